@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# Sourced by the scripts beside it, which then stand in the repository's root.
+# Plain enough for bash 3.2, which is what a Mac has.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf '%s\n' "$*"; }
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+onMac() { [ "$(uname -s)" = Darwin ]; }
+
+# Installs Debian packages, saying which. Call it only when something is missing.
+installPackages() {
+  command -v apt-get >/dev/null ||
+    fail "missing: $*. This system has no apt-get; install the packages that carry the same with its own tool."
+  local asRoot=""
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null ||
+      fail "missing: $*. Neither root nor sudo is at hand; ask whoever is root to run: apt-get install $*"
+    asRoot="sudo"
+  fi
+  say "installing $* (apt-get)"
+  # A fresh image has no package lists; stale lists name files that are gone.
+  $asRoot apt-get update -qq
+  $asRoot env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# A tool of the Swift toolchain: the clang that builds the package is the one that checks it.
+toolchain() {
+  if onMac; then
+    say "/usr/bin/$1"  # stands for the selected Xcode's, and knows its SDK
+    return
+  fi
+  local swift beside
+  swift=$(command -v swift)
+  for beside in "$(dirname "$swift")/$1" "$(dirname "$(readlink -f "$swift")")/$1"; do
+    if [ -x "$beside" ]; then
+      say "$beside"
+      return
+    fi
+  done
+  command -v "$1" || fail "$1 not found beside $swift. Reinstall the Swift toolchain: it comes with $1."
+}

@@ -1,0 +1,45 @@
+# What there is to type. The recipes read as documentation; longer ones are scripts in .ci/.
+# ARGS reaches the programs: make demo ARGS="--tokens 12"
+
+# Here kernels run on the processor, and unoptimized they are some thirty times slower. One set of flags for debug
+# builds also means that build, test and demo share their objects.
+optimized := -Xcxx -O2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test demo bench check-arm64 format lint walls ci clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install what a build needs and lacks, saying what
+	@.ci/setup
+
+build: setup ## build everything but the tests
+	swift build $(optimized)
+
+test: setup ## run every test: Swift, C++, C and packaging
+	@.ci/test $(optimized)
+
+demo: setup ## fill a cache through the kernels and show it
+	swift run $(optimized) decode-demo $(ARGS)
+
+bench: setup ## measure the kernels against plain C++ and memcpy
+	swift run -c release bench $(ARGS)
+
+check-arm64: setup ## build the core for arm64 and run its tests there, under qemu where needed
+	@.ci/check-arm64
+
+format: ## format C++, shaders and Swift in place
+	@.ci/format write
+
+lint: ## check the format
+	@.ci/format check
+
+walls: ## check who may include whom, and that each of these checks can fail
+	@.ci/walls && Tests/House/walls-selftest.sh
+
+ci: ## all checks, as they run before a merge
+	@.ci/run
+
+clean: ## remove what was built
+	rm -rf .build

@@ -1,0 +1,82 @@
+// Stores new tokens in a cache. Grid: (unit, head, token). A thread stores one unit of a row; units past those of the
+// keys are units of the values, so that one dispatch moves both.
+#include "../Lib/CacheAddress.h"
+#include "../Lib/Elements.h"
+#include "../Types/KVCacheWriteTypes.h"
+
+pipeline_constant(bool, kvHasValues, kKVCacheWriteHasValues);
+pipeline_constant(bool, kvHasRows, kKVCacheWriteHasRows);
+pipeline_constant(bool, kvIsVectorized, kKVCacheWriteIsVectorized);
+
+inline CacheAddress cacheAddress(
+    constant KVCacheWriteParams& p, constant const uint* sequences, constant const uint* positions, uint3 at) {
+  if (kvHasRows) {
+    return addressOfRow(p, sequences, positions, at.y, at.z);
+  }
+  return addressInRun(p, at.y, at.z);
+}
+
+// Moves bits, so that NaN payloads and subnormal numbers arrive unchanged.
+template <typename Unit>
+kernel void kvCacheMove(
+    constant KVCacheWriteParams& p [[buffer(kKVCacheWriteParams)]],
+    device const Unit* keys [[buffer(kKVCacheWriteKeys)]],
+    device const Unit* values [[buffer(kKVCacheWriteValues), function_constant(kvHasValues)]],
+    device Unit* keyCache [[buffer(kKVCacheWriteKeyCache)]],
+    device Unit* valueCache [[buffer(kKVCacheWriteValueCache), function_constant(kvHasValues)]],
+    constant const uint* sequences [[buffer(kKVCacheWriteSequences), function_constant(kvHasRows)]],
+    constant const uint* positions [[buffer(kKVCacheWritePositions), function_constant(kvHasRows)]],
+    uint3 at [[thread_position_in_grid]]) {
+  const CacheAddress address = cacheAddress(p, sequences, positions, at);
+  if (!address.isStored) {
+    return;
+  }
+  if (kvHasValues && at.x >= p.keyUnits) {
+    const uint unit = at.x - p.keyUnits;
+    valueCache[address.cacheRow * p.valueUnits + unit] = values[address.sourceRow * p.valueUnits + unit];
+  } else {
+    keyCache[address.cacheRow * p.keyUnits + at.x] = keys[address.sourceRow * p.keyUnits + at.x];
+  }
+}
+
+// Offsets count units.
+template <typename Source, typename Cache>
+inline void convertUnit(device const Source* source, ulong from, device Cache* cache, ulong to) {
+  if (kvIsVectorized) {
+    const float4 unit = float4(reinterpret_cast<device const vec<Source, 4>*>(source)[from]);
+    reinterpret_cast<device vec<Cache, 4>*>(cache)[to] =
+        vec<Cache, 4>(Cache(unit.x), Cache(unit.y), Cache(unit.z), Cache(unit.w));
+  } else {
+    cache[to] = Cache(float(source[from]));
+  }
+}
+
+// Goes through float, which holds every half and bfloat exactly, so each element is rounded once.
+template <typename Source, typename Cache>
+kernel void kvCacheConvert(
+    constant KVCacheWriteParams& p [[buffer(kKVCacheWriteParams)]],
+    device const Source* keys [[buffer(kKVCacheWriteKeys)]],
+    device const Source* values [[buffer(kKVCacheWriteValues), function_constant(kvHasValues)]],
+    device Cache* keyCache [[buffer(kKVCacheWriteKeyCache)]],
+    device Cache* valueCache [[buffer(kKVCacheWriteValueCache), function_constant(kvHasValues)]],
+    constant const uint* sequences [[buffer(kKVCacheWriteSequences), function_constant(kvHasRows)]],
+    constant const uint* positions [[buffer(kKVCacheWritePositions), function_constant(kvHasRows)]],
+    uint3 at [[thread_position_in_grid]]) {
+  const CacheAddress address = cacheAddress(p, sequences, positions, at);
+  if (!address.isStored) {
+    return;
+  }
+  if (kvHasValues && at.x >= p.keyUnits) {
+    const uint unit = at.x - p.keyUnits;
+    convertUnit(values, address.sourceRow * p.valueUnits + unit, valueCache, address.cacheRow * p.valueUnits + unit);
+  } else {
+    convertUnit(keys, address.sourceRow * p.keyUnits + at.x, keyCache, address.cacheRow * p.keyUnits + at.x);
+  }
+}
+
+#define ROW(bytes, type) instantiate_kernel("kvCacheMove_" #bytes, kvCacheMove, type)
+MNK_KV_CACHE_MOVES(ROW)
+#undef ROW
+#define ROW(source, cache) instantiate_kernel("kvCacheConvert_" #source "_" #cache, kvCacheConvert, source, cache)
+MNK_KV_CACHE_CONVERSIONS(ROW)
+#undef ROW

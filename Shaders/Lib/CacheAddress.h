@@ -1,0 +1,55 @@
+// Where a token of a cache write comes from and where it goes.
+#pragma once
+#include "../Types/KVCacheWriteTypes.h"
+#include "Words.h"
+
+// Rows of the source and of the cache, or isStored false for a token that is not stored.
+struct CacheAddress {
+  ulong sourceRow;
+  ulong cacheRow;
+  bool isStored;
+};
+
+inline ulong sourceRow(constant KVCacheWriteParams& p, uint head, uint token) {
+  uint index = p.sourceStart + token;
+  if (index >= p.sourceLength) {
+    index -= p.sourceLength;
+  }
+  return ulong(index) * p.sourceTokenStride + ulong(head) * p.sourceHeadStride;
+}
+
+inline ulong cacheRow(constant KVCacheWriteParams& p, uint sequence, uint head, uint slot) {
+  return ulong(sequence) * p.sequenceStride + ulong(head) * p.cacheHeadStride + ulong(slot) * p.slotStride;
+}
+
+// The slot of a position; capacity where a linear cache has none.
+inline uint slotOfPosition(constant KVCacheWriteParams& p, uint position) {
+  if (p.isRing == 0 || position < p.pinned) {
+    return min(position, p.capacity);
+  }
+  return p.pinned + (position - p.pinned) % (p.capacity - p.pinned);
+}
+
+// Token t of a run of consecutive positions. The host has reduced the positions to slots, so no division is left.
+inline CacheAddress addressInRun(constant KVCacheWriteParams& p, uint head, uint t) {
+  const bool isPinned = t < p.pinnedTokens;
+  uint slot = isPinned ? p.pinnedSlot + t : p.firstSlot + (t - p.pinnedTokens);
+  if (slot >= p.capacity) {
+    slot -= p.capacity - p.pinned;
+  }
+  const uint token = isPinned ? t : t + p.skippedTokens;
+  return CacheAddress{sourceRow(p, head, token), cacheRow(p, p.sequence, head, slot), true};
+}
+
+// Token t with a sequence and a position of its own. A row that names no slot is not stored, nor is one whose slot
+// a later row names too.
+inline CacheAddress addressOfRow(
+    constant KVCacheWriteParams& p, constant const uint* sequences, constant const uint* positions, uint head, uint t) {
+  const uint sequence = sequences[t];
+  const uint slot = slotOfPosition(p, positions[t]);
+  bool isStored = sequence < p.sequences && slot < p.capacity;
+  for (uint later = t + 1; later < p.tokens; ++later) {
+    isStored = isStored && !(sequences[later] == sequence && slotOfPosition(p, positions[later]) == slot);
+  }
+  return CacheAddress{sourceRow(p, head, t), cacheRow(p, sequence, head, slot), isStored};
+}

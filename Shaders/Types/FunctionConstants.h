@@ -1,0 +1,9 @@
+// The index of every function constant. One list, because all kernels may be compiled as one text, where an index
+// can have only one meaning.
+#pragma once
+
+enum FunctionConstantIndex {
+  kKVCacheWriteHasValues = 0,
+  kKVCacheWriteHasRows = 1,
+  kKVCacheWriteIsVectorized = 2,
+};

@@ -1,0 +1,124 @@
+internal import MLXNativeKernelsCore
+
+/// Keys and values of past tokens, with the next position of each sequence.
+///
+/// ``KernelEncoder/append(keys:values:to:sequence:)`` writes at the next position, which advances when the step's
+/// closure has returned and the work is submitted; an abandoned step advances nothing. Where submitted work fails
+/// on the device, the sequences it appended to are suspect until ``truncate(to:sequence:)`` or ``reset()``.
+///
+/// ```swift
+/// let cache = try AttentionCache(
+///     .init(kvHeads: 8, headDim: 128, capacity: 4096),
+///     storage: .dense(.float16),
+///     whenFull: .overwriteOldest(keepingFirst: 4),
+///     on: device)
+/// let done = try device.encode { step in
+///     try step.append(keys: k, values: v, to: cache)
+/// }
+/// cache.nextPosition      // 1
+/// ```
+public final class AttentionCache: Sendable {
+    /// The extents of a cache.
+    public struct Dimensions: Sendable, Hashable {
+        /// Heads of keys and values.
+        public var kvHeads: Int
+        /// Elements of a key of one head.
+        public var headDim: Int
+        /// Slots of one sequence.
+        public var capacity: Int
+        /// Sequences that are kept side by side.
+        public var sequences: Int
+        /// Elements of a value of one head.
+        public var valueHeadDim: Int
+
+        /// Dimensions with these extents; values have as many elements as keys unless told.
+        public init(kvHeads: Int, headDim: Int, capacity: Int, sequences: Int = 1, valueHeadDim: Int? = nil) {
+            self.kvHeads = kvHeads
+            self.headDim = headDim
+            self.capacity = capacity
+            self.sequences = sequences
+            self.valueHeadDim = valueHeadDim ?? headDim
+        }
+    }
+
+    /// How keys and values are stored.
+    public enum Storage: Sendable, Hashable {
+        /// As numbers: `float32`, `float16` or `bfloat16`.
+        case dense(ElementType)
+    }
+
+    /// What an append does when every slot is taken.
+    public struct WhenFull: Sendable, Hashable {
+        let wrap: KVWrap
+        let pinned: Int
+
+        /// The append fails.
+        public static let fail = WhenFull(wrap: .linear, pinned: 0)
+        /// The newest tokens take the slots of the oldest.
+        public static let overwriteOldest = WhenFull(wrap: .ring, pinned: 0)
+        /// The newest tokens take the slots of the oldest, except for the first positions, which stay.
+        public static func overwriteOldest(keepingFirst pinned: Int) -> WhenFull {
+            WhenFull(wrap: .ring, pinned: pinned)
+        }
+    }
+
+    let handle: Handle
+
+    /// The extents it was made with.
+    public let dimensions: Dimensions
+    /// How keys and values are stored.
+    public let storage: Storage
+    /// What an append does when every slot is taken.
+    public let whenFull: WhenFull
+    /// All keys, over the cache's memory: `[sequences, kvHeads, capacity, headDim]`.
+    public let keys: Tensor
+    /// All values, over the cache's memory: `[sequences, kvHeads, capacity, valueHeadDim]`.
+    public let values: Tensor
+
+    /// An empty cache.
+    ///
+    /// - Throws: ``KernelError`` for impossible dimensions or an element type that is not a float, or where memory
+    ///   runs out.
+    public init(
+        _ dimensions: Dimensions, storage: Storage = .dense(.float16), whenFull: WhenFull = .overwriteOldest,
+        on device: KernelDevice
+    ) throws(KernelError) {
+        let op = "AttentionCache"
+        let dtype =
+            switch storage {
+            case .dense(let dtype): dtype
+            }
+        var descriptor = mnk_cache_descriptor(
+            size: MemoryLayout<mnk_cache_descriptor>.size,
+            kv_heads: try UInt32(dimensions.kvHeads, "kvHeads", op: op),
+            head_dim: try UInt32(dimensions.headDim, "headDim", op: op),
+            value_head_dim: try UInt32(dimensions.valueHeadDim, "valueHeadDim", op: op),
+            capacity: try UInt32(dimensions.capacity, "capacity", op: op),
+            sequences: try UInt32(dimensions.sequences, "sequences", op: op),
+            dtype: dtype.code,
+            when_full: whenFull.wrap.code,
+            pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op))
+        let handle = try Handle(mnk_cache_release) { mnk_cache_make(device.handle.pointer, &descriptor, $0) }
+        keys = try Tensor { mnk_cache_make_keys(handle.pointer, $0) }
+        values = try Tensor { mnk_cache_make_values(handle.pointer, $0) }
+        self.handle = handle
+        self.dimensions = dimensions
+        self.storage = storage
+        self.whenFull = whenFull
+    }
+
+    /// Bytes of keys and values together.
+    public var bytes: Int { Int(clamping: mnk_cache_bytes(handle.pointer)) }
+
+    /// Bytes of the keys and values of one sequence.
+    public var bytesPerSequence: Int { bytes / max(dimensions.sequences, 1) }
+
+    /// The slot that holds this position while it is kept.
+    ///
+    /// - Returns: `nil` for a position that the cache has no slot for.
+    public func slot(ofPosition position: Int) -> Int? {
+        guard let position = UInt64(exactly: position) else { return nil }
+        let slot = mnk_cache_slot(handle.pointer, position)
+        return slot < dimensions.capacity ? Int(slot) : nil
+    }
+}

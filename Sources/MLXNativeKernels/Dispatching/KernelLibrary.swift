@@ -1,0 +1,45 @@
+internal import MLXNativeKernelsCore
+
+/// Compiled kernels of the caller's own.
+///
+/// ```swift
+/// let library = try KernelLibrary(text: source, label: "scaling", on: device)
+/// try device.encode { step in
+///     try step.dispatch("scale", in: library, buffers: [.readWrite(x, at: 0)], threads: GridSize(x.count))
+/// }
+/// ```
+public final class KernelLibrary: Sendable {
+    let handle: Handle
+
+    private init(_ make: (ErrorOut) -> OpaquePointer?) throws(KernelError) {
+        handle = try Handle(mnk_library_release, make)
+    }
+
+    /// Compiles kernels from Metal Shading Language; the label names them in messages.
+    ///
+    /// - Throws: ``KernelError`` with the code `shaderBuild` and the compiler's text where it does not compile.
+    public convenience init(text: String, label: String, on device: KernelDevice) throws(KernelError) {
+        try self.init { mnk_library_make_from_text(device.handle.pointer, text, label, $0) }
+    }
+
+    /// Loads kernels from a file.
+    ///
+    /// - Throws: ``KernelError`` with the code `libraryNotFound` where there is no such file, or `shaderBuild`.
+    public convenience init(path: String, on device: KernelDevice) throws(KernelError) {
+        try self.init { mnk_library_make_from_path(device.handle.pointer, path, $0) }
+    }
+
+    /// The kernels that this package ships.
+    ///
+    /// - Throws: ``KernelError`` where they cannot be found or compiled.
+    public static func shipped(on device: KernelDevice) throws(KernelError) -> KernelLibrary {
+        try KernelLibrary { mnk_library_make_shipped(device.handle.pointer, $0) }
+    }
+
+    /// The names that can be dispatched.
+    public var functionNames: [String] {
+        (0..<mnk_library_function_count(handle.pointer)).map {
+            String(cString: mnk_library_function_name(handle.pointer, $0))
+        }
+    }
+}

@@ -1,0 +1,89 @@
+internal import MLXNativeKernelsCore
+
+/// Something that runs kernels: a GPU, or the processor standing in for one.
+///
+/// Submissions run in the order they are committed. A device may be used from several threads.
+///
+/// ```swift
+/// let device = try KernelDevice.default()
+/// let done = try device.encode { step in
+///     try step.append(keys: keys, values: values, to: cache)
+/// }
+/// try done.wait()
+/// ```
+public final class KernelDevice: Sendable {
+    /// What a device runs on.
+    public struct Kind: RawRepresentable, Hashable, Sendable {
+        /// The processor's cores, running the kernels' own text.
+        public static let host = Kind(rawValue: "host")
+        /// An Apple GPU.
+        public static let metal = Kind(rawValue: "metal")
+
+        /// The name of the kind.
+        public let rawValue: String
+        /// The kind of this name.
+        public init(rawValue: String) { self.rawValue = rawValue }
+    }
+
+    let handle: Handle
+
+    private init(_ make: (ErrorOut) -> OpaquePointer?) throws(KernelError) {
+        handle = try Handle(mnk_device_release, make)
+    }
+
+    /// The best device here: Metal on Apple platforms, the Host device on Linux.
+    ///
+    /// - Throws: ``KernelError`` with the code `unsupported` where there is none.
+    public static func `default`() throws(KernelError) -> KernelDevice {
+        try KernelDevice { mnk_device_make_default($0) }
+    }
+
+    /// Every device here, the best one first.
+    public static var all: [KernelDevice] {
+        (0..<mnk_device_count()).compactMap { index in try? KernelDevice { mnk_device_make_at(index, $0) } }
+    }
+
+    /// A Host device with options of its own.
+    ///
+    /// - Throws: ``KernelError`` where the processor lacks the instruction set asked for.
+    public static func host(_ options: HostOptions = HostOptions()) throws(KernelError) -> KernelDevice {
+        let workers = try UInt32(options.workers, "workers", op: "KernelDevice")
+        return try KernelDevice { error in
+            withOptionalCString(options.compiler) { compiler in
+                var descriptor = mnk_host_options(
+                    size: MemoryLayout<mnk_host_options>.size, workers: workers, order_seed: options.orderSeed,
+                    poison: options.poison, level: options.level.rawValue, compiler: compiler)
+                return mnk_device_make_host(&descriptor, error)
+            }
+        }
+    }
+
+    /// What it runs on.
+    public var kind: Kind { Kind(rawValue: String(cString: mnk_device_kind(handle.pointer))) }
+
+    /// A name for people, such as that of the GPU.
+    public var name: String { String(cString: mnk_device_name(handle.pointer)) }
+
+    /// Records the closure's work into one command buffer and submits it when the closure returns.
+    ///
+    /// Barriers are placed wherever two dispatches touch the same bytes. When the closure throws, the step is
+    /// abandoned: nothing runs and no cache advances.
+    ///
+    /// - Parameters:
+    ///   - label: A name for debuggers and messages.
+    ///   - body: Records work on its step. The step ends with the closure; using it later throws.
+    /// - Returns: The submitted work.
+    /// - Throws: What `body` throws, or ``KernelError`` where the work cannot be submitted.
+    @discardableResult
+    public func encode(label: String = "", _ body: (KernelEncoder) throws -> Void) throws -> Completion {
+        let step = try KernelEncoder(on: self, label: label)
+        defer { step.end() }
+        try body(step)
+        return try step.commit()
+    }
+}
+
+extension KernelDevice: CustomStringConvertible {
+    /// The device's name.
+    public var description: String { name }
+}

@@ -1,0 +1,68 @@
+import Foundation
+
+/// What went wrong, in parts that a program can branch on and a person can act on.
+///
+/// Every call of this library that can fail throws a `KernelError`. A call that threw has encoded nothing and
+/// changed no memory. ``description`` puts the parts into one text:
+///
+/// ```swift
+/// do {
+///     try cache.truncate(to: 900)
+/// } catch let error as KernelError {
+///     print(error)                  // AttentionCache: … (got 900, expected …). …
+///     print(error.code, error.fix)
+/// }
+/// ```
+public struct KernelError: Error, Equatable, Sendable {
+    /// The kinds of failure.
+    public enum Code: String, Sendable, CaseIterable {
+        /// The request breaks a rule.
+        case invalidArgument
+        /// The device or this build lacks something.
+        case unsupported
+        /// Memory could not be had.
+        case outOfMemory
+        /// A file of kernels was not found.
+        case libraryNotFound
+        /// Kernel text does not compile, or lacks the function.
+        case shaderBuild
+        /// The device stopped a submission.
+        case deviceFault
+        /// The device is gone; make another.
+        case deviceLost
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The op or the object that refused, such as `KVCacheWrite`.
+    public let op: String
+    /// What is wrong.
+    public let what: String
+    /// What was given.
+    public let got: String
+    /// What would have been right.
+    public let expected: String
+    /// What to do about it.
+    public let fix: String
+    /// Whether the same call may succeed later.
+    public let isRetryable: Bool
+}
+
+extension KernelError: CustomStringConvertible {
+    /// All parts as one text: `op: what (got …, expected …). Fix.`
+    public var description: String {
+        let compared = [("got", got), ("expected", expected)].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }
+        return (op.isEmpty ? "" : "\(op): ") + what
+            + (compared.isEmpty ? "." : " (\(compared.joined(separator: ", "))).")
+            + (fix.isEmpty ? "" : " \(fix)")
+    }
+}
+
+extension KernelError: LocalizedError {
+    /// The same text as ``description``.
+    public var errorDescription: String? { description }
+    /// What is wrong, without the numbers.
+    public var failureReason: String? { what }
+    /// The same text as ``fix``.
+    public var recoverySuggestion: String? { fix }
+}

@@ -1,0 +1,172 @@
+internal import MLXNativeKernelsCore
+
+/// Stores new tokens in cache memory that the caller owns, converting to its element type.
+///
+/// For every token t stored, head h and element e:
+///
+///     cache[sequence, h, slot(position + t), e] = keys[h, sourceOffset + t, e]
+///
+/// and the same for values, in one dispatch. Equal element types move bits unchanged; otherwise rounding is to
+/// nearest, ties to even. On a ring, a write longer than the ring keeps the newest tokens.
+///
+/// Source shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default),
+/// or `[heads, tokens, headDim]` (head-major).
+///
+/// ```swift
+/// let write = KVCacheWrite(keys: k, values: v, into: view, at: 12)
+/// print(try write.plan())
+/// let done = try device.encode { step in try step.encode(write) }
+/// ```
+public struct KVCacheWrite: Sendable {
+    /// One number for each source token.
+    public enum Indices: Sendable, ExpressibleByArrayLiteral {
+        /// Numbers known now; they are checked.
+        case list([Int])
+        /// A `u32` tensor that the kernel reads.
+        case tensor(Tensor)
+
+        public init(arrayLiteral elements: Int...) { self = .list(elements) }
+    }
+
+    /// A sequence and a position of its own for each source token. Where several name one slot the last one wins.
+    public struct Rows: Sendable {
+        /// The sequence of each token.
+        public var sequences: Indices
+        /// The position of each token.
+        public var positions: Indices
+
+        /// Rows that go to these places.
+        public init(sequences: Indices, positions: Indices) {
+            self.sequences = sequences
+            self.positions = positions
+        }
+    }
+
+    /// Source of the keys.
+    public var keys: Tensor
+    /// Source of the values; `nil` stores keys alone.
+    public var values: Tensor?
+    /// Where they go.
+    public var destination: KVCacheView
+    /// The sequence that tokens go to.
+    public var sequence = 0
+    /// The position of the first token stored.
+    public var position = 0
+    /// Where not `nil`: takes the place of ``sequence`` and ``position``.
+    public var rows: Rows?
+    /// The order of the source's axes.
+    public var sourceLayout = KVLayout.tokenMajor
+    /// First source token to store.
+    public var sourceOffset = 0
+    /// How many tokens to store; `nil` means all that follow the offset.
+    public var tokens: Int?
+    /// Whether source tokens wrap around, as when a ring is made linear.
+    public var sourceIsRing = false
+
+    /// A write of consecutive tokens, the first at `position`.
+    public init(
+        keys: Tensor, values: Tensor? = nil, into destination: KVCacheView, at position: Int, sequence: Int = 0,
+        sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil, sourceIsRing: Bool = false
+    ) {
+        self.keys = keys
+        self.values = values
+        self.destination = destination
+        self.position = position
+        self.sequence = sequence
+        self.sourceLayout = sourceLayout
+        self.sourceOffset = sourceOffset
+        self.tokens = tokens
+        self.sourceIsRing = sourceIsRing
+    }
+
+    /// A write where each source token goes to a sequence and a position of its own.
+    public init(
+        keys: Tensor, values: Tensor? = nil, into destination: KVCacheView, rows: Rows,
+        sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil
+    ) {
+        self.keys = keys
+        self.values = values
+        self.destination = destination
+        self.rows = rows
+        self.sourceLayout = sourceLayout
+        self.sourceOffset = sourceOffset
+        self.tokens = tokens
+    }
+
+    /// Checks every rule and says what would run, without running it.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule.
+    public func plan() throws(KernelError) -> Plan {
+        let operands = try Operands(self)
+        return try Plan { error in operands.withDescriptor { mnk_kv_cache_write_make_plan($0, error) } }
+    }
+}
+
+extension KernelEncoder {
+    /// Records a ``KVCacheWrite``.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
+    public func encode(_ op: KVCacheWrite) throws(KernelError) {
+        let operands = try Operands(op)
+        try record { encoder, error in
+            operands.withDescriptor { mnk_encoder_kv_cache_write(encoder, $0, error) }
+        }
+    }
+}
+
+/// The op in the types of the C door.
+private struct Operands {
+    private let op: KVCacheWrite
+    private let descriptor: mnk_kv_cache_write
+    private let sequenceList: [UInt32]
+    private let positionList: [UInt32]
+
+    init(_ op: KVCacheWrite) throws(KernelError) {
+        let name = "KVCacheWrite"
+        self.op = op
+        sequenceList = try op.rows?.sequences.list("a row's sequence", op: name) ?? []
+        positionList = try op.rows?.positions.list("a row's position", op: name) ?? []
+        descriptor = mnk_kv_cache_write(
+            size: MemoryLayout<mnk_kv_cache_write>.size,
+            keys: op.keys.handle.pointer,
+            values: op.values?.handle.pointer,
+            source_layout: op.sourceLayout.code,
+            source_offset: try UInt64(op.sourceOffset, "sourceOffset", op: name),
+            tokens: try op.tokens.map { count throws(KernelError) in try UInt64(count, "tokens", op: name) }
+                ?? UInt64.max,
+            source_is_ring: op.sourceIsRing,
+            into: try op.destination.descriptor(op: name),
+            sequence: try UInt64(op.sequence, "sequence", op: name),
+            position: try UInt64(op.position, "position", op: name),
+            has_rows: op.rows != nil,
+            sequences: mnk_row_indices(list: nil, list_count: 0, tensor: op.rows?.sequences.tensor),
+            positions: mnk_row_indices(list: nil, list_count: 0, tensor: op.rows?.positions.tensor))
+    }
+
+    func withDescriptor<Value>(_ body: (UnsafePointer<mnk_kv_cache_write>) -> Value) -> Value {
+        sequenceList.withUnsafeBufferPointer { sequences in
+            positionList.withUnsafeBufferPointer { positions in
+                var complete = descriptor
+                complete.sequences.list = sequences.baseAddress
+                complete.sequences.list_count = sequences.count
+                complete.positions.list = positions.baseAddress
+                complete.positions.list_count = positions.count
+                return withExtendedLifetime(op) { body(&complete) }
+            }
+        }
+    }
+}
+
+extension KVCacheWrite.Indices {
+    fileprivate func list(_ name: String, op: String) throws(KernelError) -> [UInt32] {
+        guard case .list(let numbers) = self else { return [] }
+        var result: [UInt32] = []
+        for number in numbers { result.append(try UInt32(number, name, op: op)) }
+        return result
+    }
+
+    fileprivate var tensor: OpaquePointer? {
+        guard case .tensor(let tensor) = self else { return nil }
+        return tensor.handle.pointer
+    }
+}

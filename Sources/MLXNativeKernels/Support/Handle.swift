@@ -1,0 +1,17 @@
+internal import MLXNativeKernelsCore
+
+/// Owns one object of the C door and releases it once.
+///
+/// Unchecked, because the compiler cannot see what the C door promises: every function may be called from any
+/// thread. Encoders are the exception, so ``KernelEncoder`` is not `Sendable`.
+final class Handle: @unchecked Sendable {
+    let pointer: OpaquePointer
+    private let release: (OpaquePointer?) -> Void
+
+    init(_ release: @escaping (OpaquePointer?) -> Void, _ make: (ErrorOut) -> OpaquePointer?) throws(KernelError) {
+        pointer = try making(make)
+        self.release = release
+    }
+
+    deinit { release(pointer) }
+}

@@ -1,0 +1,97 @@
+#include "CAPI/Handles.hpp"
+#include "Devices/Host/HostDevice.hpp"
+#include "Support/Format.hpp"
+
+using namespace mnk;
+
+namespace {
+
+Result<mnk_device*> handleFor(Result<std::shared_ptr<Device>> made) {
+  if (!made) return std::move(made).error();
+  return new mnk_device{*made, std::string((*made)->kind()), (*made)->name()};
+}
+
+Result<mnk_library*> handleFor(Result<std::shared_ptr<Library>> made) {
+  if (!made) return std::move(made).error();
+  return new mnk_library{*made, (*made)->functionNames()};
+}
+
+}  // namespace
+
+mnk_device* mnk_device_make_default(mnk_error_out error) {
+  return c::make<mnk_device>(error, {}, [] { return handleFor(Device::makeDefault()); });
+}
+
+size_t mnk_device_count(void) {
+  size_t count = 0;
+  c::run(nullptr, {}, [&]() -> Result<void> {
+    count = Device::all().size();
+    return {};
+  });
+  return count;
+}
+
+mnk_device* mnk_device_make_at(size_t index, mnk_error_out error) {
+  return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
+    const auto devices = Device::all();
+    if (index < devices.size()) return handleFor(devices[index]);
+    return Error{.op = "C API",
+                 .what = "there is no such device",
+                 .got = fmt::format("index {}", index),
+                 .expected = fmt::format("less than {}", devices.size()),
+                 .fix = "Ask mnk_device_count first."};
+  });
+}
+
+mnk_device* mnk_device_make_host(const mnk_host_options* options, mnk_error_out error) {
+  return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
+    auto given = c::descriptor("mnk_host_options", options);
+    if (!given) return std::move(given).error();
+    return handleFor(host::makeDevice({.workers = given->workers,
+                                       .orderSeed = given->order_seed,
+                                       .poison = given->poison,
+                                       .level = static_cast<host::Level>(given->level),
+                                       .compiler = given->compiler ? given->compiler : ""}));
+  });
+}
+
+void mnk_device_release(mnk_device* device) {
+  delete device;
+}
+const char* mnk_device_kind(const mnk_device* device) {
+  return device ? device->kind.c_str() : "";
+}
+const char* mnk_device_name(const mnk_device* device) {
+  return device ? device->name.c_str() : "";
+}
+
+mnk_library* mnk_library_make_from_text(mnk_device* device, const char* text, const char* label, mnk_error_out error) {
+  return c::make<mnk_library>(error, {{device, "device"}}, [&]() -> Result<mnk_library*> {
+    if (!text || !label) return c::nullArgument(text ? "label" : "text");
+    return handleFor(
+        device->device->registry().library({.kind = LibrarySource::Kind::text, .value = text, .label = label}));
+  });
+}
+
+mnk_library* mnk_library_make_from_path(mnk_device* device, const char* path, mnk_error_out error) {
+  return c::make<mnk_library>(error, {{device, "device"}}, [&]() -> Result<mnk_library*> {
+    if (!path) return c::nullArgument("path");
+    return handleFor(
+        device->device->registry().library({.kind = LibrarySource::Kind::path, .value = path, .label = path}));
+  });
+}
+
+mnk_library* mnk_library_make_shipped(mnk_device* device, mnk_error_out error) {
+  return c::make<mnk_library>(error, {{device, "device"}},
+                              [&] { return handleFor(device->device->registry().shippedLibrary()); });
+}
+
+void mnk_library_release(mnk_library* library) {
+  delete library;
+}
+size_t mnk_library_function_count(const mnk_library* library) {
+  return library ? library->functions.size() : 0;
+}
+const char* mnk_library_function_name(const mnk_library* library, size_t index) {
+  return library && index < library->functions.size() ? library->functions[index].c_str() : "";
+}

@@ -1,0 +1,206 @@
+#include "CAPI/Handles.hpp"
+#include "Support/Format.hpp"
+
+using namespace mnk;
+
+namespace {
+
+template <typename T>
+Result<std::span<const T>> listFrom(const T* items, size_t count, std::string_view name) {
+  if (!items && count != 0) return c::nullArgument(name);
+  return std::span<const T>(items, count);
+}
+
+Result<FunctionConstant> constantFrom(const mnk_constant& given) {
+  switch (given.type) {
+    case MNK_CONSTANT_BOOL:
+      return FunctionConstant(given.index, given.bits != 0);
+    case MNK_CONSTANT_I32:
+      return FunctionConstant(given.index, static_cast<int32_t>(given.bits));
+    case MNK_CONSTANT_U32:
+      return FunctionConstant(given.index, given.bits);
+    case MNK_CONSTANT_F32: {
+      float value;
+      std::memcpy(&value, &given.bits, sizeof value);
+      return FunctionConstant(given.index, value);
+    }
+  }
+  return Error{.op = "C API",
+               .what = "the type of a function constant is unknown",
+               .got = fmt::format("{}", static_cast<uint32_t>(given.type)),
+               .expected = "MNK_CONSTANT_BOOL to MNK_CONSTANT_F32",
+               .fix = "Use the constants of mnk.h."};
+}
+
+Result<Access> accessFrom(mnk_access given) {
+  if (static_cast<uint32_t>(given) <= MNK_READ_WRITE) return static_cast<Access>(given);
+  return Error{.op = "C API",
+               .what = "the access of a binding is unknown",
+               .got = fmt::format("{}", static_cast<uint32_t>(given)),
+               .expected = "MNK_READ, MNK_WRITE or MNK_READ_WRITE",
+               .fix = "Use the constants of mnk.h."};
+}
+
+Result<Dispatch> dispatchFrom(const mnk_dispatch* given) {
+  auto d = c::descriptor("mnk_dispatch", given);
+  if (!d) return std::move(d).error();
+  if (!d->function) return c::nullArgument("function");
+  auto buffers = listFrom(d->buffers, d->buffer_count, "buffers");
+  if (!buffers) return std::move(buffers).error();
+  auto inlines = listFrom(d->inlines, d->inline_count, "inlines");
+  if (!inlines) return std::move(inlines).error();
+  auto memories = listFrom(d->threadgroup_memory, d->threadgroup_memory_count, "threadgroup_memory");
+  if (!memories) return std::move(memories).error();
+  auto constants = listFrom(d->constants, d->constant_count, "constants");
+  if (!constants) return std::move(constants).error();
+
+  Dispatch dispatch;
+  dispatch.kind = d->kind ? d->kind : "Custom";
+  dispatch.kernel.function = d->function;
+  if (d->library) dispatch.kernel.library = d->library->library;
+  for (const mnk_constant& constant : *constants) {
+    auto made = constantFrom(constant);
+    if (!made) return std::move(made).error();
+    dispatch.kernel.constants.push_back(*made);
+  }
+  for (const mnk_binding& binding : *buffers) {
+    if (!binding.tensor) return c::nullArgument("the tensor of a binding");
+    auto access = accessFrom(binding.access);
+    if (!access) return std::move(access).error();
+    dispatch.buffers.push_back(Binding::whole(binding.index, binding.tensor->tensor, *access));
+  }
+  for (const mnk_inline_bytes& inlined : *inlines) {
+    if (!inlined.bytes) return c::nullArgument("inline bytes");
+    const auto* bytes = static_cast<const std::byte*>(inlined.bytes);
+    dispatch.inlines.push_back({inlined.index, {bytes, bytes + inlined.count}});
+  }
+  for (const mnk_threadgroup_memory& memory : *memories) {
+    dispatch.threadgroupMemory.push_back({memory.index, memory.bytes});
+  }
+  dispatch.grid.unit = d->grid_is_threadgroups ? Grid::Unit::threadgroups : Grid::Unit::threads;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    dispatch.grid.extent[axis] = d->grid[axis];
+    dispatch.grid.threadgroup[axis] = d->threadgroup[axis];
+  }
+  return dispatch;
+}
+
+mnk_counts countsFrom(const Summary::Counts& counts) {
+  return {counts.dispatches, counts.bytesRead, counts.bytesWritten};
+}
+
+}  // namespace
+
+mnk_encoder* mnk_encoder_make(mnk_device* device, const char* label, mnk_error_out error) {
+  return c::make<mnk_encoder>(error, {{device, "device"}}, [&]() -> Result<mnk_encoder*> {
+    return new mnk_encoder{CommandEncoder(device->device, label ? label : "")};
+  });
+}
+
+void mnk_encoder_release(mnk_encoder* encoder) {
+  delete encoder;
+}
+
+bool mnk_encoder_dispatch(mnk_encoder* encoder, const mnk_dispatch* dispatch, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}}, [&]() -> Result<void> {
+    auto made = dispatchFrom(dispatch);
+    if (!made) return std::move(made).error();
+    return encoder->encoder.dispatch(*made);
+  });
+}
+
+bool mnk_encoder_barrier(mnk_encoder* encoder, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}}, [&] { return encoder->encoder.barrier(); });
+}
+
+mnk_completion* mnk_encoder_commit(mnk_encoder* encoder, mnk_finished finished, void* context, mnk_error_out error) {
+  return c::make<mnk_completion>(error, {{encoder, "encoder"}}, [&]() -> Result<mnk_completion*> {
+    auto handle = std::make_unique<mnk_completion>();
+    CommandEncoder::Finished callback;
+    if (finished) {
+      callback = [finished, context](const Result<Summary>& result) {
+        if (result) return finished(context, nullptr);
+        mnk_error* failure = nullptr;
+        c::store(&failure, result.error());
+        finished(context, failure);
+        mnk_error_release(failure);
+      };
+    }
+    auto completion = encoder->encoder.commit(std::move(callback));
+    if (!completion) return std::move(completion).error();
+    handle->completion = *completion;
+    return handle.release();
+  });
+}
+
+void mnk_completion_release(mnk_completion* completion) {
+  delete completion;
+}
+
+bool mnk_completion_wait(const mnk_completion* completion, mnk_error_out error) {
+  return c::run(error, {{completion, "completion"}}, [&]() -> Result<void> {
+    auto result = completion->completion.wait();
+    return result ? Result<void>() : Result<void>(result.error());
+  });
+}
+
+bool mnk_completion_is_done(const mnk_completion* completion) {
+  return completion ? completion->completion.isDone() : false;
+}
+
+mnk_summary mnk_completion_summary(const mnk_completion* completion) {
+  mnk_summary summary{};
+  c::run(nullptr, {{completion, "completion"}}, [&]() -> Result<void> {
+    const Summary now = completion->completion.summary();
+    summary = {countsFrom(now.total), now.barriers, now.deviceSeconds};
+    return {};
+  });
+  return summary;
+}
+
+mnk_counts mnk_completion_counts(const mnk_completion* completion, const char* kind) {
+  mnk_counts counts{};
+  c::run(nullptr, {{completion, "completion"}}, [&]() -> Result<void> {
+    const Summary now = completion->completion.summary();
+    const auto found = now.kinds.find(kind ? kind : "");
+    if (found != now.kinds.end()) counts = countsFrom(found->second);
+    return {};
+  });
+  return counts;
+}
+
+char* mnk_completion_copy_text(const mnk_completion* completion) {
+  char* copy = nullptr;
+  c::run(nullptr, {{completion, "completion"}}, [&]() -> Result<void> {
+    copy = strdup(completion->completion.summary().text().c_str());
+    return {};
+  });
+  return copy;
+}
+
+void mnk_text_release(char* text) {
+  free(text);
+}
+
+void mnk_plan_release(mnk_plan* plan) {
+  delete plan;
+}
+const char* mnk_plan_text(const mnk_plan* plan) {
+  return plan ? plan->text.c_str() : "";
+}
+size_t mnk_plan_dispatch_count(const mnk_plan* plan) {
+  return plan ? plan->plan.dispatches.size() : 0;
+}
+uint64_t mnk_plan_scratch_bytes(const mnk_plan* plan) {
+  return plan ? plan->plan.scratchBytes : 0;
+}
+
+mnk_planned_dispatch mnk_plan_dispatch(const mnk_plan* plan, size_t index) {
+  if (!plan || index >= plan->plan.dispatches.size()) return {"", {0, 0, 0}, 0, 0};
+  const Dispatch& dispatch = plan->plan.dispatches[index];
+  const Size3& grid = dispatch.grid.extent;
+  return {dispatch.kernel.function.c_str(),
+          {grid[0], grid[1], grid[2]},
+          dispatch.countedBytesRead(),
+          dispatch.countedBytesWritten()};
+}

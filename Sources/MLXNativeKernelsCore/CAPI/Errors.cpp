@@ -1,0 +1,104 @@
+#include "CAPI/Handles.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk::c {
+
+namespace {
+
+// Stands in where not even an error fits in memory; it is made before that can happen and never released.
+mnk_error exhausted{outOfMemory("C API", "a failed allocation"), "C API: memory ran out."};
+
+Error unknownNumber(std::string_view type, uint32_t got, std::string_view expected) {
+  return {.op = "C API",
+          .what = fmt::format("the number is not a {}", type),
+          .got = fmt::format("{}", got),
+          .expected = std::string(expected),
+          .fix = "Use the constants of mnk.h."};
+}
+
+}  // namespace
+
+void store(mnk_error_out out, Error error) noexcept {
+  if (!out) return;
+  try {
+    auto stored = std::make_unique<mnk_error>();
+    stored->message = error.message();
+    stored->error = std::move(error);
+    *out = stored.release();
+  } catch (...) {
+    *out = &exhausted;
+  }
+}
+
+void release(mnk_error* error) noexcept {
+  if (error != &exhausted) delete error;
+}
+
+Error nullArgument(std::string_view what) {
+  return {.op = "C API",
+          .what = fmt::format("{} is missing", what),
+          .got = "NULL",
+          .expected = "a pointer",
+          .fix = "Pass an object; only arguments marked nullable may be NULL."};
+}
+
+Error wrongSize(std::string_view type, size_t got, size_t expected) {
+  return {.op = "C API",
+          .what = fmt::format("{} has the wrong size", type),
+          .got = fmt::format("size {}", got),
+          .expected = fmt::format("size {}", expected),
+          .fix = fmt::format("Set size to sizeof({}) and compile against this version's mnk.h.", type)};
+}
+
+Result<DType> dtype(mnk_dtype given) {
+  const auto number = static_cast<uint32_t>(given);
+  if (number > static_cast<uint32_t>(DType::i32)) return unknownNumber("dtype", number, "MNK_F32 to MNK_I32");
+  return static_cast<DType>(number);
+}
+
+Result<KVLayout> layout(mnk_kv_layout given) {
+  const auto number = static_cast<uint32_t>(given);
+  if (number > 1) return unknownNumber("layout", number, "MNK_HEAD_MAJOR or MNK_TOKEN_MAJOR");
+  return static_cast<KVLayout>(number);
+}
+
+Result<KVWrap> wrap(mnk_kv_wrap given) {
+  const auto number = static_cast<uint32_t>(given);
+  if (number > 1) return unknownNumber("wrap", number, "MNK_LINEAR or MNK_RING");
+  return static_cast<KVWrap>(number);
+}
+
+Result<Shape> shape(const uint64_t* extents, size_t rank) {
+  if (!extents && rank != 0) return nullArgument("shape");
+  return Shape::make(std::span<const uint64_t>(extents, rank));
+}
+
+}  // namespace mnk::c
+
+mnk_error_code mnk_error_get_code(const mnk_error* error) {
+  return error ? static_cast<mnk_error_code>(error->error.code) : MNK_INVALID_ARGUMENT;
+}
+bool mnk_error_is_retryable(const mnk_error* error) {
+  return error ? error->error.retryable : false;
+}
+const char* mnk_error_op(const mnk_error* error) {
+  return error ? error->error.op.c_str() : "";
+}
+const char* mnk_error_what(const mnk_error* error) {
+  return error ? error->error.what.c_str() : "";
+}
+const char* mnk_error_got(const mnk_error* error) {
+  return error ? error->error.got.c_str() : "";
+}
+const char* mnk_error_expected(const mnk_error* error) {
+  return error ? error->error.expected.c_str() : "";
+}
+const char* mnk_error_fix(const mnk_error* error) {
+  return error ? error->error.fix.c_str() : "";
+}
+const char* mnk_error_message(const mnk_error* error) {
+  return error ? error->message.c_str() : "";
+}
+void mnk_error_release(mnk_error* error) {
+  mnk::c::release(error);
+}

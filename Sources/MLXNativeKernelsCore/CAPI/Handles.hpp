@@ -1,0 +1,104 @@
+// What the opaque handles of mnk.h hold, and the one place where a Result becomes a C result.
+#pragma once
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "MLXNativeKernels/mnk.h"
+#include "Support/Guard.hpp"
+
+struct mnk_error {
+  mnk::Error error;
+  std::string message;
+};
+struct mnk_device {
+  std::shared_ptr<mnk::Device> device;
+  std::string kind;
+  std::string name;
+};
+struct mnk_tensor {
+  mnk::Tensor tensor;
+};
+struct mnk_library {
+  std::shared_ptr<mnk::Library> library;
+  std::vector<std::string> functions;
+};
+struct mnk_encoder {
+  mnk::CommandEncoder encoder;
+};
+struct mnk_completion {
+  mnk::Completion completion;
+};
+struct mnk_plan {
+  mnk::Plan plan;
+  std::string text;
+};
+struct mnk_cache {
+  mnk::AttentionCache cache;
+};
+
+namespace mnk::c {
+
+void store(mnk_error_out out, Error error) noexcept;
+void release(mnk_error* error) noexcept;
+Error nullArgument(std::string_view what);
+
+// A handle that a call cannot do without.
+struct Needed {
+  const void* handle;
+  std::string_view name;
+};
+
+template <typename T, typename Body>
+Result<T> attempt(std::initializer_list<Needed> needed, Body&& body) {
+  return guarded("C API", [&]() -> Result<T> {
+    for (const Needed& need : needed) {
+      if (!need.handle) return nullArgument(need.name);
+    }
+    return body();
+  });
+}
+
+// Runs a body that gives Result<Handle*> and hands the pointer out.
+template <typename Handle, typename Body>
+Handle* make(mnk_error_out out, std::initializer_list<Needed> needed, Body&& body) noexcept {
+  Result<Handle*> result = attempt<Handle*>(needed, body);
+  if (result) return *result;
+  store(out, std::move(result).error());
+  return nullptr;
+}
+
+// Runs a body that gives Result<void>.
+template <typename Body>
+bool run(mnk_error_out out, std::initializer_list<Needed> needed, Body&& body) noexcept {
+  Result<void> result = attempt<void>(needed, body);
+  if (!result) store(out, std::move(result).error());
+  return bool(result);
+}
+
+// Reads a descriptor that starts with its size. A caller compiled against a longer struct is refused only if the
+// part unknown here is not zero; a shorter one is refused, because no shorter version was ever published. A size
+// beyond twice ours is taken for garbage, and nothing behind the struct is read.
+Error wrongSize(std::string_view type, size_t got, size_t expected);
+template <typename Struct>
+Result<Struct> descriptor(std::string_view type, const Struct* given) {
+  if (!given) return nullArgument(type);
+  if (given->size < sizeof(Struct) || given->size > 2 * sizeof(Struct)) {
+    return wrongSize(type, given->size, sizeof(Struct));
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (size_t i = sizeof(Struct); i < given->size; ++i) {
+    if (bytes[i] != 0) return wrongSize(type, given->size, sizeof(Struct));
+  }
+  return *given;
+}
+
+// Numbers of the C enums are those of the C++ ones; a number outside the list is an error.
+Result<DType> dtype(mnk_dtype given);
+Result<KVLayout> layout(mnk_kv_layout given);
+Result<KVWrap> wrap(mnk_kv_wrap given);
+Result<Shape> shape(const uint64_t* extents, size_t rank);
+
+}  // namespace mnk::c

@@ -1,0 +1,170 @@
+#include "DispatchRunner.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+#include <numeric>
+
+#include "Devices/Host/HostPipeline.hpp"
+#include "Devices/Host/WorkerPool.hpp"
+
+namespace mnk::host {
+
+namespace {
+
+Error refusal(std::string what, std::string got, std::string expected, std::string fix) {
+  return Error{.code = ErrorCode::invalidArgument,
+               .op = "Host device",
+               .what = std::move(what),
+               .got = std::move(got),
+               .expected = std::move(expected),
+               .fix = std::move(fix)};
+}
+
+Error faultError(const HostPipeline& pipeline, const Fault& fault) {
+  const bool memory = fault.kind == FaultKind::outOfMemory;
+  return Error{
+      .code = memory ? ErrorCode::outOfMemory : ErrorCode::deviceFault,
+      .op = "Host device",
+      .what = fmt::format("kernel {} of library {} stopped", pipeline.kernel().name, pipeline.library().label()),
+      .got = fault.text,
+      .expected = memory ? "memory for the lanes of a threadgroup" : "a kernel that runs to its end",
+      .fix = memory ? "Use fewer workers or smaller threadgroups." : "Correct the kernel or its dispatch.",
+      .retryable = memory};
+}
+
+Launch makeLaunch(const ReadyDispatch& ready, const HostPipeline& pipeline, const Arguments& arguments,
+                  const Options& options) {
+  Launch launch{};
+  launch.kernel = &pipeline.kernel();
+  launch.arguments = &arguments;
+  launch.orderSeed = options.orderSeed;
+  launch.poison = options.poison;
+  const Grid& grid = ready.dispatch.grid;
+  for (int axis = 0; axis < 3; ++axis) {
+    const uint32_t size = ready.threadgroup[axis];
+    const uint32_t extent = grid.extent[axis];
+    launch.threadgroup[axis] = size;
+    const bool inThreads = grid.unit == Grid::Unit::threads;
+    launch.groups[axis] = inThreads ? extent / size + (extent % size != 0) : extent;
+    launch.threads[axis] = inThreads ? extent : extent * size;
+  }
+  for (const ThreadgroupMemory& memory : ready.dispatch.threadgroupMemory) {
+    launch.threadgroupBytes[memory.index] = memory.bytes;
+  }
+  return launch;
+}
+
+Arguments bindArguments(const ReadyDispatch& ready, const HostPipeline& pipeline) {
+  Arguments arguments = pipeline.constants();
+  for (const Binding& binding : ready.dispatch.buffers) {
+    arguments.buffers[binding.index] = binding.buffer->contents() + binding.offset;
+  }
+  for (const InlineBytes& bytes : ready.dispatch.inlines) {
+    arguments.buffers[bytes.index] = const_cast<std::byte*>(bytes.bytes.data());
+  }
+  return arguments;
+}
+
+// A worker of a library for the time of one part.
+class BorrowedWorker {
+ public:
+  explicit BorrowedWorker(HostLibrary& library) : library_(library), worker_(library.takeWorker()) {}
+  ~BorrowedWorker() {
+    if (worker_) library_.giveBack(worker_);
+  }
+  Worker* get() const { return worker_; }
+
+ private:
+  HostLibrary& library_;
+  Worker* worker_;
+};
+
+// Threadgroup numbers in the order of the seed: a stride that shares no factor with the count visits each once.
+class ThreadgroupOrder {
+ public:
+  ThreadgroupOrder(uint64_t count, uint64_t seed) : count_(count) {
+    if (seed == 0 || count < 3) return;
+    const uint64_t mixed = seed * 0x9E3779B97F4A7C15ull;
+    start_ = mixed % count;
+    stride_ = (mixed >> 32) % count;
+    while (std::gcd(stride_, count) != 1) ++stride_;
+  }
+  uint64_t operator[](uint64_t index) const {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(index) * stride_ + start_) % count_);
+  }
+
+ private:
+  uint64_t count_, start_ = 0, stride_ = 1;
+};
+
+}  // namespace
+
+Result<void> checkDispatch(const ReadyDispatch& ready) {
+  const Dispatch& dispatch = ready.dispatch;
+  if (!dynamic_cast<const HostPipeline*>(ready.pipeline.get())) {
+    return refusal("the pipeline is not of a Host device", dispatch.kernel.text(), "a pipeline of this device",
+                   "Make the pipeline with the device that runs it.");
+  }
+  const uint64_t lanes = uint64_t(ready.threadgroup[0]) * ready.threadgroup[1] * ready.threadgroup[2];
+  if (lanes == 0 || lanes > kMaxLanes) {
+    return refusal("the threadgroup has a size that cannot run", fmt::format("{} threads", lanes),
+                   fmt::format("1 to {} threads", kMaxLanes), "Choose a smaller threadgroup.");
+  }
+  for (const Binding& binding : dispatch.buffers) {
+    if (binding.index >= kBufferIndices || !binding.buffer || !binding.buffer->contents() ||
+        binding.offset > binding.buffer->length()) {
+      return refusal("a buffer cannot be bound", fmt::format("index {}", binding.index),
+                     fmt::format("memory that the processor can touch, at an index below {}", kBufferIndices),
+                     "Bind a buffer of this device.");
+    }
+  }
+  for (const InlineBytes& bytes : dispatch.inlines) {
+    if (bytes.index >= kBufferIndices || bytes.bytes.empty()) {
+      return refusal("inline bytes cannot be bound", fmt::format("index {}", bytes.index),
+                     fmt::format("at least one byte, at an index below {}", kBufferIndices), "Correct the binding.");
+    }
+  }
+  uint64_t threadgroupBytes = 0;
+  for (const ThreadgroupMemory& memory : dispatch.threadgroupMemory) {
+    threadgroupBytes += memory.bytes;
+    if (memory.index >= kThreadgroupIndices || threadgroupBytes > kMaxThreadgroupBytes) {
+      return refusal("threadgroup memory cannot be bound",
+                     fmt::format("{} bytes up to index {}", threadgroupBytes, memory.index),
+                     fmt::format("at most {} bytes, at indices below {}", kMaxThreadgroupBytes, kThreadgroupIndices),
+                     "Use less threadgroup memory.");
+    }
+  }
+  return {};
+}
+
+Result<void> runDispatch(const ReadyDispatch& ready, const Options& options) {
+  auto& pipeline = static_cast<HostPipeline&>(*ready.pipeline);
+  const Arguments arguments = bindArguments(ready, pipeline);
+  const Launch launch = makeLaunch(ready, pipeline, arguments, options);
+  const uint64_t count = uint64_t(launch.groups[0]) * launch.groups[1] * launch.groups[2];
+  const ThreadgroupOrder order(count, options.orderSeed);
+
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  Fault firstFault{};
+  const auto note = [&](const Fault& fault) {
+    std::lock_guard lock(mutex);
+    if (!failed.exchange(true)) firstFault = fault;
+  };
+  const uint32_t workers = options.workers ? options.workers : coreCount();
+  runInParallel(count, workers, [&](uint64_t begin, uint64_t end) {
+    const BorrowedWorker worker(pipeline.library());
+    if (!worker.get()) return note({FaultKind::outOfMemory, "no memory for a worker"});
+    Fault fault{};
+    for (uint64_t i = begin; i < end && !failed.load(std::memory_order_relaxed); ++i) {
+      pipeline.library().module().run(worker.get(), &launch, order[i], &fault);
+      if (fault.kind != FaultKind::none) return note(fault);
+    }
+  });
+  if (failed) return faultError(pipeline, firstFault);
+  return {};
+}
+
+}  // namespace mnk::host

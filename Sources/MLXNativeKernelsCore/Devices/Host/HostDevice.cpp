@@ -1,0 +1,111 @@
+#include "HostDevice.hpp"
+
+#include <fmt/format.h>
+
+#include "Devices/Host/HostBuffer.hpp"
+#include "Devices/Host/HostPipeline.hpp"
+#include "Devices/Host/HostQueue.hpp"
+#include "Devices/Host/HostSubmission.hpp"
+#include "Devices/Host/ModuleCompiler.hpp"
+#include "Devices/Host/Processor.hpp"
+#include "Devices/Host/ShippedKernels.hpp"
+#include "Devices/Host/WorkerPool.hpp"
+
+namespace mnk::host {
+
+namespace {
+
+class HostDevice final : public Device {
+ public:
+  HostDevice(Options options, std::unique_ptr<HostQueue> queue)
+      : options_(std::move(options)), queue_(std::move(queue)) {
+    limits_.maxBufferBytes = kMaxBufferBytes;
+  }
+
+  std::string_view kind() const override { return "host"; }
+  std::string name() const override {
+    const uint32_t workers = options_.workers ? options_.workers : coreCount();
+    return fmt::format("Host ({}, {}, {} worker{})", architectureName(), host::name(options_.level), workers,
+                       workers == 1 ? "" : "s");
+  }
+  const DeviceLimits& limits() const override { return limits_; }
+
+  Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
+    return HostBuffer::make(shared_from_this(), bytes);
+  }
+
+  Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
+    if (!memory || bytes > kMaxBufferBytes) {
+      if (release) release();
+      return Error{.code = ErrorCode::invalidArgument,
+                   .op = "Host device",
+                   .what = "memory cannot be wrapped",
+                   .got = memory ? fmt::format("{} bytes", bytes) : "a null pointer",
+                   .expected = fmt::format("a pointer to at most {} bytes", kMaxBufferBytes),
+                   .fix = "Pass the address of memory that stays valid until it is released."};
+    }
+    return HostBuffer::wrap(shared_from_this(), memory, bytes, std::move(release));
+  }
+
+  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view) override {
+    return std::unique_ptr<Submission>(std::make_unique<HostSubmission>(shared_from_this(), *queue_, options_));
+  }
+
+ protected:
+  Result<std::shared_ptr<Library>> makeShippedLibrary() override {
+    linkShippedKernels();
+    return linkedLibrary(kShippedLabel);
+  }
+
+  Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override {
+    return compileLibrary(source, options_);
+  }
+
+  Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
+                                                 const KernelKey& key) override {
+    auto ours = std::dynamic_pointer_cast<HostLibrary>(library);
+    if (!ours) {
+      return Error{.code = ErrorCode::invalidArgument,
+                   .op = "Host device",
+                   .what = "the library is not of a Host device",
+                   .got = library ? std::string(library->label()) : "no library",
+                   .expected = "a library made by a Host device",
+                   .fix = "Make the library with the device that runs it."};
+    }
+    return HostPipeline::make(std::move(ours), key, options_.level);
+  }
+
+ private:
+  Options options_;  // with the level that is used
+  DeviceLimits limits_;
+  std::unique_ptr<HostQueue> queue_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
+  constexpr uint32_t kMaxWorkers = 1024;
+  Options used = options;
+  if (used.level == Level::best) used.level = bestLevel();
+  if (used.level > bestLevel() || used.level < Level::best) {
+    return Error{.code = ErrorCode::unsupported,
+                 .op = "Host device",
+                 .what = "this processor lacks the instruction set",
+                 .got = std::string(name(used.level)),
+                 .expected = fmt::format("{} or lower", name(bestLevel())),
+                 .fix = "Use Level::best."};
+  }
+  if (used.workers > kMaxWorkers) {
+    return Error{.code = ErrorCode::invalidArgument,
+                 .op = "Host device",
+                 .what = "too many workers",
+                 .got = fmt::format("{}", used.workers),
+                 .expected = fmt::format("at most {}", kMaxWorkers),
+                 .fix = "Use 0 for one worker per core."};
+  }
+  auto queue = HostQueue::make();
+  if (!queue) return std::move(queue).error();
+  return std::shared_ptr<Device>(std::make_shared<HostDevice>(std::move(used), std::move(*queue)));
+}
+
+}  // namespace mnk::host

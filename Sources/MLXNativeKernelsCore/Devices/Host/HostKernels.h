@@ -1,0 +1,42 @@
+// Compiles .metal text into the program as kernels of the Host device. A .cpp file that does so holds nothing else:
+//
+//   #define MNK_HOST_LIBRARY "conformance"      // the label that mnk::host::linkedLibrary finds
+//   #define MNK_HOST_LEVEL MNK_HOST_BASELINE    // or MNK_HOST_AVX2, MNK_HOST_AVX512 (inside #if defined(__x86_64__))
+//   #include "Devices/Host/HostKernels.h"
+//   MNK_HOST_KERNELS_BEGIN
+//   #include "../Shaders/Conformance.metal"
+//   MNK_HOST_KERNELS_END
+//
+// One file per instruction set; the device picks the best that the processor has. The text is inside an unnamed
+// namespace, so libraries may use the same names for different things.
+#pragma once
+
+#define MNK_HOST_BASELINE 1
+#define MNK_HOST_AVX2 2
+#define MNK_HOST_AVX512 3
+
+#include "Vocabulary/KernelWords.h"
+
+#if MNK_HOST_LEVEL == MNK_HOST_AVX2
+#define MNK_HOST_TARGET_BEGIN \
+  _Pragma("clang attribute push (__attribute__((target(\"avx2,fma,f16c,bmi2\"))), apply_to = function)")
+#define MNK_HOST_TARGET_END _Pragma("clang attribute pop")
+#elif MNK_HOST_LEVEL == MNK_HOST_AVX512
+#define MNK_HOST_TARGET_BEGIN                                                                                      \
+  _Pragma(                                                                                                         \
+      "clang attribute push (__attribute__((target(\"avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2\"))), " \
+      "apply_to = function)")
+#define MNK_HOST_TARGET_END _Pragma("clang attribute pop")
+#else
+#define MNK_HOST_TARGET_BEGIN
+#define MNK_HOST_TARGET_END
+#endif
+
+#define MNK_HOST_KERNELS_BEGIN \
+  MNK_HOST_TARGET_BEGIN        \
+  namespace metal {            \
+  namespace {
+#define MNK_HOST_KERNELS_END \
+  }                          \
+  }                          \
+  MNK_HOST_TARGET_END

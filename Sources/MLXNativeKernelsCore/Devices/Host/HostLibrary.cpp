@@ -1,0 +1,80 @@
+#include "HostLibrary.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace mnk::host {
+
+HostLibrary::HostLibrary(std::string label, std::string registeredLabel, const Module& module, void* sharedObject)
+    : label_(std::move(label)),
+      registeredLabel_(std::move(registeredLabel)),
+      module_(module),
+      sharedObject_(sharedObject) {}
+
+HostLibrary::~HostLibrary() {
+  for (Worker* worker : workers_) module_.destroyWorker(worker);
+  if (sharedObject_) dlclose(sharedObject_);
+}
+
+std::vector<std::string> HostLibrary::functionNames() const {
+  std::vector<std::string> names;
+  for (auto* kernel = *module_.kernels; kernel; kernel = kernel->next) {
+    if (isOurs(kernel->library)) names.emplace_back(kernel->name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+const RegisteredKernel* HostLibrary::find(std::string_view function, Level limit) const {
+  const RegisteredKernel* best = nullptr;
+  for (auto* kernel = *module_.kernels; kernel; kernel = kernel->next) {
+    const bool fits = isOurs(kernel->library) && function == kernel->name && kernel->level <= uint32_t(limit);
+    if (fits && (!best || kernel->level > best->level)) best = kernel;
+  }
+  return best;
+}
+
+std::vector<const RegisteredConstant*> HostLibrary::constants(uint32_t index) const {
+  std::vector<const RegisteredConstant*> found;
+  for (auto* constant = *module_.constants; constant; constant = constant->next) {
+    if (isOurs(constant->library) && constant->index == index) found.push_back(constant);
+  }
+  return found;
+}
+
+Worker* HostLibrary::takeWorker() {
+  std::lock_guard lock(mutex_);
+  if (workers_.empty()) return module_.makeWorker();
+  Worker* worker = workers_.back();
+  workers_.pop_back();
+  return worker;
+}
+
+void HostLibrary::giveBack(Worker* worker) {
+  std::lock_guard lock(mutex_);
+  workers_.push_back(worker);
+}
+
+Result<std::shared_ptr<Library>> linkedLibrary(std::string_view label) {
+  static std::mutex mutex;
+  static auto& libraries = *new std::map<std::string, std::shared_ptr<Library>, std::less<>>;
+  std::lock_guard lock(mutex);
+  if (const auto found = libraries.find(label); found != libraries.end()) return found->second;
+  auto library = std::make_shared<HostLibrary>(std::string(label), std::string(label), programModule(), nullptr);
+  if (library->functionNames().empty()) {
+    return Error{.code = ErrorCode::libraryNotFound,
+                 .op = "Host device",
+                 .what = "no kernels were compiled into this program under the label",
+                 .got = std::string(label),
+                 .expected = "a label that a .cpp file gives as MNK_HOST_LIBRARY",
+                 .fix = "Link that file into the program; HostKernels.h shows one."};
+  }
+  libraries.emplace(label, library);
+  return std::shared_ptr<Library>(library);
+}
+
+}  // namespace mnk::host

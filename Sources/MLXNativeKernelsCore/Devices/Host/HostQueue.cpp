@@ -1,0 +1,60 @@
+#include "HostQueue.hpp"
+
+#include <system_error>
+
+namespace mnk::host {
+
+Result<std::unique_ptr<HostQueue>> HostQueue::make() {
+  std::unique_ptr<HostQueue> queue(new HostQueue);
+  try {
+    queue->thread_ = std::thread(&HostQueue::drain, queue->state_);
+  } catch (const std::system_error& error) {
+    return Error{.code = ErrorCode::outOfMemory,
+                 .op = "Host device",
+                 .what = "no thread for the device's queue",
+                 .got = error.what(),
+                 .expected = "a process that may start one more thread",
+                 .fix = "Raise the limit on threads, or release other devices first.",
+                 .retryable = true};
+  }
+  return queue;
+}
+
+HostQueue::~HostQueue() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->wake.notify_one();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+void HostQueue::push(std::function<void()> work) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->work.push_back(std::move(work));
+  }
+  state_->wake.notify_one();
+}
+
+void HostQueue::drain(std::shared_ptr<State> state) {
+  std::unique_lock lock(state->mutex);
+  for (;;) {
+    state->wake.wait(lock, [&] { return state->stopping || !state->work.empty(); });
+    if (state->work.empty()) return;
+    {
+      const std::function<void()> work = std::move(state->work.front());
+      state->work.pop_front();
+      lock.unlock();
+      work();
+    }  // what the work held is released here, without the lock
+    lock.lock();
+  }
+}
+
+}  // namespace mnk::host

@@ -1,0 +1,29 @@
+// Dispatches on their way to a device's queue.
+#pragma once
+#include "Devices/Host/HostDevice.hpp"
+#include "Devices/Host/HostQueue.hpp"
+
+namespace mnk::host {
+
+class HostSubmission final : public Submission {
+ public:
+  // The device keeps the queue alive, and is kept alive until the work is done.
+  HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const Options& options)
+      : device_(std::move(device)), queue_(queue), options_(options) {}
+
+  Result<void> dispatch(ReadyDispatch ready) override;
+  void barrier() override;
+  void commit(std::function<void(SubmissionReport)> finished) override;
+
+ private:
+  // Dispatches with no barrier between them.
+  using Group = std::vector<ReadyDispatch>;
+  static Result<void> run(std::vector<Group>& groups, const Options& options);
+
+  std::shared_ptr<Device> device_;
+  HostQueue& queue_;
+  Options options_;
+  std::vector<Group> groups_ = {{}};
+};
+
+}  // namespace mnk::host

@@ -1,0 +1,210 @@
+#include "ModuleCompiler.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "Devices/Host/EmbeddedSources.hpp"
+#include "Devices/Host/HostLibrary.hpp"
+#include "Devices/Host/Runtime/Sanitizers.h"
+#include "Devices/Host/TemporaryDirectory.hpp"
+
+extern char** environ;
+
+namespace mnk::host {
+
+namespace {
+
+constexpr char kModuleLabel[] = "module";  // one library per shared object, so any label does
+
+Error failure(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix) {
+  return Error{.code = code,
+               .op = "Host device",
+               .what = std::move(what),
+               .got = std::move(got),
+               .expected = std::move(expected),
+               .fix = std::move(fix)};
+}
+
+std::string labelOf(const LibrarySource& source) {
+  if (!source.label.empty()) return source.label;
+  return source.kind == LibrarySource::Kind::path ? std::filesystem::path(source.value).filename().string() : "text";
+}
+
+// As a string literal of C++.
+std::string stringLiteral(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return result + "\"";
+}
+
+// The translation unit: the executor, then the kernels, then the one function that the device calls.
+std::string moduleText(std::string_view include, Level level) {
+  return fmt::format(R"(#define MNK_HOST_LIBRARY "{}"
+#define MNK_HOST_LEVEL {}
+#include "Runtime/Executor.cpp"
+#include "Runtime/Scheduler.cpp"
+#include "Runtime/Worker.cpp"
+extern "C" __attribute__((visibility("default"))) const mnk::host::Module* {}() {{
+  return &mnk::host::programModule();
+}}
+#include "HostKernels.h"
+MNK_HOST_KERNELS_BEGIN
+#include {}
+MNK_HOST_KERNELS_END
+)",
+                     kModuleLabel, static_cast<int>(level), kModuleSymbol, include);
+}
+
+// Kernel text is plain Metal or uses our words; headers of either are already there.
+Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySource& source, Level level) {
+  constexpr std::string_view kEmptyHeader = "#pragma once\n";
+  constexpr std::string_view kMetalHeaders[] = {"metal_stdlib",    "metal_math",   "metal_common",    "metal_integer",
+                                                "metal_simdgroup", "metal_atomic", "metal_geometric", "metal_compute"};
+  bool written = true;
+  for (const EmbeddedSource& file : embeddedSources()) written &= directory.write(file.path, file.text);
+  for (const std::string_view header : kMetalHeaders) written &= directory.write(header, kEmptyHeader);
+  std::string include;
+  if (source.kind == LibrarySource::Kind::path) {
+    std::error_code ignored;
+    include = stringLiteral(std::filesystem::absolute(source.value, ignored).string());
+  } else {
+    written &= directory.write("Lib/Words.h", kEmptyHeader);
+    written &= directory.write("Text/Kernels.metal",
+                               fmt::format("#line 1 {}\n{}\n", stringLiteral(labelOf(source)), source.value));
+    include = "\"Text/Kernels.metal\"";
+  }
+  written &= directory.write("Module.cpp", moduleText(include, level));
+  if (written) return {};
+  return failure(ErrorCode::outOfMemory, "kernel text could not be prepared for the compiler",
+                 directory.path().string(), "a temporary directory with free space",
+                 "Free space there, or set TMPDIR.");
+}
+
+struct CompilerRun {
+  int spawnError = 0;
+  bool succeeded = false;
+  std::string output;
+};
+
+CompilerRun runCompiler(const std::string& compiler, const TemporaryDirectory& directory) {
+  const std::string log = (directory.path() / "log").string();
+  const std::string input = (directory.path() / "Module.cpp").string();
+  const std::string output = (directory.path() / "Module.so").string();
+  std::vector<std::string> arguments = {
+      compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-color-diagnostics"};
+#if MNK_HOST_ASAN
+  arguments.push_back("-fsanitize=address");
+#elif MNK_HOST_TSAN
+  arguments.push_back("-fsanitize=thread");
+#endif
+  arguments.insert(arguments.end(), {"-I" + directory.path().string(), input, "-o", output});
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  CompilerRun run;
+  pid_t process = 0;
+  run.spawnError = posix_spawnp(&process, pointers[0], &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (run.spawnError != 0) return run;
+
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  run.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  std::ifstream file(log, std::ios::binary);
+  run.output.assign(std::istreambuf_iterator<char>(file), {});
+  return run;
+}
+
+Result<std::shared_ptr<Library>> load(const LibrarySource& source, const TemporaryDirectory& directory) {
+  void* object = dlopen((directory.path() / "Module.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto symbol = object ? reinterpret_cast<ModuleSymbol>(dlsym(object, kModuleSymbol)) : nullptr;
+  const Module* module = symbol ? symbol() : nullptr;
+  if (!module || module->version != kModuleVersion || module->bytes != sizeof(Module)) {
+    const char* reason = object ? "another version of the executor" : dlerror();
+    Error error =
+        failure(ErrorCode::shaderBuild, fmt::format("library {} was compiled but cannot be loaded", labelOf(source)),
+                reason ? reason : "an unknown reason", "a shared object that this program can load",
+                "Check that the compiler makes code for this machine.");
+    if (object) dlclose(object);
+    return error;
+  }
+  return std::shared_ptr<Library>(std::make_shared<HostLibrary>(labelOf(source), kModuleLabel, *module, object));
+}
+
+// What the compiler says, without the lines about our own files.
+std::string shortened(std::string text) {
+  constexpr size_t kMost = 4000;
+  const size_t firstError = text.find("error:");
+  const size_t line = firstError == std::string::npos ? 0 : text.rfind('\n', firstError);
+  text.erase(0, line == std::string::npos ? 0 : line + (line != 0));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  if (text.size() > kMost) text.replace(kMost, std::string::npos, "…");
+  return text;
+}
+
+Result<void> checkSource(const LibrarySource& source) {
+  if (source.kind == LibrarySource::Kind::path) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(source.value, ignored)) {
+      return failure(ErrorCode::libraryNotFound, "there is no kernel file", source.value, "the path of a .metal file",
+                     "Correct the path.");
+    }
+    if (source.value.find_first_of("\"\n\r\\") != std::string::npos) {
+      return failure(ErrorCode::invalidArgument, "the path of a kernel file cannot be given to a compiler",
+                     source.value, "a path without quotes, backslashes and line ends",
+                     "Rename the file or its folder.");
+    }
+  }
+  if (embeddedSources().empty()) {
+    return failure(ErrorCode::unsupported, "this build cannot compile kernels at run time", labelOf(source),
+                   "a core built by a compiler that has #embed (clang 19 or later)",
+                   "Build with a newer compiler, or compile the kernels into the program (HostKernels.h).");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Library>> compileLibrary(const LibrarySource& source, const Options& options) {
+  if (auto checked = checkSource(source); !checked) return std::move(checked).error();
+  const auto directory = TemporaryDirectory::make();
+  if (!directory) {
+    return failure(ErrorCode::outOfMemory, "no temporary directory for the compiler", std::strerror(errno),
+                   "a temporary directory that can be written", "Set TMPDIR to one.");
+  }
+  if (auto written = writeSources(*directory, source, options.level); !written) return std::move(written).error();
+  const std::string compiler = options.compiler.empty() ? "clang++" : options.compiler;
+  const CompilerRun run = runCompiler(compiler, *directory);
+  // Some systems report a missing program only from the child, as 127 with nothing said.
+  if (run.spawnError != 0 || (!run.succeeded && run.output.empty())) {
+    return failure(ErrorCode::unsupported, fmt::format("library {} needs a compiler", labelOf(source)),
+                   fmt::format("{}: {}", compiler, std::strerror(run.spawnError ? run.spawnError : ENOENT)),
+                   "clang++ in the search path", "Install clang, or name it in Options::compiler.");
+  }
+  if (!run.succeeded) {
+    return failure(ErrorCode::shaderBuild, fmt::format("library {} does not compile", labelOf(source)),
+                   shortened(run.output), "Metal Shading Language that the Host device can compile",
+                   "Correct the text at the lines named.");
+  }
+  return load(source, *directory);
+}
+
+}  // namespace mnk::host

@@ -1,0 +1,42 @@
+#include "Processor.hpp"
+
+namespace mnk::host {
+
+Level bestLevel() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
+                    __builtin_cpu_supports("bmi2");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (avx2 && avx512) return Level::avx512;
+  if (avx2) return Level::avx2;
+#endif
+  return Level::baseline;
+}
+
+std::string_view name(Level level) {
+  switch (level) {
+    case Level::best:
+      return "best";
+    case Level::baseline:
+      return "baseline";
+    case Level::avx2:
+      return "AVX2";
+    case Level::avx512:
+      return "AVX-512";
+  }
+  return "unknown";
+}
+
+std::string_view architectureName() {
+#if defined(__x86_64__)
+  return "x86-64";
+#elif defined(__aarch64__)
+  return "arm64";
+#else
+  return "unknown";
+#endif
+}
+
+}  // namespace mnk::host

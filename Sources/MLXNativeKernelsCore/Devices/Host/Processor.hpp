@@ -1,0 +1,14 @@
+// What this processor can run.
+#pragma once
+#include <string_view>
+
+#include "Devices/Host/HostDevice.hpp"
+
+namespace mnk::host {
+
+// The best instruction set here; never Level::best.
+Level bestLevel();
+std::string_view name(Level level);   // "AVX-512"
+std::string_view architectureName();  // "x86-64"
+
+}  // namespace mnk::host

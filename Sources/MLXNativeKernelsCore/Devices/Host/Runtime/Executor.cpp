@@ -1,0 +1,205 @@
+// Sets up a threadgroup, runs it, and answers questions of its lanes about arguments and constants.
+#include <stdio.h>
+#include <string.h>
+
+#include "Registration.h"
+#include "Worker.h"
+
+namespace mnk::host {
+
+constinit const RegisteredKernel* registeredKernels = nullptr;
+constinit const RegisteredConstant* registeredConstants = nullptr;
+
+extern const char absentObject[4096];
+alignas(64) const char absentObject[4096] = {};
+
+namespace {
+
+MNK_HOST_RUNTIME uint32_t laneCount(const uint32_t size[3]) {
+  return size[0] * size[1] * size[2];
+}
+
+MNK_HOST_RUNTIME void layOutLanes(Worker* worker, const uint32_t size[3]) {
+  if (memcmp(worker->shape, size, sizeof worker->shape) == 0) return;
+  memcpy(worker->shape, size, sizeof worker->shape);
+  const uint32_t total = laneCount(size);
+  uint32_t position[3] = {0, 0, 0};
+  for (uint32_t i = 0; i < total; ++i) {
+    Lane& lane = worker->lanes[i];
+    Simdgroup& group = worker->simdgroups[i / 32];
+    group.all = &worker->lanes[i / 32 * 32];
+    group.index = i / 32;
+    group.lanes = total - i / 32 * 32 < 32 ? total - i / 32 * 32 : 32;
+    group.threadgroup = &worker->group;
+    lane.simdgroup = &group;
+    lane.index = i % 32;
+    lane.bit = 1u << lane.index;
+    lane.linear = i;
+    lane.next = &group.all[(lane.index + 1) % group.lanes];
+    memcpy(lane.position, position, sizeof position);
+    for (int axis = 0; axis < 3 && ++position[axis] == size[axis]; ++axis) position[axis] = 0;
+  }
+}
+
+MNK_HOST_RUNTIME void placeInGrid(Threadgroup& group, const Launch& launch, uint64_t index) {
+  group.position[0] = uint32_t(index % launch.groups[0]);
+  group.position[1] = uint32_t(index / launch.groups[0] % launch.groups[1]);
+  group.position[2] = uint32_t(index / launch.groups[0] / launch.groups[1]);
+  for (int axis = 0; axis < 3; ++axis) {
+    group.origin[axis] = group.position[axis] * launch.threadgroup[axis];
+    const uint32_t left = launch.threads[axis] - group.origin[axis];
+    group.size[axis] = left < launch.threadgroup[axis] ? left : launch.threadgroup[axis];
+  }
+}
+
+MNK_HOST_RUNTIME void resetSimdgroups(Worker* worker, bool ordered) {
+  Threadgroup& group = worker->group;
+  for (uint32_t i = 0; i < group.count; ++i) {
+    Simdgroup& simdgroup = worker->simdgroups[i];
+    simdgroup.live = simdgroup.lanes == 32 ? ~0u : (1u << simdgroup.lanes) - 1;
+    // While sweeping nobody is expected anywhere, so that the first collective takes the slow way.
+    simdgroup.arrived = group.sweeping;
+    simdgroup.site = {};
+    simdgroup.ready = simdgroup.started = simdgroup.parity = 0;
+    simdgroup.ordered = ordered ? ~0u : 0;
+    simdgroup.atBarrier = false;
+    simdgroup.resume = ordered ? uint32_t(nextRandom(worker) % simdgroup.lanes) : 0;
+  }
+}
+
+MNK_HOST_RUNTIME void beginThreadgroup(Worker* worker, const Launch& launch, uint64_t index, Fault* fault) {
+  Threadgroup& group = worker->group;
+  worker->fault = fault;
+  fault->kind = FaultKind::none;
+  group.launch = &launch;
+  group.worker = worker;
+  group.lanes = worker->lanes;
+  group.simdgroups = worker->simdgroups;
+  placeInGrid(group, launch, index);
+  layOutLanes(worker, group.size);
+  group.count = group.live = (laneCount(group.size) + 31) / 32;
+  group.waiting = 0;
+  group.laneExited = false;
+  group.arrayCount = 0;
+  group.sweeping = launch.orderSeed == 0 && !sanitizer::kOneStackPerLane;
+  worker->random = (launch.orderSeed * 0x9E3779B97F4A7C15ull + index) | 1;
+  if (launch.orderSeed) {
+    for (int i = 0; i < 4; ++i) nextRandom(worker);
+  }
+  resetSimdgroups(worker, launch.orderSeed != 0);
+  resetArena(worker);
+  running.group = &group;
+  running.arguments = launch.arguments;
+}
+
+MNK_HOST_RUNTIME void runBegun(Worker* worker, Lane* first) {
+  Threadgroup& group = worker->group;
+  const uint32_t total = laneCount(group.size);
+  if (sanitizer::kOneStackPerLane) {
+    for (uint32_t i = 0; i < total; ++i) worker->lanes[i].sanitizerThread = sanitizer::makeThread();
+  }
+  if (!enterThreadgroup(worker, first)) {
+    worker->fault->kind = FaultKind::outOfMemory;
+    snprintf(worker->fault->text, sizeof worker->fault->text, "no memory for the stack of a lane");
+  }
+  if (sanitizer::kOneStackPerLane) {
+    for (uint32_t i = 0; i < total; ++i) {
+      // On behalf of a lane that a fault abandoned: whoever gets its stack next does not race with it.
+      sanitizer::becomeThread(worker->lanes[i].sanitizerThread);
+      sanitizer::publish(&group.live);
+      sanitizer::becomeThread(worker->mainThread);
+      sanitizer::destroyThread(worker->lanes[i].sanitizerThread);
+    }
+  }
+  const bool lanesWereAbandoned = worker->fault->kind != FaultKind::none || worker->found;
+  if (lanesWereAbandoned || sanitizer::kOneStackPerLane) giveBackAllStacks(worker);
+  sanitizer::observe(&group.live);
+}
+
+MNK_HOST_RUNTIME void runThreadgroup(Worker* worker, const Launch* launch, uint64_t index, Fault* fault) {
+  beginThreadgroup(worker, *launch, index, fault);
+  worker->found = nullptr;
+  Threadgroup& group = worker->group;
+  for (uint32_t i = 0; i < kThreadgroupIndices; ++i) {
+    const uint32_t bytes = launch->threadgroupBytes[i];
+    group.threadgroupMemory[i] = bytes ? allocateFromArena(worker, bytes) : nullptr;
+    if (bytes && !group.threadgroupMemory[i]) {
+      fault->kind = FaultKind::stopped;
+      snprintf(fault->text, sizeof fault->text, "more than 32 KiB of threadgroup memory");
+    }
+  }
+  if (fault->kind == FaultKind::none) {
+    const uint32_t first = launch->orderSeed ? uint32_t(nextRandom(worker) % group.count) : 0;
+    runBegun(worker, &group.simdgroups[first].all[0]);
+  }
+  openArena(worker);
+}
+
+MNK_HOST_RUNTIME void reflect(Worker* worker, const RegisteredKernel* kernel, const Arguments* constants,
+                              FoundArguments* found, Fault* fault) {
+  found->count = 0;
+  fault->kind = FaultKind::none;
+  if (kernel->pointers == 0) return;
+  Arguments arguments = *constants;
+  memset(arguments.buffers, 0, sizeof arguments.buffers);
+  arguments.recording = true;
+  Launch launch{};
+  launch.kernel = kernel;
+  launch.arguments = &arguments;
+  for (int axis = 0; axis < 3; ++axis) launch.threads[axis] = launch.groups[axis] = launch.threadgroup[axis] = 1;
+  beginThreadgroup(worker, launch, 0, fault);
+  memset(worker->group.threadgroupMemory, 0, sizeof worker->group.threadgroupMemory);
+  worker->group.sweeping = false;
+  worker->found = found;
+  worker->argumentsSeen = 0;
+  runBegun(worker, &worker->lanes[0]);
+  worker->found = nullptr;
+  openArena(worker);
+}
+
+MNK_HOST_RUNTIME void countRecorded(Worker* worker) {
+  // All default arguments are evaluated before the body: after the last one there is nothing more to learn.
+  if (++worker->argumentsSeen == worker->group.launch->kernel->pointers) leaveToMain(worker);
+}
+
+}  // namespace
+
+MNK_HOST_RUNTIME void* unboundArgument(ArgumentKind kind, uint32_t index) {
+  Worker* worker = running.group->worker;
+  if (!worker->found) {
+    const char* text = kind == ArgumentKind::buffer ? "buffer" : "threadgroup memory";
+    stopDispatch(worker, FaultKind::stopped, "%s %u is not bound", text, index);
+  }
+  worker->found->list[worker->found->count++] = {kind, index};
+  countRecorded(worker);
+  return const_cast<char*>(absentObject);
+}
+
+MNK_HOST_RUNTIME void recordAbsentArgument() {
+  countRecorded(running.group->worker);
+}
+
+MNK_HOST_RUNTIME void unsetConstant(const char* name, uint32_t index, const char* file, uint32_t line) {
+  stopDispatch(running.group->worker, FaultKind::stopped,
+               "function constant %s (index %u, %s:%u) is read but the pipeline has no value for it", name, index, file,
+               line);
+}
+
+MNK_HOST_RUNTIME void* allocateThreadgroupArray(const void* declaration, size_t bytes, Site site) {
+  Threadgroup& group = *running.group;
+  void* memory = allocateFromArena(group.worker, bytes);
+  if (!memory || group.arrayCount == sizeof group.arrays / sizeof group.arrays[0]) {
+    stopDispatch(group.worker, FaultKind::stopped, "more than 32 KiB of threadgroup memory: %s:%u", site.file,
+                 site.line);
+  }
+  group.arrays[group.arrayCount++] = {declaration, memory};
+  return memory;
+}
+
+const Module& programModule() {
+  static constexpr Module module{kModuleVersion, sizeof(Module), &registeredKernels, &registeredConstants,
+                                 &makeWorker,    &destroyWorker, &runThreadgroup,    &reflect};
+  return module;
+}
+
+}  // namespace mnk::host

@@ -1,0 +1,184 @@
+// What a running lane knows, and how the lanes of a simdgroup meet.
+//
+// Lanes run in any order and switch only where they must wait. A threadgroup starts as a plain loop over its lanes on
+// one stack ("sweep"); the first collective ends the sweep, and from then on each lane is a fiber.
+#pragma once
+#include "Fiber.h"
+#include "Module.h"
+
+namespace mnk::host {
+
+struct Simdgroup;
+
+// A place in the .metal text.
+struct Site {
+  uint32_t line;
+  uint32_t column;
+  const char* file;
+  static constexpr Site here(uint32_t line = __builtin_LINE(), uint32_t column = __builtin_COLUMN(),
+                             const char* file = __builtin_FILE()) {
+    return {line, column, file};
+  }
+  MNK_HOST_RUNTIME constexpr bool operator==(const Site& other) const {
+    return line == other.line && column == other.column;
+  }
+};
+
+struct Lane {
+  FiberState fiber;
+  Lane* next;  // the ring of its simdgroup
+  Simdgroup* simdgroup;
+  uint32_t index, bit;  // in the simdgroup
+  uint32_t linear;      // in the threadgroup
+  uint32_t position[3];
+  void* stack;
+  void* fakeStack;        // AddressSanitizer's
+  void* sanitizerThread;  // ThreadSanitizer's
+};
+
+struct Simdgroup {
+  uint32_t live, arrived;
+  uint32_t ready;  // lanes that the inline switch may enter
+  uint32_t started;
+  uint32_t ordered;  // all ones in a random order: always ask the scheduler
+  uint32_t parity;   // which of the two mailboxes the next collective uses
+  uint32_t index, lanes;
+  uint32_t resume;  // the lane that continues after a threadgroup barrier
+  bool atBarrier;
+  Site site;
+  void (*complete)(void* box, void* result, uint32_t live);
+  Threadgroup* threadgroup;
+  Lane* all;
+  // A lane reaches collective k + 2 only after all lanes have read k, so two mailboxes are enough.
+  alignas(64) unsigned char box[2][32 * 16];
+  alignas(64) unsigned char result[2][16];
+};
+
+struct Threadgroup {
+  Lane* lanes;
+  Simdgroup* simdgroups;
+  uint32_t count, live, waiting;  // simdgroups
+  bool sweeping;
+  bool laneExited;
+  Site barrierSite;
+  const Launch* launch;
+  uint32_t position[3], origin[3], size[3];  // origin: of its first thread in the grid
+  void* threadgroupMemory[kThreadgroupIndices];
+  FiberState main;
+  Worker* worker;
+  struct Array {
+    const void* declaration;
+    void* address;
+  } arrays[32];
+  uint32_t arrayCount;
+};
+
+// What this thread is running. The built-in values are read when a lane starts, before its body.
+struct Running {
+  Lane* lane;
+  Threadgroup* group;
+  const Arguments* arguments;
+  uint32_t position[3];
+  uint32_t linear;
+};
+
+// The initial-exec model needs no call; a shared object loaded later finds room for this few bytes.
+#if defined(__ELF__)
+extern __thread Running running __attribute__((tls_model("initial-exec")));
+#else
+extern __thread Running running;
+#endif
+
+void threadgroupBarrier(Site site);
+void* allocateThreadgroupArray(const void* declaration, size_t bytes, Site site);
+void blockLane(Lane* lane);  // arrived, not last: run another lane
+// A lane arrived where its simdgroup did not wait for it. Ends the sweep and returns, or fails the dispatch.
+void arriveUnexpectedly(Lane* lane, Site site);
+[[noreturn]] void unsetConstant(const char* name, uint32_t index, const char* file, uint32_t line);
+// An argument that is not bound, or is being recorded; then gives memory for a dummy.
+void* unboundArgument(ArgumentKind kind, uint32_t index);
+void recordAbsentArgument();
+
+MNK_HOST_RUNTIME sanitizer::StackRange stackOf(const Lane* lane);
+
+MNK_HOST_RUNTIME MNK_HOST_INLINE void switchLanes(Lane* from, Lane* to) {
+  running.lane = to;
+#if MNK_HOST_ASAN
+  sanitizer::leavingFor(&from->fakeStack, stackOf(to));
+#endif
+  sanitizer::becomeThread(to->sanitizerThread);
+  MNK_HOST_SWITCH(&from->fiber, &to->fiber);
+#if MNK_HOST_ASAN
+  sanitizer::cameFrom(from->fakeStack);
+#endif
+}
+
+// Deposits a value. When every live lane has done so, the last one runs Op; all return to the same mailbox.
+template <class T, class Op>
+MNK_HOST_HOOK T* meet(T value, Site site, T*& result) {
+  static_assert(sizeof(T) <= 16);
+  Lane* me = running.lane;
+  Simdgroup* group = me->simdgroup;
+  if (group->arrived == 0) {
+    group->site = site;
+    group->complete = &Op::template run<T>;
+  } else if (__builtin_expect(!(group->site == site), 0)) {
+    arriveUnexpectedly(me, site);
+    group->site = site;
+    group->complete = &Op::template run<T>;
+  }
+  const uint32_t parity = group->parity;
+  T* box = reinterpret_cast<T*>(group->box[parity]);
+  result = reinterpret_cast<T*>(group->result[parity]);
+  box[me->index] = value;
+  group->arrived |= me->bit;
+  if (__builtin_expect(group->arrived != group->live, 1)) {
+    Lane* next = me->next;
+    if (__builtin_expect(group->ready & ~group->arrived & next->bit, 1)) {
+      switchLanes(me, next);
+    } else {
+      blockLane(me);
+    }
+  } else {
+    Op::template run<T>(box, result, group->live);
+    group->arrived = 0;
+    group->parity ^= 1;
+  }
+  return box;
+}
+
+// Goes through lanes first ..< last of a threadgroup, until a collective ends the sweep.
+class LaneLoop {
+ public:
+  MNK_HOST_HOOK LaneLoop(Threadgroup* group, uint32_t first, uint32_t last)
+      : group_(group), linear_(first), last_(last) {
+    const Lane& lane = group->lanes[first];
+    x_ = lane.position[0];
+    y_ = lane.position[1];
+    z_ = lane.position[2];
+  }
+  MNK_HOST_HOOK bool more() const {
+    if (linear_ >= last_) return false;
+    Running& now = running;
+    now.lane = group_->lanes + linear_;
+    now.position[0] = x_;
+    now.position[1] = y_;
+    now.position[2] = z_;
+    now.linear = linear_;
+    return true;
+  }
+  MNK_HOST_HOOK void advance() {
+    linear_ = group_->sweeping ? linear_ + 1 : last_;
+    if (++x_ != group_->size[0]) return;
+    x_ = 0;
+    if (++y_ != group_->size[1]) return;
+    y_ = 0;
+    ++z_;
+  }
+
+ private:
+  Threadgroup* group_;
+  uint32_t linear_, last_, x_, y_, z_;
+};
+
+}  // namespace mnk::host

@@ -1,0 +1,53 @@
+// Kernels and function constants enter their module's lists before main, or while a shared object is loaded.
+#pragma once
+#include "Lane.h"
+
+namespace mnk::host {
+
+// Defined with the executor; empty before any constructor runs.
+extern const RegisteredKernel* registeredKernels;
+extern const RegisteredConstant* registeredConstants;
+
+template <typename Function>
+struct PointerParameters;
+template <typename... Parameters>
+struct PointerParameters<void (*)(Parameters...)> {
+  static constexpr uint32_t count = (0 + ... + uint32_t(__is_pointer(Parameters) || __is_reference(Parameters)));
+};
+
+struct KernelRegistration : RegisteredKernel {
+  KernelRegistration(const char* library, const char* name, uint32_t level, uint32_t pointers,
+                     void (*runLanes)(Threadgroup*, uint32_t, uint32_t))
+      : RegisteredKernel{library, name, level, pointers, runLanes, registeredKernels} {
+    registeredKernels = this;
+  }
+};
+
+template <typename T>
+struct ValueTypeOf;
+template <>
+struct ValueTypeOf<bool> {
+  static constexpr ValueType value = ValueType::boolean;
+};
+template <>
+struct ValueTypeOf<int> {
+  static constexpr ValueType value = ValueType::i32;
+};
+template <>
+struct ValueTypeOf<unsigned> {
+  static constexpr ValueType value = ValueType::u32;
+};
+template <>
+struct ValueTypeOf<float> {
+  static constexpr ValueType value = ValueType::f32;
+};
+
+struct ConstantRegistration : RegisteredConstant {
+  ConstantRegistration(const char* library, const char* name, const char* file, uint32_t line, uint32_t index,
+                       ValueType type)
+      : RegisteredConstant{library, name, file, line, index, type, registeredConstants} {
+    registeredConstants = this;
+  }
+};
+
+}  // namespace mnk::host

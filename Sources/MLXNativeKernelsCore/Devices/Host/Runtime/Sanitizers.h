@@ -1,0 +1,119 @@
+// What AddressSanitizer and ThreadSanitizer must be told about lanes and threadgroup memory. Without a sanitizer
+// every function here is empty, so that the executor reads the same in all builds.
+#pragma once
+#include <stddef.h>
+
+#if __has_feature(address_sanitizer)
+#define MNK_HOST_ASAN 1
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#else
+#define MNK_HOST_ASAN 0
+#endif
+
+#if __has_feature(thread_sanitizer)
+#define MNK_HOST_TSAN 1
+#include <sanitizer/tsan_interface.h>
+#else
+#define MNK_HOST_TSAN 0
+#endif
+
+// Functions of the executor itself: their memory accesses are not the kernel's.
+#define MNK_HOST_RUNTIME __attribute__((no_sanitize("address", "thread"), disable_sanitizer_instrumentation))
+
+// Small vocabulary functions. nodebug: debuggers and reports show the .metal line instead of the vocabulary's.
+#define MNK_HOST_INLINE inline __attribute__((always_inline, nodebug))
+
+// Vocabulary functions that touch the executor's state. Inlined under a sanitizer, their accesses would look like
+// the kernel's.
+#if MNK_HOST_ASAN || MNK_HOST_TSAN
+#define MNK_HOST_HOOK inline MNK_HOST_RUNTIME __attribute__((noinline))
+#else
+#define MNK_HOST_HOOK MNK_HOST_INLINE
+#endif
+
+namespace mnk::host::sanitizer {
+
+// ThreadSanitizer sees one thread per lane, and lanes that share a stack would race on it.
+inline constexpr bool kOneStackPerLane = MNK_HOST_TSAN;
+inline constexpr bool kLargeFrames = MNK_HOST_ASAN || MNK_HOST_TSAN;
+
+// A stack to return to, as AddressSanitizer describes it.
+struct StackRange {
+  const void* low = nullptr;
+  size_t bytes = 0;
+};
+
+// Before a switch to another stack. A null `saved` says that the stack we leave is not coming back.
+MNK_HOST_RUNTIME inline void leavingFor([[maybe_unused]] void** saved, [[maybe_unused]] StackRange next) {
+#if MNK_HOST_ASAN
+  __sanitizer_start_switch_fiber(saved, next.low, next.bytes);
+#endif
+}
+
+// First thing on the new stack; says which stack we came from.
+MNK_HOST_RUNTIME inline StackRange cameFrom([[maybe_unused]] void* saved) {
+  StackRange previous;
+#if MNK_HOST_ASAN
+  __sanitizer_finish_switch_fiber(saved, &previous.low, &previous.bytes);
+#endif
+  return previous;
+}
+
+MNK_HOST_RUNTIME inline void forbid([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#if MNK_HOST_ASAN
+  __asan_poison_memory_region(memory, bytes);
+#endif
+}
+
+MNK_HOST_RUNTIME inline void allow([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#if MNK_HOST_ASAN
+  __asan_unpoison_memory_region(memory, bytes);
+#endif
+}
+
+MNK_HOST_RUNTIME inline void* currentThread() {
+#if MNK_HOST_TSAN
+  return __tsan_get_current_fiber();
+#else
+  return nullptr;
+#endif
+}
+
+MNK_HOST_RUNTIME inline void* makeThread() {
+#if MNK_HOST_TSAN
+  return __tsan_create_fiber(0);
+#else
+  return nullptr;
+#endif
+}
+
+MNK_HOST_RUNTIME inline void destroyThread([[maybe_unused]] void* thread) {
+#if MNK_HOST_TSAN
+  __tsan_destroy_fiber(thread);
+#endif
+}
+
+// Must be inlined: a call would return on another shadow stack than it was made on.
+// Switching orders no memory; only barriers do.
+MNK_HOST_RUNTIME MNK_HOST_INLINE void becomeThread([[maybe_unused]] void* thread) {
+#if MNK_HOST_TSAN
+  constexpr unsigned kNoHappensBefore = 1;
+  __tsan_switch_to_fiber(thread, kNoHappensBefore);
+#endif
+}
+
+// What happened before `publish` on an address is visible after `observe` on it.
+MNK_HOST_RUNTIME inline void publish([[maybe_unused]] void* address) {
+#if MNK_HOST_TSAN
+  __tsan_release(address);
+#endif
+}
+
+MNK_HOST_RUNTIME inline void observe([[maybe_unused]] void* address) {
+#if MNK_HOST_TSAN
+  __tsan_acquire(address);
+#endif
+}
+
+}  // namespace mnk::host::sanitizer

@@ -1,0 +1,62 @@
+// A worker runs one threadgroup at a time: its lanes, their stacks and their threadgroup memory.
+#pragma once
+#include "Lane.h"
+
+namespace mnk::host {
+
+struct Worker {
+  Threadgroup group;
+  Simdgroup simdgroups[kMaxLanes / 32];
+  Lane lanes[kMaxLanes];
+  uint32_t shape[3];  // of the threadgroup that `lanes` is laid out for
+
+  void* stacks[kMaxLanes];
+  void* freeStacks[kMaxLanes];
+  uint32_t stackCount, freeStackCount;
+  void* stackBlocks[kMaxLanes / 32];
+
+  char* arena;  // threadgroup memory
+  size_t arenaUsed, userBytes;
+
+  uint64_t random;
+  Fault* fault;
+  FoundArguments* found;
+  uint32_t argumentsSeen;
+
+  sanitizer::StackRange mainStack;
+  void* mainFakeStack;
+  void* mainThread;
+};
+
+Worker* makeWorker();
+void destroyWorker(Worker* worker);
+
+// The top of a stack for one lane; null when there is no memory.
+void* takeStack(Worker* worker);
+inline MNK_HOST_RUNTIME void giveBackStack(Worker* worker, void* stack) {
+  worker->freeStacks[worker->freeStackCount++] = stack;
+}
+// When no lane is running.
+void giveBackAllStacks(Worker* worker);
+
+// Empties the arena for a threadgroup.
+void resetArena(Worker* worker);
+void openArena(Worker* worker);  // the threadgroup is over
+// Null when the threadgroup would hold more than the limit.
+void* allocateFromArena(Worker* worker, size_t bytes);
+
+inline MNK_HOST_RUNTIME uint64_t nextRandom(Worker* worker) {
+  worker->random ^= worker->random << 13;
+  worker->random ^= worker->random >> 7;
+  return worker->random ^= worker->random << 17;
+}
+
+// Ends the dispatch with this text, from a lane.
+[[noreturn]] void stopDispatch(Worker* worker, FaultKind kind, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
+// Leaves the running lane for good and continues where the worker entered the threadgroup.
+[[noreturn]] void leaveToMain(Worker* worker);
+// Enters a lane on a fresh stack and returns when the threadgroup is over. False: no memory for the stack.
+bool enterThreadgroup(Worker* worker, Lane* first);
+
+}  // namespace mnk::host

@@ -1,0 +1,14 @@
+// The shipped kernels for x86-64 with AVX2, FMA and half conversion.
+#if defined(__x86_64__)
+#define MNK_HOST_LIBRARY "MLXNativeKernels"
+#define MNK_HOST_LEVEL MNK_HOST_AVX2
+#include "HostKernels.h"
+
+namespace mnk::host {
+void keepShippedAVX2() {}
+}  // namespace mnk::host
+
+MNK_HOST_KERNELS_BEGIN
+#include "ShippedKernels.inc"
+MNK_HOST_KERNELS_END
+#endif

@@ -1,0 +1,17 @@
+#include "ShippedKernels.hpp"
+
+namespace mnk::host {
+
+void keepShippedBaseline();
+void keepShippedAVX2();
+void keepShippedAVX512();
+
+void linkShippedKernels() {
+  keepShippedBaseline();
+#if defined(__x86_64__)
+  keepShippedAVX2();
+  keepShippedAVX512();
+#endif
+}
+
+}  // namespace mnk::host

@@ -1,0 +1,82 @@
+// The words of Metal Shading Language and ours, as macros, and the rules of the Metal compiler that C++20 would let
+// pass. Everything after this header is kernel text.
+#pragma once
+#include "Atomics.h"
+#include "KernelArguments.h"
+
+#pragma clang diagnostic ignored "-Wunknown-attributes"
+#pragma clang diagnostic ignored "-Wduplicate-decl-specifier"
+#pragma clang diagnostic ignored "-Wdeprecated-comma-subscript"
+#pragma clang diagnostic ignored "-Wunused-function"
+#pragma clang diagnostic ignored "-Wunused-const-variable"
+#pragma clang diagnostic error "-Wdouble-promotion"    // 0.5 * x instead of 0.5f * x
+#pragma clang diagnostic error "-Wignored-attributes"  // see `threadgroup`
+#pragma clang diagnostic error "-Wvla"
+#pragma clang diagnostic error "-Wexit-time-destructors"
+#pragma clang diagnostic error "-Wglobal-constructors"
+
+#define kernel
+#define device
+#define thread
+#define constant const
+// Harmless on pointers and references. On a variable clang says that the attribute only applies to those, which catches
+// `threadgroup float s[32];` (it would be one array per lane): use threadgroup_array.
+#define threadgroup __attribute__((align_value(1)))
+
+#define MNK_HOST_ARGUMENT(source) ]] = ::mnk::host::source[::mnk::host::at[::mnk::host::Always{}
+#define buffer(index) MNK_HOST_ARGUMENT(bufferArgument<index>)
+#define threadgroup_memory(index) MNK_HOST_ARGUMENT(threadgroupArgument<index>)
+#define function_constant(name) \
+  ::mnk::host::Optional {       \
+    static_cast<bool>(name)     \
+  }
+#define is_function_constant_defined(name) ::mnk::host::isConstantSet(name)
+
+#define thread_position_in_grid MNK_HOST_ARGUMENT(threadPositionInGrid)
+#define thread_position_in_threadgroup MNK_HOST_ARGUMENT(threadPositionInThreadgroup)
+#define thread_index_in_threadgroup MNK_HOST_ARGUMENT(threadIndexInThreadgroup)
+#define thread_index_in_simdgroup MNK_HOST_ARGUMENT(threadIndexInSimdgroup)
+#define thread_index_in_quadgroup MNK_HOST_ARGUMENT(threadIndexInQuadgroup)
+#define simdgroup_index_in_threadgroup MNK_HOST_ARGUMENT(simdgroupIndexInThreadgroup)
+#define quadgroup_index_in_threadgroup MNK_HOST_ARGUMENT(quadgroupIndexInThreadgroup)
+#define simdgroups_per_threadgroup MNK_HOST_ARGUMENT(simdgroupsPerThreadgroup)
+#define quadgroups_per_threadgroup MNK_HOST_ARGUMENT(quadgroupsPerThreadgroup)
+#define dispatch_simdgroups_per_threadgroup MNK_HOST_ARGUMENT(dispatchSimdgroupsPerThreadgroup)
+#define threads_per_simdgroup MNK_HOST_ARGUMENT(threadsPerSimdgroup)
+#define thread_execution_width MNK_HOST_ARGUMENT(threadsPerSimdgroup)
+#define threadgroup_position_in_grid MNK_HOST_ARGUMENT(threadgroupPositionInGrid)
+#define threads_per_threadgroup MNK_HOST_ARGUMENT(threadsPerThreadgroup)
+#define dispatch_threads_per_threadgroup MNK_HOST_ARGUMENT(dispatchThreadsPerThreadgroup)
+#define threadgroups_per_grid MNK_HOST_ARGUMENT(threadgroupsPerGrid)
+#define threads_per_grid MNK_HOST_ARGUMENT(threadsPerGrid)
+
+#define MNK_HOST_PASTE_(a, b) a##b
+#define MNK_HOST_PASTE(a, b) MNK_HOST_PASTE_(a, b)
+#define MNK_HOST_STATIC_OBJECT(...)                                                              \
+  _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wglobal-constructors\"") \
+      _Pragma("clang diagnostic ignored \"-Wexit-time-destructors\"") static __VA_ARGS__;        \
+  _Pragma("clang diagnostic pop")
+
+#define threadgroup_array(type, name, count) type(&name)[count] = ::mnk::host::threadgroupArray<type, count>([] {})
+
+#define pipeline_constant(type, name, index)                                                             \
+  constexpr ::mnk::host::PipelineConstant<type, index> name{#name, __FILE__, __LINE__};                  \
+  MNK_HOST_STATIC_OBJECT(const ::mnk::host::ConstantRegistration MNK_HOST_PASTE(constant_, __COUNTER__)( \
+      MNK_HOST_LIBRARY, #name, __FILE__, __LINE__, index, ::mnk::host::ValueTypeOf<type>::value))        \
+  static_assert(true)
+
+// The loop stands beside the kernel's body, which is compiled into it.
+#define MNK_HOST_EXPORT(id, name, ...)                                                                       \
+  static void MNK_HOST_PASTE(runLanes_, id)(::mnk::host::Threadgroup * group, uint first, uint last) {       \
+    for (::mnk::host::LaneLoop loop(group, first, last); loop.more(); loop.advance()) {                      \
+      __VA_ARGS__();                                                                                         \
+    }                                                                                                        \
+  }                                                                                                          \
+  MNK_HOST_STATIC_OBJECT(const ::mnk::host::KernelRegistration MNK_HOST_PASTE(kernel_, id)(                  \
+      MNK_HOST_LIBRARY, name, MNK_HOST_LEVEL, ::mnk::host::PointerParameters<decltype(&__VA_ARGS__)>::count, \
+      &MNK_HOST_PASTE(runLanes_, id)))
+#define instantiate_kernel(name, function, ...) MNK_HOST_EXPORT(__COUNTER__, name, function<__VA_ARGS__>)
+#define export_kernel(function) MNK_HOST_EXPORT(__COUNTER__, #function, function)
+
+// Words that C++ has and Metal has not; the macros above keep their copies.
+#pragma GCC poison double goto try catch throw new virtual typeid dynamic_cast thread_local asm std

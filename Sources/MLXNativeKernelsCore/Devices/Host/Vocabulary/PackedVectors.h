@@ -1,0 +1,65 @@
+// packed_float3 and the like: vectors with the alignment of their elements. They convert to and from vectors and take
+// part in the same arithmetic.
+#pragma once
+#include "Vectors.h"
+
+namespace metal {
+
+#define MNK_HOST_PACKED_MEMBERS(N)                                                          \
+  packed_vec() = default;                                                                   \
+  MNK_HOST_INLINE packed_vec(vec<T, N> from) {                                              \
+    for (int i = 0; i < N; ++i) (*this)[i] = from[i];                                       \
+  }                                                                                         \
+  template <Scalar S>                                                                       \
+  MNK_HOST_INLINE packed_vec(S s) : packed_vec(vec<T, N>(s)) {}                             \
+  template <class A, class B, class... R>                                                   \
+  MNK_HOST_INLINE packed_vec(A a, B b, R... rest) : packed_vec(vec<T, N>(a, b, rest...)) {} \
+  MNK_HOST_INLINE operator vec<T, N>() const {                                              \
+    vec<T, N> result;                                                                       \
+    for (int i = 0; i < N; ++i) result[i] = (*this)[i];                                     \
+    return result;                                                                          \
+  }                                                                                         \
+  template <class I>                                                                        \
+  MNK_HOST_INLINE T& operator[](I i) {                                                      \
+    return reinterpret_cast<T*>(this)[i];                                                   \
+  }                                                                                         \
+  template <class I>                                                                        \
+  MNK_HOST_INLINE T operator[](I i) const {                                                 \
+    return reinterpret_cast<const T*>(this)[i];                                             \
+  }
+
+template <class T>
+struct packed_vec<T, 2> {
+  T x, y;
+  MNK_HOST_PACKED_MEMBERS(2)
+};
+template <class T>
+struct packed_vec<T, 3> {
+  T x, y, z;
+  MNK_HOST_PACKED_MEMBERS(3)
+};
+template <class T>
+struct packed_vec<T, 4> {
+  T x, y, z, w;
+  MNK_HOST_PACKED_MEMBERS(4)
+};
+#undef MNK_HOST_PACKED_MEMBERS
+
+#define MNK_HOST_NAMES(T)                 \
+  typedef packed_vec<T, 2> packed_##T##2; \
+  typedef packed_vec<T, 3> packed_##T##3; \
+  typedef packed_vec<T, 4> packed_##T##4;
+MNK_HOST_NAMES(char)
+MNK_HOST_NAMES(uchar)
+MNK_HOST_NAMES(short)
+MNK_HOST_NAMES(ushort)
+MNK_HOST_NAMES(int)
+MNK_HOST_NAMES(uint)
+MNK_HOST_NAMES(long)
+MNK_HOST_NAMES(ulong)
+MNK_HOST_NAMES(half)
+MNK_HOST_NAMES(bfloat)
+MNK_HOST_NAMES(float)
+#undef MNK_HOST_NAMES
+
+}  // namespace metal

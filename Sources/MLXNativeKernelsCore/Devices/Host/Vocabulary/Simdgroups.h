@@ -1,0 +1,230 @@
+// Barriers and the functions through which the lanes of a simdgroup or a quad exchange values.
+// They order no memory; only barriers with memory flags do.
+#pragma once
+#include "../Runtime/Lane.h"
+#include "Integers.h"
+
+namespace mnk::host {
+
+// ---- what the last lane to arrive computes ----
+
+struct Nothing {
+  template <class T>
+  static void run(void*, void*, uint32_t) {}
+};
+
+// The value of the first lane that takes part.
+struct First {
+  template <class T>
+  MNK_HOST_RUNTIME static inline void run(void* box, void* result, uint32_t live) {
+    *static_cast<T*>(result) = static_cast<T*>(box)[__builtin_ctz(live)];
+  }
+};
+
+// A fixed tree over a full simdgroup, so that results do not depend on the order of lanes.
+template <class Join>
+struct Reduction {
+  template <class T>
+  MNK_HOST_RUNTIME static inline void run(void* box, void* result, uint32_t live) {
+    T* in = static_cast<T*>(box);
+    if (live == 0xffffffffu) {
+      T t[16];
+      for (int i = 0; i < 16; ++i) t[i] = Join::join(in[i], in[i + 16]);
+      for (int i = 0; i < 8; ++i) t[i] = Join::join(t[i], t[i + 8]);
+      for (int i = 0; i < 4; ++i) t[i] = Join::join(t[i], t[i + 4]);
+      *static_cast<T*>(result) = Join::join(Join::join(t[0], t[2]), Join::join(t[1], t[3]));
+      return;
+    }
+    T total = in[__builtin_ctz(live)];
+    for (live &= live - 1; live; live &= live - 1) total = Join::join(total, in[__builtin_ctz(live)]);
+    *static_cast<T*>(result) = total;
+  }
+};
+
+// Leaves in each lane's place the total of the lanes before it, and its own value where `Inclusive`.
+template <class Join, bool Inclusive>
+struct Prefix {
+  template <class T>
+  MNK_HOST_RUNTIME static inline void run(void* box, void*, uint32_t live) {
+    T* in = static_cast<T*>(box);
+    T total = Join::template neutral<T>();
+    for (; live; live &= live - 1) {
+      T& place = in[__builtin_ctz(live)];
+      const T before = total;
+      total = Join::join(total, place);
+      place = Inclusive ? total : before;
+    }
+  }
+};
+
+#define MNK_HOST_JOIN_TYPE(Name, expression, zero) \
+  struct Name {                                    \
+    template <class T>                             \
+    static MNK_HOST_INLINE T join(T a, T b) {      \
+      return expression;                           \
+    }                                              \
+    template <class T>                             \
+    static MNK_HOST_INLINE T neutral() {           \
+      return T(zero);                              \
+    }                                              \
+  };
+MNK_HOST_JOIN_TYPE(Sum, T(a + b), 0)
+MNK_HOST_JOIN_TYPE(Product, T(a* b), 1)
+MNK_HOST_JOIN_TYPE(Max, metal::max(a, b), 0)
+MNK_HOST_JOIN_TYPE(Min, metal::min(a, b), 0)
+MNK_HOST_JOIN_TYPE(And, T(a& b), 0)
+MNK_HOST_JOIN_TYPE(Or, T(a | b), 0)
+MNK_HOST_JOIN_TYPE(Xor, T(a ^ b), 0)
+#undef MNK_HOST_JOIN_TYPE
+
+// ---- what each lane does ----
+
+// A value exchanged by a collective is no memory access of the kernel.
+template <class T>
+MNK_HOST_HOOK T fetch(const T* from) {
+  return *from;
+}
+template <class Op, class T>
+MNK_HOST_INLINE T collect(T x, Site site) {
+  T* result;
+  meet<T, Op>(x, site, result);
+  return fetch(result);
+}
+template <class Join, class T>
+MNK_HOST_INLINE T reduce(T x, Site site) {
+  return collect<Reduction<Join>>(x, site);
+}
+template <class Op, class T>
+MNK_HOST_INLINE T exchange(T x, uint32_t source, Site site) {
+  T* result;
+  T* box = meet<T, Op>(x, site, result);
+  return fetch(box + (source & 31));
+}
+MNK_HOST_HOOK uint32_t laneIndex() {
+  return running.lane->index;
+}
+
+}  // namespace mnk::host
+
+namespace metal {
+
+enum class mem_flags { mem_none = 0, mem_device = 1, mem_threadgroup = 2, mem_texture = 4 };
+MNK_HOST_INLINE constexpr mem_flags operator|(mem_flags a, mem_flags b) {
+  return mem_flags(int(a) | int(b));
+}
+
+#define MNK_HOST_SITE ::mnk::host::Site site = ::mnk::host::Site::here()
+
+MNK_HOST_INLINE void threadgroup_barrier(mem_flags, MNK_HOST_SITE) {
+  ::mnk::host::threadgroupBarrier(site);
+}
+
+MNK_HOST_INLINE void simdgroup_barrier([[maybe_unused]] mem_flags flags, MNK_HOST_SITE) {
+#if MNK_HOST_TSAN
+  void* simdgroup = mnk::host::running.lane->simdgroup;
+  if (flags != mem_flags::mem_none) mnk::host::sanitizer::publish(simdgroup);
+#endif
+  mnk::host::exchange<mnk::host::Nothing>(char(0), 0, site);
+  asm volatile("" ::: "memory");
+#if MNK_HOST_TSAN
+  if (flags != mem_flags::mem_none) mnk::host::sanitizer::observe(simdgroup);
+#endif
+}
+
+#define MNK_HOST_REDUCE(name, Join)                     \
+  template <class T>                                    \
+  MNK_HOST_INLINE T name(T x, MNK_HOST_SITE) {          \
+    return mnk::host::reduce<mnk::host::Join>(x, site); \
+  }
+MNK_HOST_REDUCE(simd_sum, Sum)
+MNK_HOST_REDUCE(simd_product, Product)
+MNK_HOST_REDUCE(simd_max, Max)
+MNK_HOST_REDUCE(simd_min, Min)
+MNK_HOST_REDUCE(simd_and, And)
+MNK_HOST_REDUCE(simd_or, Or)
+MNK_HOST_REDUCE(simd_xor, Xor)
+#undef MNK_HOST_REDUCE
+
+MNK_HOST_INLINE bool simd_any(bool x, MNK_HOST_SITE) {
+  return mnk::host::reduce<mnk::host::Or>(uint(x), site) != 0;
+}
+MNK_HOST_INLINE bool simd_all(bool x, MNK_HOST_SITE) {
+  return mnk::host::reduce<mnk::host::And>(uint(x), site) != 0;
+}
+
+struct simd_vote {
+  using vote_t = ulong;
+  ulong bits;
+  explicit constexpr operator ulong() const { return bits; }
+  constexpr bool any() const { return bits != 0; }
+  constexpr bool all() const { return bits == 0xffffffffu; }
+};
+MNK_HOST_INLINE simd_vote simd_ballot(bool x, MNK_HOST_SITE) {
+  return {mnk::host::reduce<mnk::host::Or>(x ? 1u << mnk::host::laneIndex() : 0u, site)};
+}
+MNK_HOST_INLINE simd_vote simd_active_threads_mask(MNK_HOST_SITE) {
+  return simd_ballot(true, site);
+}
+MNK_HOST_INLINE bool simd_is_first(MNK_HOST_SITE) {
+  const uint lane = mnk::host::laneIndex();
+  return mnk::host::collect<mnk::host::First>(lane, site) == lane;
+}
+
+// A source outside the simdgroup (undefined in Metal) gives the lane its own value back.
+#define MNK_HOST_SHUFFLE(name, source)                               \
+  template <class T>                                                 \
+  MNK_HOST_INLINE T name(T x, ushort k, MNK_HOST_SITE) {             \
+    [[maybe_unused]] const uint lane = mnk::host::laneIndex();       \
+    return mnk::host::exchange<mnk::host::Nothing>(x, source, site); \
+  }
+MNK_HOST_SHUFFLE(simd_shuffle, k)
+MNK_HOST_SHUFFLE(simd_broadcast, k)
+MNK_HOST_SHUFFLE(simd_shuffle_xor, lane ^ k)
+MNK_HOST_SHUFFLE(simd_shuffle_down, lane + k > 31 ? lane : lane + k)
+MNK_HOST_SHUFFLE(simd_shuffle_up, lane < k ? lane : lane - k)
+MNK_HOST_SHUFFLE(simd_shuffle_rotate_down, lane + k)
+MNK_HOST_SHUFFLE(simd_shuffle_rotate_up, lane - k)
+MNK_HOST_SHUFFLE(quad_shuffle, (lane & ~3u) | (k & 3))
+MNK_HOST_SHUFFLE(quad_broadcast, (lane & ~3u) | (k & 3))
+MNK_HOST_SHUFFLE(quad_shuffle_xor, lane ^ (k & 3u))
+MNK_HOST_SHUFFLE(quad_shuffle_down, (lane & 3) + k > 3 ? lane : lane + k)
+MNK_HOST_SHUFFLE(quad_shuffle_up, (lane & 3) < k ? lane : lane - k)
+#undef MNK_HOST_SHUFFLE
+
+template <class T>
+MNK_HOST_INLINE T simd_broadcast_first(T x, MNK_HOST_SITE) {
+  return mnk::host::collect<mnk::host::First>(x, site);
+}
+
+#define MNK_HOST_PREFIX(name, Join, inclusive)                       \
+  template <class T>                                                 \
+  MNK_HOST_INLINE T name(T x, MNK_HOST_SITE) {                       \
+    using Op = mnk::host::Prefix<mnk::host::Join, inclusive>;        \
+    return mnk::host::exchange<Op>(x, mnk::host::laneIndex(), site); \
+  }
+MNK_HOST_PREFIX(simd_prefix_inclusive_sum, Sum, true)
+MNK_HOST_PREFIX(simd_prefix_exclusive_sum, Sum, false)
+MNK_HOST_PREFIX(simd_prefix_inclusive_product, Product, true)
+MNK_HOST_PREFIX(simd_prefix_exclusive_product, Product, false)
+#undef MNK_HOST_PREFIX
+
+#define MNK_HOST_QUAD(name, expression)                                        \
+  template <class T>                                                           \
+  MNK_HOST_INLINE T name(T a, MNK_HOST_SITE) {                                 \
+    for (ushort distance = 1; distance < 4; distance = ushort(distance * 2)) { \
+      const T b = quad_shuffle_xor(a, distance, site);                         \
+      a = expression;                                                          \
+    }                                                                          \
+    return a;                                                                  \
+  }
+MNK_HOST_QUAD(quad_sum, T(a + b))
+MNK_HOST_QUAD(quad_product, T(a* b))
+MNK_HOST_QUAD(quad_max, max(a, b))
+MNK_HOST_QUAD(quad_min, min(a, b))
+MNK_HOST_QUAD(quad_and, T(a& b))
+MNK_HOST_QUAD(quad_or, T(a | b))
+MNK_HOST_QUAD(quad_xor, T(a ^ b))
+#undef MNK_HOST_QUAD
+#undef MNK_HOST_SITE
+
+}  // namespace metal

@@ -1,0 +1,103 @@
+#include "WorkerPool.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace mnk::host {
+
+namespace {
+
+struct Job {
+  uint64_t count;
+  uint64_t part;  // items taken at a time
+  const std::function<void(uint64_t, uint64_t)>* body;
+  uint32_t helpersWanted;
+  uint32_t helpersActive = 0;
+  std::atomic<uint64_t> next{0};
+
+  void drain() {
+    for (;;) {
+      const uint64_t begin = next.fetch_add(part, std::memory_order_relaxed);
+      if (begin >= count) return;
+      (*body)(begin, std::min(begin + part, count));
+    }
+  }
+};
+
+class WorkerPool {
+ public:
+  static WorkerPool& shared() {
+    static WorkerPool* pool = new WorkerPool;
+    return *pool;
+  }
+
+  void run(Job& job) {
+    {
+      std::lock_guard lock(mutex_);
+      startThreads(job.helpersWanted);
+      jobs_.push_back(&job);
+    }
+    for (uint32_t i = 0; i < job.helpersWanted; ++i) wake_.notify_one();
+    job.drain();
+    // A helper that has not come yet is not waited for.
+    std::unique_lock lock(mutex_);
+    jobs_.remove(&job);
+    done_.wait(lock, [&] { return job.helpersActive == 0; });
+  }
+
+ private:
+  // With fewer threads than wanted the work still gets done.
+  void startThreads(uint32_t count) {
+    try {
+      for (; threadCount_ < count; ++threadCount_) std::thread([this] { help(); }).detach();
+    } catch (const std::system_error&) {
+    }
+  }
+
+  [[noreturn]] void help() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      const auto found = std::find_if(jobs_.begin(), jobs_.end(), [](Job* job) { return job->helpersWanted > 0; });
+      if (found == jobs_.end()) {
+        wake_.wait(lock);
+        continue;
+      }
+      Job& job = **found;
+      --job.helpersWanted;
+      ++job.helpersActive;
+      lock.unlock();
+      job.drain();
+      lock.lock();
+      if (--job.helpersActive == 0) done_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::list<Job*> jobs_;
+  uint32_t threadCount_ = 0;
+};
+
+}  // namespace
+
+uint32_t coreCount() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+void runInParallel(uint64_t count, uint32_t workers, const std::function<void(uint64_t, uint64_t)>& body) {
+  if (count == 0) return;
+  // Parts are small enough that the workers finish together.
+  constexpr uint64_t kPartsPerWorker = 16;
+  const uint32_t helpers = static_cast<uint32_t>(std::min<uint64_t>(workers, count)) - 1;
+  if (helpers == 0) return body(0, count);
+  const uint64_t part = std::max<uint64_t>(1, count / (workers * kPartsPerWorker));
+  Job job{.count = count, .part = part, .body = &body, .helpersWanted = helpers};
+  WorkerPool::shared().run(job);
+}
+
+}  // namespace mnk::host

@@ -1,0 +1,40 @@
+#include "Encoding/Completion.hpp"
+
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+Result<Summary> Completion::wait() const {
+  if (!state_) {
+    return Error{.op = "Completion",
+                 .what = "nothing was committed",
+                 .got = "an empty completion",
+                 .expected = "one that an encoder's commit returned",
+                 .fix = "Commit an encoder and wait for what it returns."};
+  }
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
+  return state_->report();
+}
+
+bool Completion::isDone() const {
+  if (!state_) return false;
+  std::lock_guard lock(state_->mutex);
+  return state_->outcome.has_value();
+}
+
+Summary Completion::summary() const {
+  if (!state_) return {};
+  std::lock_guard lock(state_->mutex);
+  return state_->summary;
+}
+
+std::string Summary::text() const {
+  std::string text =
+      fmt::format("{}, {}, {} read, {} written", countText(total.dispatches, "dispatch"),
+                  countText(barriers, "barrier"), bytesText(total.bytesRead), bytesText(total.bytesWritten));
+  if (deviceSeconds > 0) text += ", " + secondsText(deviceSeconds);
+  return text;
+}
+
+}  // namespace mnk

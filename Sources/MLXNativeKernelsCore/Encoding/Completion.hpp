@@ -1,0 +1,30 @@
+// What a Completion shares with the device's thread that finishes the work.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+#include "MLXNativeKernels/CommandEncoder.hpp"
+
+namespace mnk {
+
+struct Completion::State {
+  mutable std::mutex mutex;
+  mutable std::condition_variable changed;
+  Summary summary;
+  std::optional<Result<void>> outcome;
+
+  void finish(Result<void> result, double deviceSeconds) {
+    {
+      std::lock_guard lock(mutex);
+      summary.deviceSeconds = deviceSeconds;
+      outcome = std::move(result);
+    }
+    changed.notify_all();
+  }
+
+  // Only once the outcome is known.
+  Result<Summary> report() const { return *outcome ? Result<Summary>(summary) : Result<Summary>(outcome->error()); }
+};
+
+}  // namespace mnk

@@ -1,0 +1,97 @@
+#include "MLXNativeKernels/Dispatch.hpp"
+
+#include <bit>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+std::string valueText(const FunctionConstant& constant) {
+  switch (constant.type) {
+    case ConstantType::boolean:
+      return constant.bits ? "true" : "false";
+    case ConstantType::i32:
+      return fmt::format("{}", static_cast<int32_t>(constant.bits));
+    case ConstantType::u32:
+      return fmt::format("{}", constant.bits);
+    case ConstantType::f32:
+      return fmt::format("{}", std::bit_cast<float>(constant.bits));
+  }
+  return "unknown";
+}
+
+uint64_t byteCount(const std::vector<Region>& regions) {
+  uint64_t bytes = 0;
+  for (const Region& region : regions) bytes += region.byteCount();
+  return bytes;
+}
+
+}  // namespace
+
+std::string_view name(ConstantType type) {
+  switch (type) {
+    case ConstantType::boolean:
+      return "bool";
+    case ConstantType::i32:
+      return "int";
+    case ConstantType::u32:
+      return "uint";
+    case ConstantType::f32:
+      return "float";
+  }
+  return "unknown type";
+}
+
+std::string KernelKey::text() const {
+  if (constants.empty()) return function;
+  std::string values;
+  for (const FunctionConstant& constant : constants) {
+    values += fmt::format("{}{}: {}", values.empty() ? "" : ", ", constant.index, valueText(constant));
+  }
+  return fmt::format("{} {{{}}}", function, values);
+}
+
+Binding Binding::whole(uint32_t index, const Tensor& tensor, Access access) {
+  Binding binding{.index = index,
+                  .buffer = tensor.buffer(),
+                  .offset = tensor.byteOffset(),
+                  .length = tensor.byteCount(),
+                  .reads = {},
+                  .writes = {}};
+  const Region all{.offset = 0, .rowBytes = tensor.byteCount(), .rowStride = tensor.byteCount(), .rows = 1};
+  if (access != Access::write) binding.reads.push_back(all);
+  if (access != Access::read) binding.writes.push_back(all);
+  return binding;
+}
+
+uint64_t Dispatch::countedBytesRead() const {
+  if (bytesRead) return *bytesRead;
+  uint64_t bytes = 0;
+  for (const Binding& binding : buffers) bytes += byteCount(binding.reads);
+  return bytes;
+}
+
+uint64_t Dispatch::countedBytesWritten() const {
+  if (bytesWritten) return *bytesWritten;
+  uint64_t bytes = 0;
+  for (const Binding& binding : buffers) bytes += byteCount(binding.writes);
+  return bytes;
+}
+
+std::string Dispatch::text() const {
+  return fmt::format("{}: {} x {} x {} {}, {} read, {} written", kernel.text(), grid.extent[0], grid.extent[1],
+                     grid.extent[2], grid.unit == Grid::Unit::threads ? "threads" : "threadgroups",
+                     bytesText(countedBytesRead()), bytesText(countedBytesWritten()));
+}
+
+std::string Plan::text() const {
+  std::string text = fmt::format("{}: {}", op, countText(dispatches.size(), "dispatch"));
+  if (scratchBytes) text += fmt::format(", {} of scratch memory", bytesText(scratchBytes));
+  for (const Dispatch& dispatch : dispatches) text += "\n  " + dispatch.text();
+  return text;
+}
+
+}  // namespace mnk

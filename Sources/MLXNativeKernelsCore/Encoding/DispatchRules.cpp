@@ -1,0 +1,217 @@
+#include "Encoding/DispatchRules.hpp"
+
+#include <algorithm>
+
+#include "Encoding/ThreadgroupShape.hpp"
+#include "Support/CheckedMath.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Check = DispatchCheck;
+using Argument = Pipeline::Argument;
+
+std::vector<uint32_t> boundIndices(const Dispatch& dispatch) {
+  std::vector<uint32_t> indices;
+  for (const Binding& binding : dispatch.buffers) indices.push_back(binding.index);
+  for (const InlineBytes& bytes : dispatch.inlines) indices.push_back(bytes.index);
+  std::sort(indices.begin(), indices.end());
+  return indices;
+}
+
+uint64_t threadgroupBytes(const Dispatch& dispatch) {
+  uint64_t bytes = 0;
+  for (const ThreadgroupMemory& memory : dispatch.threadgroupMemory) bytes += memory.bytes;
+  return bytes;
+}
+
+const Argument* firstMissing(const Check& check) {
+  for (const Argument& argument : check.pipeline.arguments()) {
+    const auto has = [&](const auto& list) {
+      return std::any_of(list.begin(), list.end(), [&](const auto& entry) { return entry.index == argument.index; });
+    };
+    const bool isBound = argument.kind == Argument::Kind::buffer
+                             ? has(check.dispatch.buffers) || has(check.dispatch.inlines)
+                             : has(check.dispatch.threadgroupMemory);
+    if (!isBound) return &argument;
+  }
+  return nullptr;
+}
+
+bool isInside(const Binding& binding) {
+  const auto inside = [&](const Region& region) {
+    const auto stride = checkedMultiply(region.rowStride, region.rows == 0 ? 0 : region.rows - 1);
+    const auto length = stride ? checkedAdd(*stride, region.rowBytes) : std::nullopt;
+    return region.rows == 0 || (length && fits(region.offset, *length, binding.length));
+  };
+  return fits(binding.offset, binding.length, binding.buffer->length()) &&
+         std::all_of(binding.reads.begin(), binding.reads.end(), inside) &&
+         std::all_of(binding.writes.begin(), binding.writes.end(), inside);
+}
+
+template <typename List, typename Test>
+auto firstWhere(const List& list, Test test) {
+  const auto found = std::find_if(list.begin(), list.end(), test);
+  return found == list.end() ? nullptr : &*found;
+}
+
+const Binding* firstOutside(const Check& check) {
+  return firstWhere(check.dispatch.buffers, [](const Binding& binding) { return !isInside(binding); });
+}
+
+const Binding* firstForeign(const Check& check) {
+  return firstWhere(check.dispatch.buffers,
+                    [&](const Binding& binding) { return binding.buffer->device().get() != &check.device; });
+}
+
+uint32_t highestIndex(const Check& check) {
+  const auto indices = boundIndices(check.dispatch);
+  return indices.empty() ? 0 : indices.back();
+}
+
+const InlineBytes* firstBadInline(const Check& check) {
+  return firstWhere(check.dispatch.inlines, [&](const InlineBytes& inlined) {
+    return inlined.bytes.empty() || inlined.bytes.size() > check.device.limits().maxInlineBytes;
+  });
+}
+
+const ThreadgroupMemory* firstBadThreadgroupIndex(const Check& check) {
+  return firstWhere(check.dispatch.threadgroupMemory, [&](const ThreadgroupMemory& memory) {
+    return memory.index >= check.device.limits().threadgroupMemoryIndices;
+  });
+}
+
+std::string sizeText(const Size3& size) {
+  return fmt::format("{} x {} x {}", size[0], size[1], size[2]);
+}
+
+bool isOpen(const Size3& threadgroup) {
+  return threadgroup == Size3{0, 0, 0};
+}
+
+bool isCountable(const Grid& grid) {
+  std::optional<uint64_t> threads = 1;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const uint64_t group = grid.unit == Grid::Unit::threads ? 1 : grid.threadgroup[axis];
+    const uint64_t along = grid.extent[axis] * group;
+    threads = threads && along <= UINT32_MAX ? checkedMultiply(*threads, along) : std::nullopt;
+  }
+  return threads && *threads <= INT64_MAX;
+}
+
+constexpr Rule<Check> kRules[] = {
+    {"a buffer index is out of range",
+     [](const Check& check) { return highestIndex(check) < check.device.limits().bufferIndices; },
+     [](const Check& check) { return fmt::format("index {}", highestIndex(check)); },
+     [](const Check& check) { return fmt::format("at most {}", check.device.limits().bufferIndices - 1); },
+     "Use the indices of the kernel's [[buffer(n)]] attributes."},
+
+    {"two arguments are bound at one buffer index",
+     [](const Check& check) {
+       const auto indices = boundIndices(check.dispatch);
+       return std::adjacent_find(indices.begin(), indices.end()) == indices.end();
+     },
+     [](const Check& check) {
+       const auto indices = boundIndices(check.dispatch);
+       return fmt::format("index {} twice", *std::adjacent_find(indices.begin(), indices.end()));
+     },
+     [](const Check&) { return std::string("one argument for each index"); }, "Bind each index once."},
+
+    {"a binding has no memory",
+     [](const Check& check) {
+       return !firstWhere(check.dispatch.buffers, [](const Binding& binding) { return !binding.buffer; });
+     },
+     [](const Check& check) {
+       const auto* empty = firstWhere(check.dispatch.buffers, [](const Binding& binding) { return !binding.buffer; });
+       return fmt::format("no buffer at index {}", empty->index);
+     },
+     [](const Check&) { return std::string("a buffer, or scratch memory in a plan that asks for some"); },
+     "Bind a tensor that has memory."},
+
+    {"a binding reaches past its buffer", [](const Check& check) { return !firstOutside(check); },
+     [](const Check& check) {
+       const Binding& binding = *firstOutside(check);
+       return fmt::format("{} at byte {} for index {}, with its reads and writes", countText(binding.length, "byte"),
+                          binding.offset, binding.index);
+     },
+     [](const Check& check) {
+       return fmt::format("a range inside {}, with reads and writes inside that range",
+                          countText(firstOutside(check)->buffer->length(), "byte"));
+     },
+     "Bind a range inside the buffer."},
+
+    {"a tensor belongs to another device", [](const Check& check) { return !firstForeign(check); },
+     [](const Check& check) {
+       const auto device = firstForeign(check)->buffer->device();
+       return fmt::format("memory of {} at index {}", device ? device->name() : "no device",
+                          firstForeign(check)->index);
+     },
+     [](const Check& check) { return fmt::format("memory of {}", check.device.name()); },
+     "Make the tensor on the device that encodes."},
+
+    {"inline bytes have the wrong size", [](const Check& check) { return !firstBadInline(check); },
+     [](const Check& check) {
+       const InlineBytes& inlined = *firstBadInline(check);
+       return fmt::format("{} at index {}", countText(inlined.bytes.size(), "byte"), inlined.index);
+     },
+     [](const Check& check) { return fmt::format("1 to {} bytes", check.device.limits().maxInlineBytes); },
+     "Put larger data in a tensor."},
+
+    {"a threadgroup-memory index is out of range", [](const Check& check) { return !firstBadThreadgroupIndex(check); },
+     [](const Check& check) { return fmt::format("index {}", firstBadThreadgroupIndex(check)->index); },
+     [](const Check& check) { return fmt::format("at most {}", check.device.limits().threadgroupMemoryIndices - 1); },
+     "Use the indices of the kernel's [[threadgroup_memory(n)]] attributes."},
+
+    {"the dispatch asks for too much threadgroup memory",
+     [](const Check& check) {
+       return threadgroupBytes(check.dispatch) <= check.device.limits().maxThreadgroupMemoryBytes;
+     },
+     [](const Check& check) { return countText(threadgroupBytes(check.dispatch), "byte"); },
+     [](const Check& check) { return fmt::format("at most {}", check.device.limits().maxThreadgroupMemoryBytes); },
+     "Use less threadgroup memory."},
+
+    {"an argument of the kernel is not bound", [](const Check& check) { return !firstMissing(check); },
+     [](const Check& check) {
+       const Argument& argument = *firstMissing(check);
+       return fmt::format("nothing at {} {}", argument.kind == Argument::Kind::buffer ? "buffer" : "threadgroup memory",
+                          argument.index);
+     },
+     [](const Check& check) { return fmt::format("every argument of {}", check.dispatch.kernel.text()); },
+     "Bind every argument that the kernel declares."},
+
+    {"the threadgroup size is missing",
+     [](const Check& check) {
+       const Size3& group = check.dispatch.grid.threadgroup;
+       return threadCount(group) != 0 || (isOpen(group) && check.dispatch.grid.unit == Grid::Unit::threads);
+     },
+     [](const Check& check) { return sizeText(check.dispatch.grid.threadgroup); },
+     [](const Check&) { return std::string("at least 1 x 1 x 1, or 0 x 0 x 0 with a grid of threads"); },
+     "Give every axis at least one thread."},
+
+    {"the threadgroup is larger than the pipeline allows",
+     [](const Check& check) {
+       return threadCount(check.dispatch.grid.threadgroup) <= check.pipeline.maxThreadsPerThreadgroup();
+     },
+     [](const Check& check) { return fmt::format("{} threads", sizeText(check.dispatch.grid.threadgroup)); },
+     [](const Check& check) { return fmt::format("at most {}", check.pipeline.maxThreadsPerThreadgroup()); },
+     "Use smaller threadgroups."},
+
+    {"the grid has more threads than can be counted",
+     [](const Check& check) { return isCountable(check.dispatch.grid); },
+     [](const Check& check) {
+       return fmt::format("{} {}", sizeText(check.dispatch.grid.extent),
+                          check.dispatch.grid.unit == Grid::Unit::threads ? "threads" : "threadgroups");
+     },
+     [](const Check&) { return std::string("fewer than 2^32 threads on an axis and 2^63 in all"); },
+     "Split the work into several dispatches."},
+};
+
+}  // namespace
+
+std::span<const Rule<DispatchCheck>> dispatchRules() {
+  return kRules;
+}
+
+}  // namespace mnk

@@ -1,0 +1,18 @@
+// What every dispatch must satisfy before it is recorded, whoever planned it.
+#pragma once
+#include <span>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "Support/Rule.hpp"
+
+namespace mnk {
+
+struct DispatchCheck {
+  const Dispatch& dispatch;
+  const Device& device;
+  const Pipeline& pipeline;
+};
+
+std::span<const Rule<DispatchCheck>> dispatchRules();
+
+}  // namespace mnk

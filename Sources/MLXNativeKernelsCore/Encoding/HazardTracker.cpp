@@ -1,0 +1,76 @@
+#include "Encoding/HazardTracker.hpp"
+
+#include <algorithm>
+
+namespace mnk {
+
+namespace {
+
+// Not by byteCount, which repeated rows may take past 64 bits.
+bool isEmpty(const Region& region) {
+  return region.rowBytes == 0 || region.rows == 0;
+}
+
+// Whether some row of `rows` meets [begin, end).
+bool meetsRange(const Region& rows, uint64_t begin, uint64_t end) {
+  if (rows.rowStride == 0 || end <= rows.offset) return begin < rows.offset + rows.rowBytes && rows.offset < end;
+  // Rows before this index end at or before `begin`.
+  const uint64_t first =
+      begin < rows.offset + rows.rowBytes ? 0 : (begin - rows.offset - rows.rowBytes) / rows.rowStride + 1;
+  return first < rows.rows && rows.offset + first * rows.rowStride < end;
+}
+
+// Both have this stride, so only the distance between a row of one and a row of the other counts.
+bool sameStrideMeets(const Region& a, const Region& b) {
+  const auto stride = static_cast<__int128>(a.rowStride);
+  const __int128 distance = static_cast<__int128>(b.offset) - static_cast<__int128>(a.offset);
+  // Row i of a meets row j of b when distance - a.rowBytes < (i - j) * stride < distance + b.rowBytes.
+  const auto floorDivide = [](__int128 x, __int128 y) { return x / y - (x % y < 0 ? 1 : 0); };
+  const __int128 low = floorDivide(distance - static_cast<__int128>(a.rowBytes), stride) + 1;
+  const __int128 high = -floorDivide(-(distance + static_cast<__int128>(b.rowBytes)), stride) - 1;
+  return std::max(low, -(static_cast<__int128>(b.rows) - 1)) <= std::min(high, static_cast<__int128>(a.rows) - 1);
+}
+
+}  // namespace
+
+bool overlap(const Region& a, const Region& b) {
+  if (isEmpty(a) || isEmpty(b)) return false;
+  if (a.end() <= b.offset || b.end() <= a.offset) return false;
+  if (a.rows == 1) return meetsRange(b, a.offset, a.offset + a.rowBytes);
+  if (b.rows == 1) return meetsRange(a, b.offset, b.offset + b.rowBytes);
+  if (a.rowStride == b.rowStride && a.rowStride != 0) return sameStrideMeets(a, b);
+  return true;
+}
+
+template <typename Visit>
+void HazardTracker::forEach(std::span<const Binding> bindings, Visit visit) {
+  for (const Binding& binding : bindings) {
+    const MemoryRange range = binding.buffer->range();
+    const auto visitAll = [&](const std::vector<Region>& regions, bool isWrite) {
+      for (Region region : regions) {
+        if (isEmpty(region)) continue;
+        region.offset += range.begin + binding.offset;
+        visit(Touched{range.space, region, isWrite});
+      }
+    };
+    visitAll(binding.reads, false);
+    visitAll(binding.writes, true);
+  }
+}
+
+bool HazardTracker::conflicts(std::span<const Binding> bindings) const {
+  bool found = false;
+  forEach(bindings, [&](const Touched& next) {
+    found = found || std::any_of(touched_.begin(), touched_.end(), [&](const Touched& earlier) {
+              return earlier.space == next.space && (earlier.isWrite || next.isWrite) &&
+                     overlap(earlier.region, next.region);
+            });
+  });
+  return found;
+}
+
+void HazardTracker::add(std::span<const Binding> bindings) {
+  forEach(bindings, [&](const Touched& touched) { touched_.push_back(touched); });
+}
+
+}  // namespace mnk

@@ -1,0 +1,91 @@
+#include "MLXNativeKernels/KernelRegistry.hpp"
+
+#include <algorithm>
+
+#include "Support/Guard.hpp"
+
+namespace mnk {
+
+// Each slot has a lock of its own: builders of one object wait for each other, builders of different objects do not.
+template <typename T>
+struct KernelRegistry::Slot {
+  std::mutex mutex;
+  std::shared_ptr<T> made;
+
+  template <typename Make>
+  Result<std::shared_ptr<T>> get(Make make) {
+    std::lock_guard lock(mutex);
+    if (made) return made;
+    Result<std::shared_ptr<T>> result = make();
+    if (result) made = *result;
+    return result;
+  }
+};
+
+KernelRegistry::KernelRegistry(Device& device) : device_(device), shipped_(std::make_shared<Slot<Library>>()) {}
+KernelRegistry::~KernelRegistry() = default;
+
+Result<std::shared_ptr<Library>> KernelRegistry::shippedLibrary() {
+  std::shared_ptr<Slot<Library>> slot;
+  {
+    std::lock_guard lock(mutex_);
+    slot = shipped_;
+  }
+  return guarded("KernelRegistry", [&] { return slot->get([&] { return device_.makeShippedLibrary(); }); });
+}
+
+Result<std::shared_ptr<Library>> KernelRegistry::library(const LibrarySource& source) {
+  return guarded("KernelRegistry", [&] {
+    std::shared_ptr<Slot<Library>> slot;
+    {
+      std::lock_guard lock(mutex_);
+      auto& entry = libraries_[{source.kind, source.value}];
+      if (!entry) entry = std::make_shared<Slot<Library>>();
+      slot = entry;
+    }
+    return slot->get([&] { return device_.makeLibrary(source); });
+  });
+}
+
+Result<std::shared_ptr<Pipeline>> KernelRegistry::pipeline(const KernelKey& key) {
+  return guarded("KernelRegistry", [&]() -> Result<std::shared_ptr<Pipeline>> {
+    // The order in which a caller lists constants does not make another pipeline.
+    KernelKey sorted = key;
+    std::sort(sorted.constants.begin(), sorted.constants.end());
+    if (!sorted.library) {
+      auto shipped = shippedLibrary();
+      if (!shipped) return std::move(shipped).error();
+      sorted.library = *shipped;
+    }
+    std::shared_ptr<Slot<Pipeline>> slot;
+    {
+      std::lock_guard lock(mutex_);
+      auto& entry = pipelines_[{sorted.library, {sorted.function, sorted.constants}}];
+      if (!entry) entry = std::make_shared<Slot<Pipeline>>();
+      slot = entry;
+    }
+    return slot->get([&] { return device_.makePipeline(sorted.library, sorted); });
+  });
+}
+
+size_t KernelRegistry::pipelineCount() const {
+  // A slot stays locked while its pipeline is built, so slots are asked only after the registry is free again.
+  std::vector<std::shared_ptr<Slot<Pipeline>>> slots;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& entry : pipelines_) slots.push_back(entry.second);
+  }
+  return static_cast<size_t>(std::count_if(slots.begin(), slots.end(), [](const auto& slot) {
+    std::lock_guard lock(slot->mutex);
+    return slot->made != nullptr;
+  }));
+}
+
+void KernelRegistry::clear() {
+  std::lock_guard lock(mutex_);
+  shipped_ = std::make_shared<Slot<Library>>();
+  libraries_.clear();
+  pipelines_.clear();
+}
+
+}  // namespace mnk

@@ -1,0 +1,17 @@
+// How many threads a threadgroup gets when the caller leaves it open: never more than the limit, never longer than
+// the grid on an axis, and whole simdgroups where the grid allows it.
+#pragma once
+#include "MLXNativeKernels/Dispatch.hpp"
+
+namespace mnk {
+
+Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads);
+
+// Threads of a threadgroup; 64 bits because nothing has checked the shape yet.
+inline uint64_t threadCount(const Size3& threadgroup) {
+  const uint64_t plane = uint64_t{threadgroup[0]} * threadgroup[1];
+  uint64_t count;
+  return __builtin_mul_overflow(plane, threadgroup[2], &count) ? UINT64_MAX : count;
+}
+
+}  // namespace mnk

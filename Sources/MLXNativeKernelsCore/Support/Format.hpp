@@ -1,0 +1,17 @@
+// fmt, and the few texts that messages share.
+#pragma once
+#if !__has_include(<fmt/format.h>)
+#error "fmt is missing: `apt install libfmt-dev` on Linux, `git submodule update --init` on Apple platforms"
+#endif
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+
+namespace mnk {
+
+std::string bytesText(uint64_t bytes);                         // "512 bytes", "8.0 KB", "1.1 MB"
+std::string secondsText(double seconds);                       // "41 µs", "3.2 ms"
+std::string countText(uint64_t count, std::string_view noun);  // "1 barrier", "2 barriers"
+
+}  // namespace mnk

@@ -1,0 +1,38 @@
+// Keeps exceptions of the standard library inside: guarded runs a body that gives a Result and turns whatever
+// escapes it into an Error.
+#pragma once
+#include <exception>
+#include <new>
+#include <string>
+
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk {
+
+inline Error outOfMemory(std::string_view op, std::string got) {
+  return {.code = ErrorCode::outOfMemory,
+          .op = std::string(op),
+          .what = "memory ran out",
+          .got = std::move(got),
+          .expected = "free memory",
+          .fix = "Free memory, or ask for less.",
+          .retryable = true};
+}
+
+template <typename Body>
+auto guarded(std::string_view op, Body&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return outOfMemory(op, "a failed allocation");
+  } catch (const std::exception& exception) {
+    return Error{.code = ErrorCode::deviceFault,
+                 .op = std::string(op),
+                 .what = "an unexpected exception was stopped",
+                 .got = exception.what(),
+                 .expected = "none",
+                 .fix = "This is a bug in MLXNativeKernels; please report it with this text."};
+  }
+}
+
+}  // namespace mnk

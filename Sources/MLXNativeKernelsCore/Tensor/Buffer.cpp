@@ -1,0 +1,55 @@
+#include "MLXNativeKernels/Buffer.hpp"
+
+#include <cstring>
+
+#include "Support/CheckedMath.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+Error outside(uint64_t offset, uint64_t count, uint64_t length) {
+  return {.op = "Buffer",
+          .what = "the range lies outside the buffer",
+          .got = fmt::format("{} at offset {}", countText(count, "byte"), offset),
+          .expected = fmt::format("a range inside {}", countText(length, "byte")),
+          .fix = "Pass an offset and a length inside the buffer."};
+}
+
+Error notVisible() {
+  return {.code = ErrorCode::unsupported,
+          .op = "Buffer",
+          .what = "the processor cannot touch this buffer",
+          .got = "a buffer without contents",
+          .expected = "memory shared with the processor",
+          .fix = "Copy through a buffer that the device made."};
+}
+
+}  // namespace
+
+Result<void> Buffer::read(uint64_t offset, std::span<std::byte> into) const {
+  if (!fits(offset, into.size(), length_)) return outside(offset, into.size(), length_);
+  return into.empty() ? Result<void>() : copyOut(offset, into);
+}
+
+Result<void> Buffer::write(uint64_t offset, std::span<const std::byte> from) {
+  if (!fits(offset, from.size(), length_)) return outside(offset, from.size(), length_);
+  return from.empty() ? Result<void>() : copyIn(offset, from);
+}
+
+Result<void> Buffer::copyOut(uint64_t offset, std::span<std::byte> into) const {
+  const std::byte* bytes = const_cast<Buffer*>(this)->contents();
+  if (!bytes) return notVisible();
+  std::memcpy(into.data(), bytes + offset, into.size());
+  return {};
+}
+
+Result<void> Buffer::copyIn(uint64_t offset, std::span<const std::byte> from) {
+  std::byte* bytes = contents();
+  if (!bytes) return notVisible();
+  std::memcpy(bytes + offset, from.data(), from.size());
+  return {};
+}
+
+}  // namespace mnk

@@ -1,0 +1,54 @@
+// Memory of a device. A buffer's bytes are zero when it is made, and its reads and writes are bounds-checked.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk {
+
+class Device;
+
+// Where a byte really lies: two ranges can only meet when they have the same space.
+struct MemoryRange {
+  const void* space = nullptr;  // an object that owns addresses; null is the host's address space
+  uint64_t begin = 0;
+  uint64_t end = 0;
+
+  bool overlaps(const MemoryRange& other) const {
+    return space == other.space && begin < other.end && other.begin < end;
+  }
+};
+
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  uint64_t length() const { return length_; }
+
+  // The device that made it; null for a buffer that only plans use.
+  virtual std::shared_ptr<Device> device() const = 0;
+  // All of its bytes. Buffers that wrap the same memory report overlapping ranges.
+  virtual MemoryRange range() const = 0;
+  // Bytes that the processor can touch, or null where there are none.
+  virtual std::byte* contents() = 0;
+
+  // Copies between the processor and the buffer. They do not wait for submitted work.
+  Result<void> read(uint64_t offset, std::span<std::byte> into) const;
+  Result<void> write(uint64_t offset, std::span<const std::byte> from);
+
+ protected:
+  explicit Buffer(uint64_t length) : length_(length) {}
+  // Called with a range that lies inside the buffer. The default copies through contents().
+  virtual Result<void> copyOut(uint64_t offset, std::span<std::byte> into) const;
+  virtual Result<void> copyIn(uint64_t offset, std::span<const std::byte> from);
+
+ private:
+  uint64_t length_;
+};
+
+}  // namespace mnk

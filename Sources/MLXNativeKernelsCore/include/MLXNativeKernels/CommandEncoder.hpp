@@ -1,0 +1,94 @@
+// Records ops and dispatches into one command buffer, places barriers where two dispatches touch the same bytes,
+// and submits. A call that fails records nothing. One encoder belongs to one thread at a time.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk {
+
+// What was recorded; deviceSeconds is known once the work has finished.
+struct Summary {
+  struct Counts {
+    uint64_t dispatches = 0;
+    uint64_t bytesRead = 0;
+    uint64_t bytesWritten = 0;
+  };
+  Counts total;
+  uint64_t barriers = 0;
+  double deviceSeconds = 0;
+  std::map<std::string, Counts> kinds;  // by Dispatch::kind
+
+  std::string text() const;  // "4 dispatches, 3 barriers, 1.1 MB read, 8.0 KB written, 41 µs"
+};
+
+// Submitted work.
+class Completion {
+ public:
+  // Waits until the work is done. Every call gives the same answer.
+  Result<Summary> wait() const;
+  bool isDone() const;
+  // What was submitted; its time is 0 until the work is done.
+  Summary summary() const;
+
+ private:
+  friend class CommandEncoder;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Something that follows an encoder's fate, such as a cache whose position advances with it.
+class EncodingParticipant {
+ public:
+  virtual ~EncodingParticipant() = default;
+  // The encoder is being committed. May refuse; then nothing is submitted.
+  virtual Result<void> advance() = 0;
+  // Another participant refused after this one had advanced.
+  virtual void retreat() = 0;
+  // The submitted work is done or has failed.
+  virtual void finished(const Result<void>& outcome) = 0;
+};
+
+class CommandEncoder {
+ public:
+  explicit CommandEncoder(std::shared_ptr<Device> device, std::string label = "");
+  ~CommandEncoder();  // without commit: nothing runs, nothing advances
+  CommandEncoder(const CommandEncoder&) = delete;
+  CommandEncoder& operator=(const CommandEncoder&) = delete;
+
+  // Plans an op and records it.
+  template <typename Op>
+  Result<void> encode(const Op& op) {
+    auto planned = plan(op);
+    if (!planned) return std::move(planned).error();
+    return encode(*planned);
+  }
+  Result<void> encode(const Plan& plan);
+  // Records one dispatch, for kernels of the caller's own.
+  Result<void> dispatch(const Dispatch& dispatch);
+  // Orders everything recorded so far before everything that follows.
+  Result<void> barrier();
+
+  using Finished = std::function<void(const Result<Summary>&)>;
+  // Submits. `finished`, if any, runs once on a thread of the device.
+  Result<Completion> commit(Finished finished = {});
+
+  const Summary& summary() const;
+  const std::shared_ptr<Device>& device() const;
+
+  // The participant that joined under this key, or null.
+  std::shared_ptr<EncodingParticipant> participant(const void* key) const;
+  Result<void> join(const void* key, std::shared_ptr<EncodingParticipant> participant);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mnk

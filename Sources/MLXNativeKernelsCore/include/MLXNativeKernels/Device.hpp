@@ -1,0 +1,118 @@
+// A Device makes buffers, libraries and pipelines and runs submissions, in the order they are committed.
+// Devices may be used from several threads.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "MLXNativeKernels/Buffer.hpp"
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk {
+
+class KernelRegistry;
+
+struct DeviceLimits {
+  uint32_t maxThreadsPerThreadgroup = 1024;
+  uint32_t maxThreadgroupMemoryBytes = 32 * 1024;
+  uint32_t maxInlineBytes = 4 * 1024;
+  uint32_t bufferIndices = 31;
+  uint32_t threadgroupMemoryIndices = 8;
+  uint32_t simdgroupWidth = 32;
+  uint64_t maxBufferBytes = 0;
+};
+
+// Compiled kernels.
+class Library {
+ public:
+  virtual ~Library() = default;
+  virtual std::string_view label() const = 0;
+  virtual std::vector<std::string> functionNames() const = 0;
+};
+
+// Where a library of the caller's own comes from.
+struct LibrarySource {
+  enum class Kind : uint8_t { text, path };
+  Kind kind = Kind::text;
+  std::string value;  // Metal Shading Language, or the path of a file that holds it
+  std::string label;  // for messages
+};
+
+// A function with its constants, ready to run.
+class Pipeline {
+ public:
+  struct Argument {
+    enum class Kind : uint8_t { buffer, threadgroupMemory };
+    Kind kind = Kind::buffer;
+    uint32_t index = 0;
+  };
+  virtual ~Pipeline() = default;
+  virtual uint32_t maxThreadsPerThreadgroup() const = 0;
+  // Arguments that must be bound before the function can run.
+  virtual std::span<const Argument> arguments() const = 0;
+};
+
+// A dispatch that has passed every check, with its pipeline and threadgroup size.
+struct ReadyDispatch {
+  Dispatch dispatch;
+  std::shared_ptr<Pipeline> pipeline;
+  Size3 threadgroup{1, 1, 1};
+};
+
+struct SubmissionReport {
+  Result<void> outcome;
+  double deviceSeconds = 0;
+};
+
+// One command buffer being filled. Dispatches with no barrier between them may run in any order or at once.
+class Submission {
+ public:
+  virtual ~Submission() = default;
+  virtual Result<void> dispatch(ReadyDispatch ready) = 0;
+  virtual void barrier() = 0;
+  // Called last, once. `finished` runs once, on a thread of the device, when the work is done or has failed.
+  virtual void commit(std::function<void(SubmissionReport)> finished) = 0;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  // The best device here. One object is shared by all callers while anybody holds it.
+  static Result<std::shared_ptr<Device>> makeDefault();
+  static std::vector<std::shared_ptr<Device>> all();
+
+  virtual ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  virtual std::string_view kind() const = 0;  // "host", "metal"
+  virtual std::string name() const = 0;
+  virtual const DeviceLimits& limits() const = 0;
+
+  // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
+  virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
+  // Memory of the caller's, used without a copy. `release` runs once, when the last user is gone; it runs
+  // at once when the call fails.
+  virtual Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) = 0;
+
+  virtual Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) = 0;
+
+  // Libraries and pipelines are made once and kept here.
+  KernelRegistry& registry() { return *registry_; }
+
+ protected:
+  Device();
+  friend class KernelRegistry;
+  virtual Result<std::shared_ptr<Library>> makeShippedLibrary() = 0;
+  virtual Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) = 0;
+  virtual Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
+                                                         const KernelKey& key) = 0;
+
+ private:
+  std::unique_ptr<KernelRegistry> registry_;
+};
+
+}  // namespace mnk

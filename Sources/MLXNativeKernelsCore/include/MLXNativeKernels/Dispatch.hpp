@@ -1,0 +1,127 @@
+// What a device is asked to run, as plain data: a Dispatch is one kernel launch, a Plan is what an op needs.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "MLXNativeKernels/Buffer.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
+
+namespace mnk {
+
+class Library;
+
+using Size3 = std::array<uint32_t, 3>;
+
+enum class ConstantType : uint8_t { boolean, i32, u32, f32 };
+std::string_view name(ConstantType type);
+
+// A value that is fixed when a pipeline is made.
+struct FunctionConstant {
+  uint32_t index = 0;
+  ConstantType type = ConstantType::boolean;
+  uint32_t bits = 0;
+
+  FunctionConstant(uint32_t at, bool value) : index(at), type(ConstantType::boolean), bits(value) {}
+  FunctionConstant(uint32_t at, int32_t value)
+      : index(at), type(ConstantType::i32), bits(static_cast<uint32_t>(value)) {}
+  FunctionConstant(uint32_t at, uint32_t value) : index(at), type(ConstantType::u32), bits(value) {}
+  FunctionConstant(uint32_t at, float value) : index(at), type(ConstantType::f32) {
+    std::memcpy(&bits, &value, sizeof bits);
+  }
+  auto operator<=>(const FunctionConstant&) const = default;
+};
+
+// Names a pipeline. A null library is the one this package ships.
+struct KernelKey {
+  std::shared_ptr<Library> library;
+  std::string function;
+  std::vector<FunctionConstant> constants;
+
+  std::string text() const;  // "kvCacheWrite_f32_f16 {0: true, 1: 4}"
+};
+
+// Rows of bytes at a fixed distance; offsets count from the binding's start. One row is a plain range.
+struct Region {
+  uint64_t offset = 0;
+  uint64_t rowBytes = 0;
+  uint64_t rowStride = 0;
+  uint64_t rows = 1;
+
+  uint64_t byteCount() const { return rowBytes * rows; }
+  uint64_t end() const { return rows == 0 ? offset : offset + rowStride * (rows - 1) + rowBytes; }
+};
+
+enum class Access : uint8_t { read, write, readWrite };
+
+// A part of a buffer at a kernel's buffer index, with the bytes that the kernel reads and writes in it.
+struct Binding {
+  uint32_t index = 0;
+  std::shared_ptr<Buffer> buffer;  // null: the plan's scratch memory
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  std::vector<Region> reads;
+  std::vector<Region> writes;
+
+  // All of a tensor, with the given access to all of its bytes.
+  static Binding whole(uint32_t index, const Tensor& tensor, Access access);
+};
+
+// Bytes that travel with the dispatch, for a `constant` argument.
+struct InlineBytes {
+  uint32_t index = 0;
+  std::vector<std::byte> bytes;
+
+  template <typename T>
+  static InlineBytes of(uint32_t index, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* begin = reinterpret_cast<const std::byte*>(&value);
+    return {index, {begin, begin + sizeof value}};
+  }
+};
+
+struct ThreadgroupMemory {
+  uint32_t index = 0;
+  uint32_t bytes = 0;
+};
+
+struct Grid {
+  enum class Unit : uint8_t {
+    threads,       // exactly these threads; groups at the edge are smaller
+    threadgroups,  // whole threadgroups of the given size
+  };
+  Unit unit = Unit::threads;
+  Size3 extent{1, 1, 1};
+  Size3 threadgroup{0, 0, 0};  // zeros: the encoder chooses (only with threads)
+};
+
+struct Dispatch {
+  KernelKey kernel;
+  std::string kind;  // the op it belongs to; counters are kept per kind
+  std::vector<Binding> buffers;
+  std::vector<InlineBytes> inlines;
+  std::vector<ThreadgroupMemory> threadgroupMemory;
+  Grid grid;
+  // Bytes moved, where they are fewer than the declared regions cover (indices known only to the kernel).
+  std::optional<uint64_t> bytesRead;
+  std::optional<uint64_t> bytesWritten;
+
+  uint64_t countedBytesRead() const;
+  uint64_t countedBytesWritten() const;
+  std::string text() const;
+};
+
+struct Plan {
+  std::string op;
+  std::vector<Dispatch> dispatches;
+  uint64_t scratchBytes = 0;
+
+  std::string text() const;
+};
+
+}  // namespace mnk

@@ -1,0 +1,40 @@
+// Cache memory that the caller owns. Slots hold one position of every head:
+//   headMajor   [heads, capacity, headDim]      or [sequences, heads, capacity, headDim]
+//   tokenMajor  [capacity, heads, headDim]      or [sequences, capacity, heads, headDim]
+// A linear cache keeps position p in slot p. A ring keeps its first `pinned` positions for ever and the newest
+// others: slot(p) = p < pinned ? p : pinned + (p - pinned) mod (capacity - pinned).
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "MLXNativeKernels/Tensor.hpp"
+
+namespace mnk {
+
+enum class KVLayout : uint32_t { headMajor, tokenMajor };
+enum class KVWrap : uint32_t { linear, ring };
+
+struct KVCacheView {
+  Tensor keys;
+  std::optional<Tensor> values = {};  // may have another headDim, otherwise like keys
+  KVLayout layout = KVLayout::headMajor;
+  KVWrap wrap = KVWrap::linear;
+  uint32_t pinned = 0;
+
+  uint64_t sequences() const { return keys.shape().rank() == 4 ? keys.shape()[0] : 1; }
+  uint64_t heads() const { return extent(layout == KVLayout::headMajor ? 3 : 2); }
+  uint64_t capacity() const { return extent(layout == KVLayout::headMajor ? 2 : 3); }
+  uint64_t headDim() const { return extent(1); }
+
+  // Slots that a ring reuses; pinned slots come before them.
+  uint64_t ringLength() const { return capacity() > pinned ? capacity() - pinned : 0; }
+  uint64_t slotOf(uint64_t position) const;
+
+ private:
+  uint64_t extent(uint32_t fromEnd) const {
+    const Shape& shape = keys.shape();
+    return shape.rank() >= fromEnd ? shape[shape.rank() - fromEnd] : 0;
+  }
+};
+
+}  // namespace mnk

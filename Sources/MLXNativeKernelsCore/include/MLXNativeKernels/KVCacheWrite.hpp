@@ -1,0 +1,50 @@
+// KVCacheWrite stores new tokens, converting to the cache's dtype (round to nearest even):
+//   cache[sequence, head, slotOf(position + t), e] = keys[head, sourceOffset + t, e]     for t < tokens
+// and the same for values, in one dispatch. Equal dtypes move bits unchanged. On a ring a write longer than the
+// ring keeps the newest tokens, one writer a slot. With `rows`, source token i goes to a sequence and a position
+// of its own; where several rows name one slot the last one wins.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/Result.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
+
+namespace mnk {
+
+// One u32 per source token: numbers known now (checked by the rules), or a tensor that the kernel reads.
+using RowIndices = std::variant<std::vector<uint32_t>, Tensor>;
+
+struct KVCacheWrite {
+  static constexpr std::string_view name = "KVCacheWrite";
+
+  struct Rows {
+    RowIndices sequences;
+    RowIndices positions;
+  };
+
+  // Source. tokenMajor: [tokens, heads, headDim], or [heads, headDim] for one token.
+  //         headMajor:  [heads, tokens, headDim].
+  Tensor keys;
+  std::optional<Tensor> values = {};
+  KVLayout sourceLayout = KVLayout::tokenMajor;
+  uint64_t sourceOffset = 0;            // first source token to store
+  std::optional<uint64_t> tokens = {};  // how many; all that follow the offset unless given
+  bool sourceIsRing = false;            // source token index wraps: this linearizes a ring
+
+  // Destination.
+  KVCacheView into;
+  uint64_t sequence = 0;
+  uint64_t position = 0;          // of the first token stored
+  std::optional<Rows> rows = {};  // takes the place of sequence and position
+};
+
+// Checks every rule, then says what to run. Needs no device.
+Result<Plan> plan(const KVCacheWrite& op);
+
+}  // namespace mnk

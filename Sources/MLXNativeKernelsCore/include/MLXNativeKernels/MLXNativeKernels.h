@@ -1,0 +1,3 @@
+// Umbrella of the module MLXNativeKernelsCore: the C door.
+#pragma once
+#include "MLXNativeKernels/mnk.h"

@@ -1,0 +1,71 @@
+// Result<T> is a value or an Error; true means success. An Error names what is wrong, what was got,
+// what was expected and how to fix it. Every call of the C++ door that can fail returns one.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace mnk {
+
+enum class ErrorCode : uint32_t {
+  invalidArgument = 1,  // the caller's request breaks a rule; nothing was encoded
+  unsupported,          // the device or this build lacks something
+  outOfMemory,
+  libraryNotFound,
+  shaderBuild,  // the kernel text does not compile, or lacks the function
+  deviceFault,  // the device stopped a submission
+  deviceLost,
+};
+
+std::string_view name(ErrorCode code);
+
+struct Error {
+  ErrorCode code = ErrorCode::invalidArgument;
+  std::string op;  // the op or object that refused
+  std::string what;
+  std::string got;
+  std::string expected;
+  std::string fix;
+  bool retryable = false;  // the same call may succeed later
+
+  // All parts as one text: "KVCacheWrite: what (got …, expected …). Fix."
+  std::string message() const;
+};
+
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return state_.index() == 0; }
+  T& operator*() & { return *std::get_if<0>(&state_); }
+  const T& operator*() const& { return *std::get_if<0>(&state_); }
+  T&& operator*() && { return std::move(*std::get_if<0>(&state_)); }
+  T* operator->() { return std::get_if<0>(&state_); }
+  const T* operator->() const { return std::get_if<0>(&state_); }
+  const Error& error() const& { return *std::get_if<1>(&state_); }
+  Error&& error() && { return std::move(*std::get_if<1>(&state_)); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}
+
+  explicit operator bool() const { return !error_; }
+  const Error& error() const& { return *error_; }
+  Error&& error() && { return std::move(*error_); }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace mnk

@@ -1,0 +1,36 @@
+// Decode attention as ordinary vectorized C++, on the same worker threads as the Host device: what the device's speed
+// is measured against.
+#pragma once
+#include <cstdint>
+
+#include "Devices/Host/HostDevice.hpp"
+
+namespace mnk::bench {
+
+constexpr uint32_t kHeadDim = 128;
+
+// Layouts are those of BenchAttention.metal; keys and values hold f16.
+struct NativeAttention {
+  const float* queries;
+  const void* keys;
+  const void* values;
+  float* partial;
+  float* state;
+  float* output;
+  uint32_t kvHeads, queriesPerHead, keyCount, capacity, splits;
+  float scale;
+  uint32_t workers;
+};
+void runNativeAttention(const NativeAttention& work);
+
+struct AttentionSizes {
+  uint32_t queryHeads = 32, kvHeads = 8, keys = 4096, splits = 8;
+};
+struct AttentionSeconds {
+  double native = 0, kernel = 0;  // the least of interleaved runs
+  double largestDifference = 0;   // between the two outputs
+};
+// Runs both on the same random numbers. The device must be a Host device with the given options.
+Result<AttentionSeconds> timeAttention(const host::Options& options, const AttentionSizes& sizes, uint32_t repetitions);
+
+}  // namespace mnk::bench

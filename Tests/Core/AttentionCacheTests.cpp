@@ -1,0 +1,550 @@
+// When a cache's positions advance, and what a refusal, a conflict and a failure leave behind.
+#include "MLXNativeKernels/AttentionCache.hpp"
+
+#include "Cache/AttentionCacheRules.hpp"
+#include "Cases/BrokenRule.hpp"
+#include "HostTestSupport.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/FakeDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr AttentionCacheDescriptor kDescriptor{.kvHeads = 2, .headDim = 4, .capacity = 4, .sequences = 3};
+
+AttentionCache makeCache(const std::shared_ptr<Device>& device, AttentionCacheDescriptor descriptor = kDescriptor) {
+  return REQUIRE(AttentionCache::make(device, descriptor));
+}
+
+Tensor tokens(const std::shared_ptr<Device>& device, uint64_t count, uint64_t heads = 2, uint64_t headDim = 4) {
+  return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count, heads, headDim}))));
+}
+
+Result<void> append(AttentionCache& cache, CommandEncoder& encoder, uint64_t count, uint32_t sequence = 0) {
+  const Tensor source = tokens(encoder.device(), count);
+  return cache.append(encoder, source, source, sequence);
+}
+
+// Appends with an encoder of its own and waits.
+void appendNow(AttentionCache& cache, const std::shared_ptr<Device>& device, uint64_t count, uint32_t sequence = 0) {
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, count, sequence));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+}
+
+Error fault() {
+  return {.code = ErrorCode::deviceFault, .op = "Device", .what = "the device stopped the submission"};
+}
+
+const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
+    {"the cache would hold nothing", "kvHeads 0, headDim 4, capacity 4, sequences 3", "at least 1 of each",
+     "Give every extent a size.", [](AttentionCacheDescriptor& d) { d.kvHeads = 0; }},
+    {"the cache would hold nothing", "kvHeads 2, headDim 0, capacity 4, sequences 3", "at least 1 of each",
+     "Give every extent a size.", [](AttentionCacheDescriptor& d) { d.headDim = 0; }},
+    {"the cache would hold nothing", "kvHeads 2, headDim 4, capacity 0, sequences 3", "at least 1 of each",
+     "Give every extent a size.", [](AttentionCacheDescriptor& d) { d.capacity = 0; }},
+    {"the cache would hold nothing", "kvHeads 2, headDim 4, capacity 4, sequences 0", "at least 1 of each",
+     "Give every extent a size.", [](AttentionCacheDescriptor& d) { d.sequences = 0; }},
+    {"an extent is too large for the kernels", "2147483648", "less than 2^31 on every axis", "Split the cache.",
+     [](AttentionCacheDescriptor& d) { d.capacity = 1u << 31; }},
+    {"an extent is too large for the kernels", "4294967295", "less than 2^31 on every axis", "Split the cache.",
+     [](AttentionCacheDescriptor& d) { d.valueHeadDim = UINT32_MAX; }},
+    {"the cache cannot store this dtype", "u8", "f32, f16 or bf16", "Choose a floating-point dtype.",
+     [](AttentionCacheDescriptor& d) { d.dtype = DType::u8; }},
+    {"the cache pins too many positions", "4 pinned in a ring of 4",
+     "fewer than the capacity of a ring, and none in a linear cache",
+     "Pin fewer positions, or let a larger cache overwrite the oldest.",
+     [](AttentionCacheDescriptor& d) { d.pinned = 4; }},
+    {"the cache pins too many positions", "1 pinned in a linear cache of 4",
+     "fewer than the capacity of a ring, and none in a linear cache",
+     "Pin fewer positions, or let a larger cache overwrite the oldest.",
+     [](AttentionCacheDescriptor& d) { d.pinned = 1, d.whenFull = KVWrap::linear; }},
+};
+
+}  // namespace
+
+TEST(AttentionCacheRules, EveryRuleHasACaseThatBreaksIt) {
+  expectEveryRuleIsBroken<AttentionCacheDescriptor>(attentionCacheRules(), kBroken);
+}
+
+TEST(AttentionCacheRules, EachErrorSaysWhatGotExpectedAndFix) {
+  const auto device = FakeDevice::make();
+  for (const auto& broken : kBroken) {
+    AttentionCacheDescriptor descriptor = kDescriptor;
+    broken.breakIn(descriptor);
+    expectBroken<AttentionCacheDescriptor>(attentionCacheRules(), descriptor, broken, "AttentionCache");
+    EXPECT_ERROR(AttentionCache::make(device, descriptor), {.op = "AttentionCache", .what = broken.what});
+  }
+  EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
+}
+
+TEST(AttentionCache, NeedsADeviceThatHasTheMemory) {
+  EXPECT_ERROR(AttentionCache::make(nullptr, kDescriptor), {.what = "no device"});
+  const auto device = FakeDevice::make();
+  device->failAt(FakeDevice::Call::makeBuffer, 1);  // keys fit, values do not
+  EXPECT(!AttentionCache::make(device, kDescriptor));
+  AttentionCacheDescriptor huge = kDescriptor;
+  huge.kvHeads = huge.headDim = huge.capacity = huge.sequences = (1u << 31) - 1;
+  EXPECT_ERROR(AttentionCache::make(device, huge), {.op = "Shape", .what = "more elements than 64-bit sizes"});
+}
+
+TEST(AttentionCache, StartsEmptyAndZeroed) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const AttentionCache cache = makeCache(
+        device, {.kvHeads = 2, .headDim = 4, .valueHeadDim = 6, .capacity = 5, .sequences = 3, .dtype = DType::bf16});
+    EXPECT_EQ(cache.view().keys.shape(), REQUIRE(Shape::make({3, 2, 5, 4})));
+    EXPECT_EQ(cache.view().values->shape(), REQUIRE(Shape::make({3, 2, 5, 6})));
+    EXPECT_EQ(cache.view().keys.dtype(), DType::bf16);
+    EXPECT_EQ(cache.bytes(), 3u * 2 * 5 * (4 + 6) * 2);
+    std::vector<std::byte> bytes(cache.view().values->byteCount(), std::byte{1});
+    REQUIRE(cache.view().values->read(bytes));
+    EXPECT(bytes == std::vector<std::byte>(bytes.size()));
+    for (uint32_t sequence = 0; sequence < 4; ++sequence) {
+      EXPECT_EQ(cache.nextPosition(sequence), 0u);
+      EXPECT_EQ(cache.count(sequence), 0u);
+      EXPECT(!cache.isSuspect(sequence));
+    }
+  });
+}
+
+TEST(AttentionCache, ValuesAreLikeKeysUnlessTold) {
+  const AttentionCache cache = makeCache(FakeDevice::make());
+  EXPECT_EQ(cache.descriptor().valueHeadDim, 4u);
+  EXPECT_EQ(cache.view().values->shape(), cache.view().keys.shape());
+  EXPECT(cache.view().wrap == KVWrap::ring);
+}
+
+TEST(AttentionCache, AppendAdvancesWhenTheEncoderIsCommitted) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 3));
+  EXPECT_EQ(cache.nextPosition(), 0u);
+  EXPECT_EQ(cache.count(), 0u);
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(), 3u);
+  EXPECT_EQ(cache.count(), 3u);
+  EXPECT_EQ(cache.nextPosition(1), 0u);
+}
+
+TEST(AttentionCache, AdvancesBeforeTheWorkIsDone) {
+  const auto device = FakeDevice::make();
+  device->holdCompletions();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 2));
+  const Completion completion = REQUIRE(encoder.commit());
+  EXPECT(!completion.isDone());
+  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT(device->finishNext({}));
+  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT(!cache.isSuspect());
+}
+
+TEST(AttentionCache, AnAbandonedEncoderAdvancesNothing) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  {
+    CommandEncoder encoder(device);
+    REQUIRE(append(cache, encoder, 3));
+  }
+  EXPECT_EQ(cache.nextPosition(), 0u);
+  EXPECT(device->committed().empty());
+  appendNow(cache, device, 1);
+  EXPECT_EQ(cache.nextPosition(), 1u);
+}
+
+TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  const Tensor good = tokens(device, 2);
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 2, 3), good), {.op = "KVCacheWrite", .what = "keys do not have"});
+  EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1)), {.op = "KVCacheWrite", .what = "another number"});
+  EXPECT_ERROR(cache.append(encoder, Tensor{}, good), {.op = "KVCacheWrite", .what = "keys are missing"});
+  REQUIRE(cache.append(encoder, good, good));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT_EQ(device->committed().at(0).dispatches.size(), 1u);
+}
+
+TEST(AttentionCache, AnEncoderThatCannotRecordAdvancesNothing) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  device->failAt(FakeDevice::Call::dispatch);
+  EXPECT(!append(cache, encoder, 2));
+  device->failAt(FakeDevice::Call::makePipeline);
+  device->registry().clear();
+  EXPECT(!append(cache, encoder, 2));
+  REQUIRE(append(cache, encoder, 1));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(), 1u);
+}
+
+TEST(AttentionCache, ACommittedEncoderTakesNoAppend) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 1));
+  REQUIRE(encoder.commit());
+  EXPECT_ERROR(append(cache, encoder, 1), {.op = "CommandEncoder", .what = "after it was committed"});
+  EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder", .what = "after it was committed"});
+  EXPECT_EQ(cache.nextPosition(), 1u);
+}
+
+TEST(AttentionCache, AppendsOfOneEncoderFollowEachOther) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 2));
+  REQUIRE(append(cache, encoder, 1));
+  REQUIRE(append(cache, encoder, 1, 2));
+  EXPECT_EQ(encoder.summary().barriers, 0u);  // they fill different slots
+  REQUIRE(append(cache, encoder, 2));         // slots 3 and 0: the ring turns
+  EXPECT_EQ(encoder.summary().barriers, 1u);
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(), 5u);
+  EXPECT_EQ(cache.count(), 4u);
+  EXPECT_EQ(cache.nextPosition(2), 1u);
+}
+
+TEST(AttentionCache, AnEmptyAppendChangesNothing) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 0));
+  REQUIRE(cache.append(encoder, tokens(device, 0), tokens(device, 0), std::span<const uint32_t>{}));
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(), 0u);
+}
+
+TEST(AttentionCache, OneTokenMayHaveRank2) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  const Tensor token = REQUIRE(tokens(device, 1).reshaped(REQUIRE(Shape::make({2, 4}))));
+  REQUIRE(cache.append(encoder, token, token));
+  const uint32_t sequence[] = {1};
+  REQUIRE(cache.append(encoder, token, token, sequence));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(0), 1u);
+  EXPECT_EQ(cache.nextPosition(1), 1u);
+}
+
+TEST(AttentionCache, ABatchAppendsOneTokenToEachListedSequence) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  appendNow(cache, device, 2, 1);
+  CommandEncoder encoder(device);
+  const uint32_t sequences[] = {2, 1, 2};
+  REQUIRE(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences));
+  EXPECT_EQ(encoder.summary().total.dispatches, 1u);
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(0), 0u);
+  EXPECT_EQ(cache.nextPosition(1), 3u);
+  EXPECT_EQ(cache.nextPosition(2), 2u);
+}
+
+TEST(AttentionCache, ABatchNeedsATokenForEachSequence) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  const uint32_t sequences[] = {0, 1};
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences),
+               {.op = "KVCacheWrite", .what = "the rows do not match the tokens"});
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(0), 0u);
+  EXPECT_EQ(cache.nextPosition(1), 0u);
+}
+
+TEST(AttentionCache, RefusesSequencesItDoesNotHold) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  const ExpectedError expected{.op = "AttentionCache",
+                               .what = "the sequence is not in the cache",
+                               .got = "sequence 3",
+                               .expected = "less than 3",
+                               .fix = "Pass a sequence that the cache holds."};
+  const uint32_t sequences[] = {0, 3};
+  EXPECT_ERROR(append(cache, encoder, 1, 3), (expected));
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 2), tokens(device, 2), sequences), (expected));
+  EXPECT_ERROR(cache.truncate(0, 3), (expected));
+  EXPECT_ERROR(cache.reset(3), (expected));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(0), 0u);
+}
+
+TEST(AttentionCache, AFullCacheThatMayNotOverwriteRefuses) {
+  const auto device = FakeDevice::make();
+  AttentionCacheDescriptor linear = kDescriptor;
+  linear.whenFull = KVWrap::linear;
+  AttentionCache cache = makeCache(device, linear);
+  appendNow(cache, device, 3);
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(append(cache, encoder, 2),
+               {.op = "KVCacheWrite", .what = "past the end of a linear cache", .got = "position 3 + 2 tokens"});
+  const uint32_t sequences[] = {0, 1, 0};
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences),
+               {.op = "AttentionCache",
+                .what = "the sequence is full",
+                .got = "sequence 0 at position 4",
+                .expected = "less than capacity 4",
+                .fix = "Make the cache larger or let it overwrite the oldest, or truncate the sequence."});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  REQUIRE(append(cache, encoder, 1));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(0), 4u);
+  EXPECT_EQ(cache.nextPosition(1), 0u);
+}
+
+TEST(AttentionCache, TruncateForgetsWhatFollows) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  appendNow(cache, device, 3);
+  REQUIRE(cache.truncate(1));
+  EXPECT_EQ(cache.nextPosition(), 1u);
+  EXPECT_EQ(cache.count(), 1u);
+  REQUIRE(cache.truncate(1));
+  EXPECT_ERROR(
+      cache.truncate(2),
+      {.op = "AttentionCache", .what = "the sequence cannot be cut there", .got = "position 2", .expected = "0 to 1"});
+}
+
+TEST(AttentionCache, OverwrittenPositionsDoNotComeBack) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  appendNow(cache, device, 10);  // a ring of 4 holds 6 to 9
+  EXPECT_EQ(cache.count(), 4u);
+  REQUIRE(cache.truncate(8));
+  EXPECT_EQ(cache.count(), 2u);  // 6 and 7; 4 and 5 were overwritten
+  EXPECT_ERROR(cache.truncate(5), {.op = "AttentionCache",
+                                   .what = "the sequence cannot be cut there",
+                                   .got = "position 5",
+                                   .expected = "6 to 8",
+                                   .fix = "Cut at a position whose predecessors the cache still holds, or reset"});
+  EXPECT_EQ(cache.nextPosition(), 8u);
+  appendNow(cache, device, 1);
+  EXPECT_EQ(cache.count(), 3u);
+  REQUIRE(cache.truncate(6));
+  EXPECT_EQ(cache.count(), 0u);
+  appendNow(cache, device, 4);
+  EXPECT_EQ(cache.count(), 4u);
+  REQUIRE(cache.truncate(0));
+  EXPECT_EQ(cache.nextPosition(), 0u);
+}
+
+TEST(AttentionCache, PinnedPositionsOutliveARing) {
+  const auto device = FakeDevice::make();
+  AttentionCacheDescriptor pinned = kDescriptor;
+  pinned.pinned = 2;
+  AttentionCache cache = makeCache(device, pinned);
+  appendNow(cache, device, 10);  // 0, 1, 8, 9
+  EXPECT_EQ(cache.count(), 4u);
+  REQUIRE(cache.truncate(9));
+  EXPECT_EQ(cache.count(), 3u);
+  EXPECT_ERROR(cache.truncate(7), {.what = "cannot be cut there", .expected = "8 to 9, or at most 2"});
+  EXPECT_ERROR(cache.truncate(3), {.what = "cannot be cut there"});
+  REQUIRE(cache.truncate(2));
+  EXPECT_EQ(cache.count(), 2u);
+  appendNow(cache, device, 2);  // the ring began anew
+  EXPECT_EQ(cache.count(), 4u);
+  REQUIRE(cache.truncate(1));
+  EXPECT_EQ(cache.count(), 1u);
+}
+
+TEST(AttentionCache, ResetIsForOneSequenceOrAll) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  for (uint32_t sequence = 0; sequence < 3; ++sequence) appendNow(cache, device, 6, sequence);
+  REQUIRE(cache.reset(1));
+  EXPECT_EQ(cache.nextPosition(0), 6u);
+  EXPECT_EQ(cache.nextPosition(1), 0u);
+  cache.reset();
+  EXPECT_EQ(cache.nextPosition(0), 0u);
+  EXPECT_EQ(cache.nextPosition(2), 0u);
+  appendNow(cache, device, 2);
+  EXPECT_EQ(cache.count(), 2u);
+}
+
+TEST(AttentionCache, CopiesAreTheSameCache) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  AttentionCache copy = cache;
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 1));
+  REQUIRE(append(copy, encoder, 2));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(cache.nextPosition(), 3u);
+  EXPECT_EQ(copy.nextPosition(), 3u);
+}
+
+TEST(AttentionCache, TheSecondOfTwoEncodersConflicts) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder first(device);
+  CommandEncoder second(device);
+  REQUIRE(append(cache, first, 2));
+  REQUIRE(append(cache, second, 1));
+  REQUIRE(first.commit());
+  const auto refused = second.commit();
+  EXPECT_ERROR(refused, {.op = "AttentionCache",
+                         .what = "the cache was changed by somebody else while this encoder recorded",
+                         .got = "sequence 0 at position 2",
+                         .expected = "position 0, where the encoder began",
+                         .fix = "Append to a cache from one encoder at a time, and encode this step again."});
+  EXPECT(!refused && refused.error().retryable);
+  EXPECT_EQ(cache.nextPosition(), 2u);
+  EXPECT_EQ(device->committed().size(), 1u);
+  CommandEncoder again(device);
+  REQUIRE(append(cache, again, 1));
+  REQUIRE(again.commit());
+  EXPECT_EQ(cache.nextPosition(), 3u);
+}
+
+TEST(AttentionCache, EncodersOnDifferentSequencesDoNotConflict) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder first(device);
+  CommandEncoder second(device);
+  REQUIRE(append(cache, first, 2, 0));
+  REQUIRE(append(cache, second, 1, 1));
+  REQUIRE(second.commit());
+  REQUIRE(first.commit());
+  EXPECT_EQ(cache.nextPosition(0), 2u);
+  EXPECT_EQ(cache.nextPosition(1), 1u);
+}
+
+TEST(AttentionCache, AnAppendThatWasRefusedDoesNotConflict) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder first(device);
+  const Tensor wrong = tokens(device, 1, 3);
+  EXPECT_ERROR(cache.append(first, wrong, wrong, 1), {.op = "KVCacheWrite"});
+  REQUIRE(append(cache, first, 2, 0));
+  appendNow(cache, device, 1, 1);
+  REQUIRE(first.commit());
+  EXPECT_EQ(cache.nextPosition(0), 2u);
+  EXPECT_EQ(cache.nextPosition(1), 1u);
+}
+
+TEST(AttentionCache, TruncatingWhileAnEncoderRecordsConflicts) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  appendNow(cache, device, 3);
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 1));
+  REQUIRE(cache.truncate(2));
+  EXPECT_ERROR(encoder.commit(), {.op = "AttentionCache", .what = "changed by somebody else"});
+  EXPECT_EQ(cache.nextPosition(), 2u);
+}
+
+TEST(AttentionCache, AConflictInOneCacheAdvancesNoOther) {
+  const auto device = FakeDevice::make();
+  AttentionCache calm = makeCache(device);
+  AttentionCache contested = makeCache(device);
+  CommandEncoder encoder(device);
+  REQUIRE(append(calm, encoder, 3));
+  REQUIRE(append(contested, encoder, 3));
+  appendNow(contested, device, 1);
+  EXPECT_ERROR(encoder.commit(), {.op = "AttentionCache"});
+  EXPECT_EQ(calm.nextPosition(), 0u);
+  EXPECT_EQ(contested.nextPosition(), 1u);
+}
+
+TEST(AttentionCache, AFaultMakesItsSequencesSuspect) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  appendNow(cache, device, 2, 0);
+  appendNow(cache, device, 2, 1);
+  device->holdCompletions();
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 1, 1));
+  const Tensor wrong = tokens(device, 1, 3);
+  EXPECT(!cache.append(encoder, wrong, wrong, 2));
+  const Completion completion = REQUIRE(encoder.commit());
+  EXPECT(!cache.isSuspect(1));
+  EXPECT(device->finishNext(fault()));
+  EXPECT_ERROR(completion.wait(), {.code = ErrorCode::deviceFault});
+  EXPECT(!cache.isSuspect(0));
+  EXPECT(cache.isSuspect(1));
+  EXPECT(!cache.isSuspect(2));  // its append was refused, so no work of its own failed
+  EXPECT_EQ(cache.nextPosition(1), 3u);
+
+  CommandEncoder next(device);
+  const ExpectedError suspect{.op = "AttentionCache",
+                              .what = "the sequence is suspect because earlier work on it failed",
+                              .got = "sequence 1",
+                              .expected = "a sequence whose contents are known",
+                              .fix = "Truncate it to a position before the failed step, or reset it."};
+  const uint32_t sequences[] = {0, 1};
+  EXPECT_ERROR(append(cache, next, 1, 1), (suspect));
+  EXPECT_ERROR(cache.append(next, tokens(device, 2), tokens(device, 2), sequences), (suspect));
+  REQUIRE(append(cache, next, 1, 0));
+
+  REQUIRE(cache.truncate(2, 1));
+  EXPECT(!cache.isSuspect(1));
+  CommandEncoder last(device);
+  REQUIRE(append(cache, last, 1, 1));
+  REQUIRE(last.commit());
+  EXPECT_EQ(cache.nextPosition(1), 3u);
+}
+
+TEST(AttentionCache, ResetClearsSuspicion) {
+  const auto device = FakeDevice::make();
+  device->holdCompletions();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  const uint32_t sequences[] = {0, 1, 2};
+  REQUIRE(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences));
+  REQUIRE(encoder.commit());
+  EXPECT(device->finishNext(fault()));
+  EXPECT(cache.isSuspect(0) && cache.isSuspect(1) && cache.isSuspect(2));
+  REQUIRE(cache.reset(1));
+  EXPECT(cache.isSuspect(0) && !cache.isSuspect(1));
+  cache.reset();
+  EXPECT(!cache.isSuspect(0) && !cache.isSuspect(2));
+}
+
+// The same through a kernel that really stops: work recorded before it may be done, so the cache cannot be trusted.
+TEST(AttentionCache, AKernelThatStopsMakesItsSequencesSuspect) {
+  onEveryHost([](const std::shared_ptr<Device>& device) {
+    AttentionCache cache = makeCache(device);
+    appendNow(cache, device, 2, 0);
+    CommandEncoder encoder(device);
+    REQUIRE(append(cache, encoder, 1, 1));
+    const Tensor data = tokens(device, 4);
+    REQUIRE(encoder.dispatch({.kernel = {conformanceLibrary(), "faultUnsetConstant", {}},
+                              .kind = "fault",
+                              .buffers = {Binding::whole(0, data, Access::write)},
+                              .grid = {.extent = {32, 1, 1}}}));
+    const Completion completion = REQUIRE(encoder.commit());
+    EXPECT_ERROR(completion.wait(), {.code = ErrorCode::deviceFault});
+    EXPECT(!cache.isSuspect(0));
+    EXPECT(cache.isSuspect(1));
+    EXPECT_EQ(cache.nextPosition(1), 1u);
+    REQUIRE(cache.truncate(0, 1));
+    appendNow(cache, device, 1, 1);
+    EXPECT(!cache.isSuspect(1));
+  });
+}
+
+// An encoder that began before the fault was known must not be committed on top of it.
+TEST(AttentionCache, AFaultWhileAnEncoderRecordsConflicts) {
+  const auto device = FakeDevice::make();
+  device->holdCompletions();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder failing(device);
+  REQUIRE(append(cache, failing, 1));
+  REQUIRE(failing.commit());
+  CommandEncoder next(device);
+  REQUIRE(append(cache, next, 1));
+  EXPECT(device->finishNext(fault()));
+  EXPECT_ERROR(next.commit(), {.op = "AttentionCache", .what = "changed by somebody else"});
+  EXPECT(cache.isSuspect());
+}
+
+}  // namespace mnk::test

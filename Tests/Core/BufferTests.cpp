@@ -1,0 +1,96 @@
+#include "MLXNativeKernels/Buffer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "Support/Check.hpp"
+#include "Support/FakeDevice.hpp"
+#include "Support/PlanBuffer.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+
+}  // namespace
+
+TEST(Buffer, RangesMeetOnlyInOneSpaceAndOnlyWhereTheyShareAByte) {
+  const MemoryRange range{.space = nullptr, .begin = 10, .end = 20};
+  EXPECT(range.overlaps({.space = nullptr, .begin = 19, .end = 30}));
+  EXPECT(range.overlaps({.space = nullptr, .begin = 0, .end = 11}));
+  EXPECT(range.overlaps({.space = nullptr, .begin = 12, .end = 13}));
+  EXPECT(!range.overlaps({.space = nullptr, .begin = 20, .end = 30}));
+  EXPECT(!range.overlaps({.space = nullptr, .begin = 0, .end = 10}));
+  EXPECT(!range.overlaps({.space = &range, .begin = 10, .end = 20}));
+}
+
+TEST(Buffer, CopiesExactlyTheBytesAsked) {
+  const auto device = FakeDevice::make();
+  const auto buffer = REQUIRE(device->makeBuffer(8));
+  const std::array<std::byte, 3> in{std::byte{1}, std::byte{2}, std::byte{3}};
+  REQUIRE(buffer->write(4, in));
+  std::array<std::byte, 8> out{};
+  REQUIRE(buffer->read(0, out));
+  EXPECT_EQ(fmt::format("{}", fmt::join(std::vector<int>{int(out[0]), int(out[3]), int(out[4]), int(out[5]),
+                                                         int(out[6]), int(out[7])},
+                                        " ")),
+            "0 0 1 2 3 0");
+}
+
+TEST(Buffer, RefusesRangesThatLeaveIt) {
+  const auto device = FakeDevice::make();
+  const auto buffer = REQUIRE(device->makeBuffer(8));
+  std::array<std::byte, 9> bytes{};
+  bytes.fill(std::byte{9});
+  const std::span<std::byte> all(bytes);
+  struct Case {
+    uint64_t offset;
+    size_t count;
+  };
+  for (const Case& one : {Case{0, 9}, {1, 8}, {8, 1}, {9, 0}, {kMax, 1}, {kMax, 0}, {kMax - 3, 8}}) {
+    Context context(fmt::format("{} bytes at {}", one.count, one.offset));
+    const ExpectedError expected{.op = "Buffer",
+                                 .what = "the range lies outside the buffer",
+                                 .got = "at offset",
+                                 .expected = "a range inside 8 bytes",
+                                 .fix = "Pass an offset and a length inside the buffer."};
+    const auto read = buffer->read(one.offset, all.first(one.count));
+    const auto written = buffer->write(one.offset, all.first(one.count));
+    expectError(__FILE__, __LINE__, "read", errorOf(read), expected);
+    expectError(__FILE__, __LINE__, "write", errorOf(written), expected);
+  }
+  EXPECT(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{9}; }));
+  std::array<std::byte, 8> contents{};
+  REQUIRE(buffer->read(0, contents));
+  EXPECT(std::all_of(contents.begin(), contents.end(), [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+TEST(Buffer, NothingCanBeCopiedAtItsEnd) {
+  const auto device = FakeDevice::make();
+  for (const uint64_t length : {0u, 8u}) {
+    const auto buffer = REQUIRE(device->makeBuffer(length));
+    EXPECT(bool(buffer->read(length, {})));
+    EXPECT(bool(buffer->write(length, {})));
+  }
+}
+
+TEST(Buffer, WithoutContentsSaysSo) {
+  const auto buffer = std::make_shared<PlanBuffer>(8);
+  std::array<std::byte, 4> bytes{};
+  const ExpectedError expected{.code = ErrorCode::unsupported,
+                               .op = "Buffer",
+                               .what = "the processor cannot touch this buffer",
+                               .got = "without contents",
+                               .expected = "memory shared with the processor",
+                               .fix = "Copy through"};
+  const auto read = buffer->read(0, bytes);
+  const auto written = buffer->write(0, bytes);
+  expectError(__FILE__, __LINE__, "read", errorOf(read), expected);
+  expectError(__FILE__, __LINE__, "write", errorOf(written), expected);
+  EXPECT_ERROR(buffer->read(5, bytes), {.what = "outside"});
+}
+
+}  // namespace mnk::test

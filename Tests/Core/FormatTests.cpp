@@ -1,0 +1,71 @@
+#include "Support/Format.hpp"
+
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+TEST(Format, BytesChangeUnitBeforeTheyWouldRoundToAThousand) {
+  EXPECT_EQ(bytesText(0), "0 bytes");
+  EXPECT_EQ(bytesText(1), "1 byte");
+  EXPECT_EQ(bytesText(999), "999 bytes");
+  EXPECT_EQ(bytesText(1000), "1.0 KB");
+  EXPECT_EQ(bytesText(8192), "8.2 KB");
+  EXPECT_EQ(bytesText(999'949), "999.9 KB");
+  EXPECT_EQ(bytesText(999'950), "1.0 MB");
+  EXPECT_EQ(bytesText(999'949'999), "999.9 MB");
+  EXPECT_EQ(bytesText(999'950'000), "1.0 GB");
+  EXPECT_EQ(bytesText(UINT64_MAX), "18446744073.7 GB");
+}
+
+TEST(Format, SecondsChangeUnitBeforeTheyWouldRoundToAThousand) {
+  EXPECT_EQ(secondsText(0), "0 µs");
+  EXPECT_EQ(secondsText(41e-6), "41 µs");
+  EXPECT_EQ(secondsText(999.4e-6), "999 µs");
+  EXPECT_EQ(secondsText(999.6e-6), "1.0 ms");
+  EXPECT_EQ(secondsText(3.24e-3), "3.2 ms");
+  EXPECT_EQ(secondsText(0.99994), "999.9 ms");
+  EXPECT_EQ(secondsText(0.99996), "1.00 s");
+  EXPECT_EQ(secondsText(2.5), "2.50 s");
+}
+
+TEST(Format, CountsAgreeWithTheirNoun) {
+  EXPECT_EQ(countText(0, "barrier"), "0 barriers");
+  EXPECT_EQ(countText(1, "barrier"), "1 barrier");
+  EXPECT_EQ(countText(2, "barrier"), "2 barriers");
+  EXPECT_EQ(countText(1, "dispatch"), "1 dispatch");
+  EXPECT_EQ(countText(3, "dispatch"), "3 dispatches");
+}
+
+TEST(Format, SummaryReadsAsOneLineAndNamesTimeOnlyWhenItIsKnown) {
+  Summary summary;
+  summary.total = {.dispatches = 4, .bytesRead = 1'100'000, .bytesWritten = 8000};
+  summary.barriers = 1;
+  EXPECT_EQ(summary.text(), "4 dispatches, 1 barrier, 1.1 MB read, 8.0 KB written");
+  summary.deviceSeconds = 41e-6;
+  EXPECT_EQ(summary.text(), "4 dispatches, 1 barrier, 1.1 MB read, 8.0 KB written, 41 µs");
+}
+
+TEST(Format, DispatchAndPlanPrintWhatWouldRun) {
+  Dispatch dispatch;
+  dispatch.kernel = {.library = nullptr, .function = "twist", .constants = {{0, true}, {1, -4}, {2, 7u}, {3, 0.5f}}};
+  dispatch.grid.extent = {64, 2, 1};
+  dispatch.buffers = {{.index = 0,
+                       .buffer = nullptr,
+                       .offset = 0,
+                       .length = 256,
+                       .reads = {{.offset = 0, .rowBytes = 32, .rowStride = 64, .rows = 4}},
+                       .writes = {{.offset = 32, .rowBytes = 32, .rowStride = 64, .rows = 2}}}};
+  EXPECT_EQ(dispatch.text(),
+            "twist {0: true, 1: -4, 2: 7, 3: 0.5}: 64 x 2 x 1 threads, 128 bytes read, 64 bytes written");
+  dispatch.bytesRead = 5;
+  dispatch.bytesWritten = 0;
+  dispatch.kernel.constants.clear();
+  dispatch.grid.unit = Grid::Unit::threadgroups;
+  EXPECT_EQ(dispatch.text(), "twist: 64 x 2 x 1 threadgroups, 5 bytes read, 0 bytes written");
+  EXPECT_EQ((Plan{.op = "Twist", .dispatches = {dispatch}, .scratchBytes = 2000}.text()),
+            "Twist: 1 dispatch, 2.0 KB of scratch memory\n  " + dispatch.text());
+  EXPECT_EQ((Plan{.op = "Twist", .dispatches = {}}.text()), "Twist: 0 dispatches");
+}
+
+}  // namespace mnk::test

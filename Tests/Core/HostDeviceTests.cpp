@@ -1,0 +1,174 @@
+// Buffers, submissions and lifetimes of the Host device.
+#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <thread>
+
+#include "Devices/Host/Processor.hpp"
+#include "HostTestSupport.hpp"
+
+using namespace mnk;
+using namespace mnk::test;
+
+TEST(HostDevice, NamesItself) {
+  const auto device = hostDevice({.workers = 2});
+  EXPECT_EQ(device->kind(), "host");
+  EXPECT_EQ(device->name(),
+            fmt::format("Host ({}, {}, 2 workers)", host::architectureName(), host::name(host::bestLevel())));
+}
+
+TEST(HostDevice, RefusesOptionsItCannotServe) {
+  EXPECT_ERROR(host::makeDevice({.level = static_cast<host::Level>(9)}),
+               {.code = ErrorCode::unsupported, .what = "lacks the instruction set", .fix = "Level::best"});
+  EXPECT_ERROR(host::makeDevice({.workers = 100000}),
+               {.what = "too many workers", .got = "100000", .expected = "at most", .fix = "0"});
+}
+
+TEST(HostDevice, BuffersAreZeroedAndPageAligned) {
+  const auto device = hostDevice({});
+  const auto buffer = REQUIRE(device->makeBuffer(10000));
+  EXPECT_EQ(buffer->length(), uint64_t(10000));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->contents()) % 4096, uintptr_t(0));
+  for (uint64_t i = 0; i < 10000; ++i) EXPECT(buffer->contents()[i] == std::byte(0));
+  EXPECT(buffer->range().space == nullptr);
+  EXPECT_EQ(buffer->range().begin, uint64_t(reinterpret_cast<uintptr_t>(buffer->contents())));
+  EXPECT_EQ(buffer->range().end - buffer->range().begin, uint64_t(10000));
+  EXPECT(buffer->device() == device);
+
+  const auto empty = REQUIRE(device->makeBuffer(0));
+  EXPECT_EQ(empty->length(), uint64_t(0));
+  EXPECT(empty->contents() != nullptr);
+  EXPECT_ERROR(device->makeBuffer(~uint64_t(0)), {.code = ErrorCode::outOfMemory, .got = "18446744073709551615"});
+}
+
+TEST(HostDevice, WrapsMemoryOfAnyAlignmentAndReleasesItOnce) {
+  const auto device = hostDevice({});
+  std::vector<uint8_t> memory(17);
+  int released = 0;
+  {
+    const auto buffer = REQUIRE(device->wrapMemory(memory.data() + 1, 16, [&] { ++released; }));
+    EXPECT(buffer->contents() == reinterpret_cast<std::byte*>(memory.data() + 1));
+    const auto other = REQUIRE(device->wrapMemory(memory.data(), 2, {}));
+    EXPECT(buffer->range().overlaps(other->range()));
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+  EXPECT_ERROR(device->wrapMemory(nullptr, 16, [&] { ++released; }), {.what = "cannot be wrapped"});
+  EXPECT_EQ(released, 2);
+}
+
+TEST(HostDevice, RunsSubmissionsInOrderAndReportsTime) {
+  const auto device = hostDevice({.workers = 2});
+  constexpr uint32_t kUnits = 1 << 16;
+  std::vector<std::vector<uint32_t>> stages(6, std::vector<uint32_t>(kUnits * 4));
+  for (uint32_t i = 0; i < kUnits * 4; ++i) stages[0][i] = i;
+  std::vector<std::promise<SubmissionReport>> reports(5);
+  for (int stage = 0; stage < 5; ++stage) {
+    auto submission = REQUIRE(device->makeSubmission("stage"));
+    REQUIRE(submission->dispatch(
+        REQUIRE(makeReady(device, {.function = "copy16",
+                                   .grid = threads({kUnits, 1, 1}, {256, 1, 1}),
+                                   .buffers = {bytesOf(stages[stage]), bytesOf(stages[stage + 1])}}))));
+    submission->commit([&reports, stage](SubmissionReport report) { reports[stage].set_value(std::move(report)); });
+  }
+  for (auto& promised : reports) {
+    const SubmissionReport report = promised.get_future().get();
+    REQUIRE(Result<void>(report.outcome));
+    EXPECT(report.deviceSeconds > 0);
+  }
+  EXPECT(stages[5] == stages[0]);
+}
+
+TEST(HostDevice, HoldsWhatASubmissionNeedsUntilItIsDone) {
+  std::weak_ptr<Device> device;
+  std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
+  std::promise<void> done;
+  std::atomic<int> released = 0;
+  {
+    auto owner = hostDevice({.workers = 2});
+    device = owner;
+    auto submission = REQUIRE(owner->makeSubmission("last"));
+    ReadyDispatch ready = REQUIRE(makeReady(
+        owner, {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), {}}}));
+    Binding binding;
+    binding.index = 1;
+    binding.buffer = REQUIRE(owner->wrapMemory(to.data(), 16, [&] { ++released; }));
+    binding.length = 16;
+    ready.dispatch.buffers.push_back(std::move(binding));
+    REQUIRE(submission->dispatch(std::move(ready)));
+    std::promise<void> start;
+    // Work queued before keeps the queue busy until every other reference is gone.
+    auto blocker = REQUIRE(owner->makeSubmission("blocker"));
+    blocker->commit([gate = std::make_shared<std::shared_future<void>>(start.get_future().share())](SubmissionReport) {
+      gate->wait();
+    });
+    submission->commit([&](SubmissionReport) {
+      EXPECT_EQ(released.load(), 1);
+      done.set_value();
+    });
+    submission.reset();
+    blocker.reset();
+    owner.reset();
+    EXPECT(!device.expired());
+    start.set_value();
+  }
+  done.get_future().get();
+  EXPECT(from == to);
+  EXPECT(device.expired());
+}
+
+TEST(HostDevice, ExceptionsOfACallbackStayInside) {
+  const auto device = hostDevice({});
+  REQUIRE(device->makeSubmission("throws"))->commit([](SubmissionReport) { throw std::runtime_error("no"); });
+  std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
+  REQUIRE(runOn(
+      device, {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+  EXPECT(from == to);
+}
+
+TEST(HostDevice, RefusesDispatchesThatCannotRun) {
+  const auto device = hostDevice({});
+  std::vector<uint32_t> from(4), to(4);
+  const auto ready = REQUIRE(makeReady(
+      device, {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+  auto large = ready;
+  large.threadgroup = {32, 33, 1};
+  EXPECT_ERROR(submit(device, {large}), {.got = "1056 threads", .expected = "1 to 1024"});
+  auto foreign = ready;
+  foreign.pipeline = nullptr;
+  EXPECT_ERROR(submit(device, {foreign}), {.what = "not of a Host device"});
+  auto highIndex = ready;
+  highIndex.dispatch.buffers[0].index = 31;
+  EXPECT_ERROR(submit(device, {highIndex}), {.got = "index 31"});
+  auto memory = ready;
+  memory.dispatch.threadgroupMemory = {{0, 32 * 1024}, {1, 1}};
+  EXPECT_ERROR(submit(device, {memory}), {.got = "32769 bytes"});
+}
+
+TEST(HostDevice, TwoDevicesWithDifferentOptionsAtOnceFromSeveralThreads) {
+  const auto plain = hostDevice({.workers = 2});
+  const auto random = hostDevice({.workers = 1, .orderSeed = 9, .poison = true, .level = host::Level::baseline});
+  const auto library = conformanceLibrary();
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> callers;
+  for (uint32_t caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      const auto& device = caller % 2 ? plain : random;
+      for (int round = 0; round < 10; ++round) {
+        const uint32_t limit = 1 + (caller * 7 + round) % 32;  // pipelines differ in a constant
+        std::vector<float> out(32, -1);
+        const auto outcome = runOn(device,
+                                   {.function = "returnedLanes",
+                                    .grid = threads({32, 1, 1}, {32, 1, 1}),
+                                    .buffers = {bytesOf(out)},
+                                    .constants = {{2, limit}}},
+                                   library);
+        for (uint32_t lane = 0; lane < 32; ++lane) {
+          wrong += !outcome || out[lane] != (lane < limit ? static_cast<float>(limit) : -1.0f);
+        }
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(wrong.load(), 0);
+}

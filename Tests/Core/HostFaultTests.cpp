@@ -1,0 +1,93 @@
+// Kernels that go wrong end their submission with a typed error that names them and the line, and nothing else.
+#include <cmath>
+#include <set>
+
+#include "HostTestSupport.hpp"
+
+using namespace mnk;
+using namespace mnk::test;
+
+namespace {
+
+struct FaultCase {
+  const char* function;
+  uint32_t threads;
+  const char* text;
+};
+
+}  // namespace
+
+TEST(HostFaults, StopTheSubmissionAndNameKernelAndLine) {
+  const FaultCase cases[] = {
+      {"faultDivergentSimd", 32, "lanes of a simdgroup wait at different places: "},
+      {"faultReturnBeforeBarrier", 64, "threadgroup_barrier after a thread of the threadgroup has returned: "},
+      {"faultDifferentBarriers", 64, "simdgroups wait at different threadgroup barriers: "},
+      {"faultTooMuchMemory", 32, "more than 32 KiB of threadgroup memory: "},
+      {"faultUnsetConstant", 32, "function constant faultMissing (index 40, "},
+  };
+  onEveryHost([&](const auto& device) {
+    for (const FaultCase& test : cases) {
+      const Context context(test.function);
+      std::vector<float> data(64, 5);
+      const auto outcome = runOn(device, {.function = test.function,
+                                          .grid = threads({test.threads, 1, 1}, {test.threads, 1, 1}),
+                                          .buffers = {bytesOf(data)}});
+      EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault,
+                             .op = "Host device",
+                             .what = fmt::format("kernel {} of library conformance stopped", test.function),
+                             .got = test.text,
+                             .expected = "runs to its end",
+                             .fix = "Correct the kernel"});
+      EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "Faults.metal:"});
+      // The next submission is not touched.
+      std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
+      REQUIRE(runOn(
+          device,
+          {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+      EXPECT(from == to);
+    }
+  });
+}
+
+TEST(HostFaults, EndTheirSubmissionButNotOthersInTheQueue) {
+  const auto device = hostDevice({.workers = 2});
+  std::vector<uint32_t> from = {1, 2, 3, 4}, before(4), after(4);
+  std::vector<float> data(64);
+  const auto copyTo = [&](std::vector<uint32_t>& to) {
+    return REQUIRE(makeReady(
+        device,
+        {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));
+  };
+  const auto fault = REQUIRE(makeReady(
+      device, {.function = "faultDivergentSimd", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}));
+  EXPECT_ERROR(submit(device, {copyTo(before), fault, copyTo(after)}), {.code = ErrorCode::deviceFault});
+  EXPECT(before == from);
+  EXPECT_EQ(after[0], 0u);  // came after the fault in the same submission
+  for (int i = 0; i < 200; ++i) EXPECT_ERROR(submit(device, {fault}), {.code = ErrorCode::deviceFault});
+  REQUIRE(submit(device, {copyTo(after)}));
+  EXPECT(after == from);
+}
+
+TEST(HostFaults, PoisonShowsMemoryThatNobodyWrote) {
+  for (const uint64_t seed : {0, 1, 2}) {
+    const auto device = hostDevice({.workers = 1, .orderSeed = seed, .poison = true});
+    std::vector<float> data(32);
+    REQUIRE(runOn(device,
+                  {.function = "faultUnwritten", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}));
+    for (int lane = 0; lane < 32; ++lane) EXPECT_EQ(std::isnan(data[lane]), lane == 5);
+  }
+}
+
+#if !__has_feature(thread_sanitizer)  // the race is deliberate
+TEST(HostFaults, RandomOrderRevealsKernelsThatNeedLockStep) {
+  std::set<std::vector<float>> results;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const auto device = hostDevice({.workers = 1, .orderSeed = seed});
+    std::vector<float> data(32);
+    REQUIRE(runOn(device,
+                  {.function = "faultLockStep", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}));
+    results.insert(data);
+  }
+  EXPECT(results.size() > 1);
+}
+#endif

@@ -1,0 +1,11 @@
+// The test kernels for x86-64 with AVX512.
+#if defined(__x86_64__)
+#define MNK_HOST_LIBRARY "conformance"
+#define MNK_HOST_LEVEL MNK_HOST_AVX512
+#include "Devices/Host/HostKernels.h"
+
+MNK_HOST_KERNELS_BEGIN
+#include "../Shaders/Conformance.metal"
+#include "../Shaders/Faults.metal"
+MNK_HOST_KERNELS_END
+#endif

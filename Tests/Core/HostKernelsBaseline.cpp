@@ -1,0 +1,9 @@
+// The test kernels for any processor.
+#define MNK_HOST_LIBRARY "conformance"
+#define MNK_HOST_LEVEL MNK_HOST_BASELINE
+#include "Devices/Host/HostKernels.h"
+
+MNK_HOST_KERNELS_BEGIN
+#include "../Shaders/Conformance.metal"
+#include "../Shaders/Faults.metal"
+MNK_HOST_KERNELS_END

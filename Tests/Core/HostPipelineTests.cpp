@@ -1,0 +1,205 @@
+// Libraries and pipelines of the Host device: reflection, typed errors, kernels compiled at run time.
+#include <filesystem>
+#include <fstream>
+
+#include "HostTestSupport.hpp"
+
+using namespace mnk;
+using namespace mnk::test;
+
+namespace {
+
+Result<std::shared_ptr<Pipeline>> pipelineOf(const std::shared_ptr<Device>& device, std::string function,
+                                             std::vector<FunctionConstant> constants = {}) {
+  return device->registry().pipeline({conformanceLibrary(), std::move(function), std::move(constants)});
+}
+
+std::string argumentText(const Pipeline& pipeline) {
+  std::string text;
+  for (const Pipeline::Argument& argument : pipeline.arguments()) {
+    text += fmt::format("{}{} ", argument.kind == Pipeline::Argument::Kind::buffer ? 'b' : 't', argument.index);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST(HostPipeline, TellsWhichArgumentsAKernelTakes) {
+  const auto device = hostDevice({.orderSeed = 3});
+  EXPECT_EQ(argumentText(*REQUIRE(pipelineOf(device, "exchanges"))), "b0 b1 b2 b3 t0 t2 ");
+  EXPECT_EQ(argumentText(*REQUIRE(pipelineOf(device, "optionalArguments", {{0, true}}))), "b0 b2 b5 t1 ");
+  EXPECT_EQ(argumentText(*REQUIRE(pipelineOf(device, "optionalArguments", {{0, false}}))), "b0 t1 ");
+  EXPECT_EQ(argumentText(*REQUIRE(pipelineOf(device, "positions"))), "b0 ");
+  EXPECT_EQ(REQUIRE(pipelineOf(device, "positions"))->maxThreadsPerThreadgroup(), 1024u);
+}
+
+TEST(HostPipeline, RefusesUnknownFunctions) {
+  EXPECT_ERROR(pipelineOf(hostDevice({}), "noSuchKernel"), {.code = ErrorCode::shaderBuild,
+                                                            .op = "Host device",
+                                                            .what = "library conformance has no such function",
+                                                            .got = "noSuchKernel",
+                                                            .expected = "one of atomics, ",
+                                                            .fix = "correct the name"});
+}
+
+TEST(HostPipeline, RefusesUnknownConstants) {
+  EXPECT_ERROR(pipelineOf(hostDevice({}), "copy16", {{77, true}}), {.what = "no such function constant",
+                                                                    .got = "index 77",
+                                                                    .expected = "pipeline_constant",
+                                                                    .fix = "Correct the index"});
+  EXPECT_ERROR(pipelineOf(hostDevice({}), "copy16", {{9999, true}}), {.got = "index 9999"});
+}
+
+TEST(HostPipeline, RefusesConstantsOfAnotherType) {
+  EXPECT_ERROR(pipelineOf(hostDevice({}), "functionConstants", {{2, 1.5f}}),
+               {.what = "function constant 2 (testUint) of library conformance has another type",
+                .got = "float",
+                .expected = "uint",
+                .fix = "declared type"});
+}
+
+TEST(HostPipeline, RefusesOptionalArgumentsWithoutTheirConstant) {
+  EXPECT_ERROR(pipelineOf(hostDevice({}), "faultUnsetOptional"),
+               {.what = "the arguments of kernel faultUnsetOptional of library conformance are unknown",
+                .got = "faultMissing (index 40",
+                .expected = "values for all constants",
+                .fix = "Give the constant"});
+}
+
+TEST(HostPipeline, ReportsUnboundArguments) {
+  std::vector<uint32_t> from(4);
+  const auto outcome =
+      runOn(hostDevice({}), {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from)}});
+  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .what = "kernel copy16", .got = "buffer 1 is not bound"});
+}
+
+TEST(HostPipeline, ShippedLibraryHasKernels) {
+  const auto device = hostDevice({});
+  const auto library = REQUIRE(device->registry().shippedLibrary());
+  EXPECT(!library->functionNames().empty());
+  EXPECT_EQ(library->label(), "MLXNativeKernels");
+}
+
+TEST(HostPipeline, RefusesUnknownLabels) {
+  EXPECT_ERROR(host::linkedLibrary("nothing"), {.code = ErrorCode::libraryNotFound,
+                                                .what = "no kernels were compiled into this program",
+                                                .got = "nothing",
+                                                .expected = "MNK_HOST_LIBRARY",
+                                                .fix = "Link that file"});
+}
+
+// ---- compiled at run time ----
+
+namespace {
+
+constexpr char kText[] = R"(#include <metal_stdlib>
+using namespace metal;
+
+pipeline_constant(uint, factor, 7);
+
+kernel void multiply(device const uint* in [[buffer(0)]],
+                     device uint* out [[buffer(1)]],
+                     threadgroup uint* shared [[threadgroup_memory(0)]],
+                     uint i [[thread_position_in_grid]],
+                     uint tid [[thread_index_in_threadgroup]]) {
+  shared[tid] = in[i] * factor;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[i] = shared[tid ^ 1] + simd_sum(1u);
+}
+export_kernel(multiply)
+
+kernel void stops(device uint* out [[buffer(0)]], uint i [[thread_position_in_grid]]) {
+  if (i < 7) {
+    out[i] = simd_sum(1u);
+  } else {
+    out[i] = simd_sum(2u);
+  }
+}
+export_kernel(stops)
+)";
+
+void expectMultiplies(const std::shared_ptr<Device>& device, const std::shared_ptr<Library>& library) {
+  std::vector<uint32_t> in(64), out(64);
+  for (uint32_t i = 0; i < 64; ++i) in[i] = i;
+  REQUIRE(runOn(device,
+                {.function = "multiply",
+                 .grid = threads({64, 1, 1}, {32, 1, 1}),
+                 .buffers = {bytesOf(in), bytesOf(out)},
+                 .constants = {{7, 3u}},
+                 .threadgroupMemory = {{0, 128}}},
+                library));
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], (i ^ 1) * 3 + 32);
+}
+
+}  // namespace
+
+TEST(HostRuntimeLibrary, RunsKernelsGivenAsText) {
+  for (const uint64_t seed : {0, 5}) {
+    const auto device = hostDevice({.workers = 2, .orderSeed = seed});
+    const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, kText, "mine"}));
+    EXPECT_EQ(library->label(), "mine");
+    EXPECT_EQ(fmt::format("{}", fmt::join(library->functionNames(), " ")), "multiply stops");
+    expectMultiplies(device, library);
+    std::vector<uint32_t> out(32);
+    const auto outcome = runOn(
+        device, {.function = "stops", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(out)}}, library);
+    EXPECT_ERROR(
+        outcome,
+        {.code = ErrorCode::deviceFault, .what = "kernel stops of library mine", .got = "mine:19:14 and mine:21:14"});
+    expectMultiplies(device, library);
+  }
+}
+
+TEST(HostRuntimeLibrary, RunsKernelsOfAFileWithItsIncludes) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("mnk host test {}", getpid());
+  std::filesystem::create_directories(folder / "Lib");
+  std::filesystem::create_directories(folder / "Kernels");
+  std::ofstream(folder / "Lib" / "Twice.h") << "inline uint twice(uint x) { return x * 2u; }\n";
+  std::ofstream(folder / "Kernels" / "Twice.metal")
+      << "#include \"../Lib/Twice.h\"\n"
+         "kernel void doubled(device uint* data [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n"
+         "  data[i] = twice(data[i]);\n}\nexport_kernel(doubled)\n";
+  const auto device = hostDevice({});
+  const auto path = (folder / "Kernels" / "Twice.metal").string();
+  const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::path, path, ""}));
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(library->label(), "Twice.metal");
+  std::vector<uint32_t> data = {1, 2, 3};
+  REQUIRE(runOn(device, {.function = "doubled", .grid = threads({3, 1, 1}, {3, 1, 1}), .buffers = {bytesOf(data)}},
+                library));
+  EXPECT(data == std::vector<uint32_t>({2, 4, 6}));
+}
+
+TEST(HostRuntimeLibrary, CompileErrorsCarryTheUsersLines) {
+  const auto device = hostDevice({});
+  const char* text = "kernel void broken(device uint* data [[buffer(0)]]) {\n  data[0] = missing;\n}\n";
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, text, "wrong"}),
+               {.code = ErrorCode::shaderBuild,
+                .op = "Host device",
+                .what = "library wrong does not compile",
+                .got = "wrong:2:13: error: use of undeclared identifier 'missing'",
+                .expected = "Metal Shading Language",
+                .fix = "Correct the text"});
+}
+
+TEST(HostRuntimeLibrary, RefusesWhatMetalRefuses) {
+  const auto device = hostDevice({});
+  const char* bare = "kernel void f(device float* d [[buffer(0)]]) {\n  threadgroup float s[32];\n  d[0] = s[0];\n}\n";
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, bare, "bare"}),
+               {.code = ErrorCode::shaderBuild, .got = "bare:2:3: error"});
+  const char* precise = "kernel void f(device float* d [[buffer(0)]]) {\n  d[0] = d[1] * 0.5;\n}\n";
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, precise, "precise"}),
+               {.code = ErrorCode::shaderBuild, .got = "precise:2:10: error"});
+}
+
+TEST(HostRuntimeLibrary, MissingFileAndMissingCompiler) {
+  EXPECT_ERROR(hostDevice({})->registry().library({LibrarySource::Kind::path, "/no/such.metal", ""}),
+               {.code = ErrorCode::libraryNotFound, .got = "/no/such.metal", .fix = "Correct the path"});
+  const auto device = hostDevice({.compiler = "no-such-compiler"});
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, kText, "mine"}),
+               {.code = ErrorCode::unsupported,
+                .what = "library mine needs a compiler",
+                .got = "no-such-compiler: No such file",
+                .expected = "clang++",
+                .fix = "Options::compiler"});
+}

@@ -1,0 +1,45 @@
+// Runs kernels of the test library on Host devices with chosen options.
+#pragma once
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+// A dispatch in a few words.
+struct HostRun {
+  std::string function;
+  Grid grid;                                       // with its threadgroup
+  std::vector<std::span<std::byte>> buffers = {};  // at indices 0, 1, …; an empty one is left out
+  std::vector<FunctionConstant> constants = {};
+  std::vector<ThreadgroupMemory> threadgroupMemory = {};
+};
+
+template <typename T>
+std::span<std::byte> bytesOf(std::vector<T>& values) {
+  return std::as_writable_bytes(std::span(values));
+}
+
+inline Grid threads(Size3 extent, Size3 threadgroup) {
+  return {Grid::Unit::threads, extent, threadgroup};
+}
+
+std::shared_ptr<Device> hostDevice(const host::Options& options);
+std::shared_ptr<Library> conformanceLibrary();
+
+// Wraps the buffers, so that a sanitizer sees the vectors' own ends.
+Result<ReadyDispatch> makeReady(const std::shared_ptr<Device>& device, const HostRun& run,
+                                std::shared_ptr<Library> library = conformanceLibrary());
+// Submits and waits.
+Result<void> submit(const std::shared_ptr<Device>& device, std::vector<ReadyDispatch> dispatches);
+Result<void> runOn(const std::shared_ptr<Device>& device, const HostRun& run,
+                   std::shared_ptr<Library> library = conformanceLibrary());
+
+// Runs the body with a device for every instruction set here and several orders of lanes; failures name both.
+void onEveryHost(const std::function<void(const std::shared_ptr<Device>&)>& body);
+
+}  // namespace mnk::test

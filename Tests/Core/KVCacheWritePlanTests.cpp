@@ -1,0 +1,277 @@
+// What KVCacheWrite asks a device to run, without a device.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "Cases/KVCacheWriteCase.hpp"
+#include "Reference/KVCacheWriteReference.hpp"
+#include "Support/Check.hpp"
+#include "Support/PlanBuffer.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Case = KVCacheWriteCase;
+
+KVCacheWrite planOp(const Case& write) {
+  return makeOp(write, [](DType dtype, const Shape& shape, uint64_t shift) { return planTensor(dtype, shape, shift); });
+}
+
+Dispatch onlyDispatch(const Case& write) {
+  const Plan planned = REQUIRE(plan(planOp(write)));
+  EXPECT_EQ(planned.dispatches.size(), 1u);
+  if (planned.dispatches.size() != 1) throw Stop{};
+  return planned.dispatches[0];
+}
+
+const Binding* bindingOf(const Dispatch& dispatch, const Tensor& tensor) {
+  const auto found = std::find_if(dispatch.buffers.begin(), dispatch.buffers.end(),
+                                  [&](const Binding& binding) { return binding.buffer == tensor.buffer(); });
+  return found == dispatch.buffers.end() ? nullptr : &*found;
+}
+
+// Fails unless the regions cover exactly the given bytes, each once.
+void expectCovers(std::string_view name, const std::vector<Region>& regions, const std::vector<bool>& bytes) {
+  std::vector<uint32_t> times(bytes.size());
+  for (const Region& region : regions) {
+    for (uint64_t row = 0; row < region.rows; ++row) {
+      for (uint64_t byte = 0; byte < region.rowBytes; ++byte) {
+        const uint64_t at = region.offset + row * region.rowStride + byte;
+        if (at >= times.size()) return fail(__FILE__, __LINE__, fmt::format("{}: byte {} is outside", name, at));
+        ++times[at];
+      }
+    }
+  }
+  for (uint64_t at = 0; at < times.size(); ++at) {
+    if (times[at] == (bytes[at] ? 1u : 0u)) continue;
+    return fail(__FILE__, __LINE__,
+                fmt::format("{}: byte {} is declared {} times, expected {}", name, at, times[at], bytes[at] ? 1 : 0));
+  }
+}
+
+KVCacheWriteOutcome outcomeOf(const Case& write, const KVCacheWrite& op) {
+  const auto bytes = [](const Tensor& tensor) { return std::vector<std::byte>(tensor.byteCount()); };
+  KVCacheWriteBytes before{.keys = bytes(op.keys), .keyCache = bytes(op.into.keys)};
+  if (op.values) before.values = bytes(*op.values), before.valueCache = bytes(*op.into.values);
+  if (write.rows) {
+    for (const auto& row : *write.rows) {
+      before.sequences.push_back(row.sequence);
+      before.positions.push_back(row.position);
+    }
+  }
+  return reference(op, before);
+}
+
+uint64_t countOf(const std::vector<bool>& bytes) {
+  return static_cast<uint64_t>(std::count(bytes.begin(), bytes.end(), true));
+}
+
+void expectPlane(std::string_view name, const Dispatch& dispatch, const Tensor& source, const Tensor& cache,
+                 const std::vector<bool>& read, const ExpectedPlane& written) {
+  const Binding* from = bindingOf(dispatch, source);
+  const Binding* to = bindingOf(dispatch, cache);
+  if (!from || !to) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
+  EXPECT_EQ(from->offset, source.byteOffset());
+  EXPECT_EQ(from->length, source.byteCount());
+  EXPECT_EQ(to->offset, cache.byteOffset());
+  EXPECT_EQ(to->length, cache.byteCount());
+  EXPECT(from->writes.empty());
+  EXPECT(to->reads.empty());
+  expectCovers(fmt::format("{} read", name), from->reads, read);
+  expectCovers(fmt::format("{} written", name), to->writes, written.isWritten);
+}
+
+}  // namespace
+
+TEST(KVCacheWritePlan, DeclaresExactlyTheBytesThatTheReferenceTouches) {
+  for (const Case& write : allCases()) {
+    if (write.rows) continue;
+    const Context context(write.name);
+    const KVCacheWrite op = planOp(write);
+    const Plan planned = REQUIRE(plan(op));
+    const KVCacheWriteOutcome expected = outcomeOf(write, op);
+    const uint64_t written = countOf(expected.keyCache.isWritten) + countOf(expected.valueCache.isWritten);
+    EXPECT_EQ(planned.dispatches.size(), written == 0 ? 0u : 1u);
+    for (const Dispatch& dispatch : planned.dispatches) {
+      EXPECT_EQ(dispatch.countedBytesRead(), countOf(expected.keysRead) + countOf(expected.valuesRead));
+      EXPECT_EQ(dispatch.countedBytesWritten(), written);
+      EXPECT_EQ(dispatch.grid.extent[1], write.heads);
+      EXPECT_EQ(dispatch.grid.extent[2], expected.storedTokens);
+      expectPlane("keys", dispatch, op.keys, op.into.keys, expected.keysRead, expected.keyCache);
+      if (op.values) {
+        expectPlane("values", dispatch, *op.values, *op.into.values, expected.valuesRead, expected.valueCache);
+      } else {
+        EXPECT_EQ(dispatch.buffers.size(), 2u);
+      }
+    }
+  }
+}
+
+// A kernel that only some of the cases reach could be wrong unseen: together they reach all of them.
+TEST(KVCacheWritePlan, CasesReachEveryKernel) {
+  std::map<std::string, int> reached;
+  for (const Case& write : allCases()) {
+    for (const Dispatch& dispatch : REQUIRE(plan(planOp(write))).dispatches) ++reached[dispatch.kernel.text()];
+  }
+  const auto expect = [&](const std::string& kernel) {
+    if (reached[kernel] == 0) fail(__FILE__, __LINE__, "no case reaches " + kernel);
+  };
+  expect("kvCacheConvert_f32_f16 {0: true, 1: true, 2: true}");
+  expect("kvCacheConvert_f32_f16 {0: false, 1: true, 2: false}");
+  expect("kvCacheMove_4 {0: true, 1: true, 2: false}");
+  expect("kvCacheMove_2 {0: false, 1: true, 2: false}");
+  for (const char* values : {"false", "true"}) {
+    for (const char* bytes : {"16", "4", "2", "1"}) {
+      expect(fmt::format("kvCacheMove_{} {{0: {}, 1: false, 2: false}}", bytes, values));
+    }
+    for (const auto& [source, cache] : dtypePairs()) {
+      if (source == cache) continue;
+      for (const char* vectorized : {"false", "true"}) {
+        expect(fmt::format("kvCacheConvert_{}_{} {{0: {}, 1: false, 2: {}}}", name(source), name(cache), values,
+                           vectorized));
+      }
+    }
+  }
+}
+
+TEST(KVCacheWritePlan, MovesAreAsWideAsAlignmentAllows) {
+  struct Expected {
+    std::string_view name;
+    Case write;
+    std::string_view function;
+    uint32_t threads;
+  };
+  const Case base{.name = "move", .source = DType::f16, .cache = DType::f16, .headDim = 64, .valueHeadDim = 0};
+  const auto with = [&](auto change) {
+    Case changed = base;
+    change(changed);
+    return changed;
+  };
+  const Expected cases[] = {
+      {"aligned", base, "kvCacheMove_16", 8},
+      {"a source 8 bytes off", with([](Case& c) { c.sourceShift = 8; }), "kvCacheMove_4", 32},
+      {"a cache 8 bytes off", with([](Case& c) { c.cacheShift = 8; }), "kvCacheMove_4", 32},
+      {"a source 4 bytes off", with([](Case& c) { c.sourceShift = 4; }), "kvCacheMove_4", 32},
+      {"a cache 2 bytes off", with([](Case& c) { c.cacheShift = 2; }), "kvCacheMove_2", 64},
+      {"both 16 bytes off", with([](Case& c) { c.sourceShift = c.cacheShift = 16; }), "kvCacheMove_16", 8},
+      {"rows of 12 bytes", with([](Case& c) { c.headDim = 6; }), "kvCacheMove_4", 3},
+      {"rows of 10 bytes", with([](Case& c) { c.headDim = 5; }), "kvCacheMove_2", 5},
+      {"narrow values hold wide keys back", with([](Case& c) { c.valueHeadDim = 3; }), "kvCacheMove_2", 67},
+      {"wide values", with([](Case& c) { c.valueHeadDim = 128; }), "kvCacheMove_16", 24},
+      {"no keys", with([](Case& c) { c.headDim = 0, c.valueHeadDim = 16; }), "kvCacheMove_16", 2},
+      {"bytes at an odd address", with([](Case& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }),
+       "kvCacheMove_1", 64},
+      {"f32", with([](Case& c) { c.source = c.cache = DType::f32; }), "kvCacheMove_16", 16},
+  };
+  for (const Expected& expected : cases) {
+    const Context context{std::string(expected.name)};
+    const Dispatch dispatch = onlyDispatch(expected.write);
+    EXPECT_EQ(dispatch.kernel.function, expected.function);
+    EXPECT_EQ(dispatch.grid.extent[0], expected.threads);
+  }
+}
+
+TEST(KVCacheWritePlan, ConversionsTakeFourElementsWhereAlignmentAllows) {
+  for (const auto& [source, cache] : dtypePairs()) {
+    if (source == cache) continue;
+    for (uint64_t headDim : {64, 6}) {
+      for (uint64_t sourceShift = 0; sourceShift <= 16; sourceShift += byteSize(source)) {
+        for (uint64_t cacheShift = 0; cacheShift <= 16; cacheShift += byteSize(cache)) {
+          const Context context(fmt::format("{} at byte {} to {} at byte {}, head dim {}", name(source), sourceShift,
+                                            name(cache), cacheShift, headDim));
+          const bool isVectorized =
+              headDim % 4 == 0 && sourceShift % (4 * byteSize(source)) == 0 && cacheShift % (4 * byteSize(cache)) == 0;
+          const Dispatch dispatch = onlyDispatch({.source = source,
+                                                  .cache = cache,
+                                                  .headDim = headDim,
+                                                  .valueHeadDim = 0,
+                                                  .sourceShift = sourceShift,
+                                                  .cacheShift = cacheShift});
+          EXPECT_EQ(dispatch.kernel.function, fmt::format("kvCacheConvert_{}_{}", name(source), name(cache)));
+          EXPECT(dispatch.kernel.constants[2] == FunctionConstant(2, isVectorized));
+          EXPECT_EQ(dispatch.grid.extent[0], isVectorized ? headDim / 4 : headDim);
+        }
+      }
+    }
+  }
+}
+
+TEST(KVCacheWritePlan, SlicesCountFromTheirBuffer) {
+  KVCacheWrite op = planOp({.headDim = 64, .valueHeadDim = 0, .sourceTokens = 4});
+  op.keys = REQUIRE(op.keys.slice(1, 2));
+  const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
+  EXPECT_EQ(bindingOf(dispatch, op.keys)->offset, 2u * 64 * 4);
+  EXPECT_EQ(bindingOf(dispatch, op.keys)->length, 2u * 2 * 64 * 4);
+  EXPECT_EQ(dispatch.grid.extent[2], 2u);
+}
+
+TEST(KVCacheWritePlan, ParametersTravelInline) {
+  const Dispatch dispatch = onlyDispatch({.name = "plain"});
+  EXPECT_EQ(dispatch.inlines.size(), 1u);
+  EXPECT_EQ(dispatch.inlines[0].index, 0u);
+  EXPECT_EQ(dispatch.inlines[0].bytes.size(), 80u);
+  EXPECT(dispatch.threadgroupMemory.empty());
+  EXPECT(dispatch.grid.unit == Grid::Unit::threads);
+  EXPECT(dispatch.grid.threadgroup == (Size3{0, 0, 0}));
+  EXPECT_EQ(dispatch.kind, "KVCacheWrite");
+  EXPECT(!dispatch.kernel.library);
+}
+
+TEST(KVCacheWritePlan, ListedRowsTravelInlineAndTensorsAreRead) {
+  Case write{.sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}};
+  Dispatch dispatch = onlyDispatch(write);
+  EXPECT_EQ(dispatch.inlines.size(), 3u);
+  EXPECT_EQ(dispatch.buffers.size(), 4u);
+  EXPECT(dispatch.inlines[1].bytes == InlineBytes::of(0, std::array<uint32_t, 2>{2, 0}).bytes);
+  EXPECT(dispatch.inlines[2].bytes == InlineBytes::of(0, std::array<uint32_t, 2>{1, 3}).bytes);
+
+  write.areSequencesTensor = write.arePositionsTensor = true;
+  dispatch = onlyDispatch(write);
+  EXPECT_EQ(dispatch.inlines.size(), 1u);
+  EXPECT_EQ(dispatch.buffers.size(), 6u);
+  // Two tokens of keys and values, and both index tensors.
+  EXPECT_EQ(dispatch.countedBytesRead(), 2u * 2 * 4 * 4 * 2 + 2 * 2 * 4);
+}
+
+// Where rows go is known to the kernel alone, so all of the cache may be written; the count says what is.
+TEST(KVCacheWritePlan, RowsMayWriteAnywhereInTheCache) {
+  const Case write{.sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}};
+  const KVCacheWrite op = planOp(write);
+  const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
+  expectCovers("key cache", bindingOf(dispatch, op.into.keys)->writes,
+               std::vector<bool>(op.into.keys.byteCount(), true));
+  EXPECT_EQ(dispatch.countedBytesWritten(), 2u * 2 * 4 * 2 * 2);
+}
+
+TEST(KVCacheWritePlan, SaysWhatWouldRun) {
+  const Plan planned = REQUIRE(plan(planOp({.heads = 8, .headDim = 128, .valueHeadDim = 128, .capacity = 4096})));
+  EXPECT_EQ(planned.op, "KVCacheWrite");
+  EXPECT_EQ(planned.scratchBytes, 0u);
+  EXPECT_EQ(planned.text(),
+            "KVCacheWrite: 1 dispatch\n"
+            "  kvCacheConvert_f32_f16 {0: true, 1: false, 2: true}: 64 x 8 x 1 threads, 8.2 KB read, 4.1 KB written");
+  EXPECT_EQ(REQUIRE(plan(planOp({.sourceTokens = 0}))).text(), "KVCacheWrite: 0 dispatches");
+}
+
+// Nothing in a plan needs the memory, so sizes may be those of the largest models.
+TEST(KVCacheWritePlan, CountsLargeCachesIn64Bits) {
+  const Case write{.source = DType::bf16,
+                   .cache = DType::bf16,
+                   .heads = 1024,
+                   .headDim = 512,
+                   .valueHeadDim = 0,
+                   .capacity = (uint64_t{1} << 31) - 1,
+                   .sequences = 64,
+                   .sequence = 63,
+                   .position = (uint64_t{1} << 31) - 2};
+  const KVCacheWrite op = planOp(write);
+  const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
+  const Region region = bindingOf(dispatch, op.into.keys)->writes.at(0);
+  EXPECT_EQ(region.end(), op.into.keys.byteCount());
+  EXPECT_EQ(region.rows, 1024u);
+  EXPECT_EQ(region.rowBytes, 1024u);
+  EXPECT_EQ(region.rowStride, ((uint64_t{1} << 31) - 1) * 1024);
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,180 @@
+#include "MLXNativeKernels/KernelRegistry.hpp"
+
+#include <latch>
+#include <thread>
+
+#include "Support/Check.hpp"
+#include "Support/FakeDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Call = FakeDevice::Call;
+
+LibrarySource text(std::string value, std::string label = "mine") {
+  return {.kind = LibrarySource::Kind::text, .value = std::move(value), .label = std::move(label)};
+}
+
+KernelKey key(std::string function, std::vector<FunctionConstant> constants = {}) {
+  return {.library = nullptr, .function = std::move(function), .constants = std::move(constants)};
+}
+
+constexpr size_t kThreads = 8;
+
+// Runs a body on threads that all start at once.
+template <typename Body>
+void onThreads(Body body) {
+  std::latch start(kThreads);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      body(i);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+
+TEST(KernelRegistry, MakesAPipelineOnce) {
+  const auto device = FakeDevice::make();
+  const auto first = REQUIRE(device->registry().pipeline(key("f", {{0, true}})));
+  const auto second = REQUIRE(device->registry().pipeline(key("f", {{0, true}})));
+  EXPECT(first == second);
+  EXPECT_EQ(device->tried(Call::makePipeline), 1u);
+  EXPECT_EQ(device->tried(Call::makeShippedLibrary), 1u);
+  EXPECT_EQ(device->registry().pipelineCount(), 1u);
+}
+
+TEST(KernelRegistry, TheOrderOfConstantsDoesNotMatter) {
+  const auto device = FakeDevice::make();
+  const auto first = REQUIRE(device->registry().pipeline(key("f", {{0, true}, {1, 4u}, {2, 0.5f}})));
+  EXPECT(first == REQUIRE(device->registry().pipeline(key("f", {{2, 0.5f}, {0, true}, {1, 4u}}))));
+  EXPECT_EQ(device->tried(Call::makePipeline), 1u);
+}
+
+TEST(KernelRegistry, EveryPartOfAKeyMakesAnotherPipeline) {
+  const auto device = FakeDevice::make();
+  KernelRegistry& registry = device->registry();
+  KernelKey other = key("f", {{0, 1u}});
+  other.library = REQUIRE(registry.library(text("another library")));
+  const KernelKey keys[] = {key("f", {{0, 1u}}),
+                            key("g", {{0, 1u}}),
+                            key("f", {{0, 2u}}),
+                            key("f", {{1, 1u}}),
+                            key("f", {{0, 1}}),
+                            key("f", {{0, true}}),
+                            key("f", {{0, 1.f}}),
+                            key("f", {{0, 1u}, {1, 1u}}),
+                            key("f"),
+                            other};
+  for (const KernelKey& one : keys) REQUIRE(registry.pipeline(one));
+  EXPECT_EQ(device->tried(Call::makePipeline), std::size(keys));
+  EXPECT_EQ(registry.pipelineCount(), std::size(keys));
+  for (const KernelKey& one : keys) REQUIRE(registry.pipeline(one));
+  EXPECT_EQ(device->tried(Call::makePipeline), std::size(keys));
+}
+
+TEST(KernelRegistry, NamingTheShippedLibraryIsTheSameAsNamingNone) {
+  const auto device = FakeDevice::make();
+  KernelKey named = key("f");
+  named.library = REQUIRE(device->registry().shippedLibrary());
+  EXPECT(REQUIRE(device->registry().pipeline(named)) == REQUIRE(device->registry().pipeline(key("f"))));
+  EXPECT_EQ(device->tried(Call::makePipeline), 1u);
+}
+
+TEST(KernelRegistry, EightThreadsGetTheOnePipeline) {
+  for (int round = 0; round < 20; ++round) {
+    const auto device = FakeDevice::make();
+    std::vector<std::shared_ptr<Pipeline>> made(kThreads);
+    onThreads([&](size_t i) {
+      const auto constants = i % 2 ? std::vector<FunctionConstant>{{0, true}, {1, false}}
+                                   : std::vector<FunctionConstant>{{1, false}, {0, true}};
+      if (auto pipeline = device->registry().pipeline(key("f", constants))) made[i] = *pipeline;
+    });
+    for (const auto& pipeline : made) EXPECT(pipeline && pipeline == made[0]);
+    EXPECT_EQ(device->tried(Call::makePipeline), 1u);
+    EXPECT_EQ(device->tried(Call::makeShippedLibrary), 1u);
+  }
+}
+
+TEST(KernelRegistry, EightThreadsMakeEachOfManyPipelinesOnce) {
+  const auto device = FakeDevice::make();
+  onThreads([&](size_t i) {
+    for (uint32_t n = 0; n < 64; ++n) {
+      const uint32_t value = static_cast<uint32_t>((n + 8 * i) % 64);
+      (void)device->registry().pipeline(key("f", {{0, value}}));
+      (void)device->registry().library(text(fmt::format("library {}", value % 16)));
+      (void)device->registry().pipelineCount();
+    }
+  });
+  EXPECT_EQ(device->tried(Call::makePipeline), 64u);
+  EXPECT_EQ(device->tried(Call::makeLibrary), 16u);
+  EXPECT_EQ(device->registry().pipelineCount(), 64u);
+}
+
+TEST(KernelRegistry, LibrariesAreKnownByTheirSource) {
+  const auto device = FakeDevice::make();
+  KernelRegistry& registry = device->registry();
+  const auto first = REQUIRE(registry.library(text("a")));
+  EXPECT(first == REQUIRE(registry.library(text("a", "another label"))));
+  EXPECT(first != REQUIRE(registry.library(text("b"))));
+  EXPECT(first != REQUIRE(registry.library({.kind = LibrarySource::Kind::path, .value = "a", .label = "mine"})));
+  EXPECT_EQ(device->tried(Call::makeLibrary), 3u);
+  EXPECT(first != REQUIRE(registry.shippedLibrary()));
+}
+
+TEST(KernelRegistry, FailuresAreReportedAndTriedAgain) {
+  const auto device = FakeDevice::make();
+  KernelRegistry& registry = device->registry();
+  const ExpectedError failure{.code = ErrorCode::deviceFault, .op = "FakeDevice", .what = "told to fail"};
+  const auto expectFailure = [&](const char* call, const auto& result) {
+    expectError(__FILE__, __LINE__, call, errorOf(result), failure);
+  };
+  device->failAt(Call::makeShippedLibrary);
+  expectFailure("shippedLibrary", registry.shippedLibrary());
+  device->failAt(Call::makeShippedLibrary);
+  expectFailure("pipeline, for its library", registry.pipeline(key("f")));
+  device->failAt(Call::makePipeline, 0, 2);
+  expectFailure("pipeline", registry.pipeline(key("f")));
+  expectFailure("pipeline again", registry.pipeline(key("f")));
+  EXPECT_EQ(registry.pipelineCount(), 0u);
+  REQUIRE(registry.pipeline(key("f")));
+  EXPECT_EQ(registry.pipelineCount(), 1u);
+  device->failAt(Call::makeLibrary);
+  expectFailure("library", registry.library(text("a")));
+  REQUIRE(registry.library(text("a")));
+}
+
+TEST(KernelRegistry, ClearForgetsButDoesNotTakeAway) {
+  const auto device = FakeDevice::make();
+  KernelRegistry& registry = device->registry();
+  const auto pipeline = REQUIRE(registry.pipeline(key("f")));
+  const auto library = REQUIRE(registry.library(text("a", "kept")));
+  registry.clear();
+  EXPECT_EQ(registry.pipelineCount(), 0u);
+  EXPECT_EQ(pipeline->maxThreadsPerThreadgroup(), 1024u);
+  EXPECT_EQ(library->label(), "kept");
+  EXPECT(pipeline != REQUIRE(registry.pipeline(key("f"))));
+  EXPECT(library != REQUIRE(registry.library(text("a"))));
+  EXPECT_EQ(device->tried(Call::makeShippedLibrary), 2u);
+}
+
+TEST(KernelRegistry, ClearingWhileOthersBuildIsSafe) {
+  const auto device = FakeDevice::make();
+  std::atomic<uint32_t> missing = 0;
+  onThreads([&](size_t i) {
+    for (uint32_t n = 0; n < 50; ++n) {
+      if (i == 0) {
+        device->registry().clear();
+      } else if (!device->registry().pipeline(key("f", {{0, n % 4}}))) {
+        ++missing;
+      }
+    }
+  });
+  EXPECT_EQ(missing.load(), 0u);
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,32 @@
+// What KVCacheWrite must do, token after token as its header defines it, in plain loops.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "Support/Close.hpp"
+
+namespace mnk::test {
+
+// The contents of an op's operands.
+struct KVCacheWriteBytes {
+  std::vector<std::byte> keys;
+  std::vector<std::byte> values;
+  std::vector<std::byte> keyCache;
+  std::vector<std::byte> valueCache;
+  std::vector<uint32_t> sequences;  // of rows
+  std::vector<uint32_t> positions;
+};
+
+struct KVCacheWriteOutcome {
+  ExpectedPlane keyCache;
+  ExpectedPlane valueCache;
+  std::vector<bool> keysRead;  // by byte: those that arrive in the cache
+  std::vector<bool> valuesRead;
+  uint64_t storedTokens = 0;
+};
+
+KVCacheWriteOutcome reference(const KVCacheWrite& op, const KVCacheWriteBytes& before);
+
+}  // namespace mnk::test

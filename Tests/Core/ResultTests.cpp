@@ -1,0 +1,119 @@
+#include "MLXNativeKernels/Result.hpp"
+
+#include <memory>
+#include <set>
+#include <stdexcept>
+
+#include "Support/Check.hpp"
+#include "Support/Guard.hpp"
+#include "Support/Rule.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr ErrorCode kCodes[] = {ErrorCode::invalidArgument, ErrorCode::unsupported, ErrorCode::outOfMemory,
+                                ErrorCode::libraryNotFound, ErrorCode::shaderBuild, ErrorCode::deviceFault,
+                                ErrorCode::deviceLost};
+
+struct MessageCase {
+  std::string_view op, got, expected, fix;
+  std::string_view message;
+};
+constexpr MessageCase kMessages[] = {
+    {"", "", "", "", "it broke."},
+    {"", "", "", "Mend it.", "it broke. Mend it."},
+    {"", "", "b", "", "it broke (expected b)."},
+    {"", "", "b", "Mend it.", "it broke (expected b). Mend it."},
+    {"", "a", "", "", "it broke (got a)."},
+    {"", "a", "", "Mend it.", "it broke (got a). Mend it."},
+    {"", "a", "b", "", "it broke (got a, expected b)."},
+    {"", "a", "b", "Mend it.", "it broke (got a, expected b). Mend it."},
+    {"Op", "", "", "", "Op: it broke."},
+    {"Op", "", "", "Mend it.", "Op: it broke. Mend it."},
+    {"Op", "", "b", "", "Op: it broke (expected b)."},
+    {"Op", "", "b", "Mend it.", "Op: it broke (expected b). Mend it."},
+    {"Op", "a", "", "", "Op: it broke (got a)."},
+    {"Op", "a", "", "Mend it.", "Op: it broke (got a). Mend it."},
+    {"Op", "a", "b", "", "Op: it broke (got a, expected b)."},
+    {"Op", "a", "b", "Mend it.", "Op: it broke (got a, expected b). Mend it."},
+};
+
+}  // namespace
+
+TEST(Result, MessageJoinsThePartsThatAreThere) {
+  for (const MessageCase& one : kMessages) {
+    const Error error{.op = std::string(one.op),
+                      .what = "it broke",
+                      .got = std::string(one.got),
+                      .expected = std::string(one.expected),
+                      .fix = std::string(one.fix)};
+    EXPECT_EQ(error.message(), one.message);
+  }
+}
+
+TEST(Result, BracesInAPartAreText) {
+  EXPECT_EQ((Error{.op = "Op", .what = "{} broke", .got = "{0}", .expected = "{x}", .fix = "{"}.message()),
+            "Op: {} broke (got {0}, expected {x}). {");
+}
+
+TEST(Result, EveryCodeHasANameOfItsOwn) {
+  std::set<std::string_view> names;
+  for (const ErrorCode code : kCodes) names.insert(name(code));
+  EXPECT_EQ(names.size(), std::size(kCodes));
+  EXPECT(!names.contains("unknown code"));
+  EXPECT_EQ(name(static_cast<ErrorCode>(0)), "unknown code");
+  EXPECT_EQ(name(static_cast<ErrorCode>(8)), "unknown code");
+}
+
+TEST(Result, HoldsAValueOrAnError) {
+  const Result<int> value = 7;
+  EXPECT(bool(value));
+  EXPECT_EQ(*value, 7);
+  const Result<int> failed = Error{.what = "no"};
+  EXPECT(!failed);
+  EXPECT_EQ(failed.error().what, "no");
+  EXPECT(bool(Result<void>()));
+  EXPECT(!Result<void>(Error{.what = "no"}));
+}
+
+TEST(Result, HandsOutAValueThatOnlyMoves) {
+  Result<std::unique_ptr<int>> made = std::make_unique<int>(3);
+  const std::unique_ptr<int> taken = *std::move(made);
+  EXPECT_EQ(*taken, 3);
+}
+
+TEST(Result, GuardTurnsExceptionsIntoErrors) {
+  const auto exhausted = guarded("Op", []() -> Result<void> { throw std::bad_alloc(); });
+  EXPECT_ERROR(exhausted, {.code = ErrorCode::outOfMemory, .op = "Op", .what = "memory ran out", .fix = "Free memory"});
+  EXPECT(!exhausted && exhausted.error().retryable);
+  const auto surprised = guarded("Op", []() -> Result<int> { throw std::runtime_error("boo"); });
+  EXPECT_ERROR(surprised, {.code = ErrorCode::deviceFault, .op = "Op", .what = "exception", .got = "boo"});
+  EXPECT(!surprised && !surprised.error().retryable);
+  EXPECT_EQ(*guarded("Op", []() -> Result<int> { return 4; }), 4);
+}
+
+TEST(Result, FirstBrokenRuleIsTheErrorAndLaterRulesAreNotAsked) {
+  static constexpr Rule<int> kRules[] = {
+      {"the number is negative", [](const int& n) { return n >= 0; }, [](const int& n) { return fmt::format("{}", n); },
+       [](const int&) { return std::string("0 or more"); }, "Count up."},
+      {"the number is odd", [](const int& n) { return n < 0 ? throw Stop{} : n % 2 == 0; },
+       [](const int& n) { return fmt::format("{}", n); }, [](const int&) { return std::string("even"); }, "Add one.",
+       ErrorCode::unsupported},
+  };
+  const auto check = [](int number) -> Result<void> {
+    auto error = firstBroken<int>(kRules, number, "Numbers");
+    return error ? Result<void>(*error) : Result<void>();
+  };
+  EXPECT(bool(check(2)));
+  EXPECT_ERROR(check(3), {.code = ErrorCode::unsupported,
+                          .op = "Numbers",
+                          .what = "the number is odd",
+                          .got = "3",
+                          .expected = "even",
+                          .fix = "Add one."});
+  EXPECT_ERROR(check(-3),
+               {.op = "Numbers", .what = "negative", .got = "-3", .expected = "0 or more", .fix = "Count up."});
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,99 @@
+#include "MLXNativeKernels/Shape.hpp"
+
+#include <limits>
+#include <vector>
+
+#include "Support/Check.hpp"
+#include "Support/CheckedMath.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMostElements = (uint64_t{1} << 61) - 1;
+
+}  // namespace
+
+TEST(Shape, KnowsRankExtentsAndElements) {
+  const Shape shape = REQUIRE(Shape::make({6, 2, 8}));
+  EXPECT_EQ(shape.rank(), 3u);
+  EXPECT_EQ(shape[0], 6u);
+  EXPECT_EQ(shape[2], 8u);
+  EXPECT_EQ(shape[3], 0u);
+  EXPECT_EQ(shape[kMax & 0xffffffff], 0u);
+  EXPECT_EQ(shape.elementCount(), 96u);
+  EXPECT_EQ(shape.text(), "[6, 2, 8]");
+  EXPECT_EQ(shape.extents().size(), 3u);
+}
+
+TEST(Shape, WithoutExtentsHoldsOneElement) {
+  EXPECT_EQ(Shape().rank(), 0u);
+  EXPECT_EQ(Shape().elementCount(), 1u);
+  EXPECT_EQ(Shape().text(), "[]");
+  EXPECT(REQUIRE(Shape::make({})) == Shape());
+}
+
+TEST(Shape, ComparesExtentsAndRank) {
+  EXPECT(REQUIRE(Shape::make({2, 3})) == REQUIRE(Shape::make({2, 3})));
+  EXPECT(!(REQUIRE(Shape::make({2, 3})) == REQUIRE(Shape::make({3, 2}))));
+  EXPECT(!(REQUIRE(Shape::make({2, 3})) == REQUIRE(Shape::make({2, 3, 1}))));
+  EXPECT(!(REQUIRE(Shape::make({})) == REQUIRE(Shape::make({0}))));
+}
+
+TEST(Shape, HasAtMostEightExtents) {
+  EXPECT_EQ(REQUIRE(Shape::make({1, 1, 1, 1, 1, 1, 1, 2})).elementCount(), 2u);
+  EXPECT_ERROR(Shape::make({1, 1, 1, 1, 1, 1, 1, 1, 1}), {.op = "Shape",
+                                                          .what = "too many extents",
+                                                          .got = "9 extents",
+                                                          .expected = "at most 8",
+                                                          .fix = "Join neighboring axes."});
+}
+
+TEST(Shape, AZeroExtentAnywhereHoldsNothing) {
+  EXPECT_EQ(REQUIRE(Shape::make({0})).elementCount(), 0u);
+  EXPECT_EQ(REQUIRE(Shape::make({0, 5})).elementCount(), 0u);
+  EXPECT_EQ(REQUIRE(Shape::make({5, 0, 7})).elementCount(), 0u);
+  EXPECT_EQ(REQUIRE(Shape::make({kMostElements, 0})).elementCount(), 0u);
+}
+
+TEST(Shape, RefusesMoreElementsThanSizesCanCount) {
+  EXPECT_EQ(REQUIRE(Shape::make({kMostElements})).elementCount(), kMostElements);
+  const std::vector<uint64_t> tooMany[] = {
+      {kMostElements + 1},
+      {kMax},
+      {kMax, kMax},
+      {uint64_t{1} << 32, uint64_t{1} << 32},
+      {uint64_t{1} << 31, 1 << 30},
+      {2, kMax / 2},
+      {3, kMax / 3 + 1},
+      // A zero must not hide extents that would overflow in another order.
+      {0, kMax},
+      {kMax, 0},
+      {uint64_t{1} << 40, uint64_t{1} << 40, 0},
+  };
+  for (const auto& extents : tooMany) {
+    Context context(fmt::format("[{}]", fmt::join(extents, ", ")));
+    EXPECT_ERROR(Shape::make(extents), {.op = "Shape",
+                                        .what = "more elements than 64-bit sizes can count",
+                                        .got = "[",
+                                        .expected = "fewer than 2^61 elements",
+                                        .fix = "Pass smaller extents."});
+  }
+}
+
+TEST(Shape, CheckedMathStopsAtTheEdgeOf64Bits) {
+  EXPECT(checkedAdd(kMax - 1, 1) == kMax);
+  EXPECT(!checkedAdd(kMax, 1));
+  EXPECT(checkedMultiply(kMax / 3, 3) == kMax / 3 * 3);
+  EXPECT(!checkedMultiply(kMax / 2 + 1, 2));
+  EXPECT(fits(0, 0, 0));
+  EXPECT(fits(3, 2, 5));
+  EXPECT(!fits(3, 3, 5));
+  EXPECT(!fits(6, 0, 5));
+  EXPECT(!fits(kMax, 2, 5));
+  EXPECT(!fits(2, kMax, 5));
+  EXPECT(fits(1, kMax - 1, kMax));
+}
+
+}  // namespace mnk::test

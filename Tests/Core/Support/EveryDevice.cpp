@@ -1,0 +1,30 @@
+#include "Support/EveryDevice.hpp"
+
+#include "Devices/Host/HostDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+std::vector<DeviceUnderTest> makeDevices() {
+  std::vector<DeviceUnderTest> devices;
+  for (const auto& device : Device::all()) devices.push_back({std::string(device->kind()), device});
+  const auto addHost = [&](std::string name, const host::Options& options) {
+    devices.push_back({std::move(name), REQUIRE(host::makeDevice(options))});
+  };
+  for (uint64_t seed : {1, 2, 3}) {
+    addHost(fmt::format("host in random order {}", seed), {.orderSeed = seed, .poison = true, .compiler = {}});
+  }
+  addHost("host with one baseline worker", {.workers = 1, .level = host::Level::baseline, .compiler = {}});
+  return devices;
+}
+
+}  // namespace
+
+const std::vector<DeviceUnderTest>& devicesUnderTest() {
+  // Never destroyed: at exit, a device would wait for threads that the process has already stopped.
+  static const auto* devices = new std::vector<DeviceUnderTest>(makeDevices());
+  return *devices;
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,28 @@
+// Runs a body on each device of this machine. The Host device is run several ways: as users get it, with lanes and
+// threadgroups in seeded random order on poisoned threadgroup memory, and on one worker without vector instructions.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+struct DeviceUnderTest {
+  std::string name;
+  std::shared_ptr<Device> device;
+};
+
+const std::vector<DeviceUnderTest>& devicesUnderTest();
+
+template <typename Body>
+void onEveryDevice(Body body) {
+  for (const DeviceUnderTest& under : devicesUnderTest()) {
+    const Context context(under.name);
+    body(under.device);
+  }
+}
+
+}  // namespace mnk::test

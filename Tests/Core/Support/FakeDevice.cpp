@@ -1,0 +1,200 @@
+#include "Support/FakeDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+class FakeBuffer : public Buffer {
+ public:
+  FakeBuffer(std::weak_ptr<Device> device, uint64_t bytes)
+      : Buffer(bytes), device_(std::move(device)), owned_(bytes), memory_(owned_.data()) {}
+  FakeBuffer(std::weak_ptr<Device> device, void* memory, uint64_t bytes, std::function<void()> release)
+      : Buffer(bytes),
+        device_(std::move(device)),
+        memory_(static_cast<std::byte*>(memory)),
+        release_(std::move(release)) {}
+  ~FakeBuffer() override {
+    if (release_) release_();
+  }
+
+  std::shared_ptr<Device> device() const override { return device_.lock(); }
+  MemoryRange range() const override {
+    const auto begin = reinterpret_cast<uintptr_t>(memory_);
+    return {.space = nullptr, .begin = begin, .end = begin + length()};
+  }
+  std::byte* contents() override { return memory_; }
+
+ private:
+  std::weak_ptr<Device> device_;  // weak, because the device remembers dispatches, which hold buffers
+  std::vector<std::byte> owned_;
+  std::byte* memory_;
+  std::function<void()> release_;
+};
+
+class FakeLibrary : public Library {
+ public:
+  explicit FakeLibrary(std::string label) : label_(std::move(label)) {}
+  std::string_view label() const override { return label_; }
+  std::vector<std::string> functionNames() const override { return {}; }
+
+ private:
+  std::string label_;
+};
+
+class FakePipeline : public Pipeline {
+ public:
+  explicit FakePipeline(FakeDevice::Function function) : function_(std::move(function)) {}
+  uint32_t maxThreadsPerThreadgroup() const override { return function_.maxThreads; }
+  std::span<const Argument> arguments() const override { return function_.arguments; }
+
+ private:
+  FakeDevice::Function function_;
+};
+
+}  // namespace
+
+class FakeDevice::FakeSubmission : public Submission {
+ public:
+  FakeSubmission(std::shared_ptr<FakeDevice> device, std::string_view label) : device_(std::move(device)) {
+    recorded_.label = label;
+  }
+  ~FakeSubmission() override {
+    if (!isCommitted_) ++device_->dropped_;
+  }
+
+  Result<void> dispatch(ReadyDispatch ready) override {
+    if (auto error = device_->attempt(Call::dispatch)) return *error;
+    addToTrace(ready.dispatch.kernel.function);
+    recorded_.dispatches.push_back(std::move(ready));
+    return {};
+  }
+
+  void barrier() override { addToTrace("|"); }
+
+  void commit(std::function<void(SubmissionReport)> finished) override {
+    isCommitted_ = true;
+    {
+      std::lock_guard lock(device_->mutex_);
+      device_->committed_.push_back(std::move(recorded_));
+      if (device_->isHolding_) return device_->held_.push_back(std::move(finished));
+    }
+    finished({});
+  }
+
+ private:
+  void addToTrace(const std::string& word) { recorded_.trace += (recorded_.trace.empty() ? "" : " ") + word; }
+
+  std::shared_ptr<FakeDevice> device_;
+  Recorded recorded_;
+  bool isCommitted_ = false;
+};
+
+FakeDevice::FakeDevice() {
+  limits_.maxBufferBytes = uint64_t{1} << 30;
+}
+
+std::shared_ptr<FakeDevice> FakeDevice::make() {
+  return std::shared_ptr<FakeDevice>(new FakeDevice());
+}
+
+void FakeDevice::failAt(Call call, uint32_t skip, uint32_t times) {
+  std::lock_guard lock(mutex_);
+  failures_[call] = {skip, times};
+}
+
+uint64_t FakeDevice::tried(Call call) const {
+  std::lock_guard lock(mutex_);
+  const auto found = tried_.find(call);
+  return found == tried_.end() ? 0 : found->second;
+}
+
+std::optional<Error> FakeDevice::attempt(Call call) {
+  std::lock_guard lock(mutex_);
+  ++tried_[call];
+  Failure& failure = failures_[call];
+  if (failure.times == 0) return std::nullopt;
+  if (failure.skip != 0) return --failure.skip, std::nullopt;
+  --failure.times;
+  return fakeFailure();
+}
+
+void FakeDevice::describe(const std::string& function, Function as) {
+  std::lock_guard lock(mutex_);
+  functions_[function] = std::move(as);
+}
+
+void FakeDevice::holdCompletions() {
+  std::lock_guard lock(mutex_);
+  isHolding_ = true;
+}
+
+bool FakeDevice::finishNext(const Result<void>& outcome, double deviceSeconds) {
+  std::function<void(SubmissionReport)> finished;
+  {
+    std::lock_guard lock(mutex_);
+    if (held_.empty()) return false;
+    finished = std::move(held_.front());
+    held_.pop_front();
+  }
+  finished({.outcome = outcome, .deviceSeconds = deviceSeconds});
+  return true;
+}
+
+std::vector<FakeDevice::Recorded> FakeDevice::committed() const {
+  std::lock_guard lock(mutex_);
+  return committed_;
+}
+
+Result<std::shared_ptr<Buffer>> FakeDevice::makeBuffer(uint64_t bytes) {
+  if (auto error = attempt(Call::makeBuffer)) return *error;
+  return std::shared_ptr<Buffer>(std::make_shared<FakeBuffer>(weak_from_this(), bytes));
+}
+
+Result<std::shared_ptr<Buffer>> FakeDevice::wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) {
+  return std::shared_ptr<Buffer>(std::make_shared<FakeBuffer>(weak_from_this(), memory, bytes, std::move(release)));
+}
+
+Result<std::unique_ptr<Submission>> FakeDevice::makeSubmission(std::string_view label) {
+  if (auto error = attempt(Call::makeSubmission)) return *error;
+  auto self = std::static_pointer_cast<FakeDevice>(shared_from_this());
+  return std::unique_ptr<Submission>(std::make_unique<FakeSubmission>(std::move(self), label));
+}
+
+Result<std::shared_ptr<Library>> FakeDevice::makeShippedLibrary() {
+  if (auto error = attempt(Call::makeShippedLibrary)) return *error;
+  return std::shared_ptr<Library>(std::make_shared<FakeLibrary>("shipped"));
+}
+
+Result<std::shared_ptr<Library>> FakeDevice::makeLibrary(const LibrarySource& source) {
+  if (auto error = attempt(Call::makeLibrary)) return *error;
+  return std::shared_ptr<Library>(std::make_shared<FakeLibrary>(source.label));
+}
+
+Result<std::shared_ptr<Pipeline>> FakeDevice::makePipeline(const std::shared_ptr<Library>&, const KernelKey& key) {
+  if (auto error = attempt(Call::makePipeline)) return *error;
+  Function function;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = functions_.find(key.function); found != functions_.end()) function = found->second;
+  }
+  return std::shared_ptr<Pipeline>(std::make_shared<FakePipeline>(std::move(function)));
+}
+
+Error fakeFailure() {
+  return {.code = ErrorCode::deviceFault,
+          .op = "FakeDevice",
+          .what = "the fake device was told to fail",
+          .got = "a planned failure",
+          .expected = "success",
+          .fix = "None: the test asked for it."};
+}
+
+Dispatch fakeDispatch(const std::string& function, std::vector<Binding> bindings) {
+  Dispatch dispatch;
+  dispatch.kernel.function = function;
+  dispatch.kind = "Fake";
+  dispatch.buffers = std::move(bindings);
+  return dispatch;
+}
+
+}  // namespace mnk::test

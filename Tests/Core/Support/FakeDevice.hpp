@@ -1,0 +1,92 @@
+// A Device that runs nothing and remembers everything: what was made, what each submission recorded, in order. It can
+// be told to fail, and to hold its completions back until the test finishes them.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/KernelRegistry.hpp"
+
+namespace mnk::test {
+
+class FakeDevice : public Device {
+ public:
+  // The calls that can be made to fail.
+  enum class Call : uint8_t { makeBuffer, makeShippedLibrary, makeLibrary, makePipeline, makeSubmission, dispatch };
+
+  struct Function {
+    uint32_t maxThreads = 1024;
+    std::vector<Pipeline::Argument> arguments = {};
+  };
+
+  // What one submission was given. `trace` names functions and writes a barrier as "|": "produce | consume".
+  struct Recorded {
+    std::string label;
+    std::string trace;
+    std::vector<ReadyDispatch> dispatches;
+  };
+
+  static std::shared_ptr<FakeDevice> make();
+
+  // The call fails `times` times, after `skip` calls that succeed.
+  void failAt(Call call, uint32_t skip = 0, uint32_t times = 1);
+  // How often the call was tried, with or without success.
+  uint64_t tried(Call call) const;
+  // Pipelines of a function that was not described need no arguments and allow 1024 threads.
+  void describe(const std::string& function, Function as);
+
+  // From now on work finishes only through finishNext.
+  void holdCompletions();
+  // Finishes the oldest submission that is held; false when there is none.
+  bool finishNext(const Result<void>& outcome, double deviceSeconds = 0);
+
+  std::vector<Recorded> committed() const;
+  uint64_t droppedSubmissions() const { return dropped_; }
+  DeviceLimits& changeLimits() { return limits_; }
+
+  std::string_view kind() const override { return "fake"; }
+  std::string name() const override { return "Fake"; }
+  const DeviceLimits& limits() const override { return limits_; }
+  Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override;
+  Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override;
+  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override;
+
+ protected:
+  Result<std::shared_ptr<Library>> makeShippedLibrary() override;
+  Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override;
+  Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
+                                                 const KernelKey& key) override;
+
+ private:
+  class FakeSubmission;
+  struct Failure {
+    uint32_t skip = 0;
+    uint32_t times = 0;
+  };
+
+  FakeDevice();
+  std::optional<Error> attempt(Call call);
+
+  DeviceLimits limits_;
+  mutable std::mutex mutex_;
+  std::map<Call, Failure> failures_;
+  std::map<Call, uint64_t> tried_;
+  std::map<std::string, Function> functions_;
+  std::vector<Recorded> committed_;
+  bool isHolding_ = false;
+  std::deque<std::function<void(SubmissionReport)>> held_;
+  std::atomic<uint64_t> dropped_ = 0;
+};
+
+// The error that a FakeDevice fails with.
+Error fakeFailure();
+
+// A dispatch of one thread; bindings are added by the caller.
+Dispatch fakeDispatch(const std::string& function, std::vector<Binding> bindings = {});
+
+}  // namespace mnk::test

@@ -1,0 +1,68 @@
+#include "Encoding/ThreadgroupShape.hpp"
+
+#include <limits>
+
+#include "Support/Check.hpp"
+#include "Support/Seeded.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+std::string text(const Size3& size) {
+  return fmt::format("{} x {} x {}", size[0], size[1], size[2]);
+}
+
+void expectLegal(const Size3& grid, uint32_t maxThreads) {
+  Context context(fmt::format("grid {}, limit {}", text(grid), maxThreads));
+  const Size3 shape = threadgroupFor(grid, maxThreads);
+  EXPECT(threadCount(shape) <= std::max(1u, maxThreads));
+  for (size_t axis = 0; axis < 3; ++axis) {
+    EXPECT(shape[axis] >= 1);
+    EXPECT(shape[axis] <= std::max(1u, grid[axis]));
+  }
+}
+
+}  // namespace
+
+TEST(ThreadgroupShape, FillsTheFirstAxisFirst) {
+  EXPECT_EQ(text(threadgroupFor({4096, 8, 2}, 1024)), "256 x 1 x 1");
+  EXPECT_EQ(text(threadgroupFor({64, 8, 2}, 1024)), "64 x 4 x 1");
+  EXPECT_EQ(text(threadgroupFor({16, 8, 2}, 1024)), "16 x 8 x 2");
+  EXPECT_EQ(text(threadgroupFor({1, 1, 4096}, 1024)), "1 x 1 x 256");
+  EXPECT_EQ(text(threadgroupFor({4096, 8, 2}, 64)), "64 x 1 x 1");
+}
+
+TEST(ThreadgroupShape, IsWholeSimdgroupsWhereTheFirstAxisIsLongEnough) {
+  for (uint32_t limit = 32; limit <= 1024; limit += 32) {
+    EXPECT_EQ(threadCount(threadgroupFor({100'000, 3, 5}, limit)) % 32, 0u);
+  }
+}
+
+TEST(ThreadgroupShape, StaysInsideTheLimitAndTheGrid) {
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  for (const uint32_t limit : {0u, 1u, 2u, 31u, 32u, 33u, 255u, 256u, 257u, 1024u, kMost}) {
+    for (const uint32_t extent : {0u, 1u, 31u, 257u, kMost}) {
+      expectLegal({extent, 1, 1}, limit);
+      expectLegal({1, extent, 1}, limit);
+      expectLegal({1, 1, extent}, limit);
+      expectLegal({extent, extent, extent}, limit);
+    }
+  }
+  Seeded random(11);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto extent = [&] { return static_cast<uint32_t>(random.below(uint64_t{1} << random.below(33))); };
+    expectLegal({extent(), extent(), extent()}, static_cast<uint32_t>(random.below(1200)));
+  }
+}
+
+TEST(ThreadgroupShape, CountsThreadsWithoutWrapping) {
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  EXPECT_EQ(threadCount({2, 3, 4}), 24u);
+  EXPECT_EQ(threadCount({kMost, kMost, 1}), uint64_t{kMost} * kMost);
+  EXPECT_EQ(threadCount({kMost, kMost, kMost}), UINT64_MAX);
+  EXPECT_EQ(threadCount({1u << 31, 1u << 31, 4}), UINT64_MAX);
+  EXPECT_EQ(threadCount({kMost, kMost, 0}), 0u);
+}
+
+}  // namespace mnk::test

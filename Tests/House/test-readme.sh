@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Every swift and cpp example of the README compiles.
+#   swift   a program of its own; or lines of a Package.swift, when it starts with .package( or .product(
+#   cpp     a file as it stands, or statements inside a function after its #include lines
+. "$(dirname "$0")/common.sh"
+
+awk -v folder="$scratch" '
+  /^```(swift|cpp)/ { language = substr($1, 4); file = sprintf("%s/%02d.%s", folder, ++count, language); next }
+  /^```/ { file = ""; next }
+  file { print > file }
+' README.md
+
+checkProgram() {
+  mkdir "$1.d" && cp "$1" "$1.d/main.swift"
+  "$(toolchain swiftc)" -typecheck -swift-version 6 -I "$products/Modules" -I "$products" \
+    -Xcc -fmodule-map-file="$core/include/module.modulemap" -Xcc -I"$core/include" "$1.d/main.swift"
+}
+
+checkManifest() {
+  mkdir "$1.d"
+  {
+    say '// swift-tools-version: 6.0'
+    say 'import PackageDescription'
+    say 'let package = Package(name: "Reader", dependencies: ['
+    grep -E '^ *\.package\(' "$1" | sed 's/,* *$/,/'
+    say '], targets: [.target(name: "Reader", dependencies: ['
+    grep -E '^ *\.product\(' "$1" | sed 's/,* *$/,/' || true
+    say '])])'
+  } >"$1.d/Package.swift"
+  swift package --package-path "$1.d" dump-package >/dev/null
+}
+
+compileCxx() {
+  "$(toolchain clang++)" -std=c++20 -fsyntax-only -Wall -Werror -Wno-unused -I "$core/include" -x c++ "$1"
+}
+
+checkCxx() {
+  compileCxx "$1" 2>"$1.asFile" && return
+  {
+    grep '^#include' "$1"
+    say '#include <MLXNativeKernels/MLXNativeKernels.hpp>'
+    say 'void example() {'
+    grep -v '^#include' "$1"
+    say '}'
+  } >"$1.body"
+  compileCxx "$1.body" 2>"$1.asBody" && return
+  if grep -q 'main(' "$1"; then cat "$1.asFile" >&2; else cat "$1.asBody" >&2; fi
+  return 1
+}
+
+checked=0
+for example in "$scratch"/[0-9]*.swift "$scratch"/[0-9]*.cpp; do
+  [ -f "$example" ] || continue
+  case "$example" in
+  *.swift) if grep -qE '^ *\.(package|product)\(' "$example"; then check=checkManifest; else check=checkProgram; fi ;;
+  *) check=checkCxx ;;
+  esac
+  $check "$example" || {
+    cat "$example" >&2
+    fail "this README example does not compile"
+  }
+  checked=$((checked + 1))
+done
+ls "$scratch"/[0-9]*.swift >/dev/null 2>&1 || fail "README.md has no swift example"
+ls "$scratch"/[0-9]*.cpp >/dev/null 2>&1 || fail "README.md has no cpp example"
+passed "$checked README examples compile"

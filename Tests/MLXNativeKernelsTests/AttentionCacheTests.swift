@@ -1,0 +1,121 @@
+import MLXNativeKernels
+import XCTest
+
+final class AttentionCacheTests: DeviceTestCase {
+    private func append(
+        _ positions: Range<Int>, to cache: AttentionCache, sequence: Int = 0
+    ) throws {
+        let keys = try tokens(positions, heads: cache.dimensions.kvHeads, headDim: cache.dimensions.headDim)
+        let values = try tokens(positions, heads: cache.dimensions.kvHeads, headDim: cache.dimensions.valueHeadDim)
+        try device.encode { try $0.append(keys: keys, values: values, to: cache, sequence: sequence) }.wait()
+    }
+
+    func testFreshCacheIsEmptyAndKnowsItsSize() throws {
+        let cache = try AttentionCache(
+            .init(kvHeads: 3, headDim: 8, capacity: 5, sequences: 2, valueHeadDim: 4), storage: .dense(.bfloat16),
+            on: device)
+        XCTAssertEqual(cache.bytes, 2 * 3 * 5 * (8 + 4) * 2)
+        XCTAssertEqual(cache.bytesPerSequence, 3 * 5 * (8 + 4) * 2)
+        XCTAssertEqual(cache.keys.shape, [2, 3, 5, 8])
+        XCTAssertEqual(cache.values.shape, [2, 3, 5, 4])
+        XCTAssertEqual(cache.keys.dtype, .bfloat16)
+        for sequence in [-1, 0, 1, 2, .max] {
+            XCTAssertEqual(cache.nextPosition(ofSequence: sequence), 0)
+            XCTAssertEqual(cache.count(ofSequence: sequence), 0)
+            XCTAssertFalse(cache.isSuspect(sequence: sequence))
+        }
+    }
+
+    func testSlotsTurnBehindPinnedPositions() throws {
+        let ring = try AttentionCache(
+            .init(kvHeads: 1, headDim: 1, capacity: 5), whenFull: .overwriteOldest(keepingFirst: 2), on: device)
+        XCTAssertEqual((0..<10).map { ring.slot(ofPosition: $0) }, [0, 1, 2, 3, 4, 2, 3, 4, 2, 3])
+        XCTAssertNil(ring.slot(ofPosition: -1))
+        let linear = try AttentionCache(.init(kvHeads: 1, headDim: 1, capacity: 2), whenFull: .fail, on: device)
+        XCTAssertEqual((0..<4).map { linear.slot(ofPosition: $0) }, [0, 1, nil, nil])
+    }
+
+    func testFullLinearCacheRefusesAndStaysAsItWas() throws {
+        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 3), whenFull: .fail, on: device)
+        try append(0..<3, to: cache)
+        let before = try cache.keys.bytes()
+        assertRefused { try append(3..<4, to: cache) }
+        XCTAssertEqual(cache.nextPosition, 3)
+        XCTAssertEqual(try cache.keys.bytes(), before)
+        XCTAssertFalse(cache.isSuspect)
+    }
+
+    func testTruncateForgetsWhatCameLater() throws {
+        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 4), on: device)
+        try append(0..<6, to: cache)
+        XCTAssertEqual(cache.count, 4)
+        try cache.truncate(to: 4)
+        XCTAssertEqual(cache.nextPosition, 4)
+        XCTAssertEqual(cache.count, 2)
+        assertRefused(op: "AttentionCache", got: "1") { try cache.truncate(to: 1) }
+        assertRefused(op: "AttentionCache", got: "9") { try cache.truncate(to: 9) }
+        assertRefused(op: "AttentionCache", got: "-1") { try cache.truncate(to: -1) }
+        assertRefused(op: "AttentionCache") { try cache.truncate(to: 0, sequence: 1) }
+        XCTAssertEqual(cache.nextPosition, 4)
+    }
+
+    func testResetEmptiesOneSequenceOrAll() throws {
+        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 4, sequences: 3), on: device)
+        for sequence in 0..<3 { try append(0..<sequence + 1, to: cache, sequence: sequence) }
+        try cache.reset(sequence: 1)
+        XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 3])
+        assertRefused(op: "AttentionCache") { try cache.reset(sequence: 3) }
+        assertRefused(op: "AttentionCache") { try cache.reset(sequence: -1) }
+        cache.reset()
+        XCTAssertEqual((0..<3).map(cache.count(ofSequence:)), [0, 0, 0])
+    }
+
+    func testBatchAppendGivesEachSequenceItsOwnToken() throws {
+        let cache = try AttentionCache(
+            .init(kvHeads: 2, headDim: 4, capacity: 4, sequences: 3), storage: .dense(.float32), on: device)
+        try append(10..<13, to: cache, sequence: 2)
+        let batch = try tokens(0..<2, heads: 2, headDim: 4)
+        let done = try device.encode {
+            try $0.append(keys: batch, values: batch, to: cache, sequences: [2, 0])
+        }
+        try done.wait()
+        XCTAssertEqual(done.summary.total.dispatches, 1)
+        XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
+        let stored = try cache.values.array(of: Float.self)
+        for (token, sequence, slot) in [(0, 2, 3), (1, 0, 0)] {
+            for head in 0..<2 {
+                let start = ((sequence * 2 + head) * 4 + slot) * 4
+                XCTAssertEqual(
+                    Array(stored[start..<start + 4]),
+                    (0..<4).map { number(position: token, head: head, element: $0) })
+            }
+        }
+        for sequences in [[0, 3], [0, -1], [0]] {
+            assertRefused {
+                try device.encode { try $0.append(keys: batch, values: batch, to: cache, sequences: sequences) }
+            }
+        }
+        XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 4])
+    }
+
+    func testImpossibleCachesAreRefused() throws {
+        assertRefused(op: "AttentionCache") {
+            try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 0), on: device)
+        }
+        assertRefused(op: "AttentionCache", got: "u8", expected: "f16") {
+            try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 4), storage: .dense(.uint8), on: device)
+        }
+        assertRefused(op: "AttentionCache", got: "4") {
+            try AttentionCache(
+                .init(kvHeads: 1, headDim: 4, capacity: 4), whenFull: .overwriteOldest(keepingFirst: 4), on: device)
+        }
+    }
+
+    func testTensorsOfACacheOutliveIt() throws {
+        var cache: AttentionCache? = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 2), on: device)
+        try append(0..<2, to: XCTUnwrap(cache))
+        let keys = try XCTUnwrap(cache).keys
+        cache = nil
+        XCTAssertEqual(try keys.array(of: Float.self)[2], number(position: 1, head: 0, element: 0))
+    }
+}

@@ -1,0 +1,127 @@
+import MLXNativeKernels
+import XCTest
+
+/// When work runs and when caches advance.
+final class EncodeTests: DeviceTestCase {
+    private func makeCache(whenFull: AttentionCache.WhenFull = .overwriteOldest) throws -> AttentionCache {
+        try AttentionCache(.init(kvHeads: 2, headDim: 4, capacity: 4), whenFull: whenFull, on: device)
+    }
+
+    func testAppendAdvancesOnlyAfterTheClosure() throws {
+        let cache = try makeCache()
+        let tokens = try tokens(0..<3, heads: 2, headDim: 4)
+        let done = try device.encode { step in
+            try step.append(keys: tokens, values: tokens, to: cache)
+            XCTAssertEqual(cache.nextPosition, 0)
+            try step.append(keys: tokens[0..<1], values: tokens[0..<1], to: cache)
+            XCTAssertEqual(cache.nextPosition, 0)
+        }
+        XCTAssertEqual(cache.nextPosition, 4)
+        XCTAssertEqual(cache.count, 4)
+        try done.wait()
+        XCTAssertEqual(cache.nextPosition, 4)
+    }
+
+    func testThrowingClosureRunsNothingAndAdvancesNothing() throws {
+        let cache = try makeCache()
+        let tokens = try tokens(0..<2, heads: 2, headDim: 4)
+        XCTAssertThrowsError(
+            try device.encode { step in
+                try step.append(keys: tokens, values: tokens, to: cache)
+                throw Abandoned()
+            }
+        ) { XCTAssert($0 is Abandoned) }
+        XCTAssertEqual(cache.nextPosition, 0)
+        XCTAssertFalse(cache.isSuspect)
+
+        // Submissions run in order, so that the abandoned one would have run before this one is done.
+        try device.encode { _ in }.wait()
+        XCTAssert(try cache.keys.bytes().allSatisfy { $0 == 0 })
+    }
+
+    func testRefusedCallRecordsNothingAndTheStepGoesOn() throws {
+        let cache = try makeCache()
+        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
+        let wrong = try Tensor.zeros(shape: [1, 3, 4], on: device)
+        let done = try device.encode { step in
+            assertRefused { try step.append(keys: wrong, values: wrong, to: cache) }
+            try step.append(keys: tokens, values: tokens, to: cache)
+        }
+        try done.wait()
+        XCTAssertEqual(cache.nextPosition, 1)
+        XCTAssertEqual(done.summary.total.dispatches, 1)
+    }
+
+    func testStepUsedAfterItsClosureIsAnError() throws {
+        let cache = try makeCache()
+        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
+        var escaped: KernelEncoder?
+        try device.encode { escaped = $0 }.wait()
+        let step = try XCTUnwrap(escaped)
+        assertRefused(op: "KernelEncoder", what: "ended") { try step.barrier() }
+        assertRefused(op: "KernelEncoder", what: "ended") {
+            try step.append(keys: tokens, values: tokens, to: cache)
+        }
+        XCTAssertThrowsError(
+            try device.encode { abandoned in
+                escaped = abandoned
+                throw Abandoned()
+            })
+        assertRefused(op: "KernelEncoder", what: "ended") { try escaped?.barrier() }
+    }
+
+    func testEmptyStepSucceeds() throws {
+        let done = try device.encode(label: "nothing") { _ in }
+        try done.wait()
+        XCTAssertEqual(done.summary.total.dispatches, 0)
+        XCTAssertEqual(done.summary.total.bytesRead, 0)
+    }
+
+    func testStepThatLosesARaceForACacheIsRefused() throws {
+        let cache = try makeCache()
+        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
+        let error = assertRefused(op: "AttentionCache") {
+            try device.encode { outer in
+                try outer.append(keys: tokens, values: tokens, to: cache)
+                try device.encode { inner in try inner.append(keys: tokens, values: tokens, to: cache) }
+            }
+        }
+        XCTAssertEqual(error?.isRetryable, true)
+        XCTAssertEqual(cache.nextPosition, 1)
+    }
+
+    func testSummaryCountsBytesAndBarriers() throws {
+        let cache = try makeCache()
+        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
+        let done = try device.encode { step in
+            try step.append(keys: tokens, values: tokens, to: cache)  // slots 0 and 1: other bytes, no barrier
+            try step.append(keys: tokens, values: tokens, to: cache)
+            try step.barrier()
+            try step.append(keys: tokens, values: tokens, to: cache)
+        }
+        try done.wait()
+        let summary = done.summary
+        XCTAssertEqual(summary.total.dispatches, 3)
+        XCTAssertEqual(summary.barriers, 1)
+        XCTAssertEqual(summary.total.bytesWritten, 3 * 2 * 2 * 4 * 2)
+        XCTAssertEqual(summary.total.bytesRead, 3 * 2 * 2 * 4 * 2)
+        XCTAssertGreaterThan(summary.deviceSeconds, 0)
+        XCTAssertEqual(summary.counts(ofKind: "KVCacheWrite"), summary.total)
+        XCTAssertEqual(summary.counts(ofKind: "unheard of").dispatches, 0)
+        XCTAssert(
+            "\(summary)".hasPrefix("3 dispatches, 1 barrier, 96 bytes read, 96 bytes written, "), "\(summary)")
+    }
+
+    func testSameBytesWrittenTwiceGetABarrier() throws {
+        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
+        let memory = try Tensor.zeros(shape: [2, 4, 4], dtype: .float16, on: device)
+        let view = KVCacheView(keys: memory)
+        let done = try device.encode { step in
+            try step.encode(KVCacheWrite(keys: tokens, into: view, at: 1))
+            try step.encode(KVCacheWrite(keys: tokens, into: view, at: 2))
+            try step.encode(KVCacheWrite(keys: tokens, into: view, at: 1))
+        }
+        try done.wait()
+        XCTAssertEqual(done.summary.barriers, 1)
+    }
+}

@@ -1,0 +1,126 @@
+import MLXNativeKernels
+import XCTest
+
+/// The op through the Swift door: each field of the descriptor arrives. The op itself is tested in C++.
+final class KVCacheWriteTests: DeviceTestCase {
+    private let heads = 2
+    private let headDim = 4
+
+    private func source(_ positions: Range<Int>, dtype: ElementType = .float32) throws -> Tensor {
+        try tokens(positions, heads: heads, headDim: headDim, dtype: dtype)
+    }
+
+    private func row(_ position: Int, head: Int) -> [Float] {
+        (0..<headDim).map { number(position: position, head: head, element: $0) }
+    }
+
+    private func run(_ write: KVCacheWrite) throws {
+        try device.encode { try $0.encode(write) }.wait()
+    }
+
+    func testKeysAndValuesLandAtTheirPosition() throws {
+        let keys = try Tensor.zeros(shape: [heads, 6, headDim], dtype: .float16, on: device)
+        let values = try Tensor.zeros(shape: [heads, 6, headDim], dtype: .float16, on: device)
+        try run(
+            KVCacheWrite(
+                keys: source(0..<2), values: source(5..<7), into: KVCacheView(keys: keys, values: values), at: 3))
+        let none = [Float](repeating: 0, count: headDim)
+        let expected = (0..<heads).flatMap { h in
+            [none, none, none, row(0, head: h), row(1, head: h), none].flatMap { $0 }
+        }
+        assertSame(try keys.array(of: Float.self), expected, "keys")
+        XCTAssertEqual(Array(try values.array(of: Float.self)[16..<20]), row(6, head: 0))
+    }
+
+    func testEveryFieldOfTheDescriptorArrives() throws {
+        let memory = try Tensor.zeros(shape: [2, 5, heads, headDim], on: device)
+        let view = KVCacheView(keys: memory, layout: .tokenMajor, wrap: .ring, pinned: 1)
+        // Ring of four behind one pinned slot: positions 6, 7, 8 lie in slots 2, 3, 4.
+        try run(KVCacheWrite(keys: source(0..<9), into: view, at: 6, sequence: 1, sourceOffset: 4, tokens: 3))
+        var expected = [Float](repeating: 0, count: memory.count)
+        for (token, slot) in [(4, 2), (5, 3), (6, 4)] {
+            for head in 0..<heads {
+                let start = ((5 + slot) * heads + head) * headDim
+                expected.replaceSubrange(start..<start + headDim, with: row(token, head: head))
+            }
+        }
+        assertSame(try memory.array(of: Float.self), expected, "token-major ring")
+    }
+
+    func testRowsGoToSequencesAndPositionsOfTheirOwn() throws {
+        let sequences = try Tensor([2, 0] as [UInt32], on: device)
+        let positions = try Tensor([1, 3] as [UInt32], on: device)
+        let writes: [KVCacheWrite.Rows] = [
+            .init(sequences: [2, 0], positions: [1, 3]),
+            .init(sequences: .tensor(sequences), positions: .tensor(positions)),
+        ]
+        for rows in writes {
+            let memory = try Tensor.zeros(shape: [3, heads, 4, headDim], on: device)
+            try run(KVCacheWrite(keys: source(0..<2), into: KVCacheView(keys: memory), rows: rows))
+            let stored = try memory.array(of: Float.self)
+            var expected = [Float](repeating: 0, count: memory.count)
+            for (token, sequence, slot) in [(0, 2, 1), (1, 0, 3)] {
+                for head in 0..<heads {
+                    let start = ((sequence * heads + head) * 4 + slot) * headDim
+                    expected.replaceSubrange(start..<start + headDim, with: row(token, head: head))
+                }
+            }
+            assertSame(stored, expected, "\(rows)")
+        }
+    }
+
+    func testRingBecomesLinear() throws {
+        let ring = try Tensor.zeros(shape: [heads, 4, headDim], on: device)
+        try run(KVCacheWrite(keys: source(0..<6), into: KVCacheView(keys: ring, wrap: .ring), at: 0))
+        let linear = try Tensor.zeros(shape: [heads, 4, headDim], on: device)
+        try run(
+            KVCacheWrite(
+                keys: ring, into: KVCacheView(keys: linear), at: 0, sourceLayout: .headMajor, sourceOffset: 2,
+                tokens: 4, sourceIsRing: true))
+        assertSame(
+            try linear.array(of: Float.self), (0..<heads).flatMap { h in (2..<6).flatMap { row($0, head: h) } },
+            "positions 2 to 5 in order")
+    }
+
+    func testPlanSaysWhatWouldRunAndRunsNothing() throws {
+        let memory = try Tensor.zeros(shape: [heads, 6, headDim], dtype: .float16, on: device)
+        let write = KVCacheWrite(keys: try source(0..<3), into: KVCacheView(keys: memory), at: 0)
+        let plan = try write.plan()
+        XCTAssertEqual(plan.dispatches.count, 1)
+        XCTAssertEqual(plan.dispatches[0].bytesRead, 3 * 2 * 4 * 4)
+        XCTAssertEqual(plan.dispatches[0].bytesWritten, 3 * 2 * 4 * 2)
+        XCTAssertEqual(plan.scratchBytes, 0)
+        XCTAssertFalse(plan.dispatches[0].function.isEmpty)
+        XCTAssertGreaterThan(plan.dispatches[0].grid.width, 0)
+        XCTAssert("\(plan)".contains(plan.dispatches[0].function), "\(plan)")
+        XCTAssert(try memory.bytes().allSatisfy { $0 == 0 })
+
+        let done = try device.encode { try $0.encode(write) }
+        XCTAssertEqual(done.summary.total.bytesRead, plan.dispatches[0].bytesRead)
+        XCTAssertEqual(done.summary.total.bytesWritten, plan.dispatches[0].bytesWritten)
+        try done.wait()
+    }
+
+    func testEmptyWorkPlansNothing() throws {
+        let memory = try Tensor.zeros(shape: [heads, 6, headDim], on: device)
+        let plan = try KVCacheWrite(keys: source(0..<0), into: KVCacheView(keys: memory), at: 0).plan()
+        XCTAssert(plan.dispatches.isEmpty)
+    }
+
+    func testBrokenRulesAndNegativeNumbersAreRefused() throws {
+        let memory = try Tensor.zeros(shape: [heads, 2, headDim], on: device)
+        let view = KVCacheView(keys: memory)
+        let keys = try source(0..<1)
+        assertRefused(op: "KVCacheWrite") { try KVCacheWrite(keys: keys, into: view, at: 2).plan() }
+        assertRefused(op: "KVCacheWrite", what: "position", got: "-1") {
+            try KVCacheWrite(keys: keys, into: view, at: -1).plan()
+        }
+        assertRefused(op: "KVCacheWrite", what: "sequence", got: "-2") {
+            try KVCacheWrite(keys: keys, into: view, rows: .init(sequences: [-2], positions: [0])).plan()
+        }
+        assertRefused(op: "KVCacheWrite", what: "pinned", got: "-1") {
+            try KVCacheWrite(keys: keys, into: KVCacheView(keys: memory, wrap: .ring, pinned: -1), at: 0).plan()
+        }
+        XCTAssert(try memory.bytes().allSatisfy { $0 == 0 })
+    }
+}

@@ -1,0 +1,41 @@
+import MLXNativeKernels
+import XCTest
+
+final class KernelDeviceTests: XCTestCase {
+    func testDefaultDeviceIsTheFirstOfAll() throws {
+        let device = try KernelDevice.default()
+        let first = try XCTUnwrap(KernelDevice.all.first)
+        XCTAssertEqual(device.kind, first.kind)
+        XCTAssertEqual(device.name, first.name)
+        XCTAssertFalse(device.name.isEmpty)
+        XCTAssertEqual("\(device)", device.name)
+        #if os(Linux)
+            XCTAssertEqual(device.kind, .host)
+        #endif
+    }
+
+    func testHostDeviceComputesTheSameUnderEveryOption() throws {
+        for options in [
+            HostOptions(), HostOptions(workers: 1), HostOptions(workers: 3, orderSeed: 5, poison: true),
+            HostOptions(level: .baseline),
+        ] {
+            let device = try KernelDevice.host(options)
+            XCTAssertEqual(device.kind, .host)
+            let source = try Tensor((0..<64).map(Float.init), shape: [4, 2, 8], on: device)
+            let cache = try AttentionCache(.init(kvHeads: 2, headDim: 8, capacity: 4), on: device)
+            try device.encode { try $0.append(keys: source, values: source, to: cache) }.wait()
+            let stored = try cache.keys.reshaped([2, 4, 8])[1..<2].array(of: Float.self)
+            XCTAssertEqual(stored, (0..<4).flatMap { t in (0..<8).map { Float(t * 16 + 8 + $0) } }, "\(options)")
+        }
+    }
+
+    func testObjectsOutliveTheDeviceTheyCameFrom() throws {
+        var device: KernelDevice? = try KernelDevice.host(HostOptions(workers: 1))
+        let tensor = try Tensor([1, 2, 3], on: XCTUnwrap(device))
+        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 1, capacity: 2), on: XCTUnwrap(device))
+        device = nil
+        XCTAssertEqual(try tensor.array(of: Float.self), [1, 2, 3])
+        XCTAssertEqual(cache.count, 0)
+        XCTAssertEqual(try cache.keys.bytes().count, 4)
+    }
+}
