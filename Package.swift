@@ -10,7 +10,18 @@ import PackageDescription
     let shaders: [Resource] = []
 #endif
 
+// fmt is a submodule on Apple platforms, used as headers alone, and the distribution's library on Linux.
 let applePlatforms: [Platform] = [.macOS, .iOS, .macCatalyst, .tvOS, .visionOS]
+func cxxSettings(root: String) -> [CXXSetting] {
+    [
+        .define("FMT_HEADER_ONLY", .when(platforms: applePlatforms)),
+        .headerSearchPath("\(root)/Sources/ThirdParty/fmt/include", .when(platforms: applePlatforms)),
+        .headerSearchPath("\(root)/Shaders"),
+        .headerSearchPath("\(root)/Sources/MLXNativeKernelsCore"),
+        .headerSearchPath("\(root)/Sources/MLXNativeKernelsCore/include"),
+        .headerSearchPath("."),
+    ]
+}
 
 let package = Package(
     name: "MLXNativeKernels",
@@ -22,11 +33,11 @@ let package = Package(
         .target(
             name: "MLXNativeKernelsCore",
             resources: shaders,
-            cxxSettings: [
-                .define("FMT_HEADER_ONLY"),
-                .headerSearchPath("."),
-                .headerSearchPath("../../Shaders"),
-                .headerSearchPath("../ThirdParty/fmt/include", .when(platforms: applePlatforms)),
+            cxxSettings: cxxSettings(root: "../.."),
+            linkerSettings: [
+                .linkedLibrary("fmt", .when(platforms: [.linux])),
+                // Kernels call math functions, and a C program that links the core brings no libm.
+                .linkedLibrary("m", .when(platforms: [.linux])),
             ]
         ),
         .target(name: "MLXNativeKernels", dependencies: ["MLXNativeKernelsCore"]),
@@ -35,25 +46,18 @@ let package = Package(
             dependencies: ["MLXNativeKernels"],
             path: "Examples/decode-demo"
         ),
-        // Tests of the C++ rooms. It names no dependency, because SwiftPM cannot chain C++20 targets that carry
-        // module maps; the test bundle links both.
-        .target(
-            name: "CoreTests",
-            path: "Tests/Core",
-            cxxSettings: [
-                .define("FMT_HEADER_ONLY"),
-                .headerSearchPath("."),
-                .headerSearchPath("../Shaders"),
-                .headerSearchPath("../../Shaders"),
-                .headerSearchPath("../../Sources/MLXNativeKernelsCore"),
-                .headerSearchPath("../../Sources/MLXNativeKernelsCore/include"),
-                .headerSearchPath("../../Sources/ThirdParty/fmt/include", .when(platforms: applePlatforms)),
-            ]
-        ),
+        // The C++ tests and benchmarks name no dependency, because SwiftPM cannot chain C++20 targets that carry
+        // module maps; the Swift targets that run them link the core.
+        .target(name: "CoreTests", path: "Tests/Core", cxxSettings: cxxSettings(root: "../..")),
         .testTarget(
             name: "MLXNativeKernelsTests",
-            dependencies: ["MLXNativeKernels", "MLXNativeKernelsCore", "CoreTests"]
+            dependencies: ["MLXNativeKernels", "MLXNativeKernelsCore", "CoreTests", "decode-demo"]
         ),
+        .executableTarget(name: "c-door-test", dependencies: ["MLXNativeKernelsCore"], path: "Tests/House/c"),
+        .target(
+            name: "BenchSupport", path: "Tests/Bench", exclude: ["Main"], cxxSettings: cxxSettings(root: "../..")),
+        .executableTarget(
+            name: "bench", dependencies: ["BenchSupport", "MLXNativeKernelsCore"], path: "Tests/Bench/Main"),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx20

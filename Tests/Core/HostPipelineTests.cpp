@@ -187,6 +187,9 @@ TEST(HostRuntimeLibrary, RefusesWhatMetalRefuses) {
   const char* bare = "kernel void f(device float* d [[buffer(0)]]) {\n  threadgroup float s[32];\n  d[0] = s[0];\n}\n";
   EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, bare, "bare"}),
                {.code = ErrorCode::shaderBuild, .got = "bare:2:3: error"});
+  const char* newer = "kernel void f(device float* d [[buffer(0)]]) {\n  if constexpr (true) d[0] = 1.0f;\n}\n";
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, newer, "newer"}),
+               {.code = ErrorCode::shaderBuild, .got = "newer:2:6: error"});
   const char* precise = "kernel void f(device float* d [[buffer(0)]]) {\n  d[0] = d[1] * 0.5;\n}\n";
   EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, precise, "precise"}),
                {.code = ErrorCode::shaderBuild, .got = "precise:2:10: error"});

@@ -211,7 +211,7 @@ TEST(KVCacheWriteCoverage, LinearizeRingBytes) {
        .sourceOffset = end - history,
        .tokens = history},
       {history, H, rowBytes}, [](uint64_t i, uint64_t h, uint64_t b) {
-        return Move{(h * linear + i) * RBytes + b, (h * capacity + (end - history + i) % capacity) * RBytes + b};
+        return Move{(h * linear + i) * rowBytes + b, (h * capacity + (end - history + i) % capacity) * rowBytes + b};
       });
 }
 

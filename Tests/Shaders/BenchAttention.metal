@@ -31,16 +31,16 @@ inline float4 weightedSum(device const half4* rows, threadgroup const float* wei
 }
 
 kernel void benchAttention(
-  device const float* queries [[buffer(0)]],  // [heads][128]
-  device const half* keys [[buffer(1)]],  // [kvHeads][capacity][128]
-  device const half* values [[buffer(2)]],
-  device float* partial [[buffer(3)]],  // [heads][splits][128], not normalized
-  device float2* state [[buffer(4)]],  // [heads][splits]: maximum, sum
-  constant BenchAttentionParams& p [[buffer(5)]],
-  uint2 group [[threadgroup_position_in_grid]],  // x: key/value head, y: split
-  uint queriesPerHead [[simdgroups_per_threadgroup]],
-  uint simdgroup [[simdgroup_index_in_threadgroup]],
-  uint lane [[thread_index_in_simdgroup]]) {
+    device const float* queries [[buffer(0)]],  // [heads][128]
+    device const half* keys [[buffer(1)]],  // [kvHeads][capacity][128]
+    device const half* values [[buffer(2)]],
+    device float* partial [[buffer(3)]],  // [heads][splits][128], not normalized
+    device float2* state [[buffer(4)]],  // [heads][splits]: maximum, sum
+    constant BenchAttentionParams& p [[buffer(5)]],
+    uint2 group [[threadgroup_position_in_grid]],  // x: key/value head, y: split
+    uint queriesPerHead [[simdgroups_per_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
   // Two tiles of weights per simdgroup: writing one while slower lanes still read the other saves a barrier.
   threadgroup_array(float, weightStorage, kMaxQueriesPerHead * kTile * 2);
   threadgroup float* bothTiles = weightStorage + simdgroup * kTile * 2;
@@ -55,8 +55,9 @@ kernel void benchAttention(
   // Scores: four lanes share a key, each taking every fourth half4 of the row.
   const uint quarter = lane & 3;
   const uint slot = lane >> 2;
-  device const half4* keyRows = reinterpret_cast<device const half4*>(keys + ulong(group.x) * p.capacity * kHeadDim);
-  device const half4* valueRows = reinterpret_cast<device const half4*>(values + ulong(group.x) * p.capacity * kHeadDim);
+  const ulong firstElement = ulong(group.x) * p.capacity * kHeadDim;
+  device const half4* keyRows = reinterpret_cast<device const half4*>(keys + firstElement);
+  device const half4* valueRows = reinterpret_cast<device const half4*>(values + firstElement);
   device const float4* query = reinterpret_cast<device const float4*>(queries + head * kHeadDim);
   float4 q[8];
   for (uint i = 0; i < 8; ++i) {
@@ -113,15 +114,15 @@ export_kernel(benchAttention)
 
 // Joins the splits of one query head: 128 threads, one per output element.
 kernel void benchAttentionReduce(
-  device const float* partial [[buffer(0)]],
-  device const float2* state [[buffer(1)]],
-  device float* output [[buffer(2)]],
-  constant uint& splits [[buffer(3)]],
-  threadgroup float* weights [[threadgroup_memory(0)]],  // 32 floats
-  uint head [[threadgroup_position_in_grid]],
-  uint element [[thread_index_in_threadgroup]],
-  uint simdgroup [[simdgroup_index_in_threadgroup]],
-  uint lane [[thread_index_in_simdgroup]]) {
+    device const float* partial [[buffer(0)]],
+    device const float2* state [[buffer(1)]],
+    device float* output [[buffer(2)]],
+    constant uint& splits [[buffer(3)]],
+    threadgroup float* weights [[threadgroup_memory(0)]],  // 32 floats
+    uint head [[threadgroup_position_in_grid]],
+    uint element [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
   if (simdgroup == 0) {
     float2 mine = float2(-INFINITY, 0.0f);
     if (lane < splits) {

@@ -132,7 +132,8 @@ kernel void vectors(device const float* in [[buffer(0)]], device float* out [[bu
   const half4 h = half4(f);
   const uchar4 c = uchar4(uint4(f) * 50u);
   out[10] = float(h.w) + float(c.w);
-  out[11] = float(sizeof(float3) + sizeof(packed_float3) * 100 + sizeof(half3) * 10000 + sizeof(packed_half3) * 1000000);
+  const uint sizes = sizeof(float3) + sizeof(packed_float3) * 100;
+  out[11] = float(sizes + sizeof(half3) * 10000 + sizeof(packed_half3) * 1000000);
   const float2 clamped = clamp(float2(-3.0f, 9.0f), 0.0f, 1.0f);
   out[12] = clamped.x * 10.0f + clamped.y;
   g.w += 5.0f;
@@ -309,7 +310,8 @@ kernel void atomics(
   atomic_fetch_add_explicit(&tally[0], 1u, memory_order_relaxed);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (local == 0) {
-    atomic_fetch_add_explicit(&unsigneds[0], atomic_load_explicit(&tally[0], memory_order_relaxed), memory_order_relaxed);
+    const uint total = atomic_load_explicit(&tally[0], memory_order_relaxed);
+    atomic_fetch_add_explicit(&unsigneds[0], total, memory_order_relaxed);
   }
   atomic_fetch_sub_explicit(&unsigneds[1], 1u, memory_order_relaxed);
   atomic_fetch_max_explicit(&unsigneds[2], i, memory_order_relaxed);

@@ -259,7 +259,7 @@ constexpr Rule<Op> kRules[] = {
      "Pass a sequence that the cache holds."},
 
     {"the position is too large to count",
-     [](const Op& op) { return checkedAdd(op.position, tokenCount(op)).has_value(); },
+     [](const Op& op) { return op.rows || checkedAdd(op.position, tokenCount(op)).has_value(); },
      [](const Op& op) { return fmt::format("position {} + {} tokens", op.position, tokenCount(op)); },
      [](const Op&) { return std::string("less than 2^64"); }, "Pass a smaller position."},
 

@@ -1,5 +1,7 @@
 #include "MLXNativeKernels/Shape.hpp"
 
+#include <fmt/ranges.h>
+
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 

@@ -1,5 +1,7 @@
 #include "Support/FakeDevice.hpp"
 
+#include <thread>
+
 namespace mnk::test {
 
 namespace {
@@ -172,6 +174,8 @@ Result<std::shared_ptr<Library>> FakeDevice::makeLibrary(const LibrarySource& so
 
 Result<std::shared_ptr<Pipeline>> FakeDevice::makePipeline(const std::shared_ptr<Library>&, const KernelKey& key) {
   if (auto error = attempt(Call::makePipeline)) return *error;
+  // Building takes a while, in which other threads may ask for the same pipeline.
+  for (int i = 0; i < 200; ++i) std::this_thread::yield();
   Function function;
   {
     std::lock_guard lock(mutex_);
@@ -195,6 +199,15 @@ Dispatch fakeDispatch(const std::string& function, std::vector<Binding> bindings
   dispatch.kind = "Fake";
   dispatch.buffers = std::move(bindings);
   return dispatch;
+}
+
+Dispatch fakeDispatch(const std::string& function, const std::vector<Tensor>& reads,
+                      const std::vector<Tensor>& writes) {
+  std::vector<Binding> bindings;
+  uint32_t index = 0;
+  for (const Tensor& tensor : reads) bindings.push_back(Binding::whole(index++, tensor, Access::read));
+  for (const Tensor& tensor : writes) bindings.push_back(Binding::whole(index++, tensor, Access::write));
+  return fakeDispatch(function, std::move(bindings));
 }
 
 }  // namespace mnk::test

@@ -86,7 +86,9 @@ class FakeDevice : public Device {
 // The error that a FakeDevice fails with.
 Error fakeFailure();
 
-// A dispatch of one thread; bindings are added by the caller.
+// A dispatch of one thread.
 Dispatch fakeDispatch(const std::string& function, std::vector<Binding> bindings = {});
+// One that reads all of some tensors and writes all of others.
+Dispatch fakeDispatch(const std::string& function, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes);
 
 }  // namespace mnk::test

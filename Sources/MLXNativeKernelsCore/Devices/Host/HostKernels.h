@@ -17,15 +17,14 @@
 
 #include "Vocabulary/KernelWords.h"
 
+// AVX-512 brings AVX2, FMA and half conversion with it.
 #if MNK_HOST_LEVEL == MNK_HOST_AVX2
 #define MNK_HOST_TARGET_BEGIN \
   _Pragma("clang attribute push (__attribute__((target(\"avx2,fma,f16c,bmi2\"))), apply_to = function)")
 #define MNK_HOST_TARGET_END _Pragma("clang attribute pop")
 #elif MNK_HOST_LEVEL == MNK_HOST_AVX512
-#define MNK_HOST_TARGET_BEGIN                                                                                      \
-  _Pragma(                                                                                                         \
-      "clang attribute push (__attribute__((target(\"avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi2\"))), " \
-      "apply_to = function)")
+#define MNK_HOST_TARGET_BEGIN \
+  _Pragma("clang attribute push (__attribute__((target(\"avx512bw,avx512dq,avx512vl,bmi2\"))), apply_to = function)")
 #define MNK_HOST_TARGET_END _Pragma("clang attribute pop")
 #else
 #define MNK_HOST_TARGET_BEGIN

@@ -4,9 +4,11 @@
 #define MNK_HOST_LEVEL MNK_HOST_AVX512
 #include "HostKernels.h"
 
-namespace mnk::host {
+namespace mnk {
+namespace host {
 void keepShippedAVX512() {}
-}  // namespace mnk::host
+}  // namespace host
+}  // namespace mnk
 
 MNK_HOST_KERNELS_BEGIN
 #include "ShippedKernels.inc"

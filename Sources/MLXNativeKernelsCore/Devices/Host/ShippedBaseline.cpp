@@ -3,9 +3,11 @@
 #define MNK_HOST_LEVEL MNK_HOST_BASELINE
 #include "HostKernels.h"
 
-namespace mnk::host {
+namespace mnk {
+namespace host {
 void keepShippedBaseline() {}
-}  // namespace mnk::host
+}  // namespace host
+}  // namespace mnk
 
 MNK_HOST_KERNELS_BEGIN
 #include "ShippedKernels.inc"

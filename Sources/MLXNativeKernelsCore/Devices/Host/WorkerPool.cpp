@@ -37,12 +37,13 @@ class WorkerPool {
   }
 
   void run(Job& job) {
+    const uint32_t helpers = job.helpersWanted;  // helpers count it down from now on
     {
       std::lock_guard lock(mutex_);
-      startThreads(job.helpersWanted);
+      startThreads(helpers);
       jobs_.push_back(&job);
     }
-    for (uint32_t i = 0; i < job.helpersWanted; ++i) wake_.notify_one();
+    for (uint32_t i = 0; i < helpers; ++i) wake_.notify_one();
     job.drain();
     // A helper that has not come yet is not waited for.
     std::unique_lock lock(mutex_);

@@ -48,6 +48,8 @@ class AttentionCache {
   void reset();
 
  private:
+  AttentionCache() = default;
+
   struct State;
   struct Appending;
   Result<void> checkSequence(uint32_t sequence) const;

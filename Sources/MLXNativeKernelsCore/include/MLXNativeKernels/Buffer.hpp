@@ -1,5 +1,6 @@
 // Memory of a device. A buffer's bytes are zero when it is made, and its reads and writes are bounds-checked.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +19,7 @@ struct MemoryRange {
   uint64_t end = 0;
 
   bool overlaps(const MemoryRange& other) const {
-    return space == other.space && begin < other.end && other.begin < end;
+    return space == other.space && std::max(begin, other.begin) < std::min(end, other.end);
   }
 };
 

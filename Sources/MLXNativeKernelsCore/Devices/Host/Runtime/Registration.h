@@ -8,11 +8,20 @@ namespace mnk::host {
 extern const RegisteredKernel* registeredKernels;
 extern const RegisteredConstant* registeredConstants;
 
+template <typename T>
+inline constexpr bool kIsPointer = false;
+template <typename T>
+inline constexpr bool kIsPointer<T*> = true;
+template <typename T>
+inline constexpr bool kIsReference = false;
+template <typename T>
+inline constexpr bool kIsReference<T&> = true;
+
 template <typename Function>
 struct PointerParameters;
 template <typename... Parameters>
 struct PointerParameters<void (*)(Parameters...)> {
-  static constexpr uint32_t count = (0 + ... + uint32_t(__is_pointer(Parameters) || __is_reference(Parameters)));
+  static constexpr uint32_t count = (0 + ... + uint32_t(kIsPointer<Parameters> || kIsReference<Parameters>));
 };
 
 struct KernelRegistration : RegisteredKernel {

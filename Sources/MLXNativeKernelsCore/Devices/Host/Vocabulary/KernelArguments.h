@@ -13,6 +13,7 @@ namespace mnk::host {
 struct Always {};
 struct Optional {
   bool present;
+  MNK_HOST_INLINE constexpr explicit Optional(bool present) : present(present) {}
 };
 MNK_HOST_INLINE constexpr Optional operator,(Always, Optional optional) {
   return optional;
@@ -36,7 +37,7 @@ struct Address {
     return static_cast<T*>(address);
   }
   template <class T>
-  requires(!__is_pointer(T)) MNK_HOST_INLINE operator T&() const {
+  requires(!kIsPointer<T>) MNK_HOST_INLINE operator T&() const {
     static_assert(sizeof(T) <= sizeof absentObject, "too large for a reference");
     return *static_cast<T*>(address ? address : const_cast<char*>(absentObject));
   }

@@ -9,6 +9,8 @@
 #pragma clang diagnostic ignored "-Wdeprecated-comma-subscript"
 #pragma clang diagnostic ignored "-Wunused-function"
 #pragma clang diagnostic ignored "-Wunused-const-variable"
+#pragma clang diagnostic error "-Wpre-c++17-compat"  // Metal 3 is C++14
+#pragma clang diagnostic error "-Wpre-c++20-compat"
 #pragma clang diagnostic error "-Wdouble-promotion"    // 0.5 * x instead of 0.5f * x
 #pragma clang diagnostic error "-Wignored-attributes"  // see `threadgroup`
 #pragma clang diagnostic error "-Wvla"
@@ -26,10 +28,7 @@
 #define MNK_HOST_ARGUMENT(source) ]] = ::mnk::host::source[::mnk::host::at[::mnk::host::Always{}
 #define buffer(index) MNK_HOST_ARGUMENT(bufferArgument<index>)
 #define threadgroup_memory(index) MNK_HOST_ARGUMENT(threadgroupArgument<index>)
-#define function_constant(name) \
-  ::mnk::host::Optional {       \
-    static_cast<bool>(name)     \
-  }
+#define function_constant(name) ::mnk::host::Optional(static_cast<bool>(name))
 #define is_function_constant_defined(name) ::mnk::host::isConstantSet(name)
 
 #define thread_position_in_grid MNK_HOST_ARGUMENT(threadPositionInGrid)
@@ -63,7 +62,7 @@
   constexpr ::mnk::host::PipelineConstant<type, index> name{#name, __FILE__, __LINE__};                  \
   MNK_HOST_STATIC_OBJECT(const ::mnk::host::ConstantRegistration MNK_HOST_PASTE(constant_, __COUNTER__)( \
       MNK_HOST_LIBRARY, #name, __FILE__, __LINE__, index, ::mnk::host::ValueTypeOf<type>::value))        \
-  static_assert(true)
+  static_assert(true, "")
 
 // The loop stands beside the kernel's body, which is compiled into it.
 #define MNK_HOST_EXPORT(id, name, ...)                                                                       \

@@ -27,17 +27,17 @@
   MNK_HOST_LAST2_4(a)       \
   MNK_HOST_LAST3_4(a, x) MNK_HOST_LAST3_4(a, y) MNK_HOST_LAST3_4(a, z) MNK_HOST_LAST3_4(a, w)
 
+// clang-format off: it staggers lists of macro calls
 #define MNK_HOST_FOURS_2                                                                    \
-  MNK_HOST_SWIZZLE4(x, x, x, x)                                                             \
-  MNK_HOST_SWIZZLE4(y, y, y, y) MNK_HOST_SWIZZLE4(x, y, x, y) MNK_HOST_SWIZZLE4(x, x, y, y) \
-      MNK_HOST_SWIZZLE4(y, x, y, x)
-#define MNK_HOST_FOURS_4                                                                                \
-  MNK_HOST_SWIZZLE4(z, z, z, z)                                                                         \
-  MNK_HOST_SWIZZLE4(w, w, w, w) MNK_HOST_SWIZZLE4(x, y, z, w) MNK_HOST_SWIZZLE4(w, z, y, x)             \
-      MNK_HOST_SWIZZLE4(y, z, w, x) MNK_HOST_SWIZZLE4(z, w, x, y) MNK_HOST_SWIZZLE4(w, x, y, z)         \
-          MNK_HOST_SWIZZLE4(y, x, w, z) MNK_HOST_SWIZZLE4(x, z, y, w) MNK_HOST_SWIZZLE4(z, w, z, w)     \
-              MNK_HOST_SWIZZLE4(z, z, w, w) MNK_HOST_SWIZZLE4(x, x, z, z) MNK_HOST_SWIZZLE4(y, y, w, w) \
-                  MNK_HOST_SWIZZLE4(x, z, x, z) MNK_HOST_SWIZZLE4(y, w, y, w)
+  MNK_HOST_SWIZZLE4(x, x, x, x) MNK_HOST_SWIZZLE4(y, y, y, y) MNK_HOST_SWIZZLE4(x, y, x, y) \
+  MNK_HOST_SWIZZLE4(x, x, y, y) MNK_HOST_SWIZZLE4(y, x, y, x)
+#define MNK_HOST_FOURS_4                                                                    \
+  MNK_HOST_SWIZZLE4(z, z, z, z) MNK_HOST_SWIZZLE4(w, w, w, w) MNK_HOST_SWIZZLE4(x, y, z, w) \
+  MNK_HOST_SWIZZLE4(w, z, y, x) MNK_HOST_SWIZZLE4(y, z, w, x) MNK_HOST_SWIZZLE4(z, w, x, y) \
+  MNK_HOST_SWIZZLE4(w, x, y, z) MNK_HOST_SWIZZLE4(y, x, w, z) MNK_HOST_SWIZZLE4(x, z, y, w) \
+  MNK_HOST_SWIZZLE4(z, w, z, w) MNK_HOST_SWIZZLE4(z, z, w, w) MNK_HOST_SWIZZLE4(x, x, z, z) \
+  MNK_HOST_SWIZZLE4(y, y, w, w) MNK_HOST_SWIZZLE4(x, z, x, z) MNK_HOST_SWIZZLE4(y, w, y, w)
+// clang-format on
 
 #define MNK_HOST_SWIZZLES_2 MNK_HOST_FIRST_2(x) MNK_HOST_FIRST_2(y) MNK_HOST_FOURS_2
 #define MNK_HOST_SWIZZLES_3 MNK_HOST_FIRST_3(x) MNK_HOST_FIRST_3(y) MNK_HOST_FIRST_3(z) MNK_HOST_FOURS_2

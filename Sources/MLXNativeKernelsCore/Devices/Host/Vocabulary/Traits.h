@@ -80,7 +80,9 @@ struct is_floating_point {
 };
 
 template <class T>
-using make_unsigned_t = __make_unsigned(T);
+using make_unsigned_t =
+    conditional_t<sizeof(T) == 1, uchar,
+                  conditional_t<sizeof(T) == 2, ushort, conditional_t<sizeof(T) == 4, uint, ulong>>>;
 
 template <class T, class U>
 MNK_HOST_INLINE T as_type(const U& value) {

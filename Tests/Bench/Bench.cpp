@@ -1,0 +1,61 @@
+#include "Bench.h"
+
+#include <cstdio>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "NativeAttention.hpp"
+#include "TimeWrites.hpp"
+
+using namespace mnk;
+using namespace mnk::bench;
+
+namespace {
+
+constexpr uint32_t kRepetitions = 15;
+
+bool report(const Error& error) {
+  std::fprintf(stderr, "%s\n", error.message().c_str());
+  return false;
+}
+
+bool attention(uint32_t workers) {
+  const AttentionSizes sizes;
+  auto seconds = timeAttention({.workers = workers}, sizes, kRepetitions);
+  if (!seconds) return report(seconds.error());
+  std::printf("  %u worker%s   plain C++ %6.2f ms   kernel %6.2f ms   ratio %.2f   largest difference %.1e\n", workers,
+              workers == 1 ? " " : "s", seconds->native * 1e3, seconds->kernel * 1e3, seconds->kernel / seconds->native,
+              seconds->largestDifference);
+  return true;
+}
+
+bool writes(uint32_t workers, const WriteSizes& sizes) {
+  auto seconds = timeWrites({.workers = workers}, sizes, kRepetitions);
+  if (!seconds) return report(seconds.error());
+  const double gigabytes = static_cast<double>(seconds->bytes) / 1e9;
+  std::printf("  %u worker%s   %4s to %-4s  %5.1f MB   memcpy %6.2f GB/s   kernel %6.2f GB/s   ratio %.2f\n", workers,
+              workers == 1 ? " " : "s", name(sizes.source).data(), name(sizes.cache).data(), gigabytes * 1e3,
+              gigabytes / seconds->copy, gigabytes / seconds->kernel, seconds->kernel / seconds->copy);
+  return true;
+}
+
+}  // namespace
+
+int bench_run(void) {
+  auto device = Device::makeDefault();
+  if (!device) return report(device.error()) ? 0 : 1;
+  std::printf("%s; the least of %u interleaved runs; a ratio is kernel time over the other's\n\n",
+              (*device)->name().c_str(), kRepetitions);
+
+  std::printf("Decode attention, 32 query heads over 8 key/value heads of 128, 4096 keys, f16\n");
+  bool good = attention(1) && attention(2);
+
+  std::printf(
+      "\nKVCacheWrite, keys and values of 4096 tokens, 8 heads of 128, token-major to head-major; bytes stored\n");
+  for (const uint32_t workers : {1u, 2u}) {
+    for (const auto& [source, cache] : {std::pair(DType::f16, DType::f16), std::pair(DType::f32, DType::f16),
+                                        std::pair(DType::f32, DType::bf16), std::pair(DType::f32, DType::f32)}) {
+      good = good && writes(workers, {.source = source, .cache = cache, .tokens = 4096});
+    }
+  }
+  return good ? 0 : 1;
+}

@@ -1,0 +1,26 @@
+// KV-cache writes on the Host device against memcpy of as many bytes, by as many threads, in the same run.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "Devices/Host/HostDevice.hpp"
+
+namespace mnk::bench {
+
+struct WriteSizes {
+  DType source;
+  DType cache;
+  uint64_t tokens;
+  uint64_t heads = 8;
+  uint64_t headDim = 128;
+};
+
+struct WriteSeconds {
+  uint64_t bytes = 0;  // stored, keys and values together
+  double kernel = 0;   // the least of interleaved runs
+  double copy = 0;
+};
+
+Result<WriteSeconds> timeWrites(const host::Options& options, const WriteSizes& sizes, uint32_t repetitions);
+
+}  // namespace mnk::bench

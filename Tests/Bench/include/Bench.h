@@ -1,0 +1,13 @@
+// The benchmark as one call, for the Swift program that starts it.
+#pragma once
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Measures, prints, and returns an exit status.
+int bench_run(void);
+
+#ifdef __cplusplus
+}
+#endif

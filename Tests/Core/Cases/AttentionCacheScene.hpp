@@ -1,0 +1,32 @@
+// A small cache and tokens for it.
+#pragma once
+#include "MLXNativeKernels/AttentionCache.hpp"
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+inline constexpr AttentionCacheDescriptor kDescriptor{.kvHeads = 2, .headDim = 4, .capacity = 4, .sequences = 3};
+
+inline AttentionCache makeCache(const std::shared_ptr<Device>& device,
+                                AttentionCacheDescriptor descriptor = kDescriptor) {
+  return REQUIRE(AttentionCache::make(device, descriptor));
+}
+
+inline Tensor tokens(const std::shared_ptr<Device>& device, uint64_t count, uint64_t heads = 2, uint64_t headDim = 4) {
+  return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count, heads, headDim}))));
+}
+
+inline Result<void> append(AttentionCache& cache, CommandEncoder& encoder, uint64_t count, uint32_t sequence = 0) {
+  const Tensor source = tokens(encoder.device(), count);
+  return cache.append(encoder, source, source, sequence);
+}
+
+// Appends with an encoder of its own and waits.
+inline void appendNow(AttentionCache& cache, const std::shared_ptr<Device>& device, uint64_t count,
+                      uint32_t sequence = 0) {
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, count, sequence));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+}
+
+}  // namespace mnk::test

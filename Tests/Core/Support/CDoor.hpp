@@ -1,0 +1,79 @@
+// The C door seen from C++ tests: handles that release themselves, and errors that are compared by their parts.
+#pragma once
+#include <memory>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/mnk.h"
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+template <typename Handle>
+using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
+
+inline Owned<mnk_device> makeDevice() {
+  return {mnk_device_make_default(nullptr), mnk_device_release};
+}
+inline Owned<mnk_tensor> makeTensor(mnk_device* device, mnk_dtype dtype, std::vector<uint64_t> shape) {
+  return {mnk_tensor_make(device, dtype, shape.data(), shape.size(), nullptr), mnk_tensor_release};
+}
+inline Owned<mnk_encoder> makeEncoder(mnk_device* device) {
+  return {mnk_encoder_make(device, nullptr, nullptr), mnk_encoder_release};
+}
+
+// Catches the error of one call: Caught caught; call(…, caught.out()); caught.expect(…).
+class Caught {
+ public:
+  ~Caught() { mnk_error_release(error_); }
+  mnk_error_out out() {
+    mnk_error_release(error_);
+    error_ = nullptr;
+    return &error_;
+  }
+  bool isSet() const { return error_ != nullptr; }
+  const mnk_error* get() const { return error_; }
+
+  // The parts are compared as EXPECT_ERROR does.
+  void expect(const ExpectedError& expected, std::source_location at = std::source_location::current()) const {
+    const int line = static_cast<int>(at.line());
+    if (!error_) return fail(at.file_name(), line, fmt::format("no error, expected: {}", expected.what));
+    const Error error{.code = static_cast<ErrorCode>(mnk_error_get_code(error_)),
+                      .op = mnk_error_op(error_),
+                      .what = mnk_error_what(error_),
+                      .got = mnk_error_got(error_),
+                      .expected = mnk_error_expected(error_),
+                      .fix = mnk_error_fix(error_)};
+    expectError(at.file_name(), line, "error", &error, expected);
+    expectEqual(at.file_name(), line, "message", std::string(mnk_error_message(error_)), error.message());
+  }
+
+ private:
+  mnk_error* error_ = nullptr;
+};
+
+// A cache, keys for it, and a write of them.
+struct WriteScene {
+  Owned<mnk_device> device = makeDevice();
+  Owned<mnk_tensor> keys = makeTensor(device.get(), MNK_F32, {3, 2, 4});
+  Owned<mnk_tensor> cache = makeTensor(device.get(), MNK_F32, {2, 8, 4});
+  mnk_kv_cache_write write{};
+
+  WriteScene() {
+    write.size = sizeof write;
+    write.keys = keys.get();
+    write.source_layout = MNK_TOKEN_MAJOR;
+    write.tokens = MNK_ALL_TOKENS;
+    write.into.size = sizeof write.into;
+    write.into.keys = cache.get();
+  }
+};
+
+// A number that the enum may not name.
+template <typename Enum>
+Enum number(uint32_t value) {
+  return static_cast<Enum>(value);
+}
+
+}  // namespace mnk::test
