@@ -24,7 +24,7 @@ using namespace metal;
 
 // Exported instance of a kernel template: instantiate_kernel("copy_f16", copy, half)
 #define instantiate_kernel(label, function, ...) \
-    template [[host_name(label)]] [[kernel]] decltype(function<__VA_ARGS__>) function<__VA_ARGS__>;
+  template [[host_name(label)]] [[kernel]] decltype(function<__VA_ARGS__>) function<__VA_ARGS__>;
 
 // Exports a kernel that is not a template, which a Metal library does by itself: export_kernel(fill)
 #define export_kernel(function)

@@ -32,25 +32,25 @@ enum KVCacheWriteBuffer {
 // A row is the headDim elements of one head and token. A unit is what one thread stores: an element, four elements,
 // or the bytes of a move. Strides count rows.
 struct KVCacheWriteParams {
-  uint64_t sequenceStride;     // between sequences of the cache
-  uint32_t sequence;           // where all tokens go, unless rows name sequences of their own
-  uint32_t sequences;          // in the cache; a row beyond them is not stored
-  uint32_t keyUnits;           // in a row of keys
-  uint32_t valueUnits;         // in a row of values
-  uint32_t tokens;             // stored by this dispatch
+  uint64_t sequenceStride;  // between sequences of the cache
+  uint32_t sequence;        // where all tokens go, unless rows name sequences of their own
+  uint32_t sequences;       // in the cache; a row beyond them is not stored
+  uint32_t keyUnits;        // in a row of keys
+  uint32_t valueUnits;      // in a row of values
+  uint32_t tokens;          // stored by this dispatch
   uint32_t sourceTokenStride;
   uint32_t sourceHeadStride;
-  uint32_t sourceStart;        // first source token
-  uint32_t sourceLength;       // source tokens; an index that reaches it starts again at 0
+  uint32_t sourceStart;   // first source token
+  uint32_t sourceLength;  // source tokens; an index that reaches it starts again at 0
   uint32_t slotStride;
   uint32_t cacheHeadStride;
   uint32_t capacity;
-  uint32_t pinned;             // slots that a ring never reuses
+  uint32_t pinned;  // slots that a ring never reuses
   uint32_t isRing;
-  uint32_t pinnedTokens;       // the first tokens, which go to pinned slots from pinnedSlot on
+  uint32_t pinnedTokens;  // the first tokens, which go to pinned slots from pinnedSlot on
   uint32_t pinnedSlot;
-  uint32_t skippedTokens;      // source tokens after those, too old for the ring
-  uint32_t firstSlot;          // of the first token that is not pinned
+  uint32_t skippedTokens;  // source tokens after those, too old for the ring
+  uint32_t firstSlot;      // of the first token that is not pinned
 };
 MNK_SIZE(struct KVCacheWriteParams, 80);
 MNK_OFFSET(struct KVCacheWriteParams, sequence, 8);

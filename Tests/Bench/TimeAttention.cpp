@@ -1,11 +1,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <future>
 #include <random>
 
 #include "Devices/Host/WorkerPool.hpp"
-#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "NativeAttention.hpp"
 
 namespace mnk::bench {
@@ -60,51 +59,42 @@ float* floats(const std::shared_ptr<Buffer>& buffer) {
   return reinterpret_cast<float*>(buffer->contents());
 }
 
-Binding bind(uint32_t index, const std::shared_ptr<Buffer>& buffer) {
-  Binding binding;
-  binding.index = index;
-  binding.buffer = buffer;
-  binding.length = buffer->length();
+Binding bind(uint32_t index, const std::shared_ptr<Buffer>& buffer, Access access) {
+  Binding binding{.index = index, .buffer = buffer, .length = buffer->length()};
+  const Region all{.rowBytes = buffer->length()};
+  (access == Access::read ? binding.reads : binding.writes).push_back(all);
   return binding;
 }
 
-Result<std::vector<ReadyDispatch>> dispatches(const Problem& problem) {
+Result<Plan> planOf(const Problem& problem) {
   auto library = host::linkedLibrary("bench");
   if (!library) return std::move(library).error();
   const AttentionSizes& sizes = problem.sizes;
-  ReadyDispatch attend, reduce;
-  attend.dispatch.kernel = {*library, "benchAttention", {{60, false}, {61, 0u}}};
-  attend.dispatch.buffers = {bind(0, problem.queries), bind(1, problem.keys), bind(2, problem.values),
-                             bind(3, problem.partial), bind(4, problem.state)};
-  attend.dispatch.inlines = {InlineBytes::of(5, problem.params)};
-  attend.threadgroup = {32 * sizes.queryHeads / sizes.kvHeads, 1, 1};
-  attend.dispatch.grid = {Grid::Unit::threadgroups, {sizes.kvHeads, sizes.splits, 1}, attend.threadgroup};
-  reduce.dispatch.kernel = {*library, "benchAttentionReduce", {}};
-  reduce.dispatch.buffers = {bind(0, problem.partial), bind(1, problem.state), bind(2, problem.output)};
-  reduce.dispatch.inlines = {InlineBytes::of(3, sizes.splits)};
-  reduce.dispatch.threadgroupMemory = {{0, 128}};
-  reduce.threadgroup = {kHeadDim, 1, 1};
-  reduce.dispatch.grid = {Grid::Unit::threadgroups, {sizes.queryHeads, 1, 1}, reduce.threadgroup};
-  for (ReadyDispatch* ready : {&attend, &reduce}) {
-    auto pipeline = problem.device->registry().pipeline(ready->dispatch.kernel);
-    if (!pipeline) return std::move(pipeline).error();
-    ready->pipeline = *pipeline;
-  }
-  return std::vector{attend, reduce};
+  Dispatch attend, reduce;
+  attend.kernel = {*library, "benchAttention", {{60, false}, {61, 0u}}};
+  attend.buffers = {bind(0, problem.queries, Access::read), bind(1, problem.keys, Access::read),
+                    bind(2, problem.values, Access::read), bind(3, problem.partial, Access::write),
+                    bind(4, problem.state, Access::write)};
+  attend.inlines = {InlineBytes::of(5, problem.params)};
+  attend.grid = {
+      Grid::Unit::threadgroups, {sizes.kvHeads, sizes.splits, 1}, {32 * sizes.queryHeads / sizes.kvHeads, 1, 1}};
+  reduce.kernel = {*library, "benchAttentionReduce", {}};
+  reduce.buffers = {bind(0, problem.partial, Access::read), bind(1, problem.state, Access::read),
+                    bind(2, problem.output, Access::write)};
+  reduce.inlines = {InlineBytes::of(3, sizes.splits)};
+  reduce.threadgroupMemory = {{0, 128}};
+  reduce.grid = {Grid::Unit::threadgroups, {sizes.queryHeads, 1, 1}, {kHeadDim, 1, 1}};
+  return Plan{.op = "bench", .dispatches = {attend, reduce}};
 }
 
-Result<double> runKernels(const Problem& problem, const std::vector<ReadyDispatch>& work) {
-  auto submission = problem.device->makeSubmission("bench");
-  if (!submission) return std::move(submission).error();
-  for (const ReadyDispatch& ready : work) {
-    if (auto accepted = (*submission)->dispatch(ready); !accepted) return std::move(accepted).error();
-    (*submission)->barrier();
-  }
-  std::promise<SubmissionReport> promise;
-  (*submission)->commit([&](SubmissionReport report) { promise.set_value(std::move(report)); });
-  SubmissionReport report = promise.get_future().get();
-  if (!report.outcome) return std::move(report.outcome).error();
-  return report.deviceSeconds;
+Result<double> runKernels(const Problem& problem, const Plan& plan) {
+  CommandEncoder step(problem.device);
+  if (auto encoded = step.encode(plan); !encoded) return std::move(encoded).error();
+  auto done = step.commit();
+  if (!done) return std::move(done).error();
+  auto summary = done->wait();
+  if (!summary) return std::move(summary).error();
+  return summary->deviceSeconds;
 }
 
 }  // namespace
@@ -115,7 +105,7 @@ Result<AttentionSeconds> timeAttention(const host::Options& options, const Atten
   if (!device) return std::move(device).error();
   auto problem = Problem::make(*device, sizes);
   if (!problem) return std::move(problem).error();
-  auto work = dispatches(*problem);
+  auto work = planOf(*problem);
   if (!work) return std::move(work).error();
   const NativeAttention native{.queries = floats(problem->queries),
                                .keys = problem->keys->contents(),

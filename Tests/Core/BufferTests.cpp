@@ -1,5 +1,7 @@
 #include "MLXNativeKernels/Buffer.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -42,4 +42,14 @@ Result<void> runOn(const std::shared_ptr<Device>& device, const HostRun& run,
 // Runs the body with a device for every instruction set here and several orders of lanes; failures name both.
 void onEveryHost(const std::function<void(const std::shared_ptr<Device>&)>& body);
 
+// Compares as many elements as are expected.
+template <typename T>
+void expectAll(const std::vector<T>& got, const std::vector<T>& expected, std::string_view what) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (got[i] != expected[i]) {
+      fail(__FILE__, __LINE__, fmt::format("{} {}: got {}, expected {}", what, i, got[i], expected[i]));
+    }
+  }
+}
+
 }  // namespace mnk::test

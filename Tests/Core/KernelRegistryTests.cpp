@@ -55,6 +55,17 @@ TEST(KernelRegistry, TheOrderOfConstantsDoesNotMatter) {
   EXPECT_EQ(device->tried(Call::makePipeline), 1u);
 }
 
+TEST(KernelRegistry, RefusesAConstantGivenTwice) {
+  const auto device = FakeDevice::make();
+  EXPECT_ERROR(device->registry().pipeline(key("f", {{1, 2u}, {0, true}, {1, 3u}})),
+               {.op = "KernelRegistry",
+                .what = "a function constant is given twice",
+                .got = "1: 2, 1: 3",
+                .expected = "one value for index 1",
+                .fix = "once"});
+  EXPECT_EQ(device->tried(Call::makePipeline), 0u);
+}
+
 TEST(KernelRegistry, EveryPartOfAKeyMakesAnotherPipeline) {
   const auto device = FakeDevice::make();
   KernelRegistry& registry = device->registry();

@@ -1,5 +1,7 @@
 #include "MLXNativeKernels/Shape.hpp"
 
+#include <fmt/ranges.h>
+
 #include <limits>
 #include <vector>
 

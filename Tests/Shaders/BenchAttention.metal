@@ -6,7 +6,7 @@
 struct BenchAttentionParams {
   uint keys;
   uint capacity;  // rows per head in the cache
-  uint splits;  // at most 32
+  uint splits;    // at most 32
   float scale;
 };
 
@@ -32,17 +32,16 @@ inline float4 weightedSum(device const half4* rows, threadgroup const float* wei
 
 kernel void benchAttention(
     device const float* queries [[buffer(0)]],  // [heads][128]
-    device const half* keys [[buffer(1)]],  // [kvHeads][capacity][128]
+    device const half* keys [[buffer(1)]],      // [kvHeads][capacity][128]
     device const half* values [[buffer(2)]],
     device float* partial [[buffer(3)]],  // [heads][splits][128], not normalized
-    device float2* state [[buffer(4)]],  // [heads][splits]: maximum, sum
+    device float2* state [[buffer(4)]],   // [heads][splits]: maximum, sum
     constant BenchAttentionParams& p [[buffer(5)]],
     uint2 group [[threadgroup_position_in_grid]],  // x: key/value head, y: split
-    uint queriesPerHead [[simdgroups_per_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint queriesPerHead [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   // Two tiles of weights per simdgroup: writing one while slower lanes still read the other saves a barrier.
-  threadgroup_array(float, weightStorage, kMaxQueriesPerHead * kTile * 2);
+  threadgroup_array(float, weightStorage, kMaxQueriesPerHead* kTile * 2);
   threadgroup float* bothTiles = weightStorage + simdgroup * kTile * 2;
   uint side = 0;
 
@@ -65,7 +64,7 @@ kernel void benchAttention(
   }
 
   float maximum = -INFINITY;
-  float sum = 0.0f;  // this lane's share
+  float sum = 0.0f;                   // this lane's share
   float4 accumulator = float4(0.0f);  // elements 4 * lane ..< 4 * lane + 4
 
   for (uint tile = begin; tile < end; tile += kTile) {
@@ -95,7 +94,7 @@ kernel void benchAttention(
     weights[mine] = weight;
     simdgroup_barrier(mem_flags::mem_threadgroup);
 
-  // Values: each lane owns four elements of the output.
+    // Values: each lane owns four elements of the output.
     const uint last = min(kTile, end - tile) - 1;
     device const half4* rows = valueRows + tile * (kHeadDim / 4) + lane;
     const float4 added = last == kTile - 1 ? weightedSum(rows, weights, kTile - 1) : weightedSum(rows, weights, last);
@@ -114,15 +113,11 @@ export_kernel(benchAttention)
 
 // Joins the splits of one query head: 128 threads, one per output element.
 kernel void benchAttentionReduce(
-    device const float* partial [[buffer(0)]],
-    device const float2* state [[buffer(1)]],
-    device float* output [[buffer(2)]],
-    constant uint& splits [[buffer(3)]],
+    device const float* partial [[buffer(0)]], device const float2* state [[buffer(1)]],
+    device float* output [[buffer(2)]], constant uint& splits [[buffer(3)]],
     threadgroup float* weights [[threadgroup_memory(0)]],  // 32 floats
-    uint head [[threadgroup_position_in_grid]],
-    uint element [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    uint head [[threadgroup_position_in_grid]], uint element [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   if (simdgroup == 0) {
     float2 mine = float2(-INFINITY, 0.0f);
     if (lane < splits) {

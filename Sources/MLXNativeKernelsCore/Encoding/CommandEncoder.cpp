@@ -186,7 +186,12 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     if (auto advanced = impl_->advance(); !advanced) return std::move(advanced).error();
     impl_->isCommitted = true;
     impl_->participants.clear();
-    std::exchange(impl_->submission, nullptr)->commit(std::move(handler));
+    try {
+      std::exchange(impl_->submission, nullptr)->commit(handler);
+    } catch (const std::exception& exception) {
+      // Participants have advanced, so the failure reaches them and the waiters as one of the device would.
+      handler({.outcome = outOfMemory(kOp, exception.what())});
+    }
     return completion;
   });
 }

@@ -83,6 +83,15 @@ const ThreadgroupMemory* firstBadThreadgroupIndex(const Check& check) {
   });
 }
 
+const ThreadgroupMemory* firstRepeatedOrEmpty(const Dispatch& dispatch) {
+  const auto& memories = dispatch.threadgroupMemory;
+  return firstWhere(memories, [&](const ThreadgroupMemory& memory) {
+    const bool isRepeated = std::any_of(
+        memories.data(), &memory, [&](const ThreadgroupMemory& earlier) { return earlier.index == memory.index; });
+    return isRepeated || memory.bytes == 0;
+  });
+}
+
 std::string sizeText(const Size3& size) {
   return fmt::format("{} x {} x {}", size[0], size[1], size[2]);
 }
@@ -163,6 +172,15 @@ constexpr Rule<Check> kRules[] = {
      [](const Check& check) { return fmt::format("index {}", firstBadThreadgroupIndex(check)->index); },
      [](const Check& check) { return fmt::format("at most {}", check.device.limits().threadgroupMemoryIndices - 1); },
      "Use the indices of the kernel's [[threadgroup_memory(n)]] attributes."},
+
+    {"two threadgroup memories have one index, or one has no size",
+     [](const Check& check) { return !firstRepeatedOrEmpty(check.dispatch); },
+     [](const Check& check) {
+       const ThreadgroupMemory& memory = *firstRepeatedOrEmpty(check.dispatch);
+       return fmt::format("{} at index {}", countText(memory.bytes, "byte"), memory.index);
+     },
+     [](const Check&) { return std::string("at least 1 byte, once for each index"); },
+     "Bind each index once, with a size."},
 
     {"the dispatch asks for too much threadgroup memory",
      [](const Check& check) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
 namespace mnk {
@@ -52,6 +53,15 @@ Result<std::shared_ptr<Pipeline>> KernelRegistry::pipeline(const KernelKey& key)
     // The order in which a caller lists constants does not make another pipeline.
     KernelKey sorted = key;
     std::sort(sorted.constants.begin(), sorted.constants.end());
+    const auto twice = std::adjacent_find(sorted.constants.begin(), sorted.constants.end(),
+                                          [](const auto& a, const auto& b) { return a.index == b.index; });
+    if (twice != sorted.constants.end()) {
+      return Error{.op = "KernelRegistry",
+                   .what = "a function constant is given twice",
+                   .got = sorted.text(),
+                   .expected = fmt::format("one value for index {}", twice->index),
+                   .fix = "Give each function constant once."};
+    }
     if (!sorted.library) {
       auto shipped = shippedLibrary();
       if (!shipped) return std::move(shipped).error();

@@ -1,5 +1,5 @@
 // How many threads a threadgroup gets when the caller leaves it open: never more than the limit, never longer than
-// the grid on an axis, and whole simdgroups where the grid allows it.
+// the grid on an axis, and longest on the first axis, where neighboring threads touch neighboring bytes.
 #pragma once
 #include "MLXNativeKernels/Dispatch.hpp"
 

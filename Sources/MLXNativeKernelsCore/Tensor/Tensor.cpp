@@ -87,7 +87,7 @@ Result<Tensor> Tensor::slice(uint64_t begin, uint64_t count) const {
   if (shape_.rank() == 0 || !fits(begin, count, shape_[0])) {
     return Error{.op = std::string(kOp),
                  .what = "the slice lies outside the tensor",
-                 .got = fmt::format("{} from {}", fmt::format("{} entries", count), begin),
+                 .got = fmt::format("begin {}, count {}", begin, count),
                  .expected = fmt::format("a range of the outermost axis of {}", shape_.text()),
                  .fix = "Pass a begin and a count inside the outermost axis."};
   }

@@ -22,8 +22,12 @@ Test::Test(const char* suite, const char* name, void (*run)()) : suite(suite), n
   tests().push_back(*this);
 }
 
-Context::Context(std::string text) { contexts.push_back(std::move(text)); }
-Context::~Context() { contexts.pop_back(); }
+Context::Context(std::string text) {
+  contexts.push_back(std::move(text));
+}
+Context::~Context() {
+  contexts.pop_back();
+}
 
 void fail(const char* file, int line, const std::string& message) {
   const std::string_view path = file;
@@ -35,7 +39,9 @@ void fail(const char* file, int line, const std::string& message) {
 void expectError(const char* file, int line, const char* text, const Error* error, const ExpectedError& expected) {
   if (!error) return fail(file, line, fmt::format("{}: succeeded, expected the error: {}", text, expected.what));
   if (error->code != expected.code) {
-    fail(file, line, fmt::format("{}: got code {}, expected {}; {}", text, name(error->code), name(expected.code), error->message()));
+    fail(file, line,
+         fmt::format("{}: got code {}, expected {}; {}", text, name(error->code), name(expected.code),
+                     error->message()));
   }
   const auto compare = [&](const char* part, const std::string& got, std::string_view wanted) {
     if (got.find(wanted) == std::string::npos) {
@@ -53,9 +59,15 @@ void expectError(const char* file, int line, const char* text, const Error* erro
 
 using namespace mnk::test;
 
-size_t core_test_count(void) { return tests().size(); }
-const char* core_test_suite(size_t index) { return tests()[index].suite; }
-const char* core_test_name(size_t index) { return tests()[index].name; }
+size_t core_test_count(void) {
+  return tests().size();
+}
+const char* core_test_suite(size_t index) {
+  return tests()[index].suite;
+}
+const char* core_test_name(size_t index) {
+  return tests()[index].name;
+}
 
 const char* core_test_run(size_t index) {
   report.clear();

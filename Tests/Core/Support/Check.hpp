@@ -72,14 +72,13 @@ const Error* errorOf(const Result<T>& result) {
 
 }  // namespace mnk::test
 
-#define TEST(suite, name)                                                                  \
-  static void suite##_##name();                                                            \
+#define TEST(suite, name)                                                                      \
+  static void suite##_##name();                                                                \
   static const ::mnk::test::Test suite##_##name##_registration(#suite, #name, suite##_##name); \
   static void suite##_##name()
-#define EXPECT(...) \
-  ((__VA_ARGS__) ? void() : ::mnk::test::fail(__FILE__, __LINE__, "not true: " #__VA_ARGS__))
+#define EXPECT(...) ((__VA_ARGS__) ? void() : ::mnk::test::fail(__FILE__, __LINE__, "not true: " #__VA_ARGS__))
 #define EXPECT_EQ(got, ...) ::mnk::test::expectEqual(__FILE__, __LINE__, #got, got, __VA_ARGS__)
 #define REQUIRE(...) ::mnk::test::require(__FILE__, __LINE__, #__VA_ARGS__, __VA_ARGS__)
-#define EXPECT_ERROR(result, ...)                                                          \
-  ::mnk::test::expectError(__FILE__, __LINE__, #result, ::mnk::test::errorOf(result),      \
+#define EXPECT_ERROR(result, ...)                                                     \
+  ::mnk::test::expectError(__FILE__, __LINE__, #result, ::mnk::test::errorOf(result), \
                            ::mnk::test::ExpectedError __VA_ARGS__)

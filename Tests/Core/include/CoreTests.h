@@ -8,11 +8,11 @@ extern "C" {
 #endif
 
 size_t core_test_count(void);
-const char *core_test_suite(size_t index);
-const char *core_test_name(size_t index);
+const char* core_test_suite(size_t index);
+const char* core_test_name(size_t index);
 // Runs one test. Returns NULL when it passed, else a text with each failure on a line, valid until the next call
 // on this thread.
-const char *core_test_run(size_t index);
+const char* core_test_run(size_t index);
 
 #ifdef __cplusplus
 }

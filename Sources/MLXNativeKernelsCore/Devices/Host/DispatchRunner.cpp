@@ -13,15 +13,6 @@ namespace mnk::host {
 
 namespace {
 
-Error refusal(std::string what, std::string got, std::string expected, std::string fix) {
-  return Error{.code = ErrorCode::invalidArgument,
-               .op = "Host device",
-               .what = std::move(what),
-               .got = std::move(got),
-               .expected = std::move(expected),
-               .fix = std::move(fix)};
-}
-
 Error faultError(const HostPipeline& pipeline, const Fault& fault) {
   const bool memory = fault.kind == FaultKind::outOfMemory;
   return Error{
@@ -100,44 +91,6 @@ class ThreadgroupOrder {
 };
 
 }  // namespace
-
-Result<void> checkDispatch(const ReadyDispatch& ready) {
-  const Dispatch& dispatch = ready.dispatch;
-  if (!dynamic_cast<const HostPipeline*>(ready.pipeline.get())) {
-    return refusal("the pipeline is not of a Host device", dispatch.kernel.text(), "a pipeline of this device",
-                   "Make the pipeline with the device that runs it.");
-  }
-  const uint64_t lanes = uint64_t(ready.threadgroup[0]) * ready.threadgroup[1] * ready.threadgroup[2];
-  if (lanes == 0 || lanes > kMaxLanes) {
-    return refusal("the threadgroup has a size that cannot run", fmt::format("{} threads", lanes),
-                   fmt::format("1 to {} threads", kMaxLanes), "Choose a smaller threadgroup.");
-  }
-  for (const Binding& binding : dispatch.buffers) {
-    if (binding.index >= kBufferIndices || !binding.buffer || !binding.buffer->contents() ||
-        binding.offset > binding.buffer->length()) {
-      return refusal("a buffer cannot be bound", fmt::format("index {}", binding.index),
-                     fmt::format("memory that the processor can touch, at an index below {}", kBufferIndices),
-                     "Bind a buffer of this device.");
-    }
-  }
-  for (const InlineBytes& bytes : dispatch.inlines) {
-    if (bytes.index >= kBufferIndices || bytes.bytes.empty()) {
-      return refusal("inline bytes cannot be bound", fmt::format("index {}", bytes.index),
-                     fmt::format("at least one byte, at an index below {}", kBufferIndices), "Correct the binding.");
-    }
-  }
-  uint64_t threadgroupBytes = 0;
-  for (const ThreadgroupMemory& memory : dispatch.threadgroupMemory) {
-    threadgroupBytes += memory.bytes;
-    if (memory.index >= kThreadgroupIndices || threadgroupBytes > kMaxThreadgroupBytes) {
-      return refusal("threadgroup memory cannot be bound",
-                     fmt::format("{} bytes up to index {}", threadgroupBytes, memory.index),
-                     fmt::format("at most {} bytes, at indices below {}", kMaxThreadgroupBytes, kThreadgroupIndices),
-                     "Use less threadgroup memory.");
-    }
-  }
-  return {};
-}
 
 Result<void> runDispatch(const ReadyDispatch& ready, const Options& options) {
   auto& pipeline = static_cast<HostPipeline&>(*ready.pipeline);

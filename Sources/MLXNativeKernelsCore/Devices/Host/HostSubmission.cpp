@@ -6,11 +6,18 @@
 #include <random>
 
 #include "Devices/Host/DispatchRunner.hpp"
+#include "Devices/Host/HostPipeline.hpp"
 
 namespace mnk::host {
 
 Result<void> HostSubmission::dispatch(ReadyDispatch ready) {
-  if (auto checked = checkDispatch(ready); !checked) return checked;
+  if (!dynamic_cast<const HostPipeline*>(ready.pipeline.get())) {
+    return Error{.op = "Host device",
+                 .what = "the pipeline is not of a Host device",
+                 .got = ready.dispatch.kernel.text(),
+                 .expected = "a pipeline of this device",
+                 .fix = "Make the pipeline with the device that runs it."};
+  }
   groups_.back().push_back(std::move(ready));
   return {};
 }

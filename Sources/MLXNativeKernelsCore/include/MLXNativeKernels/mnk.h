@@ -5,6 +5,7 @@
 // order. Every other pointer is borrowed: an argument only for the call, a result until its owner is released.
 // Errors: a function that can fail returns NULL or false and, where `error` is not NULL, stores an error that the
 // caller releases. On success *error is left as it was. Nothing here throws or aborts.
+// A function that cannot fail reads a NULL handle as an empty one.
 // Threads: every function may be called from any thread; one encoder belongs to one thread at a time.
 #ifndef MNK_H
 #define MNK_H
@@ -15,13 +16,13 @@
 
 #ifdef __clang__
 #define MNK_NULLABLE _Nullable
-#define MNK_CLOSED_ENUM(name) enum __attribute__((enum_extensibility(closed))) name : uint32_t
+#define MNK_CLOSED __attribute__((enum_extensibility(closed)))
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wnullability-extension"
 #pragma clang assume_nonnull begin
 #else
 #define MNK_NULLABLE
-#define MNK_CLOSED_ENUM(name) enum name
+#define MNK_CLOSED
 #endif
 
 #ifdef __cplusplus
@@ -37,108 +38,111 @@ typedef struct mnk_completion mnk_completion;
 typedef struct mnk_plan mnk_plan;
 typedef struct mnk_cache mnk_cache;
 
-typedef mnk_error *MNK_NULLABLE *MNK_NULLABLE mnk_error_out;
+typedef mnk_error* MNK_NULLABLE* MNK_NULLABLE mnk_error_out;
 
 // Errors
 
-typedef MNK_CLOSED_ENUM(mnk_error_code){
-    MNK_INVALID_ARGUMENT = 1,   // a rule is broken; nothing was encoded
-    MNK_UNSUPPORTED = 2,        // the device or this build lacks something
-    MNK_OUT_OF_MEMORY = 3,
-    MNK_LIBRARY_NOT_FOUND = 4,
-    MNK_SHADER_BUILD = 5,       // the kernel text does not compile, or lacks the function
-    MNK_DEVICE_FAULT = 6,       // the device stopped a submission
-    MNK_DEVICE_LOST = 7,
+typedef enum MNK_CLOSED mnk_error_code {
+  MNK_INVALID_ARGUMENT = 1,  // a rule is broken; nothing was encoded
+  MNK_UNSUPPORTED = 2,       // the device or this build lacks something
+  MNK_OUT_OF_MEMORY = 3,
+  MNK_LIBRARY_NOT_FOUND = 4,
+  MNK_SHADER_BUILD = 5,  // the kernel text does not compile, or lacks the function
+  MNK_DEVICE_FAULT = 6,  // the device stopped a submission
+  MNK_DEVICE_LOST = 7,
 } mnk_error_code;
 
-mnk_error_code mnk_error_get_code(const mnk_error *error);
-bool mnk_error_is_retryable(const mnk_error *error);
-const char *mnk_error_op(const mnk_error *error);
-const char *mnk_error_what(const mnk_error *error);
-const char *mnk_error_got(const mnk_error *error);
-const char *mnk_error_expected(const mnk_error *error);
-const char *mnk_error_fix(const mnk_error *error);
-const char *mnk_error_message(const mnk_error *error);  // all parts as one text
-void mnk_error_release(mnk_error *MNK_NULLABLE error);
+mnk_error_code mnk_error_get_code(const mnk_error* error);
+bool mnk_error_is_retryable(const mnk_error* error);
+const char* mnk_error_op(const mnk_error* error);
+const char* mnk_error_what(const mnk_error* error);
+const char* mnk_error_got(const mnk_error* error);
+const char* mnk_error_expected(const mnk_error* error);
+const char* mnk_error_fix(const mnk_error* error);
+const char* mnk_error_message(const mnk_error* error);  // all parts as one text
+void mnk_error_release(mnk_error* MNK_NULLABLE error);
 
 // Devices
 
-mnk_device *MNK_NULLABLE mnk_device_make_default(mnk_error_out error);
+mnk_device* MNK_NULLABLE mnk_device_make_default(mnk_error_out error);
 size_t mnk_device_count(void);
-mnk_device *MNK_NULLABLE mnk_device_make_at(size_t index, mnk_error_out error);
-void mnk_device_release(mnk_device *MNK_NULLABLE device);
+mnk_device* MNK_NULLABLE mnk_device_make_at(size_t index, mnk_error_out error);
+void mnk_device_release(mnk_device* MNK_NULLABLE device);
 
-const char *mnk_device_kind(const mnk_device *device);  // "host", "metal"
-const char *mnk_device_name(const mnk_device *device);
+const char* mnk_device_kind(const mnk_device* device);  // "host", "metal"
+const char* mnk_device_name(const mnk_device* device);
 
 // The Host device with options of its own. Zero in a field means its default.
 typedef struct mnk_host_options {
-  size_t size;             // sizeof(mnk_host_options)
-  uint32_t workers;        // threads that run threadgroups; 0: one per core
-  uint64_t order_seed;     // not 0: lanes, simdgroups and threadgroups run in this seeded random order
-  bool poison;             // fill threadgroup memory with NaN before each threadgroup
-  int32_t level;           // 0: best instruction set; 1 baseline, 2 AVX2, 3 AVX-512
-  const char *MNK_NULLABLE compiler;  // for kernels given as text; NULL: clang++ of the search path
+  size_t size;                        // sizeof(mnk_host_options)
+  uint32_t workers;                   // threads that run threadgroups; 0: one per core
+  uint64_t order_seed;                // not 0: lanes, simdgroups and threadgroups run in this seeded random order
+  bool poison;                        // fill threadgroup memory with NaN before each threadgroup
+  int32_t level;                      // 0: best instruction set; 1 baseline, 2 AVX2, 3 AVX-512
+  const char* MNK_NULLABLE compiler;  // for kernels given as text; NULL: clang++ of the search path
 } mnk_host_options;
-mnk_device *MNK_NULLABLE mnk_device_make_host(const mnk_host_options *options, mnk_error_out error);
+mnk_device* MNK_NULLABLE mnk_device_make_host(const mnk_host_options* options, mnk_error_out error);
 
 // Tensors
 
-typedef MNK_CLOSED_ENUM(mnk_dtype){MNK_F32 = 0, MNK_F16, MNK_BF16, MNK_U8, MNK_U16, MNK_U32, MNK_I32} mnk_dtype;
+typedef enum MNK_CLOSED mnk_dtype { MNK_F32 = 0, MNK_F16, MNK_BF16, MNK_U8, MNK_U16, MNK_U32, MNK_I32 } mnk_dtype;
 
 size_t mnk_dtype_size(mnk_dtype dtype);
-const char *mnk_dtype_name(mnk_dtype dtype);
+const char* mnk_dtype_name(mnk_dtype dtype);
 
 // Zeroed memory. `shape` holds `rank` extents, outermost first, at most eight.
-mnk_tensor *MNK_NULLABLE mnk_tensor_make(mnk_device *device, mnk_dtype dtype, const uint64_t *MNK_NULLABLE shape,
+mnk_tensor* MNK_NULLABLE mnk_tensor_make(mnk_device* device, mnk_dtype dtype, const uint64_t* MNK_NULLABLE shape,
                                          size_t rank, mnk_error_out error);
 // Memory of the caller's, without a copy. It must stay valid until `release(context)` is called, once, after the
 // last user is gone; when the call fails, release is called before it returns.
-mnk_tensor *MNK_NULLABLE mnk_tensor_make_wrapping(mnk_device *device, void *memory, uint64_t bytes, mnk_dtype dtype,
-                                                  const uint64_t *MNK_NULLABLE shape, size_t rank,
-                                                  uint64_t byte_offset,
-                                                  void (*MNK_NULLABLE release)(void *MNK_NULLABLE context),
-                                                  void *MNK_NULLABLE context, mnk_error_out error);
+mnk_tensor* MNK_NULLABLE mnk_tensor_make_wrapping(mnk_device* device, void* memory, uint64_t bytes, mnk_dtype dtype,
+                                                  const uint64_t* MNK_NULLABLE shape, size_t rank, uint64_t byte_offset,
+                                                  void (*MNK_NULLABLE release)(void* MNK_NULLABLE context),
+                                                  void* MNK_NULLABLE context, mnk_error_out error);
 // Entries [begin, begin + count) of the outermost axis; shares memory.
-mnk_tensor *MNK_NULLABLE mnk_tensor_make_slice(const mnk_tensor *tensor, uint64_t begin, uint64_t count,
+mnk_tensor* MNK_NULLABLE mnk_tensor_make_slice(const mnk_tensor* tensor, uint64_t begin, uint64_t count,
                                                mnk_error_out error);
-mnk_tensor *MNK_NULLABLE mnk_tensor_make_reshaped(const mnk_tensor *tensor, const uint64_t *MNK_NULLABLE shape,
+mnk_tensor* MNK_NULLABLE mnk_tensor_make_reshaped(const mnk_tensor* tensor, const uint64_t* MNK_NULLABLE shape,
                                                   size_t rank, mnk_error_out error);
-void mnk_tensor_release(mnk_tensor *MNK_NULLABLE tensor);
+void mnk_tensor_release(mnk_tensor* MNK_NULLABLE tensor);
 
-mnk_dtype mnk_tensor_dtype(const mnk_tensor *tensor);
-size_t mnk_tensor_rank(const mnk_tensor *tensor);
-uint64_t mnk_tensor_extent(const mnk_tensor *tensor, size_t axis);  // 0 beyond the rank
-uint64_t mnk_tensor_byte_count(const mnk_tensor *tensor);
-uint64_t mnk_tensor_byte_offset(const mnk_tensor *tensor);
+mnk_dtype mnk_tensor_dtype(const mnk_tensor* tensor);
+size_t mnk_tensor_rank(const mnk_tensor* tensor);
+uint64_t mnk_tensor_extent(const mnk_tensor* tensor, size_t axis);  // 0 beyond the rank
+uint64_t mnk_tensor_byte_count(const mnk_tensor* tensor);
+uint64_t mnk_tensor_byte_offset(const mnk_tensor* tensor);
 
 // Whole-tensor copies; `bytes` must equal the tensor's byte count. They do not wait for submitted work.
-bool mnk_tensor_read(const mnk_tensor *tensor, void *MNK_NULLABLE into, uint64_t bytes, mnk_error_out error);
-bool mnk_tensor_write(mnk_tensor *tensor, const void *MNK_NULLABLE from, uint64_t bytes, mnk_error_out error);
+bool mnk_tensor_read(const mnk_tensor* tensor, void* MNK_NULLABLE into, uint64_t bytes, mnk_error_out error);
+bool mnk_tensor_write(mnk_tensor* tensor, const void* MNK_NULLABLE from, uint64_t bytes, mnk_error_out error);
 
 // Kernels of the caller's own
 
-mnk_library *MNK_NULLABLE mnk_library_make_from_text(mnk_device *device, const char *text, const char *label,
+mnk_library* MNK_NULLABLE mnk_library_make_from_text(mnk_device* device, const char* text, const char* label,
                                                      mnk_error_out error);
-mnk_library *MNK_NULLABLE mnk_library_make_from_path(mnk_device *device, const char *path, mnk_error_out error);
+mnk_library* MNK_NULLABLE mnk_library_make_from_path(mnk_device* device, const char* path, mnk_error_out error);
 // The library that this package ships.
-mnk_library *MNK_NULLABLE mnk_library_make_shipped(mnk_device *device, mnk_error_out error);
-void mnk_library_release(mnk_library *MNK_NULLABLE library);
-size_t mnk_library_function_count(const mnk_library *library);
-const char *mnk_library_function_name(const mnk_library *library, size_t index);  // "" beyond the count
+mnk_library* MNK_NULLABLE mnk_library_make_shipped(mnk_device* device, mnk_error_out error);
+void mnk_library_release(mnk_library* MNK_NULLABLE library);
+size_t mnk_library_function_count(const mnk_library* library);
+const char* mnk_library_function_name(const mnk_library* library, size_t index);  // "" beyond the count
 
-typedef MNK_CLOSED_ENUM(mnk_access){MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE} mnk_access;
-typedef MNK_CLOSED_ENUM(mnk_constant_type){MNK_CONSTANT_BOOL = 0, MNK_CONSTANT_I32, MNK_CONSTANT_U32,
-                                           MNK_CONSTANT_F32} mnk_constant_type;
+typedef enum MNK_CLOSED mnk_access { MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE } mnk_access;
+typedef enum MNK_CLOSED mnk_constant_type {
+  MNK_CONSTANT_BOOL = 0,
+  MNK_CONSTANT_I32,
+  MNK_CONSTANT_U32,
+  MNK_CONSTANT_F32
+} mnk_constant_type;
 
 typedef struct mnk_binding {  // a tensor at a buffer index; all of its bytes count as accessed
   uint32_t index;
-  mnk_tensor *tensor;
+  mnk_tensor* tensor;
   mnk_access access;
 } mnk_binding;
 typedef struct mnk_inline_bytes {
   uint32_t index;
-  const void *bytes;
+  const void* bytes;
   size_t count;
 } mnk_inline_bytes;
 typedef struct mnk_threadgroup_memory {
@@ -152,17 +156,17 @@ typedef struct mnk_constant {
 } mnk_constant;
 
 typedef struct mnk_dispatch {
-  size_t size;  // sizeof(mnk_dispatch)
-  const mnk_library *MNK_NULLABLE library;  // NULL: the library that this package ships
-  const char *function;
-  const char *MNK_NULLABLE kind;  // counters are kept per kind; NULL: "Custom"
-  const mnk_binding *MNK_NULLABLE buffers;
+  size_t size;                              // sizeof(mnk_dispatch)
+  const mnk_library* MNK_NULLABLE library;  // NULL: the library that this package ships
+  const char* function;
+  const char* MNK_NULLABLE kind;  // counters are kept per kind; NULL: "Custom"
+  const mnk_binding* MNK_NULLABLE buffers;
   size_t buffer_count;
-  const mnk_inline_bytes *MNK_NULLABLE inlines;
+  const mnk_inline_bytes* MNK_NULLABLE inlines;
   size_t inline_count;
-  const mnk_threadgroup_memory *MNK_NULLABLE threadgroup_memory;
+  const mnk_threadgroup_memory* MNK_NULLABLE threadgroup_memory;
   size_t threadgroup_memory_count;
-  const mnk_constant *MNK_NULLABLE constants;
+  const mnk_constant* MNK_NULLABLE constants;
   size_t constant_count;
   uint32_t grid[3];         // threads, or threadgroups when grid_is_threadgroups
   uint32_t threadgroup[3];  // threads of one; all 0 lets the encoder choose, only with a grid of threads
@@ -171,13 +175,13 @@ typedef struct mnk_dispatch {
 
 // KVCacheWrite
 
-typedef MNK_CLOSED_ENUM(mnk_kv_layout){MNK_HEAD_MAJOR = 0, MNK_TOKEN_MAJOR = 1} mnk_kv_layout;
-typedef MNK_CLOSED_ENUM(mnk_kv_wrap){MNK_LINEAR = 0, MNK_RING = 1} mnk_kv_wrap;
+typedef enum MNK_CLOSED mnk_kv_layout { MNK_HEAD_MAJOR = 0, MNK_TOKEN_MAJOR = 1 } mnk_kv_layout;
+typedef enum MNK_CLOSED mnk_kv_wrap { MNK_LINEAR = 0, MNK_RING = 1 } mnk_kv_wrap;
 
 typedef struct mnk_kv_cache_view {
-  size_t size;                      // sizeof(mnk_kv_cache_view)
-  mnk_tensor *keys;                 // [sequences,] heads, capacity, headDim (head-major), or
-  mnk_tensor *MNK_NULLABLE values;  // [sequences,] capacity, heads, headDim (token-major)
+  size_t size;                      // sizeof(mnk_kv_cache_view), exactly
+  mnk_tensor* keys;                 // [sequences,] heads, capacity, headDim (head-major), or
+  mnk_tensor* MNK_NULLABLE values;  // [sequences,] capacity, heads, headDim (token-major)
   mnk_kv_layout layout;
   mnk_kv_wrap wrap;
   uint32_t pinned;  // first positions that a ring never overwrites
@@ -185,9 +189,9 @@ typedef struct mnk_kv_cache_view {
 
 // One u32 per source token: `list`, or a u32 tensor that the kernel reads.
 typedef struct mnk_row_indices {
-  const uint32_t *MNK_NULLABLE list;
+  const uint32_t* MNK_NULLABLE list;
   size_t list_count;
-  mnk_tensor *MNK_NULLABLE tensor;
+  mnk_tensor* MNK_NULLABLE tensor;
 } mnk_row_indices;
 
 #define MNK_ALL_TOKENS UINT64_MAX
@@ -195,8 +199,8 @@ typedef struct mnk_row_indices {
 // See KVCacheWrite.hpp for the definition.
 typedef struct mnk_kv_cache_write {
   size_t size;  // sizeof(mnk_kv_cache_write)
-  mnk_tensor *keys;
-  mnk_tensor *MNK_NULLABLE values;
+  mnk_tensor* keys;
+  mnk_tensor* MNK_NULLABLE values;
   mnk_kv_layout source_layout;
   uint64_t source_offset;
   uint64_t tokens;  // MNK_ALL_TOKENS: all that follow the offset
@@ -210,42 +214,43 @@ typedef struct mnk_kv_cache_write {
 } mnk_kv_cache_write;
 
 // Checks every rule and says what would run, without running it.
-mnk_plan *MNK_NULLABLE mnk_kv_cache_write_make_plan(const mnk_kv_cache_write *op, mnk_error_out error);
-bool mnk_encoder_kv_cache_write(mnk_encoder *encoder, const mnk_kv_cache_write *op, mnk_error_out error);
+mnk_plan* MNK_NULLABLE mnk_kv_cache_write_make_plan(const mnk_kv_cache_write* op, mnk_error_out error);
+bool mnk_encoder_kv_cache_write(mnk_encoder* encoder, const mnk_kv_cache_write* op, mnk_error_out error);
 
 // Plans
 
-void mnk_plan_release(mnk_plan *MNK_NULLABLE plan);
-const char *mnk_plan_text(const mnk_plan *plan);
-size_t mnk_plan_dispatch_count(const mnk_plan *plan);
-uint64_t mnk_plan_scratch_bytes(const mnk_plan *plan);
+void mnk_plan_release(mnk_plan* MNK_NULLABLE plan);
+const char* mnk_plan_text(const mnk_plan* plan);
+size_t mnk_plan_dispatch_count(const mnk_plan* plan);
+uint64_t mnk_plan_scratch_bytes(const mnk_plan* plan);
 
 typedef struct mnk_planned_dispatch {
-  const char *function;
+  const char* function;
   uint32_t grid[3];
   uint64_t bytes_read;
   uint64_t bytes_written;
 } mnk_planned_dispatch;
 // All zero beyond the count.
-mnk_planned_dispatch mnk_plan_dispatch(const mnk_plan *plan, size_t index);
+mnk_planned_dispatch mnk_plan_dispatch(const mnk_plan* plan, size_t index);
 
 // Encoding
 
-mnk_encoder *MNK_NULLABLE mnk_encoder_make(mnk_device *device, const char *MNK_NULLABLE label, mnk_error_out error);
+mnk_encoder* MNK_NULLABLE mnk_encoder_make(mnk_device* device, const char* MNK_NULLABLE label, mnk_error_out error);
 // An encoder released before it is committed runs nothing.
-void mnk_encoder_release(mnk_encoder *MNK_NULLABLE encoder);
-bool mnk_encoder_dispatch(mnk_encoder *encoder, const mnk_dispatch *dispatch, mnk_error_out error);
-bool mnk_encoder_barrier(mnk_encoder *encoder, mnk_error_out error);
+void mnk_encoder_release(mnk_encoder* MNK_NULLABLE encoder);
+bool mnk_encoder_dispatch(mnk_encoder* encoder, const mnk_dispatch* dispatch, mnk_error_out error);
+bool mnk_encoder_barrier(mnk_encoder* encoder, mnk_error_out error);
 
 // `failure` is NULL when the work succeeded, and borrowed for the call.
-typedef void (*mnk_finished)(void *MNK_NULLABLE context, const mnk_error *MNK_NULLABLE failure);
-// Submits. `finished`, if any, is called once, on a thread of the device, if and only if commit succeeded.
-mnk_completion *MNK_NULLABLE mnk_encoder_commit(mnk_encoder *encoder, mnk_finished MNK_NULLABLE finished,
-                                                void *MNK_NULLABLE context, mnk_error_out error);
+typedef void (*mnk_finished)(void* MNK_NULLABLE context, const mnk_error* MNK_NULLABLE failure);
+// Submits. `finished`, if any, is called once, on a thread of the device, if and only if commit succeeded; by then the
+// completion is done and its summary final. It must not wait for other work of the device.
+mnk_completion* MNK_NULLABLE mnk_encoder_commit(mnk_encoder* encoder, mnk_finished MNK_NULLABLE finished,
+                                                void* MNK_NULLABLE context, mnk_error_out error);
 
-void mnk_completion_release(mnk_completion *MNK_NULLABLE completion);
-bool mnk_completion_wait(const mnk_completion *completion, mnk_error_out error);
-bool mnk_completion_is_done(const mnk_completion *completion);
+void mnk_completion_release(mnk_completion* MNK_NULLABLE completion);
+bool mnk_completion_wait(const mnk_completion* completion, mnk_error_out error);
+bool mnk_completion_is_done(const mnk_completion* completion);
 
 typedef struct mnk_counts {
   uint64_t dispatches;
@@ -257,12 +262,12 @@ typedef struct mnk_summary {
   uint64_t barriers;
   double device_seconds;  // 0 until the work has finished
 } mnk_summary;
-mnk_summary mnk_completion_summary(const mnk_completion *completion);
-mnk_counts mnk_completion_counts(const mnk_completion *completion, const char *kind);  // zeros for an unknown kind
+mnk_summary mnk_completion_summary(const mnk_completion* completion);
+mnk_counts mnk_completion_counts(const mnk_completion* completion, const char* kind);  // zeros for an unknown kind
 // One line, such as "4 dispatches, 3 barriers, 1.1 MB read, 8.0 KB written, 41 µs". The caller releases it with
 // mnk_text_release.
-char *MNK_NULLABLE mnk_completion_copy_text(const mnk_completion *completion);
-void mnk_text_release(char *MNK_NULLABLE text);
+char* MNK_NULLABLE mnk_completion_copy_text(const mnk_completion* completion);
+void mnk_text_release(char* MNK_NULLABLE text);
 
 // AttentionCache
 
@@ -278,31 +283,29 @@ typedef struct mnk_cache_descriptor {
   uint32_t pinned;        // first positions that a ring never overwrites
 } mnk_cache_descriptor;
 
-mnk_cache *MNK_NULLABLE mnk_cache_make(mnk_device *device, const mnk_cache_descriptor *descriptor,
-                                       mnk_error_out error);
-void mnk_cache_release(mnk_cache *MNK_NULLABLE cache);
+mnk_cache* MNK_NULLABLE mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error);
+void mnk_cache_release(mnk_cache* MNK_NULLABLE cache);
 
-uint64_t mnk_cache_bytes(const mnk_cache *cache);
+uint64_t mnk_cache_bytes(const mnk_cache* cache);
 // Tensors over the cache's memory, head-major: [sequences, kvHeads, capacity, headDim].
-mnk_tensor *MNK_NULLABLE mnk_cache_make_keys(const mnk_cache *cache, mnk_error_out error);
-mnk_tensor *MNK_NULLABLE mnk_cache_make_values(const mnk_cache *cache, mnk_error_out error);
+mnk_tensor* MNK_NULLABLE mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error);
+mnk_tensor* MNK_NULLABLE mnk_cache_make_values(const mnk_cache* cache, mnk_error_out error);
 
 // State of committed work; an unknown sequence reads as empty.
-uint64_t mnk_cache_next_position(const mnk_cache *cache, uint32_t sequence);
-uint64_t mnk_cache_count(const mnk_cache *cache, uint32_t sequence);
-bool mnk_cache_is_suspect(const mnk_cache *cache, uint32_t sequence);
-uint64_t mnk_cache_slot(const mnk_cache *cache, uint64_t position);
+uint64_t mnk_cache_next_position(const mnk_cache* cache, uint32_t sequence);
+uint64_t mnk_cache_count(const mnk_cache* cache, uint32_t sequence);
+bool mnk_cache_is_suspect(const mnk_cache* cache, uint32_t sequence);
+uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
 
 // Records a write at the next position, which advances when the encoder is committed.
-bool mnk_encoder_append(mnk_encoder *encoder, mnk_cache *cache, const mnk_tensor *keys, const mnk_tensor *values,
+bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
                         uint32_t sequence, mnk_error_out error);
 // One token for each listed sequence.
-bool mnk_encoder_append_rows(mnk_encoder *encoder, mnk_cache *cache, const mnk_tensor *keys,
-                             const mnk_tensor *values, const uint32_t *sequences, size_t count,
-                             mnk_error_out error);
-bool mnk_cache_truncate(mnk_cache *cache, uint64_t position, uint32_t sequence, mnk_error_out error);
-bool mnk_cache_reset_sequence(mnk_cache *cache, uint32_t sequence, mnk_error_out error);
-void mnk_cache_reset(mnk_cache *cache);
+bool mnk_encoder_append_rows(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
+                             const uint32_t* sequences, size_t count, mnk_error_out error);
+bool mnk_cache_truncate(mnk_cache* cache, uint64_t position, uint32_t sequence, mnk_error_out error);
+bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out error);
+void mnk_cache_reset(mnk_cache* cache);
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,8 @@
 #pragma clang diagnostic error "-Wglobal-constructors"
 
 #define kernel
+// As a Metal compiler does with every function; then a lane's address arithmetic stays in registers.
+#define inline inline __attribute__((always_inline))
 #define device
 #define thread
 #define constant const

@@ -27,7 +27,8 @@
   MNK_HOST_LAST2_4(a)       \
   MNK_HOST_LAST3_4(a, x) MNK_HOST_LAST3_4(a, y) MNK_HOST_LAST3_4(a, z) MNK_HOST_LAST3_4(a, w)
 
-// clang-format off: it staggers lists of macro calls
+// The formatter would stagger these lists.
+// clang-format off
 #define MNK_HOST_FOURS_2                                                                    \
   MNK_HOST_SWIZZLE4(x, x, x, x) MNK_HOST_SWIZZLE4(y, y, y, y) MNK_HOST_SWIZZLE4(x, y, x, y) \
   MNK_HOST_SWIZZLE4(x, x, y, y) MNK_HOST_SWIZZLE4(y, x, y, x)
