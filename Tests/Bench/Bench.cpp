@@ -11,7 +11,7 @@ using namespace mnk::bench;
 
 namespace {
 
-constexpr uint32_t kRepetitions = 15;
+constexpr uint32_t kRepetitions = 30;
 
 bool report(const Error& error) {
   std::fprintf(stderr, "%s\n", error.message().c_str());

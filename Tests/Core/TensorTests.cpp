@@ -106,7 +106,7 @@ TEST(Tensor, SlicesStayInsideTheirParentEvenWhereTheBufferGoesOn) {
     Context context(fmt::format("slice({}, {})", one.begin, one.count));
     EXPECT_ERROR(parent.slice(one.begin, one.count), {.op = "Tensor",
                                                       .what = "the slice lies outside the tensor",
-                                                      .got = "from",
+                                                      .got = "begin",
                                                       .expected = "a range of the outermost axis of [4, 2]",
                                                       .fix = "Pass a begin and a count inside the outermost axis."});
   }
