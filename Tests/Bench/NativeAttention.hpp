@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::bench {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::bench {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "Support/Check.hpp"
 

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <thread>
 
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "Support/Check.hpp"
 #include "Support/EveryDevice.hpp"

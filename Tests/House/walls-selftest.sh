@@ -37,7 +37,7 @@ plant "Shaders/Kernels includes only Types and Lib" Shaders/Kernels/Planted.meta
 
 wall="core rooms name no device"
 for room in Support Tensor Encoding Ops Cache; do
-  plant "$wall" $core/$room/Planted.cpp '#include "Devices/Host/HostDevice.hpp"'
+  plant "$wall" $core/$room/Planted.cpp '#include "MLXNativeKernels/HostDevice.hpp"'
 done
 plant "$wall" $core/Ops/Planted.cpp 'MTL::Buffer* buffer;'
 plant "$wall" $core/Ops/Planted.cpp '#include <Metal/Metal.hpp>'

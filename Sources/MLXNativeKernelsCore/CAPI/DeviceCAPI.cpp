@@ -1,5 +1,5 @@
 #include "CAPI/Handles.hpp"
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 #include "Support/Format.hpp"
 
 using namespace mnk;

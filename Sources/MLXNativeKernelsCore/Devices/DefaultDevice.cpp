@@ -1,8 +1,8 @@
 // The one place that knows which devices this platform has.
 #include <mutex>
 
-#include "Devices/Host/HostDevice.hpp"
 #include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 #include "Support/Guard.hpp"
 
 namespace mnk {

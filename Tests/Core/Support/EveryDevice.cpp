@@ -1,6 +1,6 @@
 #include "Support/EveryDevice.hpp"
 
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::test {
 

@@ -1,6 +1,6 @@
 // Runs one dispatch, whose pipeline is of a Host device, to its end.
 #pragma once
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::host {
 

@@ -1,4 +1,4 @@
-#include "HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 #include <fmt/format.h>
 

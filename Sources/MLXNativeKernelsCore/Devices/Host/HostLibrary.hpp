@@ -3,8 +3,8 @@
 #include <mutex>
 #include <optional>
 
-#include "Devices/Host/HostDevice.hpp"
 #include "Devices/Host/Runtime/Module.h"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::host {
 

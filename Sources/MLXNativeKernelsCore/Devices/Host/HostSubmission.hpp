@@ -1,7 +1,7 @@
 // Dispatches on their way to a device's queue.
 #pragma once
-#include "Devices/Host/HostDevice.hpp"
 #include "Devices/Host/HostQueue.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::host {
 

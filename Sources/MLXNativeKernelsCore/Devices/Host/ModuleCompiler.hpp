@@ -1,6 +1,6 @@
 // Compiles kernels that are given as text or as a file into a shared object, and loads it.
 #pragma once
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::host {
 

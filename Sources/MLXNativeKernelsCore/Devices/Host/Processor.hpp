@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "Devices/Host/HostDevice.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::host {
 

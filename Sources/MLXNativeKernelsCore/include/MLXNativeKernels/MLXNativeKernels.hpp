@@ -3,6 +3,7 @@
 #include "MLXNativeKernels/AttentionCache.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "MLXNativeKernels/Result.hpp"
