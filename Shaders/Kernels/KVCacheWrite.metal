@@ -6,12 +6,13 @@
 
 pipeline_constant(bool, kvHasValues, kKVCacheWriteHasValues);
 pipeline_constant(bool, kvHasRows, kKVCacheWriteHasRows);
+pipeline_constant(bool, kvRowsMayRepeat, kKVCacheWriteRowsMayRepeat);
 pipeline_constant(bool, kvIsVectorized, kKVCacheWriteIsVectorized);
 
 inline CacheAddress cacheAddress(
-    constant KVCacheWriteParams& p, constant const uint* sequences, constant const uint* positions, uint3 at) {
+    constant KVCacheWriteParams& p, device const uint* sequences, device const uint* positions, uint3 at) {
   if (kvHasRows) {
-    return addressOfRow(p, sequences, positions, at.y, at.z);
+    return addressOfRow(p, sequences, positions, kvRowsMayRepeat, at.y, at.z);
   }
   return addressInRun(p, at.y, at.z);
 }
@@ -24,8 +25,8 @@ kernel void kvCacheMove(
     device const Unit* values [[buffer(kKVCacheWriteValues), function_constant(kvHasValues)]],
     device Unit* keyCache [[buffer(kKVCacheWriteKeyCache)]],
     device Unit* valueCache [[buffer(kKVCacheWriteValueCache), function_constant(kvHasValues)]],
-    constant const uint* sequences [[buffer(kKVCacheWriteSequences), function_constant(kvHasRows)]],
-    constant const uint* positions [[buffer(kKVCacheWritePositions), function_constant(kvHasRows)]],
+    device const uint* sequences [[buffer(kKVCacheWriteSequences), function_constant(kvHasRows)]],
+    device const uint* positions [[buffer(kKVCacheWritePositions), function_constant(kvHasRows)]],
     uint3 at [[thread_position_in_grid]]) {
   const CacheAddress address = cacheAddress(p, sequences, positions, at);
   if (!address.isStored) {
@@ -43,15 +44,15 @@ kernel void kvCacheMove(
 template <typename Source, typename Cache>
 inline void convertUnit(device const Source* source, ulong from, device Cache* cache, ulong to) {
   if (kvIsVectorized) {
-    const float4 unit = float4(reinterpret_cast<device const vec<Source, 4>*>(source)[from]);
-    reinterpret_cast<device vec<Cache, 4>*>(cache)[to] =
-        vec<Cache, 4>(Cache(unit.x), Cache(unit.y), Cache(unit.z), Cache(unit.w));
+    const vec<Source, 4> unit = reinterpret_cast<device const vec<Source, 4>*>(source)[from];
+    reinterpret_cast<device vec<Cache, 4>*>(cache)[to] = vec<Cache, 4>(
+        convertElement<Cache>(unit.x), convertElement<Cache>(unit.y), convertElement<Cache>(unit.z),
+        convertElement<Cache>(unit.w));
   } else {
-    cache[to] = Cache(float(source[from]));
+    cache[to] = convertElement<Cache>(source[from]);
   }
 }
 
-// Goes through float, which holds every half and bfloat exactly, so each element is rounded once.
 template <typename Source, typename Cache>
 kernel void kvCacheConvert(
     constant KVCacheWriteParams& p [[buffer(kKVCacheWriteParams)]],
@@ -59,8 +60,8 @@ kernel void kvCacheConvert(
     device const Source* values [[buffer(kKVCacheWriteValues), function_constant(kvHasValues)]],
     device Cache* keyCache [[buffer(kKVCacheWriteKeyCache)]],
     device Cache* valueCache [[buffer(kKVCacheWriteValueCache), function_constant(kvHasValues)]],
-    constant const uint* sequences [[buffer(kKVCacheWriteSequences), function_constant(kvHasRows)]],
-    constant const uint* positions [[buffer(kKVCacheWritePositions), function_constant(kvHasRows)]],
+    device const uint* sequences [[buffer(kKVCacheWriteSequences), function_constant(kvHasRows)]],
+    device const uint* positions [[buffer(kKVCacheWritePositions), function_constant(kvHasRows)]],
     uint3 at [[thread_position_in_grid]]) {
   const CacheAddress address = cacheAddress(p, sequences, positions, at);
   if (!address.isStored) {

@@ -41,15 +41,18 @@ inline CacheAddress addressInRun(constant KVCacheWriteParams& p, uint head, uint
   return CacheAddress{sourceRow(p, head, token), cacheRow(p, p.sequence, head, slot), true};
 }
 
-// Token t with a sequence and a position of its own. A row that names no slot is not stored, nor is one whose slot
-// a later row names too.
+// Token t with a sequence and a position of its own. A row that names no slot is not stored. Where rows may repeat, one
+// whose slot a later row names too is not stored either.
 inline CacheAddress addressOfRow(
-    constant KVCacheWriteParams& p, constant const uint* sequences, constant const uint* positions, uint head, uint t) {
+    constant KVCacheWriteParams& p, device const uint* sequences, device const uint* positions, bool mayRepeat,
+    uint head, uint t) {
   const uint sequence = sequences[t];
   const uint slot = slotOfPosition(p, positions[t]);
   bool isStored = sequence < p.sequences && slot < p.capacity;
-  for (uint later = t + 1; later < p.tokens; ++later) {
-    isStored = isStored && !(sequences[later] == sequence && slotOfPosition(p, positions[later]) == slot);
+  if (mayRepeat) {
+    for (uint later = t + 1; later < p.tokens; ++later) {
+      isStored = isStored && !(sequences[later] == sequence && slotOfPosition(p, positions[later]) == slot);
+    }
   }
   return CacheAddress{sourceRow(p, head, t), cacheRow(p, sequence, head, slot), isStored};
 }

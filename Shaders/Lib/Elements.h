@@ -1,7 +1,38 @@
-// Element types under the names that the host gives them.
+// Element types under the names that the host gives them, and conversions that round once, to nearest even.
 #pragma once
 #include "Words.h"
 
 typedef float f32;
 typedef half f16;
 typedef bfloat bf16;
+
+// By bits, because a GPU may flush subnormal floats to zero; bfloat has the exponents of float, so it has them too.
+inline float floatOf(bfloat x) {
+  return as_type<float>(uint(as_type<ushort>(x)) << 16);
+}
+inline float floatOf(half x) {
+  return float(x);
+}
+inline float floatOf(float x) {
+  return x;
+}
+
+// The second argument only names the type.
+inline bfloat rounded(float x, bfloat) {
+  const uint bits = as_type<uint>(x);
+  const bool isNan = (bits & 0x7fffffffu) > 0x7f800000u;
+  const uint nearest = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return as_type<bfloat>(ushort((isNan ? bits | 0x400000u : nearest) >> 16));
+}
+inline half rounded(float x, half) {
+  return half(x);
+}
+inline float rounded(float x, float) {
+  return x;
+}
+
+// Goes through float, which holds every half and bfloat exactly.
+template <typename To, typename From>
+inline To convertElement(From x) {
+  return rounded(floatOf(x), To());
+}

@@ -19,7 +19,8 @@ using namespace metal;
 #define threadgroup_memory(index) threadgroup(index)
 
 // Value fixed when the pipeline is made: pipeline_constant(bool, hasMask, 0);
-// A parameter that depends on one: device const T* v [[buffer(2), function_constant(hasMask)]], null when it is false.
+// A parameter that depends on one: device const T* v [[buffer(2), function_constant(hasMask)]]. Where the constant is
+// false the parameter has no value, not even null: the kernel tests the constant and does not touch the parameter.
 #define pipeline_constant(type, name, index) constant type name [[function_constant(index)]]
 
 // Exported instance of a kernel template: instantiate_kernel("copy_f16", copy, half)

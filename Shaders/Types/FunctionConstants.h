@@ -5,5 +5,6 @@
 enum FunctionConstantIndex {
   kKVCacheWriteHasValues = 0,
   kKVCacheWriteHasRows = 1,
-  kKVCacheWriteIsVectorized = 2,
+  kKVCacheWriteRowsMayRepeat = 2,
+  kKVCacheWriteIsVectorized = 3,
 };

@@ -53,13 +53,22 @@ struct KVCacheWriteParams {
   uint32_t firstSlot;      // of the first token that is not pinned
 };
 MNK_SIZE(struct KVCacheWriteParams, 80);
+MNK_OFFSET(struct KVCacheWriteParams, sequenceStride, 0);
 MNK_OFFSET(struct KVCacheWriteParams, sequence, 8);
+MNK_OFFSET(struct KVCacheWriteParams, sequences, 12);
 MNK_OFFSET(struct KVCacheWriteParams, keyUnits, 16);
+MNK_OFFSET(struct KVCacheWriteParams, valueUnits, 20);
 MNK_OFFSET(struct KVCacheWriteParams, tokens, 24);
+MNK_OFFSET(struct KVCacheWriteParams, sourceTokenStride, 28);
+MNK_OFFSET(struct KVCacheWriteParams, sourceHeadStride, 32);
 MNK_OFFSET(struct KVCacheWriteParams, sourceStart, 36);
+MNK_OFFSET(struct KVCacheWriteParams, sourceLength, 40);
 MNK_OFFSET(struct KVCacheWriteParams, slotStride, 44);
+MNK_OFFSET(struct KVCacheWriteParams, cacheHeadStride, 48);
 MNK_OFFSET(struct KVCacheWriteParams, capacity, 52);
 MNK_OFFSET(struct KVCacheWriteParams, pinned, 56);
 MNK_OFFSET(struct KVCacheWriteParams, isRing, 60);
 MNK_OFFSET(struct KVCacheWriteParams, pinnedTokens, 64);
+MNK_OFFSET(struct KVCacheWriteParams, pinnedSlot, 68);
+MNK_OFFSET(struct KVCacheWriteParams, skippedTokens, 72);
 MNK_OFFSET(struct KVCacheWriteParams, firstSlot, 76);

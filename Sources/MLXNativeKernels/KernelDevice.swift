@@ -31,7 +31,7 @@ public final class KernelDevice: Sendable {
         handle = try Handle(mnk_device_release, make)
     }
 
-    /// The best device here: Metal on Apple platforms, the Host device on Linux.
+    /// The best device here; for now the Host device on every platform.
     ///
     /// - Throws: ``KernelError`` with the code `unsupported` where there is none.
     public static func `default`() throws(KernelError) -> KernelDevice {
@@ -63,6 +63,9 @@ public final class KernelDevice: Sendable {
 
     /// A name for people, such as that of the GPU.
     public var name: String { String(cString: mnk_device_name(handle.pointer)) }
+
+    /// Forgets all compiled kernels, so that a changed file is read again; those in use live on.
+    public func clearKernels() { mnk_device_clear_kernels(handle.pointer) }
 
     /// Records the closure's work into one command buffer and submits it when the closure returns.
     ///

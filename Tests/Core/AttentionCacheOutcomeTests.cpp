@@ -108,14 +108,16 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
   CommandEncoder next(device);
   const ExpectedError suspect{.op = "AttentionCache",
                               .what = "the sequence is suspect because earlier work on it failed",
-                              .got = "sequence 1",
+                              .got = "sequence 1, unknown from position 2",
                               .expected = "a sequence whose contents are known",
-                              .fix = "Truncate it to a position before the failed step, or reset it."};
+                              .fix = "Truncate it to position 2 or less, or reset it."};
   const uint32_t sequences[] = {0, 1};
   EXPECT_ERROR(append(cache, next, 1, 1), (suspect));
   EXPECT_ERROR(cache.append(next, tokens(device, 2), tokens(device, 2), sequences), (suspect));
   REQUIRE(append(cache, next, 1, 0));
 
+  EXPECT_ERROR(cache.truncate(3, 1), (suspect));  // would keep what the failed step should have written
+  EXPECT(cache.isSuspect(1));
   REQUIRE(cache.truncate(2, 1));
   EXPECT(!cache.isSuspect(1));
   CommandEncoder last(device);
@@ -174,7 +176,7 @@ TEST(AttentionCacheOutcome, AFaultWhileAnEncoderRecordsConflicts) {
   CommandEncoder next(device);
   REQUIRE(append(cache, next, 1));
   EXPECT(device->finishNext(fault()));
-  EXPECT_ERROR(next.commit(), {.op = "AttentionCache", .what = "changed by somebody else"});
+  EXPECT_ERROR(next.commit(), {.op = "AttentionCache", .what = "the sequence is suspect"});
   EXPECT(cache.isSuspect());
 }
 

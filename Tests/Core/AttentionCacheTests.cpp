@@ -2,6 +2,7 @@
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cases/AttentionCacheScene.hpp"
 #include "Cases/BrokenRule.hpp"
+#include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "Support/EveryDevice.hpp"
 #include "Support/FakeDevice.hpp"
 
@@ -134,7 +135,7 @@ TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
   const Tensor good = tokens(device, 2);
   EXPECT_ERROR(cache.append(encoder, tokens(device, 2, 3), good), {.op = "KVCacheWrite", .what = "keys do not have"});
   EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1)), {.op = "KVCacheWrite", .what = "another number"});
-  EXPECT_ERROR(cache.append(encoder, Tensor{}, good), {.op = "KVCacheWrite", .what = "keys are missing"});
+  EXPECT_ERROR(cache.append(encoder, Tensor{}, good), {.op = "KVCacheWrite", .what = "a source has no memory"});
   REQUIRE(cache.append(encoder, good, good));
   REQUIRE(encoder.commit());
   EXPECT_EQ(cache.nextPosition(), 2u);
@@ -352,6 +353,47 @@ TEST(AttentionCache, CopiesAreTheSameCache) {
   REQUIRE(encoder.commit());
   EXPECT_EQ(cache.nextPosition(), 3u);
   EXPECT_EQ(copy.nextPosition(), 3u);
+}
+
+TEST(AttentionCache, RowsOfDifferentSequencesNeedNoBarrier) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  CommandEncoder encoder(device);
+  const uint32_t first[] = {0}, second[] = {1};
+  REQUIRE(cache.append(encoder, tokens(device, 1), tokens(device, 1), first));
+  REQUIRE(cache.append(encoder, tokens(device, 1), tokens(device, 1), second));
+  EXPECT_EQ(encoder.summary().barriers, 0u);
+  REQUIRE(cache.append(encoder, tokens(device, 1), tokens(device, 1), second));
+  EXPECT_EQ(encoder.summary().barriers, 0u);  // the next slot
+}
+
+TEST(AttentionCache, ServesMoreSequencesThanOneWriteHasRows) {
+  const auto device = REQUIRE(Device::makeDefault());
+  const auto count = static_cast<uint32_t>(2 * KVCacheWrite::kMaxRows + 3);
+  AttentionCache cache = REQUIRE(AttentionCache::make(
+      device, {.kvHeads = 1, .headDim = 2, .capacity = 2, .sequences = count, .dtype = DType::f32}));
+  std::vector<float> numbers(count * 2);
+  std::vector<uint32_t> sequences(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    numbers[2 * i] = numbers[2 * i + 1] = static_cast<float>(i + 1);
+    sequences[i] = count - 1 - i;
+  }
+  const Tensor source = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count, 1, 2}))));
+  REQUIRE(source.write(std::as_bytes(std::span(numbers))));
+  CommandEncoder encoder(device);
+  REQUIRE(cache.append(encoder, source, source, sequences));
+  EXPECT_EQ(encoder.summary().total.dispatches, 3u);
+  EXPECT_EQ(encoder.summary().barriers, 0u);
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  std::vector<float> stored(count * 4);
+  REQUIRE(cache.view().keys.read(std::as_writable_bytes(std::span(stored))));
+  for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(stored[sequences[i] * 4], static_cast<float>(i + 1));
+  EXPECT_EQ(cache.nextPosition(count - 1), 1u);
+
+  CommandEncoder longer(device);
+  sequences.pop_back();
+  EXPECT_ERROR(cache.append(longer, source, source, sequences), {.what = "the rows do not match the tokens"});
+  EXPECT_EQ(longer.summary().total.dispatches, 0u);
 }
 
 }  // namespace mnk::test

@@ -184,6 +184,16 @@ TEST(CommandEncoder, ADispatchThatTheDeviceRefusesLeavesTheRestAlone) {
   EXPECT_EQ(s.device->committed()[0].trace, "A C");
 }
 
+TEST(CommandEncoder, ARefusalBehindABarrierSpoilsTheEncoder) {
+  const Scene s;
+  CommandEncoder encoder(s.device);
+  REQUIRE(encoder.dispatch(fakeDispatch("A", {}, {s.a})));
+  s.device->failAt(Call::dispatch);
+  EXPECT_ERROR(encoder.dispatch(fakeDispatch("B", {s.a}, {s.b})), {.code = ErrorCode::deviceFault});
+  EXPECT_ERROR(encoder.commit(), {.code = ErrorCode::deviceFault});  // a barrier stands that nobody asked for
+  EXPECT_EQ(s.device->committed().size(), 0u);
+}
+
 TEST(CommandEncoder, ScratchMemoryTakesThePlaceOfMissingBuffers) {
   const Scene s;
   const Region all{.offset = 0, .rowBytes = 32, .rowStride = 32, .rows = 1};

@@ -90,7 +90,7 @@ constexpr Case kCases[] = {
      "at least 1 byte", "Bind each index once"},
     {"the dispatch asks for too much threadgroup memory",
      [](Scene& scene) { scene.dispatch.threadgroupMemory.push_back({.index = 1, .bytes = 31 * 1024 + 1}); },
-     "32769 bytes", "at most 32768", "Use less threadgroup memory."},
+     "32784 bytes", "at most 32768", "Use less threadgroup memory."},
     {"the dispatch asks for too much threadgroup memory",
      [](Scene& scene) {
        for (uint32_t i = 1; i < 5; ++i) {

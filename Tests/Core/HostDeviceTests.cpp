@@ -1,7 +1,9 @@
 // Buffers, submissions and lifetimes of the Host device.
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <future>
+#include <set>
 #include <thread>
 
 #include "Devices/Host/Processor.hpp"
@@ -77,6 +79,47 @@ TEST(HostDevice, RunsSubmissionsInOrderAndReportsTime) {
     EXPECT(report.deviceSeconds > 0);
   }
   EXPECT(stages[5] == stages[0]);
+}
+
+namespace {
+
+// Whether each number follows the one before it at the same distance, around the circle.
+bool isStride(const std::vector<uint32_t>& order) {
+  const uint32_t count = uint32_t(order.size());
+  const uint32_t step = (order[1] + count - order[0]) % count;
+  for (uint32_t i = 2; i < count; ++i) {
+    if ((order[i - 1] + step) % count != order[i]) return false;
+  }
+  return true;
+}
+
+// The orders that threadgroups run in, over 16 seeds.
+std::set<std::vector<uint32_t>> ordersOf(uint32_t groups) {
+  std::set<std::vector<uint32_t>> orders;
+  for (uint64_t seed = 1; seed <= 16; ++seed) {
+    std::vector<uint32_t> next(1), tickets(groups);
+    REQUIRE(runOn(hostDevice({.workers = 1, .orderSeed = seed}),
+                  {.function = "takeTickets",
+                   .grid = {Grid::Unit::threadgroups, {groups, 1, 1}, {1, 1, 1}},
+                   .buffers = {bytesOf(next), bytesOf(tickets)}}));
+    EXPECT_EQ(next[0], groups);
+    orders.insert(tickets);
+  }
+  return orders;
+}
+
+}  // namespace
+
+TEST(HostDevice, SeedsPermuteThreadgroups) {
+  EXPECT(ordersOf(1) == std::set<std::vector<uint32_t>>({{0}}));
+  EXPECT(ordersOf(2) == std::set<std::vector<uint32_t>>({{0, 1}, {1, 0}}));
+  const auto ordersOfFive = ordersOf(5);
+  EXPECT(ordersOfFive.size() > 3);
+  EXPECT(!std::all_of(ordersOfFive.begin(), ordersOfFive.end(), isStride));
+  constexpr uint32_t kMany = 65537;  // too many for a list
+  for (const std::vector<uint32_t>& tickets : ordersOf(kMany)) {
+    EXPECT_EQ(std::set<uint32_t>(tickets.begin(), tickets.end()).size(), size_t(kMany));
+  }
 }
 
 TEST(HostDevice, HoldsWhatASubmissionNeedsUntilItIsDone) {

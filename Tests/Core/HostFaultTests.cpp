@@ -1,5 +1,6 @@
 // Kernels that go wrong end their submission with a typed error that names them and the line, and nothing else.
 #include <cmath>
+#include <future>
 #include <set>
 
 #include "HostTestSupport.hpp"
@@ -34,7 +35,7 @@ TEST(HostFaults, StopTheSubmissionAndNameKernelAndLine) {
                                           .buffers = {bytesOf(data)}});
       EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault,
                              .op = "Host device",
-                             .what = fmt::format("kernel {} of library conformance stopped", test.function),
+                             .what = fmt::format("kernel {} of library conformance stopped in 'test'", test.function),
                              .got = test.text,
                              .expected = "runs to its end",
                              .fix = "Correct the kernel"});
@@ -66,6 +67,20 @@ TEST(HostFaults, EndTheirSubmissionButNotOthersInTheQueue) {
   for (int i = 0; i < 200; ++i) EXPECT_ERROR(submit(device, {fault}), {.code = ErrorCode::deviceFault});
   REQUIRE(submit(device, {copyTo(after)}));
   EXPECT(after == from);
+}
+
+TEST(HostFaults, OfASubmissionWithoutALabelNameTheKernelAlone) {
+  const auto device = hostDevice({});
+  std::vector<float> data(64);
+  auto submission = REQUIRE(device->makeSubmission(""));
+  REQUIRE(submission->dispatch(REQUIRE(makeReady(
+      device,
+      {.function = "faultDivergentSimd", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}))));
+  std::promise<Result<void>> promised;
+  submission->commit([&](SubmissionReport report) { promised.set_value(std::move(report.outcome)); });
+  const Result<void> outcome = promised.get_future().get();
+  if (outcome) return fail(__FILE__, __LINE__, "the submission succeeded");
+  EXPECT_EQ(outcome.error().what, "kernel faultDivergentSimd of library conformance stopped");
 }
 
 TEST(HostFaults, PoisonShowsMemoryThatNobodyWrote) {

@@ -1,6 +1,7 @@
 // Libraries and pipelines of the Host device: reflection, typed errors, kernels compiled at run time.
 #include <fmt/ranges.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -187,14 +188,66 @@ TEST(HostRuntimeLibrary, CompileErrorsCarryTheUsersLines) {
 TEST(HostRuntimeLibrary, RefusesWhatMetalRefuses) {
   const auto device = hostDevice({});
   const char* bare = "kernel void f(device float* d [[buffer(0)]]) {\n  threadgroup float s[32];\n  d[0] = s[0];\n}\n";
-  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, bare, "bare"}),
-               {.code = ErrorCode::shaderBuild, .got = "bare:2:3: error"});
+  EXPECT_ERROR(
+      device->registry().library({LibrarySource::Kind::text, bare, "bare"}),
+      {.code = ErrorCode::shaderBuild, .got = "bare:2:3: error", .fix = "threadgroup_array(type, name, count)"});
   const char* newer = "kernel void f(device float* d [[buffer(0)]]) {\n  if constexpr (true) d[0] = 1.0f;\n}\n";
   EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, newer, "newer"}),
                {.code = ErrorCode::shaderBuild, .got = "newer:2:6: error"});
   const char* precise = "kernel void f(device float* d [[buffer(0)]]) {\n  d[0] = d[1] * 0.5;\n}\n";
   EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, precise, "precise"}),
                {.code = ErrorCode::shaderBuild, .got = "precise:2:10: error"});
+}
+
+TEST(HostRuntimeLibrary, RefusesStaticVariablesButNotFunctionsAndConstants) {
+  const auto device = hostDevice({});
+  const char* kept = "kernel void f(device uint* d [[buffer(0)]]) {\n  static uint n = 0;\n  d[0] = ++n;\n}\n";
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, kept, "kept"}),
+               {.code = ErrorCode::shaderBuild, .got = "kept:3:10: error"});
+  const char* fine = R"(static constant uint table[] = {5, 6};
+struct Pick { static uint second() { return table[1]; } };
+static inline void put(device uint& place) { place = Pick::second(); }
+kernel void f(device uint* d [[buffer(0)]]) { put(d[0]); }
+export_kernel(f))";
+  const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, fine, "fine"}));
+  std::vector<uint32_t> data(1);
+  REQUIRE(runOn(device, {.function = "f", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(data)}}, library));
+  EXPECT_EQ(data[0], 6u);
+}
+
+TEST(HostRuntimeLibrary, RefusesMorePrivateMemoryThanAStackHolds) {
+  const char* text = R"(kernel void large(device float* d [[buffer(0)]], device const uint* n [[buffer(1)]]) {
+  float big[40000];
+  for (uint i = 0; i < n[0]; ++i) big[n[i]] = d[i];
+  d[0] = big[n[1]];
+}
+export_kernel(large))";
+  EXPECT_ERROR(hostDevice({})->registry().library({LibrarySource::Kind::text, text, "large"}),
+               {.code = ErrorCode::shaderBuild, .got = "large:6:1: error: stack frame size", .fix = "about 32 KiB"});
+}
+
+TEST(HostRuntimeLibrary, NamesOurWordsForThoseItCannotRead) {
+  const auto device = hostDevice({});
+  const char* constant = "constant bool flag [[function_constant(0)]];\n";
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, constant, "constant"}),
+               {.code = ErrorCode::shaderBuild, .got = "constant:1:", .fix = "pipeline_constant(type, name, index)"});
+  const char* memory = "kernel void f(threadgroup float* s [[threadgroup(0)]]) { s[0] = 1.0f; }\n";
+  EXPECT_ERROR(device->registry().library({LibrarySource::Kind::text, memory, "memory"}),
+               {.code = ErrorCode::shaderBuild, .got = "memory:1:", .fix = "[[threadgroup_memory(index)]]"});
+  const char* hidden = "kernel void f(device float* d [[buffer(0)]]) { d[0] = 1.0f; }\n";
+  const auto library = REQUIRE(device->registry().library({LibrarySource::Kind::text, hidden, "hidden"}));
+  EXPECT_ERROR(device->registry().pipeline({library, "f", {}}),
+               {.code = ErrorCode::shaderBuild, .got = "f", .expected = "with kernels", .fix = "export_kernel"});
+}
+
+TEST(HostRuntimeLibrary, CompilesInAProgramThatIgnoresItsChildren) {
+  const auto device = hostDevice({});
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const auto wrong = device->registry().library({LibrarySource::Kind::text, "missing;\n", "wrong"});
+  const auto right = device->registry().library({LibrarySource::Kind::text, kText, "right"});
+  std::signal(SIGCHLD, before);
+  EXPECT_ERROR(wrong, {.code = ErrorCode::shaderBuild, .what = "does not compile", .got = "wrong:1:1: error"});
+  expectMultiplies(device, REQUIRE(right));
 }
 
 TEST(HostRuntimeLibrary, MissingFileAndMissingCompiler) {

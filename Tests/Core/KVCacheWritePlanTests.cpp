@@ -117,19 +117,21 @@ TEST(KVCacheWritePlan, CasesReachEveryKernel) {
   const auto expect = [&](const std::string& kernel) {
     if (reached[kernel] == 0) fail(__FILE__, __LINE__, "no case reaches " + kernel);
   };
-  expect("kvCacheConvert_f32_f16 {0: true, 1: true, 2: true}");
-  expect("kvCacheConvert_f32_f16 {0: false, 1: true, 2: false}");
-  expect("kvCacheMove_4 {0: true, 1: true, 2: false}");
-  expect("kvCacheMove_2 {0: false, 1: true, 2: false}");
+  for (const char* rowsMayRepeat : {"false", "true"}) {
+    expect(fmt::format("kvCacheConvert_f32_f16 {{0: true, 1: true, 2: {}, 3: true}}", rowsMayRepeat));
+    expect(fmt::format("kvCacheConvert_f32_f16 {{0: false, 1: true, 2: {}, 3: false}}", rowsMayRepeat));
+    expect(fmt::format("kvCacheMove_4 {{0: true, 1: true, 2: {}, 3: false}}", rowsMayRepeat));
+    expect(fmt::format("kvCacheMove_2 {{0: false, 1: true, 2: {}, 3: false}}", rowsMayRepeat));
+  }
   for (const char* values : {"false", "true"}) {
     for (const char* bytes : {"16", "4", "2", "1"}) {
-      expect(fmt::format("kvCacheMove_{} {{0: {}, 1: false, 2: false}}", bytes, values));
+      expect(fmt::format("kvCacheMove_{} {{0: {}, 1: false, 2: false, 3: false}}", bytes, values));
     }
     for (const auto& [source, cache] : dtypePairs()) {
       if (source == cache) continue;
       for (const char* vectorized : {"false", "true"}) {
-        expect(fmt::format("kvCacheConvert_{}_{} {{0: {}, 1: false, 2: {}}}", name(source), name(cache), values,
-                           vectorized));
+        expect(fmt::format("kvCacheConvert_{}_{} {{0: {}, 1: false, 2: false, 3: {}}}", name(source), name(cache),
+                           values, vectorized));
       }
     }
   }
@@ -189,7 +191,7 @@ TEST(KVCacheWritePlan, ConversionsTakeFourElementsWhereAlignmentAllows) {
                                                   .sourceShift = sourceShift,
                                                   .cacheShift = cacheShift});
           EXPECT_EQ(dispatch.kernel.function, fmt::format("kvCacheConvert_{}_{}", name(source), name(cache)));
-          EXPECT(dispatch.kernel.constants[2] == FunctionConstant(2, isVectorized));
+          EXPECT(dispatch.kernel.constants[3] == FunctionConstant(3, isVectorized));
           EXPECT_EQ(dispatch.grid.extent[0], isVectorized ? headDim / 4 : headDim);
         }
       }
@@ -235,8 +237,25 @@ TEST(KVCacheWritePlan, ListedRowsTravelInlineAndTensorsAreRead) {
 }
 
 // Where rows go is known to the kernel alone, so all of the cache may be written; the count says what is.
-TEST(KVCacheWritePlan, RowsMayWriteAnywhereInTheCache) {
-  const Case write{.sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}};
+TEST(KVCacheWritePlan, ListedRowsDeclareTheSlotsThatTheyName) {
+  uint32_t tried = 0;
+  for (const Case& write : allCases()) {
+    if (!write.rows || write.areSequencesTensor || write.arePositionsTensor) continue;
+    const Context context(write.name);
+    const KVCacheWrite op = planOp(write);
+    const KVCacheWriteOutcome expected = outcomeOf(write, op);
+    for (const Dispatch& dispatch : REQUIRE(plan(op)).dispatches) {
+      expectCovers("key cache", bindingOf(dispatch, op.into.keys)->writes, expected.keyCache.isWritten);
+      if (op.values)
+        expectCovers("value cache", bindingOf(dispatch, *op.into.values)->writes, expected.valueCache.isWritten);
+      ++tried;
+    }
+  }
+  EXPECT(tried > 10);
+}
+
+TEST(KVCacheWritePlan, RowsOfATensorMayWriteAnywhereInTheCache) {
+  const Case write{.sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}, .arePositionsTensor = true};
   const KVCacheWrite op = planOp(write);
   const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
   expectCovers("key cache", bindingOf(dispatch, op.into.keys)->writes,
@@ -250,7 +269,8 @@ TEST(KVCacheWritePlan, SaysWhatWouldRun) {
   EXPECT_EQ(planned.scratchBytes, 0u);
   EXPECT_EQ(planned.text(),
             "KVCacheWrite: 1 dispatch\n"
-            "  kvCacheConvert_f32_f16 {0: true, 1: false, 2: true}: 64 x 8 x 1 threads, 8.2 KB read, 4.1 KB written");
+            "  kvCacheConvert_f32_f16 {0: true, 1: false, 2: false, 3: true}: 64 x 8 x 1 threads, 8.2 KB read, "
+            "4.1 KB written");
   EXPECT_EQ(REQUIRE(plan(planOp({.sourceTokens = 0}))).text(), "KVCacheWrite: 0 dispatches");
 }
 

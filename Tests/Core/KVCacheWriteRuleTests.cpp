@@ -30,7 +30,7 @@ constexpr std::string_view kU32 = "Pass sequences and positions as u32.";
 constexpr std::string_view kSplit = "Split the cache or the write.";
 constexpr std::string_view kOneEach = "Give every token one sequence and one position.";
 constexpr std::string_view kApart = "Write from a tensor that is not part of the cache.";
-constexpr std::string_view kAsTensors = "Pass sequences and positions as u32 tensors.";
+constexpr std::string_view kSplitRows = "Split the rows over several writes.";
 constexpr std::string_view kHeadMajorCache = "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]";
 
 constexpr uint64_t kTooLong = uint64_t{1} << 31;
@@ -55,8 +55,9 @@ Tensor alias(const Tensor& of, DType dtype, std::initializer_list<uint64_t> exte
 }
 
 const BrokenRule<Op> kBroken[] = {
-    {"keys are missing", "keys without memory", "tensors with memory", kMakeTensors, [](Op& op) { op.keys = {}; }},
-    {"keys are missing", "values without memory", "tensors with memory", kMakeTensors,
+    {"a source has no memory", "keys without memory", "tensors with memory", kMakeTensors,
+     [](Op& op) { op.keys = {}; }},
+    {"a source has no memory", "values without memory", "tensors with memory", kMakeTensors,
      [](Op& op) { op.values = Tensor{}; }},
     {"the cache has no memory", "a key cache without memory", "tensors with memory", kMakeCache,
      [](Op& op) { op.into.keys = {}; }},
@@ -180,9 +181,9 @@ const BrokenRule<Op> kBroken[] = {
      "at most 3 tokens with the offset", kShorter, [](Op& op) { op.sourceOffset = UINT64_MAX, op.tokens = 2; }},
     {"the write reads past the end of the source", "offset 1 and 4 tokens", "at most 3 tokens of a ring", kShorter,
      [](Op& op) { op.sourceOffset = 1, op.tokens = 4, op.sourceIsRing = true; }},
-    {"pinned slots need a larger ring", "1 pinned slots in a linear cache of 5", kFewerPinned, kPinFewer,
+    {"the cache has no room for its pinned slots", "1 pinned slots in a linear cache of 5", kFewerPinned, kPinFewer,
      [](Op& op) { op.into.pinned = 1; }},
-    {"pinned slots need a larger ring", "5 pinned slots in a ring of 5", kFewerPinned, kPinFewer,
+    {"the cache has no room for its pinned slots", "5 pinned slots in a ring of 5", kFewerPinned, kPinFewer,
      [](Op& op) { op.into.wrap = KVWrap::ring, op.into.pinned = 5; }},
     {"the sequence is not in the cache", "sequence 2", "less than 2", "Pass a sequence that the cache holds.",
      [](Op& op) { op.sequence = 2; }},
@@ -210,7 +211,7 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        setRows(op, List{0, 1, 0}, planTensor(DType::u32, {4}));
      }},
-    {"too many rows for a list", "1025 rows", "at most 1024", kAsTensors,
+    {"the write has too many rows", "1025 rows", "at most 1024", kSplitRows,
      [](Op& op) {
        op.values.reset();
        op.keys = planTensor(DType::f32, {1025, 2, 4});

@@ -20,6 +20,20 @@ final class CustomKernelTests: DeviceTestCase {
             library.functionNames.sorted(), ["divergentBarrier", "scale", "specialized", "sumOfGroup"])
     }
 
+    func testAChangedFileIsReadAgainAfterClearing() throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID()).metal").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        func names(of kernel: String) throws -> [String] {
+            let text = "kernel void \(kernel)(device uint* x [[buffer(0)]]) { x[0] = 1; }\nexport_kernel(\(kernel))\n"
+            try text.write(toFile: path, atomically: true, encoding: .utf8)
+            return try KernelLibrary(path: path, on: device).functionNames
+        }
+        XCTAssertEqual(try names(of: "first"), ["first"])
+        XCTAssertEqual(try names(of: "second"), ["first"])
+        device.clearKernels()
+        XCTAssertEqual(try names(of: "second"), ["second"])
+    }
+
     func testShippedLibraryHoldsTheOps() throws {
         let names = try KernelLibrary.shipped(on: device).functionNames
         XCTAssert(names.contains { $0.hasPrefix("kvCache") }, "\(names)")

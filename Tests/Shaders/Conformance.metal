@@ -72,6 +72,14 @@ export_kernel(returnedFirstLanes)
 
 // Atomics.
 
+// One thread per threadgroup: which of them came first, second, …
+kernel void takeTickets(
+    device atomic_uint* next [[buffer(0)]], device uint* tickets [[buffer(1)]],
+    uint group [[threadgroup_position_in_grid]]) {
+  tickets[group] = atomic_fetch_add_explicit(next, 1u, memory_order_relaxed);
+}
+export_kernel(takeTickets)
+
 kernel void atomics(
     device atomic_uint* unsigneds [[buffer(0)]], device atomic_int* signeds [[buffer(1)]],
     device atomic_float* floats [[buffer(2)]], device uint* seen [[buffer(3)]], uint i [[thread_position_in_grid]],

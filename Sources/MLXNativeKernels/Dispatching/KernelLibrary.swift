@@ -2,6 +2,13 @@ internal import MLXNativeKernelsCore
 
 /// Compiled kernels of the caller's own.
 ///
+/// The text is Metal Shading Language with five words in place of what only a Metal compiler parses; they need no
+/// include: `export_kernel(f)` or `instantiate_kernel("name", f, type…)` for each kernel that can be dispatched,
+/// `pipeline_constant(type, name, index)` for a function constant, `threadgroup_array(type, name, count)` for storage
+/// in a kernel and `[[threadgroup_memory(n)]]` for a parameter.
+///
+/// A device compiles a text or a file once and keeps it until ``KernelDevice/clearKernels()``.
+///
 /// ```swift
 /// let library = try KernelLibrary(text: source, label: "scaling", on: device)
 /// try device.encode { step in
@@ -15,7 +22,7 @@ public final class KernelLibrary: Sendable {
         handle = try Handle(mnk_library_release, make)
     }
 
-    /// Compiles kernels from Metal Shading Language; the label names them in messages.
+    /// Compiles kernels from text; the label names them in messages.
     ///
     /// - Throws: ``KernelError`` with the code `shaderBuild` and the compiler's text where it does not compile.
     public convenience init(text: String, label: String, on device: KernelDevice) throws(KernelError) {

@@ -132,8 +132,8 @@ private struct Operands {
             values: op.values?.handle.pointer,
             source_layout: op.sourceLayout.code,
             source_offset: try UInt64(op.sourceOffset, "sourceOffset", op: name),
-            tokens: try op.tokens.map { count throws(KernelError) in try UInt64(count, "tokens", op: name) }
-                ?? UInt64.max,
+            has_tokens: op.tokens != nil,
+            tokens: try UInt64(op.tokens ?? 0, "tokens", op: name),
             source_is_ring: op.sourceIsRing,
             into: try op.destination.descriptor(op: name),
             sequence: try UInt64(op.sequence, "sequence", op: name),

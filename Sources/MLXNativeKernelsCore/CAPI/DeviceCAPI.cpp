@@ -86,6 +86,10 @@ mnk_library* mnk_library_make_shipped(mnk_device* device, mnk_error_out error) {
                               [&] { return handleFor(device->device->registry().shippedLibrary()); });
 }
 
+void mnk_device_clear_kernels(mnk_device* device) {
+  if (device) device->device->registry().clear();
+}
+
 void mnk_library_release(mnk_library* library) {
   delete library;
 }

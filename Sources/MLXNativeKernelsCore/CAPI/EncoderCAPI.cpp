@@ -41,7 +41,7 @@ Result<Access> accessFrom(mnk_access given) {
                .fix = "Use the constants of mnk.h."};
 }
 
-Result<Dispatch> dispatchFrom(const mnk_dispatch* given) {
+Result<Dispatch> dispatchFrom(const mnk_dispatch* given, const DeviceLimits& limits) {
   auto d = c::descriptor("mnk_dispatch", given);
   if (!d) return std::move(d).error();
   if (!d->function) return c::nullArgument("function");
@@ -71,6 +71,7 @@ Result<Dispatch> dispatchFrom(const mnk_dispatch* given) {
   }
   for (const mnk_inline_bytes& inlined : *inlines) {
     if (!inlined.bytes) return c::nullArgument("inline bytes");
+    if (inlined.count > limits.maxInlineBytes) return c::tooMany("inline bytes", inlined.count, limits.maxInlineBytes);
     const auto* bytes = static_cast<const std::byte*>(inlined.bytes);
     dispatch.inlines.push_back({inlined.index, {bytes, bytes + inlined.count}});
   }
@@ -103,7 +104,7 @@ void mnk_encoder_release(mnk_encoder* encoder) {
 
 bool mnk_encoder_dispatch(mnk_encoder* encoder, const mnk_dispatch* dispatch, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}}, [&]() -> Result<void> {
-    auto made = dispatchFrom(dispatch);
+    auto made = dispatchFrom(dispatch, encoder->encoder.device()->limits());
     if (!made) return std::move(made).error();
     return encoder->encoder.dispatch(*made);
   });

@@ -42,6 +42,14 @@ Error nullArgument(std::string_view what) {
           .fix = "Pass an object; only arguments marked nullable may be NULL."};
 }
 
+Error tooMany(std::string_view what, uint64_t got, uint64_t most) {
+  return {.op = "C API",
+          .what = fmt::format("there are too many {}", what),
+          .got = fmt::format("{}", got),
+          .expected = fmt::format("at most {}", most),
+          .fix = "Pass fewer, or put the data in a tensor."};
+}
+
 Error wrongSize(std::string_view type, size_t got, size_t expected) {
   return {.op = "C API",
           .what = fmt::format("{} has the wrong size", type),

@@ -44,6 +44,8 @@ namespace mnk::c {
 void store(mnk_error_out out, Error error) noexcept;
 void release(mnk_error* error) noexcept;
 Error nullArgument(std::string_view what);
+// A list that is refused before it is copied.
+Error tooMany(std::string_view what, uint64_t got, uint64_t most);
 
 // A handle that a call cannot do without.
 struct Needed {

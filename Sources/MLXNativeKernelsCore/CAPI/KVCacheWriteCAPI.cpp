@@ -20,6 +20,9 @@ Result<KVCacheView> viewFrom(const mnk_kv_cache_view& given) {
 Result<RowIndices> indicesFrom(const mnk_row_indices& given) {
   if (given.tensor) return RowIndices(given.tensor->tensor);
   if (!given.list && given.list_count != 0) return c::nullArgument("the list of rows");
+  if (given.list_count > KVCacheWrite::kMaxRows) {
+    return c::tooMany("rows", given.list_count, KVCacheWrite::kMaxRows);
+  }
   return RowIndices(std::vector<uint32_t>(given.list, given.list + given.list_count));
 }
 
@@ -40,7 +43,7 @@ Result<KVCacheWrite> writeFrom(const mnk_kv_cache_write* op) {
                      .sequence = given->sequence,
                      .position = given->position};
   if (given->values) write.values = given->values->tensor;
-  if (given->tokens != MNK_ALL_TOKENS) write.tokens = given->tokens;
+  if (given->has_tokens) write.tokens = given->tokens;
   if (given->has_rows) {
     auto sequences = indicesFrom(given->sequences);
     if (!sequences) return std::move(sequences).error();

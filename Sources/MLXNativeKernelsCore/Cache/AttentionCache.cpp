@@ -1,8 +1,10 @@
 #include "MLXNativeKernels/AttentionCache.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <mutex>
-#include <numeric>
+#include <vector>
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
@@ -19,7 +21,7 @@ constexpr std::string_view kOp = "AttentionCache";
 struct Cursor {
   uint64_t next = 0;
   uint64_t highest = 0;  // largest `next` since the last reset: what lies a ring's length before it is overwritten
-  bool isSuspect = false;
+  std::optional<uint64_t> suspectFrom = {};  // the first position whose contents a failed step left unknown
 
   bool operator==(const Cursor&) const = default;
 };
@@ -28,6 +30,14 @@ struct Cursor {
 uint64_t oldestKept(const KVCacheView& view, const Cursor& cursor) {
   if (view.wrap == KVWrap::linear || cursor.highest <= view.capacity()) return 0;
   return cursor.highest - view.ringLength();
+}
+
+Error suspectError(uint32_t sequence, const Cursor& cursor) {
+  return {.op = std::string(kOp),
+          .what = "the sequence is suspect because earlier work on it failed",
+          .got = fmt::format("sequence {}, unknown from position {}", sequence, *cursor.suspectFrom),
+          .expected = "a sequence whose contents are known",
+          .fix = fmt::format("Truncate it to position {} or less, or reset it.", *cursor.suspectFrom)};
 }
 
 }  // namespace
@@ -68,6 +78,7 @@ struct AttentionCache::Appending : EncodingParticipant {
     for (const Change& change : changes) {
       const Cursor& now = state->cursors[change.sequence];
       if (now == change.before) continue;
+      if (now.suspectFrom) return suspectError(change.sequence, now);
       return Error{.op = std::string(kOp),
                    .what = "the cache was changed by somebody else while this encoder recorded",
                    .got = fmt::format("sequence {} at position {}", change.sequence, now.next),
@@ -89,7 +100,10 @@ struct AttentionCache::Appending : EncodingParticipant {
   void finished(const Result<void>& outcome) override {
     if (outcome) return;
     std::lock_guard lock(state->mutex);
-    for (const Change& change : changes) state->cursors[change.sequence].isSuspect = true;
+    for (const Change& change : changes) {
+      Cursor& cursor = state->cursors[change.sequence];
+      cursor.suspectFrom = std::min(cursor.suspectFrom.value_or(UINT64_MAX), change.before.next);
+    }
   }
 };
 
@@ -147,7 +161,7 @@ uint64_t AttentionCache::count(uint32_t sequence) const {
 
 bool AttentionCache::isSuspect(uint32_t sequence) const {
   std::lock_guard lock(state_->mutex);
-  return sequence < state_->cursors.size() && state_->cursors[sequence].isSuspect;
+  return sequence < state_->cursors.size() && state_->cursors[sequence].suspectFrom.has_value();
 }
 
 Result<AttentionCache::Appending*> AttentionCache::appending(CommandEncoder& encoder,
@@ -159,12 +173,8 @@ Result<AttentionCache::Appending*> AttentionCache::appending(CommandEncoder& enc
   }
   for (uint32_t sequence : sequences) {
     if (auto known = checkSequence(sequence); !known) return std::move(known).error();
-    if (!participant->changeOf(sequence).after.isSuspect) continue;
-    return Error{.op = std::string(kOp),
-                 .what = "the sequence is suspect because earlier work on it failed",
-                 .got = fmt::format("sequence {}", sequence),
-                 .expected = "a sequence whose contents are known",
-                 .fix = "Truncate it to a position before the failed step, or reset it."};
+    const Cursor& cursor = participant->changeOf(sequence).after;
+    if (cursor.suspectFrom) return suspectError(sequence, cursor);
   }
   return participant.get();
 }
@@ -193,34 +203,53 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const Tensor& keys,
   });
 }
 
+// One plan for all rows, in as many writes as the op's limit on rows asks for.
+Result<Plan> AttentionCache::planRows(const Tensor& keys, const Tensor& values, std::span<const uint32_t> sequences,
+                                      std::span<const uint32_t> slots) const {
+  Plan whole{.op = std::string(KVCacheWrite::name), .dispatches = {}};
+  for (size_t begin = 0; begin == 0 || begin < sequences.size(); begin += KVCacheWrite::kMaxRows) {
+    const size_t count = std::min<size_t>(KVCacheWrite::kMaxRows, sequences.size() - begin);
+    const auto part = [&](std::span<const uint32_t> indices) {
+      return std::vector<uint32_t>(indices.begin() + begin, indices.begin() + begin + count);
+    };
+    KVCacheWrite write{
+        .keys = keys, .values = values, .into = state_->view, .rows = KVCacheWrite::Rows{part(sequences), part(slots)}};
+    write.sourceOffset = begin;
+    // The last part takes what is left, so that a source of another length is refused.
+    if (begin + count < sequences.size()) write.tokens = count;
+    auto planned = plan(write);
+    if (!planned) return planned;
+    std::move(planned->dispatches.begin(), planned->dispatches.end(), std::back_inserter(whole.dispatches));
+  }
+  return whole;
+}
+
 Result<void> AttentionCache::append(CommandEncoder& encoder, const Tensor& keys, const Tensor& values,
                                     std::span<const uint32_t> sequences) {
   return guarded(kOp, [&]() -> Result<void> {
     auto joined = appending(encoder, sequences);
     if (!joined) return std::move(joined).error();
-    std::vector<uint32_t> positions;
-    for (size_t row = 0; row < sequences.size(); ++row) {
-      const auto earlier = std::count(sequences.begin(), sequences.begin() + row, sequences[row]);
-      const uint64_t position = (*joined)->changeOf(sequences[row]).after.next + static_cast<uint64_t>(earlier);
+    std::vector<uint32_t> slots;
+    std::map<uint32_t, uint64_t> next;
+    for (uint32_t sequence : sequences) {
+      const uint64_t position = next.try_emplace(sequence, (*joined)->changeOf(sequence).after.next).first->second++;
       if (state_->view.wrap == KVWrap::linear && position >= state_->view.capacity()) {
         return Error{.op = std::string(kOp),
                      .what = "the sequence is full",
-                     .got = fmt::format("sequence {} at position {}", sequences[row], position),
+                     .got = fmt::format("sequence {} at position {}", sequence, position),
                      .expected = fmt::format("less than capacity {}", state_->view.capacity()),
                      .fix = "Make the cache larger or let it overwrite the oldest, or truncate the sequence."};
       }
       // A slot is a position too, and always fits in the 32 bits of a row.
-      positions.push_back(static_cast<uint32_t>(state_->view.slotOf(position)));
+      slots.push_back(static_cast<uint32_t>(state_->view.slotOf(position)));
     }
-    const KVCacheWrite write{
-        .keys = keys,
-        .values = values,
-        .into = state_->view,
-        .rows = KVCacheWrite::Rows{std::vector<uint32_t>(sequences.begin(), sequences.end()), positions}};
-    if (auto encoded = encoder.encode(write); !encoded) return encoded;
-    for (uint32_t sequence : sequences) {
+    auto planned = planRows(keys, values, sequences, slots);
+    if (!planned) return std::move(planned).error();
+    if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
+    for (const auto& [sequence, position] : next) {
       Cursor& cursor = (*joined)->changeOf(sequence).after;
-      cursor.highest = std::max(cursor.highest, ++cursor.next);
+      cursor.next = position;
+      cursor.highest = std::max(cursor.highest, position);
     }
     return {};
   });
@@ -236,6 +265,7 @@ Result<void> AttentionCache::truncate(uint64_t position, uint32_t sequence) {
   }
   const uint64_t oldest = oldestKept(state_->view, cursor);
   const bool leavesPinnedOnly = position <= state_->view.pinned;
+  if (cursor.suspectFrom && position > *cursor.suspectFrom) return suspectError(sequence, cursor);
   if (position > cursor.next || (position < oldest && !leavesPinnedOnly)) {
     return Error{.op = std::string(kOp),
                  .what = "the sequence cannot be cut there",
@@ -245,7 +275,7 @@ Result<void> AttentionCache::truncate(uint64_t position, uint32_t sequence) {
   }
   cursor.next = position;
   if (leavesPinnedOnly) cursor.highest = position;  // the ring is empty again
-  cursor.isSuspect = false;
+  cursor.suspectFrom.reset();
   return {};
 }
 

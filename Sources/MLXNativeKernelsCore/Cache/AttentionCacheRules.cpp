@@ -21,15 +21,14 @@ constexpr Rule<Descriptor> kRules[] = {
 
     {"an extent is too large for the kernels",
      [](const Descriptor& d) {
-       return std::max({d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) < (1u << 31);
+       return std::max({d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) < kMaxKVExtent;
      },
      [](const Descriptor& d) {
        return fmt::format("{}", std::max({d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}));
      },
      [](const Descriptor&) { return std::string("less than 2^31 on every axis"); }, "Split the cache."},
 
-    {"the cache cannot store this dtype",
-     [](const Descriptor& d) { return d.dtype == DType::f32 || d.dtype == DType::f16 || d.dtype == DType::bf16; },
+    {"the cache cannot store this dtype", [](const Descriptor& d) { return isFloat(d.dtype); },
      [](const Descriptor& d) { return std::string(name(d.dtype)); },
      [](const Descriptor&) { return std::string("f32, f16 or bf16"); }, "Choose a floating-point dtype."},
 

@@ -33,7 +33,8 @@ struct CommandEncoder::Impl {
   Summary summary;
   std::vector<Participation> participants;
   bool isCommitted = false;
-  std::optional<Error> failure;  // why the submission holds part of a plan; it must not run
+  bool isMidway = false;         // the submission holds something that is not accounted for
+  std::optional<Error> failure;  // why the submission holds part of a call; it must not run
 
   Result<void> open();
   Result<ReadyDispatch> prepare(const Dispatch& dispatch, const std::shared_ptr<Buffer>& scratch) const;
@@ -76,6 +77,10 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch,
   for (Binding& binding : ready.dispatch.buffers) {
     if (!binding.buffer) binding.buffer = scratch;
   }
+  for (ThreadgroupMemory& memory : ready.dispatch.threadgroupMemory) {
+    constexpr uint32_t kUnit = 16;  // Metal takes multiples of it
+    if (memory.bytes <= UINT32_MAX - kUnit) memory.bytes = (memory.bytes + kUnit - 1) / kUnit * kUnit;
+  }
   const DispatchCheck check{.dispatch = ready.dispatch, .device = *device, .pipeline = **pipeline};
   if (auto error = firstBroken(dispatchRules(), check, dispatch.kind.empty() ? kOp : dispatch.kind)) return *error;
   if (ready.threadgroup == Size3{0, 0, 0}) {
@@ -91,17 +96,20 @@ Result<void> CommandEncoder::Impl::record(ReadyDispatch ready) {
                                .bytesWritten = ready.dispatch.countedBytesWritten()};
   const std::string kind = ready.dispatch.kind;
   if (hazards.conflicts(buffers)) {
+    isMidway = true;
     submission->barrier();
     hazards.clear();
     ++summary.barriers;
   }
   if (auto recorded = submission->dispatch(std::move(ready)); !recorded) return recorded;
+  isMidway = true;
   hazards.add(buffers);
   for (Summary::Counts* sum : {&summary.total, &summary.kinds[kind]}) {
     sum->dispatches += counts.dispatches;
     sum->bytesRead += counts.bytesRead;
     sum->bytesWritten += counts.bytesWritten;
   }
+  isMidway = false;
   return {};
 }
 
@@ -123,7 +131,7 @@ Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, 
   for (size_t i = 0; i < ready.size(); ++i) {
     auto recorded = guarded(kOp, [&] { return record(std::move(ready[i])); });
     if (recorded) continue;
-    if (i != 0) failure = recorded.error();
+    if (i != 0 || isMidway) failure = recorded.error();
     return recorded;
   }
   return {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "Ops/KVCacheWriteRules.hpp"
 #include "Support/Format.hpp"
@@ -190,19 +191,56 @@ KVCacheWriteParams paramsOf(const Op& op, const Placement& placement, const std:
           .firstSlot = narrow(placement.firstSlot)};
 }
 
-// Reads and writes of one plane. Rows go wherever their indices say, so any byte of the cache may be written.
-void bindPlane(Dispatch& dispatch, const Op& op, const Plane& plane, const Placement& placement) {
+// Where listed rows go. A row whose slot a later row names too goes nowhere, which the kernel reads as a sequence that
+// the cache does not have.
+struct ListedRows {
+  std::vector<uint32_t> sequences;
+  std::vector<uint32_t> positions;
+
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+};
+
+std::optional<ListedRows> listedRows(const Op& op) {
+  if (!op.rows) return std::nullopt;
+  const auto* sequences = std::get_if<std::vector<uint32_t>>(&op.rows->sequences);
+  const auto* positions = std::get_if<std::vector<uint32_t>>(&op.rows->positions);
+  if (!sequences || !positions) return std::nullopt;
+  ListedRows rows{*sequences, *positions};
+  std::set<std::pair<uint32_t, uint64_t>> taken;
+  for (size_t row = rows.sequences.size(); row-- > 0;) {
+    const bool isNew = taken.emplace(rows.sequences[row], op.into.slotOf(rows.positions[row])).second;
+    if (!isNew) rows.sequences[row] = ListedRows::kNowhere;
+  }
+  return rows;
+}
+
+std::vector<Region> cacheRegions(const Op& op, const Plane& plane, const Placement& placement,
+                                 const std::optional<ListedRows>& rows) {
   const KVCacheView& cache = op.into;
+  const auto regions = [&](uint64_t sequence, const std::vector<Run>& runs) {
+    const uint64_t base = sequence * cache.heads() * cache.capacity() * plane.cacheRowBytes();
+    return regionsOf(runs, cache.layout, cache.heads(), cache.capacity(), plane.cacheRowBytes(), base);
+  };
+  if (!op.rows) return regions(op.sequence, cacheRuns(op, placement));
+  // Rows of a tensor go wherever it says, so any byte of the cache may be written.
+  if (!rows) return Binding::whole(plane.cacheIndex, plane.cache, Access::write).writes;
+  std::vector<Region> all;
+  for (size_t row = 0; row < rows->sequences.size(); ++row) {
+    if (rows->sequences[row] == ListedRows::kNowhere) continue;
+    const auto one = regions(rows->sequences[row], {{cache.slotOf(rows->positions[row]), 1}});
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+void bindPlane(Dispatch& dispatch, const Op& op, const Plane& plane, const Placement& placement,
+               const std::optional<ListedRows>& rows) {
   const uint64_t sourceLength = sourceShape(op.keys, op.sourceLayout).tokens;
   Binding source = Binding::whole(plane.sourceIndex, plane.source, Access::read);
-  source.reads = regionsOf(sourceRuns(op, placement, sourceLength), op.sourceLayout, cache.heads(), sourceLength,
+  source.reads = regionsOf(sourceRuns(op, placement, sourceLength), op.sourceLayout, op.into.heads(), sourceLength,
                            plane.sourceRowBytes(), 0);
   Binding target = Binding::whole(plane.cacheIndex, plane.cache, Access::write);
-  if (!op.rows) {
-    const uint64_t base = op.sequence * cache.heads() * cache.capacity() * plane.cacheRowBytes();
-    target.writes =
-        regionsOf(cacheRuns(op, placement), cache.layout, cache.heads(), cache.capacity(), plane.cacheRowBytes(), base);
-  }
+  target.writes = cacheRegions(op, plane, placement, rows);
   dispatch.buffers.push_back(std::move(source));
   dispatch.buffers.push_back(std::move(target));
 }
@@ -221,20 +259,25 @@ Dispatch makeDispatch(const Op& op, const Placement& placement) {
   const std::vector<Plane> planes = planesOf(op);
   const Kernel kernel = chooseKernel(op, planes);
   const KVCacheWriteParams params = paramsOf(op, placement, planes, kernel.unitBytes);
+  const std::optional<ListedRows> rows = listedRows(op);
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = kernel.function;
   dispatch.kernel.constants = {{kKVCacheWriteHasValues, op.values.has_value()},
                                {kKVCacheWriteHasRows, op.rows.has_value()},
+                               {kKVCacheWriteRowsMayRepeat, op.rows.has_value() && !rows},
                                {kKVCacheWriteIsVectorized, kernel.isVectorized}};
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheWriteParams, params));
-  for (const Plane& plane : planes) bindPlane(dispatch, op, plane, placement);
+  for (const Plane& plane : planes) bindPlane(dispatch, op, plane, placement, rows);
   if (op.rows) {
-    bindIndices(dispatch, kKVCacheWriteSequences, op.rows->sequences);
+    bindIndices(dispatch, kKVCacheWriteSequences, rows ? RowIndices(rows->sequences) : op.rows->sequences);
     bindIndices(dispatch, kKVCacheWritePositions, op.rows->positions);
-    uint64_t bytes = 0;
-    for (const Plane& plane : planes) bytes += placement.stored() * op.into.heads() * plane.cacheRowBytes();
-    dispatch.bytesWritten = bytes;
+  }
+  if (op.rows && !rows) {
+    dispatch.bytesWritten = 0;
+    for (const Plane& plane : planes) {
+      *dispatch.bytesWritten += placement.stored() * op.into.heads() * plane.cacheRowBytes();
+    }
   }
   dispatch.grid.extent = {params.keyUnits + params.valueUnits, static_cast<uint32_t>(op.into.heads()), params.tokens};
   return dispatch;

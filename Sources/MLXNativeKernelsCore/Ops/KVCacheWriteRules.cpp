@@ -11,15 +11,6 @@ namespace {
 
 using Op = KVCacheWrite;
 
-// Kernels count tokens, slots and heads in 32 bits and add two of them.
-constexpr uint64_t kMaxExtent = uint64_t{1} << 31;
-// Row lists travel inside the dispatch, where 4 KiB is the limit of every device.
-constexpr uint64_t kMaxListedRows = 1024;
-
-bool isFloat(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-}
-
 std::string_view layoutText(KVLayout layout) {
   return layout == KVLayout::headMajor ? "head-major" : "token-major";
 }
@@ -127,7 +118,7 @@ std::optional<std::pair<Operand, Operand>> firstOverlap(const Op& op) {
 }
 
 constexpr Rule<Op> kRules[] = {
-    {"keys are missing", [](const Op& op) { return bool(op.keys) && (!op.values || bool(*op.values)); },
+    {"a source has no memory", [](const Op& op) { return bool(op.keys) && (!op.values || bool(*op.values)); },
      [](const Op& op) { return std::string(op.keys ? "values without memory" : "keys without memory"); },
      [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors before writing them."},
 
@@ -225,7 +216,7 @@ constexpr Rule<Op> kRules[] = {
      [](const Op& op) { return fmt::format("{} tokens", sourceShape(op.keys, op.sourceLayout).tokens); },
      "Pass keys and values of the same tokens."},
 
-    {"an extent is too large for the kernel", [](const Op& op) { return largestExtent(op) < kMaxExtent; },
+    {"an extent is too large for the kernel", [](const Op& op) { return largestExtent(op) < kMaxKVExtent; },
      [](const Op& op) { return fmt::format("{}", largestExtent(op)); },
      [](const Op&) { return std::string("less than 2^31 on every axis"); }, "Split the cache or the write."},
 
@@ -242,7 +233,7 @@ constexpr Rule<Op> kRules[] = {
      },
      "Pass a smaller offset or fewer tokens, or a longer source."},
 
-    {"pinned slots need a larger ring",
+    {"the cache has no room for its pinned slots",
      [](const Op& op) {
        return op.into.pinned == 0 || (op.into.wrap == KVWrap::ring && op.into.pinned < op.into.capacity());
      },
@@ -291,14 +282,9 @@ constexpr Rule<Op> kRules[] = {
      [](const Op& op) { return fmt::format("{} of each, one for a token", tokenCount(op)); },
      "Give every token one sequence and one position."},
 
-    {"too many rows for a list",
-     [](const Op& op) {
-       return !op.rows || tokenCount(op) <= kMaxListedRows ||
-              (!listOf(op.rows->sequences) && !listOf(op.rows->positions));
-     },
+    {"the write has too many rows", [](const Op& op) { return !op.rows || tokenCount(op) <= Op::kMaxRows; },
      [](const Op& op) { return fmt::format("{} rows", tokenCount(op)); },
-     [](const Op&) { return fmt::format("at most {}", kMaxListedRows); },
-     "Pass sequences and positions as u32 tensors."},
+     [](const Op&) { return fmt::format("at most {}", Op::kMaxRows); }, "Split the rows over several writes."},
 
     {"a row names a sequence that is not in the cache",
      [](const Op& op) { return !op.rows || isListBelow(op.rows->sequences, op.into.sequences()); },

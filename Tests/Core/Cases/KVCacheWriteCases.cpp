@@ -334,6 +334,16 @@ std::vector<Case> rowCases() {
                    .rows = {{{0, 0}, {1, 1}, {2, 2}, {0, 3}, {1, 4}, {2, 5}}}});
   cases.push_back(
       {.name = "rows of a cache without an axis for sequences", .sourceTokens = 3, .rows = {{{0, 0}, {0, 3}, {0, 6}}}});
+  for (const DType source : {DType::f32, DType::f16}) {
+    cases.push_back({.name = fmt::format("listed rows of {} keys alone, an odd head dim", name(source)),
+                     .source = source,
+                     .cache = DType::f16,
+                     .headDim = 3,
+                     .valueHeadDim = 0,
+                     .sequences = 3,
+                     .sourceTokens = 3,
+                     .rows = {{{2, 1}, {0, 3}, {2, 1}}}});
+  }
   Case longest{.name = "as many rows as a list holds",
                .heads = 1,
                .valueHeadDim = 0,

@@ -34,10 +34,6 @@ uint64_t shiftedToNearest(uint64_t value, int shift) {
 
 }  // namespace
 
-bool isFloat(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-}
-
 double valueOf(DType dtype, uint64_t bits) {
   const Format format = formatOf(dtype);
   const uint64_t fraction = bits & ((uint64_t{1} << format.fractionBits) - 1);

@@ -11,6 +11,5 @@ double valueOf(DType dtype, uint64_t bits);
 // The nearest value of the dtype, ties to even; NaN gives a quiet NaN.
 uint64_t nearestBits(DType dtype, double value);
 bool isNaN(DType dtype, uint64_t bits);
-bool isFloat(DType dtype);
 
 }  // namespace mnk::test

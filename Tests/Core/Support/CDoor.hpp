@@ -64,7 +64,6 @@ struct WriteScene {
     write.size = sizeof write;
     write.keys = keys.get();
     write.source_layout = MNK_TOKEN_MAJOR;
-    write.tokens = MNK_ALL_TOKENS;
     write.into.size = sizeof write.into;
     write.into.keys = cache.get();
   }

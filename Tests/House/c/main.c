@@ -62,7 +62,6 @@ static mnk_kv_cache_write ringWrite(const Fixture* f) {
       .keys = f->keys,
       .values = f->values,
       .source_layout = MNK_TOKEN_MAJOR,
-      .tokens = MNK_ALL_TOKENS,
       .into = {.size = sizeof(mnk_kv_cache_view),
                .keys = f->cachedKeys,
                .values = f->cachedValues,

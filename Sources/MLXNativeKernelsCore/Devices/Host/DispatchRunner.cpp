@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <numeric>
+#include <random>
 
 #include "Devices/Host/HostPipeline.hpp"
 #include "Devices/Host/WorkerPool.hpp"
@@ -13,16 +15,16 @@ namespace mnk::host {
 
 namespace {
 
-Error faultError(const HostPipeline& pipeline, const Fault& fault) {
+Error faultError(const HostPipeline& pipeline, const Fault& fault, std::string_view label) {
   const bool memory = fault.kind == FaultKind::outOfMemory;
-  return Error{
-      .code = memory ? ErrorCode::outOfMemory : ErrorCode::deviceFault,
-      .op = "Host device",
-      .what = fmt::format("kernel {} of library {} stopped", pipeline.kernel().name, pipeline.library().label()),
-      .got = fault.text,
-      .expected = memory ? "memory for the lanes of a threadgroup" : "a kernel that runs to its end",
-      .fix = memory ? "Use fewer workers or smaller threadgroups." : "Correct the kernel or its dispatch.",
-      .retryable = memory};
+  return Error{.code = memory ? ErrorCode::outOfMemory : ErrorCode::deviceFault,
+               .op = "Host device",
+               .what = fmt::format("kernel {} of library {} stopped{}", pipeline.kernel().name,
+                                   pipeline.library().label(), label.empty() ? "" : fmt::format(" in '{}'", label)),
+               .got = fault.text,
+               .expected = memory ? "memory for the lanes of a threadgroup" : "a kernel that runs to its end",
+               .fix = memory ? "Use fewer workers or smaller threadgroups." : "Correct the kernel or its dispatch.",
+               .retryable = memory};
 }
 
 Launch makeLaunch(const ReadyDispatch& ready, const HostPipeline& pipeline, const Arguments& arguments,
@@ -72,27 +74,37 @@ class BorrowedWorker {
   Worker* worker_;
 };
 
-// Threadgroup numbers in the order of the seed: a stride that shares no factor with the count visits each once.
+// Threadgroup numbers in the order of the seed: any permutation, or, where a list of them would be long, a stride that
+// shares no factor with the count and so visits each once.
 class ThreadgroupOrder {
  public:
   ThreadgroupOrder(uint64_t count, uint64_t seed) : count_(count) {
-    if (seed == 0 || count < 3) return;
-    const uint64_t mixed = seed * 0x9E3779B97F4A7C15ull;
-    start_ = mixed % count;
-    stride_ = (mixed >> 32) % count;
+    constexpr uint64_t kMostListed = 65536;
+    if (seed == 0 || count < 2) return;
+    std::mt19937_64 random(seed);
+    if (count <= kMostListed) {
+      list_.resize(count);
+      std::iota(list_.begin(), list_.end(), 0u);
+      std::shuffle(list_.begin(), list_.end(), random);
+      return;
+    }
+    start_ = random() % count;
+    stride_ = random() % count;
     while (std::gcd(stride_, count) != 1) ++stride_;
   }
   uint64_t operator[](uint64_t index) const {
+    if (!list_.empty()) return list_[index];
     return static_cast<uint64_t>((static_cast<unsigned __int128>(index) * stride_ + start_) % count_);
   }
 
  private:
+  std::vector<uint32_t> list_;
   uint64_t count_, start_ = 0, stride_ = 1;
 };
 
 }  // namespace
 
-Result<void> runDispatch(const ReadyDispatch& ready, const Options& options) {
+Result<void> runDispatch(const ReadyDispatch& ready, const Options& options, std::string_view label) {
   auto& pipeline = static_cast<HostPipeline&>(*ready.pipeline);
   const Arguments arguments = bindArguments(ready, pipeline);
   const Launch launch = makeLaunch(ready, pipeline, arguments, options);
@@ -116,7 +128,7 @@ Result<void> runDispatch(const ReadyDispatch& ready, const Options& options) {
       if (fault.kind != FaultKind::none) return note(fault);
     }
   });
-  if (failed) return faultError(pipeline, firstFault);
+  if (failed) return faultError(pipeline, firstFault, label);
   return {};
 }
 

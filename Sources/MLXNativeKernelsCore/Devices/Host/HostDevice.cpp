@@ -8,6 +8,7 @@
 #include "Devices/Host/HostSubmission.hpp"
 #include "Devices/Host/ModuleCompiler.hpp"
 #include "Devices/Host/Processor.hpp"
+#include "Devices/Host/Runtime/Module.h"
 #include "Devices/Host/ShippedKernels.hpp"
 #include "Devices/Host/WorkerPool.hpp"
 
@@ -19,6 +20,10 @@ class HostDevice final : public Device {
  public:
   HostDevice(Options options, std::unique_ptr<HostQueue> queue)
       : options_(std::move(options)), queue_(std::move(queue)) {
+    limits_.maxThreadsPerThreadgroup = kMaxLanes;
+    limits_.maxThreadgroupMemoryBytes = kMaxThreadgroupBytes;
+    limits_.bufferIndices = kBufferIndices;
+    limits_.threadgroupMemoryIndices = kThreadgroupIndices;
     limits_.maxBufferBytes = kMaxBufferBytes;
   }
 
@@ -47,8 +52,8 @@ class HostDevice final : public Device {
     return HostBuffer::wrap(shared_from_this(), memory, bytes, std::move(release));
   }
 
-  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view) override {
-    return std::unique_ptr<Submission>(std::make_unique<HostSubmission>(shared_from_this(), *queue_, options_));
+  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override {
+    return std::unique_ptr<Submission>(std::make_unique<HostSubmission>(shared_from_this(), *queue_, options_, label));
   }
 
  protected:

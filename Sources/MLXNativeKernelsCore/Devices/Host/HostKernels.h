@@ -9,6 +9,9 @@
 //
 // One file per instruction set; the device picks the best that the processor has. The text is inside an unnamed
 // namespace, so libraries may use the same names for different things.
+//
+// A thread's stack is small: its private arrays and variables have room for about 32 KiB. Text that is compiled at run
+// time is refused beyond that; text that is compiled into the program is not checked, and a larger array overflows.
 #pragma once
 
 #define MNK_HOST_BASELINE 1

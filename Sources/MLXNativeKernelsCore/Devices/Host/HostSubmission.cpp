@@ -26,12 +26,12 @@ void HostSubmission::barrier() {
   if (!groups_.back().empty()) groups_.emplace_back();
 }
 
-Result<void> HostSubmission::run(std::vector<Group>& groups, const Options& options) {
+Result<void> HostSubmission::run(std::vector<Group>& groups, const Options& options, std::string_view label) {
   std::minstd_rand random(static_cast<uint32_t>(options.orderSeed));
   for (Group& group : groups) {
     if (options.orderSeed != 0) std::shuffle(group.begin(), group.end(), random);
     for (const ReadyDispatch& ready : group) {
-      if (auto outcome = runDispatch(ready, options); !outcome) return outcome;
+      if (auto outcome = runDispatch(ready, options, label); !outcome) return outcome;
     }
   }
   return {};
@@ -42,15 +42,17 @@ void HostSubmission::commit(std::function<void(SubmissionReport)> finished) {
   struct Work {
     std::shared_ptr<Device> device;
     Options options;
+    std::string label;
     std::vector<Group> groups;
     std::function<void(SubmissionReport)> finished;
   };
-  auto work = std::make_shared<Work>(std::move(device_), options_, std::move(groups_), std::move(finished));
+  auto work =
+      std::make_shared<Work>(std::move(device_), options_, std::move(label_), std::move(groups_), std::move(finished));
   queue_.push([work = std::move(work)] {
     const auto start = std::chrono::steady_clock::now();
     SubmissionReport report;
     try {
-      report.outcome = run(work->groups, work->options);
+      report.outcome = run(work->groups, work->options, work->label);
     } catch (const std::exception& exception) {
       report.outcome = Error{.code = ErrorCode::outOfMemory,
                              .op = "Host device",

@@ -8,8 +8,8 @@ namespace mnk::host {
 class HostSubmission final : public Submission {
  public:
   // The device keeps the queue alive, and is kept alive until the work is done.
-  HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const Options& options)
-      : device_(std::move(device)), queue_(queue), options_(options) {}
+  HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const Options& options, std::string_view label)
+      : device_(std::move(device)), queue_(queue), options_(options), label_(label) {}
 
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
@@ -18,11 +18,12 @@ class HostSubmission final : public Submission {
  private:
   // Dispatches with no barrier between them.
   using Group = std::vector<ReadyDispatch>;
-  static Result<void> run(std::vector<Group>& groups, const Options& options);
+  static Result<void> run(std::vector<Group>& groups, const Options& options, std::string_view label);
 
   std::shared_ptr<Device> device_;
   HostQueue& queue_;
   Options options_;
+  std::string label_;  // names the submission in errors
   std::vector<Group> groups_ = {{}};
 };
 

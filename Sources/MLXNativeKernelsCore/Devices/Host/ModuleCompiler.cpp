@@ -1,22 +1,16 @@
 #include "ModuleCompiler.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
+#include "Devices/Host/CompilerProcess.hpp"
 #include "Devices/Host/EmbeddedSources.hpp"
 #include "Devices/Host/HostLibrary.hpp"
-#include "Devices/Host/Runtime/Sanitizers.h"
+#include "Devices/Host/Runtime/Worker.h"
 #include "Devices/Host/TemporaryDirectory.hpp"
-
-extern char** environ;
 
 namespace mnk::host {
 
@@ -52,6 +46,7 @@ std::string stringLiteral(std::string_view text) {
 std::string moduleText(std::string_view include, Level level) {
   return fmt::format(R"(#define MNK_HOST_LIBRARY "{}"
 #define MNK_HOST_LEVEL {}
+#define MNK_HOST_LOADED_MODULE
 #include "Runtime/Executor.cpp"
 #include "Runtime/Scheduler.cpp"
 #include "Runtime/Worker.cpp"
@@ -91,46 +86,21 @@ Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySour
                  "Free space there, or set TMPDIR.");
 }
 
-struct CompilerRun {
-  int spawnError = 0;
-  bool succeeded = false;
-  std::string output;
-};
-
-CompilerRun runCompiler(const std::string& compiler, const TemporaryDirectory& directory) {
-  const std::string log = (directory.path() / "log").string();
-  const std::string input = (directory.path() / "Module.cpp").string();
-  const std::string output = (directory.path() / "Module.so").string();
-  std::vector<std::string> arguments = {
+CompilerRun compileModule(const std::string& compiler, const TemporaryDirectory& directory) {
+  // Half of a lane's stack for one function: the rest is for what it calls.
+  constexpr size_t kMostFrameBytes = kLaneStackBytes / 2;
+  const std::string product = (directory.path() / "Module.so").string();
+  std::vector<std::string> command = {
       compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-color-diagnostics"};
 #if MNK_HOST_ASAN
-  arguments.push_back("-fsanitize=address");
+  command.push_back("-fsanitize=address");
 #elif MNK_HOST_TSAN
-  arguments.push_back("-fsanitize=thread");
+  command.push_back("-fsanitize=thread");
 #endif
-  arguments.insert(arguments.end(), {"-I" + directory.path().string(), input, "-o", output});
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  CompilerRun run;
-  pid_t process = 0;
-  run.spawnError = posix_spawnp(&process, pointers[0], &actions, nullptr, pointers.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (run.spawnError != 0) return run;
-
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  run.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  std::ifstream file(log, std::ios::binary);
-  run.output.assign(std::istreambuf_iterator<char>(file), {});
-  return run;
+  command.insert(command.end(),
+                 {fmt::format("-Wframe-larger-than={}", kMostFrameBytes), "-Werror=frame-larger-than",
+                  "-I" + directory.path().string(), (directory.path() / "Module.cpp").string(), "-o", product});
+  return runCompiler(std::move(command), product, (directory.path() / "log").string());
 }
 
 Result<std::shared_ptr<Library>> load(const LibrarySource& source, const TemporaryDirectory& directory) {
@@ -160,6 +130,22 @@ std::string shortened(std::string text) {
   return text;
 }
 
+// What to do about texts that a Metal compiler takes and the Host device does not, known by the compiler's words or by
+// the lines that it quotes.
+std::string fixFor(std::string_view output) {
+  constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
+      {"stack frame size", "A thread has room for about 32 KiB of private memory: make its arrays smaller."},
+      {"[[function_constant(", "Declare a function constant with pipeline_constant(type, name, index)."},
+      {"[[threadgroup(", "Mark a threadgroup parameter with [[threadgroup_memory(index)]]."},
+      {"'align_value' attribute", "Declare a threadgroup array with threadgroup_array(type, name, count)."},
+  };
+  std::string fix = "Correct the text at the lines named.";
+  for (const auto& [sign, advice] : kAdvice) {
+    if (output.find(sign) != std::string_view::npos) fix += fmt::format(" {}", advice);
+  }
+  return fix;
+}
+
 Result<void> checkSource(const LibrarySource& source) {
   if (source.kind == LibrarySource::Kind::path) {
     std::error_code ignored;
@@ -172,6 +158,11 @@ Result<void> checkSource(const LibrarySource& source) {
                      source.value, "a path without quotes, backslashes and line ends",
                      "Rename the file or its folder.");
     }
+  }
+  if (!kCanRunCompilers) {
+    return failure(ErrorCode::unsupported, "apps of this system cannot compile kernels on the Host device",
+                   labelOf(source), "a system where a program may start a compiler",
+                   "Compile the kernels into the program (HostKernels.h), or use the Metal device.");
   }
   if (embeddedSources().empty()) {
     return failure(ErrorCode::unsupported, "this build cannot compile kernels at run time", labelOf(source),
@@ -192,7 +183,7 @@ Result<std::shared_ptr<Library>> compileLibrary(const LibrarySource& source, con
   }
   if (auto written = writeSources(*directory, source, options.level); !written) return std::move(written).error();
   const std::string compiler = options.compiler.empty() ? "clang++" : options.compiler;
-  const CompilerRun run = runCompiler(compiler, *directory);
+  const CompilerRun run = compileModule(compiler, *directory);
   // Some systems report a missing program only from the child, as 127 with nothing said.
   if (run.spawnError != 0 || (!run.succeeded && run.output.empty())) {
     return failure(ErrorCode::unsupported, fmt::format("library {} needs a compiler", labelOf(source)),
@@ -202,7 +193,7 @@ Result<std::shared_ptr<Library>> compileLibrary(const LibrarySource& source, con
   if (!run.succeeded) {
     return failure(ErrorCode::shaderBuild, fmt::format("library {} does not compile", labelOf(source)),
                    shortened(run.output), "Metal Shading Language that the Host device can compile",
-                   "Correct the text at the lines named.");
+                   fixFor(run.output));
   }
   return load(source, *directory);
 }

@@ -1,6 +1,7 @@
 // Keys and values of past tokens, with the position of each sequence. `append` writes at the next position and
 // advances it when the encoder is committed; an encoder that is dropped or refused advances nothing. When
-// committed work fails on the device, the sequences it appended to are suspect until truncate or reset.
+// committed work fails on the device, the sequences it appended to are suspect until they are truncated to where that
+// work began, or reset.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -53,6 +54,8 @@ class AttentionCache {
   struct State;
   struct Appending;
   Result<void> checkSequence(uint32_t sequence) const;
+  Result<Plan> planRows(const Tensor& keys, const Tensor& values, std::span<const uint32_t> sequences,
+                        std::span<const uint32_t> slots) const;
   Result<Appending*> appending(CommandEncoder& encoder, std::span<const uint32_t> sequences);
 
   std::shared_ptr<State> state_;

@@ -76,7 +76,8 @@ class CommandEncoder {
   Result<void> barrier();
 
   using Finished = std::function<void(const Result<Summary>&)>;
-  // Submits. `finished`, if any, runs once on a thread of the device.
+  // Submits. `finished`, if any, runs once, on a thread of the device when the device took the work. It must not wait
+  // for other work of the device, which runs on that thread.
   Result<Completion> commit(Finished finished = {});
 
   const Summary& summary() const;

@@ -43,4 +43,8 @@ constexpr std::string_view name(DType dtype) {
   return "unknown dtype";
 }
 
+constexpr bool isFloat(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
 }  // namespace mnk

@@ -1,5 +1,5 @@
 // A Device makes buffers, libraries and pipelines and runs submissions, in the order they are committed.
-// Devices may be used from several threads.
+// Devices may be used from several threads, but not in a child that fork made: its threads stay with the parent.
 #pragma once
 #include <functional>
 #include <memory>
@@ -34,7 +34,9 @@ class Library {
   virtual std::vector<std::string> functionNames() const = 0;
 };
 
-// Where a library of the caller's own comes from.
+// Where a library of the caller's own comes from. Its text is Metal Shading Language with the words of
+// Shaders/Lib/Words.h, which need no include: export_kernel or instantiate_kernel for what can be dispatched,
+// pipeline_constant, threadgroup_array, threadgroup_memory.
 struct LibrarySource {
   enum class Kind : uint8_t { text, path };
   Kind kind = Kind::text;
@@ -95,7 +97,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
   virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
   // Memory of the caller's, used without a copy. `release` runs once, when the last user is gone; it runs
-  // at once when the call fails.
+  // at once when the call fails. It may run on a thread of the device and must not wait for the device's work.
   virtual Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) = 0;
 
   virtual Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) = 0;

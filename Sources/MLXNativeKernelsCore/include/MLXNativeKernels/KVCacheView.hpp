@@ -11,6 +11,9 @@
 
 namespace mnk {
 
+// Every extent is less: kernels count tokens, slots and heads in 32 bits and add two of them.
+inline constexpr uint64_t kMaxKVExtent = uint64_t{1} << 31;
+
 enum class KVLayout : uint32_t { headMajor, tokenMajor };
 enum class KVWrap : uint32_t { linear, ring };
 

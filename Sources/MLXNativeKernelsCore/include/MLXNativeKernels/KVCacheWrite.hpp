@@ -22,6 +22,7 @@ using RowIndices = std::variant<std::vector<uint32_t>, Tensor>;
 
 struct KVCacheWrite {
   static constexpr std::string_view name = "KVCacheWrite";
+  static constexpr uint64_t kMaxRows = 1024;  // lists of them travel inside the dispatch, where 4 KiB is the limit
 
   struct Rows {
     RowIndices sequences;

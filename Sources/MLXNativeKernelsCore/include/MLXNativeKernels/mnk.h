@@ -6,7 +6,8 @@
 // Errors: a function that can fail returns NULL or false and, where `error` is not NULL, stores an error that the
 // caller releases. On success *error is left as it was. Nothing here throws or aborts.
 // A function that cannot fail reads a NULL handle as an empty one.
-// Threads: every function may be called from any thread; one encoder belongs to one thread at a time.
+// Threads: every function may be called from any thread; one encoder belongs to one thread at a time. Callbacks may run
+// on a thread of the device and must not wait for its work. A child that fork made cannot use the parent's devices.
 #ifndef MNK_H
 #define MNK_H
 
@@ -118,12 +119,18 @@ bool mnk_tensor_write(mnk_tensor* tensor, const void* MNK_NULLABLE from, uint64_
 
 // Kernels of the caller's own
 
+// Metal Shading Language with five words in place of what only a Metal compiler parses; they need no include:
+//   export_kernel(f)  instantiate_kernel("name", f, type…)  pipeline_constant(type, name, index)
+//   threadgroup_array(type, name, count)  [[threadgroup_memory(n)]]
+// A device compiles a text or a file once and keeps it until mnk_device_clear_kernels.
 mnk_library* MNK_NULLABLE mnk_library_make_from_text(mnk_device* device, const char* text, const char* label,
                                                      mnk_error_out error);
 mnk_library* MNK_NULLABLE mnk_library_make_from_path(mnk_device* device, const char* path, mnk_error_out error);
 // The library that this package ships.
 mnk_library* MNK_NULLABLE mnk_library_make_shipped(mnk_device* device, mnk_error_out error);
 void mnk_library_release(mnk_library* MNK_NULLABLE library);
+// Forgets all pipelines and libraries, so that a changed file is read again. Those in use live on.
+void mnk_device_clear_kernels(mnk_device* device);
 size_t mnk_library_function_count(const mnk_library* library);
 const char* mnk_library_function_name(const mnk_library* library, size_t index);  // "" beyond the count
 
@@ -194,8 +201,6 @@ typedef struct mnk_row_indices {
   mnk_tensor* MNK_NULLABLE tensor;
 } mnk_row_indices;
 
-#define MNK_ALL_TOKENS UINT64_MAX
-
 // See KVCacheWrite.hpp for the definition.
 typedef struct mnk_kv_cache_write {
   size_t size;  // sizeof(mnk_kv_cache_write)
@@ -203,7 +208,8 @@ typedef struct mnk_kv_cache_write {
   mnk_tensor* MNK_NULLABLE values;
   mnk_kv_layout source_layout;
   uint64_t source_offset;
-  uint64_t tokens;  // MNK_ALL_TOKENS: all that follow the offset
+  bool has_tokens;  // then `tokens` says how many to store; else all that follow the offset
+  uint64_t tokens;
   bool source_is_ring;
   mnk_kv_cache_view into;
   uint64_t sequence;
@@ -244,7 +250,7 @@ bool mnk_encoder_barrier(mnk_encoder* encoder, mnk_error_out error);
 // `failure` is NULL when the work succeeded, and borrowed for the call.
 typedef void (*mnk_finished)(void* MNK_NULLABLE context, const mnk_error* MNK_NULLABLE failure);
 // Submits. `finished`, if any, is called once, on a thread of the device, if and only if commit succeeded; by then the
-// completion is done and its summary final. It must not wait for other work of the device.
+// completion is done and its summary final.
 mnk_completion* MNK_NULLABLE mnk_encoder_commit(mnk_encoder* encoder, mnk_finished MNK_NULLABLE finished,
                                                 void* MNK_NULLABLE context, mnk_error_out error);
 

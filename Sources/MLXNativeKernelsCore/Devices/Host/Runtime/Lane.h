@@ -82,8 +82,9 @@ struct Running {
   uint32_t linear;
 };
 
-// The initial-exec model needs no call; a shared object loaded later finds room for this few bytes.
-#if defined(__ELF__)
+// The initial-exec model needs no call. Shared objects loaded later would share a small reserve of such memory, a few
+// dozen of them, so a module compiled at run time keeps the default model.
+#if defined(__ELF__) && !defined(MNK_HOST_LOADED_MODULE)
 extern __thread Running running __attribute__((tls_model("initial-exec")));
 #else
 extern __thread Running running;

@@ -9,13 +9,12 @@ namespace mnk::host {
 
 namespace {
 
-constexpr size_t kStackBytes = (sanitizer::kLargeFrames ? 256 : 64) * 1024;
 constexpr uint32_t kStacksPerBlock = 32;
 // Staggered tops keep the hot frames of the lanes out of one cache set.
 constexpr size_t kStagger = 576, kStaggerSteps = 29;
-// An overflow of these ends in a guard page. Each guard costs two mappings, of which a process has some 65,000;
-// guarding all stacks of large threadgroups would use them up on a machine with many cores.
-constexpr uint32_t kGuardedStacks = 128;
+// An overflow ends in a guard page. Where the system has no guards inside a mapping, each costs two mappings, of which
+// a process has some 65,000; guarding all stacks of large threadgroups would use them up on a machine with many cores.
+constexpr uint32_t kStacksGuardedByMappings = 128;
 
 constexpr size_t kArenaAlignment = 64;
 constexpr size_t kRedzone = 64;
@@ -34,7 +33,15 @@ MNK_HOST_RUNTIME size_t pageBytes() {
 }
 
 MNK_HOST_RUNTIME size_t slotBytes() {
-  return kStackBytes + pageBytes();
+  return kLaneStackBytes + pageBytes();
+}
+
+MNK_HOST_RUNTIME void guard(char* page, uint32_t stack) {
+#if defined(__linux__)
+  constexpr int kInstallGuard = 102;  // MADV_GUARD_INSTALL of Linux 6.13, which older headers lack
+  if (madvise(page, pageBytes(), kInstallGuard) == 0) return;
+#endif
+  if (stack < kStacksGuardedByMappings) mprotect(page, pageBytes(), PROT_NONE);
 }
 
 MNK_HOST_RUNTIME bool addStacks(Worker* worker) {
@@ -43,7 +50,7 @@ MNK_HOST_RUNTIME bool addStacks(Worker* worker) {
   worker->stackBlocks[worker->stackCount / kStacksPerBlock] = block;
   for (uint32_t i = kStacksPerBlock; i-- > 0;) {
     char* slot = static_cast<char*>(block) + slotBytes() * i;
-    if (worker->stackCount < kGuardedStacks) mprotect(slot, pageBytes(), PROT_NONE);
+    guard(slot, worker->stackCount);
     char* top = slot + slotBytes() - worker->stackCount % kStaggerSteps * kStagger;
     worker->stacks[worker->stackCount++] = top;
     giveBackStack(worker, top);
@@ -54,7 +61,7 @@ MNK_HOST_RUNTIME bool addStacks(Worker* worker) {
 }  // namespace
 
 MNK_HOST_RUNTIME sanitizer::StackRange stackOf(const Lane* lane) {
-  constexpr size_t usable = kStackBytes - kStaggerSteps * kStagger;
+  constexpr size_t usable = kLaneStackBytes - kStaggerSteps * kStagger;
   return {static_cast<char*>(lane->stack) - usable, usable};
 }
 

@@ -4,6 +4,8 @@
 
 namespace mnk::host {
 
+inline constexpr size_t kLaneStackBytes = (sanitizer::kLargeFrames ? 256 : 64) * 1024;
+
 struct Worker {
   Threadgroup group;
   Simdgroup simdgroups[kMaxLanes / 32];

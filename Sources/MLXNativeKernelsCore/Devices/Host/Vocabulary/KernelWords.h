@@ -7,6 +7,7 @@
 #pragma clang diagnostic ignored "-Wunknown-attributes"
 #pragma clang diagnostic ignored "-Wduplicate-decl-specifier"
 #pragma clang diagnostic ignored "-Wdeprecated-comma-subscript"
+#pragma clang diagnostic ignored "-Wignored-qualifiers"  // see `static`
 #pragma clang diagnostic ignored "-Wunused-function"
 #pragma clang diagnostic ignored "-Wunused-const-variable"
 #pragma clang diagnostic error "-Wpre-c++17-compat"  // Metal 3 is C++14
@@ -20,6 +21,9 @@
 #define kernel
 // As a Metal compiler does with every function; then a lane's address arithmetic stays in registers.
 #define inline inline __attribute__((always_inline))
+// Metal has no variable that keeps its value from thread to thread, and here it would be one for the whole process. As
+// a side effect a static function cannot return a pointer to what it may change; `inline` does without the word.
+#define static const static
 #define device
 #define thread
 #define constant const
@@ -55,7 +59,7 @@
 #define MNK_HOST_PASTE(a, b) MNK_HOST_PASTE_(a, b)
 #define MNK_HOST_STATIC_OBJECT(...)                                                              \
   _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wglobal-constructors\"") \
-      _Pragma("clang diagnostic ignored \"-Wexit-time-destructors\"") static __VA_ARGS__;        \
+      _Pragma("clang diagnostic ignored \"-Wexit-time-destructors\"") __VA_ARGS__;               \
   _Pragma("clang diagnostic pop")
 
 #define threadgroup_array(type, name, count) type(&name)[count] = ::mnk::host::threadgroupArray<type, count>([] {})
@@ -66,15 +70,15 @@
       MNK_HOST_LIBRARY, #name, __FILE__, __LINE__, index, ::mnk::host::ValueTypeOf<type>::value))        \
   static_assert(true, "")
 
-// The loop stands beside the kernel's body, which is compiled into it.
-#define MNK_HOST_EXPORT(id, name, ...)                                                                       \
-  static void MNK_HOST_PASTE(runLanes_, id)(::mnk::host::Threadgroup * group, uint first, uint last) {       \
-    for (::mnk::host::LaneLoop loop(group, first, last); loop.more(); loop.advance()) {                      \
-      __VA_ARGS__();                                                                                         \
-    }                                                                                                        \
-  }                                                                                                          \
-  MNK_HOST_STATIC_OBJECT(const ::mnk::host::KernelRegistration MNK_HOST_PASTE(kernel_, id)(                  \
-      MNK_HOST_LIBRARY, name, MNK_HOST_LEVEL, ::mnk::host::PointerParameters<decltype(&__VA_ARGS__)>::count, \
+// The loop stands beside the kernel's body, which is compiled into it. Its names must not hide the kernel's.
+#define MNK_HOST_EXPORT(id, name, ...)                                                                          \
+  void MNK_HOST_PASTE(runLanes_, id)(::mnk::host::Threadgroup * mnkGroup_, uint mnkFirst_, uint mnkLast_) {     \
+    for (::mnk::host::LaneLoop mnkLoop_(mnkGroup_, mnkFirst_, mnkLast_); mnkLoop_.more(); mnkLoop_.advance()) { \
+      __VA_ARGS__();                                                                                            \
+    }                                                                                                           \
+  }                                                                                                             \
+  MNK_HOST_STATIC_OBJECT(const ::mnk::host::KernelRegistration MNK_HOST_PASTE(kernel_, id)(                     \
+      MNK_HOST_LIBRARY, name, MNK_HOST_LEVEL, ::mnk::host::PointerParameters<decltype(&__VA_ARGS__)>::count,    \
       &MNK_HOST_PASTE(runLanes_, id)))
 #define instantiate_kernel(name, function, ...) MNK_HOST_EXPORT(__COUNTER__, name, function<__VA_ARGS__>)
 #define export_kernel(function) MNK_HOST_EXPORT(__COUNTER__, #function, function)
