@@ -78,7 +78,7 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch,
     if (!binding.buffer) binding.buffer = scratch;
   }
   for (ThreadgroupMemory& memory : ready.dispatch.threadgroupMemory) {
-    constexpr uint32_t kUnit = 16;  // Metal takes multiples of it
+    constexpr uint32_t kUnit = 16;  // some devices take multiples of it only
     if (memory.bytes <= UINT32_MAX - kUnit) memory.bytes = (memory.bytes + kUnit - 1) / kUnit * kUnit;
   }
   const DispatchCheck check{.dispatch = ready.dispatch, .device = *device, .pipeline = **pipeline};
