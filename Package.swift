@@ -2,7 +2,7 @@
 import PackageDescription
 
 #if canImport(Darwin)
-    // Xcode and SwiftPM compile these into default.metallib. On Linux the Host device includes the same files as C++.
+    // Xcode and SwiftPM compile these into default.metallib. The Host device includes the same files as C++.
     let shaders: [Resource] = [
         .process("../../Shaders/Kernels/KVCacheWrite.metal")
     ]

@@ -1,5 +1,5 @@
 // The five words that our kernels use beyond plain Metal Shading Language, in their Metal form.
-// On Linux the Host device defines these words, and all others of the language, by itself.
+// The Host device defines these words, and all others of the language, by itself.
 #pragma once
 #ifdef __METAL_VERSION__
 

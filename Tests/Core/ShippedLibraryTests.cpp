@@ -21,9 +21,11 @@ struct Family {
   std::string_view prefix;
   std::vector<uint32_t> booleans;
 };
+const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheWriteHasValues, kKVCacheWriteHasRows,
+                                                      kKVCacheWriteRowsMayRepeat, kKVCacheWriteIsVectorized};
 const Family kFamilies[] = {
-    {"kvCacheMove_", {kKVCacheWriteHasValues, kKVCacheWriteHasRows, kKVCacheWriteIsVectorized}},
-    {"kvCacheConvert_", {kKVCacheWriteHasValues, kKVCacheWriteHasRows, kKVCacheWriteIsVectorized}},
+    {"kvCacheMove_", kKVCacheWriteConstants},
+    {"kvCacheConvert_", kKVCacheWriteConstants},
 };
 
 std::vector<std::vector<FunctionConstant>> combinations(const std::vector<uint32_t>& booleans) {
