@@ -15,15 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Closed: Swift may switch over the cases alone. The size is fixed so that a wrong number can be told, not undefined.
 #ifdef __clang__
 #define MNK_NULLABLE _Nullable
-#define MNK_CLOSED __attribute__((enum_extensibility(closed)))
+#define MNK_CLOSED(name) __attribute__((enum_extensibility(closed))) name : uint32_t
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wnullability-extension"
 #pragma clang assume_nonnull begin
 #else
 #define MNK_NULLABLE
-#define MNK_CLOSED
+#define MNK_CLOSED(name) name
 #endif
 
 #ifdef __cplusplus
@@ -43,7 +44,7 @@ typedef mnk_error* MNK_NULLABLE* MNK_NULLABLE mnk_error_out;
 
 // Errors
 
-typedef enum MNK_CLOSED mnk_error_code {
+typedef enum MNK_CLOSED(mnk_error_code) {
   MNK_INVALID_ARGUMENT = 1,  // a rule is broken; nothing was encoded
   MNK_UNSUPPORTED = 2,       // the device or this build lacks something
   MNK_OUT_OF_MEMORY = 3,
@@ -86,7 +87,7 @@ mnk_device* MNK_NULLABLE mnk_device_make_host(const mnk_host_options* options, m
 
 // Tensors
 
-typedef enum MNK_CLOSED mnk_dtype { MNK_F32 = 0, MNK_F16, MNK_BF16, MNK_U8, MNK_U16, MNK_U32, MNK_I32 } mnk_dtype;
+typedef enum MNK_CLOSED(mnk_dtype) { MNK_F32 = 0, MNK_F16, MNK_BF16, MNK_U8, MNK_U16, MNK_U32, MNK_I32 } mnk_dtype;
 
 size_t mnk_dtype_size(mnk_dtype dtype);
 const char* mnk_dtype_name(mnk_dtype dtype);
@@ -134,8 +135,8 @@ void mnk_device_clear_kernels(mnk_device* device);
 size_t mnk_library_function_count(const mnk_library* library);
 const char* mnk_library_function_name(const mnk_library* library, size_t index);  // "" beyond the count
 
-typedef enum MNK_CLOSED mnk_access { MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE } mnk_access;
-typedef enum MNK_CLOSED mnk_constant_type {
+typedef enum MNK_CLOSED(mnk_access) { MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE } mnk_access;
+typedef enum MNK_CLOSED(mnk_constant_type) {
   MNK_CONSTANT_BOOL = 0,
   MNK_CONSTANT_I32,
   MNK_CONSTANT_U32,
@@ -182,8 +183,8 @@ typedef struct mnk_dispatch {
 
 // KVCacheWrite
 
-typedef enum MNK_CLOSED mnk_kv_layout { MNK_HEAD_MAJOR = 0, MNK_TOKEN_MAJOR = 1 } mnk_kv_layout;
-typedef enum MNK_CLOSED mnk_kv_wrap { MNK_LINEAR = 0, MNK_RING = 1 } mnk_kv_wrap;
+typedef enum MNK_CLOSED(mnk_kv_layout) { MNK_HEAD_MAJOR = 0, MNK_TOKEN_MAJOR = 1 } mnk_kv_layout;
+typedef enum MNK_CLOSED(mnk_kv_wrap) { MNK_LINEAR = 0, MNK_RING = 1 } mnk_kv_wrap;
 
 typedef struct mnk_kv_cache_view {
   size_t size;                      // sizeof(mnk_kv_cache_view), exactly
