@@ -95,4 +95,10 @@ TEST(Buffer, WithoutContentsSaysSo) {
   EXPECT_ERROR(buffer->read(5, bytes), {.what = "outside"});
 }
 
+TEST(Buffer, AnEmptyRangeOverlapsNothing) {
+  const MemoryRange whole{.begin = 10, .end = 20}, inside{.begin = 12, .end = 13}, empty{.begin = 12, .end = 12};
+  EXPECT(whole.overlaps(inside) && inside.overlaps(whole));
+  EXPECT(!whole.overlaps(empty) && !empty.overlaps(whole));
+}
+
 }  // namespace mnk::test

@@ -307,6 +307,43 @@ TEST(CApi, ListsThatAreMissingAreErrors) {
   caught.expect(missing("from"));
 }
 
+// A count that no list can have: had it been copied before it was checked, memory would have been read past its end.
+TEST(CApi, ListsThatAreTooLongAreRefusedBeforeTheyAreCopied) {
+  WriteScene scene;
+  Caught caught;
+  const auto encoder = makeEncoder(scene.device.get());
+  const uint32_t one = 1;
+  const mnk_inline_bytes inlined{.index = 0, .bytes = &one, .count = SIZE_MAX};
+  mnk_dispatch dispatch = emptyDispatch("f");
+  dispatch.inlines = &inlined;
+  dispatch.inline_count = 1;
+  EXPECT(!mnk_encoder_dispatch(encoder.get(), &dispatch, caught.out()));
+  caught.expect({.op = "C API",
+                 .what = "there are too many inline bytes",
+                 .got = "18446744073709551615",
+                 .expected = "at most 4096",
+                 .fix = "Pass fewer, or put the data in a tensor."});
+  scene.write.has_rows = true;
+  scene.write.sequences = {.list = &one, .list_count = SIZE_MAX, .tensor = nullptr};
+  scene.write.positions = {.list = &one, .list_count = 1, .tensor = nullptr};
+  EXPECT(!mnk_kv_cache_write_make_plan(&scene.write, caught.out()));
+  caught.expect(
+      {.op = "C API", .what = "there are too many rows", .got = "1844674", .expected = "at most 1024", .fix = ""});
+}
+
+TEST(CApi, AZeroedDescriptorStoresEveryTokenAndACountOfZeroNone) {
+  WriteScene scene;
+  const auto grid = [&] {
+    const Owned<mnk_plan> plan{mnk_kv_cache_write_make_plan(&scene.write, nullptr), mnk_plan_release};
+    return mnk_plan_dispatch(plan.get(), 0).grid[2];
+  };
+  EXPECT_EQ(grid(), 3u);
+  scene.write.has_tokens = true;
+  EXPECT_EQ(grid(), 0u);
+  scene.write.tokens = 2;
+  EXPECT_EQ(grid(), 2u);
+}
+
 TEST(CApi, TensorsAreReadAndWrittenThroughTheirSlices) {
   const auto device = makeDevice();
   const auto tensor = makeTensor(device.get(), MNK_U8, {4, 3});
