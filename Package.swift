@@ -58,6 +58,12 @@ let package = Package(
             name: "BenchSupport", path: "Tests/Bench", exclude: ["Main"], cxxSettings: cxxSettings(root: "../..")),
         .executableTarget(
             name: "bench", dependencies: ["BenchSupport", "MLXNativeKernelsCore"], path: "Tests/Bench/Main"),
+        .executableTarget(
+            name: "core-tests", dependencies: ["CoreTests", "MLXNativeKernelsCore"], path: "Tests/House/core-tests/swift"),
+        // Would a Mac accept the shaders? Foundation alone, and no part of the library.
+        .target(name: "ShaderCheck", path: "Tests/ShaderCheck/Library"),
+        .executableTarget(name: "shader-check", dependencies: ["ShaderCheck"], path: "Tests/ShaderCheck/Tool"),
+        .testTarget(name: "ShaderCheckTests", dependencies: ["ShaderCheck"], path: "Tests/ShaderCheck/Tests"),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx20

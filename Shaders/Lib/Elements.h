@@ -21,8 +21,10 @@ inline float floatOf(float x) {
 inline bfloat rounded(float x, bfloat) {
   const uint bits = as_type<uint>(x);
   const bool isNan = (bits & 0x7fffffffu) > 0x7f800000u;
-  const uint nearest = bits + 0x7fffu + ((bits >> 16) & 1u);
-  return as_type<bfloat>(ushort((isNan ? bits | 0x400000u : nearest) >> 16));
+  // A NaN becomes quiet and is not rounded, which could carry out of its bits.
+  const uint halfUp = isNan ? 0u : 0x7fffu + ((bits >> 16) & 1u);
+  const uint quiet = isNan ? 0x400000u : 0u;
+  return as_type<bfloat>(ushort(((bits | quiet) + halfUp) >> 16));
 }
 inline half rounded(float x, half) {
   return half(x);

@@ -4,10 +4,13 @@
 ///
 /// ```swift
 /// var options = HostOptions()
-/// options.orderSeed = 7          // lanes and threadgroups in a seeded random order
-/// options.poison = true          // threadgroup memory starts as NaN
+/// options.orderSeed = 7          // dispatches, threadgroups and lanes in a seeded random order
+/// options.checking = .full       // races, bounds, undeclared accesses: a step with one fails and names its line
 /// let strict = try KernelDevice.host(options)
 /// ```
+///
+/// An option that is left at its default takes its value from the environment, if there is one: `MNK_HOST_SEED`,
+/// `MNK_HOST_CHECKING` (`guarded` or `full`) and `MNK_HOST_PERTURB` (`1`). So a program can be run under checks as it is.
 public struct HostOptions: Sendable, Equatable {
     /// Instruction sets that kernels are compiled for.
     public enum Level: Int32, Sendable, CaseIterable {
@@ -21,12 +24,29 @@ public struct HostOptions: Sendable, Equatable {
         case avx512 = 3
     }
 
+    /// How much a device watches what kernels do. A step that breaks a rule throws what was found.
+    public enum Checking: Int32, Sendable, CaseIterable {
+        /// Nothing.
+        case off = 0
+        /// Threadgroup memory and outputs start as NaN, and a dispatch must not change a byte that it does not declare.
+        case guarded = 1
+        /// Every load and store is checked, on one thread: races whatever the order, bounds, memory that nobody wrote,
+        /// accesses that the dispatch does not declare, overflows, misaligned vectors. Needs `clang++` at run time.
+        case full = 2
+    }
+
     /// Threads that run threadgroups; 0 means one per core.
     public var workers: Int
-    /// Where not 0: lanes, simdgroups and threadgroups run in this seeded random order.
+    /// Where not 0: dispatches without a barrier between them, threadgroups, simdgroups and lanes run in this seeded
+    /// random order.
     public var orderSeed: UInt64
-    /// Whether threadgroup memory is filled with NaN before each threadgroup.
-    public var poison: Bool
+    /// How much the device watches what kernels do.
+    public var checking: Checking
+    /// Whether two lanes may write the same value to one place under full checking.
+    public var allowsSameValue: Bool
+    /// Whether results of math functions are moved within the error that Metal allows and sums over a simdgroup have
+    /// random trees.
+    public var perturbsResults: Bool
     /// The instruction set to use.
     public var level: Level
     /// The C++ compiler for kernels given as text; `nil` means `clang++` of the search path.
@@ -34,11 +54,14 @@ public struct HostOptions: Sendable, Equatable {
 
     /// Options with these values; each has a default that suits ordinary use.
     public init(
-        workers: Int = 0, orderSeed: UInt64 = 0, poison: Bool = false, level: Level = .best, compiler: String? = nil
+        workers: Int = 0, orderSeed: UInt64 = 0, checking: Checking = .off, allowsSameValue: Bool = false,
+        perturbsResults: Bool = false, level: Level = .best, compiler: String? = nil
     ) {
         self.workers = workers
         self.orderSeed = orderSeed
-        self.poison = poison
+        self.checking = checking
+        self.allowsSameValue = allowsSameValue
+        self.perturbsResults = perturbsResults
         self.level = level
         self.compiler = compiler
     }

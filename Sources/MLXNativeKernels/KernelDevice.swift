@@ -52,7 +52,8 @@ public final class KernelDevice: Sendable {
             withOptionalCString(options.compiler) { compiler in
                 var descriptor = mnk_host_options(
                     size: MemoryLayout<mnk_host_options>.size, workers: workers, order_seed: options.orderSeed,
-                    poison: options.poison, level: options.level.rawValue, compiler: compiler)
+                    checking: options.checking.rawValue, allow_same_value: options.allowsSameValue,
+                    perturb: options.perturbsResults, level: options.level.rawValue, compiler: compiler)
                 return mnk_device_make_host(&descriptor, error)
             }
         }

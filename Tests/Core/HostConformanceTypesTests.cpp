@@ -143,7 +143,7 @@ TEST(HostConformance, IntegerFunctions) {
                minusOne,
                5,
                12,
-               static_cast<uint32_t>(-5) + 0x00f0a001 + 4,
+               static_cast<uint32_t>(-5) ^ 0x00f0a001 ^ 4,
                255,
                0,
                static_cast<uint32_t>(-32768),

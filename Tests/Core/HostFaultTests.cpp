@@ -85,7 +85,7 @@ TEST(HostFaults, OfASubmissionWithoutALabelNameTheKernelAlone) {
 
 TEST(HostFaults, PoisonShowsMemoryThatNobodyWrote) {
   for (const uint64_t seed : {0, 1, 2}) {
-    const auto device = hostDevice({.workers = 1, .orderSeed = seed, .poison = true});
+    const auto device = hostDevice({.workers = 1, .orderSeed = seed, .checking = host::Checking::guarded});
     std::vector<float> data(32);
     REQUIRE(runOn(device,
                   {.function = "faultUnwritten", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}));
@@ -99,8 +99,9 @@ TEST(HostFaults, RandomOrderRevealsKernelsThatNeedLockStep) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     const auto device = hostDevice({.workers = 1, .orderSeed = seed});
     std::vector<float> data(32);
-    REQUIRE(runOn(device,
-                  {.function = "faultLockStep", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}));
+    // Where the environment asks for full checking the race is found, and the outcome says so.
+    (void)runOn(device,
+                {.function = "faultLockStep", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}});
     results.insert(data);
   }
   EXPECT(results.size() > 1);

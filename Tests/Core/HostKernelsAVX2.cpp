@@ -7,6 +7,7 @@
 MNK_HOST_KERNELS_BEGIN
 #include "../Shaders/Conformance.metal"
 #include "../Shaders/ConformanceTypes.metal"
+#include "../Shaders/BlockSums.metal"
 #include "../Shaders/Faults.metal"
 MNK_HOST_KERNELS_END
 #endif

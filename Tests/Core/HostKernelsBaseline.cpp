@@ -6,5 +6,6 @@
 MNK_HOST_KERNELS_BEGIN
 #include "../Shaders/Conformance.metal"
 #include "../Shaders/ConformanceTypes.metal"
+#include "../Shaders/BlockSums.metal"
 #include "../Shaders/Faults.metal"
 MNK_HOST_KERNELS_END

@@ -33,6 +33,7 @@ Result<ReadyDispatch> makeReady(const std::shared_ptr<Device>& device, const Hos
     binding.index = i;
     binding.buffer = *buffer;
     binding.length = run.buffers[i].size();
+    binding.reads = binding.writes = {{.offset = 0, .rowBytes = binding.length}};
     ready.dispatch.buffers.push_back(std::move(binding));
   }
   return ready;
@@ -61,7 +62,7 @@ void onEveryHost(const std::function<void(const std::shared_ptr<Device>&)>& body
     for (const uint64_t seed : {0, 1, 2, 3, 4}) {
       const auto device = hostDevice({.workers = seed % 2 ? 1u : 3u,
                                       .orderSeed = seed,
-                                      .poison = seed % 2 == 0,
+                                      .checking = seed % 2 == 0 ? host::Checking::guarded : host::Checking::off,
                                       .level = static_cast<host::Level>(level),
                                       .compiler = {}});
       const Context context(fmt::format("{}, order {}", device->name(), seed));

@@ -165,7 +165,7 @@ final class CacheModelTests: DeviceTestCase {
 
     func testRandomWorkMatchesTheModelInRandomOrder() throws {
         for seed in 100..<130 {
-            let options = HostOptions(workers: 2, orderSeed: UInt64(seed), poison: true)
+            let options = HostOptions(workers: 2, orderSeed: UInt64(seed), checking: .guarded)
             try runRandomWork(seed: UInt64(seed), on: KernelDevice.host(options))
         }
     }

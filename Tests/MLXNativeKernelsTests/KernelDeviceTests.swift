@@ -16,7 +16,7 @@ final class KernelDeviceTests: XCTestCase {
 
     func testHostDeviceComputesTheSameUnderEveryOption() throws {
         for options in [
-            HostOptions(), HostOptions(workers: 1), HostOptions(workers: 3, orderSeed: 5, poison: true),
+            HostOptions(), HostOptions(workers: 1), HostOptions(workers: 3, orderSeed: 5, checking: .guarded),
             HostOptions(level: .baseline),
         ] {
             let device = try KernelDevice.host(options)

@@ -87,8 +87,8 @@ kernel void benchAttention(
     const float score = tile + mine < end ? dotted : -INFINITY;
     const float previous = maximum;
     maximum = max(maximum, simd_max(score));
-    const float shrink = maximum > previous ? exp(previous - maximum) : 1.0f;
-    const float weight = exp(score - maximum);
+    const float shrink = maximum > previous ? fast::exp(previous - maximum) : 1.0f;
+    const float weight = fast::exp(score - maximum);
     sum = sum * shrink + weight;
     threadgroup float* weights = bothTiles + side;
     weights[mine] = weight;
@@ -124,7 +124,7 @@ kernel void benchAttentionReduce(
       mine = state[head * splits + lane];
     }
     const float maximum = simd_max(mine.x);
-    const float factor = exp(mine.x - maximum);
+    const float factor = fast::exp(mine.x - maximum);
     weights[lane] = factor / simd_sum(factor * mine.y);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);

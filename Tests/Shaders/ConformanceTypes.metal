@@ -206,7 +206,7 @@ kernel void integerFunctions(device const uint* in [[buffer(0)]], device uint* o
   out[n++] = uint(mulhi(i, 3));
   out[n++] = uint(abs(i));
   out[n++] = absdiff(i, 7);
-  out[n++] = uint(min(i, 3)) + max(x, 1u) + clamp(9u, 1u, 4u);
+  out[n++] = uint(min(i, 3)) ^ max(x, 1u) ^ clamp(9u, 1u, 4u);
   out[n++] = uint(addsat(uchar(250), uchar(10)));
   out[n++] = uint(subsat(uchar(5), uchar(10)));
   out[n++] = uint(int(addsat(short(-32768), short(-1))));

@@ -1,4 +1,5 @@
-// Kernels with one deliberate mistake each. HostFaultTests.cpp expects a typed error that names the line.
+// Kernels with one deliberate mistake each. HostFaultTests.cpp and HostCheckingTests.cpp expect a typed error that
+// names the line.
 #include "../../Shaders/Lib/Words.h"
 
 pipeline_constant(uint, faultMissing, 40);
@@ -85,3 +86,154 @@ kernel void faultOutOfBounds(device float* data [[buffer(0)]], uint tid [[thread
   data[tid + 1] = 1.0f;
 }
 export_kernel(faultOutOfBounds)
+
+kernel void faultReadsPastBuffer(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
+  const float next = data[tid + 1];
+  if (tid == 40) {
+    data[tid] = next;
+  }
+}
+export_kernel(faultReadsPastBuffer)
+
+// The largest index that a thread can compute in 32 bits.
+kernel void faultFarIndex(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
+  data[tid - 1u] = 1.0f;
+}
+export_kernel(faultFarIndex)
+
+kernel void faultReadsPastArray(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup_array(float, scratch, 32);
+  threadgroup_array(float, neighbor, 32);
+  scratch[lane] = neighbor[lane] = float(lane);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  const threadgroup float* from = scratch;
+  data[lane] = from[lane + 1] + neighbor[lane];
+}
+export_kernel(faultReadsPastArray)
+
+kernel void faultWritesPastArray(
+    threadgroup float* scratch [[threadgroup_memory(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  scratch[lane + 1] = 1.0f;
+}
+export_kernel(faultWritesPastArray)
+
+// Two of a thread's own elements too many.
+kernel void faultPrivateArray(
+    device float* data [[buffer(0)]], constant uint& count [[buffer(1)]], uint lane [[thread_index_in_simdgroup]]) {
+  float own[4];
+  for (uint i = 0; i < count; ++i) {
+    own[i] = float(i);
+  }
+  data[lane] = own[lane % 4];
+}
+export_kernel(faultPrivateArray)
+
+kernel void faultMissingSimdgroupBarrier(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup_array(float, scratch, 32);
+  scratch[lane] = float(lane);
+  data[lane] = scratch[31 - lane] + simd_sum(0.0f);
+}
+export_kernel(faultMissingSimdgroupBarrier)
+
+kernel void faultNarrowBarrier(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
+  threadgroup_array(float, scratch, 64);
+  scratch[tid] = float(tid);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  data[tid] = scratch[63 - tid];
+}
+export_kernel(faultNarrowBarrier)
+
+// A barrier that orders no memory, and one that orders the other kind.
+kernel void faultNoFlags(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
+  threadgroup_array(float, scratch, 64);
+  scratch[tid] = float(tid);
+  threadgroup_barrier(mem_flags::mem_none);
+  data[tid] = scratch[63 - tid];
+}
+export_kernel(faultNoFlags)
+
+kernel void faultWrongFlags(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
+  data[tid] = float(tid);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  data[tid + 64] = data[63 - tid];
+}
+export_kernel(faultWrongFlags)
+
+kernel void faultTwoWriters(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
+  data[tid / 2] = float(tid);
+}
+export_kernel(faultTwoWriters)
+
+kernel void faultSameValue(device float* data [[buffer(0)]]) {
+  data[0] = 1.0f;
+}
+export_kernel(faultSameValue)
+
+// The last thread of each threadgroup writes the first place of the next.
+kernel void faultTwoThreadgroups(
+    device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]],
+    uint group [[threadgroup_position_in_grid]]) {
+  data[group * 31 + tid] = float(group);
+}
+export_kernel(faultTwoThreadgroups)
+
+kernel void faultReadsOtherThreadgroup(
+    device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]], uint size [[threads_per_grid]]) {
+  data[tid] = 1.0f;
+  threadgroup_barrier(mem_flags::mem_device);
+  data[size + tid] = data[size - 1 - tid];
+}
+export_kernel(faultReadsOtherThreadgroup)
+
+kernel void faultMixedAtomic(device atomic_uint* count [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
+  if (tid == 40) {
+    *reinterpret_cast<device uint*>(count) = 0;
+  } else {
+    atomic_fetch_add_explicit(count, 1u, memory_order_relaxed);
+  }
+}
+export_kernel(faultMixedAtomic)
+
+kernel void faultMisalignedVector(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
+  device float4* rows = reinterpret_cast<device float4*>(data + 1);
+  rows[tid] = float4(1.0f);
+}
+export_kernel(faultMisalignedVector)
+
+kernel void faultShuffleFromReturnedLane(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  if (lane == 7) {
+    return;
+  }
+  data[lane] = simd_shuffle_xor(float(lane), 1);
+}
+export_kernel(faultShuffleFromReturnedLane)
+
+// With rows of 2^31 elements, row 2 wraps to row 0, which is in bounds.
+kernel void faultIndexOverflow(
+    device float* data [[buffer(0)]], constant uint& rowElements [[buffer(1)]], uint row [[thread_position_in_grid]]) {
+  data[(row * rowElements + row) % 64] = 1.0f;
+}
+export_kernel(faultIndexOverflow)
+
+kernel void faultSignedOverflow(
+    device float* data [[buffer(0)]], constant int& start [[buffer(1)]], uint tid [[thread_position_in_grid]]) {
+  const int index = start + int(tid);
+  data[index & 31] = 1.0f;
+}
+export_kernel(faultSignedOverflow)
+
+// Correct in every order: each stage reads what others wrote, behind its barrier.
+kernel void orderedExchanges(
+    device float* data [[buffer(0)]], device float* result [[buffer(1)]], uint tid [[thread_index_in_threadgroup]]) {
+  threadgroup_array(float, scratch, 64);
+  scratch[tid] = data[tid];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const float other = scratch[63 - tid];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  scratch[tid] = other;
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  data[tid] = scratch[tid ^ 1];
+  threadgroup_barrier(mem_flags::mem_device);
+  result[tid] = data[(tid + 32) % 64];
+}
+export_kernel(orderedExchanges)

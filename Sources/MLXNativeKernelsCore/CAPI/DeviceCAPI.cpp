@@ -49,7 +49,9 @@ mnk_device* mnk_device_make_host(const mnk_host_options* options, mnk_error_out 
     if (!given) return std::move(given).error();
     return handleFor(host::makeDevice({.workers = given->workers,
                                        .orderSeed = given->order_seed,
-                                       .poison = given->poison,
+                                       .checking = static_cast<host::Checking>(given->checking),
+                                       .allowSameValue = given->allow_same_value,
+                                       .perturb = given->perturb,
                                        .level = static_cast<host::Level>(given->level),
                                        .compiler = given->compiler ? given->compiler : ""}));
   });

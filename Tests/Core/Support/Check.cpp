@@ -1,5 +1,6 @@
 #include "Support/Check.hpp"
 
+#include <cstdlib>
 #include <exception>
 #include <vector>
 
@@ -80,5 +81,9 @@ const char* core_test_run(size_t index) {
   } catch (const std::exception& exception) {
     fail(test.name, 0, std::string("an exception escaped: ") + exception.what());
   }
-  return report.empty() ? nullptr : report.c_str();
+  if (report.empty()) return nullptr;
+  for (const char* name : {"MNK_HOST_CHECKING", "MNK_HOST_PERTURB", "MNK_HOST_SEED", "MNK_TEST_SEED"}) {
+    if (const char* value = std::getenv(name)) report += fmt::format("with {}={}\n", name, value);
+  }
+  return report.c_str();
 }

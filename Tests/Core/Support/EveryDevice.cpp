@@ -13,7 +13,8 @@ std::vector<DeviceUnderTest> makeDevices() {
     devices.push_back({std::move(name), REQUIRE(host::makeDevice(options))});
   };
   for (uint64_t seed : {1, 2, 3}) {
-    addHost(fmt::format("host in random order {}", seed), {.orderSeed = seed, .poison = true, .compiler = {}});
+    addHost(fmt::format("host in random order {}", seed),
+            {.orderSeed = seed, .checking = host::Checking::guarded, .compiler = {}});
   }
   addHost("host with one baseline worker", {.workers = 1, .level = host::Level::baseline, .compiler = {}});
   return devices;

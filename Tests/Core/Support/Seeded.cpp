@@ -7,7 +7,7 @@ namespace mnk::test {
 
 namespace {
 
-uint64_t seed() {
+uint64_t defaultSeed() {
   static const uint64_t value = [] {
     const char* given = std::getenv("MNK_TEST_SEED");
     return given ? std::strtoull(given, nullptr, 0) : uint64_t{20260101};
@@ -25,8 +25,10 @@ uint64_t everyday(DType dtype, uint64_t bits) {
 
 }  // namespace
 
-Seeded::Seeded(uint64_t stream)
-    : state_(seed() * 0x9e37'79b9'7f4a'7c15 + stream), context_(fmt::format("seed {}", seed())) {}
+Seeded::Seeded(uint64_t stream) : Seeded(stream, defaultSeed()) {}
+
+Seeded::Seeded(uint64_t stream, uint64_t seed)
+    : state_(seed * 0x9e37'79b9'7f4a'7c15 + stream), context_(fmt::format("seed {}", seed)) {}
 
 uint64_t Seeded::next() {
   state_ += 0x9e37'79b9'7f4a'7c15;

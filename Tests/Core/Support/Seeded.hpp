@@ -15,6 +15,7 @@ class Seeded {
  public:
   // Generators with different streams give different numbers.
   explicit Seeded(uint64_t stream = 0);
+  Seeded(uint64_t stream, uint64_t seed);
 
   uint64_t next();
   uint64_t below(uint64_t end);

@@ -1,4 +1,4 @@
-// The C++ tests as a list that a runner walks: Swift's XCTest, or the program of check-arm64.
+// The C++ tests as a list that a runner walks: Swift's XCTest, or Tests/House/core-tests.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +13,10 @@ const char* core_test_name(size_t index);
 // Runs one test. Returns NULL when it passed, else a text with each failure on a line, valid until the next call
 // on this thread.
 const char* core_test_run(size_t index);
+
+// All of that as a program: LABEL [--only START]… [--without START]…
+// A START is the beginning of a Suite.TestName. What is left out by --without is named and counted.
+int core_test_program(int argumentCount, char** arguments);
 
 #ifdef __cplusplus
 }

@@ -8,32 +8,34 @@
 #include <numeric>
 #include <random>
 
-#include "Devices/Host/HostPipeline.hpp"
+#include "Devices/Host/HostOptions.hpp"
 #include "Devices/Host/WorkerPool.hpp"
 
 namespace mnk::host {
 
 namespace {
 
-Error faultError(const HostPipeline& pipeline, const Fault& fault, std::string_view label) {
+Error faultError(const DispatchJob& job, const Fault& fault) {
   const bool memory = fault.kind == FaultKind::outOfMemory;
+  const std::string inLabel = job.label.empty() ? "" : fmt::format(" in '{}'", job.label);
   return Error{.code = memory ? ErrorCode::outOfMemory : ErrorCode::deviceFault,
                .op = "Host device",
-               .what = fmt::format("kernel {} of library {} stopped{}", pipeline.kernel().name,
-                                   pipeline.library().label(), label.empty() ? "" : fmt::format(" in '{}'", label)),
+               .what = fmt::format("{} stopped{}", job.name(), inLabel),
                .got = fault.text,
                .expected = memory ? "memory for the lanes of a threadgroup" : "a kernel that runs to its end",
-               .fix = memory ? "Use fewer workers or smaller threadgroups." : "Correct the kernel or its dispatch.",
+               .fix = memory ? "Use fewer workers or smaller threadgroups."
+                             : "Correct the kernel or its dispatch." + replayHint(job.options),
                .retryable = memory};
 }
 
-Launch makeLaunch(const ReadyDispatch& ready, const HostPipeline& pipeline, const Arguments& arguments,
-                  const Options& options) {
+Launch makeLaunch(const DispatchJob& job, const Arguments& arguments, const Watcher* watcher) {
+  const ReadyDispatch& ready = job.ready;
   Launch launch{};
-  launch.kernel = &pipeline.kernel();
+  launch.kernel = &job.pipeline().kernel();
   launch.arguments = &arguments;
-  launch.orderSeed = options.orderSeed;
-  launch.poison = options.poison;
+  launch.orderSeed = job.options.orderSeed;
+  launch.poison = job.options.checking != Checking::off;
+  launch.watcher = watcher;
   const Grid& grid = ready.dispatch.grid;
   for (int axis = 0; axis < 3; ++axis) {
     const uint32_t size = ready.threadgroup[axis];
@@ -47,17 +49,6 @@ Launch makeLaunch(const ReadyDispatch& ready, const HostPipeline& pipeline, cons
     launch.threadgroupBytes[memory.index] = memory.bytes;
   }
   return launch;
-}
-
-Arguments bindArguments(const ReadyDispatch& ready, const HostPipeline& pipeline) {
-  Arguments arguments = pipeline.constants();
-  for (const Binding& binding : ready.dispatch.buffers) {
-    arguments.buffers[binding.index] = binding.buffer->contents() + binding.offset;
-  }
-  for (const InlineBytes& bytes : ready.dispatch.inlines) {
-    arguments.buffers[bytes.index] = const_cast<std::byte*>(bytes.bytes.data());
-  }
-  return arguments;
 }
 
 // A worker of a library for the time of one part.
@@ -104,12 +95,26 @@ class ThreadgroupOrder {
 
 }  // namespace
 
-Result<void> runDispatch(const ReadyDispatch& ready, const Options& options, std::string_view label) {
-  auto& pipeline = static_cast<HostPipeline&>(*ready.pipeline);
-  const Arguments arguments = bindArguments(ready, pipeline);
-  const Launch launch = makeLaunch(ready, pipeline, arguments, options);
+std::string DispatchJob::name() const {
+  return fmt::format("kernel {} of library {}", pipeline().kernel().name, pipeline().library().label());
+}
+
+Arguments bindArguments(const DispatchJob& job) {
+  Arguments arguments = job.pipeline().constants();
+  for (const Binding& binding : job.ready.dispatch.buffers) {
+    arguments.buffers[binding.index] = binding.buffer->contents() + binding.offset;
+  }
+  for (const InlineBytes& bytes : job.ready.dispatch.inlines) {
+    arguments.buffers[bytes.index] = const_cast<std::byte*>(bytes.bytes.data());
+  }
+  return arguments;
+}
+
+Result<void> runThreadgroups(const DispatchJob& job, const Arguments& arguments, const Watcher* watcher) {
+  HostPipeline& pipeline = job.pipeline();
+  const Launch launch = makeLaunch(job, arguments, watcher);
   const uint64_t count = uint64_t(launch.groups[0]) * launch.groups[1] * launch.groups[2];
-  const ThreadgroupOrder order(count, options.orderSeed);
+  const ThreadgroupOrder order(count, job.options.orderSeed);
 
   std::atomic<bool> failed = false;
   std::mutex mutex;
@@ -118,8 +123,8 @@ Result<void> runDispatch(const ReadyDispatch& ready, const Options& options, std
     std::lock_guard lock(mutex);
     if (!failed.exchange(true)) firstFault = fault;
   };
-  const uint32_t workers = options.workers ? options.workers : coreCount();
-  runInParallel(count, workers, [&](uint64_t begin, uint64_t end) {
+  const uint32_t wanted = job.options.workers ? job.options.workers : coreCount();
+  runInParallel(count, watcher ? 1 : wanted, [&](uint64_t begin, uint64_t end) {
     const BorrowedWorker worker(pipeline.library());
     if (!worker.get()) return note({FaultKind::outOfMemory, "no memory for a worker"});
     Fault fault{};
@@ -128,8 +133,12 @@ Result<void> runDispatch(const ReadyDispatch& ready, const Options& options, std
       if (fault.kind != FaultKind::none) return note(fault);
     }
   });
-  if (failed) return faultError(pipeline, firstFault, label);
+  if (failed) return faultError(job, firstFault);
   return {};
+}
+
+Result<void> runDispatch(const DispatchJob& job) {
+  return runThreadgroups(job, bindArguments(job), nullptr);
 }
 
 }  // namespace mnk::host

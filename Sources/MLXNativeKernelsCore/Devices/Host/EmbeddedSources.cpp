@@ -16,6 +16,12 @@ namespace {
 constexpr char kHostKernels[] = {
 #embed "HostKernels.h"
 };
+constexpr char kCallbacksCpp[] = {
+#embed "Runtime/Callbacks.cpp"
+};
+constexpr char kChecks[] = {
+#embed "Runtime/Checks.h"
+};
 constexpr char kExecutorCpp[] = {
 #embed "Runtime/Executor.cpp"
 };
@@ -37,11 +43,17 @@ constexpr char kSanitizers[] = {
 constexpr char kSchedulerCpp[] = {
 #embed "Runtime/Scheduler.cpp"
 };
+constexpr char kWatcher[] = {
+#embed "Runtime/Watcher.h"
+};
 constexpr char kWorker[] = {
 #embed "Runtime/Worker.h"
 };
 constexpr char kWorkerCpp[] = {
 #embed "Runtime/Worker.cpp"
+};
+constexpr char kAccuracy[] = {
+#embed "Vocabulary/Accuracy.h"
 };
 constexpr char kAtomics[] = {
 #embed "Vocabulary/Atomics.h"
@@ -63,6 +75,9 @@ constexpr char kMath[] = {
 };
 constexpr char kPackedVectors[] = {
 #embed "Vocabulary/PackedVectors.h"
+};
+constexpr char kPerturbedMath[] = {
+#embed "Vocabulary/PerturbedMath.h"
 };
 constexpr char kSimdgroups[] = {
 #embed "Vocabulary/Simdgroups.h"
@@ -87,6 +102,8 @@ constexpr std::string_view text(const char (&bytes)[N]) {
 
 constexpr EmbeddedSource kSources[] = {
     {"HostKernels.h", text(kHostKernels)},
+    {"Runtime/Callbacks.cpp", text(kCallbacksCpp)},
+    {"Runtime/Checks.h", text(kChecks)},
     {"Runtime/Executor.cpp", text(kExecutorCpp)},
     {"Runtime/Fiber.h", text(kFiber)},
     {"Runtime/Lane.h", text(kLane)},
@@ -94,8 +111,10 @@ constexpr EmbeddedSource kSources[] = {
     {"Runtime/Registration.h", text(kRegistration)},
     {"Runtime/Sanitizers.h", text(kSanitizers)},
     {"Runtime/Scheduler.cpp", text(kSchedulerCpp)},
+    {"Runtime/Watcher.h", text(kWatcher)},
     {"Runtime/Worker.h", text(kWorker)},
     {"Runtime/Worker.cpp", text(kWorkerCpp)},
+    {"Vocabulary/Accuracy.h", text(kAccuracy)},
     {"Vocabulary/Atomics.h", text(kAtomics)},
     {"Vocabulary/Common.h", text(kCommon)},
     {"Vocabulary/Integers.h", text(kIntegers)},
@@ -103,6 +122,7 @@ constexpr EmbeddedSource kSources[] = {
     {"Vocabulary/KernelWords.h", text(kKernelWords)},
     {"Vocabulary/Math.h", text(kMath)},
     {"Vocabulary/PackedVectors.h", text(kPackedVectors)},
+    {"Vocabulary/PerturbedMath.h", text(kPerturbedMath)},
     {"Vocabulary/Simdgroups.h", text(kSimdgroups)},
     {"Vocabulary/SmallFloats.h", text(kSmallFloats)},
     {"Vocabulary/Swizzles.h", text(kSwizzles)},

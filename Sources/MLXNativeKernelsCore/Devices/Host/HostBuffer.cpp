@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <exception>
+
+#include "Devices/Host/Runtime/Sanitizers.h"
 
 namespace mnk::host {
 
@@ -11,6 +14,9 @@ namespace {
 
 // Where a buffer without bytes points: not null, so that it counts as bound.
 alignas(64) std::byte nothing[64];
+
+constexpr uint64_t kCanaryBytes = 4096;  // also what a buffer's alignment to pages needs
+constexpr std::byte kCanary{0xC5};
 
 }  // namespace
 
@@ -33,11 +39,31 @@ MemoryRange HostBuffer::range() const {
   return {nullptr, begin, begin + length()};
 }
 
-Result<std::shared_ptr<Buffer>> HostBuffer::make(std::shared_ptr<Device> device, uint64_t bytes) {
+std::optional<int64_t> HostBuffer::brokenCanary() const {
+  if (!hasCanaries_) return std::nullopt;
+  sanitizer::allow(memory_ - kCanaryBytes, length() + 2 * kCanaryBytes);
+  std::optional<int64_t> broken;
+  const auto end = static_cast<int64_t>(length());
+  for (int64_t i = -int64_t(kCanaryBytes); i < end + int64_t(kCanaryBytes) && !broken; ++i) {
+    if (i == 0) i = end;
+    if (memory_[i] != kCanary) broken = i;
+  }
+  forbidCanaries();
+  return broken;
+}
+
+void HostBuffer::forbidCanaries() const {
+  sanitizer::forbid(memory_ - kCanaryBytes, kCanaryBytes);
+  sanitizer::forbid(memory_ + length(), kCanaryBytes);
+}
+
+Result<std::shared_ptr<Buffer>> HostBuffer::make(std::shared_ptr<Device> device, uint64_t bytes, bool withCanaries) {
   if (bytes == 0) return wrap(std::move(device), nothing, 0, {});
+  const uint64_t margin = withCanaries ? kCanaryBytes : 0;
+  const uint64_t mapped = bytes + 2 * margin;
   void* memory = MAP_FAILED;
   if (bytes <= kMaxBufferBytes) {
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   }
   if (memory == MAP_FAILED) {
     return Error{.code = ErrorCode::outOfMemory,
@@ -48,7 +74,18 @@ Result<std::shared_ptr<Buffer>> HostBuffer::make(std::shared_ptr<Device> device,
                  .fix = "Ask for less, or free other buffers first.",
                  .retryable = bytes <= kMaxBufferBytes};
   }
-  return wrap(std::move(device), memory, bytes, [memory, bytes] { munmap(memory, bytes); });
+  auto* start = static_cast<std::byte*>(memory) + margin;
+  auto buffer = std::make_shared<HostBuffer>(std::move(device), start, bytes, [memory, mapped] {
+    sanitizer::allow(memory, mapped);
+    munmap(memory, mapped);
+  });
+  if (withCanaries) {
+    std::fill_n(start - margin, margin, kCanary);
+    std::fill_n(start + bytes, margin, kCanary);
+    buffer->hasCanaries_ = true;
+    buffer->forbidCanaries();
+  }
+  return std::shared_ptr<Buffer>(std::move(buffer));
 }
 
 std::shared_ptr<Buffer> HostBuffer::wrap(std::shared_ptr<Device> device, void* memory, uint64_t bytes,

@@ -1,6 +1,7 @@
 // Memory of the Host device: its own pages, or the caller's bytes.
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "MLXNativeKernels/Device.hpp"
 
@@ -10,7 +11,8 @@ inline constexpr uint64_t kMaxBufferBytes = uint64_t(1) << 40;
 
 class HostBuffer final : public Buffer {
  public:
-  static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, uint64_t bytes);
+  // With canaries: bytes before and after it that nobody should change.
+  static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, uint64_t bytes, bool withCanaries);
   static std::shared_ptr<Buffer> wrap(std::shared_ptr<Device> device, void* memory, uint64_t bytes,
                                       std::function<void()> release);
 
@@ -21,9 +23,15 @@ class HostBuffer final : public Buffer {
   MemoryRange range() const override;
   std::byte* contents() override { return memory_; }
 
+  // The first canary byte that has changed, counted from the buffer's start.
+  std::optional<int64_t> brokenCanary() const;
+
  private:
+  void forbidCanaries() const;  // an address sanitizer then names whoever touches them
+
   std::shared_ptr<Device> device_;
   std::byte* memory_;
+  bool hasCanaries_ = false;
   std::function<void()> release_;
 };
 

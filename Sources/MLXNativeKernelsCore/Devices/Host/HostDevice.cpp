@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "Devices/Host/HostBuffer.hpp"
+#include "Devices/Host/HostOptions.hpp"
 #include "Devices/Host/HostPipeline.hpp"
 #include "Devices/Host/HostQueue.hpp"
 #include "Devices/Host/HostSubmission.hpp"
@@ -36,7 +37,7 @@ class HostDevice final : public Device {
   const DeviceLimits& limits() const override { return limits_; }
 
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
-    return HostBuffer::make(shared_from_this(), bytes);
+    return HostBuffer::make(shared_from_this(), bytes, options_.checking != Checking::off);
   }
 
   Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
@@ -63,7 +64,9 @@ class HostDevice final : public Device {
   }
 
   Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override {
-    return compileLibrary(source, options_);
+    auto library = compileLibrary(source, options_);
+    if (!library) return std::move(library).error();
+    return std::shared_ptr<Library>(std::move(*library));
   }
 
   Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
@@ -77,7 +80,9 @@ class HostDevice final : public Device {
                    .expected = "a library made by a Host device",
                    .fix = "Make the library with the device that runs it."};
     }
-    return HostPipeline::make(std::move(ours), key, options_.level);
+    auto compiled = libraryFor(ours, options_);
+    if (!compiled) return std::move(compiled).error();
+    return HostPipeline::make(std::move(*compiled), key, options_.level);
   }
 
  private:
@@ -89,28 +94,11 @@ class HostDevice final : public Device {
 }  // namespace
 
 Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
-  constexpr uint32_t kMaxWorkers = 1024;
-  Options used = options;
-  if (used.level == Level::best) used.level = bestLevel();
-  if (used.level > bestLevel() || used.level < Level::best) {
-    return Error{.code = ErrorCode::unsupported,
-                 .op = "Host device",
-                 .what = "this processor lacks the instruction set",
-                 .got = std::string(name(used.level)),
-                 .expected = fmt::format("{} or lower", name(bestLevel())),
-                 .fix = "Use Level::best."};
-  }
-  if (used.workers > kMaxWorkers) {
-    return Error{.code = ErrorCode::invalidArgument,
-                 .op = "Host device",
-                 .what = "too many workers",
-                 .got = fmt::format("{}", used.workers),
-                 .expected = fmt::format("at most {}", kMaxWorkers),
-                 .fix = "Use 0 for one worker per core."};
-  }
+  auto used = resolve(options);
+  if (!used) return std::move(used).error();
   auto queue = HostQueue::make();
   if (!queue) return std::move(queue).error();
-  return std::shared_ptr<Device>(std::make_shared<HostDevice>(std::move(used), std::move(*queue)));
+  return std::shared_ptr<Device>(std::make_shared<HostDevice>(std::move(*used), std::move(*queue)));
 }
 
 }  // namespace mnk::host

@@ -2,21 +2,46 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 namespace mnk::host {
 
-HostLibrary::HostLibrary(std::string label, std::string registeredLabel, const Module& module, void* sharedObject)
+HostLibrary::HostLibrary(std::string label, std::string registeredLabel, const Module& module, LoadedObject object,
+                         std::vector<LibrarySource> sources, ModuleVariant variant)
     : label_(std::move(label)),
       registeredLabel_(std::move(registeredLabel)),
       module_(module),
-      sharedObject_(sharedObject) {}
+      object_(object),
+      sources_(std::move(sources)),
+      variant_(std::move(variant)) {}
 
 HostLibrary::~HostLibrary() {
   for (Worker* worker : workers_) module_.destroyWorker(worker);
-  if (sharedObject_) dlclose(sharedObject_);
+  if (object_.handle) dlclose(object_.handle);
+  if (object_.file >= 0) close(object_.file);
+}
+
+std::vector<LibrarySource> HostLibrary::sources() const {
+  if (!sources_.empty()) return sources_;
+  std::set<std::string> files;
+  for (auto* kernel = *module_.kernels; kernel; kernel = kernel->next) {
+    if (isOurs(kernel->library)) files.insert(kernel->file);
+  }
+  std::vector<LibrarySource> sources;
+  for (const std::string& file : files) sources.push_back({LibrarySource::Kind::path, file, label_});
+  return sources;
+}
+
+Result<std::shared_ptr<HostLibrary>> HostLibrary::variant(
+    const ModuleVariant& wanted, const std::function<Result<std::shared_ptr<HostLibrary>>()>& compile) {
+  std::lock_guard lock(variantsMutex_);
+  if (const auto found = variants_.find(wanted); found != variants_.end()) return found->second;
+  auto compiled = compile();
+  if (compiled) variants_.emplace(wanted, *compiled);
+  return compiled;
 }
 
 std::vector<std::string> HostLibrary::functionNames() const {
@@ -64,7 +89,7 @@ Result<std::shared_ptr<Library>> linkedLibrary(std::string_view label) {
   static auto& libraries = *new std::map<std::string, std::shared_ptr<Library>, std::less<>>;
   std::lock_guard lock(mutex);
   if (const auto found = libraries.find(label); found != libraries.end()) return found->second;
-  auto library = std::make_shared<HostLibrary>(std::string(label), std::string(label), programModule(), nullptr);
+  auto library = std::make_shared<HostLibrary>(std::string(label), programModule());
   if (library->functionNames().empty()) {
     return Error{.code = ErrorCode::libraryNotFound,
                  .op = "Host device",

@@ -1,7 +1,8 @@
 // A library of the Host device: the kernels of a module that carry one label.
 #pragma once
+#include <functional>
+#include <map>
 #include <mutex>
-#include <optional>
 
 #include "Devices/Host/Runtime/Module.h"
 #include "MLXNativeKernels/HostDevice.hpp"
@@ -10,10 +11,28 @@ namespace mnk::host {
 
 inline constexpr std::string_view kShippedLabel = "MLXNativeKernels";
 
+// A module compiled at run time: what dlopen gave, and its file, which has no name any more.
+struct LoadedObject {
+  void* handle = nullptr;
+  int file = -1;
+};
+
+// How a module was compiled.
+struct ModuleVariant {
+  bool checked = false;
+  bool perturbed = false;
+  Level level = Level::baseline;
+  std::string compiler;
+  auto operator<=>(const ModuleVariant&) const = default;
+};
+
 class HostLibrary final : public Library {
  public:
-  // `sharedObject` is what dlopen gave for a module compiled at run time, else null.
-  HostLibrary(std::string label, std::string registeredLabel, const Module& module, void* sharedObject);
+  // Kernels of the program.
+  HostLibrary(std::string label, const Module& module) : HostLibrary(label, label, module, {}, {}, {}) {}
+  // Kernels of a module compiled from these texts.
+  HostLibrary(std::string label, std::string registeredLabel, const Module& module, LoadedObject object,
+              std::vector<LibrarySource> sources, ModuleVariant variant);
   ~HostLibrary() override;
 
   std::string_view label() const override { return label_; }
@@ -24,6 +43,16 @@ class HostLibrary final : public Library {
   // The constants declared with this index.
   std::vector<const RegisteredConstant*> constants(uint32_t index) const;
   const Module& module() const { return module_; }
+  const LoadedObject& object() const { return object_; }
+  // What it was compiled from: the text given, or the files that were compiled into the program.
+  std::vector<LibrarySource> sources() const;
+  bool isVariant(bool checked, bool perturbed) const {
+    return variant_.checked == checked && variant_.perturbed == perturbed;
+  }
+
+  // The same kernels compiled so; `compile` runs once for each variant.
+  Result<std::shared_ptr<HostLibrary>> variant(const ModuleVariant& wanted,
+                                               const std::function<Result<std::shared_ptr<HostLibrary>>()>& compile);
 
   // Workers are kept for later dispatches. Null: out of memory.
   Worker* takeWorker();
@@ -35,9 +64,13 @@ class HostLibrary final : public Library {
   std::string label_;
   std::string registeredLabel_;
   const Module& module_;
-  void* sharedObject_;
+  LoadedObject object_;
+  std::vector<LibrarySource> sources_;
+  ModuleVariant variant_;
   std::mutex mutex_;
   std::vector<Worker*> workers_;
+  std::mutex variantsMutex_;  // held while a variant compiles
+  std::map<ModuleVariant, std::shared_ptr<HostLibrary>> variants_;
 };
 
 }  // namespace mnk::host

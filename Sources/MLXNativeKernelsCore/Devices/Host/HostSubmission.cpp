@@ -5,7 +5,8 @@
 #include <exception>
 #include <random>
 
-#include "Devices/Host/DispatchRunner.hpp"
+#include "Devices/Host/Checking/CheckedRun.hpp"
+#include "Devices/Host/Checking/GuardedRun.hpp"
 #include "Devices/Host/HostPipeline.hpp"
 
 namespace mnk::host {
@@ -30,8 +31,14 @@ Result<void> HostSubmission::run(std::vector<Group>& groups, const Options& opti
   std::minstd_rand random(static_cast<uint32_t>(options.orderSeed));
   for (Group& group : groups) {
     if (options.orderSeed != 0) std::shuffle(group.begin(), group.end(), random);
+    std::vector<DispatchTrace> sinceBarrier;
     for (const ReadyDispatch& ready : group) {
-      if (auto outcome = runDispatch(ready, options, label); !outcome) return outcome;
+      const DispatchJob job{ready, options, label};
+      const bool isFull = options.checking == Checking::full;
+      auto outcome = isFull                                  ? runChecked(job, sinceBarrier)
+                     : options.checking == Checking::guarded ? runGuarded(job)
+                                                             : runDispatch(job);
+      if (!outcome) return outcome;
     }
   }
   return {};

@@ -1,12 +1,13 @@
 #include "ModuleCompiler.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "Devices/Host/CompilerProcess.hpp"
+#include "Devices/Host/ChildProcess.hpp"
 #include "Devices/Host/EmbeddedSources.hpp"
 #include "Devices/Host/HostLibrary.hpp"
 #include "Devices/Host/Runtime/Worker.h"
@@ -43,80 +44,114 @@ std::string stringLiteral(std::string_view text) {
 }
 
 // The translation unit: the executor, then the kernels, then the one function that the device calls.
-std::string moduleText(std::string_view include, Level level) {
+std::string moduleText(std::string_view includes, const ModuleVariant& variant) {
   return fmt::format(R"(#define MNK_HOST_LIBRARY "{}"
 #define MNK_HOST_LEVEL {}
 #define MNK_HOST_LOADED_MODULE
+#define MNK_HOST_CHECKED {:d}
+#define MNK_HOST_PERTURBED {:d}
 #include "Runtime/Executor.cpp"
 #include "Runtime/Scheduler.cpp"
 #include "Runtime/Worker.cpp"
+#include "Runtime/Callbacks.cpp"
 extern "C" __attribute__((visibility("default"))) const mnk::host::Module* {}() {{
   return &mnk::host::programModule();
 }}
 #include "HostKernels.h"
 MNK_HOST_KERNELS_BEGIN
-#include {}
-MNK_HOST_KERNELS_END
+{}MNK_HOST_KERNELS_END
 )",
-                     kModuleLabel, static_cast<int>(level), kModuleSymbol, include);
+                     kModuleLabel, static_cast<int>(variant.level), variant.checked, variant.perturbed, kModuleSymbol,
+                     includes);
 }
 
 // Kernel text is plain Metal or uses our words; headers of either are already there.
-Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySource& source, Level level) {
+Result<void> writeSources(const TemporaryDirectory& directory, const std::vector<LibrarySource>& sources,
+                          const ModuleVariant& variant) {
   constexpr std::string_view kEmptyHeader = "#pragma once\n";
   constexpr std::string_view kMetalHeaders[] = {"metal_stdlib",    "metal_math",   "metal_common",    "metal_integer",
                                                 "metal_simdgroup", "metal_atomic", "metal_geometric", "metal_compute"};
   bool written = true;
   for (const EmbeddedSource& file : embeddedSources()) written &= directory.write(file.path, file.text);
   for (const std::string_view header : kMetalHeaders) written &= directory.write(header, kEmptyHeader);
-  std::string include;
-  if (source.kind == LibrarySource::Kind::path) {
-    std::error_code ignored;
-    include = stringLiteral(std::filesystem::absolute(source.value, ignored).string());
-  } else {
-    written &= directory.write("Lib/Words.h", kEmptyHeader);
-    written &= directory.write("Text/Kernels.metal",
-                               fmt::format("#line 1 {}\n{}\n", stringLiteral(labelOf(source)), source.value));
-    include = "\"Text/Kernels.metal\"";
+  std::string includes;
+  for (const LibrarySource& source : sources) {
+    if (source.kind == LibrarySource::Kind::path) {
+      std::error_code ignored;
+      const auto path = std::filesystem::absolute(source.value, ignored).lexically_normal();
+      includes += fmt::format("#include {}\n", stringLiteral(path.string()));
+    } else {
+      written &= directory.write("Lib/Words.h", kEmptyHeader);
+      written &= directory.write("Text/Kernels.metal",
+                                 fmt::format("#line 1 {}\n{}\n", stringLiteral(labelOf(source)), source.value));
+      includes += "#include \"Text/Kernels.metal\"\n";
+    }
   }
-  written &= directory.write("Module.cpp", moduleText(include, level));
+  written &= directory.write("Module.cpp", moduleText(includes, variant));
   if (written) return {};
   return failure(ErrorCode::outOfMemory, "kernel text could not be prepared for the compiler",
                  directory.path().string(), "a temporary directory with free space",
                  "Free space there, or set TMPDIR.");
 }
 
-CompilerRun compileModule(const std::string& compiler, const TemporaryDirectory& directory) {
+std::vector<std::string> flagsOf(const ModuleVariant& variant) {
+  std::vector<std::string> flags;
+  if (variant.perturbed) {  // what Metal's default fast math may do to sums and quotients
+    flags.insert(flags.end(), {"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math"});
+  }
+  if (variant.checked) {
+    // A callback before every load and store, with none of the compiler's shortcuts and no runtime library; where a
+    // rule of the language is broken, too. Variables that nobody sets hold a pattern.
+    flags.insert(flags.end(), {"-O1", "-gline-tables-only", "-ftrivial-auto-var-init=pattern"});
+    flags.insert(flags.end(), {"-fsanitize=kernel-address", "-fno-sanitize-link-runtime"});
+    for (const char* option : {"-asan-instrumentation-with-call-threshold=0", "-asan-opt=0", "-asan-stack=0",
+                               "-asan-globals=0", "-asan-kernel-mem-intrinsic-prefix=1"}) {
+      flags.insert(flags.end(), {"-mllvm", option});
+    }
+    constexpr std::string_view kRules =
+        "signed-integer-overflow,unsigned-integer-overflow,shift-exponent,integer-divide-by-zero,alignment,bounds";
+    flags.insert(flags.end(), {fmt::format("-fsanitize={}", kRules), fmt::format("-fsanitize-recover={}", kRules)});
+    return flags;
+  }
+#if MNK_HOST_ASAN
+  flags.push_back("-fsanitize=address");
+#elif MNK_HOST_TSAN
+  flags.push_back("-fsanitize=thread");
+#endif
+  return flags;
+}
+
+ProgramRun compileModule(const ModuleVariant& variant, const TemporaryDirectory& directory) {
   // Half of a lane's stack for one function: the rest is for what it calls.
   constexpr size_t kMostFrameBytes = kLaneStackBytes / 2;
   const std::string product = (directory.path() / "Module.so").string();
   std::vector<std::string> command = {
-      compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-color-diagnostics"};
-#if MNK_HOST_ASAN
-  command.push_back("-fsanitize=address");
-#elif MNK_HOST_TSAN
-  command.push_back("-fsanitize=thread");
-#endif
+      variant.compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-color-diagnostics"};
+  const auto flags = flagsOf(variant);
+  command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(),
                  {fmt::format("-Wframe-larger-than={}", kMostFrameBytes), "-Werror=frame-larger-than",
                   "-I" + directory.path().string(), (directory.path() / "Module.cpp").string(), "-o", product});
-  return runCompiler(std::move(command), product, (directory.path() / "log").string());
+  return runProgram(std::move(command), product, (directory.path() / "log").string());
 }
 
-Result<std::shared_ptr<Library>> load(const LibrarySource& source, const TemporaryDirectory& directory) {
-  void* object = dlopen((directory.path() / "Module.so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  const auto symbol = object ? reinterpret_cast<ModuleSymbol>(dlsym(object, kModuleSymbol)) : nullptr;
+Result<std::shared_ptr<HostLibrary>> load(const std::vector<LibrarySource>& sources, const ModuleVariant& variant,
+                                          const TemporaryDirectory& directory) {
+  const std::string path = (directory.path() / "Module.so").string();
+  LoadedObject object{.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL), .file = -1};
+  const auto symbol = object.handle ? reinterpret_cast<ModuleSymbol>(dlsym(object.handle, kModuleSymbol)) : nullptr;
   const Module* module = symbol ? symbol() : nullptr;
   if (!module || module->version != kModuleVersion || module->bytes != sizeof(Module)) {
-    const char* reason = object ? "another version of the executor" : dlerror();
-    Error error =
-        failure(ErrorCode::shaderBuild, fmt::format("library {} was compiled but cannot be loaded", labelOf(source)),
-                reason ? reason : "an unknown reason", "a shared object that this program can load",
-                "Check that the compiler makes code for this machine.");
-    if (object) dlclose(object);
+    const char* reason = object.handle ? "another version of the executor" : dlerror();
+    Error error = failure(ErrorCode::shaderBuild,
+                          fmt::format("library {} was compiled but cannot be loaded", labelOf(sources[0])),
+                          reason ? reason : "an unknown reason", "a shared object that this program can load",
+                          "Check that the compiler makes code for this machine.");
+    if (object.handle) dlclose(object.handle);
     return error;
   }
-  return std::shared_ptr<Library>(std::make_shared<HostLibrary>(labelOf(source), kModuleLabel, *module, object));
+  if (variant.checked) object.file = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // findings name lines
+  return std::make_shared<HostLibrary>(labelOf(sources[0]), kModuleLabel, *module, object, sources, variant);
 }
 
 // What the compiler says, without the lines about our own files.
@@ -159,7 +194,7 @@ Result<void> checkSource(const LibrarySource& source) {
                      "Rename the file or its folder.");
     }
   }
-  if (!kCanRunCompilers) {
+  if (!kCanRunPrograms) {
     return failure(ErrorCode::unsupported, "apps of this system cannot compile kernels on the Host device",
                    labelOf(source), "a system where a program may start a compiler",
                    "Compile the kernels into the program (HostKernels.h), or use the Metal device.");
@@ -172,30 +207,58 @@ Result<void> checkSource(const LibrarySource& source) {
   return {};
 }
 
-}  // namespace
+ModuleVariant variantFor(const Options& options) {
+  return {.checked = options.checking == Checking::full,
+          .perturbed = options.perturb,
+          .level = options.level,
+          .compiler = options.compiler.empty() ? "clang++" : options.compiler};
+}
 
-Result<std::shared_ptr<Library>> compileLibrary(const LibrarySource& source, const Options& options) {
-  if (auto checked = checkSource(source); !checked) return std::move(checked).error();
+Result<std::shared_ptr<HostLibrary>> compileSources(const std::vector<LibrarySource>& sources,
+                                                    const ModuleVariant& variant) {
+  for (const LibrarySource& source : sources) {
+    if (auto checked = checkSource(source); !checked) return std::move(checked).error();
+  }
+  const std::string label = labelOf(sources[0]);
   const auto directory = TemporaryDirectory::make();
   if (!directory) {
     return failure(ErrorCode::outOfMemory, "no temporary directory for the compiler", std::strerror(errno),
                    "a temporary directory that can be written", "Set TMPDIR to one.");
   }
-  if (auto written = writeSources(*directory, source, options.level); !written) return std::move(written).error();
-  const std::string compiler = options.compiler.empty() ? "clang++" : options.compiler;
-  const CompilerRun run = compileModule(compiler, *directory);
+  if (auto written = writeSources(*directory, sources, variant); !written) return std::move(written).error();
+  const ProgramRun run = compileModule(variant, *directory);
   // Some systems report a missing program only from the child, as 127 with nothing said.
   if (run.spawnError != 0 || (!run.succeeded && run.output.empty())) {
-    return failure(ErrorCode::unsupported, fmt::format("library {} needs a compiler", labelOf(source)),
-                   fmt::format("{}: {}", compiler, std::strerror(run.spawnError ? run.spawnError : ENOENT)),
+    return failure(ErrorCode::unsupported, fmt::format("library {} needs a compiler", label),
+                   fmt::format("{}: {}", variant.compiler, std::strerror(run.spawnError ? run.spawnError : ENOENT)),
                    "clang++ in the search path", "Install clang, or name it in Options::compiler.");
   }
   if (!run.succeeded) {
-    return failure(ErrorCode::shaderBuild, fmt::format("library {} does not compile", labelOf(source)),
-                   shortened(run.output), "Metal Shading Language that the Host device can compile",
-                   fixFor(run.output));
+    return failure(ErrorCode::shaderBuild, fmt::format("library {} does not compile", label), shortened(run.output),
+                   "Metal Shading Language that the Host device can compile", fixFor(run.output));
   }
-  return load(source, *directory);
+  return load(sources, variant, *directory);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<HostLibrary>> compileLibrary(const LibrarySource& source, const Options& options) {
+  return compileSources({source}, variantFor(options));
+}
+
+Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library, const Options& options) {
+  const ModuleVariant wanted = variantFor(options);
+  if (!wanted.checked && !wanted.perturbed) return library;
+  if (library->isVariant(wanted.checked, wanted.perturbed)) return library;
+  return library->variant(wanted, [&] {
+    auto compiled = compileSources(library->sources(), wanted);
+    if (compiled || compiled.error().code != ErrorCode::libraryNotFound) return compiled;
+    Error error = std::move(compiled).error();
+    error.what = fmt::format("library {} must be compiled again for checking, and its text is gone", library->label());
+    error.expected = "the file that was compiled into the program";
+    error.fix = "Run the program where it was built, or give the kernels as text.";
+    return Result<std::shared_ptr<HostLibrary>>(std::move(error));
+  });
 }
 
 }  // namespace mnk::host

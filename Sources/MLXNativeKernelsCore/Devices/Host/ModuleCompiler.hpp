@@ -1,10 +1,12 @@
-// Compiles kernels that are given as text or as a file into a shared object, and loads it.
+// Compiles kernel text into a module of its own, with the program's C++ compiler.
 #pragma once
-#include "MLXNativeKernels/HostDevice.hpp"
+#include "Devices/Host/HostLibrary.hpp"
 
 namespace mnk::host {
 
-// `options.level` is the instruction set to compile for.
-Result<std::shared_ptr<Library>> compileLibrary(const LibrarySource& source, const Options& options);
+Result<std::shared_ptr<HostLibrary>> compileLibrary(const LibrarySource& source, const Options& options);
+
+// The library as a device with these options runs it: itself, or its text compiled again for checking.
+Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library, const Options& options);
 
 }  // namespace mnk::host

@@ -10,12 +10,29 @@ namespace mnk::host {
 
 enum class Level : int32_t { best = 0, baseline = 1, avx2 = 2, avx512 = 3 };
 
+// How much a device watches what kernels do. A submission that breaks a rule fails with what was found.
+enum class Checking : int32_t {
+  off = 0,
+  // Threadgroup memory starts as NaN, and so do bytes that a dispatch declares as written and not as read. Buffers have
+  // canaries around them, and a dispatch must not change a byte that it does not declare as written.
+  guarded = 1,
+  // Kernels are compiled once more, with a callback before every load and store, and run on one thread. Found are races
+  // between lanes, simdgroups, threadgroups and dispatches whatever the order they ran in, accesses outside of a
+  // binding or an array, reads of threadgroup memory that nobody wrote, accesses that the dispatch does not declare,
+  // arithmetic that overflows, misaligned vectors and shuffles from lanes that take no part.
+  full = 2,
+};
+
+// A field that is not set takes its value from the environment, if there is one: MNK_HOST_SEED, MNK_HOST_CHECKING
+// (guarded or full) and MNK_HOST_PERTURB (1). So any program can be run under checks as it is.
 struct Options {
   uint32_t workers = 0;    // threads that run threadgroups; 0: one per core
-  uint64_t orderSeed = 0;  // not 0: lanes, simdgroups and threadgroups run in this seeded random order
-  bool poison = false;     // fill threadgroup memory with NaN before each threadgroup
+  uint64_t orderSeed = 0;  // not 0: dispatches, threadgroups, simdgroups and lanes run in this seeded random order
+  Checking checking = Checking::off;
+  bool allowSameValue = false;  // full: two lanes may write the same value to one place
+  bool perturb = false;  // results of functions are moved within the error that Metal allows, sums have random trees
   Level level = Level::best;
-  std::string compiler;  // for kernels given as text; empty: clang++ of the search path
+  std::string compiler;  // for kernels compiled at run time; empty: clang++ of the search path
 };
 
 Result<std::shared_ptr<Device>> makeDevice(const Options& options);

@@ -74,12 +74,15 @@ void mnk_device_release(mnk_device* MNK_NULLABLE device);
 const char* mnk_device_kind(const mnk_device* device);  // "host", "metal"
 const char* mnk_device_name(const mnk_device* device);
 
-// The Host device with options of its own. Zero in a field means its default.
+// The Host device with options of its own. Zero in a field means its default, or what the environment says: MNK_HOST_SEED,
+// MNK_HOST_CHECKING (guarded or full), MNK_HOST_PERTURB (1).
 typedef struct mnk_host_options {
   size_t size;                        // sizeof(mnk_host_options)
   uint32_t workers;                   // threads that run threadgroups; 0: one per core
-  uint64_t order_seed;                // not 0: lanes, simdgroups and threadgroups run in this seeded random order
-  bool poison;                        // fill threadgroup memory with NaN before each threadgroup
+  uint64_t order_seed;                // not 0: dispatches, threadgroups and lanes run in this seeded random order
+  int32_t checking;                   // 0 off; 1 guarded: poison and canaries; 2 full: every load and store is checked
+  bool allow_same_value;              // full: two lanes may write the same value to one place
+  bool perturb;                       // move results of functions within the error that Metal allows
   int32_t level;                      // 0: best instruction set; 1 baseline, 2 AVX2, 3 AVX-512
   const char* MNK_NULLABLE compiler;  // for kernels given as text; NULL: clang++ of the search path
 } mnk_host_options;

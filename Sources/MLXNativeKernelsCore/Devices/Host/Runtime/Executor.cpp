@@ -63,7 +63,7 @@ MNK_HOST_RUNTIME void resetSimdgroups(Worker* worker, bool ordered) {
     simdgroup.ready = simdgroup.started = simdgroup.parity = 0;
     simdgroup.ordered = ordered ? ~0u : 0;
     simdgroup.atBarrier = false;
-    simdgroup.resume = ordered ? uint32_t(nextRandom(worker) % simdgroup.lanes) : 0;
+    simdgroup.resume = ordered ? uint32_t(nextRandom(worker->random) % simdgroup.lanes) : 0;
   }
 }
 
@@ -81,10 +81,13 @@ MNK_HOST_RUNTIME void beginThreadgroup(Worker* worker, const Launch& launch, uin
   group.waiting = 0;
   group.laneExited = false;
   group.arrayCount = 0;
-  group.sweeping = launch.orderSeed == 0 && !sanitizer::kOneStackPerLane;
+  group.barrierMemory = ~0u;
+  group.sweeping = launch.orderSeed == 0 && !sanitizer::kOneStackPerLane && !MNK_HOST_CHECKED;
   worker->random = (launch.orderSeed * 0x9E3779B97F4A7C15ull + index) | 1;
+  worker->perturbation = (launch.orderSeed ^ (index + 1) * 0xD1B54A32D192ED03ull) * 0x9E3779B97F4A7C15ull | 1;
+  for (int i = 0; i < 4; ++i) nextRandom(worker->perturbation);
   if (launch.orderSeed) {
-    for (int i = 0; i < 4; ++i) nextRandom(worker);
+    for (int i = 0; i < 4; ++i) nextRandom(worker->random);
   }
   resetSimdgroups(worker, launch.orderSeed != 0);
   resetArena(worker);
@@ -120,6 +123,7 @@ MNK_HOST_RUNTIME void runThreadgroup(Worker* worker, const Launch* launch, uint6
   beginThreadgroup(worker, *launch, index, fault);
   worker->found = nullptr;
   Threadgroup& group = worker->group;
+  check::beginThreadgroup(index, worker->arena, kArenaBytes);
   for (uint32_t i = 0; i < kThreadgroupIndices; ++i) {
     const uint32_t bytes = launch->threadgroupBytes[i];
     group.threadgroupMemory[i] = bytes ? allocateFromArena(worker, bytes) : nullptr;
@@ -129,9 +133,10 @@ MNK_HOST_RUNTIME void runThreadgroup(Worker* worker, const Launch* launch, uint6
     }
   }
   if (fault->kind == FaultKind::none) {
-    const uint32_t first = launch->orderSeed ? uint32_t(nextRandom(worker) % group.count) : 0;
+    const uint32_t first = launch->orderSeed ? uint32_t(nextRandom(worker->random) % group.count) : 0;
     runBegun(worker, &group.simdgroups[first].all[0]);
   }
+  check::endThreadgroup();
   openArena(worker);
 }
 
@@ -179,6 +184,10 @@ MNK_HOST_RUNTIME void recordAbsentArgument() {
   countRecorded(running.group->worker);
 }
 
+MNK_HOST_RUNTIME uint32_t drawPerturbation() {
+  return uint32_t(nextRandom(running.group->worker->perturbation) >> 32);
+}
+
 MNK_HOST_RUNTIME void unsetConstant(const char* name, uint32_t index, const char* file, uint32_t line) {
   stopDispatch(running.group->worker, FaultKind::stopped,
                "function constant %s (index %u, %s:%u) is read but the pipeline has no value for it", name, index, file,
@@ -197,8 +206,9 @@ MNK_HOST_RUNTIME void* allocateThreadgroupArray(const void* declaration, size_t 
 }
 
 const Module& programModule() {
-  static constexpr Module module{kModuleVersion, sizeof(Module), &registeredKernels, &registeredConstants,
-                                 &makeWorker,    &destroyWorker, &runThreadgroup,    &reflect};
+  static constexpr Module module{kModuleVersion,     sizeof(Module),       MNK_HOST_CHECKED != 0,
+                                 &registeredKernels, &registeredConstants, &makeWorker,
+                                 &destroyWorker,     &runThreadgroup,      &reflect};
   return module;
 }
 

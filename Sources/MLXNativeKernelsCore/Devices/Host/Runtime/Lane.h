@@ -40,8 +40,9 @@ struct Simdgroup {
   uint32_t live, arrived;
   uint32_t ready;  // lanes that the inline switch may enter
   uint32_t started;
-  uint32_t ordered;  // all ones in a random order: always ask the scheduler
-  uint32_t parity;   // which of the two mailboxes the next collective uses
+  uint32_t ordered;      // all ones in a random order: always ask the scheduler
+  uint32_t parity;       // which of the two mailboxes the next collective uses
+  uint32_t tookPart[2];  // lanes that put something into each mailbox
   uint32_t index, lanes;
   uint32_t resume;  // the lane that continues after a threadgroup barrier
   bool atBarrier;
@@ -61,6 +62,7 @@ struct Threadgroup {
   bool sweeping;
   bool laneExited;
   Site barrierSite;
+  uint32_t barrierMemory;  // what all lanes at the barrier want ordered
   const Launch* launch;
   uint32_t position[3], origin[3], size[3];  // origin: of its first thread in the grid
   void* threadgroupMemory[kThreadgroupIndices];
@@ -90,7 +92,7 @@ extern __thread Running running __attribute__((tls_model("initial-exec")));
 extern __thread Running running;
 #endif
 
-void threadgroupBarrier(Site site);
+void threadgroupBarrier(Site site, uint32_t memory);
 void* allocateThreadgroupArray(const void* declaration, size_t bytes, Site site);
 void blockLane(Lane* lane);  // arrived, not last: run another lane
 // A lane arrived where its simdgroup did not wait for it. Ends the sweep and returns, or fails the dispatch.
@@ -99,6 +101,8 @@ void arriveUnexpectedly(Lane* lane, Site site);
 // An argument that is not bound, or is being recorded; then gives memory for a dummy.
 void* unboundArgument(ArgumentKind kind, uint32_t index);
 void recordAbsentArgument();
+// Random bits for results that Metal does not fix, from the dispatch's seed.
+uint32_t drawPerturbation();
 
 MNK_HOST_RUNTIME sanitizer::StackRange stackOf(const Lane* lane);
 
@@ -142,6 +146,7 @@ MNK_HOST_HOOK T* meet(T value, Site site, T*& result) {
     }
   } else {
     Op::template run<T>(box, result, group->live);
+    group->tookPart[parity] = group->live;
     group->arrived = 0;
     group->parity ^= 1;
   }

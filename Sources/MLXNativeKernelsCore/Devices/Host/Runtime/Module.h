@@ -8,7 +8,7 @@
 
 namespace mnk::host {
 
-inline constexpr uint32_t kModuleVersion = 1;
+inline constexpr uint32_t kModuleVersion = 2;
 inline constexpr uint32_t kBufferIndices = 31;
 inline constexpr uint32_t kThreadgroupIndices = 8;
 inline constexpr uint32_t kConstantIndices = 128;
@@ -16,11 +16,13 @@ inline constexpr uint32_t kMaxLanes = 1024;                  // per threadgroup
 inline constexpr uint32_t kMaxThreadgroupBytes = 32 * 1024;  // what every Apple GPU offers
 
 struct Threadgroup;
+struct Watcher;
 struct Worker;
 
 struct RegisteredKernel {
   const char* library;  // label
   const char* name;
+  const char* file;   // of the text
   uint32_t level;     // the instruction set it was compiled for: a Level, larger is better
   uint32_t pointers;  // parameters that are pointers or references: buffers and threadgroup memory
   // Runs lanes first ..< last one after another, or fewer when they turn out to need each other.
@@ -56,6 +58,7 @@ struct Launch {
   uint32_t threadgroupBytes[kThreadgroupIndices];
   uint64_t orderSeed;
   bool poison;
+  const Watcher* watcher;  // null, or who is told what a module compiled for checking does
 };
 
 enum class FaultKind : uint32_t { none, stopped, outOfMemory };
@@ -78,6 +81,7 @@ struct FoundArguments {
 struct Module {
   uint32_t version;
   uint32_t bytes;  // sizeof(Module)
+  bool checked;    // compiled for a watcher
   const RegisteredKernel* const* kernels;
   const RegisteredConstant* const* constants;
   // A worker holds stacks and threadgroup memory. It runs one threadgroup at a time, on any thread. Null: no memory.

@@ -25,9 +25,9 @@ struct PointerParameters<void (*)(Parameters...)> {
 };
 
 struct KernelRegistration : RegisteredKernel {
-  KernelRegistration(const char* library, const char* name, uint32_t level, uint32_t pointers,
+  KernelRegistration(const char* library, const char* name, const char* file, uint32_t level, uint32_t pointers,
                      void (*runLanes)(Threadgroup*, uint32_t, uint32_t))
-      : RegisteredKernel{library, name, level, pointers, runLanes, registeredKernels} {
+      : RegisteredKernel{library, name, file, level, pointers, runLanes, registeredKernels} {
     registeredKernels = this;
   }
 };

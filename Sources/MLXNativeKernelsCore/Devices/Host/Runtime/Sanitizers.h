@@ -1,9 +1,16 @@
 // What AddressSanitizer and ThreadSanitizer must be told about lanes and threadgroup memory. Without a sanitizer
 // every function here is empty, so that the executor reads the same in all builds.
+//
+// MNK_HOST_CHECKED marks a module compiled for checked execution (Watcher.h): the compiler puts AddressSanitizer's
+// callbacks in, and the module itself answers them.
 #pragma once
 #include <stddef.h>
 
-#if __has_feature(address_sanitizer)
+#if !defined(MNK_HOST_CHECKED)
+#define MNK_HOST_CHECKED 0
+#endif
+
+#if __has_feature(address_sanitizer) && !MNK_HOST_CHECKED
 #define MNK_HOST_ASAN 1
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -18,15 +25,23 @@
 #define MNK_HOST_TSAN 0
 #endif
 
+// Arithmetic of the executor and the vocabulary may wrap; a module compiled for checking asks only about the kernel's.
+#if MNK_HOST_CHECKED
+#define MNK_HOST_MAY_WRAP no_sanitize("undefined", "unsigned-integer-overflow")
+#else
+#define MNK_HOST_MAY_WRAP
+#endif
+
 // Functions of the executor itself: their memory accesses are not the kernel's.
-#define MNK_HOST_RUNTIME __attribute__((no_sanitize("address", "thread"), disable_sanitizer_instrumentation))
+#define MNK_HOST_RUNTIME \
+  __attribute__((no_sanitize("address", "thread"), disable_sanitizer_instrumentation, MNK_HOST_MAY_WRAP))
 
 // Small vocabulary functions. nodebug: debuggers and reports show the .metal line instead of the vocabulary's.
-#define MNK_HOST_INLINE inline __attribute__((always_inline, nodebug))
+#define MNK_HOST_INLINE inline __attribute__((always_inline, nodebug, MNK_HOST_MAY_WRAP))
 
 // Vocabulary functions that touch the executor's state. Inlined under a sanitizer, their accesses would look like
 // the kernel's.
-#if MNK_HOST_ASAN || MNK_HOST_TSAN
+#if MNK_HOST_ASAN || MNK_HOST_TSAN || MNK_HOST_CHECKED
 #define MNK_HOST_HOOK inline MNK_HOST_RUNTIME __attribute__((noinline))
 #else
 #define MNK_HOST_HOOK MNK_HOST_INLINE
@@ -36,12 +51,13 @@ namespace mnk::host::sanitizer {
 
 // ThreadSanitizer sees one thread per lane, and lanes that share a stack would race on it.
 inline constexpr bool kOneStackPerLane = MNK_HOST_TSAN;
-inline constexpr bool kLargeFrames = MNK_HOST_ASAN || MNK_HOST_TSAN;
+inline constexpr bool kLargeFrames = MNK_HOST_ASAN || MNK_HOST_TSAN || MNK_HOST_CHECKED;
 
-// A stack to return to, as AddressSanitizer describes it.
+// A stack to return to, as AddressSanitizer describes it. Without initializers, because the constructor that they make
+// would be instrumented.
 struct StackRange {
-  const void* low = nullptr;
-  size_t bytes = 0;
+  const void* low;
+  size_t bytes;
 };
 
 // Before a switch to another stack. A null `saved` says that the stack we leave is not coming back.
@@ -53,7 +69,7 @@ MNK_HOST_RUNTIME inline void leavingFor([[maybe_unused]] void** saved, [[maybe_u
 
 // First thing on the new stack; says which stack we came from.
 MNK_HOST_RUNTIME inline StackRange cameFrom([[maybe_unused]] void* saved) {
-  StackRange previous;
+  StackRange previous{};
 #if MNK_HOST_ASAN
   __sanitizer_finish_switch_fiber(saved, &previous.low, &previous.bytes);
 #endif

@@ -61,7 +61,7 @@ MNK_HOST_RUNTIME void goTo(Worker* worker, Lane* from, Lane* to) {
 // A lane of the mask: the next one, or any in a random order.
 MNK_HOST_RUNTIME Lane* pickLane(Worker* worker, Simdgroup* group, uint32_t mask, uint32_t after) {
   if (isOrdered(worker)) {
-    uint32_t skip = uint32_t(nextRandom(worker) % uint32_t(__builtin_popcount(mask)));
+    uint32_t skip = uint32_t(nextRandom(worker->random) % uint32_t(__builtin_popcount(mask)));
     for (; skip > 0; --skip) mask &= mask - 1;
     return &group->all[__builtin_ctz(mask)];
   }
@@ -71,7 +71,7 @@ MNK_HOST_RUNTIME Lane* pickLane(Worker* worker, Simdgroup* group, uint32_t mask,
 
 MNK_HOST_RUNTIME Lane* pickSimdgroup(Worker* worker, uint32_t after) {
   Threadgroup& group = worker->group;
-  const uint32_t first = isOrdered(worker) ? uint32_t(nextRandom(worker) % group.count) : after + 1;
+  const uint32_t first = isOrdered(worker) ? uint32_t(nextRandom(worker->random) % group.count) : after + 1;
   for (uint32_t i = 0; i < group.count; ++i) {
     Simdgroup& candidate = group.simdgroups[(first + i) % group.count];
     if (candidate.live && !candidate.atBarrier) return &candidate.all[candidate.resume];
@@ -117,6 +117,8 @@ MNK_HOST_RUNTIME Lane* arriveAtBarrier(Worker* worker, Lane* me) {
   if (++group.waiting == group.live) {
     for (uint32_t i = 0; i < group.count; ++i) group.simdgroups[i].atBarrier = false;
     group.waiting = 0;
+    check::threadgroupFence(group.barrierMemory);
+    group.barrierMemory = ~0u;
   }
   return isOrdered(worker) || simdgroup.atBarrier ? pickSimdgroup(worker, simdgroup.index) : me;
 }
@@ -145,6 +147,7 @@ MNK_HOST_RUNTIME Lane* afterReturn(Worker* worker, Lane* me) {
                    simdgroup.site.line);
     }
     simdgroup.complete(simdgroup.box[simdgroup.parity], simdgroup.result[simdgroup.parity], simdgroup.live);
+    simdgroup.tookPart[simdgroup.parity] = simdgroup.live;
     simdgroup.arrived = 0;
     simdgroup.parity ^= 1;
   }
@@ -236,11 +239,12 @@ MNK_HOST_RUNTIME void arriveUnexpectedly(Lane* me, Site site) {
                first.file, first.line, first.column, site.file, site.line, site.column);
 }
 
-MNK_HOST_RUNTIME void threadgroupBarrier(Site site) {
+MNK_HOST_RUNTIME void threadgroupBarrier(Site site, uint32_t memory) {
   Lane* me = running.lane;
   Simdgroup* group = me->simdgroup;
   Worker* worker = group->threadgroup->worker;
-  sanitizer::publish(group->threadgroup);
+  if (memory != 0) sanitizer::publish(group->threadgroup);
+  group->threadgroup->barrierMemory &= memory;
   if (group->arrived != 0 && !(group->site == site)) arriveUnexpectedly(me, site);
   if (group->arrived == 0) {
     group->site = site;
@@ -253,7 +257,7 @@ MNK_HOST_RUNTIME void threadgroupBarrier(Site site) {
     Lane* next = arriveAtBarrier(worker, me);
     if (next != me) goTo(worker, me, next);
   }
-  sanitizer::observe(group->threadgroup);
+  if (memory != 0) sanitizer::observe(group->threadgroup);
 }
 
 }  // namespace mnk::host

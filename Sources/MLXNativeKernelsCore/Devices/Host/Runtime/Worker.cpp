@@ -16,11 +16,6 @@ constexpr size_t kStagger = 576, kStaggerSteps = 29;
 // a process has some 65,000; guarding all stacks of large threadgroups would use them up on a machine with many cores.
 constexpr uint32_t kStacksGuardedByMappings = 128;
 
-constexpr size_t kArenaAlignment = 64;
-constexpr size_t kRedzone = 64;
-// Room for the largest threadgroup memory, cut into arrays with gaps.
-constexpr size_t kArenaBytes = kMaxThreadgroupBytes + 64 * (kArenaAlignment + kRedzone);
-
 #if defined(MAP_NORESERVE)
 constexpr int kMapFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 #else
@@ -121,6 +116,7 @@ MNK_HOST_RUNTIME void* allocateFromArena(Worker* worker, size_t bytes) {
     sanitizer::forbid(memory, rounded);
   }
   sanitizer::allow(memory, bytes);
+  check::addThreadgroupArray(memory, bytes);
   return memory;
 }
 

@@ -1,10 +1,16 @@
 // A worker runs one threadgroup at a time: its lanes, their stacks and their threadgroup memory.
 #pragma once
-#include "Lane.h"
+#include "Checks.h"
 
 namespace mnk::host {
 
 inline constexpr size_t kLaneStackBytes = (sanitizer::kLargeFrames ? 256 : 64) * 1024;
+
+inline constexpr size_t kArenaAlignment = 64;
+// Between arrays. In checked execution wide enough to tell by how far an index is off.
+inline constexpr size_t kRedzone = MNK_HOST_CHECKED ? 4096 : 64;
+// Room for the largest threadgroup memory, cut into arrays with gaps.
+inline constexpr size_t kArenaBytes = kMaxThreadgroupBytes + 64 * (kArenaAlignment + kRedzone);
 
 struct Worker {
   Threadgroup group;
@@ -20,7 +26,7 @@ struct Worker {
   char* arena;  // threadgroup memory
   size_t arenaUsed, userBytes;
 
-  uint64_t random;
+  uint64_t random, perturbation;
   Fault* fault;
   FoundArguments* found;
   uint32_t argumentsSeen;
@@ -47,10 +53,10 @@ void openArena(Worker* worker);  // the threadgroup is over
 // Null when the threadgroup would hold more than the limit.
 void* allocateFromArena(Worker* worker, size_t bytes);
 
-inline MNK_HOST_RUNTIME uint64_t nextRandom(Worker* worker) {
-  worker->random ^= worker->random << 13;
-  worker->random ^= worker->random >> 7;
-  return worker->random ^= worker->random << 17;
+inline MNK_HOST_RUNTIME uint64_t nextRandom(uint64_t& state) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  return state ^= state << 17;
 }
 
 // Ends the dispatch with this text, from a lane.

@@ -1,6 +1,16 @@
 // Atomic operations, all relaxed, as Metal has them.
 #pragma once
+#include "../Runtime/Checks.h"
 #include "Integers.h"
+
+#if MNK_HOST_CHECKED  // out of line and told apart, because the access is not an ordinary one
+#define MNK_HOST_ATOMIC inline MNK_HOST_RUNTIME __attribute__((noinline))
+#define MNK_HOST_TELL(kind) \
+  mnk::host::check::atomicAccess(mnk::host::AccessKind::kind, object, sizeof *object, __builtin_return_address(0))
+#else
+#define MNK_HOST_ATOMIC MNK_HOST_INLINE
+#define MNK_HOST_TELL(kind) static_cast<void>(0)
+#endif
 
 namespace metal {
 
@@ -16,30 +26,35 @@ typedef atomic<bool> atomic_bool;
 typedef atomic<float> atomic_float;
 
 template <class T>
-MNK_HOST_INLINE T atomic_load_explicit(const volatile atomic<T>* object, memory_order) {
+MNK_HOST_ATOMIC T atomic_load_explicit(const volatile atomic<T>* object, memory_order) {
+  MNK_HOST_TELL(atomic);
   T result;
   __atomic_load(&object->value, &result, __ATOMIC_RELAXED);
   return result;
 }
 template <class T>
-MNK_HOST_INLINE void atomic_store_explicit(volatile atomic<T>* object, identity_t<T> value, memory_order) {
+MNK_HOST_ATOMIC void atomic_store_explicit(volatile atomic<T>* object, identity_t<T> value, memory_order) {
+  MNK_HOST_TELL(atomicStore);
   __atomic_store(&object->value, &value, __ATOMIC_RELAXED);
 }
 template <class T>
-MNK_HOST_INLINE T atomic_exchange_explicit(volatile atomic<T>* object, identity_t<T> value, memory_order) {
+MNK_HOST_ATOMIC T atomic_exchange_explicit(volatile atomic<T>* object, identity_t<T> value, memory_order) {
+  MNK_HOST_TELL(atomic);
   T result;
   __atomic_exchange(&object->value, &value, &result, __ATOMIC_RELAXED);
   return result;
 }
 template <class T>
-MNK_HOST_INLINE bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* object, T* expected,
+MNK_HOST_ATOMIC bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* object, T* expected,
                                                            identity_t<T> desired, memory_order, memory_order) {
+  MNK_HOST_TELL(atomic);
   return __atomic_compare_exchange(&object->value, expected, &desired, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 #define MNK_HOST_FETCH(name, builtin)                                                                                \
   template <class T>                                                                                                 \
-  requires(__is_integral(T)) MNK_HOST_INLINE T name(volatile atomic<T>* object, identity_t<T> value, memory_order) { \
+  requires(__is_integral(T)) MNK_HOST_ATOMIC T name(volatile atomic<T>* object, identity_t<T> value, memory_order) { \
+    MNK_HOST_TELL(atomic);                                                                                           \
     return builtin(&object->value, value, __ATOMIC_RELAXED);                                                         \
   }
 MNK_HOST_FETCH(atomic_fetch_add_explicit, __atomic_fetch_add)
@@ -51,8 +66,10 @@ MNK_HOST_FETCH(atomic_fetch_or_explicit, __atomic_fetch_or)
 MNK_HOST_FETCH(atomic_fetch_xor_explicit, __atomic_fetch_xor)
 #undef MNK_HOST_FETCH
 
-MNK_HOST_INLINE float atomic_fetch_add_explicit(volatile atomic_float* object, float value, memory_order) {
-  float before = atomic_load_explicit(object, memory_order_relaxed);
+MNK_HOST_ATOMIC float atomic_fetch_add_explicit(volatile atomic_float* object, float value, memory_order) {
+  MNK_HOST_TELL(atomic);
+  float before;
+  __atomic_load(&object->value, &before, __ATOMIC_RELAXED);
   float after = before + value;
   while (!__atomic_compare_exchange(&object->value, &before, &after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     after = before + value;
@@ -64,3 +81,6 @@ MNK_HOST_INLINE float atomic_fetch_sub_explicit(volatile atomic_float* object, f
 }
 
 }  // namespace metal
+
+#undef MNK_HOST_ATOMIC
+#undef MNK_HOST_TELL

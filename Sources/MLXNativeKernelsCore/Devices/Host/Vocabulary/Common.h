@@ -100,7 +100,7 @@ MNK_HOST_INLINE vector_of<A> step(const A& edge, identity_t<vector_of<A>> x) {
 }
 template <FloatScalar T>
 MNK_HOST_INLINE T smoothstep(T low, identity_t<T> high, identity_t<T> x) {
-  const T t = saturate(T(T(x - low) / T(high - low)));
+  const T t = saturate(divide(T(x - low), T(high - low)));
   return T(T(t * t) * T(T(3.0f) - T(T(2.0f) * t)));
 }
 MNK_HOST_VECTOR3(smoothstep)

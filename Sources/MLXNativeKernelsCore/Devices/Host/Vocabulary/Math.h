@@ -1,7 +1,11 @@
 // Math functions of floating-point scalars and vectors. half and bfloat compute in float and round once.
 // precise:: goes to the C library; default and fast:: use inline approximations of exp and exp2, about 1 ulp.
+// Compiled with MNK_HOST_PERTURBED, all are as wrong as Metal allows (PerturbedMath.h).
 #pragma once
 #include "PackedVectors.h"
+#if MNK_HOST_PERTURBED
+#include "PerturbedMath.h"
+#endif
 
 #ifndef INFINITY
 #define INFINITY __builtin_inff()
@@ -116,7 +120,7 @@ MNK_HOST_INLINE float saturate(float x) {
     for (int i = 0; i < Shape<A>::count; ++i) out[i] = name(in[i], b[i], c[i]);                           \
     return out;                                                                                           \
   }
-#define MNK_HOST_MATH1(name, call)      \
+#define MNK_HOST_EXACT1(name, call)     \
   MNK_HOST_INLINE float name(float x) { \
     return call(x);                     \
   }                                     \
@@ -125,7 +129,7 @@ MNK_HOST_INLINE float saturate(float x) {
     return S(call((float)x));           \
   }                                     \
   MNK_HOST_VECTOR1(name)
-#define MNK_HOST_MATH2(name, call)               \
+#define MNK_HOST_EXACT2(name, call)              \
   MNK_HOST_INLINE float name(float x, float y) { \
     return call(x, y);                           \
   }                                              \
@@ -135,57 +139,92 @@ MNK_HOST_INLINE float saturate(float x) {
   }                                              \
   MNK_HOST_VECTOR2(name)
 
-#define MNK_HOST_LIBRARY_FUNCTIONS              \
-  MNK_HOST_MATH1(acos, __builtin_acosf)         \
-  MNK_HOST_MATH1(acosh, __builtin_acoshf)       \
-  MNK_HOST_MATH1(asin, __builtin_asinf)         \
-  MNK_HOST_MATH1(asinh, __builtin_asinhf)       \
-  MNK_HOST_MATH1(atan, __builtin_atanf)         \
-  MNK_HOST_MATH1(atanh, __builtin_atanhf)       \
-  MNK_HOST_MATH1(ceil, __builtin_ceilf)         \
-  MNK_HOST_MATH1(cos, __builtin_cosf)           \
-  MNK_HOST_MATH1(cosh, __builtin_coshf)         \
-  MNK_HOST_MATH1(cospi, extra::cospi)           \
-  MNK_HOST_MATH1(exp10, extra::exp10)           \
-  MNK_HOST_MATH1(fabs, __builtin_fabsf)         \
-  MNK_HOST_MATH1(floor, __builtin_floorf)       \
-  MNK_HOST_MATH1(fract, extra::fract)           \
-  MNK_HOST_MATH1(log, __builtin_logf)           \
-  MNK_HOST_MATH1(log2, __builtin_log2f)         \
-  MNK_HOST_MATH1(log10, __builtin_log10f)       \
-  MNK_HOST_MATH1(rint, __builtin_roundevenf)    \
-  MNK_HOST_MATH1(round, __builtin_roundf)       \
-  MNK_HOST_MATH1(rsqrt, extra::rsqrt)           \
-  MNK_HOST_MATH1(sin, __builtin_sinf)           \
-  MNK_HOST_MATH1(sinh, __builtin_sinhf)         \
-  MNK_HOST_MATH1(sinpi, extra::sinpi)           \
-  MNK_HOST_MATH1(sqrt, __builtin_sqrtf)         \
-  MNK_HOST_MATH1(tan, __builtin_tanf)           \
-  MNK_HOST_MATH1(tanh, __builtin_tanhf)         \
-  MNK_HOST_MATH1(tanpi, extra::tanpi)           \
-  MNK_HOST_MATH1(trunc, __builtin_truncf)       \
-  MNK_HOST_MATH2(atan2, __builtin_atan2f)       \
-  MNK_HOST_MATH2(copysign, __builtin_copysignf) \
-  MNK_HOST_MATH2(fdim, __builtin_fdimf)         \
-  MNK_HOST_MATH2(fmax, __builtin_fmaxf)         \
-  MNK_HOST_MATH2(fmin, __builtin_fminf)         \
-  MNK_HOST_MATH2(fmod, __builtin_fmodf)         \
-  MNK_HOST_MATH2(pow, __builtin_powf)           \
-  MNK_HOST_MATH2(powr, __builtin_powf)          \
-  template <class T>                            \
-  MNK_HOST_INLINE T sincos(T x, T& cosine) {    \
-    cosine = cos(x);                            \
-    return sin(x);                              \
-  }                                             \
-  template <class T>                            \
-  MNK_HOST_INLINE T divide(T x, T y) {          \
-    return x / y;                               \
+// Functions whose results a GPU may give with an error. PerturbableMath is the namespace's own.
+#if MNK_HOST_PERTURBED
+#define MNK_HOST_MATH1(name, call)                                     \
+  MNK_HOST_INLINE float name(float x) {                                \
+    return PerturbableMath::name(x);                                   \
+  }                                                                    \
+  template <SmallFloat S>                                              \
+  MNK_HOST_INLINE S name(S x) {                                        \
+    if constexpr (is_same_v<S, half>) return perturbed::Half::name(x); \
+    return S(PerturbableMath::name((float)x));                         \
+  }                                                                    \
+  MNK_HOST_VECTOR1(name)
+#define MNK_HOST_MATH2(name, call)                                        \
+  MNK_HOST_INLINE float name(float x, float y) {                          \
+    return PerturbableMath::name(x, y);                                   \
+  }                                                                       \
+  template <SmallFloat S>                                                 \
+  MNK_HOST_INLINE S name(S x, S y) {                                      \
+    if constexpr (is_same_v<S, half>) return perturbed::Half::name(x, y); \
+    return S(PerturbableMath::name((float)x, (float)y));                  \
+  }                                                                       \
+  MNK_HOST_VECTOR2(name)
+#define MNK_HOST_QUOTIENT(x, y) perturbed::quotient<PerturbableMath>(x, y)
+#else
+#define MNK_HOST_MATH1 MNK_HOST_EXACT1
+#define MNK_HOST_MATH2 MNK_HOST_EXACT2
+#define MNK_HOST_QUOTIENT(x, y) x / y
+#endif
+
+#define MNK_HOST_LIBRARY_FUNCTIONS               \
+  MNK_HOST_MATH1(acos, __builtin_acosf)          \
+  MNK_HOST_MATH1(acosh, __builtin_acoshf)        \
+  MNK_HOST_MATH1(asin, __builtin_asinf)          \
+  MNK_HOST_MATH1(asinh, __builtin_asinhf)        \
+  MNK_HOST_MATH1(atan, __builtin_atanf)          \
+  MNK_HOST_MATH1(atanh, __builtin_atanhf)        \
+  MNK_HOST_EXACT1(ceil, __builtin_ceilf)         \
+  MNK_HOST_MATH1(cos, __builtin_cosf)            \
+  MNK_HOST_MATH1(cosh, __builtin_coshf)          \
+  MNK_HOST_MATH1(cospi, extra::cospi)            \
+  MNK_HOST_MATH1(exp10, extra::exp10)            \
+  MNK_HOST_EXACT1(fabs, __builtin_fabsf)         \
+  MNK_HOST_EXACT1(floor, __builtin_floorf)       \
+  MNK_HOST_EXACT1(fract, extra::fract)           \
+  MNK_HOST_MATH1(log, __builtin_logf)            \
+  MNK_HOST_MATH1(log2, __builtin_log2f)          \
+  MNK_HOST_MATH1(log10, __builtin_log10f)        \
+  MNK_HOST_EXACT1(rint, __builtin_roundevenf)    \
+  MNK_HOST_EXACT1(round, __builtin_roundf)       \
+  MNK_HOST_MATH1(rsqrt, extra::rsqrt)            \
+  MNK_HOST_MATH1(sin, __builtin_sinf)            \
+  MNK_HOST_MATH1(sinh, __builtin_sinhf)          \
+  MNK_HOST_MATH1(sinpi, extra::sinpi)            \
+  MNK_HOST_MATH1(sqrt, __builtin_sqrtf)          \
+  MNK_HOST_MATH1(tan, __builtin_tanf)            \
+  MNK_HOST_MATH1(tanh, __builtin_tanhf)          \
+  MNK_HOST_MATH1(tanpi, extra::tanpi)            \
+  MNK_HOST_EXACT1(trunc, __builtin_truncf)       \
+  MNK_HOST_MATH2(atan2, __builtin_atan2f)        \
+  MNK_HOST_EXACT2(copysign, __builtin_copysignf) \
+  MNK_HOST_EXACT2(fdim, __builtin_fdimf)         \
+  MNK_HOST_EXACT2(fmax, __builtin_fmaxf)         \
+  MNK_HOST_EXACT2(fmin, __builtin_fminf)         \
+  MNK_HOST_EXACT2(fmod, __builtin_fmodf)         \
+  MNK_HOST_MATH2(pow, __builtin_powf)            \
+  MNK_HOST_MATH2(powr, __builtin_powf)           \
+  template <class T>                             \
+  MNK_HOST_INLINE T sincos(T x, T& cosine) {     \
+    cosine = cos(x);                             \
+    return sin(x);                               \
+  }                                              \
+  template <class T>                             \
+  MNK_HOST_INLINE T divide(T x, T y) {           \
+    return MNK_HOST_QUOTIENT(x, y);              \
   }
 #define MNK_HOST_FAST_FUNCTIONS           \
   MNK_HOST_MATH1(exp, approximate::exp)   \
   MNK_HOST_MATH1(exp2, approximate::exp2) \
   MNK_HOST_LIBRARY_FUNCTIONS
 
+#if MNK_HOST_PERTURBED
+using PerturbableMath = perturbed::Fast;
+namespace precise {
+using PerturbableMath = perturbed::Precise;
+}
+#endif
 MNK_HOST_FAST_FUNCTIONS
 namespace fast {
 MNK_HOST_FAST_FUNCTIONS
@@ -195,13 +234,16 @@ MNK_HOST_MATH1(exp, __builtin_expf)
 MNK_HOST_MATH1(exp2, __builtin_exp2f)
 MNK_HOST_LIBRARY_FUNCTIONS
 }  // namespace precise
-MNK_HOST_MATH1(sign, extra::sign)
-MNK_HOST_MATH1(saturate, extra::saturate)
-MNK_HOST_MATH2(nextafter, __builtin_nextafterf)
+MNK_HOST_EXACT1(sign, extra::sign)
+MNK_HOST_EXACT1(saturate, extra::saturate)
+MNK_HOST_EXACT2(nextafter, __builtin_nextafterf)
 #undef MNK_HOST_FAST_FUNCTIONS
 #undef MNK_HOST_LIBRARY_FUNCTIONS
 #undef MNK_HOST_MATH1
 #undef MNK_HOST_MATH2
+#undef MNK_HOST_EXACT1
+#undef MNK_HOST_EXACT2
+#undef MNK_HOST_QUOTIENT
 
 MNK_HOST_INLINE float fma(float a, float b, float c) {
   return __builtin_fmaf(a, b, c);

@@ -1,7 +1,7 @@
 // Barriers and the functions through which the lanes of a simdgroup or a quad exchange values.
 // They order no memory; only barriers with memory flags do.
 #pragma once
-#include "../Runtime/Lane.h"
+#include "../Runtime/Checks.h"
 #include "Integers.h"
 
 namespace mnk::host {
@@ -21,12 +21,39 @@ struct First {
   }
 };
 
-// A fixed tree over a full simdgroup, so that results do not depend on the order of lanes.
+// A barrier's flags: what every lane wants ordered.
+struct Fence {
+  template <class T>
+  MNK_HOST_RUNTIME static void run([[maybe_unused]] void* box, void*, [[maybe_unused]] uint32_t live) {
+#if MNK_HOST_CHECKED
+    uint32_t memory = ~0u;
+    for (; live; live &= live - 1) memory &= static_cast<T*>(box)[__builtin_ctz(live)];
+    check::simdgroupFence(memory);
+#endif
+  }
+};
+
+// A fixed tree over a full simdgroup, so that results do not depend on the order of lanes. Metal promises no tree:
+// where results are perturbed, each reduction has a random one.
 template <class Join>
 struct Reduction {
   template <class T>
   MNK_HOST_RUNTIME static inline void run(void* box, void* result, uint32_t live) {
     T* in = static_cast<T*>(box);
+#if MNK_HOST_PERTURBED
+    T left[32];
+    uint32_t count = 0;
+    for (; live; live &= live - 1) left[count++] = in[__builtin_ctz(live)];
+    while (count > 1) {
+      const uint32_t first = drawPerturbation() % count;
+      const T taken = left[first];
+      left[first] = left[--count];
+      T& other = left[drawPerturbation() % count];
+      other = Join::join(taken, other);
+    }
+    *static_cast<T*>(result) = left[0];
+    return;
+#endif
     if (live == 0xffffffffu) {
       T t[16];
       for (int i = 0; i < 16; ++i) t[i] = Join::join(in[i], in[i + 16]);
@@ -98,7 +125,18 @@ template <class Op, class T>
 MNK_HOST_INLINE T exchange(T x, uint32_t source, Site site) {
   T* result;
   T* box = meet<T, Op>(x, site, result);
+#if MNK_HOST_CHECKED
+  check::shuffleSource(box, source & 31, site);
+#endif
   return fetch(box + (source & 31));
+}
+// What Metal leaves undefined: the lane's own value, or all bits set, so that a use of it shows.
+template <class T>
+MNK_HOST_INLINE T undefinedValue(T own) {
+#if MNK_HOST_CHECKED
+  __builtin_memset(&own, 0xff, sizeof own);
+#endif
+  return own;
 }
 MNK_HOST_HOOK uint32_t laneIndex() {
   return running.lane->index;
@@ -115,16 +153,16 @@ MNK_HOST_INLINE constexpr mem_flags operator|(mem_flags a, mem_flags b) {
 
 #define MNK_HOST_SITE ::mnk::host::Site site = ::mnk::host::Site::here()
 
-MNK_HOST_INLINE void threadgroup_barrier(mem_flags, MNK_HOST_SITE) {
-  ::mnk::host::threadgroupBarrier(site);
+MNK_HOST_INLINE void threadgroup_barrier(mem_flags flags, MNK_HOST_SITE) {
+  ::mnk::host::threadgroupBarrier(site, uint(flags));
 }
 
-MNK_HOST_INLINE void simdgroup_barrier([[maybe_unused]] mem_flags flags, MNK_HOST_SITE) {
+MNK_HOST_INLINE void simdgroup_barrier(mem_flags flags, MNK_HOST_SITE) {
 #if MNK_HOST_TSAN
   void* simdgroup = mnk::host::running.lane->simdgroup;
   if (flags != mem_flags::mem_none) mnk::host::sanitizer::publish(simdgroup);
 #endif
-  mnk::host::exchange<mnk::host::Nothing>(char(0), 0, site);
+  mnk::host::collect<mnk::host::Fence>(uint(flags), site);
   asm volatile("" ::: "memory");
 #if MNK_HOST_TSAN
   if (flags != mem_flags::mem_none) mnk::host::sanitizer::observe(simdgroup);
@@ -170,26 +208,34 @@ MNK_HOST_INLINE bool simd_is_first(MNK_HOST_SITE) {
   return mnk::host::collect<mnk::host::First>(lane, site) == lane;
 }
 
-// A source outside the simdgroup (undefined in Metal) gives the lane its own value back.
 #define MNK_HOST_SHUFFLE(name, source)                               \
   template <class T>                                                 \
   MNK_HOST_INLINE T name(T x, ushort k, MNK_HOST_SITE) {             \
     [[maybe_unused]] const uint lane = mnk::host::laneIndex();       \
     return mnk::host::exchange<mnk::host::Nothing>(x, source, site); \
   }
+// For lanes that have no source the result is undefined.
+#define MNK_HOST_EDGE_SHUFFLE(name, hasSource, source)                                           \
+  template <class T>                                                                             \
+  MNK_HOST_INLINE T name(T x, ushort k, MNK_HOST_SITE) {                                         \
+    const uint lane = mnk::host::laneIndex();                                                    \
+    const T value = mnk::host::exchange<mnk::host::Nothing>(x, hasSource ? source : lane, site); \
+    return hasSource ? value : mnk::host::undefinedValue(value);                                 \
+  }
 MNK_HOST_SHUFFLE(simd_shuffle, k)
 MNK_HOST_SHUFFLE(simd_broadcast, k)
 MNK_HOST_SHUFFLE(simd_shuffle_xor, lane ^ k)
-MNK_HOST_SHUFFLE(simd_shuffle_down, lane + k > 31 ? lane : lane + k)
-MNK_HOST_SHUFFLE(simd_shuffle_up, lane < k ? lane : lane - k)
+MNK_HOST_EDGE_SHUFFLE(simd_shuffle_down, (lane + k < 32), lane + k)
+MNK_HOST_EDGE_SHUFFLE(simd_shuffle_up, (lane >= k), lane - k)
 MNK_HOST_SHUFFLE(simd_shuffle_rotate_down, lane + k)
 MNK_HOST_SHUFFLE(simd_shuffle_rotate_up, lane - k)
 MNK_HOST_SHUFFLE(quad_shuffle, (lane & ~3u) | (k & 3))
 MNK_HOST_SHUFFLE(quad_broadcast, (lane & ~3u) | (k & 3))
 MNK_HOST_SHUFFLE(quad_shuffle_xor, lane ^ (k & 3u))
-MNK_HOST_SHUFFLE(quad_shuffle_down, (lane & 3) + k > 3 ? lane : lane + k)
-MNK_HOST_SHUFFLE(quad_shuffle_up, (lane & 3) < k ? lane : lane - k)
+MNK_HOST_EDGE_SHUFFLE(quad_shuffle_down, ((lane & 3) + k < 4), lane + k)
+MNK_HOST_EDGE_SHUFFLE(quad_shuffle_up, ((lane & 3) >= k), lane - k)
 #undef MNK_HOST_SHUFFLE
+#undef MNK_HOST_EDGE_SHUFFLE
 
 template <class T>
 MNK_HOST_INLINE T simd_broadcast_first(T x, MNK_HOST_SITE) {

@@ -1,4 +1,4 @@
-#include "CompilerProcess.hpp"
+#include "ChildProcess.hpp"
 
 #include <cerrno>
 
@@ -44,8 +44,8 @@ int spawn(std::vector<std::string>& command, const std::string& log, pid_t& proc
 
 }  // namespace
 
-CompilerRun runCompiler(std::vector<std::string> command, const std::string& product, const std::string& log) {
-  CompilerRun run;
+ProgramRun runProgram(std::vector<std::string> command, const std::string& product, const std::string& log) {
+  ProgramRun run;
   pid_t process = 0;
   run.spawnError = spawn(command, log, process);
   if (run.spawnError != 0) return run;
@@ -72,7 +72,7 @@ CompilerRun runCompiler(std::vector<std::string> command, const std::string& pro
 
 namespace mnk::host {
 
-CompilerRun runCompiler(std::vector<std::string>, const std::string&, const std::string&) {
+ProgramRun runProgram(std::vector<std::string>, const std::string&, const std::string&) {
   return {.spawnError = ENOTSUP};
 }
 

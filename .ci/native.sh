@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# Sourced after common.sh by the scripts that build the core and its C++ tests without SwiftPM: for another processor,
+# or with a sanitizer. An object is made again when something that its source includes has changed, or the flags have.
+core=Sources/MLXNativeKernelsCore
+includes="-I $core -I $core/include -I Shaders -I Tests/Core -I Tests/Core/include -I Tests/Shaders -I Tests/Fuzz"
+
+coreSources() { find "$core" -path "$core/Devices/Metal" -prune -o -name '*.cpp' -print; }
+supportSources() { find Tests/Core/Support Tests/Core/Cases Tests/Core/Reference -name '*.cpp'; }
+fuzzSources() {
+  coreSources
+  supportSources
+  find Tests/Fuzz -name '*.cpp'
+}
+
+# objectsOf OUT, with names of sources on stdin: where compileChanged puts their objects.
+objectsOf() { tr / _ | sed "s|.*|$1/objects/&.o|"; }
+
+# isCurrent FILE: it is there, and newer than all that the file of dependencies beside it names.
+isCurrent() {
+  local includes
+  [ -f "$1" ] || return 1
+  includes=$(sed -e 's/^[^:]*://' -e 's/\\$//' "${1%.*}.d" 2>/dev/null) || return 1
+  # shellcheck disable=SC2086  # a list of words; one that is gone is an error, and so no longer current
+  [ -n "$includes" ] && [ -z "$(find $includes -newer "$1" 2>&1)" ]
+}
+
+# compileOne SOURCE OUT CLANG FLAGS LEVEL
+compileOne() {
+  local object="$2/objects/${1//\//_}.o" flags="$4 $5 -include-pch $2/prefix.pch"
+  # The time of the tests goes to kernels and their executor; that of the build goes to all the others.
+  case "$1" in */Host/Runtime/* | */Host/Checking/* | */Shipped*.cpp | */HostKernels*) flags="$4 -O1" ;; esac
+  if isCurrent "$object"; then return; fi
+  rm -f "$object"
+  # shellcheck disable=SC2086  # a list of words
+  "$3" $flags -MMD -MF "${object%.*}.d" -c "$1" -o "$object"
+}
+export -f isCurrent compileOne
+
+# compileChanged OUT CLANG FLAGS [LEVEL], with names of sources on stdin: as many at a time as there are cores. LEVEL is
+# the optimization of what is not a kernel, -O0 unless given.
+compileChanged() {
+  local out=$1 clang=$2 flags="-std=c++20 -DSWIFT_PACKAGE=1 $includes $3" level=${4:--O0}
+  mkdir -p "$out/objects"
+  if [ "$(cat "$out/flags" 2>/dev/null)" != "$clang $flags $level" ]; then
+    rm -f "$out"/objects/* "$out/prefix.pch"
+    say "$clang $flags $level" >"$out/flags"
+    # What most files spend their time on reading.
+    printf '#include <%s>\n' fmt/format.h fmt/ranges.h algorithm array atomic functional map memory mutex optional set \
+      span string thread variant vector >"$out/prefix.hpp"
+  fi
+  # shellcheck disable=SC2086  # lists of words
+  isCurrent "$out/prefix.pch" ||
+    "$clang" $flags "$level" -fpch-instantiate-templates -MD -MF "$out/prefix.d" -x c++-header "$out/prefix.hpp" \
+      -o "$out/prefix.pch"
+  # The longest first, so that no core is left alone with one at the end.
+  # shellcheck disable=SC2016  # the inner shell expands
+  awk '/Kernels|Shipped/ { print; next } { others = others $0 "\n" } END { printf "%s", others }' |
+    xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} bash -c 'compileOne "$@"' _ {} "$out" "$clang" "$flags" "$level"
+}
+
+# link PROGRAM LINKER FLAGS, with names of objects on stdin: where one is newer than the program.
+link() {
+  local objects
+  objects=$(cat)
+  # shellcheck disable=SC2086  # lists of words
+  if [ ! -x "$1" ] || [ -n "$(find $objects -newer "$1")" ]; then
+    $2 $objects -o "$1" $3
+  fi
+}

@@ -1,0 +1,17 @@
+// Runs a dispatch of a module that was compiled for checking, and fails it with everything that is found.
+#pragma once
+#include "Devices/Host/Checking/ByteRanges.hpp"
+#include "Devices/Host/DispatchRunner.hpp"
+
+namespace mnk::host {
+
+// What a dispatch really touched, as addresses.
+struct DispatchTrace {
+  std::string name;
+  ByteRanges reads, writes, atomics;
+};
+
+// `sinceBarrier` holds the dispatches that nothing orders before this one, and receives this one.
+Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier);
+
+}  // namespace mnk::host

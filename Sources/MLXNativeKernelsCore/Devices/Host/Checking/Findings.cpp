@@ -1,0 +1,122 @@
+#include "Findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace mnk::host {
+
+std::string_view verb(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::read:
+      return "reads";
+    case AccessKind::write:
+      return "writes";
+    case AccessKind::atomic:
+    case AccessKind::atomicStore:
+      return "updates atomically";
+  }
+  return "touches";
+}
+
+std::string nameOf(const Actor& actor) {
+  return fmt::format("threadgroup {} simdgroup {} lane {}", actor.threadgroup, actor.lane / 32, actor.lane % 32);
+}
+
+namespace {
+
+auto rank(const Sighting& s) {
+  const uint32_t latest = std::max(s.first.threadgroup, s.second.threadgroup);
+  return std::tuple(latest, s.array, s.offset, s.first.threadgroup, s.first.lane, s.second.lane);
+}
+
+std::string whatIsMissing(const Sighting& s) {
+  const char* flag = s.inDeviceMemory ? "mem_device" : "mem_threadgroup";
+  switch (s.kind) {
+    case FindingKind::raceInSimdgroup:
+      return fmt::format("no simdgroup_barrier({}) between {} and lane {}", flag, nameOf(s.first), s.second.lane % 32);
+    case FindingKind::raceInThreadgroup:
+      return fmt::format("no threadgroup_barrier({}) between {} and {}", flag, nameOf(s.first), nameOf(s.second));
+    default:
+      return fmt::format("nothing orders {} and {}", nameOf(s.first), nameOf(s.second));
+  }
+}
+
+struct Lines {
+  FindingKind kind;
+  uint32_t region;
+  std::string first;
+  AccessKind firstKind;
+  std::string second;
+  AccessKind secondKind;
+  bool sameValue;
+  auto operator<=>(const Lines&) const = default;
+};
+
+}  // namespace
+
+void Findings::note(Sighting sighting) {
+  const auto order = [](const Actor& a) { return std::tuple(a.place, a.kind, a.threadgroup, a.lane); };
+  if (order(sighting.second) < order(sighting.first)) std::swap(sighting.first, sighting.second);
+  const Key key{sighting.kind,       sighting.sameValue,    sighting.region,     sighting.first.place,
+                sighting.first.kind, sighting.second.place, sighting.second.kind};
+  const auto [at, isNew] = sightings_.try_emplace(key, sighting);
+  if (!isNew && rank(sighting) < rank(at->second)) at->second = sighting;
+}
+
+std::set<Place> Findings::places() const {
+  std::set<Place> places;
+  for (const auto& [key, sighting] : sightings_) places.insert({key.firstPlace, key.secondPlace});
+  return places;
+}
+
+std::vector<Finding> Findings::describe(const std::function<std::string(Place)>& lineOf,
+                                        const std::function<std::string(const Sighting&)>& memoryOf,
+                                        bool allowSameValue) const {
+  std::map<Lines, Sighting> byLine;
+  for (const auto& [key, found] : sightings_) {
+    Sighting s = found;
+    std::string first = lineOf(s.first.place), second = lineOf(s.second.place);
+    if (std::tie(second, s.second.kind) < std::tie(first, s.first.kind)) {
+      std::swap(s.first, s.second);
+      std::swap(first, second);
+    }
+    const Lines lines{s.kind, s.region, first, s.first.kind, second, s.second.kind, s.sameValue};
+    const auto [at, isNew] = byLine.try_emplace(lines, s);
+    if (!isNew && rank(s) < rank(at->second)) at->second = s;
+  }
+  // Where some bytes of two values were equal and some were not, the values were not.
+  for (auto& [lines, s] : byLine) {
+    Lines same = lines;
+    same.sameValue = true;
+    const auto equalBytes = byLine.find(same);
+    if (lines.sameValue || equalBytes == byLine.end()) continue;
+    if (rank(equalBytes->second) < rank(s)) {
+      s = equalBytes->second;
+      s.sameValue = false;
+    }
+    byLine.erase(equalBytes);
+  }
+  std::vector<Finding> results;
+  for (const auto& [lines, s] : byLine) {
+    if (s.sameValue && allowSameValue) continue;
+    std::string text = fmt::format("{} {} ", lines.first, verb(lines.firstKind));
+    if (s.kind == FindingKind::outOfBounds) {
+      text += fmt::format("{} bytes outside of {}: {}", s.bytes, memoryOf(s), nameOf(s.first));
+    } else if (s.kind == FindingKind::undeclared) {
+      text += fmt::format("{}, which the dispatch does not declare: {}", memoryOf(s), nameOf(s.first));
+    } else if (s.kind == FindingKind::uninitialized) {
+      text += fmt::format("{}, which nobody has written: {}", memoryOf(s), nameOf(s.first));
+    } else {
+      text += fmt::format("{}, {} {} {}; {}", memoryOf(s), lines.second, verb(lines.secondKind),
+                          s.sameValue ? "the same value" : "it", whatIsMissing(s));
+    }
+    results.push_back({s.kind, s.sameValue, s.offset, s.first.place, s.second.place, std::move(text)});
+  }
+  std::sort(results.begin(), results.end(),
+            [](const Finding& a, const Finding& b) { return std::tie(a.kind, a.text) < std::tie(b.kind, b.text); });
+  return results;
+}
+
+}  // namespace mnk::host

@@ -1,0 +1,87 @@
+// What checked execution found wrong in one dispatch: races, accesses out of bounds or not declared, reads of memory
+// that nobody wrote.
+// Kept by the places in the text that took part, with the lowest lanes and bytes as the example, so that the result is
+// the same in every order of lanes.
+#pragma once
+#include <compare>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "Devices/Host/Runtime/Watcher.h"
+
+namespace mnk::host {
+
+enum class FindingKind : uint8_t {
+  raceInSimdgroup,
+  raceInThreadgroup,
+  raceInGrid,
+  outOfBounds,
+  uninitialized,
+  undeclared
+};
+
+using Place = uintptr_t;  // the return address of a callback
+
+struct Actor {
+  AccessKind kind = AccessKind::read;
+  Place place = 0;
+  uint32_t threadgroup = 0;
+  uint32_t lane = 0;  // in the threadgroup
+  auto operator<=>(const Actor&) const = default;
+};
+
+// "threadgroup 0 simdgroup 1 lane 5"
+std::string nameOf(const Actor& actor);
+std::string_view verb(AccessKind kind);  // "reads"
+
+inline constexpr uint32_t kNoRegion = ~0u;               // memory that is nobody's
+inline constexpr uint32_t kArenaRegion = kNoRegion - 1;  // threadgroup memory
+
+struct Sighting {
+  FindingKind kind;
+  bool sameValue = false;  // two writes that left the same bytes
+  uint32_t region = kNoRegion;
+  bool inDeviceMemory = true;
+  uint32_t array = 0;  // of threadgroup memory
+  int64_t offset = 0;  // in the region or the array
+  uint32_t bytes = 0;
+  Actor first, second;  // the same where there is one
+};
+
+struct Finding {
+  FindingKind kind;
+  bool sameValue = false;
+  int64_t offset = 0;
+  Place first = 0, second = 0;
+  std::string text;
+};
+
+class Findings {
+ public:
+  void note(Sighting sighting);
+  bool empty() const { return sightings_.empty(); }
+  std::set<Place> places() const;
+
+  // One finding per pair of lines: an unrolled loop has many places for one line. `lineOf` gives "File.metal:12" and
+  // `memoryOf` the memory, such as "buffer 0 + 16".
+  std::vector<Finding> describe(const std::function<std::string(Place)>& lineOf,
+                                const std::function<std::string(const Sighting&)>& memoryOf, bool allowSameValue) const;
+
+ private:
+  struct Key {
+    FindingKind kind;
+    bool sameValue;
+    uint32_t region;
+    Place firstPlace;
+    AccessKind firstKind;
+    Place secondPlace;
+    AccessKind secondKind;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::map<Key, Sighting> sightings_;
+};
+
+}  // namespace mnk::host

@@ -1,0 +1,83 @@
+#include "GuardedRun.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "Devices/Host/Checking/Declared.hpp"
+#include "Devices/Host/HostBuffer.hpp"
+#include "Devices/Host/HostOptions.hpp"
+
+namespace mnk::host {
+
+namespace {
+
+// Neighbors of a slice in its buffer. Farther bytes may be in use by others while the dispatch runs.
+constexpr uint64_t kSliceMargin = 256;
+
+// Bytes as they were, at their address.
+struct Kept {
+  uint64_t begin;
+  std::vector<std::byte> bytes;
+};
+
+std::vector<Kept> keepUndeclared(const Dispatch& dispatch, const DeclaredBytes& declared) {
+  ByteRanges near;
+  for (const Binding& binding : dispatch.buffers) {
+    const uint64_t start = reinterpret_cast<uintptr_t>(binding.buffer->contents());
+    const uint64_t low = binding.offset - std::min(binding.offset, kSliceMargin);
+    const uint64_t high = std::min(binding.offset + binding.length + kSliceMargin, binding.buffer->length());
+    near.add(start + low, start + high);
+  }
+  std::vector<Kept> kept;
+  const ByteRanges watched = near.without(declared.writes);
+  for (const auto& range : watched.ranges()) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(range.begin);
+    kept.push_back({range.begin, {bytes, bytes + (range.end - range.begin)}});
+  }
+  return kept;
+}
+
+std::optional<uint64_t> firstChanged(const std::vector<Kept>& kept) {
+  for (const Kept& part : kept) {
+    const auto* now = reinterpret_cast<const std::byte*>(part.begin);
+    const auto difference = std::mismatch(part.bytes.begin(), part.bytes.end(), now);
+    if (difference.first != part.bytes.end()) {
+      return part.begin + static_cast<uint64_t>(difference.first - part.bytes.begin());
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> firstBrokenCanary(const Dispatch& dispatch) {
+  for (const Binding& binding : dispatch.buffers) {
+    const auto* buffer = dynamic_cast<const HostBuffer*>(binding.buffer.get());
+    const auto broken = buffer ? buffer->brokenCanary() : std::nullopt;
+    if (broken) return reinterpret_cast<uintptr_t>(binding.buffer->contents()) + static_cast<uint64_t>(*broken);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> runGuarded(const DispatchJob& job) {
+  const Dispatch& dispatch = job.ready.dispatch;
+  const DeclaredBytes declared(dispatch);
+  poisonOutputs(dispatch, declared);
+  const auto kept = keepUndeclared(dispatch, declared);
+  if (auto outcome = runDispatch(job); !outcome) return outcome;
+  auto changed = firstChanged(kept);
+  if (!changed) changed = firstBrokenCanary(dispatch);
+  if (!changed) return {};
+  return Error{.code = ErrorCode::deviceFault,
+               .op = dispatch.kind.empty() ? "Host device" : dispatch.kind,
+               .what = fmt::format("{} changed a byte that its dispatch does not declare as written", job.name()),
+               .got = fmt::format("{} changed{}", nameOfByte(dispatch, *changed),
+                                  job.label.empty() ? "" : fmt::format(" in '{}'", job.label)),
+               .expected = "writes inside of the declared regions only",
+               .fix = "Correct the kernel's indices or the regions of its dispatch." + replayHint(job.options)};
+}
+
+}  // namespace mnk::host

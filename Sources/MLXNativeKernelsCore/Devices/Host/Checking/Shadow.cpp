@@ -1,0 +1,318 @@
+#include "Shadow.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace mnk::host {
+
+namespace {
+
+uint16_t differing(const void* a, const void* b, unsigned bytes) {
+  const auto* left = static_cast<const unsigned char*>(a);
+  const auto* right = static_cast<const unsigned char*>(b);
+  unsigned mask = 0;
+  for (unsigned i = 0; i < bytes; ++i) mask |= static_cast<unsigned>(left[i] != right[i]) << i;
+  return static_cast<uint16_t>(mask);
+}
+
+constexpr size_t indexOf(AccessKind kind) {
+  return static_cast<size_t>(kind);
+}
+
+}  // namespace
+
+// One access to one cell.
+struct Shadow::Touch {
+  uint32_t number;
+  Region& region;
+  Block& block;
+  Order& order;
+  size_t offset;
+  unsigned bytes;
+  AccessKind kind;
+  bool reads;  // an atomic store does not
+  uint32_t lane;
+  Place place;
+  uint32_t threadgroup;
+
+  uint8_t simdgroup() const { return static_cast<uint8_t>(lane / 32); }
+  uint32_t bit() const { return 1u << lane % 32; }
+  uint32_t epoch() const { return order.epoch[lane / 32]; }
+  const std::byte* value() const { return region.base + offset; }
+  Actor actor() const { return {kind, place, threadgroup, lane}; }
+};
+
+uint32_t Shadow::addDeviceRegion(const std::byte* base, size_t bytes) {
+  Region region{.base = base, .bytes = bytes, .isDevice = true, .blocks = {}};
+  region.blocks.resize(bytes / kBlockBytes + 1);
+  regions_.push_back(std::move(region));
+  return static_cast<uint32_t>(regions_.size() - 1);
+}
+
+void Shadow::beginThreadgroup(uint32_t index, const std::byte* arena, size_t bytes) {
+  arena_.base = arena;
+  arena_.bytes = bytes;
+  arena_.isDevice = false;
+  arena_.blocks.resize(bytes / kBlockBytes + 1);
+  written_.assign(bytes, false);
+  arrays_.clear();
+  threadgroup_ = index;
+}
+
+void Shadow::addThreadgroupArray(size_t offset, size_t bytes) {
+  arrays_.push_back({offset, bytes});
+}
+
+void Shadow::endThreadgroup() {
+  startEra(deviceOrder_);
+  startEra(threadgroupOrder_);
+}
+
+uint32_t Shadow::arrayAt(size_t offset) const {
+  uint32_t array = 0;
+  while (array + 1 < arrays_.size() && arrays_[array + 1].offset <= offset) ++array;
+  return array;
+}
+
+bool Shadow::isInArray(size_t offset, size_t bytes) const {
+  return std::any_of(arrays_.begin(), arrays_.end(), [&](const Array& array) {
+    return offset >= array.offset && offset + bytes <= array.offset + array.bytes;
+  });
+}
+
+void Shadow::enterDevice(uint32_t region, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place) {
+  enter(region, offset, bytes, kind, lane, place);
+}
+
+void Shadow::enterThreadgroup(size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place) {
+  enter(kArenaRegion, offset, bytes, kind, lane, place);
+}
+
+void Shadow::enter(uint32_t number, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place) {
+  Region& region = regionAt(number);
+  Order& order = orderOf(region);
+  const bool reads = kind == AccessKind::read || kind == AccessKind::atomic;
+  if (kind == AccessKind::atomicStore) kind = AccessKind::atomic;
+  while (bytes > 0) {
+    Block& block = region.blocks[offset / kBlockBytes];
+    const size_t start = offset % kBlockBytes;
+    const size_t part = std::min(bytes, kBlockBytes - start);
+    const auto shift = static_cast<unsigned>(std::countr_zero(start | part | size_t(1) << kWidestCell));
+    if (!block.cells) {
+      block.cells = std::make_unique<Cell[]>(kBlockBytes >> shift);
+      block.shift = shift;
+    }
+    if (block.shift > shift) refine(order, block, shift);
+    const size_t width = size_t(1) << block.shift;
+    for (size_t done = 0; done < part; done += width) {
+      touchCell({number, region, block, order, offset + done, static_cast<unsigned>(width), kind, reads, lane, place,
+                 threadgroup_});
+    }
+    offset += part;
+    bytes -= part;
+  }
+}
+
+// Splits the cells of a block, so that an access covers whole cells only.
+void Shadow::refine(Order& order, Block& block, unsigned shift) {
+  const unsigned parts = 1u << (block.shift - shift), bytes = 1u << shift;
+  auto finer = std::make_unique<Cell[]>(kBlockBytes >> shift);
+  for (size_t i = 0; i < kBlockBytes >> shift; ++i) {
+    Cell& cell = finer[i] = block.cells[i / parts];
+    const auto skip = static_cast<unsigned>(i % parts * bytes);
+    const auto cut = [&](uint16_t mask) { return static_cast<uint16_t>(mask >> skip & ((1u << bytes) - 1)); };
+    Past& written = cell.past[indexOf(AccessKind::write)];
+    written.varied = cut(written.varied);
+    if (cell.era != order.era) continue;
+    uint32_t copies = 0;
+    for (uint32_t at = cell.first; at != 0; at = order.entries[at - 1].next) {
+      Entry part = order.entries[at - 1];
+      std::memmove(part.value, part.value + skip, bytes);
+      part.offset += skip;
+      part.varied = cut(part.varied);
+      part.allVaried = cut(part.allVaried);
+      part.unset = cut(part.unset);
+      part.next = copies;
+      order.entries.push_back(part);
+      copies = static_cast<uint32_t>(order.entries.size());
+    }
+    cell.first = copies;
+  }
+  for (size_t i = 0; i < kBlockBytes >> block.shift; ++i) {  // the originals are out of use
+    if (block.cells[i].era != order.era) continue;
+    for (uint32_t at = block.cells[i].first; at != 0; at = order.entries[at - 1].next) order.entries[at - 1].unset = 0;
+  }
+  block.cells = std::move(finer);
+  block.shift = shift;
+}
+
+void Shadow::touchCell(const Touch& touch) {
+  Cell& cell = touch.block.cells[touch.offset % kBlockBytes >> touch.block.shift];
+  if (cell.era != touch.order.era) {
+    cell.era = touch.order.era;
+    cell.first = 0;
+  }
+  compareWithThreadgroup(touch, cell);
+  if (touch.region.isDevice) compareWithGrid(touch, cell);
+}
+
+void Shadow::compareWithThreadgroup(const Touch& touch, Cell& cell) {
+  std::vector<Entry>& entries = touch.order.entries;
+  const uint32_t bit = touch.bit(), epoch = touch.epoch();
+  uint32_t mine = 0;
+  bool raced = false;
+  for (uint32_t at = cell.first; at != 0; at = entries[at - 1].next) {
+    Entry& entry = entries[at - 1];
+    const bool bothWrite = entry.kind == AccessKind::write && touch.kind == AccessKind::write;
+    const bool sameSimdgroup = entry.simdgroup == touch.simdgroup();
+    const uint16_t differ = bothWrite ? static_cast<uint16_t>((sameSimdgroup ? entry.varied : entry.allVaried) |
+                                                              differing(entry.value, touch.value(), touch.bytes))
+                                      : uint16_t(0);
+    const uint32_t others = !sameSimdgroup ? entry.allLanes : entry.epoch == epoch ? entry.lanes & ~bit : 0;
+    if (others != 0 && conflict(entry.kind, touch.kind)) {
+      const auto lane = static_cast<uint32_t>(entry.simdgroup * 32 + std::countr_zero(others));
+      Sighting sighting{.kind = sameSimdgroup ? FindingKind::raceInSimdgroup : FindingKind::raceInThreadgroup,
+                        .sameValue = bothWrite && differ == 0,
+                        .region = touch.number,
+                        .inDeviceMemory = touch.region.isDevice,
+                        .array = 0,
+                        .offset = static_cast<int64_t>(touch.offset),
+                        .bytes = touch.bytes,
+                        .first = {entry.kind, entry.place, threadgroup_, lane},
+                        .second = touch.actor()};
+      if (!touch.region.isDevice) {
+        sighting.array = arrayAt(touch.offset);
+        sighting.offset -= static_cast<int64_t>(arrays_[sighting.array].offset);
+      }
+      findings_.note(sighting);
+      entry.raced = raced = true;
+    }
+    const bool canJoin = differ == 0 || entry.allLanes == bit || entry.epoch != epoch;
+    if (sameSimdgroup && entry.place == touch.place && entry.kind == touch.kind && canJoin) mine = at;
+  }
+  if (mine == 0) {
+    Entry entry;
+    entry.next = cell.first;
+    entry.place = touch.place;
+    entry.epoch = epoch;
+    entry.offset = static_cast<uint32_t>(touch.offset);
+    entry.simdgroup = touch.simdgroup();
+    entry.kind = touch.kind;
+    if (touch.kind == AccessKind::write) std::memcpy(entry.value, touch.value(), touch.bytes);
+    entries.push_back(entry);
+    mine = cell.first = static_cast<uint32_t>(entries.size());
+  }
+  Entry& entry = entries[mine - 1];
+  if (touch.kind == AccessKind::write) {
+    const uint16_t differ = differing(entry.value, touch.value(), touch.bytes);
+    entry.varied = entry.epoch == epoch ? entry.varied | differ : 0;
+    entry.allVaried |= differ;
+    std::memcpy(entry.value, touch.value(), touch.bytes);
+  }
+  if (entry.epoch != epoch) {
+    entry.epoch = epoch;
+    entry.lanes = 0;
+  }
+  entry.lanes |= bit;
+  entry.allLanes |= bit;
+  entry.raced |= raced;
+  if (!touch.region.isDevice) noteUnset(touch, entry);
+}
+
+void Shadow::noteUnset(const Touch& touch, Entry& entry) {
+  for (unsigned i = 0; i < touch.bytes; ++i) {
+    if (touch.reads && !written_[touch.offset + i]) {
+      if (entry.unset == 0 || touch.lane < entry.reader) entry.reader = touch.lane;
+      entry.unset |= static_cast<uint16_t>(1u << i);
+    }
+    if (touch.kind != AccessKind::read) written_[touch.offset + i] = true;
+  }
+}
+
+void Shadow::compareWithGrid(const Touch& touch, Cell& cell) {
+  uint16_t differ = 0;
+  if (touch.kind == AccessKind::write) {
+    Past& written = cell.past[indexOf(AccessKind::write)];
+    if (!touch.block.firstWritten) touch.block.firstWritten = std::make_unique<unsigned char[]>(kBlockBytes);
+    unsigned char* first = &touch.block.firstWritten[touch.offset % kBlockBytes];
+    if (written.threadgroup == 0) std::memcpy(first, touch.value(), touch.bytes);
+    differ = written.varied | differing(first, touch.value(), touch.bytes);
+  }
+  for (const AccessKind kind : {AccessKind::read, AccessKind::write, AccessKind::atomic}) {
+    const Past& past = cell.past[indexOf(kind)];
+    if (past.threadgroup == 0 || past.threadgroup == threadgroup_ + 1 || !conflict(kind, touch.kind)) continue;
+    const bool bothWrite = kind == AccessKind::write && touch.kind == AccessKind::write;
+    findings_.note({.kind = FindingKind::raceInGrid,
+                    .sameValue = bothWrite && differ == 0,
+                    .region = touch.number,
+                    .inDeviceMemory = true,
+                    .array = 0,
+                    .offset = static_cast<int64_t>(touch.offset),
+                    .bytes = touch.bytes,
+                    .first = {kind, past.place, past.threadgroup - 1, past.lane},
+                    .second = touch.actor()});
+  }
+  Past& past = cell.past[indexOf(touch.kind)];
+  if (past.threadgroup != 0 && past.threadgroup != threadgroup_ + 1) return;
+  past.varied = differ;
+  if (past.threadgroup == 0 || touch.lane < past.lane) {
+    past.threadgroup = threadgroup_ + 1;
+    past.place = touch.place;
+    past.lane = touch.lane;
+  }
+}
+
+// Whatever the threadgroup's lanes did so far is ordered before what they do from here on.
+void Shadow::startEra(Order& order) {
+  for (const Entry& entry : order.entries) {
+    if (entry.unset == 0 || entry.raced) continue;  // a race was noted instead: the value depends on the order
+    const Actor reader{entry.kind, entry.place, threadgroup_, entry.reader};
+    const size_t offset = entry.offset + static_cast<size_t>(std::countr_zero(entry.unset));
+    const uint32_t array = arrayAt(offset);
+    findings_.note({.kind = FindingKind::uninitialized,
+                    .sameValue = false,
+                    .region = kArenaRegion,
+                    .inDeviceMemory = false,
+                    .array = array,
+                    .offset = static_cast<int64_t>(offset - arrays_[array].offset),
+                    .bytes = 1,
+                    .first = reader,
+                    .second = reader});
+  }
+  order.entries.clear();
+  ++order.era;
+}
+
+void Shadow::simdgroupFence(uint32_t simdgroup, uint32_t memory) {
+  if (memory & kOrdersDevice) ++deviceOrder_.epoch[simdgroup];
+  if (memory & kOrdersThreadgroup) ++threadgroupOrder_.epoch[simdgroup];
+}
+
+void Shadow::threadgroupFence(uint32_t memory) {
+  if (memory & kOrdersDevice) startEra(deviceOrder_);
+  if (memory & kOrdersThreadgroup) startEra(threadgroupOrder_);
+}
+
+ByteRanges Shadow::touched(uint32_t region, AccessKind kind) const {
+  ByteRanges ranges;
+  const std::vector<Block>& blocks = regions_[region].blocks;
+  for (size_t number = 0; number < blocks.size(); ++number) {
+    const Block& block = blocks[number];
+    if (!block.cells) continue;
+    const size_t width = size_t(1) << block.shift;
+    for (size_t i = 0; i < kBlockBytes >> block.shift; ++i) {
+      const size_t begin = number * kBlockBytes + i * width;
+      if (block.cells[i].past[indexOf(kind)].threadgroup != 0) ranges.add(begin, begin + width);
+    }
+  }
+  return ranges;
+}
+
+Actor Shadow::firstToucher(uint32_t region, size_t offset, AccessKind kind) const {
+  const Block& block = regions_[region].blocks[offset / kBlockBytes];
+  const Past& past = block.cells[offset % kBlockBytes >> block.shift].past[indexOf(kind)];
+  return {kind, past.place, past.threadgroup - 1, past.lane};
+}
+
+}  // namespace mnk::host

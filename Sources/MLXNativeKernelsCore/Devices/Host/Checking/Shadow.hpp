@@ -1,0 +1,135 @@
+// Shadow memory: who touched which bytes, and since which barrier. Two accesses conflict when at least one writes, they
+// are not both atomic, and no barrier that orders their memory lies between them, whichever came first; so the answers
+// do not depend on the order in which lanes run.
+//
+//   lanes of one simdgroup          need a simdgroup_barrier or a threadgroup_barrier with the memory's flag
+//   simdgroups of one threadgroup   need a threadgroup_barrier with the memory's flag
+//   threadgroups of one dispatch    cannot be ordered
+//
+// Functions such as simd_sum order no memory. Nothing here depends on kernels: tests drive it by hand.
+#pragma once
+#include <array>
+#include <memory>
+
+#include "Devices/Host/Checking/ByteRanges.hpp"
+#include "Devices/Host/Checking/Findings.hpp"
+
+namespace mnk::host {
+
+// Two accesses of these kinds to one byte must be ordered.
+constexpr bool conflict(AccessKind a, AccessKind b) {
+  if (a == AccessKind::atomic) return b != AccessKind::atomic;
+  return a == AccessKind::write || b != AccessKind::read;
+}
+
+class Shadow {
+ public:
+  explicit Shadow(Findings& findings) : findings_(findings) {}
+
+  // Memory whose accesses will be entered, at its present address. Returns the region's number.
+  uint32_t addDeviceRegion(const std::byte* base, size_t bytes);
+
+  void beginThreadgroup(uint32_t index, const std::byte* arena, size_t bytes);
+  // An array of threadgroup memory: nobody has written it.
+  void addThreadgroupArray(size_t offset, size_t bytes);
+  void endThreadgroup();
+
+  // Within a region, or within an array of threadgroup memory.
+  void enterDevice(uint32_t region, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
+  void enterThreadgroup(size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
+  // The array that holds, or is nearest below, an offset in the arena.
+  uint32_t arrayAt(size_t offset) const;
+  bool isInArray(size_t offset, size_t bytes) const;
+  size_t arrayOffset(uint32_t array) const { return arrays_[array].offset; }
+  bool hasArrays() const { return !arrays_.empty(); }
+
+  void simdgroupFence(uint32_t simdgroup, uint32_t memory);
+  void threadgroupFence(uint32_t memory);
+
+  // The bytes of a device region that were touched so, as offsets.
+  ByteRanges touched(uint32_t region, AccessKind kind) const;
+
+  // Who touched a byte so, of the first threadgroup that did.
+  Actor firstToucher(uint32_t region, size_t offset, AccessKind kind) const;
+
+  uint32_t threadgroup() const { return threadgroup_; }
+
+ private:
+  static constexpr size_t kBlockBytes = 4096;
+  static constexpr unsigned kWidestCell = 4;  // log2: a cell covers up to 16 bytes
+
+  // Lanes of one simdgroup that touched a cell from one place since the last threadgroup barrier.
+  struct Entry {
+    uint32_t next = 0;  // index + 1
+    Place place = 0;
+    uint32_t lanes = 0, epoch = 0;       // lanes since the simdgroup's last barrier
+    uint32_t allLanes = 0;               // lanes since the threadgroup's last barrier
+    uint32_t offset = 0;                 // in the region
+    uint16_t varied = 0, allVaried = 0;  // bytes written with different values, by `lanes` and by `allLanes`
+    uint16_t unset = 0;                  // bytes read before anybody wrote them
+    uint32_t reader = 0;                 // the lowest lane that did
+    uint8_t simdgroup = 0;
+    AccessKind kind = AccessKind::read;
+    bool raced = false;
+    unsigned char value[1 << kWidestCell] = {};
+  };
+
+  // The first threadgroup of the dispatch that touched a cell, by its lowest lane.
+  struct Past {
+    uint32_t threadgroup = 0;  // + 1
+    uint32_t lane = 0;
+    Place place = 0;
+    uint16_t varied = 0;  // bytes written with different values
+  };
+
+  struct Cell {
+    uint32_t era = 0, first = 0;  // entries of an older era are ordered before everything now
+    std::array<Past, 3> past;     // by AccessKind
+  };
+
+  struct Block {
+    unsigned shift = 0;  // log2 of a cell's bytes: the narrowest access so far
+    std::unique_ptr<Cell[]> cells;
+    std::unique_ptr<unsigned char[]> firstWritten;
+  };
+
+  // Barriers so far, and what was touched since.
+  struct Order {
+    uint32_t era = 1;
+    std::array<uint32_t, 32> epoch = {};  // of each simdgroup
+    std::vector<Entry> entries;
+  };
+
+  struct Region {
+    const std::byte* base = nullptr;
+    size_t bytes = 0;
+    bool isDevice = true;
+    std::vector<Block> blocks;
+  };
+
+  struct Array {
+    size_t offset, bytes;
+  };
+
+  struct Touch;
+
+  Order& orderOf(const Region& region) { return region.isDevice ? deviceOrder_ : threadgroupOrder_; }
+  void enter(uint32_t number, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
+  void refine(Order& order, Block& block, unsigned shift);
+  void touchCell(const Touch& touch);
+  void compareWithThreadgroup(const Touch& touch, Cell& cell);
+  void noteUnset(const Touch& touch, Entry& entry);
+  void compareWithGrid(const Touch& touch, Cell& cell);
+  void startEra(Order& order);
+  Region& regionAt(uint32_t number) { return number == kArenaRegion ? arena_ : regions_[number]; }
+
+  Findings& findings_;
+  std::vector<Region> regions_;
+  Region arena_;
+  std::vector<Array> arrays_;
+  std::vector<bool> written_;  // by byte of the arena
+  Order deviceOrder_, threadgroupOrder_;
+  uint32_t threadgroup_ = 0;
+};
+
+}  // namespace mnk::host

@@ -1,0 +1,90 @@
+#include "HostOptions.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+#include "Devices/Host/Processor.hpp"
+
+namespace mnk::host {
+
+namespace {
+
+Error refusal(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix) {
+  return Error{.code = code,
+               .op = "Host device",
+               .what = std::move(what),
+               .got = std::move(got),
+               .expected = std::move(expected),
+               .fix = std::move(fix)};
+}
+
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+Error badVariable(std::string_view name, std::string_view value, std::string expected) {
+  return refusal(ErrorCode::invalidArgument, fmt::format("environment variable {} cannot be read", name),
+                 std::string(value), std::move(expected), "Correct the variable or remove it.");
+}
+
+Result<void> completeFromEnvironment(Options& options) {
+  if (const auto value = environment("MNK_HOST_SEED"); !value.empty() && options.orderSeed == 0) {
+    const auto read = std::from_chars(value.data(), value.data() + value.size(), options.orderSeed);
+    if (read.ec != std::errc() || read.ptr != value.data() + value.size()) {
+      return badVariable("MNK_HOST_SEED", value, "a whole number below 2^64");
+    }
+  }
+  if (const auto value = environment("MNK_HOST_CHECKING"); !value.empty() && options.checking == Checking::off) {
+    if (value == "guarded") {
+      options.checking = Checking::guarded;
+    } else if (value == "full") {
+      options.checking = Checking::full;
+    } else if (value != "off") {
+      return badVariable("MNK_HOST_CHECKING", value, "off, guarded or full");
+    }
+  }
+  if (const auto value = environment("MNK_HOST_PERTURB"); !value.empty() && !options.perturb) {
+    if (value != "0" && value != "1") return badVariable("MNK_HOST_PERTURB", value, "0 or 1");
+    options.perturb = value == "1";
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Options> resolve(const Options& options) {
+  constexpr uint32_t kMaxWorkers = 1024;
+  Options used = options;
+  if (auto completed = completeFromEnvironment(used); !completed) return std::move(completed).error();
+  if (used.level == Level::best) used.level = bestLevel();
+  if (used.level > bestLevel() || used.level < Level::best) {
+    return refusal(ErrorCode::unsupported, "this processor lacks the instruction set", std::string(name(used.level)),
+                   fmt::format("{} or lower", name(bestLevel())), "Use Level::best.");
+  }
+  if (used.workers > kMaxWorkers) {
+    return refusal(ErrorCode::invalidArgument, "too many workers", fmt::format("{}", used.workers),
+                   fmt::format("at most {}", kMaxWorkers), "Use 0 for one worker per core.");
+  }
+  if (used.checking < Checking::off || used.checking > Checking::full) {
+    return refusal(ErrorCode::invalidArgument, "there is no such checking",
+                   fmt::format("{}", static_cast<int>(used.checking)), "off (0), guarded (1) or full (2)",
+                   "Use one of the listed values.");
+  }
+#if !defined(__linux__)
+  if (used.checking == Checking::full) {
+    return refusal(ErrorCode::unsupported, "full checking needs a compiler that this system lacks", "full",
+                   "off or guarded; on Linux also full", "Check with guarded here, and with full on Linux.");
+  }
+#endif
+  return used;
+}
+
+std::string replayHint(const Options& options) {
+  return options.orderSeed == 0 ? "" : fmt::format(" Order seed {} replays it.", options.orderSeed);
+}
+
+}  // namespace mnk::host

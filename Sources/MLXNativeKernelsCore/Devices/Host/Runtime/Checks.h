@@ -1,0 +1,58 @@
+// The executor's and the vocabulary's side of checked execution (Watcher.h). Without MNK_HOST_CHECKED every function
+// here is empty.
+#pragma once
+#include "Lane.h"
+#include "Watcher.h"
+
+namespace mnk::host::check {
+
+#if MNK_HOST_CHECKED
+
+inline MNK_HOST_RUNTIME const Watcher* watcher() {
+  return running.group ? running.group->launch->watcher : nullptr;
+}
+
+inline MNK_HOST_RUNTIME __attribute__((noinline)) void simdgroupFence(uint32_t memory) {
+  if (const Watcher* watch = watcher()) watch->simdgroupFence(watch->state, running.lane->simdgroup->index, memory);
+}
+
+inline MNK_HOST_RUNTIME void threadgroupFence(uint32_t memory) {
+  if (const Watcher* watch = watcher()) watch->threadgroupFence(watch->state, memory);
+}
+
+inline MNK_HOST_RUNTIME void beginThreadgroup(uint64_t index, void* arena, size_t bytes) {
+  if (const Watcher* watch = watcher()) watch->beginThreadgroup(watch->state, index, arena, bytes);
+}
+
+inline MNK_HOST_RUNTIME void endThreadgroup() {
+  if (const Watcher* watch = watcher()) watch->endThreadgroup(watch->state);
+}
+
+inline MNK_HOST_RUNTIME void addThreadgroupArray(const void* address, size_t bytes) {
+  if (const Watcher* watch = watcher()) watch->addThreadgroupArray(watch->state, address, bytes);
+}
+
+void mistake(const char* file, uint32_t line, const char* format, ...) __attribute__((format(printf, 3, 4)));
+
+// An atomic operation of the kernel, seen from the function that performs it.
+void atomicAccess(AccessKind kind, const volatile void* address, size_t bytes, const void* place);
+
+// A lane reads what another one handed in: that one must have taken part.
+inline MNK_HOST_RUNTIME __attribute__((noinline)) void shuffleSource(const void* mailbox, uint32_t source, Site site) {
+  const Lane* lane = running.lane;
+  const Simdgroup* group = lane->simdgroup;
+  const uint32_t tookPart = group->tookPart[mailbox == group->box[0] ? 0 : 1];
+  if (tookPart >> source & 1) return;
+  mistake(site.file, site.line, "lane %u takes the value of lane %u, which does not take part", lane->index, source);
+}
+
+#else
+
+inline void threadgroupFence(uint32_t) {}
+inline void beginThreadgroup(uint64_t, void*, size_t) {}
+inline void endThreadgroup() {}
+inline void addThreadgroupArray(const void*, size_t) {}
+
+#endif
+
+}  // namespace mnk::host::check

@@ -1,0 +1,79 @@
+// Options of the Host device from the caller and from the environment.
+#include <cstdlib>
+
+#include "Devices/Host/HostOptions.hpp"
+#include "Support/Check.hpp"
+
+using namespace mnk;
+using namespace mnk::host;
+using namespace mnk::test;
+
+namespace {
+
+// Sets a variable for a scope; no value removes it.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) {
+      before_ = before;
+      wasSet_ = true;
+    }
+    value ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~Variable() { wasSet_ ? setenv(name_, before_.c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::string before_;
+  bool wasSet_ = false;
+};
+
+}  // namespace
+
+TEST(HostOptions, TakeWhatTheEnvironmentSaysWhereNothingIsSet) {
+  const Variable seed("MNK_HOST_SEED", "18446744073709551615"), checking("MNK_HOST_CHECKING", "guarded"),
+      perturb("MNK_HOST_PERTURB", "1");
+  const Options used = REQUIRE(resolve({}));
+  EXPECT_EQ(used.orderSeed, ~uint64_t(0));
+  EXPECT(used.checking == Checking::guarded);
+  EXPECT(used.perturb);
+  EXPECT(REQUIRE(resolve({.orderSeed = 4})).orderSeed == 4);
+}
+
+TEST(HostOptions, AreOffWithoutAnEnvironment) {
+  const Variable seed("MNK_HOST_SEED", nullptr), checking("MNK_HOST_CHECKING", "off"), perturb("MNK_HOST_PERTURB", "0");
+  const Options used = REQUIRE(resolve({}));
+  EXPECT_EQ(used.orderSeed, 0u);
+  EXPECT(used.checking == Checking::off);
+  EXPECT(!used.perturb);
+}
+
+TEST(HostOptions, RefuseVariablesThatCannotBeRead) {
+  struct Case {
+    const char *name, *value, *expected;
+  };
+  for (const Case& test :
+       {Case{"MNK_HOST_SEED", "7x", "a whole number below 2^64"},
+        Case{"MNK_HOST_SEED", "-1", "a whole number below 2^64"},
+        Case{"MNK_HOST_SEED", "18446744073709551616", "a whole number below 2^64"},
+        Case{"MNK_HOST_CHECKING", "Full", "off, guarded or full"}, Case{"MNK_HOST_PERTURB", "yes", "0 or 1"}}) {
+    const Context context(fmt::format("{}={}", test.name, test.value));
+    const Variable variable(test.name, test.value);
+    EXPECT_ERROR(resolve({}), {.op = "Host device",
+                               .what = fmt::format("environment variable {} cannot be read", test.name),
+                               .got = test.value,
+                               .expected = test.expected,
+                               .fix = "Correct the variable"});
+    EXPECT(!makeDevice({}));
+  }
+}
+
+TEST(HostOptions, RefuseCheckingOutsideTheList) {
+  for (const int value : {-1, 3}) {
+    EXPECT_ERROR(resolve({.checking = static_cast<Checking>(value)}), {.op = "Host device",
+                                                                       .what = "there is no such checking",
+                                                                       .got = fmt::format("{}", value),
+                                                                       .expected = "off (0), guarded (1) or full (2)",
+                                                                       .fix = "one of the listed values"});
+  }
+}

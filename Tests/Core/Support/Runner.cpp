@@ -1,0 +1,52 @@
+// Runs the C++ tests from a command line, see CoreTests.h.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "CoreTests.h"
+
+namespace {
+
+bool fitsOne(const std::string& name, const std::vector<std::string_view>& starts) {
+  return std::any_of(starts.begin(), starts.end(), [&](std::string_view start) { return name.starts_with(start); });
+}
+
+}  // namespace
+
+int core_test_program(int argumentCount, char** arguments) {
+  std::vector<std::string_view> only, without;
+  size_t part = 1, parts = 1;
+  for (int i = 2; i + 1 < argumentCount; i += 2) {
+    const std::string_view option = arguments[i];
+    if (option == "--only") {
+      only.push_back(arguments[i + 1]);
+    } else if (option == "--without") {
+      without.push_back(arguments[i + 1]);
+    } else if (option != "--part" || std::sscanf(arguments[i + 1], "%zu/%zu", &part, &parts) != 2 ||
+               part - 1 >= parts) {
+      std::printf("unknown: %s %s\n", arguments[i], arguments[i + 1]);
+      return 2;
+    }
+  }
+  size_t ran = 0, failed = 0, leftOut = 0;
+  for (size_t i = part - 1; i < core_test_count(); i += parts) {
+    const std::string name = std::string(core_test_suite(i)) + "." + core_test_name(i);
+    if (!only.empty() && !fitsOne(name, only)) continue;
+    if (fitsOne(name, without)) {
+      std::printf("left out: %s\n", name.c_str());
+      leftOut += 1;
+      continue;
+    }
+    ran += 1;
+    if (const char* failures = core_test_run(i)) {
+      failed += 1;
+      std::printf("FAILED %s\n%s\n", name.c_str(), failures);
+    }
+    std::fflush(stdout);
+  }
+  const char* label = argumentCount > 1 ? arguments[1] : "core-tests";
+  std::printf("%s: %zu C++ tests ran, %zu failed, %zu left out\n", label, ran, failed, leftOut);
+  return (ran > 0 || parts > 1) && failed == 0 ? 0 : 1;
+}

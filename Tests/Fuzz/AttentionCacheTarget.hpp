@@ -1,0 +1,9 @@
+// Attacks on making an AttentionCache and on cutting its sequences; what appending writes is KVCacheWrite's to prove.
+#pragma once
+#include "Target.hpp"
+
+namespace mnk::fuzz {
+
+Target attentionCacheTarget();
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,34 @@
+// A campaign draws cases, runs them on a few threads and counts what became of them.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mnk::fuzz {
+
+struct CampaignOptions {
+  uint64_t cases = 200'000;
+  uint64_t seed = 1;
+  std::optional<uint64_t> only = {};  // the number of one case to run
+  std::string target = {};            // empty: all of them
+  uint32_t workers = 1;
+};
+
+struct Tally {
+  uint64_t accepted = 0;
+  uint64_t refused = 0;
+  uint64_t failures = 0;
+  std::map<uint32_t, uint64_t> codes;        // of refusals
+  std::map<std::string, uint64_t> refusals;  // by target and what the error said
+  std::string firstFailures;                 // in words, with how to run each again
+  uint64_t cases() const { return accepted + refused; }
+  void add(const Tally& other);
+};
+
+Tally runCampaign(const CampaignOptions& options);
+// Refusals that the targets promise and nobody met.
+std::string neverMet(const CampaignOptions& options, const Tally& tally);
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,52 @@
+// A KVCacheWrite in numbers, made by the generator and judged by the contract beside it.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "OpCase.hpp"
+
+namespace mnk::fuzz {
+
+// Row indices as they are passed: a list, a tensor with these contents, or both, of which the tensor counts.
+struct RowWords {
+  std::vector<uint32_t> list;
+  bool hasList = true;
+  std::optional<uint64_t> listCount = {};  // in place of the list's own
+  std::optional<TensorWords> tensor = {};
+};
+
+struct KVCacheWriteWords {
+  bool isNull = false;
+  std::optional<TensorWords> keys, values, keyCache, valueCache;
+  RowWords sequences, positions;
+  // Everything but handles and pointers, which are filled in when the call is made.
+  mnk_kv_cache_write numbers{};
+  // What follows the struct, for callers who claim that theirs is longer.
+  uint8_t tail = 0;
+
+  std::string text() const;
+};
+
+// Valid numbers, with arenas for every operand.
+KVCacheWriteWords validWrite(Seeded& random, Bank bank);
+// The same after one to three attacks; some leave it valid.
+KVCacheWriteWords attackedWrite(Seeded& random, Bank bank);
+// The contract of KVCacheWrite.hpp and mnk.h restated over plain numbers: what the error must say, or nothing.
+std::string refusalOf(const KVCacheWriteWords& words);
+// Source tokens that a call with valid operands stores.
+uint64_t tokensOf(const KVCacheWriteWords& words);
+// A source as [heads, tokens, headDim], a cache as [sequences, heads, capacity, headDim].
+struct SourceDims {
+  uint64_t heads, tokens, headDim;
+};
+struct CacheDims {
+  uint64_t sequences, heads, capacity, headDim;
+};
+SourceDims sourceDims(const TensorWords& tensor, mnk_kv_layout layout);
+CacheDims cacheDims(const TensorWords& tensor, mnk_kv_layout layout);
+
+std::unique_ptr<OpCall> makeKVCacheWriteCall(World& world, Seeded& random, Wish wish, Bank bank);
+Target kvCacheWriteTarget();
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,14 @@
+#include "AttentionCacheTarget.hpp"
+#include "FarWriteTarget.hpp"
+#include "KVCacheWriteCall.hpp"
+#include "Target.hpp"
+#include "TensorTarget.hpp"
+
+namespace mnk::fuzz {
+
+const std::vector<Target>& targets() {
+  static const std::vector<Target> all{kvCacheWriteTarget(), tensorTarget(), attentionCacheTarget(), farWriteTarget()};
+  return all;
+}
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,171 @@
+#include "World.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "Reference/SoftFloat.hpp"
+
+namespace mnk::fuzz {
+
+namespace {
+
+mnk_host_options optionsOf(uint32_t index, uint64_t seed) {
+  mnk_host_options options{};
+  options.size = sizeof options;
+  options.workers = 1;
+  if (index == 0) return options;
+  options.order_seed = seed | 1;
+  options.checking = 1;  // guarded
+  options.level = 1;
+  return options;
+}
+
+}  // namespace
+
+uint64_t TensorWords::elements() const {
+  uint64_t count = 1;
+  for (const uint64_t extent : shape) count *= extent;
+  return count;
+}
+
+bool TensorWords::overlaps(const TensorWords& other) const {
+  return arena == other.arena &&
+         std::max(offset, other.offset) < std::min(offset + bytes(), other.offset + other.bytes());
+}
+
+std::string TensorWords::text() const {
+  return fmt::format("{} [{}] at byte {} of arena {}{}", mnk_dtype_name(dtype), fmt::join(shape, ", "), offset, arena,
+                     device == 0 ? "" : " of another device");
+}
+
+World::World(uint64_t seed, size_t cases) : pattern_(kArenaBytes), alive_(std::max<size_t>(cases, 1)) {
+  for (uint32_t index = 0; index < kDevices; ++index) {
+    const mnk_host_options options = optionsOf(index, seed);
+    devices_.emplace_back(mnk_device_make_host(&options, nullptr), mnk_device_release);
+    if (!devices_.back()) throw std::runtime_error("a Host device could not be made");
+  }
+  for (uint64_t byte = 0; byte < kArenaBytes; ++byte) pattern_[byte] = static_cast<std::byte>(byte * 151 + byte / 256);
+  for (Arena& arena : arenas_) {
+    // An allocation of its own for each, so that AddressSanitizer sees their ends.
+    arena.memory = {static_cast<std::byte*>(std::aligned_alloc(64, kArenaBytes)), std::free};
+    if (!arena.memory) throw std::runtime_error("no memory for an arena");
+    arena.image.resize(kArenaBytes);
+  }
+}
+
+void World::begin(size_t index, test::Seeded& random) {
+  tensors_.clear();
+  converted_.clear();
+  index_ = index;
+  home_ = random.below(4) == 0 ? 1 : 0;
+  for (Arena& arena : arenas_) std::memcpy(arena.memory.get(), pattern_.data(), kArenaBytes);
+}
+
+mnk_tensor* World::wrap(const TensorWords& words, uint64_t begin, uint64_t bytes, const std::vector<uint64_t>& shape) {
+  std::atomic<int32_t>& alive = alive_[index_];
+  alive += 1;
+  const auto release = [](void* counter) { *static_cast<std::atomic<int32_t>*>(counter) -= 1; };
+  test::Caught caught;
+  mnk_tensor* tensor =
+      mnk_tensor_make_wrapping(device(words.device), arenas_[words.arena].memory.get() + begin, bytes, words.dtype,
+                               shape.data(), shape.size(), words.offset - begin, release, &alive, caught.out());
+  if (!tensor) throw std::runtime_error(fmt::format("{}: {}", words.text(), mnk_error_message(caught.get())));
+  tensors_.emplace_back(tensor, mnk_tensor_release);
+  return tensor;
+}
+
+mnk_tensor* World::make(const TensorWords& words, test::Seeded& random) {
+  const uint64_t bytes = words.bytes();
+  const auto keep = [&](mnk_tensor* tensor) {
+    if (!tensor) throw std::runtime_error(fmt::format("no view as {}", words.text()));
+    tensors_.emplace_back(tensor, mnk_tensor_release);
+    return tensor;
+  };
+  switch (random.below(4)) {
+    case 0:
+      return wrap(words, 0, kArenaBytes, words.shape);
+    case 1:
+      return wrap(words, words.offset, bytes, words.shape);
+    case 2: {
+      const mnk_tensor* flat = wrap(words, 0, words.offset + bytes, {words.elements()});
+      return keep(mnk_tensor_make_reshaped(flat, words.shape.data(), words.shape.size(), nullptr));
+    }
+    default: {
+      // A slice: entries of the outermost axis lie before it and after it.
+      const uint64_t entry = words.shape.empty() || words.shape[0] == 0 ? 0 : bytes / words.shape[0];
+      if (entry == 0) return wrap(words, words.offset, bytes, words.shape);
+      TensorWords whole = words;
+      const uint64_t before = random.below(words.offset / entry + 1);
+      const uint64_t after = random.below((kArenaBytes - words.offset - bytes) / entry + 1);
+      whole.offset -= before * entry;
+      whole.shape[0] += before + after;
+      const mnk_tensor* tensor = wrap(whole, 0, kArenaBytes, whole.shape);
+      return keep(mnk_tensor_make_slice(tensor, before, words.shape[0], nullptr));
+    }
+  }
+}
+
+void World::fill(const TensorWords& words, std::span<const std::byte> bytes) {
+  const uint64_t count = std::min<uint64_t>(words.bytes(), bytes.size());
+  if (count != 0) std::memcpy(arenas_[words.arena].memory.get() + words.offset, bytes.data(), count);
+}
+
+void World::remember() {
+  for (Arena& arena : arenas_) std::memcpy(arena.image.data(), arena.memory.get(), kArenaBytes);
+}
+
+std::span<std::byte> World::image(const TensorWords& words) {
+  return std::span(arenas_[words.arena].image).subspan(words.offset, words.bytes());
+}
+
+void World::allowAnyNaN(const TensorWords& words, const std::vector<bool>& isWritten) {
+  converted_.push_back({words, isWritten});
+}
+
+std::string World::difference() {
+  for (const Converted& plane : converted_) {
+    const auto dtype = static_cast<DType>(plane.words.dtype);
+    const uint64_t size = plane.words.elementBytes();
+    const std::span<std::byte> expected = image(plane.words);
+    const std::byte* got = arenas_[plane.words.arena].memory.get() + plane.words.offset;
+    for (uint64_t at = 0; at < expected.size(); at += size) {
+      if (!plane.isWritten[at] || std::memcmp(&expected[at], got + at, size) == 0) continue;
+      uint64_t expectedBits = 0, gotBits = 0;
+      std::memcpy(&expectedBits, &expected[at], size);
+      std::memcpy(&gotBits, got + at, size);
+      if (test::isNaN(dtype, expectedBits) && test::isNaN(dtype, gotBits)) std::memcpy(&expected[at], got + at, size);
+    }
+  }
+  for (uint32_t index = 0; index < kArenas; ++index) {
+    const Arena& arena = arenas_[index];
+    if (std::memcmp(arena.memory.get(), arena.image.data(), kArenaBytes) == 0) continue;
+    uint64_t byte = 0;
+    while (arena.memory.get()[byte] == arena.image[byte]) ++byte;
+    return fmt::format("byte {} of arena {}: got {:#04x}, expected {:#04x}", byte, index,
+                       static_cast<unsigned>(arena.memory.get()[byte]), static_cast<unsigned>(arena.image[byte]));
+  }
+  return {};
+}
+
+std::vector<size_t> World::casesThatLeak() {
+  tensors_.clear();
+  devices_.clear();
+  // A thread of a device may still be about to let go of the last submission; only a leak takes all of this time.
+  const auto isAlive = [](const std::atomic<int32_t>& count) { return count != 0; };
+  for (int tries = 0; tries < 500 && std::any_of(alive_.begin(), alive_.end(), isAlive); ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::vector<size_t> cases;
+  for (size_t index = 0; index < alive_.size(); ++index) {
+    if (isAlive(alive_[index])) cases.push_back(index);
+  }
+  return cases;
+}
+
+}  // namespace mnk::fuzz

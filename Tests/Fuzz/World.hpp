@@ -1,0 +1,89 @@
+// Where cases happen: two devices, and arenas of memory that tensors of the cases lie in. Beside every arena lies its
+// image, the bytes that must be there: everything around a tensor is its guard.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/DType.hpp"
+#include "Support/CDoor.hpp"
+#include "Support/Seeded.hpp"
+
+namespace mnk::fuzz {
+
+// A tensor in numbers: enough to make it, and to reason about it without the code under test.
+struct TensorWords {
+  uint32_t device = 0;  // 1: not the one at home
+  mnk_dtype dtype = MNK_F32;
+  std::vector<uint64_t> shape = {};
+  uint32_t arena = 0;
+  uint64_t offset = 0;  // in the arena, in bytes
+
+  uint64_t elementBytes() const { return byteSize(static_cast<DType>(dtype)); }
+  uint64_t elements() const;
+  uint64_t bytes() const { return elements() * elementBytes(); }
+  bool overlaps(const TensorWords& other) const;
+  std::string text() const;
+};
+
+class World {
+ public:
+  static constexpr uint32_t kArenas = 10;
+  static constexpr uint64_t kArenaBytes = 8192;
+  static constexpr uint32_t kDevices = 2;
+
+  // The world of `cases` cases; failures to make it are thrown.
+  World(uint64_t seed, size_t cases);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Releases what the last case made, puts every byte back and draws which device is at home. `index` counts the
+  // cases of this world.
+  void begin(size_t index, test::Seeded& random);
+  // 0 is the one at home, which encodes; 1 is the other one.
+  mnk_device* device(uint32_t index) { return devices_[index ^ home_].get(); }
+  // The one that runs in plain order and watches nothing.
+  mnk_device* plainDevice() { return devices_[0].get(); }
+
+  // A tensor of this case, made in one of the ways that the C door offers; all mean the same.
+  mnk_tensor* make(const TensorWords& words, test::Seeded& random);
+  void fill(const TensorWords& words, std::span<const std::byte> bytes);
+
+  // From here on the case changes memory only as its images say.
+  void remember();
+  std::span<std::byte> image(const TensorWords& words);
+  // Elements that a conversion has written: NaN stands for any NaN there.
+  void allowAnyNaN(const TensorWords& words, const std::vector<bool>& isWritten);
+  // The first byte that is not as its image says, in words; empty where there is none.
+  std::string difference();
+
+  // Cases whose memory was not released exactly once, to be asked for when all are done.
+  std::vector<size_t> casesThatLeak();
+
+ private:
+  struct Arena {
+    std::unique_ptr<std::byte, void (*)(void*)> memory{nullptr, nullptr};
+    std::vector<std::byte> image;
+  };
+  struct Converted {
+    TensorWords words;
+    std::vector<bool> isWritten;
+  };
+  mnk_tensor* wrap(const TensorWords& words, uint64_t begin, uint64_t bytes, const std::vector<uint64_t>& shape);
+
+  std::vector<test::Owned<mnk_device>> devices_;
+  std::array<Arena, kArenas> arenas_;
+  std::vector<std::byte> pattern_;
+  std::vector<test::Owned<mnk_tensor>> tensors_;
+  std::vector<Converted> converted_;
+  std::vector<std::atomic<int32_t>> alive_;  // wrapped memory of each case that somebody still holds
+  size_t index_ = 0;
+  uint32_t home_ = 0;
+};
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,86 @@
+// The words of a kernel text for the strict compile. Comes after Shaders/Lib/Words.h, and puts its own five words in
+// place of those: upstream clang has no function constants, no host names and no threadgroup variables in functions
+// that it does not know to be kernels.
+#pragma once
+#include "Types.h"
+
+// Kernels are ordinary functions here: OpenCL has no kernel templates.
+#define kernel
+
+// OpenCL's own word, which also makes a pointer to it a pointer to const.
+#define constant const __constant
+
+// An attribute that is none of these is an error, and so is a name inside one that is not declared.
+#define buffer(index) clang::annotate("buffer", ::metal::bufferIndex<index>())
+#undef threadgroup_memory
+#define threadgroup_memory(index) clang::annotate("threadgroup", ::metal::bufferIndex<index>())
+#define function_constant(name) clang::annotate("function_constant", sizeof(::metal::asCondition(name)))
+#define thread_position_in_grid clang::annotate("built-in")
+#define thread_position_in_threadgroup clang::annotate("built-in")
+#define thread_index_in_threadgroup clang::annotate("built-in")
+#define thread_index_in_simdgroup clang::annotate("built-in")
+#define thread_index_in_quadgroup clang::annotate("built-in")
+#define simdgroup_index_in_threadgroup clang::annotate("built-in")
+#define quadgroup_index_in_threadgroup clang::annotate("built-in")
+#define simdgroups_per_threadgroup clang::annotate("built-in")
+#define quadgroups_per_threadgroup clang::annotate("built-in")
+#define dispatch_simdgroups_per_threadgroup clang::annotate("built-in")
+#define threads_per_simdgroup clang::annotate("built-in")
+#define thread_execution_width clang::annotate("built-in")
+#define threadgroup_position_in_grid clang::annotate("built-in")
+#define threads_per_threadgroup clang::annotate("built-in")
+#define dispatch_threads_per_threadgroup clang::annotate("built-in")
+#define threadgroups_per_grid clang::annotate("built-in")
+#define threads_per_grid clang::annotate("built-in")
+#define max_total_threads_per_threadgroup(count) clang::annotate("limit", static_cast<int>(count))
+
+namespace metal {
+
+template <int index>
+constexpr int bufferIndex() {
+  static_assert(index >= 0 && index <= 30, "a buffer index is 0 to 30");
+  return index;
+}
+
+bool asCondition(bool);
+
+template <typename T, int count>
+struct ThreadgroupArray {
+  typedef T Type[count];
+};
+template <typename T, int count>
+__local typename ThreadgroupArray<T, count>::Type& threadgroupArray();
+
+template <int index>
+struct FunctionConstant;
+
+template <typename Function>
+struct Exported;
+template <typename... Parameters>
+struct Exported<void(Parameters...)> {
+  typedef void Type;
+};
+
+}  // namespace metal
+
+#undef threadgroup_array
+#define threadgroup_array(type, name, count) \
+  __local typename ::metal::ThreadgroupArray<type, count>::Type& name = ::metal::threadgroupArray<type, count>()
+
+// A second constant with one index defines one structure twice.
+#undef pipeline_constant
+#define pipeline_constant(type, name, index) \
+  template <>                                \
+  struct metal::FunctionConstant<index> {};  \
+  extern __constant type name
+
+#undef instantiate_kernel
+#define instantiate_kernel(label, function, ...) template decltype(function<__VA_ARGS__>) function<__VA_ARGS__>;
+
+// Naming a function's type counts as taking its address, which kernel text may not do elsewhere.
+#undef export_kernel
+#define export_kernel(function)                                                                                     \
+  _Pragma(                                                                                                          \
+      "OPENCL EXTENSION __cl_clang_function_pointers : enable") typedef ::metal::Exported<decltype(function)>::Type \
+      exported_##function;                                                                                          \
+  _Pragma("OPENCL EXTENSION __cl_clang_function_pointers : disable")

@@ -1,0 +1,46 @@
+import Foundation
+
+/// Whether the Host device's own compile, which turns kernel text into C++20, takes a text. It refuses much of what the
+/// strict compile and the lint refuse, earlier and in every build.
+public final class HostCompile: Sendable {
+    private let clang: Clang
+    private let folder: URL
+    private let flags: [String]
+
+    /// Compiles the device's vocabulary once, for all texts.
+    public init(layout: Layout = Layout(), clang: String? = nil) throws {
+        self.clang = try Clang(path: clang)
+        let core = "\(layout.root)/Sources/MLXNativeKernelsCore"
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("host-compile-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let header = folder.appendingPathComponent("Vocabulary.h").path
+        try """
+        #define MNK_HOST_LIBRARY "planted"
+        #define MNK_HOST_LEVEL MNK_HOST_BASELINE
+        #include "Devices/Host/HostKernels.h"
+
+        """.write(toFile: header, atomically: false, encoding: .utf8)
+        let plain = ["-std=c++20", "-I", core, "-I", "\(core)/include"]
+        let made = try self.clang.run(["-x", "c++-header"] + plain + [header, "-o", "\(header).pch"])
+        guard made.status == 0 else {
+            throw Clang.Failure(description: "the Host device's vocabulary does not compile: \(made.standardError)")
+        }
+        flags = ["-x", "c++"] + plain + ["-fsyntax-only", "-include-pch", "\(header).pch"]
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    /// An answer for each file.
+    public func accepts(_ files: [String]) throws -> [Bool] { try concurrently(files, accepts) }
+
+    private func accepts(_ file: String) throws -> Bool {
+        let unit = folder.appendingPathComponent("\(UUID().uuidString).cpp").path
+        try """
+        MNK_HOST_KERNELS_BEGIN
+        #include "\(URL(fileURLWithPath: file).path)"
+        MNK_HOST_KERNELS_END
+
+        """.write(toFile: unit, atomically: false, encoding: .utf8)
+        return try clang.run(flags + [unit]).status == 0
+    }
+}

@@ -1,0 +1,78 @@
+/// Rules about what functions call.
+extension Lint {
+    /// Kernel text that is compiled at run time gets fast math, which may answer these without looking.
+    static let classifiers: Set<String> = [
+        "isnan", "isinf", "isfinite", "isnormal", "isordered", "isunordered", "signbit",
+    ]
+
+    /// Functions with a precise and a fast variant that differ: without a namespace the compiler's flags choose.
+    static let twoVariants: Set<String> = [
+        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "cospi", "exp", "exp10", "exp2",
+        "fmod",
+        "log", "log10", "log2", "pow", "powr", "rsqrt", "sin", "sincos", "sinh", "sinpi", "sqrt", "tan", "tanh",
+        "tanpi",
+    ]
+
+    mutating func checkCalls() {
+        for (index, token) in source.tokens.enumerated() where token.kind == .word && source.text(index + 1) == "(" {
+            if Self.classifiers.contains(token.text) {
+                report(index, "\(token.text) may be folded by fast math: compare the bits, as_type<uint>(x)")
+            }
+            guard Self.twoVariants.contains(token.text), source.text(index - 1) != "." else { continue }
+            let isChosen = source.text(index - 1) == "::" && ["precise", "fast"].contains(source.text(index - 2))
+            if !isChosen {
+                report(
+                    index,
+                    "\(token.text) depends on the compiler's flags: write precise::\(token.text) or fast::\(token.text)"
+                )
+            }
+        }
+    }
+
+    /// Calls are told apart by name and number of arguments.
+    mutating func checkRecursion() {
+        struct Callee: Hashable {
+            let name: String
+            let arguments: Int
+        }
+        func key(_ function: SourceText.Function) -> Callee {
+            Callee(name: function.name, arguments: function.parameters.count)
+        }
+        let known = Set(source.functions.map(key))
+        var calls: [Callee: Set<Callee>] = [:]
+        for function in source.functions {
+            for index in function.body {
+                guard source.tokens[index].kind == .word, let open = argumentList(after: index) else { continue }
+                let callee = Callee(
+                    name: source.text(index),
+                    arguments: source.parts(open + 1..<max(source.close(open), open + 1)).count)
+                if known.contains(callee) { calls[key(function), default: []].insert(callee) }
+            }
+        }
+        for function in source.functions {
+            var (reached, next): (Set<Callee>, [Callee]) = ([], Array(calls[key(function)] ?? []))
+            while let callee = next.popLast() {
+                if reached.insert(callee).inserted { next += calls[callee] ?? [] }
+            }
+            if reached.contains(key(function)) { report(function.at, "\(function.name) is recursive") }
+        }
+    }
+
+    /// The bracket of a call, where the word before it is called: `f(` or `f<half, 4>(`.
+    private func argumentList(after index: Int) -> Int? {
+        if source.text(index + 1) == "(" { return index + 1 }
+        guard source.text(index + 1) == "<" else { return nil }
+        var (next, angles) = (index + 1, 0)
+        while next < min(index + 40, source.tokens.count) {
+            switch source.text(next) {
+            case "<": angles += 1
+            case ">": angles -= 1
+            case ";", "{", "}": return nil
+            default: break
+            }
+            next += 1
+            if angles == 0 { return source.text(next) == "(" ? next : nil }
+        }
+        return nil
+    }
+}

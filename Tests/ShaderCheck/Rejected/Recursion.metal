@@ -1,0 +1,12 @@
+// shader-check lint: is recursive
+// host accepts
+#include "../../../Shaders/Lib/Words.h"
+
+inline uint factorial(uint n) {
+  return n == 0 ? 1 : n * factorial(n - 1);
+}
+
+kernel void k(device float* o [[buffer(0)]], uint t [[thread_position_in_grid]]) {
+  o[t] = float(factorial(t));
+}
+export_kernel(k)

@@ -1,0 +1,8 @@
+// shader-check compile: cannot assign to
+// host refuses
+#include "../../../Shaders/Lib/Words.h"
+
+kernel void k(constant float& c [[buffer(0)]]) {
+  c = 1.0f;
+}
+export_kernel(k)

@@ -1,0 +1,110 @@
+import Foundation
+import ShaderCheck
+import XCTest
+
+final class ShaderCheckTests: XCTestCase {
+    private let layout = Layout()
+
+    private func shaders(_ folder: String) throws -> [String] {
+        let path = "\(layout.root)/Shaders/\(folder)"
+        return try FileManager.default.contentsOfDirectory(atPath: path).filter { !$0.hasPrefix(".") }.sorted()
+            .map { "\(path)/\($0)" }
+    }
+
+    func testEveryShaderThatShipsIsAccepted() throws {
+        let checker = try ShaderChecker(list: FunctionList(tables: [layout.functions]))
+        let kernels = try shaders("Kernels")
+        let report = try checker.check(kernels + shaders("Lib") + shaders("Types"))
+        XCTAssertEqual(report.findings, [])
+        XCTAssertEqual(checker.unusedRows(report), [])
+        XCTAssertGreaterThanOrEqual(report.exports.count, 10)
+        XCTAssertEqual(Set(report.exports).count, report.exports.count, "two kernels share a name")
+    }
+
+    /// Each row stands for exactly what is called: without it the kernels are refused.
+    func testEveryRowOfTheListIsNeeded() throws {
+        let full = try FunctionList(tables: [layout.functions])
+        let kernels = try shaders("Kernels")
+        let text = try String(contentsOfFile: layout.functions, encoding: .utf8)
+        XCTAssertFalse(full.rows.isEmpty)
+        for row in full.rows {
+            var fewer = FunctionList()
+            try fewer.add(
+                text.split(separator: "\n").filter { !$0.hasPrefix(row.declaration + "\t") }.joined(separator: "\n"),
+                from: "fewer.tsv")
+            XCTAssertEqual(fewer.rows.count, full.rows.count - 1)
+            let findings = try ShaderChecker(list: fewer).check(kernels).findings
+            XCTAssert(findings.contains { $0.checker == .list }, "nothing misses \(row.declaration): \(findings)")
+        }
+    }
+
+    func testAnUnusedRowIsReported() throws {
+        var list = try FunctionList(tables: [layout.functions])
+        try list.add("float precise::tan(float)\tMSL 6.5\t6 ulp\t-\n", from: "more.tsv")
+        let checker = try ShaderChecker(list: list)
+        let unused = checker.unusedRows(try checker.check(shaders("Kernels")))
+        XCTAssertEqual(unused.count, 1)
+        let words = "more.tsv:1: no kernel uses float precise::tan(float)"
+        XCTAssert(unused.first?.description.hasPrefix(words) == true, "\(unused)")
+    }
+
+    func testTablesSayWhatIsWrongWithARow() {
+        for (row, words) in [
+            ("float precise::exp(float)\tMSL 6.5\n", "four filled columns"),
+            ("precise::exp\tMSL 6.5\t4 ulp\t-\n", "is a declaration"),
+            ("float precise::exp(float)\t\t4 ulp\t-\n", "four filled columns"),
+        ] {
+            var list = FunctionList()
+            XCTAssertThrowsError(try list.add("# comment\n" + row, from: "bad.tsv")) { error in
+                XCTAssert("\(error)".hasPrefix("bad.tsv:2: "), "\(error)")
+                XCTAssert("\(error)".contains(words), "\(error)")
+            }
+        }
+        XCTAssertThrowsError(try FunctionList(tables: ["nowhere.tsv"]))
+    }
+
+    func testTheCompilerBlamesABadRowOnItsTable() throws {
+        var list = FunctionList()
+        try list.add("# comment\nflaot precise::tan(float)\tMSL 6.5\t6 ulp\t-\n", from: "bad.tsv")
+        let findings = try ShaderChecker(list: list).check(shaders("Kernels")).findings
+        XCTAssert(findings.contains { $0.description.hasPrefix("bad.tsv:2: unknown type name 'flaot'") }, "\(findings)")
+    }
+
+    /// Names under which a Mac finds the kernels, with the macros that make them expanded.
+    func testExportedNamesAreWholeNames() throws {
+        let report = try ShaderChecker(list: FunctionList(tables: [layout.functions])).check(shaders("Kernels"))
+        XCTAssert(report.exports.contains("kvCacheMove_16"), "\(report.exports)")
+        XCTAssert(report.exports.contains("kvCacheConvert_bf16_f16"), "\(report.exports)")
+    }
+
+    func testAMissingFileIsAFinding() throws {
+        let findings = try ShaderChecker(list: FunctionList()).check(["nowhere.metal"]).findings
+        XCTAssertEqual(findings.count, 1)
+        XCTAssert(findings.first?.description.hasPrefix("nowhere.metal:1: no such file") == true, "\(findings)")
+    }
+
+    func testAMissingCompilerIsNamed() {
+        XCTAssertThrowsError(try ShaderChecker(list: FunctionList(), clang: "no-such-clang")) { error in
+            XCTAssert("\(error)".contains("no-such-clang"), "\(error)")
+        }
+    }
+
+    /// The strict compile and the lint put their own words in place of those of Words.h; this is what a Mac gets.
+    func testWordsBecomeMetal() throws {
+        let cases = [
+            ("threadgroup_array(float, s, 32);", "threadgroup float s[32];"),
+            ("threadgroup float* s [[threadgroup_memory(0)]]", "threadgroup float* s [[threadgroup(0)]]"),
+            ("pipeline_constant(bool, hasMask, 3);", "constant bool hasMask [[function_constant(3)]];"),
+            (
+                "instantiate_kernel(\"k_f16\", k, half, 4)",
+                "template [[host_name(\"k_f16\")]] [[kernel]] decltype(k<half, 4>) k<half, 4>;"
+            ),
+            ("export_kernel(fill)", ""),
+        ]
+        let expanded = try layout.wordsAsMetal(cases.map(\.0))
+        XCTAssertEqual(expanded.count, cases.count)
+        for ((word, metal), text) in zip(cases, expanded) {
+            XCTAssertEqual(text.filter { !$0.isWhitespace }, metal.filter { !$0.isWhitespace }, word)
+        }
+    }
+}
