@@ -6,7 +6,7 @@
 optimized := -Xcxx -O2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench check-arm64 format lint walls ci clean
+.PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 demo bench format lint walls ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,22 @@ build: setup ## build everything but the tests
 
 test: setup ## run every test: Swift, C++, C and packaging
 	@.ci/test $(optimized)
+
+check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narrow and repeat
+	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" SHORT="$(SHORT)" .ci/check $(optimized)
+
+shaders: setup ## would a Mac's compiler take the kernels, as far as that can be told without it?
+	swift run $(optimized) shader-check --all Shaders/Kernels/*.metal Shaders/Lib/*.h Shaders/Types/*.h
+	swift run $(optimized) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal
+
+fuzz: setup ## attack the C door with 200,000 random descriptors; ARGS="--seed 7"
+	@.ci/fuzz $(ARGS)
+
+check-asan: setup ## the C++ tests and a short fuzz under AddressSanitizer and UndefinedBehaviorSanitizer
+	@.ci/sanitize address $(FILTER)
+
+check-tsan: setup ## the same under ThreadSanitizer, one thread for each lane
+	@.ci/sanitize thread $(FILTER)
 
 demo: setup ## fill a cache through the kernels and show it
 	swift run $(optimized) decode-demo $(ARGS)

@@ -59,7 +59,8 @@ let package = Package(
         .executableTarget(
             name: "bench", dependencies: ["BenchSupport", "MLXNativeKernelsCore"], path: "Tests/Bench/Main"),
         .executableTarget(
-            name: "core-tests", dependencies: ["CoreTests", "MLXNativeKernelsCore"], path: "Tests/House/core-tests/swift"),
+            name: "core-tests", dependencies: ["CoreTests", "MLXNativeKernelsCore"],
+            path: "Tests/House/core-tests/swift"),
         // Would a Mac accept the shaders? Foundation alone, and no part of the library.
         .target(name: "ShaderCheck", path: "Tests/ShaderCheck/Library"),
         .executableTarget(name: "shader-check", dependencies: ["ShaderCheck"], path: "Tests/ShaderCheck/Tool"),

@@ -180,7 +180,8 @@ TEST(HostDevice, RefusesPipelinesOfOtherDevices) {
 
 TEST(HostDevice, TwoDevicesWithDifferentOptionsAtOnceFromSeveralThreads) {
   const auto plain = hostDevice({.workers = 2});
-  const auto random = hostDevice({.workers = 1, .orderSeed = 9, .checking = host::Checking::guarded, .level = host::Level::baseline});
+  const auto random =
+      hostDevice({.workers = 1, .orderSeed = 9, .checking = host::Checking::guarded, .level = host::Level::baseline});
   const auto library = conformanceLibrary();
   std::atomic<int> wrong = 0;
   std::vector<std::thread> callers;

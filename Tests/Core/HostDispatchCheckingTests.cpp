@@ -105,6 +105,26 @@ TEST(HostDispatchChecking, KeepsToTheSliceThatIsBound) {
   EXPECT_EQ(static_cast<int>(to->contents()[64]), 5);
 }
 
+TEST(HostDispatchChecking, FindsAVectorThatReachesOverTheEnd) {
+  const auto device = deviceWith(host::Checking::full);
+  const auto from = filled(device, 64, 3), to = filled(device, 64, 5);
+  const auto outcome = submitTogether(
+      device, {copyDispatch(device, {from, 0, 56, {{0, 56}}, {}}, {to, 0, 64, {}, {{0, 64}}}, 4)}, false);
+  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "reads 16 bytes outside of buffer 0 + 48"});
+}
+
+TEST(HostDispatchChecking, SeesOneMemoryBehindOverlappingBindings) {
+  const auto device = deviceWith(host::Checking::full);
+  const auto both = filled(device, 128, 3);
+  const auto copy = [&](uint64_t from, uint64_t to) {
+    return submitTogether(
+        device, {copyDispatch(device, {both, from, 64, {{0, 64}}, {}}, {both, to, 64, {}, {{0, 64}}}, 4)}, false);
+  };
+  EXPECT(copy(0, 0));  // in place: every thread keeps to its own bytes
+  EXPECT(copy(0, 64));
+  EXPECT_ERROR(copy(0, 16), {.code = ErrorCode::deviceFault, .got = "no simdgroup_barrier(mem_device) between"});
+}
+
 TEST(HostDispatchChecking, GuardsTheNeighborsOfASlice) {
   const auto device = deviceWith(host::Checking::guarded);
   const auto from = filled(device, 64, 3), to = filled(device, 128, 5);

@@ -4,8 +4,8 @@
 #include "Devices/Host/HostKernels.h"
 
 MNK_HOST_KERNELS_BEGIN
+#include "../Shaders/BlockSums.metal"
 #include "../Shaders/Conformance.metal"
 #include "../Shaders/ConformanceTypes.metal"
-#include "../Shaders/BlockSums.metal"
 #include "../Shaders/Faults.metal"
 MNK_HOST_KERNELS_END

@@ -1,5 +1,5 @@
 // Kernels with one deliberate mistake each. HostFaultTests.cpp and HostCheckingTests.cpp expect a typed error that
-// names the line.
+// names the line, and .ci/sanitize expects a sanitizer's report at the lines that say "mistake".
 #include "../../Shaders/Lib/Words.h"
 
 pipeline_constant(uint, faultMissing, 40);
@@ -78,19 +78,18 @@ export_kernel(faultLockStep)
 kernel void faultMissingBarrier(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
   threadgroup_array(float, scratch, 64);
   scratch[tid] = float(tid);
-  data[tid] = scratch[63 - tid];
+  data[tid] = scratch[63 - tid];  // mistake
 }
 export_kernel(faultMissingBarrier)
 
 kernel void faultOutOfBounds(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
-  data[tid + 1] = 1.0f;
+  data[tid + 1] = 1.0f;  // mistake
 }
 export_kernel(faultOutOfBounds)
 
 kernel void faultReadsPastBuffer(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
-  const float next = data[tid + 1];
-  if (tid == 40) {
-    data[tid] = next;
+  if (tid >= 32) {
+    data[tid - 32] = data[tid + 1];  // mistake
   }
 }
 export_kernel(faultReadsPastBuffer)
@@ -107,13 +106,13 @@ kernel void faultReadsPastArray(device float* data [[buffer(0)]], uint lane [[th
   scratch[lane] = neighbor[lane] = float(lane);
   simdgroup_barrier(mem_flags::mem_threadgroup);
   const threadgroup float* from = scratch;
-  data[lane] = from[lane + 1] + neighbor[lane];
+  data[lane] = from[lane + 1] + neighbor[lane];  // mistake
 }
 export_kernel(faultReadsPastArray)
 
 kernel void faultWritesPastArray(
     threadgroup float* scratch [[threadgroup_memory(0)]], uint lane [[thread_index_in_simdgroup]]) {
-  scratch[lane + 1] = 1.0f;
+  scratch[lane + 1] = 1.0f;  // mistake
 }
 export_kernel(faultWritesPastArray)
 
@@ -131,7 +130,7 @@ export_kernel(faultPrivateArray)
 kernel void faultMissingSimdgroupBarrier(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float, scratch, 32);
   scratch[lane] = float(lane);
-  data[lane] = scratch[31 - lane] + simd_sum(0.0f);
+  data[lane] = scratch[31 - lane] + simd_sum(0.0f);  // mistake
 }
 export_kernel(faultMissingSimdgroupBarrier)
 
@@ -160,7 +159,7 @@ kernel void faultWrongFlags(device float* data [[buffer(0)]], uint tid [[thread_
 export_kernel(faultWrongFlags)
 
 kernel void faultTwoWriters(device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
-  data[tid / 2] = float(tid);
+  data[tid / 2] = float(tid);  // mistake
 }
 export_kernel(faultTwoWriters)
 
@@ -173,7 +172,7 @@ export_kernel(faultSameValue)
 kernel void faultTwoThreadgroups(
     device float* data [[buffer(0)]], uint tid [[thread_index_in_threadgroup]],
     uint group [[threadgroup_position_in_grid]]) {
-  data[group * 31 + tid] = float(group);
+  data[group * 31 + tid] = float(group);  // mistake
 }
 export_kernel(faultTwoThreadgroups)
 
@@ -196,7 +195,7 @@ export_kernel(faultMixedAtomic)
 
 kernel void faultMisalignedVector(device float* data [[buffer(0)]], uint tid [[thread_position_in_grid]]) {
   device float4* rows = reinterpret_cast<device float4*>(data + 1);
-  rows[tid] = float4(1.0f);
+  rows[tid] = float4(1.0f);  // mistake
 }
 export_kernel(faultMisalignedVector)
 
@@ -217,10 +216,12 @@ export_kernel(faultIndexOverflow)
 
 kernel void faultSignedOverflow(
     device float* data [[buffer(0)]], constant int& start [[buffer(1)]], uint tid [[thread_position_in_grid]]) {
-  const int index = start + int(tid);
+  const int index = start + int(tid);  // mistake
   data[index & 31] = 1.0f;
 }
 export_kernel(faultSignedOverflow)
+
+constant float kSigns[2] = {1.0f, -1.0f};
 
 // Correct in every order: each stage reads what others wrote, behind its barrier.
 kernel void orderedExchanges(
@@ -234,6 +235,6 @@ kernel void orderedExchanges(
   simdgroup_barrier(mem_flags::mem_threadgroup);
   data[tid] = scratch[tid ^ 1];
   threadgroup_barrier(mem_flags::mem_device);
-  result[tid] = data[(tid + 32) % 64];
+  result[tid] = data[(tid + 32) % 64] * kSigns[tid % 2];
 }
 export_kernel(orderedExchanges)

@@ -3,7 +3,7 @@
 namespace mnk::host {
 
 Level bestLevel() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(MNK_HOST_BASELINE_ONLY)  // which leaves the other kernels out
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
                     __builtin_cpu_supports("bmi2");

@@ -8,7 +8,7 @@ void keepShippedAVX512();
 
 void linkShippedKernels() {
   keepShippedBaseline();
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(MNK_HOST_BASELINE_ONLY)
   keepShippedAVX2();
   keepShippedAVX512();
 #endif

@@ -74,8 +74,8 @@ void mnk_device_release(mnk_device* MNK_NULLABLE device);
 const char* mnk_device_kind(const mnk_device* device);  // "host", "metal"
 const char* mnk_device_name(const mnk_device* device);
 
-// The Host device with options of its own. Zero in a field means its default, or what the environment says: MNK_HOST_SEED,
-// MNK_HOST_CHECKING (guarded or full), MNK_HOST_PERTURB (1).
+// The Host device with options of its own. Zero in a field means its default, or what the environment says:
+// MNK_HOST_SEED, MNK_HOST_CHECKING (guarded or full), MNK_HOST_PERTURB (1).
 typedef struct mnk_host_options {
   size_t size;                        // sizeof(mnk_host_options)
   uint32_t workers;                   // threads that run threadgroups; 0: one per core

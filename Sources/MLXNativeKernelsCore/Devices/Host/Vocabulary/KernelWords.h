@@ -71,14 +71,14 @@
   static_assert(true, "")
 
 // The loop stands beside the kernel's body, which is compiled into it. Its names must not hide the kernel's.
-#define MNK_HOST_EXPORT(id, name, ...)                                                                          \
-  void MNK_HOST_PASTE(runLanes_, id)(::mnk::host::Threadgroup * mnkGroup_, uint mnkFirst_, uint mnkLast_) {     \
-    for (::mnk::host::LaneLoop mnkLoop_(mnkGroup_, mnkFirst_, mnkLast_); mnkLoop_.more(); mnkLoop_.advance()) { \
-      __VA_ARGS__();                                                                                            \
-    }                                                                                                           \
-  }                                                                                                             \
-  MNK_HOST_STATIC_OBJECT(const ::mnk::host::KernelRegistration MNK_HOST_PASTE(kernel_, id)(                     \
-      MNK_HOST_LIBRARY, name, __FILE__, MNK_HOST_LEVEL, ::mnk::host::PointerParameters<decltype(&__VA_ARGS__)>::count,    \
+#define MNK_HOST_EXPORT(id, name, ...)                                                                                 \
+  void MNK_HOST_PASTE(runLanes_, id)(::mnk::host::Threadgroup * mnkGroup_, uint mnkFirst_, uint mnkLast_) {            \
+    for (::mnk::host::LaneLoop mnkLoop_(mnkGroup_, mnkFirst_, mnkLast_); mnkLoop_.more(); mnkLoop_.advance()) {        \
+      __VA_ARGS__();                                                                                                   \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  MNK_HOST_STATIC_OBJECT(const ::mnk::host::KernelRegistration MNK_HOST_PASTE(kernel_, id)(                            \
+      MNK_HOST_LIBRARY, name, __FILE__, MNK_HOST_LEVEL, ::mnk::host::PointerParameters<decltype(&__VA_ARGS__)>::count, \
       &MNK_HOST_PASTE(runLanes_, id)))
 #define instantiate_kernel(name, function, ...) MNK_HOST_EXPORT(__COUNTER__, name, function<__VA_ARGS__>)
 #define export_kernel(function) MNK_HOST_EXPORT(__COUNTER__, #function, function)

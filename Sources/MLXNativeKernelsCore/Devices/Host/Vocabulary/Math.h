@@ -245,15 +245,19 @@ MNK_HOST_EXACT2(nextafter, __builtin_nextafterf)
 #undef MNK_HOST_EXACT2
 #undef MNK_HOST_QUOTIENT
 
+// Fused also where a module is compiled with reassociation, which splits it on processors without the instruction.
 MNK_HOST_INLINE float fma(float a, float b, float c) {
+#pragma clang fp reassociate(off)
   return __builtin_fmaf(a, b, c);
 }
 template <SmallFloat S>
 MNK_HOST_INLINE S fma(S a, S b, S c) {
+#pragma clang fp reassociate(off)
   return S(__builtin_fmaf((float)a, (float)b, (float)c));
 }
 template <Vector A>
 MNK_HOST_INLINE vector_of<A> fma(const A& a, identity_t<vector_of<A>> b, identity_t<vector_of<A>> c) {
+#pragma clang fp reassociate(off)
   const vector_of<A> in = a;
   if constexpr (is_same_v<element_of<A>, float>) {
     return vector_of<A>::from(__builtin_elementwise_fma(in.v, b.v, c.v));
