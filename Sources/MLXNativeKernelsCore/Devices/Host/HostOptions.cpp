@@ -6,20 +6,12 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "Devices/Host/HostError.hpp"
 #include "Devices/Host/Processor.hpp"
 
 namespace mnk::host {
 
 namespace {
-
-Error refusal(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix) {
-  return Error{.code = code,
-               .op = "Host device",
-               .what = std::move(what),
-               .got = std::move(got),
-               .expected = std::move(expected),
-               .fix = std::move(fix)};
-}
 
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
@@ -27,8 +19,8 @@ std::string_view environment(const char* name) {
 }
 
 Error badVariable(std::string_view name, std::string_view value, std::string expected) {
-  return refusal(ErrorCode::invalidArgument, fmt::format("environment variable {} cannot be read", name),
-                 std::string(value), std::move(expected), "Correct the variable or remove it.");
+  return hostError(ErrorCode::invalidArgument, fmt::format("environment variable {} cannot be read", name),
+                   std::string(value), std::move(expected), "Correct the variable or remove it.");
 }
 
 Result<void> completeFromEnvironment(Options& options) {
@@ -62,22 +54,22 @@ Result<Options> resolve(const Options& options) {
   if (auto completed = completeFromEnvironment(used); !completed) return std::move(completed).error();
   if (used.level == Level::best) used.level = bestLevel();
   if (used.level > bestLevel() || used.level < Level::best) {
-    return refusal(ErrorCode::unsupported, "this processor lacks the instruction set", std::string(name(used.level)),
-                   fmt::format("{} or lower", name(bestLevel())), "Use Level::best.");
+    return hostError(ErrorCode::unsupported, "this processor lacks the instruction set", std::string(name(used.level)),
+                     fmt::format("{} or lower", name(bestLevel())), "Use Level::best.");
   }
   if (used.workers > kMaxWorkers) {
-    return refusal(ErrorCode::invalidArgument, "too many workers", fmt::format("{}", used.workers),
-                   fmt::format("at most {}", kMaxWorkers), "Use 0 for one worker per core.");
+    return hostError(ErrorCode::invalidArgument, "too many workers", fmt::format("{}", used.workers),
+                     fmt::format("at most {}", kMaxWorkers), "Use 0 for one worker per core.");
   }
   if (used.checking < Checking::off || used.checking > Checking::full) {
-    return refusal(ErrorCode::invalidArgument, "there is no such checking",
-                   fmt::format("{}", static_cast<int>(used.checking)), "off (0), guarded (1) or full (2)",
-                   "Use one of the listed values.");
+    return hostError(ErrorCode::invalidArgument, "there is no such checking",
+                     fmt::format("{}", static_cast<int>(used.checking)), "off (0), guarded (1) or full (2)",
+                     "Use one of the listed values.");
   }
 #if !defined(__linux__)
   if (used.checking == Checking::full) {
-    return refusal(ErrorCode::unsupported, "full checking needs a compiler that this system lacks", "full",
-                   "off or guarded; on Linux also full", "Check with guarded here, and with full on Linux.");
+    return hostError(ErrorCode::unsupported, "full checking needs a compiler that this system lacks", "full",
+                     "off or guarded; on Linux also full", "Check with guarded here, and with full on Linux.");
   }
 #endif
   return used;

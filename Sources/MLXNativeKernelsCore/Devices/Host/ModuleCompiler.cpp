@@ -9,6 +9,7 @@
 
 #include "Devices/Host/ChildProcess.hpp"
 #include "Devices/Host/EmbeddedSources.hpp"
+#include "Devices/Host/HostError.hpp"
 #include "Devices/Host/HostLibrary.hpp"
 #include "Devices/Host/Runtime/Worker.h"
 #include "Devices/Host/TemporaryDirectory.hpp"
@@ -18,15 +19,6 @@ namespace mnk::host {
 namespace {
 
 constexpr char kModuleLabel[] = "module";  // one library per shared object, so any label does
-
-Error failure(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix) {
-  return Error{.code = code,
-               .op = "Host device",
-               .what = std::move(what),
-               .got = std::move(got),
-               .expected = std::move(expected),
-               .fix = std::move(fix)};
-}
 
 std::string labelOf(const LibrarySource& source) {
   if (!source.label.empty()) return source.label;
@@ -89,9 +81,9 @@ Result<void> writeSources(const TemporaryDirectory& directory, const std::vector
   }
   written &= directory.write("Module.cpp", moduleText(includes, variant));
   if (written) return {};
-  return failure(ErrorCode::outOfMemory, "kernel text could not be prepared for the compiler",
-                 directory.path().string(), "a temporary directory with free space",
-                 "Free space there, or set TMPDIR.");
+  return hostError(ErrorCode::outOfMemory, "kernel text could not be prepared for the compiler",
+                   directory.path().string(), "a temporary directory with free space",
+                   "Free space there, or set TMPDIR.");
 }
 
 std::vector<std::string> flagsOf(const ModuleVariant& variant) {
@@ -143,10 +135,10 @@ Result<std::shared_ptr<HostLibrary>> load(const std::vector<LibrarySource>& sour
   const Module* module = symbol ? symbol() : nullptr;
   if (!module || module->version != kModuleVersion || module->bytes != sizeof(Module)) {
     const char* reason = object.handle ? "another version of the executor" : dlerror();
-    Error error = failure(ErrorCode::shaderBuild,
-                          fmt::format("library {} was compiled but cannot be loaded", labelOf(sources[0])),
-                          reason ? reason : "an unknown reason", "a shared object that this program can load",
-                          "Check that the compiler makes code for this machine.");
+    Error error = hostError(ErrorCode::shaderBuild,
+                            fmt::format("library {} was compiled but cannot be loaded", labelOf(sources[0])),
+                            reason ? reason : "an unknown reason", "a shared object that this program can load",
+                            "Check that the compiler makes code for this machine.");
     if (object.handle) dlclose(object.handle);
     return error;
   }
@@ -185,24 +177,24 @@ Result<void> checkSource(const LibrarySource& source) {
   if (source.kind == LibrarySource::Kind::path) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(source.value, ignored)) {
-      return failure(ErrorCode::libraryNotFound, "there is no kernel file", source.value, "the path of a .metal file",
-                     "Correct the path.");
+      return hostError(ErrorCode::libraryNotFound, "there is no kernel file", source.value, "the path of a .metal file",
+                       "Correct the path.");
     }
     if (source.value.find_first_of("\"\n\r\\") != std::string::npos) {
-      return failure(ErrorCode::invalidArgument, "the path of a kernel file cannot be given to a compiler",
-                     source.value, "a path without quotes, backslashes and line ends",
-                     "Rename the file or its folder.");
+      return hostError(ErrorCode::invalidArgument, "the path of a kernel file cannot be given to a compiler",
+                       source.value, "a path without quotes, backslashes and line ends",
+                       "Rename the file or its folder.");
     }
   }
   if (!kCanRunPrograms) {
-    return failure(ErrorCode::unsupported, "apps of this system cannot compile kernels on the Host device",
-                   labelOf(source), "a system where a program may start a compiler",
-                   "Compile the kernels into the program (HostKernels.h), or use the Metal device.");
+    return hostError(ErrorCode::unsupported, "apps of this system cannot compile kernels on the Host device",
+                     labelOf(source), "a system where a program may start a compiler",
+                     "Compile the kernels into the program (HostKernels.h), or use the Metal device.");
   }
   if (embeddedSources().empty()) {
-    return failure(ErrorCode::unsupported, "this build cannot compile kernels at run time", labelOf(source),
-                   "a core built by a compiler that has #embed (clang 19 or later)",
-                   "Build with a newer compiler, or compile the kernels into the program (HostKernels.h).");
+    return hostError(ErrorCode::unsupported, "this build cannot compile kernels at run time", labelOf(source),
+                     "a core built by a compiler that has #embed (clang 19 or later)",
+                     "Build with a newer compiler, or compile the kernels into the program (HostKernels.h).");
   }
   return {};
 }
@@ -222,20 +214,20 @@ Result<std::shared_ptr<HostLibrary>> compileSources(const std::vector<LibrarySou
   const std::string label = labelOf(sources[0]);
   const auto directory = TemporaryDirectory::make();
   if (!directory) {
-    return failure(ErrorCode::outOfMemory, "no temporary directory for the compiler", std::strerror(errno),
-                   "a temporary directory that can be written", "Set TMPDIR to one.");
+    return hostError(ErrorCode::outOfMemory, "no temporary directory for the compiler", std::strerror(errno),
+                     "a temporary directory that can be written", "Set TMPDIR to one.");
   }
   if (auto written = writeSources(*directory, sources, variant); !written) return std::move(written).error();
   const ProgramRun run = compileModule(variant, *directory);
   // Some systems report a missing program only from the child, as 127 with nothing said.
   if (run.spawnError != 0 || (!run.succeeded && run.output.empty())) {
-    return failure(ErrorCode::unsupported, fmt::format("library {} needs a compiler", label),
-                   fmt::format("{}: {}", variant.compiler, std::strerror(run.spawnError ? run.spawnError : ENOENT)),
-                   "clang++ in the search path", "Install clang, or name it in Options::compiler.");
+    return hostError(ErrorCode::unsupported, fmt::format("library {} needs a compiler", label),
+                     fmt::format("{}: {}", variant.compiler, std::strerror(run.spawnError ? run.spawnError : ENOENT)),
+                     "clang++ in the search path", "Install clang, or name it in Options::compiler.");
   }
   if (!run.succeeded) {
-    return failure(ErrorCode::shaderBuild, fmt::format("library {} does not compile", label), shortened(run.output),
-                   "Metal Shading Language that the Host device can compile", fixFor(run.output));
+    return hostError(ErrorCode::shaderBuild, fmt::format("library {} does not compile", label), shortened(run.output),
+                     "Metal Shading Language that the Host device can compile", fixFor(run.output));
   }
   return load(sources, variant, *directory);
 }
