@@ -12,7 +12,8 @@ public struct KernelBuffer: Sendable {
     public static func read(_ tensor: Tensor, at index: Int) -> KernelBuffer {
         KernelBuffer(tensor: tensor, index: index, access: .MNK_READ)
     }
-    /// A tensor that the kernel only writes.
+    /// A tensor that the kernel overwrites. A Host device that checks fills it with NaN first; a kernel that keeps some of
+    /// its elements takes ``readWrite(_:at:)``.
     public static func write(_ tensor: Tensor, at index: Int) -> KernelBuffer {
         KernelBuffer(tensor: tensor, index: index, access: .MNK_WRITE)
     }
