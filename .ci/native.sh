@@ -58,12 +58,14 @@ compileChanged() {
     xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} bash -c 'compileOne "$@"' _ {} "$out" "$clang" "$flags" "$level"
 }
 
-# link PROGRAM LINKER FLAGS, with names of objects on stdin: where one is newer than the program.
+# link PROGRAM LINKER FLAGS, with names of objects on stdin: where one is newer than the program, or was not among those
+# that made it, or is no longer.
 link() {
   local objects
   objects=$(cat)
   # shellcheck disable=SC2086  # lists of words
-  if [ ! -x "$1" ] || [ -n "$(find $objects -newer "$1")" ]; then
+  if [ ! -x "$1" ] || [ "$(cat "$1.objects" 2>/dev/null)" != "$objects" ] || [ -n "$(find $objects -newer "$1")" ]; then
     $2 $objects -o "$1" $3
+    say "$objects" >"$1.objects"
   fi
 }

@@ -1,4 +1,4 @@
-// The kernel whose barriers Tests/House/barriers.sh takes out, against sums in double.
+// The kernel whose barriers .ci/barriers takes out, against sums in double.
 #include <cmath>
 
 #include "HostTestSupport.hpp"

@@ -125,6 +125,15 @@ TEST(HostDispatchChecking, SeesOneMemoryBehindOverlappingBindings) {
   EXPECT_ERROR(copy(0, 16), {.code = ErrorCode::deviceFault, .got = "no simdgroup_barrier(mem_device) between"});
 }
 
+TEST(HostDispatchChecking, NamesTheBindingThatWasLeft) {
+  const auto device = deviceWith(host::Checking::full);
+  const auto both = filled(device, 128, 3);
+  // The source ends where the destination starts.
+  const auto outcome = submitTogether(
+      device, {copyDispatch(device, {both, 0, 48, {{0, 48}}, {}}, {both, 48, 64, {}, {{0, 64}}}, 4)}, false);
+  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "reads 16 bytes outside of buffer 0 + 48"});
+}
+
 TEST(HostDispatchChecking, GuardsTheNeighborsOfASlice) {
   const auto device = deviceWith(host::Checking::guarded);
   const auto from = filled(device, 64, 3), to = filled(device, 128, 5);

@@ -1,5 +1,6 @@
 #include "Campaign.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <thread>
 
@@ -47,8 +48,10 @@ void runCase(const CampaignOptions& options, World& world, size_t index, uint64_
   } catch (const test::Stop&) {
     verdict.failure = "the reference could not be asked";
   }
+  tally.targets[target.name] += 1;
   if (verdict.refusal.empty()) {
     tally.accepted += 1;
+    tally.watched += world.isWatched();
   } else {
     tally.refused += 1;
     tally.codes[static_cast<uint32_t>(verdict.code)] += 1;
@@ -84,12 +87,16 @@ void Tally::add(const Tally& other) {
   accepted += other.accepted;
   refused += other.refused;
   failures += other.failures;
+  watched += other.watched;
+  for (const auto& [target, count] : other.targets) targets[target] += count;
   for (const auto& [code, count] : other.codes) codes[code] += count;
   for (const auto& [what, count] : other.refusals) refusals[what] += count;
   firstFailures += other.firstFailures;
 }
 
-Tally runCampaign(const CampaignOptions& options) {
+Tally runCampaign(CampaignOptions options) {
+  const uint64_t cases = options.only ? 1 : std::max<uint64_t>(options.cases, 1);
+  options.workers = static_cast<uint32_t>(std::min<uint64_t>({options.workers, kMostWorkers, cases}));
   std::vector<Tally> tallies(options.workers);
   std::vector<std::thread> threads;
   for (uint32_t worker = 0; worker < options.workers; ++worker) {

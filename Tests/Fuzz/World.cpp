@@ -15,15 +15,28 @@ namespace mnk::fuzz {
 
 namespace {
 
+constexpr uint64_t kHomes = 8;  // one in so many is watched, where that is possible, and a quarter is guarded
+constexpr uint32_t kPlain = 0, kGuarded = 1, kWatched = 2;
+
 mnk_host_options optionsOf(uint32_t index, uint64_t seed) {
   mnk_host_options options{};
   options.size = sizeof options;
   options.workers = 1;
-  if (index == 0) return options;
+  if (index == kPlain) return options;
   options.order_seed = seed | 1;
-  options.checking = 1;  // guarded
+  options.checking = index == kWatched ? 2 : 1;  // full, guarded
   options.level = 1;
   return options;
+}
+
+// Full checking needs a compiler, which not every system has, and takes its time where a sanitizer watches as well.
+bool canWatch() {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return false;
+#else
+  static const bool isThere = std::system("clang++ --version >/dev/null 2>&1") == 0;
+  return isThere;
+#endif
 }
 
 }  // namespace
@@ -45,10 +58,16 @@ std::string TensorWords::text() const {
 }
 
 World::World(uint64_t seed, size_t cases) : pattern_(kArenaBytes), alive_(std::max<size_t>(cases, 1)) {
-  for (uint32_t index = 0; index < kDevices; ++index) {
+  for (const uint32_t index : {kPlain, kGuarded, kWatched}) {
+    if (index == kWatched && !canWatch()) break;
     const mnk_host_options options = optionsOf(index, seed);
-    devices_.emplace_back(mnk_device_make_host(&options, nullptr), mnk_device_release);
-    if (!devices_.back()) throw std::runtime_error("a Host device could not be made");
+    test::Caught caught;
+    devices_.emplace_back(mnk_device_make_host(&options, caught.out()), mnk_device_release);
+    if (devices_.back()) continue;
+    if (index != kWatched || mnk_error_get_code(caught.get()) != MNK_UNSUPPORTED) {
+      throw std::runtime_error(fmt::format("a Host device could not be made: {}", mnk_error_message(caught.get())));
+    }
+    devices_.pop_back();
   }
   for (uint64_t byte = 0; byte < kArenaBytes; ++byte) pattern_[byte] = static_cast<std::byte>(byte * 151 + byte / 256);
   for (Arena& arena : arenas_) {
@@ -59,11 +78,22 @@ World::World(uint64_t seed, size_t cases) : pattern_(kArenaBytes), alive_(std::m
   }
 }
 
+mnk_device* World::device(uint32_t index) {
+  const uint32_t other = home_ == kPlain ? kGuarded : kPlain;
+  return devices_[index == 0 ? home_ : other].get();
+}
+
+bool World::isWatched() const {
+  return home_ == kWatched;
+}
+
 void World::begin(size_t index, test::Seeded& random) {
   tensors_.clear();
   converted_.clear();
   index_ = index;
-  home_ = random.below(4) == 0 ? 1 : 0;
+  const uint64_t draw = random.below(kHomes);  // the same on systems that cannot watch
+  home_ = draw < kHomes / 4 ? kGuarded : kPlain;
+  if (draw == kHomes - 1 && devices_.size() > kWatched) home_ = kWatched;
   for (Arena& arena : arenas_) std::memcpy(arena.memory.get(), pattern_.data(), kArenaBytes);
 }
 

@@ -1,4 +1,4 @@
-// Where cases happen: two devices, and arenas of memory that tensors of the cases lie in. Beside every arena lies its
+// Where cases happen: devices, and arenas of memory that tensors of the cases lie in. Beside every arena lies its
 // image, the bytes that must be there: everything around a tensor is its guard.
 #pragma once
 #include <array>
@@ -35,7 +35,6 @@ class World {
  public:
   static constexpr uint32_t kArenas = 10;
   static constexpr uint64_t kArenaBytes = 8192;
-  static constexpr uint32_t kDevices = 2;
 
   // The world of `cases` cases; failures to make it are thrown.
   World(uint64_t seed, size_t cases);
@@ -46,7 +45,9 @@ class World {
   // cases of this world.
   void begin(size_t index, test::Seeded& random);
   // 0 is the one at home, which encodes; 1 is the other one.
-  mnk_device* device(uint32_t index) { return devices_[index ^ home_].get(); }
+  mnk_device* device(uint32_t index);
+  // Whether every load and store of the device at home is checked.
+  bool isWatched() const;
   // The one that runs in plain order and watches nothing.
   mnk_device* plainDevice() { return devices_[0].get(); }
 

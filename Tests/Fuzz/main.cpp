@@ -4,6 +4,7 @@
 //   fuzz --target NAME --seed S --case N      one case again, in words
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <vector>
@@ -50,13 +51,13 @@ std::string readOptions(int count, char** arguments, CampaignOptions& options) {
       options.seed = number;
     } else if (option == "--case") {
       options.only = number;
-    } else if (option == "--workers" && number >= 1 && number <= 64) {
-      options.workers = static_cast<uint32_t>(number);
+    } else if (option == "--workers") {
+      if (number == 0) return "--workers needs a number of at least 1, not 0";
+      options.workers = static_cast<uint32_t>(std::min<uint64_t>(number, kMostWorkers));
     } else {
       return fmt::format("unknown: {} {}", option, value);
     }
   }
-  if (options.only) options.workers = 1;
   return {};
 }
 
@@ -86,9 +87,13 @@ int main(int argumentCount, char** arguments) {
   }
   std::vector<std::string> codes;
   for (const auto& [code, count] : tally.codes) codes.push_back(fmt::format("{} {}", count, name(code)));
-  fmt::print("{}fuzz: {} cases ({} accepted, {} refused, by code: {}), seed {}: {}\n", tally.firstFailures,
-             tally.cases(), tally.accepted, tally.refused,
-             codes.empty() ? "none" : fmt::format("{}", fmt::join(codes, ", ")), options.seed,
-             tally.failures == 0 ? "no failure" : fmt::format("{} failures", tally.failures));
+  std::vector<std::string> cases;
+  for (const auto& [target, count] : tally.targets) cases.push_back(fmt::format("{} {}", count, target));
+  fmt::print(
+      "{}fuzz: {} cases ({}; {} accepted, of which {} on a device with full checking; {} refused, by code: {}), seed "
+      "{}: {}\n",
+      tally.firstFailures, tally.cases(), cases.empty() ? "none" : fmt::format("{}", fmt::join(cases, ", ")),
+      tally.accepted, tally.watched, tally.refused, codes.empty() ? "none" : fmt::format("{}", fmt::join(codes, ", ")),
+      options.seed, tally.failures == 0 ? "no failure" : fmt::format("{} failures", tally.failures));
   return tally.failures == 0 ? 0 : 1;
 }

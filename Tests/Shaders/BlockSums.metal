@@ -1,5 +1,5 @@
 // Sums of a matrix's columns and of their neighbors: a kernel with every kind of barrier, each of which is needed.
-// Tests/House/barriers.sh takes them out one by one.
+// .ci/barriers takes them out one by one.
 #include "../../Shaders/Lib/Words.h"
 
 // A threadgroup of four simdgroups sums 32 columns, in blocks of 32 rows that it transposes through threadgroup memory.

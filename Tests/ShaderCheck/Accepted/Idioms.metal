@@ -66,6 +66,14 @@ instantiate_kernel("sumRows_f32", sumRows, float, 64, true)
 instantiate_kernel("sumRows_f16", sumRows, half, 128, false)
 instantiate_kernel("sumRows_bf16", sumRows, bfloat, 128, true)
 
+// A default for a template's parameter that calls a function, and a number with its digits parted.
+template <uint width, uint padded = roundedUp(width, 4)>
+kernel void pad(device uint* out [[buffer(0)]], uint t [[thread_position_in_grid]]) {
+  const uint other = out[t + 1];
+  out[t] = (padded & 0b1010'1010u) + (t != out[t] && out[t] == other ? 1000u : 0u);
+}
+instantiate_kernel("pad_3", pad, 3)
+
 kernel void bfloats(device bfloat* data [[buffer(0)]], device ushort* bits [[buffer(1)]]) {
   const bfloat a = data[0];
   const bfloat b = bfloat(0.5f);

@@ -30,23 +30,40 @@ extension Lint {
     }
 
     /// Calls are told apart by name and number of arguments.
+    private struct Callee: Hashable {
+        let name: String
+        let arguments: Int
+    }
+
+    private func key(_ function: SourceText.Function) -> Callee {
+        Callee(name: function.name, arguments: function.parameters.count)
+    }
+
+    /// What the word at `index` calls, where it calls something.
+    private func callee(_ index: Int) -> Callee? {
+        guard source.tokens[index].kind == .word, let open = argumentList(after: index) else { return nil }
+        let arguments = source.parts(open + 1..<max(source.close(open), open + 1)).count
+        return Callee(name: source.text(index), arguments: arguments)
+    }
+
+    mutating func checkKernelCalls() {
+        let kernels = Set(source.functions.filter(\.isKernel).map(key))
+        for function in source.functions {
+            for index in function.body {
+                // What calls itself is reported as recursive.
+                guard let callee = callee(index), kernels.contains(callee), callee != key(function) else { continue }
+                report(index, "call of kernel \(callee.name): a kernel is only dispatched; let both call a function")
+            }
+        }
+    }
+
     mutating func checkRecursion() {
-        struct Callee: Hashable {
-            let name: String
-            let arguments: Int
-        }
-        func key(_ function: SourceText.Function) -> Callee {
-            Callee(name: function.name, arguments: function.parameters.count)
-        }
         let known = Set(source.functions.map(key))
         var calls: [Callee: Set<Callee>] = [:]
         for function in source.functions {
             for index in function.body {
-                guard source.tokens[index].kind == .word, let open = argumentList(after: index) else { continue }
-                let callee = Callee(
-                    name: source.text(index),
-                    arguments: source.parts(open + 1..<max(source.close(open), open + 1)).count)
-                if known.contains(callee) { calls[key(function), default: []].insert(callee) }
+                guard let callee = callee(index), known.contains(callee) else { continue }
+                calls[key(function), default: []].insert(callee)
             }
         }
         for function in source.functions {

@@ -1,11 +1,11 @@
 /// Rules about kernels: their parameters, and the names under which a library offers them.
 extension Lint {
     /// Built-in values by the number of dimensions that they may have.
-    private static let positions: Set<String> = [
+    static let positions: Set<String> = [
         "thread_position_in_grid", "thread_position_in_threadgroup", "threadgroup_position_in_grid",
         "threads_per_threadgroup", "dispatch_threads_per_threadgroup", "threadgroups_per_grid", "threads_per_grid",
     ]
-    private static let counts: Set<String> = [
+    static let counts: Set<String> = [
         "thread_index_in_threadgroup", "thread_index_in_simdgroup", "thread_index_in_quadgroup",
         "simdgroup_index_in_threadgroup", "quadgroup_index_in_threadgroup", "simdgroups_per_threadgroup",
         "quadgroups_per_threadgroup", "dispatch_simdgroups_per_threadgroup", "threads_per_simdgroup",

@@ -30,6 +30,22 @@ extension Lint {
         }
     }
 
+    /// The attributes of Metal that kernels use. Those of C++ came with C++17, but for a few that say nothing to a kernel.
+    private static let attributes: Set<String> = Lint.positions.union(Lint.counts).union([
+        "buffer", "threadgroup_memory", "function_constant", "max_total_threads_per_threadgroup",
+    ])
+
+    mutating func checkAttributes() {
+        for index in source.tokens.indices where source.text(index) == "[" && source.text(index + 1) == "[" {
+            for part in source.parts(index + 2..<max(source.close(index + 1), index + 2)) {
+                let name = source.words(part).prefix { $0 != "(" }.joined()
+                if !Self.attributes.contains(name) {
+                    report(part.lowerBound, "attribute \(name) is not one of those that Metal 3.1 gives kernels")
+                }
+            }
+        }
+    }
+
     mutating func checkLiterals() {
         for (index, token) in source.tokens.enumerated() where token.kind == .number {
             let text = token.text.lowercased()

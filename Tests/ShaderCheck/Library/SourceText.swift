@@ -60,6 +60,22 @@ struct SourceText {
         return parts
     }
 
+    /// The angle that closes the one at `index`, of a template's parameters; the last token where the text has none.
+    private func closeAngles(_ index: Int) -> Int {
+        var (next, angles) = (index, 0)
+        while next < tokens.count {
+            switch text(next) {
+            case "(", "[", "{": next = close(next)
+            case "<": angles += 1
+            case ">": angles -= 1
+            default: break
+            }
+            if angles == 0 { return next }
+            next += 1
+        }
+        return tokens.count - 1
+    }
+
     private static func matchBrackets(_ tokens: [Token]) -> [Int: Int] {
         let pairs = ["(": ")", "[": "]", "{": "}"]
         var (open, closing): ([(String, Int)], [Int: Int]) = ([], [:])
@@ -147,6 +163,7 @@ struct SourceText {
         var (index, found): (Int, Int?) = (head.lowerBound, nil)
         while index < head.upperBound {
             switch text(index) {
+            case "template" where text(index + 1) == "<": index = closeAngles(index + 1)
             case "=": return nil
             case "[": index = close(index)
             case "(":

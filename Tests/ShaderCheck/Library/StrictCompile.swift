@@ -26,8 +26,11 @@ struct StrictCompile: Sendable {
                     + "-__opencl_c_program_scope_global_variables",
                 // Metal 3 is C++14. Uses of the list are reported as deprecated.
                 "-Wno-everything", "-Wdeprecated-declarations", "-Werror=pre-c++17-compat",
-                "-Werror=unknown-attributes", "-Werror=ignored-attributes", "-Werror=return-type",
+                // The lint knows the attributes.
+                "-Werror=ignored-attributes", "-Werror=return-type",
                 "-Werror=uninitialized", "-Werror=array-bounds", "-Werror=shift-count-overflow", "-Werror=vla",
+                "-Werror=c++20-extensions", "-Werror=c++20-designator", "-Werror=c99-designator",
+                "-Werror=unused-label", "-Werror=gnu-label-as-value",
                 "-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=0",
                 "-fno-elide-type",
                 "-isystem", headers.declarations, "-isystem", layout.headers,

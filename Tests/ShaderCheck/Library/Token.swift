@@ -104,9 +104,9 @@ struct Tokenizer {
         while index < bytes.count {
             let byte = bytes[index]
             let isSign = byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-")
-            guard isWord(byte) || byte == UInt8(ascii: ".") || (isSign && bytes[index - 1] | 0x20 == exponent) else {
-                break
-            }
+            let isSeparator = byte == UInt8(ascii: "'") && isWord(at(index + 1))  // 0b1010'1010
+            let isSigned = isSign && bytes[index - 1] | 0x20 == exponent
+            guard isWord(byte) || byte == UInt8(ascii: ".") || isSigned || isSeparator else { break }
             index += 1
         }
         return index

@@ -1,4 +1,4 @@
-// shader-check compile: unknown attribute 'thread_postion_in_grid'
+// shader-check lint: attribute thread_postion_in_grid
 // host refuses
 #include "../../../Shaders/Lib/Words.h"
 

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "Devices/Host/Checking/Traps.hpp"
 #include "Devices/Host/HostOptions.hpp"
 #include "Devices/Host/WorkerPool.hpp"
 
@@ -59,6 +60,11 @@ class BorrowedWorker {
     if (worker_) library_.giveBack(worker_);
   }
   Worker* get() const { return worker_; }
+  // For a worker whose lanes were left where they stood.
+  void discard() {
+    library_.module().destroyWorker(worker_);
+    worker_ = nullptr;
+  }
 
  private:
   HostLibrary& library_;
@@ -125,13 +131,23 @@ Result<void> runThreadgroups(const DispatchJob& job, const Arguments& arguments,
   };
   const uint32_t wanted = job.options.workers ? job.options.workers : coreCount();
   runInParallel(count, watcher ? 1 : wanted, [&](uint64_t begin, uint64_t end) {
-    const BorrowedWorker worker(pipeline.library());
+    BorrowedWorker worker(pipeline.library());
     if (!worker.get()) return note({FaultKind::outOfMemory, "no memory for a worker"});
     Fault fault{};
-    for (uint64_t i = begin; i < end && !failed.load(std::memory_order_relaxed); ++i) {
-      pipeline.library().module().run(worker.get(), &launch, order[i], &fault);
-      if (fault.kind != FaultKind::none) return note(fault);
+    const auto runAll = [&] {
+      for (uint64_t i = begin; i < end && !failed.load(std::memory_order_relaxed); ++i) {
+        pipeline.library().module().run(worker.get(), &launch, order[i], &fault);
+        if (fault.kind != FaultKind::none) return;
+      }
+    };
+    if (!watcher) {
+      runAll();
+    } else if (const std::string trap = runCatchingTraps(runAll); !trap.empty()) {
+      worker.discard();
+      fault.kind = FaultKind::stopped;
+      fmt::format_to_n(fault.text, sizeof fault.text - 1, "{}", trap);
     }
+    if (fault.kind != FaultKind::none) note(fault);
   });
   if (failed) return faultError(job, firstFault);
   return {};

@@ -101,8 +101,10 @@ std::vector<std::string> flagsOf(const ModuleVariant& variant) {
       flags.insert(flags.end(), {"-mllvm", option});
     }
     constexpr std::string_view kRules =
-        "signed-integer-overflow,unsigned-integer-overflow,shift-exponent,integer-divide-by-zero,alignment,bounds";
-    flags.insert(flags.end(), {fmt::format("-fsanitize={}", kRules), fmt::format("-fsanitize-recover={}", kRules)});
+        "signed-integer-overflow,unsigned-integer-overflow,implicit-unsigned-integer-truncation,"
+        "implicit-signed-integer-truncation,shift-exponent,integer-divide-by-zero,alignment,null,bounds";
+    flags.insert(flags.end(), {fmt::format("-fsanitize={}", kRules), fmt::format("-fsanitize-recover={}", kRules),
+                                "-fno-sanitize-trap=local-bounds"});
     return flags;
   }
 #if MNK_HOST_ASAN

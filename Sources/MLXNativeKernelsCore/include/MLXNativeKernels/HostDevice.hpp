@@ -13,13 +13,15 @@ enum class Level : int32_t { best = 0, baseline = 1, avx2 = 2, avx512 = 3 };
 // How much a device watches what kernels do. A submission that breaks a rule fails with what was found.
 enum class Checking : int32_t {
   off = 0,
-  // Threadgroup memory starts as NaN, and so do bytes that a dispatch declares as written and not as read. Buffers have
-  // canaries around them, and a dispatch must not change a byte that it does not declare as written.
+  // Threadgroup memory starts as NaN, and so do bytes that a dispatch declares as written and not as read. A dispatch
+  // must not change a byte that it does not declare as written: in its bindings, close around them, or in the canaries
+  // around a buffer that the device made. Nobody else may write there while it runs.
   guarded = 1,
   // Kernels are compiled once more, with a callback before every load and store, and run on one thread. Found are races
   // between lanes, simdgroups, threadgroups and dispatches whatever the order they ran in, accesses outside of a
-  // binding or an array, reads of threadgroup memory that nobody wrote, accesses that the dispatch does not declare,
-  // arithmetic that overflows, misaligned vectors and shuffles from lanes that take no part.
+  // binding or an array, reads of memory that nobody wrote, accesses that the dispatch does not declare, arithmetic
+  // that overflows, misaligned vectors and shuffles from lanes that take no part. A kernel that traps or does not end
+  // fails its submission; for that the process's handlers of such signals are replaced while kernels run.
   full = 2,
 };
 

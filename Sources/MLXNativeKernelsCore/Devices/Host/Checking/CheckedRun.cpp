@@ -26,13 +26,12 @@ void addShifted(const ByteRanges& ranges, uint64_t distance, ByteRanges& to) {
 }
 
 DispatchTrace traceOf(const Checked& checked) {
-  DispatchTrace trace{.name = checked.job.name(), .reads = {}, .writes = {}, .atomics = {}};
-  const Shadow& shadow = checked.observer.shadow();
+  DispatchTrace trace{.name = checked.job.name(), .touched = {}};
   for (uint32_t i = 0; i < checked.memory.copies().size(); ++i) {
-    const uint64_t base = checked.originalAddress(i);
-    addShifted(shadow.touched(i, AccessKind::read), base, trace.reads);
-    addShifted(shadow.touched(i, AccessKind::write), base, trace.writes);
-    addShifted(shadow.touched(i, AccessKind::atomic), base, trace.atomics);
+    for (const AccessKind kind : kAccessKinds) {
+      ByteRanges& touched = trace.touched[static_cast<size_t>(kind)];
+      addShifted(checked.observer.shadow().touched(i, kind), checked.originalAddress(i), touched);
+    }
   }
   return trace;
 }
@@ -46,15 +45,15 @@ void copyResultsBack(const Checked& checked) {
 }
 
 void noteUndeclared(const Checked& checked, const DeclaredBytes& declared) {
-  // Reading what it may write anyway adds nothing that other dispatches must be ordered with.
+  // What it writes it may read again; that it was written before is for the shadow memory to see.
   ByteRanges readable = declared.writes;
   addShifted(declared.reads, 0, readable);
   const Shadow& shadow = checked.observer.shadow();
   for (uint32_t i = 0; i < checked.memory.copies().size(); ++i) {
-    for (const AccessKind kind : {AccessKind::read, AccessKind::write, AccessKind::atomic}) {
+    for (const AccessKind kind : kAccessKinds) {
       ByteRanges touched;
       addShifted(shadow.touched(i, kind), checked.originalAddress(i), touched);
-      const auto outside = touched.firstOutside(kind == AccessKind::read ? readable : declared.writes);
+      const auto outside = touched.firstOutside(writes(kind) ? declared.writes : readable);
       if (!outside) continue;
       const uint64_t offset = *outside - checked.originalAddress(i);
       const Actor actor = shadow.firstToucher(i, offset, kind);
@@ -75,17 +74,22 @@ std::string nameOf(const Checked& checked, const Sighting& sighting) {
     return fmt::format("threadgroup memory {} {} {}", sighting.array, offset < 0 ? '-' : '+', std::abs(offset));
   }
   const uint64_t base = checked.originalAddress(sighting.region);
-  return nameOfByte(checked.job.ready.dispatch, base + static_cast<uint64_t>(sighting.offset));
+  const uint64_t end = base + checked.memory.copies()[sighting.region].bytes;
+  return nameOfByte(checked.job.ready.dispatch, base + static_cast<uint64_t>(sighting.offset), {base, end});
 }
 
 std::vector<std::string> describe(const Checked& checked) {
-  std::vector<std::string> texts;
-  for (const auto& [line, mistake] : checked.observer.mistakes()) {
-    texts.push_back(fmt::format("{}:{}: {}: {}", line.first, line.second, mistake.text, nameOf(mistake.actor)));
-  }
   const Findings& findings = checked.observer.findings();
-  if (findings.empty()) return texts;
-  const auto lines = linesOf(checked.job.pipeline().library(), findings.places());
+  std::set<Place> places = findings.places();
+  for (const auto& [at, mistake] : checked.observer.mistakes()) {
+    if (at.place != 0) places.insert(at.place);
+  }
+  std::vector<std::string> texts;
+  const auto lines = linesOf(checked.job.pipeline().library(), places);
+  for (const auto& [at, mistake] : checked.observer.mistakes()) {
+    const std::string line = at.place != 0 ? lines.at(at.place) : fmt::format("{}:{}", at.file, at.line);
+    texts.push_back(fmt::format("{}: {}: {}", line, mistake.text, nameOf(mistake.actor)));
+  }
   const auto found = findings.describe([&](Place place) { return lines.at(place); },
                                        [&](const Sighting& sighting) { return nameOf(checked, sighting); },
                                        checked.job.options.allowSameValue);
@@ -95,33 +99,28 @@ std::vector<std::string> describe(const Checked& checked) {
 
 void describeConflicts(const Dispatch& dispatch, const DispatchTrace& now, const DispatchTrace& before,
                        std::vector<std::string>& texts) {
-  struct Side {
-    AccessKind kind;
-    const ByteRanges& bytes;
-  };
-  const auto sides = [](const DispatchTrace& trace) {
-    return std::array<Side, 3>{
-        {{AccessKind::read, trace.reads}, {AccessKind::write, trace.writes}, {AccessKind::atomic, trace.atomics}}};
-  };
-  for (const Side& mine : sides(now)) {
-    for (const Side& theirs : sides(before)) {
-      if (!conflict(mine.kind, theirs.kind)) continue;
-      const auto shared = mine.bytes.firstShared(theirs.bytes);
+  for (const AccessKind mine : kAccessKinds) {
+    for (const AccessKind theirs : kAccessKinds) {
+      if (!conflict(mine, theirs)) continue;
+      const auto shared =
+          now.touched[static_cast<size_t>(mine)].firstShared(before.touched[static_cast<size_t>(theirs)]);
       if (!shared) continue;
-      texts.push_back(fmt::format("{} {} {}, {} {} it; no barrier lies between the dispatches", now.name,
-                                  verb(mine.kind), nameOfByte(dispatch, *shared), before.name, verb(theirs.kind)));
+      texts.push_back(fmt::format("{} {} {}, {} {} it; no barrier lies between the dispatches", now.name, verb(mine),
+                                  nameOfByte(dispatch, *shared), before.name, verb(theirs)));
       return;
     }
   }
 }
 
-Error foundError(const DispatchJob& job, std::vector<std::string> texts) {
+// `end` says why the dispatch did not run to its end, if it did not.
+Error foundError(const DispatchJob& job, std::vector<std::string> texts, const Result<void>& end) {
   constexpr size_t kMost = 8;
   const size_t count = texts.size();
   if (count > kMost) {
     texts.resize(kMost);
     texts.push_back(fmt::format("and {} more", count - kMost));
   }
+  if (!end) texts.push_back(end.error().got);
   const Dispatch& dispatch = job.ready.dispatch;
   return Error{.code = ErrorCode::deviceFault,
                .op = dispatch.kind.empty() ? "Host device" : dispatch.kind,
@@ -137,13 +136,15 @@ Error foundError(const DispatchJob& job, std::vector<std::string> texts) {
 Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier) {
   const Dispatch& dispatch = job.ready.dispatch;
   const DeclaredBytes declared(dispatch);
-  poisonOutputs(dispatch, declared);
+  const ByteRanges outputs = declared.outputs(dispatch);
+  poison(outputs);
   Arguments arguments = bindArguments(job);
   const auto memory = MarginCopies::make(job, arguments);
   if (!memory) return memory.error();
-  Observer observer(*memory);
+  Observer observer(*memory, outputs);
   const Watcher watcher = observer.watcher();
   auto outcome = runThreadgroups(job, arguments, &watcher);
+  if (observer.ranOutOfMemory()) return noMemoryToCheck(job, "what its lanes touched");
 
   const Checked checked{job, *memory, observer};
   copyResultsBack(checked);
@@ -153,8 +154,7 @@ Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinc
   for (const DispatchTrace& before : sinceBarrier) describeConflicts(dispatch, trace, before, texts);
   sinceBarrier.push_back(std::move(trace));
   if (texts.empty()) return outcome;
-  if (!outcome) texts.push_back(outcome.error().got);
-  return foundError(job, std::move(texts));
+  return foundError(job, std::move(texts), outcome);
 }
 
 }  // namespace mnk::host

@@ -1,6 +1,6 @@
 // Runs a dispatch of a module that was compiled for checking, and fails it with everything that is found.
 #pragma once
-#include "Devices/Host/Checking/ByteRanges.hpp"
+#include "Devices/Host/Checking/Shadow.hpp"
 #include "Devices/Host/DispatchRunner.hpp"
 
 namespace mnk::host {
@@ -8,7 +8,7 @@ namespace mnk::host {
 // What a dispatch really touched, as addresses.
 struct DispatchTrace {
   std::string name;
-  ByteRanges reads, writes, atomics;
+  std::array<ByteRanges, kAccessKinds.size()> touched;  // by AccessKind
 };
 
 // `sinceBarrier` holds the dispatches that nothing orders before this one, and receives this one.

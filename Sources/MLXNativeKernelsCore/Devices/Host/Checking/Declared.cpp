@@ -15,6 +15,10 @@ uint64_t addressOf(const Binding& binding) {
 void addRegions(const Binding& binding, const std::vector<Region>& regions, ByteRanges& bytes) {
   for (const Region& region : regions) {
     uint64_t begin = addressOf(binding) + region.offset;
+    if (region.rowStride <= region.rowBytes) {
+      if (region.rows > 0) bytes.add(begin, addressOf(binding) + region.end());
+      continue;
+    }
     for (uint64_t row = 0; row < region.rows; ++row, begin += region.rowStride) {
       bytes.add(begin, begin + region.rowBytes);
     }
@@ -34,20 +38,23 @@ DeclaredBytes::DeclaredBytes(const Dispatch& dispatch) {
   }
 }
 
-void poisonOutputs(const Dispatch& dispatch, const DeclaredBytes& declared) {
+ByteRanges DeclaredBytes::outputs(const Dispatch& dispatch) const {
+  return dispatch.bytesWritten ? ByteRanges() : writes.without(reads);
+}
+
+void poison(const ByteRanges& outputs) {
   constexpr int kPoison = 0xff;  // NaN in every format
-  if (dispatch.bytesWritten) return;
-  const ByteRanges outputs = declared.writes.without(declared.reads);
   for (const auto& range : outputs.ranges()) {
     std::memset(reinterpret_cast<void*>(range.begin), kPoison, range.end - range.begin);
   }
 }
 
-std::string nameOfByte(const Dispatch& dispatch, uint64_t address) {
+std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among) {
   uint32_t index = 0;
   int64_t offset = 0;
   uint64_t nearest = ~uint64_t(0);
   const auto consider = [&](uint32_t candidate, uint64_t begin, uint64_t length) {
+    if (begin != among.begin && (begin < among.begin || begin >= among.end)) return;
     const uint64_t end = begin + length;
     const uint64_t distance = address < begin ? begin - address : address >= end ? address - end + 1 : 0;
     if (distance >= nearest) return;

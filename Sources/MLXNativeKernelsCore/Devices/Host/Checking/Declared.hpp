@@ -9,13 +9,15 @@ struct DeclaredBytes {
   ByteRanges reads, writes;
 
   explicit DeclaredBytes(const Dispatch& dispatch);
+  // What is written and not read. None where the dispatch counts fewer bytes than it declares: then it chooses among
+  // them, and they keep what they hold.
+  ByteRanges outputs(const Dispatch& dispatch) const;
 };
 
-// Fills what a dispatch declares as written and not as read, so that a byte which it leaves out or reads shows. A
-// dispatch that counts fewer bytes than it declares chooses among them, and keeps what they hold.
-void poisonOutputs(const Dispatch& dispatch, const DeclaredBytes& declared);
+// So that a byte which a dispatch leaves out, or reads before it has written it, shows.
+void poison(const ByteRanges& outputs);
 
-// "buffer 1 + 640": the binding that holds the address, or the nearest one.
-std::string nameOfByte(const Dispatch& dispatch, uint64_t address);
+// "buffer 1 + 640": the binding that holds the address, or the nearest one, of those that start in the given range.
+std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among = {0, ~uint64_t(0)});
 
 }  // namespace mnk::host

@@ -13,6 +13,8 @@ std::string_view verb(AccessKind kind) {
       return "reads";
     case AccessKind::write:
       return "writes";
+    case AccessKind::atomicLoad:
+      return "loads atomically";
     case AccessKind::atomic:
     case AccessKind::atomicStore:
       return "updates atomically";

@@ -65,7 +65,7 @@ std::optional<uint64_t> firstBrokenCanary(const Dispatch& dispatch) {
 Result<void> runGuarded(const DispatchJob& job) {
   const Dispatch& dispatch = job.ready.dispatch;
   const DeclaredBytes declared(dispatch);
-  poisonOutputs(dispatch, declared);
+  poison(declared.outputs(dispatch));
   const auto kept = keepUndeclared(dispatch, declared);
   if (auto outcome = runDispatch(job); !outcome) return outcome;
   auto changed = firstChanged(kept);

@@ -57,6 +57,16 @@ bool map(MarginCopies::Copy& copy) {
 
 }  // namespace
 
+Error noMemoryToCheck(const DispatchJob& job, std::string_view what) {
+  return Error{.code = ErrorCode::outOfMemory,
+               .op = "Host device",
+               .what = fmt::format("no memory to check {}", job.name()),
+               .got = std::string(what),
+               .expected = "memory for a copy of every buffer, and many times what the dispatch touches",
+               .fix = "Check with smaller buffers.",
+               .retryable = true};
+}
+
 Result<MarginCopies> MarginCopies::make(const DispatchJob& job, Arguments& arguments) {
   MarginCopies result;
   const Arguments originals = arguments;
@@ -65,13 +75,7 @@ Result<MarginCopies> MarginCopies::make(const DispatchJob& job, Arguments& argum
     copy.original = span.begin;
     copy.bytes = static_cast<size_t>(span.end - span.begin);
     if (!map(copy)) {
-      return Error{.code = ErrorCode::outOfMemory,
-                   .op = "Host device",
-                   .what = fmt::format("no memory to check {}", job.name()),
-                   .got = fmt::format("{} bytes", copy.bytes),
-                   .expected = "memory for a copy of every buffer that a dispatch binds",
-                   .fix = "Check with smaller buffers.",
-                   .retryable = true};
+      return noMemoryToCheck(job, fmt::format("a copy of {} bytes", copy.bytes));
     }
     std::memcpy(copy.base, copy.original, copy.bytes);
     result.copies_.push_back(copy);

@@ -9,6 +9,9 @@
 
 namespace mnk::host {
 
+// There is not enough of it for `what`.
+Error noMemoryToCheck(const DispatchJob& job, std::string_view what);
+
 class MarginCopies {
  public:
   // Changes the arguments' addresses to those of the copies.

@@ -2,14 +2,25 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <exception>
 #include <tuple>
 
 #include "Devices/Host/Checking/Places.hpp"
 
 namespace mnk::host {
 
+namespace {
+
+// Beyond these a dispatch ends: a loop that nothing stops would go on for ever, and writes out of bounds fill memory.
+constexpr uint64_t kMostAccesses = uint64_t(1) << 26;  // of a threadgroup
+constexpr uint64_t kMostOutside = 10000;
+
+}  // namespace
+
 bool ConstantData::holds(const void* address) {
   const uintptr_t page = reinterpret_cast<uintptr_t>(address) / 4096;
+  if (page == 0) return false;
   if (known_[page % known_.size()] == page) return true;
   Dl_info info{};
   if (dladdr(address, &info) == 0) return false;
@@ -17,8 +28,24 @@ bool ConstantData::holds(const void* address) {
   return true;
 }
 
+Observer::Observer(const MarginCopies& memory, const ByteRanges& outputs) : memory_(memory), shadow_(findings_) {
+  for (const auto& copy : memory.copies()) {
+    const uint64_t begin = reinterpret_cast<uintptr_t>(copy.original), end = begin + copy.bytes;
+    ByteRanges unset;
+    for (const auto& range : outputs.ranges()) {
+      const uint64_t low = std::max(range.begin, begin), high = std::min(range.end, end);
+      if (low < high) unset.add(low - begin, high - begin);
+    }
+    shadow_.addDeviceRegion(copy.base, copy.bytes, unset);
+  }
+}
+
 bool Observer::access(AccessKind kind, const std::byte* address, size_t bytes, uint32_t lane, Place place) {
   enterPending();
+  if (++accesses_ > kMostAccesses) {
+    noteMistake({"", 0, place}, lane, "a threadgroup has not ended after 2^26 accesses");
+    return false;
+  }
   const Actor actor{kind, place, shadow_.threadgroup(), lane};
   Store store{
       .isPending = kind == AccessKind::write, .region = 0, .offset = 0, .bytes = bytes, .lane = lane, .place = place};
@@ -26,8 +53,7 @@ bool Observer::access(AccessKind kind, const std::byte* address, size_t bytes, u
     store.region = kArenaRegion;
     store.offset = static_cast<size_t>(address - arena_);
     if (!shadow_.isInArray(store.offset, bytes)) {
-      noteOutside(kArenaRegion, static_cast<int64_t>(store.offset), bytes, actor);
-      return true;
+      return noteOutside(kArenaRegion, static_cast<int64_t>(store.offset), bytes, actor);
     }
   } else if (const auto copy = memory_.find(address)) {
     const auto& region = memory_.copies()[*copy];
@@ -35,8 +61,7 @@ bool Observer::access(AccessKind kind, const std::byte* address, size_t bytes, u
     store.region = *copy;
     store.offset = static_cast<size_t>(offset);
     if (offset < 0 || store.offset + bytes > region.bytes) {
-      noteOutside(*copy, offset, bytes, actor);
-      return true;
+      return noteOutside(*copy, offset, bytes, actor);
     }
   } else {
     if (kind == AccessKind::read && constants_.holds(address)) return true;
@@ -65,7 +90,7 @@ void Observer::enterPending() {
   enter(pending_, AccessKind::write);
 }
 
-void Observer::noteOutside(uint32_t region, int64_t offset, size_t bytes, const Actor& actor) {
+bool Observer::noteOutside(uint32_t region, int64_t offset, size_t bytes, const Actor& actor) {
   Sighting sighting{.kind = FindingKind::outOfBounds,
                     .region = region,
                     .inDeviceMemory = region != kArenaRegion,
@@ -73,11 +98,27 @@ void Observer::noteOutside(uint32_t region, int64_t offset, size_t bytes, const 
                     .bytes = static_cast<uint32_t>(bytes),
                     .first = actor,
                     .second = actor};
-  if (region == kArenaRegion && shadow_.hasArrays()) {
-    sighting.array = shadow_.arrayAt(static_cast<size_t>(offset));
-    sighting.offset -= static_cast<int64_t>(shadow_.arrayOffset(sighting.array));
-  }
+  shadow_.placeInArray(sighting);
   findings_.note(sighting);
+  return ++outside_ < kMostOutside;
+}
+
+void Observer::noteMistake(TextPlace place, uint32_t lane, const char* text) {
+  const Mistake mistake{text, {AccessKind::read, 0, shadow_.threadgroup(), lane}};
+  const auto [at, isNew] = mistakes_.try_emplace(std::move(place), mistake);
+  const auto rank = [](const Mistake& m) { return std::tuple(m.actor.threadgroup, m.actor.lane); };
+  if (!isNew && rank(mistake) < rank(at->second)) at->second = mistake;
+}
+
+template <typename Body>
+bool Observer::observe(void* state, Body body) {
+  auto& self = *static_cast<Observer*>(state);
+  try {
+    if (!self.ranOutOfMemory_) return body(self);
+  } catch (const std::exception&) {
+    self.ranOutOfMemory_ = true;
+  }
+  return false;
 }
 
 Watcher Observer::watcher() {
@@ -85,40 +126,53 @@ Watcher Observer::watcher() {
   watcher.state = this;
   watcher.access = [](void* state, AccessKind kind, const void* address, size_t bytes, uint32_t lane,
                       const void* place) {
-    return static_cast<Observer*>(state)->access(kind, static_cast<const std::byte*>(address), bytes, lane,
-                                                 reinterpret_cast<Place>(place));
+    return observe(state, [&](Observer& self) {
+      return self.access(kind, static_cast<const std::byte*>(address), bytes, lane, reinterpret_cast<Place>(place));
+    });
   };
   watcher.beginThreadgroup = [](void* state, uint64_t index, void* arena, size_t bytes) {
-    auto& self = *static_cast<Observer*>(state);
-    self.arena_ = static_cast<const std::byte*>(arena);
-    self.arenaBytes_ = bytes;
-    self.shadow_.beginThreadgroup(static_cast<uint32_t>(index), self.arena_, bytes);
+    observe(state, [&](Observer& self) {
+      self.arena_ = static_cast<const std::byte*>(arena);
+      self.arenaBytes_ = bytes;
+      self.accesses_ = 0;
+      self.shadow_.beginThreadgroup(static_cast<uint32_t>(index), self.arena_, bytes);
+      return true;
+    });
   };
   watcher.endThreadgroup = [](void* state) {
-    auto& self = *static_cast<Observer*>(state);
-    self.enterPending();
-    self.shadow_.endThreadgroup();
+    observe(state, [](Observer& self) {
+      self.enterPending();
+      self.shadow_.endThreadgroup();
+      return true;
+    });
   };
   watcher.addThreadgroupArray = [](void* state, const void* address, size_t bytes) {
-    auto& self = *static_cast<Observer*>(state);
-    self.shadow_.addThreadgroupArray(static_cast<size_t>(static_cast<const std::byte*>(address) - self.arena_), bytes);
+    observe(state, [&](Observer& self) {
+      const auto offset = static_cast<const std::byte*>(address) - self.arena_;
+      self.shadow_.addThreadgroupArray(static_cast<size_t>(offset), bytes);
+      return true;
+    });
   };
   watcher.simdgroupFence = [](void* state, uint32_t simdgroup, uint32_t memory) {
-    auto& self = *static_cast<Observer*>(state);
-    self.enterPending();
-    self.shadow_.simdgroupFence(simdgroup, memory);
+    observe(state, [&](Observer& self) {
+      self.enterPending();
+      self.shadow_.simdgroupFence(simdgroup, memory);
+      return true;
+    });
   };
   watcher.threadgroupFence = [](void* state, uint32_t memory) {
-    auto& self = *static_cast<Observer*>(state);
-    self.enterPending();
-    self.shadow_.threadgroupFence(memory);
+    observe(state, [&](Observer& self) {
+      self.enterPending();
+      self.shadow_.threadgroupFence(memory);
+      return true;
+    });
   };
-  watcher.mistake = [](void* state, const char* file, uint32_t line, uint32_t lane, const char* text) {
-    auto& self = *static_cast<Observer*>(state);
-    const Mistake mistake{text, {AccessKind::read, 0, self.shadow_.threadgroup(), lane}};
-    const auto [at, isNew] = self.mistakes_.try_emplace({fileName(file), line}, mistake);
-    const auto rank = [](const Mistake& m) { return std::tuple(m.actor.threadgroup, m.actor.lane); };
-    if (!isNew && rank(mistake) < rank(at->second)) at->second = mistake;
+  watcher.mistake = [](void* state, const char* file, uint32_t line, const void* place, uint32_t lane,
+                       const char* text) {
+    observe(state, [&](Observer& self) {
+      self.noteMistake({file ? fileName(file) : "", line, reinterpret_cast<Place>(place)}, lane, text);
+      return true;
+    });
   };
   return watcher;
 }

@@ -16,20 +16,25 @@ class ConstantData {
   bool holds(const void* address);
 
  private:
-  std::array<uintptr_t, 64> known_ = {};
+  std::array<uintptr_t, 64> known_ = {};  // pages; 0 is none
 };
 
 class Observer {
  public:
-  explicit Observer(const MarginCopies& memory) : memory_(memory), shadow_(findings_) {
-    for (const auto& copy : memory.copies()) shadow_.addDeviceRegion(copy.base, copy.bytes);
-  }
+  // `outputs` are the addresses, of the original memory, that must be written before they are read.
+  Observer(const MarginCopies& memory, const ByteRanges& outputs);
 
   // What a launch is given. Valid as long as the observer.
   Watcher watcher();
 
-  using TextLine = std::pair<std::string, uint32_t>;
-  // Something that the compiler's checks or the vocabulary saw, at a line of the text.
+  // A line of the text, or a return address in it.
+  struct TextPlace {
+    std::string file;
+    uint32_t line = 0;
+    Place place = 0;
+    auto operator<=>(const TextPlace&) const = default;
+  };
+  // Something that the compiler's checks or the vocabulary saw.
   struct Mistake {
     std::string text;
     Actor actor;
@@ -37,7 +42,9 @@ class Observer {
 
   const Shadow& shadow() const { return shadow_; }
   Findings& findings() { return findings_; }
-  const std::map<TextLine, Mistake>& mistakes() const { return mistakes_; }
+  const std::map<TextPlace, Mistake>& mistakes() const { return mistakes_; }
+  // Memory ran out while it was watching: what was found is not all.
+  bool ranOutOfMemory() const { return ranOutOfMemory_; }
 
  private:
   struct Store {
@@ -51,12 +58,19 @@ class Observer {
   bool access(AccessKind kind, const std::byte* address, size_t bytes, uint32_t lane, Place place);
   void enter(const Store& access, AccessKind kind);
   void enterPending();
-  void noteOutside(uint32_t region, int64_t offset, size_t bytes, const Actor& actor);
+  // Whether the dispatch may go on.
+  bool noteOutside(uint32_t region, int64_t offset, size_t bytes, const Actor& actor);
+  void noteMistake(TextPlace place, uint32_t lane, const char* text);
+  // Called from lanes, through which no exception may pass.
+  template <typename Body>
+  static bool observe(void* state, Body body);
 
   const MarginCopies& memory_;
   Findings findings_;
   Shadow shadow_;
-  std::map<TextLine, Mistake> mistakes_;
+  std::map<TextPlace, Mistake> mistakes_;
+  bool ranOutOfMemory_ = false;
+  uint64_t accesses_ = 0, outside_ = 0;
   ConstantData constants_;
   Store pending_;
   const std::byte* arena_ = nullptr;

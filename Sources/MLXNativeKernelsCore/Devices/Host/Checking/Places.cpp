@@ -33,7 +33,7 @@ std::vector<std::string> symbolize(const std::string& object, const std::vector<
     std::vector<std::string> lines;
     std::istringstream stream(run.output);
     for (std::string line; std::getline(stream, line);) {
-      if (!line.empty()) lines.push_back(line.substr(0, line.find(' ')));
+      if (!line.empty()) lines.push_back(line.substr(0, line.find(" (discriminator")));
     }
     if (lines.size() == offsets.size()) return lines;
   }
@@ -49,6 +49,7 @@ std::string fileName(std::string_view path) {
 
 std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<Place>& places) {
   std::map<Place, std::string> lines;
+  if (places.empty()) return lines;
   std::vector<uint64_t> offsets;
   for (const Place place : places) {
     Dl_info info{};

@@ -31,7 +31,7 @@ struct Shadow::Touch {
   size_t offset;
   unsigned bytes;
   AccessKind kind;
-  bool reads;  // an atomic store does not
+  bool needsSet;  // reads what must have been written
   uint32_t lane;
   Place place;
   uint32_t threadgroup;
@@ -43,9 +43,14 @@ struct Shadow::Touch {
   Actor actor() const { return {kind, place, threadgroup, lane}; }
 };
 
-uint32_t Shadow::addDeviceRegion(const std::byte* base, size_t bytes) {
-  Region region{.base = base, .bytes = bytes, .isDevice = true, .blocks = {}};
+uint32_t Shadow::addDeviceRegion(const std::byte* base, size_t bytes, const ByteRanges& unset) {
+  Region region{.base = base, .bytes = bytes, .isDevice = true, .blocks = {}, .isSet = {}};
   region.blocks.resize(bytes / kBlockBytes + 1);
+  if (!unset.ranges().empty()) region.isSet.assign(bytes, true);
+  for (const auto& range : unset.ranges()) {
+    const auto begin = region.isSet.begin() + static_cast<ptrdiff_t>(range.begin);
+    std::fill(begin, begin + static_cast<ptrdiff_t>(range.end - range.begin), false);
+  }
   regions_.push_back(std::move(region));
   return static_cast<uint32_t>(regions_.size() - 1);
 }
@@ -55,7 +60,7 @@ void Shadow::beginThreadgroup(uint32_t index, const std::byte* arena, size_t byt
   arena_.bytes = bytes;
   arena_.isDevice = false;
   arena_.blocks.resize(bytes / kBlockBytes + 1);
-  written_.assign(bytes, false);
+  arena_.isSet.assign(bytes, false);
   arrays_.clear();
   threadgroup_ = index;
 }
@@ -81,6 +86,12 @@ bool Shadow::isInArray(size_t offset, size_t bytes) const {
   });
 }
 
+void Shadow::placeInArray(Sighting& sighting) const {
+  if (sighting.region != kArenaRegion || arrays_.empty()) return;
+  sighting.array = arrayAt(static_cast<size_t>(sighting.offset));
+  sighting.offset -= static_cast<int64_t>(arrays_[sighting.array].offset);
+}
+
 void Shadow::enterDevice(uint32_t region, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place) {
   enter(region, offset, bytes, kind, lane, place);
 }
@@ -92,8 +103,14 @@ void Shadow::enterThreadgroup(size_t offset, size_t bytes, AccessKind kind, uint
 void Shadow::enter(uint32_t number, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place) {
   Region& region = regionAt(number);
   Order& order = orderOf(region);
-  const bool reads = kind == AccessKind::read || kind == AccessKind::atomic;
+  bool reads = kind != AccessKind::write && kind != AccessKind::atomicStore;
   if (kind == AccessKind::atomicStore) kind = AccessKind::atomic;
+  // What an access finds unset beside bytes that are set may be padding of a structure or of a vector.
+  if (reads && !region.isSet.empty()) {
+    const auto begin = region.isSet.begin() + static_cast<ptrdiff_t>(offset);
+    const auto end = begin + static_cast<ptrdiff_t>(bytes);
+    reads = std::find(begin, end, true) == end;
+  }
   while (bytes > 0) {
     Block& block = region.blocks[offset / kBlockBytes];
     const size_t start = offset % kBlockBytes;
@@ -181,10 +198,7 @@ void Shadow::compareWithThreadgroup(const Touch& touch, Cell& cell) {
                         .bytes = touch.bytes,
                         .first = {entry.kind, entry.place, threadgroup_, lane},
                         .second = touch.actor()};
-      if (!touch.region.isDevice) {
-        sighting.array = arrayAt(touch.offset);
-        sighting.offset -= static_cast<int64_t>(arrays_[sighting.array].offset);
-      }
+      placeInArray(sighting);
       findings_.note(sighting);
       entry.raced = raced = true;
     }
@@ -196,7 +210,8 @@ void Shadow::compareWithThreadgroup(const Touch& touch, Cell& cell) {
     entry.next = cell.first;
     entry.place = touch.place;
     entry.epoch = epoch;
-    entry.offset = static_cast<uint32_t>(touch.offset);
+    entry.region = touch.number;
+    entry.offset = touch.offset;
     entry.simdgroup = touch.simdgroup();
     entry.kind = touch.kind;
     if (touch.kind == AccessKind::write) std::memcpy(entry.value, touch.value(), touch.bytes);
@@ -217,16 +232,16 @@ void Shadow::compareWithThreadgroup(const Touch& touch, Cell& cell) {
   entry.lanes |= bit;
   entry.allLanes |= bit;
   entry.raced |= raced;
-  if (!touch.region.isDevice) noteUnset(touch, entry);
+  if (!touch.region.isSet.empty()) noteUnset(touch, entry);
 }
 
 void Shadow::noteUnset(const Touch& touch, Entry& entry) {
   for (unsigned i = 0; i < touch.bytes; ++i) {
-    if (touch.reads && !written_[touch.offset + i]) {
+    if (touch.needsSet && !touch.region.isSet[touch.offset + i]) {
       if (entry.unset == 0 || touch.lane < entry.reader) entry.reader = touch.lane;
       entry.unset |= static_cast<uint16_t>(1u << i);
     }
-    if (touch.kind != AccessKind::read) written_[touch.offset + i] = true;
+    if (writes(touch.kind)) touch.region.isSet[touch.offset + i] = true;
   }
 }
 
@@ -239,7 +254,7 @@ void Shadow::compareWithGrid(const Touch& touch, Cell& cell) {
     if (written.threadgroup == 0) std::memcpy(first, touch.value(), touch.bytes);
     differ = written.varied | differing(first, touch.value(), touch.bytes);
   }
-  for (const AccessKind kind : {AccessKind::read, AccessKind::write, AccessKind::atomic}) {
+  for (const AccessKind kind : kAccessKinds) {
     const Past& past = cell.past[indexOf(kind)];
     if (past.threadgroup == 0 || past.threadgroup == threadgroup_ + 1 || !conflict(kind, touch.kind)) continue;
     const bool bothWrite = kind == AccessKind::write && touch.kind == AccessKind::write;
@@ -268,17 +283,17 @@ void Shadow::startEra(Order& order) {
   for (const Entry& entry : order.entries) {
     if (entry.unset == 0 || entry.raced) continue;  // a race was noted instead: the value depends on the order
     const Actor reader{entry.kind, entry.place, threadgroup_, entry.reader};
-    const size_t offset = entry.offset + static_cast<size_t>(std::countr_zero(entry.unset));
-    const uint32_t array = arrayAt(offset);
-    findings_.note({.kind = FindingKind::uninitialized,
-                    .sameValue = false,
-                    .region = kArenaRegion,
-                    .inDeviceMemory = false,
-                    .array = array,
-                    .offset = static_cast<int64_t>(offset - arrays_[array].offset),
-                    .bytes = 1,
-                    .first = reader,
-                    .second = reader});
+    Sighting sighting{.kind = FindingKind::uninitialized,
+                      .sameValue = false,
+                      .region = entry.region,
+                      .inDeviceMemory = entry.region != kArenaRegion,
+                      .array = 0,
+                      .offset = static_cast<int64_t>(entry.offset) + std::countr_zero(entry.unset),
+                      .bytes = 1,
+                      .first = reader,
+                      .second = reader};
+    placeInArray(sighting);
+    findings_.note(sighting);
   }
   order.entries.clear();
   ++order.era;

@@ -16,18 +16,28 @@
 
 namespace mnk::host {
 
+// The kinds that shadow memory tells apart.
+inline constexpr std::array kAccessKinds = {AccessKind::read, AccessKind::write, AccessKind::atomic,
+                                            AccessKind::atomicLoad};
+
+constexpr bool isAtomic(AccessKind kind) {
+  return kind != AccessKind::read && kind != AccessKind::write;
+}
+constexpr bool writes(AccessKind kind) {
+  return kind != AccessKind::read && kind != AccessKind::atomicLoad;
+}
 // Two accesses of these kinds to one byte must be ordered.
 constexpr bool conflict(AccessKind a, AccessKind b) {
-  if (a == AccessKind::atomic) return b != AccessKind::atomic;
-  return a == AccessKind::write || b != AccessKind::read;
+  return (writes(a) || writes(b)) && !(isAtomic(a) && isAtomic(b));
 }
 
 class Shadow {
  public:
   explicit Shadow(Findings& findings) : findings_(findings) {}
 
-  // Memory whose accesses will be entered, at its present address. Returns the region's number.
-  uint32_t addDeviceRegion(const std::byte* base, size_t bytes);
+  // Memory whose accesses will be entered, at its present address. Nobody may read the offsets in `unset` before they
+  // are written. Returns the region's number.
+  uint32_t addDeviceRegion(const std::byte* base, size_t bytes, const ByteRanges& unset = {});
 
   void beginThreadgroup(uint32_t index, const std::byte* arena, size_t bytes);
   // An array of threadgroup memory: nobody has written it.
@@ -37,11 +47,9 @@ class Shadow {
   // Within a region, or within an array of threadgroup memory.
   void enterDevice(uint32_t region, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
   void enterThreadgroup(size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
-  // The array that holds, or is nearest below, an offset in the arena.
-  uint32_t arrayAt(size_t offset) const;
   bool isInArray(size_t offset, size_t bytes) const;
-  size_t arrayOffset(uint32_t array) const { return arrays_[array].offset; }
-  bool hasArrays() const { return !arrays_.empty(); }
+  // Turns an offset in the arena into one in the array that holds it or is nearest below.
+  void placeInArray(Sighting& sighting) const;
 
   void simdgroupFence(uint32_t simdgroup, uint32_t memory);
   void threadgroupFence(uint32_t memory);
@@ -62,9 +70,10 @@ class Shadow {
   struct Entry {
     uint32_t next = 0;  // index + 1
     Place place = 0;
-    uint32_t lanes = 0, epoch = 0;       // lanes since the simdgroup's last barrier
-    uint32_t allLanes = 0;               // lanes since the threadgroup's last barrier
-    uint32_t offset = 0;                 // in the region
+    uint32_t lanes = 0, epoch = 0;  // lanes since the simdgroup's last barrier
+    uint32_t allLanes = 0;          // lanes since the threadgroup's last barrier
+    uint32_t region = 0;
+    size_t offset = 0;
     uint16_t varied = 0, allVaried = 0;  // bytes written with different values, by `lanes` and by `allLanes`
     uint16_t unset = 0;                  // bytes read before anybody wrote them
     uint32_t reader = 0;                 // the lowest lane that did
@@ -83,8 +92,8 @@ class Shadow {
   };
 
   struct Cell {
-    uint32_t era = 0, first = 0;  // entries of an older era are ordered before everything now
-    std::array<Past, 3> past;     // by AccessKind
+    uint32_t era = 0, first = 0;                 // entries of an older era are ordered before everything now
+    std::array<Past, kAccessKinds.size()> past;  // by AccessKind
   };
 
   struct Block {
@@ -105,6 +114,7 @@ class Shadow {
     size_t bytes = 0;
     bool isDevice = true;
     std::vector<Block> blocks;
+    std::vector<bool> isSet;  // by byte; empty where every byte is
   };
 
   struct Array {
@@ -113,6 +123,7 @@ class Shadow {
 
   struct Touch;
 
+  uint32_t arrayAt(size_t offset) const;
   Order& orderOf(const Region& region) { return region.isDevice ? deviceOrder_ : threadgroupOrder_; }
   void enter(uint32_t number, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
   void refine(Order& order, Block& block, unsigned shift);
@@ -127,7 +138,6 @@ class Shadow {
   std::vector<Region> regions_;
   Region arena_;
   std::vector<Array> arrays_;
-  std::vector<bool> written_;  // by byte of the arena
   Order deviceOrder_, threadgroupOrder_;
   uint32_t threadgroup_ = 0;
 };

@@ -21,17 +21,21 @@ MNK_HOST_RUNTIME void access(AccessKind kind, const void* address, size_t bytes,
   const sanitizer::StackRange own = stackOf(lane);
   if (address >= own.low && address < lane->stack) return;
   if (watch->access(watch->state, kind, address, bytes, lane->linear, place)) return;
-  stopDispatch(running.group->worker, FaultKind::stopped, "an access far outside of all buffers");
-}
-
-// For a mistake after which the lane cannot go on: what follows would hit its stack or a trap of the processor.
-MNK_HOST_RUNTIME void endHere() {
-  if (watcher()) stopDispatch(running.group->worker, FaultKind::stopped, "the dispatch ended there");
+  endHere();
 }
 
 }  // namespace
 
+MNK_HOST_RUNTIME void endHere() {
+  if (watcher()) stopDispatch(running.group->worker, FaultKind::stopped, "the dispatch ended there");
+}
+
+MNK_HOST_RUNTIME void mistakeAt(const void* place, const char* text) {
+  if (const Watcher* watch = watcher()) watch->mistake(watch->state, nullptr, 0, place, running.lane->linear, text);
+}
+
 MNK_HOST_RUNTIME void atomicAccess(AccessKind kind, const volatile void* address, size_t bytes, const void* place) {
+  if (reinterpret_cast<uintptr_t>(address) % bytes != 0) mistakeAt(place, "an atomic object is misaligned");
   access(kind, const_cast<const void*>(address), bytes, place);
 }
 
@@ -43,7 +47,7 @@ MNK_HOST_RUNTIME void mistake(const char* file, uint32_t line, const char* forma
   va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
-  watch->mistake(watch->state, file, line, running.lane->linear, text);
+  watch->mistake(watch->state, file, line, nullptr, running.lane->linear, text);
 }
 
 }  // namespace mnk::host::check
@@ -109,6 +113,11 @@ struct UndefinedIndex {
   const UndefinedType* array;
   const UndefinedType* index;
 };
+struct UndefinedConversion {
+  UndefinedLocation where;
+  const UndefinedType* from;
+  const UndefinedType* to;
+};
 struct UndefinedPointer {
   UndefinedLocation where;
   const UndefinedType* type;
@@ -143,6 +152,15 @@ MNK_HOST_RUNTIME void __ubsan_handle_out_of_bounds(const UndefinedIndex* data, c
   mistake(data->where.file, data->where.line, "index %zd is outside of %s", reinterpret_cast<ptrdiff_t>(index),
           data->array->name);
   endHere();
+}
+// An index through a pointer to an array of the lane's own, or to a table.
+MNK_HOST_RUNTIME void __ubsan_handle_local_out_of_bounds() {
+  mnk::host::check::mistakeAt(__builtin_return_address(0), "an index is outside of its array");
+  endHere();
+}
+MNK_HOST_RUNTIME void __ubsan_handle_implicit_conversion(const UndefinedConversion* data, const void*, const void*) {
+  mistake(data->where.file, data->where.line, "a value of type %s does not fit into %s", data->from->name,
+          data->to->name);
 }
 MNK_HOST_RUNTIME void __ubsan_handle_type_mismatch_v1(const UndefinedPointer* data, const void* address) {
   const size_t alignment = size_t(1) << data->logAlignment;

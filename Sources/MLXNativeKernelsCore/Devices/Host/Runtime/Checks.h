@@ -33,17 +33,32 @@ inline MNK_HOST_RUNTIME void addThreadgroupArray(const void* address, size_t byt
 }
 
 void mistake(const char* file, uint32_t line, const char* format, ...) __attribute__((format(printf, 3, 4)));
+// Where the compiler tells no line: at the caller's return address.
+void mistakeAt(const void* place, const char* text);
+// For a mistake after which the lane cannot go on: what follows would hit its stack or a trap of the processor.
+void endHere();
+
+inline MNK_HOST_RUNTIME __attribute__((noinline)) void vectorOverflow(const char* text) {
+  mistakeAt(__builtin_return_address(0), text);
+}
+inline MNK_HOST_RUNTIME __attribute__((noinline)) void vectorDivision() {
+  mistakeAt(__builtin_return_address(0), "an element of a vector is divided by zero");
+  endHere();
+}
 
 // An atomic operation of the kernel, seen from the function that performs it.
 void atomicAccess(AccessKind kind, const volatile void* address, size_t bytes, const void* place);
 
+inline MNK_HOST_RUNTIME bool tookPart(const void* mailbox, uint32_t source) {
+  const Simdgroup* group = running.lane->simdgroup;
+  return source < 32 && group->tookPart[mailbox == group->box[0] ? 0 : 1] >> source & 1;
+}
+
 // A lane reads what another one handed in: that one must have taken part.
 inline MNK_HOST_RUNTIME __attribute__((noinline)) void shuffleSource(const void* mailbox, uint32_t source, Site site) {
-  const Lane* lane = running.lane;
-  const Simdgroup* group = lane->simdgroup;
-  const uint32_t tookPart = group->tookPart[mailbox == group->box[0] ? 0 : 1];
-  if (tookPart >> source & 1) return;
-  mistake(site.file, site.line, "lane %u takes the value of lane %u, which does not take part", lane->index, source);
+  if (tookPart(mailbox, source)) return;
+  mistake(site.file, site.line, "lane %u takes the value of lane %u, which does not take part", running.lane->index,
+          source);
 }
 
 #else

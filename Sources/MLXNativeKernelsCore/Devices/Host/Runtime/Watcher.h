@@ -7,8 +7,8 @@
 
 namespace mnk::host {
 
-// Atomic operations count as one kind; only that a store reads nothing is told.
-enum class AccessKind : uint32_t { read, write, atomic, atomicStore };
+// An atomic store counts as an update that reads nothing.
+enum class AccessKind : uint32_t { read, write, atomic, atomicLoad, atomicStore };
 
 // Bits of the memory that a barrier orders, as in Metal's mem_flags.
 inline constexpr uint32_t kOrdersDevice = 1, kOrdersThreadgroup = 2;
@@ -25,7 +25,8 @@ struct Watcher {
   // Every live lane of the simdgroup, or of the threadgroup, has arrived.
   void (*simdgroupFence)(void* state, uint32_t simdgroup, uint32_t memory);
   void (*threadgroupFence)(void* state, uint32_t memory);
-  void (*mistake)(void* state, const char* file, uint32_t line, uint32_t lane, const char* text);
+  // At a line of the text, or, where `file` is null, at a return address.
+  void (*mistake)(void* state, const char* file, uint32_t line, const void* place, uint32_t lane, const char* text);
 };
 
 }  // namespace mnk::host

@@ -7,8 +7,8 @@ namespace mnk::host {
 inline constexpr size_t kLaneStackBytes = (sanitizer::kLargeFrames ? 256 : 64) * 1024;
 
 inline constexpr size_t kArenaAlignment = 64;
-// Between arrays. In checked execution wide enough to tell by how far an index is off.
-inline constexpr size_t kRedzone = MNK_HOST_CHECKED ? 4096 : 64;
+// Between arrays. In checked execution an index that is off by as much as the largest array stays in it.
+inline constexpr size_t kRedzone = MNK_HOST_CHECKED ? kMaxThreadgroupBytes : 64;
 // Room for the largest threadgroup memory, cut into arrays with gaps.
 inline constexpr size_t kArenaBytes = kMaxThreadgroupBytes + 64 * (kArenaAlignment + kRedzone);
 

@@ -27,7 +27,7 @@ typedef atomic<float> atomic_float;
 
 template <class T>
 MNK_HOST_ATOMIC T atomic_load_explicit(const volatile atomic<T>* object, memory_order) {
-  MNK_HOST_TELL(atomic);
+  MNK_HOST_TELL(atomicLoad);
   T result;
   __atomic_load(&object->value, &result, __ATOMIC_RELAXED);
   return result;

@@ -126,17 +126,23 @@ MNK_HOST_INLINE T exchange(T x, uint32_t source, Site site) {
   T* result;
   T* box = meet<T, Op>(x, site, result);
 #if MNK_HOST_CHECKED
-  check::shuffleSource(box, source & 31, site);
+  check::shuffleSource(box, source, site);
 #endif
   return fetch(box + (source & 31));
 }
-// What Metal leaves undefined: the lane's own value, or all bits set, so that a use of it shows.
+// Where a lane has no source the result is undefined: its own value, or in checked execution all bits set, so that a
+// use of it shows.
 template <class T>
-MNK_HOST_INLINE T undefinedValue(T own) {
+MNK_HOST_INLINE T exchangeWithin(T x, bool hasSource, uint32_t source, Site site) {
+  T* result;
+  T* box = meet<T, Nothing>(x, site, result);
 #if MNK_HOST_CHECKED
-  __builtin_memset(&own, 0xff, sizeof own);
+  if (!hasSource || !check::tookPart(box, source)) {
+    __builtin_memset(&x, 0xff, sizeof x);
+    return x;
+  }
 #endif
-  return own;
+  return hasSource ? fetch(box + source) : x;
 }
 MNK_HOST_HOOK uint32_t laneIndex() {
   return running.lane->index;
@@ -214,24 +220,23 @@ MNK_HOST_INLINE bool simd_is_first(MNK_HOST_SITE) {
     [[maybe_unused]] const uint lane = mnk::host::laneIndex();       \
     return mnk::host::exchange<mnk::host::Nothing>(x, source, site); \
   }
-// For lanes that have no source the result is undefined.
-#define MNK_HOST_EDGE_SHUFFLE(name, hasSource, source)                                           \
-  template <class T>                                                                             \
-  MNK_HOST_INLINE T name(T x, ushort k, MNK_HOST_SITE) {                                         \
-    const uint lane = mnk::host::laneIndex();                                                    \
-    const T value = mnk::host::exchange<mnk::host::Nothing>(x, hasSource ? source : lane, site); \
-    return hasSource ? value : mnk::host::undefinedValue(value);                                 \
+#define MNK_HOST_EDGE_SHUFFLE(name, hasSource, source)                 \
+  template <class T>                                                   \
+  MNK_HOST_INLINE T name(T x, ushort k, MNK_HOST_SITE) {               \
+    const uint lane = mnk::host::laneIndex();                          \
+    return mnk::host::exchangeWithin(x, hasSource, (source)&31, site); \
   }
 MNK_HOST_SHUFFLE(simd_shuffle, k)
 MNK_HOST_SHUFFLE(simd_broadcast, k)
 MNK_HOST_SHUFFLE(simd_shuffle_xor, lane ^ k)
 MNK_HOST_EDGE_SHUFFLE(simd_shuffle_down, (lane + k < 32), lane + k)
 MNK_HOST_EDGE_SHUFFLE(simd_shuffle_up, (lane >= k), lane - k)
-MNK_HOST_SHUFFLE(simd_shuffle_rotate_down, lane + k)
-MNK_HOST_SHUFFLE(simd_shuffle_rotate_up, lane - k)
-MNK_HOST_SHUFFLE(quad_shuffle, (lane & ~3u) | (k & 3))
-MNK_HOST_SHUFFLE(quad_broadcast, (lane & ~3u) | (k & 3))
-MNK_HOST_SHUFFLE(quad_shuffle_xor, lane ^ (k & 3u))
+MNK_HOST_SHUFFLE(simd_shuffle_rotate_down, (lane + k) & 31)
+MNK_HOST_SHUFFLE(simd_shuffle_rotate_up, (lane - k) & 31)
+// A source outside of the quad is turned into one outside of the simdgroup, which checked execution reports.
+MNK_HOST_SHUFFLE(quad_shuffle, k < 4 ? (lane & ~3u) | k : lane + 32)
+MNK_HOST_SHUFFLE(quad_broadcast, k < 4 ? (lane & ~3u) | k : lane + 32)
+MNK_HOST_SHUFFLE(quad_shuffle_xor, k < 4 ? lane ^ k : lane + 32)
 MNK_HOST_EDGE_SHUFFLE(quad_shuffle_down, ((lane & 3) + k < 4), lane + k)
 MNK_HOST_EDGE_SHUFFLE(quad_shuffle_up, ((lane & 3) >= k), lane - k)
 #undef MNK_HOST_SHUFFLE

@@ -1,5 +1,6 @@
 // Vectors of two, three and four components, with swizzles. Vectors of half and bfloat round in every operation.
 #pragma once
+#include "../Runtime/Checks.h"
 #include "SmallFloats.h"
 #include "Swizzles.h"
 
@@ -232,12 +233,38 @@ struct Joined<A, B> {
   using type = vector_of<B>;
 };
 
+#if MNK_HOST_CHECKED
+// The compiler's own checks do not see the elements of vectors.
+template <class T, int N>
+MNK_HOST_INLINE constexpr void checkOperator(const char* op, raw<T, N> a, raw<T, N> b) {
+  if constexpr (__is_integral(T) && !is_same_v<T, bool>) {
+    if (__builtin_is_constant_evaluated()) return;
+    T ignored;
+    for (int i = 0; i < N; ++i) {
+      if ((op[0] == '/' || op[0] == '%') && b[i] == 0) mnk::host::check::vectorDivision();
+      if (sizeof(T) < sizeof(int)) continue;
+      const T left = a[i], right = b[i];
+      if (op[0] == '+' && __builtin_add_overflow(left, right, &ignored)) {
+        mnk::host::check::vectorOverflow("an addition of vectors overflows");
+      }
+      if (op[0] == '*' && __builtin_mul_overflow(left, right, &ignored)) {
+        mnk::host::check::vectorOverflow("a multiplication of vectors overflows");
+      }
+    }
+  }
+}
+#define MNK_HOST_CHECK_OPERATOR(op) checkOperator<T, N>(#op, V(a).v, V(b).v)
+#else
+#define MNK_HOST_CHECK_OPERATOR(op) static_cast<void>(0)
+#endif
+
 #define MNK_HOST_OPERATOR(op)                                                                 \
   template <class A, class B>                                                                 \
   MNK_HOST_INLINE constexpr typename Joined<A, B>::type operator op(const A& a, const B& b) { \
     using V = typename Joined<A, B>::type;                                                    \
     using T = element_of<V>;                                                                  \
     constexpr int N = Shape<V>::count;                                                        \
+    MNK_HOST_CHECK_OPERATOR(op);                                                              \
     return V::from(narrow<T, N>(widen<T, N>(V(a).v) op widen<T, N>(V(b).v)));                 \
   }                                                                                           \
   template <Vector A, class B, class = typename Joined<A, B>::type>                           \
@@ -255,6 +282,7 @@ MNK_HOST_OPERATOR(^)
 MNK_HOST_OPERATOR(<<)
 MNK_HOST_OPERATOR(>>)
 #undef MNK_HOST_OPERATOR
+#undef MNK_HOST_CHECK_OPERATOR
 
 #define MNK_HOST_OPERATOR(op)                                                                                          \
   template <class A, class B>                                                                                          \

@@ -1,0 +1,106 @@
+#include "Traps.hpp"
+
+#include <setjmp.h>
+#include <signal.h>
+
+#include <iterator>
+#include <memory>
+#include <mutex>
+
+#include "Devices/Host/Runtime/Sanitizers.h"
+
+namespace mnk::host {
+
+namespace {
+
+struct Trap {
+  int signal;
+  const char* text;
+  struct sigaction before;
+};
+Trap traps[] = {{SIGSEGV, "a bad address or a stack that overflowed", {}},
+                {SIGBUS, "a bad address", {}},
+                {SIGFPE, "a division by zero", {}},
+                {SIGILL, "an instruction that the compiler put where nothing should run", {}}};
+
+thread_local sigjmp_buf* target = nullptr;
+
+void onTrap(int signal, siginfo_t* info, void* context) {
+  if (target) siglongjmp(*target, signal);
+  for (const Trap& trap : traps) {
+    if (trap.signal != signal) continue;
+    if (trap.before.sa_flags & SA_SIGINFO) return trap.before.sa_sigaction(signal, info, context);
+    if (trap.before.sa_handler != SIG_DFL && trap.before.sa_handler != SIG_IGN) return trap.before.sa_handler(signal);
+    sigaction(signal, &trap.before, nullptr);  // the instruction runs again and meets it
+  }
+}
+
+// Installed while anybody runs.
+class Handlers {
+ public:
+  Handlers() {
+    std::lock_guard lock(mutex_);
+    if (users_++ > 0) return;
+    struct sigaction action {};
+    action.sa_sigaction = onTrap;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    for (Trap& trap : traps) sigaction(trap.signal, &action, &trap.before);
+  }
+  ~Handlers() {
+    std::lock_guard lock(mutex_);
+    if (--users_ > 0) return;
+    for (const Trap& trap : traps) sigaction(trap.signal, &trap.before, nullptr);
+  }
+
+ private:
+  static inline std::mutex mutex_;
+  static inline int users_ = 0;
+};
+
+// The stack of a lane may be what overflowed.
+class AlternateStack {
+ public:
+  AlternateStack() : memory_(std::make_unique<char[]>(kBytes)) {
+    stack_t stack{};
+    stack.ss_sp = memory_.get();
+    stack.ss_size = kBytes;
+    sigaltstack(&stack, &before_);
+  }
+  ~AlternateStack() { sigaltstack(&before_, nullptr); }
+
+ private:
+  static constexpr size_t kBytes = 64 * 1024;
+  std::unique_ptr<char[]> memory_;
+  stack_t before_{};
+};
+
+// Alone, because nothing that lives here may change between the two returns of sigsetjmp.
+int runOrJump(const std::function<void()>& body) {
+  sigjmp_buf here;
+  if (const int signal = sigsetjmp(here, 1)) {
+    target = nullptr;
+    return signal;
+  }
+  target = &here;
+  body();
+  target = nullptr;
+  return 0;
+}
+
+}  // namespace
+
+std::string runCatchingTraps(const std::function<void()>& body) {
+#if MNK_HOST_TSAN  // which follows jumps between stacks by itself, and not these
+  body();
+#else
+  const Handlers handlers;
+  const AlternateStack stack;
+  const int signal = runOrJump(body);
+  for (const Trap& trap : traps) {
+    if (trap.signal == signal) return trap.text;
+  }
+#endif
+  return {};
+}
+
+}  // namespace mnk::host

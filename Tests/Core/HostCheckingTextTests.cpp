@@ -1,0 +1,210 @@
+// Full checking of kernels given as text: mistakes that would end the process without it, mistakes in vectors and
+// conversions, and kernels that look suspicious and are right.
+#include "HostTestSupport.hpp"
+
+using namespace mnk;
+using namespace mnk::test;
+
+namespace {
+
+constexpr char kText[] = R"(
+struct Padded {
+  uchar tag;
+  float value;
+};
+constant float kTable[4] = {1.0f, 2.0f, 3.0f, 4.0f};
+pipeline_constant(bool, hasExtra, 0);
+
+#define KERNEL(name) kernel void name(device uint* data [[buffer(0)]], device uint* more [[buffer(1)]], uint i [[thread_position_in_grid]], uint lane [[thread_index_in_simdgroup]])
+
+KERNEL(pointerPastOwnArray) {
+  float own[4] = {0.0f, 1.0f, 2.0f, 3.0f};
+  thread float* place = own;
+  place[data[0] + 7] = 5.0f;
+  data[i] = uint(own[i % 4]);
+}
+export_kernel(pointerPastOwnArray)
+
+KERNEL(elementPastVector) {
+  float4 vector = float4(1.0f);
+  vector[data[0] + 5] = 2.0f;
+  data[i] = uint(vector.x);
+}
+export_kernel(elementPastVector)
+
+KERNEL(indexPastTable) {
+  constant float* table = kTable;
+  more[i] = uint(table[data[i] + 100000000]);
+}
+export_kernel(indexPastTable)
+
+kernel void absentBuffer(device uint* data [[buffer(0)]], device uint* extra [[buffer(3), function_constant(hasExtra)]], uint i [[thread_position_in_grid]]) {
+  data[i] = extra[i];
+}
+export_kernel(absentBuffer)
+
+KERNEL(dividesByZero) {
+  more[i] = 7 / data[i];
+}
+export_kernel(dividesByZero)
+
+KERNEL(dividesVectorByZero) {
+  const uint2 quotient = uint2(7, 9) / uint2(data[i], 1u);
+  more[i] = quotient.x + quotient.y;
+}
+export_kernel(dividesVectorByZero)
+
+uint depth(uint n) { return n == 0 ? 0 : 1 + depth(n + 1) * depth(n - 1); }
+KERNEL(recursion) {
+  more[i] = depth(data[i] + 1);
+}
+export_kernel(recursion)
+
+KERNEL(endless) {
+  while (data[0] == 0) {
+    more[i] = i;
+  }
+}
+export_kernel(endless)
+
+KERNEL(fillsTheMargin) {
+  for (uint k = 0; k < 1000000; ++k) {
+    more[(k + 1) * 1024 + i] = k;
+  }
+}
+export_kernel(fillsTheMargin)
+
+KERNEL(vectorOverflow) {
+  const uint2 index = uint2(i + 1) * uint2(data[0] + 0x80000000u, 1u);
+  more[(index.x + index.y) % 32] = 1;
+}
+export_kernel(vectorOverflow)
+
+KERNEL(truncates) {
+  const ulong offset = ulong(data[0]) + (1ul << 32);
+  const uint index = offset;
+  more[i] = index;
+}
+export_kernel(truncates)
+
+KERNEL(shuffleBeyond) {
+  more[i] = simd_shuffle(i, ushort(lane + 8));
+}
+export_kernel(shuffleBeyond)
+
+KERNEL(readsItsOutput) {
+  more[i] = more[i] + 1;
+}
+export_kernel(readsItsOutput)
+
+KERNEL(misalignedAtomic) {
+  device atomic_uint* count = reinterpret_cast<device atomic_uint*>(reinterpret_cast<device uchar*>(data) + 1);
+  atomic_fetch_add_explicit(count, 1u, memory_order_relaxed);
+  more[i] = 0;
+}
+export_kernel(misalignedAtomic)
+
+KERNEL(padding) {
+  threadgroup_array(Padded, records, 32);
+  threadgroup_array(float3, triples, 32);
+  records[lane].tag = 1;
+  records[lane].value = 2.0f;
+  triples[lane].x = triples[lane].y = triples[lane].z = 3.0f;
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  const Padded record = records[lane ^ 1];
+  const float3 triple = triples[lane ^ 1];
+  more[i] = uint(record.value + triple.z) + record.tag;
+}
+export_kernel(padding)
+
+KERNEL(atomicLoads) {
+  device atomic_uint* count = reinterpret_cast<device atomic_uint*>(data);
+  more[i] = atomic_load_explicit(count, memory_order_relaxed) + data[0];
+}
+export_kernel(atomicLoads)
+
+// Upper lanes take undefined values and do not use them.
+KERNEL(treeOfPartialSimdgroup) {
+  uint sum = i;
+  for (ushort distance = 16; distance > 0; distance /= 2) {
+    const uint other = simd_shuffle_down(sum, distance);
+    sum = lane < distance ? sum + (lane + distance < 20 ? other : 0) : sum;
+  }
+  more[i] = sum;
+}
+export_kernel(treeOfPartialSimdgroup)
+
+KERNEL(writesThenReadsItsOutput) {
+  more[i] = i;
+  more[i] = more[i] + 1;
+}
+export_kernel(writesThenReadsItsOutput)
+)";
+
+// Buffer 0 is declared as read, buffer 1 as written; buffer 0 as written too where the kernel does that.
+Result<void> run(const std::string& function, uint32_t threads = 32, bool writesFirst = false) {
+  // Never destroyed: at exit, a device would wait for threads that the process has already stopped.
+  static const auto& device = *new auto(hostDevice({.checking = host::Checking::full}));
+  const auto library =
+      REQUIRE(device->registry().library({.kind = LibrarySource::Kind::text, .value = kText, .label = "two words"}));
+  std::vector<uint32_t> data(32), more(32);
+  const Grid grid{Grid::Unit::threads, {threads, 1, 1}, {threads, 1, 1}};
+  auto ready = makeReady(
+      device,
+      {.function = function, .grid = grid, .buffers = {bytesOf(data), bytesOf(more)}, .constants = {{0, false}}},
+      library);
+  if (!ready) return std::move(ready).error();
+  if (!writesFirst) ready->dispatch.buffers[0].writes.clear();
+  ready->dispatch.buffers[1].reads.clear();
+  return submit(device, {std::move(*ready)});
+}
+
+void expectFound(const std::string& function, std::string_view text, bool writesFirst = false) {
+  const Context context(function);
+  EXPECT_ERROR(run(function, 32, writesFirst), {.code = ErrorCode::deviceFault, .what = function, .got = text});
+}
+
+}  // namespace
+
+#if !__has_feature(thread_sanitizer)  // under which a trap ends the process
+TEST(HostCheckingText, EndsWhatWouldEndTheProcess) {
+  expectFound("pointerPastOwnArray", "an index is outside of its array", true);
+  expectFound("elementPastVector", "an index is outside of its array", true);
+  expectFound("indexPastTable", "outside of its array");
+  expectFound("absentBuffer", "a null pointer to", true);
+  expectFound("dividesByZero", "by zero");
+  expectFound("dividesVectorByZero", "an element of a vector is divided by zero");
+  expectFound("recursion", "a stack that overflowed");
+}
+#endif
+
+TEST(HostCheckingText, EndsKernelsThatGoOnForEver) {
+  expectFound("endless", "has not ended after 2^26 accesses");
+  expectFound("fillsTheMargin", "writes 4 bytes outside of buffer 1 + 4096");
+}
+
+TEST(HostCheckingText, FindsMistakesInVectorsAndConversions) {
+  expectFound("vectorOverflow", "a multiplication of vectors overflows");
+  expectFound("truncates", "does not fit into");
+  expectFound("shuffleBeyond", "takes the value of lane 32, which does not take part");
+  expectFound("misalignedAtomic", "an atomic object is misaligned", true);
+}
+
+TEST(HostCheckingText, FindsAnOutputThatIsReadBeforeItIsWritten) {
+  expectFound("readsItsOutput", "reads buffer 1 + 0, which nobody has written");
+  EXPECT(run("writesThenReadsItsOutput"));
+}
+
+TEST(HostCheckingText, NamesLinesOfLabelsWithSpaces) {
+  const auto outcome = run("readsItsOutput");
+  EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = "two words:"});
+}
+
+TEST(HostCheckingText, FindsNothingInKernelsThatOnlyLookWrong) {
+  for (const char* function : {"padding", "atomicLoads"}) {
+    const auto outcome = run(function);
+    if (!outcome) fail(__FILE__, __LINE__, fmt::format("{}: {}", function, outcome.error().message()));
+  }
+  const auto outcome = run("treeOfPartialSimdgroup", 20);
+  if (!outcome) fail(__FILE__, __LINE__, outcome.error().message());
+}
