@@ -27,7 +27,7 @@ shaders: setup ## would a Mac's compiler take the kernels, as far as that can be
 	swift run $(optimized) shader-check --all Shaders/Kernels/*.metal Shaders/Lib/*.h Shaders/Types/*.h
 	swift run $(optimized) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal
 
-fuzz: setup ## attack the C door with 200,000 random descriptors; ARGS="--seed 7"
+fuzz: setup ## attack the C door with 260,000 random calls; ARGS="--seed 7"
 	@.ci/fuzz $(ARGS)
 
 check-asan: setup ## the C++ tests and a short fuzz under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -63,7 +63,11 @@ std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<
   const auto names = symbolize(object, offsets);
   size_t next = 0;
   for (auto& [place, line] : lines) {
-    if (next < names.size() && names[next].front() != '?') line = fileName(names[next]);
+    if (next < names.size() && names[next].front() != '?') {
+      line = fileName(names[next]);
+      // Two accesses that the compiler has merged have no line of their own.
+      if (line.ends_with(":0")) line.resize(line.size() - 2);
+    }
     ++next;
   }
   return lines;
