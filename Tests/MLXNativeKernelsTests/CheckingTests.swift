@@ -28,14 +28,14 @@ final class CheckingTests: XCTestCase {
     }
 
     func testARaceFailsTheStepAndNamesItsLines() throws {
-        for seed: UInt64 in [0, 3] {
+        for seed: UInt64 in [0, 987_654] {
             let error = assertRefused(
                 .deviceFault, op: "Mine", what: "kernel shift of library mine", got: "mine:2 reads buffer 0 + "
             ) {
                 try run("shift", HostOptions(orderSeed: seed, checking: .full))
             }
             XCTAssert(error?.got.contains("mine:3 writes it; no simdgroup_barrier(mem_device) between") ?? false)
-            XCTAssertEqual(error?.fix.contains("Order seed 3 replays it"), seed == 3)
+            XCTAssertEqual(error?.fix.contains("Order seed 987654 replays it"), seed != 0)
         }
     }
 

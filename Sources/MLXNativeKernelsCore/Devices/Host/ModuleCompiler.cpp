@@ -104,7 +104,7 @@ std::vector<std::string> flagsOf(const ModuleVariant& variant) {
         "signed-integer-overflow,unsigned-integer-overflow,implicit-unsigned-integer-truncation,"
         "implicit-signed-integer-truncation,shift-exponent,integer-divide-by-zero,alignment,null,bounds";
     flags.insert(flags.end(), {fmt::format("-fsanitize={}", kRules), fmt::format("-fsanitize-recover={}", kRules),
-                                "-fno-sanitize-trap=local-bounds"});
+                               "-fno-sanitize-trap=local-bounds"});
     return flags;
   }
 #if MNK_HOST_ASAN
