@@ -267,11 +267,8 @@ class Execution {
       auto& memory = action.inDevice() ? device_ : arena_;
       if (action.writes()) std::memcpy(&memory[action.offset], &action.value, action.bytes());
       const AccessKind kind = action.writes() ? AccessKind::write : AccessKind::read;
-      if (action.inDevice()) {
-        shadow_.enterDevice(0, action.offset, action.bytes(), kind, lane, action.action);
-      } else {
-        shadow_.enterThreadgroup(action.offset, action.bytes(), kind, lane, action.action);
-      }
+      const uint32_t region = action.inDevice() ? 0 : kArenaRegion;
+      shadow_.enter(region, action.offset, action.bytes(), kind, lane, action.action);
     }
   }
 

@@ -18,10 +18,9 @@ namespace {
 
 Error faultError(const DispatchJob& job, const Fault& fault) {
   const bool memory = fault.kind == FaultKind::outOfMemory;
-  const std::string inLabel = job.label.empty() ? "" : fmt::format(" in '{}'", job.label);
   return Error{.code = memory ? ErrorCode::outOfMemory : ErrorCode::deviceFault,
                .op = "Host device",
-               .what = fmt::format("{} stopped{}", job.name(), inLabel),
+               .what = fmt::format("{} stopped{}", job.name(), job.inSubmission()),
                .got = fault.text,
                .expected = memory ? "memory for the lanes of a threadgroup" : "a kernel that runs to its end",
                .fix = memory ? "Use fewer workers or smaller threadgroups."
@@ -103,6 +102,14 @@ class ThreadgroupOrder {
 
 std::string DispatchJob::name() const {
   return fmt::format("kernel {} of library {}", pipeline().kernel().name, pipeline().library().label());
+}
+
+std::string DispatchJob::inSubmission() const {
+  return label.empty() ? "" : fmt::format(" in '{}'", label);
+}
+
+std::string DispatchJob::op() const {
+  return ready.dispatch.kind.empty() ? "Host device" : ready.dispatch.kind;
 }
 
 Arguments bindArguments(const DispatchJob& job) {

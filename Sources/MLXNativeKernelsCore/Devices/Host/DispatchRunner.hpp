@@ -10,8 +10,9 @@ struct DispatchJob {
   std::string_view label;  // of the submission
 
   HostPipeline& pipeline() const { return static_cast<HostPipeline&>(*ready.pipeline); }
-  // "kernel copy of library tests", and the submission's label if it has one.
-  std::string name() const;
+  std::string name() const;          // "kernel copy of library tests"
+  std::string inSubmission() const;  // " in 'step'", or nothing where it has no label
+  std::string op() const;            // whom an error about what it did is from
 };
 
 Result<void> runDispatch(const DispatchJob& job);

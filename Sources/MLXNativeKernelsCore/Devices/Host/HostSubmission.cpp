@@ -11,6 +11,22 @@
 
 namespace mnk::host {
 
+namespace {
+
+Result<void> runUnder(Checking checking, const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier) {
+  switch (checking) {
+    case Checking::off:
+      break;
+    case Checking::guarded:
+      return runGuarded(job);
+    case Checking::full:
+      return runChecked(job, sinceBarrier);
+  }
+  return runDispatch(job);
+}
+
+}  // namespace
+
 Result<void> HostSubmission::dispatch(ReadyDispatch ready) {
   if (!dynamic_cast<const HostPipeline*>(ready.pipeline.get())) {
     return Error{.op = "Host device",
@@ -34,11 +50,7 @@ Result<void> HostSubmission::run(std::vector<Group>& groups, const Options& opti
     std::vector<DispatchTrace> sinceBarrier;
     for (const ReadyDispatch& ready : group) {
       const DispatchJob job{ready, options, label};
-      const bool isFull = options.checking == Checking::full;
-      auto outcome = isFull                                  ? runChecked(job, sinceBarrier)
-                     : options.checking == Checking::guarded ? runGuarded(job)
-                                                             : runDispatch(job);
-      if (!outcome) return outcome;
+      if (auto outcome = runUnder(options.checking, job, sinceBarrier); !outcome) return outcome;
     }
   }
   return {};

@@ -29,7 +29,7 @@ DispatchTrace traceOf(const Checked& checked) {
   DispatchTrace trace{.name = checked.job.name(), .touched = {}};
   for (uint32_t i = 0; i < checked.memory.copies().size(); ++i) {
     for (const AccessKind kind : kAccessKinds) {
-      ByteRanges& touched = trace.touched[static_cast<size_t>(kind)];
+      ByteRanges& touched = trace.touched[indexOf(kind)];
       addShifted(checked.observer.shadow().touched(i, kind), checked.originalAddress(i), touched);
     }
   }
@@ -70,8 +70,7 @@ void noteUndeclared(const Checked& checked, const DeclaredBytes& declared) {
 std::string nameOf(const Checked& checked, const Sighting& sighting) {
   if (sighting.region == kNoRegion) return "all memory of the dispatch";
   if (sighting.region == kArenaRegion) {
-    const int64_t offset = sighting.offset;
-    return fmt::format("threadgroup memory {} {} {}", sighting.array, offset < 0 ? '-' : '+', std::abs(offset));
+    return fmt::format("threadgroup memory {}", withOffset(sighting.array, sighting.offset));
   }
   const uint64_t base = checked.originalAddress(sighting.region);
   const uint64_t end = base + checked.memory.copies()[sighting.region].bytes;
@@ -102,8 +101,7 @@ void describeConflicts(const Dispatch& dispatch, const DispatchTrace& now, const
   for (const AccessKind mine : kAccessKinds) {
     for (const AccessKind theirs : kAccessKinds) {
       if (!conflict(mine, theirs)) continue;
-      const auto shared =
-          now.touched[static_cast<size_t>(mine)].firstShared(before.touched[static_cast<size_t>(theirs)]);
+      const auto shared = now.touched[indexOf(mine)].firstShared(before.touched[indexOf(theirs)]);
       if (!shared) continue;
       texts.push_back(fmt::format("{} {} {}, {} {} it; no barrier lies between the dispatches", now.name, verb(mine),
                                   nameOfByte(dispatch, *shared), before.name, verb(theirs)));
@@ -121,11 +119,10 @@ Error foundError(const DispatchJob& job, std::vector<std::string> texts, const R
     texts.push_back(fmt::format("and {} more", count - kMost));
   }
   if (!end) texts.push_back(end.error().got);
-  const Dispatch& dispatch = job.ready.dispatch;
   return Error{.code = ErrorCode::deviceFault,
-               .op = dispatch.kind.empty() ? "Host device" : dispatch.kind,
+               .op = job.op(),
                .what = fmt::format("{} broke {}{}", job.name(), count == 1 ? "a rule" : fmt::format("{} rules", count),
-                                   job.label.empty() ? "" : fmt::format(" in '{}'", job.label)),
+                                   job.inSubmission()),
                .got = fmt::format("{}", fmt::join(texts, "\n")),
                .expected = "accesses in bounds, declared by the dispatch, and ordered by barriers",
                .fix = "Correct the kernel at the lines named, or its dispatch." + replayHint(job.options)};

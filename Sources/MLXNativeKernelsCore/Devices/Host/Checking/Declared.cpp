@@ -49,6 +49,10 @@ void poison(const ByteRanges& outputs) {
   }
 }
 
+std::string withOffset(uint32_t index, int64_t offset) {
+  return fmt::format("{} {} {}", index, offset < 0 ? '-' : '+', offset < 0 ? -offset : offset);
+}
+
 std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among) {
   uint32_t index = 0;
   int64_t offset = 0;
@@ -66,7 +70,7 @@ std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::R
   for (const InlineBytes& bytes : dispatch.inlines) {
     consider(bytes.index, reinterpret_cast<uintptr_t>(bytes.bytes.data()), bytes.bytes.size());
   }
-  return fmt::format("buffer {} {} {}", index, offset < 0 ? '-' : '+', offset < 0 ? -offset : offset);
+  return fmt::format("buffer {}", withOffset(index, offset));
 }
 
 }  // namespace mnk::host

@@ -17,6 +17,9 @@ struct DeclaredBytes {
 // So that a byte which a dispatch leaves out, or reads before it has written it, shows.
 void poison(const ByteRanges& outputs);
 
+// "1 + 640", "0 - 4"
+std::string withOffset(uint32_t index, int64_t offset);
+
 // "buffer 1 + 640": the binding that holds the address, or the nearest one, of those that start in the given range.
 std::string nameOfByte(const Dispatch& dispatch, uint64_t address, ByteRanges::Range among = {0, ~uint64_t(0)});
 

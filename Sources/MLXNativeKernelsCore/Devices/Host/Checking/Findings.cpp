@@ -34,7 +34,7 @@ auto rank(const Sighting& s) {
 }
 
 std::string whatIsMissing(const Sighting& s) {
-  const char* flag = s.inDeviceMemory ? "mem_device" : "mem_threadgroup";
+  const char* flag = s.inDeviceMemory() ? "mem_device" : "mem_threadgroup";
   switch (s.kind) {
     case FindingKind::raceInSimdgroup:
       return fmt::format("no simdgroup_barrier({}) between {} and lane {}", flag, nameOf(s.first), s.second.lane % 32);

@@ -44,11 +44,12 @@ struct Sighting {
   FindingKind kind;
   bool sameValue = false;  // two writes that left the same bytes
   uint32_t region = kNoRegion;
-  bool inDeviceMemory = true;
   uint32_t array = 0;  // of threadgroup memory
   int64_t offset = 0;  // in the region or the array
   uint32_t bytes = 0;
   Actor first, second;  // the same where there is one
+
+  bool inDeviceMemory() const { return region != kArenaRegion; }
 };
 
 struct Finding {
@@ -62,7 +63,6 @@ struct Finding {
 class Findings {
  public:
   void note(Sighting sighting);
-  bool empty() const { return sightings_.empty(); }
   std::set<Place> places() const;
 
   // One finding per pair of lines: an unrolled loop has many places for one line. `lineOf` gives "File.metal:12" and

@@ -72,10 +72,9 @@ Result<void> runGuarded(const DispatchJob& job) {
   if (!changed) changed = firstBrokenCanary(dispatch);
   if (!changed) return {};
   return Error{.code = ErrorCode::deviceFault,
-               .op = dispatch.kind.empty() ? "Host device" : dispatch.kind,
+               .op = job.op(),
                .what = fmt::format("{} changed a byte that its dispatch does not declare as written", job.name()),
-               .got = fmt::format("{} changed{}", nameOfByte(dispatch, *changed),
-                                  job.label.empty() ? "" : fmt::format(" in '{}'", job.label)),
+               .got = fmt::format("{} changed{}", nameOfByte(dispatch, *changed), job.inSubmission()),
                .expected = "writes inside of the declared regions only",
                .fix = "Correct the kernel's indices or the regions of its dispatch." + replayHint(job.options)};
 }

@@ -71,29 +71,20 @@ bool Observer::access(AccessKind kind, const std::byte* address, size_t bytes, u
   if (store.isPending) {
     pending_ = store;
   } else {
-    enter(store, kind);
+    shadow_.enter(store.region, store.offset, store.bytes, kind, lane, place);
   }
   return true;
-}
-
-void Observer::enter(const Store& store, AccessKind kind) {
-  if (store.region == kArenaRegion) {
-    shadow_.enterThreadgroup(store.offset, store.bytes, kind, store.lane, store.place);
-  } else {
-    shadow_.enterDevice(store.region, store.offset, store.bytes, kind, store.lane, store.place);
-  }
 }
 
 void Observer::enterPending() {
   if (!pending_.isPending) return;
   pending_.isPending = false;
-  enter(pending_, AccessKind::write);
+  shadow_.enter(pending_.region, pending_.offset, pending_.bytes, AccessKind::write, pending_.lane, pending_.place);
 }
 
 bool Observer::noteOutside(uint32_t region, int64_t offset, size_t bytes, const Actor& actor) {
   Sighting sighting{.kind = FindingKind::outOfBounds,
                     .region = region,
-                    .inDeviceMemory = region != kArenaRegion,
                     .offset = offset,
                     .bytes = static_cast<uint32_t>(bytes),
                     .first = actor,

@@ -56,7 +56,6 @@ class Observer {
   };
 
   bool access(AccessKind kind, const std::byte* address, size_t bytes, uint32_t lane, Place place);
-  void enter(const Store& access, AccessKind kind);
   void enterPending();
   // Whether the dispatch may go on.
   bool noteOutside(uint32_t region, int64_t offset, size_t bytes, const Actor& actor);

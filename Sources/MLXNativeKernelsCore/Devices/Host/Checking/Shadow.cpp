@@ -16,10 +16,6 @@ uint16_t differing(const void* a, const void* b, unsigned bytes) {
   return static_cast<uint16_t>(mask);
 }
 
-constexpr size_t indexOf(AccessKind kind) {
-  return static_cast<size_t>(kind);
-}
-
 }  // namespace
 
 // One access to one cell.
@@ -90,14 +86,6 @@ void Shadow::placeInArray(Sighting& sighting) const {
   if (sighting.region != kArenaRegion || arrays_.empty()) return;
   sighting.array = arrayAt(static_cast<size_t>(sighting.offset));
   sighting.offset -= static_cast<int64_t>(arrays_[sighting.array].offset);
-}
-
-void Shadow::enterDevice(uint32_t region, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place) {
-  enter(region, offset, bytes, kind, lane, place);
-}
-
-void Shadow::enterThreadgroup(size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place) {
-  enter(kArenaRegion, offset, bytes, kind, lane, place);
 }
 
 void Shadow::enter(uint32_t number, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place) {
@@ -192,7 +180,6 @@ void Shadow::compareWithThreadgroup(const Touch& touch, Cell& cell) {
       Sighting sighting{.kind = sameSimdgroup ? FindingKind::raceInSimdgroup : FindingKind::raceInThreadgroup,
                         .sameValue = bothWrite && differ == 0,
                         .region = touch.number,
-                        .inDeviceMemory = touch.region.isDevice,
                         .array = 0,
                         .offset = static_cast<int64_t>(touch.offset),
                         .bytes = touch.bytes,
@@ -261,7 +248,6 @@ void Shadow::compareWithGrid(const Touch& touch, Cell& cell) {
     findings_.note({.kind = FindingKind::raceInGrid,
                     .sameValue = bothWrite && differ == 0,
                     .region = touch.number,
-                    .inDeviceMemory = true,
                     .array = 0,
                     .offset = static_cast<int64_t>(touch.offset),
                     .bytes = touch.bytes,
@@ -286,7 +272,6 @@ void Shadow::startEra(Order& order) {
     Sighting sighting{.kind = FindingKind::uninitialized,
                       .sameValue = false,
                       .region = entry.region,
-                      .inDeviceMemory = entry.region != kArenaRegion,
                       .array = 0,
                       .offset = static_cast<int64_t>(entry.offset) + std::countr_zero(entry.unset),
                       .bytes = 1,

@@ -20,6 +20,9 @@ namespace mnk::host {
 inline constexpr std::array kAccessKinds = {AccessKind::read, AccessKind::write, AccessKind::atomic,
                                             AccessKind::atomicLoad};
 
+constexpr size_t indexOf(AccessKind kind) {
+  return static_cast<size_t>(kind);
+}
 constexpr bool isAtomic(AccessKind kind) {
   return kind != AccessKind::read && kind != AccessKind::write;
 }
@@ -44,9 +47,8 @@ class Shadow {
   void addThreadgroupArray(size_t offset, size_t bytes);
   void endThreadgroup();
 
-  // Within a region, or within an array of threadgroup memory.
-  void enterDevice(uint32_t region, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
-  void enterThreadgroup(size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
+  // Within a device region, or in kArenaRegion within an array of threadgroup memory.
+  void enter(uint32_t region, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
   bool isInArray(size_t offset, size_t bytes) const;
   // Turns an offset in the arena into one in the array that holds it or is nearest below.
   void placeInArray(Sighting& sighting) const;
@@ -125,7 +127,6 @@ class Shadow {
 
   uint32_t arrayAt(size_t offset) const;
   Order& orderOf(const Region& region) { return region.isDevice ? deviceOrder_ : threadgroupOrder_; }
-  void enter(uint32_t number, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
   void refine(Order& order, Block& block, unsigned shift);
   void touchCell(const Touch& touch);
   void compareWithThreadgroup(const Touch& touch, Cell& cell);

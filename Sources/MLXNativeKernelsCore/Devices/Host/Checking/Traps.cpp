@@ -3,7 +3,6 @@
 #include <setjmp.h>
 #include <signal.h>
 
-#include <iterator>
 #include <memory>
 #include <mutex>
 
@@ -21,7 +20,7 @@ struct Trap {
 Trap traps[] = {{SIGSEGV, "a bad address or a stack that overflowed", {}},
                 {SIGBUS, "a bad address", {}},
                 {SIGFPE, "a division by zero", {}},
-                {SIGILL, "an instruction that the compiler put where nothing should run", {}}};
+                {SIGILL, "an illegal instruction", {}}};
 
 thread_local sigjmp_buf* target = nullptr;
 
