@@ -104,6 +104,38 @@ KERNEL(misalignedAtomic) {
 }
 export_kernel(misalignedAtomic)
 
+KERNEL(vectorSumOverflow) {
+  const uint2 sum = uint2(0xffffffffu, 0u) + uint2(data[0] + 1u, 0u);
+  more[i] = sum.x;
+}
+export_kernel(vectorSumOverflow)
+
+KERNEL(subtractionOverflow) {
+  const int lowest = int(data[0]) - 0x7fffffff;
+  more[i] = uint(lowest - 2 - int(i));
+}
+export_kernel(subtractionOverflow)
+
+KERNEL(shiftsTooFar) {
+  more[i] = 1u << (data[0] + 32u);
+}
+export_kernel(shiftsTooFar)
+
+KERNEL(quadShuffleBeyond) {
+  more[i] = quad_shuffle(i, ushort(data[0] + 4u));
+}
+export_kernel(quadShuffleBeyond)
+
+struct Wide {
+  uint words[24];
+};
+KERNEL(copiesStructurePastBuffer) {
+  device const Wide* from = reinterpret_cast<device const Wide*>(data);
+  const Wide wide = from[1];
+  more[i] = wide.words[i % 24];
+}
+export_kernel(copiesStructurePastBuffer)
+
 KERNEL(padding) {
   threadgroup_array(Padded, records, 32);
   threadgroup_array(float3, triples, 32);
@@ -188,6 +220,11 @@ TEST(HostCheckingText, FindsMistakesInVectorsAndConversions) {
   expectFound("truncates", "does not fit into");
   expectFound("shuffleBeyond", "takes the value of lane 32, which does not take part");
   expectFound("misalignedAtomic", "an atomic object is misaligned", true);
+  expectFound("vectorSumOverflow", "an addition of vectors overflows");
+  expectFound("subtractionOverflow", "a subtraction overflows 'int'");
+  expectFound("shiftsTooFar", "by more bits than it has");
+  expectFound("quadShuffleBeyond", "takes the value of lane 32, which does not take part");
+  expectFound("copiesStructurePastBuffer", "outside of buffer 0 + ");
 }
 
 TEST(HostCheckingText, FindsAnOutputThatIsReadBeforeItIsWritten) {

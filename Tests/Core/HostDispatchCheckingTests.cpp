@@ -153,6 +153,25 @@ TEST(HostDispatchChecking, GuardsTheEndsOfABuffer) {
 }
 #endif
 
+#if !__has_feature(address_sanitizer)
+TEST(HostDispatchChecking, GuardsWhatLiesBefore) {
+  const auto device = deviceWith(host::Checking::guarded);
+  const auto library = REQUIRE(device->registry().library(
+      {.kind = LibrarySource::Kind::text,
+       .value = "kernel void before(device uint* data [[buffer(0)]]) { (data - 1)[0] = 7; }\nexport_kernel(before)\n",
+       .label = "before"}));
+  for (const uint64_t offset : {0, 16}) {  // the buffer's canary, a slice's neighbor
+    ReadyDispatch ready;
+    ready.dispatch.kernel = {library, "before", {}};
+    ready.pipeline = REQUIRE(device->registry().pipeline(ready.dispatch.kernel));
+    ready.dispatch.buffers = {{0, filled(device, 64, 5), offset, 16, {}, {{0, 16}}}};
+    ready.dispatch.bytesWritten = 0;
+    EXPECT_ERROR(submitTogether(device, {std::move(ready)}, false),
+                 {.code = ErrorCode::deviceFault, .got = "buffer 0 - 4 changed"});
+  }
+}
+#endif
+
 TEST(HostDispatchChecking, PoisonsOutputsThatAreLeftOut) {
   for (const auto checking : {host::Checking::guarded, host::Checking::full}) {
     const auto device = deviceWith(checking);

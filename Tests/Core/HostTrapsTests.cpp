@@ -1,0 +1,49 @@
+// Traps of the processor end a body, others go where they would have gone, and handlers are put back.
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+#include "Devices/Host/Checking/Traps.hpp"
+#include "Support/Check.hpp"
+
+using namespace mnk::host;
+using namespace mnk::test;
+
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)  // which have handlers of their own
+
+namespace {
+
+std::atomic<int> seen = 0;
+void onSignal(int signal) {
+  seen = signal;
+}
+
+}  // namespace
+
+TEST(HostTraps, EndTheBodyAndSayWhich) {
+  struct Case {
+    int signal;
+    const char* text;
+  };
+  for (const Case& test : {Case{SIGSEGV, "a bad address or a stack that overflowed"}, Case{SIGBUS, "a bad address"},
+                           Case{SIGFPE, "a division by zero"}, Case{SIGILL, "an illegal instruction"}}) {
+    EXPECT_EQ(runCatchingTraps([&] { raise(test.signal); }), test.text);
+  }
+  bool ran = false;
+  EXPECT_EQ(runCatchingTraps([&] { ran = true; }), "");
+  EXPECT(ran);
+}
+
+TEST(HostTraps, LeaveOtherThreadsAndThePreviousHandlersAlone) {
+  struct sigaction ours {
+  }, before{}, after{};
+  ours.sa_handler = onSignal;
+  sigaction(SIGFPE, &ours, &before);
+  EXPECT_EQ(runCatchingTraps([] { std::thread([] { raise(SIGFPE); }).join(); }), "");
+  EXPECT_EQ(seen.load(), SIGFPE);
+  sigaction(SIGFPE, &before, &after);
+  EXPECT(after.sa_handler == onSignal);
+}
+
+#endif
