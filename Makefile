@@ -4,9 +4,13 @@
 # Here kernels run on the processor, and unoptimized they are some thirty times slower. One set of flags for debug
 # builds also means that build, test and demo share their objects.
 optimized := -Xcxx -O2
+# Tests run the Metal device too, on a software Metal, in a build of their own that no user of the package sees.
+tested := --scratch-path .build/tests $(optimized)
+test check: export MNK_SOFT_METAL := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 demo bench format lint walls ci clean
+.PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 check-apple embed demo bench format \
+  lint walls ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -18,14 +22,20 @@ build: setup ## build everything but the tests
 	swift build $(optimized)
 
 test: setup ## run every test: Swift, C++, C and packaging
-	@.ci/test $(optimized)
+	@.ci/test $(tested)
 
 check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narrow and repeat
-	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" SHORT="$(SHORT)" .ci/check $(optimized)
+	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" SHORT="$(SHORT)" .ci/check $(tested)
 
 shaders: setup ## would a Mac's compiler take the kernels, as far as that can be told without it?
 	swift run $(optimized) shader-check --all Shaders/Kernels/*.metal Shaders/Lib/*.h Shaders/Types/*.h
 	swift run $(optimized) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal
+
+check-apple: setup ## type-check all that is compiled for a Mac and an iPhone; ARGS=--all-editions
+	@.ci/check-apple $(ARGS)
+
+embed: ## write the text of the shaders, and its stamp, into the core anew
+	@.ci/embed-shaders
 
 fuzz: setup ## attack the C door with 260,000 random calls; ARGS="--seed 7"
 	@.ci/fuzz $(ARGS)

@@ -4,18 +4,33 @@ import PackageDescription
 #if canImport(Darwin)
     // Xcode and SwiftPM compile these into default.metallib. The Host device includes the same files as C++.
     let shaders: [Resource] = [
-        .process("../../Shaders/Kernels/KVCacheWrite.metal")
+        .process("../../Shaders/Kernels/KVCacheWrite.metal"),
+        .process("../../Shaders/Kernels/Stamp.metal"),
     ]
+    let hasMetal = true
+    let softMetal = false
 #else
     let shaders: [Resource] = []
+    // Tests of this package run the Metal device on Linux too, over a software Metal. The Makefile asks for it, after it
+    // has fetched metal-cpp's headers; whoever depends on the package never sees any of it.
+    let softMetal =
+        Context.environment["MNK_SOFT_METAL"] == "1" && !Context.packageDirectory.contains("/checkouts/")
+    let hasMetal = softMetal
 #endif
 
-// fmt is a submodule on Apple platforms, used as headers alone, and the distribution's library on Linux.
+// fmt and metal-cpp are submodules on Apple platforms, used as headers alone. On Linux fmt is the distribution's library.
 let applePlatforms: [Platform] = [.macOS, .iOS, .macCatalyst, .tvOS, .visionOS]
 func cxxSettings(root: String) -> [CXXSetting] {
-    [
+    let softMetalSettings: [CXXSetting] = [
+        .define("MNK_SOFT_METAL"),
+        .headerSearchPath("\(root)/.build/metal-cpp/14"),
+        .headerSearchPath("\(root)/Tests/AppleSDK"),
+        .headerSearchPath("\(root)/Tests/SoftMetal"),
+    ]
+    return (softMetal ? softMetalSettings : []) + [
         .define("FMT_HEADER_ONLY", .when(platforms: applePlatforms)),
         .headerSearchPath("\(root)/Sources/ThirdParty/fmt/include", .when(platforms: applePlatforms)),
+        .headerSearchPath("\(root)/Sources/ThirdParty/metal-cpp", .when(platforms: applePlatforms)),
         .headerSearchPath("\(root)/Shaders"),
         .headerSearchPath("\(root)/Sources/MLXNativeKernelsCore"),
         .headerSearchPath("\(root)/Sources/MLXNativeKernelsCore/include"),
@@ -23,21 +38,36 @@ func cxxSettings(root: String) -> [CXXSetting] {
     ]
 }
 
+// It shows no header to others, because SwiftPM cannot chain C++20 targets that carry module maps.
+let softMetalTargets: [Target] =
+    softMetal
+    ? [
+        .target(
+            name: "SoftMetal", path: "Tests/SoftMetal", publicHeadersPath: "Nothing",
+            cxxSettings: cxxSettings(root: "../.."))
+    ] : []
+
 let package = Package(
     name: "MLXNativeKernels",
     platforms: [.macOS(.v14), .iOS(.v17)],
     products: [
         .library(name: "MLXNativeKernels", targets: ["MLXNativeKernels"])
     ],
-    targets: [
+    targets: softMetalTargets + [
         .target(
             name: "MLXNativeKernelsCore",
+            dependencies: softMetal ? ["SoftMetal"] : [],
+            exclude: hasMetal ? [] : ["Devices/Metal"],
             resources: shaders,
             cxxSettings: cxxSettings(root: "../.."),
             linkerSettings: [
                 .linkedLibrary("fmt", .when(platforms: [.linux])),
                 // Kernels call math functions, and a C program that links the core brings no libm.
                 .linkedLibrary("m", .when(platforms: [.linux])),
+                .linkedFramework("Foundation", .when(platforms: applePlatforms)),
+                .linkedFramework("Metal", .when(platforms: applePlatforms)),
+                // Without it a command line tool on a Mac gets no default device.
+                .linkedFramework("CoreGraphics", .when(platforms: [.macOS])),
             ]
         ),
         .target(name: "MLXNativeKernels", dependencies: ["MLXNativeKernelsCore"]),
@@ -48,7 +78,9 @@ let package = Package(
         ),
         // The C++ tests and benchmarks name no dependency, because SwiftPM cannot chain C++20 targets that carry
         // module maps; the Swift targets that run them link the core.
-        .target(name: "CoreTests", path: "Tests/Core", cxxSettings: cxxSettings(root: "../..")),
+        .target(
+            name: "CoreTests", path: "Tests/Core", exclude: softMetal ? [] : ["Metal", "SoftMetal"],
+            cxxSettings: cxxSettings(root: "../..")),
         .testTarget(
             name: "MLXNativeKernelsTests",
             dependencies: ["MLXNativeKernels", "MLXNativeKernelsCore", "CoreTests", "decode-demo"]

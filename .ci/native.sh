@@ -3,8 +3,18 @@
 # or with a sanitizer. An object is made again when something that its source includes has changed, or the flags have.
 core=Sources/MLXNativeKernelsCore
 includes="-I $core -I $core/include -I Shaders -I Tests/Core -I Tests/Core/include -I Tests/Shaders -I Tests/Fuzz"
-
-coreSources() { find "$core" -path "$core/Devices/Metal" -prune -o -name '*.cpp' -print; }
+if onMac; then
+  metal="-isystem Sources/ThirdParty/metal-cpp"
+  frameworks="-framework Foundation -framework Metal -framework CoreGraphics"
+  coreSources() { find "$core" -name '*.cpp'; }
+  testSources() { find Tests/Core Tests/House/core-tests -name '*.cpp' | grep -vE '^Tests/Core/(Metal|SoftMetal)/'; }
+else
+  # The Metal device runs on a software Metal.
+  metal="-DMNK_SOFT_METAL -I Tests/SoftMetal -isystem .build/metal-cpp/14 -isystem Tests/AppleSDK"
+  frameworks=""
+  coreSources() { find "$core" Tests/SoftMetal -name '*.cpp'; }
+  testSources() { find Tests/Core Tests/House/core-tests -name '*.cpp'; }
+fi
 supportSources() { find Tests/Core/Support Tests/Core/Cases Tests/Core/Reference -name '*.cpp'; }
 fuzzSources() {
   coreSources
@@ -39,7 +49,8 @@ export -f isCurrent compileOne
 # compileChanged OUT CLANG FLAGS [LEVEL], with names of sources on stdin: as many at a time as there are cores. LEVEL is
 # the optimization of what is not a kernel, -O0 unless given.
 compileChanged() {
-  local out=$1 clang=$2 flags="-std=c++20 -DSWIFT_PACKAGE=1 $includes $3" level=${4:--O0}
+  local out=$1 clang=$2 flags="-std=c++20 -fblocks -DSWIFT_PACKAGE=1 $metal $includes $3" level=${4:--O0}
+  onMac || .ci/metal-cpp
   mkdir -p "$out/objects"
   if [ "$(cat "$out/flags" 2>/dev/null)" != "$clang $flags $level" ]; then
     rm -f "$out"/objects/* "$out/prefix.pch"

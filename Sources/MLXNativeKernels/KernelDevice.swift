@@ -27,11 +27,12 @@ public final class KernelDevice: Sendable {
 
     let handle: Handle
 
-    private init(_ make: (ErrorOut) -> OpaquePointer?) throws(KernelError) {
+    init(_ make: (ErrorOut) -> OpaquePointer?) throws(KernelError) {
         handle = try Handle(mnk_device_release, make)
     }
 
-    /// The best device here; for now the Host device on every platform.
+    /// The best device here: the GPU on Apple's systems, the Host device elsewhere, or the one that the environment
+    /// names (`MNK_DEVICE=host` or `metal`).
     ///
     /// - Throws: ``KernelError`` with the code `unsupported` where there is none.
     public static func `default`() throws(KernelError) -> KernelDevice {
@@ -80,10 +81,7 @@ public final class KernelDevice: Sendable {
     /// - Throws: What `body` throws, or ``KernelError`` where the work cannot be submitted.
     @discardableResult
     public func encode(label: String = "", _ body: (KernelEncoder) throws -> Void) throws -> Completion {
-        let step = try KernelEncoder(on: self, label: label)
-        defer { step.end() }
-        try body(step)
-        return try step.commit()
+        try KernelEncoder { mnk_encoder_make(handle.pointer, label, $0) }.committed(after: body)
     }
 }
 

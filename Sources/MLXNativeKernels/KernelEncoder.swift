@@ -14,8 +14,8 @@ internal import MLXNativeKernelsCore
 public final class KernelEncoder {
     private var handle: Handle?
 
-    init(on device: KernelDevice, label: String) throws(KernelError) {
-        handle = try Handle(mnk_encoder_release) { mnk_encoder_make(device.handle.pointer, label, $0) }
+    init(_ make: (ErrorOut) -> OpaquePointer?) throws(KernelError) {
+        handle = try Handle(mnk_encoder_release, make)
     }
 
     /// Orders everything recorded so far before everything that follows.
@@ -33,12 +33,13 @@ public final class KernelEncoder {
         try calling { body(handle.pointer, $0) }
     }
 
-    func commit() throws(KernelError) -> Completion {
+    /// Lets the closure record, then submits. However it ends, the step is over.
+    func committed(after body: (KernelEncoder) throws -> Void) throws -> Completion {
+        defer { handle = nil }
+        try body(self)
         let handle = try openHandle()
         return try Completion { mnk_encoder_commit(handle.pointer, $0, $1, $2) }
     }
-
-    func end() { handle = nil }
 
     private func openHandle() throws(KernelError) -> Handle {
         guard let handle else {

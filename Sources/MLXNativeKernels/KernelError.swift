@@ -28,8 +28,14 @@ public struct KernelError: Error, Equatable, Sendable {
         case shaderBuild
         /// The device stopped a submission.
         case deviceFault
-        /// The device is gone; make another.
+        /// The device is gone, or takes no more work of this process; make another.
         case deviceLost
+        /// The device stopped a submission that took too long.
+        case timeout
+        /// A kernel touched memory that is not its own.
+        case pageFault
+        /// The system forbids work on the device now, such as while the app is in the background.
+        case notPermitted
     }
 
     /// The kind of failure.

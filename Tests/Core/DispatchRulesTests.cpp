@@ -21,9 +21,9 @@ struct Scene {
 
   Scene() {
     device->describe("kernel", {.maxThreads = 64,
-                                .arguments = {{Argument::Kind::buffer, 0},
-                                              {Argument::Kind::buffer, 1},
-                                              {Argument::Kind::threadgroupMemory, 0}}});
+                                .arguments = {{Argument::Kind::buffer, 0, 16, true},
+                                              {Argument::Kind::buffer, 1, 4},
+                                              {Argument::Kind::threadgroupMemory, 0, 64}}});
     const Region row{.offset = 0, .rowBytes = 16, .rowStride = 32, .rows = 4};
     dispatch = fakeDispatch(
         "kernel", {{.index = 0, .buffer = buffer, .offset = 0, .length = 128, .reads = {row}, .writes = {row}}});
@@ -75,8 +75,9 @@ constexpr Case kCases[] = {
     {"a tensor belongs to another device",
      [](Scene& scene) { scene.dispatch.buffers[0].buffer = REQUIRE(scene.stranger->makeBuffer(256)); },
      "memory of Fake at index 0", "memory of Fake", "Make the tensor on the device that encodes."},
-    {"inline bytes have the wrong size", [](Scene& scene) { scene.dispatch.inlines[0].bytes.clear(); },
-     "0 bytes at index 1", "1 to 4096 bytes", "Put larger data in a tensor."},
+    {"inline bytes have the wrong size",
+     [](Scene& scene) { scene.dispatch.inlines.push_back({.index = 2, .bytes = {}}); }, "0 bytes at index 2",
+     "1 to 4096 bytes", "Put larger data in a tensor."},
     {"inline bytes have the wrong size", [](Scene& scene) { scene.dispatch.inlines[0].bytes.resize(4097); },
      "4097 bytes at index 1", "1 to 4096 bytes", "Put larger data in a tensor."},
     {"a threadgroup-memory index is out of range",
@@ -98,12 +99,32 @@ constexpr Case kCases[] = {
        }
      },
      "4294968320 bytes", "at most 32768", "Use less threadgroup memory."},
+    {"the dispatch asks for too much threadgroup memory",
+     [](Scene& scene) {
+       scene.device->describe("kernel", {.maxThreads = 64, .staticThreadgroupBytes = 31 * 1024 + 1});
+     },
+     "32769 bytes", "at most 32768", "Use less threadgroup memory."},
     {"an argument of the kernel is not bound", [](Scene& scene) { scene.dispatch.inlines.clear(); },
      "nothing at buffer 1", "every argument of kernel", "Bind every argument"},
     {"an argument of the kernel is not bound", [](Scene& scene) { scene.dispatch.buffers.clear(); },
      "nothing at buffer 0", "every argument of kernel", "Bind every argument"},
     {"an argument of the kernel is not bound", [](Scene& scene) { scene.dispatch.threadgroupMemory.clear(); },
      "nothing at threadgroup memory 0", "every argument of kernel", "Bind every argument"},
+    {"an argument of the kernel is bound to too few bytes",
+     [](Scene& scene) { scene.dispatch.buffers[0] = {.index = 0, .buffer = scene.buffer, .offset = 0, .length = 15}; },
+     "15 bytes for buffer 0", "at least 16 bytes", "what the kernel's parameter points to"},
+    {"an argument of the kernel is bound to too few bytes",
+     [](Scene& scene) { scene.dispatch.inlines = {{.index = 1, .bytes = std::vector<std::byte>(3)}}; },
+     "3 bytes for buffer 1", "at least 4 bytes", "what the kernel's parameter points to"},
+    {"an argument of the kernel is bound to too few bytes",
+     [](Scene& scene) {
+       scene.dispatch.inlines.clear();
+       scene.dispatch.buffers.push_back({.index = 1, .buffer = scene.buffer, .offset = 0, .length = 0});
+     },
+     "0 bytes for buffer 1", "at least 4 bytes", "what the kernel's parameter points to"},
+    {"an argument of the kernel is bound to too few bytes",
+     [](Scene& scene) { scene.dispatch.threadgroupMemory = {{.index = 0, .bytes = 48}}; },
+     "48 bytes for threadgroup memory 0", "at least 64 bytes", "what the kernel's parameter points to"},
     {"the threadgroup size is missing",
      [](Scene& scene) {
        scene.dispatch.grid.threadgroup = {32, 0, 1};
@@ -185,6 +206,21 @@ TEST(DispatchRules, EveryRuleHasACase) {
     if (!tested.contains(rule.what)) fail(__FILE__, __LINE__, fmt::format("no case breaks: {}", rule.what));
   }
   EXPECT_EQ(tested.size(), dispatchRules().size());
+}
+
+TEST(DispatchRules, AnEmptyBufferIsBoundWhereThatIsAllowed) {
+  Scene scene;
+  scene.dispatch.buffers[0] = {.index = 0, .buffer = scene.buffer, .offset = 256, .length = 0};
+  CommandEncoder encoder(scene.device);
+  REQUIRE(encoder.dispatch(scene.dispatch));
+}
+
+TEST(DispatchRules, AGridWithoutThreadsNeedsNoBytes) {
+  Scene scene;
+  scene.dispatch.buffers[0] = {.index = 0, .buffer = scene.buffer, .offset = 0, .length = 1};
+  scene.dispatch.grid.extent = {0, 1, 1};
+  CommandEncoder encoder(scene.device);
+  REQUIRE(encoder.dispatch(scene.dispatch));
 }
 
 TEST(DispatchRules, LimitsThemselvesAreAllowed) {

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# The page Coverage names tests as its evidence: every one of them exists.
+# Pages of the documentation name tests as their evidence: every one of them exists.
 . "$(dirname "$0")/common.sh"
 page=Sources/MLXNativeKernels/MLXNativeKernels.docc/Coverage.md
+whereItRuns=Sources/MLXNativeKernels/MLXNativeKernels.docc/WhereItRuns.md
 
-sed -nE 's/^TEST\(([A-Za-z0-9]+), ([A-Za-z0-9]+)\).*$/\1.\2/p' Tests/Core/*.cpp >"$scratch/tests"
+sed -nE 's/^TEST\(([A-Za-z0-9]+), ([A-Za-z0-9]+)\).*$/\1.\2/p' Tests/Core/*.cpp Tests/Core/*/*.cpp >"$scratch/tests"
 # In the table of copies the suite is named once, above the column.
 {
   sed -nE 's/^\| `kv_cache_[a-z0-9_]+` .*`([A-Za-z0-9]+)` \|$/KVCacheWriteCoverage.\1/p' "$page"
-  grep -oE '`[A-Z][A-Za-z0-9]+\.([A-Z][A-Za-z0-9]+|\*)`' "$page" | tr -d '`' | grep -vx 'Suite\.Name'
+  grep -oE '`[A-Z][A-Za-z0-9]+\.([A-Z][A-Za-z0-9]+|\*)`' "$page" "$whereItRuns" -h | tr -d '`' | grep -vx 'Suite\.Name'
 } | sort -u >"$scratch/named"
 copies=$(grep -cE '^\| `kv_cache_' "$page" || true)
 [ "$copies" = 14 ] || fail "$page lists $copies cache copies, expected 14"
@@ -18,9 +19,9 @@ while read -r name; do
   *'.*') grep -q "^${name%\*}" "$scratch/tests" ;;
   *) grep -qx "$name" "$scratch/tests" ;;
   esac || {
-    say "$page names the test $name, which is not there"
+    say "a page names the test $name, which is not there"
     missing=1
   }
 done <"$scratch/named"
-[ "$missing" = 0 ] || fail "the coverage page names tests that do not exist (above)"
-passed "$(wc -l <"$scratch/named" | tr -d ' ') tests and suites named by the coverage page exist"
+[ "$missing" = 0 ] || fail "the documentation names tests that do not exist (above)"
+passed "$(wc -l <"$scratch/named" | tr -d ' ') tests and suites named by the documentation exist"

@@ -10,8 +10,22 @@ final class KernelDeviceTests: XCTestCase {
         XCTAssertFalse(device.name.isEmpty)
         XCTAssertEqual("\(device)", device.name)
         #if os(Linux)
-            XCTAssertEqual(device.kind, .host)
+            XCTAssertEqual(device.kind.rawValue, ProcessInfo.processInfo.environment["MNK_DEVICE"] ?? "host")
         #endif
+    }
+
+    func testTellsWhereItsKernelsCameFrom() throws {
+        let host = try KernelDevice.host()
+        XCTAssertEqual(try host.libraryOrigin, LibraryOrigin(kind: .program, path: nil))
+        XCTAssertEqual("\(try host.libraryOrigin)", "the program")
+        let text = try KernelLibrary(text: TestKernels.text, label: "test kernels", on: host)
+        XCTAssertEqual(text.origin.kind, .givenText)
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("origin-\(UUID()).metal")
+        try TestKernels.text.write(to: file, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let loaded = try KernelLibrary(path: file.path, on: host)
+        XCTAssertEqual(loaded.origin, LibraryOrigin(kind: .givenFile, path: file.path))
+        XCTAssertEqual("\(loaded.origin)", "given file (\(file.path))")
     }
 
     func testHostDeviceComputesTheSameUnderEveryOption() throws {

@@ -43,6 +43,12 @@ public final class KernelLibrary: Sendable {
         try KernelLibrary { mnk_library_make_shipped(device.handle.pointer, $0) }
     }
 
+    /// Where its compiled kernels were found.
+    public var origin: LibraryOrigin {
+        let path = String(cString: mnk_library_origin_path(handle.pointer))
+        return LibraryOrigin(kind: .init(mnk_library_get_origin(handle.pointer)), path: path.isEmpty ? nil : path)
+    }
+
     /// The names that can be dispatched.
     public var functionNames: [String] {
         (0..<mnk_library_function_count(handle.pointer)).map {

@@ -56,6 +56,9 @@ extension KernelError.Code {
         case .MNK_SHADER_BUILD: self = .shaderBuild
         case .MNK_DEVICE_FAULT: self = .deviceFault
         case .MNK_DEVICE_LOST: self = .deviceLost
+        case .MNK_TIMEOUT: self = .timeout
+        case .MNK_PAGE_FAULT: self = .pageFault
+        case .MNK_NOT_PERMITTED: self = .notPermitted
         }
     }
 }

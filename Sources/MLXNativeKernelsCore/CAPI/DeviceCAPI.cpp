@@ -6,11 +6,6 @@ using namespace mnk;
 
 namespace {
 
-Result<mnk_device*> handleFor(Result<std::shared_ptr<Device>> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_device{*made, std::string((*made)->kind()), (*made)->name()};
-}
-
 Result<mnk_library*> handleFor(Result<std::shared_ptr<Library>> made) {
   if (!made) return std::move(made).error();
   return new mnk_library{*made, (*made)->functionNames()};
@@ -19,7 +14,7 @@ Result<mnk_library*> handleFor(Result<std::shared_ptr<Library>> made) {
 }  // namespace
 
 mnk_device* mnk_device_make_default(mnk_error_out error) {
-  return c::make<mnk_device>(error, {}, [] { return handleFor(Device::makeDefault()); });
+  return c::make<mnk_device>(error, {}, [] { return c::handleFor(Device::makeDefault()); });
 }
 
 size_t mnk_device_count(void) {
@@ -34,7 +29,7 @@ size_t mnk_device_count(void) {
 mnk_device* mnk_device_make_at(size_t index, mnk_error_out error) {
   return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
     const auto devices = Device::all();
-    if (index < devices.size()) return handleFor(devices[index]);
+    if (index < devices.size()) return c::handleFor(devices[index]);
     return Error{.op = "C API",
                  .what = "there is no such device",
                  .got = fmt::format("index {}", index),
@@ -47,13 +42,13 @@ mnk_device* mnk_device_make_host(const mnk_host_options* options, mnk_error_out 
   return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
     auto given = c::descriptor("mnk_host_options", options);
     if (!given) return std::move(given).error();
-    return handleFor(host::makeDevice({.workers = given->workers,
-                                       .orderSeed = given->order_seed,
-                                       .checking = static_cast<host::Checking>(given->checking),
-                                       .allowSameValue = given->allow_same_value,
-                                       .perturb = given->perturb,
-                                       .level = static_cast<host::Level>(given->level),
-                                       .compiler = given->compiler ? given->compiler : ""}));
+    return c::handleFor(host::makeDevice({.workers = given->workers,
+                                          .orderSeed = given->order_seed,
+                                          .checking = static_cast<host::Checking>(given->checking),
+                                          .allowSameValue = given->allow_same_value,
+                                          .perturb = given->perturb,
+                                          .level = static_cast<host::Level>(given->level),
+                                          .compiler = given->compiler ? given->compiler : ""}));
   });
 }
 
@@ -97,6 +92,12 @@ void mnk_library_release(mnk_library* library) {
 }
 size_t mnk_library_function_count(const mnk_library* library) {
   return library ? library->functions.size() : 0;
+}
+mnk_library_origin mnk_library_get_origin(const mnk_library* library) {
+  return library ? static_cast<mnk_library_origin>(library->library->origin().kind) : MNK_ORIGIN_PROGRAM;
+}
+const char* mnk_library_origin_path(const mnk_library* library) {
+  return library ? library->library->origin().path.c_str() : "";
 }
 const char* mnk_library_function_name(const mnk_library* library, size_t index) {
   return library && index < library->functions.size() ? library->functions[index].c_str() : "";

@@ -41,6 +41,15 @@ struct mnk_cache {
 
 namespace mnk::c {
 
+inline Result<mnk_device*> handleFor(Result<std::shared_ptr<Device>> made) {
+  if (!made) return std::move(made).error();
+  return new mnk_device{*made, std::string((*made)->kind()), (*made)->name()};
+}
+inline Result<mnk_tensor*> handleFor(Result<Tensor> made) {
+  if (!made) return std::move(made).error();
+  return new mnk_tensor{*made};
+}
+
 void store(mnk_error_out out, Error error) noexcept;
 void release(mnk_error* error) noexcept;
 Error nullArgument(std::string_view what);

@@ -2,15 +2,6 @@
 
 using namespace mnk;
 
-namespace {
-
-Result<mnk_tensor*> handleFor(Result<Tensor> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_tensor{*made};
-}
-
-}  // namespace
-
 size_t mnk_dtype_size(mnk_dtype dtype) {
   return byteSize(static_cast<DType>(dtype));
 }
@@ -25,7 +16,7 @@ mnk_tensor* mnk_tensor_make(mnk_device* device, mnk_dtype dtype, const uint64_t*
     if (!type) return std::move(type).error();
     auto extents = c::shape(shape, rank);
     if (!extents) return std::move(extents).error();
-    return handleFor(Tensor::zeros(device->device, *type, *extents));
+    return c::handleFor(Tensor::zeros(device->device, *type, *extents));
   });
 }
 
@@ -46,13 +37,13 @@ mnk_tensor* mnk_tensor_make_wrapping(mnk_device* device, void* memory, uint64_t 
     if (!type) return std::move(type).error();
     auto extents = c::shape(shape, rank);
     if (!extents) return std::move(extents).error();
-    return handleFor(Tensor::over(*buffer, *type, *extents, byte_offset));
+    return c::handleFor(Tensor::over(*buffer, *type, *extents, byte_offset));
   });
 }
 
 mnk_tensor* mnk_tensor_make_slice(const mnk_tensor* tensor, uint64_t begin, uint64_t count, mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{tensor, "tensor"}},
-                             [&] { return handleFor(tensor->tensor.slice(begin, count)); });
+                             [&] { return c::handleFor(tensor->tensor.slice(begin, count)); });
 }
 
 mnk_tensor* mnk_tensor_make_reshaped(const mnk_tensor* tensor, const uint64_t* shape, size_t rank,
@@ -60,7 +51,7 @@ mnk_tensor* mnk_tensor_make_reshaped(const mnk_tensor* tensor, const uint64_t* s
   return c::make<mnk_tensor>(error, {{tensor, "tensor"}}, [&]() -> Result<mnk_tensor*> {
     auto extents = c::shape(shape, rank);
     if (!extents) return std::move(extents).error();
-    return handleFor(tensor->tensor.reshaped(*extents));
+    return c::handleFor(tensor->tensor.reshaped(*extents));
   });
 }
 

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::string_view kOp = "CommandEncoder";
 
-bool isEmpty(const Grid& grid) {
-  return grid.extent[0] == 0 || grid.extent[1] == 0 || grid.extent[2] == 0;
-}
-
 }  // namespace
 
 struct CommandEncoder::Impl {
@@ -126,7 +122,7 @@ Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, 
   for (const Dispatch& dispatch : dispatches) {
     auto prepared = prepare(dispatch, scratch);
     if (!prepared) return std::move(prepared).error();
-    if (!isEmpty(dispatch.grid)) ready.push_back(std::move(*prepared));
+    if (!dispatch.grid.isEmpty()) ready.push_back(std::move(*prepared));
   }
   for (size_t i = 0; i < ready.size(); ++i) {
     auto recorded = guarded(kOp, [&] { return record(std::move(ready[i])); });
@@ -151,6 +147,10 @@ Result<void> CommandEncoder::Impl::advance() {
 CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::string label) : impl_(std::make_unique<Impl>()) {
   impl_->device = std::move(device);
   impl_->label = std::move(label);
+}
+CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<Submission> into)
+    : CommandEncoder(std::move(device)) {
+  impl_->submission = std::move(into);
 }
 CommandEncoder::~CommandEncoder() = default;
 

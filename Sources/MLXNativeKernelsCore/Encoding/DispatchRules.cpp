@@ -21,23 +21,10 @@ std::vector<uint32_t> boundIndices(const Dispatch& dispatch) {
   return indices;
 }
 
-uint64_t threadgroupBytes(const Dispatch& dispatch) {
-  uint64_t bytes = 0;
-  for (const ThreadgroupMemory& memory : dispatch.threadgroupMemory) bytes += memory.bytes;
+uint64_t threadgroupBytes(const Check& check) {
+  uint64_t bytes = check.pipeline.staticThreadgroupBytes();
+  for (const ThreadgroupMemory& memory : check.dispatch.threadgroupMemory) bytes += memory.bytes;
   return bytes;
-}
-
-const Argument* firstMissing(const Check& check) {
-  for (const Argument& argument : check.pipeline.arguments()) {
-    const auto has = [&](const auto& list) {
-      return std::any_of(list.begin(), list.end(), [&](const auto& entry) { return entry.index == argument.index; });
-    };
-    const bool isBound = argument.kind == Argument::Kind::buffer
-                             ? has(check.dispatch.buffers) || has(check.dispatch.inlines)
-                             : has(check.dispatch.threadgroupMemory);
-    if (!isBound) return &argument;
-  }
-  return nullptr;
 }
 
 bool isInside(const Binding& binding) {
@@ -55,6 +42,40 @@ template <typename List, typename Test>
 auto firstWhere(const List& list, Test test) {
   const auto found = std::find_if(list.begin(), list.end(), test);
   return found == list.end() ? nullptr : &*found;
+}
+
+std::string argumentText(const Argument& argument) {
+  return fmt::format("{} {}", argument.kind == Argument::Kind::buffer ? "buffer" : "threadgroup memory",
+                     argument.index);
+}
+
+// What is bound for an argument, in bytes.
+std::optional<uint64_t> bytesFor(const Dispatch& dispatch, const Argument& argument) {
+  const auto find = [&](const auto& list, auto bytes) -> std::optional<uint64_t> {
+    for (const auto& entry : list) {
+      if (entry.index == argument.index) return bytes(entry);
+    }
+    return std::nullopt;
+  };
+  if (argument.kind == Argument::Kind::threadgroupMemory) {
+    return find(dispatch.threadgroupMemory, [](const ThreadgroupMemory& memory) { return memory.bytes; });
+  }
+  const auto buffer = find(dispatch.buffers, [](const Binding& binding) { return binding.length; });
+  return buffer ? buffer : find(dispatch.inlines, [](const InlineBytes& inlined) { return inlined.bytes.size(); });
+}
+
+const Argument* firstMissing(const Check& check) {
+  return firstWhere(check.pipeline.arguments(),
+                    [&](const Argument& argument) { return !bytesFor(check.dispatch, argument); });
+}
+
+// A grid without threads touches nothing.
+const Argument* firstTooShort(const Check& check) {
+  if (check.dispatch.grid.isEmpty()) return nullptr;
+  return firstWhere(check.pipeline.arguments(), [&](const Argument& argument) {
+    const auto bytes = bytesFor(check.dispatch, argument);
+    return bytes && *bytes < argument.minimumBytes && !(*bytes == 0 && argument.mayBeEmpty);
+  });
 }
 
 const Binding* firstOutside(const Check& check) {
@@ -183,21 +204,29 @@ constexpr Rule<Check> kRules[] = {
      "Bind each index once, with a size."},
 
     {"the dispatch asks for too much threadgroup memory",
-     [](const Check& check) {
-       return threadgroupBytes(check.dispatch) <= check.device.limits().maxThreadgroupMemoryBytes;
-     },
-     [](const Check& check) { return countText(threadgroupBytes(check.dispatch), "byte"); },
+     [](const Check& check) { return threadgroupBytes(check) <= check.device.limits().maxThreadgroupMemoryBytes; },
+     [](const Check& check) { return countText(threadgroupBytes(check), "byte"); },
      [](const Check& check) { return fmt::format("at most {}", check.device.limits().maxThreadgroupMemoryBytes); },
      "Use less threadgroup memory."},
 
     {"an argument of the kernel is not bound", [](const Check& check) { return !firstMissing(check); },
      [](const Check& check) {
        const Argument& argument = *firstMissing(check);
-       return fmt::format("nothing at {} {}", argument.kind == Argument::Kind::buffer ? "buffer" : "threadgroup memory",
-                          argument.index);
+       return fmt::format("nothing at {}", argumentText(argument));
      },
      [](const Check& check) { return fmt::format("every argument of {}", check.dispatch.kernel.text()); },
      "Bind every argument that the kernel declares."},
+
+    {"an argument of the kernel is bound to too few bytes", [](const Check& check) { return !firstTooShort(check); },
+     [](const Check& check) {
+       const Argument& argument = *firstTooShort(check);
+       return fmt::format("{} for {}", countText(bytesFor(check.dispatch, argument).value_or(0), "byte"),
+                          argumentText(argument));
+     },
+     [](const Check& check) {
+       return fmt::format("at least {}", countText(firstTooShort(check)->minimumBytes, "byte"));
+     },
+     "Bind memory for what the kernel's parameter points to."},
 
     {"the threadgroup size is missing",
      [](const Check& check) {

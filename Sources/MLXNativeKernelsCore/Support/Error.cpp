@@ -19,6 +19,12 @@ std::string_view name(ErrorCode code) {
       return "deviceFault";
     case ErrorCode::deviceLost:
       return "deviceLost";
+    case ErrorCode::timeout:
+      return "timeout";
+    case ErrorCode::pageFault:
+      return "pageFault";
+    case ErrorCode::notPermitted:
+      return "notPermitted";
   }
   return "unknown code";
 }

@@ -22,4 +22,12 @@ std::string countText(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : hisses ? "es" : "s");
 }
 
+std::string oneOf(const std::vector<std::string>& names, std::string_view none) {
+  constexpr size_t kShown = 6;
+  if (names.empty()) return std::string(none);
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i) text += (i == 0 ? "one of " : ", ") + names[i];
+  return names.size() > kShown ? text + ", …" : text;
+}
+
 }  // namespace mnk

@@ -7,11 +7,15 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mnk {
 
 std::string bytesText(uint64_t bytes);                         // "512 bytes", "8.0 KB", "1.1 MB"
 std::string secondsText(double seconds);                       // "41 µs", "3.2 ms"
 std::string countText(uint64_t count, std::string_view noun);  // "1 barrier", "2 barriers"
+
+// "one of a, b, c, …" for a message about a name that is not among them; `none` where there are no names.
+std::string oneOf(const std::vector<std::string>& names, std::string_view none);
 
 }  // namespace mnk

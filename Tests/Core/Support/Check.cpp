@@ -14,6 +14,10 @@ std::vector<Test>& tests() {
   static std::vector<Test> list;
   return list;
 }
+std::vector<std::vector<std::string> (*)()>& endings() {
+  static std::vector<std::vector<std::string> (*)()> list;
+  return list;
+}
 thread_local std::string report;
 thread_local std::vector<std::string> contexts;
 
@@ -21,6 +25,10 @@ thread_local std::vector<std::string> contexts;
 
 Test::Test(const char* suite, const char* name, void (*run)()) : suite(suite), name(name), run(run) {
   tests().push_back(*this);
+}
+
+AfterEachTest::AfterEachTest(std::vector<std::string> (*check)()) {
+  endings().push_back(check);
 }
 
 Context::Context(std::string text) {
@@ -81,8 +89,11 @@ const char* core_test_run(size_t index) {
   } catch (const std::exception& exception) {
     fail(test.name, 0, std::string("an exception escaped: ") + exception.what());
   }
+  for (const auto check : endings()) {
+    for (const std::string& mistake : check()) fail(test.name, 0, mistake);
+  }
   if (report.empty()) return nullptr;
-  for (const char* name : {"MNK_HOST_CHECKING", "MNK_HOST_PERTURB", "MNK_HOST_SEED", "MNK_TEST_SEED"}) {
+  for (const char* name : {"MNK_DEVICE", "MNK_HOST_CHECKING", "MNK_HOST_PERTURB", "MNK_HOST_SEED", "MNK_TEST_SEED"}) {
     if (const char* value = std::getenv(name)) report += fmt::format("with {}={}\n", name, value);
   }
   return report.c_str();

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "MLXNativeKernels/DType.hpp"
 #include "MLXNativeKernels/Result.hpp"
@@ -20,6 +21,11 @@ struct Test {
   const char* name;
   void (*run)();
   Test(const char* suite, const char* name, void (*run)());
+};
+
+// What the function returns when a test has ended are failures of that test.
+struct AfterEachTest {
+  explicit AfterEachTest(std::vector<std::string> (*check)());
 };
 
 struct Stop {};  // thrown by a failed requirement, caught by the runner

@@ -1,6 +1,7 @@
 #include "Support/EveryDevice.hpp"
 
 #include "MLXNativeKernels/HostDevice.hpp"
+#include "MLXNativeKernels/MetalDevice.hpp"
 
 namespace mnk::test {
 
@@ -9,6 +10,10 @@ namespace {
 std::vector<DeviceUnderTest> makeDevices() {
   std::vector<DeviceUnderTest> devices;
   for (const auto& device : Device::all()) devices.push_back({std::string(device->kind()), device});
+  // Described dispatches let a capture, or the software Metal, see which bytes each one declares.
+  if (auto described = metal::makeDevice({.libraryPath = {}, .describesDispatches = true})) {
+    devices.push_back({"metal with described dispatches", std::move(*described)});
+  }
   const auto addHost = [&](std::string name, const host::Options& options) {
     devices.push_back({std::move(name), REQUIRE(host::makeDevice(options))});
   };

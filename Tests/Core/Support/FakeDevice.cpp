@@ -37,16 +37,19 @@ class FakeLibrary : public Library {
  public:
   explicit FakeLibrary(std::string label) : label_(std::move(label)) {}
   std::string_view label() const override { return label_; }
+  const LibraryOrigin& origin() const override { return origin_; }
   std::vector<std::string> functionNames() const override { return {}; }
 
  private:
   std::string label_;
+  LibraryOrigin origin_;
 };
 
 class FakePipeline : public Pipeline {
  public:
   explicit FakePipeline(FakeDevice::Function function) : function_(std::move(function)) {}
   uint32_t maxThreadsPerThreadgroup() const override { return function_.maxThreads; }
+  uint32_t staticThreadgroupBytes() const override { return function_.staticThreadgroupBytes; }
   std::span<const Argument> arguments() const override { return function_.arguments; }
 
  private:

@@ -22,6 +22,7 @@ class FakeDevice : public Device {
   struct Function {
     uint32_t maxThreads = 1024;
     std::vector<Pipeline::Argument> arguments = {};
+    uint32_t staticThreadgroupBytes = 0;
   };
 
   // What one submission was given. `trace` names functions and writes a barrier as "|": "produce | consume".

@@ -12,11 +12,23 @@
 #include <fstream>
 #include <iterator>
 
+#if defined(__APPLE__)
+#include <crt_externs.h>  // a framework cannot name environ itself
+#else
 extern char** environ;
+#endif
 
 namespace mnk::host {
 
 namespace {
+
+char** environment() {
+#if defined(__APPLE__)
+  return *_NSGetEnviron();
+#else
+  return environ;
+#endif
+}
 
 int spawn(std::vector<std::string>& command, const std::string& log, pid_t& process) {
   std::vector<char*> pointers;
@@ -36,7 +48,7 @@ int spawn(std::vector<std::string>& command, const std::string& log, pid_t& proc
   sigaddset(&signals, SIGCHLD);
   posix_spawnattr_setsigdefault(&attributes, &signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  const int error = posix_spawnp(&process, pointers[0], &actions, &attributes, pointers.data(), environ);
+  const int error = posix_spawnp(&process, pointers[0], &actions, &attributes, pointers.data(), environment());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return error;
@@ -73,7 +85,7 @@ ProgramRun runProgram(std::vector<std::string> command, const std::string& produ
 namespace mnk::host {
 
 ProgramRun runProgram(std::vector<std::string>, const std::string&, const std::string&) {
-  return {.spawnError = ENOTSUP};
+  return {.spawnError = ENOTSUP, .succeeded = false, .output = {}};
 }
 
 }  // namespace mnk::host

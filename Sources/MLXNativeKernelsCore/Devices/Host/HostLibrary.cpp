@@ -9,6 +9,16 @@
 
 namespace mnk::host {
 
+namespace {
+
+LibraryOrigin originOf(const std::vector<LibrarySource>& sources) {
+  if (sources.empty()) return {.kind = LibraryOrigin::Kind::program, .path = {}};
+  if (sources[0].kind == LibrarySource::Kind::text) return {.kind = LibraryOrigin::Kind::givenText, .path = {}};
+  return {.kind = LibraryOrigin::Kind::givenFile, .path = sources[0].value};
+}
+
+}  // namespace
+
 HostLibrary::HostLibrary(std::string label, std::string registeredLabel, const Module& module, LoadedObject object,
                          std::vector<LibrarySource> sources, ModuleVariant variant)
     : label_(std::move(label)),
@@ -16,6 +26,7 @@ HostLibrary::HostLibrary(std::string label, std::string registeredLabel, const M
       module_(module),
       object_(object),
       sources_(std::move(sources)),
+      origin_(originOf(sources_)),
       variant_(std::move(variant)) {}
 
 HostLibrary::~HostLibrary() {

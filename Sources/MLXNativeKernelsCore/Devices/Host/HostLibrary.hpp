@@ -36,6 +36,7 @@ class HostLibrary final : public Library {
   ~HostLibrary() override;
 
   std::string_view label() const override { return label_; }
+  const LibraryOrigin& origin() const override { return origin_; }
   std::vector<std::string> functionNames() const override;
 
   // Compiled for the best instruction set up to `limit`; null where there is none.
@@ -66,6 +67,7 @@ class HostLibrary final : public Library {
   const Module& module_;
   LoadedObject object_;
   std::vector<LibrarySource> sources_;
+  LibraryOrigin origin_;
   ModuleVariant variant_;
   std::mutex mutex_;
   std::vector<Worker*> workers_;

@@ -1,9 +1,7 @@
 #include "HostPipeline.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "Devices/Host/Processor.hpp"
+#include "Support/Format.hpp"
 
 namespace mnk::host {
 
@@ -16,8 +14,7 @@ Error unknownFunction(const HostLibrary& library, const KernelKey& key, Level li
               .got = key.function,
               .expected = {},
               .fix = "Export the kernel with export_kernel or instantiate_kernel, or correct the name."};
-  constexpr size_t kShown = 6;
-  auto names = library.functionNames();
+  const auto names = library.functionNames();
   if (std::find(names.begin(), names.end(), key.function) != names.end()) {
     error.code = ErrorCode::unsupported;
     error.what = fmt::format("library {} was not compiled for this device's instruction set", library.label());
@@ -25,10 +22,7 @@ Error unknownFunction(const HostLibrary& library, const KernelKey& key, Level li
     error.fix = "Build the library with the device that runs it.";
     return error;
   }
-  const bool more = names.size() > kShown;
-  if (more) names.resize(kShown);
-  error.expected =
-      names.empty() ? "a library with kernels" : fmt::format("one of {}{}", fmt::join(names, ", "), more ? ", …" : "");
+  error.expected = oneOf(names, "a library with kernels");
   return error;
 }
 
@@ -118,8 +112,13 @@ Result<std::shared_ptr<Pipeline>> HostPipeline::make(std::shared_ptr<HostLibrary
   if (fault.kind != FaultKind::none) return fromReflection(*library, key, fault);
   std::vector<Argument> arguments;
   for (uint32_t i = 0; i < found.count; ++i) {
-    const bool isBuffer = found.list[i].kind == ArgumentKind::buffer;
-    arguments.push_back({isBuffer ? Argument::Kind::buffer : Argument::Kind::threadgroupMemory, found.list[i].index});
+    const auto& one = found.list[i];
+    const bool isBuffer = one.kind == ArgumentKind::buffer;
+    arguments.push_back({.kind = isBuffer ? Argument::Kind::buffer : Argument::Kind::threadgroupMemory,
+                         .index = one.index,
+                         .minimumBytes = one.parameter.bytes,
+                         .mayBeEmpty = isBuffer && !one.parameter.isReference,
+                         .isReadOnly = one.parameter.isReadOnly});
   }
   return std::shared_ptr<Pipeline>(
       std::make_shared<HostPipeline>(std::move(library), kernel, constants, std::move(arguments)));

@@ -1,6 +1,7 @@
 #include "TemporaryDirectory.hpp"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <system_error>

@@ -58,6 +58,8 @@ class EncodingParticipant {
 class CommandEncoder {
  public:
   explicit CommandEncoder(std::shared_ptr<Device> device, std::string label = "");
+  // Records into a submission that exists already, such as one over a command buffer of the app's.
+  CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<Submission> into);
   ~CommandEncoder();  // without commit: nothing runs, nothing advances
   CommandEncoder(const CommandEncoder&) = delete;
   CommandEncoder& operator=(const CommandEncoder&) = delete;

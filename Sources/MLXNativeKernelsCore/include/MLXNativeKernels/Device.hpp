@@ -26,11 +26,31 @@ struct DeviceLimits {
   uint64_t maxBufferBytes = 0;
 };
 
+// Where compiled kernels were found.
+struct LibraryOrigin {
+  enum class Kind : uint8_t {
+    program,          // compiled into the program
+    givenText,        // text of the caller's, compiled at run time
+    givenFile,        // a file that the caller named
+    moduleBundle,     // the bundle that SwiftPM makes of this package's resources
+    frameworkBundle,  // the framework that holds this code
+    besideCode,       // the folder of the image that holds this code
+    mainBundle,       // the app's own resources
+    embeddedText,     // the text that this code carries, compiled at run time
+  };
+  Kind kind = Kind::program;
+  std::string path;  // where it was a file
+
+  std::string text() const;  // "module bundle (/…/default.metallib)"
+};
+std::string_view name(LibraryOrigin::Kind kind);
+
 // Compiled kernels.
 class Library {
  public:
   virtual ~Library() = default;
   virtual std::string_view label() const = 0;
+  virtual const LibraryOrigin& origin() const = 0;
   virtual std::vector<std::string> functionNames() const = 0;
 };
 
@@ -40,7 +60,7 @@ class Library {
 struct LibrarySource {
   enum class Kind : uint8_t { text, path };
   Kind kind = Kind::text;
-  std::string value;  // Metal Shading Language, or the path of a file that holds it
+  std::string value;  // Metal Shading Language, or the path of a file that holds it (on Metal also a .metallib)
   std::string label;  // for messages
 };
 
@@ -51,9 +71,14 @@ class Pipeline {
     enum class Kind : uint8_t { buffer, threadgroupMemory };
     Kind kind = Kind::buffer;
     uint32_t index = 0;
+    uint32_t minimumBytes = 0;  // of what it points to: one element, or the structure
+    bool mayBeEmpty = false;    // a buffer without bytes may be bound, which the kernel then must not touch
+    bool isReadOnly = false;
   };
   virtual ~Pipeline() = default;
   virtual uint32_t maxThreadsPerThreadgroup() const = 0;
+  // Threadgroup memory that the function has without being given any, where that is known.
+  virtual uint32_t staticThreadgroupBytes() const { return 0; }
   // Arguments that must be bound before the function can run.
   virtual std::span<const Argument> arguments() const = 0;
 };
@@ -76,7 +101,8 @@ class Submission {
   virtual ~Submission() = default;
   virtual Result<void> dispatch(ReadyDispatch ready) = 0;
   virtual void barrier() = 0;
-  // Called last, once. `finished` runs once, on a thread of the device, when the work is done or has failed.
+  // Called last, at most once; a submission that is destroyed without it runs nothing. `finished` runs once, on a
+  // thread of the device, when the work is done or has failed.
   virtual void commit(std::function<void(SubmissionReport)> finished) = 0;
 };
 

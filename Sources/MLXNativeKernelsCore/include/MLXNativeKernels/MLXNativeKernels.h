@@ -1,3 +1,4 @@
 // Umbrella of the module MLXNativeKernelsCore: the C door.
 #pragma once
 #include "MLXNativeKernels/mnk.h"
+#include "MLXNativeKernels/mnk_metal.h"

@@ -6,5 +6,6 @@
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/MetalDevice.hpp"
 #include "MLXNativeKernels/Result.hpp"
 #include "MLXNativeKernels/Tensor.hpp"

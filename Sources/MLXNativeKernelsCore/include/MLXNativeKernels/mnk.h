@@ -49,9 +49,12 @@ typedef enum MNK_CLOSED(mnk_error_code) {
   MNK_UNSUPPORTED = 2,       // the device or this build lacks something
   MNK_OUT_OF_MEMORY = 3,
   MNK_LIBRARY_NOT_FOUND = 4,
-  MNK_SHADER_BUILD = 5,  // the kernel text does not compile, or lacks the function
-  MNK_DEVICE_FAULT = 6,  // the device stopped a submission
-  MNK_DEVICE_LOST = 7,
+  MNK_SHADER_BUILD = 5,    // the kernel text does not compile, or lacks the function
+  MNK_DEVICE_FAULT = 6,    // the device stopped a submission
+  MNK_DEVICE_LOST = 7,     // the device is gone, or takes no more work of this process
+  MNK_TIMEOUT = 8,         // the device stopped a submission that took too long
+  MNK_PAGE_FAULT = 9,      // a kernel touched memory that is not its own
+  MNK_NOT_PERMITTED = 10,  // the system forbids work on the device now, such as in the background
 } mnk_error_code;
 
 mnk_error_code mnk_error_get_code(const mnk_error* error);
@@ -137,6 +140,20 @@ void mnk_library_release(mnk_library* MNK_NULLABLE library);
 void mnk_device_clear_kernels(mnk_device* device);
 size_t mnk_library_function_count(const mnk_library* library);
 const char* mnk_library_function_name(const mnk_library* library, size_t index);  // "" beyond the count
+
+// Where compiled kernels were found.
+typedef enum MNK_CLOSED(mnk_library_origin) {
+  MNK_ORIGIN_PROGRAM = 0,       // compiled into the program
+  MNK_ORIGIN_GIVEN_TEXT,        // text of the caller's, compiled at run time
+  MNK_ORIGIN_GIVEN_FILE,        // a file that the caller named
+  MNK_ORIGIN_MODULE_BUNDLE,     // the bundle that SwiftPM makes of this package's resources
+  MNK_ORIGIN_FRAMEWORK_BUNDLE,  // the framework that holds this code
+  MNK_ORIGIN_BESIDE_CODE,       // the folder of the image that holds this code
+  MNK_ORIGIN_MAIN_BUNDLE,       // the app's own resources
+  MNK_ORIGIN_EMBEDDED_TEXT,     // the text that this code carries, compiled at run time
+} mnk_library_origin;
+mnk_library_origin mnk_library_get_origin(const mnk_library* library);
+const char* mnk_library_origin_path(const mnk_library* library);  // "" where it was no file
 
 typedef enum MNK_CLOSED(mnk_access) { MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE } mnk_access;
 typedef enum MNK_CLOSED(mnk_constant_type) {

@@ -144,7 +144,7 @@ MNK_HOST_RUNTIME void reflect(Worker* worker, const RegisteredKernel* kernel, co
                               FoundArguments* found, Fault* fault) {
   found->count = 0;
   fault->kind = FaultKind::none;
-  if (kernel->pointers == 0) return;
+  if (kernel->pointerCount == 0) return;
   Arguments arguments = *constants;
   memset(arguments.buffers, 0, sizeof arguments.buffers);
   arguments.recording = true;
@@ -164,7 +164,7 @@ MNK_HOST_RUNTIME void reflect(Worker* worker, const RegisteredKernel* kernel, co
 
 MNK_HOST_RUNTIME void countRecorded(Worker* worker) {
   // All default arguments are evaluated before the body: after the last one there is nothing more to learn.
-  if (++worker->argumentsSeen == worker->group.launch->kernel->pointers) leaveToMain(worker);
+  if (++worker->argumentsSeen == worker->group.launch->kernel->pointerCount) leaveToMain(worker);
 }
 
 }  // namespace
@@ -175,7 +175,9 @@ MNK_HOST_RUNTIME void* unboundArgument(ArgumentKind kind, uint32_t index) {
     const char* text = kind == ArgumentKind::buffer ? "buffer" : "threadgroup memory";
     stopDispatch(worker, FaultKind::stopped, "%s %u is not bound", text, index);
   }
-  worker->found->list[worker->found->count++] = {kind, index};
+  // Default arguments are evaluated in the order of the parameters, absent ones among them.
+  const PointerParameter parameter = running.group->launch->kernel->pointers[worker->argumentsSeen];
+  worker->found->list[worker->found->count++] = {kind, index, parameter};
   countRecorded(worker);
   return const_cast<char*>(absentObject);
 }

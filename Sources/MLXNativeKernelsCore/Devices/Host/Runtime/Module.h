@@ -8,7 +8,7 @@
 
 namespace mnk::host {
 
-inline constexpr uint32_t kModuleVersion = 2;
+inline constexpr uint32_t kModuleVersion = 3;
 inline constexpr uint32_t kBufferIndices = 31;
 inline constexpr uint32_t kThreadgroupIndices = 8;
 inline constexpr uint32_t kConstantIndices = 128;
@@ -19,12 +19,20 @@ struct Threadgroup;
 struct Watcher;
 struct Worker;
 
+// A parameter that is a pointer or a reference: a buffer, or threadgroup memory.
+struct PointerParameter {
+  uint32_t bytes;  // of what it points to
+  bool isReadOnly;
+  bool isReference;
+};
+
 struct RegisteredKernel {
   const char* library;  // label
   const char* name;
-  const char* file;   // of the text
-  uint32_t level;     // the instruction set it was compiled for: a Level, larger is better
-  uint32_t pointers;  // parameters that are pointers or references: buffers and threadgroup memory
+  const char* file;  // of the text
+  uint32_t level;    // the instruction set it was compiled for: a Level, larger is better
+  uint32_t pointerCount;
+  const PointerParameter* pointers;  // in the order of the parameters
   // Runs lanes first ..< last one after another, or fewer when they turn out to need each other.
   void (*runLanes)(Threadgroup* group, uint32_t first, uint32_t last);
   const RegisteredKernel* next;
@@ -75,6 +83,7 @@ struct FoundArguments {
   struct {
     ArgumentKind kind;
     uint32_t index;
+    PointerParameter parameter;
   } list[kBufferIndices + kThreadgroupIndices];
 };
 

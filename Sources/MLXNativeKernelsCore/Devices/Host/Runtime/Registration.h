@@ -12,22 +12,48 @@ template <typename T>
 inline constexpr bool kIsPointer = false;
 template <typename T>
 inline constexpr bool kIsPointer<T*> = true;
+
 template <typename T>
-inline constexpr bool kIsReference = false;
+inline constexpr PointerParameter kPointee{sizeof(T), false, false};
 template <typename T>
-inline constexpr bool kIsReference<T&> = true;
+inline constexpr PointerParameter kPointee<const T>{sizeof(T), true, false};
+template <>
+inline constexpr PointerParameter kPointee<void>{1, false, false};
+template <>
+inline constexpr PointerParameter kPointee<const void>{1, true, false};
+
+// Adds a parameter to a list, if it is a pointer or a reference.
+template <typename Parameter>
+struct AddTo {
+  static constexpr void list(PointerParameter*, uint32_t&) {}
+};
+template <typename T>
+struct AddTo<T*> {
+  static constexpr void list(PointerParameter* list, uint32_t& count) { list[count++] = kPointee<T>; }
+};
+template <typename T>
+struct AddTo<T&> {
+  static constexpr void list(PointerParameter* list, uint32_t& count) {
+    list[count] = kPointee<T>;
+    list[count++].isReference = true;
+  }
+};
 
 template <typename Function>
 struct PointerParameters;
 template <typename... Parameters>
 struct PointerParameters<void (*)(Parameters...)> {
-  static constexpr uint32_t count = (0 + ... + uint32_t(kIsPointer<Parameters> || kIsReference<Parameters>));
+  PointerParameter list[sizeof...(Parameters) + 1]{};
+  uint32_t count = 0;
+  constexpr PointerParameters() { (AddTo<Parameters>::list(list, count), ...); }
 };
+template <typename Function>
+inline constexpr PointerParameters<Function> kPointerParameters{};
 
 struct KernelRegistration : RegisteredKernel {
-  KernelRegistration(const char* library, const char* name, const char* file, uint32_t level, uint32_t pointers,
-                     void (*runLanes)(Threadgroup*, uint32_t, uint32_t))
-      : RegisteredKernel{library, name, file, level, pointers, runLanes, registeredKernels} {
+  KernelRegistration(const char* library, const char* name, const char* file, uint32_t level, uint32_t pointerCount,
+                     const PointerParameter* pointers, void (*runLanes)(Threadgroup*, uint32_t, uint32_t))
+      : RegisteredKernel{library, name, file, level, pointerCount, pointers, runLanes, registeredKernels} {
     registeredKernels = this;
   }
 };

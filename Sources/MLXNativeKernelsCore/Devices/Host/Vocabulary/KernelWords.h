@@ -78,8 +78,8 @@
     }                                                                                                                  \
   }                                                                                                                    \
   MNK_HOST_STATIC_OBJECT(const ::mnk::host::KernelRegistration MNK_HOST_PASTE(kernel_, id)(                            \
-      MNK_HOST_LIBRARY, name, __FILE__, MNK_HOST_LEVEL, ::mnk::host::PointerParameters<decltype(&__VA_ARGS__)>::count, \
-      &MNK_HOST_PASTE(runLanes_, id)))
+      MNK_HOST_LIBRARY, name, __FILE__, MNK_HOST_LEVEL, ::mnk::host::kPointerParameters<decltype(&__VA_ARGS__)>.count, \
+      ::mnk::host::kPointerParameters<decltype(&__VA_ARGS__)>.list, &MNK_HOST_PASTE(runLanes_, id)))
 #define instantiate_kernel(name, function, ...) MNK_HOST_EXPORT(__COUNTER__, name, function<__VA_ARGS__>)
 #define export_kernel(function) MNK_HOST_EXPORT(__COUNTER__, #function, function)
 

@@ -1,0 +1,86 @@
+#if canImport(Metal)
+    public import Metal
+    internal import MLXNativeKernelsCore
+
+    extension KernelDevice {
+        /// A device over Metal objects of the app's.
+        ///
+        /// - Parameters:
+        ///   - device: The GPU.
+        ///   - queue: Where work is submitted; without one the device makes its own.
+        ///   - libraryPath: The compiled kernels of this package; without it they are searched for.
+        ///   - describesDispatches: Puts a debug group around each dispatch that names its op and the bytes it reads
+        ///     and writes, for captures in Xcode.
+        /// - Throws: ``KernelError`` with the code `unsupported` that names what the GPU lacks.
+        public convenience init(
+            _ device: any MTLDevice, queue: (any MTLCommandQueue)? = nil, libraryPath: String? = nil,
+            describesDispatches: Bool = false
+        ) throws(KernelError) {
+            try self.init { error in
+                withOptionalCString(libraryPath) { path in
+                    var options = mnk_metal_options(
+                        size: MemoryLayout<mnk_metal_options>.size, device: borrowed(device),
+                        queue: queue.map { borrowed($0) }, library_path: path,
+                        describes_dispatches: describesDispatches)
+                    return mnk_device_make_metal(&options, error)
+                }
+            }
+        }
+
+        /// The GPU; nil for a device of another kind.
+        public var mtlDevice: (any MTLDevice)? {
+            object(mnk_device_metal_device(handle.pointer)) as? any MTLDevice
+        }
+
+        /// Where work is submitted; nil for a device of another kind.
+        public var mtlCommandQueue: (any MTLCommandQueue)? {
+            object(mnk_device_metal_queue(handle.pointer)) as? any MTLCommandQueue
+        }
+
+        /// Records the closure's work into a command buffer that the app commits itself.
+        ///
+        /// Everything is encoded when the closure returns, as one compute encoder; no other encoder of the command
+        /// buffer may be open then. When the closure throws, the command buffer is untouched. The work is done when
+        /// the command buffer is; one that is released without a commit fails.
+        ///
+        /// - Throws: What `body` throws, or ``KernelError`` where the command buffer cannot be used.
+        @discardableResult
+        public func encode(
+            into commandBuffer: any MTLCommandBuffer, label: String = "", _ body: (KernelEncoder) throws -> Void
+        ) throws -> Completion {
+            let step = try KernelEncoder {
+                mnk_encoder_make_into_metal(handle.pointer, borrowed(commandBuffer), label, $0)
+            }
+            return try step.committed(after: body)
+        }
+    }
+
+    extension Tensor {
+        /// A tensor over a Metal buffer of the app's, without a copy.
+        ///
+        /// - Throws: ``KernelError`` where the tensor does not lie inside the buffer, or the buffer is another device's.
+        public static func wrapping(
+            _ buffer: any MTLBuffer, offset: Int = 0, shape: [Int], dtype: ElementType, on device: KernelDevice
+        ) throws(KernelError) -> Tensor {
+            let extents = try extents(shape, op: "Tensor")
+            let start = try UInt64(offset, "offset", op: "Tensor")
+            return try Tensor {
+                mnk_tensor_make_over_metal_buffer(
+                    device.handle.pointer, borrowed(buffer), dtype.code, extents, extents.count, start, $0)
+            }
+        }
+
+        /// The Metal buffer that holds it, from ``byteOffset`` on; nil for a tensor of another device.
+        public var mtlBuffer: (any MTLBuffer)? { object(mnk_tensor_metal_buffer(handle.pointer)) as? any MTLBuffer }
+    }
+
+    /// As the C door takes objects.
+    private func borrowed(_ object: AnyObject) -> UnsafeMutableRawPointer {
+        Unmanaged.passUnretained(object).toOpaque()
+    }
+
+    /// As the C door gives them.
+    private func object(_ pointer: UnsafeMutableRawPointer?) -> AnyObject? {
+        pointer.map { Unmanaged<AnyObject>.fromOpaque($0).takeUnretainedValue() }
+    }
+#endif

@@ -1,0 +1,50 @@
+#include "CAPI/Handles.hpp"
+#include "MLXNativeKernels/mnk_metal.h"
+
+using namespace mnk;
+
+mnk_device* mnk_device_make_metal(const mnk_metal_options* options, mnk_error_out error) {
+  return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
+    auto given = c::descriptor("mnk_metal_options", options);
+    if (!given) return std::move(given).error();
+    return c::handleFor(metal::makeDevice({.device = static_cast<MTL::Device*>(given->device),
+                                           .queue = static_cast<MTL::CommandQueue*>(given->queue),
+                                           .libraryPath = given->library_path ? given->library_path : "",
+                                           .describesDispatches = given->describes_dispatches}));
+  });
+}
+
+void* mnk_device_metal_device(const mnk_device* device) {
+  return device ? metal::nativeDevice(device->device) : nullptr;
+}
+void* mnk_device_metal_queue(const mnk_device* device) {
+  return device ? metal::nativeQueue(device->device) : nullptr;
+}
+
+mnk_tensor* mnk_tensor_make_over_metal_buffer(mnk_device* device, void* buffer, mnk_dtype dtype, const uint64_t* shape,
+                                              size_t rank, uint64_t byte_offset, mnk_error_out error) {
+  return c::make<mnk_tensor>(error, {{device, "device"}, {buffer, "buffer"}}, [&]() -> Result<mnk_tensor*> {
+    auto type = c::dtype(dtype);
+    if (!type) return std::move(type).error();
+    auto extents = c::shape(shape, rank);
+    if (!extents) return std::move(extents).error();
+    auto wrapped = metal::wrapBuffer(device->device, static_cast<MTL::Buffer*>(buffer));
+    if (!wrapped) return std::move(wrapped).error();
+    return c::handleFor(Tensor::over(*wrapped, *type, *extents, byte_offset));
+  });
+}
+
+void* mnk_tensor_metal_buffer(const mnk_tensor* tensor) {
+  return tensor ? metal::nativeBuffer(tensor->tensor.buffer()) : nullptr;
+}
+
+mnk_encoder* mnk_encoder_make_into_metal(mnk_device* device, void* command_buffer, const char* label,
+                                         mnk_error_out error) {
+  return c::make<mnk_encoder>(
+      error, {{device, "device"}, {command_buffer, "command_buffer"}}, [&]() -> Result<mnk_encoder*> {
+        auto submission =
+            metal::makeSubmission(device->device, static_cast<MTL::CommandBuffer*>(command_buffer), label ? label : "");
+        if (!submission) return std::move(submission).error();
+        return new mnk_encoder{CommandEncoder(device->device, std::move(*submission))};
+      });
+}

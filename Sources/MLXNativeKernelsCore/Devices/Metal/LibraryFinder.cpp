@@ -1,0 +1,144 @@
+#include "LibraryFinder.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "Devices/Metal/EmbeddedShaders.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk::metal {
+
+namespace {
+
+using Kind = LibraryOrigin::Kind;
+
+constexpr std::string_view kLabel = "MLXNativeKernels";
+constexpr std::string_view kModuleBundle = "MLXNativeKernels_MLXNativeKernelsCore.bundle";
+constexpr std::string_view kFile = "default.metallib";
+
+// By opening it: asking for a file's attributes would need a reason in an app's privacy manifest.
+bool canBeRead(const std::string& path) {
+  FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) return false;
+  std::fclose(file);
+  return true;
+}
+
+std::string folderOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash));
+}
+
+enum class Stamp { ours, stale, none };
+
+Stamp stampOf(const MetalLibrary& library) {
+  Stamp stamp = Stamp::none;
+  for (const std::string& name : library.functionNames()) {
+    if (name == shaderStamp()) return Stamp::ours;
+    if (name.starts_with(kStampPrefix)) stamp = Stamp::stale;
+  }
+  return stamp;
+}
+
+Error staleError(const std::string& path) {
+  return metalError(ErrorCode::libraryNotFound, "the compiled kernels are of another version than this code", path,
+                    fmt::format("a library that exports {}", shaderStamp()),
+                    "Clean the build folder and build again, so that both come from the same sources.");
+}
+
+Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::string& path) {
+  auto loaded = loadLibrary(device, path, std::string(kLabel), Kind::givenFile);
+  if (!loaded) return loaded;
+  switch (stampOf(**loaded)) {
+    case Stamp::ours:
+      return loaded;
+    case Stamp::stale:
+      return staleError(path);
+    case Stamp::none:
+      break;
+  }
+  return metalError(ErrorCode::libraryNotFound, "the given library does not hold the kernels of this package", path,
+                    fmt::format("a library that exports {}", shaderStamp()),
+                    "Pass the default.metallib that was built from Shaders/, or no path.");
+}
+
+}  // namespace
+
+SearchRoots searchRoots() {
+  const AutoreleasePool pool;
+  SearchRoots roots;
+  static const char mark = 0;
+  Dl_info image{};
+  if (dladdr(&mark, &image) && image.dli_fname) roots.image = folderOf(image.dli_fname);
+  if (const NS::Bundle* bundle = NS::Bundle::mainBundle()) {
+    roots.mainResources = text(bundle->resourcePath());
+    roots.mainBundle = text(bundle->bundlePath());
+  }
+  if (const char* previews = std::getenv("PACKAGE_RESOURCE_BUNDLE_PATH")) roots.previews = previews;
+  return roots;
+}
+
+std::vector<Candidate> candidates(const SearchRoots& roots) {
+  std::vector<Candidate> found;
+  const auto add = [&](Kind kind, const std::string& folder, std::string_view below) {
+    if (folder.empty()) return;
+    Candidate candidate{kind, fmt::format("{}/{}{}", folder, below, kFile)};
+    const bool isNew = std::none_of(found.begin(), found.end(),
+                                    [&](const Candidate& earlier) { return earlier.path == candidate.path; });
+    if (isNew) found.push_back(std::move(candidate));
+  };
+  const std::string besideImage = roots.image.empty() ? "" : roots.image + "/../Resources";
+  for (const std::string& root : {roots.previews, roots.mainResources, besideImage, roots.image, roots.mainBundle}) {
+    add(Kind::moduleBundle, root, fmt::format("{}/Contents/Resources/", kModuleBundle));  // as macOS lays bundles out
+    add(Kind::moduleBundle, root, fmt::format("{}/", kModuleBundle));                     // as iOS does
+  }
+  if (roots.image.find(".framework") != std::string::npos) {
+    add(Kind::frameworkBundle, roots.image, "Resources/");
+    add(Kind::frameworkBundle, roots.image, "");
+  }
+  add(Kind::besideCode, roots.image, "");
+  add(Kind::mainBundle, roots.mainResources, "");
+  return found;
+}
+
+Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, const std::string& givenPath,
+                                                         std::span<const Candidate> places) {
+  if (!givenPath.empty()) return loadGiven(device, givenPath);
+  std::string tried;
+  for (const Candidate& place : places) {
+    const auto note = [&](std::string_view why) {
+      tried += fmt::format("\n  {} ({}): {}", name(place.kind), place.path, why);
+    };
+    if (!canBeRead(place.path)) {
+      note("not there");
+      continue;
+    }
+    auto loaded = loadLibrary(device, place.path, std::string(kLabel), place.kind);
+    if (!loaded) {
+      note(loaded.error().got);
+      continue;
+    }
+    switch (stampOf(**loaded)) {
+      case Stamp::ours:
+        return loaded;
+      case Stamp::stale:
+        return staleError(place.path);
+      case Stamp::none:
+        note("holds other kernels");
+        break;
+    }
+  }
+  auto compiled = compileText(device, embeddedKernels(), std::string(kLabel), {Kind::embeddedText, {}});
+  if (compiled) return compiled;
+  Error error = std::move(compiled).error();
+  error.code = ErrorCode::libraryNotFound;
+  error.what = "the kernels of this package were not found, and their embedded text does not compile";
+  error.got += "; tried:" + tried + "\n  embedded text";
+  error.fix = "Build with Xcode, which makes default.metallib, or name the file when the device is made.";
+  return error;
+}
+
+}  // namespace mnk::metal

@@ -1,0 +1,118 @@
+#include "MetalBuffer.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "Support/Format.hpp"
+
+namespace mnk::metal {
+
+namespace {
+
+constexpr uint64_t kLeastBytes = 16;  // Metal makes no empty buffer
+
+Error noMemory(uint64_t bytes, uint64_t most) {
+  Error error = metalError(ErrorCode::outOfMemory, "no memory for a buffer", countText(bytes, "byte"),
+                           fmt::format("at most {}, and no more than is free", countText(most, "byte")),
+                           "Ask for less, or free other buffers first.");
+  error.retryable = bytes <= most;
+  return error;
+}
+
+// Runs what it holds unless it is told that somebody else will.
+class Releasing {
+ public:
+  explicit Releasing(std::function<void()> release) : release_(std::move(release)) {}
+  ~Releasing() { run(); }
+  Releasing(const Releasing&) = delete;
+  Releasing& operator=(const Releasing&) = delete;
+
+  void run() noexcept {
+    const auto release = std::exchange(release_, nullptr);
+    if (!release) return;
+    try {
+      release();
+    } catch (...) {  // the caller's code; there is nobody to tell
+    }
+  }
+
+ private:
+  std::function<void()> release_;
+};
+
+}  // namespace
+
+MetalBuffer::MetalBuffer(std::shared_ptr<Device> device, NS::SharedPtr<MTL::Buffer> native, uint64_t bytes)
+    : Buffer(bytes),
+      device_(std::move(device)),
+      native_(std::move(native)),
+      contents_(static_cast<std::byte*>(native_->contents())) {
+  // Two buffers over one piece of the processor's memory have different GPU addresses. Private ones have no other.
+  const uint64_t begin = contents_ ? reinterpret_cast<uintptr_t>(contents_) : native_->gpuAddress();
+  range_ = {contents_ ? nullptr : device_.get(), begin, begin + bytes};
+}
+
+MetalBuffer::~MetalBuffer() {
+  const AutoreleasePool pool;
+  native_.reset();
+}
+
+Result<std::shared_ptr<Buffer>> MetalBuffer::make(std::shared_ptr<Device> device, MTL::Device* native, uint64_t bytes) {
+  const AutoreleasePool pool;
+  const uint64_t most = native->maxBufferLength();
+  if (bytes > most) return noMemory(bytes, most);
+  auto made = NS::TransferPtr(native->newBuffer(std::max(bytes, kLeastBytes), MTL::ResourceStorageModeShared));
+  if (!made || !made->contents()) return noMemory(bytes, most);
+  made->setLabel(nsText(fmt::format("MLXNativeKernels {}", bytesText(bytes))));
+  std::memset(made->contents(), 0, bytes);  // Metal promises nothing about what a new buffer holds
+  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(made), bytes));
+}
+
+Result<std::shared_ptr<Buffer>> MetalBuffer::wrapMemory(std::shared_ptr<Device> device, MTL::Device* native,
+                                                        void* memory, uint64_t bytes, std::function<void()> release) {
+  const AutoreleasePool pool;
+  // Shared with the block that Metal calls: it runs whoever ends last.
+  const auto releasing = std::make_shared<Releasing>(std::move(release));
+  if (memory && bytes == 0) return make(std::move(device), native, 0);
+  const auto page = static_cast<uint64_t>(getpagesize());
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const uint64_t most = native->maxBufferLength() / page * page;
+  if (!memory || address % page != 0 || bytes > most) {
+    std::string got =
+        fmt::format("{} at an address {} past a page", countText(bytes, "byte"), countText(address % page, "byte"));
+    return metalError(ErrorCode::invalidArgument, "memory cannot be wrapped",
+                      memory ? std::move(got) : "a null pointer",
+                      fmt::format("at most {} bytes that start at a page, which is {} bytes here", most, page),
+                      "Allocate with posix_memalign and the page size, or make a tensor and copy.");
+  }
+  // Metal maps whole pages; what lies behind the last byte is never bound.
+  const uint64_t mapped = (bytes + page - 1) / page * page;
+  auto made = NS::TransferPtr(native->newBuffer(memory, mapped, MTL::ResourceStorageModeShared, ^(void*, NS::UInteger) {
+    releasing->run();
+  }));
+  if (!made) return noMemory(bytes, most);
+  made->setLabel(nsText(fmt::format("MLXNativeKernels wrapped {}", bytesText(bytes))));
+  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(made), bytes));
+}
+
+Result<std::shared_ptr<Buffer>> MetalBuffer::wrapNative(std::shared_ptr<Device> device, MTL::Device* native,
+                                                        MTL::Buffer* buffer) {
+  const AutoreleasePool pool;
+  if (!buffer || buffer->device() != native) {
+    return metalError(ErrorCode::invalidArgument, "the buffer cannot be wrapped",
+                      buffer ? "a buffer of " + text(buffer->device()->name()) : "no buffer",
+                      "a buffer of " + text(native->name()), "Make the buffer with the device that encodes.");
+  }
+  const MTL::StorageMode storage = buffer->storageMode();
+  if (storage != MTL::StorageModeShared && storage != MTL::StorageModePrivate) {
+    return metalError(ErrorCode::unsupported, "the buffer's storage mode is not handled",
+                      storage == MTL::StorageModeManaged ? "managed storage" : "memoryless storage",
+                      "shared or private storage", "Make the buffer with shared storage.");
+  }
+  const uint64_t bytes = buffer->length();
+  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), NS::RetainPtr(buffer), bytes));
+}
+
+}  // namespace mnk::metal

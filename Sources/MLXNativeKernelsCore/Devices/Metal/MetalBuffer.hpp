@@ -1,0 +1,34 @@
+// Memory of the Metal device: shared storage of its own, memory of the caller's, or a buffer of the app's.
+#pragma once
+#include <functional>
+
+#include "Devices/Metal/MetalSupport.hpp"
+#include "MLXNativeKernels/Device.hpp"
+
+namespace mnk::metal {
+
+class MetalBuffer final : public Buffer {
+ public:
+  static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, MTL::Device* native, uint64_t bytes);
+  // `release` runs when Metal is done with the memory, or at once when the call fails.
+  static Result<std::shared_ptr<Buffer>> wrapMemory(std::shared_ptr<Device> device, MTL::Device* native, void* memory,
+                                                    uint64_t bytes, std::function<void()> release);
+  static Result<std::shared_ptr<Buffer>> wrapNative(std::shared_ptr<Device> device, MTL::Device* native,
+                                                    MTL::Buffer* buffer);
+
+  MetalBuffer(std::shared_ptr<Device> device, NS::SharedPtr<MTL::Buffer> native, uint64_t bytes);
+  ~MetalBuffer() override;
+
+  std::shared_ptr<Device> device() const override { return device_; }
+  MemoryRange range() const override { return range_; }
+  std::byte* contents() override { return contents_; }
+  MTL::Buffer* native() const { return native_.get(); }
+
+ private:
+  std::shared_ptr<Device> device_;
+  NS::SharedPtr<MTL::Buffer> native_;
+  std::byte* contents_;
+  MemoryRange range_;
+};
+
+}  // namespace mnk::metal

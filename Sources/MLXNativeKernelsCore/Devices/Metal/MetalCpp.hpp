@@ -1,0 +1,30 @@
+// metal-cpp, as this device uses it: Foundation, and of Metal the parts that compute. Include it in place of
+// <Metal/Metal.hpp>, whose MTLIOCompressor.hpp defines four functions that cannot be weak; MetalCppDefinitions.cpp
+// needs all of them weak.
+#pragma once
+
+// metal-cpp asks for the processor by Apple's name alone.
+#if defined(__aarch64__) && !defined(__arm64__)
+#define __arm64__ 1
+#define MNK_NAMED_ARM64
+#endif
+
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Weverything"
+#include <Foundation/Foundation.hpp>
+#include <Metal/MTLArgument.hpp>
+#include <Metal/MTLBuffer.hpp>
+#include <Metal/MTLCommandBuffer.hpp>
+#include <Metal/MTLCommandQueue.hpp>
+#include <Metal/MTLComputeCommandEncoder.hpp>
+#include <Metal/MTLComputePipeline.hpp>
+#include <Metal/MTLDevice.hpp>
+#include <Metal/MTLFunctionConstantValues.hpp>
+#include <Metal/MTLLibrary.hpp>
+#include <Metal/MTLResource.hpp>
+#pragma clang diagnostic pop
+
+#ifdef MNK_NAMED_ARM64
+#undef __arm64__
+#undef MNK_NAMED_ARM64
+#endif

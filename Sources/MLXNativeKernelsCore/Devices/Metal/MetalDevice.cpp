@@ -1,0 +1,202 @@
+#include "MLXNativeKernels/MetalDevice.hpp"
+
+#include <TargetConditionals.h>
+
+#include <cstdlib>
+
+#include "Devices/Metal/LibraryFinder.hpp"
+#include "Devices/Metal/MetalBuffer.hpp"
+#include "Devices/Metal/MetalFeatures.hpp"
+#include "Devices/Metal/MetalPipeline.hpp"
+#include "Devices/Metal/MetalSubmission.hpp"
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+
+namespace mnk::metal {
+
+namespace {
+
+class MetalDevice final : public Device {
+ public:
+  MetalDevice(NS::SharedPtr<MTL::Device> device, NS::SharedPtr<MTL::CommandQueue> queue,
+              NS::SharedPtr<MTL::Buffer> nothing, const Options& options)
+      : device_(std::move(device)),
+        queue_(std::move(queue)),
+        nothing_(std::move(nothing)),
+        libraryPath_(options.libraryPath),
+        describesDispatches_(options.describesDispatches),
+        name_(text(device_->name())) {
+    limits_.maxThreadsPerThreadgroup = static_cast<uint32_t>(device_->maxThreadsPerThreadgroup().width);
+    limits_.maxThreadgroupMemoryBytes = static_cast<uint32_t>(device_->maxThreadgroupMemoryLength());
+    limits_.simdgroupWidth = kSimdgroupWidth;
+    limits_.maxBufferBytes = device_->maxBufferLength();
+  }
+  ~MetalDevice() override {
+    const AutoreleasePool pool;
+    nothing_.reset();
+    queue_.reset();
+    device_.reset();
+  }
+
+  std::string_view kind() const override { return "metal"; }
+  std::string name() const override { return name_; }
+  const DeviceLimits& limits() const override { return limits_; }
+  MTL::Device* native() const { return device_.get(); }
+  MTL::CommandQueue* queue() const { return queue_.get(); }
+
+  Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
+    return MetalBuffer::make(shared_from_this(), device_.get(), bytes);
+  }
+  Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
+    return MetalBuffer::wrapMemory(shared_from_this(), device_.get(), memory, bytes, std::move(release));
+  }
+  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override { return submission({}, label); }
+
+  Result<std::unique_ptr<Submission>> submission(NS::SharedPtr<MTL::CommandBuffer> appBuffer, std::string_view label) {
+    return std::unique_ptr<Submission>(std::make_unique<MetalSubmission>(
+        shared_from_this(), MetalSubmission::Target{nothing_, queue_, std::move(appBuffer), describesDispatches_},
+        label));
+  }
+
+ protected:
+  Result<std::shared_ptr<Library>> makeShippedLibrary() override {
+    const AutoreleasePool pool;
+    return asLibrary(findShippedLibrary(device_.get(), libraryPath_, candidates(searchRoots())));
+  }
+  Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override {
+    const AutoreleasePool pool;
+    return asLibrary(makeUserLibrary(device_.get(), source));
+  }
+  Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
+                                                 const KernelKey& key) override {
+    auto ours = std::dynamic_pointer_cast<MetalLibrary>(library);
+    if (ours && ours->native()->device() == device_.get()) {
+      return MetalPipeline::make(device_.get(), std::move(ours), key);
+    }
+    return metalError(ErrorCode::invalidArgument, "the library is not of this device",
+                      library ? std::string(library->label()) : "no library", "a library made by this device",
+                      "Make the library with the device that runs it.");
+  }
+
+ private:
+  static Result<std::shared_ptr<Library>> asLibrary(Result<std::shared_ptr<MetalLibrary>> made) {
+    if (!made) return std::move(made).error();
+    return std::shared_ptr<Library>(std::move(*made));
+  }
+
+  NS::SharedPtr<MTL::Device> device_;
+  NS::SharedPtr<MTL::CommandQueue> queue_;
+  NS::SharedPtr<MTL::Buffer> nothing_;
+  std::string libraryPath_;
+  bool describesDispatches_;
+  std::string name_;
+  DeviceLimits limits_;
+};
+
+Error notMetal(std::string_view what) {
+  return metalError(ErrorCode::invalidArgument, std::string(what), "another kind of device", "a Metal device",
+                    "Make the device with metal::makeDevice.");
+}
+
+bool describesByEnvironment() {
+  const char* value = std::getenv("MNK_METAL_DESCRIBE");
+  return value && std::string_view(value) == "1";
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
+  return guarded(kOp, [&]() -> Result<std::shared_ptr<Device>> {
+    const AutoreleasePool pool;
+    MTL::Device* given = options.device ? options.device : options.queue ? options.queue->device() : nullptr;
+    auto device = given ? NS::RetainPtr(given) : NS::TransferPtr(MTL::CreateSystemDefaultDevice());
+    if (!device) {
+      return metalError(ErrorCode::unsupported, "there is no GPU that Metal can use", "none", "a Metal device",
+                        "Run where Metal is available, or use the Host device.");
+    }
+    if (options.queue && options.queue->device() != device.get()) {
+      return metalError(ErrorCode::invalidArgument, "the queue belongs to another device",
+                        "a queue of " + text(options.queue->device()->name()), "a queue of " + text(device->name()),
+                        "Make the queue with the device that is passed.");
+    }
+    if (auto checked = checkFeatures(device.get()); !checked) return std::move(checked).error();
+    auto queue = options.queue ? NS::RetainPtr(options.queue) : NS::TransferPtr(device->newCommandQueue());
+    constexpr NS::UInteger kNothingBytes = 4096;  // as large as what inline bytes can be
+    auto nothing = NS::TransferPtr(device->newBuffer(kNothingBytes, MTL::ResourceStorageModeShared));
+    if (!queue || !nothing) {
+      Error error = metalError(ErrorCode::outOfMemory, "Metal gives no command queue or no memory", "none",
+                               "a queue and a small buffer", "Release what is not needed, and try again.");
+      error.retryable = true;
+      return error;
+    }
+    nothing->setLabel(nsText("MLXNativeKernels nothing"));
+    if (!options.queue) queue->setLabel(nsText("MLXNativeKernels"));
+    Options used = options;
+    used.describesDispatches = options.describesDispatches || describesByEnvironment();
+    return std::shared_ptr<Device>(
+        std::make_shared<MetalDevice>(std::move(device), std::move(queue), std::move(nothing), used));
+  });
+}
+
+std::vector<std::shared_ptr<Device>> allDevices() {
+  const AutoreleasePool pool;
+  std::vector<std::shared_ptr<Device>> devices;
+  const auto add = [&](const Options& options) {
+    auto made = makeDevice(options);
+    if (made) devices.push_back(std::move(*made));
+  };
+  const auto first = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
+  if (first) add({.device = first.get(), .libraryPath = {}});
+#if TARGET_OS_OSX
+  const auto natives = NS::TransferPtr(MTL::CopyAllDevices());
+  const NS::UInteger count = natives ? natives->count() : 0;
+  for (NS::UInteger i = 0; i < count; ++i) {
+    auto* native = natives->object<MTL::Device>(i);
+    if (native != first.get()) add({.device = native, .libraryPath = {}});
+  }
+#endif
+  return devices;
+}
+
+Result<std::shared_ptr<Buffer>> wrapBuffer(const std::shared_ptr<Device>& device, MTL::Buffer* buffer) {
+  return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {
+    const auto ours = std::dynamic_pointer_cast<MetalDevice>(device);
+    if (!ours) return notMetal("an app's Metal buffer cannot be wrapped");
+    return MetalBuffer::wrapNative(device, ours->native(), buffer);
+  });
+}
+
+MTL::Buffer* nativeBuffer(const std::shared_ptr<Buffer>& buffer) {
+  const auto* ours = dynamic_cast<const MetalBuffer*>(buffer.get());
+  return ours ? ours->native() : nullptr;
+}
+MTL::Device* nativeDevice(const std::shared_ptr<Device>& device) {
+  const auto* ours = dynamic_cast<const MetalDevice*>(device.get());
+  return ours ? ours->native() : nullptr;
+}
+MTL::CommandQueue* nativeQueue(const std::shared_ptr<Device>& device) {
+  const auto* ours = dynamic_cast<const MetalDevice*>(device.get());
+  return ours ? ours->queue() : nullptr;
+}
+
+Result<std::unique_ptr<Submission>> makeSubmission(const std::shared_ptr<Device>& device,
+                                                   MTL::CommandBuffer* commandBuffer, std::string_view label) {
+  return guarded(kOp, [&]() -> Result<std::unique_ptr<Submission>> {
+    const AutoreleasePool pool;
+    const auto ours = std::dynamic_pointer_cast<MetalDevice>(device);
+    if (!ours) return notMetal("an app's command buffer cannot be used");
+    if (!commandBuffer || commandBuffer->device() != ours->native()) {
+      return metalError(ErrorCode::invalidArgument, "the command buffer cannot be used",
+                        commandBuffer ? "a command buffer of another device" : "no command buffer",
+                        "a command buffer of this device", "Make the command buffer with a queue of this device.");
+    }
+    if (commandBuffer->status() > MTL::CommandBufferStatusEnqueued) {
+      return metalError(ErrorCode::invalidArgument, "the command buffer has been committed",
+                        "a committed command buffer", "one that can still be encoded into",
+                        "Encode before the command buffer is committed.");
+    }
+    return ours->submission(NS::RetainPtr(commandBuffer), label);
+  });
+}
+
+}  // namespace mnk::metal

@@ -1,0 +1,30 @@
+// A function of a Metal library with its constants. What it needs and what it allows is read from Metal, once.
+#pragma once
+#include "Devices/Metal/MetalLibrary.hpp"
+
+namespace mnk::metal {
+
+// What the kernels are written for.
+inline constexpr uint32_t kSimdgroupWidth = 32;
+
+class MetalPipeline final : public Pipeline {
+ public:
+  static Result<std::shared_ptr<Pipeline>> make(MTL::Device* device, std::shared_ptr<MetalLibrary> library,
+                                                const KernelKey& key);
+
+  MetalPipeline(NS::SharedPtr<MTL::ComputePipelineState> native, std::vector<Argument> arguments);
+  ~MetalPipeline() override;
+
+  uint32_t maxThreadsPerThreadgroup() const override { return maxThreads_; }
+  uint32_t staticThreadgroupBytes() const override { return staticThreadgroupBytes_; }
+  std::span<const Argument> arguments() const override { return arguments_; }
+  MTL::ComputePipelineState* native() const { return native_.get(); }
+
+ private:
+  NS::SharedPtr<MTL::ComputePipelineState> native_;
+  std::vector<Argument> arguments_;
+  uint32_t maxThreads_;
+  uint32_t staticThreadgroupBytes_;
+};
+
+}  // namespace mnk::metal

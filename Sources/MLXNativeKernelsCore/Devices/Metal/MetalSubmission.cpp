@@ -1,0 +1,183 @@
+#include "MetalSubmission.hpp"
+
+#include <atomic>
+
+#include "Devices/Metal/MetalBuffer.hpp"
+#include "Devices/Metal/MetalFailures.hpp"
+#include "Devices/Metal/MetalPipeline.hpp"
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+
+namespace mnk::metal {
+
+namespace {
+
+MTL::Size size(const Size3& size) {
+  return MTL::Size(size[0], size[1], size[2]);
+}
+
+void encodeDispatch(MTL::ComputeCommandEncoder& encoder, const ReadyDispatch& ready, const MTL::Buffer* nothing) {
+  const Dispatch& dispatch = ready.dispatch;
+  encoder.setComputePipelineState(static_cast<const MetalPipeline&>(*ready.pipeline).native());
+  for (const Binding& binding : dispatch.buffers) {
+    const MTL::Buffer* native = static_cast<const MetalBuffer&>(*binding.buffer).native();
+    const bool isEmpty = binding.length == 0;
+    encoder.setBuffer(isEmpty ? nothing : native, isEmpty ? 0 : binding.offset, binding.index);
+  }
+  for (const InlineBytes& inlined : dispatch.inlines) {
+    encoder.setBytes(inlined.bytes.data(), inlined.bytes.size(), inlined.index);
+  }
+  for (const ThreadgroupMemory& memory : dispatch.threadgroupMemory) {
+    encoder.setThreadgroupMemoryLength(memory.bytes, memory.index);
+  }
+  const MTL::Size grid = size(dispatch.grid.extent);
+  if (dispatch.grid.unit == Grid::Unit::threads) {
+    encoder.dispatchThreads(grid, size(ready.threadgroup));
+  } else {
+    encoder.dispatchThreadgroups(grid, size(ready.threadgroup));
+  }
+}
+
+// Metal takes no encoder that was not ended, whatever happened in between.
+struct Ending {
+  MTL::ComputeCommandEncoder& encoder;
+  ~Ending() { encoder.endEncoding(); }
+};
+
+Error cannotEncode(std::string_view object, std::string_view label) {
+  Error error = metalError(ErrorCode::deviceFault, fmt::format("no {} can be had", object),
+                           label.empty() ? "none" : fmt::format("none for '{}'", label), "one from Metal",
+                           "Wait for work that is still running, and try again.");
+  error.retryable = true;
+  return error;
+}
+
+void appendRegions(std::string& text, std::string_view verb, const Dispatch& dispatch,
+                   std::vector<Region> Binding::*regions) {
+  bool isFirst = true;
+  for (const Binding& binding : dispatch.buffers) {
+    for (const Region& region : binding.*regions) {
+      if (isFirst) text += fmt::format(" {}", verb);
+      isFirst = false;
+      text += fmt::format(" {}:{}+{}", binding.index, region.offset, region.rowBytes);
+      if (region.rows != 1) text += fmt::format("*{}@{}", region.rows, region.rowStride);
+    }
+  }
+}
+
+}  // namespace
+
+std::string description(const Dispatch& dispatch) {
+  std::string text = fmt::format("{} {}", dispatch.kind.empty() ? "Custom" : dispatch.kind, dispatch.kernel.function);
+  if (!dispatch.buffers.empty()) text += " binds";
+  for (const Binding& binding : dispatch.buffers) text += fmt::format(" {}:{}", binding.index, binding.length);
+  appendRegions(text, "reads", dispatch, &Binding::reads);
+  appendRegions(text, "writes", dispatch, &Binding::writes);
+  return text;
+}
+
+// What lives until the GPU is done. Held by the command buffer's completion handler alone: if that is dropped without
+// having been called, the command buffer was never committed, and the work has failed.
+struct MetalSubmission::Work {
+  std::shared_ptr<Device> device;
+  std::vector<Step> steps;
+  std::string label;
+  std::function<void(SubmissionReport)> finished;
+  std::atomic<bool> isFinished = false;
+
+  ~Work() {
+    finish({.outcome = metalError(ErrorCode::invalidArgument, "the app's command buffer was released",
+                                  label.empty() ? "no commit" : fmt::format("no commit of '{}'", label),
+                                  "a command buffer that the app commits", "Commit it after encoding.")});
+  }
+
+  void finish(SubmissionReport report) noexcept {
+    if (isFinished.exchange(true)) return;
+    // Everything is free again before the caller hears that the work is done.
+    steps.clear();
+    device.reset();
+    try {
+      if (const auto call = std::exchange(finished, nullptr)) call(std::move(report));
+    } catch (...) {  // the caller's code; there is nobody to tell
+    }
+  }
+
+  void finish(const MTL::CommandBuffer& done) noexcept {
+    const AutoreleasePool pool;
+    SubmissionReport report;
+    report.deviceSeconds = done.GPUEndTime() - done.GPUStartTime();
+    if (done.status() == MTL::CommandBufferStatusError) {
+      report.outcome = guarded(kOp, [&]() -> Result<void> { return commandBufferError(done.error(), label); });
+    }
+    finish(std::move(report));
+  }
+};
+
+MetalSubmission::~MetalSubmission() {
+  const AutoreleasePool pool;
+  target_ = {};
+}
+
+Result<void> MetalSubmission::dispatch(ReadyDispatch ready) {
+  bool isOurs = dynamic_cast<const MetalPipeline*>(ready.pipeline.get());
+  for (const Binding& binding : ready.dispatch.buffers) {
+    isOurs = isOurs && dynamic_cast<const MetalBuffer*>(binding.buffer.get());
+  }
+  if (!isOurs) {
+    return metalError(ErrorCode::invalidArgument, "the pipeline or a buffer is not of a Metal device",
+                      ready.dispatch.kernel.text(), "a pipeline and buffers of this device",
+                      "Make them with the device that runs the dispatch.");
+  }
+  steps_.emplace_back(std::move(ready));
+  return {};
+}
+
+void MetalSubmission::barrier() {
+  steps_.emplace_back(Barrier{});
+}
+
+void MetalSubmission::encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps) const {
+  const bool describes = target_.describesDispatches;
+  for (const Step& step : steps) {
+    const auto* ready = std::get_if<ReadyDispatch>(&step);
+    if (!ready) {
+      encoder.memoryBarrier(MTL::BarrierScopeBuffers);
+      continue;
+    }
+    if (describes) encoder.pushDebugGroup(nsText(description(ready->dispatch)));
+    encodeDispatch(encoder, *ready, target_.nothing.get());
+    if (describes) encoder.popDebugGroup();
+  }
+}
+
+Result<void> MetalSubmission::submit(const std::shared_ptr<Work>& work) {
+  const bool isAppOwned = bool(target_.appBuffer);
+  // Work holds every buffer and pipeline until the end, so Metal need not retain each of them again.
+  MTL::CommandBuffer* commands =
+      isAppOwned ? target_.appBuffer.get() : target_.queue->commandBufferWithUnretainedReferences();
+  if (!commands) return cannotEncode("command buffer", label_);
+  if (!isAppOwned) commands->setLabel(nsText(label_));
+  if (!work->steps.empty()) {
+    auto* encoder = commands->computeCommandEncoder(MTL::DispatchTypeConcurrent);
+    if (!encoder) return cannotEncode("command encoder", label_);
+    encoder->setLabel(nsText(label_.empty() ? "MLXNativeKernels" : label_));
+    const Ending ending{*encoder};
+    encode(*encoder, work->steps);
+  }
+  commands->addCompletedHandler([work](MTL::CommandBuffer* done) { work->finish(*done); });
+  if (!isAppOwned) commands->commit();
+  return {};
+}
+
+void MetalSubmission::commit(std::function<void(SubmissionReport)> finished) {
+  const AutoreleasePool pool;
+  auto work = std::make_shared<Work>();
+  work->device = std::move(device_);
+  work->steps = std::move(steps_);
+  work->label = label_;
+  work->finished = std::move(finished);
+  if (auto submitted = guarded(kOp, [&] { return submit(work); }); !submitted)
+    work->finish({.outcome = std::move(submitted)});
+}
+
+}  // namespace mnk::metal

@@ -1,0 +1,46 @@
+// Work for one command buffer, kept as data until it is committed: then it becomes one compute encoder, in which
+// dispatches run side by side except across barriers. So an abandoned submission leaves nothing behind.
+#pragma once
+#include <variant>
+
+#include "Devices/Metal/MetalSupport.hpp"
+#include "MLXNativeKernels/Device.hpp"
+
+namespace mnk::metal {
+
+class MetalSubmission final : public Submission {
+ public:
+  struct Target {
+    NS::SharedPtr<MTL::Buffer> nothing;  // stands for a binding without bytes, which Metal does not take
+    NS::SharedPtr<MTL::CommandQueue> queue;
+    NS::SharedPtr<MTL::CommandBuffer> appBuffer;  // not null: encode into this one, and leave committing to the app
+    bool describesDispatches = false;
+  };
+
+  MetalSubmission(std::shared_ptr<Device> device, Target target, std::string_view label)
+      : device_(std::move(device)), target_(std::move(target)), label_(label) {}
+  ~MetalSubmission() override;
+
+  Result<void> dispatch(ReadyDispatch ready) override;
+  void barrier() override;
+  void commit(std::function<void(SubmissionReport)> finished) override;
+
+ private:
+  struct Barrier {};
+  using Step = std::variant<ReadyDispatch, Barrier>;
+  struct Work;
+
+  void encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps) const;
+  Result<void> submit(const std::shared_ptr<Work>& work);
+
+  std::shared_ptr<Device> device_;
+  Target target_;
+  std::string label_;
+  std::vector<Step> steps_;
+};
+
+// "KVCacheWrite kvCacheMove_16 binds 1:512 3:4096 reads 1:0+512 writes 3:1024+64*8@256": the op, the kernel, then by
+// buffer index the bytes bound and the regions accessed, as offset + bytes of a row * rows @ distance of rows.
+std::string description(const Dispatch& dispatch);
+
+}  // namespace mnk::metal

@@ -1,0 +1,47 @@
+// Stands for the Metal device where there is none.
+#include "Devices/Available.hpp"
+#include "MLXNativeKernels/MetalDevice.hpp"
+
+#if !MNK_HAS_METAL
+
+namespace mnk::metal {
+
+namespace {
+
+Error noMetal() {
+  return {.code = ErrorCode::unsupported,
+          .op = "Metal device",
+          .what = "this system has no Metal",
+          .got = "another system than Apple's",
+          .expected = "macOS or iOS",
+          .fix = "Use the Host device here."};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> makeDevice(const Options&) {
+  return noMetal();
+}
+std::vector<std::shared_ptr<Device>> allDevices() {
+  return {};
+}
+Result<std::shared_ptr<Buffer>> wrapBuffer(const std::shared_ptr<Device>&, MTL::Buffer*) {
+  return noMetal();
+}
+MTL::Buffer* nativeBuffer(const std::shared_ptr<Buffer>&) {
+  return nullptr;
+}
+MTL::Device* nativeDevice(const std::shared_ptr<Device>&) {
+  return nullptr;
+}
+MTL::CommandQueue* nativeQueue(const std::shared_ptr<Device>&) {
+  return nullptr;
+}
+Result<std::unique_ptr<Submission>> makeSubmission(const std::shared_ptr<Device>&, MTL::CommandBuffer*,
+                                                   std::string_view) {
+  return noMetal();
+}
+
+}  // namespace mnk::metal
+
+#endif

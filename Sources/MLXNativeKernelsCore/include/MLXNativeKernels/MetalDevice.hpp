@@ -1,0 +1,47 @@
+// The Metal device: runs the kernels on an Apple GPU, with objects of its own or of the app's.
+// metal-cpp's types are only named here. From Objective-C++ pass (__bridge MTL::Buffer*)buffer. What is passed is
+// retained for as long as it is needed. Where there is no Metal every call fails with the code `unsupported`.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/Device.hpp"
+
+namespace MTL {
+class Buffer;
+class CommandBuffer;
+class CommandQueue;
+class Device;
+}  // namespace MTL
+
+namespace mnk::metal {
+
+struct Options {
+  MTL::Device* device = nullptr;       // null: that of the queue, or the system's default
+  MTL::CommandQueue* queue = nullptr;  // null: one of the device's own
+  std::string libraryPath;             // the compiled kernels of this package; empty: they are searched for
+  // Each dispatch gets a debug group that names its op, its kernel and the bytes it reads and writes, for captures. Not
+  // set: as the environment says (MNK_METAL_DESCRIBE=1).
+  bool describesDispatches = false;
+};
+
+Result<std::shared_ptr<Device>> makeDevice(const Options& options);
+// One for each GPU that can run the kernels, the system's default first.
+std::vector<std::shared_ptr<Device>> allDevices();
+
+// A buffer of the app's, without a copy. Shared or private storage; the processor cannot read the latter.
+Result<std::shared_ptr<Buffer>> wrapBuffer(const std::shared_ptr<Device>& device, MTL::Buffer* buffer);
+// The Metal buffer under a buffer, borrowed; null for one of another device.
+MTL::Buffer* nativeBuffer(const std::shared_ptr<Buffer>& buffer);
+// Borrowed; null for another device.
+MTL::Device* nativeDevice(const std::shared_ptr<Device>& device);
+MTL::CommandQueue* nativeQueue(const std::shared_ptr<Device>& device);
+
+// Records into a command buffer that the app owns and commits itself. Everything is encoded, as one compute encoder,
+// when the submission is committed; until then the command buffer is untouched. No other encoder of it may be open at
+// that moment. The work is finished when the command buffer is; one that is never committed fails when it is released.
+Result<std::unique_ptr<Submission>> makeSubmission(const std::shared_ptr<Device>& device,
+                                                   MTL::CommandBuffer* commandBuffer, std::string_view label);
+
+}  // namespace mnk::metal

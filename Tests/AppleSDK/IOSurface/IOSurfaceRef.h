@@ -1,0 +1,3 @@
+// Stands for Apple's header.
+#pragma once
+typedef struct __IOSurface* IOSurfaceRef;

@@ -1,0 +1,37 @@
+// Stands for Apple's module, so that files under `#if canImport(Metal)` are type-checked on Linux. None of these is
+// Sendable here; some are in Apple's SDK, in some versions of it.
+
+public protocol MTLDevice: AnyObject {
+    var name: String { get }
+    var registryID: UInt64 { get }
+}
+
+public protocol MTLResource: AnyObject {
+    var device: any MTLDevice { get }
+    var label: String? { get set }
+}
+
+public protocol MTLBuffer: MTLResource {
+    var length: Int { get }
+    func contents() -> UnsafeMutableRawPointer
+}
+
+public protocol MTLLibrary: AnyObject {
+    var device: any MTLDevice { get }
+    var functionNames: [String] { get }
+}
+
+public protocol MTLCommandQueue: AnyObject {
+    var device: any MTLDevice { get }
+    func makeCommandBuffer() -> (any MTLCommandBuffer)?
+}
+
+public protocol MTLCommandBuffer: AnyObject {
+    var commandQueue: any MTLCommandQueue { get }
+    var error: (any Error)? { get }
+    func commit()
+    func waitUntilCompleted()
+}
+
+// swift-format-ignore: AlwaysUseLowerCamelCase
+public func MTLCreateSystemDefaultDevice() -> (any MTLDevice)? { nil }

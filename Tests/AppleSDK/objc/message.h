@@ -1,0 +1,15 @@
+// Stands for Apple's header. The functions are called through casts, so their types say nothing.
+#pragma once
+#include <objc/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void objc_msgSend(void);
+void objc_msgSend_stret(void);
+void objc_msgSend_fpret(void);
+
+#ifdef __cplusplus
+}
+#endif

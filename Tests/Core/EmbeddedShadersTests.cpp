@@ -1,0 +1,74 @@
+// The shaders' text that devices carry for systems without a compiled library: it is whole, and it compiles.
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Support/Check.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Types/Stamp.h"
+
+namespace mnk::test {
+
+namespace {
+
+#include "Devices/Metal/EmbeddedShaders.inc"
+
+Result<std::shared_ptr<Library>> compiled(std::string text) {
+  return devicesUnderTest().front().device->registry().library(
+      {.kind = LibrarySource::Kind::text, .value = std::move(text), .label = "embedded"});
+}
+
+std::string namesOf(const Library& library) {
+  const auto names = library.functionNames();
+  return fmt::format("{}", fmt::join(std::set<std::string>(names.begin(), names.end()), " "));
+}
+
+size_t count(std::string_view text, std::string_view part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST(EmbeddedShaders, CompileToTheShippedFunctions) {
+  const auto shipped = REQUIRE(devicesUnderTest().front().device->registry().shippedLibrary());
+  const auto embedded = REQUIRE(compiled(std::string(kShippedText)));
+  EXPECT_EQ(namesOf(*embedded), namesOf(*shipped));
+  EXPECT(namesOf(*embedded).find(MNK_SHADER_STAMP) != std::string::npos);
+}
+
+TEST(EmbeddedShaders, NameOurFilesInErrors) {
+  constexpr std::string_view kPlace = "#line 4 \"Shaders/Types/KVCacheWriteTypes.h\"\n";
+  std::string text(kShippedText);
+  const size_t at = text.find(kPlace);
+  EXPECT(at != std::string::npos);
+  if (at == std::string::npos) return;
+  text.insert(at + kPlace.size(), "#error planted\n");
+  EXPECT_ERROR(compiled(std::move(text)),
+               {.code = ErrorCode::shaderBuild, .got = "Shaders/Types/KVCacheWriteTypes.h:4"});
+}
+
+TEST(EmbeddedShaders, StandAlone) {
+  for (const std::string_view text : {std::string_view(kWordsText), std::string_view(kShippedText)}) {
+    EXPECT_EQ(count(text, "#include \""), 0u);
+    EXPECT_EQ(count(text, "#pragma once"), 0u);
+    EXPECT_EQ(count(text, "#define instantiate_kernel("), 1u);
+    // What only Apple's compiler reads.
+    EXPECT(count(text, "#ifdef __METAL_VERSION__") > 0);
+    EXPECT(count(text, "#include <metal_stdlib>") > 0);
+    EXPECT_EQ(count(text, "math_mode(safe)"), 1u);
+  }
+  EXPECT_EQ(count(kShippedText, MNK_SHADER_STAMP), 1u);
+}
+
+TEST(EmbeddedShaders, WordsGoBeforeTextOfUsers) {
+  const auto library = REQUIRE(compiled(std::string(kWordsText) + "#line 1 \"mine\"\n" + R"(
+kernel void fill(device float* out [[buffer(0)]], uint at [[thread_position_in_grid]]) { out[at] = 1; }
+export_kernel(fill)
+)"));
+  EXPECT_EQ(namesOf(*library), "fill");
+}
+
+}  // namespace mnk::test

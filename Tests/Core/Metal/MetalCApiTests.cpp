@@ -1,0 +1,133 @@
+#include <vector>
+
+#include "MLXNativeKernels/mnk_metal.h"
+#include "MetalScene.hpp"
+#include "Support/CDoor.hpp"
+
+#pragma clang diagnostic ignored "-Wnonnull"  // what C allows to be passed is tested
+
+namespace mnk::test {
+
+namespace {
+
+Owned<mnk_device> makeMetal(const MetalScene& scene) {
+  mnk_metal_options options{};
+  options.size = sizeof options;
+  options.library_path = scene.shippedLibrary().c_str();
+  return {mnk_device_make_metal(&options, nullptr), mnk_device_release};
+}
+
+// A write of four numbers from one tensor to another.
+mnk_kv_cache_write copyOf(mnk_tensor* from, mnk_tensor* into) {
+  mnk_kv_cache_write write{};
+  write.size = sizeof write;
+  write.keys = from;
+  write.source_layout = MNK_HEAD_MAJOR;
+  write.into.size = sizeof write.into;
+  write.into.keys = into;
+  return write;
+}
+
+constexpr uint64_t kShape[] = {1, 4, 1};
+constexpr float kNumbers[] = {1, 2, 3, 4};
+
+}  // namespace
+
+TEST(MetalCApi, MakesADeviceOverTheAppsObjects) {
+  MetalScene scene;
+  const AutoreleasePool pool;
+  const auto native = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
+  const auto queue = NS::TransferPtr(native->newCommandQueue());
+  mnk_metal_options options{};
+  options.size = sizeof options;
+  options.device = native.get();
+  options.queue = queue.get();
+  options.library_path = scene.shippedLibrary().c_str();
+  options.describes_dispatches = true;
+  const Owned<mnk_device> device(mnk_device_make_metal(&options, nullptr), mnk_device_release);
+  EXPECT_EQ(std::string(mnk_device_kind(device.get())), "metal");
+  EXPECT(mnk_device_metal_device(device.get()) == native.get());
+  EXPECT(mnk_device_metal_queue(device.get()) == queue.get());
+  const Owned<mnk_library> library(mnk_library_make_shipped(device.get(), nullptr), mnk_library_release);
+  EXPECT_EQ(mnk_library_get_origin(library.get()), MNK_ORIGIN_GIVEN_FILE);
+  EXPECT_EQ(std::string(mnk_library_origin_path(library.get())), scene.shippedLibrary());
+}
+
+TEST(MetalCApi, WrapsABufferAndHandsItBack) {
+  MetalScene scene;
+  const auto device = makeMetal(scene);
+  const AutoreleasePool pool;
+  auto* gpu = static_cast<MTL::Device*>(mnk_device_metal_device(device.get()));
+  const auto native = NS::TransferPtr(gpu->newBuffer(32, MTL::ResourceStorageModeShared));
+  const Owned<mnk_tensor> tensor(
+      mnk_tensor_make_over_metal_buffer(device.get(), native.get(), MNK_F32, kShape, 3, 16, nullptr),
+      mnk_tensor_release);
+  EXPECT(mnk_tensor_metal_buffer(tensor.get()) == native.get());
+  EXPECT_EQ(mnk_tensor_byte_offset(tensor.get()), 16u);
+  EXPECT(mnk_tensor_write(tensor.get(), kNumbers, sizeof kNumbers, nullptr));
+  EXPECT_EQ(static_cast<float*>(native->contents())[7], 4.f);
+
+  Caught caught;
+  EXPECT(!mnk_tensor_make_over_metal_buffer(device.get(), native.get(), MNK_F32, kShape, 3, 20, caught.out()));
+  caught.expect({.op = "Tensor"});
+  EXPECT(!mnk_tensor_make_over_metal_buffer(device.get(), native.get(), number<mnk_dtype>(99), kShape, 3, 0,
+                                            caught.out()));
+  EXPECT(caught.isSet());
+}
+
+TEST(MetalCApi, EncodesIntoTheAppsCommandBuffer) {
+  MetalScene scene;
+  const auto device = makeMetal(scene);
+  const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
+  EXPECT(mnk_tensor_write(from.get(), kNumbers, sizeof kNumbers, nullptr));
+  const AutoreleasePool pool;
+  auto* commands = static_cast<MTL::CommandQueue*>(mnk_device_metal_queue(device.get()))->commandBuffer();
+  const Owned<mnk_encoder> encoder(mnk_encoder_make_into_metal(device.get(), commands, "mine", nullptr),
+                                   mnk_encoder_release);
+  const auto write = copyOf(from.get(), into.get());
+  EXPECT(mnk_encoder_kv_cache_write(encoder.get(), &write, nullptr));
+  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                   mnk_completion_release);
+  EXPECT(!mnk_completion_is_done(done.get()));
+  commands->commit();
+  EXPECT(mnk_completion_wait(done.get(), nullptr));
+  float got[4] = {};
+  EXPECT(mnk_tensor_read(into.get(), got, sizeof got, nullptr));
+  EXPECT(std::equal(got, got + 4, kNumbers));
+}
+
+TEST(MetalCApi, MissingObjectsAreTypedErrors) {
+  MetalScene scene;
+  const auto device = makeMetal(scene);
+  const auto hostDevice = Owned<mnk_device>(
+      [] {
+        mnk_host_options options{};
+        options.size = sizeof options;
+        return mnk_device_make_host(&options, nullptr);
+      }(),
+      mnk_device_release);
+  int anything = 0;
+  Caught caught;
+  EXPECT(!mnk_device_make_metal(nullptr, caught.out()));
+  caught.expect({.op = "C API", .what = "mnk_metal_options"});
+  mnk_metal_options wrong{};
+  wrong.size = 1;
+  EXPECT(!mnk_device_make_metal(&wrong, caught.out()));
+  caught.expect({.op = "C API", .what = "mnk_metal_options"});
+  EXPECT(!mnk_tensor_make_over_metal_buffer(nullptr, &anything, MNK_F32, kShape, 3, 0, caught.out()));
+  caught.expect({.op = "C API", .what = "device"});
+  EXPECT(!mnk_tensor_make_over_metal_buffer(device.get(), nullptr, MNK_F32, kShape, 3, 0, caught.out()));
+  caught.expect({.op = "C API", .what = "buffer"});
+  EXPECT(!mnk_tensor_make_over_metal_buffer(hostDevice.get(), &anything, MNK_F32, kShape, 3, 0, caught.out()));
+  caught.expect({.op = "Metal device", .got = "another kind of device"});
+  EXPECT(!mnk_encoder_make_into_metal(device.get(), nullptr, nullptr, caught.out()));
+  caught.expect({.op = "C API", .what = "command_buffer"});
+  EXPECT(!mnk_encoder_make_into_metal(hostDevice.get(), &anything, nullptr, caught.out()));
+  caught.expect({.op = "Metal device", .got = "another kind of device"});
+  EXPECT(!mnk_device_metal_device(nullptr) && !mnk_device_metal_queue(nullptr) && !mnk_tensor_metal_buffer(nullptr));
+  EXPECT(!mnk_device_metal_device(hostDevice.get()) && !mnk_device_metal_queue(hostDevice.get()));
+  EXPECT_EQ(mnk_library_get_origin(nullptr), MNK_ORIGIN_PROGRAM);
+  EXPECT_EQ(std::string(mnk_library_origin_path(nullptr)), "");
+}
+
+}  // namespace mnk::test

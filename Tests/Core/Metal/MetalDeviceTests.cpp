@@ -1,0 +1,152 @@
+#include "MetalScene.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+softmetal::DeviceDescription& firstDevice() {
+  return softmetal::machine().devices.at(0);
+}
+
+constexpr int64_t kApple6 = 1006, kMac2 = 2002, kMetal3 = 5001;
+
+}  // namespace
+
+TEST(MetalDevice, TellsWhatMetalTells) {
+  MetalScene scene;
+  firstDevice().name = "Soft M9";
+  firstDevice().maxBufferLength = 1 << 30;
+  firstDevice().maxThreadgroupMemoryLength = 64 * 1024;
+  firstDevice().maxThreadsPerThreadgroup = {512, 512, 64};
+  const auto device = scene.makeDevice();
+  EXPECT_EQ(device->kind(), "metal");
+  EXPECT_EQ(device->name(), "Soft M9");
+  EXPECT_EQ(device->limits().maxBufferBytes, uint64_t(1) << 30);
+  EXPECT_EQ(device->limits().maxThreadgroupMemoryBytes, 64u * 1024);
+  EXPECT_EQ(device->limits().maxThreadsPerThreadgroup, 512u);
+  EXPECT_EQ(device->limits().maxInlineBytes, 4096u);
+  EXPECT_EQ(device->limits().simdgroupWidth, 32u);
+}
+
+TEST(MetalDevice, NoGpuIsATypedError) {
+  MetalScene scene;
+  softmetal::machine().devices.clear();
+  EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::unsupported,
+                                       .op = "Metal device",
+                                       .what = "no GPU that Metal can use",
+                                       .got = "none",
+                                       .expected = "a Metal device",
+                                       .fix = "Host device"});
+  EXPECT(metal::allDevices().empty());
+}
+
+TEST(MetalDevice, AMissingFeatureIsNamed) {
+  MetalScene scene;
+  firstDevice().families = {1001, kApple6};
+  EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::unsupported,
+                                       .what = "this GPU lacks Metal 3, which brings bfloat",
+                                       .got = "Soft M1",
+                                       .expected = "M1 or A14",
+                                       .fix = "Host device"});
+  firstDevice().families = {1001, kApple6, kMetal3};
+  EXPECT_ERROR(metal::makeDevice({}),
+               {.code = ErrorCode::unsupported, .what = "lacks the features of Apple7 or Mac2", .got = "Soft M1"});
+}
+
+TEST(MetalDevice, AnotherMakersGpuMustHaveSimdgroupsOf32) {
+  MetalScene scene;
+  firstDevice().families = {kMac2, kMetal3};
+  EXPECT_EQ(REQUIRE(metal::makeDevice({}))->kind(), "metal");
+  EXPECT(softmetal::counters().compiles == 1);
+  firstDevice().threadExecutionWidth = 64;
+  EXPECT_ERROR(metal::makeDevice({}),
+               {.code = ErrorCode::unsupported, .what = "this GPU lacks simdgroups of 32 threads"});
+  softmetal::faults().failAt(softmetal::Call::pipeline);
+  EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::unsupported, .what = "makes no compute pipeline"});
+  softmetal::faults().failAt(softmetal::Call::library);
+  EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::shaderBuild, .what = "width probe"});
+}
+
+TEST(MetalDevice, ApplesOwnGpusAreNotProbed) {
+  MetalScene scene;
+  scene.makeDevice();
+  EXPECT_EQ(softmetal::counters().compiles, 0u);
+  EXPECT_EQ(softmetal::counters().pipelines, 0u);
+}
+
+TEST(MetalDevice, UsesTheAppsDeviceAndQueue) {
+  MetalScene scene;
+  softmetal::machine().devices.push_back({.name = "Second", .families = firstDevice().families});
+  const AutoreleasePool pool;
+  const auto natives = NS::TransferPtr(MTL::CopyAllDevices());
+  auto* first = natives->object<MTL::Device>(0);
+  auto* second = natives->object<MTL::Device>(1);
+  const auto queue = NS::TransferPtr(second->newCommandQueue());
+  {
+    const auto device = scene.makeDevice({.device = second, .queue = queue.get()});
+    EXPECT_EQ(device->name(), "Second");
+    EXPECT(metal::nativeDevice(device) == second);
+    EXPECT(metal::nativeQueue(device) == queue.get());
+  }
+  EXPECT_EQ(scene.makeDevice({.device = second})->name(), "Second");
+  EXPECT_EQ(scene.makeDevice({.queue = queue.get()})->name(), "Second");
+  EXPECT_ERROR(metal::makeDevice({.device = first, .queue = queue.get()}),
+               {.what = "the queue belongs to another device",
+                .got = "a queue of Second",
+                .expected = "a queue of Soft M1",
+                .fix = "Make the queue with the device"});
+}
+
+TEST(MetalDevice, AllListsEachGpuThatCanRunTheKernels) {
+  MetalScene scene;
+  softmetal::machine().devices.push_back({.name = "Old", .families = {kApple6}});
+  softmetal::machine().devices.push_back({.name = "Other", .families = firstDevice().families});
+  std::string names;
+  for (const auto& device : metal::allDevices()) names += device->name() + ";";
+  EXPECT_EQ(names, "Soft M1;Other;");
+}
+
+TEST(MetalDevice, AFailedQueueOrBufferIsATypedError) {
+  MetalScene scene;
+  for (const auto call : {softmetal::Call::commandQueue, softmetal::Call::buffer}) {
+    softmetal::faults().failAt(call);
+    const auto made = metal::makeDevice({});
+    EXPECT_ERROR(made, {.code = ErrorCode::outOfMemory, .what = "no command queue or no memory"});
+    EXPECT(!made && made.error().retryable);
+  }
+}
+
+TEST(MetalDevice, ObjectsOfOtherDevicesAreRefused) {
+  MetalScene scene;
+  const auto metalDevice = scene.makeDevice();
+  const auto hostDevice = REQUIRE(host::makeDevice({}));
+  EXPECT(metal::nativeDevice(hostDevice) == nullptr);
+  EXPECT(metal::nativeQueue(hostDevice) == nullptr);
+  EXPECT(metal::nativeBuffer(REQUIRE(hostDevice->makeBuffer(16))) == nullptr);
+  EXPECT(metal::nativeBuffer(nullptr) == nullptr);
+  EXPECT_ERROR(metal::wrapBuffer(hostDevice, nullptr), {.what = "Metal buffer", .got = "another kind of device"});
+  EXPECT_ERROR(metal::makeSubmission(hostDevice, nullptr, ""), {.what = "command buffer"});
+
+  const auto hostLibrary = REQUIRE(hostDevice->registry().shippedLibrary());
+  EXPECT_ERROR(metalDevice->registry().pipeline({.library = hostLibrary, .function = "kvCacheMove_4"}),
+               {.op = "Metal device", .what = "the library is not of this device", .got = "MLXNativeKernels"});
+  const CopyScene copy(hostDevice);
+  CommandEncoder encoder(metalDevice);
+  EXPECT_ERROR(encoder.encode(copy.write), {.what = "a tensor belongs to another device"});
+}
+
+TEST(MetalDevice, MayBeDroppedWhileItWorks) {
+  MetalScene scene;
+  softmetal::faults().holdWork();
+  auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(copy.write));
+  const Completion done = REQUIRE(encoder.commit());
+  device.reset();
+  softmetal::faults().releaseWork();
+  REQUIRE(done.wait());
+  copy.expectCopied();
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,181 @@
+#include <atomic>
+
+#include "MetalScene.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+struct CodeCase {
+  int64_t metal;
+  ErrorCode code;
+  bool retryable;
+  std::string_view name, what;
+};
+constexpr CodeCase kCodes[] = {
+    {1, ErrorCode::deviceFault, false, "internal error (1)", "the GPU failed"},
+    {2, ErrorCode::timeout, true, "timeout (2)", "took too long"},
+    {3, ErrorCode::pageFault, false, "page fault (3)", "memory that is not its own"},
+    {4, ErrorCode::deviceLost, false, "access revoked (4)", "takes no more GPU work"},
+    {7, ErrorCode::notPermitted, true, "not permitted (7)", "forbids GPU work"},
+    {8, ErrorCode::outOfMemory, true, "out of memory (8)", "too little memory"},
+    {9, ErrorCode::deviceFault, false, "invalid resource (9)", "a buffer was gone"},
+    {10, ErrorCode::deviceFault, false, "memoryless (10)", "memoryless storage"},
+    {11, ErrorCode::deviceLost, false, "device removed (11)", "taken away"},
+    {12, ErrorCode::deviceFault, false, "stack overflow (12)", "more stack"},
+    {99, ErrorCode::deviceFault, false, "unknown error (99)", "the GPU failed"},
+};
+
+// Commits a copy; the error that `finished` hears of is kept too.
+struct Submitted {
+  CopyScene copy;
+  std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
+  std::shared_ptr<std::optional<Error>> heard = std::make_shared<std::optional<Error>>();
+  Completion done;
+
+  explicit Submitted(const std::shared_ptr<Device>& device) : copy(device) {
+    CommandEncoder encoder(device, "token 3");
+    REQUIRE(encoder.encode(copy.write));
+    done = REQUIRE(encoder.commit([calls = calls, heard = heard](const Result<Summary>& result) {
+      if (!result) *heard = result.error();
+      ++*calls;
+    }));
+  }
+};
+
+// A copy from nothing to its end, in which every call may fail.
+Result<void> copyOnce(const std::string& library) {
+  auto device = metal::makeDevice({.libraryPath = library});
+  if (!device) return std::move(device).error();
+  const Shape shape = REQUIRE(Shape::make({1, 4, 1}));
+  auto in = Tensor::zeros(*device, DType::f32, shape);
+  if (!in) return std::move(in).error();
+  auto out = Tensor::zeros(*device, DType::f32, shape);
+  if (!out) return std::move(out).error();
+  CommandEncoder encoder(*device);
+  if (auto encoded =
+          encoder.encode(KVCacheWrite{.keys = *in, .sourceLayout = KVLayout::headMajor, .into = {.keys = *out}});
+      !encoded)
+    return encoded;
+  auto done = encoder.commit();
+  if (!done) return std::move(done).error();
+  auto waited = done->wait();
+  return waited ? Result<void>() : Result<void>(std::move(waited).error());
+}
+
+}  // namespace
+
+TEST(MetalFailure, EveryCodeOfACommandBufferIsATypedErrorForWaitersAndHandlers) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  for (const CodeCase& one : kCodes) {
+    for (const auto when : {softmetal::When::before, softmetal::When::after}) {
+      const Context context(fmt::format("code {}", one.metal));
+      softmetal::faults().failCommandBuffer(0, one.metal, when);
+      const Submitted submitted(device);
+      const auto waited = submitted.done.wait();
+      EXPECT_ERROR(waited, {.code = one.code, .op = "Metal device", .what = one.what, .got = one.name});
+      softmetal::waitUntilIdle();
+      EXPECT_EQ(submitted.calls->load(), 1);
+      if (waited || !*submitted.heard) continue;
+      EXPECT_EQ(waited.error().retryable, one.retryable);
+      EXPECT(waited.error().what.ends_with(" in 'token 3'"));
+      EXPECT(!waited.error().expected.empty() && !waited.error().fix.empty());
+      EXPECT_EQ((*submitted.heard)->message(), waited.error().message());
+    }
+  }
+  const Submitted after(device);
+  REQUIRE(after.done.wait());
+  after.copy.expectCopied();
+}
+
+TEST(MetalFailure, ACacheIsSuspectAfterAFailedCommandBuffer) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  auto cache = REQUIRE(AttentionCache::make(device, {.kvHeads = 1, .headDim = 1, .capacity = 8}));
+  const Tensor token = REQUIRE(makeTensor(device, {1}).reshaped(REQUIRE(Shape::make({1, 1}))));
+  softmetal::faults().failCommandBuffer(0, 2);
+  CommandEncoder encoder(device);
+  REQUIRE(cache.append(encoder, token, token));
+  EXPECT_ERROR(REQUIRE(encoder.commit()).wait(), {.code = ErrorCode::timeout});
+  EXPECT(cache.isSuspect(0));
+}
+
+TEST(MetalFailure, ALostDeviceFailsEverythingAfterIt) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(copy.write));
+  softmetal::faults().loseDevice();
+  EXPECT(!REQUIRE(encoder.commit()).wait());
+  EXPECT(!device->makeBuffer(16));
+  copy.expectUntouched();
+}
+
+TEST(MetalFailure, WithoutACommandBufferOrEncoderTheWorkFails) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  for (const auto call : {softmetal::Call::commandBuffer, softmetal::Call::encoder}) {
+    softmetal::faults().failAt(call);
+    const Submitted submitted(device);
+    const auto waited = submitted.done.wait();
+    EXPECT_ERROR(waited, {.code = ErrorCode::deviceFault,
+                          .what = call == softmetal::Call::encoder ? "no command encoder can be had"
+                                                                   : "no command buffer can be had",
+                          .got = "none for 'token 3'",
+                          .fix = "try again"});
+    EXPECT(!waited && waited.error().retryable);
+    EXPECT_EQ(submitted.calls->load(), 1);
+    submitted.copy.expectUntouched();
+  }
+  REQUIRE(Submitted(device).done.wait());
+}
+
+TEST(MetalFailure, ALateHandlerIsWaitedFor) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  softmetal::faults().holdHandlers();
+  const Submitted first(device), second(device);
+  softmetal::waitUntilIdle();
+  first.copy.expectCopied();
+  EXPECT(!first.done.isDone());
+  EXPECT_EQ(first.calls->load(), 0);
+  EXPECT_EQ(softmetal::faults().releaseHandlers(1), 1u);
+  REQUIRE(first.done.wait());
+  EXPECT(!second.done.isDone());
+  EXPECT_EQ(softmetal::faults().releaseHandlers(), 1u);
+  REQUIRE(second.done.wait());
+  EXPECT_EQ(first.calls->load() + second.calls->load(), 2);
+}
+
+TEST(MetalFailure, AHandlerThatThrowsHarmsNobody) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(copy.write));
+  const Completion done = REQUIRE(encoder.commit([](const Result<Summary>&) { throw std::runtime_error("no"); }));
+  REQUIRE(done.wait());
+}
+
+TEST(MetalFailure, AllocationsMayFailAnywhereWithoutALeak) {
+  // Every n-th buffer, queue, command buffer, encoder, library, function and pipeline in turn.
+  MetalScene scene;
+  int failures = 0;
+  for (const auto call :
+       {softmetal::Call::buffer, softmetal::Call::commandQueue, softmetal::Call::commandBuffer,
+        softmetal::Call::encoder, softmetal::Call::library, softmetal::Call::function, softmetal::Call::pipeline}) {
+    for (uint32_t skip = 0; skip < 4; ++skip) {
+      softmetal::faults().failAt(call, skip);
+      if (auto copied = copyOnce(scene.shippedLibrary()); !copied) {
+        EXPECT(!copied.error().what.empty() && !copied.error().fix.empty());
+        ++failures;
+      }
+    }
+    softmetal::reset();
+  }
+  EXPECT(failures >= 7);
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,221 @@
+#include <filesystem>
+#include <fstream>
+
+#include "Devices/Metal/EmbeddedShaders.hpp"
+#include "Devices/Metal/LibraryFinder.hpp"
+#include "MetalScene.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Kind = LibraryOrigin::Kind;
+
+constexpr std::string_view kText = R"(
+kernel void twice(device float* x [[buffer(0)]], uint at [[thread_position_in_grid]]) { x[at] *= 2; }
+export_kernel(twice)
+)";
+
+// A library under a path whose folders are made.
+void writeLibrary(const std::string& path, const softmetal::Metallib& contents) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  EXPECT(softmetal::writeMetallib(path, contents));
+}
+const softmetal::Metallib kShipped{.linked = "MLXNativeKernels"};
+softmetal::Metallib staleLibrary() {
+  return {.linked = "MLXNativeKernels",
+          .added = {"mnkStamp_0000000000000000"},
+          .hidden = {std::string(metal::shaderStamp())}};
+}
+softmetal::Metallib otherLibrary() {
+  return {.linked = "MLXNativeKernels", .hidden = {std::string(metal::shaderStamp())}};
+}
+
+struct FinderScene : MetalScene {
+  NS::SharedPtr<MTL::Device> native = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
+  std::vector<metal::Candidate> places = {{Kind::moduleBundle, path("module/default.metallib")},
+                                          {Kind::frameworkBundle, path("framework/default.metallib")},
+                                          {Kind::besideCode, path("beside/default.metallib")},
+                                          {Kind::mainBundle, path("main/default.metallib")}};
+
+  ~FinderScene() {
+    const AutoreleasePool pool;
+    native.reset();
+  }
+  Result<std::shared_ptr<metal::MetalLibrary>> find(const std::string& given = "") {
+    return metal::findShippedLibrary(native.get(), given, places);
+  }
+};
+
+}  // namespace
+
+TEST(MetalLibrary, IsSearchedForInTheDocumentedOrder) {
+  const auto found = metal::candidates({.image = "/app/MLX.framework/Versions/A",
+                                        .mainResources = "/app/Contents/Resources",
+                                        .mainBundle = "/app",
+                                        .previews = "/previews"});
+  std::string text;
+  for (const auto& candidate : found) text += fmt::format("{}: {}\n", name(candidate.kind), candidate.path);
+  const std::string bundle = "MLXNativeKernels_MLXNativeKernelsCore.bundle";
+  std::string expected;
+  for (const std::string root : {"/previews", "/app/Contents/Resources", "/app/MLX.framework/Versions/A/../Resources",
+                                 "/app/MLX.framework/Versions/A", "/app"}) {
+    expected += fmt::format("module bundle: {}/{}/Contents/Resources/default.metallib\n", root, bundle);
+    expected += fmt::format("module bundle: {}/{}/default.metallib\n", root, bundle);
+  }
+  expected += "framework bundle: /app/MLX.framework/Versions/A/Resources/default.metallib\n";
+  expected += "framework bundle: /app/MLX.framework/Versions/A/default.metallib\n";
+  expected += "main bundle: /app/Contents/Resources/default.metallib\n";
+  EXPECT_EQ(text, expected);
+}
+
+TEST(MetalLibrary, OutsideOfAFrameworkItIsSearchedForBesideTheCode) {
+  std::string text;
+  for (const auto& candidate : metal::candidates({.image = "/bin", .mainResources = "/bin", .mainBundle = "/bin"})) {
+    text += fmt::format("{}: {}\n", name(candidate.kind), candidate.path);
+  }
+  const std::string bundle = "MLXNativeKernels_MLXNativeKernelsCore.bundle";
+  EXPECT_EQ(text, fmt::format("module bundle: /bin/{0}/Contents/Resources/default.metallib\n"
+                              "module bundle: /bin/{0}/default.metallib\n"
+                              "module bundle: /bin/../Resources/{0}/Contents/Resources/default.metallib\n"
+                              "module bundle: /bin/../Resources/{0}/default.metallib\n"
+                              "beside the code: /bin/default.metallib\n",
+                              bundle));
+  EXPECT(metal::candidates({}).empty());
+}
+
+TEST(MetalLibrary, TheRootsAreThoseOfTheProgram) {
+  MetalScene scene;
+  softmetal::setMainBundle({.path = "/the/app", .resources = "/the/app/Resources"});
+  const auto roots = metal::searchRoots();
+  EXPECT_EQ(roots.mainBundle, "/the/app");
+  EXPECT_EQ(roots.mainResources, "/the/app/Resources");
+  EXPECT_EQ(std::filesystem::canonical(roots.image).string(),
+            std::filesystem::canonical("/proc/self/exe").parent_path().string());
+}
+
+TEST(MetalLibrary, TheFirstOfOursIsUsed) {
+  FinderScene scene;
+  for (size_t i = scene.places.size(); i-- > 0;) {
+    writeLibrary(scene.places[i].path, kShipped);
+    const auto library = REQUIRE(scene.find());
+    EXPECT_EQ(library->origin().text(), fmt::format("{} ({})", name(scene.places[i].kind), scene.places[i].path));
+    EXPECT_EQ(library->label(), "MLXNativeKernels");
+  }
+  EXPECT_EQ(softmetal::counters().compiles, 0u);
+}
+
+TEST(MetalLibrary, LibrariesOfOthersAndBrokenOnesArePassedOver) {
+  FinderScene scene;
+  writeLibrary(scene.places[0].path, otherLibrary());
+  std::filesystem::create_directories(scene.path("framework"));
+  std::ofstream(scene.places[1].path) << "gibberish";
+  std::ofstream(scene.path("empty"));
+  scene.places[2].path = scene.path("empty");
+  writeLibrary(scene.places[3].path, kShipped);
+  EXPECT_EQ(REQUIRE(scene.find())->origin().kind, Kind::mainBundle);
+}
+
+TEST(MetalLibrary, AStaleOneIsAnErrorAndNotPassedOver) {
+  FinderScene scene;
+  writeLibrary(scene.places[1].path, staleLibrary());
+  writeLibrary(scene.places[2].path, kShipped);
+  const std::string expected = "a library that exports " + std::string(metal::shaderStamp());
+  EXPECT_ERROR(scene.find(), {.code = ErrorCode::libraryNotFound,
+                              .op = "Metal device",
+                              .what = "of another version than this code",
+                              .got = scene.places[1].path,
+                              .expected = expected,
+                              .fix = "Clean the build folder"});
+}
+
+TEST(MetalLibrary, WithoutAFileTheEmbeddedTextIsCompiledAsTheShadersExpect) {
+  FinderScene scene;
+  const auto library = REQUIRE(scene.find());
+  EXPECT_EQ(library->origin().text(), "embedded text");
+  EXPECT_EQ(softmetal::counters().compiles, 1u);
+  const auto options = softmetal::lastCompileOptions();
+  EXPECT(options && options->languageVersion == ((3 << 16) | 1) && !options->fastMathEnabled);
+  const auto shipped = REQUIRE(REQUIRE(host::makeDevice({}))->registry().shippedLibrary())->functionNames();
+  EXPECT(library->functionNames() == shipped);
+}
+
+TEST(MetalLibrary, WhenNothingHelpsTheErrorListsAllThatWasTried) {
+  FinderScene scene;
+  writeLibrary(scene.places[0].path, otherLibrary());
+  std::filesystem::create_directories(scene.path("beside"));
+  std::ofstream(scene.places[2].path) << "gibberish";
+  // The file with other kernels and the broken one take a turn each before the text is compiled.
+  softmetal::faults().failAt(softmetal::Call::library, 2);
+  const auto found = scene.find();
+  EXPECT_ERROR(found, {.code = ErrorCode::libraryNotFound,
+                       .what = "were not found, and their embedded text does not compile",
+                       .fix = "Build with Xcode"});
+  const std::string got = found ? "" : found.error().got;
+  for (const auto& place : scene.places) EXPECT(got.find(place.path) != std::string::npos);
+  EXPECT(got.find("module bundle (" + scene.places[0].path + "): holds other kernels") != std::string::npos);
+  EXPECT(got.find("framework bundle (" + scene.places[1].path + "): not there") != std::string::npos);
+  EXPECT(got.ends_with("embedded text"));
+}
+
+TEST(MetalLibrary, AGivenPathIsTheOnlyOneThatIsTried) {
+  FinderScene scene;
+  writeLibrary(scene.places[0].path, kShipped);
+  EXPECT_EQ(REQUIRE(scene.find(scene.shippedLibrary()))->origin().text(),
+            fmt::format("given file ({})", scene.shippedLibrary()));
+  EXPECT_ERROR(scene.find(scene.path("missing")),
+               {.code = ErrorCode::libraryNotFound, .what = "missing cannot be loaded", .fix = "correct the path"});
+  writeLibrary(scene.path("stale"), staleLibrary());
+  EXPECT_ERROR(scene.find(scene.path("stale")),
+               {.code = ErrorCode::libraryNotFound, .what = "of another version than this code"});
+  writeLibrary(scene.path("other"), otherLibrary());
+  EXPECT_ERROR(scene.find(scene.path("other")),
+               {.code = ErrorCode::libraryNotFound, .what = "does not hold the kernels of this package"});
+}
+
+TEST(MetalLibrary, ADeviceTellsWhereItsKernelsCameFrom) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  EXPECT_EQ(REQUIRE(device->registry().shippedLibrary())->origin().path, scene.shippedLibrary());
+  const std::string bundle = scene.path("Main.app");
+  const std::string file = bundle + "/MLXNativeKernels_MLXNativeKernelsCore.bundle/default.metallib";
+  writeLibrary(file, kShipped);
+  softmetal::setMainBundle({.path = bundle});
+  const auto found = REQUIRE(REQUIRE(metal::makeDevice({}))->registry().shippedLibrary());
+  EXPECT_EQ(found->origin().text(), fmt::format("module bundle ({})", file));
+}
+
+TEST(MetalLibrary, UsersTextHasOurWordsAndItsOwnLines) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const auto library = REQUIRE(device->registry().library({.value = std::string(kText), .label = "doubling"}));
+  EXPECT_EQ(library->origin().text(), "given text");
+  EXPECT_EQ(library->label(), "doubling");
+  EXPECT(library->functionNames() == std::vector<std::string>{"twice"});
+  EXPECT_ERROR(device->registry().library({.value = "kernel void broken(", .label = "a \"b\"\n\\c"}),
+               {.code = ErrorCode::shaderBuild, .what = "does not compile", .got = "a _b___c", .fix = "lines named"});
+  EXPECT_ERROR(device->registry().library({.value = "\xff\xfe", .label = "binary"}),
+               {.code = ErrorCode::shaderBuild, .got = "not UTF-8"});
+}
+
+TEST(MetalLibrary, UsersFilesAreTextOrCompiled) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const auto load = [&](const std::string& path) {
+    return device->registry().library({.kind = LibrarySource::Kind::path, .value = path});
+  };
+  std::ofstream(scene.path("twice.metal")) << kText;
+  const auto text = REQUIRE(load(scene.path("twice.metal")));
+  EXPECT_EQ(text->origin().text(), fmt::format("given file ({})", scene.path("twice.metal")));
+  EXPECT_EQ(text->label(), scene.path("twice.metal"));
+  EXPECT(text->functionNames() == std::vector<std::string>{"twice"});
+  EXPECT_EQ(REQUIRE(load(scene.shippedLibrary()))->origin().text(),
+            fmt::format("given file ({})", scene.shippedLibrary()));
+  EXPECT_ERROR(load(scene.path("missing.metal")),
+               {.code = ErrorCode::libraryNotFound, .what = "cannot be read", .got = "missing.metal"});
+  EXPECT_ERROR(load(scene.path("missing.metallib")), {.code = ErrorCode::libraryNotFound, .what = "cannot be loaded"});
+  std::ofstream(scene.path("long.metal")) << std::string((16 << 20) + 1, ' ');
+  EXPECT_ERROR(load(scene.path("long.metal")), {.what = "too long", .expected = "at most 16.8 MB"});
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,123 @@
+#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MetalScene.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+std::string argumentsText(const Pipeline& pipeline) {
+  std::string text;
+  for (const auto& argument : pipeline.arguments()) {
+    text += fmt::format("{}{}:{}{} ", argument.kind == Pipeline::Argument::Kind::buffer ? 'b' : 't', argument.index,
+                        argument.minimumBytes, argument.isReadOnly ? "r" : "");
+  }
+  return text;
+}
+
+KernelKey move16(bool hasValues, bool hasRows) {
+  return {.function = "kvCacheMove_16", .constants = {{0, hasValues}, {1, hasRows}, {2, false}, {3, false}}};
+}
+
+}  // namespace
+
+TEST(MetalPipeline, ReadsItsArgumentsFromMetal) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:80r b1:16r b3:16 ");
+  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(true, false)))),
+            "b0:80r b1:16r b2:16r b3:16 b4:16 ");
+  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, true)))),
+            "b0:80r b1:16r b3:16 b5:4r b6:4r ");
+}
+
+TEST(MetalPipeline, ThreadgroupMemoryIsAnArgumentToo) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const auto library = REQUIRE(device->registry().library({.value = R"(
+kernel void shared(device uint* out [[buffer(0)]], threadgroup ulong* memory [[threadgroup_memory(3)]],
+                   uint at [[thread_position_in_grid]]) {
+  memory[at] = at;
+  out[at] = uint(memory[at]);
+}
+export_kernel(shared)
+)",
+                                                           .label = "sharing"}));
+  const auto pipeline = REQUIRE(device->registry().pipeline({.library = library, .function = "shared"}));
+  EXPECT_EQ(argumentsText(*pipeline), "b0:4 t3:8 ");
+}
+
+TEST(MetalPipeline, ItsOwnLimitDecidesAboutThreadgroups) {
+  MetalScene scene;
+  softmetal::machine().devices.at(0).maxTotalThreadsPerThreadgroup = 96;
+  const auto device = scene.makeDevice();
+  EXPECT_EQ(REQUIRE(device->registry().pipeline(move16(false, false)))->maxThreadsPerThreadgroup(), 96u);
+  const CopyScene copy(device, 1000);
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(copy.write));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  copy.expectCopied();
+  Plan plan = REQUIRE(mnk::plan(copy.write));
+  plan.dispatches.at(0).grid.threadgroup = {1, 1, 97};
+  CommandEncoder tooLarge(device);
+  EXPECT_ERROR(tooLarge.encode(plan), {.what = "larger than the pipeline allows", .expected = "at most 96"});
+}
+
+TEST(MetalPipeline, ItsOwnThreadgroupMemoryCounts) {
+  MetalScene scene;
+  softmetal::machine().devices.at(0).staticThreadgroupMemoryLength = 32 * 1024 - 16;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  Plan plan = REQUIRE(mnk::plan(copy.write));
+  plan.dispatches.at(0).threadgroupMemory = {{.index = 0, .bytes = 16}};
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(plan));
+  plan.dispatches.at(0).threadgroupMemory = {{.index = 0, .bytes = 32}};
+  EXPECT_ERROR(encoder.encode(plan), {.what = "too much threadgroup memory", .got = "32784 bytes"});
+}
+
+TEST(MetalPipeline, MistakesInAKeyAreTypedErrors) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  EXPECT_ERROR(device->registry().pipeline({.function = "kvCacheMove_3"}),
+               {.code = ErrorCode::shaderBuild,
+                .op = "Metal device",
+                .what = "library MLXNativeKernels has no such function",
+                .got = "kvCacheMove_3",
+                .expected = "one of kvCacheConvert_bf16_f16, ",
+                .fix = "correct the name"});
+  EXPECT_ERROR(device->registry().pipeline({.function = "kvCacheMove_16", .constants = {{0, 1.5f}}}),
+               {.code = ErrorCode::shaderBuild, .what = "kvCacheMove_16 cannot be specialized"});
+}
+
+TEST(MetalPipeline, WhatMetalRefusesIsATypedErrorAndTriedAgain) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  softmetal::faults().failAt(softmetal::Call::function);
+  EXPECT_ERROR(device->registry().pipeline(move16(false, false)),
+               {.code = ErrorCode::shaderBuild, .what = "cannot be specialized"});
+  softmetal::faults().failAt(softmetal::Call::pipeline);
+  EXPECT_ERROR(device->registry().pipeline(move16(false, false)),
+               {.code = ErrorCode::shaderBuild, .what = "no pipeline can be made of kvCacheMove_16"});
+  REQUIRE(device->registry().pipeline(move16(false, false)));
+}
+
+TEST(MetalPipeline, SimdgroupsOfAnotherWidthAreRefused) {
+  MetalScene scene;
+  softmetal::machine().devices.at(0).threadExecutionWidth = 16;
+  EXPECT_ERROR(scene.makeDevice()->registry().pipeline(move16(false, false)), {.code = ErrorCode::unsupported,
+                                                                               .what = "simdgroups have another width",
+                                                                               .got = "16 threads",
+                                                                               .expected = "32 threads"});
+}
+
+TEST(MetalPipeline, ALibraryOfAnotherGpuIsRefused) {
+  MetalScene scene;
+  softmetal::machine().devices.push_back({.name = "Second"});
+  const auto devices = metal::allDevices();
+  const auto library = REQUIRE(devices.at(0)->registry().library(
+      {.kind = LibrarySource::Kind::path, .value = scene.shippedLibrary(), .label = "first"}));
+  EXPECT_ERROR(devices.at(1)->registry().pipeline({.library = library, .function = "kvCacheMove_16"}),
+               {.what = "the library is not of this device", .got = "first"});
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,92 @@
+#include "MetalScene.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/ranges.h>
+
+#include "Devices/Host/ShippedKernels.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+// Whatever a test did, Metal must not have had a reason to complain.
+const AfterEachTest noViolations([] {
+  softmetal::waitUntilIdle();
+  std::vector<std::string> mistakes = softmetal::takeViolations();
+  for (std::string& mistake : mistakes) mistake = "software Metal: " + mistake;
+  return mistakes;
+});
+
+}  // namespace
+
+MetalScene::MetalScene(std::source_location where) : where_(where) {
+  softmetal::reset();
+  std::string pattern = (std::filesystem::temp_directory_path() / "mnk-metal-XXXXXX").string();
+  folder_ = mkdtemp(pattern.data()) ? pattern : "";
+  shippedLibrary_ = path("shipped.metallib");
+  host::linkShippedKernels();
+  if (folder_.empty() || !softmetal::writeMetallib(shippedLibrary_, {.linked = "MLXNativeKernels"})) {
+    fail(where.file_name(), static_cast<int>(where.line()), "no temporary folder can be had");
+    throw Stop{};
+  }
+  begin_ = softmetal::mark();
+}
+
+MetalScene::~MetalScene() {
+  softmetal::faults().releaseWork();
+  softmetal::faults().releaseHandlers();
+  softmetal::waitUntilIdle();
+  for (const std::string& object : softmetal::liveObjectsSince(begin_)) {
+    fail(where_.file_name(), static_cast<int>(where_.line()), "left alive: " + object);
+  }
+  const auto violations = softmetal::takeViolations();
+  softmetal::reset();
+  for (const std::string& mistake : violations) {
+    fail(where_.file_name(), static_cast<int>(where_.line()), "software Metal: " + mistake);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::shared_ptr<Device> MetalScene::makeDevice(metal::Options options) const {
+  if (options.libraryPath.empty()) options.libraryPath = shippedLibrary_;
+  return REQUIRE(metal::makeDevice(options));
+}
+
+Tensor makeTensor(const std::shared_ptr<Device>& device, const std::vector<float>& values) {
+  const Tensor made = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({values.size()}))));
+  REQUIRE(made.write(std::as_bytes(std::span(values))));
+  return made;
+}
+
+std::vector<float> readTensor(const Tensor& tensor) {
+  std::vector<float> values(tensor.shape().elementCount());
+  REQUIRE(tensor.read(std::as_writable_bytes(std::span(values))));
+  return values;
+}
+
+CopyScene::CopyScene(const std::shared_ptr<Device>& device, uint64_t count) {
+  std::vector<float> values(count);
+  for (uint64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i) + 1;
+  in = makeTensor(device, values);
+  out = makeTensor(device, std::vector<float>(count));
+  const Shape shape = REQUIRE(Shape::make({1, count, 1}));
+  write = {.keys = REQUIRE(in.reshaped(shape)),
+           .sourceLayout = KVLayout::headMajor,
+           .into = {.keys = REQUIRE(out.reshaped(shape))}};
+}
+
+void CopyScene::expectCopied(std::source_location where) const {
+  expectEqual(where.file_name(), static_cast<int>(where.line()), "out",
+              fmt::format("{}", fmt::join(readTensor(out), " ")), fmt::format("{}", fmt::join(readTensor(in), " ")));
+}
+
+void CopyScene::expectUntouched(std::source_location where) const {
+  for (const float value : readTensor(out)) {
+    expectEqual(where.file_name(), static_cast<int>(where.line()), "out", value, 0.f);
+  }
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,52 @@
+// The Metal device on the software Metal, for tests: everything starts anew, and at the end nothing may be left alive.
+// Violations are checked after every test, see MetalScene.cpp.
+#pragma once
+#include <functional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "Devices/Metal/MetalSupport.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "SoftMetal.hpp"
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+class MetalScene {
+ public:
+  explicit MetalScene(std::source_location where = std::source_location::current());
+  ~MetalScene();
+
+  // With the shipped kernels beside it, so that nothing is compiled.
+  std::shared_ptr<Device> makeDevice(metal::Options options = {}) const;
+  // The path of a library with the shipped kernels.
+  const std::string& shippedLibrary() const { return shippedLibrary_; }
+  // A path in a folder that goes with the scene.
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+ private:
+  std::source_location where_;
+  std::string folder_;
+  std::string shippedLibrary_;
+  softmetal::Mark begin_;
+};
+
+// A pool for what a test asks of Metal itself.
+using metal::AutoreleasePool;
+
+Tensor makeTensor(const std::shared_ptr<Device>& device, const std::vector<float>& values);
+std::vector<float> readTensor(const Tensor& tensor);
+
+// out[i] = in[i], by the shipped kernels: a cache of one head whose rows are single numbers.
+struct CopyScene {
+  explicit CopyScene(const std::shared_ptr<Device>& device, uint64_t count = 4);
+  Tensor in;
+  Tensor out;
+  KVCacheWrite write;
+
+  void expectCopied(std::source_location where = std::source_location::current()) const;
+  void expectUntouched(std::source_location where = std::source_location::current()) const;
+};
+
+}  // namespace mnk::test

@@ -1,0 +1,233 @@
+#include <fmt/ranges.h>
+
+#include <thread>
+
+#include "Devices/Metal/MetalSubmission.hpp"
+#include "MetalScene.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+std::string traceText() {
+  return fmt::format("{}", fmt::join(softmetal::trace(), "; "));
+}
+
+NS::SharedPtr<MTL::CommandBuffer> appBuffer(const std::shared_ptr<Device>& device) {
+  return NS::RetainPtr(metal::nativeQueue(device)->commandBuffer());
+}
+
+}  // namespace
+
+TEST(MetalSubmission, IsOneConcurrentEncoderWithBarriersWhereTheyAreNeeded) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  CopyScene next(device);
+  next.write.keys = copy.write.into.keys;
+  const CopyScene apart(device);
+  CommandEncoder encoder(device, "step 7");
+  REQUIRE(encoder.encode(copy.write));
+  REQUIRE(encoder.encode(apart.write));
+  REQUIRE(encoder.encode(next.write));
+  const Summary summary = REQUIRE(REQUIRE(encoder.commit()).wait());
+  EXPECT_EQ(summary.barriers, 1u);
+  const std::string dispatch = "dispatch kvCacheMove_4 grid 1x1x4 group 1x1x4";
+  EXPECT_EQ(traceText(), fmt::format("encoder 'step 7' concurrent; {0}; {0}; barrier; {0}", dispatch));
+  const auto counters = softmetal::counters();
+  EXPECT_EQ(counters.commandBuffers, 1u);
+  EXPECT_EQ(counters.encoders, 1u);
+  EXPECT_EQ(counters.inlineBytes, 3u * 80);
+  EXPECT_EQ(fmt::format("{}", fmt::join(readTensor(next.out), " ")), "1 2 3 4");
+  EXPECT(summary.deviceSeconds > 0);
+}
+
+TEST(MetalSubmission, ThreadgroupsAndTheirMemoryReachMetal) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  Plan plan = REQUIRE(mnk::plan(copy.write));
+  plan.dispatches.at(0).grid = {.unit = Grid::Unit::threadgroups, .extent = {1, 1, 2}, .threadgroup = {1, 1, 2}};
+  plan.dispatches.at(0).threadgroupMemory = {{.index = 1, .bytes = 100}};
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(plan));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  EXPECT_EQ(traceText(), "encoder 'MLXNativeKernels' concurrent; dispatch kvCacheMove_4 groups 1x1x2 group 1x1x2");
+  copy.expectCopied();
+}
+
+TEST(MetalSubmission, WithoutDispatchesIsDoneAtOnce) {
+  MetalScene scene;
+  CommandEncoder encoder(scene.makeDevice());
+  EXPECT_EQ(REQUIRE(REQUIRE(encoder.commit()).wait()).total.dispatches, 0u);
+  EXPECT_EQ(softmetal::counters().encoders, 0u);
+}
+
+TEST(MetalSubmission, AbandonedItLeavesNothingBehind) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  {
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.encode(copy.write));
+  }
+  EXPECT_EQ(softmetal::counters().commandBuffers, 0u);
+  EXPECT_EQ(softmetal::counters().encoders, 0u);
+  copy.expectUntouched();
+}
+
+TEST(MetalSubmission, EmptyBindingsAreReplacedByMemoryThatNobodyTouches) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  // Keys without elements, values with one each.
+  const Shape none = REQUIRE(Shape::make({1, 2, 0}));
+  const Shape one = REQUIRE(Shape::make({1, 2, 1}));
+  const Tensor values = makeTensor(device, {5, 6}), cache = makeTensor(device, {0, 0});
+  KVCacheWrite write{
+      .keys = REQUIRE(Tensor::zeros(device, DType::f32, none)),
+      .values = REQUIRE(values.reshaped(one)),
+      .sourceLayout = KVLayout::headMajor,
+      .into = {.keys = REQUIRE(Tensor::zeros(device, DType::f32, none)), .values = REQUIRE(cache.reshaped(one))}};
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(write));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  EXPECT(readTensor(cache) == (std::vector<float>{5, 6}));
+}
+
+TEST(MetalSubmission, DescribesItsDispatchesWhenAsked) {
+  MetalScene scene;
+  const auto device = scene.makeDevice({.describesDispatches = true});
+  const CopyScene copy(device);
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(copy.write));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  EXPECT_EQ(fmt::format("{}", fmt::join(softmetal::debugGroups(), "; ")),
+            "KVCacheWrite kvCacheMove_4 binds 1:16 3:16 reads 1:0+16 writes 3:0+16");
+  Dispatch dispatch;
+  dispatch.kernel.function = "mine";
+  EXPECT_EQ(metal::description(dispatch), "Custom mine");
+  const Region rows{.offset = 64, .rowBytes = 8, .rowStride = 32, .rows = 3};
+  dispatch.buffers = {{.index = 4, .length = 256, .reads = {rows, {.offset = 0, .rowBytes = 4}}, .writes = {rows}}};
+  EXPECT_EQ(metal::description(dispatch), "Custom mine binds 4:256 reads 4:64+8*3@32 4:0+4 writes 4:64+8*3@32");
+}
+
+TEST(MetalSubmission, IntoTheAppsCommandBufferNothingIsEncodedBeforeCommit) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  const AutoreleasePool pool;
+  const auto native = appBuffer(device);
+  CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "mine")));
+  REQUIRE(encoder.encode(copy.write));
+  EXPECT_EQ(softmetal::counters().encoders, 0u);
+  const Completion done = REQUIRE(encoder.commit());
+  EXPECT_EQ(softmetal::counters().encoders, 1u);
+  EXPECT(!done.isDone());
+  EXPECT_EQ(softmetal::counters().commandBuffers, 0u);
+  copy.expectUntouched();
+  native->commit();
+  EXPECT(REQUIRE(done.wait()).deviceSeconds > 0);
+  copy.expectCopied();
+  EXPECT_EQ(traceText(), "encoder 'mine' concurrent; dispatch kvCacheMove_4 grid 1x1x4 group 1x1x4");
+}
+
+TEST(MetalSubmission, TheAppsCommandBufferMayHoldItsOwnWorkToo) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene first(device);
+  CopyScene second(device);
+  second.write.keys = first.write.into.keys;
+  const AutoreleasePool pool;
+  const auto native = appBuffer(device);
+  for (const CopyScene* copy : {&first, static_cast<const CopyScene*>(&second)}) {
+    CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "")));
+    REQUIRE(encoder.encode(copy->write));
+    REQUIRE(encoder.commit());
+  }
+  native->commit();
+  native->waitUntilCompleted();
+  EXPECT(readTensor(second.out) == (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(MetalSubmission, AnAppsCommandBufferThatIsNeverCommittedFails) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  Completion done;
+  {
+    const AutoreleasePool pool;
+    const auto native = appBuffer(device);
+    CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "lost")));
+    REQUIRE(encoder.encode(copy.write));
+    done = REQUIRE(encoder.commit());
+  }
+  EXPECT_ERROR(done.wait(), {.what = "the app's command buffer was released",
+                             .got = "no commit of 'lost'",
+                             .expected = "a command buffer that the app commits",
+                             .fix = "Commit it after encoding."});
+  copy.expectUntouched();
+}
+
+TEST(MetalSubmission, CommandBuffersThatCannotBeUsedAreRefused) {
+  MetalScene scene;
+  softmetal::machine().devices.push_back({.name = "Second"});
+  const auto devices = metal::allDevices();
+  const AutoreleasePool pool;
+  const auto native = appBuffer(devices.at(1));
+  EXPECT_ERROR(metal::makeSubmission(devices.at(0), native.get(), ""),
+               {.what = "the command buffer cannot be used", .got = "another device"});
+  EXPECT_ERROR(metal::makeSubmission(devices.at(0), nullptr, ""), {.got = "no command buffer"});
+  native->enqueue();
+  REQUIRE(metal::makeSubmission(devices.at(1), native.get(), ""));
+  native->commit();
+  EXPECT_ERROR(metal::makeSubmission(devices.at(1), native.get(), ""),
+               {.what = "has been committed", .fix = "Encode before the command buffer is committed."});
+  native->waitUntilCompleted();
+}
+
+TEST(MetalSubmission, ObjectsOfAnotherDeviceAreRefused) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const auto hostDevice = REQUIRE(host::makeDevice({}));
+  const auto submission = REQUIRE(device->makeSubmission(""));
+  ReadyDispatch ready;
+  ready.dispatch.kernel.function = "kvCacheMove_4";
+  const auto expectRefused = [&] {
+    EXPECT_ERROR(submission->dispatch(ready), {.what = "not of a Metal device", .got = "kvCacheMove_4"});
+  };
+  expectRefused();
+  ready.pipeline =
+      REQUIRE(hostDevice->registry().pipeline(REQUIRE(plan(CopyScene(hostDevice).write)).dispatches[0].kernel));
+  expectRefused();
+  ready.pipeline = REQUIRE(device->registry().pipeline(REQUIRE(plan(CopyScene(device).write)).dispatches[0].kernel));
+  REQUIRE(submission->dispatch(ready));
+  ready.dispatch.buffers = {{.index = 1, .buffer = REQUIRE(hostDevice->makeBuffer(16)), .length = 16}};
+  expectRefused();
+}
+
+TEST(MetalSubmission, ManyThreadsSubmitToOneDevice) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  std::vector<std::string> results(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::string& result : results) {
+      threads.emplace_back([&result, device] {
+        for (int i = 0; i < 10; ++i) {
+          try {
+            const CopyScene copy(device);
+            CommandEncoder encoder(device);
+            REQUIRE(encoder.encode(copy.write));
+            REQUIRE(REQUIRE(encoder.commit()).wait());
+            if (readTensor(copy.out) != readTensor(copy.in)) result = "not copied";
+          } catch (const Stop&) {
+            result = "a call failed";
+          }
+        }
+      });
+    }
+  }
+  for (const std::string& result : results) EXPECT_EQ(result, "");
+}
+
+}  // namespace mnk::test

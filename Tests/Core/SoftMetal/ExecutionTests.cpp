@@ -1,0 +1,126 @@
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "SoftMetal/Rig.hpp"
+
+using namespace mnk::test;
+
+TEST(SoftMetalExecution, RunsADispatch) {
+  const SoftRig rig;
+  const auto copy = rig.copy();
+  std::memset(copy.from->contents(), 7, 64);
+  copy.dispatch();
+  copy.finish();
+  EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusCompleted);
+  EXPECT(copy.commands->error() == nullptr);
+  EXPECT_EQ(std::memcmp(copy.from->contents(), copy.to->contents(), 64), 0);
+  EXPECT(copy.commands->GPUStartTime() > 0);
+  EXPECT(copy.commands->GPUEndTime() >= copy.commands->GPUStartTime());
+}
+
+TEST(SoftMetalExecution, OrdersWhatMustBeOrdered) {
+  const SoftRig rig;
+  const auto copy = rig.copy(MTL::DispatchTypeConcurrent);
+  const auto last = rig.buffer("last", 64);
+  static_cast<uint32_t*>(copy.from->contents())[9] = 123;
+  copy.dispatch();
+  copy.encoder->memoryBarrier(MTL::BarrierScopeBuffers);
+  copy.encoder->setBuffer(copy.to.get(), 0, 0);
+  copy.encoder->setBuffer(last.get(), 0, 1);
+  copy.dispatch();
+  copy.finish();
+  EXPECT_EQ(static_cast<uint32_t*>(last->contents())[9], 123u);
+}
+
+TEST(SoftMetalExecution, RunsInPrivateMemoryAtOffsets) {
+  const SoftRig rig;
+  const auto copy = rig.copy();
+  const auto hidden = NS::TransferPtr(rig.device()->newBuffer(128, MTL::ResourceStorageModePrivate));
+  static_cast<uint32_t*>(copy.from->contents())[0] = 77;
+  copy.encoder->setBuffer(hidden.get(), 64, 1);
+  copy.dispatch();
+  copy.encoder->setBuffer(hidden.get(), 0, 0);
+  copy.encoder->setBufferOffset(64, 0);
+  copy.encoder->setBuffer(copy.to.get(), 0, 1);
+  copy.dispatch();
+  copy.finish();
+  EXPECT_EQ(static_cast<uint32_t*>(copy.to->contents())[0], 77u);
+}
+
+TEST(SoftMetalExecution, ShowsWhatWasEncoded) {
+  const SoftRig rig;
+  const auto copy = rig.copy(MTL::DispatchTypeConcurrent);
+  copy.encoder->dispatchThreads(MTL::Size(2, 1, 1), MTL::Size(4, 2, 1));
+  copy.encoder->memoryBarrier(MTL::BarrierScopeBuffers);
+  copy.encoder->pushDebugGroup(text("named"));
+  copy.encoder->dispatchThreadgroups(MTL::Size(2, 1, 1), MTL::Size(2, 1, 1));
+  copy.encoder->popDebugGroup();
+  copy.encoder->endEncoding();
+  copy.commands->computeCommandEncoder()->endEncoding();
+  copy.commands->commit();
+  copy.commands->waitUntilCompleted();
+  EXPECT_EQ(fmt::format("{}", fmt::join(softmetal::trace(), ", ")),
+            "encoder 'step' concurrent, dispatch copy16 grid 2x1x1 group 4x2x1, barrier, dispatch copy16 groups 2x1x1 "
+            "group 2x1x1, encoder '' serial");
+  EXPECT(softmetal::debugGroups() == std::vector<std::string>({"", "named"}));
+  const auto counted = softmetal::counters();
+  EXPECT_EQ(counted.commandBuffers, uint64_t(1));
+  EXPECT_EQ(counted.encoders, uint64_t(2));
+  EXPECT_EQ(counted.dispatches, uint64_t(2));
+  EXPECT_EQ(counted.barriers, uint64_t(1));
+  EXPECT_EQ(counted.pipelines, uint64_t(1));
+  EXPECT_EQ(counted.buffers, uint64_t(2));
+}
+
+namespace {
+
+// Sets a variable of the environment for the scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value, 1);
+  }
+  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+}  // namespace
+
+// What the Host device finds is an error of the command buffer and a violation.
+TEST(SoftMetalExecution, PassesOnWhatTheHostDeviceFinds) {
+  const Variable variable("MNK_HOST_CHECKING", "guarded");
+  const SoftRig rig;
+  const auto copy = rig.copy();
+  std::memset(copy.from->contents(), 7, 64);
+  copy.encoder->pushDebugGroup(text("Copy copy16 binds 0:64 1:64 reads 0:0+64 writes 1:0+16"));
+  copy.dispatch();
+  copy.encoder->popDebugGroup();
+  copy.finish();
+  EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusError);
+  EXPECT_EQ(copy.commands->error()->code(), NS::Integer(MTL::CommandBufferErrorPageFault));
+  EXPECT_VIOLATIONS("MTLCommandBuffer 'work': Copy: kernel copy16 of library conformance");
+}
+
+TEST(SoftMetalText, PassesOnARaceThatNobodyDeclared) {
+  const Variable variable("MNK_HOST_CHECKING", "full");
+  const SoftRig rig;
+  const auto copy = rig.copy(MTL::DispatchTypeConcurrent);
+  copy.dispatch();
+  copy.dispatch();
+  copy.finish();
+  EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusError);
+  EXPECT_VIOLATIONS("kernel copy16 of library conformance broke a rule in 'work'");
+  const auto ordered = rig.copy(MTL::DispatchTypeConcurrent);
+  ordered.dispatch();
+  ordered.encoder->memoryBarrier(MTL::BarrierScopeBuffers);
+  ordered.dispatch();
+  ordered.finish();
+  EXPECT_EQ(ordered.commands->status(), MTL::CommandBufferStatusCompleted);
+}

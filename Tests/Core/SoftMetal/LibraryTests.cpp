@@ -1,0 +1,190 @@
+#include <cstring>
+#include <fstream>
+
+#include "SoftMetal/Rig.hpp"
+
+using namespace mnk::test;
+
+// The tests of SoftMetalText compile kernels at run time.
+
+namespace {
+
+constexpr const char* kFill = R"(
+kernel void fill(device uint* out [[buffer(0)]], constant uint& value [[buffer(1)]],
+                 uint i [[thread_position_in_grid]]) {
+#ifdef ADDED
+  out[i] = value + ADDED;
+#else
+  out[i] = value;
+#endif
+}
+export_kernel(fill)
+)";
+
+struct Sender : NS::Object {
+  using NS::Object::sendMessage;
+};
+
+std::string describe(NS::Error* error) {
+  if (!error) return "no error";
+  return fmt::format("{} {}: {}", error->domain()->utf8String(), error->code(),
+                     error->localizedDescription()->utf8String());
+}
+
+bool starts(const std::string& whole, std::string_view part) {
+  return whole.starts_with(part);
+}
+
+NS::SharedPtr<MTL::Library> open(const SoftRig& rig, const std::string& path, NS::Error** error) {
+  return NS::TransferPtr(rig.device()->newLibrary(NS::URL::fileURLWithPath(text(path.c_str())), error));
+}
+
+uint32_t runFill(const SoftRig& rig, MTL::Library* library) {
+  const auto function = NS::TransferPtr(library->newFunction(text("fill")));
+  NS::Error* error = nullptr;
+  const auto pipeline = NS::TransferPtr(rig.device()->newComputePipelineState(function.get(), &error));
+  const auto out = rig.buffer("out", 16);
+  MTL::CommandBuffer* const commands = rig.commandBuffer();
+  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
+  const uint32_t value = 5;
+  encoder->setComputePipelineState(pipeline.get());
+  encoder->setBuffer(out.get(), 0, 0);
+  encoder->setBytes(&value, sizeof value, 1);
+  encoder->dispatchThreads(MTL::Size(4, 1, 1), MTL::Size(4, 1, 1));
+  encoder->endEncoding();
+  commands->commit();
+  commands->waitUntilCompleted();
+  return static_cast<uint32_t*>(out->contents())[3];
+}
+
+}  // namespace
+
+TEST(SoftMetalLibrary, OpensALinkedLibrary) {
+  const SoftRig rig;
+  const Folder folder;
+  softmetal::writeMetallib(folder.path("a"),
+                           {.linked = "conformance", .text = {}, .added = {"ghost"}, .hidden = {"copy16"}});
+  NS::Error* error = nullptr;
+  const auto library = open(rig, folder.path("a"), &error);
+  EXPECT_EQ(describe(error), "no error");
+  EXPECT(library->device() == rig.device());
+  const size_t all = rig.library()->functionNames()->count();
+  EXPECT_EQ(size_t(library->functionNames()->count()), all);  // one more, one less
+  EXPECT(library->newFunction(text("copy16")) == nullptr);
+  const auto ghost = NS::TransferPtr(library->newFunction(text("ghost")));
+  EXPECT_EQ(std::string(ghost->name()->utf8String()), "ghost");
+  EXPECT(rig.device()->newComputePipelineState(ghost.get(), &error) == nullptr);
+  EXPECT(starts(describe(error), "CompilerError 2: "));
+}
+
+TEST(SoftMetalText, OpensTextInAFile) {
+  const SoftRig rig;
+  const Folder folder;
+  softmetal::writeMetallib(folder.path("a"), {.linked = {}, .text = kFill, .added = {}, .hidden = {}});
+  NS::Error* error = nullptr;
+  const auto library = NS::TransferPtr(rig.device()->newLibrary(text(folder.path("a").c_str()), &error));
+  EXPECT_EQ(describe(error), "no error");
+  EXPECT_EQ(runFill(rig, library.get()), 5u);
+}
+
+TEST(SoftMetalLibrary, RefusesOtherFiles) {
+  const SoftRig rig;
+  const Folder folder;
+  NS::Error* error = nullptr;
+  EXPECT(!open(rig, folder.path("missing"), &error));
+  EXPECT(starts(describe(error), "MTLLibraryErrorDomain 6: library not found"));
+  for (const char* contents :
+       {"", "MTLB", "soft metallib 1\n", "soft metallib 1\nwhat is this\n", "soft metallib 1\nadd"}) {
+    const Context context(contents);
+    std::ofstream(folder.path("bad")) << contents;
+    error = nullptr;
+    EXPECT(!open(rig, folder.path("bad"), &error));
+    EXPECT(starts(describe(error), "MTLLibraryErrorDomain 2: Invalid library file"));
+  }
+  softmetal::writeMetallib(folder.path("other"), {.linked = "nobody", .text = {}, .added = {}, .hidden = {}});
+  EXPECT(!open(rig, folder.path("other"), &error));
+  EXPECT(starts(describe(error), "MTLLibraryErrorDomain 2: "));
+  EXPECT(rig.device()->newDefaultLibrary() == nullptr);
+}
+
+TEST(SoftMetalText, CompilesText) {
+  const SoftRig rig;
+  NS::Error* error = nullptr;
+  const auto plain = NS::TransferPtr(rig.device()->newLibrary(text(kFill), nullptr, &error));
+  EXPECT_EQ(describe(error), "no error");
+  EXPECT(!softmetal::lastCompileOptions());
+  EXPECT_EQ(runFill(rig, plain.get()), 5u);
+  const auto broken = NS::TransferPtr(rig.device()->newLibrary(text("kernel void f( {"), nullptr, &error));
+  EXPECT(!broken);
+  EXPECT(starts(describe(error), "MTLLibraryErrorDomain 3: "));
+  EXPECT_EQ(softmetal::counters().compiles, uint64_t(2));
+}
+
+TEST(SoftMetalText, TakesCompileOptions) {
+  const SoftRig rig;
+  softmetal::machine().hasMathMode = true;
+  const auto options = NS::TransferPtr(MTL::CompileOptions::alloc()->init());
+  EXPECT(options->fastMathEnabled());
+  options->setFastMathEnabled(false);
+  options->setLanguageVersion(MTL::LanguageVersion3_0);
+  options->setPreprocessorMacros(NS::Dictionary::dictionary(NS::Number::number(100), text("ADDED")));
+  Sender::sendMessage<void>(options.get(), sel_registerName("setMathMode:"), NS::Integer(2));
+  NS::Error* error = nullptr;
+  const auto library = NS::TransferPtr(rig.device()->newLibrary(text(kFill), options.get(), &error));
+  EXPECT_EQ(describe(error), "no error");
+  EXPECT_EQ(runFill(rig, library.get()), 105u);
+  const auto given = softmetal::lastCompileOptions();
+  EXPECT(given && !given->fastMathEnabled && given->mathMode == 2);
+  EXPECT_EQ(given->languageVersion, uint64_t(MTL::LanguageVersion3_0));
+  EXPECT_EQ(given->macros.at("ADDED"), "100");
+}
+
+TEST(SoftMetalLibrary, KeepsOptionsOfNewerSystemsBack) {
+  const SoftRig rig;
+  const auto options = NS::TransferPtr(MTL::CompileOptions::alloc()->init());
+  Sender::sendMessage<void>(options.get(), sel_registerName("setMathMode:"), NS::Integer(2));
+  EXPECT_VIOLATIONS("unrecognized selector -[MTLCompileOptions setMathMode:]");
+}
+
+TEST(SoftMetalLibrary, AppliesConstants) {
+  const SoftRig rig;
+  const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
+  const bool flag = true;
+  const int32_t number = -4;
+  const uint32_t count = 9;
+  const float real = 2.5f;
+  values->setConstantValue(&real, MTL::DataTypeFloat, NS::UInteger(3));
+  values->setConstantValue(&flag, MTL::DataTypeBool, NS::UInteger(0));
+  values->setConstantValue(&number, MTL::DataTypeInt, NS::UInteger(1));
+  values->setConstantValue(&count, MTL::DataTypeUInt, NS::UInteger(2));
+  NS::Error* error = nullptr;
+  const auto function = NS::TransferPtr(rig.library()->newFunction(text("functionConstants"), values.get(), &error));
+  EXPECT_EQ(describe(error), "no error");
+  EXPECT_EQ(function->functionType(), MTL::FunctionTypeKernel);
+  const auto pipeline = NS::TransferPtr(rig.device()->newComputePipelineState(function.get(), &error));
+  const auto out = rig.buffer("out", 16);
+  MTL::CommandBuffer* const commands = rig.commandBuffer();
+  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
+  encoder->setComputePipelineState(pipeline.get());
+  encoder->setBuffer(out.get(), 0, 0);
+  encoder->dispatchThreadgroups(MTL::Size(1, 1, 1), MTL::Size(1, 1, 1));
+  encoder->endEncoding();
+  commands->commit();
+  commands->waitUntilCompleted();
+  const float expected[] = {1, -4, 9, 2.5f};
+  EXPECT_EQ(std::memcmp(out->contents(), expected, sizeof expected), 0);
+}
+
+TEST(SoftMetalLibrary, RefusesConstantsThatDoNotFit) {
+  const SoftRig rig;
+  const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
+  const float real = 1;
+  values->setConstantValue(&real, MTL::DataTypeFloat, NS::UInteger(0));
+  NS::Error* error = nullptr;
+  EXPECT(rig.library()->newFunction(text("functionConstants"), values.get(), &error) == nullptr);
+  EXPECT(starts(describe(error), "MTLLibraryErrorDomain 3: "));
+  EXPECT(rig.library()->newFunction(text("nowhere"), values.get(), &error) == nullptr);
+  EXPECT(starts(describe(error), "MTLLibraryErrorDomain 5: "));
+  values->setConstantValue(&real, MTL::DataTypeHalf, NS::UInteger(0));
+  EXPECT_VIOLATIONS("a function constant has MTLDataType");
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# What is made from Shaders/ is current, and a change of one byte is noticed.
+. "$(dirname "$0")/common.sh"
+
+.ci/embed-shaders check
+passed "embedded shaders and their stamp are current"
+
+# refuses WHAT: in the copy, as it is now.
+refuses() {
+  if "$scratch/.ci/embed-shaders" check >"$scratch/said" 2>&1; then fail "not noticed: $1"; fi
+  grep -q 'Run: make embed' "$scratch/said" || {
+    cat "$scratch/said" >&2
+    fail "$1: refused, but not as stale"
+  }
+}
+mkdir -p "$scratch/$core/Devices"
+cp -R .ci Shaders "$scratch"
+cp -R "$core/Devices/Host" "$core/Devices/Metal" "$scratch/$core/Devices"
+embedded=$core/Devices/Metal/EmbeddedShaders.inc
+before=$(cat Shaders/Types/Stamp.h)
+
+header=Shaders/Lib/CacheAddress.h
+sed 's/index -= p.sourceLength/index += p.sourceLength/' "$header" >"$scratch/$header"
+if cmp -s "$scratch/$header" "$header"; then fail "nothing to change in $header"; fi
+refuses "another byte in a header of a kernel"
+"$scratch/.ci/embed-shaders" >/dev/null
+"$scratch/.ci/embed-shaders" check
+[ "$(cat "$scratch/Shaders/Types/Stamp.h")" != "$before" ] || fail "another text has the same stamp"
+cp "$header" "$scratch/$header"
+refuses "a header put back"
+"$scratch/.ci/embed-shaders" >/dev/null
+[ "$(cat "$scratch/Shaders/Types/Stamp.h")" = "$before" ] || fail "the same text has another stamp"
+cmp "$scratch/$embedded" "$embedded"
+
+printf '\n' >>"$scratch/$embedded"
+refuses "a change of the embedded text by hand"
+"$scratch/.ci/embed-shaders" >/dev/null
+say '#define MNK_SHADER_STAMP "mnkStamp_0"' >"$scratch/Shaders/Types/Stamp.h"
+refuses "a change of the stamp by hand"
+passed "stale embedded shaders are noticed"
+
+# As one text they are what they are one by one. The strict compile has words of its own in place of ours.
+awk '
+  /^inline constexpr/ { isShipped = /kShippedText/; next }
+  /^\)metal"/ { next }
+  { sub(/^R"metal\(/, "") }
+  /^#line/ { isOfWords = /Lib\/Words\.h"/ }
+  isShipped && !isOfWords
+' "$embedded" >"$scratch/Shipped.metal"
+grep -q '^instantiate_kernel(MNK_SHADER_STAMP' "$scratch/Shipped.metal" || fail "the last kernel is not in $embedded"
+"$products/shader-check" --all "$scratch/Shipped.metal" || fail "the embedded text does not pass the strict compile"
+passed "embedded shaders pass the strict compile as one text"

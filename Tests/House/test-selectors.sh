@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Every message that the Metal device sends is answered by the software Metal, was sent in a test, and stands on the page
+# of the documentation that says what was run where.
+. "$(dirname "$0")/common.sh"
+objects=$products/MLXNativeKernelsCore.build/Devices/Metal
+page=Sources/MLXNativeKernels/MLXNativeKernels.docc/WhereItRuns.md
+if onMac; then
+  skipped "selectors of the Metal device: the software Metal is for Linux"
+  exit
+fi
+
+# metal-cpp looks each selector up through a variable of its own, which the code that sends it names.
+nm -C --undefined-only "$objects"/*.o | sed -nE 's/.*(NS|MTL)::Private::Selector::s_k([A-Za-z0-9_]+)$/\2/p' | tr _ : |
+  sort -u >"$scratch/used"
+[ -s "$scratch/used" ] || fail "no selectors are found in $objects"
+
+MNK_SELECTORS=$scratch/lists "$products/core-tests" selectors --only Metal >"$scratch/log" ||
+  { cat "$scratch/log" && fail "tests of the Metal device fail"; }
+for kind in sent implemented; do
+  sed -nE "s/^$kind [+-]\\[[A-Za-z]+ (.*)\\]\$/\\1/p" "$scratch/lists" | sort -u >"$scratch/$kind"
+done
+missing=$(comm -23 "$scratch/used" "$scratch/implemented")
+[ -z "$missing" ] || fail "the software Metal does not implement:" $missing
+passed "all $(wc -l <"$scratch/used") selectors of the Metal device are implemented by the software Metal," \
+  "which has $(wc -l <"$scratch/implemented")"
+
+# metal-cpp asks for a signature only where an object does not respond; all of ours do.
+silent=$(comm -23 "$scratch/used" "$scratch/sent" | grep -vx methodSignatureForSelector: || true)
+[ -z "$silent" ] || fail "no test sends:" $silent
+passed "each of them is sent in a test"
+
+sed -n '/^## Selectors/,/^## /s/^- `\(.*\)`.*/\1/p' "$page" | tr -d '`' | tr ',' '\n' | tr -d ' ' | sort -u >"$scratch/listed"
+difference=$(comm -3 "$scratch/used" "$scratch/listed" | tr -d '\t')
+[ -z "$difference" ] || fail "$page lists other selectors than the Metal device uses:" $difference
+passed "the documentation lists each of them"

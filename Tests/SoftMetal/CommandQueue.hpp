@@ -1,0 +1,116 @@
+// MTLCommandQueue and MTLCommandBuffer. Encoders leave records in their command buffer; a committed command buffer
+// becomes a submission of the Host device.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "Hazards.hpp"
+#include "SoftDevice.hpp"
+
+namespace softmetal {
+
+struct SoftCommandBuffer;
+struct SoftEncoder;
+
+struct SoftCommandBufferDescriptor : Object {
+  bool isRetaining = true;
+  NS::UInteger options = 0;
+
+  bool retainedReferences() { return isRetaining; }
+  void setRetainedReferences(bool retaining) { isRetaining = retaining; }
+  NS::UInteger errorOptions() { return options; }
+  void setErrorOptions(NS::UInteger given) { options = given; }
+};
+
+struct SoftCommandQueue : Object {
+  Ref<SoftDevice> owner;
+  NS::UInteger mostUncommitted = 64;
+  std::mutex mutex;
+  std::deque<SoftCommandBuffer*> order;  // enqueued and not yet started; committed ones hold themselves
+  NS::UInteger uncommitted = 0;
+
+  void finish() { owner = {}; }
+  // Starts what is committed, up to the first that is only enqueued. With the lock held.
+  void startReady();
+  SoftCommandBuffer* makeCommandBuffer(bool isRetaining);
+
+  SoftDevice* device() { return owner.get(); }
+  SoftCommandBuffer* commandBuffer() { return makeCommandBuffer(true); }
+  SoftCommandBuffer* commandBufferUnretained() { return makeCommandBuffer(false); }
+  SoftCommandBuffer* commandBufferDescribed(SoftCommandBufferDescriptor* descriptor);
+};
+
+struct RecordedStep {
+  bool isBarrier = false;
+  mnk::ReadyDispatch dispatch;
+  std::string group;  // the innermost debug group
+};
+
+struct EncoderRecord {
+  std::string label;
+  bool isConcurrent = false;
+  std::vector<RecordedStep> steps;
+};
+
+struct SoftCommandBuffer : Object {
+  Ref<SoftCommandQueue> queue;
+  bool isRetaining = true;
+
+  // Touched by the thread that encodes, until the commit.
+  std::vector<EncoderRecord> encoders;
+  SoftEncoder* openEncoder = nullptr;
+  std::vector<std::string> debugGroups;
+  Hazards hazards;
+  std::string firstViolation;
+  std::set<Object*> used;  // retained, or counted as used, until the work is done
+  std::vector<MTL::CommandBufferHandler> scheduledHandlers, completedHandlers;
+  Ref<SoftCommandBuffer> self;  // from commit until the work starts
+  std::optional<InjectedEnd> injected;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  MTL::CommandBufferStatus state = MTL::CommandBufferStatusNotEnqueued;
+  Ref<SoftError> failure;
+  double startTime = 0, endTime = 0;
+
+  void finish();
+  // Records a violation that Apple aborts on: the work will not be run.
+  void breakRule(std::string sentence);
+  void use(Object* object);
+  // False, and a violation, after the commit.
+  bool isOpenFor(const char* call);
+  MTL::CommandBufferStatus currentState();
+  void start();
+
+  SoftDevice* device() { return queue->owner.get(); }
+  SoftCommandQueue* commandQueue() { return queue.get(); }
+  bool retainedReferences() { return isRetaining; }
+  SoftEncoder* computeEncoder();
+  SoftEncoder* computeEncoderWithType(MTL::DispatchType type);
+  void enqueue();
+  void commit();
+  void waitUntilScheduled();
+  void waitUntilCompleted();
+  void addScheduledHandler(MTL::CommandBufferHandler handler);
+  void addCompletedHandler(MTL::CommandBufferHandler handler);
+  MTL::CommandBufferStatus status() { return currentState(); }
+  Object* error();
+  double gpuStartTime();
+  double gpuEndTime();
+  void pushDebugGroup(Object* text);
+  void popDebugGroup();
+
+ private:
+  void runHandlers(std::vector<MTL::CommandBufferHandler>& handlers);
+  mnk::Result<void> fill(mnk::Submission& submission);
+  std::optional<std::pair<int64_t, std::string>> endBeforeWork();
+  void complete(mnk::SubmissionReport report, std::optional<std::pair<int64_t, std::string>> early,
+                Ref<SoftCommandBuffer> kept);
+  void wait(MTL::CommandBufferStatus least, const char* call);
+};
+
+}  // namespace softmetal

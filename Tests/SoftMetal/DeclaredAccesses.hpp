@@ -1,0 +1,32 @@
+// What a dispatch says about itself in the debug group around it:
+//   "KVCacheWrite kvCacheMove_16 binds 1:512 3:4096 reads 1:0+512 writes 3:1024+64*8@256"
+// are an op (any words), a kernel, the lengths of bindings by buffer index, and regions
+// INDEX:OFFSET+ROWBYTES[*ROWS@STRIDE] that count from a binding's start.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "MLXNativeKernels/Dispatch.hpp"
+
+namespace softmetal {
+
+struct DeclaredAccesses {
+  std::vector<std::string> title;  // the words before "binds"
+
+  bool names(std::string_view kernel) const;
+  // The words before the kernel's name.
+  std::string op(std::string_view kernel) const;
+  std::map<uint32_t, uint64_t> lengths;
+  std::map<uint32_t, std::vector<mnk::Region>> reads, writes;
+};
+
+struct GroupText {
+  bool declares = false;                     // it has the word "binds"
+  std::optional<DeclaredAccesses> accesses;  // nothing where it declares and cannot be read
+};
+GroupText readGroup(std::string_view text);
+
+}  // namespace softmetal

@@ -1,0 +1,122 @@
+// How a committed command buffer runs and ends.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "CommandQueue.hpp"
+#include "HandlerThread.hpp"
+
+extern "C" void _Block_release(const void* block);
+
+namespace softmetal {
+
+namespace {
+
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int64_t codeOf(const mnk::Error& error) {
+  return error.code == mnk::ErrorCode::outOfMemory ? MTL::CommandBufferErrorOutOfMemory
+                                                   : MTL::CommandBufferErrorPageFault;
+}
+
+}  // namespace
+
+// The end of a command buffer whose work is not to be run.
+std::optional<std::pair<int64_t, std::string>> SoftCommandBuffer::endBeforeWork() {
+  if (isDeviceLost()) return std::pair(int64_t(MTL::CommandBufferErrorDeviceRemoved), "the device is lost");
+  if (!firstViolation.empty()) return std::pair(int64_t(MTL::CommandBufferErrorInvalidResource), firstViolation);
+  if (injected && injected->when == When::before) return std::pair(injected->code, "made to fail before its work");
+  return std::nullopt;
+}
+
+mnk::Result<void> SoftCommandBuffer::fill(mnk::Submission& submission) {
+  for (EncoderRecord& encoder : encoders) {
+    submission.barrier();
+    for (RecordedStep& step : encoder.steps) {
+      if (step.isBarrier || !encoder.isConcurrent) submission.barrier();
+      if (step.isBarrier) continue;
+      if (auto added = submission.dispatch(std::move(step.dispatch)); !added) return added;
+    }
+  }
+  return {};
+}
+
+void SoftCommandBuffer::start() {
+  {
+    std::lock_guard lock(mutex);
+    state = MTL::CommandBufferStatusScheduled;
+    startTime = secondsNow();
+  }
+  changed.notify_all();
+  HandlerThread& thread = HandlerThread::shared();
+  thread.expect();
+  if (!scheduledHandlers.empty()) {
+    thread.push([kept = Ref<SoftCommandBuffer>(this)] { kept->runHandlers(kept->scheduledHandlers); });
+  }
+  // In a shared place, so that the last reference is not the Host device's copy of the function.
+  auto kept = std::make_shared<Ref<SoftCommandBuffer>>(this);
+  auto early = endBeforeWork();
+  auto submission = device()->host->makeSubmission(labelText());
+  if (submission && !early) {
+    if (auto filled = fill(**submission); !filled) {
+      early = std::pair(codeOf(filled.error()), filled.error().message());
+      violate(fmt::format("{}: {}", describe(), filled.error().message()));
+      submission = device()->host->makeSubmission(labelText());
+    }
+  }
+  encoders.clear();
+  const auto finished = [kept, early](mnk::SubmissionReport report) {
+    SoftCommandBuffer* const buffer = kept->get();
+    buffer->complete(std::move(report), early, std::move(*kept));
+    HandlerThread::shared().arrived();
+  };
+  if (submission) {
+    (*submission)->commit(finished);
+  } else {
+    thread.push([finished, error = submission.error()] { finished({.outcome = error}); });
+  }
+}
+
+// The reference goes on to the handlers, so that objects end on their thread and not on the Host device's.
+void SoftCommandBuffer::complete(mnk::SubmissionReport report, std::optional<std::pair<int64_t, std::string>> early,
+                                 Ref<SoftCommandBuffer> kept) {
+  auto end = std::move(early);
+  if (!end && !report.outcome) {
+    const mnk::Error& error = report.outcome.error();
+    end = std::pair(codeOf(error), error.message());
+    if (error.code != mnk::ErrorCode::outOfMemory) violate(fmt::format("{}: {}", describe(), error.message()));
+  }
+  if (!end && injected) end = std::pair(injected->code, "made to fail after its work");
+  for (Object* object : std::exchange(used, {})) {
+    if (isRetaining) {
+      softmetal::release(object);
+    } else {
+      object->unretainedUses -= 1;
+    }
+  }
+  setLastMessage("a command buffer's end");
+  {
+    std::lock_guard lock(mutex);
+    endTime = std::max(secondsNow(), startTime);
+    if (end) failure = Ref<SoftError>::adopt(makeError(kCommandBufferErrorDomain, end->first, end->second));
+    state = end ? MTL::CommandBufferStatusError : MTL::CommandBufferStatusCompleted;
+  }
+  changed.notify_all();
+  handOver([kept = std::move(kept)] { kept->runHandlers(kept->completedHandlers); });
+}
+
+void SoftCommandBuffer::runHandlers(std::vector<MTL::CommandBufferHandler>& handlers) {
+  for (const auto handler : std::exchange(handlers, {})) {
+    try {
+      handler(reinterpret_cast<MTL::CommandBuffer*>(this));
+    } catch (...) {
+      violate(fmt::format("a handler of {} threw an exception; Apple ends the process", describe()));
+    }
+    _Block_release(reinterpret_cast<const void*>(handler));
+  }
+}
+
+}  // namespace softmetal

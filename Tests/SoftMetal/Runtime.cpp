@@ -1,0 +1,181 @@
+#include "Runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <unordered_set>
+
+#include "SoftObject.hpp"
+#include "SoftStrings.hpp"
+#include "State.hpp"
+
+namespace softmetal {
+
+namespace {
+
+// metal-cpp's globals ask for selectors and classes before ours exist, so nothing here is a plain global; and they may
+// be used after static destructors have run, so nothing is ever destroyed.
+struct Tables {
+  std::mutex mutex;
+  std::unordered_set<std::string> selectors;
+  std::map<std::string, std::unique_ptr<objc_class>, std::less<>> classes;
+  std::vector<std::unique_ptr<objc_class>> metaclasses;
+  std::unordered_map<SEL, void*> nilFunctions;  // complete once the runtime has started
+  std::set<std::string> unknown;
+};
+
+Tables& tables() {
+  static auto& all = *new Tables;
+  return all;
+}
+
+struct LastMessage {
+  const objc_class* receiver = nullptr;
+  SEL selector = nullptr;
+  const char* function = nullptr;
+};
+thread_local LastMessage lastSent;
+
+}  // namespace
+
+void startRuntime() {
+  static const bool started = [] {
+    defineFoundation();
+    defineBundles();
+    defineDevice();
+    defineLibraries();
+    definePipelines();
+    defineCommands();
+    defineEncoder();
+    return true;
+  }();
+  (void)started;
+}
+
+std::string lastMessage() {
+  if (lastSent.function) return lastSent.function;
+  return lastSent.receiver ? lastSent.receiver->methodText(lastSent.selector) : "no message";
+}
+
+void setLastMessage(const char* function) {
+  lastSent = {nullptr, nullptr, function};
+}
+
+void setNilFunction(SEL selector, void* function) {
+  tables().nilFunctions[selector] = function;
+}
+
+void addClassMethods(objc_class* defined) {
+  using Responds = bool (*)(objc_class*, SEL, SEL);
+  const Responds responds = [](objc_class* self, SEL, SEL selector) { return self->isa->find(selector) != nullptr; };
+  const Responds instances = [](objc_class* self, SEL, SEL selector) { return self->find(selector) != nullptr; };
+  auto& methods = defined->isa->methods;
+  methods[sel_registerName("respondsToSelector:")].function = reinterpret_cast<void*>(responds);
+  methods[sel_registerName("instancesRespondToSelector:")].function = reinterpret_cast<void*>(instances);
+}
+
+std::vector<std::string> methodsWhere(bool (*test)(const Method&)) {
+  startRuntime();
+  std::vector<std::string> texts;
+  std::lock_guard lock(tables().mutex);
+  for (const auto& [name, entry] : tables().classes) {
+    for (const objc_class* each : {entry.get(), entry->isa}) {
+      for (const auto& [selector, method] : each->methods) {
+        if (test(method)) texts.push_back(each->methodText(selector));
+      }
+    }
+  }
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+std::vector<std::string> unknownMessages() {
+  std::lock_guard lock(tables().mutex);
+  return {tables().unknown.begin(), tables().unknown.end()};
+}
+
+}  // namespace softmetal
+
+using namespace softmetal;
+
+const Method* objc_class::find(SEL selector) const {
+  const auto found = methods.find(selector);
+  if (found == methods.end() || (found->second.isThere && !found->second.isThere())) return nullptr;
+  return &found->second;
+}
+
+std::string objc_class::methodText(SEL selector) const {
+  return fmt::format("{}[{} {}]", isMeta ? '+' : '-', name, reinterpret_cast<const char*>(selector));
+}
+
+extern "C" {
+
+SEL sel_registerName(const char* name) {
+  std::lock_guard lock(tables().mutex);
+  return reinterpret_cast<SEL>(const_cast<char*>(tables().selectors.insert(name).first->c_str()));
+}
+
+// Apple gives null for a class that it does not have. Here every class exists, so that a message to one that has no
+// methods is told.
+Class objc_lookUpClass(const char* name) {
+  std::lock_guard lock(tables().mutex);
+  auto& entry = tables().classes[name];
+  if (!entry) {
+    entry = std::make_unique<objc_class>();
+    entry->name = name;
+    auto& meta = *tables().metaclasses.emplace_back(std::make_unique<objc_class>());
+    meta.name = name;
+    meta.isMeta = true;
+    entry->isa = &meta;
+  }
+  return entry.get();
+}
+
+Protocol* objc_getProtocol(const char*) {
+  return nullptr;
+}
+
+void softmetal_zero();
+void softmetal_zero_struct();
+
+// Called by the trampolines of MessageSend.cpp with the receiver of a message; gives the function to jump to.
+__attribute__((visibility("hidden"))) void* softmetal_lookup(void* receiver, SEL selector, int returnsStruct) {
+  startRuntime();
+  void* const zero = reinterpret_cast<void*>(returnsStruct ? &softmetal_zero_struct : &softmetal_zero);
+  if (!receiver) {
+    const auto found = tables().nilFunctions.find(selector);
+    if (found == tables().nilFunctions.end()) return zero;
+    violate(fmt::format("{} was sent to nil: Apple leaves the struct that it returns undefined",
+                        reinterpret_cast<const char*>(selector)));
+    return found->second;
+  }
+  objc_class* isa = *static_cast<objc_class**>(receiver);
+  if (isConstantStringClass(isa)) isa = classOf<ConstantString>;
+  lastSent = {isa, selector, nullptr};
+  if (!isa->isMeta && isa != classOf<ConstantString>) {
+    const auto* object = static_cast<const Object*>(receiver);
+    if (object->isDead) {
+      const bool isRelease = selector == sel_registerName("release");
+      violate(fmt::format("{} was sent to {}, which is deallocated{}", isa->methodText(selector), object->describe(),
+                          isRelease ? ": it is over-released" : ""));
+      return zero;
+    }
+  }
+  const auto found = isa->methods.find(selector);
+  if (found == isa->methods.end() || (found->second.isThere && !found->second.isThere())) {
+    {
+      std::lock_guard lock(tables().mutex);
+      tables().unknown.insert(isa->methodText(selector));
+    }
+    violate(fmt::format("unrecognized selector {}", isa->methodText(selector)));
+    return zero;
+  }
+  found->second.wasSent.store(true, std::memory_order_relaxed);
+  return found->second.function;
+}
+
+}  // extern "C"

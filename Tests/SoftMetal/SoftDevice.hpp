@@ -1,0 +1,104 @@
+// MTLDevice and MTLBuffer. A device owns a Host device; a buffer's memory enters that device as wrapped memory.
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "MetalCpp.hpp"
+#include "SoftValues.hpp"
+#include "State.hpp"
+
+namespace softmetal {
+
+struct SoftBuffer;
+struct SoftCommandQueue;
+struct SoftCompileOptions;
+struct SoftFunction;
+struct SoftLibrary;
+struct SoftPipeline;
+struct SoftPipelineDescriptor;
+struct SoftReflection;
+using Deallocator = void (^)(void*, NS::UInteger);
+
+struct SoftDevice : Object {
+  DeviceDescription about;
+  size_t number = 0;
+  std::shared_ptr<mnk::Device> host;
+  std::atomic<uint64_t> allocated = 0;
+
+  // The device with this number in the machine's list, with a reference for the caller.
+  static SoftDevice* get(size_t number);
+  void finish();
+  bool supports(int64_t family) const;
+
+  Object* name() { return pooledString(about.name); }
+  uint64_t registryID() { return 0x5000 + number; }
+  bool supportsFamily(MTL::GPUFamily family) { return supports(family); }
+  bool hasUnifiedMemory() { return about.hasUnifiedMemory; }
+  bool isLowPower() { return about.isLowPower; }
+  bool isRemovable() { return about.isRemovable; }
+  bool isHeadless() { return about.isHeadless; }
+  NS::UInteger maxBufferLength() { return about.maxBufferLength; }
+  NS::UInteger maxThreadgroupMemoryLength() { return about.maxThreadgroupMemoryLength; }
+  MTL::Size maxThreadsPerThreadgroup();
+  uint64_t recommendedMaxWorkingSetSize() { return about.recommendedMaxWorkingSetSize; }
+  NS::UInteger currentAllocatedSize() { return allocated; }
+
+  SoftBuffer* newBuffer(NS::UInteger length, MTL::ResourceOptions options);
+  SoftBuffer* newBufferWithBytes(const void* bytes, NS::UInteger length, MTL::ResourceOptions options);
+  SoftBuffer* newBufferNoCopy(void* memory, NS::UInteger length, MTL::ResourceOptions options, Deallocator deallocator);
+  SoftCommandQueue* newCommandQueue();
+  SoftCommandQueue* newCommandQueueWithMax(NS::UInteger maxCommandBuffers);
+  SoftLibrary* newDefaultLibrary();
+  SoftLibrary* newLibraryWithURL(SoftURL* url, SoftError** error);
+  SoftLibrary* newLibraryWithFile(Object* path, SoftError** error);
+  SoftLibrary* newLibraryWithSource(Object* source, SoftCompileOptions* options, SoftError** error);
+  SoftPipeline* newPipeline(SoftFunction* function, SoftError** error);
+  SoftPipeline* newPipelineReflected(SoftFunction* function, MTL::PipelineOption options, SoftReflection** reflection,
+                                     SoftError** error);
+  SoftPipeline* newPipelineDescribed(SoftPipelineDescriptor* descriptor, MTL::PipelineOption options,
+                                     SoftReflection** reflection, SoftError** error);
+};
+
+// Pages between two that nobody may touch. What is left of the last page holds a pattern.
+class BufferMemory {
+ public:
+  static std::shared_ptr<BufferMemory> allocate(uint64_t length);
+  static std::shared_ptr<BufferMemory> wrap(void* memory, uint64_t length, Deallocator deallocator);
+  ~BufferMemory();
+  std::byte* bytes() const { return bytes_; }
+  // Whether somebody wrote behind the end.
+  bool isOverrun() const;
+
+ private:
+  std::byte* bytes_ = nullptr;
+  uint64_t length_ = 0;
+  void* mapping_ = nullptr;
+  uint64_t mapped_ = 0;
+  Deallocator deallocator_ = nullptr;
+};
+
+struct SoftBuffer : Object {
+  Ref<SoftDevice> owner;
+  std::shared_ptr<BufferMemory> memory;
+  std::shared_ptr<mnk::Buffer> host;
+  uint64_t bytes = 0;
+  MTL::ResourceOptions options = 0;
+
+  void finish();
+  bool isUntracked() const { return hazardMode() == MTL::HazardTrackingModeUntracked; }
+  MTL::HazardTrackingMode hazardMode() const { return MTL::HazardTrackingMode(options >> 8 & 3); }
+  MTL::StorageMode storage() const { return MTL::StorageMode(options >> 4 & 15); }
+
+  void* contents() { return storage() == MTL::StorageModePrivate ? nullptr : memory->bytes(); }
+  NS::UInteger length() { return bytes; }
+  NS::UInteger allocatedSize() { return bytes; }
+  uint64_t gpuAddress() { return reinterpret_cast<uint64_t>(memory->bytes()); }
+  SoftDevice* device() { return owner.get(); }
+  MTL::StorageMode storageMode() { return storage(); }
+  MTL::CPUCacheMode cpuCacheMode() { return MTL::CPUCacheMode(options & 15); }
+  MTL::HazardTrackingMode hazardTrackingMode();
+  MTL::ResourceOptions resourceOptions() { return options; }
+};
+
+}  // namespace softmetal

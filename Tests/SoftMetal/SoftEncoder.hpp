@@ -1,0 +1,66 @@
+// MTLComputeCommandEncoder. Each call is checked when it is made, as Apple's validation does.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "CommandQueue.hpp"
+#include "DeclaredAccesses.hpp"
+#include "SoftPipeline.hpp"
+
+namespace softmetal {
+
+inline constexpr size_t kBufferIndices = 31, kThreadgroupIndices = 8;
+inline constexpr uint64_t kMostInlineBytes = 4096;
+
+// What is bound at a buffer index.
+struct BufferSlot {
+  SoftBuffer* buffer = nullptr;
+  uint64_t offset = 0;
+  std::vector<std::byte> bytes;  // of setBytes:
+
+  bool isEmpty() const { return !buffer && bytes.empty(); }
+};
+
+struct SoftEncoder : Object {
+  Ref<SoftCommandBuffer> buffer;
+  EncoderRecord record;
+  bool isEnded = false;
+  SoftPipeline* pipeline = nullptr;
+  std::array<BufferSlot, kBufferIndices> slots;
+  std::array<uint64_t, kThreadgroupIndices> threadgroupBytes{};
+  std::vector<std::string> debugGroups;
+
+  void finish();
+  void breakRule(std::string_view what);
+  bool isOpenFor(const char* call);
+
+  SoftDevice* device() { return buffer->device(); }
+  MTL::DispatchType dispatchType();
+  void endEncoding();
+  void pushDebugGroup(Object* text);
+  void popDebugGroup();
+  void insertDebugSignpost(Object* text);
+  void setComputePipelineState(SoftPipeline* given);
+  void setBuffer(SoftBuffer* given, NS::UInteger offset, NS::UInteger index);
+  void setBufferOffset(NS::UInteger offset, NS::UInteger index);
+  void setBytes(const void* bytes, NS::UInteger length, NS::UInteger index);
+  void setThreadgroupMemoryLength(NS::UInteger length, NS::UInteger index);
+  void dispatchThreads(MTL::Size threads, MTL::Size group);
+  void dispatchThreadgroups(MTL::Size groups, MTL::Size group);
+  void memoryBarrier(MTL::BarrierScope scope);
+  void memoryBarrierResources(SoftBuffer* const* resources, NS::UInteger count);
+  void useResource(SoftBuffer* resource, MTL::ResourceUsage usage);
+
+ private:
+  friend class DispatchMaker;
+  bool isIndexFine(const char* call, NS::UInteger index, size_t count);
+  bool isOffsetFine(const SoftBuffer& bound, NS::UInteger offset, NS::UInteger index);
+  bool isOurs(SoftDevice* other, const Object& object);
+  void dispatch(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group);
+};
+
+// Makes the lines of trace() from what a command buffer recorded.
+void traceSteps(const SoftCommandBuffer& buffer);
+
+}  // namespace softmetal
