@@ -6,7 +6,7 @@
 optimized := -Xcxx -O2
 # Tests run the Metal device too, on a software Metal, in a build of their own that no user of the package sees.
 tested := --scratch-path .build/tests $(optimized)
-test check: export MNK_SOFT_METAL := 1
+test check shaders: export MNK_SOFT_METAL := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 check-apple embed demo bench format \
@@ -28,8 +28,8 @@ check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narr
 	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" SHORT="$(SHORT)" .ci/check $(tested)
 
 shaders: setup ## would a Mac's compiler take the kernels, as far as that can be told without it?
-	swift run $(optimized) shader-check --all Shaders/Kernels/*.metal Shaders/Lib/*.h Shaders/Types/*.h
-	swift run $(optimized) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal
+	swift run $(tested) shader-check --all Shaders/Kernels/*.metal Shaders/Lib/*.h Shaders/Types/*.h
+	swift run $(tested) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal
 
 check-apple: setup ## type-check all that is compiled for a Mac and an iPhone; ARGS=--all-editions
 	@.ci/check-apple $(ARGS)

@@ -69,6 +69,9 @@ GroupText readGroup(std::string_view text) {
     const std::string_view word = words[at];
     if ((word == "reads" && part == "binds") || (word == "writes" && part != "writes")) {
       part = word;
+      const bool isSome = at + 1 < words.size() && words[at + 1] == "some";
+      if (isSome) ++at;
+      if (word == "writes") accesses.writesSome = isSome;
       continue;
     }
     const bool isRead = part == "binds"   ? readLength(word, accesses.lengths)

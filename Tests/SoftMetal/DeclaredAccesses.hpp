@@ -1,7 +1,8 @@
 // What a dispatch says about itself in the debug group around it:
 //   "KVCacheWrite kvCacheMove_16 binds 1:512 3:4096 reads 1:0+512 writes 3:1024+64*8@256"
 // are an op (any words), a kernel, the lengths of bindings by buffer index, and regions
-// INDEX:OFFSET+ROWBYTES[*ROWS@STRIDE] that count from a binding's start.
+// INDEX:OFFSET+ROWBYTES[*ROWS@STRIDE] that count from a binding's start. "writes some" means that not all of those
+// bytes are written.
 #pragma once
 #include <map>
 #include <optional>
@@ -21,6 +22,7 @@ struct DeclaredAccesses {
   std::string op(std::string_view kernel) const;
   std::map<uint32_t, uint64_t> lengths;
   std::map<uint32_t, std::vector<mnk::Region>> reads, writes;
+  bool writesSome = false;
 };
 
 struct GroupText {

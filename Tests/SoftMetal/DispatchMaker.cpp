@@ -193,6 +193,7 @@ std::optional<RecordedStep> DispatchMaker::make(mnk::Grid::Unit unit, MTL::Size 
   mnk::Dispatch dispatch;
   dispatch.kernel = pipeline->key;
   if (declared_) dispatch.kind = declared_->op(pipeline->key.function);
+  if (declared_ && declared_->writesSome) dispatch.bytesWritten = 0;
   dispatch.grid = {unit, size3(extent), size3(group)};
   for (const Argument& argument : pipeline->host->arguments()) bind(argument, dispatch);
   if (!isFine_) return std::nullopt;

@@ -127,6 +127,7 @@ Class objc_lookUpClass(const char* name) {
   if (!entry) {
     entry = std::make_unique<objc_class>();
     entry->name = name;
+    entry->isMetal = entry->name.starts_with("MTL");
     auto& meta = *tables().metaclasses.emplace_back(std::make_unique<objc_class>());
     meta.name = name;
     meta.isMeta = true;
@@ -137,6 +138,13 @@ Class objc_lookUpClass(const char* name) {
 
 Protocol* objc_getProtocol(const char*) {
   return nullptr;
+}
+
+// These make no objects; the release that deallocates is looked at where it does.
+static bool isReferenceCounting(SEL selector) {
+  static const SEL kSelectors[] = {sel_registerName("retain"), sel_registerName("release"),
+                                   sel_registerName("retainCount")};
+  return std::find(std::begin(kSelectors), std::end(kSelectors), selector) != std::end(kSelectors);
 }
 
 void softmetal_zero();
@@ -164,6 +172,9 @@ __attribute__((visibility("hidden"))) void* softmetal_lookup(void* receiver, SEL
                           isRelease ? ": it is over-released" : ""));
       return zero;
     }
+  }
+  if (isa->isMetal && !hasPool() && !isReferenceCounting(selector)) {
+    violate(fmt::format("{} was sent on a thread without an autorelease pool", isa->methodText(selector)));
   }
   const auto found = isa->methods.find(selector);
   if (found == isa->methods.end() || (found->second.isThere && !found->second.isThere())) {

@@ -26,6 +26,7 @@ struct objc_class {
   objc_class* isa = nullptr;  // its metaclass, which holds the class methods
   std::string name;
   bool isMeta = false;
+  bool isMetal = false;  // MTL…, whose methods may autorelease whatever they like
   std::unordered_map<SEL, softmetal::Method> methods;
   softmetal::Object* (*make)() = nullptr;
   void (*finish)(softmetal::Object*) = nullptr;

@@ -19,7 +19,8 @@ struct SoftConstantValues : Object {
 };
 
 struct SoftCompileOptions : Object {
-  CompileOptions given = {.languageVersion = MTL::LanguageVersion3_1};
+  // What the newest system has, where a text asks for nothing else.
+  CompileOptions given = {.languageVersion = (4 << 16)};
   NS::Integer libraryType = MTL::LibraryTypeExecutable, optimization = MTL::LibraryOptimizationLevelDefault;
   Ref<SoftDictionary> macros;
 

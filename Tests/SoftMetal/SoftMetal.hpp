@@ -39,7 +39,8 @@ struct BundleDescription {
 // The devices are read when a device is asked for; those that exist stay as they are.
 struct Machine {
   std::vector<DeviceDescription> devices = {DeviceDescription()};  // the first is the default; none: no Metal
-  bool hasMathMode = false;  // MTLCompileOptions has setMathMode:, as since macOS 15
+  bool reflectsUnused = false;  // reflection lists an argument at buffer index 30 that no kernel uses
+  bool hasMathMode = false;     // MTLCompileOptions has setMathMode:, as since macOS 15
 };
 Machine& machine();
 
@@ -66,7 +67,7 @@ class Faults {
   // Command buffers complete, but their completion handlers wait.
   void holdHandlers();
   // Lets the oldest waiting handlers run, on a thread of their own, and waits for them: those of `count` command
-  // buffers. Returns of how many there were some.
+  // buffers, or all, which also ends the holding. Returns how many command buffers had been waiting.
   size_t releaseHandlers(size_t count = SIZE_MAX);
   // The handlers of a command buffer run after this many later ones have completed.
   void delayHandlers(uint32_t laterCommandBuffers);
@@ -112,7 +113,8 @@ std::vector<std::string> trace();
 // The debug groups that were around its dispatches, innermost, in order; empty where there was none.
 std::vector<std::string> debugGroups();
 
-// "-[MTLBuffer contents]", "+[NSString string]"; sorted.
+// "-[MTLBuffer contents]", "+[NSString string]"; sorted, and for the whole life of the process. What was sent may not
+// be implemented.
 std::vector<std::string> selectorsSent();
 std::vector<std::string> selectorsImplemented();
 

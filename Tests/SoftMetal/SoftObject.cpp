@@ -132,6 +132,9 @@ Object* Object::retainMessage() {
   return this;
 }
 void Object::releaseMessage() {
+  if (isa->isMetal && references == 1 && !hasPool()) {
+    violate(fmt::format("{} was deallocated on a thread without an autorelease pool", describe()));
+  }
   release(this);
 }
 Object* Object::autoreleaseMessage() {

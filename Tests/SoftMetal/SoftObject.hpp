@@ -52,6 +52,8 @@ void retain(Object* object);
 void release(Object* object);
 // Hands a reference to the calling thread's innermost pool.
 void autorelease(Object* object);
+// Whether the calling thread has one. What Metal does inside may need it, so every call of Metal's must have one.
+bool hasPool();
 
 Object* enlist(Object* object, objc_class* isa);
 

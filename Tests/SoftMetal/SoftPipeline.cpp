@@ -15,6 +15,12 @@ SoftReflection* reflect(const mnk::Pipeline& pipeline) {
     binding->argument = argument;
     bindings.push_back(Ref<Object>::adopt(binding));
   }
+  if (machine().reflectsUnused) {
+    auto* binding = make<SoftBinding>();
+    binding->argument = {.index = 30, .minimumBytes = 4};
+    binding->used = false;
+    bindings.push_back(Ref<Object>::adopt(binding));
+  }
   auto* reflection = make<SoftReflection>();
   reflection->list = Ref<SoftArray>::adopt(makeArray(std::move(bindings)));
   return autoreleased(reflection);

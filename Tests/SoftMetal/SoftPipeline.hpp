@@ -36,6 +36,7 @@ struct SoftPipeline : Object {
 };
 
 struct SoftBinding : Object {
+  bool used = true;
   mnk::Pipeline::Argument argument;
 
   bool isBuffer() const { return argument.kind == mnk::Pipeline::Argument::Kind::buffer; }
@@ -43,7 +44,7 @@ struct SoftBinding : Object {
   MTL::BindingType type();
   MTL::BindingAccess access();
   NS::UInteger index() { return argument.index; }
-  bool isUsed() { return true; }
+  bool isUsed() { return used; }
   bool isArgument() { return true; }
   NS::UInteger dataSize() { return argument.minimumBytes; }
   NS::UInteger alignment();

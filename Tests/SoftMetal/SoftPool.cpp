@@ -15,6 +15,10 @@ thread_local std::vector<SoftPool*> pools;
 
 }  // namespace
 
+bool hasPool() {
+  return !pools.empty();
+}
+
 void autorelease(Object* object) {
   if (pools.empty()) {
     violate(fmt::format("{} was autoreleased by {} on a thread without a pool and leaks", object->describe(),

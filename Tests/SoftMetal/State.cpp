@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -261,7 +262,12 @@ std::vector<BundleDescription> bundles() {
 }
 
 std::vector<std::string> selectorsSent() {
-  return methodsWhere([](const Method& method) { return method.wasSent.load(); });
+  auto sent = methodsWhere([](const Method& method) { return method.wasSent.load(); });
+  const auto unknown = unknownMessages();
+  sent.insert(sent.end(), unknown.begin(), unknown.end());
+  std::sort(sent.begin(), sent.end());
+  sent.erase(std::unique(sent.begin(), sent.end()), sent.end());
+  return sent;
 }
 
 std::vector<std::string> selectorsImplemented() {

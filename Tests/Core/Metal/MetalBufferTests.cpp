@@ -93,6 +93,7 @@ TEST(MetalBuffer, WrappedMemoryOutlivesTheWorkThatUsesIt) {
   const auto device = scene.makeDevice();
   softmetal::faults().holdWork();
   Completion done;
+  int releasedWhenHeard = -1;
   {
     auto buffer = REQUIRE(device->wrapMemory(pages.memory, Pages::page(), pages.release()));
     const Shape shape = REQUIRE(Shape::make({1, 4, 1}));
@@ -102,12 +103,13 @@ TEST(MetalBuffer, WrappedMemoryOutlivesTheWorkThatUsesIt) {
     write.into.keys = into;
     CommandEncoder encoder(device);
     REQUIRE(encoder.encode(write));
-    done = REQUIRE(encoder.commit());
+    done = REQUIRE(encoder.commit([&](const Result<Summary>&) { releasedWhenHeard = pages.released; }));
   }
   EXPECT_EQ(pages.released, 0);
   softmetal::faults().releaseWork();
   REQUIRE(done.wait());
   EXPECT_EQ(pages.released, 1);
+  EXPECT_EQ(releasedWhenHeard, 1);
   float third;
   std::memcpy(&third, pages.memory + 8, sizeof third);
   EXPECT_EQ(third, 3.f);

@@ -50,6 +50,14 @@ TEST(MetalCApi, MakesADeviceOverTheAppsObjects) {
   EXPECT(mnk_device_metal_queue(device.get()) == queue.get());
   const Owned<mnk_library> library(mnk_library_make_shipped(device.get(), nullptr), mnk_library_release);
   EXPECT_EQ(mnk_library_get_origin(library.get()), MNK_ORIGIN_GIVEN_FILE);
+  const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
+  const auto encoder = makeEncoder(device.get());
+  const auto write = copyOf(from.get(), into.get());
+  EXPECT(mnk_encoder_kv_cache_write(encoder.get(), &write, nullptr));
+  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                   mnk_completion_release);
+  EXPECT(mnk_completion_wait(done.get(), nullptr));
+  EXPECT(softmetal::debugGroups().at(0).starts_with("KVCacheWrite kvCacheMove_4 binds"));
   EXPECT_EQ(std::string(mnk_library_origin_path(library.get())), scene.shippedLibrary());
 }
 

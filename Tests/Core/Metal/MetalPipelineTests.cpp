@@ -30,6 +30,13 @@ TEST(MetalPipeline, ReadsItsArgumentsFromMetal) {
             "b0:80r b1:16r b3:16 b5:4r b6:4r ");
 }
 
+TEST(MetalPipeline, ArgumentsThatTheFunctionDoesNotUseNeedNothing) {
+  MetalScene scene;
+  softmetal::machine().reflectsUnused = true;
+  const auto device = scene.makeDevice();
+  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:80r b1:16r b3:16 ");
+}
+
 TEST(MetalPipeline, ThreadgroupMemoryIsAnArgumentToo) {
   MetalScene scene;
   const auto device = scene.makeDevice();

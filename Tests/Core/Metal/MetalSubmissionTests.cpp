@@ -88,10 +88,18 @@ TEST(MetalSubmission, EmptyBindingsAreReplacedByMemoryThatNobodyTouches) {
       .values = REQUIRE(values.reshaped(one)),
       .sourceLayout = KVLayout::headMajor,
       .into = {.keys = REQUIRE(Tensor::zeros(device, DType::f32, none)), .values = REQUIRE(cache.reshaped(one))}};
-  CommandEncoder encoder(device);
-  REQUIRE(encoder.encode(write));
-  REQUIRE(REQUIRE(encoder.commit()).wait());
-  EXPECT(readTensor(cache) == (std::vector<float>{5, 6}));
+  const auto expectWritten = [&] {
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.encode(write));
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    EXPECT(readTensor(cache) == (std::vector<float>{5, 6}));
+  };
+  expectWritten();
+  // At the end of a buffer of the app's that is shorter than an element.
+  const AutoreleasePool pool;
+  const auto native = NS::TransferPtr(metal::nativeDevice(device)->newBuffer(2, MTL::ResourceStorageModeShared));
+  write.keys = REQUIRE(Tensor::over(REQUIRE(metal::wrapBuffer(device, native.get())), DType::f32, none, 0));
+  expectWritten();
 }
 
 TEST(MetalSubmission, DescribesItsDispatchesWhenAsked) {
@@ -109,6 +117,9 @@ TEST(MetalSubmission, DescribesItsDispatchesWhenAsked) {
   const Region rows{.offset = 64, .rowBytes = 8, .rowStride = 32, .rows = 3};
   dispatch.buffers = {{.index = 4, .length = 256, .reads = {rows, {.offset = 0, .rowBytes = 4}}, .writes = {rows}}};
   EXPECT_EQ(metal::description(dispatch), "Custom mine binds 4:256 reads 4:64+8*3@32 4:0+4 writes 4:64+8*3@32");
+  dispatch.bytesRead = dispatch.bytesWritten = 8;
+  EXPECT_EQ(metal::description(dispatch),
+            "Custom mine binds 4:256 reads some 4:64+8*3@32 4:0+4 writes some 4:64+8*3@32");
 }
 
 TEST(MetalSubmission, IntoTheAppsCommandBufferNothingIsEncodedBeforeCommit) {

@@ -39,6 +39,7 @@ TEST(SoftMetalCommandBuffer, CallsHandlersOnAnotherThread) {
   };
   commands->addScheduledHandler([&](MTL::CommandBuffer* given) { note("scheduled", given); });
   commands->addCompletedHandler([&](MTL::CommandBuffer* given) {
+    const auto pool = NS::TransferPtr(NS::AutoreleasePool::alloc()->init());
     note(given->status() == MTL::CommandBufferStatusCompleted ? "first" : "too early", given);
   });
   commands->addCompletedHandler([&](MTL::CommandBuffer* given) { note("second", given); });
@@ -134,6 +135,27 @@ TEST(SoftMetalCommandBuffer, DoesNotRunWithTheDead) {
   EXPECT_EQ(commands->status(), MTL::CommandBufferStatusError);
 }
 
+TEST(SoftMetalCommandBuffer, DoesNotDispatchWithTheDead) {
+  const SoftRig rig;
+  MTL::CommandBuffer* const commands = rig.queue()->commandBufferWithUnretainedReferences();
+  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
+  auto pipeline = rig.pipeline("copy16");
+  auto buffer = rig.buffer("short-lived", 64);
+  encoder->setComputePipelineState(pipeline.get());
+  encoder->setBuffer(buffer.get(), 0, 0);
+  encoder->setBuffer(buffer.get(), 0, 1);
+  buffer.reset();
+  EXPECT_VIOLATIONS("was deallocated while");
+  encoder->dispatchThreads(MTL::Size(4, 1, 1), MTL::Size(4, 1, 1));
+  EXPECT_VIOLATIONS("kernel copy16: MTLBuffer 'short-lived' at buffer 0 is deallocated",
+                    "kernel copy16: MTLBuffer 'short-lived' at buffer 1 is deallocated");
+  pipeline.reset();
+  EXPECT_VIOLATIONS("MTLComputePipelineState without a label was deallocated while");
+  encoder->dispatchThreads(MTL::Size(4, 1, 1), MTL::Size(4, 1, 1));
+  EXPECT_VIOLATIONS("MTLComputePipelineState without a label is deallocated");
+  encoder->endEncoding();
+}
+
 TEST(SoftMetalCommandBuffer, TellsOfUseAfterTheCommit) {
   const SoftRig rig;
   MTL::CommandBuffer* const commands = rig.commandBuffer("once");
@@ -163,13 +185,14 @@ TEST(SoftMetalCommandBuffer, TellsOfWaitingForEver) {
 
 TEST(SoftMetalCommandBuffer, TellsOfOneThatIsEnqueuedAndForgotten) {
   const SoftRig rig;
+  MTL::CommandBuffer* const next = rig.commandBuffer();
   {
     const Pool pool;
     rig.commandBuffer("forgotten")->enqueue();
+    next->commit();
+    EXPECT_EQ(next->status(), MTL::CommandBufferStatusCommitted);
   }
   EXPECT_VIOLATIONS("MTLCommandBuffer 'forgotten' was enqueued and never committed");
-  MTL::CommandBuffer* const next = rig.commandBuffer();
-  next->commit();
   next->waitUntilCompleted();
 }
 

@@ -66,6 +66,8 @@ TEST(SoftMetalBuffers, HoldGarbageWhenNew) {
   for (size_t i = 0; i < 100; ++i) EXPECT(bytes[i] != 0);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % 4096, uintptr_t(0));
   EXPECT_EQ(rig.device()->currentAllocatedSize(), NS::UInteger(100));
+  EXPECT(rig.buffer("gone", 10)->length() == 10);
+  EXPECT_EQ(rig.device()->currentAllocatedSize(), NS::UInteger(100));
 }
 
 TEST(SoftMetalBuffers, KnowTheirOptions) {

@@ -8,6 +8,24 @@
 
 using namespace mnk::test;
 
+namespace {
+
+// Sets a variable of the environment for the scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value, 1);
+  }
+  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+}  // namespace
+
 TEST(SoftMetalExecution, RunsADispatch) {
   const SoftRig rig;
   const auto copy = rig.copy();
@@ -21,18 +39,32 @@ TEST(SoftMetalExecution, RunsADispatch) {
   EXPECT(copy.commands->GPUEndTime() >= copy.commands->GPUStartTime());
 }
 
+// With a seed, the Host device runs dispatches that nothing orders in a random order.
 TEST(SoftMetalExecution, OrdersWhatMustBeOrdered) {
-  const SoftRig rig;
-  const auto copy = rig.copy(MTL::DispatchTypeConcurrent);
-  const auto last = rig.buffer("last", 64);
-  static_cast<uint32_t*>(copy.from->contents())[9] = 123;
-  copy.dispatch();
-  copy.encoder->memoryBarrier(MTL::BarrierScopeBuffers);
-  copy.encoder->setBuffer(copy.to.get(), 0, 0);
-  copy.encoder->setBuffer(last.get(), 0, 1);
-  copy.dispatch();
-  copy.finish();
-  EXPECT_EQ(static_cast<uint32_t*>(last->contents())[9], 123u);
+  enum Way { serial, barriers, encoders };
+  for (const char* seed : {"1", "2", "3"}) {
+    const Variable variable("MNK_HOST_SEED", seed);
+    const SoftRig rig;
+    for (const Way way : {serial, barriers, encoders}) {
+      const Context context(fmt::format("seed {}, way {}", seed, static_cast<int>(way)));
+      auto copy = rig.copy(way == serial ? MTL::DispatchTypeSerial : MTL::DispatchTypeConcurrent);
+      const auto chain = rig.buffer("chain", 10 * 64);
+      static_cast<uint32_t*>(chain->contents())[0] = 123;
+      for (size_t i = 0; i < 9; ++i) {
+        copy.encoder->setComputePipelineState(copy.pipeline.get());
+        copy.encoder->setBuffer(chain.get(), i * 64, 0);
+        copy.encoder->setBuffer(chain.get(), i * 64 + 64, 1);
+        copy.dispatch();
+        if (way == barriers) copy.encoder->memoryBarrier(MTL::BarrierScopeBuffers);
+        if (way == encoders) {
+          copy.encoder->endEncoding();
+          copy.encoder = rig.encoder(copy.commands, MTL::DispatchTypeConcurrent);
+        }
+      }
+      copy.finish();
+      EXPECT_EQ(static_cast<uint32_t*>(chain->contents())[9 * 16], 123u);
+    }
+  }
 }
 
 TEST(SoftMetalExecution, RunsInPrivateMemoryAtOffsets) {
@@ -74,24 +106,6 @@ TEST(SoftMetalExecution, ShowsWhatWasEncoded) {
   EXPECT_EQ(counted.pipelines, uint64_t(1));
   EXPECT_EQ(counted.buffers, uint64_t(2));
 }
-
-namespace {
-
-// Sets a variable of the environment for the scope.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value, 1);
-  }
-  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
-
-}  // namespace
 
 // What the Host device finds is an error of the command buffer and a violation.
 TEST(SoftMetalExecution, PassesOnWhatTheHostDeviceFinds) {

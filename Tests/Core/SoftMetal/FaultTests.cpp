@@ -173,5 +173,5 @@ TEST(SoftMetalFaults, EndWithAReset) {
   copy.dispatch();
   copy.finish();
   EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusCompleted);
-  EXPECT(NS::TransferPtr(MTL::CreateSystemDefaultDevice()).get() == rig.device());
+  EXPECT(NS::TransferPtr(MTL::CreateSystemDefaultDevice()).get() != nullptr);
 }

@@ -29,6 +29,7 @@ TEST(SoftMetalFoundation, MakesStrings) {
 TEST(SoftMetalFoundation, RefusesWhatIsNoText) {
   const SoftRig rig;
   EXPECT(NS::String::string("\xff", NS::UTF8StringEncoding) == nullptr);
+  EXPECT(NS::String::string("\xed\xa0\x80", NS::UTF8StringEncoding) == nullptr);  // half of a surrogate pair
   EXPECT(NS::String::string("ö", NS::ASCIIStringEncoding) == nullptr);
   EXPECT(NS::String::alloc()->init("\xc3", NS::UTF8StringEncoding) == nullptr);
   EXPECT_NO_VIOLATION();

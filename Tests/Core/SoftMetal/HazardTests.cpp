@@ -174,6 +174,9 @@ TEST(SoftMetalDeclarations, AreReadFromGroups) {
   EXPECT(rows.offset == 1024 && rows.rowBytes == 64 && rows.rows == 8 && rows.rowStride == 256);
   EXPECT_EQ(accesses.writes.at(3).size(), size_t(2));
   EXPECT(softmetal::readGroup("Op kernel {0: true} binds 0:4 writes 0:0+4").accesses.has_value());
+  EXPECT(!accesses.writesSome);
+  const auto some = softmetal::readGroup("Op k binds 0:8 reads some 0:0+4 writes some 0:0+8").accesses;
+  EXPECT(some && some->writesSome && some->reads.at(0).size() == 1 && some->writes.at(0)[0].rowBytes == 8);
   EXPECT(!softmetal::readGroup("just a name").declares);
   for (const char* bad : {"binds 0:4", "Op k binds 0", "Op k binds 0:4 reads 0:1", "Op k binds 0:4 writes 0:0+4*2",
                           "Op k binds 0:4 0:8", "Op k binds 0:4 writes 0:0+4 reads 0:0+4", "Op k binds x"}) {

@@ -111,6 +111,21 @@ TEST(SoftMetalObjects, TellsOfAMissingPool) {
   EXPECT_NO_VIOLATION();
 }
 
+// What Metal does inside may autorelease, so each of its calls counts, and so does the release that deallocates.
+TEST(SoftMetalObjects, TellsOfCallsOfMetalWithoutAPool) {
+  const SoftRig rig;
+  auto buffer = rig.buffer("lonely", 16);
+  std::thread([&] { buffer->length(); }).join();
+  EXPECT_VIOLATIONS("-[MTLBuffer length] was sent on a thread without an autorelease pool");
+  std::thread([&] {
+    buffer->retain();
+    buffer->release();
+  }).join();
+  EXPECT_NO_VIOLATION();
+  std::thread([&] { buffer.reset(); }).join();
+  EXPECT_VIOLATIONS("MTLBuffer 'lonely' was deallocated on a thread without an autorelease pool");
+}
+
 TEST(SoftMetalObjects, TellsOfPoolsOutOfOrder) {
   const SoftRig rig;
   NS::AutoreleasePool* const outer = NS::AutoreleasePool::alloc()->init();

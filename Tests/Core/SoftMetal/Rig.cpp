@@ -24,6 +24,8 @@ Folder::~Folder() {
 SoftRig::SoftRig(const softmetal::DeviceDescription& about) {
   softmetal::reset();
   softmetal::machine().devices = {about};
+  // Another device than those that other suites keep for the whole process.
+  if (about == softmetal::DeviceDescription()) softmetal::machine().devices[0].recommendedMaxWorkingSetSize += 1;
   start_ = softmetal::mark();
   pool_ = NS::AutoreleasePool::alloc()->init();
   device_ = NS::TransferPtr(MTL::CreateSystemDefaultDevice());

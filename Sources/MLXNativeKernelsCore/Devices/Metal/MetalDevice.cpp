@@ -69,6 +69,7 @@ class MetalDevice final : public Device {
   }
   Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
                                                  const KernelKey& key) override {
+    const AutoreleasePool pool;
     auto ours = std::dynamic_pointer_cast<MetalLibrary>(library);
     if (ours && ours->native()->device() == device_.get()) {
       return MetalPipeline::make(device_.get(), std::move(ours), key);

@@ -75,9 +75,8 @@ Result<std::shared_ptr<MetalLibrary>> compileText(MTL::Device* device, const std
                                                   LibraryOrigin origin) {
   const AutoreleasePool pool;
   // As the shaders expect: Metal 3.1 has bfloat, and fast math would fold comparisons with NaN and infinity.
-  constexpr auto kMetal31 = static_cast<MTL::LanguageVersion>((3 << 16) | 1);
   const auto options = NS::TransferPtr(MTL::CompileOptions::alloc()->init());
-  options->setLanguageVersion(kMetal31);
+  options->setLanguageVersion(MTL::LanguageVersion3_1);
   options->setFastMathEnabled(false);
   NS::Error* error = nullptr;
   NS::String* source = nsText(text);

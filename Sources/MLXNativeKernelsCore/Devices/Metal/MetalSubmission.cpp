@@ -71,8 +71,8 @@ std::string description(const Dispatch& dispatch) {
   std::string text = fmt::format("{} {}", dispatch.kind.empty() ? "Custom" : dispatch.kind, dispatch.kernel.function);
   if (!dispatch.buffers.empty()) text += " binds";
   for (const Binding& binding : dispatch.buffers) text += fmt::format(" {}:{}", binding.index, binding.length);
-  appendRegions(text, "reads", dispatch, &Binding::reads);
-  appendRegions(text, "writes", dispatch, &Binding::writes);
+  appendRegions(text, dispatch.bytesRead ? "reads some" : "reads", dispatch, &Binding::reads);
+  appendRegions(text, dispatch.bytesWritten ? "writes some" : "writes", dispatch, &Binding::writes);
   return text;
 }
 

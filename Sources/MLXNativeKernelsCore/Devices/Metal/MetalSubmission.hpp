@@ -40,7 +40,8 @@ class MetalSubmission final : public Submission {
 };
 
 // "KVCacheWrite kvCacheMove_16 binds 1:512 3:4096 reads 1:0+512 writes 3:1024+64*8@256": the op, the kernel, then by
-// buffer index the bytes bound and the regions accessed, as offset + bytes of a row * rows @ distance of rows.
+// buffer index the bytes bound and the regions accessed, as offset + bytes of a row * rows @ distance of rows. "reads
+// some" and "writes some" where only the kernel knows which of these bytes.
 std::string description(const Dispatch& dispatch);
 
 }  // namespace mnk::metal

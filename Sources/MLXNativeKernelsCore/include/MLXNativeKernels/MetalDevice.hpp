@@ -30,7 +30,9 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options);
 // One for each GPU that can run the kernels, the system's default first.
 std::vector<std::shared_ptr<Device>> allDevices();
 
-// A buffer of the app's, without a copy. Shared or private storage; the processor cannot read the latter.
+// A buffer of the app's, without a copy. Shared or private storage; the processor cannot read the latter. Inside a
+// submission all that touches the same bytes is ordered. Between submissions Metal orders what uses one tracked buffer;
+// untracked buffers, and several over one piece of memory, are then the app's to order.
 Result<std::shared_ptr<Buffer>> wrapBuffer(const std::shared_ptr<Device>& device, MTL::Buffer* buffer);
 // The Metal buffer under a buffer, borrowed; null for one of another device.
 MTL::Buffer* nativeBuffer(const std::shared_ptr<Buffer>& buffer);
