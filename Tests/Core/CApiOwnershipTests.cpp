@@ -1,4 +1,5 @@
 #include <atomic>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -11,9 +12,9 @@ namespace mnk::test {
 
 namespace {
 
-// Counts how often memory was given back.
-struct Lent {
-  std::vector<uint64_t> memory = std::vector<uint64_t>(8);
+// Counts how often memory was given back. It starts at a page, which is what a GPU takes.
+struct alignas(16384) Lent {
+  std::array<uint64_t, 2048> memory{};
   int released = 0;
 
   static void release(void* context) { ++static_cast<Lent*>(context)->released; }

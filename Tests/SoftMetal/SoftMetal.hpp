@@ -39,7 +39,8 @@ struct BundleDescription {
 // The devices are read when a device is asked for; those that exist stay as they are.
 struct Machine {
   std::vector<DeviceDescription> devices = {DeviceDescription()};  // the first is the default; none: no Metal
-  bool reflectsUnused = false;  // reflection lists an argument at buffer index 30 that no kernel uses
+  // Reflection lists what needs no binding too: a buffer that the kernel does not use, and an array of its own.
+  bool reflectsOthers = false;
   bool hasMathMode = false;     // MTLCompileOptions has setMathMode:, as since macOS 15
 };
 Machine& machine();

@@ -15,11 +15,14 @@ SoftReflection* reflect(const mnk::Pipeline& pipeline) {
     binding->argument = argument;
     bindings.push_back(Ref<Object>::adopt(binding));
   }
-  if (machine().reflectsUnused) {
-    auto* binding = make<SoftBinding>();
-    binding->argument = {.index = 30, .minimumBytes = 4};
-    binding->used = false;
-    bindings.push_back(Ref<Object>::adopt(binding));
+  if (machine().reflectsOthers) {
+    auto* unused = make<SoftBinding>();
+    unused->argument = {.index = 30, .minimumBytes = 4};
+    unused->used = false;
+    auto* array = make<SoftBinding>();
+    array->argument = {.kind = mnk::Pipeline::Argument::Kind::threadgroupMemory, .index = 0, .minimumBytes = 64};
+    array->isParameter = false;
+    for (SoftBinding* other : {unused, array}) bindings.push_back(Ref<Object>::adopt(other));
   }
   auto* reflection = make<SoftReflection>();
   reflection->list = Ref<SoftArray>::adopt(makeArray(std::move(bindings)));

@@ -37,6 +37,7 @@ struct SoftPipeline : Object {
 
 struct SoftBinding : Object {
   bool used = true;
+  bool isParameter = true;
   mnk::Pipeline::Argument argument;
 
   bool isBuffer() const { return argument.kind == mnk::Pipeline::Argument::Kind::buffer; }
@@ -45,7 +46,7 @@ struct SoftBinding : Object {
   MTL::BindingAccess access();
   NS::UInteger index() { return argument.index; }
   bool isUsed() { return used; }
-  bool isArgument() { return true; }
+  bool isArgument() { return isParameter; }
   NS::UInteger dataSize() { return argument.minimumBytes; }
   NS::UInteger alignment();
   MTL::DataType dataType() { return MTL::DataTypeNone; }

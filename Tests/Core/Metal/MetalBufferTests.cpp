@@ -156,9 +156,7 @@ TEST(MetalBuffer, WrapsABufferOfTheApps) {
     const Tensor tensor = REQUIRE(Tensor::over(buffer, DType::f32, REQUIRE(Shape::make({1, 4, 1})), 32));
     CopyScene copy(device);
     copy.write.into.keys = tensor;
-    CommandEncoder encoder(device);
-    REQUIRE(encoder.encode(copy.write));
-    REQUIRE(REQUIRE(encoder.commit()).wait());
+    REQUIRE(submit(device, copy.write).wait());
     EXPECT_EQ(static_cast<const float*>(native->contents())[11], 4.f);
   }
   softmetal::waitUntilIdle();

@@ -140,9 +140,7 @@ TEST(MetalDevice, MayBeDroppedWhileItWorks) {
   softmetal::faults().holdWork();
   auto device = scene.makeDevice();
   const CopyScene copy(device);
-  CommandEncoder encoder(device);
-  REQUIRE(encoder.encode(copy.write));
-  const Completion done = REQUIRE(encoder.commit());
+  const Completion done = submit(device, copy.write);
   device.reset();
   softmetal::faults().releaseWork();
   REQUIRE(done.wait());

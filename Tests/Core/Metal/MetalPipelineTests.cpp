@@ -30,9 +30,9 @@ TEST(MetalPipeline, ReadsItsArgumentsFromMetal) {
             "b0:80r b1:16r b3:16 b5:4r b6:4r ");
 }
 
-TEST(MetalPipeline, ArgumentsThatTheFunctionDoesNotUseNeedNothing) {
+TEST(MetalPipeline, WhatTheFunctionDoesNotTakeNeedsNoBinding) {
   MetalScene scene;
-  softmetal::machine().reflectsUnused = true;
+  softmetal::machine().reflectsOthers = true;
   const auto device = scene.makeDevice();
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:80r b1:16r b3:16 ");
 }
@@ -59,9 +59,7 @@ TEST(MetalPipeline, ItsOwnLimitDecidesAboutThreadgroups) {
   const auto device = scene.makeDevice();
   EXPECT_EQ(REQUIRE(device->registry().pipeline(move16(false, false)))->maxThreadsPerThreadgroup(), 96u);
   const CopyScene copy(device, 1000);
-  CommandEncoder encoder(device);
-  REQUIRE(encoder.encode(copy.write));
-  REQUIRE(REQUIRE(encoder.commit()).wait());
+  REQUIRE(submit(device, copy.write).wait());
   copy.expectCopied();
   Plan plan = REQUIRE(mnk::plan(copy.write));
   plan.dispatches.at(0).grid.threadgroup = {1, 1, 97};

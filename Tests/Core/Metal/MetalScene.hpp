@@ -38,6 +38,14 @@ using metal::AutoreleasePool;
 Tensor makeTensor(const std::shared_ptr<Device>& device, const std::vector<float>& values);
 std::vector<float> readTensor(const Tensor& tensor);
 
+// Encodes an op or a plan by itself, and commits.
+template <typename Op>
+Completion submit(const std::shared_ptr<Device>& device, const Op& op) {
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.encode(op));
+  return REQUIRE(encoder.commit());
+}
+
 // out[i] = in[i], by the shipped kernels: a cache of one head whose rows are single numbers.
 struct CopyScene {
   explicit CopyScene(const std::shared_ptr<Device>& device, uint64_t count = 4);

@@ -49,9 +49,7 @@ TEST(MetalSubmission, ThreadgroupsAndTheirMemoryReachMetal) {
   Plan plan = REQUIRE(mnk::plan(copy.write));
   plan.dispatches.at(0).grid = {.unit = Grid::Unit::threadgroups, .extent = {1, 1, 2}, .threadgroup = {1, 1, 2}};
   plan.dispatches.at(0).threadgroupMemory = {{.index = 1, .bytes = 100}};
-  CommandEncoder encoder(device);
-  REQUIRE(encoder.encode(plan));
-  REQUIRE(REQUIRE(encoder.commit()).wait());
+  REQUIRE(submit(device, plan).wait());
   EXPECT_EQ(traceText(), "encoder 'MLXNativeKernels' concurrent; dispatch kvCacheMove_4 groups 1x1x2 group 1x1x2");
   copy.expectCopied();
 }
@@ -89,9 +87,7 @@ TEST(MetalSubmission, EmptyBindingsAreReplacedByMemoryThatNobodyTouches) {
       .sourceLayout = KVLayout::headMajor,
       .into = {.keys = REQUIRE(Tensor::zeros(device, DType::f32, none)), .values = REQUIRE(cache.reshaped(one))}};
   const auto expectWritten = [&] {
-    CommandEncoder encoder(device);
-    REQUIRE(encoder.encode(write));
-    REQUIRE(REQUIRE(encoder.commit()).wait());
+    REQUIRE(submit(device, write).wait());
     EXPECT(readTensor(cache) == (std::vector<float>{5, 6}));
   };
   expectWritten();
@@ -106,9 +102,7 @@ TEST(MetalSubmission, DescribesItsDispatchesWhenAsked) {
   MetalScene scene;
   const auto device = scene.makeDevice({.describesDispatches = true});
   const CopyScene copy(device);
-  CommandEncoder encoder(device);
-  REQUIRE(encoder.encode(copy.write));
-  REQUIRE(REQUIRE(encoder.commit()).wait());
+  REQUIRE(submit(device, copy.write).wait());
   EXPECT_EQ(fmt::format("{}", fmt::join(softmetal::debugGroups(), "; ")),
             "KVCacheWrite kvCacheMove_4 binds 1:16 3:16 reads 1:0+16 writes 3:0+16");
   Dispatch dispatch;
@@ -227,9 +221,7 @@ TEST(MetalSubmission, ManyThreadsSubmitToOneDevice) {
         for (int i = 0; i < 10; ++i) {
           try {
             const CopyScene copy(device);
-            CommandEncoder encoder(device);
-            REQUIRE(encoder.encode(copy.write));
-            REQUIRE(REQUIRE(encoder.commit()).wait());
+            REQUIRE(submit(device, copy.write).wait());
             if (readTensor(copy.out) != readTensor(copy.in)) result = "not copied";
           } catch (const Stop&) {
             result = "a call failed";

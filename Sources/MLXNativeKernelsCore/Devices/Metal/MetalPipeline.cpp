@@ -63,7 +63,8 @@ std::vector<Argument> argumentsOf(const MTL::ComputePipelineReflection* reflecti
       argument.mayBeEmpty = true;  // Metal does not tell references from pointers
       argument.minimumBytes = static_cast<uint32_t>(static_cast<const MTL::BufferBinding*>(binding)->bufferDataSize());
       argument.isReadOnly = binding->access() == MTL::ArgumentAccessReadOnly;
-    } else if (binding->type() == MTL::BindingTypeThreadgroupMemory) {
+    } else if (binding->type() == MTL::BindingTypeThreadgroupMemory && binding->argument()) {
+      // One that is no argument is an array of the kernel's own.
       argument.kind = Argument::Kind::threadgroupMemory;
       argument.minimumBytes =
           static_cast<uint32_t>(static_cast<const MTL::ThreadgroupBinding*>(binding)->threadgroupMemoryDataSize());
