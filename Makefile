@@ -6,7 +6,7 @@
 optimized := -Xcxx -O2
 # Tests run the Metal device too, on a software Metal, in a build of their own that no user of the package sees.
 tested := --scratch-path .build/tests $(optimized)
-test check shaders: export MNK_SOFT_METAL := 1
+test check shaders: export MNK_SOFT_METAL := $(realpath .)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 check-apple embed demo bench format \

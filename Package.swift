@@ -2,7 +2,7 @@
 import PackageDescription
 
 #if canImport(Darwin)
-    // Xcode and SwiftPM compile these into default.metallib. The Host device includes the same files as C++.
+    // Xcode compiles these into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
     let shaders: [Resource] = [
         .process("../../Shaders/Kernels/KVCacheWrite.metal"),
         .process("../../Shaders/Kernels/Stamp.metal"),
@@ -11,10 +11,9 @@ import PackageDescription
     let softMetal = false
 #else
     let shaders: [Resource] = []
-    // Tests of this package run the Metal device on Linux too, over a software Metal. The Makefile asks for it, after it
-    // has fetched metal-cpp's headers; whoever depends on the package never sees any of it.
-    let softMetal =
-        Context.environment["MNK_SOFT_METAL"] == "1" && !Context.packageDirectory.contains("/checkouts/")
+    // Tests of this package run the Metal device on Linux too, over a software Metal. The Makefile asks for it by the
+    // path of this package, after it has fetched metal-cpp's headers; nobody who depends on the package does.
+    let softMetal = Context.environment["MNK_SOFT_METAL"] == Context.packageDirectory
     let hasMetal = softMetal
 #endif
 

@@ -7,7 +7,8 @@
 using namespace metal;
 
 // Set in the text because Swift packages cannot pass flags to the Metal compiler. Fast math would fold comparisons with
-// NaN and infinity, which caches may hold in rows that nobody has written yet.
+// NaN and infinity, which caches may hold in rows that nobody has written yet. Older compilers do not know the word, so
+// kernels must not rely on it: they tell NaN and infinity by their bits.
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_e91e587fe4df3624"
+#define MNK_SHADER_STAMP "mnkStamp_28a08991c45be4ac"

@@ -34,7 +34,8 @@ public final class KernelDevice: Sendable {
     /// The best device here: the GPU on Apple's systems, the Host device elsewhere, or the one that the environment
     /// names (`MNK_DEVICE=host` or `metal`).
     ///
-    /// - Throws: ``KernelError`` with the code `unsupported` where there is none.
+    /// - Throws: ``KernelError`` with the code `unsupported` that names what the GPU lacks, as in a simulator, where
+    ///   ``host(_:)`` still works.
     public static func `default`() throws(KernelError) -> KernelDevice {
         try KernelDevice { mnk_device_make_default($0) }
     }

@@ -41,7 +41,8 @@
         ///
         /// Everything is encoded when the closure returns, as one compute encoder; no other encoder of the command
         /// buffer may be open then. When the closure throws, the command buffer is untouched. The work is done when
-        /// the command buffer is; one that is released without a commit fails.
+        /// the command buffer is, and its time is that of all the command buffer; one that is released without a
+        /// commit fails. Commit before you wait.
         ///
         /// - Throws: What `body` throws, or ``KernelError`` where the command buffer cannot be used.
         @discardableResult

@@ -20,10 +20,11 @@ struct Scene {
   Dispatch dispatch;
 
   Scene() {
-    device->describe("kernel", {.maxThreads = 64,
-                                .arguments = {{Argument::Kind::buffer, 0, 16, true},
-                                              {Argument::Kind::buffer, 1, 4},
-                                              {Argument::Kind::threadgroupMemory, 0, 64}}});
+    device->describe("kernel",
+                     {.maxThreads = 64,
+                      .arguments = {{.index = 0, .minimumBytes = 16, .alignment = 8, .mayBeEmpty = true},
+                                    {.index = 1, .minimumBytes = 4, .isReadOnly = true},
+                                    {.kind = Argument::Kind::threadgroupMemory, .index = 0, .minimumBytes = 64}}});
     const Region row{.offset = 0, .rowBytes = 16, .rowStride = 32, .rows = 4};
     dispatch = fakeDispatch(
         "kernel", {{.index = 0, .buffer = buffer, .offset = 0, .length = 128, .reads = {row}, .writes = {row}}});
@@ -52,16 +53,16 @@ constexpr Case kCases[] = {
      [](Scene& scene) { scene.dispatch.buffers.push_back(scene.dispatch.buffers[0]); }, "index 0 twice",
      "one argument for each index", "Bind each index once."},
     {"two arguments are bound at one buffer index",
-     [](Scene& scene) { scene.dispatch.inlines.push_back(InlineBytes::of(0, 1)); }, "index 0 twice",
+     [](Scene& scene) { scene.dispatch.inlines.push_back(InlineBytes::of(1, 1)); }, "index 1 twice",
      "one argument for each index", "Bind each index once."},
     {"a binding has no memory", [](Scene& scene) { scene.dispatch.buffers[0].buffer = nullptr; },
      "no buffer at index 0", "a buffer, or scratch memory", "Bind a tensor that has memory."},
     {"a binding reaches past its buffer", [](Scene& scene) { scene.dispatch.buffers[0].length = 257; },
      "257 bytes at byte 0 for index 0", "a range inside 256 bytes", "Bind a range inside the buffer."},
-    {"a binding reaches past its buffer", [](Scene& scene) { scene.dispatch.buffers[0].offset = 129; },
-     "128 bytes at byte 129", "a range inside 256 bytes", "Bind a range inside the buffer."},
-    {"a binding reaches past its buffer", [](Scene& scene) { scene.dispatch.buffers[0].offset = UINT64_MAX - 64; },
-     "at byte 18446744073709551551", "a range inside 256 bytes", "Bind a range inside the buffer."},
+    {"a binding reaches past its buffer", [](Scene& scene) { scene.dispatch.buffers[0].offset = 136; },
+     "128 bytes at byte 136", "a range inside 256 bytes", "Bind a range inside the buffer."},
+    {"a binding reaches past its buffer", [](Scene& scene) { scene.dispatch.buffers[0].offset = UINT64_MAX - 63; },
+     "at byte 18446744073709551552", "a range inside 256 bytes", "Bind a range inside the buffer."},
     {"a binding reaches past its buffer", [](Scene& scene) { scene.dispatch.buffers[0].reads[0].offset = 17; },
      "with its reads and writes", "inside that range", "Bind a range inside the buffer."},
     {"a binding reaches past its buffer", [](Scene& scene) { scene.dispatch.buffers[0].writes[0].rows = 5; },
@@ -99,6 +100,13 @@ constexpr Case kCases[] = {
        }
      },
      "4294968320 bytes", "at most 32768", "Use less threadgroup memory."},
+    {"inline bytes are bound at an argument that the kernel may write",
+     [](Scene& scene) {
+       scene.device->describe("kernel", {.maxThreads = 64, .arguments = {{.index = 1, .minimumBytes = 4}}});
+     },
+     "inline bytes at buffer 1", "a tensor", "make the kernel's parameter constant"},
+    {"a binding starts where its argument cannot", [](Scene& scene) { scene.dispatch.buffers[0].offset = 12; },
+     "byte 12 for buffer 0", "a multiple of 8 bytes", "use a smaller type"},
     {"the dispatch asks for too much threadgroup memory",
      [](Scene& scene) {
        scene.device->describe("kernel", {.maxThreads = 64, .staticThreadgroupBytes = 31 * 1024 + 1});

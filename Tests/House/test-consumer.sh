@@ -36,3 +36,12 @@ grep -qx 'slots 8 9 6 7' "$scratch/output" || {
   fail "the consumer's program printed the above, expected: slots 8 9 6 7"
 }
 passed "a consumer's program runs"
+
+if ! onMac; then
+  if MNK_DEVICE=metal "$program" >"$scratch/output" 2>&1; then fail "a consumer's program found Metal on Linux"; fi
+  grep -q 'this system has no Metal' "$scratch/output" || {
+    cat "$scratch/output" >&2
+    fail "a consumer on Linux is not told that there is no Metal"
+  }
+  passed "a consumer on Linux is told that there is no Metal"
+fi

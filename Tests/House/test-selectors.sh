@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every message that the Metal device sends is answered by the software Metal, was sent in a test, and stands on the page
-# of the documentation that says what was run where.
+# Every message that the Metal device sends is answered by the software Metal, is sent while its tests run, and stands on
+# the page of the documentation that says what was run where.
 . "$(dirname "$0")/common.sh"
 objects=$products/MLXNativeKernelsCore.build/Devices/Metal
 page=Sources/MLXNativeKernels/MLXNativeKernels.docc/WhereItRuns.md
@@ -26,8 +26,8 @@ passed "all $(wc -l <"$scratch/used") selectors of the Metal device are implemen
 
 # metal-cpp asks for a signature only where an object does not respond; all of ours do.
 silent=$(comm -23 "$scratch/used" "$scratch/sent" | grep -vx methodSignatureForSelector: || true)
-[ -z "$silent" ] || fail "no test sends:" $silent
-passed "each of them is sent in a test"
+[ -z "$silent" ] || fail "nobody sends:" $silent
+passed "each of them is sent while the tests of the device run"
 
 sed -n '/^## Selectors/,/^## /s/^- `\(.*\)`.*/\1/p' "$page" | tr -d '`' | tr ',' '\n' | tr -d ' ' | sort -u >"$scratch/listed"
 difference=$(comm -3 "$scratch/used" "$scratch/listed" | tr -d '\t')

@@ -49,6 +49,11 @@ void SoftCommandBuffer::finish() {
       queue->startReady();
     }
   }
+  if (currentState() < MTL::CommandBufferStatusCommitted && machine().callsHandlersOfDropped) {
+    isDead = false;
+    for (const auto handler : completedHandlers) handler(reinterpret_cast<MTL::CommandBuffer*>(this));
+    isDead = true;
+  }
   for (Object* object : used) {
     if (isRetaining) {
       softmetal::release(object);

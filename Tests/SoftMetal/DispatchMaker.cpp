@@ -120,6 +120,10 @@ void DispatchMaker::bindBuffer(const Argument& argument, const BufferSlot& slot,
     return refuse(fmt::format("{} bytes of {} are bound at buffer {}, expected at least {}", length,
                               slot.buffer->describe(), argument.index, argument.minimumBytes));
   }
+  if (slot.offset % argument.alignment != 0) {
+    return refuse(fmt::format("buffer {} is bound at byte {} of {}, expected a multiple of {}", argument.index,
+                              slot.offset, slot.buffer->describe(), argument.alignment));
+  }
   mnk::Binding binding{.index = argument.index, .buffer = slot.buffer->host, .offset = slot.offset, .length = length};
   declare(binding, slot, argument.isReadOnly);
   dispatch.buffers.push_back(std::move(binding));

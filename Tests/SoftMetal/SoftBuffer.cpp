@@ -136,6 +136,12 @@ SoftBuffer* SoftDevice::newBufferNoCopy(void* memory, NS::UInteger length, MTL::
   return makeBuffer(this, BufferMemory::wrap(memory, length, deallocator), length, options);
 }
 
+void* SoftBuffer::contents() {
+  if (storage() != MTL::StorageModePrivate) return memory->bytes();
+  violate(fmt::format("{} is private, and the processor asked for its contents", describe()));
+  return nullptr;
+}
+
 void SoftBuffer::finish() {
   if (memory->isOverrun()) violate(fmt::format("{} of {} bytes was written behind its end", describe(), bytes));
   owner->allocated -= bytes;

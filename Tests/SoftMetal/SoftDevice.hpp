@@ -90,7 +90,7 @@ struct SoftBuffer : Object {
   MTL::HazardTrackingMode hazardMode() const { return MTL::HazardTrackingMode(options >> 8 & 3); }
   MTL::StorageMode storage() const { return MTL::StorageMode(options >> 4 & 15); }
 
-  void* contents() { return storage() == MTL::StorageModePrivate ? nullptr : memory->bytes(); }
+  void* contents();
   NS::UInteger length() { return bytes; }
   NS::UInteger allocatedSize() { return bytes; }
   uint64_t gpuAddress() { return reinterpret_cast<uint64_t>(memory->bytes()); }

@@ -44,7 +44,9 @@ void SoftEncoder::endEncoding() {
 }
 
 void SoftEncoder::pushDebugGroup(Object* text) {
-  if (isOpenFor("pushDebugGroup:")) debugGroups.push_back(textOf(text, "pushDebugGroup:").value_or(""));
+  if (!isOpenFor("pushDebugGroup:")) return;
+  if (!text) breakRule("pushDebugGroup: has no text");
+  debugGroups.push_back(textOf(text, "pushDebugGroup:").value_or(""));
 }
 
 void SoftEncoder::popDebugGroup() {

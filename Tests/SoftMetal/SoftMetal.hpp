@@ -41,7 +41,9 @@ struct Machine {
   std::vector<DeviceDescription> devices = {DeviceDescription()};  // the first is the default; none: no Metal
   // Reflection lists what needs no binding too: a buffer that the kernel does not use, and an array of its own.
   bool reflectsOthers = false;
-  bool hasMathMode = false;     // MTLCompileOptions has setMathMode:, as since macOS 15
+  // The completion handlers of a command buffer that goes without a commit are called, as some systems do.
+  bool callsHandlersOfDropped = false;
+  bool hasMathMode = false;  // MTLCompileOptions has setMathMode:, as since macOS 15
 };
 Machine& machine();
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-
 namespace softmetal {
 
 namespace {
@@ -81,12 +79,6 @@ MTL::BindingType SoftBinding::type() {
 MTL::BindingAccess SoftBinding::access() {
   return argument.isReadOnly ? MTL::BindingAccessReadOnly : MTL::BindingAccessReadWrite;
 }
-// The Host device does not know it; no type needs more than the largest power of two in its size, or than 16.
-NS::UInteger SoftBinding::alignment() {
-  const uint32_t size = argument.minimumBytes;
-  return size == 0 ? 1 : std::min<NS::UInteger>(16, NS::UInteger(1) << std::countr_zero(size));
-}
-
 SoftPipeline* SoftDevice::newPipeline(SoftFunction* function, SoftError** error) {
   return newPipelineReflected(function, MTL::PipelineOptionNone, nullptr, error);
 }

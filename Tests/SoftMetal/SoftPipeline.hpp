@@ -48,7 +48,7 @@ struct SoftBinding : Object {
   bool isUsed() { return used; }
   bool isArgument() { return isParameter; }
   NS::UInteger dataSize() { return argument.minimumBytes; }
-  NS::UInteger alignment();
+  NS::UInteger alignment() { return argument.alignment; }
   MTL::DataType dataType() { return MTL::DataTypeNone; }
 };
 

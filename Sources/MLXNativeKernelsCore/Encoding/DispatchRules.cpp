@@ -78,6 +78,30 @@ const Argument* firstTooShort(const Check& check) {
   });
 }
 
+const InlineBytes* firstWritten(const Check& check) {
+  return firstWhere(check.dispatch.inlines, [&](const InlineBytes& inlined) {
+    return firstWhere(check.pipeline.arguments(), [&](const Argument& argument) {
+      return argument.kind == Argument::Kind::buffer && argument.index == inlined.index && !argument.isReadOnly;
+    });
+  });
+}
+
+// A binding with its argument.
+struct Misaligned {
+  const Binding* binding = nullptr;
+  uint32_t alignment = 1;
+};
+Misaligned firstMisaligned(const Check& check) {
+  for (const Binding& binding : check.dispatch.buffers) {
+    const uint64_t address = binding.buffer->range().begin + binding.offset;
+    for (const Argument& argument : check.pipeline.arguments()) {
+      const bool isIts = argument.kind == Argument::Kind::buffer && argument.index == binding.index;
+      if (isIts && binding.length != 0 && address % argument.alignment != 0) return {&binding, argument.alignment};
+    }
+  }
+  return {};
+}
+
 const Binding* firstOutside(const Check& check) {
   return firstWhere(check.dispatch.buffers, [](const Binding& binding) { return !isInside(binding); });
 }
@@ -227,6 +251,19 @@ constexpr Rule<Check> kRules[] = {
        return fmt::format("at least {}", countText(firstTooShort(check)->minimumBytes, "byte"));
      },
      "Bind memory for what the kernel's parameter points to."},
+
+    {"inline bytes are bound at an argument that the kernel may write",
+     [](const Check& check) { return !firstWritten(check); },
+     [](const Check& check) { return fmt::format("inline bytes at buffer {}", firstWritten(check)->index); },
+     [](const Check&) { return std::string("a tensor"); }, "Bind a tensor, or make the kernel's parameter constant."},
+
+    {"a binding starts where its argument cannot", [](const Check& check) { return !firstMisaligned(check).binding; },
+     [](const Check& check) {
+       const Binding& binding = *firstMisaligned(check).binding;
+       return fmt::format("byte {} for buffer {}", binding.offset, binding.index);
+     },
+     [](const Check& check) { return fmt::format("a multiple of {} bytes", firstMisaligned(check).alignment); },
+     "Bind a tensor that starts at a multiple of the kernel's type, or use a smaller type there."},
 
     {"the threadgroup size is missing",
      [](const Check& check) {

@@ -32,6 +32,13 @@ auto guarded(std::string_view op, Body&& body) -> decltype(body()) {
                  .got = exception.what(),
                  .expected = "none",
                  .fix = "This is a bug in MLXNativeKernels; please report it with this text."};
+  } catch (...) {  // on Apple's systems also an NSException, which has no C++ type
+    return Error{.code = ErrorCode::deviceFault,
+                 .op = std::string(op),
+                 .what = "an unexpected exception was stopped",
+                 .got = "an exception that is not of C++",
+                 .expected = "none",
+                 .fix = "This is a bug in MLXNativeKernels; please report it."};
   }
 }
 

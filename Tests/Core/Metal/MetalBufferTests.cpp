@@ -124,14 +124,15 @@ TEST(MetalBuffer, MemoryThatDoesNotStartAtAPageIsRefusedAndReleased) {
                 .what = "memory cannot be wrapped",
                 .got = "64 bytes at an address 16 bytes past a page",
                 .expected = "bytes that start at a page",
-                .fix = "posix_memalign"});
+                .fix = "mmap or vm_allocate"});
   EXPECT_EQ(pages.released, 1);
   EXPECT_ERROR(device->wrapMemory(nullptr, 64, pages.release()), {.got = "a null pointer"});
   EXPECT_EQ(pages.released, 2);
   EXPECT_ERROR(device->wrapMemory(pages.memory, UINT64_MAX, pages.release()), {.what = "memory cannot be wrapped"});
   EXPECT_EQ(pages.released, 3);
   softmetal::faults().failAt(softmetal::Call::buffer);
-  EXPECT_ERROR(device->wrapMemory(pages.memory, 64, pages.release()), {.code = ErrorCode::outOfMemory});
+  EXPECT_ERROR(device->wrapMemory(pages.memory, 64, pages.release()),
+               {.what = "Metal cannot use this memory", .expected = "whole pages of one region", .fix = "mmap"});
   EXPECT_EQ(pages.released, 4);
   EXPECT_EQ(REQUIRE(device->wrapMemory(pages.memory, 0, pages.release()))->length(), 0u);
   EXPECT_EQ(pages.released, 5);

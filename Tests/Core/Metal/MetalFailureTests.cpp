@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "Devices/Metal/MetalFailures.hpp"
 #include "MetalScene.hpp"
 
 namespace mnk::test {
@@ -108,8 +109,10 @@ TEST(MetalFailure, ALostDeviceFailsEverythingAfterIt) {
   CommandEncoder encoder(device);
   REQUIRE(encoder.encode(copy.write));
   softmetal::faults().loseDevice();
-  EXPECT(!REQUIRE(encoder.commit()).wait());
-  EXPECT(!device->makeBuffer(16));
+  const auto waited = REQUIRE(encoder.commit()).wait();
+  EXPECT_ERROR(waited, {.code = ErrorCode::deviceLost, .what = "taken away", .fix = "another GPU"});
+  EXPECT(!waited && !waited.error().retryable);
+  EXPECT_ERROR(device->makeBuffer(16), {.code = ErrorCode::outOfMemory});
   copy.expectUntouched();
 }
 
@@ -162,10 +165,10 @@ TEST(MetalFailure, AHandlerThatThrowsHarmsNobody) {
 TEST(MetalFailure, AllocationsMayFailAnywhereWithoutALeak) {
   // Every n-th buffer, queue, command buffer, encoder, library, function and pipeline in turn.
   MetalScene scene;
-  int failures = 0;
   for (const auto call :
        {softmetal::Call::buffer, softmetal::Call::commandQueue, softmetal::Call::commandBuffer,
         softmetal::Call::encoder, softmetal::Call::library, softmetal::Call::function, softmetal::Call::pipeline}) {
+    int failures = 0;
     for (uint32_t skip = 0; skip < 4; ++skip) {
       softmetal::faults().failAt(call, skip);
       if (auto copied = copyOnce(scene.shippedLibrary()); !copied) {
@@ -173,9 +176,23 @@ TEST(MetalFailure, AllocationsMayFailAnywhereWithoutALeak) {
         ++failures;
       }
     }
+    EXPECT(failures > 0);
+    softmetal::waitUntilIdle();
+    for (const std::string& mistake : softmetal::takeViolations()) fail(__FILE__, __LINE__, mistake);
     softmetal::reset();
   }
-  EXPECT(failures >= 7);
+}
+
+TEST(MetalFailure, AnErrorOfAnotherDomainIsNotTakenForACode) {
+  MetalScene scene;
+  const AutoreleasePool pool;
+  const auto made = [](const char* domain) {
+    return metal::commandBufferError(NS::Error::error(metal::nsText(domain), 2, nullptr), "");
+  };
+  EXPECT_EQ(made("MTLCommandBufferErrorDomain").code, ErrorCode::timeout);
+  EXPECT_EQ(made("NSPOSIXErrorDomain").code, ErrorCode::deviceFault);
+  EXPECT(made("NSPOSIXErrorDomain").got.starts_with("unknown error (2)"));
+  EXPECT_EQ(metal::commandBufferError(nullptr, "").code, ErrorCode::deviceFault);
 }
 
 }  // namespace mnk::test

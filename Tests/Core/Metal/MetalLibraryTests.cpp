@@ -59,7 +59,7 @@ TEST(MetalLibrary, IsSearchedForInTheDocumentedOrder) {
   const std::string bundle = "MLXNativeKernels_MLXNativeKernelsCore.bundle";
   std::string expected;
   for (const std::string root : {"/previews", "/app/Contents/Resources", "/app/MLX.framework/Versions/A/../Resources",
-                                 "/app/MLX.framework/Versions/A", "/app"}) {
+                                 "/app/MLX.framework/Versions/A", "/app/MLX.framework/Versions/A/../../..", "/app"}) {
     expected += fmt::format("module bundle: {}/{}/Contents/Resources/default.metallib\n", root, bundle);
     expected += fmt::format("module bundle: {}/{}/default.metallib\n", root, bundle);
   }
@@ -79,15 +79,24 @@ TEST(MetalLibrary, OutsideOfAFrameworkItIsSearchedForBesideTheCode) {
                               "module bundle: /bin/{0}/default.metallib\n"
                               "module bundle: /bin/../Resources/{0}/Contents/Resources/default.metallib\n"
                               "module bundle: /bin/../Resources/{0}/default.metallib\n"
+                              "module bundle: /bin/../../../{0}/Contents/Resources/default.metallib\n"
+                              "module bundle: /bin/../../../{0}/default.metallib\n"
                               "beside the code: /bin/default.metallib\n",
                               bundle));
   EXPECT(metal::candidates({}).empty());
+  for (const auto& candidate : metal::candidates({.image = "/my.frameworks/bin"})) {
+    EXPECT(candidate.kind != Kind::frameworkBundle);
+  }
 }
 
 TEST(MetalLibrary, TheRootsAreThoseOfTheProgram) {
   MetalScene scene;
   softmetal::setMainBundle({.path = "/the/app", .resources = "/the/app/Resources"});
+  setenv("PACKAGE_RESOURCE_BUNDLE_PATH", "/the/previews", 1);
   const auto roots = metal::searchRoots();
+  unsetenv("PACKAGE_RESOURCE_BUNDLE_PATH");
+  EXPECT_EQ(roots.previews, "/the/previews");
+  EXPECT_EQ(metal::searchRoots().previews, "");
   EXPECT_EQ(roots.mainBundle, "/the/app");
   EXPECT_EQ(roots.mainResources, "/the/app/Resources");
   EXPECT_EQ(std::filesystem::canonical(roots.image).string(),

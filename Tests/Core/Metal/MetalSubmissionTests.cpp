@@ -158,19 +158,50 @@ TEST(MetalSubmission, AnAppsCommandBufferThatIsNeverCommittedFails) {
   MetalScene scene;
   const auto device = scene.makeDevice();
   const CopyScene copy(device);
-  Completion done;
-  {
+  for (const bool callsHandlers : {false, true}) {
+    softmetal::machine().callsHandlersOfDropped = callsHandlers;
+    Completion done;
+    {
+      const AutoreleasePool pool;
+      const auto native = appBuffer(device);
+      CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "lost")));
+      REQUIRE(encoder.encode(copy.write));
+      done = REQUIRE(encoder.commit());
+    }
+    EXPECT_ERROR(done.wait(), {.what = "the app's command buffer was released",
+                               .got = "no commit of 'lost'",
+                               .expected = "a command buffer that the app commits",
+                               .fix = "Commit it after encoding."});
+    copy.expectUntouched();
+  }
+}
+
+TEST(MetalSubmission, AnAppsCommandBufferThatIsCommittedTooEarlyIsNotTouched) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  for (const bool isEmpty : {false, true}) {
     const AutoreleasePool pool;
     const auto native = appBuffer(device);
-    CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "lost")));
-    REQUIRE(encoder.encode(copy.write));
-    done = REQUIRE(encoder.commit());
+    CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "")));
+    if (!isEmpty) REQUIRE(encoder.encode(copy.write));
+    native->commit();
+    native->waitUntilCompleted();
+    EXPECT_ERROR(REQUIRE(encoder.commit()).wait(), {.what = "the command buffer has been committed"});
+    copy.expectUntouched();
   }
-  EXPECT_ERROR(done.wait(), {.what = "the app's command buffer was released",
-                             .got = "no commit of 'lost'",
-                             .expected = "a command buffer that the app commits",
-                             .fix = "Commit it after encoding."});
-  copy.expectUntouched();
+}
+
+TEST(MetalSubmission, DescribesWhatIsNoText) {
+  MetalScene scene;
+  setenv("MNK_METAL_DESCRIBE", "1", 1);
+  const auto device = scene.makeDevice();
+  unsetenv("MNK_METAL_DESCRIBE");
+  const CopyScene copy(device);
+  Plan plan = REQUIRE(mnk::plan(copy.write));
+  plan.dispatches.at(0).kind = "\xff";
+  REQUIRE(submit(device, plan).wait());
+  EXPECT_EQ(softmetal::debugGroups().at(0), "a name that is not UTF-8");
 }
 
 TEST(MetalSubmission, CommandBuffersThatCannotBeUsedAreRefused) {

@@ -75,6 +75,7 @@ TEST(SoftMetalBuffers, KnowTheirOptions) {
   const auto hidden = NS::TransferPtr(
       rig.device()->newBuffer(64, MTL::ResourceStorageModePrivate | MTL::ResourceHazardTrackingModeUntracked));
   EXPECT(hidden->contents() == nullptr);
+  EXPECT_VIOLATIONS("is private, and the processor asked for its contents");
   EXPECT(hidden->gpuAddress() != 0);
   EXPECT_EQ(hidden->storageMode(), MTL::StorageModePrivate);
   EXPECT_EQ(hidden->hazardTrackingMode(), MTL::HazardTrackingModeUntracked);

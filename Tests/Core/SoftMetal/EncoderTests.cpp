@@ -64,6 +64,16 @@ TEST(SoftMetalEncoder, TellsOfAnOffsetBeyondTheEnd) {
   EXPECT_REFUSED(second);
 }
 
+TEST(SoftMetalEncoder, TellsOfAMisalignedOffset) {
+  const SoftRig rig;
+  const auto copy = rig.copy();
+  copy.encoder->setBuffer(copy.to.get(), 2, 1);
+  EXPECT_NO_VIOLATION();
+  copy.dispatch();
+  EXPECT_VIOLATIONS("buffer 1 is bound at byte 2 of MTLBuffer 'to', expected a multiple of 16");
+  EXPECT_REFUSED(copy);
+}
+
 TEST(SoftMetalEncoder, TellsOfInlineBytesOfTheWrongSize) {
   const SoftRig rig;
   const std::vector<char> bytes(4097);
@@ -271,6 +281,11 @@ TEST(SoftMetalEncoder, TellsOfUnbalancedGroups) {
   popped.encoder->popDebugGroup();
   EXPECT_VIOLATIONS("popDebugGroup without a group that is open");
   EXPECT_REFUSED(popped);
+  const auto nameless = rig.copy();
+  nameless.encoder->pushDebugGroup(nullptr);
+  EXPECT_VIOLATIONS("pushDebugGroup: has no text");
+  nameless.encoder->popDebugGroup();
+  EXPECT_REFUSED(nameless);
   const auto pushed = rig.copy();
   pushed.encoder->pushDebugGroup(text("left open"));
   EXPECT_REFUSED(pushed);

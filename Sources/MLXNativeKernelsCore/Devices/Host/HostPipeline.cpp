@@ -117,6 +117,7 @@ Result<std::shared_ptr<Pipeline>> HostPipeline::make(std::shared_ptr<HostLibrary
     arguments.push_back({.kind = isBuffer ? Argument::Kind::buffer : Argument::Kind::threadgroupMemory,
                          .index = one.index,
                          .minimumBytes = one.parameter.bytes,
+                         .alignment = one.parameter.alignment,
                          .mayBeEmpty = isBuffer && !one.parameter.isReference,
                          .isReadOnly = one.parameter.isReadOnly});
   }

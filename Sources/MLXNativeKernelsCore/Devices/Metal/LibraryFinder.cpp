@@ -90,12 +90,14 @@ std::vector<Candidate> candidates(const SearchRoots& roots) {
                                     [&](const Candidate& earlier) { return earlier.path == candidate.path; });
     if (isNew) found.push_back(std::move(candidate));
   };
-  const std::string besideImage = roots.image.empty() ? "" : roots.image + "/../Resources";
-  for (const std::string& root : {roots.previews, roots.mainResources, besideImage, roots.image, roots.mainBundle}) {
+  const auto fromImage = [&](const char* path) { return roots.image.empty() ? "" : roots.image + path; };
+  const std::string inTestBundle = fromImage("/../Resources"), besideTestBundle = fromImage("/../../..");
+  for (const std::string& root :
+       {roots.previews, roots.mainResources, inTestBundle, roots.image, besideTestBundle, roots.mainBundle}) {
     add(Kind::moduleBundle, root, fmt::format("{}/Contents/Resources/", kModuleBundle));  // as macOS lays bundles out
     add(Kind::moduleBundle, root, fmt::format("{}/", kModuleBundle));                     // as iOS does
   }
-  if (roots.image.find(".framework") != std::string::npos) {
+  if ((roots.image + "/").find(".framework/") != std::string::npos) {
     add(Kind::frameworkBundle, roots.image, "Resources/");
     add(Kind::frameworkBundle, roots.image, "");
   }

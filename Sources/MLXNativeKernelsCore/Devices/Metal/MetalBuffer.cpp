@@ -44,11 +44,13 @@ class Releasing {
 
 }  // namespace
 
-MetalBuffer::MetalBuffer(std::shared_ptr<Device> device, NS::SharedPtr<MTL::Buffer> native, uint64_t bytes)
+MetalBuffer::MetalBuffer(std::shared_ptr<Device> device, Owned<MTL::Buffer> native, uint64_t bytes)
     : Buffer(bytes),
       device_(std::move(device)),
       native_(std::move(native)),
-      contents_(static_cast<std::byte*>(native_->contents())) {
+      // Metal's validation stops a process that asks for the contents of private storage.
+      contents_(native_->storageMode() == MTL::StorageModePrivate ? nullptr
+                                                                  : static_cast<std::byte*>(native_->contents())) {
   // Two buffers over one piece of the processor's memory have different GPU addresses. Private ones have no other.
   const uint64_t begin = contents_ ? reinterpret_cast<uintptr_t>(contents_) : native_->gpuAddress();
   range_ = {contents_ ? nullptr : device_.get(), begin, begin + bytes};
@@ -63,7 +65,7 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::make(std::shared_ptr<Device> device
   const AutoreleasePool pool;
   const uint64_t most = native->maxBufferLength();
   if (bytes > most) return noMemory(bytes, most);
-  auto made = NS::TransferPtr(native->newBuffer(std::max(bytes, kLeastBytes), MTL::ResourceStorageModeShared));
+  auto made = owned(native->newBuffer(std::max(bytes, kLeastBytes), MTL::ResourceStorageModeShared));
   if (!made || !made->contents()) return noMemory(bytes, most);
   made->setLabel(nsText(fmt::format("MLXNativeKernels {}", bytesText(bytes))));
   std::memset(made->contents(), 0, bytes);  // Metal promises nothing about what a new buffer holds
@@ -85,14 +87,18 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::wrapMemory(std::shared_ptr<Device> 
     return metalError(ErrorCode::invalidArgument, "memory cannot be wrapped",
                       memory ? std::move(got) : "a null pointer",
                       fmt::format("at most {} bytes that start at a page, which is {} bytes here", most, page),
-                      "Allocate with posix_memalign and the page size, or make a tensor and copy.");
+                      "Allocate with mmap or vm_allocate, or make a tensor and copy.");
   }
   // Metal maps whole pages; what lies behind the last byte is never bound.
   const uint64_t mapped = (bytes + page - 1) / page * page;
-  auto made = NS::TransferPtr(native->newBuffer(memory, mapped, MTL::ResourceStorageModeShared, ^(void*, NS::UInteger) {
+  auto made = owned(native->newBuffer(memory, mapped, MTL::ResourceStorageModeShared, ^(void*, NS::UInteger) {
     releasing->run();
   }));
-  if (!made) return noMemory(bytes, most);
+  if (!made || made->contents() != memory) {
+    return metalError(ErrorCode::invalidArgument, "Metal cannot use this memory", countText(bytes, "byte"),
+                      "whole pages of one region from mmap or vm_allocate",
+                      "Allocate with mmap or vm_allocate, or make a tensor and copy.");
+  }
   made->setLabel(nsText(fmt::format("MLXNativeKernels wrapped {}", bytesText(bytes))));
   return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(made), bytes));
 }
@@ -112,7 +118,7 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::wrapNative(std::shared_ptr<Device> 
                       "shared or private storage", "Make the buffer with shared storage.");
   }
   const uint64_t bytes = buffer->length();
-  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), NS::RetainPtr(buffer), bytes));
+  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), retained(buffer), bytes));
 }
 
 }  // namespace mnk::metal

@@ -16,7 +16,7 @@ class MetalBuffer final : public Buffer {
   static Result<std::shared_ptr<Buffer>> wrapNative(std::shared_ptr<Device> device, MTL::Device* native,
                                                     MTL::Buffer* buffer);
 
-  MetalBuffer(std::shared_ptr<Device> device, NS::SharedPtr<MTL::Buffer> native, uint64_t bytes);
+  MetalBuffer(std::shared_ptr<Device> device, Owned<MTL::Buffer> native, uint64_t bytes);
   ~MetalBuffer() override;
 
   std::shared_ptr<Device> device() const override { return device_; }
@@ -26,7 +26,7 @@ class MetalBuffer final : public Buffer {
 
  private:
   std::shared_ptr<Device> device_;
-  NS::SharedPtr<MTL::Buffer> native_;
+  Owned<MTL::Buffer> native_;
   std::byte* contents_;
   MemoryRange range_;
 };

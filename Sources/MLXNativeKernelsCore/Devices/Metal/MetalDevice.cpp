@@ -3,6 +3,7 @@
 #include <TargetConditionals.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "Devices/Metal/LibraryFinder.hpp"
 #include "Devices/Metal/MetalBuffer.hpp"
@@ -18,8 +19,8 @@ namespace {
 
 class MetalDevice final : public Device {
  public:
-  MetalDevice(NS::SharedPtr<MTL::Device> device, NS::SharedPtr<MTL::CommandQueue> queue,
-              NS::SharedPtr<MTL::Buffer> nothing, const Options& options)
+  MetalDevice(Owned<MTL::Device> device, Owned<MTL::CommandQueue> queue, Owned<MTL::Buffer> nothing,
+              const Options& options)
       : device_(std::move(device)),
         queue_(std::move(queue)),
         nothing_(std::move(nothing)),
@@ -52,7 +53,7 @@ class MetalDevice final : public Device {
   }
   Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override { return submission({}, label); }
 
-  Result<std::unique_ptr<Submission>> submission(NS::SharedPtr<MTL::CommandBuffer> appBuffer, std::string_view label) {
+  Result<std::unique_ptr<Submission>> submission(Owned<MTL::CommandBuffer> appBuffer, std::string_view label) {
     return std::unique_ptr<Submission>(std::make_unique<MetalSubmission>(
         shared_from_this(), MetalSubmission::Target{nothing_, queue_, std::move(appBuffer), describesDispatches_},
         label));
@@ -85,9 +86,9 @@ class MetalDevice final : public Device {
     return std::shared_ptr<Library>(std::move(*made));
   }
 
-  NS::SharedPtr<MTL::Device> device_;
-  NS::SharedPtr<MTL::CommandQueue> queue_;
-  NS::SharedPtr<MTL::Buffer> nothing_;
+  Owned<MTL::Device> device_;
+  Owned<MTL::CommandQueue> queue_;
+  Owned<MTL::Buffer> nothing_;
   std::string libraryPath_;
   bool describesDispatches_;
   std::string name_;
@@ -110,7 +111,7 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
   return guarded(kOp, [&]() -> Result<std::shared_ptr<Device>> {
     const AutoreleasePool pool;
     MTL::Device* given = options.device ? options.device : options.queue ? options.queue->device() : nullptr;
-    auto device = given ? NS::RetainPtr(given) : NS::TransferPtr(MTL::CreateSystemDefaultDevice());
+    auto device = given ? retained(given) : owned(MTL::CreateSystemDefaultDevice());
     if (!device) {
       return metalError(ErrorCode::unsupported, "there is no GPU that Metal can use", "none", "a Metal device",
                         "Run where Metal is available, or use the Host device.");
@@ -121,9 +122,8 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
                         "Make the queue with the device that is passed.");
     }
     if (auto checked = checkFeatures(device.get()); !checked) return std::move(checked).error();
-    auto queue = options.queue ? NS::RetainPtr(options.queue) : NS::TransferPtr(device->newCommandQueue());
-    constexpr NS::UInteger kNothingBytes = 4096;  // as large as what inline bytes can be
-    auto nothing = NS::TransferPtr(device->newBuffer(kNothingBytes, MTL::ResourceStorageModeShared));
+    auto queue = options.queue ? retained(options.queue) : owned(device->newCommandQueue());
+    auto nothing = owned(device->newBuffer(kNothingBytes, MTL::ResourceStorageModeShared));
     if (!queue || !nothing) {
       Error error = metalError(ErrorCode::outOfMemory, "Metal gives no command queue or no memory", "none",
                                "a queue and a small buffer", "Release what is not needed, and try again.");
@@ -131,6 +131,7 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
       return error;
     }
     nothing->setLabel(nsText("MLXNativeKernels nothing"));
+    std::memset(nothing->contents(), 0, kNothingBytes);
     if (!options.queue) queue->setLabel(nsText("MLXNativeKernels"));
     Options used = options;
     used.describesDispatches = options.describesDispatches || describesByEnvironment();
@@ -146,10 +147,10 @@ std::vector<std::shared_ptr<Device>> allDevices() {
     auto made = makeDevice(options);
     if (made) devices.push_back(std::move(*made));
   };
-  const auto first = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
+  const auto first = owned(MTL::CreateSystemDefaultDevice());
   if (first) add({.device = first.get(), .libraryPath = {}});
 #if TARGET_OS_OSX
-  const auto natives = NS::TransferPtr(MTL::CopyAllDevices());
+  const auto natives = owned(MTL::CopyAllDevices());
   const NS::UInteger count = natives ? natives->count() : 0;
   for (NS::UInteger i = 0; i < count; ++i) {
     auto* native = natives->object<MTL::Device>(i);
@@ -191,12 +192,8 @@ Result<std::unique_ptr<Submission>> makeSubmission(const std::shared_ptr<Device>
                         commandBuffer ? "a command buffer of another device" : "no command buffer",
                         "a command buffer of this device", "Make the command buffer with a queue of this device.");
     }
-    if (commandBuffer->status() > MTL::CommandBufferStatusEnqueued) {
-      return metalError(ErrorCode::invalidArgument, "the command buffer has been committed",
-                        "a committed command buffer", "one that can still be encoded into",
-                        "Encode before the command buffer is committed.");
-    }
-    return ours->submission(NS::RetainPtr(commandBuffer), label);
+    if (auto open = checkOpen(*commandBuffer); !open) return std::move(open).error();
+    return ours->submission(retained(commandBuffer), label);
   });
 }
 

@@ -53,8 +53,9 @@ constexpr Failure kFailures[] = {
 
 Error commandBufferError(const NS::Error* error, std::string_view label) {
   const NS::Integer code = error ? error->code() : 0;
+  const bool isOfACommandBuffer = error && text(error->domain()) == "MTLCommandBufferErrorDomain";
   const auto* known = std::find_if(std::begin(kFailures), std::end(kFailures), [&](const Failure& failure) {
-    return static_cast<NS::Integer>(failure.code) == code;
+    return isOfACommandBuffer && static_cast<NS::Integer>(failure.code) == code;
   });
   const Failure unknown{MTL::CommandBufferErrorNone,
                         ErrorCode::deviceFault,

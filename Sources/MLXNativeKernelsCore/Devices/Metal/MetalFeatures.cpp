@@ -22,8 +22,8 @@ Result<uint64_t> simdgroupWidth(MTL::Device* device) {
   const auto library = makeUserLibrary(device, source);
   if (!library) return library.error();
   NS::Error* error = nullptr;
-  const auto function = NS::TransferPtr((*library)->native()->newFunction(nsText("probe")));
-  const auto pipeline = NS::TransferPtr(function ? device->newComputePipelineState(function.get(), &error) : nullptr);
+  const auto function = owned((*library)->native()->newFunction(nsText("probe")));
+  const auto pipeline = owned(function ? device->newComputePipelineState(function.get(), &error) : nullptr);
   if (!pipeline) {
     return metalError(ErrorCode::unsupported, "this GPU makes no compute pipeline", reason(error), "a compute pipeline",
                       "Use another GPU, or the Host device.");

@@ -44,7 +44,7 @@ Result<std::string> readText(const std::string& path) {
 
 }  // namespace
 
-MetalLibrary::MetalLibrary(NS::SharedPtr<MTL::Library> native, std::string label, LibraryOrigin origin)
+MetalLibrary::MetalLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin)
     : native_(std::move(native)),
       label_(std::move(label)),
       origin_(std::move(origin)),
@@ -63,7 +63,7 @@ Result<std::shared_ptr<MetalLibrary>> loadLibrary(MTL::Device* device, const std
   NS::Error* error = nullptr;
   NS::String* file = nsText(path);
   const NS::URL* url = file ? NS::URL::fileURLWithPath(file) : nullptr;
-  auto native = NS::TransferPtr(url ? device->newLibrary(url, &error) : nullptr);
+  auto native = owned(url ? device->newLibrary(url, &error) : nullptr);
   if (!native) {
     return metalError(ErrorCode::libraryNotFound, fmt::format("the library {} cannot be loaded", path), reason(error),
                       "a .metallib that this system can read", "Build it for this system, or correct the path.");
@@ -75,12 +75,12 @@ Result<std::shared_ptr<MetalLibrary>> compileText(MTL::Device* device, const std
                                                   LibraryOrigin origin) {
   const AutoreleasePool pool;
   // As the shaders expect: Metal 3.1 has bfloat, and fast math would fold comparisons with NaN and infinity.
-  const auto options = NS::TransferPtr(MTL::CompileOptions::alloc()->init());
+  const auto options = owned(MTL::CompileOptions::alloc()->init());
   options->setLanguageVersion(MTL::LanguageVersion3_1);
   options->setFastMathEnabled(false);
   NS::Error* error = nullptr;
   NS::String* source = nsText(text);
-  auto native = NS::TransferPtr(source ? device->newLibrary(source, options.get(), &error) : nullptr);
+  auto native = owned(source ? device->newLibrary(source, options.get(), &error) : nullptr);
   if (!native) {
     return metalError(ErrorCode::shaderBuild, fmt::format("library {} does not compile", label),
                       source ? reason(error) : "text that is not UTF-8", "Metal Shading Language 3.1 with our words",

@@ -7,7 +7,7 @@ namespace mnk::metal {
 
 class MetalLibrary final : public Library {
  public:
-  MetalLibrary(NS::SharedPtr<MTL::Library> native, std::string label, LibraryOrigin origin);
+  MetalLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin);
   ~MetalLibrary() override;
 
   std::string_view label() const override { return label_; }
@@ -16,7 +16,7 @@ class MetalLibrary final : public Library {
   MTL::Library* native() const { return native_.get(); }
 
  private:
-  NS::SharedPtr<MTL::Library> native_;
+  Owned<MTL::Library> native_;
   std::string label_;
   LibraryOrigin origin_;
   std::vector<std::string> names_;  // sorted

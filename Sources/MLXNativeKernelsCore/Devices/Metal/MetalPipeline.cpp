@@ -36,18 +36,22 @@ Error unusable(std::string what, const KernelKey& key, const NS::Error* error) {
                     "Correct the kernel or its constants.");
 }
 
-// The function without those constants, which Metal would take as false or zero, is refused by Metal itself.
-Result<NS::SharedPtr<MTL::Function>> makeFunction(const MetalLibrary& library, const KernelKey& key) {
+// Metal refuses a function whose constants have no value, so that none is taken for false or zero.
+Result<Owned<MTL::Function>> makeFunction(const MetalLibrary& library, const KernelKey& key) {
   const auto names = library.functionNames();
   if (!std::binary_search(names.begin(), names.end(), key.function)) return unknownFunction(library, key);
-  const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
+  const auto values = owned(MTL::FunctionConstantValues::alloc()->init());
   for (const FunctionConstant& constant : key.constants) {
     values->setConstantValue(&constant.bits, dataType(constant.type), constant.index);
   }
   NS::Error* error = nullptr;
-  auto function = NS::TransferPtr(library.native()->newFunction(nsText(key.function), values.get(), &error));
+  auto function = owned(library.native()->newFunction(nsText(key.function), values.get(), &error));
   if (!function) return unusable(fmt::format("function {} cannot be specialized", key.function), key, error);
   return function;
+}
+
+uint32_t number(NS::UInteger value) {
+  return static_cast<uint32_t>(value);
 }
 
 std::vector<Argument> argumentsOf(const MTL::ComputePipelineReflection* reflection) {
@@ -57,17 +61,18 @@ std::vector<Argument> argumentsOf(const MTL::ComputePipelineReflection* reflecti
   for (NS::UInteger i = 0; i < count; ++i) {
     const auto* binding = bindings->object<MTL::Binding>(i);
     if (!binding->used()) continue;
-    Argument argument{.index = static_cast<uint32_t>(binding->index())};
+    Argument argument{.index = number(binding->index())};
     if (binding->type() == MTL::BindingTypeBuffer) {
       argument.kind = Argument::Kind::buffer;
-      argument.mayBeEmpty = true;  // Metal does not tell references from pointers
-      argument.minimumBytes = static_cast<uint32_t>(static_cast<const MTL::BufferBinding*>(binding)->bufferDataSize());
+      argument.alignment = std::max(1u, number(static_cast<const MTL::BufferBinding*>(binding)->bufferAlignment()));
+      // Metal does not tell references from pointers.
+      argument.mayBeEmpty = argument.minimumBytes <= kNothingBytes;
+      argument.minimumBytes = number(static_cast<const MTL::BufferBinding*>(binding)->bufferDataSize());
       argument.isReadOnly = binding->access() == MTL::ArgumentAccessReadOnly;
     } else if (binding->type() == MTL::BindingTypeThreadgroupMemory && binding->argument()) {
       // One that is no argument is an array of the kernel's own.
       argument.kind = Argument::Kind::threadgroupMemory;
-      argument.minimumBytes =
-          static_cast<uint32_t>(static_cast<const MTL::ThreadgroupBinding*>(binding)->threadgroupMemoryDataSize());
+      argument.minimumBytes = number(static_cast<const MTL::ThreadgroupBinding*>(binding)->threadgroupMemoryDataSize());
     } else {
       continue;
     }
@@ -78,11 +83,11 @@ std::vector<Argument> argumentsOf(const MTL::ComputePipelineReflection* reflecti
 
 }  // namespace
 
-MetalPipeline::MetalPipeline(NS::SharedPtr<MTL::ComputePipelineState> native, std::vector<Argument> arguments)
+MetalPipeline::MetalPipeline(Owned<MTL::ComputePipelineState> native, std::vector<Argument> arguments)
     : native_(std::move(native)),
       arguments_(std::move(arguments)),
-      maxThreads_(static_cast<uint32_t>(native_->maxTotalThreadsPerThreadgroup())),
-      staticThreadgroupBytes_(static_cast<uint32_t>(native_->staticThreadgroupMemoryLength())) {}
+      maxThreads_(number(native_->maxTotalThreadsPerThreadgroup())),
+      staticThreadgroupBytes_(number(native_->staticThreadgroupMemoryLength())) {}
 
 MetalPipeline::~MetalPipeline() {
   const AutoreleasePool pool;
@@ -94,13 +99,13 @@ Result<std::shared_ptr<Pipeline>> MetalPipeline::make(MTL::Device* device, std::
   const AutoreleasePool pool;
   auto function = makeFunction(*library, key);
   if (!function) return std::move(function).error();
-  const auto descriptor = NS::TransferPtr(MTL::ComputePipelineDescriptor::alloc()->init());
+  const auto descriptor = owned(MTL::ComputePipelineDescriptor::alloc()->init());
   descriptor->setComputeFunction(function->get());
   descriptor->setLabel(nsText(key.text()));
-  const MTL::PipelineOption options = MTL::PipelineOptionArgumentInfo | MTL::PipelineOptionBufferTypeInfo;
   MTL::ComputePipelineReflection* reflection = nullptr;
   NS::Error* error = nullptr;
-  auto native = NS::TransferPtr(device->newComputePipelineState(descriptor.get(), options, &reflection, &error));
+  auto native =
+      owned(device->newComputePipelineState(descriptor.get(), MTL::PipelineOptionArgumentInfo, &reflection, &error));
   if (!native) return unusable(fmt::format("no pipeline can be made of {}", key.text()), key, error);
   if (native->threadExecutionWidth() != kSimdgroupWidth) {
     return metalError(ErrorCode::unsupported, "this GPU's simdgroups have another width",

@@ -6,13 +6,15 @@ namespace mnk::metal {
 
 // What the kernels are written for.
 inline constexpr uint32_t kSimdgroupWidth = 32;
+// Of the buffer that stands for a binding without bytes.
+inline constexpr uint32_t kNothingBytes = 4096;
 
 class MetalPipeline final : public Pipeline {
  public:
   static Result<std::shared_ptr<Pipeline>> make(MTL::Device* device, std::shared_ptr<MetalLibrary> library,
                                                 const KernelKey& key);
 
-  MetalPipeline(NS::SharedPtr<MTL::ComputePipelineState> native, std::vector<Argument> arguments);
+  MetalPipeline(Owned<MTL::ComputePipelineState> native, std::vector<Argument> arguments);
   ~MetalPipeline() override;
 
   uint32_t maxThreadsPerThreadgroup() const override { return maxThreads_; }
@@ -21,7 +23,7 @@ class MetalPipeline final : public Pipeline {
   MTL::ComputePipelineState* native() const { return native_.get(); }
 
  private:
-  NS::SharedPtr<MTL::ComputePipelineState> native_;
+  Owned<MTL::ComputePipelineState> native_;
   std::vector<Argument> arguments_;
   uint32_t maxThreads_;
   uint32_t staticThreadgroupBytes_;

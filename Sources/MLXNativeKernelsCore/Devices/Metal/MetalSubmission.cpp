@@ -38,12 +38,6 @@ void encodeDispatch(MTL::ComputeCommandEncoder& encoder, const ReadyDispatch& re
   }
 }
 
-// Metal takes no encoder that was not ended, whatever happened in between.
-struct Ending {
-  MTL::ComputeCommandEncoder& encoder;
-  ~Ending() { encoder.endEncoding(); }
-};
-
 Error cannotEncode(std::string_view object, std::string_view label) {
   Error error = metalError(ErrorCode::deviceFault, fmt::format("no {} can be had", object),
                            label.empty() ? "none" : fmt::format("none for '{}'", label), "one from Metal",
@@ -67,6 +61,12 @@ void appendRegions(std::string& text, std::string_view verb, const Dispatch& dis
 
 }  // namespace
 
+Result<void> checkOpen(const MTL::CommandBuffer& commands) {
+  if (commands.status() <= MTL::CommandBufferStatusEnqueued) return {};
+  return metalError(ErrorCode::invalidArgument, "the command buffer has been committed", "a committed command buffer",
+                    "one that can still be encoded into", "Encode before the command buffer is committed.");
+}
+
 std::string description(const Dispatch& dispatch) {
   std::string text = fmt::format("{} {}", dispatch.kind.empty() ? "Custom" : dispatch.kind, dispatch.kernel.function);
   if (!dispatch.buffers.empty()) text += " binds";
@@ -86,9 +86,13 @@ struct MetalSubmission::Work {
   std::atomic<bool> isFinished = false;
 
   ~Work() {
-    finish({.outcome = metalError(ErrorCode::invalidArgument, "the app's command buffer was released",
-                                  label.empty() ? "no commit" : fmt::format("no commit of '{}'", label),
-                                  "a command buffer that the app commits", "Commit it after encoding.")});
+    finish({.outcome = guarded(kOp, [&]() -> Result<void> { return notCommitted(); })});
+  }
+
+  Error notCommitted() const {
+    return metalError(ErrorCode::invalidArgument, "the app's command buffer was released",
+                      label.empty() ? "no commit" : fmt::format("no commit of '{}'", label),
+                      "a command buffer that the app commits", "Commit it after encoding.");
   }
 
   void finish(SubmissionReport report) noexcept {
@@ -106,8 +110,12 @@ struct MetalSubmission::Work {
     const AutoreleasePool pool;
     SubmissionReport report;
     report.deviceSeconds = done.GPUEndTime() - done.GPUStartTime();
-    if (done.status() == MTL::CommandBufferStatusError) {
-      report.outcome = guarded(kOp, [&]() -> Result<void> { return commandBufferError(done.error(), label); });
+    const MTL::CommandBufferStatus status = done.status();
+    if (status != MTL::CommandBufferStatusCompleted) {
+      // Metal may call the handlers of a command buffer that is dropped, too.
+      report.outcome = guarded(kOp, [&]() -> Result<void> {
+        return status == MTL::CommandBufferStatusError ? commandBufferError(done.error(), label) : notCommitted();
+      });
     }
     finish(std::move(report));
   }
@@ -136,35 +144,48 @@ void MetalSubmission::barrier() {
   steps_.emplace_back(Barrier{});
 }
 
-void MetalSubmission::encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps) const {
-  const bool describes = target_.describesDispatches;
+void MetalSubmission::encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps,
+                             std::span<NS::String* const> descriptions) const {
+  size_t described = 0;
   for (const Step& step : steps) {
     const auto* ready = std::get_if<ReadyDispatch>(&step);
     if (!ready) {
       encoder.memoryBarrier(MTL::BarrierScopeBuffers);
       continue;
     }
-    if (describes) encoder.pushDebugGroup(nsText(description(ready->dispatch)));
+    if (!descriptions.empty()) encoder.pushDebugGroup(descriptions[described++]);
     encodeDispatch(encoder, *ready, target_.nothing.get());
-    if (describes) encoder.popDebugGroup();
+    if (!descriptions.empty()) encoder.popDebugGroup();
   }
 }
 
 Result<void> MetalSubmission::submit(const std::shared_ptr<Work>& work) {
+  // Whatever can throw is made first: once there is an encoder, everything gets into it.
+  std::vector<NS::String*> descriptions;
+  for (const Step& step : work->steps) {
+    const auto* ready = std::get_if<ReadyDispatch>(&step);
+    if (!ready || !target_.describesDispatches) continue;
+    NS::String* text = nsText(description(ready->dispatch));
+    descriptions.push_back(text ? text : nsText("a name that is not UTF-8"));
+  }
+  NS::String* label = nsText(label_.empty() ? "MLXNativeKernels" : label_);
+  const MTL::HandlerFunction handler = [work](MTL::CommandBuffer* done) { work->finish(*done); };
+
   const bool isAppOwned = bool(target_.appBuffer);
   // Work holds every buffer and pipeline until the end, so Metal need not retain each of them again.
   MTL::CommandBuffer* commands =
       isAppOwned ? target_.appBuffer.get() : target_.queue->commandBufferWithUnretainedReferences();
   if (!commands) return cannotEncode("command buffer", label_);
-  if (!isAppOwned) commands->setLabel(nsText(label_));
+  if (auto open = checkOpen(*commands); !open) return open;
+  if (!isAppOwned) commands->setLabel(label);
   if (!work->steps.empty()) {
     auto* encoder = commands->computeCommandEncoder(MTL::DispatchTypeConcurrent);
     if (!encoder) return cannotEncode("command encoder", label_);
-    encoder->setLabel(nsText(label_.empty() ? "MLXNativeKernels" : label_));
-    const Ending ending{*encoder};
-    encode(*encoder, work->steps);
+    encoder->setLabel(label);
+    encode(*encoder, work->steps, descriptions);
+    encoder->endEncoding();
   }
-  commands->addCompletedHandler([work](MTL::CommandBuffer* done) { work->finish(*done); });
+  commands->addCompletedHandler(handler);
   if (!isAppOwned) commands->commit();
   return {};
 }

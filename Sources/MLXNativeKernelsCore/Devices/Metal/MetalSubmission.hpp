@@ -11,9 +11,9 @@ namespace mnk::metal {
 class MetalSubmission final : public Submission {
  public:
   struct Target {
-    NS::SharedPtr<MTL::Buffer> nothing;  // stands for a binding without bytes, which Metal does not take
-    NS::SharedPtr<MTL::CommandQueue> queue;
-    NS::SharedPtr<MTL::CommandBuffer> appBuffer;  // not null: encode into this one, and leave committing to the app
+    Owned<MTL::Buffer> nothing;  // stands for a binding without bytes, which Metal does not take
+    Owned<MTL::CommandQueue> queue;
+    Owned<MTL::CommandBuffer> appBuffer;  // not null: encode into this one, and leave committing to the app
     bool describesDispatches = false;
   };
 
@@ -30,7 +30,9 @@ class MetalSubmission final : public Submission {
   using Step = std::variant<ReadyDispatch, Barrier>;
   struct Work;
 
-  void encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps) const;
+  // With a description for each dispatch, or none.
+  void encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps,
+              std::span<NS::String* const> descriptions) const;
   Result<void> submit(const std::shared_ptr<Work>& work);
 
   std::shared_ptr<Device> device_;
@@ -38,6 +40,9 @@ class MetalSubmission final : public Submission {
   std::string label_;
   std::vector<Step> steps_;
 };
+
+// Metal ends a process that encodes into a command buffer after its commit.
+Result<void> checkOpen(const MTL::CommandBuffer& commands);
 
 // "KVCacheWrite kvCacheMove_16 binds 1:512 3:4096 reads 1:0+512 writes 3:1024+64*8@256": the op, the kernel, then by
 // buffer index the bytes bound and the regions accessed, as offset + bytes of a row * rows @ distance of rows. "reads

@@ -72,8 +72,9 @@ class Pipeline {
     Kind kind = Kind::buffer;
     uint32_t index = 0;
     uint32_t minimumBytes = 0;  // of what it points to: one element, or the structure
+    uint32_t alignment = 1;     // of what it points to
     bool mayBeEmpty = false;    // a buffer without bytes may be bound, which the kernel then must not touch
-    bool isReadOnly = false;
+    bool isReadOnly = false;    // only then inline bytes may be bound
   };
   virtual ~Pipeline() = default;
   virtual uint32_t maxThreadsPerThreadgroup() const = 0;

@@ -21,11 +21,13 @@ struct Options {
   MTL::Device* device = nullptr;       // null: that of the queue, or the system's default
   MTL::CommandQueue* queue = nullptr;  // null: one of the device's own
   std::string libraryPath;             // the compiled kernels of this package; empty: they are searched for
-  // Each dispatch gets a debug group that names its op, its kernel and the bytes it reads and writes, for captures. Not
-  // set: as the environment says (MNK_METAL_DESCRIBE=1).
+  // Each dispatch gets a debug group that names its op, its kernel and the bytes it reads and writes, for captures.
+  // Also where the environment says so (MNK_METAL_DESCRIBE=1).
   bool describesDispatches = false;
 };
 
+// A queue of the device's own takes 64 command buffers. Who submits more waits until one is done, so a handler of
+// finished work should not submit many.
 Result<std::shared_ptr<Device>> makeDevice(const Options& options);
 // One for each GPU that can run the kernels, the system's default first.
 std::vector<std::shared_ptr<Device>> allDevices();
@@ -42,7 +44,8 @@ MTL::CommandQueue* nativeQueue(const std::shared_ptr<Device>& device);
 
 // Records into a command buffer that the app owns and commits itself. Everything is encoded, as one compute encoder,
 // when the submission is committed; until then the command buffer is untouched. No other encoder of it may be open at
-// that moment. The work is finished when the command buffer is; one that is never committed fails when it is released.
+// that moment. The work is finished when the command buffer is, and its time is that of all the command buffer; one
+// that is never committed fails when it is released. Whoever waits before the app has committed waits for ever.
 Result<std::unique_ptr<Submission>> makeSubmission(const std::shared_ptr<Device>& device,
                                                    MTL::CommandBuffer* commandBuffer, std::string_view label);
 

@@ -36,7 +36,8 @@ void* MNK_NULLABLE mnk_tensor_metal_buffer(const mnk_tensor* tensor);
 
 // Records into an id<MTLCommandBuffer> that the app commits itself. mnk_encoder_commit encodes everything into it, as
 // one compute encoder, while no other encoder of it is open; before that the command buffer is untouched. The
-// completion is done when the command buffer is; one that is released without a commit fails.
+// completion is done when the command buffer is, and its time is that of all the command buffer; one that is released
+// without a commit fails. Whoever waits before the app has committed waits for ever.
 mnk_encoder* MNK_NULLABLE mnk_encoder_make_into_metal(mnk_device* device, void* command_buffer,
                                                       const char* MNK_NULLABLE label, mnk_error_out error);
 

@@ -22,6 +22,7 @@ struct Worker;
 // A parameter that is a pointer or a reference: a buffer, or threadgroup memory.
 struct PointerParameter {
   uint32_t bytes;  // of what it points to
+  uint32_t alignment;
   bool isReadOnly;
   bool isReference;
 };

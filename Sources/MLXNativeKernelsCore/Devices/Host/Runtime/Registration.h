@@ -14,13 +14,13 @@ template <typename T>
 inline constexpr bool kIsPointer<T*> = true;
 
 template <typename T>
-inline constexpr PointerParameter kPointee{sizeof(T), false, false};
+inline constexpr PointerParameter kPointee{sizeof(T), alignof(T), false, false};
 template <typename T>
-inline constexpr PointerParameter kPointee<const T>{sizeof(T), true, false};
+inline constexpr PointerParameter kPointee<const T>{sizeof(T), alignof(T), true, false};
 template <>
-inline constexpr PointerParameter kPointee<void>{1, false, false};
+inline constexpr PointerParameter kPointee<void>{1, 1, false, false};
 template <>
-inline constexpr PointerParameter kPointee<const void>{1, true, false};
+inline constexpr PointerParameter kPointee<const void>{1, 1, true, false};
 
 // Adds a parameter to a list, if it is a pointer or a reference.
 template <typename Parameter>

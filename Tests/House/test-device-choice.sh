@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# MNK_DEVICE chooses the device of a program as it is.
+. "$(dirname "$0")/common.sh"
+demo=$products/decode-demo
+if onMac; then
+  skipped "choice of a device: written for Linux"
+  exit
+fi
+
+# printed TEXT: it is in the output.
+printed() {
+  grep -qF "$1" "$scratch/output" || {
+    cat "$scratch/output" >&2
+    fail "the demo does not print: $1"
+  }
+}
+if MNK_DEVICE=gpu "$demo" >"$scratch/output" 2>&1; then fail "MNK_DEVICE=gpu is taken for a device"; fi
+printed 'environment variable MNK_DEVICE names no device (got gpu, expected host or metal)'
+passed "a device that does not exist is refused"
+
+for kind in host metal; do
+  MNK_DEVICE=$kind "$demo" >"$scratch/$kind" 2>&1 || {
+    cat "$scratch/$kind" >&2
+    fail "the demo fails with MNK_DEVICE=$kind"
+  }
+done
+cp "$scratch/host" "$scratch/output" && printed 'Host ('
+cp "$scratch/metal" "$scratch/output" && printed 'Soft M1'
+passed "the demo runs on the Host device and on the software Metal"
