@@ -109,6 +109,7 @@ TEST(MetalBuffer, WrappedMemoryOutlivesTheWorkThatUsesIt) {
   softmetal::faults().releaseWork();
   REQUIRE(done.wait());
   EXPECT_EQ(pages.released, 1);
+  softmetal::waitUntilIdle();
   EXPECT_EQ(releasedWhenHeard, 1);
   float third;
   std::memcpy(&third, pages.memory + 8, sizeof third);

@@ -53,7 +53,7 @@ TEST(MetalDevice, AMissingFeatureIsNamed) {
                {.code = ErrorCode::unsupported, .what = "lacks the features of Apple7 or Mac2", .got = "Soft M1"});
 }
 
-TEST(MetalDevice, AnotherMakersGpuMustHaveSimdgroupsOf32) {
+TEST(MetalText, AnotherMakersGpuMustHaveSimdgroupsOf32) {
   MetalScene scene;
   firstDevice().families = {kMac2, kMetal3};
   EXPECT_EQ(REQUIRE(metal::makeDevice({}))->kind(), "metal");

@@ -138,7 +138,7 @@ TEST(MetalLibrary, AStaleOneIsAnErrorAndNotPassedOver) {
                               .fix = "Clean the build folder"});
 }
 
-TEST(MetalLibrary, WithoutAFileTheEmbeddedTextIsCompiledAsTheShadersExpect) {
+TEST(MetalText, WithoutAFileTheEmbeddedTextIsCompiledAsTheShadersExpect) {
   FinderScene scene;
   const auto library = REQUIRE(scene.find());
   EXPECT_EQ(library->origin().text(), "embedded text");
@@ -194,7 +194,7 @@ TEST(MetalLibrary, ADeviceTellsWhereItsKernelsCameFrom) {
   EXPECT_EQ(found->origin().text(), fmt::format("module bundle ({})", file));
 }
 
-TEST(MetalLibrary, UsersTextHasOurWordsAndItsOwnLines) {
+TEST(MetalText, UsersTextHasOurWordsAndItsOwnLines) {
   MetalScene scene;
   const auto device = scene.makeDevice();
   const auto library = REQUIRE(device->registry().library({.value = std::string(kText), .label = "doubling"}));
@@ -207,7 +207,7 @@ TEST(MetalLibrary, UsersTextHasOurWordsAndItsOwnLines) {
                {.code = ErrorCode::shaderBuild, .got = "not UTF-8"});
 }
 
-TEST(MetalLibrary, UsersFilesAreTextOrCompiled) {
+TEST(MetalText, UsersFilesAreTextOrCompiled) {
   MetalScene scene;
   const auto device = scene.makeDevice();
   const auto load = [&](const std::string& path) {

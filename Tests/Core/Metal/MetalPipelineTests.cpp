@@ -37,7 +37,7 @@ TEST(MetalPipeline, WhatTheFunctionDoesNotTakeNeedsNoBinding) {
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:80r b1:16r b3:16 ");
 }
 
-TEST(MetalPipeline, ThreadgroupMemoryIsAnArgumentToo) {
+TEST(MetalText, ThreadgroupMemoryIsAnArgumentToo) {
   MetalScene scene;
   const auto device = scene.makeDevice();
   const auto library = REQUIRE(device->registry().library({.value = R"(
