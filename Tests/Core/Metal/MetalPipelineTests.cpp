@@ -53,6 +53,30 @@ export_kernel(shared)
   EXPECT_EQ(argumentsText(*pipeline), "b0:4 t3:8 ");
 }
 
+TEST(MetalText, ConstantsOfEveryTypeReachTheKernel) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const auto library = REQUIRE(device->registry().library({.value = R"(
+pipeline_constant(bool, flag, 0);
+pipeline_constant(int, number, 1);
+pipeline_constant(uint, count, 2);
+pipeline_constant(float, part, 3);
+kernel void sum(device float* out [[buffer(0)]]) { out[0] = (flag ? 1000.0f : 0.0f) + float(number) + float(count) + part; }
+export_kernel(sum)
+)",
+                                                           .label = "constants"}));
+  const Tensor out = makeTensor(device, {0});
+  Dispatch dispatch;
+  dispatch.kernel = {.library = library, .function = "sum", .constants = {{0, true}, {1, -5}, {2, 7u}, {3, 0.5f}}};
+  dispatch.buffers = {Binding::whole(0, out, Access::write)};
+  dispatch.grid.extent = {1, 1, 1};
+  Plan plan;
+  plan.op = "Sum";
+  plan.dispatches = {dispatch};
+  REQUIRE(submit(device, plan).wait());
+  EXPECT_EQ(readTensor(out).at(0), 1002.5f);
+}
+
 TEST(MetalPipeline, ItsOwnLimitDecidesAboutThreadgroups) {
   MetalScene scene;
   softmetal::machine().devices.at(0).maxTotalThreadsPerThreadgroup = 96;
