@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "Devices/Available.hpp"
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MetalDevice.hpp"

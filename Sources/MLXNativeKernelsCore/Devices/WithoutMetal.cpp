@@ -1,8 +1,7 @@
-// Stands for the Metal device where there is none.
-#include "Devices/Available.hpp"
+// Stands for the Metal device where there is none: neither Apple's Metal nor, in tests on Linux, a software one.
 #include "MLXNativeKernels/MetalDevice.hpp"
 
-#if !MNK_HAS_METAL
+#if !defined(__APPLE__) && !defined(MNK_SOFT_METAL)
 
 namespace mnk::metal {
 
