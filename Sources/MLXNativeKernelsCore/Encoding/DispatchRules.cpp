@@ -78,28 +78,25 @@ const Argument* firstTooShort(const Check& check) {
   });
 }
 
-const InlineBytes* firstWritten(const Check& check) {
-  return firstWhere(check.dispatch.inlines, [&](const InlineBytes& inlined) {
-    return firstWhere(check.pipeline.arguments(), [&](const Argument& argument) {
-      return argument.kind == Argument::Kind::buffer && argument.index == inlined.index && !argument.isReadOnly;
-    });
+const Argument* bufferArgument(const Check& check, uint32_t index) {
+  return firstWhere(check.pipeline.arguments(), [&](const Argument& argument) {
+    return argument.kind == Argument::Kind::buffer && argument.index == index;
   });
 }
 
-// A binding with its argument.
-struct Misaligned {
-  const Binding* binding = nullptr;
-  uint32_t alignment = 1;
-};
-Misaligned firstMisaligned(const Check& check) {
-  for (const Binding& binding : check.dispatch.buffers) {
+const InlineBytes* firstWritten(const Check& check) {
+  return firstWhere(check.dispatch.inlines, [&](const InlineBytes& inlined) {
+    const Argument* argument = bufferArgument(check, inlined.index);
+    return argument && !argument->isReadOnly;
+  });
+}
+
+const Binding* firstMisaligned(const Check& check) {
+  return firstWhere(check.dispatch.buffers, [&](const Binding& binding) {
+    const Argument* argument = bufferArgument(check, binding.index);
     const uint64_t address = binding.buffer->range().begin + binding.offset;
-    for (const Argument& argument : check.pipeline.arguments()) {
-      const bool isIts = argument.kind == Argument::Kind::buffer && argument.index == binding.index;
-      if (isIts && binding.length != 0 && address % argument.alignment != 0) return {&binding, argument.alignment};
-    }
-  }
-  return {};
+    return argument && binding.length != 0 && address % argument->alignment != 0;
+  });
 }
 
 const Binding* firstOutside(const Check& check) {
@@ -257,12 +254,14 @@ constexpr Rule<Check> kRules[] = {
      [](const Check& check) { return fmt::format("inline bytes at buffer {}", firstWritten(check)->index); },
      [](const Check&) { return std::string("a tensor"); }, "Bind a tensor, or make the kernel's parameter constant."},
 
-    {"a binding starts where its argument cannot", [](const Check& check) { return !firstMisaligned(check).binding; },
+    {"a binding starts where its argument cannot", [](const Check& check) { return !firstMisaligned(check); },
      [](const Check& check) {
-       const Binding& binding = *firstMisaligned(check).binding;
+       const Binding& binding = *firstMisaligned(check);
        return fmt::format("byte {} for buffer {}", binding.offset, binding.index);
      },
-     [](const Check& check) { return fmt::format("a multiple of {} bytes", firstMisaligned(check).alignment); },
+     [](const Check& check) {
+       return fmt::format("a multiple of {} bytes", bufferArgument(check, firstMisaligned(check)->index)->alignment);
+     },
      "Bind a tensor that starts at a multiple of the kernel's type, or use a smaller type there."},
 
     {"the threadgroup size is missing",

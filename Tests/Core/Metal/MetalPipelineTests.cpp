@@ -53,6 +53,23 @@ export_kernel(shared)
   EXPECT_EQ(argumentsText(*pipeline), "b0:4 t3:8 ");
 }
 
+TEST(MetalText, OnlySmallArgumentsMayBeBoundToNothing) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const auto library = REQUIRE(device->registry().library({.value = R"(
+struct Large { float values[1025]; };
+struct Small { float values[1024]; };
+kernel void sizes(device Large* large [[buffer(0)]], device Small* small [[buffer(1)]]) {
+  large->values[0] = small->values[0];
+}
+export_kernel(sizes)
+)",
+                                                           .label = "sizes"}));
+  const auto pipeline = REQUIRE(device->registry().pipeline({.library = library, .function = "sizes"}));
+  EXPECT_EQ(argumentsText(*pipeline), "b0:4100 b1:4096 ");
+  EXPECT(!pipeline->arguments()[0].mayBeEmpty && pipeline->arguments()[1].mayBeEmpty);
+}
+
 TEST(MetalText, ConstantsOfEveryTypeReachTheKernel) {
   MetalScene scene;
   const auto device = scene.makeDevice();

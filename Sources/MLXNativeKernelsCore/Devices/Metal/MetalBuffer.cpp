@@ -21,7 +21,7 @@ Error noMemory(uint64_t bytes, uint64_t most) {
   return error;
 }
 
-// Runs what it holds unless it is told that somebody else will.
+// Runs what it holds once: when it is told to, or else at its end.
 class Releasing {
  public:
   explicit Releasing(std::function<void()> release) : release_(std::move(release)) {}

@@ -64,10 +64,11 @@ std::vector<Argument> argumentsOf(const MTL::ComputePipelineReflection* reflecti
     Argument argument{.index = number(binding->index())};
     if (binding->type() == MTL::BindingTypeBuffer) {
       argument.kind = Argument::Kind::buffer;
-      argument.alignment = std::max(1u, number(static_cast<const MTL::BufferBinding*>(binding)->bufferAlignment()));
+      const auto* buffer = static_cast<const MTL::BufferBinding*>(binding);
+      argument.minimumBytes = number(buffer->bufferDataSize());
+      argument.alignment = std::max(1u, number(buffer->bufferAlignment()));
       // Metal does not tell references from pointers.
       argument.mayBeEmpty = argument.minimumBytes <= kNothingBytes;
-      argument.minimumBytes = number(static_cast<const MTL::BufferBinding*>(binding)->bufferDataSize());
       argument.isReadOnly = binding->access() == MTL::ArgumentAccessReadOnly;
     } else if (binding->type() == MTL::BindingTypeThreadgroupMemory && binding->argument()) {
       // One that is no argument is an array of the kernel's own.

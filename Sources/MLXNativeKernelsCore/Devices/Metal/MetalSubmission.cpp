@@ -1,7 +1,5 @@
 #include "MetalSubmission.hpp"
 
-#include <atomic>
-
 #include "Devices/Metal/MetalBuffer.hpp"
 #include "Devices/Metal/MetalFailures.hpp"
 #include "Devices/Metal/MetalPipeline.hpp"
@@ -82,11 +80,10 @@ struct MetalSubmission::Work {
   std::shared_ptr<Device> device;
   std::vector<Step> steps;
   std::string label;
-  std::function<void(SubmissionReport)> finished;
-  std::atomic<bool> isFinished = false;
+  std::function<void(SubmissionReport)> finished;  // null once it was called
 
   ~Work() {
-    finish({.outcome = guarded(kOp, [&]() -> Result<void> { return notCommitted(); })});
+    if (finished) finish({.outcome = guarded(kOp, [&]() -> Result<void> { return notCommitted(); })});
   }
 
   Error notCommitted() const {
@@ -96,7 +93,6 @@ struct MetalSubmission::Work {
   }
 
   void finish(SubmissionReport report) noexcept {
-    if (isFinished.exchange(true)) return;
     // Everything is free again before the caller hears that the work is done.
     steps.clear();
     device.reset();
@@ -197,8 +193,8 @@ void MetalSubmission::commit(std::function<void(SubmissionReport)> finished) {
   work->steps = std::move(steps_);
   work->label = label_;
   work->finished = std::move(finished);
-  if (auto submitted = guarded(kOp, [&] { return submit(work); }); !submitted)
-    work->finish({.outcome = std::move(submitted)});
+  auto submitted = guarded(kOp, [&] { return submit(work); });
+  if (!submitted) work->finish({.outcome = std::move(submitted)});
 }
 
 }  // namespace mnk::metal
