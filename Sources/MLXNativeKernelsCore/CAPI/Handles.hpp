@@ -112,4 +112,15 @@ Result<KVLayout> layout(mnk_kv_layout given);
 Result<KVWrap> wrap(mnk_kv_wrap given);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
 
+// A tensor over a buffer that was just made, or why it was not.
+inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype given, const uint64_t* extents,
+                                      size_t rank, uint64_t byteOffset) {
+  if (!buffer) return std::move(buffer).error();
+  auto type = dtype(given);
+  if (!type) return std::move(type).error();
+  auto made = shape(extents, rank);
+  if (!made) return std::move(made).error();
+  return handleFor(Tensor::over(*buffer, *type, *made, byteOffset));
+}
+
 }  // namespace mnk::c

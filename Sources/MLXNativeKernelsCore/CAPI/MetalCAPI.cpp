@@ -23,14 +23,9 @@ void* mnk_device_metal_queue(const mnk_device* device) {
 
 mnk_tensor* mnk_tensor_make_over_metal_buffer(mnk_device* device, void* buffer, mnk_dtype dtype, const uint64_t* shape,
                                               size_t rank, uint64_t byte_offset, mnk_error_out error) {
-  return c::make<mnk_tensor>(error, {{device, "device"}, {buffer, "buffer"}}, [&]() -> Result<mnk_tensor*> {
-    auto type = c::dtype(dtype);
-    if (!type) return std::move(type).error();
-    auto extents = c::shape(shape, rank);
-    if (!extents) return std::move(extents).error();
+  return c::make<mnk_tensor>(error, {{device, "device"}, {buffer, "buffer"}}, [&] {
     auto wrapped = metal::wrapBuffer(device->device, static_cast<MTL::Buffer*>(buffer));
-    if (!wrapped) return std::move(wrapped).error();
-    return c::handleFor(Tensor::over(*wrapped, *type, *extents, byte_offset));
+    return c::tensorOver(std::move(wrapped), dtype, shape, rank, byte_offset);
   });
 }
 

@@ -32,12 +32,7 @@ mnk_tensor* mnk_tensor_make_wrapping(mnk_device* device, void* memory, uint64_t 
     auto buffer = device->device->wrapMemory(memory, bytes, [release, context] {
       if (release) release(context);
     });
-    if (!buffer) return std::move(buffer).error();
-    auto type = c::dtype(dtype);
-    if (!type) return std::move(type).error();
-    auto extents = c::shape(shape, rank);
-    if (!extents) return std::move(extents).error();
-    return c::handleFor(Tensor::over(*buffer, *type, *extents, byte_offset));
+    return c::tensorOver(std::move(buffer), dtype, shape, rank, byte_offset);
   });
 }
 
