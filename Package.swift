@@ -5,6 +5,7 @@ import PackageDescription
     // Xcode compiles these into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
     let shaders: [Resource] = [
         .process("../../Shaders/Kernels/KVCacheWrite.metal"),
+        .process("../../Shaders/Kernels/MultiRoPE.metal"),
         .process("../../Shaders/Kernels/Stamp.metal"),
     ]
     let hasMetal = true

@@ -45,9 +45,7 @@ template <typename Source, typename Cache>
 inline void convertUnit(device const Source* source, ulong from, device Cache* cache, ulong to) {
   if (kvIsVectorized) {
     const vec<Source, 4> unit = reinterpret_cast<device const vec<Source, 4>*>(source)[from];
-    reinterpret_cast<device vec<Cache, 4>*>(cache)[to] = vec<Cache, 4>(
-        convertElement<Cache>(unit.x), convertElement<Cache>(unit.y), convertElement<Cache>(unit.z),
-        convertElement<Cache>(unit.w));
+    reinterpret_cast<device vec<Cache, 4>*>(cache)[to] = convertElements<Cache>(unit);
   } else {
     cache[to] = convertElement<Cache>(source[from]);
   }

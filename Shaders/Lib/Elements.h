@@ -38,3 +38,23 @@ template <typename To, typename From>
 inline To convertElement(From x) {
   return rounded(floatOf(x), To());
 }
+
+template <typename To, typename From>
+inline vec<To, 4> convertElements(vec<From, 4> x) {
+  return vec<To, 4>(convertElement<To>(x.x), convertElement<To>(x.y), convertElement<To>(x.z), convertElement<To>(x.w));
+}
+
+// Bits arrive unchanged where both types are the same.
+inline float copied(float x, float) {
+  return x;
+}
+inline half copied(half x, half) {
+  return x;
+}
+inline bfloat copied(bfloat x, bfloat) {
+  return x;
+}
+template <typename To, typename From>
+inline To copied(From x, To) {
+  return convertElement<To>(x);
+}

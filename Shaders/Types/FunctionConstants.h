@@ -7,4 +7,10 @@ enum FunctionConstantIndex {
   kKVCacheWriteHasRows = 1,
   kKVCacheWriteRowsMayRepeat = 2,
   kKVCacheWriteIsVectorized = 3,
+  kMultiRoPEHasKeys = 4,
+  kMultiRoPEHasPositions = 5,
+  kMultiRoPEHasAxes = 6,
+  kMultiRoPEHasOffsets = 7,
+  kMultiRoPEIsInterleaved = 8,
+  kMultiRoPEIsVectorized = 9,
 };

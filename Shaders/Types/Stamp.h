@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_28a08991c45be4ac"
+#define MNK_SHADER_STAMP "mnkStamp_910d3f449e3c5920"

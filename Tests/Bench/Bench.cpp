@@ -4,6 +4,7 @@
 
 #include "MLXNativeKernels/Device.hpp"
 #include "NativeAttention.hpp"
+#include "TimeRotations.hpp"
 #include "TimeWrites.hpp"
 
 using namespace mnk;
@@ -38,6 +39,19 @@ bool writes(uint32_t workers, const WriteSizes& sizes) {
   return true;
 }
 
+bool rotations(uint32_t workers, uint32_t tokens) {
+  auto seconds = timeRotations({.workers = workers}, {.tokens = tokens}, kRepetitions);
+  if (!seconds) return report(seconds.error());
+  const double gigabytes = static_cast<double>(seconds->bytes) / 1e9;
+  std::printf(
+      "  %u worker%s   %5u tokens   memcpy %6.2f GB/s   kernel %6.2f GB/s   ratio %.2f   by a table %6.2f GB/s, made "
+      "in "
+      "%.0f%% of that time\n",
+      workers, workers == 1 ? " " : "s", tokens, gigabytes / seconds->copy, gigabytes / seconds->kernel,
+      seconds->kernel / seconds->copy, gigabytes / seconds->table, 100 * seconds->makeTable / seconds->table);
+  return true;
+}
+
 }  // namespace
 
 int bench_run(void) {
@@ -56,6 +70,11 @@ int bench_run(void) {
                                         std::pair(DType::f32, DType::bf16), std::pair(DType::f32, DType::f32)}) {
       good = good && writes(workers, {.source = source, .cache = cache, .tokens = 4096});
     }
+  }
+
+  std::printf("\nMultiRoPE, 40 heads of 128, f16, half-split, out of place; bytes written, and as many read\n");
+  for (const uint32_t workers : {1u, 2u}) {
+    for (const uint32_t tokens : {1u, 32u, 2048u}) good = good && rotations(workers, tokens);
   }
   return good ? 0 : 1;
 }

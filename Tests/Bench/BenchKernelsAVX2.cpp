@@ -6,5 +6,6 @@
 
 MNK_HOST_KERNELS_BEGIN
 #include "../Shaders/BenchAttention.metal"
+#include "../Shaders/RotaryTable.metal"
 MNK_HOST_KERNELS_END
 #endif

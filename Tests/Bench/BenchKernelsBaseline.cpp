@@ -5,4 +5,5 @@
 
 MNK_HOST_KERNELS_BEGIN
 #include "../Shaders/BenchAttention.metal"
+#include "../Shaders/RotaryTable.metal"
 MNK_HOST_KERNELS_END

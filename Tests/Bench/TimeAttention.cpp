@@ -4,8 +4,8 @@
 #include <random>
 
 #include "Devices/Host/WorkerPool.hpp"
-#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "NativeAttention.hpp"
+#include "Timing.hpp"
 
 namespace mnk::bench {
 
@@ -87,16 +87,6 @@ Result<Plan> planOf(const Problem& problem) {
   return Plan{.op = "bench", .dispatches = {attend, reduce}};
 }
 
-Result<double> runKernels(const Problem& problem, const Plan& plan) {
-  CommandEncoder step(problem.device);
-  if (auto encoded = step.encode(plan); !encoded) return std::move(encoded).error();
-  auto done = step.commit();
-  if (!done) return std::move(done).error();
-  auto summary = done->wait();
-  if (!summary) return std::move(summary).error();
-  return summary->deviceSeconds;
-}
-
 }  // namespace
 
 Result<AttentionSeconds> timeAttention(const host::Options& options, const AttentionSizes& sizes,
@@ -129,7 +119,7 @@ Result<AttentionSeconds> timeAttention(const host::Options& options, const Atten
     best.native =
         std::min(best.native, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     std::memcpy(nativeOutput.data(), problem->outputs(), nativeOutput.size() * sizeof(float));
-    auto seconds = runKernels(*problem, *work);
+    auto seconds = secondsOf(*device, *work);
     if (!seconds) return std::move(seconds).error();
     best.kernel = std::min(best.kernel, *seconds);
   }

@@ -9,5 +9,6 @@ MNK_HOST_KERNELS_BEGIN
 #include "../Shaders/Conformance.metal"
 #include "../Shaders/ConformanceTypes.metal"
 #include "../Shaders/Faults.metal"
+#include "../Shaders/RotaryTable.metal"
 MNK_HOST_KERNELS_END
 #endif

@@ -1,9 +1,12 @@
 #include <cstring>
+#include <span>
 
 #include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "Support/Check.hpp"
 #include "Support/PlanBuffer.hpp"
 #include "Types/KVCacheWriteTypes.h"
+#include "Types/MultiRoPETypes.h"
 
 namespace mnk::test {
 
@@ -17,12 +20,39 @@ struct Field {
 };
 #define FIELD(name) \
   { #name, offsetof(KVCacheWriteParams, name), sizeof(KVCacheWriteParams::name) }
-constexpr Field kFields[] = {
+constexpr Field kKVCacheWriteFields[] = {
     FIELD(sequenceStride), FIELD(sequence),          FIELD(sequences),        FIELD(keyUnits),    FIELD(valueUnits),
     FIELD(tokens),         FIELD(sourceTokenStride), FIELD(sourceHeadStride), FIELD(sourceStart), FIELD(sourceLength),
     FIELD(slotStride),     FIELD(cacheHeadStride),   FIELD(capacity),         FIELD(pinned),      FIELD(isRing),
     FIELD(pinnedTokens),   FIELD(pinnedSlot),        FIELD(skippedTokens),    FIELD(firstSlot)};
 #undef FIELD
+#define FIELD(name) \
+  { #name, offsetof(MultiRoPEParams, name), sizeof(MultiRoPEParams::name) }
+constexpr Field kMultiRoPEFields[] = {FIELD(queries),          FIELD(keys),
+                                      FIELD(tokens),           FIELD(totalTokens),
+                                      FIELD(headsPerGroup),    FIELD(rotatedUnits),
+                                      FIELD(pairDistance),     FIELD(copiedOffset),
+                                      FIELD(copiedDistance),   FIELD(positionsAreSigned),
+                                      FIELD(offsetsAreSigned), FIELD(firstPosition),
+                                      FIELD(cosineScale),      FIELD(sineScale)};
+#undef FIELD
+#define FIELD(name) \
+  { #name, offsetof(MultiRoPEOperand, name), sizeof(MultiRoPEOperand::name) }
+constexpr Field kMultiRoPEOperandFields[] = {
+    FIELD(fromSequenceStride), FIELD(fromTokenStride), FIELD(fromHeadStride), FIELD(intoSequenceStride),
+    FIELD(intoTokenStride),    FIELD(intoHeadStride),  FIELD(heads),          FIELD(headGroups)};
+#undef FIELD
+
+// Fields follow each other up to the end of the struct.
+void expectNoGaps(std::span<const Field> fields, size_t bytes) {
+  size_t end = 0;
+  for (const Field& field : fields) {
+    Context context(field.name);
+    EXPECT_EQ(field.offset, end);
+    end = field.offset + field.bytes;
+  }
+  EXPECT_EQ(end, bytes);
+}
 
 uint32_t numberAt(const std::vector<std::byte>& bytes, size_t offset) {
   uint32_t number;
@@ -32,19 +62,17 @@ uint32_t numberAt(const std::vector<std::byte>& bytes, size_t offset) {
 
 }  // namespace
 
-TEST(ParameterLayout, KVCacheWriteParamsHaveNoGapsToFill) {
-  size_t end = 0;
-  for (const Field& field : kFields) {
-    Context context(field.name);
-    EXPECT_EQ(field.offset, end);
-    end = field.offset + field.bytes;
-  }
-  EXPECT_EQ(end, sizeof(KVCacheWriteParams));
+TEST(ParameterLayout, StructsHaveNoGapsToFill) {
+  expectNoGaps(kKVCacheWriteFields, sizeof(KVCacheWriteParams));
   EXPECT_EQ(sizeof(KVCacheWriteParams), 80u);
   EXPECT_EQ(alignof(KVCacheWriteParams), 8u);
+  expectNoGaps(kMultiRoPEFields, sizeof(MultiRoPEParams));
+  expectNoGaps(kMultiRoPEOperandFields, sizeof(MultiRoPEOperand));
+  EXPECT_EQ(sizeof(MultiRoPEParams), 160u);
+  EXPECT_EQ(alignof(MultiRoPEParams), 8u);
 }
 
-TEST(ParameterLayout, APlanCarriesTheBytesOfTheStruct) {
+TEST(ParameterLayout, APlanOfKVCacheWriteCarriesTheBytesOfTheStruct) {
   const KVCacheWrite op{.keys = planTensor(DType::f16, {5, 2, 8}),
                         .into = {.keys = planTensor(DType::f16, {3, 2, 7, 8}), .wrap = KVWrap::ring, .pinned = 1},
                         .sequence = 2,
@@ -63,6 +91,33 @@ TEST(ParameterLayout, APlanCarriesTheBytesOfTheStruct) {
   EXPECT_EQ(numberAt(params.bytes, 56), 1u);  // pinned
   EXPECT_EQ(numberAt(params.bytes, 60), 1u);  // isRing
   EXPECT_EQ(numberAt(params.bytes, 76), 4u);  // firstSlot
+}
+
+TEST(ParameterLayout, APlanOfMultiRoPECarriesTheBytesOfTheStruct) {
+  const MultiRoPE op{.queries = planTensor(DType::f32, {2, 3, 5, 16}),
+                     .keys = HeadsView(planTensor(DType::f32, {2, 7, 3, 16}), KVLayout::headMajor),
+                     .rotatedQueries = planTensor(DType::f16, {2, 3, 5, 16}),
+                     .rotatedKeys = planTensor(DType::f16, {2, 3, 7, 16}),
+                     .positions = -9,
+                     .rotary = {.ropeDim = 8, .isInverse = true}};
+  const Plan planned = REQUIRE(plan(op));
+  const InlineBytes& params = planned.dispatches.at(0).inlines.at(0);
+  EXPECT_EQ(params.index, static_cast<uint32_t>(kMultiRoPEParams));
+  EXPECT_EQ(params.bytes.size(), sizeof(MultiRoPEParams));
+  EXPECT_EQ(numberAt(params.bytes, 0), 240u);                         // queries: sequences apart
+  EXPECT_EQ(numberAt(params.bytes, 8), 80u);                          // tokens
+  EXPECT_EQ(numberAt(params.bytes, 16), 16u);                         // heads
+  EXPECT_EQ(numberAt(params.bytes, 48), 5u);                          // heads
+  EXPECT_EQ(numberAt(params.bytes, 56 + 8), 16u);                     // keys: tokens apart
+  EXPECT_EQ(numberAt(params.bytes, 56 + 16), 48u);                    // heads
+  EXPECT_EQ(numberAt(params.bytes, 56 + 32), 112u);                   // tokens of the result
+  EXPECT_EQ(numberAt(params.bytes, 112), 3u);                         // tokens
+  EXPECT_EQ(numberAt(params.bytes, 116), 6u);                         // of all sequences
+  EXPECT_EQ(numberAt(params.bytes, 124), 1u);                         // rotatedUnits, of four pairs
+  EXPECT_EQ(numberAt(params.bytes, 128), 4u);                         // pairDistance
+  EXPECT_EQ(numberAt(params.bytes, 148), static_cast<uint32_t>(-9));  // firstPosition
+  EXPECT_EQ(numberAt(params.bytes, 152), 0x3f800000u);                // cosineScale
+  EXPECT_EQ(numberAt(params.bytes, 156), 0xbf800000u);                // sineScale
 }
 
 }  // namespace mnk::test

@@ -8,6 +8,7 @@
 #include "Support/EveryDevice.hpp"
 #include "Types/FunctionConstants.h"
 #include "Types/KVCacheWriteTypes.h"
+#include "Types/MultiRoPETypes.h"
 #include "Types/Stamp.h"
 
 namespace mnk::test {
@@ -15,7 +16,7 @@ namespace mnk::test {
 namespace {
 
 // An app ships the library, so it stays small: dtypes and units make functions, everything else is a constant.
-constexpr size_t kMostFunctions = 16;
+constexpr size_t kMostFunctions = 24;
 
 // Every combination of the constants of the functions that start with `prefix`.
 struct Family {
@@ -24,9 +25,13 @@ struct Family {
 };
 const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheWriteHasValues, kKVCacheWriteHasRows,
                                                       kKVCacheWriteRowsMayRepeat, kKVCacheWriteIsVectorized};
+const std::vector<uint32_t> kMultiRoPEConstants = {kMultiRoPEHasKeys,       kMultiRoPEHasPositions,
+                                                   kMultiRoPEHasAxes,       kMultiRoPEHasOffsets,
+                                                   kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
 const Family kFamilies[] = {
     {"kvCacheMove_", kKVCacheWriteConstants},
     {"kvCacheConvert_", kKVCacheWriteConstants},
+    {"multiRoPE_", kMultiRoPEConstants},
     {MNK_SHADER_STAMP, {}},
 };
 
@@ -48,6 +53,9 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
 #undef ROW
 #define ROW(source, cache) expected.insert("kvCacheConvert_" #source "_" #cache);
   MNK_KV_CACHE_CONVERSIONS(ROW)
+#undef ROW
+#define ROW(from, into) expected.insert("multiRoPE_" #from "_" #into);
+  MNK_MULTI_ROPE_DTYPES(ROW)
 #undef ROW
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     const auto names = REQUIRE(device->registry().shippedLibrary())->functionNames();

@@ -1,10 +1,10 @@
-/// Swift counts with `Int`, the C door with unsigned numbers.
-extension FixedWidthInteger where Self: UnsignedInteger {
+/// Swift counts with `Int`, the C door with unsigned or shorter numbers.
+extension FixedWidthInteger {
     /// The number in this type, or an error that names it.
     init(_ value: Int, _ name: String, op: String) throws(KernelError) {
         guard let converted = Self(exactly: value) else {
             throw .invalid(
-                op: op, what: "\(name) is out of range", got: "\(value)", expected: "0 to \(Self.max)",
+                op: op, what: "\(name) is out of range", got: "\(value)", expected: "\(Self.min) to \(Self.max)",
                 fix: "Pass a number in that range.")
         }
         self = converted

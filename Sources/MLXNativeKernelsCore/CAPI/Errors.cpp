@@ -76,6 +76,32 @@ Result<KVWrap> wrap(mnk_kv_wrap given) {
   return static_cast<KVWrap>(number);
 }
 
+Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given) {
+  const auto number = static_cast<uint32_t>(given);
+  switch (static_cast<RotaryLayout>(number)) {
+    case RotaryLayout::interleavedPairs:
+    case RotaryLayout::halfSplit:
+    case RotaryLayout::mrope:
+    case RotaryLayout::vision:
+    case RotaryLayout::imrope:
+      return static_cast<RotaryLayout>(number);
+  }
+  return unknownNumber("rotary layout", number,
+                       "MNK_INTERLEAVED_PAIRS, MNK_HALF_SPLIT, MNK_MROPE, MNK_VISION or MNK_IMROPE");
+}
+
+Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given) {
+  const auto number = static_cast<uint32_t>(given);
+  if (number > 1) return unknownNumber("rotary pairing", number, "MNK_HALF_OF_ROPE_DIM or MNK_HALF_OF_HEAD_DIM");
+  return static_cast<RotaryPairing>(number);
+}
+
+Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given) {
+  const auto number = static_cast<uint32_t>(given);
+  if (number > 1) return unknownNumber("rotary axis", number, "MNK_OTHER_AXIS_0 or MNK_OTHER_AXIS_3");
+  return static_cast<RotaryOtherAxis>(number);
+}
+
 Result<Shape> shape(const uint64_t* extents, size_t rank) {
   if (!extents && rank != 0) return nullArgument("shape");
   return Shape::make(std::span<const uint64_t>(extents, rank));

@@ -110,7 +110,24 @@ Result<Struct> descriptor(std::string_view type, const Struct* given) {
 Result<DType> dtype(mnk_dtype given);
 Result<KVLayout> layout(mnk_kv_layout given);
 Result<KVWrap> wrap(mnk_kv_wrap given);
+Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given);
+Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given);
+Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
+
+// What an op's two functions do once its descriptor is read.
+template <typename Op>
+Result<mnk_plan*> planFor(const Result<Op>& op) {
+  if (!op) return op.error();
+  auto planned = plan(*op);
+  if (!planned) return std::move(planned).error();
+  return new mnk_plan{*planned, planned->text()};
+}
+template <typename Op>
+Result<void> encode(mnk_encoder& encoder, const Result<Op>& op) {
+  if (!op) return op.error();
+  return encoder.encoder.encode(*op);
+}
 
 // A tensor over a buffer that was just made, or why it was not.
 inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype given, const uint64_t* extents,

@@ -57,19 +57,9 @@ Result<KVCacheWrite> writeFrom(const mnk_kv_cache_write* op) {
 }  // namespace
 
 mnk_plan* mnk_kv_cache_write_make_plan(const mnk_kv_cache_write* op, mnk_error_out error) {
-  return c::make<mnk_plan>(error, {}, [&]() -> Result<mnk_plan*> {
-    auto write = writeFrom(op);
-    if (!write) return std::move(write).error();
-    auto planned = plan(*write);
-    if (!planned) return std::move(planned).error();
-    return new mnk_plan{*planned, planned->text()};
-  });
+  return c::make<mnk_plan>(error, {}, [&] { return c::planFor(writeFrom(op)); });
 }
 
 bool mnk_encoder_kv_cache_write(mnk_encoder* encoder, const mnk_kv_cache_write* op, mnk_error_out error) {
-  return c::run(error, {{encoder, "encoder"}}, [&]() -> Result<void> {
-    auto write = writeFrom(op);
-    if (!write) return std::move(write).error();
-    return encoder->encoder.encode(*write);
-  });
+  return c::run(error, {{encoder, "encoder"}}, [&] { return c::encode(*encoder, writeFrom(op)); });
 }

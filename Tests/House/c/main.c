@@ -1,5 +1,5 @@
-// The C door from C: a ring is written and read back, and mistakes come back as errors in four parts.
-// Prints each fault with its line; the exit status is 1 when there was any.
+// The C door from C: a ring is written and read back, keys turn there and back, and mistakes come back as errors in
+// four parts. Prints each fault with its line; the exit status is 1 when there was any.
 #include <MLXNativeKernels/mnk.h>
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +146,40 @@ static void testRingWrite(const Fixture* f) {
   checkCache(f->cachedValues, 1);
 }
 
+// Turns the keys in place and back again.
+static void testRotation(const Fixture* f) {
+  float before[kTokens * kTokenFloats], turned[kTokens * kTokenFloats], after[kTokens * kTokenFloats];
+  fillSource(f->keys, 0);
+  CHECK(mnk_tensor_read(f->keys, before, sizeof before, NULL));
+  mnk_multi_rope rope = {
+      .size = sizeof rope,
+      .queries = {.size = sizeof rope.queries, .tensor = f->keys, .layout = MNK_TOKEN_MAJOR},
+      .first_position = 100000,
+      .rotary = {.size = sizeof rope.rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1},
+  };
+  for (int round = 0; round < 2; ++round) {
+    rope.rotary.is_inverse = round == 1;
+    mnk_error* error = NULL;
+    mnk_encoder* encoder = mnk_encoder_make(f->device, NULL, NULL);
+    CHECK(mnk_encoder_multi_rope(encoder, &rope, &error));
+    CHECK_NONE(error);
+    mnk_completion* completion = mnk_encoder_commit(encoder, NULL, NULL, NULL);
+    CHECK(mnk_completion_wait(completion, NULL));
+    CHECK(mnk_tensor_read(f->keys, round == 0 ? turned : after, sizeof after, NULL));
+    mnk_completion_release(completion);
+    mnk_encoder_release(encoder);
+  }
+  CHECK(memcmp(turned, before, sizeof before) != 0);
+  for (int i = 0; i < kTokens * kTokenFloats; ++i) {
+    const float error = after[i] - before[i];
+    CHECK(error < 1e-3f && error > -1e-3f);
+  }
+  mnk_error* error = NULL;
+  rope.rotary.base = -1;
+  CHECK(mnk_multi_rope_make_plan(&rope, &error) == NULL);
+  CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "MultiRoPE");
+}
+
 static void testMistakes(const Fixture* f) {
   mnk_error* error = NULL;
   mnk_kv_cache_write write = ringWrite(f);
@@ -202,6 +236,7 @@ int main(void) {
   if (!f.keys || !f.values || !f.cachedKeys || !f.cachedValues) return 1;
 
   testRingWrite(&f);
+  testRotation(&f);
   testMistakes(&f);
   testReleasingNothing();
 

@@ -4,17 +4,9 @@
 #ifndef MNK_METAL_H
 #define MNK_METAL_H
 
-#include "MLXNativeKernels/mnk.h"
+#include "MLXNativeKernels/mnk_core.h"
 
-#ifdef __clang__
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wnullability-extension"
-#pragma clang assume_nonnull begin
-#endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+MNK_HEADER_BEGIN
 
 typedef struct mnk_metal_options {
   size_t size;                            // sizeof(mnk_metal_options)
@@ -41,12 +33,6 @@ void* MNK_NULLABLE mnk_tensor_metal_buffer(const mnk_tensor* tensor);
 mnk_encoder* MNK_NULLABLE mnk_encoder_make_into_metal(mnk_device* device, void* command_buffer,
                                                       const char* MNK_NULLABLE label, mnk_error_out error);
 
-#ifdef __cplusplus
-}
-#endif
-#ifdef __clang__
-#pragma clang assume_nonnull end
-#pragma clang diagnostic pop
-#endif
+MNK_HEADER_END
 
 #endif

@@ -1,0 +1,156 @@
+// Turns pairs of elements by their token's position. Grid: (unit, group of heads, token of any sequence), where the
+// groups of the keys follow those of the queries. A thread works out the angles of its unit once, for all heads of its
+// group. It alone reads and writes its elements, so results may take the place of what they are made of.
+#include "../Lib/Elements.h"
+#include "../Lib/RotaryAngle.h"
+#include "../Types/MultiRoPETypes.h"
+
+pipeline_constant(bool, ropeHasKeys, kMultiRoPEHasKeys);
+pipeline_constant(bool, ropeHasPositions, kMultiRoPEHasPositions);
+pipeline_constant(bool, ropeHasAxes, kMultiRoPEHasAxes);
+pipeline_constant(bool, ropeHasOffsets, kMultiRoPEHasOffsets);
+pipeline_constant(bool, ropeIsInterleaved, kMultiRoPEIsInterleaved);
+pipeline_constant(bool, ropeIsVectorized, kMultiRoPEIsVectorized);
+
+// Which token a thread works on.
+struct RopeToken {
+  uint index;  // among those of all sequences
+  uint sequence;
+  uint token;  // in its sequence
+};
+
+inline RopeToken ropeToken(constant MultiRoPEParams& p, uint index) {
+  const uint sequence = p.totalTokens == p.tokens ? 0u : index / p.tokens;
+  return RopeToken{index, sequence, index - sequence * p.tokens};
+}
+
+inline long ropeNumber(uint bits, bool isSigned) {
+  return isSigned ? long(as_type<int>(bits)) : long(bits);
+}
+
+inline long ropePosition(
+    constant MultiRoPEParams& p, device const uint* positions, device const uint* offsets, RopeToken at, uint axis) {
+  long position = long(p.firstPosition) + long(at.token);
+  if (ropeHasPositions) {
+    const ulong index = ulong(ropeHasAxes ? axis : 0u) * p.totalTokens + at.index;
+    position = ropeNumber(positions[index], p.positionsAreSigned != 0u);
+  }
+  if (ropeHasOffsets) {
+    position += ropeNumber(offsets[at.sequence], p.offsetsAreSigned != 0u);
+  }
+  return position;
+}
+
+inline Rotation ropeRotation(
+    constant MultiRoPEParams& p, RotaryFrequency frequency, device const uint* positions, device const uint* offsets,
+    RopeToken at) {
+  const Rotation rotation = rotationAt(ropePosition(p, positions, offsets, at, axisOf(frequency)), frequency);
+  return Rotation{rotation.cosine * p.cosineScale, rotation.sine * p.sineScale};
+}
+
+// Where the elements of a unit lie in a vector.
+struct RopePlace {
+  uint first;
+  uint second;
+  bool isRotated;
+};
+
+inline RopePlace ropePlace(constant MultiRoPEParams& p, uint unit) {
+  const bool isRotated = unit < p.rotatedUnits;
+  const uint pair = ropeIsVectorized ? 4u * unit : unit;
+  if (ropeIsInterleaved) {
+    return RopePlace{2u * pair, 2u * pair + (ropeIsVectorized ? 4u : 1u), isRotated};
+  }
+  const uint first = isRotated ? pair : pair + p.copiedOffset;
+  return RopePlace{first, first + (isRotated ? p.pairDistance : p.copiedDistance), isRotated};
+}
+
+// One pair.
+template <typename From, typename Into>
+inline void turnPair(device const From* from, device Into* into, RopePlace place, Rotation rotation) {
+  const float x = floatOf(from[place.first]);
+  const float y = floatOf(from[place.second]);
+  into[place.first] = rounded(x * rotation.cosine - y * rotation.sine, Into());
+  into[place.second] = rounded(x * rotation.sine + y * rotation.cosine, Into());
+}
+
+// Four pairs: first elements and second elements, or pair after pair.
+template <typename From, typename Into>
+inline void turnFour(device const From* from, device Into* into, RopePlace place, float4 cosine, float4 sine) {
+  const float4 a = convertElements<float>(*reinterpret_cast<device const vec<From, 4>*>(from + place.first));
+  const float4 b = convertElements<float>(*reinterpret_cast<device const vec<From, 4>*>(from + place.second));
+  const float4 x = ropeIsInterleaved ? float4(a.x, a.z, b.x, b.z) : a;
+  const float4 y = ropeIsInterleaved ? float4(a.y, a.w, b.y, b.w) : b;
+  const float4 u = x * cosine - y * sine;
+  const float4 v = x * sine + y * cosine;
+  *reinterpret_cast<device vec<Into, 4>*>(into + place.first) =
+      convertElements<Into>(ropeIsInterleaved ? float4(u.x, v.x, u.y, v.y) : u);
+  *reinterpret_cast<device vec<Into, 4>*>(into + place.second) =
+      convertElements<Into>(ropeIsInterleaved ? float4(u.z, v.z, u.w, v.w) : v);
+}
+
+template <typename From, typename Into>
+inline void copyUnit(device const From* from, device Into* into, RopePlace place) {
+  for (uint i = 0; i < (ropeIsVectorized ? 4u : 1u); ++i) {
+    into[place.first + i] = copied(from[place.first + i], Into());
+    into[place.second + i] = copied(from[place.second + i], Into());
+  }
+}
+
+// Turns one unit in each head of a group.
+template <typename From, typename Into>
+inline void turnHeads(
+    constant MultiRoPEParams& p, constant MultiRoPEOperand& operand, constant RotaryFrequency* frequencies,
+    device const From* from, device Into* into, device const uint* positions, device const uint* offsets, uint unit,
+    uint group, uint index) {
+  const RopeToken at = ropeToken(p, index);
+  const RopePlace place = ropePlace(p, unit);
+  float4 cosine = float4(0.0f);
+  float4 sine = float4(0.0f);
+  if (place.isRotated) {
+    for (uint i = 0; i < (ropeIsVectorized ? 4u : 1u); ++i) {
+      const uint pair = ropeIsVectorized ? 4u * unit + i : unit;
+      const RotaryFrequency frequency = RotaryFrequency{frequencies[pair].low, frequencies[pair].high};
+      const Rotation rotation = ropeRotation(p, frequency, positions, offsets, at);
+      cosine[i] = rotation.cosine;
+      sine[i] = rotation.sine;
+    }
+  }
+  from += at.sequence * operand.fromSequenceStride + at.token * operand.fromTokenStride;
+  into += at.sequence * operand.intoSequenceStride + at.token * operand.intoTokenStride;
+  const uint end = min(group * p.headsPerGroup + p.headsPerGroup, operand.heads);
+  for (uint head = group * p.headsPerGroup; head < end; ++head) {
+    device const From* source = from + head * operand.fromHeadStride;
+    device Into* target = into + head * operand.intoHeadStride;
+    if (!place.isRotated) {
+      copyUnit(source, target, place);
+    } else if (ropeIsVectorized) {
+      turnFour(source, target, place, cosine, sine);
+    } else {
+      turnPair(source, target, place, Rotation{cosine.x, sine.x});
+    }
+  }
+}
+
+template <typename From, typename Into>
+kernel void multiRoPE(
+    constant MultiRoPEParams& p [[buffer(kMultiRoPEParams)]],
+    constant RotaryFrequency* frequencies [[buffer(kMultiRoPEFrequencies)]],
+    device const From* queries [[buffer(kMultiRoPEQueries)]],
+    device Into* rotatedQueries [[buffer(kMultiRoPERotatedQueries)]],
+    device const From* keys [[buffer(kMultiRoPEKeys), function_constant(ropeHasKeys)]],
+    device Into* rotatedKeys [[buffer(kMultiRoPERotatedKeys), function_constant(ropeHasKeys)]],
+    device const uint* positions [[buffer(kMultiRoPEPositions), function_constant(ropeHasPositions)]],
+    device const uint* offsets [[buffer(kMultiRoPEOffsets), function_constant(ropeHasOffsets)]],
+    uint3 at [[thread_position_in_grid]]) {
+  if (ropeHasKeys && at.y >= p.queries.headGroups) {
+    const uint group = at.y - p.queries.headGroups;
+    turnHeads(p, p.keys, frequencies, keys, rotatedKeys, positions, offsets, at.x, group, at.z);
+  } else {
+    turnHeads(p, p.queries, frequencies, queries, rotatedQueries, positions, offsets, at.x, at.y, at.z);
+  }
+}
+
+#define ROW(from, into) instantiate_kernel("multiRoPE_" #from "_" #into, multiRoPE, from, into)
+MNK_MULTI_ROPE_DTYPES(ROW)
+#undef ROW

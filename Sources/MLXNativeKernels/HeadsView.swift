@@ -1,0 +1,108 @@
+internal import MLXNativeKernelsCore
+
+/// Vectors of `headDim` elements, one for every sequence, token and head, in a tensor's memory.
+///
+/// By the tensor's shape, where the sequences may be left out:
+/// - token-major: `[sequences, tokens, heads, headDim]`, or `[heads, headDim]` for one token
+/// - head-major: `[sequences, heads, tokens, headDim]`
+///
+/// or wherever strides say, such as in some columns of a fused projection.
+///
+/// ```swift
+/// let fused = try Tensor.zeros(shape: [tokens, 48 * 128], dtype: .float16, on: device)
+/// let queries = try HeadsView.columns(of: fused, from: 0, heads: 32, headDim: 128)
+/// let keys = try HeadsView.columns(of: fused, from: 32 * 128, heads: 8, headDim: 128)
+/// ```
+public struct HeadsView: Sendable {
+    /// Counts of vectors, and the distances between them in elements.
+    public struct Strides: Sendable, Hashable {
+        /// How many sequences there are.
+        public var sequences: Int
+        /// Tokens of one sequence.
+        public var tokens: Int
+        /// Heads of one token.
+        public var heads: Int
+        /// Elements of one head.
+        public var headDim: Int
+        /// Where the first element lies in the tensor.
+        public var offset: Int
+        /// From one sequence to the next.
+        public var sequenceStride: Int
+        /// From one token to the next.
+        public var tokenStride: Int
+        /// From one head to the next.
+        public var headStride: Int
+
+        /// Vectors at these distances.
+        public init(
+            sequences: Int = 1, tokens: Int, heads: Int, headDim: Int, offset: Int = 0, sequenceStride: Int = 0,
+            tokenStride: Int, headStride: Int
+        ) {
+            self.sequences = sequences
+            self.tokens = tokens
+            self.heads = heads
+            self.headDim = headDim
+            self.offset = offset
+            self.sequenceStride = sequenceStride
+            self.tokenStride = tokenStride
+            self.headStride = headStride
+        }
+    }
+
+    /// The memory.
+    public var tensor: Tensor
+    /// The order of its axes.
+    public var layout: KVLayout
+    /// Where not `nil`: takes the place of the tensor's shape and of ``layout``.
+    public var strides: Strides?
+
+    /// All of a tensor, by its shape. Nothing is checked before it is used.
+    public init(_ tensor: Tensor, layout: KVLayout = .tokenMajor) {
+        self.tensor = tensor
+        self.layout = layout
+    }
+
+    /// Vectors at distances of their own. Nothing is checked before it is used.
+    public init(_ tensor: Tensor, strides: Strides) {
+        self.tensor = tensor
+        self.layout = .tokenMajor
+        self.strides = strides
+    }
+
+    /// Heads side by side in the columns of a `[tokens, width]` tensor, as a fused projection leaves them.
+    ///
+    /// - Throws: ``KernelError`` where the tensor has another rank.
+    public static func columns(
+        of tensor: Tensor, from firstColumn: Int, heads: Int, headDim: Int
+    ) throws(KernelError) -> HeadsView {
+        let shape = tensor.shape
+        guard shape.count == 2 else {
+            throw .invalid(
+                op: "HeadsView", what: "the tensor has no columns", got: "\(tensor)", expected: "[tokens, width]",
+                fix: "Reshape the tensor to two axes.")
+        }
+        return HeadsView(
+            tensor,
+            strides: Strides(
+                tokens: shape[0], heads: heads, headDim: headDim, offset: firstColumn, tokenStride: shape[1],
+                headStride: headDim))
+    }
+
+    func descriptor(_ name: String, op: String) throws(KernelError) -> mnk_heads_view {
+        var view = mnk_heads_view()
+        view.size = MemoryLayout<mnk_heads_view>.size
+        view.tensor = tensor.handle.pointer
+        view.layout = layout.code
+        guard let strides else { return view }
+        view.has_strides = true
+        view.sequences = try UInt64(strides.sequences, "the number of sequences of \(name)", op: op)
+        view.tokens = try UInt64(strides.tokens, "the number of tokens of \(name)", op: op)
+        view.heads = try UInt64(strides.heads, "the number of heads of \(name)", op: op)
+        view.head_dim = try UInt64(strides.headDim, "the head dim of \(name)", op: op)
+        view.offset = try UInt64(strides.offset, "the offset of \(name)", op: op)
+        view.sequence_stride = try UInt64(strides.sequenceStride, "the sequence stride of \(name)", op: op)
+        view.token_stride = try UInt64(strides.tokenStride, "the token stride of \(name)", op: op)
+        view.head_stride = try UInt64(strides.headStride, "the head stride of \(name)", op: op)
+        return view
+    }
+}

@@ -1,0 +1,191 @@
+internal import MLXNativeKernelsCore
+
+/// Turns queries, and keys in the same dispatch, by their positions.
+///
+///     into[sequence, token, head] = rotated(from[sequence, token, head])
+///
+/// as ``RotaryEmbedding`` defines it, in place unless told otherwise, in any float type, computing in `float32`. Angles
+/// are exact: they are counted in integers, as fractions of a turn, so a position of a million is as good as position
+/// one.
+///
+/// ```swift
+/// let rotary = RotaryEmbedding(layout: .imrope(24, 20, 20), base: 5e6)
+/// let rope = MultiRoPE(HeadsView(q), HeadsView(k), positions: .perAxis([time, height, width]), with: rotary)
+/// print(try rope.plan())
+/// let done = try device.encode { step in try step.encode(rope) }
+/// ```
+public struct MultiRoPE: Sendable {
+    /// The position of each token, less than 2^31 to either side of 0, on one to four axes.
+    ///
+    /// One axis stands for all of them, as for text. Where there are several sequences, tokens of the first come first.
+    public enum Positions: Sendable {
+        /// Counts up from here in every sequence.
+        case text(startingAt: Int)
+        /// One position for each token, known now.
+        case perToken([Int])
+        /// One position for each token on each axis, such as time, height and width.
+        case perAxis([[Int]])
+        /// The same as an `int32` or `uint32` tensor, `[tokens]` or `[axes, tokens]`, that the kernel reads.
+        case tensor(Tensor)
+    }
+
+    /// One number for each sequence.
+    public enum Offsets: Sendable, ExpressibleByArrayLiteral {
+        /// Numbers known now; they are checked.
+        case list([Int])
+        /// An `int32` or `uint32` tensor that the kernel reads.
+        case tensor(Tensor)
+
+        public init(arrayLiteral elements: Int...) { self = .list(elements) }
+    }
+
+    /// What is turned.
+    public var queries: HeadsView
+    /// What is turned with it: other heads of the same tokens.
+    public var keys: HeadsView?
+    /// Where turned queries go, with an element type and strides of their own; `nil` means in place.
+    public var rotatedQueries: HeadsView?
+    /// Where turned keys go; `nil` means in place.
+    public var rotatedKeys: HeadsView?
+    /// The position of each token.
+    public var positions: Positions
+    /// Added to all positions of a sequence, such as a model's rope delta.
+    public var offsets: Offsets?
+    /// How positions turn pairs.
+    public var rotary: RotaryEmbedding
+
+    /// A rotation of queries, or of queries and keys. Nothing is checked before it is used.
+    public init(
+        _ queries: HeadsView, _ keys: HeadsView? = nil, intoQueries rotatedQueries: HeadsView? = nil,
+        intoKeys rotatedKeys: HeadsView? = nil, positions: Positions, offsets: Offsets? = nil,
+        with rotary: RotaryEmbedding
+    ) {
+        self.queries = queries
+        self.keys = keys
+        self.rotatedQueries = rotatedQueries
+        self.rotatedKeys = rotatedKeys
+        self.positions = positions
+        self.offsets = offsets
+        self.rotary = rotary
+    }
+
+    /// Checks every rule and says what would run, without running it.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule.
+    public func plan() throws(KernelError) -> Plan {
+        let operands = try Operands(self)
+        return try Plan { error in operands.withDescriptor { mnk_multi_rope_make_plan($0, error) } }
+    }
+}
+
+extension KernelEncoder {
+    /// Records a ``MultiRoPE``.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
+    public func encode(_ op: MultiRoPE) throws(KernelError) {
+        let operands = try Operands(op)
+        try record { encoder, error in
+            operands.withDescriptor { mnk_encoder_multi_rope(encoder, $0, error) }
+        }
+    }
+
+    /// Turns queries, and keys, in place by their positions.
+    ///
+    /// - Parameters:
+    ///   - queries: `[tokens, heads, headDim]`, or `[heads, headDim]` for one token, or either with `[sequences]` before
+    ///     the tokens; any float type.
+    ///   - keys: The same tokens with heads of their own.
+    ///   - positions: The position of each token.
+    ///   - offsets: Added to all positions of a sequence.
+    ///   - rotary: How positions turn pairs.
+    /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
+    public func rotate(
+        _ queries: Tensor, _ keys: Tensor? = nil, positions: MultiRoPE.Positions, offsets: MultiRoPE.Offsets? = nil,
+        with rotary: RotaryEmbedding
+    ) throws(KernelError) {
+        try encode(
+            MultiRoPE(
+                HeadsView(queries), keys.map { HeadsView($0) }, positions: positions, offsets: offsets, with: rotary))
+    }
+}
+
+/// The op in the types of the C door.
+private struct Operands {
+    private let op: MultiRoPE
+    private let descriptor: mnk_multi_rope
+    private let positionList: [Int32]?
+    private let offsetList: [Int32]?
+
+    init(_ op: MultiRoPE) throws(KernelError) {
+        let name = "MultiRoPE"
+        var rope = mnk_multi_rope()
+        rope.size = MemoryLayout<mnk_multi_rope>.size
+        rope.queries = try op.queries.descriptor("queries", op: name)
+        if let keys = op.keys { rope.keys = try keys.descriptor("keys", op: name) }
+        if let rotated = op.rotatedQueries { rope.rotated_queries = try rotated.descriptor("rotatedQueries", op: name) }
+        if let rotated = op.rotatedKeys { rope.rotated_keys = try rotated.descriptor("rotatedKeys", op: name) }
+        rope.rotary = try op.rotary.descriptor(op: name)
+        switch op.positions {
+        case .text(let first): rope.first_position = Int64(first)
+        case .tensor(let tensor): rope.positions.tensor = tensor.handle.pointer
+        case .perToken, .perAxis: break
+        }
+        if case .tensor(let tensor) = op.offsets { rope.offsets.tensor = tensor.handle.pointer }
+        positionList = try op.positions.list(op: name)
+        offsetList = try op.offsets?.list(op: name)
+        descriptor = rope
+        self.op = op
+    }
+
+    func withDescriptor<Value>(_ body: (UnsafePointer<mnk_multi_rope>) -> Value) -> Value {
+        (positionList ?? []).withUnsafeBufferPointer { positions in
+            (offsetList ?? []).withUnsafeBufferPointer { offsets in
+                op.rotary.frequencyFactors.withUnsafeBufferPointer { factors in
+                    var complete = descriptor
+                    if positionList != nil { complete.positions.setList(positions) }
+                    if offsetList != nil { complete.offsets.setList(offsets) }
+                    complete.rotary.frequency_factors = factors.baseAddress
+                    complete.rotary.frequency_factor_count = factors.count
+                    return withExtendedLifetime(op) { body(&complete) }
+                }
+            }
+        }
+    }
+}
+
+extension mnk_rotary_numbers {
+    /// An empty list may have no address; one that is given is not left out.
+    fileprivate mutating func setList(_ numbers: UnsafeBufferPointer<Int32>) {
+        list = numbers.baseAddress ?? UnsafePointer(bitPattern: MemoryLayout<Int32>.alignment)
+        list_count = numbers.count
+    }
+}
+
+extension MultiRoPE.Positions {
+    fileprivate func list(op: String) throws(KernelError) -> [Int32]? {
+        let axes: [[Int]]
+        switch self {
+        case .text, .tensor: return nil
+        case .perToken(let positions): axes = [positions]
+        case .perAxis(let positions): axes = positions
+        }
+        guard axes.allSatisfy({ $0.count == axes[0].count }) else {
+            throw .invalid(
+                op: op, what: "axes hold different numbers of positions", got: "\(axes.map(\.count))",
+                expected: "as many on each axis as there are tokens",
+                fix: "Give every token a position on each axis.")
+        }
+        var list: [Int32] = []
+        for position in axes.joined() { list.append(try Int32(position, "a position", op: op)) }
+        return list
+    }
+}
+
+extension MultiRoPE.Offsets {
+    fileprivate func list(op: String) throws(KernelError) -> [Int32]? {
+        guard case .list(let numbers) = self else { return nil }
+        var list: [Int32] = []
+        for number in numbers { list.append(try Int32(number, "an offset", op: op)) }
+        return list
+    }
+}

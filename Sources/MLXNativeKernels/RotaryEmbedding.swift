@@ -1,0 +1,181 @@
+internal import MLXNativeKernelsCore
+
+/// How positions turn the pairs of a vector.
+///
+/// Pair p, with elements a and b, becomes
+///
+///     out[a] = m (x[a] cos t - x[b] sin t)      t = position[axis(p)] * frequency(p)
+///     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all other elements are kept
+///
+/// with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as ``YaRN`` says.
+///
+/// ```swift
+/// let llama = RotaryEmbedding(base: 500_000)
+/// let qwen3VL = RotaryEmbedding(layout: .imrope(24, 20, 20), base: 5e6)
+/// let longer = RotaryEmbedding(base: 1e6, scale: 0.25, yarn: .init(originalContext: 32768))
+/// ```
+public struct RotaryEmbedding: Sendable, Hashable {
+    /// Which elements make a pair, and which axis of positions turns it.
+    public enum Layout: Sendable, Hashable {
+        /// Elements 2p and 2p + 1.
+        case interleavedPairs
+        /// Elements p and p + half, as for all that follow.
+        case halfSplit
+        /// So many pairs of each axis, one axis after the other, and again from the first.
+        case mrope(Int, Int, Int, Int = 0)
+        /// Axes take turns: p mod 3 is the axis while p is less than three times its section.
+        case imrope(Int, Int, Int, Int = 0)
+        /// So many pairs of y, then so many of x, each with the frequencies from the first on.
+        case vision(Int, Int)
+
+        /// The layout under the number that model files use: 0, 2, 8 (mrope), 24 (vision) or 40 (imrope).
+        ///
+        /// - Throws: ``KernelError`` for another number, or more than four sections.
+        public init(mode: Int, sections: [Int] = []) throws(KernelError) {
+            let s = sections + [Int](repeating: 0, count: max(0, 4 - sections.count))
+            switch (mode, s.count) {
+            case (0, 4): self = .interleavedPairs
+            case (2, 4): self = .halfSplit
+            case (8, 4): self = .mrope(s[0], s[1], s[2], s[3])
+            case (24, 4): self = .vision(s[0], s[1])
+            case (40, 4): self = .imrope(s[0], s[1], s[2], s[3])
+            default:
+                throw .invalid(
+                    op: "RotaryEmbedding", what: "the mode is not known", got: "mode \(mode) with sections \(sections)",
+                    expected: "0, 2, 8, 24 or 40 with up to four sections", fix: "Pass the numbers of the model file.")
+            }
+        }
+    }
+
+    /// What half means where `ropeDim` is less than the head dim.
+    public enum Pairing: Sendable, Hashable {
+        /// Half of the part that turns, as in MLX, ggml and transformers.
+        case halfOfRopeDim
+        /// Half of the head, as in mlx-native.
+        case halfOfHeadDim
+    }
+
+    /// Where pairs of ``Layout/imrope(_:_:_:_:)`` outside of all sections go.
+    public enum OtherAxis: Sendable, Hashable {
+        /// To axis 0, time, as in transformers, where these models were trained.
+        case axis0
+        /// To axis 3, as in ggml and mlx-native, which fill it with 0 for text.
+        case axis3
+    }
+
+    /// Blends pairs that turn less than `betaSlow` times in the original context, which are scaled, and those that turn
+    /// more than `betaFast` times, which are kept. Multiplies the result by
+    /// `attentionFactor * (1 + 0.1 ln(1 / scale))`.
+    public struct YaRN: Sendable, Hashable {
+        /// Tokens of the context that the model was trained with.
+        public var originalContext: Int
+        /// Share of the blend; 0 scales every pair and leaves the logarithm out.
+        public var extensionFactor: Float
+        /// A factor of the result.
+        public var attentionFactor: Float
+        /// Turns from which on a pair is kept.
+        public var betaFast: Float
+        /// Turns up to which a pair is scaled.
+        public var betaSlow: Float
+
+        /// The numbers of a model's configuration.
+        public init(
+            originalContext: Int, extensionFactor: Float = 1, attentionFactor: Float = 1, betaFast: Float = 32,
+            betaSlow: Float = 1
+        ) {
+            self.originalContext = originalContext
+            self.extensionFactor = extensionFactor
+            self.attentionFactor = attentionFactor
+            self.betaFast = betaFast
+            self.betaSlow = betaSlow
+        }
+    }
+
+    /// Which elements make a pair, and which axis turns it.
+    public var layout: Layout
+    /// The base of the frequencies.
+    public var base: Double
+    /// How many elements turn; `nil` means all of a head.
+    public var ropeDim: Int?
+    /// What half means where only a part turns.
+    public var pairing: Pairing
+    /// Where spare pairs of imrope go.
+    public var otherAxis: OtherAxis
+    /// Multiplies positions: 0.25 for a context four times as long.
+    public var scale: Double
+    /// A divisor for each pair's frequency; infinity keeps the pair as it is. Empty: none.
+    public var frequencyFactors: [Float]
+    /// Scales some pairs more than others.
+    public var yarn: YaRN?
+    /// Whether the rotation is undone.
+    public var isInverse = false
+
+    /// An embedding. Nothing is checked before it is used.
+    public init(
+        layout: Layout = .halfSplit, base: Double = 10000, ropeDim: Int? = nil, pairing: Pairing = .halfOfRopeDim,
+        otherAxis: OtherAxis = .axis0, scale: Double = 1, frequencyFactors: [Float] = [], yarn: YaRN? = nil
+    ) {
+        self.layout = layout
+        self.base = base
+        self.ropeDim = ropeDim
+        self.pairing = pairing
+        self.otherAxis = otherAxis
+        self.scale = scale
+        self.frequencyFactors = frequencyFactors
+        self.yarn = yarn
+    }
+
+    /// The embedding that undoes this one.
+    public var inverse: RotaryEmbedding {
+        var other = self
+        other.isInverse.toggle()
+        return other
+    }
+}
+
+extension RotaryEmbedding {
+    /// In the types of the C door, but for the pointer to the factors.
+    func descriptor(op: String) throws(KernelError) -> mnk_rotary_embedding {
+        var rotary = mnk_rotary_embedding()
+        rotary.size = MemoryLayout<mnk_rotary_embedding>.size
+        rotary.layout = layout.code
+        var sections: [UInt32] = []
+        for section in layout.sections { sections.append(try UInt32(section, "a section", op: op)) }
+        rotary.sections = (sections[0], sections[1], sections[2], sections[3])
+        rotary.base = base
+        rotary.has_rope_dim = ropeDim != nil
+        rotary.rope_dim = try UInt64(ropeDim ?? 0, "ropeDim", op: op)
+        rotary.pairing = pairing == .halfOfRopeDim ? .MNK_HALF_OF_ROPE_DIM : .MNK_HALF_OF_HEAD_DIM
+        rotary.other_axis = otherAxis == .axis0 ? .MNK_OTHER_AXIS_0 : .MNK_OTHER_AXIS_3
+        rotary.scale = scale
+        rotary.has_yarn = yarn != nil
+        if let yarn {
+            rotary.yarn = mnk_yarn(
+                original_context: try UInt64(yarn.originalContext, "originalContext", op: op),
+                extension_factor: yarn.extensionFactor, attention_factor: yarn.attentionFactor,
+                beta_fast: yarn.betaFast, beta_slow: yarn.betaSlow)
+        }
+        rotary.is_inverse = isInverse
+        return rotary
+    }
+}
+
+extension RotaryEmbedding.Layout {
+    fileprivate var code: mnk_rotary_layout {
+        switch self {
+        case .interleavedPairs: .MNK_INTERLEAVED_PAIRS
+        case .halfSplit: .MNK_HALF_SPLIT
+        case .mrope: .MNK_MROPE
+        case .imrope: .MNK_IMROPE
+        case .vision: .MNK_VISION
+        }
+    }
+
+    fileprivate var sections: [Int] {
+        switch self {
+        case .interleavedPairs, .halfSplit: [0, 0, 0, 0]
+        case .mrope(let a, let b, let c, let d), .imrope(let a, let b, let c, let d): [a, b, c, d]
+        case .vision(let a, let b): [a, b, 0, 0]
+        }
+    }
+}

@@ -1,0 +1,105 @@
+#include "CAPI/Handles.hpp"
+
+using namespace mnk;
+
+namespace {
+
+// The view, or nothing where it has no tensor. Inside another struct a longer one would have moved all that follows it.
+Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& given) {
+  if (!given.tensor) return std::optional<HeadsView>();
+  if (given.size != sizeof given) return c::wrongSize("mnk_heads_view", given.size, sizeof given);
+  if (given.has_strides) {
+    return std::optional(HeadsView(given.tensor->tensor, HeadsView::Strides{.sequences = given.sequences,
+                                                                            .tokens = given.tokens,
+                                                                            .heads = given.heads,
+                                                                            .headDim = given.head_dim,
+                                                                            .offset = given.offset,
+                                                                            .sequenceStride = given.sequence_stride,
+                                                                            .tokenStride = given.token_stride,
+                                                                            .headStride = given.head_stride}));
+  }
+  auto layout = c::layout(given.layout);
+  if (!layout) return std::move(layout).error();
+  return std::optional(HeadsView(given.tensor->tensor, *layout));
+}
+
+Result<std::optional<RotaryOffsets>> numbersFrom(const mnk_rotary_numbers& given, std::string_view what) {
+  if (given.tensor) return std::optional<RotaryOffsets>(given.tensor->tensor);
+  if (!given.list && given.list_count != 0) return c::nullArgument(what);
+  if (given.list_count > MultiRoPE::kMaxListed) return c::tooMany(what, given.list_count, MultiRoPE::kMaxListed);
+  if (!given.list) return std::optional<RotaryOffsets>();
+  return std::optional<RotaryOffsets>(std::vector<int32_t>(given.list, given.list + given.list_count));
+}
+
+Result<RotaryEmbedding> rotaryFrom(const mnk_rotary_embedding& given) {
+  if (given.size != sizeof given) return c::wrongSize("mnk_rotary_embedding", given.size, sizeof given);
+  auto layout = c::rotaryLayout(given.layout);
+  if (!layout) return std::move(layout).error();
+  auto pairing = c::rotaryPairing(given.pairing);
+  if (!pairing) return std::move(pairing).error();
+  auto otherAxis = c::rotaryOtherAxis(given.other_axis);
+  if (!otherAxis) return std::move(otherAxis).error();
+  if (!given.frequency_factors && given.frequency_factor_count != 0) return c::nullArgument("frequency_factors");
+  constexpr size_t kMostFactors = MultiRoPE::kMaxRopeDim / 2;
+  if (given.frequency_factor_count > kMostFactors) {
+    return c::tooMany("frequency factors", given.frequency_factor_count, kMostFactors);
+  }
+
+  RotaryEmbedding rotary{.layout = *layout,
+                         .base = given.base,
+                         .pairing = *pairing,
+                         .otherAxis = *otherAxis,
+                         .scale = given.scale,
+                         .isInverse = given.is_inverse};
+  std::copy(std::begin(given.sections), std::end(given.sections), rotary.sections.begin());
+  if (given.has_rope_dim) rotary.ropeDim = given.rope_dim;
+  if (given.frequency_factors) {
+    rotary.frequencyFactors.assign(given.frequency_factors, given.frequency_factors + given.frequency_factor_count);
+  }
+  if (given.has_yarn) {
+    rotary.yarn = YaRN{.originalContext = given.yarn.original_context,
+                       .extensionFactor = given.yarn.extension_factor,
+                       .attentionFactor = given.yarn.attention_factor,
+                       .betaFast = given.yarn.beta_fast,
+                       .betaSlow = given.yarn.beta_slow};
+  }
+  return rotary;
+}
+
+Result<MultiRoPE> opFrom(const mnk_multi_rope* given) {
+  auto rope = c::descriptor("mnk_multi_rope", given);
+  if (!rope) return std::move(rope).error();
+  if (!rope->queries.tensor) return c::nullArgument("queries.tensor");
+  MultiRoPE op;
+  const std::pair<const mnk_heads_view*, std::optional<HeadsView>*> optional[] = {
+      {&rope->keys, &op.keys}, {&rope->rotated_queries, &op.rotatedQueries}, {&rope->rotated_keys, &op.rotatedKeys}};
+  auto queries = viewFrom(rope->queries);
+  if (!queries) return std::move(queries).error();
+  op.queries = **queries;
+  for (const auto& [from, into] : optional) {
+    auto view = viewFrom(*from);
+    if (!view) return std::move(view).error();
+    *into = *view;
+  }
+  auto positions = numbersFrom(rope->positions, "positions");
+  if (!positions) return std::move(positions).error();
+  op.positions = RotaryPositions(rope->first_position);
+  if (*positions) std::visit([&](auto& source) { op.positions = RotaryPositions(source); }, **positions);
+  auto offsets = numbersFrom(rope->offsets, "offsets");
+  if (!offsets) return std::move(offsets).error();
+  op.offsets = *offsets;
+  auto rotary = rotaryFrom(rope->rotary);
+  if (!rotary) return std::move(rotary).error();
+  op.rotary = *rotary;
+  return op;
+}
+
+}  // namespace
+
+mnk_plan* mnk_multi_rope_make_plan(const mnk_multi_rope* op, mnk_error_out error) {
+  return c::make<mnk_plan>(error, {}, [&] { return c::planFor(opFrom(op)); });
+}
+
+bool mnk_encoder_multi_rope(mnk_encoder* encoder, const mnk_multi_rope* op, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}}, [&] { return c::encode(*encoder, opFrom(op)); });
+}

@@ -1,0 +1,38 @@
+#include "MLXNativeKernels/HeadsView.hpp"
+
+namespace mnk {
+
+HeadsView HeadsView::columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim) {
+  const Shape& shape = tensor.shape();
+  const bool isMatrix = shape.rank() == 2;
+  return HeadsView(tensor, Strides{.tokens = isMatrix ? shape[0] : 0,
+                                   .heads = heads,
+                                   .headDim = headDim,
+                                   .offset = firstColumn,
+                                   .tokenStride = isMatrix ? shape[1] : 0,
+                                   .headStride = headDim});
+}
+
+bool HeadsView::isReadable() const {
+  const uint32_t rank = tensor.shape().rank();
+  return strides || rank == 3 || rank == 4 || (rank == 2 && layout == KVLayout::tokenMajor);
+}
+
+HeadsView::Strides HeadsView::resolved() const {
+  if (strides) return *strides;
+  if (!isReadable()) return {.sequences = 0, .tokens = 0, .heads = 0};
+  const Shape& shape = tensor.shape();
+  const uint32_t rank = shape.rank();
+  const uint64_t inner = shape[rank - 2];
+  const uint64_t outer = rank == 2 ? 1 : shape[rank - 3];
+  Strides result{.sequences = rank == 4 ? shape[0] : 1, .headDim = shape[rank - 1]};
+  result.sequenceStride = outer * inner * result.headDim;
+  const bool isHeadMajor = layout == KVLayout::headMajor;
+  result.tokens = isHeadMajor ? inner : outer;
+  result.heads = isHeadMajor ? outer : inner;
+  (isHeadMajor ? result.tokenStride : result.headStride) = result.headDim;
+  (isHeadMajor ? result.headStride : result.tokenStride) = inner * result.headDim;
+  return result;
+}
+
+}  // namespace mnk

@@ -1,0 +1,209 @@
+#include "MLXNativeKernels/MultiRoPE.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "Ops/HeadsMemory.hpp"
+#include "Ops/MultiRoPEOperands.hpp"
+#include "Ops/MultiRoPERules.hpp"
+#include "Ops/RotaryFrequencies.hpp"
+#include "Ops/RotaryRules.hpp"
+#include "Support/Guard.hpp"
+#include "Types/MultiRoPETypes.h"
+
+namespace mnk {
+
+namespace {
+
+using Op = MultiRoPE;
+using Strides = HeadsView::Strides;
+
+constexpr uint64_t kVectorPairs = 4;
+
+// Made from the list that the shader instantiates, so neither side can name a kernel the other lacks.
+struct Kernel {
+  DType from;
+  DType into;
+  std::string_view function;
+};
+constexpr Kernel kKernels[] = {
+#define ROW(from, into) {DType::from, DType::into, "multiRoPE_" #from "_" #into},
+    MNK_MULTI_ROPE_DTYPES(ROW)
+#undef ROW
+};
+
+std::string_view functionFor(const RotaryOperand& operand) {
+  const Kernel& kernel =
+      *std::find_if(std::begin(kKernels), std::prev(std::end(kKernels)), [&](const Kernel& candidate) {
+        return candidate.from == operand.from.tensor.dtype() && candidate.into == operand.into.tensor.dtype();
+      });
+  return kernel.function;
+}
+
+// What all threads of the dispatch have in common.
+struct Work {
+  uint64_t headDim = 0;
+  uint64_t ropeDim = 0;
+  uint64_t pairsPerUnit = 1;
+  bool isInPlace = false;  // all of it: then pairs that do not turn are left alone
+  uint64_t headsPerGroup = 1;
+
+  uint64_t units() const { return (isInPlace ? ropeDim : headDim) / 2 / pairsPerUnit; }
+};
+
+// Heads that one thread turns by the angles that it works out once. A few tokens are better spread over many threads.
+uint64_t headsPerGroup(uint64_t tokens) {
+  return tokens < 64 ? 1 : 4;
+}
+
+Work workOf(const Op& op, const std::vector<RotaryOperand>& operands) {
+  const Strides queries = op.queries.resolved();
+  Work work{.headDim = queries.headDim, .ropeDim = ropeDimOf(op.rotary, queries.headDim)};
+  work.isInPlace = std::all_of(operands.begin(), operands.end(), [](const auto& o) { return o.isInPlace(); });
+  bool isVectorized = work.headDim / 2 % kVectorPairs == 0 && work.ropeDim / 2 % kVectorPairs == 0;
+  for (const RotaryOperand& operand : operands) {
+    for (const HeadsView* view : {&operand.from, &operand.into}) {
+      isVectorized = isVectorized && elementAlignment(*view, kVectorPairs) == kVectorPairs;
+    }
+  }
+  work.pairsPerUnit = isVectorized ? kVectorPairs : 1;
+  work.headsPerGroup = headsPerGroup(queries.totalTokens());
+  return work;
+}
+
+bool isInterleaved(const Op& op) {
+  return op.rotary.layout == RotaryLayout::interleavedPairs;
+}
+
+// The elements that a dispatch touches in each vector.
+std::vector<ElementRun> runsOf(const Op& op, const Work& work) {
+  if (!work.isInPlace) return {{0, work.headDim}};
+  const bool isSplitHead = !isInterleaved(op) && op.rotary.pairing == RotaryPairing::halfOfHeadDim;
+  if (!isSplitHead || work.ropeDim == work.headDim) return {{0, work.ropeDim}};
+  return {{0, work.ropeDim / 2}, {work.headDim / 2, work.ropeDim / 2}};
+}
+
+uint32_t narrow(uint64_t value) {
+  return static_cast<uint32_t>(value);  // the rules bound every extent
+}
+
+MultiRoPEOperand operandParams(const RotaryOperand& operand, const Work& work) {
+  const Strides from = operand.from.resolved(), into = operand.into.resolved();
+  return {.fromSequenceStride = from.sequenceStride,
+          .fromTokenStride = from.tokenStride,
+          .fromHeadStride = from.headStride,
+          .intoSequenceStride = into.sequenceStride,
+          .intoTokenStride = into.tokenStride,
+          .intoHeadStride = into.headStride,
+          .heads = narrow(from.heads),
+          .headGroups = narrow((from.heads + work.headsPerGroup - 1) / work.headsPerGroup)};
+}
+
+MultiRoPEParams paramsOf(const Op& op, const std::vector<RotaryOperand>& operands, const Work& work) {
+  const Strides queries = op.queries.resolved();
+  const bool isSplitHead = op.rotary.pairing == RotaryPairing::halfOfHeadDim;
+  const Tensor* positions = positionTensor(op);
+  const Tensor* offsets = offsetTensor(op);
+  const auto* first = std::get_if<int64_t>(&op.positions.source);
+  const double magnitude = magnitudeOf(op.rotary);
+  const double scale = op.rotary.isInverse ? 1 / magnitude : magnitude;
+  MultiRoPEParams params{.queries = operandParams(operands[0], work),
+                         .keys = {},
+                         .tokens = narrow(queries.tokens),
+                         .totalTokens = narrow(queries.totalTokens()),
+                         .headsPerGroup = narrow(work.headsPerGroup),
+                         .rotatedUnits = narrow(work.ropeDim / 2 / work.pairsPerUnit),
+                         .pairDistance = narrow((isSplitHead ? work.headDim : work.ropeDim) / 2),
+                         .copiedOffset = narrow(isSplitHead ? 0 : work.ropeDim / 2),
+                         .copiedDistance = narrow((isSplitHead ? work.headDim : work.headDim - work.ropeDim) / 2),
+                         .positionsAreSigned = !positions || positions->dtype() == DType::i32,
+                         .offsetsAreSigned = !offsets || offsets->dtype() == DType::i32,
+                         .firstPosition = first ? static_cast<int32_t>(*first) : 0,
+                         .cosineScale = static_cast<float>(scale),
+                         .sineScale = static_cast<float>(op.rotary.isInverse ? -scale : scale)};
+  if (operands.size() > 1) params.keys = operandParams(operands[1], work);
+  return params;
+}
+
+// Turns from one position to the next without the whole ones, and the axis in the bits that are too small to matter.
+RotaryFrequency packed(double radians, uint32_t axis) {
+  const double turns = radians / (2 * std::numbers::pi);
+  const double fraction = turns - std::floor(turns);
+  const uint64_t bits = fraction < 1 ? static_cast<uint64_t>(std::ldexp(fraction, 64)) : 0;
+  return {.low = static_cast<uint32_t>(bits & ~uint64_t{3}) | axis, .high = static_cast<uint32_t>(bits >> 32)};
+}
+
+template <typename T>
+InlineBytes inlineList(uint32_t index, const std::vector<T>& list) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(list.data());
+  return {index, {bytes, bytes + list.size() * sizeof(T)}};
+}
+
+void bindNumbers(Dispatch& dispatch, uint32_t index, const std::vector<int32_t>* list, const Tensor* tensor) {
+  if (list) dispatch.inlines.push_back(inlineList(index, *list));
+  if (tensor) dispatch.buffers.push_back(Binding::whole(index, *tensor, Access::read));
+}
+
+// Says how many bytes move where the declared regions cover more.
+void countBytes(Dispatch& dispatch, const std::vector<RotaryOperand>& operands, const std::vector<ElementRun>& runs) {
+  uint64_t read = 0, written = 0;
+  for (const RotaryOperand& operand : operands) {
+    read += bytesOf(operand.from, runs);
+    written += bytesOf(operand.into, runs);
+  }
+  for (const Binding& binding : dispatch.buffers) {
+    const bool isNumbers = binding.index == kMultiRoPEPositions || binding.index == kMultiRoPEOffsets;
+    if (isNumbers) read += binding.length;
+  }
+  if (dispatch.countedBytesRead() != read) dispatch.bytesRead = read;
+  if (dispatch.countedBytesWritten() != written) dispatch.bytesWritten = written;
+}
+
+Dispatch makeDispatch(const Op& op) {
+  const auto operands = operandsOf(op);
+  const Work work = workOf(op, operands);
+  const auto runs = runsOf(op, work);
+  const MultiRoPEParams params = paramsOf(op, operands, work);
+  const auto radians = frequenciesOf(op.rotary, work.headDim);
+  std::vector<RotaryFrequency> frequencies;
+  for (size_t pair = 0; pair < radians.size(); ++pair) {
+    frequencies.push_back(packed(radians[pair], axisOf(op.rotary, pair)));
+  }
+
+  Dispatch dispatch;
+  dispatch.kind = Op::name;
+  dispatch.kernel.function = functionFor(operands[0]);
+  dispatch.kernel.constants = {
+      {kMultiRoPEHasKeys, op.keys.has_value()},     {kMultiRoPEHasPositions, positionList(op) || positionTensor(op)},
+      {kMultiRoPEHasAxes, axisCount(op) > 1},       {kMultiRoPEHasOffsets, op.offsets.has_value()},
+      {kMultiRoPEIsInterleaved, isInterleaved(op)}, {kMultiRoPEIsVectorized, work.pairsPerUnit == kVectorPairs}};
+  dispatch.inlines.push_back(InlineBytes::of(kMultiRoPEParams, params));
+  dispatch.inlines.push_back(inlineList(kMultiRoPEFrequencies, frequencies));
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const uint32_t index = i == 0 ? kMultiRoPEQueries : kMultiRoPEKeys;
+    dispatch.buffers.push_back(bindingOf(index, operands[i].from, runs, Access::read));
+    dispatch.buffers.push_back(bindingOf(index + 1, operands[i].into, runs, Access::write));
+  }
+  bindNumbers(dispatch, kMultiRoPEPositions, positionList(op), positionTensor(op));
+  bindNumbers(dispatch, kMultiRoPEOffsets, offsetList(op), offsetTensor(op));
+  countBytes(dispatch, operands, runs);
+  dispatch.grid.extent = {narrow(work.units()), params.queries.headGroups + params.keys.headGroups, params.totalTokens};
+  return dispatch;
+}
+
+}  // namespace
+
+Result<Plan> plan(const MultiRoPE& op) {
+  return guarded(Op::name, [&]() -> Result<Plan> {
+    if (auto error = firstBroken(multiRoPERules(), op, Op::name)) return *error;
+    const Strides queries = op.queries.resolved();
+    const RotaryCheck check{.rotary = op.rotary, .headDim = queries.headDim, .axes = axisCount(op)};
+    if (auto error = firstBroken(rotaryRules(), check, Op::name)) return *error;
+    Plan plan{.op = std::string(Op::name), .dispatches = {}};
+    if (queries.totalTokens() != 0) plan.dispatches.push_back(makeDispatch(op));
+    return plan;
+  });
+}
+
+}  // namespace mnk

@@ -1,0 +1,43 @@
+// What MultiRoPE reads and writes, for its rules and its plan.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "MLXNativeKernels/MultiRoPE.hpp"
+
+namespace mnk {
+
+// Queries or keys, where they come from and where they go.
+struct RotaryOperand {
+  std::string_view name;
+  std::string_view rotatedName;
+  const HeadsView& from;
+  const HeadsView& into;
+
+  // Whether results take the place of what they are made of.
+  bool isInPlace() const;
+};
+std::vector<RotaryOperand> operandsOf(const MultiRoPE& op);
+
+struct NamedView {
+  std::string_view name;
+  const HeadsView& view;
+};
+// Results after what they are made of.
+std::vector<NamedView> viewsOf(const MultiRoPE& op);
+
+// Null where the numbers come from elsewhere.
+const std::vector<int32_t>* positionList(const MultiRoPE& op);
+const Tensor* positionTensor(const MultiRoPE& op);
+const std::vector<int32_t>* offsetList(const MultiRoPE& op);
+const Tensor* offsetTensor(const MultiRoPE& op);
+// Axes of positions that match the tokens.
+uint64_t axisCount(const MultiRoPE& op);
+
+// Two operands that share bytes of which one is written, other than results in place.
+std::optional<std::pair<std::string_view, std::string_view>> firstOverlap(const MultiRoPE& op);
+
+}  // namespace mnk

@@ -1,0 +1,290 @@
+#include "Ops/MultiRoPERules.hpp"
+
+#include <algorithm>
+
+#include "Ops/HeadsMemory.hpp"
+#include "Ops/MultiRoPEOperands.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Op = MultiRoPE;
+using Strides = HeadsView::Strides;
+using List = std::vector<int32_t>;
+
+constexpr int64_t kEndOfPositions = int64_t{1} << 31;
+template <typename Test>
+std::optional<NamedView> firstView(const Op& op, Test test) {
+  for (const NamedView& named : viewsOf(op)) {
+    if (test(named.view)) return named;
+  }
+  return std::nullopt;
+}
+
+std::string extentsText(const Strides& s) {
+  return fmt::format("{} x {} tokens, {} heads of {}", s.sequences, s.tokens, s.heads, s.headDim);
+}
+
+std::string viewText(const NamedView& named) {
+  return fmt::format("{} of {}", named.name, extentsText(named.view.resolved()));
+}
+
+std::string stridesText(const NamedView& named) {
+  const Strides s = named.view.resolved();
+  return fmt::format("{} at {}, strides {}, {} and {}, in {} elements", viewText(named), s.offset, s.sequenceStride,
+                     s.tokenStride, s.headStride, named.view.tensor.shape().elementCount());
+}
+
+std::string pairText(const RotaryOperand& operand) {
+  return fmt::format("{} to {}", name(operand.from.tensor.dtype()), name(operand.into.tensor.dtype()));
+}
+
+Strides queriesOf(const Op& op) {
+  return op.queries.resolved();
+}
+bool isUnreadable(const HeadsView& view) {
+  return !view.isReadable();
+}
+bool isNotFloat(const HeadsView& view) {
+  return !isFloat(view.tensor.dtype());
+}
+bool isWithoutVectors(const HeadsView& view) {
+  const Strides s = view.resolved();
+  return s.heads == 0 || s.headDim == 0;
+}
+bool isTooLarge(const HeadsView& view) {
+  const Strides s = view.resolved();
+  const uint64_t most = std::max({s.sequences, s.tokens, s.heads, s.headDim});
+  return most >= kMaxKVExtent || s.totalTokens() >= kMaxKVExtent;
+}
+
+bool isSameBut(bool forHeads, const Strides& a, const Strides& b) {
+  return a.sequences == b.sequences && a.tokens == b.tokens && a.headDim == b.headDim &&
+         (forHeads || a.heads == b.heads);
+}
+
+const RotaryOperand* firstMismatch(const std::vector<RotaryOperand>& operands) {
+  const auto found = std::find_if(operands.begin(), operands.end(), [](const RotaryOperand& operand) {
+    return !isSameBut(false, operand.into.resolved(), operand.from.resolved());
+  });
+  return found == operands.end() ? nullptr : &*found;
+}
+
+const RotaryOperand* firstSelfOverlap(const std::vector<RotaryOperand>& operands) {
+  const auto found = std::find_if(operands.begin(), operands.end(),
+                                  [](const RotaryOperand& operand) { return meetsItself(operand.into.resolved()); });
+  return found == operands.end() ? nullptr : &*found;
+}
+
+uint64_t offsetCount(const Op& op) {
+  const List* list = offsetList(op);
+  return list ? list->size() : offsetTensor(op)->shape().elementCount();
+}
+
+bool isNumbers(const Tensor* tensor) {
+  return !tensor || (*tensor && (tensor->dtype() == DType::i32 || tensor->dtype() == DType::u32));
+}
+
+std::string tensorText(const Tensor& tensor) {
+  return tensor ? fmt::format("{} {}", name(tensor.dtype()), tensor.shape().text()) : "a tensor without memory";
+}
+
+bool isAxisCount(uint64_t count) {
+  return count >= 1 && count <= 4;
+}
+
+bool isPositionShape(const Op& op) {
+  const uint64_t tokens = queriesOf(op).totalTokens();
+  if (const List* list = positionList(op)) {
+    return tokens == 0 ? list->empty() : list->size() % tokens == 0 && isAxisCount(list->size() / tokens);
+  }
+  const Tensor* tensor = positionTensor(op);
+  if (!tensor) return true;
+  const Shape& shape = tensor->shape();
+  if (shape.rank() == 1) return shape[0] == tokens;
+  return shape.rank() == 2 && isAxisCount(shape[0]) && shape[1] == tokens;
+}
+
+std::string positionsText(const Op& op) {
+  const List* list = positionList(op);
+  return list ? fmt::format("a list of {}", list->size()) : tensorText(*positionTensor(op));
+}
+
+bool isCountable(int64_t position) {
+  return position >= -kEndOfPositions && position < kEndOfPositions;
+}
+
+// The first position known now that the kernel could not count, without and with its offset.
+std::optional<int64_t> firstUncountable(const Op& op) {
+  const Strides s = queriesOf(op);
+  const List* offsets = offsetList(op);
+  const auto check = [&](int64_t position, uint64_t sequence) -> std::optional<int64_t> {
+    if (!isCountable(position)) return position;
+    if (offsets && !isCountable(position + (*offsets)[sequence])) return position + (*offsets)[sequence];
+    return std::nullopt;
+  };
+  if (const List* list = positionList(op)) {
+    for (uint64_t i = 0; i < list->size(); ++i) {
+      if (const auto bad = check((*list)[i], i % s.totalTokens() / s.tokens)) return bad;
+    }
+    return std::nullopt;
+  }
+  const auto* first = std::get_if<int64_t>(&op.positions.source);
+  if (!first || s.totalTokens() == 0) return std::nullopt;
+  if (!isCountable(*first)) return *first;
+  for (uint64_t sequence = 0; sequence < (offsets ? s.sequences : 1); ++sequence) {
+    for (const int64_t position : {*first, *first + static_cast<int64_t>(s.tokens) - 1}) {
+      if (const auto bad = check(position, sequence)) return bad;
+    }
+  }
+  return std::nullopt;
+}
+
+constexpr Rule<Op> kRules[] = {
+    {"an operand has no memory",
+     [](const Op& op) { return !firstView(op, [](const HeadsView& view) { return !view.tensor; }); },
+     [](const Op& op) {
+       const auto named = *firstView(op, [](const HeadsView& view) { return !view.tensor; });
+       return fmt::format("{} without memory", named.name);
+     },
+     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors before rotating them."},
+
+    {"rotated keys are given without keys", [](const Op& op) { return op.keys || !op.rotatedKeys; },
+     [](const Op&) { return std::string("a place for rotated keys, and no keys"); },
+     [](const Op&) { return std::string("keys for it"); }, "Pass the keys, or leave their place out."},
+
+    {"an operand has the wrong rank", [](const Op& op) { return !firstView(op, isUnreadable); },
+     [](const Op& op) {
+       const auto named = *firstView(op, isUnreadable);
+       return fmt::format("{} {}", named.name, named.view.tensor.shape().text());
+     },
+     [](const Op& op) {
+       return std::string(firstView(op, isUnreadable)->view.layout == KVLayout::headMajor
+                              ? "[heads, tokens, headDim] or [sequences, heads, tokens, headDim]"
+                              : "[heads, headDim], [tokens, heads, headDim] or [sequences, tokens, heads, headDim]");
+     },
+     "Reshape the tensor, set its layout, or give its strides."},
+
+    {"an operand is not of a float dtype", [](const Op& op) { return !firstView(op, isNotFloat); },
+     [](const Op& op) {
+       const auto named = *firstView(op, isNotFloat);
+       return fmt::format("{} {}", named.name, tensorText(named.view.tensor));
+     },
+     [](const Op&) { return std::string("f32, f16 or bf16"); }, "Convert the tensor first."},
+
+    {"keys have other dtypes than queries",
+     [](const Op& op) {
+       const auto operands = operandsOf(op);
+       return pairText(operands.front()) == pairText(operands.back());
+     },
+     [](const Op& op) { return pairText(operandsOf(op).back()); },
+     [](const Op& op) { return fmt::format("{}, as for queries", pairText(operandsOf(op).front())); },
+     "Use one pair of dtypes for both, or rotate queries and keys separately."},
+
+    {"an operand has no heads, or heads of no elements", [](const Op& op) { return !firstView(op, isWithoutVectors); },
+     [](const Op& op) { return viewText(*firstView(op, isWithoutVectors)); },
+     [](const Op&) { return std::string("at least one head and two elements"); },
+     "Pass vectors to rotate; zero tokens are allowed."},
+
+    {"the head dim is odd", [](const Op& op) { return queriesOf(op).headDim % 2 == 0; },
+     [](const Op& op) { return fmt::format("{}", queriesOf(op).headDim); },
+     [](const Op&) { return std::string("an even number, because elements turn in pairs"); },
+     "Pass vectors of an even number of elements."},
+
+    {"an extent is too large for the kernel", [](const Op& op) { return !firstView(op, isTooLarge); },
+     [](const Op& op) { return viewText(*firstView(op, isTooLarge)); },
+     [](const Op&) { return std::string("less than 2^31 on every axis, and as many tokens in all"); },
+     "Split the tokens over several calls."},
+
+    {"keys do not match queries",
+     [](const Op& op) { return !op.keys || isSameBut(true, op.keys->resolved(), queriesOf(op)); },
+     [](const Op& op) {
+       return viewText({"keys", *op.keys});
+     },
+     [](const Op& op) { return fmt::format("{}, but for the heads", extentsText(queriesOf(op))); },
+     "Pass keys of the same tokens and head dim, or rotate them separately."},
+
+    {"a result does not match what is rotated", [](const Op& op) { return !firstMismatch(operandsOf(op)); },
+     [](const Op& op) {
+       const auto operands = operandsOf(op);
+       const RotaryOperand& operand = *firstMismatch(operands);
+       return viewText({operand.rotatedName, operand.into});
+     },
+     [](const Op& op) {
+       const auto operands = operandsOf(op);
+       return extentsText(firstMismatch(operands)->from.resolved());
+     },
+     "Give the result the extents of its source."},
+
+    {"vectors lie outside of their tensor",
+     [](const Op& op) { return !firstView(op, [](const HeadsView& view) { return !liesInside(view); }); },
+     [](const Op& op) { return stridesText(*firstView(op, [](const HeadsView& view) { return !liesInside(view); })); },
+     [](const Op&) { return std::string("every vector inside"); }, "Correct the offset, the strides or the counts."},
+
+    {"the vectors of a result overlap each other", [](const Op& op) { return !firstSelfOverlap(operandsOf(op)); },
+     [](const Op& op) {
+       const auto operands = operandsOf(op);
+       const RotaryOperand& operand = *firstSelfOverlap(operands);
+       return stridesText({operand.isInPlace() ? operand.name : operand.rotatedName, operand.into});
+     },
+     [](const Op&) { return std::string("each stride past all that the smaller ones reach"); },
+     "Give the result strides that keep its vectors apart."},
+
+    {"positions are not i32 or u32", [](const Op& op) { return isNumbers(positionTensor(op)); },
+     [](const Op& op) { return positionsText(op); },
+     [](const Op&) { return std::string("an i32 or u32 tensor with memory, a list, or a first position"); },
+     "Pass positions as 32-bit integers."},
+
+    {"positions do not match the tokens", isPositionShape, [](const Op& op) { return positionsText(op); },
+     [](const Op& op) {
+       const uint64_t tokens = queriesOf(op).totalTokens();
+       return fmt::format("[{}], or [axes, {}] with 1 to 4 axes", tokens, tokens);
+     },
+     "Give every token a position on each axis, axis after axis."},
+
+    {"the list of positions is too long",
+     [](const Op& op) { return !positionList(op) || positionList(op)->size() <= Op::kMaxListed; },
+     [](const Op& op) { return positionsText(op); },
+     [](const Op&) { return fmt::format("at most {} numbers", Op::kMaxListed); },
+     "Pass them in a tensor, or split the tokens over several calls."},
+
+    {"offsets are not i32 or u32", [](const Op& op) { return isNumbers(offsetTensor(op)); },
+     [](const Op& op) { return tensorText(*offsetTensor(op)); },
+     [](const Op&) { return std::string("an i32 or u32 tensor with memory, or a list"); },
+     "Pass offsets as 32-bit integers."},
+
+    {"offsets do not match the sequences",
+     [](const Op& op) { return !op.offsets || offsetCount(op) == queriesOf(op).sequences; },
+     [](const Op& op) { return countText(offsetCount(op), "offset"); },
+     [](const Op& op) { return fmt::format("{}, one for a sequence", queriesOf(op).sequences); },
+     "Give every sequence one offset; queries [sequences, tokens, heads, headDim] say how many there are."},
+
+    {"the list of offsets is too long",
+     [](const Op& op) { return !offsetList(op) || offsetList(op)->size() <= Op::kMaxListed; },
+     [](const Op& op) { return fmt::format("a list of {}", offsetList(op)->size()); },
+     [](const Op&) { return fmt::format("at most {} numbers", Op::kMaxListed); },
+     "Pass them in a tensor, or split the sequences over several calls."},
+
+    {"a position is too far to count", [](const Op& op) { return !firstUncountable(op); },
+     [](const Op& op) { return fmt::format("position {}", *firstUncountable(op)); },
+     [](const Op&) { return std::string("-2^31 to 2^31 - 1, with its offset and without"); },
+     "Pass positions in that range."},
+
+    {"results share memory with other operands", [](const Op& op) { return !firstOverlap(op); },
+     [](const Op& op) {
+       const auto [first, second] = *firstOverlap(op);
+       return fmt::format("{} overlapping {}", first, second);
+     },
+     [](const Op&) { return std::string("separate memory, or exactly the vectors that are rotated"); },
+     "Rotate in place, or into memory that nothing else uses."},
+};
+
+}  // namespace
+
+std::span<const Rule<MultiRoPE>> multiRoPERules() {
+  return kRules;
+}
+
+}  // namespace mnk

@@ -1,0 +1,13 @@
+// The contract of MultiRoPE, but for its RotaryEmbedding, which has rules of its own.
+#pragma once
+#include <span>
+
+#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "Support/Rule.hpp"
+
+namespace mnk {
+
+// The rules in the order they are checked.
+std::span<const Rule<MultiRoPE>> multiRoPERules();
+
+}  // namespace mnk

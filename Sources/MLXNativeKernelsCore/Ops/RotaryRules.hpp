@@ -1,0 +1,20 @@
+// The contract of a RotaryEmbedding for vectors of a given length and positions on a given number of axes.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "MLXNativeKernels/RotaryEmbedding.hpp"
+#include "Support/Rule.hpp"
+
+namespace mnk {
+
+struct RotaryCheck {
+  RotaryEmbedding rotary;
+  uint64_t headDim;  // even, not 0
+  uint64_t axes;     // of positions; 1 stands for all
+};
+
+// The rules in the order they are checked.
+std::span<const Rule<RotaryCheck>> rotaryRules();
+
+}  // namespace mnk

@@ -1,0 +1,46 @@
+// Vectors of headDim elements, one for every sequence, token and head, in a tensor's memory. By the tensor's shape:
+//   tokenMajor  [sequences, tokens, heads, headDim], [tokens, heads, headDim], or [heads, headDim] for one token
+//   headMajor   [sequences, heads, tokens, headDim] or [heads, tokens, headDim]
+// or wherever strides say, such as in some columns of a fused projection.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
+
+namespace mnk {
+
+struct HeadsView {
+  // Counts of vectors, and the distances between them in elements.
+  struct Strides {
+    uint64_t sequences = 1;
+    uint64_t tokens = 1;  // of one sequence
+    uint64_t heads = 1;
+    uint64_t headDim = 0;
+    uint64_t offset = 0;  // of the first element in the tensor
+    uint64_t sequenceStride = 0;
+    uint64_t tokenStride = 0;
+    uint64_t headStride = 0;
+
+    uint64_t totalTokens() const { return sequences * tokens; }
+    bool operator==(const Strides&) const = default;
+  };
+
+  Tensor tensor;
+  KVLayout layout = KVLayout::tokenMajor;
+  std::optional<Strides> strides = {};  // takes the place of the tensor's shape and of the layout
+
+  HeadsView() = default;
+  HeadsView(Tensor tensor, KVLayout layout = KVLayout::tokenMajor) : tensor(std::move(tensor)), layout(layout) {}
+  HeadsView(Tensor tensor, const Strides& strides) : tensor(std::move(tensor)), strides(strides) {}
+  // Heads side by side in the columns of a [tokens, width] tensor, as a fused projection leaves them.
+  static HeadsView columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim);
+
+  // Whether strides are given, or the tensor has a rank that this layout reads.
+  bool isReadable() const;
+  // Where the vectors lie; all counts are 0 where the tensor has another rank.
+  Strides resolved() const;
+};
+
+}  // namespace mnk

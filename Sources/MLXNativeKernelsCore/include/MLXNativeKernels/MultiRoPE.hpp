@@ -1,0 +1,60 @@
+// MultiRoPE turns queries, and keys in the same dispatch, by their positions:
+//   into[sequence, token, head] = rotated(from[sequence, token, head])     as RotaryEmbedding.hpp defines it
+// in place unless told otherwise, in f32, f16 or bf16, computing in f32. Angles are exact: they are counted in
+// integers, as fractions of a turn, so a position of a million is as good as position one.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/HeadsView.hpp"
+#include "MLXNativeKernels/Result.hpp"
+#include "MLXNativeKernels/RotaryEmbedding.hpp"
+
+namespace mnk {
+
+// The position of each token, from -2^31 up to 2^31, on 1 to 4 axes. One axis stands for all of them, as for text.
+//   a number   of the first token of every sequence; those that follow count up
+//   a list     axis after axis, in each all tokens of all sequences; known now, so the rules check it
+//   a tensor   the same in i32 or u32, [axes, sequences * tokens] or [sequences * tokens]; read by the kernel, which
+//              takes a position beyond 2^32 modulo 2^32
+struct RotaryPositions {
+  std::variant<int64_t, std::vector<int32_t>, Tensor> source = int64_t{0};
+
+  RotaryPositions() = default;
+  template <std::integral Number>
+  RotaryPositions(Number first)
+      : source(std::in_range<int64_t>(first) ? static_cast<int64_t>(first) : std::numeric_limits<int64_t>::max()) {}
+  RotaryPositions(std::vector<int32_t> list) : source(std::move(list)) {}
+  RotaryPositions(Tensor tensor) : source(std::move(tensor)) {}
+};
+
+// One number for each sequence: a list, or an i32 or u32 tensor.
+using RotaryOffsets = std::variant<std::vector<int32_t>, Tensor>;
+
+struct MultiRoPE {
+  static constexpr std::string_view name = "MultiRoPE";
+  static constexpr uint64_t kMaxRopeDim = 1024;  // frequencies travel inside the dispatch, where 4 KiB is the limit
+  static constexpr uint64_t kMaxListed = 1024;   // and so do lists
+
+  HeadsView queries;
+  std::optional<HeadsView> keys = {};  // with other heads, otherwise like queries
+  // Where results go, with dtypes and strides of their own; in place unless given.
+  std::optional<HeadsView> rotatedQueries = {};
+  std::optional<HeadsView> rotatedKeys = {};
+
+  RotaryPositions positions = {};
+  std::optional<RotaryOffsets> offsets = {};  // added to all positions of a sequence, such as a model's rope delta
+  RotaryEmbedding rotary = {};
+};
+
+// Checks every rule, then says what to run. Needs no device.
+Result<Plan> plan(const MultiRoPE& op);
+
+}  // namespace mnk

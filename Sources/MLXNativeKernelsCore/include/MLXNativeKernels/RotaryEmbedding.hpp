@@ -1,0 +1,60 @@
+// How positions turn the pairs of a vector x of headDim elements. Pair p, with elements a and b, becomes
+//   out[a] = m (x[a] cos t - x[b] sin t)      t = position[axis(p)] * frequency(p)
+//   out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all other elements are kept
+// with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as YaRN says. VISION starts
+// its exponents again in each section: base^(-2q / (headDim / 2)), where q counts from the section's first pair.
+//
+// Sections share out the pairs among up to four axes of positions (time, height, width, and one more):
+//   mrope    s0 pairs of axis 0, then s1 of axis 1, s2 of axis 2, s3 of axis 3, and again from the first
+//   imrope   of the pairs of one round, p mod 3 == a goes to axis a while p < 3 s(a), others to `otherAxis`
+//   vision   s0 pairs of axis 0 (y), s1 of axis 1 (x)
+// A round is as long as the sum of the sections.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace mnk {
+
+// The numbers are the modes that model files name.
+enum class RotaryLayout : uint32_t {
+  interleavedPairs = 0,  // elements 2p and 2p + 1
+  halfSplit = 2,         // elements p and p + half, as for all that follow
+  mrope = 8,
+  vision = 24,
+  imrope = 40,
+};
+
+// What half means where ropeDim < headDim. The models of MLX, ggml and transformers split the rotated part; mlx-native
+// splits the head.
+enum class RotaryPairing : uint32_t { halfOfRopeDim, halfOfHeadDim };
+
+// Where imrope's pairs outside of all sections go. transformers, where these models were trained, takes time (axis 0);
+// ggml and mlx-native take axis 3, which they fill with 0 for text: such pairs then do not turn at all.
+enum class RotaryOtherAxis : uint32_t { axis0, axis3 };
+
+// Blends pairs that turn less than betaSlow times in the original context (scaled) and those that turn more than
+// betaFast times (kept), and multiplies the result by attentionFactor * (1 + 0.1 ln(1 / scale)).
+struct YaRN {
+  uint64_t originalContext = 0;
+  float extensionFactor = 1;  // share of the blend; 0 scales every pair and leaves the logarithm out
+  float attentionFactor = 1;
+  float betaFast = 32;
+  float betaSlow = 1;
+};
+
+struct RotaryEmbedding {
+  RotaryLayout layout = RotaryLayout::halfSplit;
+  std::array<uint32_t, 4> sections = {};  // in pairs; for mrope, imrope and the first two for vision
+  double base = 10000;
+  std::optional<uint64_t> ropeDim = {};  // how many elements turn; all unless given
+  RotaryPairing pairing = RotaryPairing::halfOfRopeDim;
+  RotaryOtherAxis otherAxis = RotaryOtherAxis::axis0;
+  double scale = 1;                          // multiplies positions: 1 / 4 for a context four times as long
+  std::vector<float> frequencyFactors = {};  // a divisor for each pair; infinity keeps the pair as it is
+  std::optional<YaRN> yarn = {};
+  bool isInverse = false;  // undoes the rotation
+};
+
+}  // namespace mnk

@@ -1,0 +1,259 @@
+// The part of the C door that all ops share: errors, devices, tensors, kernels of the caller's own, plans and encoders.
+// Include mnk.h, which says how it is used.
+#ifndef MNK_CORE_H
+#define MNK_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Closed: Swift may switch over the cases alone. The size is fixed so that a wrong number can be told, not undefined.
+#ifdef __clang__
+#define MNK_NULLABLE _Nullable
+#define MNK_CLOSED(name) __attribute__((enum_extensibility(closed))) name : uint32_t
+#define MNK_NONNULL_BEGIN                                                                          \
+  _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wnullability-extension\"") \
+      _Pragma("clang assume_nonnull begin")
+#define MNK_NONNULL_END _Pragma("clang assume_nonnull end") _Pragma("clang diagnostic pop")
+#else
+#define MNK_NULLABLE
+#define MNK_CLOSED(name) name
+#define MNK_NONNULL_BEGIN
+#define MNK_NONNULL_END
+#endif
+#ifdef __cplusplus
+#define MNK_HEADER_BEGIN MNK_NONNULL_BEGIN extern "C" {
+#define MNK_HEADER_END \
+  }                    \
+  MNK_NONNULL_END
+#else
+#define MNK_HEADER_BEGIN MNK_NONNULL_BEGIN
+#define MNK_HEADER_END MNK_NONNULL_END
+#endif
+
+MNK_HEADER_BEGIN
+
+typedef struct mnk_error mnk_error;
+typedef struct mnk_device mnk_device;
+typedef struct mnk_tensor mnk_tensor;
+typedef struct mnk_library mnk_library;
+typedef struct mnk_encoder mnk_encoder;
+typedef struct mnk_completion mnk_completion;
+typedef struct mnk_plan mnk_plan;
+
+typedef mnk_error* MNK_NULLABLE* MNK_NULLABLE mnk_error_out;
+
+// Errors
+
+typedef enum MNK_CLOSED(mnk_error_code) {
+  MNK_INVALID_ARGUMENT = 1,  // a rule is broken; nothing was encoded
+  MNK_UNSUPPORTED = 2,       // the device or this build lacks something
+  MNK_OUT_OF_MEMORY = 3,
+  MNK_LIBRARY_NOT_FOUND = 4,
+  MNK_SHADER_BUILD = 5,    // the kernel text does not compile, or lacks the function
+  MNK_DEVICE_FAULT = 6,    // the device stopped a submission
+  MNK_DEVICE_LOST = 7,     // the device is gone, or takes no more work of this process
+  MNK_TIMEOUT = 8,         // the device stopped a submission that took too long
+  MNK_PAGE_FAULT = 9,      // a kernel touched memory that is not its own
+  MNK_NOT_PERMITTED = 10,  // the system forbids work on the device now, such as in the background
+} mnk_error_code;
+
+mnk_error_code mnk_error_get_code(const mnk_error* error);
+bool mnk_error_is_retryable(const mnk_error* error);
+const char* mnk_error_op(const mnk_error* error);
+const char* mnk_error_what(const mnk_error* error);
+const char* mnk_error_got(const mnk_error* error);
+const char* mnk_error_expected(const mnk_error* error);
+const char* mnk_error_fix(const mnk_error* error);
+const char* mnk_error_message(const mnk_error* error);  // all parts as one text
+void mnk_error_release(mnk_error* MNK_NULLABLE error);
+
+// Devices
+
+mnk_device* MNK_NULLABLE mnk_device_make_default(mnk_error_out error);
+size_t mnk_device_count(void);
+mnk_device* MNK_NULLABLE mnk_device_make_at(size_t index, mnk_error_out error);
+void mnk_device_release(mnk_device* MNK_NULLABLE device);
+
+const char* mnk_device_kind(const mnk_device* device);  // "host", "metal"
+const char* mnk_device_name(const mnk_device* device);
+
+// The Host device with options of its own. Zero in a field means its default, or what the environment says:
+// MNK_HOST_SEED, MNK_HOST_CHECKING (guarded or full), MNK_HOST_PERTURB (1).
+typedef struct mnk_host_options {
+  size_t size;                        // sizeof(mnk_host_options)
+  uint32_t workers;                   // threads that run threadgroups; 0: one per core
+  uint64_t order_seed;                // not 0: dispatches, threadgroups and lanes run in this seeded random order
+  int32_t checking;                   // 0 off; 1 guarded: poison and canaries; 2 full: every load and store is checked
+  bool allow_same_value;              // full: two lanes may write the same value to one place
+  bool perturb;                       // move results of functions within the error that Metal allows
+  int32_t level;                      // 0: best instruction set; 1 baseline, 2 AVX2, 3 AVX-512
+  const char* MNK_NULLABLE compiler;  // for kernels given as text; NULL: clang++ of the search path
+} mnk_host_options;
+mnk_device* MNK_NULLABLE mnk_device_make_host(const mnk_host_options* options, mnk_error_out error);
+
+// Tensors
+
+typedef enum MNK_CLOSED(mnk_dtype) { MNK_F32 = 0, MNK_F16, MNK_BF16, MNK_U8, MNK_U16, MNK_U32, MNK_I32 } mnk_dtype;
+
+size_t mnk_dtype_size(mnk_dtype dtype);
+const char* mnk_dtype_name(mnk_dtype dtype);
+
+// Zeroed memory. `shape` holds `rank` extents, outermost first, at most eight.
+mnk_tensor* MNK_NULLABLE mnk_tensor_make(mnk_device* device, mnk_dtype dtype, const uint64_t* MNK_NULLABLE shape,
+                                         size_t rank, mnk_error_out error);
+// Memory of the caller's, without a copy. It must stay valid until `release(context)` is called, once, after the
+// last user is gone; when the call fails, release is called before it returns.
+mnk_tensor* MNK_NULLABLE mnk_tensor_make_wrapping(mnk_device* device, void* memory, uint64_t bytes, mnk_dtype dtype,
+                                                  const uint64_t* MNK_NULLABLE shape, size_t rank, uint64_t byte_offset,
+                                                  void (*MNK_NULLABLE release)(void* MNK_NULLABLE context),
+                                                  void* MNK_NULLABLE context, mnk_error_out error);
+// Entries [begin, begin + count) of the outermost axis; shares memory.
+mnk_tensor* MNK_NULLABLE mnk_tensor_make_slice(const mnk_tensor* tensor, uint64_t begin, uint64_t count,
+                                               mnk_error_out error);
+mnk_tensor* MNK_NULLABLE mnk_tensor_make_reshaped(const mnk_tensor* tensor, const uint64_t* MNK_NULLABLE shape,
+                                                  size_t rank, mnk_error_out error);
+void mnk_tensor_release(mnk_tensor* MNK_NULLABLE tensor);
+
+mnk_dtype mnk_tensor_dtype(const mnk_tensor* tensor);
+size_t mnk_tensor_rank(const mnk_tensor* tensor);
+uint64_t mnk_tensor_extent(const mnk_tensor* tensor, size_t axis);  // 0 beyond the rank
+uint64_t mnk_tensor_byte_count(const mnk_tensor* tensor);
+uint64_t mnk_tensor_byte_offset(const mnk_tensor* tensor);
+
+// Whole-tensor copies; `bytes` must equal the tensor's byte count. They do not wait for submitted work.
+bool mnk_tensor_read(const mnk_tensor* tensor, void* MNK_NULLABLE into, uint64_t bytes, mnk_error_out error);
+bool mnk_tensor_write(mnk_tensor* tensor, const void* MNK_NULLABLE from, uint64_t bytes, mnk_error_out error);
+
+// Kernels of the caller's own
+
+// Metal Shading Language with five words in place of what only a Metal compiler parses; they need no include:
+//   export_kernel(f)  instantiate_kernel("name", f, type…)  pipeline_constant(type, name, index)
+//   threadgroup_array(type, name, count)  [[threadgroup_memory(n)]]
+// A device compiles a text or a file once and keeps it until mnk_device_clear_kernels.
+mnk_library* MNK_NULLABLE mnk_library_make_from_text(mnk_device* device, const char* text, const char* label,
+                                                     mnk_error_out error);
+mnk_library* MNK_NULLABLE mnk_library_make_from_path(mnk_device* device, const char* path, mnk_error_out error);
+// The library that this package ships.
+mnk_library* MNK_NULLABLE mnk_library_make_shipped(mnk_device* device, mnk_error_out error);
+void mnk_library_release(mnk_library* MNK_NULLABLE library);
+// Forgets all pipelines and libraries, so that a changed file is read again. Those in use live on.
+void mnk_device_clear_kernels(mnk_device* device);
+size_t mnk_library_function_count(const mnk_library* library);
+const char* mnk_library_function_name(const mnk_library* library, size_t index);  // "" beyond the count
+
+// Where compiled kernels were found.
+typedef enum MNK_CLOSED(mnk_library_origin) {
+  MNK_ORIGIN_PROGRAM = 0,       // compiled into the program
+  MNK_ORIGIN_GIVEN_TEXT,        // text of the caller's, compiled at run time
+  MNK_ORIGIN_GIVEN_FILE,        // a file that the caller named
+  MNK_ORIGIN_MODULE_BUNDLE,     // the bundle that SwiftPM makes of this package's resources
+  MNK_ORIGIN_FRAMEWORK_BUNDLE,  // the framework that holds this code
+  MNK_ORIGIN_BESIDE_CODE,       // the folder of the image that holds this code
+  MNK_ORIGIN_MAIN_BUNDLE,       // the app's own resources
+  MNK_ORIGIN_EMBEDDED_TEXT,     // the text that this code carries, compiled at run time
+} mnk_library_origin;
+mnk_library_origin mnk_library_get_origin(const mnk_library* library);
+const char* mnk_library_origin_path(const mnk_library* library);  // "" where it was no file
+
+typedef enum MNK_CLOSED(mnk_access) { MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE } mnk_access;
+typedef enum MNK_CLOSED(mnk_constant_type) {
+  MNK_CONSTANT_BOOL = 0,
+  MNK_CONSTANT_I32,
+  MNK_CONSTANT_U32,
+  MNK_CONSTANT_F32
+} mnk_constant_type;
+
+typedef struct mnk_binding {  // a tensor at a buffer index; all of its bytes count as accessed
+  uint32_t index;
+  mnk_tensor* tensor;
+  mnk_access access;
+} mnk_binding;
+typedef struct mnk_inline_bytes {
+  uint32_t index;
+  const void* bytes;
+  size_t count;
+} mnk_inline_bytes;
+typedef struct mnk_threadgroup_memory {
+  uint32_t index;
+  uint32_t bytes;
+} mnk_threadgroup_memory;
+typedef struct mnk_constant {
+  uint32_t index;
+  mnk_constant_type type;
+  uint32_t bits;  // the value's own bits; a bool is 0 or 1
+} mnk_constant;
+
+typedef struct mnk_dispatch {
+  size_t size;                              // sizeof(mnk_dispatch)
+  const mnk_library* MNK_NULLABLE library;  // NULL: the library that this package ships
+  const char* function;
+  const char* MNK_NULLABLE kind;  // counters are kept per kind; NULL: "Custom"
+  const mnk_binding* MNK_NULLABLE buffers;
+  size_t buffer_count;
+  const mnk_inline_bytes* MNK_NULLABLE inlines;
+  size_t inline_count;
+  const mnk_threadgroup_memory* MNK_NULLABLE threadgroup_memory;
+  size_t threadgroup_memory_count;
+  const mnk_constant* MNK_NULLABLE constants;
+  size_t constant_count;
+  uint32_t grid[3];         // threads, or threadgroups when grid_is_threadgroups
+  uint32_t threadgroup[3];  // threads of one; all 0 lets the encoder choose, only with a grid of threads
+  bool grid_is_threadgroups;
+} mnk_dispatch;
+
+// Plans
+
+void mnk_plan_release(mnk_plan* MNK_NULLABLE plan);
+const char* mnk_plan_text(const mnk_plan* plan);
+size_t mnk_plan_dispatch_count(const mnk_plan* plan);
+uint64_t mnk_plan_scratch_bytes(const mnk_plan* plan);
+
+typedef struct mnk_planned_dispatch {
+  const char* function;
+  uint32_t grid[3];
+  uint64_t bytes_read;
+  uint64_t bytes_written;
+} mnk_planned_dispatch;
+// All zero beyond the count.
+mnk_planned_dispatch mnk_plan_dispatch(const mnk_plan* plan, size_t index);
+
+// Encoding
+
+mnk_encoder* MNK_NULLABLE mnk_encoder_make(mnk_device* device, const char* MNK_NULLABLE label, mnk_error_out error);
+// An encoder released before it is committed runs nothing.
+void mnk_encoder_release(mnk_encoder* MNK_NULLABLE encoder);
+bool mnk_encoder_dispatch(mnk_encoder* encoder, const mnk_dispatch* dispatch, mnk_error_out error);
+bool mnk_encoder_barrier(mnk_encoder* encoder, mnk_error_out error);
+
+// `failure` is NULL when the work succeeded, and borrowed for the call.
+typedef void (*mnk_finished)(void* MNK_NULLABLE context, const mnk_error* MNK_NULLABLE failure);
+// Submits. `finished`, if any, is called once, on a thread of the device, if and only if commit succeeded; by then the
+// completion is done and its summary final.
+mnk_completion* MNK_NULLABLE mnk_encoder_commit(mnk_encoder* encoder, mnk_finished MNK_NULLABLE finished,
+                                                void* MNK_NULLABLE context, mnk_error_out error);
+
+void mnk_completion_release(mnk_completion* MNK_NULLABLE completion);
+bool mnk_completion_wait(const mnk_completion* completion, mnk_error_out error);
+bool mnk_completion_is_done(const mnk_completion* completion);
+
+typedef struct mnk_counts {
+  uint64_t dispatches;
+  uint64_t bytes_read;
+  uint64_t bytes_written;
+} mnk_counts;
+typedef struct mnk_summary {
+  mnk_counts total;
+  uint64_t barriers;
+  double device_seconds;  // 0 until the work has finished
+} mnk_summary;
+mnk_summary mnk_completion_summary(const mnk_completion* completion);
+mnk_counts mnk_completion_counts(const mnk_completion* completion, const char* kind);  // zeros for an unknown kind
+// One line, such as "4 dispatches, 3 barriers, 1.1 MB read, 8.0 KB written, 41 µs". The caller releases it with
+// mnk_text_release.
+char* MNK_NULLABLE mnk_completion_copy_text(const mnk_completion* completion);
+void mnk_text_release(char* MNK_NULLABLE text);
+
+MNK_HEADER_END
+
+#endif

@@ -1,0 +1,87 @@
+// The C door to MultiRoPE, the rotary embedding. MultiRoPE.hpp, RotaryEmbedding.hpp and HeadsView.hpp define it.
+#ifndef MNK_MULTI_ROPE_H
+#define MNK_MULTI_ROPE_H
+
+#include "MLXNativeKernels/mnk_core.h"
+#include "MLXNativeKernels/mnk_kv_cache.h"
+
+MNK_HEADER_BEGIN
+
+// Vectors of head_dim elements, one for every sequence, token and head, in a tensor's memory.
+typedef struct mnk_heads_view {
+  size_t size;  // sizeof(mnk_heads_view), exactly
+  mnk_tensor* MNK_NULLABLE tensor;
+  mnk_kv_layout layout;
+  bool has_strides;    // then what follows takes the place of the tensor's shape and of the layout
+  uint64_t sequences;  // counts
+  uint64_t tokens;     // of one sequence
+  uint64_t heads;
+  uint64_t head_dim;
+  uint64_t offset;  // of the first element in the tensor; this and the distances count elements
+  uint64_t sequence_stride;
+  uint64_t token_stride;
+  uint64_t head_stride;
+} mnk_heads_view;
+
+// The numbers are the modes that model files name.
+typedef enum MNK_CLOSED(mnk_rotary_layout) {
+  MNK_INTERLEAVED_PAIRS = 0,
+  MNK_HALF_SPLIT = 2,
+  MNK_MROPE = 8,
+  MNK_VISION = 24,
+  MNK_IMROPE = 40,
+} mnk_rotary_layout;
+typedef enum MNK_CLOSED(mnk_rotary_pairing) { MNK_HALF_OF_ROPE_DIM = 0, MNK_HALF_OF_HEAD_DIM = 1 } mnk_rotary_pairing;
+typedef enum MNK_CLOSED(mnk_rotary_other_axis) { MNK_OTHER_AXIS_0 = 0, MNK_OTHER_AXIS_3 = 1 } mnk_rotary_other_axis;
+
+typedef struct mnk_yarn {
+  uint64_t original_context;
+  float extension_factor;
+  float attention_factor;
+  float beta_fast;  // 32 for most models
+  float beta_slow;  // 1 for most models
+} mnk_yarn;
+
+typedef struct mnk_rotary_embedding {
+  size_t size;  // sizeof(mnk_rotary_embedding), exactly
+  mnk_rotary_layout layout;
+  uint32_t sections[4];
+  double base;
+  bool has_rope_dim;  // then rope_dim elements turn; else all
+  uint64_t rope_dim;
+  mnk_rotary_pairing pairing;
+  mnk_rotary_other_axis other_axis;
+  double scale;                                 // 1 for most models
+  const float* MNK_NULLABLE frequency_factors;  // a divisor for each pair; NULL: none
+  size_t frequency_factor_count;
+  bool has_yarn;
+  mnk_yarn yarn;
+  bool is_inverse;
+} mnk_rotary_embedding;
+
+// `list`, or an i32 or u32 tensor that the kernel reads. Without either there are none.
+typedef struct mnk_rotary_numbers {
+  const int32_t* MNK_NULLABLE list;
+  size_t list_count;
+  mnk_tensor* MNK_NULLABLE tensor;
+} mnk_rotary_numbers;
+
+typedef struct mnk_multi_rope {
+  size_t size;  // sizeof(mnk_multi_rope)
+  mnk_heads_view queries;
+  mnk_heads_view keys;             // a view without a tensor is left out: no keys
+  mnk_heads_view rotated_queries;  // and results in place
+  mnk_heads_view rotated_keys;
+  int64_t first_position;        // of every sequence, where there are no positions
+  mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
+  mnk_rotary_numbers offsets;    // one for each sequence
+  mnk_rotary_embedding rotary;
+} mnk_multi_rope;
+
+// Checks every rule and says what would run, without running it.
+mnk_plan* MNK_NULLABLE mnk_multi_rope_make_plan(const mnk_multi_rope* op, mnk_error_out error);
+bool mnk_encoder_multi_rope(mnk_encoder* encoder, const mnk_multi_rope* op, mnk_error_out error);
+
+MNK_HEADER_END
+
+#endif

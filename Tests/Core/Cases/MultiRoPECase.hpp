@@ -1,0 +1,107 @@
+// One rotation as a name and a few numbers. Lists of them cover what the op promises; the same lists run on every
+// device and through the plan.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "MLXNativeKernels/MultiRoPE.hpp"
+
+namespace mnk::test {
+
+// Where queries and keys lie.
+enum class RopeMemory {
+  tokenMajor,  // tensors of their own, read by shape
+  headMajor,
+  oneToken,        // [heads, headDim]
+  columns,         // both in one [tokens, width] tensor, with columns of somebody else before, between and after
+  tokenMajorGaps,  // tensors of their own with strides that leave gaps
+  headMajorGaps,
+  sequencesInside,  // the sequences of a token side by side
+};
+
+enum class RopePlacing {
+  inPlace,
+  inPlaceByName,  // the results are named, and are what is rotated
+  apart,
+  beside,    // in further columns of the same tensor
+  keysStay,  // queries apart, keys in place
+  queriesStay,
+};
+
+enum class RopeNumbers { none, first, list, i32, u32 };
+
+struct MultiRoPECase {
+  std::string name;
+  DType from = DType::f32;
+  DType into = DType::f32;  // as `from` where something stays in place
+  RopePlacing placing = RopePlacing::inPlace;
+  RopeMemory fromMemory = RopeMemory::tokenMajor;
+  RopeMemory intoMemory = RopeMemory::tokenMajor;  // of results that are apart
+  uint64_t fromGap = 3;                            // elements, in memory that has gaps, and columns of somebody else
+  uint64_t intoGap = 3;
+  uint64_t fromShift = 0;  // elements past an aligned address
+  uint64_t intoShift = 0;
+
+  uint64_t sequences = 0;  // 0: tensors have no axis for them
+  uint64_t tokens = 3;
+  uint64_t heads = 2;
+  uint64_t keyHeads = 1;  // 0: queries alone
+  uint64_t headDim = 16;
+  RotaryEmbedding rotary = {};
+
+  RopeNumbers positions = RopeNumbers::first;
+  uint64_t axes = 1;
+  int64_t firstPosition = 5;
+  uint64_t spread = 211;  // listed positions are less than this apart
+  RopeNumbers offsets = RopeNumbers::none;
+  int64_t firstOffset = 3;  // of the first sequence
+  int64_t offsetStep = 7;   // from one to the next
+
+  uint64_t totalTokens() const { return (sequences == 0 ? 1 : sequences) * tokens; }
+};
+
+// The numbers of a case that lists them: positions axis after axis, offsets by sequence.
+std::vector<int64_t> positionsOf(const MultiRoPECase& rope);
+std::vector<int64_t> offsetsOf(const MultiRoPECase& rope);
+
+namespace rope {
+
+inline constexpr RotaryLayout kLayouts[] = {RotaryLayout::interleavedPairs, RotaryLayout::halfSplit,
+                                            RotaryLayout::mrope, RotaryLayout::imrope, RotaryLayout::vision};
+inline constexpr RotaryPairing kPairings[] = {RotaryPairing::halfOfRopeDim, RotaryPairing::halfOfHeadDim};
+inline constexpr RotaryOtherAxis kOtherAxes[] = {RotaryOtherAxis::axis0, RotaryOtherAxis::axis3};
+
+std::string_view text(RotaryLayout layout);
+std::string_view text(RotaryPairing pairing);
+std::string_view text(RopeMemory memory);
+std::string_view text(RopePlacing placing);
+std::string_view text(RopeNumbers numbers);
+
+// Sections that share out the pairs unequally, all of them used where there are enough pairs.
+RotaryEmbedding rotaryOf(RotaryLayout layout, uint64_t pairs);
+// A case with another position on each axis, where the layout has them.
+MultiRoPECase rotated(std::string name, uint64_t headDim, RotaryEmbedding rotary);
+
+std::vector<MultiRoPECase> dtypeCases();     // dtypes x memory x placing, queries alone and with keys
+std::vector<MultiRoPECase> extentCases();    // every layout x head dims
+std::vector<MultiRoPECase> partialCases();   // rope dims below the head dim, both pairings
+std::vector<MultiRoPECase> sectionCases();   // sections of models, and of nobody
+std::vector<MultiRoPECase> positionCases();  // positions and offsets from everywhere, on 1 to 4 axes
+std::vector<MultiRoPECase> memoryCases();    // strides, gaps, alignment, mixed layouts, sequences
+std::vector<MultiRoPECase> scalingCases();   // scale, frequency factors, YaRN, and their inverses
+std::vector<MultiRoPECase> headCases();      // heads and tokens around what a thread takes
+std::vector<MultiRoPECase> crossedCases();   // all of it crossed, on small tensors
+std::vector<MultiRoPECase> allCases();
+
+}  // namespace rope
+
+using MakeRopeTensor = std::function<Tensor(std::string_view name, DType dtype, const Shape& shape, uint64_t shift)>;
+
+// The op of a case on tensors of the caller's making, `shift` elements past an aligned address. Where queries and keys
+// share a tensor it is asked for once, under the name of the queries.
+MultiRoPE makeOp(const MultiRoPECase& rope, const MakeRopeTensor& makeTensor);
+
+}  // namespace mnk::test

@@ -1,0 +1,293 @@
+// One test for each that mlx-native has for its rope_multi: the call here that does the same, checked against the
+// formula that is documented there, within what is allowed there. The page "Coverage" of the documentation lists them.
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "Cases/MultiRoPETrial.hpp"
+#include "Reference/SoftFloat.hpp"
+#include "Support/Check.hpp"
+#include "Support/EveryDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+// rope_multi's parameters. Its mode is the number of the layout.
+struct RopeMulti {
+  RotaryLayout mode;
+  uint64_t headDim;
+  uint64_t ropeDim;
+  uint64_t heads;
+  uint64_t tokens;
+  float base;
+  std::array<uint32_t, 4> sections;
+  DType dtype = DType::f32;
+};
+
+MultiRoPECase caseOf(const RopeMulti& rope) {
+  return {.name = "rope_multi",
+          .from = rope.dtype,
+          .into = rope.dtype,
+          .placing = RopePlacing::apart,
+          .tokens = rope.tokens,
+          .heads = rope.heads,
+          .keyHeads = 0,
+          .headDim = rope.headDim,
+          .rotary = {.layout = rope.mode,
+                     .sections = rope.sections,
+                     .base = rope.base,
+                     .ropeDim = rope.ropeDim,
+                     .pairing = RotaryPairing::halfOfHeadDim,
+                     .otherAxis = RotaryOtherAxis::axis3},
+          .positions = RopeNumbers::i32,
+          .axes = 4};
+}
+
+// The position of a token on an axis.
+using Positions = std::function<int32_t(uint64_t axis, uint64_t token)>;
+
+int32_t imagePosition(uint64_t axis, uint64_t token) {
+  return static_cast<int32_t>((token * 5 + axis * 11 + token * axis * 3) % 43);
+}
+
+template <typename Number>
+std::vector<std::byte> bytesOf(const std::vector<Number>& numbers) {
+  std::vector<std::byte> bytes(numbers.size() * sizeof(Number));
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<double> valuesOf(DType dtype, const std::vector<std::byte>& bytes) {
+  std::vector<double> values(bytes.size() / byteSize(dtype));
+  for (size_t element = 0; element < values.size(); ++element) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &bytes[element * byteSize(dtype)], byteSize(dtype));
+    values[element] = valueOf(dtype, bits);
+  }
+  return values;
+}
+
+MultiRoPETrial trialOf(const std::shared_ptr<Device>& device, const RopeMulti& rope, const Positions& positions) {
+  Seeded random;
+  MultiRoPETrial trial(device, caseOf(rope), random);
+  trial.set("queries", plainRopeElements(random, rope.dtype, rope.tokens * rope.heads * rope.headDim));
+  std::vector<int32_t> numbers;
+  for (uint64_t axis = 0; axis < 4; ++axis) {
+    for (uint64_t token = 0; token < rope.tokens; ++token) numbers.push_back(positions(axis, token));
+  }
+  trial.set("positions", bytesOf(numbers));
+  return trial;
+}
+
+std::vector<double> inputOf(const RopeMulti& rope, const MultiRoPETrial& trial) {
+  return valuesOf(rope.dtype, trial.before("queries"));
+}
+std::vector<double> rotatedBy(const std::shared_ptr<Device>& device, const RopeMulti& rope,
+                              const MultiRoPETrial& trial) {
+  run(device, trial.op());
+  trial.expectRotated();
+  return valuesOf(rope.dtype, trial.now("rotated queries"));
+}
+
+// The kernel as documented: pairs (p, p + headDim / 2), rows = token * heads + head.
+std::vector<double> documented(const RopeMulti& rope, const Positions& positions, const std::vector<double>& input) {
+  std::vector<double> output = input;
+  const auto& s = rope.sections;
+  const uint64_t half = rope.headDim / 2;
+  const bool isVision = rope.mode == RotaryLayout::vision;
+  const uint64_t round = std::max<uint64_t>(isVision ? s[0] + s[1] : s[0] + s[1] + s[2] + s[3], 1);
+  for (uint64_t row = 0; row < rope.tokens * rope.heads; ++row) {
+    for (uint64_t p = 0; p < rope.ropeDim / 2; ++p) {
+      const uint64_t sector = p % round;
+      uint64_t axis = 3, index = p, denominator = rope.ropeDim;
+      if (isVision) {
+        axis = sector < s[0] ? 0 : 1;
+        index = sector < s[0] ? sector : sector - s[0];
+        denominator = half;
+      } else if (rope.mode == RotaryLayout::mrope) {
+        if (sector < s[0] + s[1] + s[2]) axis = sector < s[0] ? 0 : sector < s[0] + s[1] ? 1 : 2;
+      } else if (sector < 3 * s[sector % 3]) {
+        axis = sector % 3;
+      }
+      const double exponent = 2.0 * static_cast<double>(index) / static_cast<double>(denominator);
+      const double theta = positions(axis, row / rope.heads) / std::pow(double{rope.base}, exponent);
+      const double x0 = input[row * rope.headDim + p], x1 = input[row * rope.headDim + p + half];
+      output[row * rope.headDim + p] = x0 * std::cos(theta) - x1 * std::sin(theta);
+      output[row * rope.headDim + p + half] = x0 * std::sin(theta) + x1 * std::cos(theta);
+    }
+  }
+  return output;
+}
+
+void expectClose(const std::vector<double>& got, const std::vector<double>& expected, double allowed) {
+  EXPECT_EQ(got.size(), expected.size());
+  for (size_t element = 0; element < expected.size(); ++element) {
+    if (std::abs(got[element] - expected[element]) <= allowed) continue;
+    return fail(
+        __FILE__, __LINE__,
+        fmt::format("element {}: got {}, expected {} within {}", element, got[element], expected[element], allowed));
+  }
+}
+
+// Rotates on every device and compares with the documented formula.
+void expectDocumented(const RopeMulti& rope, const Positions& positions, double allowed) {
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
+    const MultiRoPETrial trial = trialOf(device, rope, positions);
+    expectClose(rotatedBy(device, rope, trial), documented(rope, positions, inputOf(rope, trial)), allowed);
+  });
+}
+
+// One token of one head whose pairs are all (1, 0): results are cosines, then sines.
+void expectCosinesAndSines(const RopeMulti& rope, const std::array<int32_t, 4>& position,
+                           const std::vector<double>& expected) {
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
+    MultiRoPETrial trial = trialOf(device, rope, [&](uint64_t axis, uint64_t) { return position[axis]; });
+    std::vector<float> ones(rope.headDim);
+    std::fill_n(ones.begin(), rope.headDim / 2, 1.0f);
+    trial.set("queries", bytesOf(ones));
+    expectClose(rotatedBy(device, rope, trial), expected, 1e-5);
+  });
+}
+
+constexpr RopeMulti kQwen{RotaryLayout::imrope, 256, 64, 2, 4, 1e7f, {11, 11, 10, 0}};
+
+Result<Plan> planOf(const RopeMulti& rope) {
+  const auto& device = devicesUnderTest().front().device;
+  return plan(trialOf(device, rope, imagePosition).op());
+}
+
+}  // namespace
+
+// Sections [2, 2, 1, 0] give the five pairs the axes 0, 1, 2, 0, 1; angles are 3, 5 * 10^-0.8, 7 * 10^-1.6,
+// 3 * 10^-2.4 and 5 * 10^-3.2.
+TEST(MultiRoPECoverage, ImropeByHand) {
+  expectCosinesAndSines({RotaryLayout::imrope, 10, 10, 1, 1, 1e4f, {2, 2, 1, 0}}, {3, 5, 7, 9},
+                        {-0.989992497, 0.702105263, 0.984581331, 0.999928681, 0.999995024,  //
+                         0.141120008, 0.712073170, 0.174927419, 0.011942931, 0.003154781});
+}
+
+TEST(MultiRoPECoverage, MropeIsNotImrope) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    RopeMulti rope{RotaryLayout::mrope, 16, 16, 1, 2, 1e4f, {3, 3, 2, 0}};
+    const auto chunked = rotatedBy(device, rope, trialOf(device, rope, imagePosition));
+    rope.mode = RotaryLayout::imrope;
+    EXPECT(rotatedBy(device, rope, trialOf(device, rope, imagePosition)) != chunked);
+  });
+}
+
+TEST(MultiRoPECoverage, RandomVectorsFollowTheFormula) {
+  for (RotaryLayout mode : {RotaryLayout::mrope, RotaryLayout::imrope}) {
+    for (const auto& sections : {std::array{4u, 6u, 6u, 0u}, {8u, 4u, 2u, 2u}, {2u, 1u, 1u, 1u}, {1u, 5u, 3u, 0u}}) {
+      expectDocumented({mode, 32, 32, 3, 5, 1e4f, sections}, imagePosition, 1e-5);
+      expectDocumented({mode, 32, 20, 3, 5, 1e4f, sections}, imagePosition, 1e-5);
+    }
+  }
+}
+
+// 64 of 256 elements turn: pairs (p, p + 128) for p < 32. The same bytes every time.
+TEST(MultiRoPECoverage, QwenShapeKeepsItsTailAndRepeats) {
+  expectDocumented(kQwen, imagePosition, 1e-4);
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const MultiRoPETrial trial = trialOf(device, kQwen, imagePosition);
+    const auto input = inputOf(kQwen, trial);
+    const auto first = rotatedBy(device, kQwen, trial);
+    for (size_t element = 0; element < input.size(); ++element) {
+      const bool isTail = element % 128 >= 32;
+      if (isTail) EXPECT_EQ(first[element], input[element]);
+    }
+    trial.restore();
+    EXPECT(rotatedBy(device, kQwen, trial) == first);
+  });
+}
+
+// All four axes count as text does there, but for spare pairs: these sections have none.
+TEST(MultiRoPECoverage, TextImropeIsNeoX) {
+  const RopeMulti rope{RotaryLayout::imrope, 64, 64, 2, 6, 1e4f, {11, 11, 10, 0}};
+  const Positions text = [](uint64_t, uint64_t token) { return static_cast<int32_t>(token + 7); };
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
+    const MultiRoPETrial trial = trialOf(device, rope, text);
+    const auto input = inputOf(rope, trial);
+    std::vector<double> neox = input;
+    for (uint64_t row = 0; row < 12; ++row) {
+      for (uint64_t p = 0; p < 32; ++p) {
+        const double theta = static_cast<double>(row / 2 + 7) * std::pow(1e4, -static_cast<double>(p) / 32);
+        const double x0 = input[row * 64 + p], x1 = input[row * 64 + p + 32];
+        neox[row * 64 + p] = x0 * std::cos(theta) - x1 * std::sin(theta);
+        neox[row * 64 + p + 32] = x0 * std::sin(theta) + x1 * std::cos(theta);
+      }
+    }
+    expectClose(rotatedBy(device, rope, trial), neox, 1e-5);
+  });
+}
+
+TEST(MultiRoPECoverage, BF16FollowsTheFormula) {
+  RopeMulti rope = kQwen;
+  rope.dtype = DType::bf16;
+  expectDocumented(rope, imagePosition, 5e-2);
+  rope = {RotaryLayout::mrope, 32, 32, 2, 4, 1e4f, {4, 6, 6, 0}, DType::bf16};
+  expectDocumented(rope, imagePosition, 5e-2);
+}
+
+TEST(MultiRoPECoverage, OddDimsAreRejected) {
+  EXPECT_ERROR(planOf({RotaryLayout::imrope, 7, 4, 1, 2, 1e4f, {1, 1, 0, 0}}),
+               {.op = "MultiRoPE", .what = "head dim is odd", .got = "7", .expected = {}, .fix = {}});
+  EXPECT_ERROR(planOf({RotaryLayout::imrope, 8, 3, 1, 2, 1e4f, {1, 1, 0, 0}}),
+               {.op = "MultiRoPE", .what = "rope dim is odd", .got = "3", .expected = {}, .fix = {}});
+}
+
+TEST(MultiRoPECoverage, ARopeDimAboveTheHeadDimIsRejected) {
+  EXPECT_ERROR(planOf({RotaryLayout::imrope, 8, 16, 1, 2, 1e4f, {1, 1, 0, 0}}),
+               {.op = "MultiRoPE", .what = "larger than the head dim", .got = "16", .expected = {}, .fix = {}});
+}
+
+// There, parameters are kept from call to call or not. Here nothing is kept: planning again gives the same dispatch,
+// and running it the same bytes.
+TEST(MultiRoPECoverage, PlanningAgainGivesTheSameBytes) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const MultiRoPETrial trial = trialOf(device, kQwen, imagePosition);
+    const Plan once = REQUIRE(plan(trial.op())), again = REQUIRE(plan(trial.op()));
+    EXPECT_EQ(once.dispatches.size(), 1u);
+    EXPECT_EQ(again.dispatches.size(), 1u);
+    for (size_t i = 0; i < once.dispatches[0].inlines.size(); ++i) {
+      EXPECT(once.dispatches[0].inlines[i].bytes == again.dispatches[0].inlines[i].bytes);
+    }
+    run(device, trial.op());
+    const auto first = trial.now("rotated queries");
+    trial.restore();
+    run(device, trial.op());
+    EXPECT(trial.now("rotated queries") == first);
+  });
+}
+
+// y turns the first section and x the second, each from the fastest frequency: angles 3, 0.03, 5 and 0.05.
+TEST(MultiRoPECoverage, VisionByHand) {
+  expectCosinesAndSines({RotaryLayout::vision, 8, 8, 1, 1, 1e4f, {2, 2, 0, 0}}, {3, 5, 0, 0},
+                        {-0.989992497, 0.999550034, 0.283662185, 0.998750260,  //
+                         0.141120008, 0.029995500, -0.958924275, 0.049979169});
+  expectDocumented({RotaryLayout::vision, 72, 72, 2, 4, 1e4f, {18, 18, 0, 0}}, imagePosition, 1e-5);
+}
+
+TEST(MultiRoPECoverage, EqualPositionsStayFinite) {
+  const Positions same = [](uint64_t, uint64_t) { return 42; };
+  for (RotaryLayout mode : {RotaryLayout::mrope, RotaryLayout::imrope, RotaryLayout::vision}) {
+    const RopeMulti rope{mode, 32, 32, 2, 3, 1e4f, {8, 8, 0, 0}};
+    onEveryDevice([&](const std::shared_ptr<Device>& device) {
+      for (double value : rotatedBy(device, rope, trialOf(device, rope, same))) EXPECT(std::isfinite(value));
+    });
+    expectDocumented(rope, same, 1e-5);
+  }
+}
+
+TEST(MultiRoPECoverage, SectionsThatDoNotShareOutAnImageAreRejected) {
+  EXPECT_ERROR(planOf({RotaryLayout::vision, 16, 16, 1, 2, 1e4f, {3, 4, 0, 0}}),
+               {.op = "MultiRoPE", .what = "sections of vision", .got = "3 and 4", .expected = "8", .fix = {}});
+}
+
+TEST(MultiRoPECoverage, AnImageThatTurnsInPartIsRejected) {
+  EXPECT_ERROR(planOf({RotaryLayout::vision, 16, 8, 1, 2, 1e4f, {2, 2, 0, 0}}),
+               {.op = "MultiRoPE", .what = "vision rotates whole heads", .got = "8", .expected = "16", .fix = {}});
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,151 @@
+// MultiRoPE on every device against the reference. Every list of cases is named for what it promises.
+#include <cmath>
+#include <cstring>
+
+#include "Cases/MultiRoPETrial.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Reference/SoftFloat.hpp"
+#include "Support/Check.hpp"
+#include "Support/EveryDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Case = MultiRoPECase;
+
+Bytes packed(DType dtype, const std::vector<uint64_t>& patterns) {
+  Bytes bytes(patterns.size() * byteSize(dtype));
+  for (size_t index = 0; index < patterns.size(); ++index) {
+    std::memcpy(&bytes[index * byteSize(dtype)], &patterns[index], byteSize(dtype));
+  }
+  return bytes;
+}
+
+// Every pattern of a 16-bit float that is not a normal number, some of those that are, and the like in f32.
+std::vector<uint64_t> unusualPatterns(DType dtype) {
+  std::vector<uint64_t> patterns;
+  for (uint64_t bits = 0; bits < 0x10000; ++bits) {
+    const uint64_t wide = dtype == DType::f32 ? bits << 16 | bits : bits;
+    const double size = std::abs(valueOf(dtype, wide));
+    if (!std::isfinite(size) || size < (dtype == DType::f16 ? 0x1p-14 : 0x1p-126) || bits % 64 == 1) {
+      patterns.push_back(wide);
+    }
+  }
+  return patterns;
+}
+
+}  // namespace
+
+TEST(MultiRoPE, RotatesEveryPairOfDTypesInEveryMemory) {
+  runOnEveryDevice(rope::dtypeCases());
+}
+TEST(MultiRoPE, RotatesEveryLayoutAndHeadDim) {
+  runOnEveryDevice(rope::extentCases());
+}
+TEST(MultiRoPE, RotatesAPartOfTheHead) {
+  runOnEveryDevice(rope::partialCases());
+}
+TEST(MultiRoPE, SharesOutPairsAmongAxes) {
+  runOnEveryDevice(rope::sectionCases());
+}
+TEST(MultiRoPE, TakesPositionsFromEverywhere) {
+  runOnEveryDevice(rope::positionCases());
+}
+TEST(MultiRoPE, ReadsAndWritesAtAnyStride) {
+  runOnEveryDevice(rope::memoryCases());
+}
+TEST(MultiRoPE, ScalesFrequencies) {
+  runOnEveryDevice(rope::scalingCases());
+}
+TEST(MultiRoPE, RotatesAnyNumberOfHeadsAndTokens) {
+  runOnEveryDevice(rope::headCases());
+}
+TEST(MultiRoPE, KeepsItsPromisesTogether) {
+  runOnEveryDevice(rope::crossedCases());
+}
+
+// NaN payloads and subnormals included, as four elements a thread and as one.
+TEST(MultiRoPE, KeptElementsKeepTheirBits) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (uint64_t shift : {0, 1}) {
+        auto patterns = unusualPatterns(dtype);
+        while (patterns.size() % 8 != 0) patterns.push_back(0);
+        Case rope{.name = fmt::format("{} shifted by {}", name(dtype), shift),
+                  .from = dtype,
+                  .into = dtype,
+                  .placing = RopePlacing::apart,
+                  .fromShift = shift,
+                  .tokens = 1,
+                  .heads = 1,
+                  .keyHeads = 0,
+                  .headDim = patterns.size()};
+        rope.rotary.ropeDim = 8;
+        Seeded random;
+        MultiRoPETrial trial(device, rope, random);
+        trial.set("queries", packed(dtype, patterns));
+        run(device, trial.op());
+        trial.expectRotated();
+      }
+    }
+  });
+}
+
+TEST(MultiRoPE, ZeroTokensNeedNoDispatch) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random;
+    const MultiRoPETrial trial(device, {.name = "no tokens", .tokens = 0}, random);
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.encode(trial.op()));
+    EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    trial.expectUntouched();
+  });
+}
+
+// A rotation must see what an earlier one of the same submission left. Each adds one slack.
+TEST(MultiRoPE, RotationsOfOneEncoderAddUp) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random;
+    MultiRoPETrial trial(device, {.name = "12 at once", .tokens = 1, .headDim = 64, .firstPosition = 12}, random);
+    const uint64_t count = trial.before("queries").size() / 4;
+    trial.set("queries", plainRopeElements(random, DType::f32, count));
+    CommandEncoder encoder(device);
+    for (int64_t part : {3, 4, 5}) {
+      MultiRoPE op = trial.op();
+      op.positions = part;
+      REQUIRE(encoder.encode(op));
+    }
+    EXPECT_EQ(encoder.summary().barriers, 2u);
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    const auto after = trial.now("queries");
+    for (const TurnedElement& element : trial.expected().queries) {
+      const double got = f32At(after, element.into);
+      if (std::abs(got - element.value) <= 4 * slackOf(element)) continue;
+      return fail(__FILE__, __LINE__,
+                  fmt::format("element {}: got {}, expected {}", element.element, got, element.value));
+    }
+  });
+}
+
+TEST(MultiRoPE, RotationsOfDifferentColumnsNeedNoBarrier) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random;
+    const MultiRoPETrial trial(device, {.name = "columns", .fromMemory = RopeMemory::columns}, random);
+    MultiRoPE queries = trial.op();
+    MultiRoPE keys = trial.op();
+    queries.keys.reset();
+    keys.queries = *keys.keys;
+    keys.keys.reset();
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.encode(queries));
+    REQUIRE(encoder.encode(keys));
+    EXPECT_EQ(encoder.summary().barriers, 0u);
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    trial.expectRotated();
+  });
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,229 @@
+#include "Reference/MultiRoPEReference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <optional>
+#include <span>
+
+#include "Reference/SoftFloat.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Strides = HeadsView::Strides;
+
+// From the tables at the top of HeadsView.hpp.
+Strides placesOf(const HeadsView& view) {
+  if (view.strides) return *view.strides;
+  const auto extents = view.tensor.shape().extents();
+  uint64_t filled[4] = {1, 1, 1, 1};
+  std::copy_backward(extents.begin(), extents.end(), filled + 4);
+  const auto [sequences, outer, inner, headDim] = filled;
+  Strides places{.sequences = sequences, .headDim = headDim, .sequenceStride = outer * inner * headDim};
+  if (view.layout == KVLayout::headMajor) {
+    places.heads = outer;
+    places.tokens = inner;
+    places.headStride = inner * headDim;
+    places.tokenStride = headDim;
+  } else {
+    places.tokens = outer;
+    places.heads = inner;
+    places.tokenStride = inner * headDim;
+    places.headStride = headDim;
+  }
+  return places;
+}
+
+uint32_t axisOf(const RotaryEmbedding& rotary, uint64_t pair) {
+  const auto& sections = rotary.sections;
+  if (rotary.layout == RotaryLayout::vision) return pair < sections[0] ? 0 : 1;
+  if (rotary.layout == RotaryLayout::mrope) {
+    // Section after section, round after round.
+    for (uint32_t axis = 0;; axis = (axis + 1) % 4) {
+      if (pair < sections[axis]) return axis;
+      pair -= sections[axis];
+    }
+  }
+  if (rotary.layout != RotaryLayout::imrope) return 0;
+  uint64_t round = 0;
+  for (uint64_t section : sections) round += section;
+  for (uint32_t axis = 0; axis < 3; ++axis) {
+    if (pair % round % 3 == axis && pair % round < 3 * uint64_t{sections[axis]}) return axis;
+  }
+  return rotary.otherAxis == RotaryOtherAxis::axis0 ? 0 : 3;
+}
+
+struct Pair {
+  uint64_t first;
+  uint64_t second;
+  uint32_t axis;
+  long double frequency;
+};
+
+std::vector<Pair> pairsOf(const RotaryEmbedding& rotary, uint64_t headDim) {
+  const uint64_t ropeDim = rotary.ropeDim.value_or(headDim);
+  const uint64_t half = (rotary.pairing == RotaryPairing::halfOfHeadDim ? headDim : ropeDim) / 2;
+  const bool isInterleaved = rotary.layout == RotaryLayout::interleavedPairs;
+  std::vector<Pair> pairs;
+  for (uint64_t p = 0; p < ropeDim / 2; ++p) {
+    pairs.push_back({.first = isInterleaved ? 2 * p : p,
+                     .second = isInterleaved ? 2 * p + 1 : p + half,
+                     .axis = axisOf(rotary, p),
+                     .frequency = referenceFrequency(rotary, headDim, p)});
+  }
+  return pairs;
+}
+
+long double magnitudeOf(const RotaryEmbedding& rotary) {
+  if (!rotary.yarn) return 1;
+  const long double growth = 1 + 0.1L * std::log(1 / static_cast<long double>(rotary.scale));
+  const long double magnitude = rotary.yarn->attentionFactor * (rotary.yarn->extensionFactor == 0 ? 1 : growth);
+  return rotary.isInverse ? 1 / magnitude : magnitude;
+}
+
+int64_t numberOf(const Tensor& tensor, uint32_t bits) {
+  return tensor.dtype() == DType::i32 ? int64_t{static_cast<int32_t>(bits)} : int64_t{bits};
+}
+
+int64_t positionAt(const MultiRoPE& op, const MultiRoPEContents& before, const Strides& places, uint64_t sequence,
+                   uint64_t token, uint32_t axis) {
+  const uint64_t total = places.sequences * places.tokens;
+  const uint64_t index = sequence * places.tokens + token;
+  const auto among = [&](const auto& numbers) {
+    return numbers[numbers.size() == total ? index : axis * total + index];
+  };
+  int64_t position = 0;
+  if (const auto* first = std::get_if<int64_t>(&op.positions.source)) {
+    position = *first + static_cast<int64_t>(token);
+  } else if (const auto* list = std::get_if<std::vector<int32_t>>(&op.positions.source)) {
+    position = among(*list);
+  } else {
+    position = numberOf(std::get<Tensor>(op.positions.source), among(before.positions));
+  }
+  if (!op.offsets) return position;
+  const auto* offsets = std::get_if<std::vector<int32_t>>(&*op.offsets);
+  position += offsets ? (*offsets)[sequence] : numberOf(std::get<Tensor>(*op.offsets), before.offsets[sequence]);
+  return position % (int64_t{1} << 32);
+}
+
+// What turns one pair of one token.
+struct Rotation {
+  uint64_t first;
+  uint64_t second;
+  long double radians;
+  long double cosine;
+  long double sine;
+};
+
+// For all pairs of each token, sequence after sequence.
+std::vector<std::vector<Rotation>> rotationsOf(const MultiRoPE& op, const MultiRoPEContents& before) {
+  const Strides places = placesOf(op.queries);
+  const auto pairs = pairsOf(op.rotary, places.headDim);
+  std::vector<std::vector<Rotation>> tokens;
+  for (uint64_t sequence = 0; sequence < places.sequences; ++sequence) {
+    for (uint64_t token = 0; token < places.tokens; ++token) {
+      auto& rotations = tokens.emplace_back();
+      for (const Pair& pair : pairs) {
+        const int64_t position = positionAt(op, before, places, sequence, token, pair.axis);
+        const long double radians =
+            (op.rotary.isInverse ? -1 : 1) * static_cast<long double>(position) * pair.frequency;
+        rotations.push_back({pair.first, pair.second, radians, std::cos(radians), std::sin(radians)});
+      }
+    }
+  }
+  return tokens;
+}
+
+void turn(std::span<TurnedElement> vector, std::span<const double> input, const std::vector<Rotation>& rotations,
+          long double magnitude) {
+  for (uint64_t pair = 0; pair < rotations.size(); ++pair) {
+    const Rotation& rotation = rotations[pair];
+    const long double x = input[rotation.first], y = input[rotation.second];
+    TurnedElement& first = vector[rotation.first];
+    TurnedElement& second = vector[rotation.second];
+    first.value = static_cast<double>(magnitude * (x * rotation.cosine - y * rotation.sine));
+    second.value = static_cast<double>(magnitude * (x * rotation.sine + y * rotation.cosine));
+    for (TurnedElement* element : {&first, &second}) {
+      element->isTurned = true;
+      element->size = static_cast<double>((std::abs(x) + std::abs(y)) * magnitude);
+      element->radians = static_cast<double>(std::abs(rotation.radians));
+      element->pair = pair;
+    }
+  }
+}
+
+std::vector<TurnedElement> turned(const std::vector<std::vector<Rotation>>& rotations, long double magnitude,
+                                  const HeadsView& from, const HeadsView& into, const std::vector<std::byte>& bytes) {
+  const Strides source = placesOf(from);
+  const Strides target = placesOf(into);
+  const DType dtype = from.tensor.dtype();
+  const DType result = into.tensor.dtype();
+  std::vector<TurnedElement> elements;
+  std::vector<double> input(source.headDim);
+  for (uint64_t sequence = 0; sequence < source.sequences; ++sequence) {
+    for (uint64_t token = 0; token < source.tokens; ++token) {
+      for (uint64_t head = 0; head < source.heads; ++head) {
+        const auto start = [&](const Strides& places) {
+          return places.offset + sequence * places.sequenceStride + token * places.tokenStride +
+                 head * places.headStride;
+        };
+        for (uint64_t element = 0; element < source.headDim; ++element) {
+          uint64_t bits = 0;
+          std::memcpy(&bits, &bytes[(start(source) + element) * byteSize(dtype)], byteSize(dtype));
+          input[element] = valueOf(dtype, bits);
+          elements.push_back({.sequence = sequence,
+                              .token = token,
+                              .head = head,
+                              .element = element,
+                              .from = start(source) + element,
+                              .into = start(target) + element,
+                              .bits = dtype == result ? bits : nearestBits(result, input[element])});
+        }
+        turn(std::span(elements).last(source.headDim), input, rotations[sequence * source.tokens + token], magnitude);
+      }
+    }
+  }
+  return elements;
+}
+
+}  // namespace
+
+long double referenceFrequency(const RotaryEmbedding& rotary, uint64_t headDim, uint64_t pair) {
+  const uint64_t ropeDim = rotary.ropeDim.value_or(headDim);
+  const bool isVision = rotary.layout == RotaryLayout::vision;
+  const uint64_t place = isVision && pair >= rotary.sections[0] ? pair - rotary.sections[0] : pair;
+  const long double dims = isVision ? headDim / 2 : ropeDim;
+  const long double base = rotary.base;
+  const long double scale = rotary.scale;
+  const long double factor = pair < rotary.frequencyFactors.size() ? rotary.frequencyFactors[pair] : 1;
+  const long double kept = std::pow(base, -2 * static_cast<long double>(place) / dims) / factor;
+  if (!rotary.yarn) return scale * kept;
+
+  // The pair that turns so often in the original context, if pairs could be counted in fractions.
+  const YaRN& yarn = *rotary.yarn;
+  const auto pairWithTurns = [&](long double turns) {
+    return dims * std::log(yarn.originalContext / (turns * 2 * std::numbers::pi_v<long double>)) / (2 * std::log(base));
+  };
+  const long double low = std::max(0.0L, std::floor(pairWithTurns(yarn.betaFast)));
+  const long double high = std::min(dims - 1, std::ceil(pairWithTurns(yarn.betaSlow)));
+  const long double way = std::clamp((pair - low) / std::max(0.001L, high - low), 0.0L, 1.0L);
+  const long double share = (1 - way) * yarn.extensionFactor;
+  return scale * kept * (1 - share) + kept * share;
+}
+
+MultiRoPEOutcome reference(const MultiRoPE& op, const MultiRoPEContents& before) {
+  const auto rotations = rotationsOf(op, before);
+  const long double magnitude = magnitudeOf(op.rotary);
+  const auto turnedTo = [&](const HeadsView& from, const std::optional<HeadsView>& into,
+                            const std::vector<std::byte>& bytes) {
+    return turned(rotations, magnitude, from, into ? *into : from, bytes);
+  };
+  MultiRoPEOutcome outcome{.queries = turnedTo(op.queries, op.rotatedQueries, before.queries), .keys = {}};
+  if (op.keys) outcome.keys = turnedTo(*op.keys, op.rotatedKeys, before.keys);
+  return outcome;
+}
+
+}  // namespace mnk::test

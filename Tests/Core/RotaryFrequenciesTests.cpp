@@ -1,0 +1,108 @@
+// The numbers of a RotaryEmbedding against formulas written down by hand.
+#include "Ops/RotaryFrequencies.hpp"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+std::string axes(const RotaryEmbedding& rotary, uint64_t pairs) {
+  std::string text;
+  for (uint64_t pair = 0; pair < pairs; ++pair) text += fmt::format("{}", axisOf(rotary, pair));
+  return text;
+}
+
+void expectNear(double got, double expected, double relative) {
+  if (std::abs(got - expected) <= relative * std::abs(expected)) return;
+  fail(__FILE__, __LINE__, fmt::format("got {}, expected {}", got, expected));
+}
+
+}  // namespace
+
+TEST(RotaryFrequencies, FallByPowersOfTheBase) {
+  for (const double base : {1.0, 1.001, 2.0, 1e4, 1e6, 5e6, 1e7}) {
+    for (const uint64_t ropeDim : {2u, 64u, 128u, 1024u}) {
+      const auto frequencies = frequenciesOf({.base = base, .ropeDim = ropeDim}, 1024);
+      EXPECT_EQ(frequencies.size(), ropeDim / 2);
+      for (size_t pair = 0; pair < frequencies.size(); ++pair) {
+        const long double exact = std::pow((long double)base, -2.0L * pair / ropeDim);
+        // In turns at position 2^31, what double leaves of a frequency is far below what f32 can show.
+        EXPECT(std::abs(double(frequencies[pair] - exact)) * 0x1p31 / (2 * kPi) < 0x1p-16);
+      }
+    }
+  }
+}
+
+TEST(RotaryFrequencies, AreScaledAndDivided) {
+  const auto frequencies = frequenciesOf({.base = 100, .scale = 0.5, .frequencyFactors = {1, 4, INFINITY}}, 6);
+  expectNear(frequencies[0], 0.5, 1e-15);
+  expectNear(frequencies[1], 0.5 * std::pow(100, -1.0 / 3) / 4, 1e-15);
+  EXPECT_EQ(frequencies[2], 0.0);
+}
+
+TEST(RotaryFrequencies, OfVisionStartAgainInEachSection) {
+  const auto frequencies = frequenciesOf({.layout = RotaryLayout::vision, .sections = {3, 5, 0, 0}}, 16);
+  EXPECT_EQ(frequencies.size(), 8u);
+  for (size_t pair = 0; pair < 8; ++pair) {
+    const double local = static_cast<double>(pair < 3 ? pair : pair - 3);
+    expectNear(frequencies[pair], std::pow(10000.0, -2 * local / 8), 1e-14);
+  }
+}
+
+TEST(RotaryFrequencies, MropeTakesSectionsInOrderAndStartsAgain) {
+  EXPECT_EQ(axes({.layout = RotaryLayout::mrope, .sections = {2, 3, 1, 2}}, 18), "001112330011123300");
+  EXPECT_EQ(axes({.layout = RotaryLayout::mrope, .sections = {0, 2, 0, 1}}, 7), "1131131");
+  EXPECT_EQ(axes({.layout = RotaryLayout::halfSplit}, 3), "000");
+}
+
+TEST(RotaryFrequencies, ImropeTakesTurnsUntilASectionIsUsedUp) {
+  RotaryEmbedding rotary{.layout = RotaryLayout::imrope, .sections = {4, 2, 2, 0}};
+  EXPECT_EQ(axes(rotary, 10), "0120120001");
+  rotary.otherAxis = RotaryOtherAxis::axis3;
+  EXPECT_EQ(axes(rotary, 10), "0120120301");
+  // Qwen3-VL: with 64 pairs, only 61 and 62 are left over.
+  rotary.sections = {24, 20, 20, 0};
+  EXPECT_EQ(axes(rotary, 64).find('3'), 61u);
+  EXPECT_EQ(axes(rotary, 64).substr(58), "120330");
+}
+
+TEST(RotaryFrequencies, VisionHasTwoAxes) {
+  EXPECT_EQ(axes({.layout = RotaryLayout::vision, .sections = {2, 3, 9, 9}}, 5), "00111");
+}
+
+// dims 8, base 100, context 2000, betas 32 and 1. The pair that turns r times has the number
+// 8 ln(2000 / (2 pi r)) / (2 ln 100): 1.994 for 32 and 5.006 for 1, so the ramp goes from 1 to 6.
+TEST(RotaryFrequencies, YaRNBlendsBetweenItsCorners) {
+  const YaRN yarn{.originalContext = 2000};
+  const auto frequencies = frequenciesOf({.base = 100, .scale = 0.25, .yarn = yarn}, 8);
+  const double kept[] = {1, 1, 0.8, 0.6};
+  for (size_t pair = 0; pair < 4; ++pair) {
+    const double plain = std::pow(100.0, -0.25 * static_cast<double>(pair));
+    expectNear(frequencies[pair], plain * (0.25 * (1 - kept[pair]) + kept[pair]), 1e-14);
+  }
+  RotaryEmbedding half{.base = 100, .scale = 0.25, .yarn = yarn};
+  half.yarn->extensionFactor = 0.5f;
+  expectNear(frequenciesOf(half, 8)[0], 0.25 * 0.5 + 0.5, 1e-14);
+  half.yarn->extensionFactor = 0;
+  expectNear(frequenciesOf(half, 8)[0], 0.25, 1e-14);
+}
+
+TEST(RotaryFrequencies, MagnitudeGrowsWithTheContextUnlessNothingIsBlended) {
+  RotaryEmbedding rotary{.scale = 0.25};
+  EXPECT_EQ(magnitudeOf(rotary), 1.0);
+  rotary.yarn = YaRN{.originalContext = 4096};
+  expectNear(magnitudeOf(rotary), 1 + 0.1 * std::log(4.0), 1e-15);
+  rotary.yarn->attentionFactor = 2;
+  expectNear(magnitudeOf(rotary), 2 * (1 + 0.1 * std::log(4.0)), 1e-15);
+  rotary.yarn->extensionFactor = 0;
+  EXPECT_EQ(magnitudeOf(rotary), 2.0);
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,211 @@
+import Foundation
+import MLXNativeKernels
+import XCTest
+
+/// The op through the Swift door: each field of the descriptor arrives. The op itself is tested in C++.
+final class MultiRoPETests: DeviceTestCase {
+    /// Vectors whose pair 0 is (1, 0) under half-split, so that its elements become the cosine and the sine.
+    private func units(_ shape: [Int], second: Bool = false) throws -> Tensor {
+        let headDim = shape.last!
+        var values = [Float](repeating: 0, count: shape.reduce(1, *))
+        for vector in 0..<values.count / headDim { values[vector * headDim + (second ? 1 : 0)] = 1 }
+        return try Tensor(values, shape: shape, on: device)
+    }
+
+    private func run(_ rope: MultiRoPE) throws {
+        try device.encode { try $0.encode(rope) }.wait()
+    }
+
+    /// The angles of one pair of each vector.
+    private func angles(_ tensor: Tensor, first: Int = 0, second: Int) throws -> [Double] {
+        let values = try tensor.array(of: Float.self)
+        return stride(from: 0, to: values.count, by: tensor.shape.last!).map { start in
+            atan2(Double(values[start + second]), Double(values[start + first]))
+        }
+    }
+
+    private func assertAngles(
+        _ got: [Double], _ expected: [Double], file: StaticString = #filePath, line: UInt = #line
+    ) {
+        XCTAssertEqual(got.count, expected.count, file: file, line: line)
+        for (got, expected) in zip(got, expected) {
+            XCTAssertEqual(cos(got - expected), 1, accuracy: 1e-9, "\(got), \(expected)", file: file, line: line)
+        }
+    }
+
+    func testRotateTurnsQueriesAndKeysInPlace() throws {
+        let queries = try units([2, 3, 8])
+        let keys = try units([2, 1, 8])
+        let done = try device.encode { step in
+            try step.rotate(queries, keys, positions: .text(startingAt: 7), with: RotaryEmbedding())
+        }
+        try done.wait()
+        assertAngles(try angles(queries, second: 4), [7, 7, 7, 8, 8, 8])
+        assertAngles(try angles(keys, second: 4), [7, 8])
+        XCTAssertEqual(done.summary.counts(ofKind: "MultiRoPE").dispatches, 1)
+    }
+
+    func testPositionsComeFromEverywhere() throws {
+        let tensor = try Tensor([5, -6] as [Int32], on: device)
+        let unsigned = try Tensor([5, 6] as [UInt32], on: device)
+        let forms: [(MultiRoPE.Positions, [Double])] = [
+            (.text(startingAt: -1), [-1, 0]), (.perToken([5, -6]), [5, -6]), (.perAxis([[5, -6]]), [5, -6]),
+            (.tensor(tensor), [5, -6]), (.tensor(unsigned), [5, 6]),
+        ]
+        for (positions, expected) in forms {
+            let queries = try units([2, 1, 8])
+            try run(MultiRoPE(HeadsView(queries), positions: positions, with: RotaryEmbedding()))
+            assertAngles(try angles(queries, second: 4), expected)
+        }
+    }
+
+    func testAxesGoToTheirSections() throws {
+        let positions = MultiRoPE.Positions.perAxis([[1], [2], [3], [4]])
+        let layouts: [(RotaryEmbedding.Layout, RotaryEmbedding.OtherAxis, Double)] = [
+            (.halfSplit, .axis0, 1), (.mrope(1, 3, 0), .axis0, 2), (.mrope(1, 0, 0, 3), .axis0, 4),
+            (.imrope(2, 1, 1), .axis0, 2), (.imrope(3, 0, 1), .axis0, 1), (.imrope(3, 0, 1), .axis3, 4),
+            (.vision(1, 3), .axis0, 2),
+        ]
+        for (layout, otherAxis, expected) in layouts {
+            let queries = try units([1, 8], second: true)
+            let rotary = RotaryEmbedding(layout: layout, base: 1, otherAxis: otherAxis)
+            try run(MultiRoPE(HeadsView(queries), positions: positions, with: rotary))
+            assertAngles(try angles(queries, first: 1, second: 5), [expected])
+        }
+    }
+
+    func testOffsetsAreThoseOfTheSequences() throws {
+        let tensor = try Tensor([100, -100] as [Int32], on: device)
+        for offsets: MultiRoPE.Offsets in [[100, -100], .tensor(tensor)] {
+            let queries = try units([2, 2, 1, 8])
+            try device.encode { step in
+                try step.rotate(
+                    queries, positions: .text(startingAt: 3), offsets: offsets, with: RotaryEmbedding())
+            }.wait()
+            assertAngles(try angles(queries, second: 4), [103, 104, -97, -96])
+        }
+    }
+
+    func testTheEmbeddingArrives() throws {
+        let embeddings: [(RotaryEmbedding, Double, Int)] = [
+            (RotaryEmbedding(layout: .interleavedPairs), 1, 1),
+            (RotaryEmbedding(ropeDim: 4), 1, 2),
+            (RotaryEmbedding(ropeDim: 4, pairing: .halfOfHeadDim), 1, 4),
+            (RotaryEmbedding(scale: 0.25), 0.25, 4),
+            (RotaryEmbedding(frequencyFactors: [4, 1, 1, 1]), 0.25, 4),
+            (RotaryEmbedding().inverse, -1, 4),
+        ]
+        for (rotary, expected, second) in embeddings {
+            let queries = try units([1, 8])
+            try run(MultiRoPE(HeadsView(queries), positions: .text(startingAt: 1), with: rotary))
+            assertAngles(try angles(queries, second: second), [expected])
+        }
+        let second = try units([1, 8], second: true)
+        try run(MultiRoPE(HeadsView(second), positions: .text(startingAt: 1), with: RotaryEmbedding(base: 16)))
+        assertAngles(try angles(second, first: 1, second: 5), [0.5])
+    }
+
+    func testYaRNStretches() throws {
+        let queries = try units([1, 8])
+        let yarn = RotaryEmbedding.YaRN(originalContext: 4096, attentionFactor: 2)
+        let rotary = RotaryEmbedding(scale: 0.25, yarn: yarn)
+        try run(MultiRoPE(HeadsView(queries), positions: .text(startingAt: 1), with: rotary))
+        let values = try queries.array(of: Float.self)
+        let magnitude = hypot(Double(values[0]), Double(values[4]))
+        XCTAssertEqual(magnitude, 2 * (1 + 0.1 * log(4)), accuracy: 1e-6)
+        try run(MultiRoPE(HeadsView(queries), positions: .text(startingAt: 1), with: rotary.inverse))
+        XCTAssertEqual(Double(try queries.array(of: Float.self)[0]), 1, accuracy: 1e-6)
+    }
+
+    func testColumnsOfAFusedProjectionTurnInPlace() throws {
+        let fused = try units([2, 5, 8]).reshaped([2, 40])
+        let queries = try HeadsView.columns(of: fused, from: 0, heads: 2, headDim: 8)
+        let keys = try HeadsView.columns(of: fused, from: 16, heads: 1, headDim: 8)
+        try run(MultiRoPE(queries, keys, positions: .text(startingAt: 1), with: RotaryEmbedding()))
+        assertAngles(try angles(fused.reshaped([10, 8]), second: 4), [1, 1, 1, 0, 0, 2, 2, 2, 0, 0])
+        assertRefused(op: "HeadsView", what: "no columns", got: "[2, 5, 8]") {
+            try HeadsView.columns(of: fused.reshaped([2, 5, 8]), from: 0, heads: 1, headDim: 8)
+        }
+    }
+
+    func testResultsGoElsewhereInAnotherTypeAndOrder() throws {
+        let queries = try units([3, 2, 8])
+        let keys = try units([3, 1, 8])
+        let rotated = try Tensor.zeros(shape: [2, 3, 8], dtype: .float16, on: device)
+        let rotatedKeys = try Tensor.zeros(shape: [3, 1, 8], dtype: .float16, on: device)
+        try run(
+            MultiRoPE(
+                HeadsView(queries), HeadsView(keys), intoQueries: HeadsView(rotated, layout: .headMajor),
+                intoKeys: HeadsView(rotatedKeys), positions: .text(startingAt: 0), with: RotaryEmbedding()))
+        for (index, expected) in [0, 1, 2, 0, 1, 2].enumerated() {
+            XCTAssertEqual(try angles(rotated, second: 4)[index], Double(expected), accuracy: 2e-3)
+        }
+        XCTAssertEqual(try queries.array(of: Float.self)[8 * 5], 1)
+        XCTAssertEqual(try angles(rotatedKeys, second: 4)[2], 2, accuracy: 2e-3)
+    }
+
+    func testModesOfModelFiles() throws {
+        XCTAssertEqual(try RotaryEmbedding.Layout(mode: 0), .interleavedPairs)
+        XCTAssertEqual(try RotaryEmbedding.Layout(mode: 2), .halfSplit)
+        XCTAssertEqual(try RotaryEmbedding.Layout(mode: 8, sections: [16, 24, 24]), .mrope(16, 24, 24))
+        XCTAssertEqual(try RotaryEmbedding.Layout(mode: 24, sections: [18, 18, 18, 18]), .vision(18, 18))
+        XCTAssertEqual(try RotaryEmbedding.Layout(mode: 40, sections: [24, 20, 20, 0]), .imrope(24, 20, 20))
+        assertRefused(op: "RotaryEmbedding", what: "mode is not known", got: "mode 3") {
+            try RotaryEmbedding.Layout(mode: 3)
+        }
+        assertRefused(op: "RotaryEmbedding", got: "[1, 1, 1, 1, 1]") {
+            try RotaryEmbedding.Layout(mode: 8, sections: [1, 1, 1, 1, 1])
+        }
+    }
+
+    func testAPlanSaysWhatWouldRun() throws {
+        let queries = try Tensor.zeros(shape: [32, 128], dtype: .float16, on: device)
+        let keys = try Tensor.zeros(shape: [8, 128], dtype: .float16, on: device)
+        let plan = try MultiRoPE(
+            HeadsView(queries), HeadsView(keys), positions: .text(startingAt: 0), with: RotaryEmbedding()
+        ).plan()
+        XCTAssertEqual(plan.dispatches.count, 1)
+        XCTAssertEqual(plan.dispatches[0].function, "multiRoPE_f16_f16")
+        XCTAssertEqual(plan.dispatches[0].bytesWritten, 40 * 128 * 2)
+        XCTAssert(
+            try MultiRoPE(
+                HeadsView(queries[0..<32].reshaped([1, 32, 128])[0..<0]), positions: .perToken([]),
+                with: RotaryEmbedding()
+            ).plan().dispatches.isEmpty)
+    }
+
+    func testMistakesAreErrorsInFourParts() throws {
+        let queries = try units([2, 1, 8])
+        func refuse(
+            _ what: String, positions: MultiRoPE.Positions = .text(startingAt: 0), offsets: MultiRoPE.Offsets? = nil,
+            rotary: RotaryEmbedding = RotaryEmbedding(), line: UInt = #line
+        ) {
+            assertRefused(op: "MultiRoPE", what: what, line: line) {
+                try device.encode { step in
+                    try step.rotate(queries, positions: positions, offsets: offsets, with: rotary)
+                }
+            }
+        }
+        refuse("positions do not match", positions: .perToken([1]))
+        refuse("positions do not match", positions: .perAxis([]))
+        refuse("different numbers of positions", positions: .perAxis([[1, 2], [1]]))
+        refuse("a position is out of range", positions: .perToken([1, 1 << 31]))
+        refuse("a position is too far to count", positions: .text(startingAt: 1 << 31))
+        refuse("an offset is out of range", offsets: [1 << 40])
+        refuse("offsets do not match", offsets: [1, 2])
+        refuse("the base is not a positive number", rotary: RotaryEmbedding(base: .nan))
+        refuse("the scale is not a positive number", rotary: RotaryEmbedding(scale: 0))
+        refuse("a section is out of range", rotary: RotaryEmbedding(layout: .mrope(-1, 2, 3)))
+        refuse("ropeDim is out of range", rotary: RotaryEmbedding(ropeDim: -2))
+        refuse("the rope dim is odd or zero", rotary: RotaryEmbedding(ropeDim: 0))
+        refuse("originalContext is out of range", rotary: RotaryEmbedding(yarn: .init(originalContext: -1)))
+        refuse("not as many frequency factors", rotary: RotaryEmbedding(frequencyFactors: [1]))
+        let strides = HeadsView.Strides(tokens: 2, heads: 1, headDim: 8, offset: -1, tokenStride: 8, headStride: 8)
+        assertRefused(op: "MultiRoPE", what: "the offset of queries is out of range", got: "-1") {
+            try MultiRoPE(
+                HeadsView(queries, strides: strides), positions: .text(startingAt: 0), with: RotaryEmbedding()
+            ).plan()
+        }
+        XCTAssertEqual(try queries.array(of: Float.self)[8], 1)
+    }
+}
