@@ -39,9 +39,28 @@ inline To convertElement(From x) {
   return rounded(floatOf(x), To());
 }
 
+// Four at once, where a processor has instructions for it.
+inline float4 floatsOf(bfloat4 x) {
+  return float4(floatOf(x.x), floatOf(x.y), floatOf(x.z), floatOf(x.w));
+}
+inline float4 floatsOf(half4 x) {
+  return float4(x);
+}
+inline float4 floatsOf(float4 x) {
+  return x;
+}
+inline bfloat4 roundedFour(float4 x, bfloat) {
+  return bfloat4(rounded(x.x, bfloat()), rounded(x.y, bfloat()), rounded(x.z, bfloat()), rounded(x.w, bfloat()));
+}
+inline half4 roundedFour(float4 x, half) {
+  return half4(x);
+}
+inline float4 roundedFour(float4 x, float) {
+  return x;
+}
 template <typename To, typename From>
 inline vec<To, 4> convertElements(vec<From, 4> x) {
-  return vec<To, 4>(convertElement<To>(x.x), convertElement<To>(x.y), convertElement<To>(x.z), convertElement<To>(x.w));
+  return roundedFour(floatsOf(x), To());
 }
 
 // Bits arrive unchanged where both types are the same.

@@ -10,26 +10,29 @@ struct Rotation {
   float sine;
 };
 
-inline uint axisOf(RotaryFrequency frequency) {
-  return frequency.low & 3u;
+// `frequency` is a RotaryFrequency as the two words that it is loaded as: x low, y high.
+inline uint axisOf(uint2 frequency) {
+  return frequency.x & 3u;
 }
 
 // In units of 2^-32 turns, whole turns left out.
-inline uint turnsAt(uint position, RotaryFrequency frequency) {
-  const ulong low = ulong(position) * (frequency.low & ~3u);
-  const ulong high = ulong(position) * frequency.high;
-  return uint((high + (low >> 32)) & 0xfffffffful);
+inline uint turnsAt(uint position, uint2 frequency) {
+  const ulong low = ulong(position) * (frequency.x & ~3u);
+  const ulong high = ulong(position) * frequency.y;
+  return uint(high + (low >> 32));
+}
+
+inline float negatedIf(bool isNegative, float x) {
+  return as_type<float>(as_type<uint>(x) ^ (isNegative ? 0x80000000u : 0u));
 }
 
 inline Rotation rotationOf(uint turns) {
-  // The nearest quarter of a turn, and what is left: at most an eighth to either side.
-  const uint within = turns & 0x3fffffffu;
-  const bool isLate = within >= 0x20000000u;
-  const uint quarter = (turns >> 30) + (isLate ? 1u : 0u);
-  const int rest = isLate ? int(within) - 0x40000000 : int(within);
+  // The nearest quarter of a turn. What is left, an eighth to either side, is all that the shift keeps, as a signed
+  // number in units of 2^-34 turns.
+  const uint quarter = ((turns >> 29) + 1u) >> 1;
+  const float x = float(as_type<int>(turns << 2)) * 3.657295198167899e-10f;
 
   // Minimax polynomials for angles up to pi / 4, in radians.
-  const float x = float(rest) * 1.4629180792671596e-9f;
   const float z = x * x;
   const float sineTail = fma(z, fma(z, -0.00019517267f, 0.008332178f), -0.16666655f);
   const float sine = fma(x * z, sineTail, x);
@@ -37,17 +40,15 @@ inline Rotation rotationOf(uint turns) {
   const float cosine = fma(z, cosineTail, 1.0f);
 
   const bool isSwapped = (quarter & 1u) != 0u;
-  const float swappedCosine = isSwapped ? sine : cosine;
-  const float swappedSine = isSwapped ? cosine : sine;
-  const bool isCosineNegative = ((quarter + 1u) & 2u) != 0u;
-  const bool isSineNegative = (quarter & 2u) != 0u;
-  return Rotation{isCosineNegative ? -swappedCosine : swappedCosine, isSineNegative ? -swappedSine : swappedSine};
+  return Rotation{
+      negatedIf(((quarter + 1u) & 2u) != 0u, isSwapped ? sine : cosine),
+      negatedIf((quarter & 2u) != 0u, isSwapped ? cosine : sine)};
 }
 
 // A position backwards turns backwards. Beyond 2^32 positions count modulo 2^32.
-inline Rotation rotationAt(long position, RotaryFrequency frequency) {
+inline Rotation rotationAt(long position, uint2 frequency) {
   const bool isBackwards = position < 0;
   const uint distance = uint((isBackwards ? -position : position) & 0xffffffffl);
   const Rotation forwards = rotationOf(turnsAt(distance, frequency));
-  return Rotation{forwards.cosine, isBackwards ? -forwards.sine : forwards.sine};
+  return Rotation{forwards.cosine, negatedIf(isBackwards, forwards.sine)};
 }

@@ -21,7 +21,7 @@ using namespace metal;
 
 // Value fixed when the pipeline is made: pipeline_constant(bool, hasMask, 0);
 // A parameter that depends on one: device const T* v [[buffer(2), function_constant(hasMask)]]. Where the constant is
-// false the parameter has no value, not even null: the kernel tests the constant and does not touch the parameter.
+// false the parameter has no value, not even null: nothing may be read or written through it.
 #define pipeline_constant(type, name, index) constant type name [[function_constant(index)]]
 
 // Exported instance of a kernel template: instantiate_kernel("copy_f16", copy, half)

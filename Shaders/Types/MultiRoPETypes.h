@@ -26,6 +26,11 @@ enum MultiRoPEBuffer {
   kMultiRoPEOffsets = 7,
 };
 
+enum MultiRoPESigns {
+  kMultiRoPESignedPositions = 1,
+  kMultiRoPESignedOffsets = 2,
+};
+
 // How far a pair turns from one position to the next: bits 2 to 63 are a fraction of a turn, in units of 2^-64. Whole
 // turns are left out, because positions are whole numbers. Bits 0 and 1 are the axis whose position counts.
 struct RotaryFrequency {
@@ -68,10 +73,10 @@ struct MultiRoPEParams {
   uint32_t pairDistance;    // between the elements of a pair that turns
   uint32_t copiedOffset;    // what is added to a pair's number for its first element where it does not turn
   uint32_t copiedDistance;  // and from there to its second
-  uint32_t positionsAreSigned;
-  uint32_t offsetsAreSigned;
-  int32_t firstPosition;  // where there is no array of positions
-  float cosineScale;      // the magnitude, for both; the sine's is negative where the rotation is undone
+  uint32_t axisStride;      // in the array of positions; 0 where one axis stands for all
+  uint32_t signs;           // kMultiRoPESigned…, of those that have a sign
+  int32_t firstPosition;    // where there is no array of positions
+  float cosineScale;        // the magnitude, for both; the sine's is negative where the rotation is undone
   float sineScale;
 };
 MNK_SIZE(struct MultiRoPEParams, 160);
@@ -84,8 +89,8 @@ MNK_OFFSET(struct MultiRoPEParams, rotatedUnits, 124);
 MNK_OFFSET(struct MultiRoPEParams, pairDistance, 128);
 MNK_OFFSET(struct MultiRoPEParams, copiedOffset, 132);
 MNK_OFFSET(struct MultiRoPEParams, copiedDistance, 136);
-MNK_OFFSET(struct MultiRoPEParams, positionsAreSigned, 140);
-MNK_OFFSET(struct MultiRoPEParams, offsetsAreSigned, 144);
+MNK_OFFSET(struct MultiRoPEParams, axisStride, 140);
+MNK_OFFSET(struct MultiRoPEParams, signs, 144);
 MNK_OFFSET(struct MultiRoPEParams, firstPosition, 148);
 MNK_OFFSET(struct MultiRoPEParams, cosineScale, 152);
 MNK_OFFSET(struct MultiRoPEParams, sineScale, 156);

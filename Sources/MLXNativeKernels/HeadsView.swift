@@ -69,23 +69,25 @@ public struct HeadsView: Sendable {
         self.strides = strides
     }
 
-    /// Heads side by side in the columns of a `[tokens, width]` tensor, as a fused projection leaves them.
+    /// Heads side by side in the columns of a `[tokens, width]` or `[sequences, tokens, width]` tensor, as a fused
+    /// projection leaves them.
     ///
     /// - Throws: ``KernelError`` where the tensor has another rank.
     public static func columns(
         of tensor: Tensor, from firstColumn: Int, heads: Int, headDim: Int
     ) throws(KernelError) -> HeadsView {
         let shape = tensor.shape
-        guard shape.count == 2 else {
+        guard shape.count == 2 || shape.count == 3 else {
             throw .invalid(
-                op: "HeadsView", what: "the tensor has no columns", got: "\(tensor)", expected: "[tokens, width]",
-                fix: "Reshape the tensor to two axes.")
+                op: "HeadsView", what: "the tensor has no columns", got: "\(tensor)",
+                expected: "[tokens, width] or [sequences, tokens, width]", fix: "Reshape the tensor, or give strides.")
         }
+        let (tokens, width) = (shape[shape.count - 2], shape[shape.count - 1])
         return HeadsView(
             tensor,
             strides: Strides(
-                tokens: shape[0], heads: heads, headDim: headDim, offset: firstColumn, tokenStride: shape[1],
-                headStride: headDim))
+                sequences: shape.count == 3 ? shape[0] : 1, tokens: tokens, heads: heads, headDim: headDim,
+                offset: firstColumn, sequenceStride: tokens * width, tokenStride: width, headStride: headDim))
     }
 
     func descriptor(_ name: String, op: String) throws(KernelError) -> mnk_heads_view {

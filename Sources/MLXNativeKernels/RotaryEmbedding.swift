@@ -19,53 +19,65 @@ public struct RotaryEmbedding: Sendable, Hashable {
     public enum Layout: Sendable, Hashable {
         /// Elements 2p and 2p + 1.
         case interleavedPairs
-        /// Elements p and p + half, as for all that follow.
+        /// Elements p and p + half, as for all that follow unless ``RotaryEmbedding/pairing`` says otherwise.
         case halfSplit
-        /// So many pairs of each axis, one axis after the other, and again from the first.
+        /// So many pairs of each axis, one axis after the other, and again from the first in rounds of their sum.
         case mrope(Int, Int, Int, Int = 0)
-        /// Axes take turns: p mod 3 is the axis while p is less than three times its section.
+        /// Axes take turns: p mod 3 is the axis while p is less than three times its section; other pairs go to
+        /// ``RotaryEmbedding/otherAxis``. The fourth number only lengthens a round.
         case imrope(Int, Int, Int, Int = 0)
-        /// So many pairs of y, then so many of x, each with the frequencies from the first on.
+        /// So many pairs of y, then so many of x. Each counts its pairs q from 0 and turns them by
+        /// base^(-2q / (headDim / 2)).
         case vision(Int, Int)
 
-        /// The layout under the number that model files use: 0, 2, 8 (mrope), 24 (vision) or 40 (imrope).
+        /// The layout under the number of ggml's rope type: 0, 2, 8 (mrope), 24 (vision) or 40 (imrope).
         ///
-        /// - Throws: ``KernelError`` for another number, or more than four sections.
+        /// Vision reads two sections; ggml's callers pass four.
+        ///
+        /// - Throws: ``KernelError`` for another number, more than four sections, or sections of a layout without them.
         public init(mode: Int, sections: [Int] = []) throws(KernelError) {
             let s = sections + [Int](repeating: 0, count: max(0, 4 - sections.count))
-            switch (mode, s.count) {
-            case (0, 4): self = .interleavedPairs
-            case (2, 4): self = .halfSplit
-            case (8, 4): self = .mrope(s[0], s[1], s[2], s[3])
-            case (24, 4): self = .vision(s[0], s[1])
-            case (40, 4): self = .imrope(s[0], s[1], s[2], s[3])
+            let isEmpty = sections.allSatisfy { $0 == 0 }
+            switch mode {
+            case 0 where isEmpty: self = .interleavedPairs
+            case 2 where isEmpty: self = .halfSplit
+            case 8 where s.count == 4: self = .mrope(s[0], s[1], s[2], s[3])
+            case 24 where s.count == 4: self = .vision(s[0], s[1])
+            case 40 where s.count == 4: self = .imrope(s[0], s[1], s[2], s[3])
             default:
                 throw .invalid(
                     op: "RotaryEmbedding", what: "the mode is not known", got: "mode \(mode) with sections \(sections)",
-                    expected: "0, 2, 8, 24 or 40 with up to four sections", fix: "Pass the numbers of the model file.")
+                    expected: "0 or 2 without sections, or 8, 24 or 40 with up to four",
+                    fix: "Pass the model's rope type and sections.")
             }
         }
     }
 
-    /// What half means where `ropeDim` is less than the head dim.
+    /// The partner of an element.
     public enum Pairing: Sendable, Hashable {
-        /// Half of the part that turns, as in MLX, ggml and transformers.
+        /// Half of the part that turns away, as in MLX, ggml and transformers.
         case halfOfRopeDim
-        /// Half of the head, as in mlx-native.
+        /// Half of the head away, as in mlx-native. It differs where `ropeDim` is less than the head dim.
         case halfOfHeadDim
+        /// The next one: 2p and 2p + 1. With sections this is what GLM-4V has.
+        case neighbors
     }
 
     /// Where pairs of ``Layout/imrope(_:_:_:_:)`` outside of all sections go.
     public enum OtherAxis: Sendable, Hashable {
-        /// To axis 0, time, as in transformers, where these models were trained.
+        /// To axis 0, time, as in transformers, with whose code these models were published.
         case axis0
-        /// To axis 3, as in ggml and mlx-native, which fill it with 0 for text.
+        /// To axis 3, as in ggml and mlx-native. ggml's callers fill it with 0 for text: such pairs then do not turn.
         case axis3
     }
 
     /// Blends pairs that turn less than `betaSlow` times in the original context, which are scaled, and those that turn
     /// more than `betaFast` times, which are kept. Multiplies the result by
     /// `attentionFactor * (1 + 0.1 ln(1 / scale))`.
+    ///
+    /// The `factor` of a model's configuration is `1 / scale`: pass ``RotaryEmbedding/scale`` as well. What transformers
+    /// calls `attention_factor` is all of the product above. With an `extensionFactor` of 0 all that is left is
+    /// `attentionFactor`, which is what LongRoPE has beside its ``RotaryEmbedding/frequencyFactors``.
     public struct YaRN: Sendable, Hashable {
         /// Tokens of the context that the model was trained with.
         public var originalContext: Int
@@ -77,17 +89,21 @@ public struct RotaryEmbedding: Sendable, Hashable {
         public var betaFast: Float
         /// Turns up to which a pair is scaled.
         public var betaSlow: Float
+        /// Whether the pairs where the blend begins and ends are rounded; `false` is `"truncate": false` of a
+        /// configuration.
+        public var roundsCorners: Bool
 
         /// The numbers of a model's configuration.
         public init(
             originalContext: Int, extensionFactor: Float = 1, attentionFactor: Float = 1, betaFast: Float = 32,
-            betaSlow: Float = 1
+            betaSlow: Float = 1, roundsCorners: Bool = true
         ) {
             self.originalContext = originalContext
             self.extensionFactor = extensionFactor
             self.attentionFactor = attentionFactor
             self.betaFast = betaFast
             self.betaSlow = betaSlow
+            self.roundsCorners = roundsCorners
         }
     }
 
@@ -95,15 +111,18 @@ public struct RotaryEmbedding: Sendable, Hashable {
     public var layout: Layout
     /// The base of the frequencies.
     public var base: Double
-    /// How many elements turn; `nil` means all of a head.
+    /// How many elements turn, at most 1024; `nil` means all of a head.
     public var ropeDim: Int?
-    /// What half means where only a part turns.
+    /// The partner of an element.
     public var pairing: Pairing
     /// Where spare pairs of imrope go.
     public var otherAxis: OtherAxis
     /// Multiplies positions: 0.25 for a context four times as long.
     public var scale: Double
-    /// A divisor for each pair's frequency; infinity keeps the pair as it is. Empty: none.
+    /// A divisor for each pair's frequency; with infinity a pair does not turn. Empty: none.
+    ///
+    /// Llama 3's scaling comes as such factors. A table of periods of the model's own, as MLX takes it, is this with a
+    /// base of 1.
     public var frequencyFactors: [Float]
     /// Scales some pairs more than others.
     public var yarn: YaRN?
@@ -145,7 +164,7 @@ extension RotaryEmbedding {
         rotary.base = base
         rotary.has_rope_dim = ropeDim != nil
         rotary.rope_dim = try UInt64(ropeDim ?? 0, "ropeDim", op: op)
-        rotary.pairing = pairing == .halfOfRopeDim ? .MNK_HALF_OF_ROPE_DIM : .MNK_HALF_OF_HEAD_DIM
+        rotary.pairing = pairing.code
         rotary.other_axis = otherAxis == .axis0 ? .MNK_OTHER_AXIS_0 : .MNK_OTHER_AXIS_3
         rotary.scale = scale
         rotary.has_yarn = yarn != nil
@@ -153,10 +172,20 @@ extension RotaryEmbedding {
             rotary.yarn = mnk_yarn(
                 original_context: try UInt64(yarn.originalContext, "originalContext", op: op),
                 extension_factor: yarn.extensionFactor, attention_factor: yarn.attentionFactor,
-                beta_fast: yarn.betaFast, beta_slow: yarn.betaSlow)
+                beta_fast: yarn.betaFast, beta_slow: yarn.betaSlow, keeps_fractions: !yarn.roundsCorners)
         }
         rotary.is_inverse = isInverse
         return rotary
+    }
+}
+
+extension RotaryEmbedding.Pairing {
+    fileprivate var code: mnk_rotary_pairing {
+        switch self {
+        case .halfOfRopeDim: .MNK_HALF_OF_ROPE_DIM
+        case .halfOfHeadDim: .MNK_HALF_OF_HEAD_DIM
+        case .neighbors: .MNK_NEIGHBORS
+        }
     }
 }
 

@@ -85,13 +85,13 @@ TEST(CApiMultiRoPE, PositionsAndOffsetsArrive) {
   expectAngle(turned, 12, -2);
 
   const int32_t offsets[] = {10, -10};
-  scene.rope.offsets = {.list = offsets, .list_count = 2, .tensor = nullptr};
+  scene.rope.offsets = {.list = offsets, .list_count = 2, .list_axes = 0, .tensor = nullptr};
   turned = scene.run(scene.queries.get(), kUnit);
   expectAngle(turned, 0, 8);
   expectAngle(turned, 12, -12);
 
   const int32_t positions[] = {1, 2, 3, 4, 5, 6};
-  scene.rope.positions = {.list = positions, .list_count = 6, .tensor = nullptr};
+  scene.rope.positions = {.list = positions, .list_count = 6, .list_axes = 0, .tensor = nullptr};
   scene.rope.offsets = {};
   turned = scene.run(scene.queries.get(), kUnit);
   expectAngle(turned, 4, 2);
@@ -100,7 +100,7 @@ TEST(CApiMultiRoPE, PositionsAndOffsetsArrive) {
   const auto tensor = makeTensor(scene.device.get(), MNK_I32, {2, 6});
   int32_t numbers[12] = {7, 8, 9, 10, 11, 12, -7, -8, -9, -10, -11, -12};
   EXPECT(mnk_tensor_write(tensor.get(), numbers, sizeof numbers, nullptr));
-  scene.rope.positions = {.list = nullptr, .list_count = 0, .tensor = tensor.get()};
+  scene.rope.positions = {.list = nullptr, .list_count = 0, .list_axes = 0, .tensor = tensor.get()};
   scene.rope.rotary.layout = MNK_MROPE;
   scene.rope.rotary.sections[1] = 1;
   turned = scene.run(scene.queries.get(), kUnit);
@@ -151,6 +151,8 @@ TEST(CApiMultiRoPE, TheEmbeddingArrives) {
   turnedBy(1, 1, 2);
   rotary.has_rope_dim = true, rotary.rope_dim = 4, rotary.pairing = MNK_HALF_OF_HEAD_DIM;
   turnedBy(1, 1, 4);
+  rotary.pairing = MNK_NEIGHBORS;
+  turnedBy(1, 1, 1);
   rotary.scale = 0.25;
   turnedBy(0.25);
   const float factors[] = {2, 1, 1, 1};
@@ -159,14 +161,40 @@ TEST(CApiMultiRoPE, TheEmbeddingArrives) {
   rotary.is_inverse = true;
   turnedBy(-1);
   rotary.has_yarn = true, rotary.scale = 0.5;
-  rotary.yarn = {.original_context = 1, .extension_factor = 1, .attention_factor = 2, .beta_fast = 4, .beta_slow = 1};
+  rotary.yarn = {.original_context = 1,
+                 .extension_factor = 1,
+                 .attention_factor = 2,
+                 .beta_fast = 4,
+                 .beta_slow = 1,
+                 .keeps_fractions = false};
   // Of so short a context every pair but the first is scaled.
   turnedBy(1, 2 * (1 + 0.1 * std::log(2.0)));
+  // Without a blend only the factor is read.
+  rotary.has_yarn = true, rotary.scale = 0.5, rotary.yarn.attention_factor = 3;
+  turnedBy(0.5, 3);
   rotary.layout = MNK_VISION, rotary.sections[0] = 1, rotary.sections[1] = 3;
   turnedBy(1);
   // The base shows in the second pair: 100^(-2 / 8).
   const auto second = scene.run(scene.queries.get(), {0, 1, 0, 0, 0, 0, 0, 0});
   EXPECT(std::abs(second[1] - std::cos(std::pow(100.0, -0.25))) < 1e-6);
+}
+
+// With corners between pairs the second one is blended otherwise.
+TEST(CApiMultiRoPE, CornersOfYaRNAreRoundedUnlessToldOtherwise) {
+  RopeScene scene;
+  mnk_rotary_embedding& rotary = scene.rope.rotary;
+  scene.rope.first_position = 1;
+  rotary.scale = 0.5, rotary.has_yarn = true;
+  rotary.yarn = {.original_context = 20,
+                 .extension_factor = 1,
+                 .attention_factor = 1,
+                 .beta_fast = 1.2f,
+                 .beta_slow = 0.5f,
+                 .keeps_fractions = false};
+  const auto secondPair = [&] { return scene.run(scene.queries.get(), {0, 1, 0, 0, 0, 0, 0, 0})[5]; };
+  const float rounded = secondPair();
+  rotary.yarn.keeps_fractions = true;
+  EXPECT(std::abs(secondPair() - rounded) > 1e-3f);
 }
 
 TEST(CApiMultiRoPE, SparePairsOfImropeGoWhereTheySay) {
@@ -175,7 +203,7 @@ TEST(CApiMultiRoPE, SparePairsOfImropeGoWhereTheySay) {
   scene.rope.rotary.sections[0] = 2, scene.rope.rotary.sections[1] = 1, scene.rope.rotary.sections[3] = 1;
   scene.rope.rotary.base = 1;
   const int32_t positions[24] = {1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4};
-  scene.rope.positions = {.list = positions, .list_count = 24, .tensor = nullptr};
+  scene.rope.positions = {.list = positions, .list_count = 24, .list_axes = 4, .tensor = nullptr};
   // Pair 2 has no section of its own.
   const auto axisOfPair2 = [&] { return std::acos(scene.run(scene.queries.get(), {0, 0, 1, 0, 0, 0, 0, 0})[2]); };
   EXPECT(std::abs(axisOfPair2() - 1) < 1e-5);
@@ -226,8 +254,8 @@ TEST(CApiMultiRoPE, WhatIsMissingUnknownOrTooLongIsRefused) {
                 [](mnk_multi_rope& rope) { rope.queries.layout = number<mnk_kv_layout>(2); });
   expectRefused({.op = "C API", .what = "not a rotary layout", .got = "7", .expected = "MNK_INTERLEAVED_PAIRS"},
                 [](mnk_multi_rope& rope) { rope.rotary.layout = number<mnk_rotary_layout>(7); });
-  expectRefused({.op = "C API", .what = "not a rotary pairing", .got = "2"},
-                [](mnk_multi_rope& rope) { rope.rotary.pairing = number<mnk_rotary_pairing>(2); });
+  expectRefused({.op = "C API", .what = "not a rotary pairing", .got = "3"},
+                [](mnk_multi_rope& rope) { rope.rotary.pairing = number<mnk_rotary_pairing>(3); });
   expectRefused({.op = "C API", .what = "not a rotary axis", .got = "2"},
                 [](mnk_multi_rope& rope) { rope.rotary.other_axis = number<mnk_rotary_other_axis>(2); });
   // Counts that no list can have, so that reading it would end the process.
@@ -235,13 +263,16 @@ TEST(CApiMultiRoPE, WhatIsMissingUnknownOrTooLongIsRefused) {
   static const float factor = 1;
   expectRefused({.op = "C API", .what = "there are too many positions", .expected = "at most 1024"},
                 [](mnk_multi_rope& rope) {
-                  rope.positions = {&one, SIZE_MAX, nullptr};
+                  rope.positions = {&one, SIZE_MAX, 1, nullptr};
                 });
   expectRefused({.op = "C API", .what = "there are too many offsets", .expected = "at most 1024"},
                 [](mnk_multi_rope& rope) {
-                  rope.offsets = {&one, 1025, nullptr};
+                  rope.offsets = {&one, 1025, 1, nullptr};
                 });
-  expectRefused({.op = "C API", .what = "there are too many frequency factors", .expected = "at most 512"},
+  expectRefused({.op = "C API",
+                 .what = "there are too many frequency factors",
+                 .expected = "at most 512",
+                 .fix = "for each pair"},
                 [](mnk_multi_rope& rope) {
                   rope.rotary.frequency_factors = &factor;
                   rope.rotary.frequency_factor_count = SIZE_MAX;
@@ -257,10 +288,11 @@ TEST(CApiMultiRoPE, WhatIsMissingUnknownOrTooLongIsRefused) {
 
 TEST(CApiMultiRoPE, APlanSaysWhatWouldRun) {
   const RopeScene scene;
-  EXPECT_EQ(scene.planText(),
-            "MultiRoPE: 1 dispatch\n"
-            "  multiRoPE_f32_f32 {4: false, 5: false, 6: false, 7: false, 8: false, 9: true}: 1 x 4 x 6 threads, "
-            "768 bytes read, 768 bytes written");
+  EXPECT_EQ(
+      scene.planText(),
+      "MultiRoPE: 1 dispatch\n"
+      "  multiRoPE_f32_f32 {4: false, 5: false, 6: false, 7: false, 8: false, 9: false, 10: true}: 1 x 4 x 6 threads, "
+      "768 bytes read, 768 bytes written");
 }
 
 }  // namespace mnk::test

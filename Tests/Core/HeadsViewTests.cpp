@@ -72,10 +72,16 @@ TEST(HeadsView, OtherRanksHoldNothing) {
 
 TEST(HeadsView, ColumnsAreHeadsSideBySide) {
   const Tensor fused = planTensor(DType::f16, {5, 48});
-  EXPECT_EQ(text(HeadsView::columns(fused, 32, 2, 8).resolved()), "1 x 5 x 2 of 8 at 32, strides 0, 48, 8");
-  EXPECT(liesInside(HeadsView::columns(fused, 32, 2, 8)));
-  EXPECT(!liesInside(HeadsView::columns(fused, 33, 2, 8)));
-  EXPECT_EQ(HeadsView::columns(planTensor(DType::f16, {5, 6, 8}), 0, 2, 8).resolved().totalTokens(), 0u);
+  EXPECT_EQ(text(REQUIRE(HeadsView::columns(fused, 32, 2, 8)).resolved()), "1 x 5 x 2 of 8 at 32, strides 240, 48, 8");
+  EXPECT(liesInside(REQUIRE(HeadsView::columns(fused, 32, 2, 8))));
+  EXPECT(!liesInside(REQUIRE(HeadsView::columns(fused, 33, 2, 8))));
+  const Tensor batch = planTensor(DType::f16, {3, 5, 48});
+  EXPECT_EQ(text(REQUIRE(HeadsView::columns(batch, 8, 4, 8)).resolved()), "3 x 5 x 4 of 8 at 8, strides 240, 48, 8");
+  for (const Tensor& other : {planTensor(DType::f16, {48}), planTensor(DType::f16, {2, 3, 5, 48}), Tensor()}) {
+    EXPECT_ERROR(
+        HeadsView::columns(other, 0, 2, 8),
+        {.op = "HeadsView", .what = "the tensor has no columns", .expected = "[tokens, width]", .fix = "Reshape"});
+  }
 }
 
 TEST(HeadsMemory, LiesInsideUpToTheLastElement) {
@@ -148,6 +154,41 @@ TEST(HeadsMemory, DeclaresExactlyTheBytesOfTheRuns) {
   }
   EXPECT(withGaps > 500);
   EXPECT(multiple > 500);
+}
+
+// Two views of one memory, against a walk over every byte.
+TEST(HeadsMemory, TellsWhetherVectorsMeet) {
+  Seeded random;
+  uint64_t meeting = 0, apart = 0;
+  const Tensor memory = planTensor(DType::f16, {400});
+  for (int round = 0; round < 4000; ++round) {
+    const auto draw = [&] {
+      return HeadsView(memory, Strides{.sequences = 1 + random.below(2),
+                                       .tokens = 1 + random.below(4),
+                                       .heads = 1 + random.below(3),
+                                       .headDim = 2 * (1 + random.below(4)),
+                                       .offset = random.below(40),
+                                       .sequenceStride = random.below(80),
+                                       .tokenStride = random.below(50),
+                                       .headStride = random.below(30)});
+    };
+    const HeadsView a = draw(), b = draw();
+    std::vector<bool> isTouched(memory.byteCount());
+    bool isMeeting = false;
+    for (const HeadsView* view : {&a, &b}) {
+      const Strides s = view->resolved();
+      const auto times = timesTouched(s, {{0, s.headDim}}, memory.byteCount() - 2 * s.offset, 2);
+      for (size_t byte = 0; byte < times.size(); ++byte) {
+        if (times[byte] == 0) continue;
+        if (view == &a) isTouched[2 * s.offset + byte] = true;
+        isMeeting = isMeeting || (view == &b && isTouched[2 * s.offset + byte]);
+      }
+    }
+    EXPECT_EQ(vectorsMeet(a, b), isMeeting);
+    (isMeeting ? meeting : apart) += 1;
+  }
+  EXPECT(meeting > 500);
+  EXPECT(apart > 500);
 }
 
 // Vectors at distances that never fit together are covered as a whole once they would need too many regions.

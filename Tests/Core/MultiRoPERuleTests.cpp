@@ -16,7 +16,6 @@ using Strides = HeadsView::Strides;
 
 constexpr std::string_view kMakeTensors = "Make the tensors before rotating them.";
 constexpr std::string_view kReshape = "Reshape the tensor, set its layout, or give its strides.";
-constexpr std::string_view kOnePair = "Use one pair of dtypes for both, or rotate queries and keys separately.";
 constexpr std::string_view kVectors = "at least one head and two elements";
 constexpr std::string_view kPassVectors = "Pass vectors to rotate; zero tokens are allowed.";
 constexpr std::string_view kSmall = "less than 2^31 on every axis, and as many tokens in all";
@@ -35,7 +34,7 @@ constexpr std::string_view kRange = "-2^31 to 2^31 - 1, with its offset and with
 constexpr std::string_view kInRange = "Pass positions in that range.";
 constexpr std::string_view kSeparate = "separate memory, or exactly the vectors that are rotated";
 constexpr std::string_view kSeparately = "Rotate in place, or into memory that nothing else uses.";
-constexpr std::string_view kShape = "[6], or [axes, 6] with 1 to 4 axes";
+constexpr std::string_view kShape = "[6], [axes, 6] or [axes, 2, 3] with 1 to 4 axes";
 
 constexpr uint64_t kTooLong = uint64_t{1} << 31;
 constexpr uint64_t kHuge = uint64_t{1} << 63;
@@ -77,12 +76,6 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.keys = planTensor(DType::u32, {2, 3, 2, 8});
      }},
-    {"keys have other dtypes than queries", "f16 to f16", "f32 to f16, as for queries", kOnePair,
-     [](Op& op) {
-       op.keys = planTensor(DType::f16, {2, 3, 2, 8});
-     }},
-    {"keys have other dtypes than queries", "f32 to f32", "f32 to f16, as for queries", kOnePair,
-     [](Op& op) { op.rotatedKeys.reset(); }},
     {"an operand has no heads, or heads of no elements", "queries of 2 x 3 tokens, 0 heads of 8", kVectors,
      kPassVectors,
      [](Op& op) {
@@ -97,19 +90,19 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.queries = planTensor(DType::f32, {2, 3, 4, 7});
      }},
-    {"an extent is too large for the kernel", "queries of 2147483648 x 1 tokens, 1 heads of 8", kSmall, kSplit,
+    {"an extent is too large for the kernel", "queries of 2147483648 x 1 token, 1 head of 8", kSmall, kSplit,
      [](Op& op) {
        op.queries = planTensor(DType::f32, {kTooLong, 1, 1, 8});
      }},
-    {"an extent is too large for the kernel", "queries of 65536 x 32768 tokens, 1 heads of 8", kSmall, kSplit,
+    {"an extent is too large for the kernel", "queries of 65536 x 32768 tokens, 1 head of 8", kSmall, kSplit,
      [](Op& op) {
        op.queries = planTensor(DType::f32, {65536, 32768, 1, 8});
      }},
-    {"an extent is too large for the kernel", "keys of 1 x 1 tokens, 2147483648 heads of 8", kSmall, kSplit,
+    {"an extent is too large for the kernel", "keys of 1 x 1 token, 2147483648 heads of 8", kSmall, kSplit,
      [](Op& op) {
        op.keys = planTensor(DType::f32, {1, kTooLong, 8});
      }},
-    {"an extent is too large for the kernel", "keys of 9223372036854775808 x 9223372036854775808 tokens, 1 heads of 8",
+    {"an extent is too large for the kernel", "keys of 9223372036854775808 x 9223372036854775808 tokens, 1 head of 8",
      kSmall, kSplit,
      [](Op& op) {
        op.keys = HeadsView(planTensor(DType::f32, {8}), Strides{.sequences = kHuge, .tokens = kHuge, .headDim = 8});
@@ -182,17 +175,26 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.positions = planTensor(DType::u32, {0, 6});
      }},
-    {"positions do not match the tokens", "i32 [2, 2, 3]", kShape, kEveryToken,
+    {"positions do not match the tokens", "i32 [2, 3, 2]", kShape, kEveryToken,
      [](Op& op) {
-       op.positions = planTensor(DType::i32, {2, 2, 3});
+       op.positions = planTensor(DType::i32, {2, 3, 2});
      }},
-    {"positions do not match the tokens", "a list of 7", kShape, kEveryToken, [](Op& op) { op.positions = List(7); }},
-    {"positions do not match the tokens", "a list of 0", kShape, kEveryToken, [](Op& op) { op.positions = List(); }},
-    {"positions do not match the tokens", "a list of 30", kShape, kEveryToken, [](Op& op) { op.positions = List(30); }},
-    {"the list of positions is too long", "a list of 1026", "at most 1024 numbers",
+    {"positions do not match the tokens", "a list of 7 on 1 axis", kShape, kEveryToken,
+     [](Op& op) { op.positions = List(7); }},
+    {"positions do not match the tokens", "a list of 0 on 1 axis", kShape, kEveryToken,
+     [](Op& op) { op.positions = List(); }},
+    {"positions do not match the tokens", "a list of 12 on 1 axis", kShape, kEveryToken,
+     [](Op& op) { op.positions = List(12); }},
+    {"positions do not match the tokens", "a list of 6 on 2 axes", kShape, kEveryToken,
+     [](Op& op) { op.positions = RotaryPositions(List(6), 2); }},
+    {"positions do not match the tokens", "a list of 0 on 0 axes", kShape, kEveryToken,
+     [](Op& op) { op.positions = RotaryPositions(List(), 0); }},
+    {"positions do not match the tokens", "a list of 30 on 5 axes", kShape, kEveryToken,
+     [](Op& op) { op.positions = RotaryPositions(List(30), 5); }},
+    {"the list of positions is too long", "a list of 1026 on 2 axes", "at most 1024 numbers",
      "Pass them in a tensor, or split the tokens over several calls.",
      [](Op& op) {
-       op = {.queries = planTensor(DType::f32, {513, 1, 2}), .positions = List(1026)};
+       op = {.queries = planTensor(DType::f32, {513, 1, 2}), .positions = RotaryPositions(List(1026), 2)};
      }},
     {"offsets are not i32 or u32", "u16 [2]", kOffsetNumbers, "Pass offsets as 32-bit integers.",
      [](Op& op) { op.offsets = planTensor(DType::u16, {2}); }},
@@ -207,15 +209,15 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op = {.queries = planTensor(DType::f32, {1025, 1, 1, 2}), .offsets = List(1025)};
      }},
-    {"a position is too far to count", "position 2147483648", kRange, kInRange,
+    {"a position is out of range", "position 2147483648", kRange, kInRange,
      [](Op& op) { op.positions = uint64_t{1} << 31; }},
-    {"a position is too far to count", "position 9223372036854775807", kRange, kInRange,
+    {"a position is out of range", "position 9223372036854775807", kRange, kInRange,
      [](Op& op) { op.positions = UINT64_MAX; }},
-    {"a position is too far to count", "position 2147483648", kRange, kInRange,
+    {"a position is out of range", "position 2147483648", kRange, kInRange,
      [](Op& op) { op.positions = (int64_t{1} << 31) - 2; }},
-    {"a position is too far to count", "position -2147483651", kRange, kInRange,
+    {"a position is out of range", "position -2147483651", kRange, kInRange,
      [](Op& op) { op.positions = -(int64_t{1} << 31); }},
-    {"a position is too far to count", "position 2147483650", kRange, kInRange,
+    {"a position is out of range", "position 2147483650", kRange, kInRange,
      [](Op& op) {
        op.positions = List{0, 0, 0, 0, 0, INT32_MAX};
        op.offsets = List{0, 3};
@@ -304,11 +306,11 @@ TEST(MultiRoPERules, ResultsMayTakeThePlaceOfTheirSourcesWhenTheySaySo) {
 // Columns of one fused projection are apart, although their ranges enclose each other.
 TEST(MultiRoPERules, ColumnsOfAFusedProjectionDoNotOverlap) {
   const Tensor fused = planTensor(DType::f16, {5, 64});
-  Op op{.queries = HeadsView::columns(fused, 0, 4, 8), .keys = HeadsView::columns(fused, 32, 2, 8)};
+  Op op{.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 8)), .keys = REQUIRE(HeadsView::columns(fused, 32, 2, 8))};
   EXPECT_EQ(REQUIRE(plan(op)).dispatches.size(), 1u);
-  op.keys = HeadsView::columns(fused, 24, 2, 8);
+  op.keys = REQUIRE(HeadsView::columns(fused, 24, 2, 8));
   EXPECT_ERROR(plan(op), {.what = "results share memory with other operands"});
-  EXPECT_ERROR(plan(Op{.queries = HeadsView::columns(fused, 56, 2, 8)}),
+  EXPECT_ERROR(plan(Op{.queries = REQUIRE(HeadsView::columns(fused, 56, 2, 8))}),
                {.what = "vectors lie outside of their tensor"});
 }
 

@@ -28,13 +28,10 @@ constexpr Field kKVCacheWriteFields[] = {
 #undef FIELD
 #define FIELD(name) \
   { #name, offsetof(MultiRoPEParams, name), sizeof(MultiRoPEParams::name) }
-constexpr Field kMultiRoPEFields[] = {FIELD(queries),          FIELD(keys),
-                                      FIELD(tokens),           FIELD(totalTokens),
-                                      FIELD(headsPerGroup),    FIELD(rotatedUnits),
-                                      FIELD(pairDistance),     FIELD(copiedOffset),
-                                      FIELD(copiedDistance),   FIELD(positionsAreSigned),
-                                      FIELD(offsetsAreSigned), FIELD(firstPosition),
-                                      FIELD(cosineScale),      FIELD(sineScale)};
+constexpr Field kMultiRoPEFields[] = {
+    FIELD(queries),      FIELD(keys),          FIELD(tokens),       FIELD(totalTokens),    FIELD(headsPerGroup),
+    FIELD(rotatedUnits), FIELD(pairDistance),  FIELD(copiedOffset), FIELD(copiedDistance), FIELD(axisStride),
+    FIELD(signs),        FIELD(firstPosition), FIELD(cosineScale),  FIELD(sineScale)};
 #undef FIELD
 #define FIELD(name) \
   { #name, offsetof(MultiRoPEOperand, name), sizeof(MultiRoPEOperand::name) }

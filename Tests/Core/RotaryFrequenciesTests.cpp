@@ -90,6 +90,13 @@ TEST(RotaryFrequencies, YaRNBlendsBetweenItsCorners) {
   RotaryEmbedding half{.base = 100, .scale = 0.25, .yarn = yarn};
   half.yarn->extensionFactor = 0.5f;
   expectNear(frequenciesOf(half, 8)[0], 0.25 * 0.5 + 0.5, 1e-14);
+  half.yarn->extensionFactor = 1;
+  half.yarn->roundsCorners = false;
+  // The ramp goes from 1.994 to 5.006 then.
+  const double low = 8 * std::log(2000 / (2 * kPi * 32)) / (2 * std::log(100.0));
+  const double high = 8 * std::log(2000 / (2 * kPi)) / (2 * std::log(100.0));
+  const double share = 1 - (3 - low) / (high - low);
+  expectNear(frequenciesOf(half, 8)[3], std::pow(100.0, -0.75) * (0.25 * (1 - share) + share), 1e-14);
   half.yarn->extensionFactor = 0;
   expectNear(frequenciesOf(half, 8)[0], 0.25, 1e-14);
 }

@@ -19,9 +19,10 @@ constexpr std::string_view kPositive = "a finite number greater than 0";
 constexpr std::string_view kBase = "Pass the model's base, such as 10000.";
 constexpr std::string_view kScale = "Pass what positions are multiplied by: 1, or less for a longer context.";
 constexpr std::string_view kShares = "Give each of the two axes its share of the pairs.";
-constexpr std::string_view kFactors = "numbers greater than 0; infinity keeps a pair as it is";
+constexpr std::string_view kFactors = "numbers greater than 0; with infinity a pair does not turn";
 constexpr std::string_view kSound = "a finite extension factor, and all others finite and greater than 0";
-constexpr std::string_view kConfiguration = "Pass the numbers of the model's configuration.";
+constexpr std::string_view kConfiguration =
+    "Pass the numbers that YaRN's definition names; a configuration's attention_factor may mean another.";
 constexpr std::string_view kMagnitude = "attention factor * (1 + 0.1 ln(1 / scale)) greater than 0";
 constexpr std::string_view kAnother = "Pass a smaller scale or another attention factor.";
 constexpr std::string_view kFast = "Check base, scale and frequency factors: most models stay below 1.";
@@ -63,12 +64,12 @@ const BrokenRule<RotaryCheck> kBroken[] = {
        c.rotary.sections = {2, 2, 0, 0};
        c.rotary.ropeDim = 8;
      }},
-    {"the sections of vision do not share out the head", "4 and 3", "a sum of 8, half the head dim", kShares,
+    {"the sections of vision do not cover the head", "4 and 3", "a sum of 8, half the head dim", kShares,
      [](RotaryCheck& c) {
        c.rotary.layout = RotaryLayout::vision;
        c.rotary.sections = {4, 3, 1, 0};
      }},
-    {"the sections of vision do not share out the head", "4294967295 and 9", "a sum of 8, half the head dim", kShares,
+    {"the sections of vision do not cover the head", "4294967295 and 9", "a sum of 8, half the head dim", kShares,
      [](RotaryCheck& c) {
        c.rotary.layout = RotaryLayout::vision;
        c.rotary.sections = {UINT32_MAX, 9, 0, 0};
@@ -114,6 +115,14 @@ const BrokenRule<RotaryCheck> kBroken[] = {
        c.rotary.scale = 1e300;
        c.rotary.frequencyFactors.assign(8, 1e-30f);
      }},
+    {"a pair turns too fast", "nan radians a position", "at most 65536", kFast,
+     [](RotaryCheck& c) {
+       c.rotary.layout = RotaryLayout::vision;
+       c.rotary.sections = {7, 1, 0, 0};
+       c.rotary.base = 1e-300;
+       c.rotary.frequencyFactors.assign(8, kInfinity);
+       c.rotary.frequencyFactors[0] = c.rotary.frequencyFactors[7] = 1;
+     }},
     {"positions lack an axis", "2 axes of positions, and pairs of axis 2", "3 axes, or 1 for all", kAxes,
      [](RotaryCheck& c) {
        c.rotary.layout = RotaryLayout::mrope;
@@ -150,6 +159,8 @@ TEST(RotaryRules, WhatModelsShipIsSound) {
       {{.base = 1e6, .scale = 0.25, .yarn = YaRN{.originalContext = 32768}}, 128},
       {{.base = 1e6, .frequencyFactors = std::vector<float>(64, kInfinity)}, 128},
       {{.base = 0.5}, 64},
+      {{.base = 0.5, .scale = 0.5, .yarn = YaRN{.extensionFactor = 0, .attentionFactor = 1.19f, .betaFast = 0}}, 64},
+      {{.layout = RotaryLayout::mrope, .sections = {8, 12, 12, 0}, .pairing = RotaryPairing::neighbors}, 64},
       {{.base = 1}, MultiRoPE::kMaxRopeDim},
   };
   for (const auto& [rotary, headDim] : models) {

@@ -25,9 +25,9 @@ struct Family {
 };
 const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheWriteHasValues, kKVCacheWriteHasRows,
                                                       kKVCacheWriteRowsMayRepeat, kKVCacheWriteIsVectorized};
-const std::vector<uint32_t> kMultiRoPEConstants = {kMultiRoPEHasKeys,       kMultiRoPEHasPositions,
-                                                   kMultiRoPEHasAxes,       kMultiRoPEHasOffsets,
-                                                   kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
+const std::vector<uint32_t> kMultiRoPEConstants = {
+    kMultiRoPEHasKeys,    kMultiRoPEIsApart,       kMultiRoPEHasKeysApart, kMultiRoPEHasPositions,
+    kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
 const Family kFamilies[] = {
     {"kvCacheMove_", kKVCacheWriteConstants},
     {"kvCacheConvert_", kKVCacheWriteConstants},

@@ -45,6 +45,17 @@ final class MultiRoPETests: DeviceTestCase {
         XCTAssertEqual(done.summary.counts(ofKind: "MultiRoPE").dispatches, 1)
     }
 
+    func testRotateReadsTheOrderOfMLX() throws {
+        let queries = try units([1, 2, 3, 8])
+        let keys = try units([1, 1, 3, 8])
+        try device.encode { step in
+            try step.rotate(
+                queries, keys, layout: .headMajor, positions: .text(startingAt: 7), with: RotaryEmbedding())
+        }.wait()
+        assertAngles(try angles(queries, second: 4), [7, 8, 9, 7, 8, 9])
+        assertAngles(try angles(keys, second: 4), [7, 8, 9])
+    }
+
     func testPositionsComeFromEverywhere() throws {
         let tensor = try Tensor([5, -6] as [Int32], on: device)
         let unsigned = try Tensor([5, 6] as [UInt32], on: device)
@@ -91,6 +102,7 @@ final class MultiRoPETests: DeviceTestCase {
             (RotaryEmbedding(layout: .interleavedPairs), 1, 1),
             (RotaryEmbedding(ropeDim: 4), 1, 2),
             (RotaryEmbedding(ropeDim: 4, pairing: .halfOfHeadDim), 1, 4),
+            (RotaryEmbedding(pairing: .neighbors), 1, 1),
             (RotaryEmbedding(scale: 0.25), 0.25, 4),
             (RotaryEmbedding(frequencyFactors: [4, 1, 1, 1]), 0.25, 4),
             (RotaryEmbedding().inverse, -1, 4),
@@ -115,6 +127,15 @@ final class MultiRoPETests: DeviceTestCase {
         XCTAssertEqual(magnitude, 2 * (1 + 0.1 * log(4)), accuracy: 1e-6)
         try run(MultiRoPE(HeadsView(queries), positions: .text(startingAt: 1), with: rotary.inverse))
         XCTAssertEqual(Double(try queries.array(of: Float.self)[0]), 1, accuracy: 1e-6)
+        func secondAngle(roundsCorners: Bool) throws -> Double {
+            let second = try units([1, 8], second: true)
+            let yarn = RotaryEmbedding.YaRN(
+                originalContext: 20, betaFast: 1.2, betaSlow: 0.5, roundsCorners: roundsCorners)
+            let rotary = RotaryEmbedding(base: 100, scale: 0.5, yarn: yarn)
+            try run(MultiRoPE(HeadsView(second), positions: .text(startingAt: 1), with: rotary))
+            return try angles(second, first: 1, second: 5)[0]
+        }
+        XCTAssertGreaterThan(try abs(secondAngle(roundsCorners: true) - secondAngle(roundsCorners: false)), 1e-3)
     }
 
     func testColumnsOfAFusedProjectionTurnInPlace() throws {
@@ -123,8 +144,11 @@ final class MultiRoPETests: DeviceTestCase {
         let keys = try HeadsView.columns(of: fused, from: 16, heads: 1, headDim: 8)
         try run(MultiRoPE(queries, keys, positions: .text(startingAt: 1), with: RotaryEmbedding()))
         assertAngles(try angles(fused.reshaped([10, 8]), second: 4), [1, 1, 1, 0, 0, 2, 2, 2, 0, 0])
-        assertRefused(op: "HeadsView", what: "no columns", got: "[2, 5, 8]") {
-            try HeadsView.columns(of: fused.reshaped([2, 5, 8]), from: 0, heads: 1, headDim: 8)
+        let batch = try HeadsView.columns(of: fused.reshaped([1, 2, 40]), from: 24, heads: 2, headDim: 8)
+        try run(MultiRoPE(batch, positions: .text(startingAt: 5), with: RotaryEmbedding()))
+        assertAngles(try angles(fused.reshaped([10, 8]), second: 4), [1, 1, 1, 5, 5, 2, 2, 2, 6, 6])
+        assertRefused(op: "HeadsView", what: "no columns", got: "[80]") {
+            try HeadsView.columns(of: fused.reshaped([80]), from: 0, heads: 1, headDim: 8)
         }
     }
 
@@ -152,6 +176,9 @@ final class MultiRoPETests: DeviceTestCase {
         XCTAssertEqual(try RotaryEmbedding.Layout(mode: 40, sections: [24, 20, 20, 0]), .imrope(24, 20, 20))
         assertRefused(op: "RotaryEmbedding", what: "mode is not known", got: "mode 3") {
             try RotaryEmbedding.Layout(mode: 3)
+        }
+        assertRefused(op: "RotaryEmbedding", got: "mode 2 with sections [16, 24, 24]") {
+            try RotaryEmbedding.Layout(mode: 2, sections: [16, 24, 24])
         }
         assertRefused(op: "RotaryEmbedding", got: "[1, 1, 1, 1, 1]") {
             try RotaryEmbedding.Layout(mode: 8, sections: [1, 1, 1, 1, 1])
@@ -187,10 +214,12 @@ final class MultiRoPETests: DeviceTestCase {
             }
         }
         refuse("positions do not match", positions: .perToken([1]))
+        refuse("positions do not match", positions: .perToken([1, 2, 3, 4]))
+        refuse("positions do not match", positions: .perAxis([[1], [2]]))
         refuse("positions do not match", positions: .perAxis([]))
         refuse("different numbers of positions", positions: .perAxis([[1, 2], [1]]))
         refuse("a position is out of range", positions: .perToken([1, 1 << 31]))
-        refuse("a position is too far to count", positions: .text(startingAt: 1 << 31))
+        refuse("a position is out of range", positions: .text(startingAt: 1 << 31))
         refuse("an offset is out of range", offsets: [1 << 40])
         refuse("offsets do not match", offsets: [1, 2])
         refuse("the base is not a positive number", rotary: RotaryEmbedding(base: .nan))

@@ -13,10 +13,9 @@ struct RotaryTableParams {
 
 // Grid: (pair, token).
 kernel void rotaryTable(
-    constant RotaryTableParams& p [[buffer(0)]], constant RotaryFrequency* frequencies [[buffer(1)]],
+    constant RotaryTableParams& p [[buffer(0)]], constant uint2* frequencies [[buffer(1)]],
     device float* table [[buffer(2)]], uint2 at [[thread_position_in_grid]]) {
-  const RotaryFrequency frequency = RotaryFrequency{frequencies[at.x].low, frequencies[at.x].high};
-  const Rotation rotation = rotationAt(long(p.firstPosition) + long(at.y), frequency);
+  const Rotation rotation = rotationAt(long(p.firstPosition) + long(at.y), frequencies[at.x]);
   const ulong row = ulong(at.y) * 2u * p.pairs;
   table[row + at.x] = rotation.cosine;
   table[row + p.pairs + at.x] = rotation.sine;

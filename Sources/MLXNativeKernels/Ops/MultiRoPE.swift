@@ -1,12 +1,11 @@
 internal import MLXNativeKernelsCore
 
-/// Turns queries, and keys in the same dispatch, by their positions.
+/// Turns queries and keys by their positions, in the same dispatch where both are alike in types and placing.
 ///
 ///     into[sequence, token, head] = rotated(from[sequence, token, head])
 ///
 /// as ``RotaryEmbedding`` defines it, in place unless told otherwise, in any float type, computing in `float32`. Angles
-/// are exact: they are counted in integers, as fractions of a turn, so a position of a million is as good as position
-/// one.
+/// are counted in integers, as fractions of a turn: a position of a million is as good as position one.
 ///
 /// ```swift
 /// let rotary = RotaryEmbedding(layout: .imrope(24, 20, 20), base: 5e6)
@@ -15,9 +14,10 @@ internal import MLXNativeKernelsCore
 /// let done = try device.encode { step in try step.encode(rope) }
 /// ```
 public struct MultiRoPE: Sendable {
-    /// The position of each token, less than 2^31 to either side of 0, on one to four axes.
+    /// The position of each token, from -2^31 to 2^31 - 1, on one to four axes.
     ///
     /// One axis stands for all of them, as for text. Where there are several sequences, tokens of the first come first.
+    /// Numbers known now are at most 1024 in all; more go into a tensor.
     public enum Positions: Sendable {
         /// Counts up from here in every sequence.
         case text(startingAt: Int)
@@ -25,11 +25,14 @@ public struct MultiRoPE: Sendable {
         case perToken([Int])
         /// One position for each token on each axis, such as time, height and width.
         case perAxis([[Int]])
-        /// The same as an `int32` or `uint32` tensor, `[tokens]` or `[axes, tokens]`, that the kernel reads.
+        /// The same as an `int32` or `uint32` tensor that the kernel reads: `[tokens]`, `[axes, tokens]` or
+        /// `[axes, sequences, tokens]`.
         case tensor(Tensor)
     }
 
-    /// One number for each sequence.
+    /// One number for each sequence, at most 1024 unless in a tensor.
+    ///
+    /// What MLX takes as an array of offsets is this with positions `.text(startingAt: 0)`.
     public enum Offsets: Sendable, ExpressibleByArrayLiteral {
         /// Numbers known now; they are checked.
         case list([Int])
@@ -92,20 +95,23 @@ extension KernelEncoder {
     /// Turns queries, and keys, in place by their positions.
     ///
     /// - Parameters:
-    ///   - queries: `[tokens, heads, headDim]`, or `[heads, headDim]` for one token, or either with `[sequences]` before
-    ///     the tokens; any float type.
+    ///   - queries: `[tokens, heads, headDim]`, `[heads, headDim]` for one token, or
+    ///     `[sequences, tokens, heads, headDim]`; any float type. One new token of each of B sequences is
+    ///     `[B, 1, heads, headDim]`.
     ///   - keys: The same tokens with heads of their own.
+    ///   - layout: The order of axes. MLX's `[sequences, heads, tokens, headDim]` is `.headMajor`.
     ///   - positions: The position of each token.
     ///   - offsets: Added to all positions of a sequence.
     ///   - rotary: How positions turn pairs.
     /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
     public func rotate(
-        _ queries: Tensor, _ keys: Tensor? = nil, positions: MultiRoPE.Positions, offsets: MultiRoPE.Offsets? = nil,
-        with rotary: RotaryEmbedding
+        _ queries: Tensor, _ keys: Tensor? = nil, layout: KVLayout = .tokenMajor, positions: MultiRoPE.Positions,
+        offsets: MultiRoPE.Offsets? = nil, with rotary: RotaryEmbedding
     ) throws(KernelError) {
         try encode(
             MultiRoPE(
-                HeadsView(queries), keys.map { HeadsView($0) }, positions: positions, offsets: offsets, with: rotary))
+                HeadsView(queries, layout: layout), keys.map { HeadsView($0, layout: layout) }, positions: positions,
+                offsets: offsets, with: rotary))
     }
 }
 
@@ -128,7 +134,8 @@ private struct Operands {
         switch op.positions {
         case .text(let first): rope.first_position = Int64(first)
         case .tensor(let tensor): rope.positions.tensor = tensor.handle.pointer
-        case .perToken, .perAxis: break
+        case .perToken: break
+        case .perAxis(let axes): rope.positions.list_axes = try UInt32(axes.count, "the number of axes", op: name)
         }
         if case .tensor(let tensor) = op.offsets { rope.offsets.tensor = tensor.handle.pointer }
         positionList = try op.positions.list(op: name)

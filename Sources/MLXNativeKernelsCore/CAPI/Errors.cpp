@@ -42,12 +42,12 @@ Error nullArgument(std::string_view what) {
           .fix = "Pass an object; only arguments marked nullable may be NULL."};
 }
 
-Error tooMany(std::string_view what, uint64_t got, uint64_t most) {
+Error tooMany(std::string_view what, uint64_t got, uint64_t most, std::string_view fix) {
   return {.op = "C API",
           .what = fmt::format("there are too many {}", what),
           .got = fmt::format("{}", got),
           .expected = fmt::format("at most {}", most),
-          .fix = "Pass fewer, or put the data in a tensor."};
+          .fix = std::string(fix)};
 }
 
 Error wrongSize(std::string_view type, size_t got, size_t expected) {
@@ -92,7 +92,7 @@ Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given) {
 
 Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given) {
   const auto number = static_cast<uint32_t>(given);
-  if (number > 1) return unknownNumber("rotary pairing", number, "MNK_HALF_OF_ROPE_DIM or MNK_HALF_OF_HEAD_DIM");
+  if (number > 2) return unknownNumber("rotary pairing", number, "MNK_HALF_OF_ROPE_DIM to MNK_NEIGHBORS");
   return static_cast<RotaryPairing>(number);
 }
 

@@ -54,7 +54,8 @@ void store(mnk_error_out out, Error error) noexcept;
 void release(mnk_error* error) noexcept;
 Error nullArgument(std::string_view what);
 // A list that is refused before it is copied.
-Error tooMany(std::string_view what, uint64_t got, uint64_t most);
+Error tooMany(std::string_view what, uint64_t got, uint64_t most,
+              std::string_view fix = "Pass fewer, or put the data in a tensor.");
 
 // A handle that a call cannot do without.
 struct Needed {

@@ -42,7 +42,8 @@ Result<RotaryEmbedding> rotaryFrom(const mnk_rotary_embedding& given) {
   if (!given.frequency_factors && given.frequency_factor_count != 0) return c::nullArgument("frequency_factors");
   constexpr size_t kMostFactors = MultiRoPE::kMaxRopeDim / 2;
   if (given.frequency_factor_count > kMostFactors) {
-    return c::tooMany("frequency factors", given.frequency_factor_count, kMostFactors);
+    return c::tooMany("frequency factors", given.frequency_factor_count, kMostFactors,
+                      "Pass one for each pair that turns.");
   }
 
   RotaryEmbedding rotary{.layout = *layout,
@@ -61,7 +62,8 @@ Result<RotaryEmbedding> rotaryFrom(const mnk_rotary_embedding& given) {
                        .extensionFactor = given.yarn.extension_factor,
                        .attentionFactor = given.yarn.attention_factor,
                        .betaFast = given.yarn.beta_fast,
-                       .betaSlow = given.yarn.beta_slow};
+                       .betaSlow = given.yarn.beta_slow,
+                       .roundsCorners = !given.yarn.keeps_fractions};
   }
   return rotary;
 }
@@ -84,7 +86,13 @@ Result<MultiRoPE> opFrom(const mnk_multi_rope* given) {
   auto positions = numbersFrom(rope->positions, "positions");
   if (!positions) return std::move(positions).error();
   op.positions = RotaryPositions(rope->first_position);
-  if (*positions) std::visit([&](auto& source) { op.positions = RotaryPositions(source); }, **positions);
+  if (*positions) {
+    if (const auto* list = std::get_if<std::vector<int32_t>>(&**positions)) {
+      op.positions = RotaryPositions(*list, std::max(1u, rope->positions.list_axes));
+    } else {
+      op.positions = RotaryPositions(std::get<Tensor>(**positions));
+    }
+  }
   auto offsets = numbersFrom(rope->offsets, "offsets");
   if (!offsets) return std::move(offsets).error();
   op.offsets = *offsets;

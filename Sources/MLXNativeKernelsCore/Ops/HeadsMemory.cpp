@@ -20,12 +20,14 @@ struct Axis {
   uint64_t stride;
 };
 
-// The axes with more than one entry, the least stride first.
-std::vector<Axis> axesOf(const Strides& strides) {
-  std::vector<Axis> axes{{strides.heads, strides.headStride},
-                         {strides.tokens, strides.tokenStride},
-                         {strides.sequences, strides.sequenceStride}};
-  std::erase_if(axes, [](const Axis& axis) { return axis.count == 1; });
+// The axes, the least stride first. The stride of one with a single entry, which nobody takes, counts as 0.
+std::array<Axis, 3> axesOf(const Strides& strides) {
+  std::array<Axis, 3> axes{{{strides.heads, strides.headStride},
+                            {strides.tokens, strides.tokenStride},
+                            {strides.sequences, strides.sequenceStride}}};
+  for (Axis& axis : axes) {
+    if (axis.count == 1) axis.stride = 0;
+  }
   std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
   return axes;
 }
@@ -50,6 +52,7 @@ std::vector<Region> regionsOf(const Strides& strides, const ElementRun& run, uin
   uint64_t rowElements = run.count;
   std::vector<Axis> left;
   for (const Axis& axis : axesOf(strides)) {
+    if (axis.count == 1) continue;
     if (left.empty() && axis.stride == rowElements) {
       rowElements *= axis.count;
     } else if (!left.empty() && axis.stride == left.back().count * left.back().stride) {
@@ -86,6 +89,23 @@ std::vector<Region> regionsOf(const Strides& strides, const ElementRun& run, uin
   return regions;
 }
 
+// The addresses of all vectors, in order.
+std::vector<uint64_t> startsOf(const HeadsView& view) {
+  const Strides s = view.resolved();
+  const uint64_t first = rangeOf(view).begin;
+  std::vector<uint64_t> starts;
+  for (uint64_t sequence = 0; sequence < s.sequences; ++sequence) {
+    for (uint64_t token = 0; token < s.tokens; ++token) {
+      for (uint64_t head = 0; head < s.heads; ++head) {
+        const uint64_t element = sequence * s.sequenceStride + token * s.tokenStride + head * s.headStride;
+        starts.push_back(first + element * byteSize(view.tensor.dtype()));
+      }
+    }
+  }
+  std::sort(starts.begin(), starts.end());
+  return starts;
+}
+
 }  // namespace
 
 bool liesInside(const HeadsView& view) {
@@ -99,7 +119,7 @@ bool meetsItself(const Strides& strides) {
   if (isEmpty(strides)) return false;
   uint64_t extent = strides.headDim;
   for (const Axis& axis : axesOf(strides)) {
-    if (axis.stride < extent) return true;
+    if (axis.count > 1 && axis.stride < extent) return true;
     extent += (axis.count - 1) * axis.stride;
   }
   return false;
@@ -111,6 +131,32 @@ uint64_t elementAlignment(const HeadsView& view, uint64_t most) {
   uint64_t bits = most | (view.tensor.range().begin / bytes + strides.offset);
   for (const Axis& axis : axesOf(strides)) bits |= axis.stride;
   return uint64_t{1} << std::countr_zero(bits);
+}
+
+MemoryRange rangeOf(const HeadsView& view) {
+  const Strides strides = view.resolved();
+  const uint64_t bytes = byteSize(view.tensor.dtype());
+  const MemoryRange tensor = view.tensor.range();
+  const uint64_t begin = tensor.begin + strides.offset * bytes;
+  return {tensor.space, begin, isEmpty(strides) ? begin : begin + *spanOf(strides) * bytes};
+}
+
+uint64_t vectorCount(const HeadsView& view) {
+  const Strides strides = view.resolved();
+  return strides.totalTokens() * strides.heads;
+}
+
+bool vectorsMeet(const HeadsView& a, const HeadsView& b) {
+  const auto starts = startsOf(a);
+  const uint64_t lengths[] = {a.resolved().headDim * byteSize(a.tensor.dtype()),
+                              b.resolved().headDim * byteSize(b.tensor.dtype())};
+  for (const uint64_t start : startsOf(b)) {
+    // The first vector of a that ends behind the start, if any, is the one to meet.
+    const auto next = std::upper_bound(starts.begin(), starts.end(), start,
+                                       [&](uint64_t at, uint64_t other) { return at < other + lengths[0]; });
+    if (next != starts.end() && *next < start + lengths[1]) return true;
+  }
+  return false;
 }
 
 uint64_t bytesOf(const HeadsView& view, std::span<const ElementRun> runs) {

@@ -22,6 +22,11 @@ bool meetsItself(const HeadsView::Strides& strides);
 // The largest power of two up to `most` that divides the address and all distances of vectors, in elements.
 uint64_t elementAlignment(const HeadsView& view, uint64_t most);
 
+// From the first byte of the first vector to the last byte of the last.
+MemoryRange rangeOf(const HeadsView& view);
+uint64_t vectorCount(const HeadsView& view);
+// Whether a vector of one shares a byte with a vector of the other, in the same space. Looks at all of them.
+bool vectorsMeet(const HeadsView& a, const HeadsView& b);
 uint64_t bytesOf(const HeadsView& view, std::span<const ElementRun> runs);
 // Binds the memory from the first vector to the end of the last. The regions of many vectors at distances that do not
 // fit together are more than those bytes.

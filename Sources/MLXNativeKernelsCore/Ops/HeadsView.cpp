@@ -2,14 +2,24 @@
 
 namespace mnk {
 
-HeadsView HeadsView::columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim) {
+Result<HeadsView> HeadsView::columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim) {
   const Shape& shape = tensor.shape();
-  const bool isMatrix = shape.rank() == 2;
-  return HeadsView(tensor, Strides{.tokens = isMatrix ? shape[0] : 0,
+  const uint32_t rank = shape.rank();
+  if (rank != 2 && rank != 3) {
+    return Error{.op = "HeadsView",
+                 .what = "the tensor has no columns",
+                 .got = shape.text(),
+                 .expected = "[tokens, width] or [sequences, tokens, width]",
+                 .fix = "Reshape the tensor, or give strides."};
+  }
+  const uint64_t tokens = shape[rank - 2], width = shape[rank - 1];
+  return HeadsView(tensor, Strides{.sequences = rank == 3 ? shape[0] : 1,
+                                   .tokens = tokens,
                                    .heads = heads,
                                    .headDim = headDim,
                                    .offset = firstColumn,
-                                   .tokenStride = isMatrix ? shape[1] : 0,
+                                   .sequenceStride = tokens * width,
+                                   .tokenStride = width,
                                    .headStride = headDim});
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 #include "Ops/HeadsMemory.hpp"
 #include "Ops/MultiRoPEOperands.hpp"
@@ -46,21 +47,23 @@ struct Work {
   uint64_t headDim = 0;
   uint64_t ropeDim = 0;
   uint64_t pairsPerUnit = 1;
-  bool isInPlace = false;  // all of it: then pairs that do not turn are left alone
+  bool isInPlace = false;  // then pairs that do not turn are left alone
   uint64_t headsPerGroup = 1;
 
   uint64_t units() const { return (isInPlace ? ropeDim : headDim) / 2 / pairsPerUnit; }
 };
 
-// Heads that one thread turns by the angles that it works out once. A few tokens are better spread over many threads.
+// Heads that one thread turns by the angles that it works out once. Few tokens are better spread over many threads;
+// with these numbers, 40 heads of 128 elements keep 20,000 of them busy from 32 tokens on.
 uint64_t headsPerGroup(uint64_t tokens) {
-  return tokens < 64 ? 1 : 4;
+  constexpr uint64_t kTokens = 32, kMost = 8;
+  return std::clamp<uint64_t>(tokens / kTokens, 1, kMost);
 }
 
-Work workOf(const Op& op, const std::vector<RotaryOperand>& operands) {
+Work workOf(const Op& op, std::span<const RotaryOperand> operands) {
   const Strides queries = op.queries.resolved();
   Work work{.headDim = queries.headDim, .ropeDim = ropeDimOf(op.rotary, queries.headDim)};
-  work.isInPlace = std::all_of(operands.begin(), operands.end(), [](const auto& o) { return o.isInPlace(); });
+  work.isInPlace = operands[0].isInPlace();
   bool isVectorized = work.headDim / 2 % kVectorPairs == 0 && work.ropeDim / 2 % kVectorPairs == 0;
   for (const RotaryOperand& operand : operands) {
     for (const HeadsView* view : {&operand.from, &operand.into}) {
@@ -73,7 +76,7 @@ Work workOf(const Op& op, const std::vector<RotaryOperand>& operands) {
 }
 
 bool isInterleaved(const Op& op) {
-  return op.rotary.layout == RotaryLayout::interleavedPairs;
+  return op.rotary.layout == RotaryLayout::interleavedPairs || op.rotary.pairing == RotaryPairing::neighbors;
 }
 
 // The elements that a dispatch touches in each vector.
@@ -100,11 +103,15 @@ MultiRoPEOperand operandParams(const RotaryOperand& operand, const Work& work) {
           .headGroups = narrow((from.heads + work.headsPerGroup - 1) / work.headsPerGroup)};
 }
 
-MultiRoPEParams paramsOf(const Op& op, const std::vector<RotaryOperand>& operands, const Work& work) {
+MultiRoPEParams paramsOf(const Op& op, std::span<const RotaryOperand> operands, const Work& work) {
   const Strides queries = op.queries.resolved();
   const bool isSplitHead = op.rotary.pairing == RotaryPairing::halfOfHeadDim;
   const Tensor* positions = positionTensor(op);
   const Tensor* offsets = offsetTensor(op);
+  const bool hasSignedPositions = !positions || positions->dtype() == DType::i32;
+  const bool hasSignedOffsets = !offsets || offsets->dtype() == DType::i32;
+  const uint32_t signs =
+      (hasSignedPositions ? kMultiRoPESignedPositions : 0) | (hasSignedOffsets ? kMultiRoPESignedOffsets : 0);
   const auto* first = std::get_if<int64_t>(&op.positions.source);
   const double magnitude = magnitudeOf(op.rotary);
   const double scale = op.rotary.isInverse ? 1 / magnitude : magnitude;
@@ -117,8 +124,8 @@ MultiRoPEParams paramsOf(const Op& op, const std::vector<RotaryOperand>& operand
                          .pairDistance = narrow((isSplitHead ? work.headDim : work.ropeDim) / 2),
                          .copiedOffset = narrow(isSplitHead ? 0 : work.ropeDim / 2),
                          .copiedDistance = narrow((isSplitHead ? work.headDim : work.headDim - work.ropeDim) / 2),
-                         .positionsAreSigned = !positions || positions->dtype() == DType::i32,
-                         .offsetsAreSigned = !offsets || offsets->dtype() == DType::i32,
+                         .axisStride = narrow(axisCount(op) > 1 ? queries.totalTokens() : 0),
+                         .signs = signs,
                          .firstPosition = first ? static_cast<int32_t>(*first) : 0,
                          .cosineScale = static_cast<float>(scale),
                          .sineScale = static_cast<float>(op.rotary.isInverse ? -scale : scale)};
@@ -128,9 +135,9 @@ MultiRoPEParams paramsOf(const Op& op, const std::vector<RotaryOperand>& operand
 
 // Turns from one position to the next without the whole ones, and the axis in the bits that are too small to matter.
 RotaryFrequency packed(double radians, uint32_t axis) {
-  const double turns = radians / (2 * std::numbers::pi);
+  const double turns = radians * (0.5 * std::numbers::inv_pi);
   const double fraction = turns - std::floor(turns);
-  const uint64_t bits = fraction < 1 ? static_cast<uint64_t>(std::ldexp(fraction, 64)) : 0;
+  const uint64_t bits = fraction < 1 ? static_cast<uint64_t>(fraction * 0x1p64) : 0;
   return {.low = static_cast<uint32_t>(bits & ~uint64_t{3}) | axis, .high = static_cast<uint32_t>(bits >> 32)};
 }
 
@@ -146,7 +153,7 @@ void bindNumbers(Dispatch& dispatch, uint32_t index, const std::vector<int32_t>*
 }
 
 // Says how many bytes move where the declared regions cover more.
-void countBytes(Dispatch& dispatch, const std::vector<RotaryOperand>& operands, const std::vector<ElementRun>& runs) {
+void countBytes(Dispatch& dispatch, std::span<const RotaryOperand> operands, const std::vector<ElementRun>& runs) {
   uint64_t read = 0, written = 0;
   for (const RotaryOperand& operand : operands) {
     read += bytesOf(operand.from, runs);
@@ -160,32 +167,38 @@ void countBytes(Dispatch& dispatch, const std::vector<RotaryOperand>& operands, 
   if (dispatch.countedBytesWritten() != written) dispatch.bytesWritten = written;
 }
 
-Dispatch makeDispatch(const Op& op) {
-  const auto operands = operandsOf(op);
+// One dispatch turns operands that are alike.
+Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
   const Work work = workOf(op, operands);
   const auto runs = runsOf(op, work);
   const MultiRoPEParams params = paramsOf(op, operands, work);
   const auto radians = frequenciesOf(op.rotary, work.headDim);
-  std::vector<RotaryFrequency> frequencies;
+  std::vector<RotaryFrequency> frequencies(radians.size());
   for (size_t pair = 0; pair < radians.size(); ++pair) {
-    frequencies.push_back(packed(radians[pair], axisOf(op.rotary, pair)));
+    frequencies[pair] = packed(radians[pair], axisOf(op.rotary, pair));
   }
 
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = functionFor(operands[0]);
-  dispatch.kernel.constants = {
-      {kMultiRoPEHasKeys, op.keys.has_value()},     {kMultiRoPEHasPositions, positionList(op) || positionTensor(op)},
-      {kMultiRoPEHasAxes, axisCount(op) > 1},       {kMultiRoPEHasOffsets, op.offsets.has_value()},
-      {kMultiRoPEIsInterleaved, isInterleaved(op)}, {kMultiRoPEIsVectorized, work.pairsPerUnit == kVectorPairs}};
+  const bool hasKeys = operands.size() > 1;
+  dispatch.kernel.constants = {{kMultiRoPEHasKeys, hasKeys},
+                               {kMultiRoPEIsApart, !work.isInPlace},
+                               {kMultiRoPEHasKeysApart, hasKeys && !work.isInPlace},
+                               {kMultiRoPEHasPositions, positionList(op) || positionTensor(op)},
+                               {kMultiRoPEHasOffsets, op.offsets.has_value()},
+                               {kMultiRoPEIsInterleaved, isInterleaved(op)},
+                               {kMultiRoPEIsVectorized, work.pairsPerUnit == kVectorPairs}};
   dispatch.inlines.push_back(InlineBytes::of(kMultiRoPEParams, params));
   dispatch.inlines.push_back(inlineList(kMultiRoPEFrequencies, frequencies));
   for (size_t i = 0; i < operands.size(); ++i) {
     const uint32_t index = i == 0 ? kMultiRoPEQueries : kMultiRoPEKeys;
-    dispatch.buffers.push_back(bindingOf(index, operands[i].from, runs, Access::read));
-    dispatch.buffers.push_back(bindingOf(index + 1, operands[i].into, runs, Access::write));
+    if (!work.isInPlace) dispatch.buffers.push_back(bindingOf(index, operands[i].from, runs, Access::read));
+    const Access access = work.isInPlace ? Access::readWrite : Access::write;
+    dispatch.buffers.push_back(bindingOf(index + 1, operands[i].into, runs, access));
   }
-  bindNumbers(dispatch, kMultiRoPEPositions, positionList(op), positionTensor(op));
+  const auto* positions = positionList(op);
+  bindNumbers(dispatch, kMultiRoPEPositions, positions ? &positions->numbers : nullptr, positionTensor(op));
   bindNumbers(dispatch, kMultiRoPEOffsets, offsetList(op), offsetTensor(op));
   countBytes(dispatch, operands, runs);
   dispatch.grid.extent = {narrow(work.units()), params.queries.headGroups + params.keys.headGroups, params.totalTokens};
@@ -201,7 +214,13 @@ Result<Plan> plan(const MultiRoPE& op) {
     const RotaryCheck check{.rotary = op.rotary, .headDim = queries.headDim, .axes = axisCount(op)};
     if (auto error = firstBroken(rotaryRules(), check, Op::name)) return *error;
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
-    if (queries.totalTokens() != 0) plan.dispatches.push_back(makeDispatch(op));
+    if (queries.totalTokens() == 0) return plan;
+    const auto operands = operandsOf(op);
+    const bool isOne = operands.size() == 1 || operands[0].isLike(operands[1]);
+    const size_t together = isOne ? operands.size() : 1;
+    for (size_t first = 0; first < operands.size(); first += together) {
+      plan.dispatches.push_back(makeDispatch(op, std::span(operands).subspan(first, together)));
+    }
     return plan;
   });
 }

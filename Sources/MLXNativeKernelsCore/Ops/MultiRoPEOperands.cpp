@@ -9,30 +9,29 @@ namespace mnk {
 
 namespace {
 
-// Bytes that an op touches, for messages about those that it touches twice.
-struct Touched {
-  std::string_view name;
-  const void* space;
-  std::vector<Region> regions;  // offsets count from the start of the space
-};
-
-Touched touched(std::string_view name, const Binding& binding) {
-  const MemoryRange range = binding.buffer->range();
-  Touched result{name, range.space, binding.reads};
-  for (Region& region : result.regions) region.offset += range.begin + binding.offset;
-  return result;
+// The bytes of a view's vectors; offsets count from the start of its space.
+std::vector<Region> regionsOf(const HeadsView& view) {
+  const ElementRun all{0, view.resolved().headDim};
+  Binding binding = bindingOf(0, view, {&all, 1}, Access::read);
+  for (Region& region : binding.reads) region.offset += rangeOf(view).begin;
+  return binding.reads;
 }
 
-Touched touched(const NamedView& named) {
-  const ElementRun all{0, named.view.resolved().headDim};
-  return touched(named.name, bindingOf(0, named.view, {&all, 1}, Access::read));
+// Ranges that are apart, as they nearly always are, need no closer look. A moderate number of vectors is compared one
+// by one; more of them by regions, where rows at different distances that enclose each other count as sharing.
+bool meet(const HeadsView& a, const HeadsView& b) {
+  if (!rangeOf(a).overlaps(rangeOf(b))) return false;
+  constexpr uint64_t kMostVectors = 16384;
+  if (vectorCount(a) <= kMostVectors && vectorCount(b) <= kMostVectors) return vectorsMeet(a, b);
+  const auto ones = regionsOf(a), others = regionsOf(b);
+  return std::any_of(ones.begin(), ones.end(), [&](const Region& one) {
+    return std::any_of(others.begin(), others.end(), [&](const Region& other) { return overlap(one, other); });
+  });
 }
 
-bool meet(const Touched& a, const Touched& b) {
-  return a.space == b.space && std::any_of(a.regions.begin(), a.regions.end(), [&](const Region& one) {
-           return std::any_of(b.regions.begin(), b.regions.end(),
-                              [&](const Region& other) { return overlap(one, other); });
-         });
+// A tensor of numbers as one vector.
+HeadsView vectorOf(const Tensor& numbers) {
+  return HeadsView(numbers, HeadsView::Strides{.headDim = numbers.shape().elementCount()});
 }
 
 }  // namespace
@@ -50,8 +49,14 @@ bool RotaryOperand::isInPlace() const {
          isSame(a.heads, a.headStride, b.headStride);
 }
 
+bool RotaryOperand::isLike(const RotaryOperand& other) const {
+  return from.tensor.dtype() == other.from.tensor.dtype() && into.tensor.dtype() == other.into.tensor.dtype() &&
+         isInPlace() == other.isInPlace();
+}
+
 std::vector<RotaryOperand> operandsOf(const MultiRoPE& op) {
   std::vector<RotaryOperand> operands;
+  operands.reserve(2);
   operands.push_back({"queries", "rotated queries", op.queries, op.rotatedQueries ? *op.rotatedQueries : op.queries});
   if (op.keys) operands.push_back({"keys", "rotated keys", *op.keys, op.rotatedKeys ? *op.rotatedKeys : *op.keys});
   return operands;
@@ -59,6 +64,7 @@ std::vector<RotaryOperand> operandsOf(const MultiRoPE& op) {
 
 std::vector<NamedView> viewsOf(const MultiRoPE& op) {
   std::vector<NamedView> views;
+  views.reserve(4);
   for (const RotaryOperand& operand : operandsOf(op)) {
     views.push_back({operand.name, operand.from});
     if (&operand.into != &operand.from) views.push_back({operand.rotatedName, operand.into});
@@ -66,8 +72,8 @@ std::vector<NamedView> viewsOf(const MultiRoPE& op) {
   return views;
 }
 
-const std::vector<int32_t>* positionList(const MultiRoPE& op) {
-  return std::get_if<std::vector<int32_t>>(&op.positions.source);
+const RotaryPositions::List* positionList(const MultiRoPE& op) {
+  return std::get_if<RotaryPositions::List>(&op.positions.source);
 }
 const Tensor* positionTensor(const MultiRoPE& op) {
   return std::get_if<Tensor>(&op.positions.source);
@@ -80,32 +86,24 @@ const Tensor* offsetTensor(const MultiRoPE& op) {
 }
 
 uint64_t axisCount(const MultiRoPE& op) {
-  const uint64_t tokens = op.queries.resolved().totalTokens();
-  if (const auto* list = positionList(op)) return tokens == 0 ? 1 : list->size() / tokens;
+  if (const auto* list = positionList(op)) return list->axes;
   const Tensor* tensor = positionTensor(op);
-  return tensor && tensor->shape().rank() == 2 ? tensor->shape()[0] : 1;
+  return tensor && tensor->shape().rank() > 1 ? tensor->shape()[0] : 1;
 }
 
 std::optional<std::pair<std::string_view, std::string_view>> firstOverlap(const MultiRoPE& op) {
-  std::vector<Touched> read;
-  for (const Tensor* tensor : {positionTensor(op), offsetTensor(op)}) {
-    if (!tensor) continue;
-    const bool isOffsets = tensor == offsetTensor(op);
-    read.push_back(touched(isOffsets ? "offsets" : "positions", Binding::whole(0, *tensor, Access::read)));
-  }
+  const Tensor* positions = positionTensor(op);
+  const Tensor* offsets = offsetTensor(op);
   const auto operands = operandsOf(op);
   for (const RotaryOperand& operand : operands) {
     const bool isInPlace = operand.isInPlace();
-    const Touched into = touched({isInPlace ? operand.name : operand.rotatedName, operand.into});
-    for (const Touched& other : read) {
-      if (meet(into, other)) return {{into.name, other.name}};
-    }
+    const std::string_view name = isInPlace ? operand.name : operand.rotatedName;
+    if (positions && meet(operand.into, vectorOf(*positions))) return {{name, "positions"}};
+    if (offsets && meet(operand.into, vectorOf(*offsets))) return {{name, "offsets"}};
     for (const RotaryOperand& other : operands) {
-      const Touched from = touched({other.name, other.from});
       const bool isOwn = &other == &operand;
-      if (!(isOwn && isInPlace) && meet(into, from)) return {{into.name, from.name}};
-      const Touched otherInto = touched({other.rotatedName, other.into});
-      if (!isOwn && meet(into, otherInto)) return {{into.name, otherInto.name}};
+      if (!(isOwn && isInPlace) && meet(operand.into, other.from)) return {{name, other.name}};
+      if (!isOwn && meet(operand.into, other.into)) return {{name, other.rotatedName}};
     }
   }
   return std::nullopt;

@@ -19,6 +19,8 @@ struct RotaryOperand {
 
   // Whether results take the place of what they are made of.
   bool isInPlace() const;
+  // Whether one kernel can turn both.
+  bool isLike(const RotaryOperand& other) const;
 };
 std::vector<RotaryOperand> operandsOf(const MultiRoPE& op);
 
@@ -30,11 +32,11 @@ struct NamedView {
 std::vector<NamedView> viewsOf(const MultiRoPE& op);
 
 // Null where the numbers come from elsewhere.
-const std::vector<int32_t>* positionList(const MultiRoPE& op);
+const RotaryPositions::List* positionList(const MultiRoPE& op);
 const Tensor* positionTensor(const MultiRoPE& op);
 const std::vector<int32_t>* offsetList(const MultiRoPE& op);
 const Tensor* offsetTensor(const MultiRoPE& op);
-// Axes of positions that match the tokens.
+// Axes of positions whose shape is sound.
 uint64_t axisCount(const MultiRoPE& op);
 
 // Two operands that share bytes of which one is written, other than results in place.

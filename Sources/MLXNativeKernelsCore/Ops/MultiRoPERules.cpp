@@ -24,7 +24,8 @@ std::optional<NamedView> firstView(const Op& op, Test test) {
 }
 
 std::string extentsText(const Strides& s) {
-  return fmt::format("{} x {} tokens, {} heads of {}", s.sequences, s.tokens, s.heads, s.headDim);
+  return fmt::format("{} x {}, {} of {}", s.sequences, countText(s.tokens, "token"), countText(s.heads, "head"),
+                     s.headDim);
 }
 
 std::string viewText(const NamedView& named) {
@@ -35,10 +36,6 @@ std::string stridesText(const NamedView& named) {
   const Strides s = named.view.resolved();
   return fmt::format("{} at {}, strides {}, {} and {}, in {} elements", viewText(named), s.offset, s.sequenceStride,
                      s.tokenStride, s.headStride, named.view.tensor.shape().elementCount());
-}
-
-std::string pairText(const RotaryOperand& operand) {
-  return fmt::format("{} to {}", name(operand.from.tensor.dtype()), name(operand.into.tensor.dtype()));
 }
 
 Strides queriesOf(const Op& op) {
@@ -96,20 +93,24 @@ bool isAxisCount(uint64_t count) {
 }
 
 bool isPositionShape(const Op& op) {
-  const uint64_t tokens = queriesOf(op).totalTokens();
-  if (const List* list = positionList(op)) {
-    return tokens == 0 ? list->empty() : list->size() % tokens == 0 && isAxisCount(list->size() / tokens);
-  }
+  const Strides queries = queriesOf(op);
+  const uint64_t tokens = queries.totalTokens();
+  if (const auto* list = positionList(op))
+    return isAxisCount(list->axes) && list->numbers.size() == list->axes * tokens;
   const Tensor* tensor = positionTensor(op);
   if (!tensor) return true;
   const Shape& shape = tensor->shape();
   if (shape.rank() == 1) return shape[0] == tokens;
-  return shape.rank() == 2 && isAxisCount(shape[0]) && shape[1] == tokens;
+  if (!isAxisCount(shape[0])) return false;
+  if (shape.rank() == 2) return shape[1] == tokens;
+  return shape.rank() == 3 && shape[1] == queries.sequences && shape[2] == queries.tokens;
 }
 
 std::string positionsText(const Op& op) {
-  const List* list = positionList(op);
-  return list ? fmt::format("a list of {}", list->size()) : tensorText(*positionTensor(op));
+  const auto* list = positionList(op);
+  if (!list) return tensorText(*positionTensor(op));
+  return fmt::format("a list of {} on {}", list->numbers.size(),
+                     list->axes == 1 ? "1 axis" : fmt::format("{} axes", list->axes));
 }
 
 bool isCountable(int64_t position) {
@@ -125,9 +126,9 @@ std::optional<int64_t> firstUncountable(const Op& op) {
     if (offsets && !isCountable(position + (*offsets)[sequence])) return position + (*offsets)[sequence];
     return std::nullopt;
   };
-  if (const List* list = positionList(op)) {
-    for (uint64_t i = 0; i < list->size(); ++i) {
-      if (const auto bad = check((*list)[i], i % s.totalTokens() / s.tokens)) return bad;
+  if (const auto* list = positionList(op)) {
+    for (uint64_t i = 0; i < list->numbers.size(); ++i) {
+      if (const auto bad = check(list->numbers[i], i % s.totalTokens() / s.tokens)) return bad;
     }
     return std::nullopt;
   }
@@ -173,15 +174,6 @@ constexpr Rule<Op> kRules[] = {
        return fmt::format("{} {}", named.name, tensorText(named.view.tensor));
      },
      [](const Op&) { return std::string("f32, f16 or bf16"); }, "Convert the tensor first."},
-
-    {"keys have other dtypes than queries",
-     [](const Op& op) {
-       const auto operands = operandsOf(op);
-       return pairText(operands.front()) == pairText(operands.back());
-     },
-     [](const Op& op) { return pairText(operandsOf(op).back()); },
-     [](const Op& op) { return fmt::format("{}, as for queries", pairText(operandsOf(op).front())); },
-     "Use one pair of dtypes for both, or rotate queries and keys separately."},
 
     {"an operand has no heads, or heads of no elements", [](const Op& op) { return !firstView(op, isWithoutVectors); },
      [](const Op& op) { return viewText(*firstView(op, isWithoutVectors)); },
@@ -239,13 +231,14 @@ constexpr Rule<Op> kRules[] = {
 
     {"positions do not match the tokens", isPositionShape, [](const Op& op) { return positionsText(op); },
      [](const Op& op) {
-       const uint64_t tokens = queriesOf(op).totalTokens();
-       return fmt::format("[{}], or [axes, {}] with 1 to 4 axes", tokens, tokens);
+       const Strides queries = queriesOf(op);
+       return fmt::format("[{0}], [axes, {0}] or [axes, {1}, {2}] with 1 to 4 axes", queries.totalTokens(),
+                          queries.sequences, queries.tokens);
      },
      "Give every token a position on each axis, axis after axis."},
 
     {"the list of positions is too long",
-     [](const Op& op) { return !positionList(op) || positionList(op)->size() <= Op::kMaxListed; },
+     [](const Op& op) { return !positionList(op) || positionList(op)->numbers.size() <= Op::kMaxListed; },
      [](const Op& op) { return positionsText(op); },
      [](const Op&) { return fmt::format("at most {} numbers", Op::kMaxListed); },
      "Pass them in a tensor, or split the tokens over several calls."},
@@ -267,7 +260,7 @@ constexpr Rule<Op> kRules[] = {
      [](const Op&) { return fmt::format("at most {} numbers", Op::kMaxListed); },
      "Pass them in a tensor, or split the sequences over several calls."},
 
-    {"a position is too far to count", [](const Op& op) { return !firstUncountable(op); },
+    {"a position is out of range", [](const Op& op) { return !firstUncountable(op); },
      [](const Op& op) { return fmt::format("position {}", *firstUncountable(op)); },
      [](const Op&) { return std::string("-2^31 to 2^31 - 1, with its offset and without"); },
      "Pass positions in that range."},

@@ -8,7 +8,7 @@ namespace mnk {
 
 namespace {
 
-// Where pairs stop to be kept and where they start to be scaled, by the number of turns in the original context.
+// Up to which pair all are kept and from which on all are scaled, by their turns in the original context.
 struct Ramp {
   double low = 0;
   double high = 0;
@@ -18,16 +18,18 @@ struct Ramp {
     const auto pairWithTurns = [&](double turns) {
       return dims * std::log(context / (turns * 2 * std::numbers::pi)) / (2 * std::log(base));
     };
-    low = std::max(0.0, std::floor(pairWithTurns(yarn.betaFast)));
-    high = std::min(dims - 1, std::ceil(pairWithTurns(yarn.betaSlow)));
+    const double fast = pairWithTurns(yarn.betaFast), slow = pairWithTurns(yarn.betaSlow);
+    low = std::max(0.0, yarn.roundsCorners ? std::floor(fast) : fast);
+    high = std::min(dims - 1, yarn.roundsCorners ? std::ceil(slow) : slow);
   }
 
   // 1 for pairs that are kept, 0 for those that are scaled.
   double kept(double pair) const { return 1 - std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0); }
 };
 
-// The powers of the base, restarting after `firstSection` pairs. Repeated multiplication is as good as a power here:
-// its relative error grows with the pair's number, but the frequency falls faster.
+// The powers of the base, restarting after `firstSection` pairs. Repeated multiplication costs a hundredth of so many
+// powers and is as good: pair p is wrong by at most p 2^-53 of itself, and with a base above 1 it falls faster than
+// that.
 std::vector<double> ladder(uint64_t pairs, double base, double dims, uint64_t firstSection) {
   std::vector<double> steps(pairs);
   const double ratio = std::pow(base, -2 / dims);
@@ -82,7 +84,7 @@ std::vector<double> frequenciesOf(const RotaryEmbedding& rotary, uint64_t headDi
   for (size_t pair = 0; pair < rotary.frequencyFactors.size() && pair < frequencies.size(); ++pair) {
     frequencies[pair] /= rotary.frequencyFactors[pair];
   }
-  if (!rotary.yarn) {
+  if (!rotary.yarn || rotary.yarn->extensionFactor == 0) {
     for (double& frequency : frequencies) frequency *= rotary.scale;
     return frequencies;
   }

@@ -43,18 +43,23 @@ const float* firstBadFactor(const Check& check) {
   return found == factors.end() ? nullptr : &*found;
 }
 
-bool isSoundYaRN(const YaRN& yarn) {
-  return yarn.originalContext > 0 && std::isfinite(yarn.extensionFactor) && isPositive(yarn.attentionFactor) &&
-         isPositive(yarn.betaFast) && isPositive(yarn.betaSlow);
+bool blends(const Check& check) {
+  return check.rotary.yarn && check.rotary.yarn->extensionFactor != 0;
 }
 
-// NaN where there is one.
-double largestFrequency(const Check& check) {
-  double largest = 0;
+// Context and betas are not read where nothing is blended.
+bool isSoundYaRN(const Check& check) {
+  const YaRN& yarn = *check.rotary.yarn;
+  return std::isfinite(yarn.extensionFactor) && isPositive(yarn.attentionFactor) &&
+         (!blends(check) || (yarn.originalContext > 0 && isPositive(yarn.betaFast) && isPositive(yarn.betaSlow)));
+}
+
+// The first that is too fast, or is no number.
+std::optional<double> firstTooFast(const Check& check) {
   for (double frequency : frequenciesOf(check.rotary, check.headDim)) {
-    if (!(std::abs(frequency) <= largest)) largest = std::abs(frequency);
+    if (!(std::abs(frequency) <= kMaxFrequency)) return std::abs(frequency);
   }
-  return largest;
+  return std::nullopt;
 }
 
 uint32_t highestAxis(const Check& check) {
@@ -107,7 +112,7 @@ constexpr Rule<Check> kRules[] = {
      [](const Check& c) { return fmt::format("a rope dim of {}", ropeDim(c)); },
      [](const Check& c) { return fmt::format("{}, the head dim", c.headDim); }, "Leave the rope dim out."},
 
-    {"the sections of vision do not share out the head",
+    {"the sections of vision do not cover the head",
      [](const Check& c) { return !isVision(c) || pairsOfRound(c.rotary) == c.headDim / 2; },
      [](const Check& c) { return fmt::format("{} and {}", c.rotary.sections[0], c.rotary.sections[1]); },
      [](const Check& c) { return fmt::format("a sum of {}, half the head dim", c.headDim / 2); },
@@ -122,23 +127,23 @@ constexpr Rule<Check> kRules[] = {
 
     {"a frequency factor is not a positive number", [](const Check& c) { return !firstBadFactor(c); },
      [](const Check& c) { return fmt::format("{}", *firstBadFactor(c)); },
-     [](const Check&) { return std::string("numbers greater than 0; infinity keeps a pair as it is"); },
+     [](const Check&) { return std::string("numbers greater than 0; with infinity a pair does not turn"); },
      "Pass the model's divisors."},
 
-    {"YaRN has no meaning for vision", [](const Check& c) { return !c.rotary.yarn || !isVision(c); },
+    {"YaRN has no meaning for vision", [](const Check& c) { return !blends(c) || !isVision(c); },
      [](const Check&) { return std::string("YaRN with vision"); },
      [](const Check&) { return std::string("a layout with one ladder of frequencies"); }, "Leave YaRN out."},
 
-    {"a number of YaRN is out of range", [](const Check& c) { return !c.rotary.yarn || isSoundYaRN(*c.rotary.yarn); },
+    {"a number of YaRN is out of range", [](const Check& c) { return !c.rotary.yarn || isSoundYaRN(c); },
      [](const Check& c) {
        const YaRN& yarn = *c.rotary.yarn;
        return fmt::format("context {}, extension {}, attention {}, betas {} and {}", yarn.originalContext,
                           yarn.extensionFactor, yarn.attentionFactor, yarn.betaFast, yarn.betaSlow);
      },
      [](const Check&) { return std::string("a finite extension factor, and all others finite and greater than 0"); },
-     "Pass the numbers of the model's configuration."},
+     "Pass the numbers that YaRN's definition names; a configuration's attention_factor may mean another."},
 
-    {"YaRN needs a base above 1", [](const Check& c) { return !c.rotary.yarn || c.rotary.base > 1; },
+    {"YaRN needs a base above 1", [](const Check& c) { return !blends(c) || c.rotary.base > 1; },
      [](const Check& c) { return fmt::format("{}", c.rotary.base); },
      [](const Check&) { return std::string("a number greater than 1"); }, "Pass the model's base."},
 
@@ -151,8 +156,8 @@ constexpr Rule<Check> kRules[] = {
      [](const Check&) { return std::string("attention factor * (1 + 0.1 ln(1 / scale)) greater than 0"); },
      "Pass a smaller scale or another attention factor."},
 
-    {"a pair turns too fast", [](const Check& c) { return largestFrequency(c) <= kMaxFrequency; },
-     [](const Check& c) { return fmt::format("{} radians a position", largestFrequency(c)); },
+    {"a pair turns too fast", [](const Check& c) { return !firstTooFast(c); },
+     [](const Check& c) { return fmt::format("{} radians a position", *firstTooFast(c)); },
      [](const Check&) { return fmt::format("at most {}", kMaxFrequency); },
      "Check base, scale and frequency factors: most models stay below 1."},
 

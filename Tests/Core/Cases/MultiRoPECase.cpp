@@ -83,9 +83,9 @@ uint64_t copyWidth(const Case& rope, uint64_t gap) {
 }
 Operands columnsOf(const Case& rope, const Tensor& tensor, uint64_t gap, uint64_t copy) {
   const uint64_t first = copy * copyWidth(rope, gap) + gap;
-  Operands operands{.queries = HeadsView::columns(tensor, first, rope.heads, rope.headDim), .keys = {}};
+  Operands operands{.queries = REQUIRE(HeadsView::columns(tensor, first, rope.heads, rope.headDim)), .keys = {}};
   const uint64_t second = first + rope.heads * rope.headDim + gap;
-  if (rope.keyHeads) operands.keys = HeadsView::columns(tensor, second, rope.keyHeads, rope.headDim);
+  if (rope.keyHeads) operands.keys = REQUIRE(HeadsView::columns(tensor, second, rope.keyHeads, rope.headDim));
   return operands;
 }
 
@@ -170,10 +170,14 @@ MultiRoPE makeOp(const MultiRoPECase& rope, const MakeRopeTensor& makeTensor) {
   if (rope.positions == RopeNumbers::first) {
     op.positions = rope.firstPosition;
   } else if (rope.positions == RopeNumbers::list) {
-    op.positions = narrowed(positionsOf(rope));
+    op.positions = RotaryPositions(narrowed(positionsOf(rope)), static_cast<uint32_t>(rope.axes));
   } else {
-    const Shape shape =
-        REQUIRE(rope.axes == 1 ? Shape::make({rope.totalTokens()}) : Shape::make({rope.axes, rope.totalTokens()}));
+    // One axis may be left out of the shape, and sequences may have one of their own.
+    const bool isFlat = rope.axes == 1 && rope.positions == RopeNumbers::u32;
+    const bool isDeep = rope.sequences != 0 && rope.positions == RopeNumbers::i32;
+    const Shape shape = REQUIRE(isFlat   ? Shape::make({rope.totalTokens()})
+                                : isDeep ? Shape::make({rope.axes, rope.sequences, rope.tokens})
+                                         : Shape::make({rope.axes, rope.totalTokens()}));
     op.positions = makeTensor("positions", dtypeOf(rope.positions), shape, 0);
   }
   if (rope.offsets == RopeNumbers::list) {
@@ -219,6 +223,7 @@ std::string_view text(RopeNumbers numbers) {
 }
 
 std::string_view text(RotaryPairing pairing) {
+  if (pairing == RotaryPairing::neighbors) return "neighbors";
   return pairing == RotaryPairing::halfOfHeadDim ? "half of the head" : "half of what turns";
 }
 

@@ -71,7 +71,8 @@ namespace rope {
 
 inline constexpr RotaryLayout kLayouts[] = {RotaryLayout::interleavedPairs, RotaryLayout::halfSplit,
                                             RotaryLayout::mrope, RotaryLayout::imrope, RotaryLayout::vision};
-inline constexpr RotaryPairing kPairings[] = {RotaryPairing::halfOfRopeDim, RotaryPairing::halfOfHeadDim};
+inline constexpr RotaryPairing kPairings[] = {RotaryPairing::halfOfRopeDim, RotaryPairing::halfOfHeadDim,
+                                              RotaryPairing::neighbors};
 inline constexpr RotaryOtherAxis kOtherAxes[] = {RotaryOtherAxis::axis0, RotaryOtherAxis::axis3};
 
 std::string_view text(RotaryLayout layout);

@@ -119,6 +119,7 @@ std::vector<Case> positionCases() {
   far("as far backwards as i32 reaches twice: 2^32, which counts as 0", Numbers::i32, -kTop, -kTop);
   far("as far as u32 reaches twice: modulo 2^32", Numbers::u32, 2 * kTop - 1, 2 * kTop - 1);
   far("just below 2^32", Numbers::u32, 2 * kTop - 2, 1);
+  far("a u32 offset that i32 does not hold", Numbers::u32, 3, kTop + 5);
   far("from u32 back to where i32 would be negative", Numbers::u32, kTop, 0);
   cases.push_back({.name = "the last positions that can be counted", .tokens = 2, .firstPosition = kTop - 2});
   cases.push_back({.name = "as many positions as a list holds",

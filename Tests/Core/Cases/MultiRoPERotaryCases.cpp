@@ -106,6 +106,7 @@ std::vector<Case> sectionCases() {
       }
     }
   }
+  add("GLM-4V", 128, 64, {.layout = Layout::mrope, .sections = {8, 12, 12}, .pairing = RotaryPairing::neighbors});
   for (uint32_t first = 0; first <= 8; ++first) {
     add("an image", 16, 16, {.layout = Layout::vision, .sections = {first, 8 - first, 7, 9}});
   }
@@ -157,6 +158,17 @@ std::vector<Case> scalingCases() {
       }
     }
   }
+  for (uint64_t context : {4096, 131072}) {
+    YaRN yarn{.originalContext = context, .roundsCorners = false};
+    add(fmt::format("YaRN of {} tokens with corners between pairs", context),
+        {.base = 150000, .scale = 1.0 / 32, .yarn = yarn});
+    yarn.attentionFactor = 1.19f;
+    yarn.extensionFactor = 0;
+    yarn.originalContext = 0;
+    add("a factor alone", {.base = 150000, .scale = 0.5, .yarn = yarn});
+  }
+  add("YaRN whose ramp would end behind the last element",
+      {.base = 50, .scale = 0.25, .yarn = YaRN{.originalContext = 1000000, .betaFast = 60000}});
   for (double base : {1.5, 500000.0, 5e6, 1e7, 0.5}) add(fmt::format("base {}", base), {.base = base});
   return cases;
 }

@@ -79,7 +79,7 @@ void expectOthersAsBefore(const Target& target, std::string_view name, const std
 }  // namespace
 
 double slackOf(const TurnedElement& expected) {
-  const double angle = expected.radians * (static_cast<double>(expected.pair) + 8) * 0x1p-53;
+  const double angle = expected.radians * (2 * static_cast<double>(expected.pair) + 8) * 0x1p-53;
   return expected.size * (1.5 * 0x1p-22 + angle) + 0x1p-125;
 }
 

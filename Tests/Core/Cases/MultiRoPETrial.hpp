@@ -15,12 +15,11 @@ namespace mnk::test {
 // Whether a result may stand for what the reference says.
 //   kept     Bits between equal dtypes. A converted NaN is any NaN, because processors disagree about payloads.
 //   turned   Between (value - slack) and (value + slack), each rounded to the result's dtype. The slack is 1.5 * 2^-22
-//   of
-//            the pair's size: 2^-23 for cosine and sine, as RotaryAngle.h promises, and 2^-24 for each rounding, which
-//            are of the magnitude, of its product with them, of the products with x and y, and of their sum. To this
-//            comes the angle's error: frequencies are powers by repeated multiplication in double, so that of pair p
-//            may be wrong by (p + 8) 2^-53 of itself. A GPU may flush what is subnormal. Numbers that overflow on the
-//            way, and pairs that are not finite, give no number.
+//            of the pair's size: 2^-23 for cosine and sine, as RotaryAngle.h promises, and 2^-24 for each rounding,
+//            which are of the magnitude, of its product with them, of the products with x and y, and of their sum. To
+//            this comes the angle's error: frequencies are powers by repeated multiplication in double, so that of
+//            pair p may be wrong by (2p + 8) 2^-53 of itself. A GPU may flush what is subnormal. Numbers that overflow
+//            on the way, and pairs that are not finite, give no number.
 bool isAllowed(const TurnedElement& expected, DType from, DType into, uint64_t got);
 // How far a turned element may be from its value, apart from its last rounding.
 double slackOf(const TurnedElement& expected);

@@ -66,7 +66,8 @@ struct Pair {
 std::vector<Pair> pairsOf(const RotaryEmbedding& rotary, uint64_t headDim) {
   const uint64_t ropeDim = rotary.ropeDim.value_or(headDim);
   const uint64_t half = (rotary.pairing == RotaryPairing::halfOfHeadDim ? headDim : ropeDim) / 2;
-  const bool isInterleaved = rotary.layout == RotaryLayout::interleavedPairs;
+  const bool isInterleaved =
+      rotary.layout == RotaryLayout::interleavedPairs || rotary.pairing == RotaryPairing::neighbors;
   std::vector<Pair> pairs;
   for (uint64_t p = 0; p < ropeDim / 2; ++p) {
     pairs.push_back({.first = isInterleaved ? 2 * p : p,
@@ -98,8 +99,8 @@ int64_t positionAt(const MultiRoPE& op, const MultiRoPEContents& before, const S
   int64_t position = 0;
   if (const auto* first = std::get_if<int64_t>(&op.positions.source)) {
     position = *first + static_cast<int64_t>(token);
-  } else if (const auto* list = std::get_if<std::vector<int32_t>>(&op.positions.source)) {
-    position = among(*list);
+  } else if (const auto* list = std::get_if<RotaryPositions::List>(&op.positions.source)) {
+    position = list->numbers[(list->axes == 1 ? 0 : axis * total) + index];
   } else {
     position = numberOf(std::get<Tensor>(op.positions.source), among(before.positions));
   }
@@ -207,8 +208,12 @@ long double referenceFrequency(const RotaryEmbedding& rotary, uint64_t headDim, 
   const auto pairWithTurns = [&](long double turns) {
     return dims * std::log(yarn.originalContext / (turns * 2 * std::numbers::pi_v<long double>)) / (2 * std::log(base));
   };
-  const long double low = std::max(0.0L, std::floor(pairWithTurns(yarn.betaFast)));
-  const long double high = std::min(dims - 1, std::ceil(pairWithTurns(yarn.betaSlow)));
+  const auto corner = [&](long double pair, bool isUpper) {
+    if (!yarn.roundsCorners) return pair;
+    return isUpper ? std::ceil(pair) : std::floor(pair);
+  };
+  const long double low = std::max(0.0L, corner(pairWithTurns(yarn.betaFast), false));
+  const long double high = std::min(dims - 1, corner(pairWithTurns(yarn.betaSlow), true));
   const long double way = std::clamp((pair - low) / std::max(0.001L, high - low), 0.0L, 1.0L);
   const long double share = (1 - way) * yarn.extensionFactor;
   return scale * kept * (1 - share) + kept * share;

@@ -73,7 +73,7 @@ struct Binding {
   static Binding whole(uint32_t index, const Tensor& tensor, Access access);
 };
 
-// Bytes that travel with the dispatch, for a `constant` argument.
+// Bytes that travel with the dispatch, for an argument that is only read.
 struct InlineBytes {
   uint32_t index = 0;
   std::vector<std::byte> bytes;

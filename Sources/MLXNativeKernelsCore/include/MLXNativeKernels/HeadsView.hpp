@@ -1,12 +1,13 @@
 // Vectors of headDim elements, one for every sequence, token and head, in a tensor's memory. By the tensor's shape:
 //   tokenMajor  [sequences, tokens, heads, headDim], [tokens, heads, headDim], or [heads, headDim] for one token
 //   headMajor   [sequences, heads, tokens, headDim] or [heads, tokens, headDim]
-// or wherever strides say, such as in some columns of a fused projection.
+// or wherever strides say, such as in some columns of a fused projection. The elements of a vector follow each other.
 #pragma once
 #include <cstdint>
 #include <optional>
 
 #include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/Result.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk {
@@ -34,8 +35,9 @@ struct HeadsView {
   HeadsView() = default;
   HeadsView(Tensor tensor, KVLayout layout = KVLayout::tokenMajor) : tensor(std::move(tensor)), layout(layout) {}
   HeadsView(Tensor tensor, const Strides& strides) : tensor(std::move(tensor)), strides(strides) {}
-  // Heads side by side in the columns of a [tokens, width] tensor, as a fused projection leaves them.
-  static HeadsView columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim);
+  // Heads side by side in the columns of a [tokens, width] or [sequences, tokens, width] tensor, as a fused projection
+  // leaves them.
+  static Result<HeadsView> columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim);
 
   // Whether strides are given, or the tensor has a rank that this layout reads.
   bool isReadable() const;

@@ -1,6 +1,7 @@
 // MultiRoPE turns queries, and keys in the same dispatch, by their positions:
 //   into[sequence, token, head] = rotated(from[sequence, token, head])     as RotaryEmbedding.hpp defines it
-// in place unless told otherwise, in f32, f16 or bf16, computing in f32. Angles are exact: they are counted in
+// in place unless told otherwise, in f32, f16 or bf16, computing in f32; in one dispatch, or in two where queries and
+// keys differ in dtypes or only one of them stays in place. Angles are exact: they are counted in
 // integers, as fractions of a turn, so a position of a million is as good as position one.
 #pragma once
 #include <concepts>
@@ -19,19 +20,23 @@
 
 namespace mnk {
 
-// The position of each token, from -2^31 up to 2^31, on 1 to 4 axes. One axis stands for all of them, as for text.
+// The position of each token, from -2^31 to 2^31 - 1, on 1 to 4 axes. One axis stands for all of them, as for text.
 //   a number   of the first token of every sequence; those that follow count up
 //   a list     axis after axis, in each all tokens of all sequences; known now, so the rules check it
-//   a tensor   the same in i32 or u32, [axes, sequences * tokens] or [sequences * tokens]; read by the kernel, which
-//              takes a position beyond 2^32 modulo 2^32
+//   a tensor   the same in i32, or in u32 up to 2^32 - 1: [tokens of all sequences], [axes, tokens of all sequences] or
+//              [axes, sequences, tokens]; read by the kernel, which takes what an offset moves further modulo 2^32
 struct RotaryPositions {
-  std::variant<int64_t, std::vector<int32_t>, Tensor> source = int64_t{0};
+  struct List {
+    std::vector<int32_t> numbers;
+    uint32_t axes = 1;
+  };
+  std::variant<int64_t, List, Tensor> source = int64_t{0};
 
   RotaryPositions() = default;
   template <std::integral Number>
   RotaryPositions(Number first)
       : source(std::in_range<int64_t>(first) ? static_cast<int64_t>(first) : std::numeric_limits<int64_t>::max()) {}
-  RotaryPositions(std::vector<int32_t> list) : source(std::move(list)) {}
+  RotaryPositions(std::vector<int32_t> numbers, uint32_t axes = 1) : source(List{std::move(numbers), axes}) {}
   RotaryPositions(Tensor tensor) : source(std::move(tensor)) {}
 };
 

@@ -17,31 +17,41 @@
 
 namespace mnk {
 
-// The numbers are the modes that model files name.
+// The numbers are those of ggml's rope types, which mlx-native calls modes.
 enum class RotaryLayout : uint32_t {
   interleavedPairs = 0,  // elements 2p and 2p + 1
-  halfSplit = 2,         // elements p and p + half, as for all that follow
+  halfSplit = 2,         // elements p and p + half, as for all that follow unless `pairing` says otherwise
   mrope = 8,
   vision = 24,
   imrope = 40,
 };
 
-// What half means where ropeDim < headDim. The models of MLX, ggml and transformers split the rotated part; mlx-native
-// splits the head.
-enum class RotaryPairing : uint32_t { halfOfRopeDim, halfOfHeadDim };
+// The partner of an element. MLX, ggml and transformers split the part that turns, so that is the default; mlx-native
+// splits the head, which differs where ropeDim < headDim. Neighbors (2p, 2p + 1) with sections is what GLM-4V has.
+enum class RotaryPairing : uint32_t { halfOfRopeDim, halfOfHeadDim, neighbors };
 
-// Where imrope's pairs outside of all sections go. transformers, where these models were trained, takes time (axis 0);
-// ggml and mlx-native take axis 3, which they fill with 0 for text: such pairs then do not turn at all.
+// Where imrope's pairs outside of all sections go. transformers, with whose code these models were published, takes
+// time (axis 0), so that is the default. ggml and mlx-native take axis 3, which ggml's callers fill with 0 for text:
+// such pairs then do not turn at all.
 enum class RotaryOtherAxis : uint32_t { axis0, axis3 };
 
-// Blends pairs that turn less than betaSlow times in the original context (scaled) and those that turn more than
-// betaFast times (kept), and multiplies the result by attentionFactor * (1 + 0.1 ln(1 / scale)).
+// Scales pairs that turn less than betaSlow times in the original context, keeps those that turn more than betaFast
+// times, and blends between them:
+//   frequency(p) = (scale (1 - k) + k) * base^(-2p / ropeDim) / frequencyFactors[p]
+//   k = extensionFactor * (1 - clamp((p - low) / max(0.001, high - low), 0, 1))
+//   low = max(0, floor(pair(betaFast))), high = min(ropeDim - 1, ceil(pair(betaSlow))), or both without rounding
+//   pair(turns) = ropeDim ln(originalContext / (2 pi turns)) / (2 ln base)
+//   m = attentionFactor * (1 + 0.1 ln(1 / scale)), or attentionFactor alone where extensionFactor is 0
+// as ggml does. A configuration's `factor` is 1 / scale. Its `attention_factor`, in transformers, is all of m and wants
+// to be divided by 1 + 0.1 ln(1 / scale). With an extensionFactor of 0 all that is left is the factor m, which is what
+// LongRoPE has beside its frequency factors.
 struct YaRN {
   uint64_t originalContext = 0;
   float extensionFactor = 1;  // share of the blend; 0 scales every pair and leaves the logarithm out
   float attentionFactor = 1;
   float betaFast = 32;
   float betaSlow = 1;
+  bool roundsCorners = true;  // false is "truncate": false of a configuration, as GPT-OSS has it
 };
 
 struct RotaryEmbedding {
@@ -51,8 +61,10 @@ struct RotaryEmbedding {
   std::optional<uint64_t> ropeDim = {};  // how many elements turn; all unless given
   RotaryPairing pairing = RotaryPairing::halfOfRopeDim;
   RotaryOtherAxis otherAxis = RotaryOtherAxis::axis0;
-  double scale = 1;                          // multiplies positions: 1 / 4 for a context four times as long
-  std::vector<float> frequencyFactors = {};  // a divisor for each pair; infinity keeps the pair as it is
+  double scale = 1;  // multiplies positions: 1 / 4 for a context four times as long
+  // A divisor for each pair; with infinity it does not turn. A model's own table of periods, as MLX takes it, is this
+  // with base 1.
+  std::vector<float> frequencyFactors = {};
   std::optional<YaRN> yarn = {};
   bool isInverse = false;  // undoes the rotation
 };

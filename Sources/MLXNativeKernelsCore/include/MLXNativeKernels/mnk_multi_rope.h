@@ -11,10 +11,10 @@ MNK_HEADER_BEGIN
 typedef struct mnk_heads_view {
   size_t size;  // sizeof(mnk_heads_view), exactly
   mnk_tensor* MNK_NULLABLE tensor;
-  mnk_kv_layout layout;
-  bool has_strides;    // then what follows takes the place of the tensor's shape and of the layout
-  uint64_t sequences;  // counts
-  uint64_t tokens;     // of one sequence
+  mnk_kv_layout layout;  // 0 is head-major
+  bool has_strides;      // then what follows takes the place of the tensor's shape and of the layout
+  uint64_t sequences;    // counts
+  uint64_t tokens;       // of one sequence
   uint64_t heads;
   uint64_t head_dim;
   uint64_t offset;  // of the first element in the tensor; this and the distances count elements
@@ -23,7 +23,7 @@ typedef struct mnk_heads_view {
   uint64_t head_stride;
 } mnk_heads_view;
 
-// The numbers are the modes that model files name.
+// The numbers are those of ggml's rope types, so 0 is interleaved pairs.
 typedef enum MNK_CLOSED(mnk_rotary_layout) {
   MNK_INTERLEAVED_PAIRS = 0,
   MNK_HALF_SPLIT = 2,
@@ -31,15 +31,20 @@ typedef enum MNK_CLOSED(mnk_rotary_layout) {
   MNK_VISION = 24,
   MNK_IMROPE = 40,
 } mnk_rotary_layout;
-typedef enum MNK_CLOSED(mnk_rotary_pairing) { MNK_HALF_OF_ROPE_DIM = 0, MNK_HALF_OF_HEAD_DIM = 1 } mnk_rotary_pairing;
+typedef enum MNK_CLOSED(mnk_rotary_pairing) {
+  MNK_HALF_OF_ROPE_DIM = 0,
+  MNK_HALF_OF_HEAD_DIM = 1,
+  MNK_NEIGHBORS = 2,
+} mnk_rotary_pairing;
 typedef enum MNK_CLOSED(mnk_rotary_other_axis) { MNK_OTHER_AXIS_0 = 0, MNK_OTHER_AXIS_3 = 1 } mnk_rotary_other_axis;
 
 typedef struct mnk_yarn {
   uint64_t original_context;
   float extension_factor;
   float attention_factor;
-  float beta_fast;  // 32 for most models
-  float beta_slow;  // 1 for most models
+  float beta_fast;       // 32 for most models
+  float beta_slow;       // 1 for most models
+  bool keeps_fractions;  // of the pairs where the blend begins and ends, which are rounded otherwise
 } mnk_yarn;
 
 typedef struct mnk_rotary_embedding {
@@ -63,6 +68,7 @@ typedef struct mnk_rotary_embedding {
 typedef struct mnk_rotary_numbers {
   const int32_t* MNK_NULLABLE list;
   size_t list_count;
+  uint32_t list_axes;  // of a list of positions; 0 is 1
   mnk_tensor* MNK_NULLABLE tensor;
 } mnk_rotary_numbers;
 
