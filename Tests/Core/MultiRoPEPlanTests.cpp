@@ -133,8 +133,10 @@ TEST(MultiRoPEPlan, CasesReachEveryKernel) {
         ++reached[fmt::format("{} {}: {}", dispatch.kernel.function, constant.index, constant.bits)];
       }
       const auto& constants = dispatch.kernel.constants;
+      MultiRoPEParams params;
+      std::memcpy(&params, dispatch.inlines.at(0).bytes.data(), sizeof params);
       ++reached[fmt::format("interleaved {}, vectorized {}, groups of {}", constants[5].bits, constants[6].bits,
-                            rope.heads > dispatch.grid.extent[1] ? "heads" : "one")];
+                            params.headsPerGroup > 1 ? "heads" : "one")];
     }
   }
   const auto expect = [&](const std::string& kernel) {
@@ -203,6 +205,19 @@ TEST(MultiRoPEPlan, TurnsFourPairsAThreadWhereAlignmentAllows) {
     const bool isVectorized = expected.threads <= 8 && expected.threads != 6;
     EXPECT(dispatch.kernel.constants[6] == FunctionConstant(kMultiRoPEIsVectorized, isVectorized));
   }
+}
+
+TEST(MultiRoPEPlan, HeadsShareAThreadWhereThereAreManyTokens) {
+  const auto groups = [](uint64_t tokens) {
+    return onlyDispatch(
+               {.queries = planTensor(DType::f16, {tokens, 20, 64}), .keys = planTensor(DType::f16, {tokens, 3, 64})})
+        .grid.extent[1];
+  };
+  EXPECT_EQ(groups(1), 23u);
+  EXPECT_EQ(groups(63), 23u);
+  EXPECT_EQ(groups(64), 10u + 2);
+  EXPECT_EQ(groups(100), 7u + 1);
+  EXPECT_EQ(groups(1000), 3u + 1);
 }
 
 TEST(MultiRoPEPlan, ParametersAndListsTravelInline) {
