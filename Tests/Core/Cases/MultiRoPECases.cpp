@@ -202,6 +202,15 @@ std::vector<Case> headCases() {
       }
     }
   }
+  // The last thread of a token may have fewer heads than the others.
+  for (uint64_t tokens : {127, 128, 200, 255, 256, 300}) {
+    cases.push_back({.name = fmt::format("{} tokens, 9 query heads for 2", tokens),
+                     .placing = tokens % 2 == 0 ? Placing::inPlace : Placing::apart,
+                     .tokens = tokens,
+                     .heads = 9,
+                     .keyHeads = 2,
+                     .headDim = tokens % 3 == 0 ? 8u : 4u});
+  }
   for (uint64_t tokens : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 64, 130}) {
     for (uint64_t sequences : {0, 1, 2}) {
       for (uint64_t keyHeads : {0, 1}) {
