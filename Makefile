@@ -38,7 +38,7 @@ check-apple: setup ## type-check all that is compiled for a Mac and an iPhone; A
 embed: ## write the text of the shaders, and its stamp, into the core anew
 	@.ci/embed-shaders
 
-fuzz: setup ## attack the C door with 260,000 random calls; ARGS="--seed 7"
+fuzz: setup ## attack the C door with 300,000 random calls; ARGS="--seed 7"
 	@.ci/fuzz $(ARGS)
 
 check-asan: setup ## the C++ tests and a short fuzz under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -47,6 +47,13 @@ TEST(RotaryFrequencies, AreScaledAndDivided) {
   EXPECT_EQ(frequencies[2], 0.0);
 }
 
+// Also where a base without bounds would turn it infinitely fast.
+TEST(RotaryFrequencies, WithAnInfiniteFactorNothingTurns) {
+  const auto frequencies = frequenciesOf({.base = 5e-324, .frequencyFactors = {57, INFINITY, INFINITY}}, 6);
+  EXPECT_EQ(frequencies[1], 0.0);
+  EXPECT_EQ(frequencies[2], 0.0);
+}
+
 TEST(RotaryFrequencies, OfVisionStartAgainInEachSection) {
   const auto frequencies = frequenciesOf({.layout = RotaryLayout::vision, .sections = {3, 5, 0, 0}}, 16);
   EXPECT_EQ(frequencies.size(), 8u);
@@ -110,6 +117,8 @@ TEST(RotaryFrequencies, MagnitudeGrowsWithTheContextUnlessNothingIsBlended) {
   expectNear(magnitudeOf(rotary), 2 * (1 + 0.1 * std::log(4.0)), 1e-15);
   rotary.yarn->extensionFactor = 0;
   EXPECT_EQ(magnitudeOf(rotary), 2.0);
+  // The least scale that there is has a logarithm too.
+  expectNear(magnitudeOf({.scale = 5e-324, .yarn = YaRN{.originalContext = 4096}}), 1 + 0.1 * 744.4400719213812, 1e-12);
 }
 
 }  // namespace mnk::test

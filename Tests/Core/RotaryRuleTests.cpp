@@ -115,14 +115,6 @@ const BrokenRule<RotaryCheck> kBroken[] = {
        c.rotary.scale = 1e300;
        c.rotary.frequencyFactors.assign(8, 1e-30f);
      }},
-    {"a pair turns too fast", "nan radians a position", "at most 65536", kFast,
-     [](RotaryCheck& c) {
-       c.rotary.layout = RotaryLayout::vision;
-       c.rotary.sections = {7, 1, 0, 0};
-       c.rotary.base = 1e-300;
-       c.rotary.frequencyFactors.assign(8, kInfinity);
-       c.rotary.frequencyFactors[0] = c.rotary.frequencyFactors[7] = 1;
-     }},
     {"positions lack an axis", "2 axes of positions, and pairs of axis 2", "3 axes, or 1 for all", kAxes,
      [](RotaryCheck& c) {
        c.rotary.layout = RotaryLayout::mrope;

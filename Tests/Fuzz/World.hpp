@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -58,6 +59,10 @@ class World {
   // From here on the case changes memory only as its images say.
   void remember();
   std::span<std::byte> image(const TensorWords& words);
+  // Elements that have more than one right value: whether `got` may stand where the image holds `expected`. An element
+  // that a later call has overwritten has another image.
+  using IsRight = std::function<bool(uint64_t element, uint64_t expected, uint64_t got)>;
+  void allow(const TensorWords& words, IsRight isRight);
   // Elements that a conversion has written: NaN stands for any NaN there.
   void allowAnyNaN(const TensorWords& words, const std::vector<bool>& isWritten);
   // The first byte that is not as its image says, in words; empty where there is none.
@@ -71,17 +76,21 @@ class World {
     std::unique_ptr<std::byte, void (*)(void*)> memory{nullptr, nullptr};
     std::vector<std::byte> image;
   };
-  struct Converted {
+  struct Allowance {
     TensorWords words;
-    std::vector<bool> isWritten;
+    IsRight isRight;
   };
   mnk_tensor* wrap(const TensorWords& words, uint64_t begin, uint64_t bytes, const std::vector<uint64_t>& shape);
+  // The bits of an element: in memory, and as the image says.
+  uint64_t gotBits(const TensorWords& words, uint64_t element) const;
+  uint64_t expectedBits(const TensorWords& words, uint64_t element) const;
+  std::string valuesAt(uint32_t arena, uint64_t byte) const;
 
   std::vector<test::Owned<mnk_device>> devices_;
   std::array<Arena, kArenas> arenas_;
   std::vector<std::byte> pattern_;
   std::vector<test::Owned<mnk_tensor>> tensors_;
-  std::vector<Converted> converted_;
+  std::vector<Allowance> allowances_;
   std::vector<std::atomic<int32_t>> alive_;  // wrapped memory of each case that somebody still holds
   size_t index_ = 0;
   uint32_t home_ = 0;

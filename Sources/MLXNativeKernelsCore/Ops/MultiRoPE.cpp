@@ -135,9 +135,10 @@ MultiRoPEParams paramsOf(const Op& op, std::span<const RotaryOperand> operands, 
 
 // Turns from one position to the next without the whole ones, and the axis in the bits that are too small to matter.
 RotaryFrequency packed(double radians, uint32_t axis) {
-  const double turns = radians * (0.5 * std::numbers::inv_pi);
-  const double fraction = turns - std::floor(turns);
-  const uint64_t bits = fraction < 1 ? static_cast<uint64_t>(fraction * 0x1p64) : 0;
+  const double turns = std::abs(radians) * (0.5 * std::numbers::inv_pi);
+  const auto distance = static_cast<uint64_t>((turns - std::floor(turns)) * 0x1p64);
+  // A blend may turn backward. Negated in integers, because the fraction of a small negative number has fewer digits.
+  const uint64_t bits = radians < 0 ? 0 - distance : distance;
   return {.low = static_cast<uint32_t>(bits & ~uint64_t{3}) | axis, .high = static_cast<uint32_t>(bits >> 32)};
 }
 

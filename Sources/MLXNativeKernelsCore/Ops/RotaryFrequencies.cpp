@@ -82,7 +82,8 @@ std::vector<double> frequenciesOf(const RotaryEmbedding& rotary, uint64_t headDi
   const auto dims = static_cast<double>(isVision ? headDim / 2 : ropeDim);
   auto frequencies = ladder(ropeDim / 2, rotary.base, dims, isVision ? rotary.sections[0] : UINT64_MAX);
   for (size_t pair = 0; pair < rotary.frequencyFactors.size() && pair < frequencies.size(); ++pair) {
-    frequencies[pair] /= rotary.frequencyFactors[pair];
+    const float factor = rotary.frequencyFactors[pair];
+    frequencies[pair] = std::isinf(factor) ? 0 : frequencies[pair] / factor;
   }
   if (!rotary.yarn || rotary.yarn->extensionFactor == 0) {
     for (double& frequency : frequencies) frequency *= rotary.scale;
@@ -99,7 +100,8 @@ std::vector<double> frequenciesOf(const RotaryEmbedding& rotary, uint64_t headDi
 double magnitudeOf(const RotaryEmbedding& rotary) {
   if (!rotary.yarn) return 1;
   const YaRN& yarn = *rotary.yarn;
-  const double growth = yarn.extensionFactor == 0 ? 1 : 1 + 0.1 * std::log(1 / rotary.scale);
+  // Not the logarithm of 1 / scale, which has no bounds.
+  const double growth = yarn.extensionFactor == 0 ? 1 : 1 - 0.1 * std::log(rotary.scale);
   return yarn.attentionFactor * growth;
 }
 

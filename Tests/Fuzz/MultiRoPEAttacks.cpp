@@ -1,0 +1,292 @@
+#include <algorithm>
+#include <limits>
+
+#include "MultiRoPECall.hpp"
+#include "MultiRoPENumbers.hpp"
+#include "Numbers.hpp"
+
+namespace mnk::fuzz {
+
+namespace {
+
+using Words = MultiRoPEWords;
+
+std::vector<HeadsWords*> headsOf(Words& words) {
+  std::vector<HeadsWords*> given;
+  for (HeadsWords* heads : words.views()) {
+    if (heads->tensor) given.push_back(heads);
+  }
+  return given;
+}
+
+HeadsWords& anyHeads(Words& words, Seeded& random) {
+  const auto given = headsOf(words);
+  return *given[random.below(given.size())];
+}
+
+std::vector<TensorWords*> tensorsOf(Words& words) {
+  std::vector<TensorWords*> tensors;
+  for (HeadsWords* heads : headsOf(words)) tensors.push_back(&*heads->tensor);
+  for (NumberWords* numbers : {&words.positions, &words.offsets}) {
+    if (numbers->tensor) tensors.push_back(&*numbers->tensor);
+  }
+  return tensors;
+}
+
+TensorWords& anyTensor(Words& words, Seeded& random) {
+  const auto tensors = tensorsOf(words);
+  return *tensors[random.below(tensors.size())];
+}
+
+// The same vectors by strides.
+bool giveStrides(HeadsWords& heads) {
+  const auto places = placesOf(heads);
+  if (!places) return false;
+  heads.view = *places;
+  heads.view.size = sizeof heads.view;
+  heads.view.has_strides = true;
+  return true;
+}
+
+void loseAHandle(Words& words, Seeded& random) {
+  switch (random.below(6)) {
+    case 0:
+      words.isNull = true;
+      return;
+    case 1:
+      words.queries.tensor.reset();
+      return;
+    case 2:
+      words.rotatedQueries.tensor.reset();
+      return;
+    case 3:
+      words.rotatedKeys.tensor.reset();
+      return;
+    default:
+      words.keys.tensor.reset();
+  }
+}
+
+void lieAboutSizes(Words& words, Seeded& random) {
+  constexpr size_t own = sizeof(mnk_multi_rope), view = sizeof(mnk_heads_view), rotary = sizeof(mnk_rotary_embedding);
+  switch (random.below(3)) {
+    case 0:
+      words.views()[random.below(4)]->view.size = edge(random, {view, view, view + 8, 2 * view});
+      return;
+    case 1:
+      words.numbers.rotary.size = edge(random, {rotary, rotary, rotary + 8, 2 * rotary});
+      return;
+    default:
+      words.numbers.size = edge(random, {own, own, own + 8, 2 * own});
+      words.tail = coin(random, 1, 2) ? 0 : static_cast<uint8_t>(random.next());
+  }
+}
+
+void leaveTheEnums(Words& words, Seeded& random) {
+  const auto number = static_cast<uint32_t>(edge(random, {2, 8, 24, 40, 255, 0x7fff'ffff}));
+  switch (random.below(4)) {
+    case 0:
+      anyHeads(words, random).view.layout = test::number<mnk_kv_layout>(number);
+      return;
+    case 1:
+      words.numbers.rotary.pairing = test::number<mnk_rotary_pairing>(number);
+      return;
+    case 2:
+      words.numbers.rotary.other_axis = test::number<mnk_rotary_other_axis>(number);
+      return;
+    default:
+      words.numbers.rotary.layout = test::number<mnk_rotary_layout>(number);
+  }
+}
+
+void swapALayout(Words& words, Seeded& random) {
+  HeadsWords& heads = anyHeads(words, random);
+  if (coin(random, 1, 2)) {
+    heads.view.layout = heads.view.layout == MNK_HEAD_MAJOR ? MNK_TOKEN_MAJOR : MNK_HEAD_MAJOR;
+  } else {
+    words.numbers.rotary.layout =
+        oneOf(random, {MNK_INTERLEAVED_PAIRS, MNK_HALF_SPLIT, MNK_MROPE, MNK_VISION, MNK_IMROPE});
+  }
+}
+
+uint64_t* anyCount(mnk_heads_view& view, Seeded& random) {
+  return oneOf(random, {&view.sequences, &view.tokens, &view.heads, &view.head_dim});
+}
+
+void moveACount(Words& words, Seeded& random) {
+  HeadsWords& heads = anyHeads(words, random);
+  if (!giveStrides(heads)) return;
+  uint64_t& count = *anyCount(heads.view, random);
+  count = coin(random, 1, 2) ? count + random.below(3) - 1 : edge(random, {count, uint64_t{1} << 31});
+}
+
+// The same in all views, so that they still match. Without tokens, or with all in one place, none needs memory.
+void moveACountEverywhere(Words& words, Seeded& random) {
+  const uint64_t which = random.below(4);
+  const uint64_t large = oneOf<uint64_t>(random, {1026, 4096, (1ull << 31) - 2, 1ull << 31, edge(random, {1024})});
+  const uint64_t drawn = coin(random, 1, 2) ? random.below(6) : large;
+  const uint64_t treatment = random.below(3);
+  for (HeadsWords* heads : headsOf(words)) {
+    if (!giveStrides(*heads)) continue;
+    mnk_heads_view& view = heads->view;
+    *std::array{&view.sequences, &view.tokens, &view.heads, &view.head_dim}[which] = drawn;
+    if (treatment == 0 && which != 1) view.tokens = 0;
+    if (treatment == 1) view.sequence_stride = view.token_stride = view.head_stride = 0;
+    if (treatment == 2 && which < 2) view.sequences = 1 << 16, view.tokens = (1 << 15) - drawn % 2;  // 2^31 in all
+  }
+  if (treatment == 0) words.positions = {};
+}
+
+// Past the end of the tensor, past 64 bits, or onto other vectors.
+void moveAStride(Words& words, Seeded& random) {
+  HeadsWords& heads = anyHeads(words, random);
+  if (!giveStrides(heads)) return;
+  mnk_heads_view& view = heads.view;
+  uint64_t& moved = *oneOf(random, {&view.offset, &view.sequence_stride, &view.token_stride, &view.head_stride});
+  const uint64_t left = heads.tensor->elements() - view.head_dim;
+  moved = oneOf<uint64_t>(random, {0, moved + random.below(3) - 1, moved + random.below(9) - 4,
+                                   edge(random, {left, left, view.head_dim, moved, view.token_stride})});
+}
+
+void moveAnExtent(Words& words, Seeded& random) {
+  std::vector<uint64_t>& shape = anyTensor(words, random).shape;
+  if (shape.empty()) return;
+  uint64_t& extent = shape[random.below(shape.size())];
+  extent = coin(random, 2, 3) ? extent + random.below(3) - 1 : edge(random, {extent, uint64_t{1} << 31});
+}
+
+void changeARank(Words& words, Seeded& random) {
+  std::vector<uint64_t>& shape = anyTensor(words, random).shape;
+  switch (random.below(4)) {
+    case 0:
+      shape.insert(shape.begin() + static_cast<ptrdiff_t>(random.below(shape.size() + 1)), 1 + random.below(2));
+      return;
+    case 1:
+      if (shape.size() > 1) std::swap(shape[random.below(shape.size())], shape[random.below(shape.size())]);
+      return;
+    case 2:
+      shape.clear();
+      return;
+    default:
+      if (!shape.empty()) shape.erase(shape.begin() + static_cast<ptrdiff_t>(random.below(shape.size())));
+  }
+}
+
+void changeADType(Words& words, Seeded& random) {
+  anyTensor(words, random).dtype = test::number<mnk_dtype>(static_cast<uint32_t>(random.below(7)));
+}
+
+void moveToAnotherDevice(Words& words, Seeded& random) {
+  anyTensor(words, random).device = 1;
+}
+
+// Beside another operand, at its first or last byte, or right before or behind it, where nothing is shared.
+void meetAnother(Words& words, Seeded& random) {
+  TensorWords& moved = anyTensor(words, random);
+  const TensorWords& other = anyTensor(words, random);
+  if (&moved == &other || std::max(moved.bytes(), other.bytes()) > World::kArenaBytes) return;
+  const auto bytes = static_cast<int64_t>(moved.bytes()), size = static_cast<int64_t>(moved.elementBytes());
+  const auto begin = static_cast<int64_t>(other.offset), end = begin + static_cast<int64_t>(other.bytes());
+  const int64_t drawn = oneOf<int64_t>(random, {begin - bytes, begin - bytes + size, begin, end - size, end});
+  moved.arena = other.arena;
+  const int64_t most = static_cast<int64_t>(World::kArenaBytes) - bytes;
+  moved.offset = static_cast<uint64_t>(std::clamp<int64_t>(drawn, 0, std::max<int64_t>(most, 0)) / size * size);
+}
+
+// Results in the tensor of what is rotated, a few elements from it or with another stride, or of the other operand.
+void nearlyInPlace(Words& words, Seeded& random) {
+  const bool areKeys = words.keys.tensor && coin(random, 1, 2);
+  HeadsWords& into = areKeys ? words.rotatedKeys : words.rotatedQueries;
+  const HeadsWords& from = areKeys == coin(random, 3, 4) && words.keys.tensor ? words.keys : words.queries;
+  if (!from.tensor) return;
+  into = from;
+  if (!giveStrides(into)) return;
+  const uint64_t far = into.view.heads * into.view.head_dim;
+  const uint64_t step = oneOf<uint64_t>(random, {1, 2, into.view.head_dim, far});
+  uint64_t& moved = *oneOf(random, {&into.view.offset, &into.view.offset, &into.view.token_stride});
+  moved = coin(random, 1, 2) || moved < step ? moved + step : moved - step;
+}
+
+// Positions on an axis less, which some pair may need.
+void dropAnAxis(NumberWords& positions) {
+  if (positions.tensor) {
+    if (positions.tensor->shape.size() > 1 && positions.tensor->shape[0] > 1) positions.tensor->shape[0] -= 1;
+  } else if (positions.listAxes > 1) {
+    positions.list.resize(positions.list.size() / positions.listAxes * (positions.listAxes - 1));
+    positions.listAxes -= 1;
+  }
+}
+
+void changeNumbers(Words& words, Seeded& random) {
+  const bool areOffsets = coin(random, 1, 2);
+  NumberWords& numbers = areOffsets ? words.offsets : words.positions;
+  switch (random.below(10)) {
+    case 0:
+      numbers.list.push_back(static_cast<int32_t>(random.below(9)));
+      numbers.hasList = true;
+      return;
+    case 1:
+      if (!numbers.list.empty()) numbers.list.pop_back();
+      return;
+    case 2:  // nothing where something is promised
+      numbers = {.listCount = edge(random, {1, 1024})};
+      return;
+    case 3:  // more than is there: it must be refused before it is read
+      numbers.tensor.reset();
+      numbers.hasList = true;
+      numbers.listCount = std::max<uint64_t>(1025, edge(random, {1025, 4096}));
+      return;
+    case 4:
+      if (numbers.tensor) numbers.tensor->dtype = oneOf(random, {MNK_F32, MNK_U16, MNK_U8, MNK_I32});
+      return;
+    case 5:  // as many as a list may have, or a few more
+      numbers = {
+          .list = std::vector<int32_t>(1022 + random.below(5), 1), .hasList = true, .listAxes = numbers.listAxes};
+      return;
+    case 6:
+      numbers.listAxes = static_cast<uint32_t>(coin(random, 1, 2) ? random.below(6) : edge(random, {4}));
+      return;
+    case 7:
+      return dropAnAxis(words.positions);
+    default:
+      if (numbers.list.empty()) return;
+      numbers.list[random.below(numbers.list.size())] =
+          oneOf(random, {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max(),
+                         static_cast<int32_t>(edge(random, {})), areOffsets ? -1 : 1});
+  }
+}
+
+// To where positions end, or where adding to them does.
+void moveTheFirstPosition(Words& words, Seeded& random) {
+  constexpr auto kEnd = int64_t{1} << 31;
+  const auto places = words.queries.tensor ? placesOf(words.queries) : std::nullopt;
+  const auto tokens = static_cast<int64_t>(places ? std::min<uint64_t>(places->tokens, 1 << 20) : 1);
+  if (coin(random, 3, 4)) words.positions = {};
+  const auto near = static_cast<int64_t>(random.below(5)) - 2;
+  words.numbers.first_position = oneOf<int64_t>(random, {kEnd + near, kEnd - tokens + near, -kEnd + near,
+                                                         static_cast<int64_t>(edge(random, {})), 2 * kEnd + near});
+}
+
+using Attack = void (*)(Words&, Seeded&);
+constexpr Attack kAttacks[] = {
+    loseAHandle,          lieAboutSizes,        leaveTheEnums,       swapALayout,  moveACount,
+    moveACountEverywhere, moveACountEverywhere, moveAStride,         moveAStride,  moveAnExtent,
+    changeARank,          changeADType,         moveToAnotherDevice, meetAnother,  nearlyInPlace,
+    changeNumbers,        moveTheFirstPosition, attackRotary,        attackRotary, attackRotary,
+};
+
+}  // namespace
+
+MultiRoPEWords attackedRope(Seeded& random, Bank bank) {
+  for (;;) {
+    Words words = validRope(random, bank);
+    for (uint64_t left = oneOf<uint64_t>(random, {1, 1, 1, 2, 3}); left > 0; --left) {
+      if (headsOf(words).empty()) break;
+      kAttacks[random.below(std::size(kAttacks))](words, random);
+    }
+    for (TensorWords* tensor : tensorsOf(words)) makePossible(*tensor, random);
+    if (!isOpen(words)) return words;
+  }
+}
+
+}  // namespace mnk::fuzz
