@@ -2,6 +2,7 @@
 
 #include "KVCacheWriteCall.hpp"
 #include "Numbers.hpp"
+#include "TensorAttacks.hpp"
 
 namespace mnk::fuzz {
 
@@ -115,11 +116,8 @@ void moveANumber(Words& words, Seeded& random) {
   }
 }
 
-void moveAnExtent(Words& words, Seeded& random) {
-  std::vector<uint64_t>& shape = anyTensor(words, random).shape;
-  if (shape.empty()) return;
-  uint64_t& extent = shape[random.below(shape.size())];
-  extent = coin(random, 1, 2) ? extent + random.below(3) - 1 : edge(random, {extent, uint64_t{1} << 31});
+void moveAnyExtent(Words& words, Seeded& random) {
+  moveAnExtent(anyTensor(words, random), random);
 }
 
 // The same extent everywhere that it occurs, so that the shapes still agree.
@@ -137,41 +135,20 @@ void moveAnExtentEverywhere(Words& words, Seeded& random) {
 }
 
 void changeARank(Words& words, Seeded& random) {
-  std::vector<uint64_t>& shape = anyTensor(words, random).shape;
-  switch (random.below(4)) {
-    case 0:
-      shape.insert(shape.begin() + static_cast<ptrdiff_t>(random.below(shape.size() + 1)), 1 + random.below(2));
-      return;
-    case 1:
-      if (shape.size() > 1) std::swap(shape[random.below(shape.size())], shape[random.below(shape.size())]);
-      return;
-    case 2:
-      shape.clear();
-      return;
-    default:
-      if (!shape.empty()) shape.erase(shape.begin() + static_cast<ptrdiff_t>(random.below(shape.size())));
-  }
+  changeTheRank(anyTensor(words, random), random);
 }
 
 void changeADType(Words& words, Seeded& random) {
-  anyTensor(words, random).dtype = test::number<mnk_dtype>(static_cast<uint32_t>(random.below(7)));
+  changeTheDType(anyTensor(words, random), random);
 }
 
 void moveToAnotherDevice(Words& words, Seeded& random) {
   anyTensor(words, random).device = 1;
 }
 
-// Beside another operand, at its first or last byte, or right before or behind it, where nothing is shared.
 void meetAnother(Words& words, Seeded& random) {
   TensorWords& moved = anyTensor(words, random);
-  const TensorWords& other = anyTensor(words, random);
-  if (&moved == &other || std::max(moved.bytes(), other.bytes()) > World::kArenaBytes) return;
-  const auto bytes = static_cast<int64_t>(moved.bytes()), size = static_cast<int64_t>(moved.elementBytes());
-  const auto begin = static_cast<int64_t>(other.offset), end = begin + static_cast<int64_t>(other.bytes());
-  const int64_t drawn = oneOf<int64_t>(random, {begin - bytes, begin - bytes + size, begin, end - size, end});
-  moved.arena = other.arena;
-  const int64_t most = static_cast<int64_t>(World::kArenaBytes) - bytes;
-  moved.offset = static_cast<uint64_t>(std::clamp<int64_t>(drawn, 0, std::max<int64_t>(most, 0)) / size * size);
+  moveBeside(moved, anyTensor(words, random), random);
 }
 
 void changeRows(Words& words, Seeded& random) {
@@ -230,7 +207,7 @@ void askForManyRows(Words& words, Seeded& random) {
 using Attack = void (*)(Words&, Seeded&);
 constexpr Attack kAttacks[] = {
     loseAHandle, lieAboutSizes, leaveTheEnums,          swapLayoutOrWrap, moveANumber,  moveANumber,
-    moveANumber, moveAnExtent,  moveAnExtentEverywhere, changeARank,      changeADType, moveToAnotherDevice,
+    moveANumber, moveAnyExtent, moveAnExtentEverywhere, changeARank,      changeADType, moveToAnotherDevice,
     meetAnother, changeRows,
 };
 

@@ -4,6 +4,7 @@
 #include "MultiRoPECall.hpp"
 #include "MultiRoPENumbers.hpp"
 #include "Numbers.hpp"
+#include "TensorAttacks.hpp"
 
 namespace mnk::fuzz {
 
@@ -148,49 +149,25 @@ void moveAStride(Words& words, Seeded& random) {
                                    edge(random, {left, left, view.head_dim, moved, view.token_stride})});
 }
 
-void moveAnExtent(Words& words, Seeded& random) {
-  std::vector<uint64_t>& shape = anyTensor(words, random).shape;
-  if (shape.empty()) return;
-  uint64_t& extent = shape[random.below(shape.size())];
-  extent = coin(random, 2, 3) ? extent + random.below(3) - 1 : edge(random, {extent, uint64_t{1} << 31});
+void moveAnyExtent(Words& words, Seeded& random) {
+  moveAnExtent(anyTensor(words, random), random);
 }
 
 void changeARank(Words& words, Seeded& random) {
-  std::vector<uint64_t>& shape = anyTensor(words, random).shape;
-  switch (random.below(4)) {
-    case 0:
-      shape.insert(shape.begin() + static_cast<ptrdiff_t>(random.below(shape.size() + 1)), 1 + random.below(2));
-      return;
-    case 1:
-      if (shape.size() > 1) std::swap(shape[random.below(shape.size())], shape[random.below(shape.size())]);
-      return;
-    case 2:
-      shape.clear();
-      return;
-    default:
-      if (!shape.empty()) shape.erase(shape.begin() + static_cast<ptrdiff_t>(random.below(shape.size())));
-  }
+  changeTheRank(anyTensor(words, random), random);
 }
 
 void changeADType(Words& words, Seeded& random) {
-  anyTensor(words, random).dtype = test::number<mnk_dtype>(static_cast<uint32_t>(random.below(7)));
+  changeTheDType(anyTensor(words, random), random);
 }
 
 void moveToAnotherDevice(Words& words, Seeded& random) {
   anyTensor(words, random).device = 1;
 }
 
-// Beside another operand, at its first or last byte, or right before or behind it, where nothing is shared.
 void meetAnother(Words& words, Seeded& random) {
   TensorWords& moved = anyTensor(words, random);
-  const TensorWords& other = anyTensor(words, random);
-  if (&moved == &other || std::max(moved.bytes(), other.bytes()) > World::kArenaBytes) return;
-  const auto bytes = static_cast<int64_t>(moved.bytes()), size = static_cast<int64_t>(moved.elementBytes());
-  const auto begin = static_cast<int64_t>(other.offset), end = begin + static_cast<int64_t>(other.bytes());
-  const int64_t drawn = oneOf<int64_t>(random, {begin - bytes, begin - bytes + size, begin, end - size, end});
-  moved.arena = other.arena;
-  const int64_t most = static_cast<int64_t>(World::kArenaBytes) - bytes;
-  moved.offset = static_cast<uint64_t>(std::clamp<int64_t>(drawn, 0, std::max<int64_t>(most, 0)) / size * size);
+  moveBeside(moved, anyTensor(words, random), random);
 }
 
 // Results in the tensor of what is rotated, a few elements from it or with another stride, or of the other operand.
@@ -270,7 +247,7 @@ void moveTheFirstPosition(Words& words, Seeded& random) {
 using Attack = void (*)(Words&, Seeded&);
 constexpr Attack kAttacks[] = {
     loseAHandle,          lieAboutSizes,        leaveTheEnums,       swapALayout,  moveACount,
-    moveACountEverywhere, moveACountEverywhere, moveAStride,         moveAStride,  moveAnExtent,
+    moveACountEverywhere, moveACountEverywhere, moveAStride,         moveAStride,  moveAnyExtent,
     changeARank,          changeADType,         moveToAnotherDevice, meetAnother,  nearlyInPlace,
     changeNumbers,        moveTheFirstPosition, attackRotary,        attackRotary, attackRotary,
 };

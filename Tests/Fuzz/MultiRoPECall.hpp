@@ -41,7 +41,6 @@ struct MultiRoPEWords {
   bool isStill = false;
 
   std::array<HeadsWords*, 4> views() { return {&queries, &rotatedQueries, &keys, &rotatedKeys}; }
-  std::array<const HeadsWords*, 4> views() const { return {&queries, &rotatedQueries, &keys, &rotatedKeys}; }
   std::string text() const;
 };
 

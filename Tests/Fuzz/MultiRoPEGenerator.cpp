@@ -118,7 +118,7 @@ HeadsWords drawView(Seeded& random, const Extents& extents, uint64_t heads, mnk_
 }
 
 // Columns of one tensor, as a fused projection leaves them: for each token a block of each operand and of somebody
-// else, or for each head a vector of each. `operands` have their numbers of heads.
+// else, or for each head a vector of each.
 struct Column {
   HeadsWords* operand;
   uint64_t heads;
@@ -182,7 +182,7 @@ bool placeAll(Words& words, Seeded& random) {
 
 enum class Placing { apart, inPlace, inPlaceByName, keysStay, queriesStay };
 
-// Views of all operands, not yet placed; `columns` of one tensor now and then.
+// Views of all operands, not yet placed. Some are columns of one tensor, where `mayFuse` allows it.
 void drawOperands(Words& words, Seeded& random, const Extents& extents, const Arenas& arenas, Placing placing,
                   bool mayFuse) {
   const auto real = [&] { return oneOf(random, {MNK_F32, MNK_F16, MNK_BF16}); };

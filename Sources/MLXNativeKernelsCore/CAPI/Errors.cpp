@@ -16,6 +16,14 @@ Error unknownNumber(std::string_view type, uint32_t got, std::string_view expect
           .fix = "Use the constants of mnk.h."};
 }
 
+// For enums without gaps.
+template <typename Enum, typename Given>
+Result<Enum> upTo(Enum last, Given given, std::string_view type, std::string_view expected) {
+  const auto number = static_cast<uint32_t>(given);
+  if (number > static_cast<uint32_t>(last)) return unknownNumber(type, number, expected);
+  return static_cast<Enum>(number);
+}
+
 }  // namespace
 
 void store(mnk_error_out out, Error error) noexcept {
@@ -59,21 +67,19 @@ Error wrongSize(std::string_view type, size_t got, size_t expected) {
 }
 
 Result<DType> dtype(mnk_dtype given) {
-  const auto number = static_cast<uint32_t>(given);
-  if (number > static_cast<uint32_t>(DType::i32)) return unknownNumber("dtype", number, "MNK_F32 to MNK_I32");
-  return static_cast<DType>(number);
+  return upTo(DType::i32, given, "dtype", "MNK_F32 to MNK_I32");
 }
-
 Result<KVLayout> layout(mnk_kv_layout given) {
-  const auto number = static_cast<uint32_t>(given);
-  if (number > 1) return unknownNumber("layout", number, "MNK_HEAD_MAJOR or MNK_TOKEN_MAJOR");
-  return static_cast<KVLayout>(number);
+  return upTo(KVLayout::tokenMajor, given, "layout", "MNK_HEAD_MAJOR or MNK_TOKEN_MAJOR");
 }
-
 Result<KVWrap> wrap(mnk_kv_wrap given) {
-  const auto number = static_cast<uint32_t>(given);
-  if (number > 1) return unknownNumber("wrap", number, "MNK_LINEAR or MNK_RING");
-  return static_cast<KVWrap>(number);
+  return upTo(KVWrap::ring, given, "wrap", "MNK_LINEAR or MNK_RING");
+}
+Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given) {
+  return upTo(RotaryPairing::neighbors, given, "rotary pairing", "MNK_HALF_OF_ROPE_DIM to MNK_NEIGHBORS");
+}
+Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given) {
+  return upTo(RotaryOtherAxis::axis3, given, "rotary axis", "MNK_OTHER_AXIS_0 or MNK_OTHER_AXIS_3");
 }
 
 Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given) {
@@ -88,18 +94,6 @@ Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given) {
   }
   return unknownNumber("rotary layout", number,
                        "MNK_INTERLEAVED_PAIRS, MNK_HALF_SPLIT, MNK_MROPE, MNK_VISION or MNK_IMROPE");
-}
-
-Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given) {
-  const auto number = static_cast<uint32_t>(given);
-  if (number > 2) return unknownNumber("rotary pairing", number, "MNK_HALF_OF_ROPE_DIM to MNK_NEIGHBORS");
-  return static_cast<RotaryPairing>(number);
-}
-
-Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given) {
-  const auto number = static_cast<uint32_t>(given);
-  if (number > 1) return unknownNumber("rotary axis", number, "MNK_OTHER_AXIS_0 or MNK_OTHER_AXIS_3");
-  return static_cast<RotaryOtherAxis>(number);
 }
 
 Result<Shape> shape(const uint64_t* extents, size_t rank) {

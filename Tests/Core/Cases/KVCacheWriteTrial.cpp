@@ -4,14 +4,12 @@
 #include <cstring>
 #include <deque>
 
+#include "Cases/EveryTrial.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/EveryDevice.hpp"
 
 namespace mnk::test {
 
 namespace {
-
-constexpr size_t kCasesPerSubmission = 64;
 
 std::vector<std::byte> bytesOf(const std::vector<uint32_t>& numbers) {
   std::vector<std::byte> bytes(numbers.size() * sizeof(uint32_t));
@@ -95,20 +93,7 @@ void KVCacheWriteTrial::expectWritten() const {
 }
 
 void runOnEveryDevice(const std::vector<KVCacheWriteCase>& cases) {
-  onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    Seeded random;
-    for (size_t begin = 0; begin < cases.size(); begin += kCasesPerSubmission) {
-      std::vector<KVCacheWriteTrial> trials;
-      CommandEncoder encoder(device, "cases");
-      for (size_t index = begin; index < std::min(cases.size(), begin + kCasesPerSubmission); ++index) {
-        trials.emplace_back(device, cases[index], random);
-        const Context context(cases[index].name);
-        REQUIRE(encoder.encode(trials.back().op()));
-      }
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-      for (const KVCacheWriteTrial& trial : trials) trial.expectWritten();
-    }
-  });
+  runTrials(cases, &KVCacheWriteTrial::expectWritten);
 }
 
 void runOnEveryDevice(const KVCacheWriteCase& write) {

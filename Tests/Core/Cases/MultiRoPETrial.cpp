@@ -5,15 +5,13 @@
 #include <cstring>
 #include <limits>
 
+#include "Cases/EveryTrial.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Reference/SoftFloat.hpp"
-#include "Support/EveryDevice.hpp"
 
 namespace mnk::test {
 
 namespace {
-
-constexpr size_t kCasesPerSubmission = 64;
 
 std::vector<std::byte> bytesOf(const std::vector<int64_t>& numbers) {
   std::vector<std::byte> bytes(numbers.size() * sizeof(uint32_t));
@@ -212,20 +210,7 @@ void run(const std::shared_ptr<Device>& device, const MultiRoPE& op) {
 }
 
 void runOnEveryDevice(const std::vector<MultiRoPECase>& cases) {
-  onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    Seeded random;
-    for (size_t begin = 0; begin < cases.size(); begin += kCasesPerSubmission) {
-      std::vector<MultiRoPETrial> trials;
-      CommandEncoder encoder(device, "cases");
-      for (size_t index = begin; index < std::min(cases.size(), begin + kCasesPerSubmission); ++index) {
-        trials.emplace_back(device, cases[index], random);
-        const Context context(cases[index].name);
-        REQUIRE(encoder.encode(trials.back().op()));
-      }
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-      for (const MultiRoPETrial& trial : trials) trial.expectRotated();
-    }
-  });
+  runTrials(cases, &MultiRoPETrial::expectRotated);
 }
 
 void runOnEveryDevice(const MultiRoPECase& rope) {
