@@ -9,6 +9,7 @@
 #include "Reference/SoftFloat.hpp"
 #include "Support/Check.hpp"
 #include "Support/EveryDevice.hpp"
+#include "Support/RawBytes.hpp"
 
 namespace mnk::test {
 
@@ -52,13 +53,6 @@ int32_t imagePosition(uint64_t axis, uint64_t token) {
   return static_cast<int32_t>((token * 5 + axis * 11 + token * axis * 3) % 43);
 }
 
-template <typename Number>
-std::vector<std::byte> bytesOf(const std::vector<Number>& numbers) {
-  std::vector<std::byte> bytes(numbers.size() * sizeof(Number));
-  std::memcpy(bytes.data(), numbers.data(), bytes.size());
-  return bytes;
-}
-
 std::vector<double> valuesOf(DType dtype, const std::vector<std::byte>& bytes) {
   std::vector<double> values(bytes.size() / byteSize(dtype));
   for (size_t element = 0; element < values.size(); ++element) {
@@ -77,7 +71,7 @@ MultiRoPETrial trialOf(const std::shared_ptr<Device>& device, const RopeMulti& r
   for (uint64_t axis = 0; axis < 4; ++axis) {
     for (uint64_t token = 0; token < rope.tokens; ++token) numbers.push_back(positions(axis, token));
   }
-  trial.set("positions", bytesOf(numbers));
+  trial.set("positions", rawBytes(numbers));
   return trial;
 }
 
@@ -146,7 +140,7 @@ void expectCosinesAndSines(const RopeMulti& rope, const std::array<int32_t, 4>& 
     MultiRoPETrial trial = trialOf(device, rope, [&](uint64_t axis, uint64_t) { return position[axis]; });
     std::vector<float> ones(rope.headDim);
     std::fill_n(ones.begin(), rope.headDim / 2, 1.0f);
-    trial.set("queries", bytesOf(ones));
+    trial.set("queries", rawBytes(ones));
     expectClose(rotatedBy(device, rope, trial), expected, 1e-5);
   });
 }

@@ -9,6 +9,7 @@
 #include "Cases/MultiRoPETrial.hpp"
 #include "Support/Check.hpp"
 #include "Support/EveryDevice.hpp"
+#include "Support/RawBytes.hpp"
 
 namespace mnk::test {
 
@@ -47,13 +48,6 @@ std::array<float, kHeadDim> usualFormula(std::span<const float> x, float positio
   return result;
 }
 
-template <typename Number>
-std::vector<std::byte> bytesOf(const std::vector<Number>& numbers) {
-  std::vector<std::byte> bytes(numbers.size() * sizeof(Number));
-  std::memcpy(bytes.data(), numbers.data(), bytes.size());
-  return bytes;
-}
-
 std::vector<float> floatsOf(const std::vector<std::byte>& bytes) {
   std::vector<float> numbers(bytes.size() / sizeof(float));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
@@ -74,8 +68,8 @@ MultiRoPETrial turned(const std::shared_ptr<Device>& device, const RotaryEmbeddi
                         .rotary = rotary,
                         .positions = RopeNumbers::u32},
                        random);
-  trial.set("queries", bytesOf(queries));
-  trial.set("positions", bytesOf(positions));
+  trial.set("queries", rawBytes(queries));
+  trial.set("positions", rawBytes(positions));
   run(device, trial.op());
   return trial;
 }

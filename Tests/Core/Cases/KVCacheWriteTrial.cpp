@@ -6,18 +6,9 @@
 
 #include "Cases/EveryTrial.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Support/RawBytes.hpp"
 
 namespace mnk::test {
-
-namespace {
-
-std::vector<std::byte> bytesOf(const std::vector<uint32_t>& numbers) {
-  std::vector<std::byte> bytes(numbers.size() * sizeof(uint32_t));
-  if (!bytes.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
-  return bytes;
-}
-
-}  // namespace
 
 KVCacheWriteTrial::KVCacheWriteTrial(const std::shared_ptr<Device>& device, const KVCacheWriteCase& write,
                                      Seeded& random)
@@ -40,8 +31,8 @@ KVCacheWriteTrial::KVCacheWriteTrial(const std::shared_ptr<Device>& device, cons
     const GuardedTensor memory(device, dtype, shape, shift);
     // A cache keeps its poison.
     if (name == "keys" || name == "values") memory.set(random.elements(dtype, shape.elementCount()));
-    if (name == "sequences") memory.set(bytesOf(sequences_));
-    if (name == "positions") memory.set(bytesOf(positions_));
+    if (name == "sequences") memory.set(rawBytes(sequences_));
+    if (name == "positions") memory.set(rawBytes(positions_));
     operands_.push_back({name, memory, memory.bytes()});
     return memory.tensor();
   });

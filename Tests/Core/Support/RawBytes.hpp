@@ -1,0 +1,15 @@
+// The bytes of numbers, as tensors hold them.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace mnk::test {
+
+template <typename Number>
+std::vector<std::byte> rawBytes(const std::vector<Number>& numbers) {
+  const auto bytes = std::as_bytes(std::span(numbers));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace mnk::test
