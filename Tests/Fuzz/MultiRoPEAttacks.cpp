@@ -201,6 +201,7 @@ void changeNumbers(Words& words, Seeded& random) {
     case 0:
       numbers.list.push_back(static_cast<int32_t>(random.below(9)));
       numbers.hasList = true;
+      numbers.listCount.reset();
       return;
     case 1:
       if (!numbers.list.empty()) numbers.list.pop_back();
