@@ -71,13 +71,14 @@ inline RopePlace ropePlace(constant MultiRoPEParams& p, uint unit) {
   return RopePlace{first, first + (isRotated ? p.pairDistance : p.copiedDistance), isRotated};
 }
 
-// One pair.
+// One pair. Fused by name, because a compiler may fuse one way here and another way for four pairs: results do not
+// depend on where a vector lies.
 template <typename From, typename Into>
 inline void turnPair(device const From* from, device Into* into, RopePlace place, Rotation rotation) {
   const float x = floatOf(from[place.first]);
   const float y = floatOf(from[place.second]);
-  into[place.first] = rounded(x * rotation.cosine - y * rotation.sine, Into());
-  into[place.second] = rounded(x * rotation.sine + y * rotation.cosine, Into());
+  into[place.first] = rounded(fma(x, rotation.cosine, -(y * rotation.sine)), Into());
+  into[place.second] = rounded(fma(x, rotation.sine, y * rotation.cosine), Into());
 }
 
 // Four pairs: first elements and second elements, or pair after pair.
@@ -87,8 +88,8 @@ inline void turnFour(device const From* from, device Into* into, RopePlace place
   const float4 b = floatsOf(*reinterpret_cast<device const vec<From, 4>*>(from + place.second));
   const float4 x = ropeIsInterleaved ? float4(a.x, a.z, b.x, b.z) : a;
   const float4 y = ropeIsInterleaved ? float4(a.y, a.w, b.y, b.w) : b;
-  const float4 u = x * cosine - y * sine;
-  const float4 v = x * sine + y * cosine;
+  const float4 u = fma(x, cosine, -(y * sine));
+  const float4 v = fma(x, sine, y * cosine);
   *reinterpret_cast<device vec<Into, 4>*>(into + place.first) =
       roundedFour(ropeIsInterleaved ? float4(u.x, v.x, u.y, v.y) : u, Into());
   *reinterpret_cast<device vec<Into, 4>*>(into + place.second) =

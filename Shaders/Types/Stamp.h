@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_2bf4a04b172b57df"
+#define MNK_SHADER_STAMP "mnkStamp_ff21959404dcffc6"

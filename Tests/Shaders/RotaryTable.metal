@@ -35,8 +35,8 @@ kernel void rotateByTable(
     const ulong first = (ulong(at.z) * p.heads + head) * 2u * units + at.x;
     const float4 x = float4(from[first]);
     const float4 y = float4(from[first + units]);
-    into[first] = half4(x * cosine - y * sine);
-    into[first + units] = half4(x * sine + y * cosine);
+    into[first] = half4(fma(x, cosine, -(y * sine)));
+    into[first + units] = half4(fma(x, sine, y * cosine));
   }
 }
 export_kernel(rotateByTable)
