@@ -49,7 +49,7 @@ std::vector<Case> dtypeCases() {
             rope.into = into;
             rope.placing = Placing::apart;
             rope.intoMemory = target;
-            twice(rope);
+            add(rope);
           }
         }
       }
@@ -249,37 +249,35 @@ std::vector<Case> crossedCases() {
   };
   for (Layout layout : kLayouts) {
     for (RotaryPairing pairing : kPairings) {
-      for (DType dtype : kDTypes) {
-        for (RopeMemory memory : kSequenceMemories) {
-          for (Numbers positions : {Numbers::first, Numbers::list, Numbers::i32, Numbers::u32}) {
-            for (Placing placing : {Placing::inPlace, Placing::apart}) {
-              const uint64_t headDim = 8 + 4 * draw(3);
-              const uint64_t ropeDim =
-                  layout == Layout::vision || draw(2) ? headDim : std::max<uint64_t>(4, headDim - 8);
-              Case rope{.from = dtype,
-                        .into = placing == Placing::inPlace ? dtype : kDTypes[draw(3)],
-                        .placing = placing,
-                        .fromMemory = memory,
-                        .intoMemory = kSequenceMemories[draw(std::size(kSequenceMemories))],
-                        .fromGap = draw(2) ? 4 : draw(8),
-                        .intoGap = draw(2) ? 4 : draw(8),
-                        .sequences = 1 + draw(2),
-                        .tokens = 1 + draw(3),
-                        .heads = 1 + draw(4),
-                        .keyHeads = draw(3),
-                        .headDim = headDim,
-                        .rotary = rotaryOf(layout, ropeDim / 2),
-                        .positions = positions,
-                        .axes = positions == Numbers::first || draw(6) == 0 ? 1u : 4u,
-                        .offsets = draw(2) ? Numbers::none : static_cast<Numbers>(2 + draw(3))};
-              rope.rotary.ropeDim = ropeDim;
-              rope.rotary.pairing = pairing;
-              rope.rotary.isInverse = draw(4) == 0;
-              rope.rotary.otherAxis = kOtherAxes[draw(2)];
-              rope.name = fmt::format("{}: {} {} {}, {}, {} of {} turn, positions from {}", cases.size(), text(layout),
-                                      name(dtype), text(memory), text(placing), ropeDim, headDim, text(positions));
-              cases.push_back(rope);
-            }
+      for (RopeMemory memory : kSequenceMemories) {
+        for (Numbers positions : {Numbers::first, Numbers::list, Numbers::i32, Numbers::u32}) {
+          for (Placing placing : {Placing::inPlace, Placing::apart}) {
+            const DType dtype = kDTypes[draw(3)];
+            const uint64_t headDim = 8 + 4 * draw(3);
+            const uint64_t ropeDim = layout == Layout::vision || draw(2) ? headDim : std::max<uint64_t>(4, headDim - 8);
+            Case rope{.from = dtype,
+                      .into = placing == Placing::inPlace ? dtype : kDTypes[draw(3)],
+                      .placing = placing,
+                      .fromMemory = memory,
+                      .intoMemory = kSequenceMemories[draw(std::size(kSequenceMemories))],
+                      .fromGap = draw(2) ? 4 : draw(8),
+                      .intoGap = draw(2) ? 4 : draw(8),
+                      .sequences = 1 + draw(2),
+                      .tokens = 1 + draw(3),
+                      .heads = 1 + draw(4),
+                      .keyHeads = draw(3),
+                      .headDim = headDim,
+                      .rotary = rotaryOf(layout, ropeDim / 2),
+                      .positions = positions,
+                      .axes = positions == Numbers::first || draw(6) == 0 ? 1u : 4u,
+                      .offsets = draw(2) ? Numbers::none : static_cast<Numbers>(2 + draw(3))};
+            rope.rotary.ropeDim = ropeDim;
+            rope.rotary.pairing = pairing;
+            rope.rotary.isInverse = draw(4) == 0;
+            rope.rotary.otherAxis = kOtherAxes[draw(2)];
+            rope.name = fmt::format("{}: {} {} {}, {}, {} of {} turn, positions from {}", cases.size(), text(layout),
+                                    name(dtype), text(memory), text(placing), ropeDim, headDim, text(positions));
+            cases.push_back(rope);
           }
         }
       }
