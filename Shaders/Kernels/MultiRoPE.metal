@@ -71,8 +71,8 @@ inline RopePlace ropePlace(constant MultiRoPEParams& p, uint unit) {
   return RopePlace{first, first + (isRotated ? p.pairDistance : p.copiedDistance), isRotated};
 }
 
-// One pair. Fused by name, because a compiler may fuse one way here and another way for four pairs: results do not
-// depend on where a vector lies.
+// One pair. Fused by name, because a compiler may fuse one way here and another way for four pairs. Unless it reorders,
+// results do not depend on where a vector lies.
 template <typename From, typename Into>
 inline void turnPair(device const From* from, device Into* into, RopePlace place, Rotation rotation) {
   const float x = floatOf(from[place.first]);

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_ff21959404dcffc6"
+#define MNK_SHADER_STAMP "mnkStamp_a1723077c1f2062a"
