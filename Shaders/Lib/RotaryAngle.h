@@ -1,6 +1,6 @@
-// From a position to a cosine and a sine. Angles are fractions of a turn in integers, so that nothing is lost at long
-// positions, and the polynomials below need only operations that every device rounds correctly: their error is less
-// than 2^-23 whatever the accuracy of a device's own sine.
+// From a position to a cosine and a sine. Angles are fractions of a turn in integers, so that long positions cost no
+// digits, and the polynomials below need only operations that every device rounds correctly: their error is less than
+// 2^-23 whatever the accuracy of a device's own sine.
 #pragma once
 #include "../Types/MultiRoPETypes.h"
 #include "Words.h"
@@ -45,10 +45,10 @@ inline Rotation rotationOf(uint turns) {
       negatedIf((quarter & 2u) != 0u, isSwapped ? cosine : sine)};
 }
 
-// A position backwards turns backwards. Beyond 2^32 positions count modulo 2^32.
+// A negative position turns backward. Beyond 2^32 positions count modulo 2^32.
 inline Rotation rotationAt(long position, uint2 frequency) {
-  const bool isBackwards = position < 0;
-  const uint distance = uint((isBackwards ? -position : position) & 0xffffffffl);
-  const Rotation forwards = rotationOf(turnsAt(distance, frequency));
-  return Rotation{forwards.cosine, negatedIf(isBackwards, forwards.sine)};
+  const bool isBackward = position < 0;
+  const uint distance = uint((isBackward ? -position : position) & 0xffffffffl);
+  const Rotation forward = rotationOf(turnsAt(distance, frequency));
+  return Rotation{forward.cosine, negatedIf(isBackward, forward.sine)};
 }

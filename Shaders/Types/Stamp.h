@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_a1723077c1f2062a"
+#define MNK_SHADER_STAMP "mnkStamp_b69e85f7fa533dfa"

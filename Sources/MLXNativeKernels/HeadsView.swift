@@ -72,22 +72,22 @@ public struct HeadsView: Sendable {
     /// Heads side by side in the columns of a `[tokens, width]` or `[sequences, tokens, width]` tensor, as a fused
     /// projection leaves them.
     ///
-    /// - Throws: ``KernelError`` where the tensor has another rank.
+    /// - Throws: ``KernelError`` where the tensor has another rank, or a number is negative.
     public static func columns(
         of tensor: Tensor, from firstColumn: Int, heads: Int, headDim: Int
     ) throws(KernelError) -> HeadsView {
-        let shape = tensor.shape
-        guard shape.count == 2 || shape.count == 3 else {
-            throw .invalid(
-                op: "HeadsView", what: "the tensor has no columns", got: "\(tensor)",
-                expected: "[tokens, width] or [sequences, tokens, width]", fix: "Reshape the tensor, or give strides.")
-        }
-        let (tokens, width) = (shape[shape.count - 2], shape[shape.count - 1])
+        let op = "HeadsView"
+        let first = try UInt64(firstColumn, "the first column", op: op)
+        let (heads, headDim) = (try UInt64(heads, "heads", op: op), try UInt64(headDim, "headDim", op: op))
+        var view = mnk_heads_view()
+        try calling { mnk_heads_view_set_columns(&view, tensor.handle.pointer, first, heads, headDim, $0) }
         return HeadsView(
             tensor,
             strides: Strides(
-                sequences: shape.count == 3 ? shape[0] : 1, tokens: tokens, heads: heads, headDim: headDim,
-                offset: firstColumn, sequenceStride: tokens * width, tokenStride: width, headStride: headDim))
+                sequences: Int(clamping: view.sequences), tokens: Int(clamping: view.tokens),
+                heads: Int(clamping: view.heads), headDim: Int(clamping: view.head_dim),
+                offset: Int(clamping: view.offset), sequenceStride: Int(clamping: view.sequence_stride),
+                tokenStride: Int(clamping: view.token_stride), headStride: Int(clamping: view.head_stride)))
     }
 
     func descriptor(_ name: String, op: String) throws(KernelError) -> mnk_heads_view {

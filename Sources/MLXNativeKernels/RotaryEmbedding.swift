@@ -158,8 +158,7 @@ extension RotaryEmbedding {
         var rotary = mnk_rotary_embedding()
         rotary.size = MemoryLayout<mnk_rotary_embedding>.size
         rotary.layout = layout.code
-        var sections: [UInt32] = []
-        for section in layout.sections { sections.append(try UInt32(section, "a section", op: op)) }
+        let sections = try numbers(layout.sections, as: UInt32.self, "a section", op: op)
         rotary.sections = (sections[0], sections[1], sections[2], sections[3])
         rotary.base = base
         rotary.has_rope_dim = ropeDim != nil

@@ -135,6 +135,27 @@ TEST(CApiMultiRoPE, KeysAndPlacesForResultsArrive) {
   expectAngle(turned, 13, 1);
 }
 
+TEST(CApiMultiRoPE, ColumnsAreAViewOfAFusedProjection) {
+  RopeScene scene;
+  scene.rope.first_position = 1;
+  // The last two of four heads, as columns of [sequences, tokens, width].
+  const uint64_t shape[] = {2, 3, 32};
+  const Owned<mnk_tensor> fused(mnk_tensor_make_reshaped(scene.queries.get(), shape, 3, nullptr), mnk_tensor_release);
+  Caught caught;
+  EXPECT(mnk_heads_view_set_columns(&scene.rope.queries, fused.get(), 16, 2, 8, caught.out()));
+  EXPECT_EQ(scene.rope.queries.size, sizeof(mnk_heads_view));
+  const auto turned = scene.run(scene.queries.get(), kUnit);
+  for (const auto& [vector, angle] : {std::pair{0, 0}, {1, 0}, {2, 1}, {3, 1}, {6, 2}, {12, 0}, {14, 1}, {23, 3}}) {
+    expectAngle(turned, static_cast<size_t>(vector), angle);
+  }
+  EXPECT(!mnk_heads_view_set_columns(&scene.rope.queries, scene.queries.get(), 0, 1, 8, caught.out()));
+  caught.expect({.op = "HeadsView", .what = "the tensor has no columns", .got = "[2, 3, 4, 8]"});
+  EXPECT(!mnk_heads_view_set_columns(nullptr, fused.get(), 0, 1, 8, caught.out()));
+  caught.expect({.op = "C API", .what = "view is missing"});
+  EXPECT(!mnk_heads_view_set_columns(&scene.rope.queries, nullptr, 0, 1, 8, caught.out()));
+  caught.expect({.op = "C API", .what = "tensor is missing"});
+}
+
 TEST(CApiMultiRoPE, TheEmbeddingArrives) {
   RopeScene scene;
   mnk_rotary_embedding& rotary = scene.rope.rotary;

@@ -18,26 +18,41 @@ struct Field {
   size_t offset;
   size_t bytes;
 };
-#define FIELD(name) \
-  { #name, offsetof(KVCacheWriteParams, name), sizeof(KVCacheWriteParams::name) }
-constexpr Field kKVCacheWriteFields[] = {
-    FIELD(sequenceStride), FIELD(sequence),          FIELD(sequences),        FIELD(keyUnits),    FIELD(valueUnits),
-    FIELD(tokens),         FIELD(sourceTokenStride), FIELD(sourceHeadStride), FIELD(sourceStart), FIELD(sourceLength),
-    FIELD(slotStride),     FIELD(cacheHeadStride),   FIELD(capacity),         FIELD(pinned),      FIELD(isRing),
-    FIELD(pinnedTokens),   FIELD(pinnedSlot),        FIELD(skippedTokens),    FIELD(firstSlot)};
-#undef FIELD
-#define FIELD(name) \
-  { #name, offsetof(MultiRoPEParams, name), sizeof(MultiRoPEParams::name) }
+#define FIELD(type, name) \
+  { #name, offsetof(type, name), sizeof(type::name) }
+constexpr Field kKVCacheWriteFields[] = {FIELD(KVCacheWriteParams, sequenceStride),
+                                         FIELD(KVCacheWriteParams, sequence),
+                                         FIELD(KVCacheWriteParams, sequences),
+                                         FIELD(KVCacheWriteParams, keyUnits),
+                                         FIELD(KVCacheWriteParams, valueUnits),
+                                         FIELD(KVCacheWriteParams, tokens),
+                                         FIELD(KVCacheWriteParams, sourceTokenStride),
+                                         FIELD(KVCacheWriteParams, sourceHeadStride),
+                                         FIELD(KVCacheWriteParams, sourceStart),
+                                         FIELD(KVCacheWriteParams, sourceLength),
+                                         FIELD(KVCacheWriteParams, slotStride),
+                                         FIELD(KVCacheWriteParams, cacheHeadStride),
+                                         FIELD(KVCacheWriteParams, capacity),
+                                         FIELD(KVCacheWriteParams, pinned),
+                                         FIELD(KVCacheWriteParams, isRing),
+                                         FIELD(KVCacheWriteParams, pinnedTokens),
+                                         FIELD(KVCacheWriteParams, pinnedSlot),
+                                         FIELD(KVCacheWriteParams, skippedTokens),
+                                         FIELD(KVCacheWriteParams, firstSlot)};
 constexpr Field kMultiRoPEFields[] = {
-    FIELD(queries),      FIELD(keys),          FIELD(tokens),       FIELD(totalTokens),    FIELD(headsPerGroup),
-    FIELD(rotatedUnits), FIELD(pairDistance),  FIELD(copiedOffset), FIELD(copiedDistance), FIELD(axisStride),
-    FIELD(signs),        FIELD(firstPosition), FIELD(cosineScale),  FIELD(sineScale)};
-#undef FIELD
-#define FIELD(name) \
-  { #name, offsetof(MultiRoPEOperand, name), sizeof(MultiRoPEOperand::name) }
-constexpr Field kMultiRoPEOperandFields[] = {
-    FIELD(fromSequenceStride), FIELD(fromTokenStride), FIELD(fromHeadStride), FIELD(intoSequenceStride),
-    FIELD(intoTokenStride),    FIELD(intoHeadStride),  FIELD(heads),          FIELD(headGroups)};
+    FIELD(MultiRoPEParams, queries),      FIELD(MultiRoPEParams, keys),          FIELD(MultiRoPEParams, tokens),
+    FIELD(MultiRoPEParams, totalTokens),  FIELD(MultiRoPEParams, headsPerGroup), FIELD(MultiRoPEParams, rotatedUnits),
+    FIELD(MultiRoPEParams, pairDistance), FIELD(MultiRoPEParams, copiedOffset),  FIELD(MultiRoPEParams, copiedDistance),
+    FIELD(MultiRoPEParams, axisStride),   FIELD(MultiRoPEParams, signs),         FIELD(MultiRoPEParams, firstPosition),
+    FIELD(MultiRoPEParams, cosineScale),  FIELD(MultiRoPEParams, sineScale)};
+constexpr Field kMultiRoPEOperandFields[] = {FIELD(MultiRoPEOperand, fromSequenceStride),
+                                             FIELD(MultiRoPEOperand, fromTokenStride),
+                                             FIELD(MultiRoPEOperand, fromHeadStride),
+                                             FIELD(MultiRoPEOperand, intoSequenceStride),
+                                             FIELD(MultiRoPEOperand, intoTokenStride),
+                                             FIELD(MultiRoPEOperand, intoHeadStride),
+                                             FIELD(MultiRoPEOperand, heads),
+                                             FIELD(MultiRoPEOperand, headGroups)};
 #undef FIELD
 
 // Fields follow each other up to the end of the struct.

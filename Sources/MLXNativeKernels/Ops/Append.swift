@@ -30,8 +30,7 @@ extension KernelEncoder {
     public func append(
         keys: Tensor, values: Tensor, to cache: AttentionCache, sequences: [Int]
     ) throws(KernelError) {
-        var list: [UInt32] = []
-        for sequence in sequences { list.append(try UInt32(sequence, "sequence", op: "AttentionCache")) }
+        let list = try numbers(sequences, as: UInt32.self, "sequence", op: "AttentionCache")
         try record { encoder, error in
             mnk_encoder_append_rows(
                 encoder, cache.handle.pointer, keys.handle.pointer, values.handle.pointer, list, list.count, error)

@@ -159,10 +159,8 @@ private struct Operands {
 
 extension KVCacheWrite.Indices {
     fileprivate func list(_ name: String, op: String) throws(KernelError) -> [UInt32] {
-        guard case .list(let numbers) = self else { return [] }
-        var result: [UInt32] = []
-        for number in numbers { result.append(try UInt32(number, name, op: op)) }
-        return result
+        guard case .list(let list) = self else { return [] }
+        return try numbers(list, name, op: op)
     }
 
     fileprivate var tensor: OpaquePointer? {

@@ -182,17 +182,13 @@ extension MultiRoPE.Positions {
                 expected: "as many on each axis as there are tokens",
                 fix: "Give every token a position on each axis.")
         }
-        var list: [Int32] = []
-        for position in axes.joined() { list.append(try Int32(position, "a position", op: op)) }
-        return list
+        return try numbers(Array(axes.joined()), "a position", op: op)
     }
 }
 
 extension MultiRoPE.Offsets {
     fileprivate func list(op: String) throws(KernelError) -> [Int32]? {
-        guard case .list(let numbers) = self else { return nil }
-        var list: [Int32] = []
-        for number in numbers { list.append(try Int32(number, "an offset", op: op)) }
-        return list
+        guard case .list(let list) = self else { return nil }
+        return try numbers(list, "an offset", op: op)
     }
 }

@@ -19,3 +19,12 @@ func extents(_ shape: [Int], op: String) throws(KernelError) -> [UInt64] {
     }
     return result
 }
+
+/// All numbers in a type of the C door, or an error that names the first that does not fit.
+func numbers<Number: FixedWidthInteger>(
+    _ values: [Int], as type: Number.Type = Number.self, _ name: String, op: String
+) throws(KernelError) -> [Number] {
+    var result: [Number] = []
+    for value in values { result.append(try Number(value, name, op: op)) }
+    return result
+}

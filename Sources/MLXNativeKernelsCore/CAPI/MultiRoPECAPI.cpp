@@ -104,6 +104,28 @@ Result<MultiRoPE> opFrom(const mnk_multi_rope* given) {
 
 }  // namespace
 
+bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64_t first_column, uint64_t heads,
+                                uint64_t head_dim, mnk_error_out error) {
+  return c::run(error, {{view, "view"}, {tensor, "tensor"}}, [&]() -> Result<void> {
+    auto columns = HeadsView::columns(tensor->tensor, first_column, heads, head_dim);
+    if (!columns) return std::move(columns).error();
+    const HeadsView::Strides strides = columns->resolved();
+    *view = {.size = sizeof *view,
+             .tensor = tensor,
+             .layout = MNK_TOKEN_MAJOR,
+             .has_strides = true,
+             .sequences = strides.sequences,
+             .tokens = strides.tokens,
+             .heads = strides.heads,
+             .head_dim = strides.headDim,
+             .offset = strides.offset,
+             .sequence_stride = strides.sequenceStride,
+             .token_stride = strides.tokenStride,
+             .head_stride = strides.headStride};
+    return {};
+  });
+}
+
 mnk_plan* mnk_multi_rope_make_plan(const mnk_multi_rope* op, mnk_error_out error) {
   return c::make<mnk_plan>(error, {}, [&] { return c::planFor(opFrom(op)); });
 }

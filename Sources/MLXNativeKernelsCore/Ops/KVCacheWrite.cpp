@@ -250,9 +250,7 @@ void bindIndices(Dispatch& dispatch, uint32_t index, const RowIndices& indices) 
     dispatch.buffers.push_back(Binding::whole(index, *tensor, Access::read));
     return;
   }
-  const auto& list = std::get<std::vector<uint32_t>>(indices);
-  const auto* bytes = reinterpret_cast<const std::byte*>(list.data());
-  dispatch.inlines.push_back({index, {bytes, bytes + list.size() * sizeof(uint32_t)}});
+  dispatch.inlines.push_back(InlineBytes::ofAll(index, std::get<std::vector<uint32_t>>(indices)));
 }
 
 Dispatch makeDispatch(const Op& op, const Placement& placement) {

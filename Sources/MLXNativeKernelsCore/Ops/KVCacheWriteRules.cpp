@@ -15,10 +15,6 @@ std::string_view layoutText(KVLayout layout) {
   return layout == KVLayout::headMajor ? "head-major" : "token-major";
 }
 
-std::string tensorText(const Tensor& tensor) {
-  return fmt::format("{} {}", name(tensor.dtype()), tensor.shape().text());
-}
-
 bool isPair(DType source, DType cache) {
   return source == cache || (isFloat(source) && isFloat(cache));
 }
@@ -87,8 +83,7 @@ bool isIndexTensor(const RowIndices& indices) {
 
 std::string indicesText(const RowIndices& indices) {
   if (const auto* list = listOf(indices)) return fmt::format("a list of {}", list->size());
-  const Tensor& tensor = std::get<Tensor>(indices);
-  return tensor ? tensorText(tensor) : "a tensor without memory";
+  return std::get<Tensor>(indices).text();
 }
 
 struct Operand {

@@ -142,14 +142,8 @@ RotaryFrequency packed(double radians, uint32_t axis) {
   return {.low = static_cast<uint32_t>(bits & ~uint64_t{3}) | axis, .high = static_cast<uint32_t>(bits >> 32)};
 }
 
-template <typename T>
-InlineBytes inlineList(uint32_t index, const std::vector<T>& list) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(list.data());
-  return {index, {bytes, bytes + list.size() * sizeof(T)}};
-}
-
 void bindNumbers(Dispatch& dispatch, uint32_t index, const std::vector<int32_t>* list, const Tensor* tensor) {
-  if (list) dispatch.inlines.push_back(inlineList(index, *list));
+  if (list) dispatch.inlines.push_back(InlineBytes::ofAll(index, *list));
   if (tensor) dispatch.buffers.push_back(Binding::whole(index, *tensor, Access::read));
 }
 
@@ -191,7 +185,7 @@ Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
                                {kMultiRoPEIsInterleaved, isInterleaved(op)},
                                {kMultiRoPEIsVectorized, work.pairsPerUnit == kVectorPairs}};
   dispatch.inlines.push_back(InlineBytes::of(kMultiRoPEParams, params));
-  dispatch.inlines.push_back(inlineList(kMultiRoPEFrequencies, frequencies));
+  dispatch.inlines.push_back(InlineBytes::ofAll(kMultiRoPEFrequencies, frequencies));
   for (size_t i = 0; i < operands.size(); ++i) {
     const uint32_t index = i == 0 ? kMultiRoPEQueries : kMultiRoPEKeys;
     if (!work.isInPlace) dispatch.buffers.push_back(bindingOf(index, operands[i].from, runs, Access::read));

@@ -39,12 +39,9 @@ HeadsView vectorOf(const Tensor& numbers) {
 bool RotaryOperand::isInPlace() const {
   if (&from == &into) return true;
   const HeadsView::Strides a = from.resolved(), b = into.resolved();
-  const auto first = [](const HeadsView& view) {
-    const MemoryRange range = view.tensor.range();
-    return std::pair(range.space, range.begin + view.resolved().offset * byteSize(view.tensor.dtype()));
-  };
+  const MemoryRange source = rangeOf(from), target = rangeOf(into);
   const auto isSame = [](uint64_t count, uint64_t one, uint64_t other) { return count <= 1 || one == other; };
-  return from.tensor.dtype() == into.tensor.dtype() && first(from) == first(into) &&
+  return from.tensor.dtype() == into.tensor.dtype() && source.space == target.space && source.begin == target.begin &&
          isSame(a.sequences, a.sequenceStride, b.sequenceStride) && isSame(a.tokens, a.tokenStride, b.tokenStride) &&
          isSame(a.heads, a.headStride, b.headStride);
 }

@@ -15,6 +15,7 @@ using Strides = HeadsView::Strides;
 using List = std::vector<int32_t>;
 
 constexpr int64_t kEndOfPositions = int64_t{1} << 31;
+
 template <typename Test>
 std::optional<NamedView> firstView(const Op& op, Test test) {
   for (const NamedView& named : viewsOf(op)) {
@@ -84,10 +85,6 @@ bool isNumbers(const Tensor* tensor) {
   return !tensor || (*tensor && (tensor->dtype() == DType::i32 || tensor->dtype() == DType::u32));
 }
 
-std::string tensorText(const Tensor& tensor) {
-  return tensor ? fmt::format("{} {}", name(tensor.dtype()), tensor.shape().text()) : "a tensor without memory";
-}
-
 bool isAxisCount(uint64_t count) {
   return count >= 1 && count <= 4;
 }
@@ -108,7 +105,7 @@ bool isPositionShape(const Op& op) {
 
 std::string positionsText(const Op& op) {
   const auto* list = positionList(op);
-  if (!list) return tensorText(*positionTensor(op));
+  if (!list) return positionTensor(op)->text();
   return fmt::format("a list of {} on {}", list->numbers.size(),
                      list->axes == 1 ? "1 axis" : fmt::format("{} axes", list->axes));
 }
@@ -171,7 +168,7 @@ constexpr Rule<Op> kRules[] = {
     {"an operand is not of a float dtype", [](const Op& op) { return !firstView(op, isNotFloat); },
      [](const Op& op) {
        const auto named = *firstView(op, isNotFloat);
-       return fmt::format("{} {}", named.name, tensorText(named.view.tensor));
+       return fmt::format("{} {}", named.name, named.view.tensor.text());
      },
      [](const Op&) { return std::string("f32, f16 or bf16"); }, "Convert the tensor first."},
 
@@ -244,7 +241,7 @@ constexpr Rule<Op> kRules[] = {
      "Pass them in a tensor, or split the tokens over several calls."},
 
     {"offsets are not i32 or u32", [](const Op& op) { return isNumbers(offsetTensor(op)); },
-     [](const Op& op) { return tensorText(*offsetTensor(op)); },
+     [](const Op& op) { return offsetTensor(op)->text(); },
      [](const Op&) { return std::string("an i32 or u32 tensor with memory, or a list"); },
      "Pass offsets as 32-bit integers."},
 

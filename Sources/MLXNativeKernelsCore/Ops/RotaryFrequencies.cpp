@@ -27,9 +27,8 @@ struct Ramp {
   double kept(double pair) const { return 1 - std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0); }
 };
 
-// The powers of the base, restarting after `firstSection` pairs. Repeated multiplication costs a hundredth of so many
-// powers and is as good: pair p is wrong by at most p 2^-53 of itself, and with a base above 1 it falls faster than
-// that.
+// The powers of the base, restarting after `firstSection` pairs. Repeated multiplication costs less than so many powers
+// and is as good: pair p is wrong by at most p 2^-53 of itself, and with a base above 1 it falls faster than that.
 std::vector<double> ladder(uint64_t pairs, double base, double dims, uint64_t firstSection) {
   std::vector<double> steps(pairs);
   const double ratio = std::pow(base, -2 / dims);

@@ -134,6 +134,10 @@ Result<Tensor> Tensor::viewedAs(DType dtype) const {
   return over(buffer_, dtype, *shape, byteOffset_);
 }
 
+std::string Tensor::text() const {
+  return buffer_ ? fmt::format("{} {}", name(dtype_), shape_.text()) : "a tensor without memory";
+}
+
 MemoryRange Tensor::range() const {
   if (!buffer_) return {};
   MemoryRange range = buffer_->range();

@@ -84,6 +84,12 @@ struct InlineBytes {
     const auto* begin = reinterpret_cast<const std::byte*>(&value);
     return {index, {begin, begin + sizeof value}};
   }
+  template <typename T>
+  static InlineBytes ofAll(uint32_t index, const std::vector<T>& values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* begin = reinterpret_cast<const std::byte*>(values.data());
+    return {index, {begin, begin + values.size() * sizeof(T)}};
+  }
 };
 
 struct ThreadgroupMemory {

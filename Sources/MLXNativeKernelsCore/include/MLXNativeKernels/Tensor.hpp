@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <string>
 
 #include "MLXNativeKernels/Buffer.hpp"
 #include "MLXNativeKernels/DType.hpp"
@@ -32,6 +33,7 @@ class Tensor {
   uint64_t byteCount() const { return shape_.elementCount() * byteSize(dtype_); }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
   MemoryRange range() const;
+  std::string text() const;  // "f16 [8, 128]", or "a tensor without memory"
 
   // Whole-tensor copies; the span must be exactly byteCount() long. They do not wait for submitted work.
   Result<void> read(std::span<std::byte> into) const;

@@ -23,6 +23,11 @@ typedef struct mnk_heads_view {
   uint64_t head_stride;
 } mnk_heads_view;
 
+// Heads side by side in the columns of a [tokens, width] or [sequences, tokens, width] tensor, as a fused projection
+// leaves them. Fills the view in, with its size; nothing but the rank is checked before it is used.
+bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64_t first_column, uint64_t heads,
+                                uint64_t head_dim, mnk_error_out error);
+
 // The numbers are those of ggml's rope types, so 0 is interleaved pairs.
 typedef enum MNK_CLOSED(mnk_rotary_layout) {
   MNK_INTERLEAVED_PAIRS = 0,
