@@ -9,8 +9,8 @@ tested := --scratch-path .build/tests $(optimized)
 test check shaders: export MNK_SOFT_METAL := $(realpath .)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 check-apple embed demo bench format \
-  lint walls ci clean
+.PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 check-apple tables embed demo bench \
+  format lint walls ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ shaders: setup ## would a Mac's compiler take the kernels, as far as that can be
 
 check-apple: setup ## type-check all that is compiled for a Mac and an iPhone; ARGS=--all-editions
 	@.ci/check-apple $(ARGS)
+
+tables: ## compute the constants of the codec anew; ARGS="--search 50000" looks for better signs
+	@.ci/make-tables $(ARGS)
 
 embed: ## write the text of the shaders, and its stamp, into the core anew
 	@.ci/embed-shaders

@@ -4,6 +4,9 @@ import PackageDescription
 #if canImport(Darwin)
     // Xcode compiles these into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
     let shaders: [Resource] = [
+        .process("../../Shaders/Kernels/Hadamard.metal"),
+        .process("../../Shaders/Kernels/KVCacheDequantize.metal"),
+        .process("../../Shaders/Kernels/KVCacheQuantize.metal"),
         .process("../../Shaders/Kernels/KVCacheWrite.metal"),
         .process("../../Shaders/Kernels/MultiRoPE.metal"),
         .process("../../Shaders/Kernels/Stamp.metal"),

@@ -4,18 +4,7 @@
 #include "../Lib/Elements.h"
 #include "../Types/KVCacheWriteTypes.h"
 
-pipeline_constant(bool, kvHasValues, kKVCacheWriteHasValues);
-pipeline_constant(bool, kvHasRows, kKVCacheWriteHasRows);
-pipeline_constant(bool, kvRowsMayRepeat, kKVCacheWriteRowsMayRepeat);
 pipeline_constant(bool, kvIsVectorized, kKVCacheWriteIsVectorized);
-
-inline CacheAddress cacheAddress(
-    constant KVCacheWriteParams& p, device const uint* sequences, device const uint* positions, uint3 at) {
-  if (kvHasRows) {
-    return addressOfRow(p, sequences, positions, kvRowsMayRepeat, at.y, at.z);
-  }
-  return addressInRun(p, at.y, at.z);
-}
 
 // Moves bits, so that NaN payloads and subnormal numbers arrive unchanged.
 template <typename Unit>
@@ -28,7 +17,7 @@ kernel void kvCacheMove(
     device const uint* sequences [[buffer(kKVCacheWriteSequences), function_constant(kvHasRows)]],
     device const uint* positions [[buffer(kKVCacheWritePositions), function_constant(kvHasRows)]],
     uint3 at [[thread_position_in_grid]]) {
-  const CacheAddress address = cacheAddress(p, sequences, positions, at);
+  const CacheAddress address = cacheAddress(p.address, sequences, positions, at.y, at.z);
   if (!address.isStored) {
     return;
   }
@@ -61,7 +50,7 @@ kernel void kvCacheConvert(
     device const uint* sequences [[buffer(kKVCacheWriteSequences), function_constant(kvHasRows)]],
     device const uint* positions [[buffer(kKVCacheWritePositions), function_constant(kvHasRows)]],
     uint3 at [[thread_position_in_grid]]) {
-  const CacheAddress address = cacheAddress(p, sequences, positions, at);
+  const CacheAddress address = cacheAddress(p.address, sequences, positions, at.y, at.z);
   if (!address.isStored) {
     return;
   }

@@ -1,7 +1,12 @@
 // Where a token of a cache write comes from and where it goes.
 #pragma once
-#include "../Types/KVCacheWriteTypes.h"
+#include "../Types/CacheAddressTypes.h"
+#include "../Types/FunctionConstants.h"
 #include "Words.h"
+
+pipeline_constant(bool, kvHasValues, kKVCacheHasValues);
+pipeline_constant(bool, kvHasRows, kKVCacheHasRows);
+pipeline_constant(bool, kvRowsMayRepeat, kKVCacheRowsMayRepeat);
 
 // Rows of the source and of the cache, or isStored false for a token that is not stored.
 struct CacheAddress {
@@ -10,7 +15,7 @@ struct CacheAddress {
   bool isStored;
 };
 
-inline ulong sourceRow(constant KVCacheWriteParams& p, uint head, uint token) {
+inline ulong sourceRow(constant CacheAddressParams& p, uint head, uint token) {
   uint index = p.sourceStart + token;
   if (index >= p.sourceLength) {
     index -= p.sourceLength;
@@ -18,12 +23,12 @@ inline ulong sourceRow(constant KVCacheWriteParams& p, uint head, uint token) {
   return ulong(index) * p.sourceTokenStride + ulong(head) * p.sourceHeadStride;
 }
 
-inline ulong cacheRow(constant KVCacheWriteParams& p, uint sequence, uint head, uint slot) {
+inline ulong cacheRow(constant CacheAddressParams& p, uint sequence, uint head, uint slot) {
   return ulong(sequence) * p.sequenceStride + ulong(head) * p.cacheHeadStride + ulong(slot) * p.slotStride;
 }
 
 // The slot of a position; capacity where a linear cache has none.
-inline uint slotOfPosition(constant KVCacheWriteParams& p, uint position) {
+inline uint slotOfPosition(constant CacheAddressParams& p, uint position) {
   if (p.isRing == 0 || position < p.pinned) {
     return min(position, p.capacity);
   }
@@ -31,7 +36,7 @@ inline uint slotOfPosition(constant KVCacheWriteParams& p, uint position) {
 }
 
 // Token t of a run of consecutive positions. The host has reduced the positions to slots, so no division is left.
-inline CacheAddress addressInRun(constant KVCacheWriteParams& p, uint head, uint t) {
+inline CacheAddress addressInRun(constant CacheAddressParams& p, uint head, uint t) {
   const bool isPinned = t < p.pinnedTokens;
   uint slot = isPinned ? p.pinnedSlot + t : p.firstSlot + (t - p.pinnedTokens);
   if (slot >= p.capacity) {
@@ -44,15 +49,23 @@ inline CacheAddress addressInRun(constant KVCacheWriteParams& p, uint head, uint
 // Token t with a sequence and a position of its own. A row that names no slot is not stored. Where rows may repeat, one
 // whose slot a later row names too is not stored either.
 inline CacheAddress addressOfRow(
-    constant KVCacheWriteParams& p, device const uint* sequences, device const uint* positions, bool mayRepeat,
-    uint head, uint t) {
+    constant CacheAddressParams& p, device const uint* sequences, device const uint* positions, uint head, uint t) {
   const uint sequence = sequences[t];
   const uint slot = slotOfPosition(p, positions[t]);
   bool isStored = sequence < p.sequences && slot < p.capacity;
-  if (mayRepeat) {
+  if (kvRowsMayRepeat) {
     for (uint later = t + 1; later < p.tokens; ++later) {
       isStored = isStored && !(sequences[later] == sequence && slotOfPosition(p, positions[later]) == slot);
     }
   }
   return CacheAddress{sourceRow(p, head, t), cacheRow(p, sequence, head, slot), isStored};
+}
+
+// Token t of either kind. Sequences and positions have a value only where there are rows.
+inline CacheAddress cacheAddress(
+    constant CacheAddressParams& p, device const uint* sequences, device const uint* positions, uint head, uint t) {
+  if (kvHasRows) {
+    return addressOfRow(p, sequences, positions, head, t);
+  }
+  return addressInRun(p, head, t);
 }

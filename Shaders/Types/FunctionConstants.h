@@ -3,9 +3,9 @@
 #pragma once
 
 enum FunctionConstantIndex {
-  kKVCacheWriteHasValues = 0,
-  kKVCacheWriteHasRows = 1,
-  kKVCacheWriteRowsMayRepeat = 2,
+  kKVCacheHasValues = 0,
+  kKVCacheHasRows = 1,
+  kKVCacheRowsMayRepeat = 2,
   kKVCacheWriteIsVectorized = 3,
   kMultiRoPEHasKeys = 4,
   kMultiRoPEIsApart = 5,
@@ -14,4 +14,19 @@ enum FunctionConstantIndex {
   kMultiRoPEHasOffsets = 8,
   kMultiRoPEIsInterleaved = 9,
   kMultiRoPEIsVectorized = 10,
+  kKVCodecIsTurbo = 11,
+  kKVCodecKeyBits = 12,
+  kKVCodecValueBits = 13,
+  kKVCodecElementType = 14,  // of the side that is not coded: a FloatType
+  kKVCodecIsVectorized = 15,
+  kKVCodecHasKeyMeans = 16,
+  kKVCodecHasValueMeans = 17,
+  kKVCodecHasChannelScales = 18,
+  kKVCacheQuantizeStoresWords = 19,
+  kKVCacheQuantizeHasCounts = 20,
+  kKVCacheQuantizeHasProbe = 21,
+  kHadamardFromType = 22,
+  kHadamardIntoType = 23,
+  kHadamardIsApart = 24,
+  kHadamardIsVectorized = 25,
 };

@@ -1,11 +1,13 @@
 #include <cstring>
 #include <span>
 
+#include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 #include "Support/Check.hpp"
 #include "Support/PlanBuffer.hpp"
 #include "Types/KVCacheWriteTypes.h"
+#include "Types/KVCodecTypes.h"
 #include "Types/MultiRoPETypes.h"
 
 namespace mnk::test {
@@ -20,25 +22,39 @@ struct Field {
 };
 #define FIELD(type, name) \
   { #name, offsetof(type, name), sizeof(type::name) }
-constexpr Field kKVCacheWriteFields[] = {FIELD(KVCacheWriteParams, sequenceStride),
-                                         FIELD(KVCacheWriteParams, sequence),
-                                         FIELD(KVCacheWriteParams, sequences),
-                                         FIELD(KVCacheWriteParams, keyUnits),
-                                         FIELD(KVCacheWriteParams, valueUnits),
-                                         FIELD(KVCacheWriteParams, tokens),
-                                         FIELD(KVCacheWriteParams, sourceTokenStride),
-                                         FIELD(KVCacheWriteParams, sourceHeadStride),
-                                         FIELD(KVCacheWriteParams, sourceStart),
-                                         FIELD(KVCacheWriteParams, sourceLength),
-                                         FIELD(KVCacheWriteParams, slotStride),
-                                         FIELD(KVCacheWriteParams, cacheHeadStride),
-                                         FIELD(KVCacheWriteParams, capacity),
-                                         FIELD(KVCacheWriteParams, pinned),
-                                         FIELD(KVCacheWriteParams, isRing),
-                                         FIELD(KVCacheWriteParams, pinnedTokens),
-                                         FIELD(KVCacheWriteParams, pinnedSlot),
-                                         FIELD(KVCacheWriteParams, skippedTokens),
-                                         FIELD(KVCacheWriteParams, firstSlot)};
+constexpr Field kAddressFields[] = {FIELD(CacheAddressParams, sequenceStride),
+                                    FIELD(CacheAddressParams, sequence),
+                                    FIELD(CacheAddressParams, sequences),
+                                    FIELD(CacheAddressParams, tokens),
+                                    FIELD(CacheAddressParams, sourceTokenStride),
+                                    FIELD(CacheAddressParams, sourceHeadStride),
+                                    FIELD(CacheAddressParams, sourceStart),
+                                    FIELD(CacheAddressParams, sourceLength),
+                                    FIELD(CacheAddressParams, slotStride),
+                                    FIELD(CacheAddressParams, cacheHeadStride),
+                                    FIELD(CacheAddressParams, capacity),
+                                    FIELD(CacheAddressParams, pinned),
+                                    FIELD(CacheAddressParams, isRing),
+                                    FIELD(CacheAddressParams, pinnedTokens),
+                                    FIELD(CacheAddressParams, pinnedSlot),
+                                    FIELD(CacheAddressParams, skippedTokens),
+                                    FIELD(CacheAddressParams, firstSlot)};
+constexpr Field kKVCacheWriteFields[] = {FIELD(KVCacheWriteParams, address), FIELD(KVCacheWriteParams, keyUnits),
+                                         FIELD(KVCacheWriteParams, valueUnits)};
+constexpr Field kCodecPlaneFields[] = {FIELD(KVCodecPlane, headDim),     FIELD(KVCodecPlane, lanes),
+                                       FIELD(KVCodecPlane, simdgroups),  FIELD(KVCodecPlane, codeBytes),
+                                       FIELD(KVCodecPlane, inverseRoot), FIELD(KVCodecPlane, scaleFactor)};
+constexpr Field kQuantizeFields[] = {
+    FIELD(KVCacheQuantizeParams, address),         FIELD(KVCacheQuantizeParams, keys),
+    FIELD(KVCacheQuantizeParams, values),          FIELD(KVCacheQuantizeParams, heads),
+    FIELD(KVCacheQuantizeParams, flags),           FIELD(KVCacheQuantizeParams, candidates),
+    FIELD(KVCacheQuantizeParams, candidateSpacing)};
+constexpr Field kDequantizeFields[] = {FIELD(KVCacheDequantizeParams, address), FIELD(KVCacheDequantizeParams, keys),
+                                       FIELD(KVCacheDequantizeParams, values), FIELD(KVCacheDequantizeParams, heads),
+                                       FIELD(KVCacheDequantizeParams, isOriginal)};
+constexpr Field kHadamardFields[] = {FIELD(HadamardParams, length),    FIELD(HadamardParams, lanes),
+                                     FIELD(HadamardParams, vectors),   FIELD(HadamardParams, signs),
+                                     FIELD(HadamardParams, isInverse), FIELD(HadamardParams, inverseRoot)};
 constexpr Field kMultiRoPEFields[] = {
     FIELD(MultiRoPEParams, queries),      FIELD(MultiRoPEParams, keys),          FIELD(MultiRoPEParams, tokens),
     FIELD(MultiRoPEParams, totalTokens),  FIELD(MultiRoPEParams, headsPerGroup), FIELD(MultiRoPEParams, rotatedUnits),
@@ -75,9 +91,14 @@ uint32_t numberAt(const std::vector<std::byte>& bytes, size_t offset) {
 }  // namespace
 
 TEST(ParameterLayout, StructsHaveNoGapsToFill) {
+  expectNoGaps(kAddressFields, sizeof(CacheAddressParams));
   expectNoGaps(kKVCacheWriteFields, sizeof(KVCacheWriteParams));
   EXPECT_EQ(sizeof(KVCacheWriteParams), 80u);
   EXPECT_EQ(alignof(KVCacheWriteParams), 8u);
+  expectNoGaps(kCodecPlaneFields, sizeof(KVCodecPlane));
+  expectNoGaps(kQuantizeFields, sizeof(KVCacheQuantizeParams));
+  expectNoGaps(kDequantizeFields, sizeof(KVCacheDequantizeParams));
+  expectNoGaps(kHadamardFields, sizeof(HadamardParams));
   expectNoGaps(kMultiRoPEFields, sizeof(MultiRoPEParams));
   expectNoGaps(kMultiRoPEOperandFields, sizeof(MultiRoPEOperand));
   EXPECT_EQ(sizeof(MultiRoPEParams), 160u);
@@ -95,14 +116,43 @@ TEST(ParameterLayout, APlanOfKVCacheWriteCarriesTheBytesOfTheStruct) {
   EXPECT_EQ(params.bytes.size(), sizeof(KVCacheWriteParams));
   // By the numbers that the shader asserts, not by the names of the struct.
   EXPECT_EQ(numberAt(params.bytes, 8), 2u);   // sequence
-  EXPECT_EQ(numberAt(params.bytes, 16), 1u);  // keyUnits, of 16 bytes
-  EXPECT_EQ(numberAt(params.bytes, 24), 5u);  // tokens
-  EXPECT_EQ(numberAt(params.bytes, 36), 0u);  // sourceStart
-  EXPECT_EQ(numberAt(params.bytes, 44), 1u);  // slotStride
-  EXPECT_EQ(numberAt(params.bytes, 52), 7u);  // capacity
-  EXPECT_EQ(numberAt(params.bytes, 56), 1u);  // pinned
-  EXPECT_EQ(numberAt(params.bytes, 60), 1u);  // isRing
-  EXPECT_EQ(numberAt(params.bytes, 76), 4u);  // firstSlot
+  EXPECT_EQ(numberAt(params.bytes, 16), 5u);  // tokens
+  EXPECT_EQ(numberAt(params.bytes, 28), 0u);  // sourceStart
+  EXPECT_EQ(numberAt(params.bytes, 36), 1u);  // slotStride
+  EXPECT_EQ(numberAt(params.bytes, 44), 7u);  // capacity
+  EXPECT_EQ(numberAt(params.bytes, 48), 1u);  // pinned
+  EXPECT_EQ(numberAt(params.bytes, 52), 1u);  // isRing
+  EXPECT_EQ(numberAt(params.bytes, 68), 4u);  // firstSlot
+  EXPECT_EQ(numberAt(params.bytes, 72), 1u);  // keyUnits, of 16 bytes
+}
+
+TEST(ParameterLayout, APlanOfKVCacheQuantizeCarriesTheBytesOfTheStruct) {
+  const KVCacheQuantize op{.keys = planTensor(DType::f16, {5, 3, 128}),
+                           .values = planTensor(DType::f16, {5, 3, 64}),
+                           .into = {.keys = {.codec = {.bits = 5},
+                                             .codes = planTensor(DType::u8, {3, 7, 80}),
+                                             .scales = planTensor(DType::f16, {3, 7})},
+                                    .values = QuantizedKVPlane{.codec = {.bits = 3},
+                                                               .codes = planTensor(DType::u8, {3, 7, 24}),
+                                                               .scales = planTensor(DType::f16, {3, 7})}},
+                           .position = 2,
+                           .options = {.candidates = 17, .nonFinite = KVNonFinite::propagate}};
+  const Plan planned = REQUIRE(plan(op));
+  const InlineBytes& params = planned.dispatches.at(0).inlines.at(0);
+  EXPECT_EQ(params.index, static_cast<uint32_t>(kKVCacheQuantizeParams));
+  EXPECT_EQ(params.bytes.size(), sizeof(KVCacheQuantizeParams));
+  EXPECT_EQ(numberAt(params.bytes, 16), 5u);                // tokens
+  EXPECT_EQ(numberAt(params.bytes, 72), 128u);              // head dim of keys
+  EXPECT_EQ(numberAt(params.bytes, 76), 32u);               // lanes of a key
+  EXPECT_EQ(numberAt(params.bytes, 80), 3u);                // simdgroups, one key each
+  EXPECT_EQ(numberAt(params.bytes, 84), 80u);               // bytes of its codes
+  EXPECT_EQ(numberAt(params.bytes, 96 + 4), 16u);           // lanes of a value
+  EXPECT_EQ(numberAt(params.bytes, 96 + 8), 2u);            // simdgroups, two values each
+  EXPECT_EQ(numberAt(params.bytes, 96 + 16), 0x3e000000u);  // 1 / sqrt(64)
+  EXPECT_EQ(numberAt(params.bytes, 120), 3u);               // heads
+  EXPECT_EQ(numberAt(params.bytes, 124), 5u);               // unbiased keys, NaN goes on
+  EXPECT_EQ(numberAt(params.bytes, 128), 17u);              // candidates
+  EXPECT_EQ(numberAt(params.bytes, 132), 0x3e800000u);      // spacing, a quarter
 }
 
 TEST(ParameterLayout, APlanOfMultiRoPECarriesTheBytesOfTheStruct) {

@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <initializer_list>
 #include <set>
 
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
@@ -8,6 +9,7 @@
 #include "Support/EveryDevice.hpp"
 #include "Types/FunctionConstants.h"
 #include "Types/KVCacheWriteTypes.h"
+#include "Types/KVCodecTypes.h"
 #include "Types/MultiRoPETypes.h"
 #include "Types/Stamp.h"
 
@@ -15,31 +17,52 @@ namespace mnk::test {
 
 namespace {
 
-// An app ships the library, so it stays small: dtypes and units make functions, everything else is a constant.
-constexpr size_t kMostFunctions = 24;
+// An app ships the library, so it stays small: dtypes, units and lengths of vectors make functions, everything else is
+// a constant.
+constexpr size_t kMostFunctions = 40;
 
-// Every combination of the constants of the functions that start with `prefix`.
+// Every combination of the constants of the functions that start with `prefix`, for numbers that go with all of them.
 struct Family {
   std::string_view prefix;
   std::vector<uint32_t> booleans;
+  std::vector<FunctionConstant> numbers = {};
 };
-const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheWriteHasValues, kKVCacheWriteHasRows,
-                                                      kKVCacheWriteRowsMayRepeat, kKVCacheWriteIsVectorized};
+const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheHasValues, kKVCacheHasRows, kKVCacheRowsMayRepeat,
+                                                      kKVCacheWriteIsVectorized};
 const std::vector<uint32_t> kMultiRoPEConstants = {
     kMultiRoPEHasKeys,    kMultiRoPEIsApart,       kMultiRoPEHasKeysApart, kMultiRoPEHasPositions,
     kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
+const std::vector<uint32_t> kKVCodecConstants = {kKVCacheHasValues,   kKVCodecIsTurbo,       kKVCodecIsVectorized,
+                                                 kKVCodecHasKeyMeans, kKVCodecHasValueMeans, kKVCodecHasChannelScales};
+std::vector<uint32_t> joined(std::vector<uint32_t> some, std::initializer_list<uint32_t> more) {
+  some.insert(some.end(), more);
+  return some;
+}
+const std::vector<FunctionConstant> kCodecNumbers = {
+    {kKVCodecKeyBits, 5u}, {kKVCodecValueBits, 4u}, {kKVCodecElementType, uint32_t{kFloat16}}};
 const Family kFamilies[] = {
     {"kvCacheMove_", kKVCacheWriteConstants},
     {"kvCacheConvert_", kKVCacheWriteConstants},
     {"multiRoPE_", kMultiRoPEConstants},
+    {"kvCacheQuantize_",
+     joined(kKVCodecConstants, {kKVCacheHasRows, kKVCacheRowsMayRepeat, kKVCacheQuantizeStoresWords}), kCodecNumbers},
+    {"kvCacheDequantize_", kKVCodecConstants, kCodecNumbers},
+    {"hadamard_",
+     {kHadamardIsApart, kHadamardIsVectorized},
+     {{kHadamardFromType, uint32_t{kFloat32}}, {kHadamardIntoType, uint32_t{kBFloat16}}}},
     {MNK_SHADER_STAMP, {}},
 };
 
-std::vector<std::vector<FunctionConstant>> combinations(const std::vector<uint32_t>& booleans) {
+std::vector<std::vector<FunctionConstant>> combinations(const Family& family) {
   std::vector<std::vector<FunctionConstant>> all;
-  for (uint32_t bits = 0; bits < 1u << booleans.size(); ++bits) {
-    auto& constants = all.emplace_back();
-    for (size_t i = 0; i < booleans.size(); ++i) constants.emplace_back(booleans[i], bool(bits >> i & 1));
+  for (uint32_t bits = 0; bits < 1u << family.booleans.size(); ++bits) {
+    auto& constants = all.emplace_back(family.numbers);
+    for (size_t i = 0; i < family.booleans.size(); ++i) {
+      constants.emplace_back(family.booleans[i], bool(bits >> i & 1));
+    }
+    // Counts and a probe come and go together with rows.
+    constants.emplace_back(kKVCacheQuantizeHasCounts, bool(bits >> 6 & 1));
+    constants.emplace_back(kKVCacheQuantizeHasProbe, bool(bits >> 7 & 1));
   }
   return all;
 }
@@ -56,6 +79,12 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
 #undef ROW
 #define ROW(from, into) expected.insert("multiRoPE_" #from "_" #into);
   MNK_MULTI_ROPE_DTYPES(ROW)
+#undef ROW
+#define ROW(chunks)                              \
+  expected.insert("kvCacheQuantize_" #chunks);   \
+  expected.insert("kvCacheDequantize_" #chunks); \
+  expected.insert("hadamard_" #chunks);
+  MNK_VECTOR_CHUNKS(ROW)
 #undef ROW
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     const auto names = REQUIRE(device->registry().shippedLibrary())->functionNames();
@@ -81,7 +110,7 @@ TEST(ShippedLibrary, EveryFunctionMakesAPipelineWithEveryCombinationOfItsConstan
       for (const Family& family : kFamilies) {
         if (!function.starts_with(family.prefix)) continue;
         isKnown = true;
-        for (const auto& constants : combinations(family.booleans)) {
+        for (const auto& constants : combinations(family)) {
           const KernelKey key{.library = nullptr, .function = function, .constants = constants};
           const auto pipeline = REQUIRE(device->registry().pipeline(key));
           EXPECT(pipeline->maxThreadsPerThreadgroup() >= device->limits().simdgroupWidth);
@@ -97,11 +126,11 @@ TEST(ShippedLibrary, EveryFunctionMakesAPipelineWithEveryCombinationOfItsConstan
 TEST(ShippedLibrary, OptionalArgumentsFollowTheConstants) {
   const auto device = REQUIRE(Device::makeDefault());
   const auto argumentsWith = [&](bool hasValues, bool hasRows) {
-    const auto pipeline = REQUIRE(device->registry().pipeline({.library = nullptr,
-                                                               .function = "kvCacheMove_2",
-                                                               .constants = {{kKVCacheWriteHasValues, hasValues},
-                                                                             {kKVCacheWriteHasRows, hasRows},
-                                                                             {kKVCacheWriteIsVectorized, false}}}));
+    const auto pipeline = REQUIRE(device->registry().pipeline(
+        {.library = nullptr,
+         .function = "kvCacheMove_2",
+         .constants = {
+             {kKVCacheHasValues, hasValues}, {kKVCacheHasRows, hasRows}, {kKVCacheWriteIsVectorized, false}}}));
     std::set<uint32_t> indices;
     for (const auto& argument : pipeline->arguments()) indices.insert(argument.index);
     return fmt::format("{}", fmt::join(indices, " "));
@@ -115,7 +144,7 @@ TEST(ShippedLibrary, OptionalArgumentsFollowTheConstants) {
 TEST(ShippedLibrary, AFunctionThatIsNotThereIsATypedError) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     EXPECT_ERROR(device->registry().pipeline({.library = nullptr, .function = "kvCacheMove_3", .constants = {}}),
-                 {.code = ErrorCode::shaderBuild, .got = "kvCacheMove_3", .expected = "kvCache"});
+                 {.code = ErrorCode::shaderBuild, .got = "kvCacheMove_3", .expected = "one of hadamard_1"});
   });
 }
 

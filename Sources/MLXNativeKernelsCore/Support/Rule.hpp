@@ -1,10 +1,12 @@
 // One line of a contract. The rules of an op form a table that is checked from top to bottom; the first broken rule
 // becomes the error, so a rule may rely on those above it.
 #pragma once
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "MLXNativeKernels/Result.hpp"
 
@@ -32,6 +34,13 @@ std::optional<Error> firstBroken(std::span<const Rule<Op>> rules, const Op& op, 
                  .fix = std::string(rule.fix)};
   }
   return std::nullopt;
+}
+
+template <typename Op>
+std::vector<Rule<Op>> joined(std::initializer_list<std::span<const Rule<Op>>> tables) {
+  std::vector<Rule<Op>> all;
+  for (const auto& table : tables) all.insert(all.end(), table.begin(), table.end());
+  return all;
 }
 
 }  // namespace mnk

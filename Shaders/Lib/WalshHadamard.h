@@ -1,0 +1,61 @@
+// A vector that lanes of a simdgroup share, each with `Chunks` float4s of neighboring elements, and its Walsh-Hadamard
+// transform in natural order. Lanes of one vector are neighbors and a power of two; a simdgroup may hold several
+// vectors. All lanes must take part, those that have no vector with zeros.
+//
+// The transform only adds and subtracts, in an order that does not depend on how many lanes there are, so every device
+// gives the same bits.
+#pragma once
+#include "Words.h"
+
+template <ushort Chunks>
+inline void walshHadamard(thread float4* x, uint lanes, uint lane) {
+  for (ushort i = 0; i < Chunks; ++i) {
+    const float4 a = x[i];
+    const float4 b = float4(a.x + a.y, a.x - a.y, a.z + a.w, a.z - a.w);
+    x[i] = float4(b.x + b.z, b.y + b.w, b.x - b.z, b.y - b.w);
+  }
+  for (ushort h = 1; h < Chunks; h = ushort(h * 2)) {
+    for (ushort i = 0; i < Chunks; ++i) {
+      if ((i & h) == 0) {
+        const float4 a = x[i];
+        const float4 b = x[i + h];
+        x[i] = a + b;
+        x[i + h] = a - b;
+      }
+    }
+  }
+  for (uint distance = 1; distance < lanes; distance *= 2u) {
+    const bool isSecond = (lane & distance) != 0u;
+    for (ushort i = 0; i < Chunks; ++i) {
+      const float4 own = x[i];
+      const float4 other = simd_shuffle_xor(own, ushort(distance));
+      x[i] = isSecond ? other - own : own + other;
+    }
+  }
+}
+
+// Flips the signs of four elements whose bits are set, from bit 0 on.
+inline float4 flipped(float4 x, uint signs) {
+  const uint4 flips = (uint4(signs, signs >> 1, signs >> 2, signs >> 3) & 1u) << 31;
+  return as_type<float4>(as_type<uint4>(x) ^ flips);
+}
+
+// Over `lanes` neighbors, in the same tree for each of them, so that all get the same bits.
+inline float2 sumOverLanes(float2 x, uint lanes) {
+  for (uint distance = 1; distance < lanes; distance *= 2u) {
+    x += simd_shuffle_xor(x, ushort(distance));
+  }
+  return x;
+}
+inline uint largestOverLanes(uint x, uint lanes) {
+  for (uint distance = 1; distance < lanes; distance *= 2u) {
+    x = max(x, simd_shuffle_xor(x, ushort(distance)));
+  }
+  return x;
+}
+inline uint unionOverLanes(uint x, uint lanes) {
+  for (uint distance = 1; distance < lanes; distance *= 2u) {
+    x |= simd_shuffle_xor(x, ushort(distance));
+  }
+  return x;
+}

@@ -1,0 +1,166 @@
+#include "Ops/CacheAddressing.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "Ops/CacheAddressRules.hpp"
+#include "Types/FunctionConstants.h"
+
+namespace mnk {
+
+namespace {
+
+using Op = KVCacheWrite;
+
+// Consecutive tokens of a source or slots of a cache.
+struct Run {
+  uint64_t begin = 0;
+  uint64_t count = 0;
+};
+
+// Splits a run at the end of its storage; what is past the end goes on at `restart`.
+void addWrapped(std::vector<Run>& runs, Run run, uint64_t end, uint64_t restart) {
+  const uint64_t before = std::min(run.count, end - run.begin);
+  if (before != 0) runs.push_back({run.begin, before});
+  if (run.count != before) runs.push_back({restart, run.count - before});
+}
+
+std::vector<Run> sourceRuns(const Op& op, const Placement& placement, uint64_t length) {
+  std::vector<Run> runs;
+  const uint64_t others = op.sourceOffset % length + placement.pinnedTokens + placement.skippedTokens;
+  addWrapped(runs, {op.sourceOffset % length, placement.pinnedTokens}, length, 0);
+  addWrapped(runs, {others % length, placement.otherTokens}, length, 0);
+  return runs;
+}
+
+std::vector<Run> cacheRuns(const Op& op, const Placement& placement) {
+  std::vector<Run> runs;
+  if (placement.pinnedTokens != 0) runs.push_back({placement.pinnedSlot, placement.pinnedTokens});
+  addWrapped(runs, {placement.firstSlot, placement.otherTokens}, op.into.capacity(), op.into.pinned);
+  return runs;
+}
+
+// The bytes of runs of tokens or slots in [heads, length, row] or [length, heads, row].
+std::vector<Region> regionsOf(const std::vector<Run>& runs, KVLayout layout, uint64_t heads, uint64_t length,
+                              uint64_t rowBytes, uint64_t base) {
+  std::vector<Region> regions;
+  for (const Run& run : runs) {
+    if (layout == KVLayout::headMajor) {
+      regions.push_back({.offset = base + run.begin * rowBytes,
+                         .rowBytes = run.count * rowBytes,
+                         .rowStride = length * rowBytes,
+                         .rows = heads});
+    } else {
+      const uint64_t bytes = run.count * heads * rowBytes;
+      regions.push_back(
+          {.offset = base + run.begin * heads * rowBytes, .rowBytes = bytes, .rowStride = bytes, .rows = 1});
+    }
+  }
+  return regions;
+}
+
+void bindIndices(Dispatch& dispatch, uint32_t index, const RowIndices& indices) {
+  if (const auto* tensor = std::get_if<Tensor>(&indices)) {
+    dispatch.buffers.push_back(Binding::whole(index, *tensor, Access::read));
+    return;
+  }
+  dispatch.inlines.push_back(InlineBytes::ofAll(index, std::get<std::vector<uint32_t>>(indices)));
+}
+
+}  // namespace
+
+Placement placementOf(const KVCacheWrite& op) {
+  const uint64_t tokens = tokenCount(op);
+  if (op.rows) return {.otherTokens = tokens};
+  const KVCacheView& cache = op.into;
+  Placement placement;
+  if (op.position < cache.pinned) placement.pinnedTokens = std::min(tokens, cache.pinned - op.position);
+  placement.pinnedSlot = placement.pinnedTokens == 0 ? 0 : op.position;
+  const uint64_t others = tokens - placement.pinnedTokens;
+  placement.otherTokens = std::min(others, cache.ringLength());
+  placement.skippedTokens = others - placement.otherTokens;
+  if (placement.otherTokens == 0) return placement;
+  placement.firstSlot = cache.slotOf(op.position + placement.pinnedTokens + placement.skippedTokens);
+  return placement;
+}
+
+std::optional<ListedRows> listedRows(const Op& op) {
+  if (!op.rows) return std::nullopt;
+  const auto* sequences = std::get_if<std::vector<uint32_t>>(&op.rows->sequences);
+  const auto* positions = std::get_if<std::vector<uint32_t>>(&op.rows->positions);
+  if (!sequences || !positions) return std::nullopt;
+  ListedRows rows{*sequences, *positions};
+  std::set<std::pair<uint32_t, uint64_t>> taken;
+  for (size_t row = rows.sequences.size(); row-- > 0;) {
+    const bool isNew = taken.emplace(rows.sequences[row], op.into.slotOf(rows.positions[row])).second;
+    if (!isNew) rows.sequences[row] = ListedRows::kNowhere;
+  }
+  return rows;
+}
+
+CacheAddressing::CacheAddressing(KVCacheWrite of)
+    : op(std::move(of)), placement(placementOf(op)), rows(listedRows(op)) {}
+
+CacheAddressParams CacheAddressing::params() const {
+  const KVCacheView& cache = op.into;
+  const uint64_t sourceLength = sourceShape(op.keys, op.sourceLayout).tokens;
+  const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };  // the rules bound every extent
+  const bool isHeadMajorSource = op.sourceLayout == KVLayout::headMajor;
+  const bool isHeadMajorCache = cache.layout == KVLayout::headMajor;
+  return {.sequenceStride = cache.heads() * cache.capacity(),
+          .sequence = narrow(op.rows ? 0 : op.sequence),
+          .sequences = narrow(cache.sequences()),
+          .tokens = narrow(placement.stored()),
+          .sourceTokenStride = narrow(isHeadMajorSource ? 1 : cache.heads()),
+          .sourceHeadStride = narrow(isHeadMajorSource ? sourceLength : 1),
+          .sourceStart = narrow(op.sourceOffset % sourceLength),
+          .sourceLength = narrow(sourceLength),
+          .slotStride = narrow(isHeadMajorCache ? 1 : cache.heads()),
+          .cacheHeadStride = narrow(isHeadMajorCache ? cache.capacity() : 1),
+          .capacity = narrow(cache.capacity()),
+          .pinned = cache.pinned,
+          .isRing = cache.wrap == KVWrap::ring,
+          .pinnedTokens = narrow(placement.pinnedTokens),
+          .pinnedSlot = narrow(placement.pinnedSlot),
+          .skippedTokens = narrow(placement.skippedTokens),
+          .firstSlot = narrow(placement.firstSlot)};
+}
+
+std::vector<Region> CacheAddressing::sourceRegions(uint64_t rowBytes) const {
+  const uint64_t length = sourceShape(op.keys, op.sourceLayout).tokens;
+  return regionsOf(sourceRuns(op, placement, length), op.sourceLayout, op.into.heads(), length, rowBytes, 0);
+}
+
+std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {
+  const KVCacheView& cache = op.into;
+  const uint64_t sequenceRows = cache.heads() * cache.capacity();
+  const auto regions = [&](uint64_t sequence, const std::vector<Run>& runs) {
+    return regionsOf(runs, cache.layout, cache.heads(), cache.capacity(), rowBytes, sequence * sequenceRows * rowBytes);
+  };
+  if (!op.rows) return regions(op.sequence, cacheRuns(op, placement));
+  if (!rows) {
+    const uint64_t bytes = cache.sequences() * sequenceRows * rowBytes;
+    return {{.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1}};
+  }
+  std::vector<Region> all;
+  for (size_t row = 0; row < rows->sequences.size(); ++row) {
+    if (rows->sequences[row] == ListedRows::kNowhere) continue;
+    const auto one = regions(rows->sequences[row], {{cache.slotOf(rows->positions[row]), 1}});
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+void CacheAddressing::bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint32_t positionsIndex) const {
+  if (!op.rows) return;
+  bindIndices(dispatch, sequencesIndex, rows ? RowIndices(rows->sequences) : op.rows->sequences);
+  bindIndices(dispatch, positionsIndex, op.rows->positions);
+}
+
+std::vector<FunctionConstant> CacheAddressing::constants() const {
+  return {{kKVCacheHasValues, op.values.has_value()},
+          {kKVCacheHasRows, op.rows.has_value()},
+          {kKVCacheRowsMayRepeat, isAnywhere()}};
+}
+
+}  // namespace mnk

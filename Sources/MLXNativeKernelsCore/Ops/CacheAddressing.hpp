@@ -1,0 +1,59 @@
+// Which tokens of a source go to which slots of a cache, as regions of bytes and as what kernels need to find them. It
+// is the part of a cache write that does not depend on what is stored: ops that store something else than elements
+// describe their addresses as a KVCacheWrite, too.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "Types/CacheAddressTypes.h"
+
+namespace mnk {
+
+// Which tokens are stored, and in which slots. A ring keeps pinned positions and its newest others; leaving out the
+// tokens between them here gives every slot one writer, however long the write is.
+struct Placement {
+  uint64_t pinnedTokens = 0;
+  uint64_t pinnedSlot = 0;
+  uint64_t skippedTokens = 0;
+  uint64_t otherTokens = 0;
+  uint64_t firstSlot = 0;
+
+  uint64_t stored() const { return pinnedTokens + otherTokens; }
+};
+Placement placementOf(const KVCacheWrite& op);
+
+// Where listed rows go. A row whose slot a later row names too goes nowhere, which the kernel reads as a sequence that
+// the cache does not have.
+struct ListedRows {
+  std::vector<uint32_t> sequences;
+  std::vector<uint32_t> positions;
+
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+};
+std::optional<ListedRows> listedRows(const KVCacheWrite& op);
+
+// An op's addresses, worked out once for all of its planes.
+struct CacheAddressing {
+  KVCacheWrite op;
+  Placement placement;
+  std::optional<ListedRows> rows;
+
+  explicit CacheAddressing(KVCacheWrite of);
+
+  CacheAddressParams params() const;
+  // The bytes of the source that are read, and of the cache that are written, where a row takes so many.
+  std::vector<Region> sourceRegions(uint64_t rowBytes) const;
+  std::vector<Region> cacheRegions(uint64_t rowBytes) const;
+  // Rows from tensors go wherever they say: any byte of the cache may be written, though only so many rows are.
+  bool isAnywhere() const { return op.rows && !rows; }
+  // Rows of one plane that are stored.
+  uint64_t storedRows() const { return placement.stored() * op.into.heads(); }
+  void bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint32_t positionsIndex) const;
+  // The constants of the kernels' addresses.
+  std::vector<FunctionConstant> constants() const;
+};
+
+}  // namespace mnk

@@ -1,0 +1,61 @@
+#include "MLXNativeKernels/Hadamard.hpp"
+
+#include <cmath>
+
+#include "Ops/HadamardRules.hpp"
+#include "Ops/VectorLanes.hpp"
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Op = Hadamard;
+
+uint32_t signsOf(const Op& op) {
+  if (!op.signs) return kHadamardNoSigns;
+  return *op.signs == KVCodecName::turbo ? kHadamardTurboSigns : kHadamardMlx1Signs;
+}
+
+Dispatch makeDispatch(const Op& op) {
+  const Tensor& into = op.into ? *op.into : op.from;
+  const bool isApart = into.range().begin != op.from.range().begin || into.range().space != op.from.range().space;
+  const uint64_t length = lengthOf(op);
+  const uint64_t vectors = op.from.shape().elementCount() / length;
+  const VectorLanes lanes = VectorLanes::forLength(length);
+  const HadamardParams params{.length = static_cast<uint32_t>(length),
+                              .lanes = lanes.lanesOf(length),
+                              .vectors = static_cast<uint32_t>(vectors),
+                              .signs = signsOf(op),
+                              .isInverse = op.isInverse,
+                              .inverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(length)))};
+  const auto isAligned = [](const Tensor& tensor) {
+    return tensor.range().begin % (4 * byteSize(tensor.dtype())) == 0;
+  };
+  Dispatch dispatch;
+  dispatch.kind = Op::name;
+  dispatch.kernel.function = fmt::format("hadamard_{}", lanes.chunks);
+  dispatch.kernel.constants = {{kHadamardFromType, static_cast<uint32_t>(op.from.dtype())},
+                               {kHadamardIntoType, static_cast<uint32_t>(into.dtype())},
+                               {kHadamardIsApart, isApart},
+                               {kHadamardIsVectorized, isAligned(op.from) && isAligned(into)}};
+  dispatch.inlines.push_back(InlineBytes::of(kHadamardParams, params));
+  if (isApart) dispatch.buffers.push_back(Binding::whole(kHadamardFrom, op.from, Access::read));
+  dispatch.buffers.push_back(Binding::whole(kHadamardInto, into, isApart ? Access::write : Access::readWrite));
+  dispatch.grid = gridOf(lanes.simdgroupsOf(length, vectors), 1);
+  return dispatch;
+}
+
+}  // namespace
+
+Result<Plan> plan(const Hadamard& op) {
+  return guarded(Op::name, [&]() -> Result<Plan> {
+    if (auto error = firstBroken(hadamardRules(), op, Op::name)) return *error;
+    Plan plan{.op = std::string(Op::name), .dispatches = {}};
+    if (op.from.shape().elementCount() != 0) plan.dispatches.push_back(makeDispatch(op));
+    return plan;
+  });
+}
+
+}  // namespace mnk

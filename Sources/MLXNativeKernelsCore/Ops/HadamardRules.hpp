@@ -1,0 +1,15 @@
+// The contract of Hadamard.
+#pragma once
+#include <span>
+
+#include "MLXNativeKernels/Hadamard.hpp"
+#include "Support/Rule.hpp"
+
+namespace mnk {
+
+std::span<const Rule<Hadamard>> hadamardRules();
+
+// Elements of a vector: the last axis. 0 for a tensor without axes.
+uint64_t lengthOf(const Hadamard& op);
+
+}  // namespace mnk

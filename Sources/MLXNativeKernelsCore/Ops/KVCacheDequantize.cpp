@@ -1,0 +1,99 @@
+#include "MLXNativeKernels/KVCacheDequantize.hpp"
+
+#include <algorithm>
+
+#include "Ops/CacheAddressRules.hpp"
+#include "Ops/CacheAddressing.hpp"
+#include "Ops/KVCacheDequantizeRules.hpp"
+#include "Ops/VectorLanes.hpp"
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Op = KVCacheDequantize;
+
+// The kernel's indices for the first plane that is read, and for the second.
+struct Indices {
+  uint32_t into;
+  uint32_t codes;
+  uint32_t scales;
+  uint32_t means;
+};
+constexpr Indices kIndices[] = {
+    {kKVCacheDequantizeKeys, kKVCacheDequantizeKeyCodes, kKVCacheDequantizeKeyScales, kKVCacheDequantizeKeyMeans},
+    {kKVCacheDequantizeValues, kKVCacheDequantizeValueCodes, kKVCacheDequantizeValueScales,
+     kKVCacheDequantizeValueMeans}};
+
+void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const DequantizedPlane& plane,
+               const Indices& indices) {
+  const KVCodecSizes row = *sizes(plane.from.codec, plane.from.headDim());  // the rules have asked
+  Binding into = Binding::whole(indices.into, plane.into, Access::write);
+  into.writes = addressing.sourceRegions(plane.from.headDim() * byteSize(plane.into.dtype()));
+  Binding codes = Binding::whole(indices.codes, plane.from.codes, Access::read);
+  codes.reads = addressing.cacheRegions(row.codeBytes);
+  Binding scales = Binding::whole(indices.scales, plane.from.scales, Access::read);
+  scales.reads = addressing.cacheRegions(row.scaleBytes);
+  dispatch.buffers.insert(dispatch.buffers.end(), {std::move(into), std::move(codes), std::move(scales)});
+  if (plane.from.means) dispatch.buffers.push_back(Binding::whole(indices.means, *plane.from.means, Access::read));
+  if (plane.from.channelScales) {
+    dispatch.buffers.push_back(
+        Binding::whole(kKVCacheDequantizeChannelScales, *plane.from.channelScales, Access::read));
+  }
+}
+
+Dispatch makeDispatch(const Op& op) {
+  const std::vector<DequantizedPlane> planes = planesOf(op);
+  const CacheAddressing addressing(addressesOf(op));
+  const uint64_t heads = addressing.op.into.heads();
+  uint64_t longest = 0;
+  bool isVectorized = true;
+  for (const DequantizedPlane& plane : planes) {
+    longest = std::max(longest, plane.from.headDim());
+    isVectorized = isVectorized && plane.into.range().begin % (4 * byteSize(plane.into.dtype())) == 0;
+  }
+  const VectorLanes lanes = VectorLanes::forLength(longest);
+  const QuantizedKVPlane& first = planes.front().from;
+  const QuantizedKVPlane& last = planes.back().from;
+  KVCacheDequantizeParams params{.address = addressing.params(),
+                                 .keys = codecPlaneOf(first, lanes, heads),
+                                 .values = {},
+                                 .heads = static_cast<uint32_t>(heads),
+                                 .isOriginal = op.domain == KVDomain::original};
+  if (planes.size() > 1) params.values = codecPlaneOf(last, lanes, heads);
+
+  Dispatch dispatch;
+  dispatch.kind = Op::name;
+  dispatch.kernel.function = fmt::format("kvCacheDequantize_{}", lanes.chunks);
+  dispatch.kernel.constants = addressing.constants();
+  const FunctionConstant own[] = {{kKVCodecIsTurbo, first.codec.name == KVCodecName::turbo},
+                                  {kKVCodecKeyBits, first.codec.bits},
+                                  {kKVCodecValueBits, last.codec.bits},
+                                  {kKVCodecElementType, static_cast<uint32_t>(planes.front().into.dtype())},
+                                  {kKVCodecIsVectorized, isVectorized},
+                                  {kKVCodecHasKeyMeans, first.means.has_value()},
+                                  {kKVCodecHasValueMeans, planes.size() > 1 && last.means.has_value()},
+                                  {kKVCodecHasChannelScales, first.channelScales.has_value()}};
+  dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), std::begin(own), std::end(own));
+  dispatch.inlines.push_back(InlineBytes::of(kKVCacheDequantizeParams, params));
+  for (size_t plane = 0; plane < planes.size(); ++plane)
+    bindPlane(dispatch, addressing, planes[plane], kIndices[plane]);
+  dispatch.grid = gridOf(uint64_t{params.keys.simdgroups} + params.values.simdgroups, params.address.tokens);
+  return dispatch;
+}
+
+}  // namespace
+
+Result<Plan> plan(const KVCacheDequantize& op) {
+  return guarded(Op::name, [&]() -> Result<Plan> {
+    if (auto error = firstBroken(op)) return *error;
+    Plan plan{.op = std::string(Op::name), .dispatches = {}};
+    if (tokenCount(addressesOf(op)) == 0 || op.from.codes().heads() == 0) return plan;
+    plan.dispatches.push_back(makeDispatch(op));
+    return plan;
+  });
+}
+
+}  // namespace mnk

@@ -1,0 +1,126 @@
+#include "MLXNativeKernels/KVCacheQuantize.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "Ops/CacheAddressRules.hpp"
+#include "Ops/CacheAddressing.hpp"
+#include "Ops/KVCacheQuantizeRules.hpp"
+#include "Ops/VectorLanes.hpp"
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Op = KVCacheQuantize;
+
+// Keys or values: a source, where its codes go, and the indices that the kernel knows them by.
+struct Plane {
+  const Tensor& source;
+  const QuantizedKVPlane& into;
+  uint32_t sourceIndex;
+  uint32_t codesIndex;
+  uint32_t scalesIndex;
+  uint32_t meansIndex;
+};
+
+std::vector<Plane> planesOf(const Op& op) {
+  std::vector<Plane> planes{{op.keys, op.into.keys, kKVCacheQuantizeKeys, kKVCacheQuantizeKeyCodes,
+                             kKVCacheQuantizeKeyScales, kKVCacheQuantizeKeyMeans}};
+  if (op.values) {
+    planes.push_back({*op.values, *op.into.values, kKVCacheQuantizeValues, kKVCacheQuantizeValueCodes,
+                      kKVCacheQuantizeValueScales, kKVCacheQuantizeValueMeans});
+  }
+  return planes;
+}
+
+void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plane& plane) {
+  const KVCodecSizes row = *sizes(plane.into.codec, plane.into.headDim());  // the rules have asked
+  Binding source = Binding::whole(plane.sourceIndex, plane.source, Access::read);
+  source.reads = addressing.sourceRegions(plane.into.headDim() * byteSize(plane.source.dtype()));
+  Binding codes = Binding::whole(plane.codesIndex, plane.into.codes, Access::write);
+  codes.writes = addressing.cacheRegions(row.codeBytes);
+  Binding scales = Binding::whole(plane.scalesIndex, plane.into.scales, Access::write);
+  scales.writes = addressing.cacheRegions(row.scaleBytes);
+  dispatch.buffers.insert(dispatch.buffers.end(), {std::move(source), std::move(codes), std::move(scales)});
+  if (plane.into.means) dispatch.buffers.push_back(Binding::whole(plane.meansIndex, *plane.into.means, Access::read));
+  if (plane.into.channelScales) {
+    dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeChannelScales, *plane.into.channelScales, Access::read));
+  }
+  if (addressing.isAnywhere()) {
+    dispatch.bytesWritten = dispatch.bytesWritten.value_or(0) + addressing.storedRows() * row.bytes();
+  }
+}
+
+uint32_t flagsOf(const KVQuantizeOptions& options) {
+  return (options.keyScale == KVScaleRule::unbiased ? uint32_t{kKVUnbiasedKeys} : 0) |
+         (options.valueScale == KVScaleRule::unbiased ? uint32_t{kKVUnbiasedValues} : 0) |
+         (options.nonFinite == KVNonFinite::propagate ? uint32_t{kKVPropagatesNonFinite} : 0);
+}
+
+Dispatch makeDispatch(const Op& op) {
+  const std::vector<Plane> planes = planesOf(op);
+  const CacheAddressing addressing(addressesOf(op));
+  const uint64_t heads = addressing.op.into.heads();
+  uint64_t longest = 0;
+  bool isVectorized = true;
+  bool storesWords = true;
+  for (const Plane& plane : planes) {
+    const uint64_t codeBytes = sizes(plane.into.codec, plane.into.headDim())->codeBytes;
+    longest = std::max(longest, plane.into.headDim());
+    isVectorized = isVectorized && plane.source.range().begin % (4 * byteSize(plane.source.dtype())) == 0;
+    storesWords = storesWords && plane.into.codes.range().begin % 4 == 0 && codeBytes % 4 == 0;
+  }
+  const VectorLanes lanes = VectorLanes::forLength(longest);
+  KVCacheQuantizeParams params{
+      .address = addressing.params(),
+      .keys = codecPlaneOf(op.into.keys, lanes, heads),
+      .values = {},
+      .heads = static_cast<uint32_t>(heads),
+      .flags = flagsOf(op.options),
+      .candidates = op.options.candidates,
+      .candidateSpacing = op.options.candidates > 1 ? 1 / std::sqrt(op.options.candidates - 1.0f) : 0};
+  if (op.values) params.values = codecPlaneOf(*op.into.values, lanes, heads);
+
+  Dispatch dispatch;
+  dispatch.kind = Op::name;
+  dispatch.kernel.function = fmt::format("kvCacheQuantize_{}", lanes.chunks);
+  dispatch.kernel.constants = addressing.constants();
+  const FunctionConstant own[] = {{kKVCodecIsTurbo, op.into.keys.codec.name == KVCodecName::turbo},
+                                  {kKVCodecKeyBits, op.into.keys.codec.bits},
+                                  {kKVCodecValueBits, op.values ? op.into.values->codec.bits : op.into.keys.codec.bits},
+                                  {kKVCodecElementType, static_cast<uint32_t>(op.keys.dtype())},
+                                  {kKVCodecIsVectorized, isVectorized},
+                                  {kKVCodecHasKeyMeans, op.into.keys.means.has_value()},
+                                  {kKVCodecHasValueMeans, op.values && op.into.values->means.has_value()},
+                                  {kKVCodecHasChannelScales, op.into.keys.channelScales.has_value()},
+                                  {kKVCacheQuantizeStoresWords, storesWords},
+                                  {kKVCacheQuantizeHasCounts, op.counts.has_value()},
+                                  {kKVCacheQuantizeHasProbe, op.probe.has_value()}};
+  dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), std::begin(own), std::end(own));
+  dispatch.inlines.push_back(InlineBytes::of(kKVCacheQuantizeParams, params));
+  for (const Plane& plane : planes) bindPlane(dispatch, addressing, plane);
+  addressing.bindRows(dispatch, kKVCacheQuantizeSequences, kKVCacheQuantizePositions);
+  if (op.counts) {
+    dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeCounts, *op.counts, Access::readWrite));
+  }
+  if (op.probe) dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeProbe, *op.probe, Access::write));
+  dispatch.grid = gridOf(uint64_t{params.keys.simdgroups} + params.values.simdgroups, params.address.tokens);
+  return dispatch;
+}
+
+}  // namespace
+
+Result<Plan> plan(const KVCacheQuantize& op) {
+  return guarded(Op::name, [&]() -> Result<Plan> {
+    if (auto error = firstBroken(op)) return *error;
+    Plan plan{.op = std::string(Op::name), .dispatches = {}};
+    if (tokenCount(addressesOf(op)) == 0 || op.into.codes().heads() == 0) return plan;
+    plan.dispatches.push_back(makeDispatch(op));
+    return plan;
+  });
+}
+
+}  // namespace mnk

@@ -1,0 +1,21 @@
+// The contract of KVCacheQuantize, as far as it is not that of all writes to caches and of all quantized caches.
+#pragma once
+#include <optional>
+#include <span>
+
+#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "Support/Rule.hpp"
+
+namespace mnk {
+
+// Its own rules: what fits into the cache, and after the rules of addresses, what shares memory.
+std::span<const Rule<KVCacheQuantize>> kvCacheQuantizeRules();
+std::span<const Rule<KVCacheQuantize>> kvCacheQuantizeOverlapRules();
+
+// The first broken rule of all that apply.
+std::optional<Error> firstBroken(const KVCacheQuantize& op);
+
+// Its sources and addresses, with codes as the cache.
+KVCacheWrite addressesOf(const KVCacheQuantize& op);
+
+}  // namespace mnk

@@ -1,0 +1,69 @@
+#include "MLXNativeKernels/KVCodec.hpp"
+
+#include <bit>
+
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+bool isByteCoded(const KVCodec& codec) {
+  return codec.name == KVCodecName::mlx1 && codec.bits != 4;
+}
+
+std::string_view expectedText(const KVCodec& codec) {
+  if (codec.name == KVCodecName::turbo) return "2 to 8 bits, and a head dim of 32, 64, 128, 256 or 512";
+  return "4 bits and a power of two from 4 to 4096, or 5, 6 or 8 bits and 256 or 512";
+}
+
+}  // namespace
+
+std::string_view name(KVCodecName codec) {
+  switch (codec) {
+    case KVCodecName::turbo:
+      return "turbo";
+    case KVCodecName::mlx1:
+      return "mlx1";
+  }
+  return "unknown codec";
+}
+
+bool KVCodec::canCode(uint64_t headDim) const {
+  if (!std::has_single_bit(headDim)) return false;
+  if (name == KVCodecName::turbo) return bits >= 2 && bits <= 8 && headDim >= 32 && headDim <= 512;
+  if (bits == 4) return headDim >= 4 && headDim <= 4096;
+  return (bits == 5 || bits == 6 || bits == 8) && (headDim == 256 || headDim == 512);
+}
+
+DType KVCodec::scaleType() const {
+  return name == KVCodecName::turbo ? DType::f16 : DType::f32;
+}
+
+std::string KVCodec::text() const {
+  return fmt::format("{} of {} bits", mnk::name(name), bits);
+}
+
+Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim) {
+  if (!codec.canCode(headDim)) {
+    return Error{.op = "KVCodec",
+                 .what = "the codec cannot code such vectors",
+                 .got = fmt::format("{}, head dim {}", codec.text(), headDim),
+                 .expected = std::string(expectedText(codec)),
+                 .fix = "Choose other bits, the other codec, or a dense cache."};
+  }
+  KVCodecSizes sizes;
+  sizes.codeBytes = isByteCoded(codec) ? headDim : headDim * codec.bits / 8;
+  sizes.scales = codec.name == KVCodecName::mlx1 && headDim == 512 ? 2 : 1;
+  sizes.scaleBytes = sizes.scales * byteSize(codec.scaleType());
+  return sizes;
+}
+
+uint64_t headDimOf(const KVCodec& codec, uint64_t codeBytes) {
+  if (codec.bits == 0 || codeBytes > 4096) return 0;
+  const uint64_t headDim = isByteCoded(codec) ? codeBytes : codeBytes * 8 / codec.bits;
+  const auto known = sizes(codec, headDim);
+  return known && known->codeBytes == codeBytes ? headDim : 0;
+}
+
+}  // namespace mnk

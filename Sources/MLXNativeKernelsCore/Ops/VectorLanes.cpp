@@ -1,0 +1,39 @@
+#include "Ops/VectorLanes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mnk {
+
+VectorLanes VectorLanes::forLength(uint64_t longest) {
+  return {.chunks = static_cast<uint32_t>(std::max<uint64_t>(longest / 128, 1))};
+}
+
+bool VectorLanes::canShare(uint64_t a, uint64_t b) {
+  return std::min(a, b) >= 4 * forLength(std::max(a, b)).chunks;
+}
+
+uint32_t VectorLanes::simdgroupsOf(uint64_t length, uint64_t vectors) const {
+  const uint64_t each = 32 / lanesOf(length);
+  return static_cast<uint32_t>((vectors + each - 1) / each);
+}
+
+Grid gridOf(uint64_t simdgroups, uint64_t rows) {
+  const uint64_t together = std::min<uint64_t>(simdgroups, 4);
+  return {.unit = Grid::Unit::threadgroups,
+          .extent = {static_cast<uint32_t>((simdgroups + together - 1) / together), static_cast<uint32_t>(rows), 1},
+          .threadgroup = {static_cast<uint32_t>(32 * together), 1, 1}};
+}
+
+KVCodecPlane codecPlaneOf(const QuantizedKVPlane& plane, const VectorLanes& lanes, uint64_t heads) {
+  const uint64_t headDim = plane.headDim();
+  const Shape& shape = plane.codes.shape();
+  return {.headDim = static_cast<uint32_t>(headDim),
+          .lanes = lanes.lanesOf(headDim),
+          .simdgroups = lanes.simdgroupsOf(headDim, heads),
+          .codeBytes = static_cast<uint32_t>(shape[shape.rank() - 1]),
+          .inverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(headDim))),
+          .scaleFactor = plane.codec.scaleFactor};
+}
+
+}  // namespace mnk

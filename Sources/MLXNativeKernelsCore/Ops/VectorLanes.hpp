@@ -1,0 +1,29 @@
+// How the lanes of simdgroups share vectors that are turned by the Walsh-Hadamard transform: a lane holds a few
+// float4s, lanes of a vector are neighbors, and a simdgroup holds one vector or several short ones.
+#pragma once
+#include <cstdint>
+
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "Types/KVCodecTypes.h"
+
+namespace mnk {
+
+// For vectors of one length or of two: a lane holds as much of either.
+struct VectorLanes {
+  uint32_t chunks = 0;  // float4s of a lane
+
+  static VectorLanes forLength(uint64_t longest);
+  // Whether the shorter vector is at least as long as what a lane holds.
+  static bool canShare(uint64_t a, uint64_t b);
+
+  uint32_t lanesOf(uint64_t length) const { return static_cast<uint32_t>(length / (4 * chunks)); }
+  uint32_t simdgroupsOf(uint64_t length, uint64_t vectors) const;
+};
+
+// Threadgroups of a few simdgroups: so many simdgroups in all along x, and so many rows of them along y.
+Grid gridOf(uint64_t simdgroups, uint64_t rows);
+
+KVCodecPlane codecPlaneOf(const QuantizedKVPlane& plane, const VectorLanes& lanes, uint64_t heads);
+
+}  // namespace mnk

@@ -1,0 +1,31 @@
+// Hadamard turns every vector along a tensor's last axis by the Walsh-Hadamard transform in natural order, scaled so
+// that lengths stay as they are:
+//   forward   y = H(s .* x) / sqrt(n)        inverse   y = s .* H(x) / sqrt(n)
+// where s are the signs of a codec at this length, or ones. With a codec's signs, forward takes a query to the domain
+// of its codes, and inverse takes the result of attention over them back.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/KVCodec.hpp"
+#include "MLXNativeKernels/Result.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
+
+namespace mnk {
+
+struct Hadamard {
+  static constexpr std::string_view name = "Hadamard";
+  static constexpr uint64_t kMaxLength = 4096;
+
+  Tensor from;                      // f32, f16 or bf16; its last axis is a power of two from 4 to 4096
+  std::optional<Tensor> into = {};  // a float tensor of the same shape; without it, results take the place of `from`
+  std::optional<KVCodecName> signs = {};
+  bool isInverse = false;
+};
+
+// Checks every rule, then says what to run. Needs no device.
+Result<Plan> plan(const Hadamard& op);
+
+}  // namespace mnk

@@ -1,0 +1,36 @@
+// KVCacheDequantize reads positions of a quantized cache back as numbers, keys and values in one dispatch:
+//   keys[t, head] = the key of position + t      for as many tokens as the tensor holds
+// either as they are coded, in the rotated domain, or turned back to the domain of the vectors that were stored.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk {
+
+// original: rotated back, channel scales and means undone. rotated: scale * level, as attention reads it.
+enum class KVDomain : uint32_t { original, rotated };
+
+struct KVCacheDequantize {
+  static constexpr std::string_view name = "KVCacheDequantize";
+
+  QuantizedKVCacheView from;
+  uint64_t sequence = 0;
+  uint64_t position = 0;  // of the first token read; what a ring has overwritten cannot be told
+
+  // f32, f16 or bf16, both alike; at least one of them. tokenMajor: [tokens, heads, headDim] or [heads, headDim] for
+  // one token; headMajor: [heads, tokens, headDim].
+  std::optional<Tensor> keys = {};
+  std::optional<Tensor> values = {};
+  KVLayout layout = KVLayout::tokenMajor;
+  KVDomain domain = KVDomain::original;
+};
+
+// Checks every rule, then says what to run. Needs no device.
+Result<Plan> plan(const KVCacheDequantize& op);
+
+}  // namespace mnk

@@ -1,0 +1,62 @@
+// KVCacheQuantize stores new tokens in a quantized cache, as KVCacheWrite does in a dense one: the same sources, slots,
+// rings and rows, keys and values of any number of tokens in one dispatch. See KVCodec.hpp for what is stored.
+//
+// turbo looks for the codes whose direction is nearest to the vector's among `candidates` sizes of the vector, and then
+// stores the scale that is asked for, where c are the levels of the codes:
+//   leastSquares  <r, c> / <c, c>   the least error of the vector
+//   unbiased      <r, r> / <r, c>   the vector's part along itself is kept, so that scores do not shrink
+// A scale beyond the largest f16 becomes it. A vector that holds a NaN or an infinity is stored as zero, or with a
+// scale that is NaN. No vector changes what is stored for another.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk {
+
+enum class KVScaleRule : uint32_t { unbiased, leastSquares };
+enum class KVNonFinite : uint32_t { zero, propagate };
+
+// How vectors are coded where the format leaves a choice. Readers need none of it.
+struct KVQuantizeOptions {
+  uint32_t candidates = 5;  // turbo: 1, 5 or 17
+  KVScaleRule keyScale = KVScaleRule::unbiased;
+  KVScaleRule valueScale = KVScaleRule::leastSquares;
+  KVNonFinite nonFinite = KVNonFinite::zero;
+
+  bool operator==(const KVQuantizeOptions&) const = default;
+};
+
+struct KVCacheQuantize {
+  static constexpr std::string_view name = "KVCacheQuantize";
+
+  // Source: f32, f16 or bf16, with the fields and shapes of KVCacheWrite.
+  Tensor keys;
+  std::optional<Tensor> values = {};
+  KVLayout sourceLayout = KVLayout::tokenMajor;
+  uint64_t sourceOffset = 0;
+  std::optional<uint64_t> tokens = {};
+  bool sourceIsRing = false;
+
+  // Destination.
+  QuantizedKVCacheView into;
+  uint64_t sequence = 0;
+  uint64_t position = 0;
+  std::optional<KVCacheWrite::Rows> rows = {};
+
+  KVQuantizeOptions options = {};
+  // u32 [2]: the number of vectors with a NaN or an infinity, and of those whose scale was too large, are added.
+  std::optional<Tensor> counts = {};
+  // mlx1, one token: f32 [heads, headDim], the keys' elements as they are compared with boundaries.
+  std::optional<Tensor> probe = {};
+};
+
+// Checks every rule, then says what to run. Needs no device.
+Result<Plan> plan(const KVCacheQuantize& op);
+
+}  // namespace mnk

@@ -1,0 +1,56 @@
+// How the vectors of a quantized cache are coded. A name stands for one meaning of its bytes, for ever.
+//
+// Both codecs rotate a vector, r = H(s .* x) / sqrt(headDim), where H is the Walsh-Hadamard transform in natural order
+// and s a fixed table of signs, and code each element of r as the index of a level for numbers of variance 1: how many
+// boundaries between levels lie below the element divided by the vector's root mean square. An element on a boundary
+// takes the lower index. With N = 2^bits levels, zero is index N / 2 - 1.
+//
+//   turbo  Head dims that are powers of two from 32 to 512, 2 to 8 bits, signs for each of them. One f16 scale a
+//   vector:
+//          r is read as scale * level. Codes lie in planes by the binary digits of `bits`, the widest first: 5 bits are
+//          a plane of the low 4 and a plane of the high 1. A plane of w bits holds code j from its bit j * w on, low
+//          bits first. A row of codes takes bits * headDim / 8 bytes.
+//   mlx1   The bytes of mlx-native 0.6.6 and later. 4 bits, two codes a byte, low half first, for powers of two from 4
+//   to
+//          4096; 5, 6 and 8 bits, one code a byte, for 256 and 512. Signs at 256 and 512 alone. f32 scales: the norm of
+//          r, or at 512 the root mean square of each half of r, which is read as scale / scaleFactor * level.
+//          From 1024 on there is one scale, where that library's kernel writes one though its host code asks for more.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "MLXNativeKernels/DType.hpp"
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk {
+
+enum class KVCodecName : uint32_t { turbo, mlx1 };
+std::string_view name(KVCodecName codec);
+
+struct KVCodec {
+  KVCodecName name = KVCodecName::turbo;
+  uint32_t bits = 4;
+  float scaleFactor = 1;  // mlx1 at head dim 512: what elements are multiplied by before they are coded
+
+  // Whether there is a codec of this name for these bits and head dim.
+  bool canCode(uint64_t headDim) const;
+  DType scaleType() const;
+  std::string text() const;  // "turbo of 4 bits"
+
+  bool operator==(const KVCodec&) const = default;
+};
+
+// What one vector takes.
+struct KVCodecSizes {
+  uint64_t codeBytes = 0;
+  uint64_t scales = 0;
+  uint64_t scaleBytes = 0;  // of all scales together
+
+  uint64_t bytes() const { return codeBytes + scaleBytes; }
+};
+Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim);
+// The head dim whose vectors take so many bytes of codes; 0 where the codec has none.
+uint64_t headDimOf(const KVCodec& codec, uint64_t codeBytes);
+
+}  // namespace mnk

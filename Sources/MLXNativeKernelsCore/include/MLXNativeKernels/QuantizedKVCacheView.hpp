@@ -1,0 +1,54 @@
+// Memory of a quantized cache that the caller owns: codes and scales of keys, and of values where it has them.
+//   headMajor   codes u8 [heads, capacity, codeBytes], scales [heads, capacity], or [heads, capacity, 2] where a vector
+//               has two
+//   tokenMajor  the same with capacity before heads
+// each with an axis of sequences before them, or without. Slots are those of a KVCacheView.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/KVCodec.hpp"
+#include "MLXNativeKernels/Result.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
+
+namespace mnk {
+
+// Keys or values. What is coded is (x - means) .* channelScales. Keys may be changed so at no cost: a mean common to
+// all keys of a head adds the same to all scores of a query, and scores stay as they are where queries are divided by
+// the channel scales. A mean of values is added to the result of attention. turbo alone has means and channel scales.
+struct QuantizedKVPlane {
+  KVCodec codec = {};
+  Tensor codes;
+  Tensor scales;                             // f16 for turbo, f32 for mlx1
+  std::optional<Tensor> means = {};          // f32 [heads, headDim]
+  std::optional<Tensor> channelScales = {};  // f32 [heads, headDim], none of them 0; keys alone
+
+  uint64_t headDim() const;  // 0 where codes are of no length that the codec has
+};
+
+struct QuantizedKVCacheView {
+  QuantizedKVPlane keys;
+  std::optional<QuantizedKVPlane> values = {};  // may have other bits and another headDim, otherwise like keys
+  KVLayout layout = KVLayout::headMajor;
+  KVWrap wrap = KVWrap::linear;
+  uint32_t pinned = 0;
+
+  // Codes as a cache of bytes: its sequences, heads, capacity and slots are this cache's.
+  KVCacheView codes() const;
+};
+
+// A quantized cache in numbers.
+struct QuantizedCacheExtents {
+  KVCodec keys = {};
+  uint64_t headDim = 0;
+  std::optional<KVCodec> values = {};
+  uint64_t valueHeadDim = 0;
+  uint64_t heads = 0;
+  uint64_t capacity = 0;
+  uint64_t sequences = 1;
+};
+// Codes and scales of all its keys and values together.
+Result<uint64_t> quantizedCacheBytes(const QuantizedCacheExtents& extents);
+
+}  // namespace mnk

@@ -1,0 +1,9 @@
+// Shaders/Lib/TurboTables.h as text.
+#pragma once
+#include <string>
+
+namespace mnk::tables {
+
+std::string turboTables();
+
+}  // namespace mnk::tables
