@@ -3,7 +3,7 @@
 // place of their vectors are read where they are written, because buffers of two arguments may not alias.
 #include "../Lib/FourElements.h"
 #include "../Lib/KVCodec.h"
-#include "../Types/KVCodecTypes.h"
+#include "../Types/HadamardTypes.h"
 
 pipeline_constant(uint, hadamardFromType, kHadamardFromType);
 pipeline_constant(uint, hadamardIntoType, kHadamardIntoType);

@@ -4,7 +4,7 @@
 #include "../Lib/CodePlanes.h"
 #include "../Lib/FourElements.h"
 #include "../Lib/KVEncode.h"
-#include "../Types/KVCodecTypes.h"
+#include "../Types/KVCacheDequantizeTypes.h"
 
 // What the levels of this lane's elements are multiplied by.
 inline float scaleOfLevels(device const uchar* scales, constant KVCodecPlane& plane, ulong row, uint at) {

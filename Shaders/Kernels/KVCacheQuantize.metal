@@ -6,7 +6,7 @@
 #include "../Lib/CodePlanes.h"
 #include "../Lib/FourElements.h"
 #include "../Lib/KVEncode.h"
-#include "../Types/KVCodecTypes.h"
+#include "../Types/KVCacheQuantizeTypes.h"
 
 pipeline_constant(bool, kvHasCounts, kKVCacheQuantizeHasCounts);
 pipeline_constant(bool, kvHasProbe, kKVCacheQuantizeHasProbe);

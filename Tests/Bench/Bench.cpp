@@ -4,6 +4,7 @@
 
 #include "MLXNativeKernels/Device.hpp"
 #include "NativeAttention.hpp"
+#include "TimeQuantization.hpp"
 #include "TimeRotations.hpp"
 #include "TimeWrites.hpp"
 
@@ -52,6 +53,22 @@ bool rotations(uint32_t workers, uint32_t tokens) {
   return true;
 }
 
+bool quantization(uint32_t workers, const QuantizationSizes& sizes) {
+  // A long search over many tokens takes seconds here.
+  const uint32_t repetitions = sizes.tokens > 1 ? kRepetitions / 6 : kRepetitions;
+  auto seconds = timeQuantization({.workers = workers}, sizes, repetitions);
+  if (!seconds) return report(seconds.error());
+  const double gigabytes = static_cast<double>(seconds->bytesRead) / 1e9;
+  std::printf(
+      "  %u worker%s   %s, %2u candidate%s   %4zu token%s   %8.0f vectors/s   memcpy %6.2f GB/s   kernel %6.3f GB/s   "
+      "ratio %.1f\n",
+      workers, workers == 1 ? " " : "s", sizes.codec.text().c_str(), sizes.candidates,
+      sizes.candidates == 1 ? " " : "s", static_cast<size_t>(sizes.tokens), sizes.tokens == 1 ? " " : "s",
+      static_cast<double>(seconds->vectors) / seconds->kernel, gigabytes / seconds->copy, gigabytes / seconds->kernel,
+      seconds->kernel / seconds->copy);
+  return true;
+}
+
 }  // namespace
 
 int bench_run(void) {
@@ -75,6 +92,15 @@ int bench_run(void) {
   std::printf("\nMultiRoPE, 40 heads of 128, f16, half-split, out of place; bytes written, and as many read\n");
   for (const uint32_t workers : {1u, 2u}) {
     for (const uint32_t tokens : {1u, 32u, 2048u}) good = good && rotations(workers, tokens);
+  }
+
+  std::printf("\nKVCacheQuantize, keys and values of 8 heads of 128, f32, token-major to head-major; bytes read\n");
+  for (const uint64_t tokens : {uint64_t{1}, uint64_t{4096}}) {
+    for (const uint32_t candidates : {1u, 5u, 17u}) {
+      good = good && quantization(2, {.codec = {.bits = 4}, .candidates = candidates, .tokens = tokens});
+    }
+    good = good && quantization(2, {.codec = {.bits = 8}, .candidates = 5, .tokens = tokens});
+    good = good && quantization(2, {.codec = {.name = KVCodecName::mlx1}, .candidates = 1, .tokens = tokens});
   }
   return good ? 0 : 1;
 }

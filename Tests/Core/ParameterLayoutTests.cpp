@@ -6,8 +6,10 @@
 #include "MLXNativeKernels/MultiRoPE.hpp"
 #include "Support/Check.hpp"
 #include "Support/PlanBuffer.hpp"
+#include "Types/HadamardTypes.h"
+#include "Types/KVCacheDequantizeTypes.h"
+#include "Types/KVCacheQuantizeTypes.h"
 #include "Types/KVCacheWriteTypes.h"
-#include "Types/KVCodecTypes.h"
 #include "Types/MultiRoPETypes.h"
 
 namespace mnk::test {

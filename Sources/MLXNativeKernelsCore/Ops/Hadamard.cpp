@@ -6,6 +6,7 @@
 #include "Ops/VectorLanes.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Types/HadamardTypes.h"
 
 namespace mnk {
 

@@ -8,6 +8,7 @@
 #include "Ops/VectorLanes.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Types/KVCacheDequantizeTypes.h"
 
 namespace mnk {
 

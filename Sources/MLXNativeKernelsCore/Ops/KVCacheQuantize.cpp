@@ -9,6 +9,7 @@
 #include "Ops/VectorLanes.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Types/KVCacheQuantizeTypes.h"
 
 namespace mnk {
 

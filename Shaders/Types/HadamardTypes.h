@@ -1,0 +1,31 @@
+// What Hadamard's host code and kernels agree on: buffer indices, parameters.
+#pragma once
+#include "KVCodecTypes.h"
+
+enum HadamardBuffer {
+  kHadamardParams = 0,
+  kHadamardFrom = 1,
+  kHadamardInto = 2,
+};
+
+enum HadamardSigns {
+  kHadamardNoSigns = 0,
+  kHadamardTurboSigns = 1,
+  kHadamardMlx1Signs = 2,
+};
+
+struct HadamardParams {
+  uint32_t length;
+  uint32_t lanes;  // that share a vector
+  uint32_t vectors;
+  uint32_t signs;  // HadamardSigns
+  uint32_t isInverse;
+  float inverseRoot;  // 1 / sqrt(length)
+};
+MNK_SIZE(struct HadamardParams, 24);
+MNK_OFFSET(struct HadamardParams, length, 0);
+MNK_OFFSET(struct HadamardParams, lanes, 4);
+MNK_OFFSET(struct HadamardParams, vectors, 8);
+MNK_OFFSET(struct HadamardParams, signs, 12);
+MNK_OFFSET(struct HadamardParams, isInverse, 16);
+MNK_OFFSET(struct HadamardParams, inverseRoot, 20);
