@@ -41,7 +41,7 @@ tables: ## compute the constants of the codec anew; ARGS="--search 50000" looks 
 embed: ## write the text of the shaders, and its stamp, into the core anew
 	@.ci/embed-shaders
 
-fuzz: setup ## attack the C door with 300,000 random calls; ARGS="--seed 7"
+fuzz: setup ## attack the C door with 400,000 random calls; ARGS="--seed 7"
 	@.ci/fuzz $(ARGS)
 
 check-asan: setup ## the C++ tests and a short fuzz under AddressSanitizer and UndefinedBehaviorSanitizer

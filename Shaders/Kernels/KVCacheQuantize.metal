@@ -99,7 +99,9 @@ kernel void kvCacheQuantize(
     }
   } else {
     const float scale = encodeMlx1<Chunks>(x, codes, *plane, bits, size.power);
-    isSaturated = as_type<uint>(scale) == 0x7f7fffffu;
+    if (kvHasCounts) {
+      isSaturated = largestOverLanes(as_type<uint>(scale), plane->lanes) == 0x7f7fffffu;
+    }
     const uint blocks = mlx1Blocks(plane->headDim);
     const uint lanesOfBlock = plane->lanes / blocks;
     if (isStored && at % lanesOfBlock == 0u) {

@@ -88,5 +88,6 @@ inline uint4 loadCodes(device const uchar* row, uint bits, uint headDim, uint fi
     row += headDim * width / 8u;
     shift += width;
   }
-  return codes;
+  // A byte of mlx1 has more bits than its code, and memory may hold anything.
+  return codes & ((1u << bits) - 1u);
 }

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_6918a9e43b90ebd7"
+#define MNK_SHADER_STAMP "mnkStamp_38ccc5f3d8573ab2"

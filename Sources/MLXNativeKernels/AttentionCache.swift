@@ -17,6 +17,15 @@ internal import MLXNativeKernelsCore
 /// }
 /// cache.nextPosition      // 1
 /// ```
+///
+/// Quantized storage keeps more tokens in the same memory; nothing else changes for whoever appends:
+///
+/// ```swift
+/// let small = try AttentionCache(
+///     .init(kvHeads: 8, headDim: 128, capacity: 4096),
+///     storage: .quantized(.turbo, keys: .bits4, values: .bits4),
+///     on: device)
+/// ```
 public final class AttentionCache: Sendable {
     /// The extents of a cache.
     public struct Dimensions: Sendable, Hashable {
@@ -39,12 +48,6 @@ public final class AttentionCache: Sendable {
             self.sequences = sequences
             self.valueHeadDim = valueHeadDim ?? headDim
         }
-    }
-
-    /// How keys and values are stored.
-    public enum Storage: Sendable, Hashable {
-        /// As numbers: `float32`, `float16` or `bfloat16`.
-        case dense(ElementType)
     }
 
     /// What an append does when every slot is taken.
@@ -70,24 +73,34 @@ public final class AttentionCache: Sendable {
     public let storage: Storage
     /// What an append does when every slot is taken.
     public let whenFull: WhenFull
-    /// All keys, over the cache's memory: `[sequences, kvHeads, capacity, headDim]`.
+    /// Means and channel scales, over the copies that the cache keeps.
+    public let calibration: Calibration
+    /// All keys, over the cache's memory: `[sequences, kvHeads, capacity, headDim]`, or their codes, `uint8`, with the
+    /// bytes of a vector's codes in the place of `headDim`.
     public let keys: Tensor
-    /// All values, over the cache's memory: `[sequences, kvHeads, capacity, valueHeadDim]`.
+    /// All values, over the cache's memory, as keys with `valueHeadDim`.
     public let values: Tensor
+    /// Scales of the keys of a quantized cache: `[sequences, kvHeads, capacity]`, with a last axis of 2 where a vector
+    /// has two. `nil` for a dense one.
+    public let keyScales: Tensor?
+    /// Scales of the values of a quantized cache, shaped as those of keys. `nil` for a dense one.
+    public let valueScales: Tensor?
 
     /// An empty cache.
     ///
-    /// - Throws: ``KernelError`` for impossible dimensions or an element type that is not a float, or where memory
-    ///   runs out.
-    public init(
-        _ dimensions: Dimensions, storage: Storage = .dense(.float16), whenFull: WhenFull = .overwriteOldest,
-        on device: KernelDevice
+    /// - Throws: ``KernelError`` for impossible dimensions, an element type that is not a float, a codec that has no
+    ///   codes for such heads, or where memory runs out.
+    public convenience init(
+        _ dimensions: Dimensions, storage: Storage = .dense(.float16), calibration: Calibration = Calibration(),
+        whenFull: WhenFull = .overwriteOldest, on device: KernelDevice
     ) throws(KernelError) {
         let op = "AttentionCache"
-        let dtype =
+        let dtype: ElementType =
             switch storage {
             case .dense(let dtype): dtype
+            case .quantized: .uint8
             }
+        let quantization = try storage.quantization(calibration)
         var descriptor = mnk_cache_descriptor(
             size: MemoryLayout<mnk_cache_descriptor>.size,
             kv_heads: try UInt32(dimensions.kvHeads, "kvHeads", op: op),
@@ -97,17 +110,39 @@ public final class AttentionCache: Sendable {
             sequences: try UInt32(dimensions.sequences, "sequences", op: op),
             dtype: dtype.code,
             when_full: whenFull.wrap.code,
-            pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op))
-        let handle = try Handle(mnk_cache_release) { mnk_cache_make(device.handle.pointer, &descriptor, $0) }
-        keys = try Tensor { mnk_cache_make_keys(handle.pointer, $0) }
-        values = try Tensor { mnk_cache_make_values(handle.pointer, $0) }
-        self.handle = handle
-        self.dimensions = dimensions
-        self.storage = storage
-        self.whenFull = whenFull
+            pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op),
+            quantization: nil)
+        try self.init(
+            Handle(mnk_cache_release) { error in
+                withExtendedLifetime(calibration) {
+                    withOptionalPointer(to: quantization) {
+                        descriptor.quantization = $0
+                        return mnk_cache_make(device.handle.pointer, &descriptor, error)
+                    }
+                }
+            })
     }
 
-    /// Bytes of keys and values together.
+    /// The cache of a handle, which knows what it was made with.
+    init(_ handle: Handle) throws(KernelError) {
+        let descriptor = mnk_cache_get_descriptor(handle.pointer)
+        dimensions = Dimensions(
+            kvHeads: Int(descriptor.kv_heads), headDim: Int(descriptor.head_dim), capacity: Int(descriptor.capacity),
+            sequences: Int(descriptor.sequences), valueHeadDim: Int(descriptor.value_head_dim))
+        whenFull = WhenFull(
+            wrap: descriptor.when_full == .MNK_RING ? .ring : .linear, pinned: Int(descriptor.pinned))
+        storage = Storage(descriptor)
+        calibration = try Calibration(descriptor)
+        keys = try Tensor { mnk_cache_make_keys(handle.pointer, $0) }
+        values = try Tensor { mnk_cache_make_values(handle.pointer, $0) }
+        let isQuantized = descriptor.quantization != nil
+        keyScales = isQuantized ? try Tensor { mnk_cache_make_key_scales(handle.pointer, $0) } : nil
+        valueScales = isQuantized ? try Tensor { mnk_cache_make_value_scales(handle.pointer, $0) } : nil
+        // Last, so that it is alive while what it lends is read.
+        self.handle = handle
+    }
+
+    /// Bytes of keys and values together, with their scales.
     public var bytes: Int { Int(clamping: mnk_cache_bytes(handle.pointer)) }
 
     /// Bytes of the keys and values of one sequence.
@@ -121,4 +156,12 @@ public final class AttentionCache: Sendable {
         let slot = mnk_cache_slot(handle.pointer, position)
         return slot < dimensions.capacity ? Int(slot) : nil
     }
+}
+
+/// A pointer to the value, or null where there is none.
+private func withOptionalPointer<Pointee, Value>(
+    to pointee: Pointee?, _ body: (UnsafePointer<Pointee>?) -> Value
+) -> Value {
+    guard let pointee else { return body(nil) }
+    return withUnsafePointer(to: pointee) { body($0) }
 }

@@ -40,14 +40,14 @@ TEST(EmbeddedShaders, CompileToTheShippedFunctions) {
 }
 
 TEST(EmbeddedShaders, NameOurFilesInErrors) {
-  constexpr std::string_view kPlace = "#line 4 \"Shaders/Types/KVCacheWriteTypes.h\"\n";
+  constexpr std::string_view kPlace = "#line 4 \"Shaders/Lib/Elements.h\"\n";
   std::string text(kShippedText);
   const size_t at = text.find(kPlace);
   EXPECT(at != std::string::npos);
   if (at == std::string::npos) return;
   text.insert(at + kPlace.size(), "#error planted\n");
   EXPECT_ERROR(compiled(std::move(text)),
-               {.code = ErrorCode::shaderBuild, .got = "Shaders/Types/KVCacheWriteTypes.h:4"});
+               {.code = ErrorCode::shaderBuild, .got = "Shaders/Lib/Elements.h:4"});
 }
 
 TEST(EmbeddedShaders, StandAlone) {

@@ -6,6 +6,7 @@
 #include "Cases/KVCacheWriteCase.hpp"
 #include "Reference/KVCacheWriteReference.hpp"
 #include "Support/Check.hpp"
+#include "Support/DeclaredBytes.hpp"
 #include "Support/PlanBuffer.hpp"
 
 namespace mnk::test {
@@ -23,31 +24,6 @@ Dispatch onlyDispatch(const Case& write) {
   EXPECT_EQ(planned.dispatches.size(), 1u);
   if (planned.dispatches.size() != 1) throw Stop{};
   return planned.dispatches[0];
-}
-
-const Binding* bindingOf(const Dispatch& dispatch, const Tensor& tensor) {
-  const auto found = std::find_if(dispatch.buffers.begin(), dispatch.buffers.end(),
-                                  [&](const Binding& binding) { return binding.buffer == tensor.buffer(); });
-  return found == dispatch.buffers.end() ? nullptr : &*found;
-}
-
-// Fails unless the regions cover exactly the given bytes, each once.
-void expectCovers(std::string_view name, const std::vector<Region>& regions, const std::vector<bool>& bytes) {
-  std::vector<uint32_t> times(bytes.size());
-  for (const Region& region : regions) {
-    for (uint64_t row = 0; row < region.rows; ++row) {
-      for (uint64_t byte = 0; byte < region.rowBytes; ++byte) {
-        const uint64_t at = region.offset + row * region.rowStride + byte;
-        if (at >= times.size()) return fail(__FILE__, __LINE__, fmt::format("{}: byte {} is outside", name, at));
-        ++times[at];
-      }
-    }
-  }
-  for (uint64_t at = 0; at < times.size(); ++at) {
-    if (times[at] == (bytes[at] ? 1u : 0u)) continue;
-    return fail(__FILE__, __LINE__,
-                fmt::format("{}: byte {} is declared {} times, expected {}", name, at, times[at], bytes[at] ? 1 : 0));
-  }
 }
 
 KVCacheWriteOutcome outcomeOf(const Case& write, const KVCacheWrite& op) {

@@ -1,7 +1,10 @@
 #include "AttentionCacheTarget.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
+#include "CacheNumbers.hpp"
 #include "Judge.hpp"
 #include "Numbers.hpp"
 
@@ -15,10 +18,11 @@ constexpr std::string_view kNoDescriptor = "mnk_cache_descriptor is missing";
 constexpr std::string_view kSize = "mnk_cache_descriptor has the wrong size";
 constexpr std::string_view kNotADType = "the number is not a dtype";
 constexpr std::string_view kNotAWrap = "the number is not a wrap";
-constexpr std::string_view kNothing = "the cache would hold nothing";
-constexpr std::string_view kExtent = "an extent is too large for the kernels";
-constexpr std::string_view kDType = "the cache cannot store this dtype";
-constexpr std::string_view kPinned = "the cache pins too many positions";
+constexpr std::string_view kQuantizationSize = "mnk_cache_quantization has the wrong size";
+constexpr std::string_view kNotACodec = "the number is not a codec";
+constexpr std::string_view kNotARule = "the number is not a rule for scales";
+constexpr std::string_view kNotATreatment = "the number is not a treatment of NaN and infinity";
+constexpr std::string_view kChannelShape = "means or channel scales do not match the cache";
 constexpr std::string_view kTooLarge = "the shape holds more elements than 64-bit sizes can count";
 constexpr std::string_view kNoMemory = "no memory for a buffer";
 constexpr std::string_view kSequence = "the sequence is not in the cache";
@@ -26,7 +30,7 @@ constexpr std::string_view kCut = "the sequence cannot be cut there";
 
 class AttentionCacheCase final : public Case {
  public:
-  AttentionCacheCase(World&, Seeded& random) {
+  AttentionCacheCase(World& world, Seeded& random) {
     mnk_cache_descriptor& d = storage_.descriptor;
     d = {.size = sizeof d,
          .kv_heads = static_cast<uint32_t>(1 + random.below(3)),
@@ -40,7 +44,9 @@ class AttentionCacheCase final : public Case {
     if (d.when_full == MNK_RING) d.pinned = static_cast<uint32_t>(random.below(d.capacity));
     position_ = coin(random, 3, 4) ? 0 : edge(random, {d.capacity});
     sequence_ = static_cast<uint32_t>(coin(random, 3, 4) ? random.below(d.sequences) : edge(random, {d.sequences}));
+    if (coin(random, 1, 2)) quantize(random);
     if (coin(random, 1, 2)) attack(random);
+    if (isQuantized_) makeChannels(world, random);
     // A cache keeps a few words for every sequence: as many as there may be would fill the machine.
     if (refusal().empty()) d.sequences = std::min(d.sequences, 1u << 16);
   }
@@ -48,11 +54,11 @@ class AttentionCacheCase final : public Case {
   std::string text() const override {
     const mnk_cache_descriptor& d = storage_.descriptor;
     return fmt::format(
-        "AttentionCache{} (size {}): {} heads of {} and {}, capacity {}, {} sequences, dtype {}, wrap {}, {} pinned; "
-        "cut "
-        "sequence {} at {}",
+        "AttentionCache{} (size {}): {} heads of {} and {}, capacity {}, {} sequences, dtype {}, wrap {}, {} pinned{}; "
+        "cut sequence {} at {}",
         isNull_ ? " NULL" : "", d.size, d.kv_heads, d.head_dim, d.value_head_dim, d.capacity, d.sequences,
-        static_cast<uint32_t>(d.dtype), static_cast<uint32_t>(d.when_full), d.pinned, sequence_, position_);
+        static_cast<uint32_t>(d.dtype), static_cast<uint32_t>(d.when_full), d.pinned, quantizationText(), sequence_,
+        position_);
   }
 
   Verdict run(World& world) override {
@@ -62,13 +68,15 @@ class AttentionCacheCase final : public Case {
                                  mnk_cache_release);
     const std::string_view expected = refusal();
     // Whether there is memory for a cache that is merely large is not the descriptor's to say.
-    if (!cache && expected.empty() && bytes() > kSmall && mnk_error_get_code(caught.get()) == MNK_OUT_OF_MEMORY) {
+    if (!cache && expected.empty() && numbers().bytes() > kSmall &&
+        mnk_error_get_code(caught.get()) == MNK_OUT_OF_MEMORY) {
       return judge(caught, false, kNoMemory);
     }
     Verdict verdict = judge(caught, bool(cache), expected);
     if (!cache || !verdict.failure.empty()) return verdict;
-    if (mnk_cache_bytes(cache.get()) != bytes()) {
-      verdict.failure = fmt::format("the cache has {} bytes, expected {}", mnk_cache_bytes(cache.get()), bytes());
+    if (mnk_cache_bytes(cache.get()) != numbers().bytes()) {
+      verdict.failure = fmt::format("the cache has {} bytes, expected {}", mnk_cache_bytes(cache.get()),
+                                    static_cast<uint64_t>(numbers().bytes()));
       return verdict;
     }
     const bool isCut = mnk_cache_truncate(cache.get(), position_, sequence_, caught.out());
@@ -87,6 +95,7 @@ class AttentionCacheCase final : public Case {
     mnk_cache_descriptor& d = storage_.descriptor;
     const auto number = static_cast<uint32_t>(edge(random, {d.capacity, 1u << 31, UINT32_MAX}));
     uint32_t* const extents[] = {&d.kv_heads, &d.head_dim, &d.value_head_dim, &d.capacity, &d.sequences, &d.pinned};
+    if (isQuantized_ && coin(random, 1, 2)) return attackQuantization(random);
     switch (random.below(10)) {
       case 0:
         isNull_ = true;
@@ -109,11 +118,140 @@ class AttentionCacheCase final : public Case {
     }
   }
 
-  unsigned __int128 bytes() const {
+  // A codec that fits the head dims, which are made to fit one.
+  void quantize(Seeded& random) {
+    mnk_cache_descriptor& d = storage_.descriptor;
+    const bool isTurbo = coin(random, 2, 3);
+    d.head_dim = isTurbo ? oneOf(random, {32u, 64u, 256u}) : oneOf(random, {4u, 32u, 256u, 512u});
+    if (d.value_head_dim != 0) d.value_head_dim = d.head_dim;
+    const bool isByteCoded = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
+    isQuantized_ = true;
+    quantization_ = {.size = sizeof quantization_,
+                     .codec = isTurbo ? MNK_TURBO : MNK_MLX1,
+                     .key_bits = isTurbo       ? static_cast<uint32_t>(2 + random.below(7))
+                                 : isByteCoded ? oneOf(random, {5u, 6u, 8u})
+                                               : 4u,
+                     .scale_factor = !isTurbo && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
+                     .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
+    if (coin(random, 1, 2)) quantization_.value_bits = quantization_.key_bits;
+    d.quantization = &quantization_;
+    for (std::optional<float>& fill : fills_) {
+      if (isTurbo && coin(random, 1, 3)) fill = 1;
+    }
+  }
+
+  void attackQuantization(Seeded& random) {
+    const auto number = static_cast<uint32_t>(coin(random, 1, 2) ? random.below(10) : edge(random, {}));
+    switch (random.below(10)) {
+      case 0:
+        quantization_.size -= 1 + random.below(8);
+        return;
+      case 1:
+        quantization_.codec = test::number<mnk_kv_codec_name>(number);
+        return;
+      case 2:
+        (coin(random, 1, 2) ? quantization_.key_bits : quantization_.value_bits) = number;
+        return;
+      case 3:
+        quantization_.scale_factor = oneOf(random, {2.0f, -1.0f, 1e-7f, std::nanf(""), HUGE_VALF});
+        return;
+      case 4:
+        quantization_.options.candidates = number;
+        return;
+      case 5:
+        (coin(random, 1, 2) ? quantization_.options.key_scale : quantization_.options.value_scale) =
+            test::number<mnk_kv_scale_rule>(number);
+        return;
+      case 6:
+        quantization_.options.non_finite = test::number<mnk_kv_non_finite>(number);
+        return;
+      case 7:
+        fills_[random.below(3)] = oneOf(random, {0.0f, -0.0f, 1e-40f, std::nanf(""), -HUGE_VALF, 3.0f});
+        return;
+      case 8:
+        storage_.descriptor.value_head_dim = storage_.descriptor.head_dim == 4 ? 512 : 4;
+        quantization_.value_bits = 4;
+        return;
+      default:
+        channelHeads_ = 1 + random.below(4);
+        fills_[random.below(3)] = 1;
+    }
+  }
+
+  // Means of keys, means of values, channel scales of keys: those that are filled, all of one number.
+  void makeChannels(World& world, Seeded& random) {
     const mnk_cache_descriptor& d = storage_.descriptor;
-    const uint64_t headDims = uint64_t{d.head_dim} + (d.value_head_dim == 0 ? d.head_dim : d.value_head_dim);
-    return static_cast<unsigned __int128>(uint64_t{d.kv_heads} * d.capacity) * d.sequences * headDims *
-           byteSize(static_cast<DType>(d.dtype));
+    mnk_tensor** const tensors[] = {&quantization_.key_means, &quantization_.value_means,
+                                    &quantization_.key_channel_scales};
+    for (uint32_t i = 0; i < 3; ++i) {
+      const uint64_t headDim = i == 1 && d.value_head_dim != 0 ? d.value_head_dim : d.head_dim;
+      const uint64_t heads = channelHeads_.value_or(d.kv_heads);
+      TensorWords words{.dtype = MNK_F32, .shape = {heads, headDim}, .arena = i};
+      // What no arena holds is left out; extents that large are refused before.
+      if (!fills_[i] || heads > 16 || headDim > 512 || !place(words, random)) {
+        fills_[i].reset();
+        continue;
+      }
+      const std::vector<float> numbers(heads * headDim, *fills_[i]);
+      world.fill(words, std::as_bytes(std::span(numbers)));
+      *tensors[i] = world.make(words, random);
+    }
+  }
+
+  std::string quantizationText() const {
+    if (!isQuantized_) return {};
+    std::string text =
+        fmt::format(", codec {} (size {}) of {} and {} bits, factor {}, {} candidates, rules {} {} {}",
+                    static_cast<uint32_t>(quantization_.codec), quantization_.size, quantization_.key_bits,
+                    quantization_.value_bits, quantization_.scale_factor, quantization_.options.candidates,
+                    static_cast<uint32_t>(quantization_.options.key_scale),
+                    static_cast<uint32_t>(quantization_.options.value_scale),
+                    static_cast<uint32_t>(quantization_.options.non_finite));
+    for (const std::optional<float>& fill : fills_) text += fill ? fmt::format(", {}", *fill) : ", none";
+    return text + (channelHeads_ ? fmt::format(" for {} heads", *channelHeads_) : "");
+  }
+
+  CacheNumbers numbers() const {
+    const mnk_cache_descriptor& d = storage_.descriptor;
+    CacheNumbers cache{.kvHeads = d.kv_heads,
+                       .headDim = d.head_dim,
+                       .valueHeadDim = d.value_head_dim == 0 ? d.head_dim : d.value_head_dim,
+                       .capacity = d.capacity,
+                       .sequences = d.sequences,
+                       .dtype = static_cast<uint32_t>(d.dtype),
+                       .isRing = d.when_full == MNK_RING,
+                       .pinned = d.pinned,
+                       .isQuantized = isQuantized_};
+    if (isQuantized_) {
+      const mnk_cache_quantization& q = quantization_;
+      cache.codec = static_cast<uint32_t>(q.codec);
+      cache.keyBits = q.key_bits;
+      cache.valueBits = q.value_bits == 0 ? q.key_bits : q.value_bits;
+      cache.scaleFactor = q.scale_factor == 0 ? 1 : q.scale_factor;
+      cache.candidates = q.options.candidates == 0 ? 5 : q.options.candidates;
+      cache.hasChannels = q.key_means || q.value_means || q.key_channel_scales;
+    }
+    return cache;
+  }
+
+  std::string_view quantizationRefusal() const {
+    const mnk_kv_quantize_options& options = quantization_.options;
+    if (quantization_.size < sizeof quantization_) return kQuantizationSize;
+    if (static_cast<uint32_t>(quantization_.codec) > MNK_MLX1) return kNotACodec;
+    if (std::max<uint32_t>(options.key_scale, options.value_scale) > MNK_SCALE_LEAST_SQUARES) return kNotARule;
+    if (static_cast<uint32_t>(options.non_finite) > MNK_NON_FINITE_PROPAGATE) return kNotATreatment;
+    return {};
+  }
+
+  std::string_view channelRefusal() const {
+    const bool hasAny = fills_[0] || fills_[1] || fills_[2];
+    if (hasAny && channelHeads_.value_or(storage_.descriptor.kv_heads) != storage_.descriptor.kv_heads) {
+      return kChannelShape;
+    }
+    for (uint32_t i = 0; i < 3; ++i) {
+      if (fills_[i] && !(i == 2 ? std::isnormal(*fills_[i]) : std::isfinite(*fills_[i]))) return kUnusable;
+    }
+    return {};
   }
 
   std::string_view refusal() const {
@@ -122,12 +260,12 @@ class AttentionCacheCase final : public Case {
     if (d.size < sizeof d || d.size > 2 * sizeof d || (d.size > sizeof d && storage_.tail[0] != 0)) return kSize;
     if (static_cast<uint32_t>(d.dtype) > MNK_I32) return kNotADType;
     if (static_cast<uint32_t>(d.when_full) > MNK_RING) return kNotAWrap;
-    if (std::min({d.kv_heads, d.head_dim, d.capacity, d.sequences}) == 0) return kNothing;
-    if (std::max({d.kv_heads, d.head_dim, d.value_head_dim, d.capacity, d.sequences}) >= 1u << 31) return kExtent;
-    if (d.dtype > MNK_BF16) return kDType;
-    if (d.pinned != 0 && (d.when_full != MNK_RING || d.pinned >= d.capacity)) return kPinned;
+    if (isQuantized_ && !quantizationRefusal().empty()) return quantizationRefusal();
+    const CacheNumbers cache = numbers();
+    if (const std::string_view refused = cache.refusal(); !refused.empty()) return refused;
+    if (isQuantized_ && !channelRefusal().empty()) return channelRefusal();
     unsigned __int128 elements = 1;
-    for (const uint32_t extent : {d.sequences, d.kv_heads, d.capacity, d.head_dim}) {
+    for (const uint32_t extent : {d.sequences, d.kv_heads, d.capacity, isQuantized_ ? 1 : d.head_dim}) {
       elements *= extent;
       if (elements > UINT64_MAX / 8) return kTooLarge;
     }
@@ -139,6 +277,11 @@ class AttentionCacheCase final : public Case {
     mnk_cache_descriptor descriptor;
     uint8_t tail[sizeof(mnk_cache_descriptor)];
   } storage_{};
+  bool isQuantized_ = false;
+  mnk_cache_quantization quantization_{};
+  // What means of keys, means of values and channel scales of keys are filled with, and for how many heads.
+  std::optional<float> fills_[3];
+  std::optional<uint64_t> channelHeads_;
   uint64_t position_;
   uint32_t sequence_;
 };
@@ -152,8 +295,11 @@ std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
 Target attentionCacheTarget() {
   return {.name = "AttentionCache",
           .share = 80,
-          .refusals = {kNoDescriptor, kSize, kNotADType, kNotAWrap, kNothing, kExtent, kDType, kPinned, kTooLarge,
-                       kSequence, kCut},
+          .refusals = {kNoDescriptor, kSize,       kNotADType,     kNotAWrap,     kNothing,
+                       kExtent,       kDType,      kPinned,        kTooLarge,     kQuantizationSize,
+                       kNotACodec,    kNotARule,   kNotATreatment, kCodec,        kHeadDims,
+                       kScaleFactor,  kCandidates, kNoChannels,    kChannelShape, kUnusable,
+                       kSequence,     kCut},
           .make = makeCase};
 }
 

@@ -213,12 +213,16 @@ constexpr Attack kAttacks[] = {
 
 }  // namespace
 
+void attackOnce(KVCacheWriteWords& words, Seeded& random) {
+  kAttacks[random.below(std::size(kAttacks))](words, random);
+}
+
 KVCacheWriteWords attackedWrite(Seeded& random, Bank bank) {
   Words words = validWrite(random, bank);
   if (coin(random, 1, 300)) askForManyRows(words, random);
   for (uint64_t left = oneOf<uint64_t>(random, {1, 1, 1, 2, 3}); left > 0; --left) {
     if (tensorsOf(words).empty()) break;
-    kAttacks[random.below(std::size(kAttacks))](words, random);
+    attackOnce(words, random);
   }
   for (TensorWords* tensor : tensorsOf(words)) makePossible(*tensor, random);
   return words;

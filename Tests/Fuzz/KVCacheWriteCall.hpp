@@ -32,8 +32,15 @@ struct KVCacheWriteWords {
 KVCacheWriteWords validWrite(Seeded& random, Bank bank);
 // The same after one to three attacks; some leave it valid.
 KVCacheWriteWords attackedWrite(Seeded& random, Bank bank);
+// One attack on words that have any tensor.
+void attackOnce(KVCacheWriteWords& words, Seeded& random);
 // The contract of KVCacheWrite.hpp and mnk.h restated over plain numbers: what the error must say, or nothing.
 std::string refusalOf(const KVCacheWriteWords& words);
+// The parts of it that all ops share which store tokens: lists that the C door refuses, ranks of sources, which tokens
+// go where. The last needs operands that are valid.
+std::string refusalOfLists(const KVCacheWriteWords& words);
+std::string refusalOfSources(const KVCacheWriteWords& words);
+std::string refusalOfPlaces(const KVCacheWriteWords& words);
 // Source tokens that a call with valid operands stores.
 uint64_t tokensOf(const KVCacheWriteWords& words);
 // A source as [heads, tokens, headDim], a cache as [sequences, heads, capacity, headDim].

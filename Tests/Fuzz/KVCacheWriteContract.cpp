@@ -33,9 +33,7 @@ std::string refusalOfStruct(const Words& words) {
   if (!words.keyCache) return "into.keys is missing";
   if (static_cast<uint32_t>(n.into.layout) > 1) return "the number is not a layout";
   if (static_cast<uint32_t>(n.into.wrap) > 1) return "the number is not a wrap";
-  if (!n.has_rows) return {};
-  const std::string sequences = refusalOfRows(words.sequences);
-  return sequences.empty() ? refusalOfRows(words.positions) : sequences;
+  return refusalOfLists(words);
 }
 
 bool isFloat(mnk_dtype dtype) {
@@ -52,12 +50,11 @@ std::string refusalOfOperands(const Words& words) {
   const TensorWords& keys = *words.keys;
   const TensorWords& keyCache = *words.keyCache;
   const size_t rank = keyCache.shape.size();
+  if (std::string what = refusalOfSources(words); !what.empty()) return what;
   if (words.values && !words.valueCache) return "values are given but the cache has none";
   if ((rank != 3 && rank != 4) || (words.values && words.valueCache->shape.size() != rank)) {
     return "the cache has the wrong rank";
   }
-  if (!isSource(keys, n.source_layout)) return "keys have the wrong rank";
-  if (words.values && !isSource(*words.values, n.source_layout)) return "values have the wrong rank";
   if (keys.dtype != keyCache.dtype && !(isFloat(keys.dtype) && isFloat(keyCache.dtype))) {
     return "this pair of dtypes cannot be written";
   }
@@ -111,26 +108,6 @@ std::string refusalOfListedRows(const Words& words, uint64_t tokens, const Cache
   return !isRing && !isListBelow(words.positions, cache.capacity) ? "a row runs past the end of a linear cache" : "";
 }
 
-// Which tokens go where.
-std::string refusalOfPlaces(const Words& words) {
-  const mnk_kv_cache_write& n = words.numbers;
-  const CacheDims cache = cacheDims(*words.keyCache, n.into.layout);
-  const uint64_t length = sourceDims(*words.keys, n.source_layout).tokens;
-  const uint64_t tokens = tokensOf(words);
-  const bool isRing = n.into.wrap == MNK_RING;
-  const bool isInSource =
-      n.source_is_ring ? tokens <= length : Wide{n.source_offset} + (n.has_tokens ? n.tokens : 0) <= length;
-  if (!isInSource) return "the write reads past the end of the source";
-  if (n.into.pinned != 0 && (!isRing || n.into.pinned >= cache.capacity)) {
-    return "the cache has no room for its pinned slots";
-  }
-  if (n.has_rows) return refusalOfListedRows(words, tokens, cache);
-  if (n.sequence >= cache.sequences) return "the sequence is not in the cache";
-  if (Wide{n.position} + tokens > UINT64_MAX) return "the position is too large to count";
-  if (!isRing && Wide{n.position} + tokens > cache.capacity) return "the write runs past the end of a linear cache";
-  return {};
-}
-
 bool sharesMemory(const Words& words) {
   std::vector<const TensorWords*> sources{&*words.keys};
   std::vector<const TensorWords*> targets{&*words.keyCache};
@@ -161,6 +138,37 @@ CacheDims cacheDims(const TensorWords& tensor, mnk_kv_layout layout) {
   const uint64_t sequences = tensor.shape.size() == 4 ? tensor.shape[0] : 1;
   return layout == MNK_HEAD_MAJOR ? CacheDims{sequences, axes[0], axes[1], axes[2]}
                                   : CacheDims{sequences, axes[1], axes[0], axes[2]};
+}
+
+std::string refusalOfLists(const Words& words) {
+  if (!words.numbers.has_rows) return {};
+  const std::string sequences = refusalOfRows(words.sequences);
+  return sequences.empty() ? refusalOfRows(words.positions) : sequences;
+}
+
+std::string refusalOfSources(const Words& words) {
+  const mnk_kv_layout layout = words.numbers.source_layout;
+  if (!isSource(*words.keys, layout)) return "keys have the wrong rank";
+  return words.values && !isSource(*words.values, layout) ? "values have the wrong rank" : "";
+}
+
+std::string refusalOfPlaces(const Words& words) {
+  const mnk_kv_cache_write& n = words.numbers;
+  const CacheDims cache = cacheDims(*words.keyCache, n.into.layout);
+  const uint64_t length = sourceDims(*words.keys, n.source_layout).tokens;
+  const uint64_t tokens = tokensOf(words);
+  const bool isRing = n.into.wrap == MNK_RING;
+  const bool isInSource =
+      n.source_is_ring ? tokens <= length : Wide{n.source_offset} + (n.has_tokens ? n.tokens : 0) <= length;
+  if (!isInSource) return "the write reads past the end of the source";
+  if (n.into.pinned != 0 && (!isRing || n.into.pinned >= cache.capacity)) {
+    return "the cache has no room for its pinned slots";
+  }
+  if (n.has_rows) return refusalOfListedRows(words, tokens, cache);
+  if (n.sequence >= cache.sequences) return "the sequence is not in the cache";
+  if (Wide{n.position} + tokens > UINT64_MAX) return "the position is too large to count";
+  if (!isRing && Wide{n.position} + tokens > cache.capacity) return "the write runs past the end of a linear cache";
+  return {};
 }
 
 uint64_t tokensOf(const Words& words) {

@@ -1,5 +1,8 @@
 #include "AttentionCacheTarget.hpp"
+#include "CacheFileTarget.hpp"
 #include "FarWriteTarget.hpp"
+#include "HadamardTarget.hpp"
+#include "KVCacheQuantizeCall.hpp"
 #include "KVCacheWriteCall.hpp"
 #include "MultiRoPECall.hpp"
 #include "Target.hpp"
@@ -8,8 +11,9 @@
 namespace mnk::fuzz {
 
 const std::vector<Target>& targets() {
-  static const std::vector<Target> all{kvCacheWriteTarget(), multiRoPETarget(), tensorTarget(), attentionCacheTarget(),
-                                       farWriteTarget()};
+  static const std::vector<Target> all{kvCacheWriteTarget(),      multiRoPETarget(), kvCacheQuantizeTarget(),
+                                       kvCacheDequantizeTarget(), hadamardTarget(),  tensorTarget(),
+                                       attentionCacheTarget(),    cacheFileTarget(), farWriteTarget()};
   return all;
 }
 

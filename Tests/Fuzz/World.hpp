@@ -34,7 +34,7 @@ struct TensorWords {
 
 class World {
  public:
-  static constexpr uint32_t kArenas = 10;
+  static constexpr uint32_t kArenas = 19;
   static constexpr uint64_t kArenaBytes = 8192;
 
   // The world of `cases` cases; failures to make it are thrown.

@@ -118,14 +118,12 @@ extension KernelEncoder {
 private struct Operands {
     private let op: KVCacheWrite
     private let descriptor: mnk_kv_cache_write
-    private let sequenceList: [UInt32]
-    private let positionList: [UInt32]
+    private let rows: RowOperands
 
     init(_ op: KVCacheWrite) throws(KernelError) {
         let name = "KVCacheWrite"
         self.op = op
-        sequenceList = try op.rows?.sequences.list("a row's sequence", op: name) ?? []
-        positionList = try op.rows?.positions.list("a row's position", op: name) ?? []
+        rows = try RowOperands(op.rows, op: name)
         descriptor = mnk_kv_cache_write(
             size: MemoryLayout<mnk_kv_cache_write>.size,
             keys: op.keys.handle.pointer,
@@ -139,32 +137,16 @@ private struct Operands {
             sequence: try UInt64(op.sequence, "sequence", op: name),
             position: try UInt64(op.position, "position", op: name),
             has_rows: op.rows != nil,
-            sequences: mnk_row_indices(list: nil, list_count: 0, tensor: op.rows?.sequences.tensor),
-            positions: mnk_row_indices(list: nil, list_count: 0, tensor: op.rows?.positions.tensor))
+            sequences: mnk_row_indices(),
+            positions: mnk_row_indices())
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_kv_cache_write>) -> Value) -> Value {
-        sequenceList.withUnsafeBufferPointer { sequences in
-            positionList.withUnsafeBufferPointer { positions in
-                var complete = descriptor
-                complete.sequences.list = sequences.baseAddress
-                complete.sequences.list_count = sequences.count
-                complete.positions.list = positions.baseAddress
-                complete.positions.list_count = positions.count
-                return withExtendedLifetime(op) { body(&complete) }
-            }
+        rows.withIndices { sequences, positions in
+            var complete = descriptor
+            complete.sequences = sequences
+            complete.positions = positions
+            return withExtendedLifetime(op) { body(&complete) }
         }
-    }
-}
-
-extension KVCacheWrite.Indices {
-    fileprivate func list(_ name: String, op: String) throws(KernelError) -> [UInt32] {
-        guard case .list(let list) = self else { return [] }
-        return try numbers(list, name, op: op)
-    }
-
-    fileprivate var tensor: OpaquePointer? {
-        guard case .tensor(let tensor) = self else { return nil }
-        return tensor.handle.pointer
     }
 }

@@ -2,32 +2,142 @@
 
 using namespace mnk;
 
+namespace {
+
+Result<KVQuantizedStorage> storageFrom(const mnk_cache_quantization* quantization) {
+  auto given = c::descriptor("mnk_cache_quantization", quantization);
+  if (!given) return std::move(given).error();
+  auto codec = c::codec({given->codec, given->key_bits, given->scale_factor});
+  if (!codec) return std::move(codec).error();
+  auto options = c::quantizeOptions(given->options);
+  if (!options) return std::move(options).error();
+  KVQuantizedStorage storage{.codec = codec->name,
+                             .keyBits = given->key_bits,
+                             .valueBits = given->value_bits == 0 ? given->key_bits : given->value_bits,
+                             .scaleFactor = codec->scaleFactor,
+                             .options = *options};
+  if (given->key_means) storage.keyMeans = given->key_means->tensor;
+  if (given->value_means) storage.valueMeans = given->value_means->tensor;
+  if (given->key_channel_scales) storage.keyChannelScales = given->key_channel_scales->tensor;
+  return storage;
+}
+
+Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* descriptor) {
+  auto given = c::descriptor("mnk_cache_descriptor", descriptor);
+  if (!given) return std::move(given).error();
+  auto type = c::dtype(given->dtype);
+  if (!type) return std::move(type).error();
+  auto whenFull = c::wrap(given->when_full);
+  if (!whenFull) return std::move(whenFull).error();
+  AttentionCacheDescriptor made{.kvHeads = given->kv_heads,
+                                .headDim = given->head_dim,
+                                .valueHeadDim = given->value_head_dim,
+                                .capacity = given->capacity,
+                                .sequences = given->sequences,
+                                .dtype = *type,
+                                .whenFull = *whenFull,
+                                .pinned = given->pinned};
+  if (given->quantization) {
+    auto storage = storageFrom(given->quantization);
+    if (!storage) return std::move(storage).error();
+    made.quantized = std::move(*storage);
+  }
+  return made;
+}
+
+mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
+  return rule == KVScaleRule::unbiased ? MNK_SCALE_UNBIASED : MNK_SCALE_LEAST_SQUARES;
+}
+
+// The handle of a cache, with what its descriptor points to.
+Result<mnk_cache*> handleFor(Result<AttentionCache> made) {
+  if (!made) return std::move(made).error();
+  std::unique_ptr<mnk_cache> handle(new mnk_cache{*made});
+  if (const auto& storage = made->descriptor().quantized) {
+    const auto lend = [](std::optional<mnk_tensor>& holder, const std::optional<Tensor>& tensor) {
+      if (tensor) holder = mnk_tensor{*tensor};
+      return holder ? &*holder : nullptr;
+    };
+    handle->quantization = {.size = sizeof(mnk_cache_quantization),
+                            .codec = static_cast<mnk_kv_codec_name>(storage->codec),
+                            .key_bits = storage->keyBits,
+                            .value_bits = storage->valueBits,
+                            .scale_factor = storage->scaleFactor,
+                            .options = {.candidates = storage->options.candidates,
+                                        .key_scale = scaleRule(storage->options.keyScale),
+                                        .value_scale = scaleRule(storage->options.valueScale),
+                                        .non_finite = static_cast<mnk_kv_non_finite>(storage->options.nonFinite)},
+                            .key_means = lend(handle->keyMeans, storage->keyMeans),
+                            .value_means = lend(handle->valueMeans, storage->valueMeans),
+                            .key_channel_scales = lend(handle->keyChannelScales, storage->keyChannelScales)};
+  }
+  return handle.release();
+}
+
+// Scales of keys or of values.
+mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out error) {
+  return c::make<mnk_tensor>(error, {{cache, "cache"}}, [&]() -> Result<mnk_tensor*> {
+    const auto view = cache->cache.quantizedView();
+    if (!view) {
+      return Error{.op = "AttentionCache",
+                   .what = "a dense cache has no scales",
+                   .got = "a cache without quantization",
+                   .expected = "a quantized cache",
+                   .fix = "Ask for scales only where the descriptor has a quantization."};
+    }
+    return new mnk_tensor{ofValues ? view->values->scales : view->keys.scales};
+  });
+}
+
+std::optional<Tensor> optional(const mnk_tensor* tensor) {
+  return tensor ? std::optional(tensor->tensor) : std::nullopt;
+}
+
+}  // namespace
+
 mnk_cache* mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error) {
   return c::make<mnk_cache>(error, {{device, "device"}}, [&]() -> Result<mnk_cache*> {
-    auto given = c::descriptor("mnk_cache_descriptor", descriptor);
+    auto given = descriptorFrom(descriptor);
     if (!given) return std::move(given).error();
-    auto type = c::dtype(given->dtype);
-    if (!type) return std::move(type).error();
-    auto whenFull = c::wrap(given->when_full);
-    if (!whenFull) return std::move(whenFull).error();
-    auto cache = AttentionCache::make(device->device, {.kvHeads = given->kv_heads,
-                                                       .headDim = given->head_dim,
-                                                       .valueHeadDim = given->value_head_dim,
-                                                       .capacity = given->capacity,
-                                                       .sequences = given->sequences,
-                                                       .dtype = *type,
-                                                       .whenFull = *whenFull,
-                                                       .pinned = given->pinned});
-    if (!cache) return std::move(cache).error();
-    return new mnk_cache{*cache};
+    return handleFor(AttentionCache::make(device->device, *given));
   });
+}
+
+mnk_cache* mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes, mnk_error_out error) {
+  return c::make<mnk_cache>(error, {{device, "device"}, {path, "path"}},
+                            [&] { return handleFor(AttentionCache::load(device->device, path, max_bytes)); });
+}
+bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error) {
+  return c::run(error, {{cache, "cache"}, {path, "path"}}, [&] { return cache->cache.save(path); });
 }
 
 void mnk_cache_release(mnk_cache* cache) {
   delete cache;
 }
+
+mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
+  mnk_cache_descriptor descriptor{.size = sizeof descriptor};
+  if (!cache) return descriptor;
+  const AttentionCacheDescriptor& made = cache->cache.descriptor();
+  descriptor.kv_heads = made.kvHeads;
+  descriptor.head_dim = made.headDim;
+  descriptor.value_head_dim = made.valueHeadDim;
+  descriptor.capacity = made.capacity;
+  descriptor.sequences = made.sequences;
+  descriptor.dtype = static_cast<mnk_dtype>(made.dtype);
+  descriptor.when_full = static_cast<mnk_kv_wrap>(made.whenFull);
+  descriptor.pinned = made.pinned;
+  descriptor.quantization = made.quantized ? &cache->quantization : nullptr;
+  return descriptor;
+}
 uint64_t mnk_cache_bytes(const mnk_cache* cache) {
   return cache ? cache->cache.bytes() : 0;
+}
+uint64_t mnk_cache_bytes_per_token(const mnk_cache* cache) {
+  return cache ? cache->cache.bytesPerToken() : 0;
+}
+int64_t mnk_cache_bytes_saved(const mnk_cache* cache) {
+  return cache ? cache->cache.bytesSaved() : 0;
 }
 
 mnk_tensor* mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error) {
@@ -38,6 +148,13 @@ mnk_tensor* mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error) {
 mnk_tensor* mnk_cache_make_values(const mnk_cache* cache, mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{cache, "cache"}},
                              [&]() -> Result<mnk_tensor*> { return new mnk_tensor{*cache->cache.view().values}; });
+}
+
+mnk_tensor* mnk_cache_make_key_scales(const mnk_cache* cache, mnk_error_out error) {
+  return makeScales(cache, false, error);
+}
+mnk_tensor* mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out error) {
+  return makeScales(cache, true, error);
 }
 
 uint64_t mnk_cache_next_position(const mnk_cache* cache, uint32_t sequence) {
@@ -67,6 +184,16 @@ bool mnk_encoder_append_rows(mnk_encoder* encoder, mnk_cache* cache, const mnk_t
                   return cache->cache.append(encoder->encoder, keys->tensor, values->tensor,
                                              std::span<const uint32_t>(sequences, count));
                 });
+}
+
+bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* keys,
+                            const mnk_tensor* values, uint64_t position, uint32_t sequence, mnk_kv_domain domain,
+                            mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
+    auto read = c::domain(domain);
+    if (!read) return std::move(read).error();
+    return cache->cache.dequantize(encoder->encoder, optional(keys), optional(values), position, sequence, *read);
+  });
 }
 
 bool mnk_cache_truncate(mnk_cache* cache, uint64_t position, uint32_t sequence, mnk_error_out error) {

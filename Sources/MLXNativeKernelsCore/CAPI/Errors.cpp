@@ -81,6 +81,29 @@ Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given) {
 Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given) {
   return upTo(RotaryOtherAxis::axis3, given, "rotary axis", "MNK_OTHER_AXIS_0 or MNK_OTHER_AXIS_3");
 }
+Result<KVCodecName> codecName(mnk_kv_codec_name given) {
+  return upTo(KVCodecName::mlx1, given, "codec", "MNK_TURBO or MNK_MLX1");
+}
+Result<KVNonFinite> nonFinite(mnk_kv_non_finite given) {
+  return upTo(KVNonFinite::propagate, given, "treatment of NaN and infinity",
+              "MNK_NON_FINITE_ZERO or MNK_NON_FINITE_PROPAGATE");
+}
+Result<KVDomain> domain(mnk_kv_domain given) {
+  return upTo(KVDomain::rotated, given, "domain", "MNK_ORIGINAL_DOMAIN or MNK_ROTATED_DOMAIN");
+}
+
+Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault) {
+  switch (const auto number = static_cast<uint32_t>(given)) {
+    case MNK_SCALE_DEFAULT:
+      return byDefault;
+    case MNK_SCALE_UNBIASED:
+      return KVScaleRule::unbiased;
+    case MNK_SCALE_LEAST_SQUARES:
+      return KVScaleRule::leastSquares;
+    default:
+      return unknownNumber("rule for scales", number, "MNK_SCALE_DEFAULT to MNK_SCALE_LEAST_SQUARES");
+  }
+}
 
 Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given) {
   const auto number = static_cast<uint32_t>(given);

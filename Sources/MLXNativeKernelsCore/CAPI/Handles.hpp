@@ -2,6 +2,7 @@
 #pragma once
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,11 @@ struct mnk_plan {
 };
 struct mnk_cache {
   mnk::AttentionCache cache;
+  // What its descriptor points to.
+  std::optional<mnk_tensor> keyMeans = {};
+  std::optional<mnk_tensor> valueMeans = {};
+  std::optional<mnk_tensor> keyChannelScales = {};
+  mnk_cache_quantization quantization = {};
 };
 
 namespace mnk::c {
@@ -114,7 +120,16 @@ Result<KVWrap> wrap(mnk_kv_wrap given);
 Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given);
 Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given);
 Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given);
+Result<KVCodecName> codecName(mnk_kv_codec_name given);
+Result<KVNonFinite> nonFinite(mnk_kv_non_finite given);
+Result<KVDomain> domain(mnk_kv_domain given);
+// 0 is the default, which differs for keys and values; the others are one more than in C++.
+Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
+
+// Structs that are zero where the caller leaves the choice.
+Result<KVCodec> codec(const mnk_kv_codec& given);
+Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& given);
 
 // What an op's two functions do once its descriptor is read.
 template <typename Op>

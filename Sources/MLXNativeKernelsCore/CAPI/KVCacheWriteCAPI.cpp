@@ -1,4 +1,4 @@
-#include "CAPI/Handles.hpp"
+#include "CAPI/KVSource.hpp"
 
 using namespace mnk;
 
@@ -17,40 +17,15 @@ Result<KVCacheView> viewFrom(const mnk_kv_cache_view& given) {
   return view;
 }
 
-Result<RowIndices> indicesFrom(const mnk_row_indices& given) {
-  if (given.tensor) return RowIndices(given.tensor->tensor);
-  if (!given.list && given.list_count != 0) return c::nullArgument("the list of rows");
-  if (given.list_count > KVCacheWrite::kMaxRows) {
-    return c::tooMany("rows", given.list_count, KVCacheWrite::kMaxRows);
-  }
-  return RowIndices(std::vector<uint32_t>(given.list, given.list + given.list_count));
-}
-
 Result<KVCacheWrite> writeFrom(const mnk_kv_cache_write* op) {
   auto given = c::descriptor("mnk_kv_cache_write", op);
   if (!given) return std::move(given).error();
-  if (!given->keys) return c::nullArgument("keys");
-  auto layout = c::layout(given->source_layout);
-  if (!layout) return std::move(layout).error();
+  KVCacheWrite write;
+  if (auto source = c::readSource(*given, write); !source) return std::move(source).error();
   auto into = viewFrom(given->into);
   if (!into) return std::move(into).error();
-
-  KVCacheWrite write{.keys = given->keys->tensor,
-                     .sourceLayout = *layout,
-                     .sourceOffset = given->source_offset,
-                     .sourceIsRing = given->source_is_ring,
-                     .into = *into,
-                     .sequence = given->sequence,
-                     .position = given->position};
-  if (given->values) write.values = given->values->tensor;
-  if (given->has_tokens) write.tokens = given->tokens;
-  if (given->has_rows) {
-    auto sequences = indicesFrom(given->sequences);
-    if (!sequences) return std::move(sequences).error();
-    auto positions = indicesFrom(given->positions);
-    if (!positions) return std::move(positions).error();
-    write.rows = KVCacheWrite::Rows{*sequences, *positions};
-  }
+  write.into = *into;
+  if (auto places = c::readPlaces(*given, write); !places) return std::move(places).error();
   return write;
 }
 

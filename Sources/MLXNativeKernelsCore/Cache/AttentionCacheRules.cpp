@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "Cache/QuantizedStorageRules.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -28,7 +29,7 @@ constexpr Rule<Descriptor> kRules[] = {
      },
      [](const Descriptor&) { return std::string("less than 2^31 on every axis"); }, "Split the cache."},
 
-    {"the cache cannot store this dtype", [](const Descriptor& d) { return isFloat(d.dtype); },
+    {"the cache cannot store this dtype", [](const Descriptor& d) { return d.quantized || isFloat(d.dtype); },
      [](const Descriptor& d) { return std::string(name(d.dtype)); },
      [](const Descriptor&) { return std::string("f32, f16 or bf16"); }, "Choose a floating-point dtype."},
 
@@ -46,6 +47,12 @@ constexpr Rule<Descriptor> kRules[] = {
 
 std::span<const Rule<AttentionCacheDescriptor>> attentionCacheRules() {
   return kRules;
+}
+
+std::optional<Error> firstBroken(const AttentionCacheDescriptor& descriptor) {
+  constexpr std::string_view kOp = "AttentionCache";
+  auto error = firstBroken(attentionCacheRules(), descriptor, kOp);
+  return error || !descriptor.quantized ? error : firstBroken(quantizedStorageRules(), descriptor, kOp);
 }
 
 }  // namespace mnk

@@ -1,5 +1,6 @@
-// What a cache's descriptor must satisfy.
+// What a cache's descriptor must satisfy, whatever its storage.
 #pragma once
+#include <optional>
 #include <span>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
@@ -8,5 +9,8 @@
 namespace mnk {
 
 std::span<const Rule<AttentionCacheDescriptor>> attentionCacheRules();
+
+// The first broken one of these and, where storage is quantized, of its own. valueHeadDim is not 0.
+std::optional<Error> firstBroken(const AttentionCacheDescriptor& descriptor);
 
 }  // namespace mnk

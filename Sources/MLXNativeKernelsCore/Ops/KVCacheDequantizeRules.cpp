@@ -140,6 +140,11 @@ std::vector<DequantizedPlane> planesOf(const KVCacheDequantize& op) {
   std::vector<DequantizedPlane> planes;
   if (op.keys) planes.push_back({op.from.keys, *op.keys});
   if (op.values) planes.push_back({*op.from.values, *op.values});
+  if (op.domain == KVDomain::original) return planes;
+  for (DequantizedPlane& plane : planes) {  // they belong to the original domain
+    plane.from.means.reset();
+    plane.from.channelScales.reset();
+  }
   return planes;
 }
 

@@ -78,10 +78,7 @@ constexpr Rule<Op> kRules[] = {
      [](const Op& op) { return fmt::format("{} and {}", op.into.keys.headDim(), op.into.values->headDim()); },
      [](const Op&) { return std::string("at most 32 times the other"); }, "Use one op for keys and one for values."},
 
-    {"there is no search with so many candidates",
-     [](const Op& op) {
-       return op.options.candidates == 1 || op.options.candidates == 5 || op.options.candidates == 17;
-     },
+    {"there is no search with so many candidates", [](const Op& op) { return op.options.hasSearch(); },
      [](const Op& op) { return fmt::format("{}", op.options.candidates); },
      [](const Op&) { return std::string("1, 5 or 17"); }, "Use 5, or 17 for a little less error."},
 

@@ -1,6 +1,7 @@
 #include "MLXNativeKernels/KVCodec.hpp"
 
 #include <bit>
+#include <cmath>
 
 #include "Support/Format.hpp"
 
@@ -34,6 +35,12 @@ bool KVCodec::canCode(uint64_t headDim) const {
   if (name == KVCodecName::turbo) return bits >= 2 && bits <= 8 && headDim >= 32 && headDim <= 512;
   if (bits == 4) return headDim >= 4 && headDim <= 4096;
   return (bits == 5 || bits == 6 || bits == 8) && (headDim == 256 || headDim == 512);
+}
+
+bool KVCodec::canScale(uint64_t headDim) const {
+  constexpr float kLeast = 1e-6f;  // readers of the codec take less for 1
+  if (scaleFactor == 1) return true;
+  return name == KVCodecName::mlx1 && headDim == 512 && std::isfinite(scaleFactor) && scaleFactor >= kLeast;
 }
 
 DType KVCodec::scaleType() const {

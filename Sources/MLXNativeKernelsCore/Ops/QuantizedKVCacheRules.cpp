@@ -1,7 +1,5 @@
 #include "Ops/QuantizedKVCacheRules.hpp"
 
-#include <cmath>
-
 #include "Ops/CacheAddressRules.hpp"
 #include "Support/Format.hpp"
 
@@ -11,8 +9,6 @@ namespace {
 
 using View = QuantizedKVCacheView;
 using Plane = QuantizedKVPlane;
-
-constexpr float kLeastScaleFactor = 1e-6f;  // readers of the codec take less for 1
 
 // The first plane that does not satisfy a condition, keys before values.
 const Plane* firstWithout(const View& view, bool (*holds)(const Plane&)) {
@@ -42,10 +38,7 @@ bool hasScaleType(const Plane& plane) {
 }
 
 bool hasFittingFactor(const Plane& plane) {
-  const float factor = plane.codec.scaleFactor;
-  if (factor == 1) return true;
-  return plane.codec.name == KVCodecName::mlx1 && plane.headDim() == 512 && std::isfinite(factor) &&
-         factor >= kLeastScaleFactor;
+  return plane.codec.canScale(plane.headDim());
 }
 
 // Codes without their last axis, and an axis of scales where there are several.

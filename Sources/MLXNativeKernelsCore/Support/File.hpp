@@ -54,11 +54,16 @@ class FileReader {
 class FileReplacement {
  public:
   static Result<FileReplacement> make(std::string_view op, const std::string& path);
-  FileReplacement(FileReplacement&& other) noexcept = default;
+  FileReplacement(FileReplacement&& other) noexcept
+      : op_(std::move(other.op_)),
+        path_(std::move(other.path_)),
+        temporary_(std::exchange(other.temporary_, {})),
+        file_(std::move(other.file_)),
+        buffer_(std::move(other.buffer_)) {}
   ~FileReplacement();
 
   Result<void> write(std::span<const std::byte> bytes);
-  // Whatever lay at the path is gone, and the new file stays there even if the machine stops.
+  // Takes the place of whatever lies at the path. Even if the machine stops, one of the two is there and whole.
   Result<void> commit();
 
  private:

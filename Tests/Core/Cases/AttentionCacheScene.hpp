@@ -5,7 +5,7 @@
 
 namespace mnk::test {
 
-inline constexpr AttentionCacheDescriptor kDescriptor{.kvHeads = 2, .headDim = 4, .capacity = 4, .sequences = 3};
+inline const AttentionCacheDescriptor kDescriptor{.kvHeads = 2, .headDim = 4, .capacity = 4, .sequences = 3};
 
 inline AttentionCache makeCache(const std::shared_ptr<Device>& device,
                                 AttentionCacheDescriptor descriptor = kDescriptor) {

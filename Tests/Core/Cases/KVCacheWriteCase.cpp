@@ -6,14 +6,6 @@ namespace mnk::test {
 
 namespace {
 
-Shape sourceShape(const KVCacheWriteCase& write, uint64_t headDim) {
-  if (write.isSourceRank2) return REQUIRE(Shape::make({write.heads, headDim}));
-  if (write.sourceLayout == KVLayout::headMajor) {
-    return REQUIRE(Shape::make({write.heads, write.sourceTokens, headDim}));
-  }
-  return REQUIRE(Shape::make({write.sourceTokens, write.heads, headDim}));
-}
-
 Shape cacheShape(const KVCacheWriteCase& write, uint64_t headDim) {
   const bool isHeadMajor = write.cacheLayout == KVLayout::headMajor;
   const uint64_t outer = isHeadMajor ? write.heads : write.capacity;
@@ -32,8 +24,23 @@ RowIndices indices(const KVCacheWriteCase& write, bool isTensor, uint32_t KVCach
 
 }  // namespace
 
-KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor) {
+Shape sourceShape(const KVCacheWriteCase& write, uint64_t headDim) {
+  if (write.isSourceRank2) return REQUIRE(Shape::make({write.heads, headDim}));
+  if (write.sourceLayout == KVLayout::headMajor) {
+    return REQUIRE(Shape::make({write.heads, write.sourceTokens, headDim}));
+  }
+  return REQUIRE(Shape::make({write.sourceTokens, write.heads, headDim}));
+}
+
+std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeTensor& makeTensor) {
   using Row = KVCacheWriteCase::Row;
+  if (!write.rows) return std::nullopt;
+  auto sequences = indices(write, write.areSequencesTensor, &Row::sequence, makeTensor);
+  auto positions = indices(write, write.arePositionsTensor, &Row::position, makeTensor);
+  return KVCacheWrite::Rows{std::move(sequences), std::move(positions)};
+}
+
+KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor) {
   KVCacheWrite op;
   op.keys = makeTensor(write.source, sourceShape(write, write.headDim), write.sourceShift);
   if (write.valueHeadDim) {
@@ -52,11 +59,7 @@ KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor)
   op.sourceIsRing = write.isSourceRing;
   op.sequence = write.sequence;
   op.position = write.position;
-  if (write.rows) {
-    auto sequences = indices(write, write.areSequencesTensor, &Row::sequence, makeTensor);
-    auto positions = indices(write, write.arePositionsTensor, &Row::position, makeTensor);
-    op.rows = KVCacheWrite::Rows{std::move(sequences), std::move(positions)};
-  }
+  op.rows = makeRows(write, makeTensor);
   return op;
 }
 

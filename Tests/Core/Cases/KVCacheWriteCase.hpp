@@ -65,4 +65,8 @@ using MakeTensor = std::function<Tensor(DType dtype, const Shape& shape, uint64_
 // this order, those that the case has.
 KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor);
 
+// The parts that ops with the same sources, slots and rows share.
+Shape sourceShape(const KVCacheWriteCase& write, uint64_t headDim);
+std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeTensor& makeTensor);
+
 }  // namespace mnk::test

@@ -1,7 +1,6 @@
 #include "Reference/KVCacheWriteReference.hpp"
 
 #include <cstring>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -11,37 +10,10 @@ namespace mnk::test {
 
 namespace {
 
-struct Place {
-  uint64_t sequence;
-  uint64_t slot;
-  auto operator<=>(const Place&) const = default;
-};
-
 std::optional<uint64_t> slotOf(const KVCacheView& cache, uint64_t capacity, uint64_t position) {
   if (cache.wrap == KVWrap::linear) return position < capacity ? std::optional(position) : std::nullopt;
   if (position < cache.pinned) return position;
   return cache.pinned + (position - cache.pinned) % (capacity - cache.pinned);
-}
-
-uint64_t sourceTokens(const KVCacheWrite& op) {
-  const Shape& shape = op.keys.shape();
-  if (shape.rank() == 2) return 1;
-  return op.sourceLayout == KVLayout::tokenMajor ? shape[0] : shape[1];
-}
-
-// The source token that each place ends up with: later tokens replace earlier ones.
-std::map<Place, uint64_t> winners(const KVCacheWrite& op, const KVCacheWriteBytes& before) {
-  const uint64_t length = sourceTokens(op);
-  const uint64_t count = op.tokens.value_or(op.sourceIsRing ? length : length - op.sourceOffset);
-  std::map<Place, uint64_t> tokens;
-  for (uint64_t t = 0; t < count; ++t) {
-    const uint64_t token = op.sourceIsRing ? (op.sourceOffset % length + t) % length : op.sourceOffset + t;
-    const uint64_t sequence = op.rows ? before.sequences[t] : op.sequence;
-    const uint64_t position = op.rows ? before.positions[t] : op.position + t;
-    const auto slot = slotOf(op.into, op.into.capacity(), position);
-    if (slot && sequence < op.into.sequences()) tokens[{sequence, *slot}] = token;
-  }
-  return tokens;
 }
 
 uint64_t converted(DType from, DType to, uint64_t bits) {
@@ -87,6 +59,27 @@ void writePlane(const KVCacheWrite& op, const std::map<Place, uint64_t>& tokens,
 
 }  // namespace
 
+uint64_t sourceTokens(const KVCacheWrite& op) {
+  const Shape& shape = op.keys.shape();
+  if (shape.rank() == 2) return 1;
+  return op.sourceLayout == KVLayout::tokenMajor ? shape[0] : shape[1];
+}
+
+std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32_t> sequences,
+                                  std::span<const uint32_t> positions) {
+  const uint64_t length = sourceTokens(op);
+  const uint64_t count = op.tokens.value_or(op.sourceIsRing ? length : length - op.sourceOffset);
+  std::map<Place, uint64_t> tokens;
+  for (uint64_t t = 0; t < count; ++t) {
+    const uint64_t token = op.sourceIsRing ? (op.sourceOffset % length + t) % length : op.sourceOffset + t;
+    const uint64_t sequence = op.rows ? sequences[t] : op.sequence;
+    const uint64_t position = op.rows ? positions[t] : op.position + t;
+    const auto slot = slotOf(op.into, op.into.capacity(), position);
+    if (slot && sequence < op.into.sequences()) tokens[{sequence, *slot}] = token;
+  }
+  return tokens;
+}
+
 KVCacheWriteOutcome reference(const KVCacheWrite& op, const KVCacheWriteBytes& before) {
   const bool isConverted = op.keys.dtype() != op.into.keys.dtype();
   const auto untouched = [&](const std::vector<std::byte>& bytes) {
@@ -96,7 +89,7 @@ KVCacheWriteOutcome reference(const KVCacheWrite& op, const KVCacheWriteBytes& b
                               .valueCache = untouched(before.valueCache),
                               .keysRead = std::vector<bool>(before.keys.size()),
                               .valuesRead = std::vector<bool>(before.values.size())};
-  const auto tokens = winners(op, before);
+  const auto tokens = winners(op, before.sequences, before.positions);
   outcome.storedTokens = tokens.size();
   writePlane(op, tokens, {op.keys, op.into.keys, before.keys, outcome.keyCache, outcome.keysRead});
   if (op.values) {

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <span>
 #include <vector>
 
 #include "MLXNativeKernels/KVCacheWrite.hpp"
@@ -28,5 +30,17 @@ struct KVCacheWriteOutcome {
 };
 
 KVCacheWriteOutcome reference(const KVCacheWrite& op, const KVCacheWriteBytes& before);
+
+struct Place {
+  uint64_t sequence;
+  uint64_t slot;
+  auto operator<=>(const Place&) const = default;
+};
+
+// The source token that each place ends up with: later tokens replace earlier ones.
+std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32_t> sequences,
+                                  std::span<const uint32_t> positions);
+// How many tokens the source holds.
+uint64_t sourceTokens(const KVCacheWrite& op);
 
 }  // namespace mnk::test

@@ -3,6 +3,6 @@
 #include "../../../Shaders/Lib/Words.h"
 
 kernel void k(device float* o [[buffer(0)]], uint t [[thread_position_in_grid]]) {
-  o[t] = float(as_type<int>(o[t]));
+  o[t] = as_type<float>(int(t));
 }
 export_kernel(k)

@@ -1,17 +1,37 @@
 // Keys and values of past tokens, with the position of each sequence. `append` writes at the next position and
 // advances it when the encoder is committed; an encoder that is dropped or refused advances nothing. When
 // committed work fails on the device, the sequences it appended to are suspect until they are truncated to where that
-// work began, or reset.
+// work began, or reset. Keys and values are stored as numbers, or coded by a KVCodec; a cache of either kind can be
+// saved to a file and goes on from there when it is loaded.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "MLXNativeKernels/KVCacheDequantize.hpp"
+#include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
 
 namespace mnk {
+
+// How a cache codes what is appended. Means and channel scales are copied when the cache is made, so that nothing
+// changes them afterwards.
+struct KVQuantizedStorage {
+  KVCodecName codec = KVCodecName::turbo;
+  uint32_t keyBits = 4;
+  uint32_t valueBits = 4;
+  float scaleFactor = 1;
+  KVQuantizeOptions options = {};
+  std::optional<Tensor> keyMeans = {};          // f32 [kvHeads, headDim]
+  std::optional<Tensor> valueMeans = {};        // f32 [kvHeads, valueHeadDim]
+  std::optional<Tensor> keyChannelScales = {};  // f32 [kvHeads, headDim]
+
+  KVCodec keyCodec() const { return {codec, keyBits, scaleFactor}; }
+  KVCodec valueCodec() const { return {codec, valueBits, scaleFactor}; }
+};
 
 struct AttentionCacheDescriptor {
   uint32_t kvHeads = 0;
@@ -19,9 +39,10 @@ struct AttentionCacheDescriptor {
   uint32_t valueHeadDim = 0;  // 0: as headDim
   uint32_t capacity = 0;      // slots of one sequence
   uint32_t sequences = 1;
-  DType dtype = DType::f16;        // f32, f16 or bf16
-  KVWrap whenFull = KVWrap::ring;  // overwrite the oldest, or fail
-  uint32_t pinned = 0;             // first positions that a ring never overwrites
+  DType dtype = DType::f16;                          // f32, f16 or bf16
+  KVWrap whenFull = KVWrap::ring;                    // overwrite the oldest, or fail
+  uint32_t pinned = 0;                               // first positions that a ring never overwrites
+  std::optional<KVQuantizedStorage> quantized = {};  // takes the place of dtype, which then reads as u8
 };
 
 class AttentionCache {
@@ -29,8 +50,13 @@ class AttentionCache {
   static Result<AttentionCache> make(const std::shared_ptr<Device>& device, const AttentionCacheDescriptor& descriptor);
 
   const AttentionCacheDescriptor& descriptor() const;
+  // Keys and values, or their codes as a cache of bytes: slots are the same.
   KVCacheView view() const;
-  uint64_t bytes() const;  // of keys and values together
+  std::optional<QuantizedKVCacheView> quantizedView() const;  // none of a dense cache
+
+  uint64_t bytes() const;          // of keys and values together, with their scales
+  uint64_t bytesPerToken() const;  // of one position of one sequence: keys and values of all heads
+  int64_t bytesSaved() const;      // how much more keys and values would take as f16
 
   // State of committed work. An unknown sequence reads as empty.
   uint64_t nextPosition(uint32_t sequence = 0) const;
@@ -43,21 +69,29 @@ class AttentionCache {
   Result<void> append(CommandEncoder& encoder, const Tensor& keys, const Tensor& values,
                       std::span<const uint32_t> sequences);
 
+  // Reads positions of a quantized cache from `position` on as numbers: as many as the tensors hold, which have the
+  // shapes of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten
+  // cannot.
+  Result<void> dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,
+                          const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = 0,
+                          KVDomain domain = KVDomain::original) const;
+
   // Forgets the tokens at `position` and after it. Positions that a ring has overwritten cannot come back.
   Result<void> truncate(uint64_t position, uint32_t sequence = 0);
   Result<void> reset(uint32_t sequence);
   void reset();
 
+  // Writes the cache to a file that its owner alone can read. A file that is there is replaced once all is written,
+  // and left as it was where the call fails. Wait for submitted work first: what it has not stored yet is not saved.
+  Result<void> save(const std::string& path) const;
+  // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Memory is asked for
+  // only when the file has the length that it must have and the cache takes at most `maxBytes`.
+  static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes);
+
  private:
   AttentionCache() = default;
 
   struct State;
-  struct Appending;
-  Result<void> checkSequence(uint32_t sequence) const;
-  Result<Plan> planRows(const Tensor& keys, const Tensor& values, std::span<const uint32_t> sequences,
-                        std::span<const uint32_t> slots) const;
-  Result<Appending*> appending(CommandEncoder& encoder, std::span<const uint32_t> sequences);
-
   std::shared_ptr<State> state_;
 };
 

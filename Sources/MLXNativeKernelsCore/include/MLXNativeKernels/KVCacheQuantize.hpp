@@ -29,6 +29,7 @@ struct KVQuantizeOptions {
   KVScaleRule valueScale = KVScaleRule::leastSquares;
   KVNonFinite nonFinite = KVNonFinite::zero;
 
+  bool hasSearch() const { return candidates == 1 || candidates == 5 || candidates == 17; }
   bool operator==(const KVQuantizeOptions&) const = default;
 };
 

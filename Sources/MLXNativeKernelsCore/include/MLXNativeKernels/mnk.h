@@ -11,8 +11,11 @@
 #ifndef MNK_H
 #define MNK_H
 
+#include "MLXNativeKernels/mnk_attention_cache.h"
 #include "MLXNativeKernels/mnk_core.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"
+#include "MLXNativeKernels/mnk_kv_codec.h"
+#include "MLXNativeKernels/mnk_kv_quantize.h"
 #include "MLXNativeKernels/mnk_multi_rope.h"
 
 #endif

@@ -1,0 +1,107 @@
+internal import MLXNativeKernelsCore
+
+/// How the vectors of a quantized cache are coded. A name stands for one meaning of its bytes, for ever.
+///
+/// Both codecs rotate a vector x of headDim elements,
+///
+///     r = H(s .* x) / sqrt(headDim)
+///
+/// where H is the Walsh-Hadamard transform in natural order and s a fixed table of signs, and code each element of r as
+/// the index of a level for numbers of variance 1. ``Hadamard`` is this rotation as an op of its own.
+///
+/// ```swift
+/// let codec = KVCodec.turbo(.bits4)
+/// let sizes = try codec.sizes(headDim: 128)
+/// print(sizes.codeBytes, sizes.scaleBytes)      // 64 2
+/// ```
+public struct KVCodec: Sendable, Hashable {
+    /// Which codec.
+    public enum Name: Sendable, Hashable, CaseIterable {
+        /// Head dims that are powers of two from 32 to 512, 2 to 8 bits, and one `float16` scale for a vector.
+        case turbo
+        /// The bytes of mlx-native 0.6.6 and later: 4 bits for powers of two from 4 to 4096; 5, 6 and 8 bits, a byte
+        /// for each code, for 256 and 512. Scales are `float32`, one for a vector, or one for each half of 512 elements.
+        case mlx1
+
+        var code: mnk_kv_codec_name { self == .turbo ? .MNK_TURBO : .MNK_MLX1 }
+    }
+
+    /// Bits of one code.
+    public enum Bits: Int, Sendable, Hashable, CaseIterable {
+        /// 4 levels.
+        case bits2 = 2
+        /// 8 levels.
+        case bits3
+        /// 16 levels.
+        case bits4
+        /// 32 levels.
+        case bits5
+        /// 64 levels.
+        case bits6
+        /// 128 levels.
+        case bits7
+        /// 256 levels.
+        case bits8
+    }
+
+    /// What one vector takes.
+    public struct Sizes: Sendable, Hashable {
+        /// Bytes of its codes.
+        public let codeBytes: Int
+        /// How many scales it has.
+        public let scales: Int
+        /// Bytes of all its scales.
+        public let scaleBytes: Int
+
+        /// Bytes of codes and scales.
+        public var bytes: Int { codeBytes + scaleBytes }
+    }
+
+    /// Which codec.
+    public var name: Name
+    /// Bits of one code.
+    public var bits: Bits
+    /// What ``Name/mlx1`` multiplies elements by before they are coded, at a head dim of 512.
+    public var scaleFactor: Float
+
+    /// A codec. Whether there is one for a head dim is checked where it is used.
+    public init(_ name: Name, _ bits: Bits, scaleFactor: Float = 1) {
+        self.name = name
+        self.bits = bits
+        self.scaleFactor = scaleFactor
+    }
+
+    /// ``Name/turbo`` with codes of so many bits.
+    public static func turbo(_ bits: Bits) -> KVCodec { KVCodec(.turbo, bits) }
+
+    /// ``Name/mlx1`` with codes of so many bits.
+    public static func mlx1(_ bits: Bits) -> KVCodec { KVCodec(.mlx1, bits) }
+
+    /// What the scales are.
+    public var scaleType: ElementType { name == .turbo ? .float16 : .float32 }
+
+    /// What a vector of so many elements takes.
+    ///
+    /// - Throws: ``KernelError`` where there is no such codec for this head dim.
+    public func sizes(headDim: Int) throws(KernelError) -> Sizes {
+        let op = "KVCodec"
+        var codec = try descriptor(op: op)
+        let headDim = try UInt64(headDim, "headDim", op: op)
+        var sizes = mnk_kv_codec_sizes()
+        try calling { mnk_kv_codec_get_sizes(&codec, headDim, &sizes, $0) }
+        return Sizes(
+            codeBytes: Int(clamping: sizes.code_bytes), scales: Int(clamping: sizes.scales),
+            scaleBytes: Int(clamping: sizes.scale_bytes))
+    }
+
+    func descriptor(op: String) throws(KernelError) -> mnk_kv_codec {
+        // The C door reads 0 as a number that was not given.
+        guard scaleFactor != 0 else {
+            throw .invalid(
+                op: op, what: "the scale factor cannot be used", got: "0",
+                expected: "1, or for mlx1 at head dim 512 a finite number of 1e-6 or more",
+                fix: "Leave the scale factor at 1.")
+        }
+        return mnk_kv_codec(name: name.code, bits: UInt32(bits.rawValue), scale_factor: scaleFactor)
+    }
+}

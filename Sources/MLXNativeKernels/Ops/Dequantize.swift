@@ -1,0 +1,33 @@
+internal import MLXNativeKernelsCore
+
+extension KernelEncoder {
+    /// Reads positions of a quantized cache back as numbers, as many as the tensors hold.
+    ///
+    /// What the same step has appended can be read, what it has overwritten cannot.
+    ///
+    /// ```swift
+    /// let keys = try Tensor.zeros(shape: [64, 8, 128], dtype: .float16, on: device)
+    /// let done = try device.encode { try $0.dequantize(cache, from: 0, keys: keys) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - cache: A cache of quantized storage.
+    ///   - position: The first position that is read.
+    ///   - sequence: Which of its sequences is read.
+    ///   - keys: Gets the keys: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token; any float type.
+    ///   - values: Gets the values, in the same type, with the cache's `valueHeadDim`. At least one of both is needed.
+    ///   - domain: The domain of what is read.
+    /// - Throws: ``KernelError`` for a dense cache, where shapes do not fit, or where positions are not held.
+    public func dequantize(
+        _ cache: AttentionCache, from position: Int, sequence: Int = 0, keys: Tensor? = nil, values: Tensor? = nil,
+        domain: KVDomain = .original
+    ) throws(KernelError) {
+        let position = try UInt64(position, "position", op: "AttentionCache")
+        let sequence = try UInt32(sequence, "sequence", op: "AttentionCache")
+        try record { encoder, error in
+            mnk_encoder_dequantize(
+                encoder, cache.handle.pointer, keys?.handle.pointer, values?.handle.pointer, position, sequence,
+                domain.code, error)
+        }
+    }
+}

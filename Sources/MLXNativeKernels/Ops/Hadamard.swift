@@ -1,0 +1,66 @@
+internal import MLXNativeKernelsCore
+
+/// Turns every vector along a tensor's last axis by the Walsh-Hadamard transform in natural order, scaled so that
+/// lengths stay as they are.
+///
+///     forward   y = H(s .* x) / sqrt(n)        inverse   y = s .* H(x) / sqrt(n)
+///
+/// where n is a power of two from 4 to 4096 and s are the signs of a codec at this length, or ones. With a codec's
+/// signs, forward takes a query to the domain of its codes, and inverse takes the result of attention over them back.
+///
+/// ```swift
+/// let done = try device.encode { step in
+///     try step.encode(Hadamard(queries, signs: .turbo))
+///     // attention over codes
+///     try step.encode(Hadamard(out, signs: .turbo, isInverse: true))
+/// }
+/// ```
+public struct Hadamard: Sendable {
+    /// What is turned, of any float type.
+    public var source: Tensor
+    /// Where results go, of the same shape and any float type; `nil` means in place.
+    public var destination: Tensor?
+    /// The codec whose signs are used; `nil` means none.
+    public var signs: KVCodec.Name?
+    /// Whether the transform is undone.
+    public var isInverse: Bool
+
+    /// A transform. Nothing is checked before it is used.
+    public init(_ source: Tensor, into destination: Tensor? = nil, signs: KVCodec.Name? = nil, isInverse: Bool = false)
+    {
+        self.source = source
+        self.destination = destination
+        self.signs = signs
+        self.isInverse = isInverse
+    }
+
+    /// Checks every rule and says what would run, without running it.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule.
+    public func plan() throws(KernelError) -> Plan {
+        var op = descriptor
+        return try Plan { error in withExtendedLifetime(self) { mnk_hadamard_make_plan(&op, error) } }
+    }
+
+    fileprivate var descriptor: mnk_hadamard {
+        mnk_hadamard(
+            size: MemoryLayout<mnk_hadamard>.size,
+            from: source.handle.pointer,
+            into: destination?.handle.pointer,
+            has_signs: signs != nil,
+            signs: (signs ?? .turbo).code,
+            is_inverse: isInverse)
+    }
+}
+
+extension KernelEncoder {
+    /// Records a ``Hadamard``.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
+    public func encode(_ op: Hadamard) throws(KernelError) {
+        var descriptor = op.descriptor
+        try record { encoder, error in
+            withExtendedLifetime(op) { mnk_encoder_hadamard(encoder, &descriptor, error) }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+internal import MLXNativeKernelsCore
+
+/// In which domain vectors are read back.
+public enum KVDomain: Sendable, Hashable, CaseIterable {
+    /// That of the vectors which were stored: rotated back, channel scales and means undone.
+    case original
+    /// That of the codes: scale times level, as attention reads it. ``Hadamard`` takes a query there.
+    case rotated
+
+    var code: mnk_kv_domain { self == .original ? .MNK_ORIGINAL_DOMAIN : .MNK_ROTATED_DOMAIN }
+}
+
+/// Reads positions of a quantized cache back as numbers, keys and values in one dispatch.
+///
+///     keys[t, h] = the key of head h at position + t      for as many tokens as the tensor holds
+///
+/// Shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
+/// `[heads, tokens, headDim]` (head-major). What a ring has overwritten cannot be told.
+///
+/// ```swift
+/// let keys = try Tensor.zeros(shape: [64, 8, 128], dtype: .float16, on: device)
+/// let done = try device.encode { step in
+///     try step.encode(KVCacheDequantize(keys: keys, from: view, at: 0))
+/// }
+/// ```
+public struct KVCacheDequantize: Sendable {
+    /// Gets the keys, in any float type; `nil` reads values alone.
+    public var keys: Tensor?
+    /// Gets the values, in the same type; `nil` reads keys alone.
+    public var values: Tensor?
+    /// The cache that is read.
+    public var source: QuantizedKVCacheView
+    /// The sequence that is read.
+    public var sequence: Int
+    /// The position of the first token read.
+    public var position: Int
+    /// The order of axes of keys and values.
+    public var layout: KVLayout
+    /// The domain of what is read.
+    public var domain: KVDomain
+
+    /// Reads consecutive tokens, the first at `position`.
+    public init(
+        keys: Tensor? = nil, values: Tensor? = nil, from source: QuantizedKVCacheView, at position: Int,
+        sequence: Int = 0, layout: KVLayout = .tokenMajor, domain: KVDomain = .original
+    ) {
+        self.keys = keys
+        self.values = values
+        self.source = source
+        self.position = position
+        self.sequence = sequence
+        self.layout = layout
+        self.domain = domain
+    }
+
+    /// Checks every rule and says what would run, without running it.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule.
+    public func plan() throws(KernelError) -> Plan {
+        var op = try descriptor()
+        return try Plan { error in withExtendedLifetime(self) { mnk_kv_cache_dequantize_make_plan(&op, error) } }
+    }
+
+    fileprivate func descriptor() throws(KernelError) -> mnk_kv_cache_dequantize {
+        let name = "KVCacheDequantize"
+        return mnk_kv_cache_dequantize(
+            size: MemoryLayout<mnk_kv_cache_dequantize>.size,
+            from: try source.descriptor(op: name),
+            sequence: try UInt64(sequence, "sequence", op: name),
+            position: try UInt64(position, "position", op: name),
+            keys: keys?.handle.pointer,
+            values: values?.handle.pointer,
+            layout: layout.code,
+            domain: domain.code)
+    }
+}
+
+extension KernelEncoder {
+    /// Records a ``KVCacheDequantize``.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
+    public func encode(_ op: KVCacheDequantize) throws(KernelError) {
+        var descriptor = try op.descriptor()
+        try record { encoder, error in
+            withExtendedLifetime(op) { mnk_encoder_kv_cache_dequantize(encoder, &descriptor, error) }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+internal import MLXNativeKernelsCore
+
+/// Codes and scales of keys, or of values, in memory that the caller owns.
+///
+/// Shapes, where the first axis may be left out for a single sequence, and where scales have a last axis of 2 if a
+/// vector has two of them:
+/// - head-major: codes `[sequences, heads, capacity, codeBytes]`, scales `[sequences, heads, capacity]`
+/// - token-major: codes `[sequences, capacity, heads, codeBytes]`, scales `[sequences, capacity, heads]`
+///
+/// What is coded is `(x - means) .* channelScales`. Keys may be changed so at no cost: a mean common to all keys of a
+/// head adds the same to all scores of a query, and scores stay as they are where queries are divided by the channel
+/// scales. A mean of values is added to the result of attention.
+///
+/// ```swift
+/// var keys = try QuantizedKVPlane.zeros(.turbo(.bits4), heads: 8, headDim: 128, capacity: 4096, on: device)
+/// keys.means = try Tensor(keyMeans, shape: [8, 128], on: device)      // keyMeans: [Float]
+/// ```
+public struct QuantizedKVPlane: Sendable {
+    /// How vectors are coded.
+    public var codec: KVCodec
+    /// Codes, `uint8`.
+    public var codes: Tensor
+    /// Scales, of the codec's ``KVCodec/scaleType``.
+    public var scales: Tensor
+    /// Taken away from vectors before they are coded: `float32`, `[heads, headDim]`. ``KVCodec/Name/turbo`` alone.
+    public var means: Tensor?
+    /// Multiplies what is left: `float32`, `[heads, headDim]`, none of them 0. Keys of ``KVCodec/Name/turbo`` alone.
+    public var channelScales: Tensor?
+
+    /// A view of this memory. Nothing is checked before it is used.
+    public init(codec: KVCodec, codes: Tensor, scales: Tensor, means: Tensor? = nil, channelScales: Tensor? = nil) {
+        self.codec = codec
+        self.codes = codes
+        self.scales = scales
+        self.means = means
+        self.channelScales = channelScales
+    }
+
+    /// New memory, in which every vector is zero.
+    ///
+    /// - Throws: ``KernelError`` where there is no such codec for this head dim, for an impossible shape, or where
+    ///   memory runs out.
+    public static func zeros(
+        _ codec: KVCodec, heads: Int, headDim: Int, capacity: Int, sequences: Int? = nil,
+        layout: KVLayout = .headMajor, on device: KernelDevice
+    ) throws(KernelError) -> QuantizedKVPlane {
+        let sizes = try codec.sizes(headDim: headDim)
+        let slots = (sequences.map { [$0] } ?? []) + (layout == .headMajor ? [heads, capacity] : [capacity, heads])
+        return QuantizedKVPlane(
+            codec: codec,
+            codes: try Tensor.zeros(shape: slots + [sizes.codeBytes], dtype: .uint8, on: device),
+            scales: try Tensor.zeros(
+                shape: slots + (sizes.scales > 1 ? [sizes.scales] : []), dtype: codec.scaleType, on: device))
+    }
+
+    func descriptor(op: String) throws(KernelError) -> mnk_quantized_kv_plane {
+        mnk_quantized_kv_plane(
+            codec: try codec.descriptor(op: op), codes: codes.handle.pointer, scales: scales.handle.pointer,
+            means: means?.handle.pointer, channel_scales: channelScales?.handle.pointer)
+    }
+}
+
+/// Memory of a quantized cache that the caller owns. Slots are those of a ``KVCacheView``.
+///
+/// ```swift
+/// let keys = try QuantizedKVPlane.zeros(.turbo(.bits5), heads: 8, headDim: 128, capacity: 4096, on: device)
+/// let values = try QuantizedKVPlane.zeros(.turbo(.bits4), heads: 8, headDim: 128, capacity: 4096, on: device)
+/// let view = QuantizedKVCacheView(keys: keys, values: values, wrap: .ring, pinned: 4)
+/// ```
+public struct QuantizedKVCacheView: Sendable {
+    /// Memory of the keys.
+    public var keys: QuantizedKVPlane
+    /// Memory of the values, which may have other bits and another head dim; `nil` for keys alone.
+    public var values: QuantizedKVPlane?
+    /// The order of axes.
+    public var layout: KVLayout
+    /// Where positions beyond the last slot go.
+    public var wrap: KVWrap
+    /// First positions that a ring never overwrites.
+    public var pinned: Int
+
+    /// A view of this memory. Nothing is checked before it is used.
+    public init(
+        keys: QuantizedKVPlane, values: QuantizedKVPlane? = nil, layout: KVLayout = .headMajor, wrap: KVWrap = .linear,
+        pinned: Int = 0
+    ) {
+        self.keys = keys
+        self.values = values
+        self.layout = layout
+        self.wrap = wrap
+        self.pinned = pinned
+    }
+
+    /// Bytes that codes and scales of such a cache take, before it is made.
+    ///
+    /// ```swift
+    /// try QuantizedKVCacheView.bytes(
+    ///     keys: .turbo(.bits4), values: .turbo(.bits4), heads: 8, headDim: 128, capacity: 4096)      // 4325376
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - keys: How keys are coded.
+    ///   - values: How values are coded; `nil` for keys alone.
+    ///   - heads: Heads of keys and values.
+    ///   - headDim: Elements of a key of one head.
+    ///   - valueHeadDim: Elements of a value of one head; as many as a key has unless told.
+    ///   - capacity: Slots of one sequence.
+    ///   - sequences: Sequences that are kept side by side.
+    /// - Throws: ``KernelError`` where there is no such codec for a head dim, or the bytes are too many to count.
+    public static func bytes(
+        keys: KVCodec, values: KVCodec?, heads: Int, headDim: Int, valueHeadDim: Int? = nil, capacity: Int,
+        sequences: Int = 1
+    ) throws(KernelError) -> Int {
+        let op = "QuantizedKVCacheView"
+        var extents = mnk_quantized_cache_extents()
+        extents.size = MemoryLayout<mnk_quantized_cache_extents>.size
+        extents.keys = try keys.descriptor(op: op)
+        extents.head_dim = try UInt64(headDim, "headDim", op: op)
+        // The C door reads a value head dim of 0, and 0 sequences, as numbers that were not given.
+        if let values {
+            _ = try values.sizes(headDim: valueHeadDim ?? headDim)
+            extents.has_values = true
+            extents.values = try values.descriptor(op: op)
+            extents.value_head_dim = try UInt64(valueHeadDim ?? headDim, "valueHeadDim", op: op)
+        }
+        extents.heads = try UInt64(heads, "heads", op: op)
+        extents.capacity = try UInt64(capacity, "capacity", op: op)
+        extents.sequences = try UInt64(sequences, "sequences", op: op)
+        var bytes: UInt64 = 0
+        try calling { mnk_quantized_cache_get_bytes(&extents, &bytes, $0) }
+        return sequences == 0 ? 0 : Int(clamping: bytes)
+    }
+
+    func descriptor(op: String) throws(KernelError) -> mnk_quantized_kv_view {
+        var view = mnk_quantized_kv_view()
+        view.size = MemoryLayout<mnk_quantized_kv_view>.size
+        view.keys = try keys.descriptor(op: op)
+        if let values { view.values = try values.descriptor(op: op) }
+        view.layout = layout.code
+        view.wrap = wrap.code
+        view.pinned = try UInt32(pinned, "pinned", op: op)
+        return view
+    }
+}

@@ -1,0 +1,29 @@
+#include "CAPI/Handles.hpp"
+
+using namespace mnk;
+
+namespace {
+
+Result<Hadamard> opFrom(const mnk_hadamard* op) {
+  auto given = c::descriptor("mnk_hadamard", op);
+  if (!given) return std::move(given).error();
+  if (!given->from) return c::nullArgument("from");
+  Hadamard hadamard{.from = given->from->tensor, .isInverse = given->is_inverse};
+  if (given->into) hadamard.into = given->into->tensor;
+  if (given->has_signs) {
+    auto signs = c::codecName(given->signs);
+    if (!signs) return std::move(signs).error();
+    hadamard.signs = *signs;
+  }
+  return hadamard;
+}
+
+}  // namespace
+
+mnk_plan* mnk_hadamard_make_plan(const mnk_hadamard* op, mnk_error_out error) {
+  return c::make<mnk_plan>(error, {}, [&] { return c::planFor(opFrom(op)); });
+}
+
+bool mnk_encoder_hadamard(mnk_encoder* encoder, const mnk_hadamard* op, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}}, [&] { return c::encode(*encoder, opFrom(op)); });
+}

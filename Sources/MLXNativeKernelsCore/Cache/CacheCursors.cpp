@@ -1,0 +1,195 @@
+#include "Cache/CacheCursors.hpp"
+
+#include <algorithm>
+
+#include "Support/CheckedMath.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+constexpr std::string_view kOp = "AttentionCache";
+
+}  // namespace
+
+Error suspectError(uint32_t sequence, const CacheCursor& cursor) {
+  return {.op = std::string(kOp),
+          .what = "the sequence is suspect because earlier work on it failed",
+          .got = fmt::format("sequence {}, unknown from position {}", sequence, *cursor.suspectFrom),
+          .expected = "a sequence whose contents are known",
+          .fix = fmt::format("Truncate it to position {} or less, or reset it.", *cursor.suspectFrom)};
+}
+
+uint64_t CacheSlots::oldestKept(const CacheCursor& cursor) const {
+  if (wrap == KVWrap::linear || cursor.highest <= capacity) return 0;
+  return cursor.highest - (capacity - pinned);
+}
+
+uint64_t CacheSlots::count(const CacheCursor& cursor) const {
+  const uint64_t kept = std::min(cursor.next, pinned);
+  const uint64_t oldest = std::max(oldestKept(cursor), kept);
+  return kept + (cursor.next > oldest ? cursor.next - oldest : 0);
+}
+
+bool CacheSlots::holds(const CacheCursor& cursor, uint64_t position, uint64_t tokens) const {
+  if (!fits(position, tokens, cursor.next)) return false;
+  return tokens == 0 || position + tokens <= pinned || position >= oldestKept(cursor);
+}
+
+uint64_t CacheSlots::used(const CacheCursor& cursor) const {
+  return std::min(cursor.highest, capacity);
+}
+
+bool CacheSlots::canReach(const CacheCursor& cursor) const {
+  if (cursor.next > cursor.highest) return false;
+  if (wrap == KVWrap::linear && cursor.highest > capacity) return false;
+  // Cutting at a pinned position empties the ring behind it.
+  if (cursor.next <= pinned) return cursor.next == cursor.highest;
+  return cursor.next >= oldestKept(cursor);
+}
+
+CacheCursor CacheCursors::at(uint32_t sequence) const {
+  std::lock_guard lock(mutex_);
+  return sequence < cursors_.size() ? cursors_[sequence] : CacheCursor{};
+}
+
+std::vector<CacheCursor> CacheCursors::all() const {
+  std::lock_guard lock(mutex_);
+  return cursors_;
+}
+
+void CacheCursors::restore(std::vector<CacheCursor> cursors) {
+  std::lock_guard lock(mutex_);
+  cursors_ = std::move(cursors);
+}
+
+Result<void> CacheCursors::checkKnown(uint32_t sequence) const {
+  std::lock_guard lock(mutex_);
+  if (sequence < cursors_.size()) return {};
+  return Error{.op = std::string(kOp),
+               .what = "the sequence is not in the cache",
+               .got = fmt::format("sequence {}", sequence),
+               .expected = fmt::format("less than {}", cursors_.size()),
+               .fix = "Pass a sequence that the cache holds."};
+}
+
+Result<void> CacheCursors::checkHeld(const CommandEncoder& encoder, uint64_t position, uint64_t tokens,
+                                     uint32_t sequence) const {
+  if (auto known = checkKnown(sequence); !known) return known;
+  const auto appending = std::static_pointer_cast<Appending>(encoder.participant(this));
+  const CacheCursor cursor = appending ? appending->after(sequence) : at(sequence);
+  if (!slots_.holds(cursor, position, tokens)) {
+    const uint64_t oldest = std::min(slots_.oldestKept(cursor), cursor.next);
+    return Error{
+        .op = std::string(kOp),
+        .what = "the cache does not hold these positions",
+        .got = fmt::format("position {} + {} of sequence {}", position, countText(tokens, "token"), sequence),
+        .expected = fmt::format("{} to {}, or less than {}", oldest, cursor.next, std::min(slots_.pinned, cursor.next)),
+        .fix = "Read positions that were appended and that the ring has not overwritten."};
+  }
+  if (cursor.suspectFrom && tokens != 0 && position + tokens > *cursor.suspectFrom) {
+    return suspectError(sequence, cursor);
+  }
+  return {};
+}
+
+Result<void> CacheCursors::truncate(uint64_t position, uint32_t sequence) {
+  if (auto known = checkKnown(sequence); !known) return known;
+  std::lock_guard lock(mutex_);
+  CacheCursor& cursor = cursors_[sequence];
+  if (position == 0) {
+    cursor = {};
+    return {};
+  }
+  const uint64_t oldest = slots_.oldestKept(cursor);
+  const bool leavesPinnedOnly = position <= slots_.pinned;
+  if (cursor.suspectFrom && position > *cursor.suspectFrom) return suspectError(sequence, cursor);
+  if (position > cursor.next || (position < oldest && !leavesPinnedOnly)) {
+    return Error{.op = std::string(kOp),
+                 .what = "the sequence cannot be cut there",
+                 .got = fmt::format("position {}", position),
+                 .expected = fmt::format("{} to {}, or at most {}", oldest, cursor.next, slots_.pinned),
+                 .fix = "Cut at a position whose predecessors the cache still holds, or reset the sequence."};
+  }
+  cursor.next = position;
+  if (leavesPinnedOnly) cursor.highest = position;  // the ring is empty again
+  cursor.suspectFrom.reset();
+  return {};
+}
+
+void CacheCursors::reset() {
+  std::lock_guard lock(mutex_);
+  std::fill(cursors_.begin(), cursors_.end(), CacheCursor{});
+}
+
+Result<CacheCursors::Appending*> CacheCursors::join(const std::shared_ptr<CacheCursors>& cursors,
+                                                    CommandEncoder& encoder, std::span<const uint32_t> sequences) {
+  auto participant = std::static_pointer_cast<Appending>(encoder.participant(cursors.get()));
+  if (!participant) {
+    participant = std::make_shared<Appending>(cursors);
+    if (auto joined = encoder.join(cursors.get(), participant); !joined) return std::move(joined).error();
+  }
+  for (uint32_t sequence : sequences) {
+    if (auto known = cursors->checkKnown(sequence); !known) return std::move(known).error();
+    const CacheCursor cursor = participant->after(sequence);
+    if (cursor.suspectFrom) return suspectError(sequence, cursor);
+  }
+  return participant.get();
+}
+
+CacheCursors::Appending::Change& CacheCursors::Appending::changeOf(uint32_t sequence) {
+  const auto found =
+      std::find_if(changes_.begin(), changes_.end(), [&](const Change& change) { return change.sequence == sequence; });
+  if (found != changes_.end()) return *found;
+  const CacheCursor now = cursors_->at(sequence);
+  return changes_.emplace_back(Change{sequence, now, now});
+}
+
+CacheCursor CacheCursors::Appending::after(uint32_t sequence) {
+  return changeOf(sequence).after;
+}
+
+void CacheCursors::Appending::advanceTo(uint64_t next, uint32_t sequence) {
+  CacheCursor& cursor = changeOf(sequence).after;
+  cursor.next = next;
+  cursor.highest = std::max(cursor.highest, next);
+}
+
+Result<void> CacheCursors::Appending::advance() {
+  std::lock_guard lock(cursors_->mutex_);
+  // A sequence whose append was refused is none of this encoder's business.
+  std::erase_if(changes_, [](const Change& change) { return change.before == change.after; });
+  for (const Change& change : changes_) {
+    const CacheCursor& now = cursors_->cursors_[change.sequence];
+    if (now == change.before) continue;
+    if (now.suspectFrom) return suspectError(change.sequence, now);
+    return Error{.op = std::string(kOp),
+                 .what = "the cache was changed by somebody else while this encoder recorded",
+                 .got = fmt::format("sequence {} at position {}", change.sequence, now.next),
+                 .expected = fmt::format("position {}, where the encoder began", change.before.next),
+                 .fix = "Append to a cache from one encoder at a time, and encode this step again.",
+                 .retryable = true};
+  }
+  for (const Change& change : changes_) cursors_->cursors_[change.sequence] = change.after;
+  return {};
+}
+
+void CacheCursors::Appending::retreat() {
+  std::lock_guard lock(cursors_->mutex_);
+  for (const Change& change : changes_) {
+    CacheCursor& now = cursors_->cursors_[change.sequence];
+    if (now == change.after) now = change.before;
+  }
+}
+
+void CacheCursors::Appending::finished(const Result<void>& outcome) {
+  if (outcome) return;
+  std::lock_guard lock(cursors_->mutex_);
+  for (const Change& change : changes_) {
+    CacheCursor& cursor = cursors_->cursors_[change.sequence];
+    cursor.suspectFrom = std::min(cursor.suspectFrom.value_or(UINT64_MAX), change.before.next);
+  }
+}
+
+}  // namespace mnk

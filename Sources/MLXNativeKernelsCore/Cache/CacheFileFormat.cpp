@@ -1,0 +1,229 @@
+#include "Cache/CacheFileFormat.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "Cache/AttentionCacheRules.hpp"
+#include "Cache/CacheStorage.hpp"
+#include "Support/CheckedMath.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+constexpr std::string_view kMagic = "MNKCACHE";
+constexpr uint32_t kVersion = 1;
+
+// The numbers in files are those of the enums, which therefore stay as they are. Elements are copied as they lie in
+// memory.
+static_assert(uint32_t(DType::f32) == 0 && uint32_t(DType::f16) == 1 && uint32_t(DType::bf16) == 2 &&
+              uint32_t(DType::u8) == 3);
+static_assert(uint32_t(KVWrap::linear) == 0 && uint32_t(KVWrap::ring) == 1);
+static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1);
+static_assert(uint32_t(KVScaleRule::unbiased) == 0 && uint32_t(KVScaleRule::leastSquares) == 1);
+static_assert(uint32_t(KVNonFinite::zero) == 0 && uint32_t(KVNonFinite::propagate) == 1);
+static_assert(std::endian::native == std::endian::little);
+
+enum : uint32_t { kKeyMeans = 1, kValueMeans = 2, kKeyChannelScales = 4, kAllChannels = 7 };
+
+template <typename Number>
+void put(std::span<std::byte> bytes, size_t offset, Number number) {
+  std::memcpy(bytes.data() + offset, &number, sizeof number);
+}
+template <typename Number>
+Number get(std::span<const std::byte> bytes, size_t offset) {
+  Number number;
+  std::memcpy(&number, bytes.data() + offset, sizeof number);
+  return number;
+}
+
+Error impossible(std::string got, std::string expected) {
+  return cacheFileError("the file describes a cache that cannot be", std::move(got), std::move(expected),
+                        "Save the cache again; this file is damaged or was not written by this library.");
+}
+
+// Reads fields one after another and remembers the first that is out of range.
+class FieldReader {
+ public:
+  FieldReader(std::span<const std::byte> bytes, size_t offset) : bytes_(bytes), offset_(offset) {}
+
+  template <typename Number = uint32_t>
+  Number next() {
+    const auto number = get<Number>(bytes_, offset_);
+    offset_ += sizeof number;
+    return number;
+  }
+  template <typename Enum>
+  Enum choice(std::string_view name, Enum last) {
+    const auto number = next();
+    if (number > static_cast<uint32_t>(last)) refuse(name, number, static_cast<uint32_t>(last));
+    return static_cast<Enum>(number);
+  }
+  uint32_t upTo(std::string_view name, uint32_t last) {
+    const auto number = next();
+    if (number > last) refuse(name, number, last);
+    return number;
+  }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  void refuse(std::string_view name, uint32_t got, uint32_t last) {
+    if (error_) return;
+    error_ = impossible(fmt::format("{} {}", name, got),
+                        last == 0 ? std::string("0") : fmt::format("a number from 0 to {}", last));
+  }
+
+  std::span<const std::byte> bytes_;
+  size_t offset_;
+  std::optional<Error> error_;
+};
+
+Result<void> checkStart(std::span<const std::byte> start) {
+  const size_t known = std::min(start.size(), kMagic.size());
+  if (std::memcmp(start.data(), kMagic.data(), known) != 0) {
+    return cacheFileError("the file is not one of a cache", "another beginning", fmt::format("\"{}\"", kMagic),
+                          "Pass a file that AttentionCache saved.");
+  }
+  if (start.size() >= kMagic.size() + sizeof kVersion) {
+    const auto version = get<uint32_t>(start, kMagic.size());
+    if (version != kVersion) {
+      return cacheFileError("the file has another version", fmt::format("version {}", version),
+                            fmt::format("version {}", kVersion),
+                            "Load it with the library that saved it, and compute the cache anew here.");
+    }
+  }
+  if (start.size() < CacheFileHeader::kBytes) {
+    return truncatedFile(start.size(), CacheFileHeader::kBytes + kCursorBytes + kChecksumBytes);
+  }
+  return {};
+}
+
+}  // namespace
+
+Error cacheFileError(std::string_view what, std::string got, std::string expected, std::string_view fix) {
+  return {.op = "AttentionCache",
+          .what = std::string(what),
+          .got = std::move(got),
+          .expected = std::move(expected),
+          .fix = std::string(fix)};
+}
+
+Error truncatedFile(uint64_t got, uint64_t expected) {
+  return cacheFileError("the file ends too early", countText(got, "byte"), countText(expected, "byte"),
+                        "Save the cache again, or copy the whole file.");
+}
+
+Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start) {
+  if (auto checked = checkStart(start); !checked) return std::move(checked).error();
+  CacheFileHeader header;
+  AttentionCacheDescriptor& d = header.descriptor;
+  FieldReader fields(start, kMagic.size() + sizeof kVersion);
+  for (uint32_t* extent : {&d.kvHeads, &d.headDim, &d.valueHeadDim, &d.capacity, &d.sequences}) *extent = fields.next();
+  d.dtype = fields.choice("dtype", DType::u8);
+  d.whenFull = fields.choice("wrap", KVWrap::ring);
+  d.pinned = fields.next();
+  const bool isQuantized = fields.upTo("storage", 1) == 1;
+  if (isQuantized) {
+    KVQuantizedStorage& q = d.quantized.emplace();
+    q.codec = fields.choice("codec", KVCodecName::mlx1);
+    q.keyBits = fields.next();
+    q.valueBits = fields.next();
+    q.scaleFactor = fields.next<float>();
+    q.options.candidates = fields.next();
+    q.options.keyScale = fields.choice("scale of keys", KVScaleRule::leastSquares);
+    q.options.valueScale = fields.choice("scale of values", KVScaleRule::leastSquares);
+    q.options.nonFinite = fields.choice("rule for vectors that are not finite", KVNonFinite::propagate);
+    const uint32_t channels = fields.upTo("set of means", q.codec == KVCodecName::turbo ? kAllChannels : 0);
+    header.hasKeyMeans = channels & kKeyMeans;
+    header.hasValueMeans = channels & kValueMeans;
+    header.hasKeyChannelScales = channels & kKeyChannelScales;
+    fields.upTo("padding", 0);
+  } else {
+    for (size_t offset = 48; offset < kBytes; offset += 4) fields.upTo("field of quantized storage", 0);
+  }
+  if (fields.error()) return *fields.error();
+  // A cache that was made has both, and u8 stands for quantized storage alone.
+  if (d.valueHeadDim == 0) return impossible("valueHeadDim 0", "at least 1");
+  if (isQuantized != (d.dtype == DType::u8)) {
+    return impossible(fmt::format("dtype {} in {} storage", name(d.dtype), isQuantized ? "quantized" : "dense"),
+                      "u8 in quantized storage, a float in dense storage");
+  }
+  if (auto broken = firstBroken(d)) {
+    return impossible(fmt::format("{}: {}", broken->what, broken->got), broken->expected);
+  }
+  return header;
+}
+
+CacheFileHeader::Bytes CacheFileHeader::encode() const {
+  const AttentionCacheDescriptor& d = descriptor;
+  Bytes bytes{};
+  std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
+  size_t offset = kMagic.size();
+  const auto add = [&](auto number) {
+    static_assert(sizeof number == 4);
+    put(bytes, offset, number);
+    offset += sizeof number;
+  };
+  for (const uint32_t field : {kVersion, d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) add(field);
+  add(d.dtype);
+  add(d.whenFull);
+  add(d.pinned);
+  add(uint32_t{d.quantized.has_value()});
+  if (!d.quantized) return bytes;
+  const KVQuantizedStorage& q = *d.quantized;
+  add(q.codec);
+  add(q.keyBits);
+  add(q.valueBits);
+  add(q.scaleFactor);
+  add(q.options.candidates);
+  add(q.options.keyScale);
+  add(q.options.valueScale);
+  add(q.options.nonFinite);
+  add((hasKeyMeans ? kKeyMeans : 0u) | (hasValueMeans ? kValueMeans : 0u) |
+      (hasKeyChannelScales ? kKeyChannelScales : 0u));
+  return bytes;
+}
+
+std::optional<uint64_t> CacheFileHeader::cacheBytes() const {
+  const AttentionCacheDescriptor& d = descriptor;
+  std::optional<uint64_t> bytes = 0;
+  for (const uint64_t ofPlane : slotBytes(d)) bytes = *bytes + ofPlane;  // each is below 2^34
+  for (const uint64_t extent : {d.kvHeads, d.capacity, d.sequences}) {
+    if (bytes) bytes = checkedMultiply(*bytes, extent);
+  }
+  return bytes;
+}
+
+std::optional<uint64_t> CacheFileHeader::fileBytes(std::span<const CacheCursor> cursors) const {
+  const AttentionCacheDescriptor& d = descriptor;
+  // Where all slots of all sequences can be counted in bytes, so can those that are used.
+  if (!cacheBytes()) return std::nullopt;
+  uint64_t slotsBytes = 0;
+  for (const uint64_t ofPlane : slotBytes(d)) slotsBytes += ofPlane * d.kvHeads;
+  uint64_t used = 0;
+  for (const CacheCursor& cursor : cursors) used += slots().used(cursor);
+  const uint64_t channels = (uint64_t{hasKeyMeans} + hasKeyChannelScales) * d.headDim + hasValueMeans * d.valueHeadDim;
+  const uint64_t others = kBytes + cursors.size() * kCursorBytes + channels * d.kvHeads * 4 + kChecksumBytes;
+  return checkedAdd(used * slotsBytes, others);
+}
+
+std::array<std::byte, kCursorBytes> encode(const CacheCursor& cursor) {
+  std::array<std::byte, kCursorBytes> bytes;
+  put(bytes, 0, cursor.next);
+  put(bytes, 8, cursor.highest);
+  return bytes;
+}
+
+CacheCursor decodeCursor(std::span<const std::byte, kCursorBytes> bytes) {
+  return {.next = get<uint64_t>(bytes, 0), .highest = get<uint64_t>(bytes, 8)};
+}
+
+std::array<std::byte, kChecksumBytes> encodeChecksum(uint32_t sum) {
+  std::array<std::byte, kChecksumBytes> bytes;
+  put(bytes, 0, sum);
+  return bytes;
+}
+
+}  // namespace mnk

@@ -1,0 +1,169 @@
+#include "Cache/CacheStorage.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Descriptor = AttentionCacheDescriptor;
+
+// [sequences, kvHeads, capacity, perSlot], or without the last axis where a slot has one element.
+Result<Tensor> makePlane(const std::shared_ptr<Device>& device, const Descriptor& d, DType dtype,
+                         std::optional<uint64_t> perSlot) {
+  auto shape = perSlot ? Shape::make({d.sequences, d.kvHeads, d.capacity, *perSlot})
+                       : Shape::make({d.sequences, d.kvHeads, d.capacity});
+  if (!shape) return std::move(shape).error();
+  return Tensor::zeros(device, dtype, *shape);
+}
+
+// Makes the tensor one that nobody else can write to.
+Result<void> freeze(const std::shared_ptr<Device>& device, std::optional<Tensor>& tensor) {
+  if (!tensor) return {};
+  auto copy = Tensor::zeros(device, tensor->dtype(), tensor->shape());
+  if (!copy) return std::move(copy).error();
+  std::vector<std::byte> bytes(tensor->byteCount());
+  if (auto read = tensor->read(bytes); !read) return read;
+  if (auto written = copy->write(bytes); !written) return written;
+  tensor = std::move(*copy);
+  return {};
+}
+
+Result<QuantizedKVPlane> makeQuantizedPlane(const std::shared_ptr<Device>& device, const Descriptor& d,
+                                            const KVCodec& codec, uint64_t headDim) {
+  auto sizesOfOne = sizes(codec, headDim);
+  if (!sizesOfOne) return std::move(sizesOfOne).error();
+  auto codes = makePlane(device, d, DType::u8, sizesOfOne->codeBytes);
+  if (!codes) return std::move(codes).error();
+  const uint64_t scaleCount = sizesOfOne->scales;
+  auto scales =
+      makePlane(device, d, codec.scaleType(), scaleCount == 1 ? std::nullopt : std::optional<uint64_t>(scaleCount));
+  if (!scales) return std::move(scales).error();
+  return QuantizedKVPlane{.codec = codec, .codes = *codes, .scales = *scales};
+}
+
+Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device, Descriptor& d) {
+  auto keys = makeQuantizedPlane(device, d, d.quantized->keyCodec(), d.headDim);
+  if (!keys) return std::move(keys).error();
+  auto values = makeQuantizedPlane(device, d, d.quantized->valueCodec(), d.valueHeadDim);
+  if (!values) return std::move(values).error();
+  for (auto* tensor : {&d.quantized->keyMeans, &d.quantized->valueMeans, &d.quantized->keyChannelScales}) {
+    if (auto frozen = freeze(device, *tensor); !frozen) return std::move(frozen).error();
+  }
+  keys->means = d.quantized->keyMeans;
+  keys->channelScales = d.quantized->keyChannelScales;
+  values->means = d.quantized->valueMeans;
+  return QuantizedKVCacheView{
+      .keys = *keys, .values = *values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
+}
+
+Result<KVCacheView> makeDense(const std::shared_ptr<Device>& device, const Descriptor& d) {
+  auto keys = makePlane(device, d, d.dtype, d.headDim);
+  if (!keys) return std::move(keys).error();
+  auto values = makePlane(device, d, d.dtype, d.valueHeadDim);
+  if (!values) return std::move(values).error();
+  return KVCacheView{
+      .keys = *keys, .values = *values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
+}
+
+// As many writes as the limit on rows asks for.
+template <typename Op>
+Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<const uint32_t> slots) {
+  Plan whole{.op = std::string(Op::name), .dispatches = {}};
+  for (size_t begin = 0; begin == 0 || begin < sequences.size(); begin += KVCacheWrite::kMaxRows) {
+    const size_t count = std::min<size_t>(KVCacheWrite::kMaxRows, sequences.size() - begin);
+    const auto part = [&](std::span<const uint32_t> indices) {
+      return std::vector<uint32_t>(indices.begin() + begin, indices.begin() + begin + count);
+    };
+    op.rows = KVCacheWrite::Rows{part(sequences), part(slots)};
+    op.sourceOffset = begin;
+    // The last part takes what is left, so that a source of another length is refused.
+    op.tokens = begin + count < sequences.size() ? std::optional<uint64_t>(count) : std::nullopt;
+    auto planned = plan(op);
+    if (!planned) return planned;
+    std::move(planned->dispatches.begin(), planned->dispatches.end(), std::back_inserter(whole.dispatches));
+  }
+  return whole;
+}
+
+}  // namespace
+
+Result<CacheStorage> CacheStorage::make(const std::shared_ptr<Device>& device, AttentionCacheDescriptor& descriptor) {
+  CacheStorage storage;
+  if (descriptor.quantized) {
+    auto quantized = makeQuantized(device, descriptor);
+    if (!quantized) return std::move(quantized).error();
+    storage.view_ = quantized->codes();
+    storage.quantized_ = std::move(*quantized);
+    storage.options_ = descriptor.quantized->options;
+  } else {
+    auto dense = makeDense(device, descriptor);
+    if (!dense) return std::move(dense).error();
+    storage.view_ = std::move(*dense);
+  }
+  return storage;
+}
+
+CacheStorage::Planes CacheStorage::planes() const {
+  if (!quantized_) return {view_.keys, std::nullopt, view_.values, std::nullopt};
+  return {quantized_->keys.codes, quantized_->keys.scales, quantized_->values->codes, quantized_->values->scales};
+}
+
+uint64_t CacheStorage::bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& plane : planes()) bytes += plane ? plane->byteCount() : 0;
+  return bytes;
+}
+
+Result<Plan> CacheStorage::planAppend(const Tensor& keys, const Tensor& values, uint32_t sequence,
+                                      uint64_t position) const {
+  if (!quantized_) {
+    return plan(
+        KVCacheWrite{.keys = keys, .values = values, .into = view_, .sequence = sequence, .position = position});
+  }
+  return plan(KVCacheQuantize{.keys = keys,
+                              .values = values,
+                              .into = *quantized_,
+                              .sequence = sequence,
+                              .position = position,
+                              .options = options_});
+}
+
+Result<Plan> CacheStorage::planRows(const Tensor& keys, const Tensor& values, std::span<const uint32_t> sequences,
+                                    std::span<const uint32_t> slots) const {
+  if (!quantized_) return planParts(KVCacheWrite{.keys = keys, .values = values, .into = view_}, sequences, slots);
+  return planParts(KVCacheQuantize{.keys = keys, .values = values, .into = *quantized_, .options = options_}, sequences,
+                   slots);
+}
+
+Result<Plan> CacheStorage::planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values,
+                                          uint32_t sequence, uint64_t position, KVDomain domain) const {
+  if (!quantized_) {
+    return Error{.op = "AttentionCache",
+                 .what = "only a quantized cache can be dequantized",
+                 .got = fmt::format("a cache of {}", name(view_.keys.dtype())),
+                 .expected = "a cache of quantized storage",
+                 .fix = "Read the keys and values of a dense cache as they are, at the slots of their positions."};
+  }
+  return plan(KVCacheDequantize{.from = *quantized_,
+                                .sequence = sequence,
+                                .position = position,
+                                .keys = keys,
+                                .values = values,
+                                .domain = domain});
+}
+
+std::array<uint64_t, 4> slotBytes(const AttentionCacheDescriptor& d) {
+  if (!d.quantized) return {d.headDim * byteSize(d.dtype), 0, d.valueHeadDim * byteSize(d.dtype), 0};
+  const auto keys = sizes(d.quantized->keyCodec(), d.headDim);
+  const auto values = sizes(d.quantized->valueCodec(), d.valueHeadDim);
+  if (!keys || !values) return {};
+  return {keys->codeBytes, keys->scaleBytes, values->codeBytes, values->scaleBytes};
+}
+
+}  // namespace mnk

@@ -1,0 +1,44 @@
+// The memory of a cache, dense or quantized, and which op writes and reads it.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "MLXNativeKernels/AttentionCache.hpp"
+
+namespace mnk {
+
+class CacheStorage {
+ public:
+  // Copies means and channel scales into memory of its own; the descriptor's are replaced by them.
+  static Result<CacheStorage> make(const std::shared_ptr<Device>& device, AttentionCacheDescriptor& descriptor);
+
+  // Keys and values, or their codes.
+  const KVCacheView& view() const { return view_; }
+  const std::optional<QuantizedKVCacheView>& quantizedView() const { return quantized_; }
+  // What a file holds of each slot, in this order; a dense cache has no scales.
+  enum Plane : uint8_t { keys, keyScales, values, valueScales };
+  using Planes = std::array<std::optional<Tensor>, 4>;
+  Planes planes() const;
+  uint64_t bytes() const;
+
+  Result<Plan> planAppend(const Tensor& keys, const Tensor& values, uint32_t sequence, uint64_t position) const;
+  // One token for each sequence, all in one plan.
+  Result<Plan> planRows(const Tensor& keys, const Tensor& values, std::span<const uint32_t> sequences,
+                        std::span<const uint32_t> slots) const;
+  Result<Plan> planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values, uint32_t sequence,
+                              uint64_t position, KVDomain domain) const;
+
+ private:
+  KVCacheView view_;
+  std::optional<QuantizedKVCacheView> quantized_;
+  KVQuantizeOptions options_;
+};
+
+// What one slot of one head takes in each plane, known before there is memory; 0 where there is no such plane.
+// valueHeadDim is not 0.
+std::array<uint64_t, 4> slotBytes(const AttentionCacheDescriptor& descriptor);
+
+}  // namespace mnk

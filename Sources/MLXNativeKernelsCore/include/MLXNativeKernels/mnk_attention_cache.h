@@ -1,0 +1,89 @@
+// The C door to AttentionCache: keys and values of past tokens in memory of its own, with the position of each
+// sequence. AttentionCache.hpp defines it.
+#ifndef MNK_ATTENTION_CACHE_H
+#define MNK_ATTENTION_CACHE_H
+
+#include "MLXNativeKernels/mnk_core.h"
+#include "MLXNativeKernels/mnk_kv_cache.h"
+#include "MLXNativeKernels/mnk_kv_codec.h"
+#include "MLXNativeKernels/mnk_kv_quantize.h"
+
+MNK_HEADER_BEGIN
+
+typedef struct mnk_cache mnk_cache;
+
+// How a cache codes what is appended. Means and channel scales are for turbo alone and are copied.
+typedef struct mnk_cache_quantization {
+  size_t size;  // sizeof(mnk_cache_quantization)
+  mnk_kv_codec_name codec;
+  uint32_t key_bits;
+  uint32_t value_bits;  // 0: as key_bits
+  float scale_factor;   // mlx1 at head dim 512; 0 is 1
+  mnk_kv_quantize_options options;
+  mnk_tensor* MNK_NULLABLE key_means;           // f32 [kvHeads, headDim]; NULL: none
+  mnk_tensor* MNK_NULLABLE value_means;         // f32 [kvHeads, valueHeadDim]; NULL: none
+  mnk_tensor* MNK_NULLABLE key_channel_scales;  // f32 [kvHeads, headDim], none of them 0; NULL: none
+} mnk_cache_quantization;
+
+typedef struct mnk_cache_descriptor {
+  size_t size;  // sizeof(mnk_cache_descriptor)
+  uint32_t kv_heads;
+  uint32_t head_dim;
+  uint32_t value_head_dim;  // 0: as head_dim
+  uint32_t capacity;        // slots of one sequence
+  uint32_t sequences;
+  mnk_dtype dtype;                                          // f32, f16 or bf16
+  mnk_kv_wrap when_full;                                    // MNK_RING overwrites the oldest, MNK_LINEAR fails
+  uint32_t pinned;                                          // first positions that a ring never overwrites
+  const mnk_cache_quantization* MNK_NULLABLE quantization;  // takes the place of dtype; NULL: none
+} mnk_cache_descriptor;
+
+mnk_cache* MNK_NULLABLE mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error);
+void mnk_cache_release(mnk_cache* MNK_NULLABLE cache);
+
+// What it was made with, with no field left to a default. What it points to belongs to the cache.
+mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache);
+uint64_t mnk_cache_bytes(const mnk_cache* cache);            // of keys and values, with their scales
+uint64_t mnk_cache_bytes_per_token(const mnk_cache* cache);  // of one position of one sequence
+int64_t mnk_cache_bytes_saved(const mnk_cache* cache);       // how much more keys and values would take as f16
+
+// Tensors over the cache's memory, head-major: [sequences, kvHeads, capacity, headDim], or u8 with the bytes of codes
+// in the place of headDim.
+mnk_tensor* MNK_NULLABLE mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error);
+mnk_tensor* MNK_NULLABLE mnk_cache_make_values(const mnk_cache* cache, mnk_error_out error);
+// Of a quantized cache: [sequences, kvHeads, capacity], with a last axis where a vector has several.
+mnk_tensor* MNK_NULLABLE mnk_cache_make_key_scales(const mnk_cache* cache, mnk_error_out error);
+mnk_tensor* MNK_NULLABLE mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out error);
+
+// State of committed work; an unknown sequence reads as empty.
+uint64_t mnk_cache_next_position(const mnk_cache* cache, uint32_t sequence);
+uint64_t mnk_cache_count(const mnk_cache* cache, uint32_t sequence);
+bool mnk_cache_is_suspect(const mnk_cache* cache, uint32_t sequence);
+uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
+
+// Records a write at the next position, which advances when the encoder is committed.
+bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
+                        uint32_t sequence, mnk_error_out error);
+// One token for each listed sequence.
+bool mnk_encoder_append_rows(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
+                             const uint32_t* sequences, size_t count, mnk_error_out error);
+// Reads positions of a quantized cache as numbers, as many as the tensors hold: [tokens, kvHeads, headDim], or without
+// tokens for one. At least one of keys and values.
+bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* MNK_NULLABLE keys,
+                            const mnk_tensor* MNK_NULLABLE values, uint64_t position, uint32_t sequence,
+                            mnk_kv_domain domain, mnk_error_out error);
+bool mnk_cache_truncate(mnk_cache* cache, uint64_t position, uint32_t sequence, mnk_error_out error);
+bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out error);
+void mnk_cache_reset(mnk_cache* cache);
+
+// Writes all that submitted work has stored to a file. A file that is there is replaced when
+// all is written, and left as it was where the call fails.
+bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error);
+// The cache of a file, which need not be trusted: it is checked before it is believed, and nothing is made where keys
+// and values would take more than max_bytes.
+mnk_cache* MNK_NULLABLE mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes,
+                                                 mnk_error_out error);
+
+MNK_HEADER_END
+
+#endif

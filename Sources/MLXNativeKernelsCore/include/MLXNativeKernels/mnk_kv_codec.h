@@ -1,0 +1,65 @@
+// The C door to codecs: how vectors of a quantized cache are coded, and what they take. KVCodec.hpp defines them.
+// A codec that is zero but for its bits is turbo.
+#ifndef MNK_KV_CODEC_H
+#define MNK_KV_CODEC_H
+
+#include "MLXNativeKernels/mnk_core.h"
+
+MNK_HEADER_BEGIN
+
+typedef enum MNK_CLOSED(mnk_kv_codec_name) { MNK_TURBO = 0, MNK_MLX1 = 1 } mnk_kv_codec_name;
+
+typedef struct mnk_kv_codec {
+  mnk_kv_codec_name name;
+  uint32_t bits;       // turbo: 2 to 8; mlx1: 4, 5, 6 or 8
+  float scale_factor;  // mlx1 at head dim 512; 0 is 1
+} mnk_kv_codec;
+
+// What one vector takes.
+typedef struct mnk_kv_codec_sizes {
+  uint64_t code_bytes;
+  uint64_t scales;       // how many
+  uint64_t scale_bytes;  // of all of them together
+} mnk_kv_codec_sizes;
+
+bool mnk_kv_codec_get_sizes(const mnk_kv_codec* codec, uint64_t head_dim, mnk_kv_codec_sizes* sizes,
+                            mnk_error_out error);
+
+// A quantized cache in numbers.
+typedef struct mnk_quantized_cache_extents {
+  size_t size;  // sizeof(mnk_quantized_cache_extents)
+  mnk_kv_codec keys;
+  uint64_t head_dim;
+  bool has_values;          // else there are keys alone
+  mnk_kv_codec values;      // bits 0: the codec of keys
+  uint64_t value_head_dim;  // 0: as head_dim
+  uint64_t heads;
+  uint64_t capacity;
+  uint64_t sequences;  // 0 is 1
+} mnk_quantized_cache_extents;
+
+// Codes and scales of all keys and values together.
+bool mnk_quantized_cache_get_bytes(const mnk_quantized_cache_extents* extents, uint64_t* bytes, mnk_error_out error);
+
+// How vectors are coded where the format leaves a choice; readers need none of it. All zero are the defaults.
+typedef enum MNK_CLOSED(mnk_kv_scale_rule) {
+  MNK_SCALE_DEFAULT = 0,  // unbiased for keys, least squares for values
+  MNK_SCALE_UNBIASED = 1,
+  MNK_SCALE_LEAST_SQUARES = 2,
+} mnk_kv_scale_rule;
+// What becomes of a vector that holds a NaN or an infinity: zero, or one whose scale is NaN.
+typedef enum MNK_CLOSED(mnk_kv_non_finite) {
+  MNK_NON_FINITE_ZERO = 0,
+  MNK_NON_FINITE_PROPAGATE = 1,
+} mnk_kv_non_finite;
+
+typedef struct mnk_kv_quantize_options {
+  uint32_t candidates;  // turbo: 1, 5 or 17; 0 is 5
+  mnk_kv_scale_rule key_scale;
+  mnk_kv_scale_rule value_scale;
+  mnk_kv_non_finite non_finite;
+} mnk_kv_quantize_options;
+
+MNK_HEADER_END
+
+#endif

@@ -1,0 +1,252 @@
+// Caches that are saved and loaded again: nothing is lost, and both go on alike.
+#include "Cases/CacheFileScene.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/FakeDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+struct Stored {
+  std::string name;
+  AttentionCacheDescriptor descriptor;
+};
+
+// Dense and quantized caches, of rings and lines, with all that a descriptor can hold.
+std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
+  const AttentionCacheDescriptor dense{
+      .kvHeads = 2, .headDim = 3, .valueHeadDim = 5, .capacity = 6, .sequences = 3, .dtype = DType::f32};
+  std::vector<Stored> all;
+  const auto add = [&](std::string name, AttentionCacheDescriptor descriptor, auto change) {
+    change(descriptor);
+    all.push_back({std::move(name), descriptor});
+  };
+  add("f32", dense, [](auto&) {});
+  add("f16, linear", dense, [](auto& d) { d.dtype = DType::f16, d.whenFull = KVWrap::linear; });
+  add("bf16, pinned", dense, [](auto& d) { d.dtype = DType::bf16, d.pinned = 2; });
+  const AttentionCacheDescriptor turbo = turboDescriptor();
+  add("turbo", turbo, [](auto&) {});
+  add("turbo with means", turbo, [&](auto& d) {
+    d.quantized->keyMeans = constants(device, 0.5f, 2, 32);
+    d.quantized->valueMeans = constants(device, -0.5f, 2, 64);
+    d.quantized->keyChannelScales = constants(device, 2, 2, 32);
+    d.quantized->options = {.candidates = 17,
+                            .keyScale = KVScaleRule::leastSquares,
+                            .valueScale = KVScaleRule::unbiased,
+                            .nonFinite = KVNonFinite::propagate};
+    d.pinned = 1;
+  });
+  add("turbo with means of values, linear", turbo, [&](auto& d) {
+    d.quantized->valueMeans = constants(device, -0.5f, 2, 64);
+    d.whenFull = KVWrap::linear;
+  });
+  add("mlx1 of two scales", turbo, [](auto& d) {
+    d.kvHeads = 1, d.headDim = d.valueHeadDim = 512;
+    d.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f};
+  });
+  return all;
+}
+
+}  // namespace
+
+TEST(CacheFile, SavedCachesGoOnWhereTheyWere) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const Stored& stored : storages(device)) {
+      const Context context(stored.name);
+      const Folder folder;
+      Seeded random(7);
+      AttentionCache cache = makeCache(device, stored.descriptor);
+      const bool isRing = stored.descriptor.whenFull == KVWrap::ring;
+      appendAlike(device, random, {cache}, isRing ? 9 : 3, 0);
+      appendAlike(device, random, {cache}, 2, 2);  // sequence 1 stays empty
+      REQUIRE(cache.truncate(isRing ? 8 : 2, 0));
+      REQUIRE(cache.save(folder.path()));
+      AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes()));
+      expectSame(loaded, cache);
+      for (uint32_t sequence = 0; sequence < 3; ++sequence) appendAlike(device, random, {cache, loaded}, 2, sequence);
+      expectSame(loaded, cache);
+      // What a ring has overwritten is known, and stays lost.
+      for (const uint64_t position : {9, 4, 3, 1}) {
+        EXPECT_EQ(bool(loaded.truncate(position)), bool(cache.truncate(position)));
+      }
+      expectSame(loaded, cache);
+    }
+  });
+}
+
+TEST(CacheFile, RingsGoOnAtEveryPhase) {
+  const auto device = REQUIRE(Device::makeDefault());
+  const Folder folder;
+  for (uint32_t pinned = 0; pinned < 3; ++pinned) {
+    for (uint64_t appended = 0; appended < 12; ++appended) {
+      for (uint64_t cut = 0; cut < 2; ++cut) {
+        const Context context(fmt::format("{} pinned, {} tokens, {} cut", pinned, appended, cut));
+        Seeded random(appended);
+        AttentionCache cache = makeCache(
+            device, {.kvHeads = 2, .headDim = 2, .capacity = 4, .sequences = 2, .dtype = DType::f32, .pinned = pinned});
+        appendAlike(device, random, {cache}, appended, 1);
+        if (appended > cut) REQUIRE(cache.truncate(appended - cut, 1));
+        REQUIRE(cache.save(folder.path()));
+        AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), kPlenty));
+        expectSame(loaded, cache);
+        appendAlike(device, random, {cache, loaded}, 3, 1);
+        expectSame(loaded, cache);
+      }
+    }
+  }
+}
+
+TEST(CacheFile, KeepsOnlySlotsThatAreUsed) {
+  const auto device = REQUIRE(Device::makeDefault());
+  const Folder folder;
+  Seeded random;
+  AttentionCache cache =
+      makeCache(device, {.kvHeads = 2, .headDim = 4, .capacity = 1000, .sequences = 2, .dtype = DType::f32});
+  appendAlike(device, random, {cache}, 3, 1);
+  REQUIRE(cache.save(folder.path()));
+  EXPECT_EQ(readFile(folder.path()).size(), 88u + 2 * 16 + 3 * cache.bytesPerToken() + 4);
+  expectSame(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)), cache);
+}
+
+// Longer than what is read and written at a time.
+TEST(CacheFile, LargeCachesComeBackWhole) {
+  const auto device = REQUIRE(Device::makeDefault());
+  const Folder folder;
+  Seeded random;
+  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 127, .capacity = 700, .dtype = DType::f32});
+  appendAlike(device, random, {cache}, 690);
+  REQUIRE(cache.save(folder.path()));
+  expectSame(REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes())), cache);
+}
+
+// The format is fixed: this file stays readable, and what is saved stays these bytes.
+TEST(CacheFile, VersionOneStaysAsItIs) {
+  const auto device = REQUIRE(Device::makeDefault());
+  const Folder folder;
+  AttentionCache cache = makeCache(device, {.kvHeads = 1,
+                                            .headDim = 2,
+                                            .valueHeadDim = 1,
+                                            .capacity = 3,
+                                            .dtype = DType::f32,
+                                            .whenFull = KVWrap::ring,
+                                            .pinned = 1});
+  CommandEncoder encoder(device);
+  REQUIRE(cache.append(encoder, numbers(device, {1, 2}, REQUIRE(Shape::make({1, 2}))),
+                       numbers(device, {-2}, REQUIRE(Shape::make({1, 1})))));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  REQUIRE(cache.save(folder.path()));
+  const uint32_t words[] = {0x434b4e4d, 0x45484341, 1, 1, 2, 1, 3, 1, 0, 1, 1, 0,          0,          0,          0,
+                            0,          0,          0, 0, 0, 0, 0, 1, 0, 1, 0, 0x3f800000, 0x40000000, 0xc0000000, 0};
+  std::vector<std::byte> expected(sizeof words);
+  std::memcpy(expected.data(), words, sizeof words);
+  forge(expected, 0, words[0]);
+  EXPECT(readFile(folder.path()) == expected);
+  writeFile(folder.path("by hand"), expected);
+  expectSame(REQUIRE(AttentionCache::load(device, folder.path("by hand"), kPlenty)), cache);
+}
+
+TEST(CacheFile, FieldsOfQuantizedStorageStayWhereTheyAre) {
+  const auto device = FakeDevice::make();
+  const Folder folder;
+  AttentionCacheDescriptor descriptor = turboDescriptor();
+  descriptor.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1,
+                                            .keyBits = 8,
+                                            .valueBits = 4,
+                                            .scaleFactor = 0.5f,
+                                            .options = {.candidates = 17,
+                                                        .keyScale = KVScaleRule::unbiased,
+                                                        .valueScale = KVScaleRule::leastSquares,
+                                                        .nonFinite = KVNonFinite::propagate}};
+  descriptor.headDim = descriptor.valueHeadDim = 512;
+  REQUIRE(makeCache(device, descriptor).save(folder.path()));
+  const std::vector<std::byte> file = readFile(folder.path());
+  const uint32_t words[] = {3, 1, 0, 1, 1, 8, 4, 0x3f000000, 17, 0, 1, 1, 0, 0};  // from offset 32 to 88
+  EXPECT(std::memcmp(&file[32], words, sizeof words) == 0);
+
+  descriptor = turboDescriptor();
+  descriptor.quantized->keyMeans = constants(device, 1, 2, 32);
+  descriptor.quantized->valueMeans = constants(device, 2, 2, 64);
+  descriptor.quantized->keyChannelScales = constants(device, 4, 2, 32);
+  REQUIRE(makeCache(device, descriptor).save(folder.path()));
+  const std::vector<std::byte> withMeans = readFile(folder.path());
+  EXPECT_EQ(withMeans.size(), 88u + 3 * 16 + 2 * (32 + 64 + 32) * 4 + 4);
+  EXPECT(withMeans[48] == std::byte{0} && withMeans[80] == std::byte{7});
+  float found[3];
+  std::memcpy(&found[0], &withMeans[88 + 48], 4);
+  std::memcpy(&found[1], &withMeans[88 + 48 + 256], 4);
+  std::memcpy(&found[2], &withMeans[88 + 48 + 256 + 512], 4);
+  EXPECT(found[0] == 1 && found[1] == 2 && found[2] == 4);
+}
+
+TEST(CacheFile, SavingReplacesWhatIsThere) {
+  const auto device = FakeDevice::make();
+  const Folder folder;
+  AttentionCache cache = makeCache(device);
+  writeFile(folder.path(), std::vector<std::byte>(100'000, std::byte{7}));
+  REQUIRE(cache.save(folder.path()));
+  appendNow(cache, device, 2);
+  REQUIRE(cache.save(folder.path()));
+  EXPECT_EQ(folder.fileCount(), 1u);
+  EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).nextPosition(), 2u);
+  const auto permissions = std::filesystem::status(folder.path()).permissions();
+  EXPECT(permissions == (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+}
+
+TEST(CacheFile, AFailedSaveLeavesWhatWasThere) {
+  const auto device = FakeDevice::make();
+  const Folder folder;
+  AttentionCache cache = makeCache(device);
+  appendNow(cache, device, 1);
+  REQUIRE(cache.save(folder.path()));
+  const auto before = readFile(folder.path());
+  device->holdCompletions();
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 1, 2));
+  REQUIRE(encoder.commit());
+  EXPECT(device->finishNext(fakeFailure()));
+  EXPECT_ERROR(cache.save(folder.path()), {.op = "AttentionCache",
+                                           .what = "the sequence is suspect because earlier work on it failed",
+                                           .got = "sequence 2, unknown from position 0"});
+  EXPECT(readFile(folder.path()) == before);
+  EXPECT_EQ(folder.fileCount(), 1u);
+  REQUIRE(cache.reset(2));
+  REQUIRE(cache.save(folder.path()));
+}
+
+TEST(CacheFile, PathsThatCannotBeSavedTo) {
+  const Folder folder;
+  const AttentionCache cache = makeCache(FakeDevice::make());
+  std::filesystem::create_directory(folder.path("folder"));
+  EXPECT_ERROR(cache.save(folder.path("none/cache")), {.op = "AttentionCache",
+                                                       .what = "no file can be made beside the path",
+                                                       .got = "none/cache\": No such file or directory",
+                                                       .expected = "a file that can be read or written there",
+                                                       .fix = "Pass a path in a folder that exists"});
+  EXPECT_ERROR(cache.save(folder.path("folder")), {.op = "AttentionCache",
+                                                   .what = "the new file cannot take its place",
+                                                   .got = "folder\": ",
+                                                   .fix = "Pass the path of a file, not of a folder"});
+  EXPECT_ERROR(cache.save(""), {.what = "the path is none", .got = "an empty path"});
+  EXPECT_ERROR(cache.save(folder.path() + std::string("\0x", 2)), {.what = "the path is none", .got = "a zero in it"});
+  EXPECT_EQ(folder.fileCount(), 1u);
+  // As long as a name may be: the name that is written to first must not be longer.
+  const std::string longest = folder.path(std::string(255, 'n'));
+  REQUIRE(cache.save(longest));
+  REQUIRE(AttentionCache::load(FakeDevice::make(), longest, kPlenty));
+}
+
+TEST(CacheFile, AFileThatCannotBeHeldIsAnError) {
+  const Folder folder;
+  AttentionCacheDescriptor descriptor = turboDescriptor();
+  const auto device = FakeDevice::make();
+  descriptor.quantized->keyMeans = constants(device, 1, 2, 32);
+  REQUIRE(makeCache(device, descriptor).save(folder.path()));
+  EXPECT_ERROR(AttentionCache::load(nullptr, folder.path(), kPlenty), {.what = "no device"});
+  for (uint32_t buffer = 0; buffer < 6; ++buffer) {
+    const auto failing = FakeDevice::make();
+    failing->failAt(FakeDevice::Call::makeBuffer, buffer);
+    EXPECT(!AttentionCache::load(failing, folder.path(), kPlenty));
+  }
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,126 @@
+// Files of caches: a folder that is removed again, bytes to damage, and caches to compare.
+#pragma once
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "Cases/QuantizedCacheScene.hpp"
+#include "Devices/Host/TemporaryDirectory.hpp"
+#include "Support/Crc32.hpp"
+
+namespace mnk::test {
+
+inline constexpr uint64_t kPlenty = 1 << 20;
+
+class Folder {
+ public:
+  std::string path(const std::string& name = "cache") const { return (directory_->path() / name).string(); }
+  size_t fileCount() const {
+    return static_cast<size_t>(
+        std::distance(std::filesystem::directory_iterator(directory_->path()), std::filesystem::directory_iterator()));
+  }
+
+ private:
+  std::optional<host::TemporaryDirectory> directory_ = host::TemporaryDirectory::make();
+};
+
+inline std::vector<std::byte> readFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+inline void writeFile(const std::string& path, std::span<const std::byte> bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+// Puts a number into a file and makes its checksum right again, so that the number itself is what is refused.
+template <typename Number>
+void forge(std::vector<std::byte>& file, size_t offset, Number number) {
+  std::memcpy(&file[offset], &number, sizeof number);
+  Crc32 sum;
+  sum.add(std::span(file).first(file.size() - 4));
+  const uint32_t value = sum.value();
+  std::memcpy(&file[file.size() - 4], &value, sizeof value);
+}
+
+// Slots of the positions of a sequence that can be read, oldest first.
+inline std::vector<uint64_t> heldSlots(const AttentionCache& cache, uint32_t sequence) {
+  const uint64_t next = cache.nextPosition(sequence), pinned = std::min<uint64_t>(cache.view().pinned, next);
+  std::vector<uint64_t> slots;
+  for (uint64_t position = 0; position < pinned; ++position) slots.push_back(position);
+  for (uint64_t position = next - (cache.count(sequence) - pinned); position < next; ++position) {
+    slots.push_back(cache.view().slotOf(position));
+  }
+  return slots;
+}
+
+// What a cache holds: keys and values of all positions that can be read, with their scales.
+inline std::vector<std::byte> contents(const AttentionCache& cache) {
+  std::vector<Tensor> planes{cache.view().keys, *cache.view().values};
+  if (const auto view = cache.quantizedView()) {
+    planes.push_back(view->keys.scales);
+    planes.push_back(view->values->scales);
+  }
+  const AttentionCacheDescriptor& d = cache.descriptor();
+  std::vector<std::byte> all;
+  for (const Tensor& plane : planes) {
+    const std::vector<std::byte> bytes = bytesOf(plane);
+    const uint64_t slotBytes = bytes.size() / d.sequences / d.kvHeads / d.capacity;
+    for (uint32_t sequence = 0; sequence < d.sequences; ++sequence) {
+      for (const uint64_t slot : heldSlots(cache, sequence)) {
+        for (uint64_t head = 0; head < d.kvHeads; ++head) {
+          const auto at = bytes.begin() + ((uint64_t{sequence} * d.kvHeads + head) * d.capacity + slot) * slotBytes;
+          all.insert(all.end(), at, at + slotBytes);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+inline void expectSameChannels(const std::optional<Tensor>& got, const std::optional<Tensor>& expected) {
+  EXPECT_EQ(got.has_value(), expected.has_value());
+  if (got && expected) EXPECT(bytesOf(*got) == bytesOf(*expected));
+}
+
+// The same descriptor, the same positions, the same bytes.
+inline void expectSame(const AttentionCache& got, const AttentionCache& expected) {
+  const AttentionCacheDescriptor &a = got.descriptor(), &b = expected.descriptor();
+  EXPECT(a.kvHeads == b.kvHeads && a.headDim == b.headDim && a.valueHeadDim == b.valueHeadDim);
+  EXPECT(a.capacity == b.capacity && a.sequences == b.sequences && a.dtype == b.dtype);
+  EXPECT(a.whenFull == b.whenFull && a.pinned == b.pinned);
+  EXPECT_EQ(a.quantized.has_value(), b.quantized.has_value());
+  if (a.quantized && b.quantized) {
+    EXPECT(a.quantized->keyCodec() == b.quantized->keyCodec() &&
+           a.quantized->valueCodec() == b.quantized->valueCodec());
+    EXPECT(a.quantized->options == b.quantized->options);
+    expectSameChannels(a.quantized->keyMeans, b.quantized->keyMeans);
+    expectSameChannels(a.quantized->valueMeans, b.quantized->valueMeans);
+    expectSameChannels(a.quantized->keyChannelScales, b.quantized->keyChannelScales);
+  }
+  for (uint32_t sequence = 0; sequence < b.sequences; ++sequence) {
+    EXPECT_EQ(got.nextPosition(sequence), expected.nextPosition(sequence));
+    EXPECT_EQ(got.count(sequence), expected.count(sequence));
+    EXPECT(!got.isSuspect(sequence));
+  }
+  EXPECT(contents(got) == contents(expected));
+}
+
+// Appends the same tokens to all of the caches, which have the same descriptor.
+inline void appendAlike(const std::shared_ptr<Device>& device, Seeded& random, std::vector<AttentionCache> caches,
+                        uint64_t count, uint32_t sequence = 0) {
+  const AttentionCacheDescriptor& d = caches[0].descriptor();
+  const Tensor keys = someTokens(device, random, count, d.kvHeads, d.headDim);
+  const Tensor values = someTokens(device, random, count, d.kvHeads, d.valueHeadDim);
+  CommandEncoder encoder(device);
+  for (AttentionCache& cache : caches) REQUIRE(cache.append(encoder, keys, values, sequence));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+}
+
+}  // namespace mnk::test

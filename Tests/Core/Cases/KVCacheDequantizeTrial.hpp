@@ -1,0 +1,42 @@
+// One call of KVCacheDequantize as a name and a few numbers, on a cache whose bytes and scales are made up, and the
+// check of what is read.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/KVCacheDequantize.hpp"
+
+namespace mnk::test {
+
+enum class KVReads { both, keys, values };
+
+struct KVCacheDequantizeCase {
+  std::string name;
+  KVCodec keyCodec = {};
+  KVCodec valueCodec = {};
+  uint64_t headDim = 64;
+  uint64_t valueHeadDim = 64;
+  uint64_t heads = 3;
+  uint64_t sequences = 0;
+  uint64_t sequence = 0;
+  uint64_t capacity = 5;
+  KVLayout cacheLayout = KVLayout::headMajor;
+  KVWrap wrap = KVWrap::ring;
+  uint32_t pinned = 0;
+  uint64_t position = 3;
+  uint64_t tokens = 4;
+  bool isRank2 = false;
+  KVLayout layout = KVLayout::tokenMajor;
+  DType dtype = DType::f32;
+  KVDomain domain = KVDomain::original;
+  KVReads reads = KVReads::both;
+  bool hasParameters = false;  // means, and channel scales of keys
+  uint64_t codeShift = 0;
+  uint64_t targetShift = 0;
+};
+
+// Runs each case on every device and checks it against the reference.
+void runOnEveryDevice(const std::vector<KVCacheDequantizeCase>& cases);
+
+}  // namespace mnk::test

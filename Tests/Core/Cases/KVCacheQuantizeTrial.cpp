@@ -1,0 +1,192 @@
+#include "Cases/KVCacheQuantizeTrial.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "Cases/EveryTrial.hpp"
+#include "Reference/SoftFloat.hpp"
+#include "Support/RawBytes.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+// Vectors of many sizes, a few of them without a direction or without a value.
+std::vector<std::byte> sourceVectors(Seeded& random, DType dtype, const Shape& shape) {
+  const uint64_t headDim = shape[shape.rank() - 1];
+  std::vector<std::byte> bytes;
+  for (uint64_t vector = 0; vector < shape.elementCount() / headDim; ++vector) {
+    std::vector<float> elements = normalVector(random, headDim);
+    const float size = std::ldexp(1.0f, static_cast<int>(random.below(13)) - 6);
+    const uint64_t kind = random.below(24);
+    if (kind == 0) std::fill(elements.begin(), elements.end(), 0.0f);
+    if (kind == 1) elements[random.below(headDim)] = std::numeric_limits<float>::quiet_NaN();
+    if (kind == 2) elements[random.below(headDim)] = -std::numeric_limits<float>::infinity();
+    if (kind == 3) elements[random.below(headDim)] *= 40;
+    for (float element : elements) {
+      const uint64_t bits = nearestBits(dtype, static_cast<double>(element * size));
+      const auto* begin = reinterpret_cast<const std::byte*>(&bits);
+      bytes.insert(bytes.end(), begin, begin + byteSize(dtype));
+    }
+  }
+  return bytes;
+}
+
+std::vector<float> numbers(Seeded& random, uint64_t count, bool areScales) {
+  std::vector<float> result = normalVector(random, count);
+  for (float& number : result) {
+    if (areScales) number = std::exp(number / 2) * (number > 1 ? -1.0f : 1.0f);
+  }
+  return result;
+}
+
+std::vector<double> vectorAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t index, uint64_t headDim) {
+  std::vector<double> vector;
+  for (uint64_t j = 0; j < headDim; ++j) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &bytes[(index * headDim + j) * byteSize(dtype)], byteSize(dtype));
+    vector.push_back(valueOf(dtype, bits));
+  }
+  return vector;
+}
+
+std::span<const float> floatsAt(const std::vector<std::byte>& bytes, uint64_t head, uint64_t headDim) {
+  return {reinterpret_cast<const float*>(bytes.data()) + head * headDim, headDim};
+}
+
+}  // namespace
+
+KVCacheQuantizeTrial::KVCacheQuantizeTrial(const std::shared_ptr<Device>& device, const KVCacheQuantizeCase& quantize,
+                                           Seeded& random)
+    : name_(quantize.name) {
+  if (quantize.write.rows) {
+    for (const auto& row : *quantize.write.rows) {
+      sequences_.push_back(row.sequence);
+      positions_.push_back(row.position);
+    }
+  }
+  op_ = makeOp(quantize, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
+    const GuardedTensor memory(device, dtype, shape, shift);
+    // Codes, scales and the probe keep their poison.
+    if (name == "keys" || name == "values") memory.set(sourceVectors(random, dtype, shape));
+    if (name.ends_with("means")) memory.set(rawBytes(numbers(random, shape.elementCount(), false)));
+    if (name.ends_with("channel scales")) memory.set(rawBytes(numbers(random, shape.elementCount(), true)));
+    if (name == "counts") memory.set(rawBytes(std::vector<uint32_t>{1000, UINT32_MAX - 1}));
+    if (name == "sequences") memory.set(rawBytes(sequences_));
+    if (name == "positions") memory.set(rawBytes(positions_));
+    operands_.emplace(name, Operand{memory, memory.bytes()});
+    return memory.tensor();
+  });
+  places_ = {.keys = op_.keys,
+             .sourceLayout = op_.sourceLayout,
+             .sourceOffset = op_.sourceOffset,
+             .tokens = op_.tokens,
+             .sourceIsRing = op_.sourceIsRing,
+             .into = {.keys = op_.into.keys.codes,
+                      .layout = op_.into.layout,
+                      .wrap = op_.into.wrap,
+                      .pinned = op_.into.pinned},
+             .sequence = op_.sequence,
+             .position = op_.position,
+             .rows = op_.rows};
+}
+
+VectorCoding KVCacheQuantizeTrial::codingOf(const Plane& plane, uint64_t head) const {
+  VectorCoding coding{.codec = plane.into->codec,
+                      .candidates = op_.options.candidates,
+                      .rule = plane.rule,
+                      .nonFinite = op_.options.nonFinite};
+  const uint64_t headDim = plane.source->shape()[plane.source->shape().rank() - 1];
+  if (plane.into->means) coding.means = floatsAt(before(plane.name + " means"), head, headDim);
+  if (plane.into->channelScales) coding.channelScales = floatsAt(before("key channel scales"), head, headDim);
+  return coding;
+}
+
+void KVCacheQuantizeTrial::expectPlane(const Plane& plane, const std::map<Place, uint64_t>& tokens,
+                                       Counts& counts) const {
+  const Shape& shape = plane.source->shape();
+  const uint64_t headDim = shape[shape.rank() - 1];
+  const uint64_t heads = places_.into.heads();
+  const uint64_t capacity = places_.into.capacity();
+  const KVCodecSizes size = REQUIRE(sizes(plane.into->codec, headDim));
+  const uint64_t scaleSize = size.scaleBytes / size.scales;
+  // What is left after the vectors are taken out must be as it was.
+  std::vector<std::byte> codes = operands_.at(plane.name + " codes").memory.bytes();
+  std::vector<std::byte> scales = operands_.at(plane.name + " scales").memory.bytes();
+  for (const auto& [place, token] : tokens) {
+    for (uint64_t head = 0; head < heads; ++head) {
+      const uint64_t from =
+          op_.sourceLayout == KVLayout::headMajor ? head * sourceTokens(places_) + token : token * heads + head;
+      const uint64_t to = op_.into.layout == KVLayout::headMajor
+                              ? (place.sequence * heads + head) * capacity + place.slot
+                              : (place.sequence * capacity + place.slot) * heads + head;
+      const std::string source = plane.name == "key" ? "keys" : "values";
+      const VectorCoding coding = codingOf(plane, head);
+      const CodedVector expected = encoded(coding, vectorAt(before(source), plane.source->dtype(), from, headDim));
+      counts.nonFinite += expected.isNonFinite;
+      counts.saturated += expected.isSaturated;
+
+      StoredVector got{.bytes = std::vector<std::byte>(size.codeBytes), .scales = std::vector<uint64_t>(size.scales)};
+      std::memcpy(got.bytes.data(), &codes[to * size.codeBytes], size.codeBytes);
+      std::memcpy(&codes[to * size.codeBytes], &before(plane.name + " codes")[to * size.codeBytes], size.codeBytes);
+      for (uint64_t index = 0; index < size.scales; ++index) {
+        const uint64_t at = (to * size.scales + index) * scaleSize;
+        std::memcpy(&got.scales[index], &scales[at], scaleSize);
+        std::memcpy(&scales[at], &before(plane.name + " scales")[at], scaleSize);
+      }
+      const std::string wrong = fault(coding, expected, got);
+      if (!wrong.empty()) {
+        fail(__FILE__, __LINE__,
+             fmt::format("{} of token {} at (sequence {}, head {}, slot {}): {}", plane.name, token, place.sequence,
+                         head, place.slot, wrong));
+      }
+      if (op_.probe && plane.name == "key") expectProbe(head, expected);
+    }
+  }
+  const bool isSame = codes == before(plane.name + " codes") && scales == before(plane.name + " scales");
+  if (!isSame) fail(__FILE__, __LINE__, fmt::format("{}: slots that are not written were changed", plane.name));
+}
+
+void KVCacheQuantizeTrial::expectProbe(uint64_t head, const CodedVector& expected) const {
+  const auto bytes = operands_.at("probe").memory.bytes();
+  const auto got = floatsAt(bytes, head, expected.compared.size());
+  for (size_t j = 0; j < got.size(); ++j) {
+    // Relative beyond the outermost boundary, where nothing hangs on it.
+    const double allowed = 4e-6 * std::max(1.0, std::abs(expected.compared[j]));
+    if (std::abs(static_cast<double>(got[j]) - expected.compared[j]) <= allowed) continue;
+    return fail(
+        __FILE__, __LINE__,
+        fmt::format("probe of head {}, element {}: got {}, expected {}", head, j, got[j], expected.compared[j]));
+  }
+}
+
+void KVCacheQuantizeTrial::expectInputsAsBefore() const {
+  for (const auto& [name, operand] : operands_) {
+    operand.memory.expectBordersIntact(name);
+    if (name == "probe" || name == "counts" || name.ends_with("codes")) continue;
+    if (name == "key scales" || name == "value scales") continue;
+    const bool isSame = operand.memory.bytes() == operand.before;
+    if (!isSame) fail(__FILE__, __LINE__, fmt::format("{}: contents were changed", name));
+  }
+}
+
+void KVCacheQuantizeTrial::expectStored() const {
+  const Context context(name_);
+  expectInputsAsBefore();
+  const auto tokens = winners(places_, sequences_, positions_);
+  Counts counts;
+  expectPlane({"key", &op_.keys, &op_.into.keys, op_.options.keyScale}, tokens, counts);
+  if (op_.values) expectPlane({"value", &*op_.values, &*op_.into.values, op_.options.valueScale}, tokens, counts);
+  if (!op_.counts) return;
+  uint32_t got[2];
+  std::memcpy(got, operands_.at("counts").memory.bytes().data(), sizeof got);
+  EXPECT_EQ(got[0], 1000 + counts.nonFinite);
+  EXPECT_EQ(got[1], UINT32_MAX - 1 + counts.saturated);
+}
+
+void runOnEveryDevice(const std::vector<KVCacheQuantizeCase>& cases) {
+  runTrials(cases, &KVCacheQuantizeTrial::expectStored);
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,59 @@
+// A small quantized cache, tokens for it, and what it holds.
+#pragma once
+#include <vector>
+
+#include "Cases/AttentionCacheScene.hpp"
+#include "Support/Seeded.hpp"
+
+namespace mnk::test {
+
+inline AttentionCacheDescriptor turboDescriptor() {
+  return {.kvHeads = 2,
+          .headDim = 32,
+          .valueHeadDim = 64,
+          .capacity = 4,
+          .sequences = 3,
+          .quantized = KVQuantizedStorage{.keyBits = 5, .valueBits = 3}};
+}
+
+inline Tensor numbers(const std::shared_ptr<Device>& device, const std::vector<float>& elements, const Shape& shape) {
+  const Tensor tensor = REQUIRE(Tensor::zeros(device, DType::f32, shape));
+  REQUIRE(tensor.write(std::as_bytes(std::span(elements))));
+  return tensor;
+}
+
+inline Tensor constants(const std::shared_ptr<Device>& device, float constant, uint64_t heads, uint64_t headDim) {
+  return numbers(device, std::vector<float>(heads * headDim, constant), REQUIRE(Shape::make({heads, headDim})));
+}
+
+// Tokens of everyday numbers, none of them the same.
+inline Tensor someTokens(const std::shared_ptr<Device>& device, Seeded& random, uint64_t count, uint64_t heads,
+                         uint64_t headDim) {
+  std::vector<float> elements(count * heads * headDim);
+  for (float& element : elements) element = static_cast<float>(static_cast<int64_t>(random.below(4001)) - 2000) / 500;
+  return numbers(device, elements, REQUIRE(Shape::make({count, heads, headDim})));
+}
+
+inline std::vector<std::byte> bytesOf(const Tensor& tensor) {
+  std::vector<std::byte> bytes(tensor.byteCount());
+  REQUIRE(tensor.read(bytes));
+  return bytes;
+}
+
+inline std::vector<float> floatsOf(const Tensor& tensor) {
+  std::vector<float> floats(tensor.shape().elementCount());
+  REQUIRE(tensor.read(std::as_writable_bytes(std::span(floats))));
+  return floats;
+}
+
+// Bytes of codes and scales, keys before values.
+inline std::vector<std::byte> contents(const QuantizedKVCacheView& view) {
+  std::vector<std::byte> all;
+  for (const Tensor& tensor : {view.keys.codes, view.keys.scales, view.values->codes, view.values->scales}) {
+    const auto bytes = bytesOf(tensor);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,222 @@
+// Hadamard on every device against the definition of the transform.
+#include <cmath>
+#include <cstring>
+
+#include "Cases/StoredVector.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "MLXNativeKernels/Hadamard.hpp"
+#include "Reference/KVCodecReference.hpp"
+#include "Reference/KVCodecTables.hpp"
+#include "Reference/SoftFloat.hpp"
+#include "Support/Check.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/GuardedTensor.hpp"
+#include "Support/RawBytes.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+struct Turn {
+  uint64_t length = 32;
+  uint64_t vectors = 3;
+  DType from = DType::f32;
+  std::optional<DType> into = {};  // in place without
+  std::optional<KVCodecName> signs = {};
+  bool isInverse = false;
+  uint64_t shift = 0;
+
+  std::string text() const {
+    return fmt::format("{} vectors of {} {}{}{}, signs {}, at byte {}", vectors, length, name(from),
+                       into ? fmt::format(" into {}", name(*into)) : "", isInverse ? ", inverse" : "",
+                       signs ? name(*signs) : "none", shift);
+  }
+};
+
+std::vector<double> valuesOf(DType dtype, const std::vector<std::byte>& bytes) {
+  std::vector<double> values;
+  for (uint64_t at = 0; at < bytes.size(); at += byteSize(dtype)) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &bytes[at], byteSize(dtype));
+    values.push_back(valueOf(dtype, bits));
+  }
+  return values;
+}
+
+std::vector<std::byte> bytesOf(DType dtype, const std::vector<double>& values) {
+  std::vector<std::byte> bytes(values.size() * byteSize(dtype));
+  for (size_t index = 0; index < values.size(); ++index) {
+    const uint64_t bits = nearestBits(dtype, values[index]);
+    std::memcpy(&bytes[index * byteSize(dtype)], &bits, byteSize(dtype));
+  }
+  return bytes;
+}
+
+// What the device makes of the values, which the source dtype must hold.
+std::vector<double> turned(const std::shared_ptr<Device>& device, const Turn& turn, const std::vector<double>& values) {
+  const Shape shape = REQUIRE(Shape::make({turn.vectors, turn.length}));
+  const GuardedTensor from(device, turn.from, shape, turn.shift);
+  from.set(bytesOf(turn.from, values));
+  Hadamard op{.from = from.tensor(), .signs = turn.signs, .isInverse = turn.isInverse};
+  std::optional<GuardedTensor> into;
+  if (turn.into) into.emplace(device, *turn.into, shape, turn.shift / byteSize(turn.from) * byteSize(*turn.into));
+  if (into) op.into = into->tensor();
+  CommandEncoder encoder(device, "hadamard");
+  REQUIRE(encoder.encode(op));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  from.expectBordersIntact("from");
+  if (!into) return valuesOf(turn.from, from.bytes());
+  into->expectBordersIntact("into");
+  EXPECT(from.bytes() == bytesOf(turn.from, values));
+  return valuesOf(*turn.into, into->bytes());
+}
+
+std::vector<double> expectedFrom(const Turn& turn, std::span<const double> values) {
+  std::vector<double> all;
+  const std::vector<double> signs =
+      turn.signs ? signsOf(*turn.signs, turn.length) : std::vector<double>(turn.length, 1);
+  for (uint64_t vector = 0; vector < turn.vectors; ++vector) {
+    std::vector<double> x(values.begin() + static_cast<ptrdiff_t>(vector * turn.length),
+                          values.begin() + static_cast<ptrdiff_t>((vector + 1) * turn.length));
+    for (uint64_t j = 0; j < turn.length && !turn.isInverse; ++j) x[j] *= signs[j];
+    x = hadamard(x);
+    for (uint64_t j = 0; j < turn.length; ++j) {
+      all.push_back(x[j] / std::sqrt(static_cast<double>(turn.length)) * (turn.isInverse ? signs[j] : 1));
+    }
+  }
+  return all;
+}
+
+std::vector<double> randomValues(Seeded& random, const Turn& turn) {
+  std::vector<double> values;
+  for (float element : normalVector(random, turn.vectors * turn.length)) {
+    values.push_back(valueOf(turn.from, nearestBits(turn.from, static_cast<double>(element))));
+  }
+  return values;
+}
+
+double errorOf(const std::vector<double>& got, const std::vector<double>& expected) {
+  double error = 0, size = 0;
+  for (size_t index = 0; index < got.size(); ++index) {
+    error += (got[index] - expected[index]) * (got[index] - expected[index]);
+    size += expected[index] * expected[index];
+  }
+  return error / size;
+}
+
+// Mean squares of rounding: f32 sums of 12 stages at most, and one rounding to the target.
+double allowedError(DType dtype) {
+  if (dtype == DType::f32) return 1e-13;
+  return dtype == DType::f16 ? 1.5e-7 : 1e-5;
+}
+
+std::vector<std::optional<KVCodecName>> signsAt(uint64_t length) {
+  std::vector<std::optional<KVCodecName>> all{std::nullopt, KVCodecName::mlx1};
+  if (length >= 32 && length <= 512) all.push_back(KVCodecName::turbo);
+  return all;
+}
+
+}  // namespace
+
+TEST(Hadamard, FollowsItsDefinition) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random;
+    for (uint64_t length = 4; length <= Hadamard::kMaxLength; length *= 2) {
+      for (const auto& signs : signsAt(length)) {
+        for (bool isInverse : {false, true}) {
+          Turn turn{.length = length, .vectors = length > 512 ? 1u : 5u, .signs = signs, .isInverse = isInverse};
+          if (isInverse) turn.into = DType::f32;
+          const Context context(turn.text());
+          const auto values = randomValues(random, turn);
+          const double error = errorOf(turned(device, turn, values), expectedFrom(turn, values));
+          if (!(error <= allowedError(DType::f32))) fail(__FILE__, __LINE__, fmt::format("error {}", error));
+        }
+      }
+    }
+  });
+}
+
+TEST(Hadamard, ConvertsBetweenDTypes) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random;
+    for (DType from : {DType::f32, DType::f16, DType::bf16}) {
+      for (std::optional<DType> into : {std::optional<DType>{}, {DType::f32}, {DType::f16}, {DType::bf16}}) {
+        for (uint64_t elements : {0, 1, 2}) {
+          const uint64_t length = uint64_t{4} << random.below(8);
+          const Turn turn{.length = length,
+                          .vectors = 1 + random.below(9),
+                          .from = from,
+                          .into = into,
+                          .shift = elements * byteSize(from)};
+          const Context context(turn.text());
+          const auto values = randomValues(random, turn);
+          const auto got = turned(device, turn, values);
+          const double error = errorOf(got, expectedFrom(turn, values));
+          const double allowed = allowedError(into.value_or(from));
+          if (!(error <= allowed)) fail(__FILE__, __LINE__, fmt::format("error {}, allowed {}", error, allowed));
+        }
+      }
+    }
+  });
+}
+
+TEST(Hadamard, InverseTurnsBack) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random;
+    for (uint64_t length = 4; length <= Hadamard::kMaxLength; length *= 2) {
+      for (const auto& signs : signsAt(length)) {
+        Turn turn{.length = length, .vectors = 2, .signs = signs};
+        const Context context(turn.text());
+        const auto values = randomValues(random, turn);
+        const auto there = turned(device, turn, values);
+        turn.isInverse = true;
+        const double error = errorOf(turned(device, turn, there), values);
+        if (!(error <= 2e-13)) fail(__FILE__, __LINE__, fmt::format("error {}", error));
+      }
+    }
+  });
+}
+
+// Sums of small integers are exact, and so is 1 / sqrt(n) where n is a power of four: twice gives the very same bits.
+TEST(Hadamard, IsExactForSmallIntegers) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random;
+    for (uint64_t length = 4; length <= Hadamard::kMaxLength; length *= 4) {
+      for (const auto& signs : signsAt(length)) {
+        Turn turn{.length = length, .vectors = 3, .into = DType::f32, .signs = signs};
+        const Context context(turn.text());
+        std::vector<double> values;
+        for (uint64_t index = 0; index < turn.vectors * length; ++index) {
+          values.push_back(static_cast<double>(random.below(8192 / length * 2 + 1)) -
+                           static_cast<double>(8192 / length));
+        }
+        const auto there = turned(device, turn, values);
+        EXPECT(there == expectedFrom(turn, values));
+        turn.isInverse = true;
+        EXPECT(turned(device, turn, there) == values);
+      }
+    }
+  });
+}
+
+// The first element of a turned one-hot vector has the sign of its place.
+TEST(Hadamard, HasTheSignsOfTheCodecs) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const KVCodecName codec : {KVCodecName::turbo, KVCodecName::mlx1}) {
+      for (uint64_t length = 32; length <= 512; length *= 2) {
+        const Turn turn{.length = length, .vectors = length, .into = DType::f32, .signs = codec};
+        const Context context(turn.text());
+        std::vector<double> oneHots(length * length, 0);
+        for (uint64_t j = 0; j < length; ++j) oneHots[j * length + j] = 1;
+        const auto got = turned(device, turn, oneHots);
+        const auto signs = signsOf(codec, length);
+        for (uint64_t j = 0; j < length; ++j) {
+          if ((got[j * length] < 0) == (signs[j] < 0)) continue;
+          fail(__FILE__, __LINE__, fmt::format("element {} has another sign than in the reference", j));
+        }
+      }
+    }
+  });
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,57 @@
+// KVCacheQuantize on every device against the reference. Every list of cases is named for what it promises.
+#include <array>
+
+#include "Cases/KVCacheQuantizeTrial.hpp"
+#include "Cases/StoredVector.hpp"
+#include "Support/Check.hpp"
+#include "Support/EveryDevice.hpp"
+
+namespace mnk::test {
+
+TEST(KVCacheQuantize, CodesEveryHeadDimWithEveryCodec) {
+  runOnEveryDevice(codecCases());
+}
+
+TEST(KVCacheQuantize, TakesAnyNumberOfHeads) {
+  runOnEveryDevice(headCases());
+}
+
+TEST(KVCacheQuantize, WritesWhereKVCacheWriteWould) {
+  runOnEveryDevice(placeCases());
+}
+
+TEST(KVCacheQuantize, TakesMemoryAtAnyAddress) {
+  runOnEveryDevice(addressCases());
+}
+
+TEST(KVCacheQuantize, FollowsItsOptions) {
+  runOnEveryDevice(optionCases());
+}
+
+// What counts is what is left when means and channel scales are applied: nothing, or more than f32 holds.
+TEST(KVCacheQuantize, JudgesVectorsByWhatIsCoded) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    std::array<float, 64> means, channelScales;
+    means.fill(3.7f);
+    channelScales.fill(-2.0f);
+    channelScales[40] = 1e10f;
+    const VectorCoding coding{.codec = {.bits = 5}, .means = means, .channelScales = channelScales};
+    Seeded random;
+    std::vector<std::vector<float>> vectors(4, normalVector(random, 64));
+    vectors[1].assign(64, 3.7f);
+    vectors[2][40] = 1e30f;
+    const StoredVectors got = stored(device, coding, vectors);
+    EXPECT_EQ(got.counts[0], 1u);
+    for (size_t v = 0; v < vectors.size(); ++v)
+      EXPECT_EQ(fault(coding, encoded(coding, widened(vectors[v])), got.vectors[v]), "");
+    EXPECT_EQ(got.vectors[1].scales[0], 0u);
+    EXPECT_EQ(got.vectors[2].scales[0], 0u);
+    EXPECT(got.vectors[3].bytes == got.vectors[0].bytes);
+  });
+}
+
+TEST(KVCacheQuantize, ShowsWhatItCompares) {
+  runOnEveryDevice(probeCases());
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,198 @@
+// The codecs against facts that were not made here: published bytes of mlx1, and the theory of Lloyd and Max for turbo.
+#include <cmath>
+#include <numbers>
+#include <string>
+
+#include "Cases/StoredVector.hpp"
+#include "Reference/KVCodecReference.hpp"
+#include "Reference/KVCodecTables.hpp"
+#include "Reference/SoftFloat.hpp"
+#include "Support/Check.hpp"
+#include "Support/EveryDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+struct Golden {
+  uint64_t headDim;
+  uint32_t bits;
+  uint32_t seed;
+  std::vector<uint64_t> norms;  // f32
+  std::string first;            // 16 bytes
+  std::string last;             // 8 bytes
+  uint32_t crc;
+  uint64_t length;
+
+  std::string text() const { return fmt::format("mlx1 of {} bits, head dim {}", bits, headDim); }
+};
+
+// No element of these is nearer than 1e-4 to a boundary, so that rounding cannot change a byte.
+const std::vector<Golden>& goldenVectors() {
+  static const std::vector<Golden> vectors = {
+      {256, 4, 19, {0x41969708}, "a9aba5d1b6c2555d7bc76c96654abb64", "a86d69b6bca84773", 0x70913513, 128},
+      {512, 4, 23, {0x3f9647bc, 0x3f8d2377}, "5857586e889a8b46db6b991744b7cadd", "5cc1578b626d798a", 0x9b6585b1, 256},
+      {256, 5, 44, {0x41929750}, "190a0d18110703100d030c161b180810", "110c0a121a0c0708", 0x826df94c, 256},
+      {256, 6, 28, {0x4196f5f0}, "1b1a2131221d362c24351c2c312d120e", "310f08263700152e", 0xeb297afe, 256},
+      {256, 8, 51, {0x41924047}, "a07f7d5c524a588b7780a167466e238f", "7c614ca15e779d55", 0x10fa3725, 256},
+      {512, 5, 36, {0x3f98464d, 0x3f959f37}, "03070c190e180f0a150a0d0c130c060c", "1615100e0f120403", 0x88103551, 512},
+      {512, 6, 4, {0x3f8b5a57, 0x3f9a37ec}, "29191728261e1d12081f21210d1a2c09", "1017132435372b12", 0xd3efb30e, 512},
+      {512, 8, 18, {0x3f8efef9, 0x3f97a036}, "694bbe654d768e8b7f8c1b838533a373", "5352ac929452824d", 0xd1088e5c, 512},
+      {128, 4, 49, {0x41478c5f}, "bcc97c644d6babaaa2775d53a8b15463", "c4c933fc59b5d889", 0x4364fb06, 64},
+      {64, 4, 59, {0x4113d723}, "2858b3b88459334816d296742c69b86a", "c7829942d3d7f767", 0xc14643a0, 32},
+  };
+  return vectors;
+}
+
+std::vector<float> input(const Golden& golden) {
+  std::vector<float> vector;
+  for (uint32_t j = 0; j < golden.headDim; ++j) {
+    uint32_t h = (j + 1) * 2654435761u + golden.seed * 40503u;
+    h ^= h >> 15;
+    h *= 2246822519u;
+    h ^= h >> 13;
+    vector.push_back((static_cast<float>(h >> 8) - 0x1p23f) / 0x1p22f);
+  }
+  return vector;
+}
+
+uint32_t crc32(std::span<const std::byte> bytes) {
+  uint32_t crc = UINT32_MAX;
+  for (std::byte byte : bytes) {
+    crc ^= static_cast<uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+  }
+  return ~crc;
+}
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return text;
+}
+
+VectorCoding codingOf(const Golden& golden) {
+  return {.codec = {.name = KVCodecName::mlx1, .bits = golden.bits}};
+}
+
+void expectGolden(const Golden& golden, const StoredVector& got) {
+  EXPECT_EQ(got.bytes.size(), golden.length);
+  EXPECT_EQ(hex(std::span(got.bytes).first(16)), golden.first);
+  EXPECT_EQ(hex(std::span(got.bytes).last(8)), golden.last);
+  EXPECT_EQ(crc32(got.bytes), golden.crc);
+  EXPECT_EQ(got.scales.size(), golden.norms.size());
+  for (size_t index = 0; index < golden.norms.size(); ++index) {
+    // They were summed in f32 one by one.
+    const double expected = valueOf(DType::f32, golden.norms[index]);
+    const double off = valueOf(DType::f32, got.scales.at(index)) / expected - 1;
+    if (std::abs(off) > 1e-6) fail(__FILE__, __LINE__, fmt::format("norm {} is off by {}", index, off));
+  }
+}
+
+// The mean square error of numbers of the normal distribution, each read as its level: exact, from the integrals of the
+// density and its moments over each cell.
+double distortion(const CodecTable& table) {
+  const auto density = [](double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); };
+  double sum = 0;
+  for (size_t k = table.levels.size() / 2; k < table.levels.size(); ++k) {
+    const bool isLast = k + 1 == table.levels.size();
+    const double low = table.boundaries[k - 1];
+    const double high = isLast ? 40 : table.boundaries[k];
+    // Simpson's rule; the density is smooth and cells are narrow.
+    const int steps = isLast ? 40000 : 200;
+    const double width = (high - low) / steps;
+    for (int step = 0; step <= steps; ++step) {
+      const double x = low + width * step;
+      const double weight = step == 0 || step == steps ? 1 : step % 2 ? 4 : 2;
+      sum += weight * width / 3 * (x - table.levels[k]) * (x - table.levels[k]) * density(x);
+    }
+  }
+  return 2 * sum;
+}
+
+}  // namespace
+
+TEST(KVCodecReference, MakesTheGoldenBytes) {
+  EXPECT_EQ(input({.headDim = 256, .seed = 1})[0], 0.5861890316f);
+  EXPECT_EQ(input({.headDim = 256, .seed = 1})[3], 0.9564414024f);
+  for (const Golden& golden : goldenVectors()) {
+    const Context context(golden.text());
+    const CodedVector coded = encoded(codingOf(golden), widened(input(golden)));
+    expectGolden(golden, {packed(codingOf(golden).codec, coded.codes), coded.scales});
+  }
+}
+
+TEST(KVCacheQuantizeGolden, MakesTheGoldenBytes) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const Golden& golden : goldenVectors()) {
+      const Context context(golden.text());
+      expectGolden(golden, stored(device, codingOf(golden), {input(golden)}).vectors[0]);
+    }
+  });
+}
+
+TEST(KVCodecReference, LevelsAreTheBestForTheNormalDistribution) {
+  // Bits 2 to 8.
+  const double least[] = {0.11748185,   0.034547761,  0.0095010080, 0.0025046684,
+                          6.4423967e-4, 1.6347823e-4, 4.1185083e-5};
+  for (uint32_t bits = 2; bits <= 8; ++bits) {
+    const Context context(fmt::format("{} bits", bits));
+    const CodecTable& table = tableOf({.bits = bits});
+    EXPECT_EQ(table.levels.size(), size_t{1} << bits);
+    EXPECT_EQ(table.boundaries.size(), table.levels.size() - 1);
+    const double excess = distortion(table) / least[bits - 2] - 1;
+    if (std::abs(excess) > 1e-6) fail(__FILE__, __LINE__, fmt::format("the distortion is off by {}", excess));
+    EXPECT(std::is_sorted(table.levels.begin(), table.levels.end()));
+    EXPECT(std::is_sorted(table.boundaries.begin(), table.boundaries.end()));
+    for (size_t k = 0; k < table.levels.size(); ++k) EXPECT_EQ(table.levels[k], -table.levels.rbegin()[k]);
+  }
+  // The innermost and outermost that are known.
+  EXPECT_EQ(tableOf({.bits = 4}).levels[8], 0.128395030f);
+  EXPECT_EQ(tableOf({.bits = 5}).levels[31], 3.260732493f);
+  EXPECT_EQ(tableOf({.bits = 6}).levels[32], 0.033409506f);
+  EXPECT_EQ(tableOf({.bits = 8}).levels[255], 4.603535612f);
+}
+
+TEST(KVCodecReference, SignsOfMlx1AreThoseThatWerePublished) {
+  const auto negatives = [](uint64_t headDim) {
+    const auto signs = signsOf(KVCodecName::mlx1, headDim);
+    return std::count(signs.begin(), signs.end(), -1);
+  };
+  EXPECT_EQ(negatives(256), 132);
+  EXPECT_EQ(negatives(512), 263);
+  EXPECT_EQ(negatives(128), 0);
+  EXPECT_EQ(negatives(1024), 0);
+}
+
+TEST(KVCodecReference, PacksAsTheHeaderSays) {
+  std::vector<uint32_t> codes(32, 0);
+  const auto bytesOf = [&](KVCodecName name, uint32_t bits) {
+    return hex(packed({.name = name, .bits = bits}, codes)).substr(0, 64);
+  };
+  codes[0] = 0x15, codes[1] = 0x0a, codes[9] = 0x1f;
+  EXPECT_EQ(bytesOf(KVCodecName::turbo, 5), "a5000000f0000000000000000000000001020000");
+  codes[0] = 5, codes[1] = 2, codes[9] = 7;
+  EXPECT_EQ(bytesOf(KVCodecName::turbo, 3), "09000c000000000001020000");
+  codes[0] = 0x41, codes[1] = 0x3f, codes[9] = 0x7f;
+  EXPECT_EQ(bytesOf(KVCodecName::turbo, 7),
+            "f1000000f0000000000000000000000"
+            "0"
+            "0c000c0000000000"
+            "01020000");
+  codes[0] = 0x15, codes[1] = 0x0a, codes[9] = 0x1f;
+  EXPECT_EQ(bytesOf(KVCodecName::mlx1, 5),
+            "150a00000000000000"
+            "1f"
+            "00000000000000000000000000000000000000000000");
+
+  Seeded random;
+  for (uint32_t bits = 2; bits <= 8; ++bits) {
+    for (uint32_t& code : codes) code = static_cast<uint32_t>(random.below(1u << bits));
+    const KVCodec codec{.bits = bits};
+    const auto bytes = packed(codec, codes);
+    EXPECT_EQ(bytes.size(), bits * 4);
+    EXPECT(unpacked(codec, 32, bytes) == codes);
+  }
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,26 @@
+// Levels, boundaries and signs of the codecs, for the reference alone. Those of mlx1 are its published numbers, typed
+// in; those of turbo are worked out here from the definition: each level is the mean of its cell of the normal
+// distribution, and cells meet halfway between levels.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "MLXNativeKernels/KVCodec.hpp"
+
+namespace mnk::test {
+
+// Values of f32, in rising order, both halves.
+struct CodecTable {
+  std::vector<double> levels;      // 2^bits
+  std::vector<double> boundaries;  // one fewer
+};
+
+const CodecTable& tableOf(const KVCodec& codec);
+
+// 1 or -1 for each element.
+std::vector<double> signsOf(KVCodecName codec, uint64_t headDim);
+
+// The sizes of a vector that turbo tries, as multiples of its root mean square.
+std::vector<double> turboSizes(uint32_t bits, uint32_t candidates);
+
+}  // namespace mnk::test

@@ -1,0 +1,37 @@
+// The rules of AttentionCache.hpp for a descriptor, restated over plain numbers.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace mnk::fuzz {
+
+constexpr std::string_view kNothing = "the cache would hold nothing";
+constexpr std::string_view kExtent = "an extent is too large for the kernels";
+constexpr std::string_view kDType = "the cache cannot store this dtype";
+constexpr std::string_view kPinned = "the cache pins too many positions";
+constexpr std::string_view kCodec = "the codec cannot code such vectors";
+constexpr std::string_view kHeadDims = "head dims of keys and values are too different";
+constexpr std::string_view kScaleFactor = "the scale factor cannot be used";
+constexpr std::string_view kCandidates = "there is no search with so many candidates";
+constexpr std::string_view kNoChannels = "the codec has no means or channel scales";
+constexpr std::string_view kUnusable = "means or channel scales hold a number that cannot be used";
+
+struct CacheNumbers {
+  uint32_t kvHeads = 0, headDim = 0, valueHeadDim = 0, capacity = 0, sequences = 0;
+  uint32_t dtype = 0;  // as in C
+  bool isRing = false;
+  uint32_t pinned = 0;
+  bool isQuantized = false;
+  uint32_t codec = 0, keyBits = 0, valueBits = 0;  // turbo is 0, mlx1 is 1
+  float scaleFactor = 1;
+  uint32_t candidates = 5;
+  bool hasChannels = false;  // means or channel scales
+
+  // What the error must say, but for that about means and channel scales themselves; empty where all is right.
+  std::string_view refusal() const;
+  // Keys and values of one slot of one head; 0 where there is no such codec.
+  uint64_t slotBytes() const;
+  unsigned __int128 bytes() const;
+};
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "KVCacheQuantizeCall.hpp"
+#include "Ops/KVCacheDequantizeRules.hpp"
+#include "Ops/QuantizedKVCacheRules.hpp"
+#include "Reference/KVCodecReference.hpp"
+#include "Reference/SoftFloat.hpp"
+
+namespace mnk::fuzz {
+
+namespace {
+
+using Words = KVCacheQuantizeWords;
+
+class KVCacheDequantizeCall final : public OpCall {
+ public:
+  KVCacheDequantizeCall(World& world, Seeded& random, Words words) : words_(std::move(words)) {
+    const KVCacheWriteWords& write = words_.write;
+    const auto made = [&](const std::optional<TensorWords>& tensor) {
+      return tensor ? world.make(*tensor, random) : nullptr;
+    };
+    std::memset(storage_.tail, words_.tail, sizeof storage_.tail);
+    storage_.op = {.size = words_.size,
+                   .from = madeView(words_, world, random),
+                   .sequence = write.numbers.sequence,
+                   .position = write.numbers.position,
+                   .keys = made(write.keys),
+                   .values = made(write.values),
+                   .layout = write.numbers.source_layout,
+                   .domain = words_.domain};
+    for (const auto* codes : {&write.keyCache, &write.valueCache}) {
+      if (*codes) world.fill(**codes, random.elements(DType::u8, (*codes)->bytes()));
+    }
+    for (const QuantizedPlaneWords* plane : {&words_.keys, &words_.values}) {
+      if (plane->scales) fillScales(world, random, *plane->scales);
+      fillFactors(world, random, *plane);
+    }
+    refusal_ = refusalOf(words_);
+  }
+
+  std::string text() const override { return words_.text(); }
+  std::string refusal() const override { return refusal_; }
+  bool isEmpty() const override {
+    const SourceDims dims = sourceDims(*planesOf(words_)[0].vectors, words_.write.numbers.source_layout);
+    return dims.tokens == 0 || dims.heads == 0;
+  }
+  bool isForeign() const override {
+    const auto used = usedTensors(words_);
+    return std::any_of(used.begin(), used.end(), [](const auto* tensor) { return tensor->device != 0; });
+  }
+
+  mnk_plan* makePlan(mnk_error_out error) const override {
+    return mnk_kv_cache_dequantize_make_plan(descriptor(), error);
+  }
+  bool encode(mnk_encoder* encoder, mnk_error_out error) const override {
+    return mnk_encoder_kv_cache_dequantize(encoder, descriptor(), error);
+  }
+
+  uint64_t apply(World& world) const override {
+    if (isEmpty()) return 0;
+    uint64_t written = 0;
+    for (const QuantizedPlaneOperands& plane : planesOf(words_)) written += store(world, plane);
+    return written;
+  }
+
+ private:
+  const mnk_kv_cache_dequantize* descriptor() const { return words_.isNull ? nullptr : &storage_.op; }
+
+  static void fillScales(World& world, Seeded& random, const TensorWords& scales) {
+    const auto dtype = static_cast<DType>(scales.dtype);
+    if (!mnk::isFloat(dtype)) return;
+    std::vector<std::byte> bytes(scales.bytes());
+    for (uint64_t e = 0; e < scales.elements(); ++e) {
+      const double scale =
+          random.below(8) == 0 ? 0 : std::ldexp(1.0 + random.below(64) / 64.0, int(random.below(12)) - 6);
+      const uint64_t bits = test::nearestBits(dtype, scale);
+      std::memcpy(&bytes[e * scales.elementBytes()], &bits, scales.elementBytes());
+    }
+    world.fill(scales, bytes);
+  }
+
+  // Positions have slots of their own, so that each is the slot of a write.
+  uint64_t slotOf(uint64_t position, uint64_t capacity) const {
+    const mnk_kv_cache_view& n = words_.write.numbers.into;
+    if (n.wrap == MNK_LINEAR || position < n.pinned) return position;
+    return n.pinned + (position - n.pinned) % (capacity - n.pinned);
+  }
+
+  struct Decoded {
+    std::vector<double> values;
+    std::vector<double> slack;  // how far each may be from the reference before it is rounded
+  };
+
+  Decoded decoded(World& world, const QuantizedPlaneOperands& plane, uint64_t slot, uint64_t head) const {
+    const mnk_kv_codec& given = plane.plane->codec;
+    const KVCodec codec{static_cast<KVCodecName>(given.name), given.bits,
+                        given.scale_factor == 0 ? 1 : given.scale_factor};
+    const uint64_t codeBytes = plane.codes->shape.back();
+    const TensorWords& scales = *plane.plane->scales;
+    const uint64_t each = codec.name == KVCodecName::mlx1 && plane.headDim == 512 ? 2 : 1;
+    std::vector<uint64_t> scaleBits(each);
+    for (uint64_t s = 0; s < each; ++s) {
+      std::memcpy(&scaleBits[s], &world.image(scales)[(slot * each + s) * scales.elementBytes()],
+                  scales.elementBytes());
+    }
+    auto codes = test::unpacked(codec, plane.headDim, world.image(*plane.codes).subspan(slot * codeBytes, codeBytes));
+    // Bits of a byte beyond those of its code mean nothing.
+    for (uint32_t& code : codes) code &= (1u << codec.bits) - 1;
+    const std::vector<double> rotated = test::decodedRotated(codec, codes, scaleBits);
+    double length = 0;
+    for (const double element : rotated) length += element * element;
+    length = std::sqrt(length);
+    if (words_.domain == MNK_ROTATED_DOMAIN) {
+      Decoded result{rotated, {}};
+      for (const double element : rotated) result.slack.push_back(std::abs(element) * 1e-6);
+      return result;
+    }
+    std::vector<float> means, channels;
+    for (const auto& [tensor, into] :
+         {std::pair{&plane.plane->means, &means}, {&plane.plane->channelScales, &channels}}) {
+      if (!*tensor) continue;
+      const std::vector<double> all = valuesOf(world, **tensor);
+      for (uint64_t e = 0; e < plane.headDim; ++e) into->push_back(static_cast<float>(all[head * plane.headDim + e]));
+    }
+    Decoded result{test::decoded({.codec = codec, .means = means, .channelScales = channels}, codes, scaleBits), {}};
+    for (uint64_t e = 0; e < plane.headDim; ++e) {
+      const double channel = channels.empty() ? 1 : std::abs(channels[e]);
+      result.slack.push_back(length * 4e-6 / channel + (means.empty() ? 0 : std::abs(means[e]) * 1e-6));
+    }
+    return result;
+  }
+
+  uint64_t store(World& world, const QuantizedPlaneOperands& plane) const {
+    const mnk_kv_cache_write& n = words_.write.numbers;
+    const TensorWords& into = *plane.vectors;
+    const auto dtype = static_cast<DType>(into.dtype);
+    const SourceDims dims = sourceDims(into, n.source_layout);
+    const uint64_t capacity = cacheDims(*plane.codes, n.into.layout).capacity;
+    std::vector<double> values(into.elements()), slack(into.elements());
+    for (uint64_t token = 0; token < dims.tokens; ++token) {
+      for (uint64_t head = 0; head < dims.heads; ++head) {
+        const uint64_t slot =
+            slotIndex(*plane.codes, n.into.layout, n.sequence, slotOf(n.position + token, capacity), head);
+        const Decoded vector = decoded(world, plane, slot, head);
+        const uint64_t begin = vectorIndex(into, n.source_layout, token, head) * plane.headDim;
+        std::copy(vector.values.begin(), vector.values.end(), values.begin() + static_cast<ptrdiff_t>(begin));
+        std::copy(vector.slack.begin(), vector.slack.end(), slack.begin() + static_cast<ptrdiff_t>(begin));
+      }
+    }
+    std::vector<uint64_t> bits(values.size());
+    const auto image = world.image(into);
+    for (uint64_t e = 0; e < values.size(); ++e) {
+      bits[e] = test::nearestBits(dtype, values[e]);
+      std::memcpy(&image[e * into.elementBytes()], &bits[e], into.elementBytes());
+    }
+    world.allow(into, [=](uint64_t element, uint64_t expected, uint64_t got) {
+      if (bits[element] != expected) return false;  // a later call has overwritten it
+      const double value = values[element];
+      // The cache of an earlier call may have other scales than its own.
+      if (!(std::abs(value) < 6e4) || !(slack[element] < 1e30)) return true;
+      const double digit = dtype == DType::f32 ? 0x1p-20 : (dtype == DType::f16 ? 0x1p-10 : 0x1p-7);
+      const double least = dtype == DType::f16 ? 0x1p-24 : 0x1p-126;
+      return std::abs(test::valueOf(dtype, got) - value) <= slack[element] + digit * std::abs(value) + least;
+    });
+    return into.bytes();
+  }
+
+  Words words_;
+  std::string refusal_;
+  struct {
+    mnk_kv_cache_dequantize op;
+    unsigned char tail[sizeof(mnk_kv_cache_dequantize)];
+  } storage_;
+};
+
+std::unique_ptr<OpCall> makeCall(World& world, Seeded& random, Wish wish, Bank bank) {
+  Words words = validDequantize(random, bank);
+  if (wish == Wish::anything) words = attacked(std::move(words), random);
+  return std::make_unique<KVCacheDequantizeCall>(world, random, std::move(words));
+}
+
+std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
+  return makeOpCase(world, random, makeCall);
+}
+
+}  // namespace
+
+Target kvCacheDequantizeTarget() {
+  // A handle always has memory, so these two cannot be broken through the C door.
+  const std::set<std::string_view> unreachable{"a target has no memory", "the cache has no memory"};
+  std::vector<std::string_view> refusals = encoderRefusals();
+  const auto add = [&](const auto& rules) {
+    for (const auto& rule : rules) {
+      if (!unreachable.contains(rule.what)) refusals.push_back(rule.what);
+    }
+  };
+  add(quantizedKVCacheRules()), add(kvCacheDequantizeRules());
+  refusals.insert(refusals.end(),
+                  {"an extent is too large for the kernel", "mnk_kv_cache_dequantize is missing",
+                   "mnk_kv_cache_dequantize has the wrong size", "mnk_quantized_kv_view has the wrong size",
+                   "from.keys.codes is missing", "from.keys.scales is missing", "from.values.codes is missing",
+                   "from.values.scales is missing", "the number is not a layout", "the number is not a wrap",
+                   "the number is not a codec", "the number is not a domain"});
+  return {.name = "KVCacheDequantize", .share = 80, .refusals = std::move(refusals), .make = makeCase};
+}
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,78 @@
+// A KVCacheQuantize or a KVCacheDequantize in numbers, made by the generator and judged by the contract beside it.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "KVCacheWriteCall.hpp"
+#include "OpCase.hpp"
+
+namespace mnk::fuzz {
+
+// Keys or values of a quantized cache, but for their codes, which are the cache of a KVCacheWrite.
+struct QuantizedPlaneWords {
+  mnk_kv_codec codec{};
+  std::optional<TensorWords> scales, means, channelScales;
+};
+
+struct KVCacheQuantizeWords {
+  bool isRead = false;  // a KVCacheDequantize: keys and values are what it reads into
+  bool isNull = false;
+  size_t size = 0;  // of the op's struct, and of the view inside it
+  size_t viewSize = sizeof(mnk_quantized_kv_view);
+  uint8_t tail = 0;
+  KVCacheWriteWords write;  // all that it shares with one; its own sizes are not used
+  QuantizedPlaneWords keys, values;
+  std::optional<TensorWords> counts, probe;
+  mnk_kv_quantize_options options{};
+  mnk_kv_domain domain{};
+
+  size_t ownSize() const { return isRead ? sizeof(mnk_kv_cache_dequantize) : sizeof(mnk_kv_cache_quantize); }
+  std::string text() const;
+};
+
+// Arenas after those of a KVCacheWrite. Both calls of a case store codes in the same ones. The scales of the first have
+// arenas of their own: a part of one, whose last digit is open, must not be overwritten. Only the second has the
+// others.
+struct QuantizedArenas {
+  static constexpr uint32_t kKeyScales = 10, kValueScales = 11, kKeyMeans = 12, kValueMeans = 13, kChannelScales = 14,
+                            kCounts = 15, kProbe = 16, kFirstKeyScales = 17, kFirstValueScales = 18;
+};
+std::vector<std::optional<TensorWords>*> tensorsOf(KVCacheQuantizeWords& words);
+
+KVCacheQuantizeWords validQuantize(Seeded& random, Bank bank);
+KVCacheQuantizeWords validDequantize(Seeded& random, Bank bank);
+// After one to three attacks; some leave it valid.
+KVCacheQuantizeWords attacked(KVCacheQuantizeWords words, Seeded& random);
+
+// The contract of KVCacheQuantize.hpp, KVCacheDequantize.hpp, QuantizedKVCacheView.hpp and mnk_kv_quantize.h restated
+// over plain numbers: what the error must say, or nothing.
+std::string refusalOf(const KVCacheQuantizeWords& words);
+// The elements of a vector whose codes take so many bytes; 0 where the codec has none.
+uint64_t headDimOf(const mnk_kv_codec& codec, uint64_t codeBytes);
+// All tensors that a call uses.
+std::vector<const TensorWords*> usedTensors(const KVCacheQuantizeWords& words);
+
+// The parts of a call that are the same for both ops.
+struct QuantizedPlaneOperands {
+  const TensorWords* vectors;
+  const TensorWords* codes;
+  const QuantizedPlaneWords* plane;
+  uint64_t headDim;
+};
+// Keys, values or both, of valid words.
+std::vector<QuantizedPlaneOperands> planesOf(const KVCacheQuantizeWords& words);
+mnk_quantized_kv_view madeView(const KVCacheQuantizeWords& words, World& world, Seeded& random);
+// The place of a vector among those of the source or of the cache, counted in vectors.
+uint64_t vectorIndex(const TensorWords& vectors, mnk_kv_layout layout, uint64_t token, uint64_t head);
+uint64_t slotIndex(const TensorWords& codes, mnk_kv_layout layout, uint64_t sequence, uint64_t slot, uint64_t head);
+// Elements of a tensor of floats in the world's image.
+std::vector<double> valuesOf(World& world, const TensorWords& tensor);
+// Vectors of many sizes; some are zero, and some have an element that is no number.
+void fillVectors(World& world, Seeded& random, const TensorWords& vectors);
+// Everyday numbers, none of them 0.
+void fillFactors(World& world, Seeded& random, const QuantizedPlaneWords& plane);
+
+Target kvCacheQuantizeTarget();
+Target kvCacheDequantizeTarget();
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "KVCacheQuantizeCall.hpp"
+
+namespace mnk::fuzz {
+
+namespace {
+
+using Words = KVCacheQuantizeWords;
+using Wide = unsigned __int128;  // sums of 64-bit numbers as they are, not wrapped
+
+constexpr uint64_t kExtentEnd = uint64_t{1} << 31;
+
+bool isFloat(mnk_dtype dtype) {
+  return dtype == MNK_F32 || dtype == MNK_F16 || dtype == MNK_BF16;
+}
+
+// What the C door itself refuses, before an op exists.
+std::string refusalOfPlane(const std::optional<TensorWords>& codes, const QuantizedPlaneWords& plane,
+                           const std::string& name, bool isNeeded) {
+  const bool isMeant = isNeeded || plane.scales || plane.means || plane.channelScales;
+  if (!codes) return isMeant ? name + ".codes is missing" : "";
+  if (!plane.scales) return name + ".scales is missing";
+  return static_cast<uint32_t>(plane.codec.name) > 1 ? "the number is not a codec" : "";
+}
+
+std::string refusalOfView(const Words& words) {
+  const mnk_kv_cache_view& n = words.write.numbers.into;
+  const std::string name = words.isRead ? "from" : "into";
+  if (words.viewSize != sizeof(mnk_quantized_kv_view)) return "mnk_quantized_kv_view has the wrong size";
+  for (const bool isKeys : {true, false}) {
+    const std::string what = isKeys ? refusalOfPlane(words.write.keyCache, words.keys, name + ".keys", true)
+                                    : refusalOfPlane(words.write.valueCache, words.values, name + ".values", false);
+    if (!what.empty()) return what;
+  }
+  if (static_cast<uint32_t>(n.layout) > 1) return "the number is not a layout";
+  return static_cast<uint32_t>(n.wrap) > 1 ? "the number is not a wrap" : "";
+}
+
+std::string refusalOfStruct(const Words& words) {
+  const std::string name = words.isRead ? "mnk_kv_cache_dequantize" : "mnk_kv_cache_quantize";
+  const size_t own = words.ownSize();
+  if (words.isNull) return name + " is missing";
+  if (words.size < own || words.size > 2 * own || (words.size > own && words.tail != 0)) {
+    return name + " has the wrong size";
+  }
+  const bool isLayout = static_cast<uint32_t>(words.write.numbers.source_layout) <= 1;
+  if (!words.isRead && !words.write.keys) return "keys is missing";
+  if (!words.isRead && !isLayout) return "the number is not a layout";
+  if (std::string what = refusalOfView(words); !what.empty()) return what;
+  if (words.isRead) {
+    if (!isLayout) return "the number is not a layout";
+    return static_cast<uint32_t>(words.domain) > 1 ? "the number is not a domain" : "";
+  }
+  if (std::string what = refusalOfLists(words.write); !what.empty()) return what;
+  const mnk_kv_quantize_options& options = words.options;
+  if (static_cast<uint32_t>(options.key_scale) > 2 || static_cast<uint32_t>(options.value_scale) > 2) {
+    return "the number is not a rule for scales";
+  }
+  return static_cast<uint32_t>(options.non_finite) > 1 ? "the number is not a treatment of NaN and infinity" : "";
+}
+
+// Keys, and values where the cache has them.
+struct CachePlane {
+  const TensorWords* codes;
+  const QuantizedPlaneWords* plane;
+
+  uint64_t headDim() const { return headDimOf(plane->codec, codes->shape.back()); }
+};
+
+std::vector<CachePlane> cachePlanes(const Words& words) {
+  std::vector<CachePlane> planes{{&*words.write.keyCache, &words.keys}};
+  if (words.write.valueCache) planes.push_back({&*words.write.valueCache, &words.values});
+  return planes;
+}
+
+bool isFactor(const CachePlane& plane) {
+  const float factor = plane.plane->codec.scale_factor == 0 ? 1 : plane.plane->codec.scale_factor;
+  return factor == 1 ||
+         (plane.plane->codec.name == MNK_MLX1 && plane.headDim() == 512 && std::isfinite(factor) && factor >= 1e-6f);
+}
+
+bool fitsCodes(const CachePlane& plane) {
+  std::vector<uint64_t> expected(plane.codes->shape.begin(), plane.codes->shape.end() - 1);
+  if (plane.plane->codec.name == MNK_MLX1 && plane.headDim() == 512) expected.push_back(2);
+  return plane.plane->scales->shape == expected;
+}
+
+bool isMatrix(const std::optional<TensorWords>& tensor, uint64_t heads, uint64_t headDim) {
+  return !tensor || (tensor->dtype == MNK_F32 && tensor->shape == std::vector<uint64_t>{heads, headDim});
+}
+
+std::string refusalOfCache(const Words& words) {
+  const std::vector<CachePlane> planes = cachePlanes(words);
+  const auto all = [&](auto holds) { return std::all_of(planes.begin(), planes.end(), holds); };
+  const size_t rank = planes[0].codes->shape.size();
+  if ((rank != 3 && rank != 4) || planes.back().codes->shape.size() != rank) return "the cache has the wrong rank";
+  if (!all([](const auto& p) { return p.codes->dtype == MNK_U8; })) return "codes are not bytes";
+  const mnk_kv_codec_name name = words.keys.codec.name;
+  if (planes.back().plane->codec.name != name) return "keys and values have different codecs";
+  if (!all([](const auto& p) { return p.headDim() != 0; })) return "the codec has no codes of this length";
+  if (!all(isFactor)) return "the scale factor cannot be used";
+  const CacheDims cache = cacheDims(*planes[0].codes, words.write.numbers.into.layout);
+  const CacheDims other = cacheDims(*planes.back().codes, words.write.numbers.into.layout);
+  if (cache.capacity == 0) return "the cache has no capacity";
+  if (other.sequences != cache.sequences || other.heads != cache.heads || other.capacity != cache.capacity) {
+    return "the value cache differs from the key cache";
+  }
+  const mnk_dtype scales = name == MNK_TURBO ? MNK_F16 : MNK_F32;
+  if (!all([&](const auto& p) { return p.plane->scales->dtype == scales; })) return "scales have the wrong dtype";
+  if (!all(fitsCodes)) return "scales do not match the codes";
+  const bool isPlain = all([](const auto& p) { return !p.plane->means && !p.plane->channelScales; });
+  if ((words.write.valueCache && words.values.channelScales) || (name == MNK_MLX1 && !isPlain)) {
+    return "the codec has no means or channel scales";
+  }
+  const bool isFitting = all([&](const auto& p) {
+    return isMatrix(p.plane->means, cache.heads, p.headDim()) &&
+           isMatrix(p.plane->channelScales, cache.heads, p.headDim());
+  });
+  return isFitting ? "" : "means or channel scales do not match the cache";
+}
+
+bool isSource(const TensorWords& tensor, mnk_kv_layout layout) {
+  return tensor.shape.size() == 3 || (tensor.shape.size() == 2 && layout == MNK_TOKEN_MAJOR);
+}
+
+bool hasVectors(const std::optional<TensorWords>& tensor, const Words& words, const CachePlane& plane) {
+  if (!tensor) return true;
+  const mnk_kv_cache_write& n = words.write.numbers;
+  if (!isSource(*tensor, n.source_layout)) return false;
+  const SourceDims dims = sourceDims(*tensor, n.source_layout);
+  return dims.heads == cacheDims(*plane.codes, n.into.layout).heads && dims.headDim == plane.headDim();
+}
+
+// Kernels hold an element of the shorter ones in every lane, and at most 128 of 4096 elements.
+bool isTooDifferent(uint64_t a, uint64_t b) {
+  const auto [shorter, longer] = std::minmax(a, b);
+  return longer > 128 && shorter * 32 < longer;
+}
+
+bool hasLargeExtents(const Words& words) {
+  const mnk_kv_cache_write& n = words.write.numbers;
+  const CacheDims cache = cacheDims(*words.write.keyCache, n.into.layout);
+  const uint64_t tokens =
+      sourceDims(words.write.keys ? *words.write.keys : *words.write.values, n.source_layout).tokens;
+  return std::max({cache.sequences, cache.heads, cache.capacity, tokens}) >= kExtentEnd;
+}
+
+std::string refusalOfOperands(const Words& words) {
+  const auto planes = cachePlanes(words);
+  const KVCacheWriteWords& write = words.write;
+  const bool hasValues = write.values.has_value();
+  if (hasValues && !write.valueCache) return "values are given but the cache has none";
+  if (!isFloat(write.keys->dtype)) return "the source cannot be coded";
+  if (hasValues && write.values->dtype != write.keys->dtype) return "values have another dtype than keys";
+  if (!hasVectors(write.keys, words, planes[0])) return "keys do not have the cache's heads and headDim";
+  if (!hasVectors(write.values, words, planes.back())) return "values do not have the cache's heads and headDim";
+  if (hasValues && isTooDifferent(planes[0].headDim(), planes[1].headDim())) {
+    return "head dims of keys and values are too different";
+  }
+  const uint32_t candidates = words.options.candidates;
+  if (candidates != 0 && candidates != 1 && candidates != 5 && candidates != 17) {
+    return "there is no search with so many candidates";
+  }
+  if (words.counts && (words.counts->dtype != MNK_U32 || words.counts->elements() != 2)) return "the counts do not fit";
+  const CacheDims cache = cacheDims(*planes[0].codes, write.numbers.into.layout);
+  if (words.probe && (words.keys.codec.name != MNK_MLX1 || tokensOf(write) > 1)) {
+    return "the probe is for one token of mlx1";
+  }
+  if (!isMatrix(words.probe, cache.heads, planes[0].headDim())) return "the probe does not fit";
+  const uint64_t tokens = sourceDims(*write.keys, write.numbers.source_layout).tokens;
+  if (hasValues && sourceDims(*write.values, write.numbers.source_layout).tokens != tokens) {
+    return "values hold another number of tokens than keys";
+  }
+  return hasLargeExtents(words) ? "an extent is too large for the kernel" : refusalOfPlaces(write);
+}
+
+std::string refusalOfReading(const Words& words) {
+  const auto planes = cachePlanes(words);
+  const KVCacheWriteWords& write = words.write;
+  const mnk_kv_cache_write& n = write.numbers;
+  if (!write.keys && !write.values) return "there is nothing to read into";
+  if (write.values && !write.valueCache) return "values are asked for but the cache has none";
+  if ((write.keys && !isFloat(write.keys->dtype)) || (write.values && !isFloat(write.values->dtype))) {
+    return "the target cannot hold numbers";
+  }
+  const bool hasBoth = write.keys && write.values;
+  if (hasBoth && write.keys->dtype != write.values->dtype) return "values have another dtype than keys";
+  if (!hasVectors(write.keys, words, planes[0]) || !hasVectors(write.values, words, planes.back())) {
+    return "a target does not have the cache's heads and headDim";
+  }
+  const uint64_t tokens = sourceDims(write.keys ? *write.keys : *write.values, n.source_layout).tokens;
+  if (hasBoth && sourceDims(*write.values, n.source_layout).tokens != tokens) {
+    return "keys and values hold different numbers of tokens";
+  }
+  if (hasBoth && isTooDifferent(planes[0].headDim(), planes[1].headDim())) {
+    return "head dims of keys and values are too different";
+  }
+  const CacheDims cache = cacheDims(*planes[0].codes, n.into.layout);
+  const bool isRing = n.into.wrap == MNK_RING;
+  if (n.sequence >= cache.sequences) return "the sequence is not in the cache";
+  if (n.into.pinned != 0 && (!isRing || n.into.pinned >= cache.capacity)) {
+    return "the cache has no room for its pinned slots";
+  }
+  const Wide end = Wide{n.position} + tokens;
+  const uint64_t pinned = n.position < n.into.pinned ? std::min<uint64_t>(tokens, n.into.pinned - n.position) : 0;
+  const bool isHeld =
+      isRing ? end <= UINT64_MAX && tokens - pinned <= cache.capacity - n.into.pinned : end <= cache.capacity;
+  return isHeld ? "" : "the cache does not hold these positions";
+}
+
+bool sharesMemory(const Words& words) {
+  const KVCacheWriteWords& write = words.write;
+  std::vector<const TensorWords*> vectors, cache, factors;
+  const auto add = [](std::vector<const TensorWords*>& to, const std::optional<TensorWords>& tensor) {
+    if (tensor) to.push_back(&*tensor);
+  };
+  for (const QuantizedPlaneOperands& plane : planesOf(words)) {
+    vectors.push_back(plane.vectors);
+    cache.push_back(plane.codes);
+    add(cache, plane.plane->scales);
+    if (words.isRead && words.domain == MNK_ROTATED_DOMAIN) continue;
+    add(factors, plane.plane->means);
+    add(factors, plane.plane->channelScales);
+  }
+  if (!words.isRead && write.numbers.has_rows) {
+    add(factors, write.sequences.tensor);
+    add(factors, write.positions.tensor);
+  }
+  std::vector<const TensorWords*>& written = words.isRead ? vectors : cache;
+  std::vector<const TensorWords*>& read = words.isRead ? cache : vectors;
+  read.insert(read.end(), factors.begin(), factors.end());
+  if (!words.isRead) add(written, words.counts), add(written, words.probe);
+  for (size_t i = 0; i < written.size(); ++i) {
+    const auto meets = [&](const TensorWords* other) { return written[i]->overlaps(*other); };
+    if (std::any_of(read.begin(), read.end(), meets)) return true;
+    if (std::any_of(written.begin() + static_cast<ptrdiff_t>(i) + 1, written.end(), meets)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+uint64_t headDimOf(const mnk_kv_codec& codec, uint64_t codeBytes) {
+  for (uint64_t headDim = 4; headDim <= 4096; headDim *= 2) {
+    const bool isTurbo =
+        codec.name == MNK_TURBO && codec.bits >= 2 && codec.bits <= 8 && headDim >= 32 && headDim <= 512;
+    const bool isNibbles = codec.name == MNK_MLX1 && codec.bits == 4;
+    const bool isBytes = codec.name == MNK_MLX1 && (codec.bits == 5 || codec.bits == 6 || codec.bits == 8) &&
+                         (headDim == 256 || headDim == 512);
+    if ((isTurbo || isNibbles) && codeBytes == headDim * codec.bits / 8) return headDim;
+    if (isBytes && codeBytes == headDim) return headDim;
+  }
+  return 0;
+}
+
+std::vector<QuantizedPlaneOperands> planesOf(const Words& words) {
+  const KVCacheWriteWords& write = words.write;
+  std::vector<QuantizedPlaneOperands> planes;
+  const auto add = [&](const std::optional<TensorWords>& vectors, const std::optional<TensorWords>& codes,
+                       const QuantizedPlaneWords& plane) {
+    if (vectors) planes.push_back({&*vectors, &*codes, &plane, headDimOf(plane.codec, codes->shape.back())});
+  };
+  add(write.keys, write.keyCache, words.keys);
+  add(write.values, write.valueCache, words.values);
+  return planes;
+}
+
+std::string refusalOf(const Words& words) {
+  if (std::string what = refusalOfStruct(words); !what.empty()) return what;
+  if (!words.isRead) {
+    if (std::string what = refusalOfSources(words.write); !what.empty()) return what;
+  }
+  if (std::string what = refusalOfCache(words); !what.empty()) return what;
+  if (std::string what = words.isRead ? refusalOfReading(words) : refusalOfOperands(words); !what.empty()) return what;
+  if (sharesMemory(words)) return "operands share memory";
+  return words.isRead && hasLargeExtents(words) ? "an extent is too large for the kernel" : "";
+}
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,99 @@
+import MLXNativeKernels
+import XCTest
+
+final class CacheFileTests: DeviceTestCase {
+    private var folder: URL!
+
+    override func setUpWithError() throws {
+        try super.setUpWithError()
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("mnk-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    override func tearDown() {
+        try? FileManager.default.removeItem(at: folder)
+        super.tearDown()
+    }
+
+    private var path: String { folder.appendingPathComponent("cache").path }
+
+    private func append(_ positions: Range<Int>, to caches: [AttentionCache]) throws {
+        let keys = try tokens(positions, heads: 2, headDim: 32)
+        try device.encode { step in
+            for cache in caches { try step.append(keys: keys, values: keys, to: cache, sequence: 1) }
+        }.wait()
+    }
+
+    private func assertSame(_ got: AttentionCache, _ expected: AttentionCache, line: UInt = #line) throws {
+        XCTAssertEqual(got.dimensions, expected.dimensions, line: line)
+        XCTAssertEqual(got.storage, expected.storage, line: line)
+        XCTAssertEqual(got.whenFull, expected.whenFull, line: line)
+        XCTAssertEqual(got.nextPosition(ofSequence: 1), expected.nextPosition(ofSequence: 1), line: line)
+        XCTAssertEqual(got.count(ofSequence: 1), expected.count(ofSequence: 1), line: line)
+        let tensors: [KeyPath<AttentionCache, Tensor?>] = [
+            \.keyScales, \.valueScales, \.calibration.keyMeans, \.calibration.valueMeans,
+            \.calibration.keyChannelScales,
+        ]
+        XCTAssertEqual(try got.keys.bytes(), try expected.keys.bytes(), line: line)
+        XCTAssertEqual(try got.values.bytes(), try expected.values.bytes(), line: line)
+        for tensor in tensors {
+            XCTAssertEqual(try got[keyPath: tensor]?.bytes(), try expected[keyPath: tensor]?.bytes(), line: line)
+        }
+    }
+
+    func testSavedCachesGoOnWhereTheyWere() throws {
+        let means = try Tensor([Float](repeating: 2, count: 64), shape: [2, 32], on: device)
+        let storages: [(AttentionCache.Storage, AttentionCache.Calibration)] = [
+            (.dense(.bfloat16), .init()),
+            (.quantized(.mlx1, keys: .bits4, values: .bits4), .init()),
+            (
+                .quantized(
+                    .turbo, keys: .bits6, values: .bits2,
+                    options: .init(
+                        candidates: .seventeen, keyScale: .leastSquares, valueScale: .unbiased, nonFinite: .propagate)),
+                .init(keyMeans: means, valueMeans: means, keyChannelScales: means)
+            ),
+        ]
+        for (storage, calibration) in storages {
+            let cache = try AttentionCache(
+                .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2), storage: storage, calibration: calibration,
+                whenFull: .overwriteOldest(keepingFirst: 1), on: device)
+            try append(0..<6, to: [cache])
+            try cache.save(to: path)
+            let loaded = try AttentionCache(contentsOf: path, atMost: cache.bytes, on: device)
+            try assertSame(loaded, cache)
+            try append(6..<8, to: [cache, loaded])
+            try assertSame(loaded, cache)
+        }
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["cache"])
+    }
+
+    func testWhatIsNoCacheIsRefused() throws {
+        assertRefused(op: "AttentionCache", what: "there is no such file", got: "cache") {
+            try AttentionCache(contentsOf: path, atMost: .max, on: device)
+        }
+        let cache = try AttentionCache(.init(kvHeads: 2, headDim: 32, capacity: 4), whenFull: .fail, on: device)
+        try cache.save(to: path)
+        assertRefused(op: "AttentionCache", what: "larger than allowed", got: "\(cache.bytes)") {
+            try AttentionCache(contentsOf: path, atMost: cache.bytes - 1, on: device)
+        }
+        assertRefused(op: "AttentionCache", got: "-1") {
+            try AttentionCache(contentsOf: path, atMost: -1, on: device)
+        }
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes[bytes.count - 1] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: path))
+        assertRefused(op: "AttentionCache", what: "the file is damaged") {
+            try AttentionCache(contentsOf: path, atMost: .max, on: device)
+        }
+        try Data(bytes.dropLast()).write(to: URL(fileURLWithPath: path))
+        assertRefused(op: "AttentionCache", what: "the file ends too early", got: "107 bytes") {
+            try AttentionCache(contentsOf: path, atMost: .max, on: device)
+        }
+        assertRefused(op: "AttentionCache", what: "plain file") {
+            try AttentionCache(contentsOf: folder.path, atMost: .max, on: device)
+        }
+        assertRefused(op: "AttentionCache", what: "the path is none") { try cache.save(to: path + "\0x") }
+        assertRefused(op: "AttentionCache", what: "no file can be made") { try cache.save(to: path + "/x") }
+    }
+}

@@ -1,0 +1,224 @@
+import Foundation
+import MLXNativeKernels
+import XCTest
+
+/// KVCacheQuantize and KVCacheDequantize through the Swift door, used as a caller with a cache of their own would. What
+/// is stored is tested in C++.
+final class KVCacheQuantizeTests: DeviceTestCase {
+    private let heads = 3
+    private let headDim = 128
+
+    /// The error of the best levels for the normal distribution, as a part of the square of what is coded.
+    private let theory: [KVCodec.Bits: Double] = [
+        .bits2: 0.1175, .bits3: 0.03454, .bits4: 0.009497, .bits5: 0.002499, .bits6: 0.0006421, .bits8: 0.00004116,
+    ]
+
+    private func normal(_ shape: [Int], seed: UInt64, dtype: ElementType = .float32) throws -> Tensor {
+        var generator = SeededGenerator(seed: seed)
+        let numbers = (0..<shape.reduce(1, *)).map { _ in
+            let radius = (-2 * log(Double.random(in: 1e-9..<1, using: &generator))).squareRoot()
+            return Float(radius * cos(2 * .pi * Double.random(in: 0..<1, using: &generator)))
+        }
+        return try Tensor(numbers, shape: shape, dtype: dtype, on: device)
+    }
+
+    private func plane(_ codec: KVCodec, capacity: Int, headDim: Int? = nil) throws -> QuantizedKVPlane {
+        try .zeros(codec, heads: heads, headDim: headDim ?? self.headDim, capacity: capacity, on: device)
+    }
+
+    private func relativeError(_ got: Tensor, _ expected: Tensor) throws -> Double {
+        let (got, expected) = (try got.array(of: Float.self), try expected.array(of: Float.self))
+        let wrong = zip(got, expected).reduce(0) { $0 + pow(Double($1.0) - Double($1.1), 2) }
+        return wrong / expected.reduce(0) { $0 + pow(Double($1), 2) }
+    }
+
+    func testWhatIsStoredIsReadBackAsWellAsTheoryAllows() throws {
+        let shape = [40, heads, headDim]
+        let keys = try normal(shape, seed: 1)
+        let values = try normal(shape, seed: 2)
+        for (bits, expected) in theory {
+            let cache = QuantizedKVCacheView(
+                keys: try plane(.turbo(bits), capacity: 64), values: try plane(.turbo(bits), capacity: 64))
+            let keysBack = try Tensor.zeros(shape: shape, on: device)
+            let valuesBack = try Tensor.zeros(shape: shape, on: device)
+            try device.encode { step in
+                try step.encode(KVCacheQuantize(keys: keys, values: values, into: cache, at: 9))
+                try step.encode(KVCacheDequantize(keys: keysBack, values: valuesBack, from: cache, at: 9))
+            }.wait()
+            // Keys keep their part along themselves, which costs one part in 1 - error.
+            let keyError = try relativeError(keysBack, keys)
+            XCTAssertLessThan(keyError, expected / (1 - expected) * 1.02, "\(bits)")
+            let valueError = try relativeError(valuesBack, values)
+            XCTAssertLessThan(valueError, expected * 1.02, "\(bits)")
+            XCTAssertGreaterThan(min(keyError, valueError), expected * 0.6, "\(bits)")
+        }
+    }
+
+    func testBothCodecsStoreEveryFloatType() throws {
+        for (codec, headDim) in [(KVCodec.turbo(.bits6), 64), (.mlx1(.bits4), 64), (.mlx1(.bits6), 512)] {
+            for dtype in [ElementType.float32, .float16, .bfloat16] {
+                let keys = try normal([2, heads, headDim], seed: 3, dtype: dtype)
+                let back = try Tensor.zeros(shape: [2, heads, headDim], dtype: dtype, on: device)
+                let cache = QuantizedKVCacheView(keys: try plane(codec, capacity: 4, headDim: headDim))
+                try device.encode { step in
+                    try step.encode(KVCacheQuantize(keys: keys, into: cache, at: 1))
+                    try step.encode(KVCacheDequantize(keys: back, from: cache, at: 1))
+                }.wait()
+                XCTAssertLessThan(try relativeError(back, keys), codec.bits == .bits4 ? 0.015 : 0.0015)
+            }
+        }
+    }
+
+    func testFieldsOfASourceAndOfPlacesArrive() throws {
+        let keys = try normal([heads, 5, headDim], seed: 4)
+        let cache = QuantizedKVCacheView(
+            keys: try .zeros(
+                .turbo(.bits8), heads: heads, headDim: headDim, capacity: 6, sequences: 2, layout: .tokenMajor,
+                on: device),
+            layout: .tokenMajor, wrap: .ring, pinned: 2)
+        let back = try Tensor.zeros(shape: [heads, 2, headDim], on: device)
+        // Tokens 3 and 4 go to slots 5 and 2 of a ring behind two pinned slots.
+        try device.encode { step in
+            try step.encode(
+                KVCacheQuantize(
+                    keys: keys, into: cache, at: 9, sequence: 1, sourceLayout: .headMajor, sourceOffset: 3, tokens: 2))
+            try step.encode(
+                KVCacheDequantize(keys: back, from: cache, at: 9, sequence: 1, layout: .headMajor))
+        }.wait()
+        let all = try keys.array(of: Float.self)
+        var expected: [Float] = []
+        for head in 0..<heads { expected += all[(head * 5 + 3) * headDim..<(head + 1) * 5 * headDim] }
+        let kept = try Tensor(expected, shape: [heads, 2, headDim], on: device)
+        XCTAssertLessThan(try relativeError(back, kept), 1e-4)
+        let scales = try cache.keys.scales.array(of: Float.self)
+        let stored = scales.indices.filter { scales[$0] != 0 }.map { $0 / heads }
+        XCTAssertEqual(stored, [8, 8, 8, 11, 11, 11])
+    }
+
+    func testRowsGoToSequencesAndPositionsOfTheirOwn() throws {
+        let keys = try normal([2, heads, headDim], seed: 5)
+        for rows: KVCacheWrite.Rows in [
+            .init(sequences: [1, 0], positions: [3, 2]),
+            .init(sequences: [1, 0], positions: .tensor(try Tensor([3, 2] as [UInt32], on: device))),
+        ] {
+            let cache = QuantizedKVCacheView(
+                keys: try .zeros(
+                    .turbo(.bits4), heads: heads, headDim: headDim, capacity: 4, sequences: 2, on: device))
+            try device.encode { try $0.encode(KVCacheQuantize(keys: keys, into: cache, rows: rows)) }.wait()
+            let scales = try cache.keys.scales.array(of: Float.self)
+            XCTAssertEqual(scales.indices.filter { scales[$0] != 0 }, [2, 6, 10, 15, 19, 23])
+        }
+    }
+
+    func testMeansAndChannelScalesAreUndone() throws {
+        let keys = try normal([20, heads, headDim], seed: 6)
+        let offset: [Float] = (0..<heads * headDim).map { Float($0 % 7) * 10 }
+        let shifted = try Tensor(
+            try keys.array(of: Float.self).enumerated().map { $0.element + offset[$0.offset % offset.count] },
+            shape: [20, heads, headDim], on: device)
+        var coded = try plane(.turbo(.bits4), capacity: 20)
+        coded.means = try Tensor(offset, shape: [heads, headDim], on: device)
+        coded.channelScales = try Tensor(
+            [Float](repeating: 3, count: heads * headDim), shape: [heads, headDim], on: device)
+        let cache = QuantizedKVCacheView(keys: coded)
+        let back = try Tensor.zeros(shape: [20, heads, headDim], on: device)
+        try device.encode { step in
+            try step.encode(KVCacheQuantize(keys: shifted, into: cache, at: 0))
+            try step.encode(KVCacheDequantize(keys: back, from: cache, at: 0))
+        }.wait()
+        // Of the square of what is left without the mean, not of all.
+        let left = try keys.array(of: Float.self).reduce(0) { $0 + pow(Double($1), 2) }
+        let all = try shifted.array(of: Float.self).reduce(0) { $0 + pow(Double($1), 2) }
+        XCTAssertLessThan(try relativeError(back, shifted) * all / left, 0.0105)
+    }
+
+    func testAQueryMeetsKeysInTheRotatedDomain() throws {
+        let keys = try normal([16, heads, headDim], seed: 7)
+        let query = try normal([heads, headDim], seed: 8)
+        let cache = QuantizedKVCacheView(keys: try plane(.turbo(.bits8), capacity: 16))
+        let rotated = try Tensor.zeros(shape: [16, heads, headDim], on: device)
+        try device.encode { step in
+            try step.encode(KVCacheQuantize(keys: keys, into: cache, at: 0))
+            try step.encode(KVCacheDequantize(keys: rotated, from: cache, at: 0, domain: .rotated))
+        }.wait()
+        let straight = try scores(query, keys)
+        try device.encode { try $0.encode(Hadamard(query, signs: .turbo)) }.wait()
+        for (turned, expected) in zip(try scores(query, rotated), straight) {
+            XCTAssertEqual(turned, expected, accuracy: 0.5)
+        }
+    }
+
+    private func scores(_ query: Tensor, _ keys: Tensor) throws -> [Float] {
+        let (q, k) = (try query.array(of: Float.self), try keys.array(of: Float.self))
+        return stride(from: 0, to: k.count, by: headDim).map { start in
+            let head = start / headDim % heads
+            return (0..<headDim).reduce(0) { $0 + q[head * headDim + $1] * k[start + $1] }
+        }
+    }
+
+    func testOptionsAndCountsArrive() throws {
+        var numbers = try normal([2, heads, headDim], seed: 9).array(of: Float.self)
+        numbers[5] = .nan
+        numbers[headDim + 5] = .infinity
+        let keys = try Tensor(numbers, shape: [2, heads, headDim], on: device)
+        let counts = try Tensor([0, 0] as [UInt32], on: device)
+        func scales(_ options: KVQuantizeOptions) throws -> [Float] {
+            let cache = QuantizedKVCacheView(keys: try plane(.turbo(.bits2), capacity: 2))
+            try device.encode { step in
+                try step.encode(KVCacheQuantize(keys: keys, into: cache, at: 0, options: options, counts: counts))
+            }.wait()
+            return try cache.keys.scales.array(of: Float.self)
+        }
+        let plain = try scales(.init())
+        XCTAssertEqual([plain[0], plain[2]], [0, 0])
+        XCTAssertEqual(try counts.array(of: UInt32.self), [2, 0])
+        XCTAssert(try scales(.init(nonFinite: .propagate))[2].isNaN)
+        XCTAssertEqual(try counts.array(of: UInt32.self), [4, 0])
+        XCTAssertEqual(try scales(.init(candidates: .five, keyScale: .unbiased)), plain)
+        // The unbiased scale is the greater one.
+        XCTAssertLessThan(try scales(.init(keyScale: .leastSquares))[4], plain[4])
+        XCTAssertNotEqual(try scales(.init(candidates: .one)), plain)
+    }
+
+    func testAPlanSaysWhatWouldRun() throws {
+        let keys = try normal([heads, headDim], seed: 10)
+        let cache = QuantizedKVCacheView(keys: try plane(.turbo(.bits3), capacity: 8))
+        let plan = try KVCacheQuantize(keys: keys, into: cache, at: 0).plan()
+        XCTAssertEqual(plan.dispatches.count, 1)
+        XCTAssertEqual(plan.dispatches[0].bytesRead, heads * headDim * 4)
+        XCTAssertEqual(plan.dispatches[0].bytesWritten, heads * (48 + 2))
+        let back = try Tensor.zeros(shape: [heads, headDim], dtype: .float16, on: device)
+        XCTAssertEqual(
+            try KVCacheDequantize(keys: back, from: cache, at: 0).plan().dispatches[0].bytesWritten,
+            heads * headDim * 2)
+    }
+
+    func testMistakesAreErrorsInFourParts() throws {
+        let keys = try normal([heads, headDim], seed: 11)
+        let cache = QuantizedKVCacheView(keys: try plane(.turbo(.bits4), capacity: 2))
+        func refuse(_ op: KVCacheQuantize, what: String = "", got: String = "", line: UInt = #line) {
+            assertRefused(op: "KVCacheQuantize", what: what, got: got, line: line) { try op.plan() }
+            assertRefused(op: "KVCacheQuantize", what: what, got: got, line: line) {
+                try device.encode { try $0.encode(op) }
+            }
+        }
+        refuse(KVCacheQuantize(keys: keys, into: cache, at: 2), got: "position 2")
+        refuse(KVCacheQuantize(keys: keys, into: cache, at: -1), what: "position is out of range", got: "-1")
+        refuse(KVCacheQuantize(keys: keys, into: cache, at: 0, sequence: 1), what: "sequence", got: "1")
+        refuse(KVCacheQuantize(keys: keys, values: keys, into: cache, at: 0), what: "values")
+        var factor = cache
+        factor.keys.codec.scaleFactor = 0
+        refuse(KVCacheQuantize(keys: keys, into: factor, at: 0), what: "scale factor", got: "0")
+        var bits = cache
+        bits.keys.codec.bits = .bits5
+        refuse(KVCacheQuantize(keys: keys, into: bits, at: 0))
+        let back = try Tensor.zeros(shape: [heads, headDim], on: device)
+        assertRefused(op: "KVCacheDequantize") { try KVCacheDequantize(from: cache, at: 0).plan() }
+        assertRefused(op: "KVCacheDequantize", what: "position is out of range", got: "-3") {
+            try KVCacheDequantize(keys: back, from: cache, at: -3).plan()
+        }
+        assertRefused(op: "KVCacheDequantize", what: "values") {
+            try KVCacheDequantize(values: back, from: cache, at: 0).plan()
+        }
+    }
+}

@@ -1,0 +1,115 @@
+import MLXNativeKernels
+import XCTest
+
+final class QuantizedCacheTests: DeviceTestCase {
+    private let dimensions = AttentionCache.Dimensions(
+        kvHeads: 2, headDim: 32, capacity: 4, sequences: 2, valueHeadDim: 64)
+
+    private func append(_ positions: Range<Int>, to cache: AttentionCache, sequence: Int = 0) throws {
+        let keys = try tokens(positions, heads: 2, headDim: cache.dimensions.headDim)
+        let values = try tokens(positions, heads: 2, headDim: cache.dimensions.valueHeadDim)
+        try device.encode { try $0.append(keys: keys, values: values, to: cache, sequence: sequence) }.wait()
+    }
+
+    private func channels(_ number: Float, headDim: Int = 32) throws -> Tensor {
+        try Tensor([Float](repeating: number, count: 2 * headDim), shape: [2, headDim], on: device)
+    }
+
+    private func contents(_ cache: AttentionCache) throws -> [[UInt8]] {
+        try [cache.keys, cache.values, XCTUnwrap(cache.keyScales), XCTUnwrap(cache.valueScales)].map { try $0.bytes() }
+    }
+
+    func testQuantizedCacheKnowsItsShapesAndSizes() throws {
+        let cache = try AttentionCache(
+            dimensions, storage: .quantized(.turbo, keys: .bits5, values: .bits3), on: device)
+        XCTAssertEqual(cache.storage, .quantized(.turbo, keys: .bits5, values: .bits3))
+        XCTAssertEqual(cache.dimensions, dimensions)
+        XCTAssertEqual(cache.keys.shape, [2, 2, 4, 20])
+        XCTAssertEqual(cache.keys.dtype, .uint8)
+        XCTAssertEqual(cache.values.shape, [2, 2, 4, 24])
+        XCTAssertEqual(cache.keyScales?.shape, [2, 2, 4])
+        XCTAssertEqual(cache.valueScales?.dtype, .float16)
+        XCTAssertEqual(cache.bytesPerToken, 2 * (20 + 2 + 24 + 2))
+        XCTAssertEqual(cache.bytes, 8 * cache.bytesPerToken)
+        XCTAssertEqual(cache.bytesSaved, 8 * 2 * 2 * (32 + 64) - cache.bytes)
+        XCTAssertEqual(cache.quantizedView?.keys.codec, .turbo(.bits5))
+        XCTAssertEqual(cache.quantizedView?.wrap, .ring)
+
+        let dense = try AttentionCache(dimensions, storage: .dense(.float32), on: device)
+        XCTAssertNil(dense.quantizedView)
+        XCTAssertNil(dense.keyScales)
+        XCTAssertEqual(dense.bytesPerToken, 2 * (32 + 64) * 4)
+        XCTAssertEqual(dense.bytesSaved, -dense.bytes / 2)
+    }
+
+    func testAppendsAreThoseOfTheOp() throws {
+        let storage = AttentionCache.Storage.quantized(
+            .turbo, keys: .bits4, values: .bits4,
+            options: KVQuantizeOptions(candidates: .one, keyScale: .leastSquares))
+        let calibration = AttentionCache.Calibration(
+            keyMeans: try channels(3), keyChannelScales: try channels(0.5))
+        let cache = try AttentionCache(
+            dimensions, storage: storage, calibration: calibration, whenFull: .overwriteOldest(keepingFirst: 1),
+            on: device)
+        let other = try AttentionCache(
+            dimensions, storage: storage, calibration: calibration, whenFull: .overwriteOldest(keepingFirst: 1),
+            on: device)
+        XCTAssertEqual(cache.storage, storage)
+        XCTAssertEqual(
+            try XCTUnwrap(cache.calibration.keyMeans).array(of: Float.self), [Float](repeating: 3, count: 64))
+        try append(0..<6, to: cache, sequence: 1)
+        let keys = try tokens(0..<6, heads: 2, headDim: 32)
+        let values = try tokens(0..<6, heads: 2, headDim: 64)
+        var op = KVCacheQuantize(
+            keys: keys, values: values, into: try XCTUnwrap(other.quantizedView), at: 0, sequence: 1)
+        op.options = KVQuantizeOptions(candidates: .one, keyScale: .leastSquares)
+        try device.encode { try $0.encode(op) }.wait()
+        XCTAssertEqual(try contents(cache), try contents(other))
+        XCTAssertEqual(cache.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(cache.count(ofSequence: 1), 4)
+    }
+
+    func testDequantizeReadsWhatIsHeld() throws {
+        let cache = try AttentionCache(
+            dimensions, storage: .quantized(.turbo, keys: .bits8, values: .bits8), on: device)
+        let keys = try Tensor.zeros(shape: [2, 2, 32], on: device)
+        let values = try Tensor.zeros(shape: [2, 2, 64], on: device)
+        try append(0..<6, to: cache)
+        try device.encode { try $0.dequantize(cache, from: 3, keys: keys, values: values) }.wait()
+        let read = try values.array(of: Float.self)
+        for (index, number) in read.enumerated() {
+            let expected = self.number(position: 3 + index / 128, head: index / 64 % 2, element: index % 64)
+            // Numbers go up to 250; 8 bits of vectors of such a size leave an error of a few.
+            XCTAssertEqual(number, expected, accuracy: 8)
+        }
+        assertRefused(op: "AttentionCache", got: "position 1", expected: "2 to 6") {
+            try device.encode { try $0.dequantize(cache, from: 1, keys: keys) }
+        }
+        assertRefused(op: "AttentionCache", got: "-1") {
+            try device.encode { try $0.dequantize(cache, from: -1, keys: keys) }
+        }
+        assertRefused(op: "KVCacheDequantize") { try device.encode { try $0.dequantize(cache, from: 3) } }
+        let dense = try AttentionCache(dimensions, on: device)
+        assertRefused(op: "AttentionCache", what: "only a quantized cache") {
+            try device.encode { try $0.dequantize(dense, from: 0, keys: keys) }
+        }
+    }
+
+    func testImpossibleStorageIsRefused() throws {
+        assertRefused(op: "AttentionCache", got: "mlx1 of 5 bits") {
+            try AttentionCache(dimensions, storage: .quantized(.mlx1, keys: .bits5, values: .bits4), on: device)
+        }
+        assertRefused(op: "AttentionCache", what: "scale factor", got: "0") {
+            try AttentionCache(
+                dimensions, storage: .quantized(.turbo, keys: .bits4, values: .bits4, scaleFactor: 0), on: device)
+        }
+        assertRefused(op: "AttentionCache", what: "cannot be used", got: "0 of head 0, channel 0") {
+            try AttentionCache(
+                dimensions, storage: .quantized(.turbo, keys: .bits4, values: .bits4),
+                calibration: .init(keyChannelScales: channels(0)), on: device)
+        }
+        assertRefused(op: "AttentionCache", what: "a calibration is for quantized storage", got: "f16") {
+            try AttentionCache(dimensions, calibration: .init(valueMeans: channels(1, headDim: 64)), on: device)
+        }
+    }
+}
