@@ -1,4 +1,5 @@
 // KVCacheDequantize on every device against the meaning of bytes and scales that the test itself makes up.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -130,6 +131,32 @@ TEST(KVCacheDequantize, PassesNaNOn) {
       std::vector<float> got(96);
       std::memcpy(got.data(), into.bytes().data(), 96 * sizeof(float));
       for (size_t j = 0; j < got.size(); ++j) EXPECT_EQ(std::isnan(got[j]), j / 32 == 1);
+    }
+  });
+}
+
+// Memory may hold anything: what a byte has beyond its code does not lead out of the table.
+TEST(KVCacheDequantize, ReadsTheLowBitsOfABytesCode) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (uint32_t bits : {5u, 6u}) {
+      const GuardedTensor codes(device, DType::u8, REQUIRE(Shape::make({1, 2, 256})));
+      const GuardedTensor scales(device, DType::f32, REQUIRE(Shape::make({1, 2})));
+      const GuardedTensor into(device, DType::f32, REQUIRE(Shape::make({2, 1, 256})));
+      std::vector<std::byte> bytes(512);
+      for (size_t j = 0; j < 256; ++j) {
+        bytes[j] = std::byte(j);
+        bytes[256 + j] = std::byte(j & ((1u << bits) - 1));
+      }
+      codes.set(bytes);
+      scales.set(rawBytes(std::vector<float>{16, 16}));
+      CommandEncoder encoder(device, "dequantize");
+      REQUIRE(encoder.encode(KVCacheDequantize{
+          .from = {.keys = {.codec = {KVCodecName::mlx1, bits}, .codes = codes.tensor(), .scales = scales.tensor()}},
+          .keys = into.tensor(),
+          .domain = KVDomain::rotated}));
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      const std::vector<std::byte> got = into.bytes();
+      EXPECT(std::equal(got.begin(), got.begin() + 1024, got.begin() + 1024));
     }
   });
 }

@@ -116,6 +116,9 @@ double limitAt(uint32_t bits, uint32_t candidates) {
   return candidates == 5 ? five[bits - 2] : candidates == 17 ? seventeen[bits - 2] : 0;
 }
 
+// What a mean over a sample may be off by.
+const double kNoise = isFull() ? 0.01 : 0.1;
+
 std::string text(const VectorCoding& coding) {
   return fmt::format("{}, {} candidates", coding.codec.text(), coding.candidates);
 }
@@ -153,10 +156,9 @@ TEST(KVCacheQuantizeDistortion, IsThatOfTheReference) {
 }
 
 TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllows) {
-  if (!isFull()) return;
   const std::shared_ptr<Device> device = devicesUnderTest()[0].device;
-  const Sample sample(128, 40000);
-  std::printf("relative mean square error at head dim 128, least squares, 40000 vectors\n");
+  const Sample sample(128, isFull() ? 40000 : 400);
+  std::printf("relative mean square error at head dim 128, least squares, %zu vectors\n", sample.vectors.size());
   for (uint32_t bits = 2; bits <= 8; ++bits) {
     for (uint32_t candidates : {1, 5, 17}) {
       VectorCoding coding{.codec = {.bits = bits}, .candidates = candidates, .rule = KVScaleRule::leastSquares};
@@ -165,8 +167,9 @@ TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllows) {
       const double theory = kTheory[bits - 2];
       std::printf("  %u bits, %2u candidates: %.4g, without a search theory says %.4g (%+.1f %%)\n", bits, candidates,
                   got.error, theory, 100 * (got.error / theory - 1));
-      if (candidates == 1) expectNear("error", got.error, theory, 0.01);
-      if (const double limit = limitAt(bits, candidates)) expectAtMost("error", got.error, limit);
+      if (candidates == 1) expectNear("error", got.error, theory, kNoise);
+      if (const double limit = limitAt(bits, candidates))
+        expectAtMost("error", got.error, limit * (isFull() ? 1 : 1.1));
       coding.rule = KVScaleRule::unbiased;
       const Loss unbiased = lossOnDevice(device, sample, coding);
       expectNear("error of unbiased scales", unbiased.error, got.tangent, 1e-3);
@@ -176,7 +179,6 @@ TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllows) {
 }
 
 TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllowsAtOtherHeadDims) {
-  if (!isFull()) return;
   struct Known {
     uint64_t headDim;
     uint32_t bits;
@@ -190,12 +192,12 @@ TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllowsAtOtherHeadDims) {
   std::optional<Sample> sample;
   for (const Known& at : known) {
     const Context context(fmt::format("{} bits at {}", at.bits, at.headDim));
-    if (at.headDim != last) sample.emplace(last = at.headDim, 5120000 / at.headDim);
+    if (at.headDim != last) sample.emplace(last = at.headDim, (isFull() ? 5120000 : 51200) / at.headDim);
     const Loss got =
         lossOnDevice(device, *sample, {.codec = {.bits = at.bits}, .candidates = 1, .rule = KVScaleRule::leastSquares});
     std::printf("  head dim %u, %u bits: %.4g, theory %.4g\n", static_cast<unsigned>(at.headDim), at.bits, got.error,
                 at.error);
-    expectNear("error", got.error, at.error, 0.01);
+    expectNear("error", got.error, at.error, kNoise);
   }
 }
 
