@@ -45,10 +45,9 @@ kernel void hadamard(
       }
     }
   }
-  walshHadamard<Chunks>(x, p.lanes, lane);
+  turned<Chunks>(x, p.lanes, lane, p.inverseRoot);
   if (vector < p.vectors) {
     for (ushort i = 0; i < Chunks; ++i) {
-      x[i] *= p.inverseRoot;
       if (p.isInverse != 0u) {
         x[i] = hadamardSigned(x[i], p, first + 4u * i);
       }

@@ -70,9 +70,9 @@ kernel void kvCacheDequantize(
     }
   }
   if (p.isOriginal != 0u) {
-    walshHadamard<Chunks>(x, plane->lanes, lane);
+    turned<Chunks>(x, plane->lanes, lane, plane->inverseRoot);
     for (ushort i = 0; i < Chunks; ++i) {
-      x[i] = flipped(x[i] * plane->inverseRoot, codecSigns(plane->headDim, first + 4u * i));
+      x[i] = flipped(x[i], codecSigns(plane->headDim, first + 4u * i));
       if (isRead) {
         if (kvHasChannelScales && !isValue) {
           x[i] /= fourFloats(channelScales, elementOfHead + 4u * i);

@@ -66,15 +66,15 @@ kernel void kvCacheQuantize(
     x[i] = float4(0.0f);
     if (isStored) {
       const ulong element = address.sourceRow * plane->headDim + first + 4u * i;
-      x[i] = loadFour(source, kvElementType, kvIsVectorizedElements, element);
+      x[i] = withoutSubnormal(loadFour(source, kvElementType, kvIsVectorizedElements, element));
       if (kvHasKeyMeans && !isValue) {
-        x[i] -= fourFloats(keyMeans, elementOfHead + 4u * i);
+        x[i] = withoutSubnormal(x[i] - withoutSubnormal(fourFloats(keyMeans, elementOfHead + 4u * i)));
       }
       if (kvHasValueMeans && isValue) {
-        x[i] -= fourFloats(valueMeans, elementOfHead + 4u * i);
+        x[i] = withoutSubnormal(x[i] - withoutSubnormal(fourFloats(valueMeans, elementOfHead + 4u * i)));
       }
       if (kvHasChannelScales && !isValue) {
-        x[i] *= fourFloats(channelScales, elementOfHead + 4u * i);
+        x[i] *= withoutSubnormal(fourFloats(channelScales, elementOfHead + 4u * i));
       }
     }
   }

@@ -16,8 +16,8 @@ pipeline_constant(bool, kvHasChannelScales, kKVCodecHasChannelScales);
 
 // Levels of numbers of variance 1, and the boundaries between them: positive halves.
 struct CodeBook {
-  constant float* levels;
-  constant float* boundaries;
+  constant const float* levels;
+  constant const float* boundaries;
   uint halfCount;  // levels in a half
 };
 
@@ -75,6 +75,14 @@ inline float timesPowerOfTwo(float x, int power) {
     return 0.0f;
   }
   return as_type<float>(exponent >= 255 ? 0x7f7fffffu : (bits & 0x7fffffu) | (as_type<uint>(exponent) << 23));
+}
+
+// Subnormal numbers become zero, as they do by themselves on devices that flush them.
+inline float4 withoutSubnormal(float4 x) {
+  const uint4 exponents = as_type<uint4>(x) & 0x7f800000u;
+  return float4(
+      exponents.x == 0u ? 0.0f : x.x, exponents.y == 0u ? 0.0f : x.y, exponents.z == 0u ? 0.0f : x.z,
+      exponents.w == 0u ? 0.0f : x.w);
 }
 
 // A vector whose largest element lies in [2, 4), and the power of two that was taken out. No number that arises from

@@ -3,11 +3,22 @@
 #pragma once
 #include "KVCodec.h"
 
-// <x, c> and <c, c> of this lane's elements for levels c.
-inline float2 productsWith(float2 sums, float4 x, float4 c) {
+// <x, c> and <c, c> of four elements.
+inline float2 productsWith(float4 x, float4 c) {
   return float2(
-      fma(x.w, c.w, fma(x.z, c.z, fma(x.y, c.y, fma(x.x, c.x, sums.x)))),
-      fma(c.w, c.w, fma(c.z, c.z, fma(c.y, c.y, fma(c.x, c.x, sums.y)))));
+      fma(x.y, c.y, x.x * c.x) + fma(x.w, c.w, x.z * c.z), fma(c.y, c.y, c.x * c.x) + fma(c.w, c.w, c.z * c.z));
+}
+
+// Over all elements of a vector, or of a block of it: neighbors first, then pairs of neighbors and so on. What comes
+// out depends on the elements alone, not on how many of them a lane holds.
+template <ushort Chunks>
+inline float2 sumOfProducts(thread float2* products, uint lanes) {
+  for (ushort h = 1; h < Chunks; h = ushort(h * 2)) {
+    for (ushort i = 0; i < Chunks; i = ushort(i + 2 * h)) {
+      products[i] += products[i + h];
+    }
+  }
+  return sumOverLanes(products[0], lanes);
 }
 
 // Numbers below 2^-60 become zero, so that no product of two can be subnormal. Beside the vector's largest element they
@@ -19,12 +30,12 @@ inline float withoutDust(float x) {
 // The sum of squares over the lanes of a vector, or of a block of it.
 template <ushort Chunks>
 inline float energyOf(thread float4* y, uint lanes) {
-  float2 sums = float2(0.0f);
+  float2 products[Chunks];
   for (ushort i = 0; i < Chunks; ++i) {
     y[i] = float4(withoutDust(y[i].x), withoutDust(y[i].y), withoutDust(y[i].z), withoutDust(y[i].w));
-    sums = productsWith(sums, y[i], y[i]);
+    products[i] = productsWith(y[i], y[i]);
   }
-  return sumOverLanes(sums, lanes).x;
+  return sumOfProducts<Chunks>(products, lanes).x;
 }
 
 // The size g that gives the levels nearest in direction to u, of numbers u / g for g around 1.
@@ -35,11 +46,11 @@ inline float bestFactor(thread const float4* u, CodeBook book, uint lanes, uint 
   for (uint m = 0; m < candidates; ++m) {
     const float size = fma(spacing, float(m) - 0.5f * float(candidates - 1u), 1.0f);
     const float factor = 1.0f / size;
-    float2 sums = float2(0.0f);
+    float2 products[Chunks];
     for (ushort i = 0; i < Chunks; ++i) {
-      sums = productsWith(sums, u[i], levelsOf(book, codesOf(book, u[i] * factor)));
+      products[i] = productsWith(u[i], levelsOf(book, codesOf(book, u[i] * factor)));
     }
-    sums = sumOverLanes(sums, lanes);
+    const float2 sums = sumOfProducts<Chunks>(products, lanes);
     // The cosine's square is sums.x^2 / sums.y up to a constant.
     if (sums.x * sums.x * best.y > best.x * best.x * sums.y) {
       best = sums;
@@ -65,12 +76,12 @@ inline float encodeTurbo(
   if (candidates > 1u) {
     factor = bestFactor<Chunks>(y, book, plane.lanes, candidates, candidateSpacing * kTurboReach[bits]);
   }
-  float2 sums = float2(0.0f);
+  float2 products[Chunks];
   for (ushort i = 0; i < Chunks; ++i) {
     codes[i] = codesOf(book, y[i] * factor);
-    sums = productsWith(sums, y[i], levelsOf(book, codes[i]));
+    products[i] = productsWith(y[i], levelsOf(book, codes[i]));
   }
-  sums = sumOverLanes(sums, plane.lanes);
+  const float2 sums = sumOfProducts<Chunks>(products, plane.lanes);
   if (!(sums.x > 0.0f)) {
     return 0.0f;
   }

@@ -2,8 +2,8 @@
 // transform in natural order. Lanes of one vector are neighbors and a power of two; a simdgroup may hold several
 // vectors. All lanes must take part, those that have no vector with zeros.
 //
-// The transform only adds and subtracts, in an order that does not depend on how many lanes there are, so every device
-// gives the same bits.
+// The transform only adds and subtracts, in an order that does not depend on how many lanes there are: unless a
+// compiler reorders sums, every device gives the same bits.
 #pragma once
 #include "Words.h"
 
@@ -31,6 +31,22 @@ inline void walshHadamard(thread float4* x, uint lanes, uint lane) {
       const float4 other = simd_shuffle_xor(own, ushort(distance));
       x[i] = isSecond ? other - own : own + other;
     }
+  }
+}
+
+// The transform times `inverseRoot`, which is 1 / sqrt(n). The power of two in it comes first, so that no sum on the
+// way is larger than the vector is long; the rest, 1 or sqrt(2), comes last.
+template <ushort Chunks>
+inline void turned(thread float4* x, uint lanes, uint lane, float inverseRoot) {
+  const uint bits = as_type<uint>(inverseRoot);
+  const float before = as_type<float>(bits & 0x7f800000u);
+  const float after = as_type<float>((bits & 0x7fffffu) | 0x3f800000u);
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] *= before;
+  }
+  walshHadamard<Chunks>(x, lanes, lane);
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] *= after;
   }
 }
 

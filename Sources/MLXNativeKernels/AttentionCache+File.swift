@@ -42,7 +42,7 @@ extension AttentionCache {
 private func checkPath(_ path: String) throws(KernelError) {
     guard !path.utf8.contains(0) else {
         throw .invalid(
-            op: "AttentionCache", what: "the path is none", got: "a path with a zero in it",
+            op: "AttentionCache", what: "the path names no file", got: "a path with a zero in it",
             expected: "the name of a file", fix: "Pass the path of a file.")
     }
 }

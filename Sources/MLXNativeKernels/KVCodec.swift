@@ -99,7 +99,7 @@ public struct KVCodec: Sendable, Hashable {
         guard scaleFactor != 0 else {
             throw .invalid(
                 op: op, what: "the scale factor cannot be used", got: "0",
-                expected: "1, or for mlx1 at head dim 512 a finite number of 1e-6 or more",
+                expected: "1, or for mlx1 at head dim 512 a number from 1e-6 to 1e6",
                 fix: "Leave the scale factor at 1.")
         }
         return mnk_kv_codec(name: name.code, bits: UInt32(bits.rawValue), scale_factor: scaleFactor)

@@ -35,10 +35,10 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
        d.headDim = 4096;
      }},
     {"the scale factor cannot be used", "2 for turbo at head dims 32 and 64",
-     "1, or for mlx1 at head dims of 512 a finite number of 1e-6 or more", "Leave the scale factor at 1.",
+     "1, or for mlx1 at head dims of 512 a number from 1e-6 to 1e6", "Leave the scale factor at 1.",
      [](AttentionCacheDescriptor& d) { d.quantized->scaleFactor = 2; }},
     {"the scale factor cannot be used", "inf for mlx1 at head dims 512 and 512",
-     "1, or for mlx1 at head dims of 512 a finite number of 1e-6 or more", "Leave the scale factor at 1.",
+     "1, or for mlx1 at head dims of 512 a number from 1e-6 to 1e6", "Leave the scale factor at 1.",
      [](AttentionCacheDescriptor& d) {
        d.quantized->codec = KVCodecName::mlx1;
        d.quantized->keyBits = d.quantized->valueBits = 8;

@@ -113,6 +113,7 @@ const Forged kForged[] = {
     {88, 1, {.what = kSequenceCannotBe, .got = "next position 1 after 5"}, true},
     {88, UINT64_MAX, {.what = kSequenceCannotBe}, true},
     {96, UINT64_MAX, {.what = kSequenceCannotBe, .got = "next position 5 after 18446744073709551615"}, true},
+    {96, (uint64_t{1} << 62) + 1, {.what = kSequenceCannotBe}, true},  // more than can be counted on from
     {112, 3, {.what = "the file ends too early"}, true},
     {112, 1, {.what = kSequenceCannotBe, .got = "next position 2 after 1"}, true},
     {104, 1, {.what = kSequenceCannotBe, .got = "next position 1 after 2"}, true},  // cut at a pinned position
@@ -159,6 +160,16 @@ TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
   EXPECT_ERROR(AttentionCache::load(device, folder.path(), UINT64_MAX),
                {.what = "the file ends too early", .expected = "34359738444 bytes"});
   EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
+}
+
+// Sequences of so little memory that where they stand takes more.
+TEST(CacheFileDamage, TheLimitIsForPositionsToo) {
+  const Folder folder;
+  const auto device = FakeDevice::make();
+  REQUIRE(makeCache(device, {.kvHeads = 1, .headDim = 1, .capacity = 1, .sequences = 100}).save(folder.path()));
+  EXPECT_ERROR(AttentionCache::load(device, folder.path(), 1599),
+               {.what = "the cache of the file is larger than allowed", .got = "1600 bytes"});
+  EXPECT(bool(AttentionCache::load(device, folder.path(), 1600)));
 }
 
 TEST(CacheFileDamage, ALinearCacheHoldsNoMoreThanItsSlots) {
@@ -233,7 +244,7 @@ TEST(CacheFileDamage, AWrongChecksumDropsEverything) {
   file.back() ^= std::byte{1};
   EXPECT_ERROR(loadBytes(folder, file), {.op = "AttentionCache",
                                          .what = "the file is damaged",
-                                         .got = "another checksum",
+                                         .got = "a checksum that its contents do not have",
                                          .fix = "Save the cache again, or copy the file again."});
 }
 
@@ -258,8 +269,8 @@ TEST(CacheFileDamage, PathsThatLeadToNoFile) {
   }
   EXPECT_ERROR(AttentionCache::load(device, folder.path(std::string(300, 'n')), kPlenty),
                {.what = "the file cannot be opened"});
-  EXPECT_ERROR(AttentionCache::load(device, "", kPlenty), {.what = "the path is none", .got = "an empty path"});
-  EXPECT_ERROR(AttentionCache::load(device, std::string("x\0y", 3), kPlenty), {.what = "the path is none"});
+  EXPECT_ERROR(AttentionCache::load(device, "", kPlenty), {.what = "the path names no file", .got = "an empty path"});
+  EXPECT_ERROR(AttentionCache::load(device, std::string("x\0y", 3), kPlenty), {.what = "the path names no file"});
 }
 
 // The check value that the catalogs of CRCs give for this one.

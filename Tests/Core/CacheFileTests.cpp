@@ -226,8 +226,9 @@ TEST(CacheFile, PathsThatCannotBeSavedTo) {
                                                    .what = "the new file cannot take its place",
                                                    .got = "folder\": ",
                                                    .fix = "Pass the path of a file, not of a folder"});
-  EXPECT_ERROR(cache.save(""), {.what = "the path is none", .got = "an empty path"});
-  EXPECT_ERROR(cache.save(folder.path() + std::string("\0x", 2)), {.what = "the path is none", .got = "a zero in it"});
+  EXPECT_ERROR(cache.save(""), {.what = "the path names no file", .got = "an empty path"});
+  EXPECT_ERROR(cache.save(folder.path() + std::string("\0x", 2)),
+               {.what = "the path names no file", .got = "a zero in it"});
   EXPECT_EQ(folder.fileCount(), 1u);
   // As long as a name may be: the name that is written to first must not be longer.
   const std::string longest = folder.path(std::string(255, 'n'));
@@ -247,6 +248,21 @@ TEST(CacheFile, AFileThatCannotBeHeldIsAnError) {
     failing->failAt(FakeDevice::Call::makeBuffer, buffer);
     EXPECT(!AttentionCache::load(failing, folder.path(), kPlenty));
   }
+}
+
+TEST(CacheFile, ACacheThatIsChangedWhileItIsSavedIsNotSaved) {
+  const Folder folder;
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  appendNow(cache, device, 2);
+  REQUIRE(cache.save(folder.path()));
+  const std::vector<std::byte> before = readFile(folder.path());
+  device->onRead = [&] { REQUIRE(cache.truncate(1)); };
+  const auto saved = cache.save(folder.path());
+  EXPECT_ERROR(saved, {.what = "the cache was changed while it was saved", .fix = "Save between steps"});
+  EXPECT(!saved && saved.error().retryable);
+  EXPECT(readFile(folder.path()) == before);
+  EXPECT_EQ(folder.fileCount(), 1u);
 }
 
 }  // namespace mnk::test

@@ -46,8 +46,7 @@ TEST(EmbeddedShaders, NameOurFilesInErrors) {
   EXPECT(at != std::string::npos);
   if (at == std::string::npos) return;
   text.insert(at + kPlace.size(), "#error planted\n");
-  EXPECT_ERROR(compiled(std::move(text)),
-               {.code = ErrorCode::shaderBuild, .got = "Shaders/Lib/Elements.h:4"});
+  EXPECT_ERROR(compiled(std::move(text)), {.code = ErrorCode::shaderBuild, .got = "Shaders/Lib/Elements.h:4"});
 }
 
 TEST(EmbeddedShaders, StandAlone) {

@@ -219,4 +219,19 @@ TEST(Hadamard, HasTheSignsOfTheCodecs) {
   });
 }
 
+// No sum on the way is larger than the vector is long.
+TEST(Hadamard, TurnsHugeVectors) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (uint64_t length : {4, 128, 256, 4096}) {
+      const Turn turn{.length = length, .vectors = 1};
+      const Context context(turn.text());
+      std::vector<double> values(length, 0);
+      values[1] = 3e38f;
+      const auto there = turned(device, turn, values);
+      const auto back = turned(device, turn, there);
+      for (size_t i = 0; i < length; ++i) EXPECT(std::abs(back[i] - values[i]) <= 1e32);
+    }
+  });
+}
+
 }  // namespace mnk::test

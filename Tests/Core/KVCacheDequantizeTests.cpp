@@ -161,4 +161,31 @@ TEST(KVCacheDequantize, ReadsTheLowBitsOfABytesCode) {
   });
 }
 
+// A norm near the largest number stays one.
+TEST(KVCacheDequantize, ReadsHugeVectors) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (uint64_t headDim : {256, 512}) {
+      const uint64_t blocks = headDim / 256;
+      const GuardedTensor codes(device, DType::u8, REQUIRE(Shape::make({1, 1, headDim / 2})));
+      const GuardedTensor scales(device, DType::f32,
+                                 blocks == 1 ? REQUIRE(Shape::make({1, 1})) : REQUIRE(Shape::make({1, 1, 2})));
+      const GuardedTensor into(device, DType::f32, REQUIRE(Shape::make({1, 1, headDim})));
+      codes.set(std::vector<std::byte>(headDim / 2, std::byte{0x88}));
+      // Of equal elements; the transform adds them all up in one place.
+      scales.set(rawBytes(std::vector<float>(blocks, blocks == 1 ? 3e38f : 1e37f)));
+      CommandEncoder encoder(device, "dequantize");
+      REQUIRE(encoder.encode(KVCacheDequantize{
+          .from = {.keys = {.codec = {KVCodecName::mlx1, 4}, .codes = codes.tensor(), .scales = scales.tensor()}},
+          .keys = into.tensor()}));
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      std::vector<float> got(headDim);
+      std::memcpy(got.data(), into.bytes().data(), headDim * sizeof(float));
+      const double level = 0.128395;
+      const double expected = blocks == 1 ? level * 3e38 : level * 1e37 * std::sqrt(512);
+      EXPECT(std::abs(std::abs(got[0]) / expected - 1) < 1e-6);
+      for (size_t j = 1; j < headDim; ++j) EXPECT_EQ(got[j], 0.0f);
+    }
+  });
+}
+
 }  // namespace mnk::test

@@ -47,7 +47,7 @@ constexpr std::string_view kTurboLengths =
 constexpr std::string_view kMlx1Lengths =
     "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes";
 constexpr std::string_view kAskSizes = "Ask the codec for its sizes, and give the codes that last axis.";
-constexpr std::string_view kFactors = "1, or for mlx1 at head dim 512 a finite number of 1e-6 or more";
+constexpr std::string_view kFactors = "1, or for mlx1 at head dim 512 a number from 1e-6 to 1e6";
 constexpr std::string_view kLeaveFactor = "Leave the scale factor at 1.";
 constexpr std::string_view kScaleAxes =
     "Give scales the axes of the codes but for the last, and one of 2 where a vector has two.";
@@ -96,6 +96,8 @@ const BrokenRule<View> kBrokenViews[] = {
      [](View& v) {
        v = {.keys = planeOf({.name = KVCodecName::mlx1, .scaleFactor = std::numeric_limits<float>::infinity()}, 512)};
      }},
+    {"the scale factor cannot be used", "2000000 for mlx1 at head dim 512", kFactors, kLeaveFactor,
+     [](View& v) { v = {.keys = planeOf({.name = KVCodecName::mlx1, .scaleFactor = 2e6f}, 512)}; }},
     {"the scale factor cannot be used", "16 for mlx1 at head dim 256", kFactors, kLeaveFactor,
      [](View& v) { v = {.keys = planeOf({.name = KVCodecName::mlx1, .scaleFactor = 16}, 256)}; }},
     {"the cache has no capacity", "codes [2, 3, 0, 80]", "at least one slot",

@@ -29,7 +29,7 @@ std::string_view CacheNumbers::refusal() const {
   const uint32_t longest = std::max(headDim, valueHeadDim), shortest = std::min(headDim, valueHeadDim);
   if (shortest < std::max(longest / 32, 4u)) return kHeadDims;
   const bool mayScale = codec == 1 && headDim == 512 && valueHeadDim == 512;
-  if (scaleFactor != 1 && !(mayScale && std::isfinite(scaleFactor) && scaleFactor >= 1e-6f)) return kScaleFactor;
+  if (scaleFactor != 1 && !(mayScale && scaleFactor >= 1e-6f && scaleFactor <= 1e6f)) return kScaleFactor;
   if (candidates != 1 && candidates != 5 && candidates != 17) return kCandidates;
   if (hasChannels && codec != 0) return kNoChannels;
   return {};

@@ -59,7 +59,7 @@ void attackTheCodec(Words& words, Seeded& random) {
       plane.codec.bits = static_cast<uint32_t>(edge(random, {2, 8}));
       return;
     case 2:
-      plane.codec.scale_factor = oneOf(random, {0.0f, -1.0f, 2.0f, 9e-7f, 1e-6f, HUGE_VALF, NAN, 1.0f});
+      plane.codec.scale_factor = oneOf(random, {0.0f, -1.0f, 2.0f, 9e-7f, 1e-6f, 1.1e6f, HUGE_VALF, NAN, 1.0f});
       return;
     default:
       std::swap(words.keys.codec, words.values.codec);

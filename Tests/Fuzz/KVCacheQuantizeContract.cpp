@@ -79,7 +79,7 @@ std::vector<CachePlane> cachePlanes(const Words& words) {
 bool isFactor(const CachePlane& plane) {
   const float factor = plane.plane->codec.scale_factor == 0 ? 1 : plane.plane->codec.scale_factor;
   return factor == 1 ||
-         (plane.plane->codec.name == MNK_MLX1 && plane.headDim() == 512 && std::isfinite(factor) && factor >= 1e-6f);
+         (plane.plane->codec.name == MNK_MLX1 && plane.headDim() == 512 && factor >= 1e-6f && factor <= 1e6f);
 }
 
 bool fitsCodes(const CachePlane& plane) {

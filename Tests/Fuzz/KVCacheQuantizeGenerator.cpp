@@ -30,7 +30,7 @@ Coding drawCoding(Seeded& random, mnk_kv_codec_name name) {
   const uint32_t bits = oneOf<uint32_t>(random, {4, 4, 4, 5, 6, 8});
   const uint64_t headDim =
       bits == 4 ? uint64_t{4} << random.below(coin(random, 1, 4) ? 9 : 6) : oneOf<uint64_t>(random, {256, 256, 512});
-  const float factor = headDim == 512 && coin(random, 1, 2) ? oneOf(random, {0.5f, 1e-6f, 16.0f}) : 0;
+  const float factor = headDim == 512 && coin(random, 1, 2) ? oneOf(random, {0.5f, 1e-6f, 16.0f, 1e6f}) : 0;
   return {{name, bits, factor}, headDim};
 }
 

@@ -7,7 +7,8 @@ kernels=$(cd Shaders/Kernels && ls -- *.metal) || fail "Shaders/Kernels holds no
 missing=0
 for kernel in $kernels; do
   for list in Package.swift "$hostList"; do
-    grep -v '^ *//' "$list" | grep -qF "Kernels/$kernel\"" || {
+    # Without -q, which would leave the first grep with nobody to write to.
+    grep -v '^ *//' "$list" | grep -F "Kernels/$kernel\"" >/dev/null || {
       say "Shaders/Kernels/$kernel is missing from $list"
       missing=1
     }

@@ -93,7 +93,7 @@ final class CacheFileTests: DeviceTestCase {
         assertRefused(op: "AttentionCache", what: "plain file") {
             try AttentionCache(contentsOf: folder.path, atMost: .max, on: device)
         }
-        assertRefused(op: "AttentionCache", what: "the path is none") { try cache.save(to: path + "\0x") }
+        assertRefused(op: "AttentionCache", what: "the path names no file") { try cache.save(to: path + "\0x") }
         assertRefused(op: "AttentionCache", what: "no file can be made") { try cache.save(to: path + "/x") }
     }
 }

@@ -10,6 +10,7 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kOp = "AttentionCache";
+constexpr uint64_t kMostPositions = uint64_t{1} << 62;  // nobody appends as many, and no sum of positions wraps
 
 }  // namespace
 
@@ -42,7 +43,7 @@ uint64_t CacheSlots::used(const CacheCursor& cursor) const {
 }
 
 bool CacheSlots::canReach(const CacheCursor& cursor) const {
-  if (cursor.next > cursor.highest) return false;
+  if (cursor.next > cursor.highest || cursor.highest > kMostPositions) return false;
   if (wrap == KVWrap::linear && cursor.highest > capacity) return false;
   // Cutting at a pinned position empties the ring behind it.
   if (cursor.next <= pinned) return cursor.next == cursor.highest;

@@ -97,9 +97,10 @@ Result<CacheFileHeader> readHeader(SummingReader& file, uint64_t length, uint64_
   auto header = CacheFileHeader::decode(start);
   if (!header) return header;
   const auto cacheBytes = header->cacheBytes();
-  if (!cacheBytes || *cacheBytes > maxBytes) {
+  const uint64_t most = std::max(cacheBytes.value_or(UINT64_MAX), header->besideBytes());
+  if (!cacheBytes || most > maxBytes) {
     return cacheFileError("the cache of the file is larger than allowed",
-                          cacheBytes ? countText(*cacheBytes, "byte") : "more bytes than 64-bit sizes can count",
+                          cacheBytes ? countText(most, "byte") : "more bytes than 64-bit sizes can count",
                           fmt::format("at most {}", countText(maxBytes, "byte")),
                           "Allow more, where the file is to be trusted and there is memory.");
   }
@@ -171,6 +172,14 @@ Result<void> AttentionCache::save(const std::string& path) const {
     });
     if (!copied) return copied;
     if (auto written = replacement->write(encodeChecksum(file.sum())); !written) return written;
+    if (state_->cursors.all() != cursors) {
+      return Error{.op = std::string(kOp),
+                   .what = "the cache was changed while it was saved",
+                   .got = "a sequence that moved on",
+                   .expected = "a cache that nobody appends to, truncates or resets meanwhile",
+                   .fix = "Save between steps, when submitted work is done.",
+                   .retryable = true};
+    }
     return replacement->commit();
   });
 }
@@ -210,8 +219,8 @@ Result<AttentionCache> AttentionCache::load(const std::shared_ptr<Device>& devic
     std::array<std::byte, kChecksumBytes> stored;
     if (auto read = opened->read(stored); !read) return std::move(read).error();
     if (stored != encodeChecksum(file.sum())) {
-      return cacheFileError("the file is damaged", "another checksum", fmt::format("{:08x}", file.sum()),
-                            "Save the cache again, or copy the file again.");
+      return cacheFileError("the file is damaged", "a checksum that its contents do not have",
+                            fmt::format("{:08x}", file.sum()), "Save the cache again, or copy the file again.");
     }
     cache->state_->cursors.restore(std::move(*cursors));
     return cache;

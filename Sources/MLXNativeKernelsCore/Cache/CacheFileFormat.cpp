@@ -204,9 +204,13 @@ std::optional<uint64_t> CacheFileHeader::fileBytes(std::span<const CacheCursor> 
   for (const uint64_t ofPlane : slotBytes(d)) slotsBytes += ofPlane * d.kvHeads;
   uint64_t used = 0;
   for (const CacheCursor& cursor : cursors) used += slots().used(cursor);
+  return checkedAdd(used * slotsBytes, kBytes + besideBytes() + kChecksumBytes);
+}
+
+uint64_t CacheFileHeader::besideBytes() const {
+  const AttentionCacheDescriptor& d = descriptor;  // the codec bounds head dims, so that nothing wraps
   const uint64_t channels = (uint64_t{hasKeyMeans} + hasKeyChannelScales) * d.headDim + hasValueMeans * d.valueHeadDim;
-  const uint64_t others = kBytes + cursors.size() * kCursorBytes + channels * d.kvHeads * 4 + kChecksumBytes;
-  return checkedAdd(used * slotsBytes, others);
+  return d.sequences * uint64_t{kCursorBytes} + channels * d.kvHeads * byteSize(DType::f32);
 }
 
 std::array<std::byte, kCursorBytes> encode(const CacheCursor& cursor) {

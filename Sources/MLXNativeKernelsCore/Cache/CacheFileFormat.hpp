@@ -49,6 +49,8 @@ struct CacheFileHeader {
 
   // Keys and values with their scales; nothing where 64 bits do not hold it.
   std::optional<uint64_t> cacheBytes() const;
+  // What is read besides them: where the sequences stand, means and channel scales.
+  uint64_t besideBytes() const;
   // The length of the file when the sequences stand so.
   std::optional<uint64_t> fileBytes(std::span<const CacheCursor> cursors) const;
   CacheSlots slots() const { return {descriptor.capacity, descriptor.whenFull, descriptor.pinned}; }

@@ -22,7 +22,7 @@ Result<Tensor> makePlane(const std::shared_ptr<Device>& device, const Descriptor
   return Tensor::zeros(device, dtype, *shape);
 }
 
-// Makes the tensor one that nobody else can write to.
+// Makes the tensor a copy of its own.
 Result<void> freeze(const std::shared_ptr<Device>& device, std::optional<Tensor>& tensor) {
   if (!tensor) return {};
   auto copy = Tensor::zeros(device, tensor->dtype(), tensor->shape());

@@ -88,9 +88,7 @@ constexpr Rule<Descriptor> kRules[] = {
        return fmt::format("{} for {} at head dims {} and {}", d.quantized->scaleFactor, name(d.quantized->codec),
                           d.headDim, d.valueHeadDim);
      },
-     [](const Descriptor&) {
-       return std::string("1, or for mlx1 at head dims of 512 a finite number of 1e-6 or more");
-     },
+     [](const Descriptor&) { return std::string("1, or for mlx1 at head dims of 512 a number from 1e-6 to 1e6"); },
      "Leave the scale factor at 1."},
 
     {"there is no search with so many candidates", [](const Descriptor& d) { return d.quantized->options.hasSearch(); },

@@ -44,7 +44,7 @@ Dispatch makeDispatch(const Op& op) {
   dispatch.inlines.push_back(InlineBytes::of(kHadamardParams, params));
   if (isApart) dispatch.buffers.push_back(Binding::whole(kHadamardFrom, op.from, Access::read));
   dispatch.buffers.push_back(Binding::whole(kHadamardInto, into, isApart ? Access::write : Access::readWrite));
-  dispatch.grid = gridOf(lanes.simdgroupsOf(length, vectors), 1);
+  dispatch.grid = gridOf(lanes, lanes.simdgroupsOf(length, vectors), 1);
   return dispatch;
 }
 

@@ -81,7 +81,7 @@ Dispatch makeDispatch(const Op& op) {
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheDequantizeParams, params));
   for (size_t plane = 0; plane < planes.size(); ++plane)
     bindPlane(dispatch, addressing, planes[plane], kIndices[plane]);
-  dispatch.grid = gridOf(uint64_t{params.keys.simdgroups} + params.values.simdgroups, params.address.tokens);
+  dispatch.grid = gridOf(lanes, uint64_t{params.keys.simdgroups} + params.values.simdgroups, params.address.tokens);
   return dispatch;
 }
 

@@ -108,7 +108,7 @@ Dispatch makeDispatch(const Op& op) {
     dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeCounts, *op.counts, Access::readWrite));
   }
   if (op.probe) dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeProbe, *op.probe, Access::write));
-  dispatch.grid = gridOf(uint64_t{params.keys.simdgroups} + params.values.simdgroups, params.address.tokens);
+  dispatch.grid = gridOf(lanes, uint64_t{params.keys.simdgroups} + params.values.simdgroups, params.address.tokens);
   return dispatch;
 }
 

@@ -1,7 +1,6 @@
 #include "MLXNativeKernels/KVCodec.hpp"
 
 #include <bit>
-#include <cmath>
 
 #include "Support/Format.hpp"
 
@@ -39,8 +38,9 @@ bool KVCodec::canCode(uint64_t headDim) const {
 
 bool KVCodec::canScale(uint64_t headDim) const {
   constexpr float kLeast = 1e-6f;  // readers of the codec take less for 1
+  constexpr float kMost = 1e6f;    // no element can become infinite
   if (scaleFactor == 1) return true;
-  return name == KVCodecName::mlx1 && headDim == 512 && std::isfinite(scaleFactor) && scaleFactor >= kLeast;
+  return name == KVCodecName::mlx1 && headDim == 512 && scaleFactor >= kLeast && scaleFactor <= kMost;
 }
 
 DType KVCodec::scaleType() const {

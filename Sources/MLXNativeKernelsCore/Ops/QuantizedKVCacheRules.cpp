@@ -138,7 +138,7 @@ constexpr Rule<View> kRules[] = {
        const Plane& plane = *firstWithout(v, hasFittingFactor);
        return fmt::format("{} for {} at head dim {}", plane.codec.scaleFactor, name(plane.codec.name), plane.headDim());
      },
-     [](const View&) { return std::string("1, or for mlx1 at head dim 512 a finite number of 1e-6 or more"); },
+     [](const View&) { return std::string("1, or for mlx1 at head dim 512 a number from 1e-6 to 1e6"); },
      "Leave the scale factor at 1."},
 
     {"the cache has no capacity", [](const View& v) { return v.codes().capacity() > 0; },

@@ -18,8 +18,9 @@ uint32_t VectorLanes::simdgroupsOf(uint64_t length, uint64_t vectors) const {
   return static_cast<uint32_t>((vectors + each - 1) / each);
 }
 
-Grid gridOf(uint64_t simdgroups, uint64_t rows) {
-  const uint64_t together = std::min<uint64_t>(simdgroups, 4);
+Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows) {
+  // Long vectors fill a lane's registers, and then a threadgroup has room for fewer threads.
+  const uint64_t together = std::min<uint64_t>(simdgroups, lanes.chunks > 4 ? 1 : 4);
   return {.unit = Grid::Unit::threadgroups,
           .extent = {static_cast<uint32_t>((simdgroups + together - 1) / together), static_cast<uint32_t>(rows), 1},
           .threadgroup = {static_cast<uint32_t>(32 * together), 1, 1}};

@@ -22,7 +22,7 @@ struct VectorLanes {
 };
 
 // Threadgroups of a few simdgroups: so many simdgroups in all along x, and so many rows of them along y.
-Grid gridOf(uint64_t simdgroups, uint64_t rows);
+Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows);
 
 KVCodecPlane codecPlaneOf(const QuantizedKVPlane& plane, const VectorLanes& lanes, uint64_t heads);
 

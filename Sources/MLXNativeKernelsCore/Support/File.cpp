@@ -27,11 +27,19 @@ Error systemError(std::string_view op, std::string_view what, const std::string&
           .fix = std::string(fix)};
 }
 
+// On Apple's systems fsync leaves data in the disk's own cache.
+int synchronize(int file) {
+#ifdef F_FULLFSYNC
+  if (::fcntl(file, F_FULLFSYNC) == 0) return 0;
+#endif
+  return ::fsync(file);
+}
+
 // The system would see a path that ends at the zero.
 Result<void> checkPath(std::string_view op, const std::string& path) {
   if (!path.empty() && path.find('\0') == std::string::npos) return {};
   return Error{.op = std::string(op),
-               .what = "the path is none",
+               .what = "the path names no file",
                .got = path.empty() ? "an empty path" : "a path with a zero in it",
                .expected = "the name of a file",
                .fix = "Pass the path of a file."};
@@ -137,7 +145,7 @@ Result<void> FileReplacement::flush() {
 Result<void> FileReplacement::commit() {
   if (auto flushed = flush(); !flushed) return flushed;
   // Closing may report what writing could not; afterwards the number belongs to nobody.
-  if (::fsync(file_.get()) != 0 || ::close(file_.release()) != 0) {
+  if (synchronize(file_.get()) != 0 || ::close(file_.release()) != 0) {
     return systemError(op_, "the file cannot be written", path_, errno, "Make room on the disk, and save again.");
   }
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {

@@ -26,6 +26,13 @@ class FakeBuffer : public Buffer {
   }
   std::byte* contents() override { return memory_; }
 
+ protected:
+  Result<void> copyOut(uint64_t offset, std::span<std::byte> into) const override {
+    const auto fake = std::static_pointer_cast<FakeDevice>(device_.lock());
+    if (fake && fake->onRead) fake->onRead();
+    return Buffer::copyOut(offset, into);
+  }
+
  private:
   std::weak_ptr<Device> device_;  // weak, because the device remembers dispatches, which hold buffers
   std::vector<std::byte> owned_;

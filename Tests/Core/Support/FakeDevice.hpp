@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -45,6 +46,9 @@ class FakeDevice : public Device {
   void holdCompletions();
   // Finishes the oldest submission that is held; false when there is none.
   bool finishNext(const Result<void>& outcome, double deviceSeconds = 0);
+
+  // Called before memory of this device is read by the processor.
+  std::function<void()> onRead;
 
   std::vector<Recorded> committed() const;
   uint64_t droppedSubmissions() const { return dropped_; }

@@ -17,8 +17,8 @@
 
 namespace mnk {
 
-// How a cache codes what is appended. Means and channel scales are copied when the cache is made, so that nothing
-// changes them afterwards.
+// How a cache codes what is appended. Means and channel scales are copied when the cache is made, so that their sources
+// may be changed afterwards; the copies may not, while the cache holds anything.
 struct KVQuantizedStorage {
   KVCodecName codec = KVCodecName::turbo;
   uint32_t keyBits = 4;
@@ -82,10 +82,12 @@ class AttentionCache {
   void reset();
 
   // Writes the cache to a file that its owner alone can read. A file that is there is replaced once all is written,
-  // and left as it was where the call fails. Wait for submitted work first: what it has not stored yet is not saved.
+  // and left as it was where the call fails. Wait for submitted work first: what it has not stored yet is not saved. A
+  // cache that is changed meanwhile is an error.
   Result<void> save(const std::string& path) const;
-  // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Memory is asked for
-  // only when the file has the length that it must have and the cache takes at most `maxBytes`.
+  // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Keys, values and
+  // scales may take at most `maxBytes`, and so may what is read besides them; their memory is asked for only when the
+  // file has the length that it must have.
   static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes);
 
  private:

@@ -5,8 +5,9 @@
 // stores the scale that is asked for, where c are the levels of the codes:
 //   leastSquares  <r, c> / <c, c>   the least error of the vector
 //   unbiased      <r, r> / <r, c>   the vector's part along itself is kept, so that scores do not shrink
-// A scale beyond the largest f16 becomes it. A vector that holds a NaN or an infinity is stored as zero, or with a
-// scale that is NaN. No vector changes what is stored for another.
+// A scale beyond the largest f16 becomes it. A vector that, as it is coded, holds a NaN or an infinity is stored as
+// zero, or with a scale that is NaN. Elements below 2^-125, or below 2^-100 of the vector's largest, count as zero. No
+// vector changes what is stored for another.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -35,7 +35,7 @@ struct KVCodec {
 
   // Whether there is a codec of this name for these bits and head dim.
   bool canCode(uint64_t headDim) const;
-  // Whether the scale factor can be used: 1 always, other numbers of 1e-6 or more with mlx1 at 512.
+  // Whether the scale factor can be used: 1 always, others from 1e-6 to 1e6 with mlx1 at 512.
   bool canScale(uint64_t headDim) const;
   DType scaleType() const;
   std::string text() const;  // "turbo of 4 bits"

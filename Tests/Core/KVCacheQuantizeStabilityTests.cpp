@@ -1,0 +1,156 @@
+// What is stored for a vector depends on the vector alone: not on what travels with it, and not on whether a processor
+// flushes subnormal numbers.
+#include <array>
+#include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
+#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "Support/Check.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/RawBytes.hpp"
+#include "Support/Seeded.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint64_t kTokens = 40;
+
+Tensor tensorOf(const std::shared_ptr<Device>& device, const std::vector<float>& numbers,
+                std::initializer_list<uint64_t> extents) {
+  const Tensor tensor = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make(extents))));
+  REQUIRE(tensor.write(rawBytes(numbers)));
+  return tensor;
+}
+
+// Of all sizes that floats have: every exponent is as likely as any other, or those of one vector are alike.
+std::vector<float> numbersOfEverySize(Seeded& random, uint64_t count, uint64_t length) {
+  std::vector<float> numbers(count);
+  uint32_t common = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (i % length == 0) common = random.below(2) == 0 ? 0 : static_cast<uint32_t>(1 + random.below(230));
+    const uint32_t exponent = common == 0 ? static_cast<uint32_t>(random.below(255)) : common + random.below(24);
+    const uint32_t bits = static_cast<uint32_t>(random.next()) & 0x807fffffu;
+    const uint32_t whole = bits | exponent << 23;
+    std::memcpy(&numbers[i], &whole, sizeof whole);
+  }
+  return numbers;
+}
+
+QuantizedKVPlane planeOf(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t headDim) {
+  const KVCodecSizes row = REQUIRE(sizes(codec, headDim));
+  const Shape scales =
+      row.scales == 1 ? REQUIRE(Shape::make({1, kTokens})) : REQUIRE(Shape::make({1, kTokens, row.scales}));
+  return {.codec = codec,
+          .codes = REQUIRE(Tensor::zeros(device, DType::u8, REQUIRE(Shape::make({1, kTokens, row.codeBytes})))),
+          .scales = REQUIRE(Tensor::zeros(device, codec.scaleType(), scales))};
+}
+
+std::vector<std::byte> bytesOf(const Tensor& tensor) {
+  std::vector<std::byte> bytes(tensor.byteCount());
+  REQUIRE(tensor.read(bytes));
+  return bytes;
+}
+
+// Codes and scales of the keys, one after the other.
+std::vector<std::byte> storedKeys(const std::shared_ptr<Device>& device, const KVCacheQuantize& op) {
+  CommandEncoder encoder(device, "keys");
+  REQUIRE(encoder.encode(op));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  std::vector<std::byte> bytes = bytesOf(op.into.keys.codes);
+  const std::vector<std::byte> scales = bytesOf(op.into.keys.scales);
+  bytes.insert(bytes.end(), scales.begin(), scales.end());
+  return bytes;
+}
+
+// While it lives, this thread and those that it starts flush subnormal numbers to zero.
+class Flushing {
+ public:
+  explicit Flushing(bool flushes) : before_(control()) {
+    if (flushes) setControl(before_ | kFlush);
+  }
+  ~Flushing() { setControl(before_); }
+
+ private:
+#if defined(__x86_64__)
+  static constexpr uint64_t kFlush = 0x8040;  // results and operands
+  static uint64_t control() {
+    return _mm_getcsr();
+  }
+  static void setControl(uint64_t word) {
+    _mm_setcsr(static_cast<uint32_t>(word));
+  }
+#elif defined(__aarch64__)
+  static constexpr uint64_t kFlush = uint64_t{1} << 24;
+  static uint64_t control() {
+    uint64_t word;
+    asm volatile("mrs %0, fpcr" : "=r"(word));
+    return word;
+  }
+  static void setControl(uint64_t word) {
+    asm volatile("msr fpcr, %0" : : "r"(word));
+  }
+#endif
+  uint64_t before_;
+};
+
+}  // namespace
+
+TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random(3);
+    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 5> cases = {
+        {{{.bits = 4}, {64, 512}},
+         {{.bits = 5}, {128, 256}},
+         {{.name = KVCodecName::mlx1}, {128, 512}},
+         {{.name = KVCodecName::mlx1}, {512, 4096}},
+         {{.name = KVCodecName::mlx1}, {256, 1024}}}};
+    for (const auto& [codec, headDims] : cases) {
+      const auto [headDim, valueHeadDim] = headDims;
+      const Context context(fmt::format("{} at {} beside {}", codec.text(), headDim, valueHeadDim));
+      std::vector<float> numbers(kTokens * headDim);
+      for (float& number : numbers) number = static_cast<float>(static_cast<int32_t>(random.next())) * 0x1p-30f;
+      KVCacheQuantize op{.keys = tensorOf(device, numbers, {kTokens, 1, headDim}),
+                         .into = {.keys = planeOf(device, codec, headDim)}};
+      const auto alone = storedKeys(device, op);
+      op.values = tensorOf(device, std::vector<float>(kTokens * valueHeadDim, 1.5f), {kTokens, 1, valueHeadDim});
+      op.into = {.keys = planeOf(device, codec, headDim), .values = planeOf(device, codec, valueHeadDim)};
+      EXPECT(storedKeys(device, op) == alone);
+    }
+  });
+}
+
+TEST(KVCacheQuantizeStability, FlushingDoesNotShow) {
+  for (const KVCodec& codec :
+       {KVCodec{.bits = 4}, KVCodec{.bits = 7}, KVCodec{.name = KVCodecName::mlx1}, KVCodec{KVCodecName::mlx1, 8}}) {
+    for (uint64_t headDim : {256, 512}) {
+      for (bool hasFactors : {false, true}) {
+        if (hasFactors && codec.name != KVCodecName::turbo) continue;
+        const Context context(fmt::format("{} at {}{}", codec.text(), headDim, hasFactors ? ", with factors" : ""));
+        std::vector<std::vector<std::byte>> stored;
+        for (bool flushes : {false, true}) {
+          const Flushing flushing(flushes);
+          // Workers are started with the device and do as this thread does.
+          const auto device = REQUIRE(host::makeDevice({.workers = 2}));
+          Seeded random(headDim);
+          KVCacheQuantize op{.into = {.keys = planeOf(device, codec, headDim)}};
+          op.keys = tensorOf(device, numbersOfEverySize(random, kTokens * headDim, headDim), {kTokens, 1, headDim});
+          if (hasFactors) {
+            op.into.keys.means = tensorOf(device, numbersOfEverySize(random, headDim, headDim), {1, headDim});
+            std::vector<float> factors(headDim);
+            for (float& factor : factors) factor = random.below(2) == 0 ? 0x1p-20f : 0x1p100f;
+            op.into.keys.channelScales = tensorOf(device, factors, {1, headDim});
+          }
+          stored.push_back(storedKeys(device, op));
+        }
+        EXPECT(stored[0] == stored[1]);
+      }
+    }
+  }
+}
+
+}  // namespace mnk::test
