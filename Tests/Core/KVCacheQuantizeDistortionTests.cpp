@@ -106,8 +106,9 @@ void expectAtMost(std::string_view name, double got, double limit) {
   fail(__FILE__, __LINE__, fmt::format("{}: got {}, expected {} or less", name, got, limit));
 }
 
-// What theory says at head dim 128 with least squares and one candidate, from 2 bits on.
-constexpr double kTheory[] = {0.115258, 0.0335174, 0.00916191, 0.00241125, 6.19610e-4, 1.570e-4, 3.95157e-5};
+// At head dim 128 with least squares and one candidate, from 2 bits on: a simulation of the codec in double, of other
+// vectors. That with plain norms as scales agrees with what quadrature gives within 0.35 %. 7 bits are interpolated.
+constexpr double kSimulated[] = {0.115258, 0.0335174, 0.00916191, 0.00241125, 6.19610e-4, 1.570e-4, 3.95157e-5};
 
 // The most that a search may leave at head dim 128; 0 where there is no limit of its own.
 double limitAt(uint32_t bits, uint32_t candidates) {
@@ -135,7 +136,7 @@ TEST(KVCacheQuantizeDistortion, IsThatOfTheReference) {
       const Context context(text(coding));
       const Loss expected = lossOfReference(sample, coding);
       // Noise of this sample is about 1 % at 4 bits and 3 % at 8; a search gains up to 22 %.
-      const double gain = expected.error / kTheory[bits - 2];
+      const double gain = expected.error / kSimulated[bits - 2];
       EXPECT(gain <= 1.15 && gain >= (candidates == 1 ? 0.85 : 0.65));
       onEveryDevice([&](const std::shared_ptr<Device>& device) {
         coding.rule = KVScaleRule::leastSquares;
@@ -164,10 +165,10 @@ TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllows) {
       VectorCoding coding{.codec = {.bits = bits}, .candidates = candidates, .rule = KVScaleRule::leastSquares};
       const Context context(text(coding));
       const Loss got = lossOnDevice(device, sample, coding);
-      const double theory = kTheory[bits - 2];
-      std::printf("  %u bits, %2u candidates: %.4g, without a search theory says %.4g (%+.1f %%)\n", bits, candidates,
-                  got.error, theory, 100 * (got.error / theory - 1));
-      if (candidates == 1) expectNear("error", got.error, theory, kNoise);
+      const double simulated = kSimulated[bits - 2];
+      std::printf("  %u bits, %2u candidates: %.4g, without a search a simulation gives %.4g (%+.1f %%)\n", bits,
+                  candidates, got.error, simulated, 100 * (got.error / simulated - 1));
+      if (candidates == 1) expectNear("error", got.error, simulated, kNoise);
       if (const double limit = limitAt(bits, candidates))
         expectAtMost("error", got.error, limit * (isFull() ? 1 : 1.1));
       coding.rule = KVScaleRule::unbiased;
@@ -195,8 +196,8 @@ TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllowsAtOtherHeadDims) {
     if (at.headDim != last) sample.emplace(last = at.headDim, (isFull() ? 5120000 : 51200) / at.headDim);
     const Loss got =
         lossOnDevice(device, *sample, {.codec = {.bits = at.bits}, .candidates = 1, .rule = KVScaleRule::leastSquares});
-    std::printf("  head dim %u, %u bits: %.4g, theory %.4g\n", static_cast<unsigned>(at.headDim), at.bits, got.error,
-                at.error);
+    std::printf("  head dim %u, %u bits: %.4g, simulation %.4g\n", static_cast<unsigned>(at.headDim), at.bits,
+                got.error, at.error);
     expectNear("error", got.error, at.error, kNoise);
   }
 }

@@ -82,6 +82,7 @@ struct Cursor {
 };
 
 bool canReach(const CacheNumbers& cache, const Cursor& cursor) {
+  if (cursor.highest > uint64_t{1} << 62) return false;
   if (cursor.next > cursor.highest || (!cache.isRing && cursor.highest > cache.capacity)) return false;
   if (cursor.next <= cache.pinned) return cursor.next == cursor.highest;
   return cursor.highest <= cache.capacity || cursor.highest - cursor.next <= cache.capacity - cache.pinned;
@@ -109,16 +110,17 @@ std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
     if (at<uint32_t>(file, offset) > 1) return kCannotBe;
   }
   if (!cache.refusal().empty()) return kCannotBe;
-  if (cache.bytes() > maxBytes) return kTooLarge;
+  uint64_t beside = uint64_t{cache.sequences} * 16;
+  for (const uint32_t bit : {1, 2, 4}) beside += channels & bit ? channelFloats(cache, bit) * 4 : 0;
+  if (cache.bytes() > maxBytes || beside > maxBytes) return kTooLarge;
 
-  uint64_t length = kHeader + uint64_t{cache.sequences} * 16 + 4;
-  if (file.size() < length) return kShort;
+  if (file.size() < kHeader + uint64_t{cache.sequences} * 16 + 4) return kShort;
+  uint64_t length = kHeader + beside + 4;
   for (uint64_t sequence = 0; sequence < cache.sequences; ++sequence) {
     const auto cursor = at<Cursor>(file, kHeader + sequence * 16);
     if (!canReach(cache, cursor)) return kSequenceCannotBe;
     length += std::min<uint64_t>(cursor.highest, cache.capacity) * cache.kvHeads * cache.slotBytes();
   }
-  for (const uint32_t bit : {1, 2, 4}) length += channels & bit ? channelFloats(cache, bit) * 4 : 0;
   if (file.size() != length) return file.size() < length ? kShort : kLong;
   size_t offset = kHeader + uint64_t{cache.sequences} * 16;
   for (const uint32_t bit : {1, 2, 4}) {

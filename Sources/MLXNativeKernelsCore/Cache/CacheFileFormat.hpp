@@ -16,7 +16,8 @@
 //       76      4   vectors that are not finite: 0 become zero, 1 get a scale that is NaN
 //       80      4   sum of 1 where means of keys follow, 2 means of values, 4 channel scales of keys
 //       84      4   0
-//       88          for each sequence u64 next position, u64 highest next position since its last reset
+//       88          for each sequence u64 next position, u64 highest next position since its last reset, at most
+//                   2^62
 //                   means of keys, means of values, channel scales of keys, f32, those that follow
 //                   for each sequence and head the slots below min(highest, capacity): keys, scales of keys, values,
 //                   scales of values, as QuantizedKVCacheView.hpp and KVCodec.hpp define them
