@@ -129,15 +129,15 @@ std::string text(const VectorCoding& coding) {
 // The same vectors have the same loss here and there, so that little is left to chance. A search may choose otherwise
 // between sizes that are as good.
 TEST(KVCacheQuantizeDistortion, IsThatOfTheReference) {
-  const Sample sample(128, isFull() ? 4000 : 400);
+  const Sample sample(128, isFull() ? 4000 : 160);
   for (uint32_t bits = 2; bits <= 8; ++bits) {
     for (uint32_t candidates : {1, 5, 17}) {
       VectorCoding coding{.codec = {.bits = bits}, .candidates = candidates, .rule = KVScaleRule::leastSquares};
       const Context context(text(coding));
       const Loss expected = lossOfReference(sample, coding);
-      // Noise of this sample is about 1 % at 4 bits and 3 % at 8; a search gains up to 22 %.
+      // Noise of the small sample is about 2 % at 4 bits and 5 % at 8; a search gains up to 22 %.
       const double gain = expected.error / kSimulated[bits - 2];
-      EXPECT(gain <= 1.15 && gain >= (candidates == 1 ? 0.85 : 0.65));
+      EXPECT(gain <= 1.2 && gain >= (candidates == 1 ? 0.8 : 0.6));
       onEveryDevice([&](const std::shared_ptr<Device>& device) {
         coding.rule = KVScaleRule::leastSquares;
         const StoredVectors codes = stored(device, coding, sample.vectors);
@@ -158,7 +158,7 @@ TEST(KVCacheQuantizeDistortion, IsThatOfTheReference) {
 
 TEST(KVCacheQuantizeDistortion, IsWhatTheoryAllows) {
   const std::shared_ptr<Device> device = devicesUnderTest()[0].device;
-  const Sample sample(128, isFull() ? 40000 : 400);
+  const Sample sample(128, isFull() ? 40000 : 300);
   std::printf("relative mean square error at head dim 128, least squares, %zu vectors\n", sample.vectors.size());
   for (uint32_t bits = 2; bits <= 8; ++bits) {
     for (uint32_t candidates : {1, 5, 17}) {

@@ -112,7 +112,7 @@ std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   if (!cache.refusal().empty()) return kCannotBe;
   uint64_t beside = uint64_t{cache.sequences} * 16;
   for (const uint32_t bit : {1, 2, 4}) beside += channels & bit ? channelFloats(cache, bit) * 4 : 0;
-  if (cache.bytes() > maxBytes || beside > maxBytes) return kTooLarge;
+  if (cache.bytes() > maxBytes || beside > std::max<uint64_t>(maxBytes, 1 << 20)) return kTooLarge;
 
   if (file.size() < kHeader + uint64_t{cache.sequences} * 16 + 4) return kShort;
   uint64_t length = kHeader + beside + 4;

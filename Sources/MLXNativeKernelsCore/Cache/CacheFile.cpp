@@ -15,6 +15,8 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kOp = "AttentionCache";
+// For what is read besides keys and values, however little these may take.
+constexpr uint64_t kAlwaysAllowed = 1 << 20;
 
 class SummingWriter {
  public:
@@ -97,11 +99,14 @@ Result<CacheFileHeader> readHeader(SummingReader& file, uint64_t length, uint64_
   auto header = CacheFileHeader::decode(start);
   if (!header) return header;
   const auto cacheBytes = header->cacheBytes();
-  const uint64_t most = std::max(cacheBytes.value_or(UINT64_MAX), header->besideBytes());
-  if (!cacheBytes || most > maxBytes) {
+  const uint64_t besideBytes = header->besideBytes();
+  const uint64_t mostBeside = std::max(maxBytes, kAlwaysAllowed);
+  if (!cacheBytes || *cacheBytes > maxBytes || besideBytes > mostBeside) {
+    const bool isBeside = cacheBytes && *cacheBytes <= maxBytes;
+    const uint64_t bytes = isBeside ? besideBytes : cacheBytes.value_or(0);
     return cacheFileError("the cache of the file is larger than allowed",
-                          cacheBytes ? countText(most, "byte") : "more bytes than 64-bit sizes can count",
-                          fmt::format("at most {}", countText(maxBytes, "byte")),
+                          cacheBytes ? countText(bytes, "byte") : "more bytes than 64-bit sizes can count",
+                          fmt::format("at most {}", countText(isBeside ? mostBeside : maxBytes, "byte")),
                           "Allow more, where the file is to be trusted and there is memory.");
   }
   return header;

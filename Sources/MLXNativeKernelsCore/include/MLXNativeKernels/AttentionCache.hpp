@@ -86,8 +86,8 @@ class AttentionCache {
   // cache that is changed meanwhile is an error.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Keys, values and
-  // scales may take at most `maxBytes`, and so may what is read besides them; their memory is asked for only when the
-  // file has the length that it must have.
+  // scales may take at most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory
+  // is asked for only when the file has the length that it must have.
   static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes);
 
  private:
