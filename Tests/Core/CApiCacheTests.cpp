@@ -112,7 +112,7 @@ TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
 
 TEST(CApiCache, SavedCachesComeBack) {
   const QuantizedScene scene;
-  const Folder folder;
+  const CacheFolder folder;
   const auto cache = scene.make();
   scene.append(cache.get());
   scene.append(cache.get());

@@ -10,7 +10,7 @@ namespace mnk::test {
 namespace {
 
 // A file with everything: turbo, means, channel scales, two sequences, one of which has turned.
-std::vector<std::byte> goodFile(const Folder& folder, bool isQuantized = true) {
+std::vector<std::byte> goodFile(const CacheFolder& folder, bool isQuantized = true) {
   const auto device = REQUIRE(Device::makeDefault());
   AttentionCacheDescriptor descriptor{.kvHeads = 1, .headDim = 32, .capacity = 3, .sequences = 2, .pinned = 1};
   if (isQuantized) {
@@ -26,7 +26,7 @@ std::vector<std::byte> goodFile(const Folder& folder, bool isQuantized = true) {
   return readFile(folder.path());
 }
 
-Result<AttentionCache> loadBytes(const Folder& folder, std::span<const std::byte> bytes,
+Result<AttentionCache> loadBytes(const CacheFolder& folder, std::span<const std::byte> bytes,
                                  const std::shared_ptr<Device>& device = FakeDevice::make()) {
   writeFile(folder.path(), bytes);
   return AttentionCache::load(device, folder.path(), kPlenty);
@@ -125,7 +125,7 @@ const Forged kForged[] = {
 }  // namespace
 
 TEST(CacheFileDamage, ForgedFieldsAreToldByName) {
-  const Folder folder;
+  const CacheFolder folder;
   const std::vector<std::byte> good = goodFile(folder);
   for (const Forged& forged : kForged) {
     const Context context(fmt::format("{} at {}", forged.number, forged.offset));
@@ -145,7 +145,7 @@ TEST(CacheFileDamage, ForgedFieldsAreToldByName) {
 }
 
 TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
-  const Folder folder;
+  const CacheFolder folder;
   std::vector<std::byte> file = goodFile(folder);
   for (const size_t offset : {12, 24, 28}) forge(file, offset, (1u << 31) - 1);
   writeFile(folder.path(), file);
@@ -164,7 +164,7 @@ TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
 
 // Sequences of so little memory that where they stand takes more.
 TEST(CacheFileDamage, TheLimitIsForPositionsToo) {
-  const Folder folder;
+  const CacheFolder folder;
   const auto device = FakeDevice::make();
   REQUIRE(makeCache(device, {.kvHeads = 1, .headDim = 1, .capacity = 1, .sequences = 100000}).save(folder.path()));
   EXPECT_ERROR(AttentionCache::load(device, folder.path(), 1599999),
@@ -175,7 +175,7 @@ TEST(CacheFileDamage, TheLimitIsForPositionsToo) {
 }
 
 TEST(CacheFileDamage, ALinearCacheHoldsNoMoreThanItsSlots) {
-  const Folder folder;
+  const CacheFolder folder;
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor linear = kDescriptor;
   linear.whenFull = KVWrap::linear;
@@ -188,7 +188,7 @@ TEST(CacheFileDamage, ALinearCacheHoldsNoMoreThanItsSlots) {
 }
 
 TEST(CacheFileDamage, TheLimitIsExact) {
-  const Folder folder;
+  const CacheFolder folder;
   const auto device = FakeDevice::make();
   const AttentionCache cache = makeCache(device, turboDescriptor());
   REQUIRE(cache.save(folder.path()));
@@ -203,7 +203,7 @@ TEST(CacheFileDamage, TheLimitIsExact) {
 
 TEST(CacheFileDamage, EveryByteCounts) {
   for (const bool isQuantized : {false, true}) {
-    const Folder folder;
+    const CacheFolder folder;
     const std::vector<std::byte> good = goodFile(folder, isQuantized);
     REQUIRE(loadBytes(folder, good));
     for (size_t offset = 0; offset < good.size(); ++offset) {
@@ -218,7 +218,7 @@ TEST(CacheFileDamage, EveryByteCounts) {
 }
 
 TEST(CacheFileDamage, NoByteMayBeMissingOrTooMany) {
-  const Folder folder;
+  const CacheFolder folder;
   std::vector<std::byte> good = goodFile(folder);
   for (size_t length = 0; length < good.size(); ++length) {
     const Context context(fmt::format("{} of {} bytes", length, good.size()));
@@ -241,7 +241,7 @@ TEST(CacheFileDamage, NoByteMayBeMissingOrTooMany) {
 }
 
 TEST(CacheFileDamage, AWrongChecksumDropsEverything) {
-  const Folder folder;
+  const CacheFolder folder;
   std::vector<std::byte> file = goodFile(folder);
   file.back() ^= std::byte{1};
   EXPECT_ERROR(loadBytes(folder, file), {.op = "AttentionCache",
@@ -251,7 +251,7 @@ TEST(CacheFileDamage, AWrongChecksumDropsEverything) {
 }
 
 TEST(CacheFileDamage, PathsThatLeadToNoFile) {
-  const Folder folder;
+  const CacheFolder folder;
   const auto device = FakeDevice::make();
   std::filesystem::create_directory(folder.path("folder"));
   EXPECT_EQ(mkfifo(folder.path("pipe").c_str(), 0600), 0);

@@ -53,7 +53,7 @@ TEST(CacheFile, SavedCachesGoOnWhereTheyWere) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const Stored& stored : storages(device)) {
       const Context context(stored.name);
-      const Folder folder;
+      const CacheFolder folder;
       Seeded random(7);
       AttentionCache cache = makeCache(device, stored.descriptor);
       const bool isRing = stored.descriptor.whenFull == KVWrap::ring;
@@ -76,7 +76,7 @@ TEST(CacheFile, SavedCachesGoOnWhereTheyWere) {
 
 TEST(CacheFile, RingsGoOnAtEveryPhase) {
   const auto device = REQUIRE(Device::makeDefault());
-  const Folder folder;
+  const CacheFolder folder;
   for (uint32_t pinned = 0; pinned < 3; ++pinned) {
     for (uint64_t appended = 0; appended < 12; ++appended) {
       for (uint64_t cut = 0; cut < 2; ++cut) {
@@ -98,7 +98,7 @@ TEST(CacheFile, RingsGoOnAtEveryPhase) {
 
 TEST(CacheFile, KeepsOnlySlotsThatAreUsed) {
   const auto device = REQUIRE(Device::makeDefault());
-  const Folder folder;
+  const CacheFolder folder;
   Seeded random;
   AttentionCache cache =
       makeCache(device, {.kvHeads = 2, .headDim = 4, .capacity = 1000, .sequences = 2, .dtype = DType::f32});
@@ -111,7 +111,7 @@ TEST(CacheFile, KeepsOnlySlotsThatAreUsed) {
 // Longer than what is read and written at a time.
 TEST(CacheFile, LargeCachesComeBackWhole) {
   const auto device = REQUIRE(Device::makeDefault());
-  const Folder folder;
+  const CacheFolder folder;
   Seeded random;
   AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 127, .capacity = 700, .dtype = DType::f32});
   appendAlike(device, random, {cache}, 690);
@@ -122,7 +122,7 @@ TEST(CacheFile, LargeCachesComeBackWhole) {
 // The format is fixed: this file stays readable, and what is saved stays these bytes.
 TEST(CacheFile, VersionOneStaysAsItIs) {
   const auto device = REQUIRE(Device::makeDefault());
-  const Folder folder;
+  const CacheFolder folder;
   AttentionCache cache = makeCache(device, {.kvHeads = 1,
                                             .headDim = 2,
                                             .valueHeadDim = 1,
@@ -147,7 +147,7 @@ TEST(CacheFile, VersionOneStaysAsItIs) {
 
 TEST(CacheFile, FieldsOfQuantizedStorageStayWhereTheyAre) {
   const auto device = FakeDevice::make();
-  const Folder folder;
+  const CacheFolder folder;
   AttentionCacheDescriptor descriptor = turboDescriptor();
   descriptor.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1,
                                             .keyBits = 8,
@@ -180,7 +180,7 @@ TEST(CacheFile, FieldsOfQuantizedStorageStayWhereTheyAre) {
 
 TEST(CacheFile, SavingReplacesWhatIsThere) {
   const auto device = FakeDevice::make();
-  const Folder folder;
+  const CacheFolder folder;
   AttentionCache cache = makeCache(device);
   writeFile(folder.path(), std::vector<std::byte>(100'000, std::byte{7}));
   REQUIRE(cache.save(folder.path()));
@@ -194,7 +194,7 @@ TEST(CacheFile, SavingReplacesWhatIsThere) {
 
 TEST(CacheFile, AFailedSaveLeavesWhatWasThere) {
   const auto device = FakeDevice::make();
-  const Folder folder;
+  const CacheFolder folder;
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 1);
   REQUIRE(cache.save(folder.path()));
@@ -214,7 +214,7 @@ TEST(CacheFile, AFailedSaveLeavesWhatWasThere) {
 }
 
 TEST(CacheFile, PathsThatCannotBeSavedTo) {
-  const Folder folder;
+  const CacheFolder folder;
   const AttentionCache cache = makeCache(FakeDevice::make());
   std::filesystem::create_directory(folder.path("folder"));
   EXPECT_ERROR(cache.save(folder.path("none/cache")), {.op = "AttentionCache",
@@ -237,7 +237,7 @@ TEST(CacheFile, PathsThatCannotBeSavedTo) {
 }
 
 TEST(CacheFile, AFileThatCannotBeHeldIsAnError) {
-  const Folder folder;
+  const CacheFolder folder;
   AttentionCacheDescriptor descriptor = turboDescriptor();
   const auto device = FakeDevice::make();
   descriptor.quantized->keyMeans = constants(device, 1, 2, 32);
@@ -251,7 +251,7 @@ TEST(CacheFile, AFileThatCannotBeHeldIsAnError) {
 }
 
 TEST(CacheFile, ACacheThatIsChangedWhileItIsSavedIsNotSaved) {
-  const Folder folder;
+  const CacheFolder folder;
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   appendNow(cache, device, 2);

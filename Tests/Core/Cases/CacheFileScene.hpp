@@ -15,7 +15,7 @@ namespace mnk::test {
 
 inline constexpr uint64_t kPlenty = 1 << 20;
 
-class Folder {
+class CacheFolder {
  public:
   std::string path(const std::string& name = "cache") const { return (directory_->path() / name).string(); }
   size_t fileCount() const {
