@@ -1,4 +1,5 @@
 // The codecs against facts that were not made here: published bytes of mlx1, and the theory of Lloyd and Max for turbo.
+#include <bit>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -192,6 +193,19 @@ TEST(KVCodecReference, PacksAsTheHeaderSays) {
     const auto bytes = packed(codec, codes);
     EXPECT_EQ(bytes.size(), bits * 4);
     EXPECT(unpacked(codec, 32, bytes) == codes);
+  }
+}
+
+// By definition, element j is the sum of all x_i, with a minus where i and j share an odd number of binary digits.
+TEST(KVCodecReference, TurnsByTheDefinition) {
+  Seeded random;
+  std::vector<double> x(64);
+  for (double& element : x) element = static_cast<double>(random.below(1000)) - 500;
+  const std::vector<double> got = hadamard(x);
+  for (size_t j = 0; j < x.size(); ++j) {
+    double expected = 0;
+    for (size_t i = 0; i < x.size(); ++i) expected += std::popcount(i & j) % 2 == 0 ? x[i] : -x[i];
+    EXPECT_EQ(got[j], expected);
   }
 }
 

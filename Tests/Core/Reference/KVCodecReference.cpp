@@ -143,9 +143,14 @@ CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> r
 }
 
 std::vector<double> hadamard(std::span<const double> x) {
-  std::vector<double> y(x.size(), 0);
-  for (size_t j = 0; j < x.size(); ++j) {
-    for (size_t i = 0; i < x.size(); ++i) y[j] += std::popcount(i & j) % 2 == 0 ? x[i] : -x[i];
+  std::vector<double> y(x.begin(), x.end());
+  for (size_t half = 1; half < y.size(); half *= 2) {
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (i & half) continue;
+      const double sum = y[i] + y[i + half];
+      y[i + half] = y[i] - y[i + half];
+      y[i] = sum;
+    }
   }
   return y;
 }
