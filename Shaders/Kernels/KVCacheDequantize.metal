@@ -3,7 +3,7 @@
 #include "../Lib/CacheAddress.h"
 #include "../Lib/CodePlanes.h"
 #include "../Lib/FourElements.h"
-#include "../Lib/KVEncode.h"
+#include "../Lib/KVCodec.h"
 #include "../Types/KVCacheDequantizeTypes.h"
 
 // What the levels of this lane's elements are multiplied by.

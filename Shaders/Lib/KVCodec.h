@@ -66,6 +66,11 @@ inline uint codecSigns(uint length, uint first) {
   return kvIsTurbo ? turboSigns(length, first) : mlx1Signs(length, first);
 }
 
+// How many scales a vector of mlx1 has, each for a block of its elements.
+inline uint mlx1Blocks(uint headDim) {
+  return headDim == 512u ? 2u : 1u;
+}
+
 // A positive normal number or zero, times 2^power. What is too large becomes the largest number, what is too small
 // zero.
 inline float timesPowerOfTwo(float x, int power) {

@@ -88,11 +88,6 @@ inline float encodeTurbo(
   return (isUnbiased ? length / sums.x : sums.x / sums.y) * size * plane.inverseRoot;
 }
 
-// Where a vector has two scales each half has its own; `lane` tells which is this lane's.
-inline uint mlx1Blocks(uint headDim) {
-  return headDim == 512u ? 2u : 1u;
-}
-
 // Gives this lane's scale for the vector as it was before `power` was taken out. y becomes what is compared with
 // boundaries.
 template <ushort Chunks>

@@ -12,7 +12,8 @@ extension AttentionCache {
     /// let again = try AttentionCache(contentsOf: path, atMost: 1 << 30, on: device)
     /// ```
     ///
-    /// - Throws: ``KernelError`` where the file cannot be written, or where a sequence is suspect.
+    /// - Throws: ``KernelError`` where the file cannot be written, a sequence is suspect, or the cache is changed
+    ///   meanwhile.
     public func save(to path: String) throws(KernelError) {
         try checkPath(path)
         try calling { mnk_cache_save(handle.pointer, path, $0) }

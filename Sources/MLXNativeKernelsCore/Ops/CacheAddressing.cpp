@@ -151,6 +151,11 @@ std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {
   return all;
 }
 
+void CacheAddressing::countWritten(Dispatch& dispatch, uint64_t rowBytes) const {
+  if (!isAnywhere()) return;
+  dispatch.bytesWritten = dispatch.bytesWritten.value_or(0) + placement.stored() * op.into.heads() * rowBytes;
+}
+
 void CacheAddressing::bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint32_t positionsIndex) const {
   if (!op.rows) return;
   bindIndices(dispatch, sequencesIndex, rows ? RowIndices(rows->sequences) : op.rows->sequences);

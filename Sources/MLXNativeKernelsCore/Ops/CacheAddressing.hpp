@@ -49,8 +49,8 @@ struct CacheAddressing {
   std::vector<Region> cacheRegions(uint64_t rowBytes) const;
   // Rows from tensors go wherever they say: any byte of the cache may be written, though only so many rows are.
   bool isAnywhere() const { return op.rows && !rows; }
-  // Rows of one plane that are stored.
-  uint64_t storedRows() const { return placement.stored() * op.into.heads(); }
+  // Where rows go anywhere, adds what is really written of a plane to what the dispatch counts.
+  void countWritten(Dispatch& dispatch, uint64_t rowBytes) const;
   void bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint32_t positionsIndex) const;
   // The constants of the kernels' addresses.
   std::vector<FunctionConstant> constants() const;

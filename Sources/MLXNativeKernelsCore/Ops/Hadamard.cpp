@@ -21,7 +21,7 @@ uint32_t signsOf(const Op& op) {
 
 Dispatch makeDispatch(const Op& op) {
   const Tensor& into = op.into ? *op.into : op.from;
-  const bool isApart = into.range().begin != op.from.range().begin || into.range().space != op.from.range().space;
+  const bool isApart = !isInPlace(op);
   const uint64_t length = lengthOf(op);
   const uint64_t vectors = op.from.shape().elementCount() / length;
   const VectorLanes lanes = VectorLanes::forLength(length);
@@ -31,16 +31,13 @@ Dispatch makeDispatch(const Op& op) {
                               .signs = signsOf(op),
                               .isInverse = op.isInverse,
                               .inverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(length)))};
-  const auto isAligned = [](const Tensor& tensor) {
-    return tensor.range().begin % (4 * byteSize(tensor.dtype())) == 0;
-  };
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = fmt::format("hadamard_{}", lanes.chunks);
   dispatch.kernel.constants = {{kHadamardFromType, static_cast<uint32_t>(op.from.dtype())},
                                {kHadamardIntoType, static_cast<uint32_t>(into.dtype())},
                                {kHadamardIsApart, isApart},
-                               {kHadamardIsVectorized, isAligned(op.from) && isAligned(into)}};
+                               {kHadamardIsVectorized, isAlignedToFour(op.from) && isAlignedToFour(into)}};
   dispatch.inlines.push_back(InlineBytes::of(kHadamardParams, params));
   if (isApart) dispatch.buffers.push_back(Binding::whole(kHadamardFrom, op.from, Access::read));
   dispatch.buffers.push_back(Binding::whole(kHadamardInto, into, isApart ? Access::write : Access::readWrite));

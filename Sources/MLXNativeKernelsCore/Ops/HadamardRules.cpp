@@ -15,10 +15,6 @@ uint64_t vectorsOf(const Op& op) {
   return op.from.shape().elementCount() / lengthOf(op);
 }
 
-bool isSame(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.range().begin == b.range().begin && a.range().space == b.range().space;
-}
-
 constexpr Rule<Op> kRules[] = {
     {"a tensor has no memory", [](const Op& op) { return bool(op.from) && (!op.into || bool(*op.into)); },
      [](const Op& op) { return std::string(op.from ? "a target without memory" : "a source without memory"); },
@@ -54,7 +50,7 @@ constexpr Rule<Op> kRules[] = {
      [](const Op&) { return std::string("less than 2^31"); }, "Turn a part of the tensor at a time."},
 
     {"source and target overlap without being the same",
-     [](const Op& op) { return !op.into || isSame(op.from, *op.into) || !op.from.range().overlaps(op.into->range()); },
+     [](const Op& op) { return isInPlace(op) || !op.from.range().overlaps(op.into->range()); },
      [](const Op&) { return std::string("a target that shares a part of the source's memory"); },
      [](const Op&) { return std::string("separate memory, or the same tensor"); },
      "Leave the target out to turn vectors in place."},
@@ -64,6 +60,13 @@ constexpr Rule<Op> kRules[] = {
 
 std::span<const Rule<Hadamard>> hadamardRules() {
   return kRules;
+}
+
+bool isInPlace(const Hadamard& op) {
+  if (!op.into) return true;
+  const MemoryRange from = op.from.range();
+  const MemoryRange into = op.into->range();
+  return op.from.dtype() == op.into->dtype() && from.begin == into.begin && from.space == into.space;
 }
 
 uint64_t lengthOf(const Hadamard& op) {

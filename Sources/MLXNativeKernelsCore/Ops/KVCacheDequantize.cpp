@@ -50,37 +50,31 @@ Dispatch makeDispatch(const Op& op) {
   const CacheAddressing addressing(addressesOf(op));
   const uint64_t heads = addressing.op.into.heads();
   uint64_t longest = 0;
-  bool isVectorized = true;
+  std::vector<Tensor> targets;
   for (const DequantizedPlane& plane : planes) {
     longest = std::max(longest, plane.from.headDim());
-    isVectorized = isVectorized && plane.into.range().begin % (4 * byteSize(plane.into.dtype())) == 0;
+    targets.push_back(plane.into);
   }
   const VectorLanes lanes = VectorLanes::forLength(longest);
   const QuantizedKVPlane& first = planes.front().from;
-  const QuantizedKVPlane& last = planes.back().from;
+  const QuantizedKVPlane* second = planes.size() > 1 ? &planes[1].from : nullptr;
   KVCacheDequantizeParams params{.address = addressing.params(),
                                  .keys = codecPlaneOf(first, lanes, heads),
                                  .values = {},
                                  .heads = static_cast<uint32_t>(heads),
                                  .isOriginal = op.domain == KVDomain::original};
-  if (planes.size() > 1) params.values = codecPlaneOf(last, lanes, heads);
+  if (second) params.values = codecPlaneOf(*second, lanes, heads);
 
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = fmt::format("kvCacheDequantize_{}", lanes.chunks);
   dispatch.kernel.constants = addressing.constants();
-  const FunctionConstant own[] = {{kKVCodecIsTurbo, first.codec.name == KVCodecName::turbo},
-                                  {kKVCodecKeyBits, first.codec.bits},
-                                  {kKVCodecValueBits, last.codec.bits},
-                                  {kKVCodecElementType, static_cast<uint32_t>(planes.front().into.dtype())},
-                                  {kKVCodecIsVectorized, isVectorized},
-                                  {kKVCodecHasKeyMeans, first.means.has_value()},
-                                  {kKVCodecHasValueMeans, planes.size() > 1 && last.means.has_value()},
-                                  {kKVCodecHasChannelScales, first.channelScales.has_value()}};
-  dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), std::begin(own), std::end(own));
+  const auto own = codecConstants(first, second, targets);
+  dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), own.begin(), own.end());
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheDequantizeParams, params));
-  for (size_t plane = 0; plane < planes.size(); ++plane)
+  for (size_t plane = 0; plane < planes.size(); ++plane) {
     bindPlane(dispatch, addressing, planes[plane], kIndices[plane]);
+  }
   dispatch.grid = gridOf(lanes, uint64_t{params.keys.simdgroups} + params.values.simdgroups, params.address.tokens);
   return dispatch;
 }

@@ -50,9 +50,7 @@ void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plan
   if (plane.into.channelScales) {
     dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeChannelScales, *plane.into.channelScales, Access::read));
   }
-  if (addressing.isAnywhere()) {
-    dispatch.bytesWritten = dispatch.bytesWritten.value_or(0) + addressing.storedRows() * row.bytes();
-  }
+  addressing.countWritten(dispatch, row.bytes());
 }
 
 uint32_t flagsOf(const KVQuantizeOptions& options) {
@@ -66,13 +64,13 @@ Dispatch makeDispatch(const Op& op) {
   const CacheAddressing addressing(addressesOf(op));
   const uint64_t heads = addressing.op.into.heads();
   uint64_t longest = 0;
-  bool isVectorized = true;
   bool storesWords = true;
+  std::vector<Tensor> sources;
   for (const Plane& plane : planes) {
     const uint64_t codeBytes = sizes(plane.into.codec, plane.into.headDim())->codeBytes;
     longest = std::max(longest, plane.into.headDim());
-    isVectorized = isVectorized && plane.source.range().begin % (4 * byteSize(plane.source.dtype())) == 0;
     storesWords = storesWords && plane.into.codes.range().begin % 4 == 0 && codeBytes % 4 == 0;
+    sources.push_back(plane.source);
   }
   const VectorLanes lanes = VectorLanes::forLength(longest);
   KVCacheQuantizeParams params{
@@ -88,19 +86,13 @@ Dispatch makeDispatch(const Op& op) {
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = fmt::format("kvCacheQuantize_{}", lanes.chunks);
-  dispatch.kernel.constants = addressing.constants();
-  const FunctionConstant own[] = {{kKVCodecIsTurbo, op.into.keys.codec.name == KVCodecName::turbo},
-                                  {kKVCodecKeyBits, op.into.keys.codec.bits},
-                                  {kKVCodecValueBits, op.values ? op.into.values->codec.bits : op.into.keys.codec.bits},
-                                  {kKVCodecElementType, static_cast<uint32_t>(op.keys.dtype())},
-                                  {kKVCodecIsVectorized, isVectorized},
-                                  {kKVCodecHasKeyMeans, op.into.keys.means.has_value()},
-                                  {kKVCodecHasValueMeans, op.values && op.into.values->means.has_value()},
-                                  {kKVCodecHasChannelScales, op.into.keys.channelScales.has_value()},
-                                  {kKVCacheQuantizeStoresWords, storesWords},
-                                  {kKVCacheQuantizeHasCounts, op.counts.has_value()},
-                                  {kKVCacheQuantizeHasProbe, op.probe.has_value()}};
-  dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), std::begin(own), std::end(own));
+  dispatch.kernel.constants = {{kKVCacheQuantizeStoresWords, storesWords},
+                               {kKVCacheQuantizeHasCounts, op.counts.has_value()},
+                               {kKVCacheQuantizeHasProbe, op.probe.has_value()}};
+  for (const auto& more :
+       {addressing.constants(), codecConstants(op.into.keys, op.values ? &*op.into.values : nullptr, sources)}) {
+    dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), more.begin(), more.end());
+  }
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheQuantizeParams, params));
   for (const Plane& plane : planes) bindPlane(dispatch, addressing, plane);
   addressing.bindRows(dispatch, kKVCacheQuantizeSequences, kKVCacheQuantizePositions);

@@ -98,9 +98,7 @@ void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plan
   target.writes = addressing.cacheRegions(plane.cacheRowBytes());
   dispatch.buffers.push_back(std::move(source));
   dispatch.buffers.push_back(std::move(target));
-  if (addressing.isAnywhere()) {
-    dispatch.bytesWritten = dispatch.bytesWritten.value_or(0) + addressing.storedRows() * plane.cacheRowBytes();
-  }
+  addressing.countWritten(dispatch, plane.cacheRowBytes());
 }
 
 Dispatch makeDispatch(const Op& op) {

@@ -26,6 +26,22 @@ Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows) {
           .threadgroup = {static_cast<uint32_t>(32 * together), 1, 1}};
 }
 
+bool isAlignedToFour(const Tensor& tensor) {
+  return tensor.range().begin % (4 * byteSize(tensor.dtype())) == 0;
+}
+
+std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, const QuantizedKVPlane* second,
+                                             std::span<const Tensor> numbers) {
+  return {{kKVCodecIsTurbo, first.codec.name == KVCodecName::turbo},
+          {kKVCodecKeyBits, first.codec.bits},
+          {kKVCodecValueBits, second ? second->codec.bits : first.codec.bits},
+          {kKVCodecElementType, static_cast<uint32_t>(numbers.front().dtype())},
+          {kKVCodecIsVectorized, std::all_of(numbers.begin(), numbers.end(), isAlignedToFour)},
+          {kKVCodecHasKeyMeans, first.means.has_value()},
+          {kKVCodecHasValueMeans, second && second->means.has_value()},
+          {kKVCodecHasChannelScales, first.channelScales.has_value()}};
+}
+
 KVCodecPlane codecPlaneOf(const QuantizedKVPlane& plane, const VectorLanes& lanes, uint64_t heads) {
   const uint64_t headDim = plane.headDim();
   const Shape& shape = plane.codes.shape();

@@ -2,6 +2,8 @@
 // float4s, lanes of a vector are neighbors, and a simdgroup holds one vector or several short ones.
 #pragma once
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
 #include "MLXNativeKernels/QuantizedKVCacheView.hpp"
@@ -23,6 +25,13 @@ struct VectorLanes {
 
 // Threadgroups of a few simdgroups: so many simdgroups in all along x, and so many rows of them along y.
 Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows);
+
+// What kernels of quantized caches are specialized for: one plane or two, and the tensors of numbers on their other
+// side.
+std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, const QuantizedKVPlane* second,
+                                             std::span<const Tensor> numbers);
+// Whether the tensor starts where four of its elements can be loaded at once.
+bool isAlignedToFour(const Tensor& tensor);
 
 KVCodecPlane codecPlaneOf(const QuantizedKVPlane& plane, const VectorLanes& lanes, uint64_t heads);
 
