@@ -1,4 +1,4 @@
-// The five words that our kernels use beyond plain Metal Shading Language, in their Metal form.
+// The seven words that our kernels use beyond plain Metal Shading Language, in their Metal form.
 // The Host device defines these words, and all others of the language, by itself.
 #pragma once
 #ifdef __METAL_VERSION__
@@ -27,6 +27,13 @@ using namespace metal;
 // Exported instance of a kernel template: instantiate_kernel("copy_f16", copy, half)
 #define instantiate_kernel(label, function, ...) \
   template [[host_name(label)]] [[kernel]] decltype(function<__VA_ARGS__>) function<__VA_ARGS__>;
+
+// Before a loop over an array of a thread's own: only where the loop is unrolled can the array stay in registers.
+#define MNK_UNROLL _Pragma("clang loop unroll(full)")
+
+// Whether a threadgroup can be sure to read what another one of its dispatch has stored: fences for the whole device
+// came with Metal 3.2.
+#define MNK_HAS_DEVICE_FENCES (__METAL_VERSION__ >= 320)
 
 // Exports a kernel that is not a template, which a Metal library does by itself: export_kernel(fill)
 #define export_kernel(function)

@@ -7,6 +7,7 @@
 MNK_HOST_KERNELS_BEGIN
 #include "../Shaders/BlockSums.metal"
 #include "../Shaders/Conformance.metal"
+#include "../Shaders/ConformanceMatrix.metal"
 #include "../Shaders/ConformanceTypes.metal"
 #include "../Shaders/Faults.metal"
 #include "../Shaders/RotaryTable.metal"

@@ -64,6 +64,7 @@ struct Exported<void(Parameters...)> {
 }  // namespace metal
 
 #undef threadgroup_array
+#define MNK_UNROLL _Pragma("clang loop unroll(full)")
 #define threadgroup_array(type, name, count) \
   __local typename ::metal::ThreadgroupArray<type, count>::Type& name = ::metal::threadgroupArray<type, count>()
 

@@ -11,7 +11,7 @@ public struct FunctionList: Sendable {
         public let result: String
         /// `precise`, `fast` or nothing.
         public let variant: String
-        /// `exp`, or `as_type<float>`.
+        /// `exp`, or `as_type<float>`; without spaces.
         public let name: String
         public let parameters: [Parameter]
         public let evidence: String
@@ -95,13 +95,15 @@ extension FunctionList {
             #pragma once
             namespace metal {
             template <typename To, typename From> To as_type(From) = delete;
+            template <typename T, int columns, int rows>
+            simdgroup_matrix<T, columns, rows> make_filled_simdgroup_matrix(T) = delete;
 
             """
         var refusals: [String] = []
         for (index, row) in rows.enumerated() {
             let mark = "__attribute__((deprecated(\"\(Self.useMark)\(index)\")))"
             let types = row.parameters.map(\.type).joined(separator: ", ")
-            let template = row.name.hasPrefix("as_type<") ? "template <> " : ""
+            let template = row.name.contains("<") ? "template <> " : ""
             // The compiler then blames a bad row on its table; 3 stands for a system header.
             text += "# \(row.line) \"\(row.file)\" 3\n"
             text += inVariant(row, "\(template)\(mark) \(row.result) \(row.name)(\(types));")

@@ -68,7 +68,8 @@ public struct ShaderChecker: Sendable {
     private func tokens(of path: String) throws -> [Token] {
         let output = try clang.run(
             [
-                "-E", "-x", "c++", "-std=c++14", "-nostdinc", StrictCompile.metalVersion, "-Wno-everything", "-isystem",
+                "-E", "-x", "c++", "-std=c++14", "-nostdinc", StrictCompile.newestVersion, "-Wno-everything",
+                "-isystem",
                 headers.empty,
                 "-include", layout.words, "-include", "\(headers.empty)/KeepWords.h", path,
             ])
@@ -86,7 +87,7 @@ extension Layout {
         let text = "#include \"\(words)\"\n" + lines.map { "line_begins \($0)\n" }.joined()
         try text.write(toFile: file, atomically: false, encoding: .utf8)
         let output = try Clang(path: clang).run(
-            ["-E", "-P", "-x", "c++", StrictCompile.metalVersion, "-isystem", headers.empty, file])
+            ["-E", "-P", "-x", "c++", StrictCompile.oldestVersion, "-isystem", headers.empty, file])
         return output.standardOutput.components(separatedBy: "line_begins").dropFirst().map { $0 }
     }
 }

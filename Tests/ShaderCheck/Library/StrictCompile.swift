@@ -14,12 +14,23 @@ struct StrictCompile: Sendable {
     }
 
     /// Metal 3.1, the version of the oldest systems that the package supports.
-    static let metalVersion = "-D__METAL_VERSION__=310"
+    static let oldestVersion = "-D__METAL_VERSION__=310"
+    /// Metal 3.2, with what texts use only where it is there.
+    static let newestVersion = "-D__METAL_VERSION__=320"
 
+    /// What both versions find together.
     func callAsFunction(_ file: String) throws -> Outcome {
+        var outcome = try compiled(file, as: Self.oldestVersion)
+        let newest = try compiled(file, as: Self.newestVersion)
+        outcome.findings += newest.findings.filter { !outcome.findings.contains($0) }
+        outcome.usedRows.formUnion(newest.usedRows)
+        return outcome
+    }
+
+    private func compiled(_ file: String, as version: String) throws -> Outcome {
         let output = try clang.run(
             [
-                "-x", "clcpp", "-cl-std=clc++2021", "-fsyntax-only", "-nostdinc", Self.metalVersion,
+                "-x", "clcpp", "-cl-std=clc++2021", "-fsyntax-only", "-nostdinc", version,
                 // No functions of OpenCL, no double, and no variables at file scope but constants.
                 "-cl-no-stdinc", "-Xclang",
                 "-cl-ext=-cl_khr_fp64,-__opencl_c_fp64,-__opencl_c_device_enqueue,"

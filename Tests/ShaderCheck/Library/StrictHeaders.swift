@@ -11,7 +11,7 @@ final class StrictHeaders: Sendable {
 
     static let metalHeaders = [
         "metal_stdlib", "metal_math", "metal_common", "metal_integer", "metal_relational", "metal_geometric",
-        "metal_simdgroup", "metal_atomic", "metal_compute",
+        "metal_simdgroup", "metal_simdgroup_matrix", "metal_atomic", "metal_compute",
     ]
 
     init(list: FunctionList) throws {
@@ -28,7 +28,8 @@ final class StrictHeaders: Sendable {
         }
         try write(Self.swizzles, declarations, "Swizzles.h")
         try write(list.header, declarations, "Functions.h")
-        let includes = ["Swizzles.h", "Vectors.h", "Functions.h"].map { "#include \"\($0)\"\n" }.joined()
+        let includes = ["Swizzles.h", "Vectors.h", "SimdgroupMatrix.h", "Functions.h"].map { "#include \"\($0)\"\n" }
+            .joined()
         for name in Self.metalHeaders {
             try write("#pragma once\n" + includes, declarations, name)
             try write("#pragma once\n", empty, name)

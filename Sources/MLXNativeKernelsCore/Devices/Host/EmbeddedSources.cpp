@@ -79,6 +79,9 @@ constexpr char kPackedVectors[] = {
 constexpr char kPerturbedMath[] = {
 #embed "Vocabulary/PerturbedMath.h"
 };
+constexpr char kSimdgroupMatrix[] = {
+#embed "Vocabulary/SimdgroupMatrix.h"
+};
 constexpr char kSimdgroups[] = {
 #embed "Vocabulary/Simdgroups.h"
 };
@@ -123,6 +126,7 @@ constexpr EmbeddedSource kSources[] = {
     {"Vocabulary/Math.h", text(kMath)},
     {"Vocabulary/PackedVectors.h", text(kPackedVectors)},
     {"Vocabulary/PerturbedMath.h", text(kPerturbedMath)},
+    {"Vocabulary/SimdgroupMatrix.h", text(kSimdgroupMatrix)},
     {"Vocabulary/Simdgroups.h", text(kSimdgroups)},
     {"Vocabulary/SmallFloats.h", text(kSmallFloats)},
     {"Vocabulary/Swizzles.h", text(kSwizzles)},

@@ -18,8 +18,6 @@
 #define MNK_HOST_AVX2 2
 #define MNK_HOST_AVX512 3
 
-#include "Vocabulary/KernelWords.h"
-
 // AVX-512 brings AVX2, FMA and half conversion with it.
 #if MNK_HOST_LEVEL == MNK_HOST_AVX2
 #define MNK_HOST_TARGET_BEGIN \
@@ -33,6 +31,8 @@
 #define MNK_HOST_TARGET_BEGIN
 #define MNK_HOST_TARGET_END
 #endif
+
+#include "Vocabulary/KernelWords.h"
 
 #define MNK_HOST_KERNELS_BEGIN \
   MNK_HOST_TARGET_BEGIN        \

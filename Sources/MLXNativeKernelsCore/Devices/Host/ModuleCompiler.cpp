@@ -61,8 +61,9 @@ MNK_HOST_KERNELS_BEGIN
 Result<void> writeSources(const TemporaryDirectory& directory, const std::vector<LibrarySource>& sources,
                           const ModuleVariant& variant) {
   constexpr std::string_view kEmptyHeader = "#pragma once\n";
-  constexpr std::string_view kMetalHeaders[] = {"metal_stdlib",    "metal_math",   "metal_common",    "metal_integer",
-                                                "metal_simdgroup", "metal_atomic", "metal_geometric", "metal_compute"};
+  constexpr std::string_view kMetalHeaders[] = {"metal_stdlib",  "metal_math",      "metal_common",
+                                                "metal_integer", "metal_simdgroup", "metal_simdgroup_matrix",
+                                                "metal_atomic",  "metal_geometric", "metal_compute"};
   bool written = true;
   for (const EmbeddedSource& file : embeddedSources()) written &= directory.write(file.path, file.text);
   for (const std::string_view header : kMetalHeaders) written &= directory.write(header, kEmptyHeader);

@@ -1,7 +1,8 @@
-// Atomic operations, all relaxed, as Metal has them.
+// Atomic operations, all relaxed, as Metal has them, and the fence that orders them.
 #pragma once
 #include "../Runtime/Checks.h"
 #include "Integers.h"
+#include "Simdgroups.h"
 
 #if MNK_HOST_CHECKED  // out of line and told apart, because the access is not an ordinary one
 #define MNK_HOST_ATOMIC inline MNK_HOST_RUNTIME __attribute__((noinline))
@@ -14,7 +15,8 @@
 
 namespace metal {
 
-enum memory_order { memory_order_relaxed };
+enum memory_order { memory_order_relaxed, memory_order_seq_cst };
+enum thread_scope { thread_scope_thread, thread_scope_simdgroup, thread_scope_threadgroup, thread_scope_device };
 
 template <class T>
 struct atomic {
@@ -65,6 +67,11 @@ MNK_HOST_FETCH(atomic_fetch_and_explicit, __atomic_fetch_and)
 MNK_HOST_FETCH(atomic_fetch_or_explicit, __atomic_fetch_or)
 MNK_HOST_FETCH(atomic_fetch_xor_explicit, __atomic_fetch_xor)
 #undef MNK_HOST_FETCH
+
+// Sequentially consistent whatever is asked for: lanes of a threadgroup share a thread of the processor.
+MNK_HOST_INLINE void atomic_thread_fence(mem_flags, memory_order, thread_scope) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 MNK_HOST_ATOMIC float atomic_fetch_add_explicit(volatile atomic_float* object, float value, memory_order) {
   MNK_HOST_TELL(atomic);

@@ -3,6 +3,7 @@
 #pragma once
 #include "Atomics.h"
 #include "KernelArguments.h"
+#include "SimdgroupMatrix.h"
 
 #pragma clang diagnostic ignored "-Wunknown-attributes"
 #pragma clang diagnostic ignored "-Wduplicate-decl-specifier"
@@ -61,6 +62,11 @@
   _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wglobal-constructors\"") \
       _Pragma("clang diagnostic ignored \"-Wexit-time-destructors\"") __VA_ARGS__;               \
   _Pragma("clang diagnostic pop")
+
+// A processor's few registers gain nothing from it, and its compiler takes long.
+#define MNK_UNROLL
+
+#define MNK_HAS_DEVICE_FENCES 1
 
 #define threadgroup_array(type, name, count) type(&name)[count] = ::mnk::host::threadgroupArray<type, count>([] {})
 

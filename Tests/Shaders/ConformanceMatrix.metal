@@ -1,0 +1,118 @@
+// Kernels that pin down simdgroup_matrix. HostConformanceMatrixTests.cpp knows the answers. All run with whole
+// simdgroups.
+#include "../../Shaders/Lib/Words.h"
+
+// Which elements of rows of 11 a lane gets: two numbers for each thread.
+kernel void matrixPlaces(
+    device const float* rows [[buffer(0)]], device float* out [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  simdgroup_float8x8 x;
+  simdgroup_load(x, rows, 11);
+  out[2 * i] = x.thread_elements()[0];
+  out[2 * i + 1] = x.thread_elements()[1];
+}
+export_kernel(matrixPlaces)
+
+// Rows of 9 in device memory, of 12 in threadgroup memory and of 10 in device memory again; every element gains 1 while
+// it is in its lane.
+template <typename T>
+kernel void matrixRoundTrip(
+    device const T* from [[buffer(0)]], device T* into [[buffer(1)]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  threadgroup_array(T, between, 2 * 8 * 12);
+  threadgroup T* mine = between + simdgroup * 8 * 12;
+  simdgroup_matrix<T, 8, 8> x;
+  simdgroup_load(x, from + simdgroup * 8 * 9, 9);
+  x.thread_elements()[0] += T(1.0f);
+  x.thread_elements()[1] += T(1.0f);
+  simdgroup_store(x, mine, 12);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  simdgroup_matrix<T, 8, 8> y;
+  simdgroup_load(y, mine, 12);
+  simdgroup_store(y, into + simdgroup * 8 * 10, 10);
+}
+instantiate_kernel("matrixRoundTrip_half", matrixRoundTrip, half)
+instantiate_kernel("matrixRoundTrip_bfloat", matrixRoundTrip, bfloat)
+instantiate_kernel("matrixRoundTrip_float", matrixRoundTrip, float)
+
+// Matrices of 64 numbers, one for each simdgroup: A * B; A * B + C in a matrix of its own; the same in C's own place;
+// and A * A with 3 in every element added, twice over.
+template <typename T>
+kernel void matrixProducts(
+    device const T* a [[buffer(0)]], device const T* b [[buffer(1)]], device const float* c [[buffer(2)]],
+    device float* out [[buffer(3)]], uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  simdgroup_matrix<T, 8, 8> x;
+  simdgroup_matrix<T, 8, 8> y;
+  simdgroup_float8x8 z;
+  simdgroup_load(x, a + simdgroup * 64, 8);
+  simdgroup_load(y, b + simdgroup * 64, 8);
+  simdgroup_load(z, c + simdgroup * 64, 8);
+  device float* mine = out + simdgroup * 256;
+  simdgroup_float8x8 product;
+  simdgroup_multiply(product, x, y);
+  simdgroup_store(product, mine, 8);
+  simdgroup_float8x8 apart;
+  simdgroup_multiply_accumulate(apart, x, y, z);
+  simdgroup_store(apart, mine + 64, 8);
+  simdgroup_multiply_accumulate(z, x, y, z);
+  simdgroup_store(z, mine + 128, 8);
+  simdgroup_float8x8 squares = make_filled_simdgroup_matrix<float, 8, 8>(3.0f);
+  for (uint i = 0; i < 2; ++i) {
+    simdgroup_multiply_accumulate(squares, x, x, squares);
+  }
+  simdgroup_store(squares, mine + 192, 8);
+}
+instantiate_kernel("matrixProducts_half", matrixProducts, half)
+instantiate_kernel("matrixProducts_bfloat", matrixProducts, bfloat)
+instantiate_kernel("matrixProducts_float", matrixProducts, float)
+
+// Planted mistakes.
+
+// Lanes from 30 on have returned.
+kernel void faultProductOfFewLanes(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  if (lane >= 30) {
+    return;
+  }
+  const simdgroup_float8x8 x = make_filled_simdgroup_matrix<float, 8, 8>(1.0f);
+  simdgroup_float8x8 d;
+  simdgroup_multiply(d, x, x);
+  data[lane] = d.thread_elements()[0];
+}
+export_kernel(faultProductOfFewLanes)
+
+// Half of the lanes take another way to their product.
+kernel void faultProductInDivergentCode(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  const simdgroup_float8x8 x = make_filled_simdgroup_matrix<float, 8, 8>(1.0f);
+  simdgroup_float8x8 d;
+  if (lane < 16) {
+    simdgroup_multiply(d, x, x);
+  } else {
+    simdgroup_multiply_accumulate(d, x, x, x);
+  }
+  data[lane] = d.thread_elements()[0];
+}
+export_kernel(faultProductInDivergentCode)
+
+// Each lane points at its own row.
+kernel void faultMatrixOfManyAddresses(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  simdgroup_float8x8 x;
+  simdgroup_load(x, data + lane, 8);
+  data[128 + lane] = x.thread_elements()[0];
+}
+export_kernel(faultMatrixOfManyAddresses)
+
+// The eighth row ends after the buffer does.
+kernel void faultMatrixPastBuffer(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  simdgroup_float8x8 x;
+  simdgroup_load(x, data, 9);
+  threadgroup_array(float, values, 32);
+  values[lane] = x.thread_elements()[0];
+}
+export_kernel(faultMatrixPastBuffer)
+
+// Lanes read what other lanes stored, and nothing is in between.
+kernel void faultMatrixWithoutBarrier(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup_array(float, values, 64);
+  simdgroup_store(make_filled_simdgroup_matrix<float, 8, 8>(1.0f), values, 8);
+  data[lane] = values[63 - 2 * lane];
+}
+export_kernel(faultMatrixWithoutBarrier)
