@@ -1,10 +1,14 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 
+#include <algorithm>
+
 #include "Encoding/Completion.hpp"
 #include "Encoding/DispatchRules.hpp"
 #include "Encoding/HazardTracker.hpp"
+#include "Encoding/ScratchPool.hpp"
 #include "Encoding/ThreadgroupShape.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
+#include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
@@ -14,6 +18,15 @@ namespace {
 
 constexpr std::string_view kOp = "CommandEncoder";
 
+Error pastScratch(const Binding& binding, uint64_t bytes) {
+  return {.op = std::string(kOp),
+          .what = "a binding reaches past the plan's scratch memory",
+          .got = fmt::format("{} at byte {} for index {}", countText(binding.length, "byte"), binding.offset,
+                             binding.index),
+          .expected = fmt::format("a range inside {}", countText(bytes, "byte")),
+          .fix = "Let the plan ask for as much as its dispatches bind."};
+}
+
 }  // namespace
 
 struct CommandEncoder::Impl {
@@ -22,10 +35,24 @@ struct CommandEncoder::Impl {
     std::shared_ptr<EncodingParticipant> participant;
   };
 
+  // Memory that a plan asked for; without a buffer where it needs none.
+  struct Lent {
+    std::shared_ptr<Buffer> buffer;
+    uint64_t start = 0;
+    uint64_t bytes = 0;
+  };
+  struct LentToPlan {
+    Lent scratch;
+    Lent zeroed;
+  };
+
   std::shared_ptr<Device> device;
   std::string label;
   std::unique_ptr<Submission> submission;  // made by the first use
   HazardTracker hazards;
+  std::shared_ptr<Buffer> scratch;  // all plans share it; hazards order them
+  std::shared_ptr<Buffer> zeroed;   // plans have parts of their own, each zeroed when it is encoded
+  uint64_t zeroedUsed = 0;
   Summary summary;
   std::vector<Participation> participants;
   bool isCommitted = false;
@@ -33,9 +60,11 @@ struct CommandEncoder::Impl {
   std::optional<Error> failure;  // why the submission holds part of a call; it must not run
 
   Result<void> open();
-  Result<ReadyDispatch> prepare(const Dispatch& dispatch, const std::shared_ptr<Buffer>& scratch) const;
+  Result<ReadyDispatch> prepare(const Dispatch& dispatch, const LentToPlan& lent) const;
   Result<void> record(ReadyDispatch ready);
-  Result<void> encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes);
+  Result<Lent> lend(uint64_t bytes);
+  Result<Lent> lendZeroed(uint64_t bytes);
+  Result<void> encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> advance();
 };
 
@@ -64,14 +93,17 @@ Result<void> CommandEncoder::Impl::open() {
 }
 
 // Looks up the pipeline, checks every rule and settles the threadgroup size. Changes nothing.
-Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch,
-                                                    const std::shared_ptr<Buffer>& scratch) const {
+Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, const LentToPlan& lent) const {
   auto pipeline = device->registry().pipeline(dispatch.kernel);
   if (!pipeline) return std::move(pipeline).error();
 
   ReadyDispatch ready{.dispatch = dispatch, .pipeline = *pipeline, .threadgroup = dispatch.grid.threadgroup};
   for (Binding& binding : ready.dispatch.buffers) {
-    if (!binding.buffer) binding.buffer = scratch;
+    if (binding.buffer) continue;
+    const Lent& memory = binding.isZeroed ? lent.zeroed : lent.scratch;
+    if (memory.buffer && !fits(binding.offset, binding.length, memory.bytes)) return pastScratch(binding, memory.bytes);
+    binding.buffer = memory.buffer;
+    binding.offset += memory.start;
   }
   for (ThreadgroupMemory& memory : ready.dispatch.threadgroupMemory) {
     constexpr uint32_t kUnit = 16;  // some devices take multiples of it only
@@ -109,18 +141,46 @@ Result<void> CommandEncoder::Impl::record(ReadyDispatch ready) {
   return {};
 }
 
-Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes) {
-  if (auto opened = open(); !opened) return opened;
-  std::shared_ptr<Buffer> scratch;
-  if (scratchBytes != 0) {
-    auto made = device->makeBuffer(scratchBytes);
-    if (!made) return std::move(made).error();
-    scratch = std::move(*made);
+Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lend(uint64_t bytes) {
+  if (bytes == 0) return Lent{};
+  if (!scratch || scratch->length() < bytes) {
+    auto lent = device->scratch().lend(device, bytes);
+    if (!lent) return std::move(lent).error();
+    scratch = std::move(*lent);
   }
+  return Lent{scratch, 0, bytes};
+}
+
+// Zeroes bytes that no other plan of this encoder has. Nothing that runs uses them: what is lent was given back when
+// its last work had finished.
+Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lendZeroed(uint64_t bytes) {
+  if (bytes == 0) return Lent{};
+  if (!zeroed || zeroed->length() - zeroedUsed < bytes) {
+    auto lent = device->scratch().lend(device, bytes);
+    if (!lent) return std::move(lent).error();
+    zeroed = std::move(*lent);
+    zeroedUsed = 0;
+  }
+  const Lent ofPlan{zeroed, zeroedUsed, bytes};
+  auto written = zeroed->write(ofPlan.start, std::vector<std::byte>(bytes));
+  if (!written) return std::move(written).error();
+  constexpr uint64_t kUnit = 16;  // any device can bind memory at multiples of it
+  zeroedUsed = std::min((ofPlan.start + bytes + kUnit - 1) / kUnit * kUnit, zeroed->length());
+  return ofPlan;
+}
+
+Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes,
+                                          uint64_t zeroedBytes) {
+  if (auto opened = open(); !opened) return opened;
+  auto ofScratch = lend(scratchBytes);
+  if (!ofScratch) return std::move(ofScratch).error();
+  auto ofZeroes = lendZeroed(zeroedBytes);
+  if (!ofZeroes) return std::move(ofZeroes).error();
+  const LentToPlan lent{std::move(*ofScratch), std::move(*ofZeroes)};
   // All are prepared before the first is recorded, so that a plan is recorded whole or not at all.
   std::vector<ReadyDispatch> ready;
   for (const Dispatch& dispatch : dispatches) {
-    auto prepared = prepare(dispatch, scratch);
+    auto prepared = prepare(dispatch, lent);
     if (!prepared) return std::move(prepared).error();
     if (!dispatch.grid.isEmpty()) ready.push_back(std::move(*prepared));
   }
@@ -155,11 +215,11 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<S
 CommandEncoder::~CommandEncoder() = default;
 
 Result<void> CommandEncoder::encode(const Plan& plan) {
-  return guarded(plan.op, [&] { return impl_->encode(plan.dispatches, plan.scratchBytes); });
+  return guarded(plan.op, [&] { return impl_->encode(plan.dispatches, plan.scratchBytes, plan.zeroedBytes); });
 }
 
 Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
-  return guarded(kOp, [&] { return impl_->encode({&dispatch, 1}, 0); });
+  return guarded(kOp, [&] { return impl_->encode({&dispatch, 1}, 0, 0); });
 }
 
 Result<void> CommandEncoder::barrier() {
@@ -194,6 +254,8 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     if (auto advanced = impl_->advance(); !advanced) return std::move(advanced).error();
     impl_->isCommitted = true;
     impl_->participants.clear();
+    impl_->scratch.reset();
+    impl_->zeroed.reset();
     try {
       std::exchange(impl_->submission, nullptr)->commit(handler);
     } catch (const std::exception& exception) {

@@ -1,5 +1,9 @@
 #include "MLXNativeKernels/Device.hpp"
 
+#include <algorithm>
+
+#include "Encoding/MatrixProbe.hpp"
+#include "Encoding/ScratchPool.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "Support/Format.hpp"
 
@@ -32,7 +36,23 @@ std::string LibraryOrigin::text() const {
   return path.empty() ? from : fmt::format("{} ({})", from, path);
 }
 
-Device::Device() : registry_(std::make_unique<KernelRegistry>(*this)) {}
+Device::Device() : registry_(std::make_unique<KernelRegistry>(*this)), scratch_(std::make_shared<ScratchPool>()) {}
 Device::~Device() = default;
+
+MatrixLayout Device::matrixLayout() {
+  std::lock_guard lock(probing_);
+  if (!matrixLayout_) matrixLayout_ = probeMatrixLayout(shared_from_this());
+  return *matrixLayout_;
+}
+
+bool Device::ordersThreadgroups() {
+  std::lock_guard lock(probing_);
+  if (ordersThreadgroups_) return *ordersThreadgroups_;
+  const auto library = registry().shippedLibrary();
+  if (!library) return false;  // a later call may find one
+  const std::vector<std::string> names = (*library)->functionNames();
+  ordersThreadgroups_ = std::find(names.begin(), names.end(), "ordersThreadgroups") != names.end();
+  return *ordersThreadgroups_;
+}
 
 }  // namespace mnk

@@ -89,7 +89,8 @@ std::string Dispatch::text() const {
 
 std::string Plan::text() const {
   std::string text = fmt::format("{}: {}", op, countText(dispatches.size(), "dispatch"));
-  if (scratchBytes) text += fmt::format(", {} of scratch memory", bytesText(scratchBytes));
+  const uint64_t lentBytes = scratchBytes + zeroedBytes;
+  if (lentBytes) text += fmt::format(", {} of scratch memory", bytesText(lentBytes));
   for (const Dispatch& dispatch : dispatches) text += "\n  " + dispatch.text();
   return text;
 }

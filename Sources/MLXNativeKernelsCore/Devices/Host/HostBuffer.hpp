@@ -20,6 +20,11 @@ class HostBuffer final : public Buffer {
   ~HostBuffer() override;
 
   std::shared_ptr<Device> device() const override { return device_; }
+  bool detach() override {
+    device_.reset();
+    return true;
+  }
+  void attach(std::shared_ptr<Device> device) override { device_ = std::move(device); }
   MemoryRange range() const override;
   std::byte* contents() override { return memory_; }
 

@@ -30,11 +30,11 @@ class HostDevice final : public Device {
 
   std::string_view kind() const override { return "host"; }
   std::string name() const override {
-    const uint32_t workers = options_.workers ? options_.workers : coreCount();
-    return fmt::format("Host ({}, {}, {} worker{})", architectureName(), host::name(options_.level), workers,
-                       workers == 1 ? "" : "s");
+    return fmt::format("Host ({}, {}, {} worker{})", architectureName(), host::name(options_.level), workers(),
+                       workers() == 1 ? "" : "s");
   }
   const DeviceLimits& limits() const override { return limits_; }
+  DeviceProfile profile() const override { return {.family = "host", .cores = workers()}; }
 
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
     return HostBuffer::make(shared_from_this(), bytes, options_.checking != Checking::off);
@@ -86,6 +86,8 @@ class HostDevice final : public Device {
   }
 
  private:
+  uint32_t workers() const { return options_.workers ? options_.workers : coreCount(); }
+
   Options options_;  // with the level that is used
   DeviceLimits limits_;
   std::unique_ptr<HostQueue> queue_;

@@ -65,6 +65,19 @@ Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::
                     "Pass the default.metallib that was built from Shaders/, or no path.");
 }
 
+// Fences for the whole device came with Metal 3.2. Where the system lacks it, or refuses the text, the kernels do
+// without.
+Result<std::shared_ptr<MetalLibrary>> compileEmbedded(MTL::Device* device) {
+  const auto compile = [&](MTL::LanguageVersion version) {
+    return compileText(device, embeddedKernels(), std::string(kLabel), {Kind::embeddedText, {}}, version);
+  };
+  if (__builtin_available(macOS 15, iOS 18, tvOS 18, visionOS 2, *)) {
+    constexpr auto kVersion3_2 = static_cast<MTL::LanguageVersion>((3 << 16) | 2);  // old headers have no name for it
+    if (auto compiled = compile(kVersion3_2)) return compiled;
+  }
+  return compile(MTL::LanguageVersion3_1);
+}
+
 }  // namespace
 
 SearchRoots searchRoots() {
@@ -133,7 +146,7 @@ Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, co
         break;
     }
   }
-  auto compiled = compileText(device, embeddedKernels(), std::string(kLabel), {Kind::embeddedText, {}});
+  auto compiled = compileEmbedded(device);
   if (compiled) return compiled;
   Error error = std::move(compiled).error();
   error.code = ErrorCode::libraryNotFound;

@@ -20,6 +20,11 @@ class MetalBuffer final : public Buffer {
   ~MetalBuffer() override;
 
   std::shared_ptr<Device> device() const override { return device_; }
+  bool detach() override {
+    device_.reset();
+    return true;
+  }
+  void attach(std::shared_ptr<Device> device) override { device_ = std::move(device); }
   MemoryRange range() const override { return range_; }
   std::byte* contents() override { return contents_; }
   MTL::Buffer* native() const { return native_.get(); }

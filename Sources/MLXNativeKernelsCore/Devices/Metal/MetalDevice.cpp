@@ -26,7 +26,8 @@ class MetalDevice final : public Device {
         nothing_(std::move(nothing)),
         libraryPath_(options.libraryPath),
         describesDispatches_(options.describesDispatches),
-        name_(text(device_->name())) {
+        name_(text(device_->name())),
+        profile_(profileOf(device_.get())) {
     limits_.maxThreadsPerThreadgroup = static_cast<uint32_t>(device_->maxThreadsPerThreadgroup().width);
     limits_.maxThreadgroupMemoryBytes = static_cast<uint32_t>(device_->maxThreadgroupMemoryLength());
     limits_.simdgroupWidth = kSimdgroupWidth;
@@ -42,6 +43,7 @@ class MetalDevice final : public Device {
   std::string_view kind() const override { return "metal"; }
   std::string name() const override { return name_; }
   const DeviceLimits& limits() const override { return limits_; }
+  DeviceProfile profile() const override { return profile_; }
   MTL::Device* native() const { return device_.get(); }
   MTL::CommandQueue* queue() const { return queue_.get(); }
 
@@ -92,6 +94,7 @@ class MetalDevice final : public Device {
   std::string libraryPath_;
   bool describesDispatches_;
   std::string name_;
+  DeviceProfile profile_;
   DeviceLimits limits_;
 };
 

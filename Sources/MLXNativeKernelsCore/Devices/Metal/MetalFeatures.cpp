@@ -43,4 +43,23 @@ Result<void> checkFeatures(MTL::Device* device) {
   return {};
 }
 
+DeviceProfile profileOf(MTL::Device* device) {
+  DeviceProfile profile;
+  constexpr int kFirstApple = MTL::GPUFamilyApple1 - 1;
+  for (int generation = 12; generation >= 7 && profile.family.empty(); --generation) {
+    if (device->supportsFamily(static_cast<MTL::GPUFamily>(kFirstApple + generation))) {
+      profile.family = fmt::format("apple{}", generation);
+    }
+  }
+  if (profile.family.empty()) profile.family = "mac2";
+  // Metal does not say how many cores there are; these are the fewest that chips of these names have.
+  constexpr std::pair<std::string_view, uint32_t> kCores[] = {
+      {"Ultra", 48}, {"Max", 24}, {"Pro", 14}, {"Apple M", 7}, {"Apple A", 4}};
+  const std::string name = text(device->name());
+  for (const auto& [part, cores] : kCores) {
+    if (profile.cores == 0 && name.find(part) != std::string::npos) profile.cores = cores;
+  }
+  return profile;
+}
+
 }  // namespace mnk::metal

@@ -72,11 +72,11 @@ Result<std::shared_ptr<MetalLibrary>> loadLibrary(MTL::Device* device, const std
 }
 
 Result<std::shared_ptr<MetalLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
-                                                  LibraryOrigin origin) {
+                                                  LibraryOrigin origin, MTL::LanguageVersion version) {
   const AutoreleasePool pool;
   // As the shaders expect: Metal 3.1 has bfloat, and fast math would fold comparisons with NaN and infinity.
   const auto options = owned(MTL::CompileOptions::alloc()->init());
-  options->setLanguageVersion(MTL::LanguageVersion3_1);
+  options->setLanguageVersion(version);
   options->setFastMathEnabled(false);
   NS::Error* error = nullptr;
   NS::String* source = nsText(text);

@@ -26,7 +26,8 @@ Result<std::shared_ptr<MetalLibrary>> loadLibrary(MTL::Device* device, const std
                                                   LibraryOrigin::Kind origin);
 // The text is complete: what it includes beyond Metal's own headers is part of it.
 Result<std::shared_ptr<MetalLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
-                                                  LibraryOrigin origin);
+                                                  LibraryOrigin origin,
+                                                  MTL::LanguageVersion version = MTL::LanguageVersion3_1);
 // Kernels of the caller's own, which may use our words without an include.
 Result<std::shared_ptr<MetalLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source);
 

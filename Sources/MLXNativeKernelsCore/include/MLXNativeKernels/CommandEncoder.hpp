@@ -67,11 +67,13 @@ class CommandEncoder {
   // Plans an op and records it.
   template <typename Op>
   Result<void> encode(const Op& op) {
-    auto planned = plan(op);
-    if (!planned) return std::move(planned).error();
-    return encode(*planned);
+    if constexpr (requires(Device & target) { plan(op, target); }) {
+      if (device()) return encode(plan(op, *device()));
+    }
+    return encode(plan(op));
   }
   Result<void> encode(const Plan& plan);
+  Result<void> encode(const Result<Plan>& planned) { return planned ? encode(*planned) : planned.error(); }
   // Records one dispatch, for kernels of the caller's own.
   Result<void> dispatch(const Dispatch& dispatch);
   // Orders everything recorded so far before everything that follows.

@@ -3,6 +3,8 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 namespace mnk {
 
 class KernelRegistry;
+class ScratchPool;
 
 struct DeviceLimits {
   uint32_t maxThreadsPerThreadgroup = 1024;
@@ -25,6 +28,16 @@ struct DeviceLimits {
   uint32_t simdgroupWidth = 32;
   uint64_t maxBufferBytes = 0;
 };
+
+// What the speed of kernels depends on, as far as it is known.
+struct DeviceProfile {
+  std::string family;  // "host", "apple9", "mac2"; empty: unknown
+  uint32_t cores = 0;  // 0: unknown
+};
+
+// Which two neighbors of a row of an 8x8 simdgroup matrix a lane holds: lanes in the order of rows, or rows and columns
+// interleaved over the bits of a lane's number, as on Apple GPUs.
+enum class MatrixLayout : uint8_t { unknown, interleaved, rowMajor };
 
 // Where compiled kernels were found.
 struct LibraryOrigin {
@@ -120,6 +133,7 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::string_view kind() const = 0;  // "host", "metal"
   virtual std::string name() const = 0;
   virtual const DeviceLimits& limits() const = 0;
+  virtual DeviceProfile profile() const { return {}; }
 
   // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
   virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
@@ -131,6 +145,13 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // Libraries and pipelines are made once and kept here.
   KernelRegistry& registry() { return *registry_; }
+  // Memory that ops need between their dispatches.
+  ScratchPool& scratch() { return *scratch_; }
+  // Found out by a dispatch when it is first asked for; unknown where that fails.
+  MatrixLayout matrixLayout();
+  // Whether a threadgroup can read what others of its dispatch have stored, in order. The shipped library tells: it can
+  // where it was compiled with fences for the whole device.
+  bool ordersThreadgroups();
 
  protected:
   Device();
@@ -142,6 +163,10 @@ class Device : public std::enable_shared_from_this<Device> {
 
  private:
   std::unique_ptr<KernelRegistry> registry_;
+  std::shared_ptr<ScratchPool> scratch_;
+  std::mutex probing_;
+  std::optional<MatrixLayout> matrixLayout_;
+  std::optional<bool> ordersThreadgroups_;
 };
 
 }  // namespace mnk

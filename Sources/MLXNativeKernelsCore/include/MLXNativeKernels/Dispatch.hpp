@@ -63,11 +63,12 @@ enum class Access : uint8_t { read, write, readWrite };
 // A part of a buffer at a kernel's buffer index, with the bytes that the kernel reads and writes in it.
 struct Binding {
   uint32_t index = 0;
-  std::shared_ptr<Buffer> buffer;  // null: the plan's scratch memory
+  std::shared_ptr<Buffer> buffer;  // null: the plan's scratch memory, or its zeroed memory
   uint64_t offset = 0;
   uint64_t length = 0;
   std::vector<Region> reads;
   std::vector<Region> writes;
+  bool isZeroed = false;  // without a buffer: which of the two
 
   // All of a tensor, with the given access to all of its bytes.
   static Binding whole(uint32_t index, const Tensor& tensor, Access access);
@@ -129,6 +130,7 @@ struct Plan {
   std::string op;
   std::vector<Dispatch> dispatches;
   uint64_t scratchBytes = 0;
+  uint64_t zeroedBytes = 0;  // of scratch memory that is zero when the plan starts
 
   std::string text() const;
 };

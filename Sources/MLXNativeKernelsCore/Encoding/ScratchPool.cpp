@@ -1,0 +1,68 @@
+#include "Encoding/ScratchPool.hpp"
+
+#include <algorithm>
+
+#include "MLXNativeKernels/Device.hpp"
+
+namespace mnk {
+
+namespace {
+
+constexpr uint64_t kUnit = 64 * 1024;                // sizes are rounded up, so that a longer context finds memory too
+constexpr uint64_t kLargestKept = 64 * 1024 * 1024;  // larger ones go back to the system
+constexpr size_t kMostKept = 4;                      // steps that are under way at once, and one more
+
+}  // namespace
+
+std::shared_ptr<Buffer> ScratchPool::takeResting(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  const auto fits = std::find_if(resting_.begin(), resting_.end(),
+                                 [&](const std::shared_ptr<Buffer>& buffer) { return buffer->length() >= bytes; });
+  if (fits == resting_.end()) return nullptr;
+  std::shared_ptr<Buffer> taken = std::move(*fits);
+  resting_.erase(fits);
+  return taken;
+}
+
+Result<std::shared_ptr<Buffer>> ScratchPool::lend(const std::shared_ptr<Device>& device, uint64_t bytes) {
+  std::shared_ptr<Buffer> buffer = takeResting(bytes);
+  if (buffer) {
+    buffer->attach(device);
+  } else {
+    const uint64_t rounded = bytes <= kLargestKept ? (bytes + kUnit - 1) / kUnit * kUnit : bytes;
+    auto made = device->makeBuffer(rounded);
+    if (!made) return std::move(made).error();
+    buffer = std::move(*made);
+  }
+  Buffer* lent = buffer.get();
+  return std::shared_ptr<Buffer>(lent, [pool = weak_from_this(), owned = std::move(buffer)](Buffer*) mutable {
+    // The buffer may be the last to hold the device, and with it the pool.
+    const std::shared_ptr<Device> device = owned->device();
+    if (const auto open = pool.lock()) open->giveBack(std::move(owned));
+    owned.reset();
+  });
+}
+
+void ScratchPool::giveBack(std::shared_ptr<Buffer> buffer) {
+  if (buffer->length() > kLargestKept || !buffer->detach()) return;
+  std::shared_ptr<Buffer> dropped;  // freed when the lock is not held any more
+  std::lock_guard lock(mutex_);
+  // The shortest are the first to be dropped: they fit the fewest plans.
+  const auto place = std::lower_bound(resting_.begin(), resting_.end(), buffer->length(),
+                                      [](const auto& a, uint64_t length) { return a->length() < length; });
+  try {
+    resting_.insert(place, std::move(buffer));
+  } catch (const std::bad_alloc&) {
+    return;  // it goes back to the system
+  }
+  if (resting_.size() <= kMostKept) return;
+  dropped = std::move(resting_.front());
+  resting_.erase(resting_.begin());
+}
+
+size_t ScratchPool::restingCount() const {
+  std::lock_guard lock(mutex_);
+  return resting_.size();
+}
+
+}  // namespace mnk

@@ -1,0 +1,90 @@
+#include "Encoding/ScratchPool.hpp"
+
+#include "HostTestSupport.hpp"
+#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Support/EveryDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+Tensor zeros(const std::shared_ptr<Device>& device, const std::vector<uint64_t>& extents) {
+  return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make(extents))));
+}
+
+// Attention in three splits, which needs scratch memory for their results.
+FlashDecode inSplits(const std::shared_ptr<Device>& device, uint64_t heads = 1) {
+  return {.queries = zeros(device, {heads, 64}),
+          .over = KVCacheView{.keys = zeros(device, {heads, 48, 64}), .values = zeros(device, {heads, 48, 64})},
+          .sequences = {{0, 48}},
+          .results = {.into = zeros(device, {heads, 64})},
+          .options = {.splits = 3}};
+}
+
+}  // namespace
+
+TEST(ScratchPool, LendsWhatCameBack) {
+  const auto device = hostDevice({});
+  ScratchPool& pool = device->scratch();
+  const Buffer* first = nullptr;
+  {
+    const auto lent = REQUIRE(pool.lend(device, 1000));
+    EXPECT(lent->length() >= 1000);
+    EXPECT(lent->device() == device);
+    first = lent.get();
+    EXPECT(REQUIRE(pool.lend(device, 1000)).get() != first);
+    EXPECT_EQ(pool.restingCount(), 1u);
+  }
+  EXPECT_EQ(pool.restingCount(), 2u);
+  const auto again = REQUIRE(pool.lend(device, 10));
+  EXPECT_EQ(pool.restingCount(), 1u);
+  EXPECT(again->device() == device);
+}
+
+TEST(ScratchPool, KeepsFewBuffersAndNoLargeOnes) {
+  const auto device = hostDevice({});
+  {
+    std::vector<std::shared_ptr<Buffer>> lent;
+    for (uint64_t i = 0; i < 10; ++i) lent.push_back(REQUIRE(device->scratch().lend(device, 1000 * (i + 1))));
+  }
+  EXPECT_EQ(device->scratch().restingCount(), 4u);
+  REQUIRE(device->scratch().lend(device, uint64_t{65} << 20));
+  EXPECT_EQ(device->scratch().restingCount(), 4u);
+}
+
+TEST(ScratchPool, DoesNotKeepItsDeviceAlive) {
+  std::weak_ptr<Device> known;
+  {
+    auto device = hostDevice({});
+    known = device;
+    auto lent = REQUIRE(device->scratch().lend(device, 1));
+    device.reset();
+    EXPECT(!known.expired());  // the loan holds it
+    lent.reset();
+  }
+  EXPECT(known.expired());
+}
+
+TEST(ScratchPool, ServesStepsOfSeveralPlans) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (int step = 0; step < 3; ++step) {
+      CommandEncoder encoder(device, "step");
+      for (uint64_t layer = 0; layer < 4; ++layer) REQUIRE(encoder.encode(inSplits(device, 1 + layer)));
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+    }
+    EXPECT(device->scratch().restingCount() <= 4);
+  });
+}
+
+TEST(MatrixLayout, IsFoundOutOnEveryDevice) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const MatrixLayout found = device->matrixLayout();
+    EXPECT(found != MatrixLayout::unknown);
+    EXPECT(device->matrixLayout() == found);
+  });
+  // Where results are perturbed lanes have other places, so that nothing can be taken for granted.
+  EXPECT(hostDevice({.perturb = true})->matrixLayout() == MatrixLayout::rowMajor);
+}
+
+}  // namespace mnk::test
