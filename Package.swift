@@ -4,10 +4,14 @@ import PackageDescription
 #if canImport(Darwin)
     // Xcode compiles these into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
     let shaders: [Resource] = [
+        .process("../../Shaders/Kernels/FlashDecodeMatrix.metal"),
+        .process("../../Shaders/Kernels/FlashDecodeReduce.metal"),
+        .process("../../Shaders/Kernels/FlashDecodeVector.metal"),
         .process("../../Shaders/Kernels/Hadamard.metal"),
         .process("../../Shaders/Kernels/KVCacheDequantize.metal"),
         .process("../../Shaders/Kernels/KVCacheQuantize.metal"),
         .process("../../Shaders/Kernels/KVCacheWrite.metal"),
+        .process("../../Shaders/Kernels/MatrixLayout.metal"),
         .process("../../Shaders/Kernels/MultiRoPE.metal"),
         .process("../../Shaders/Kernels/Stamp.metal"),
     ]
@@ -93,6 +97,12 @@ let package = Package(
             name: "BenchSupport", path: "Tests/Bench", exclude: ["Main"], cxxSettings: cxxSettings(root: "../..")),
         .executableTarget(
             name: "bench", dependencies: ["BenchSupport", "MLXNativeKernelsCore"], path: "Tests/Bench/Main"),
+        .target(
+            name: "DecodeBenchSupport", path: "Tests/DecodeBench", exclude: ["Main"],
+            cxxSettings: cxxSettings(root: "../..") + [.headerSearchPath("..")]),
+        .executableTarget(
+            name: "decode-bench", dependencies: ["BenchSupport", "DecodeBenchSupport", "MLXNativeKernelsCore"],
+            path: "Tests/DecodeBench/Main"),
         .executableTarget(
             name: "core-tests", dependencies: ["CoreTests", "MLXNativeKernelsCore"],
             path: "Tests/House/core-tests/swift"),

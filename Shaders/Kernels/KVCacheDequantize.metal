@@ -6,18 +6,6 @@
 #include "../Lib/KVCodec.h"
 #include "../Types/KVCacheDequantizeTypes.h"
 
-// What the levels of this lane's elements are multiplied by.
-inline float scaleOfLevels(device const uchar* scales, constant KVCodecPlane& plane, ulong row, uint at) {
-  if (kvIsTurbo) {
-    return float(reinterpret_cast<device const half*>(scales)[row]);
-  }
-  if (mlx1Blocks(plane.headDim) == 2u) {
-    const uint block = at / (plane.lanes / 2u);
-    return reinterpret_cast<device const float*>(scales)[row * 2u + block] / plane.scaleFactor;
-  }
-  return reinterpret_cast<device const float*>(scales)[row] * plane.inverseRoot;
-}
-
 template <ushort Chunks>
 kernel void kvCacheDequantize(
     constant KVCacheDequantizeParams& p [[buffer(kKVCacheDequantizeParams)]],
@@ -65,8 +53,9 @@ kernel void kvCacheDequantize(
     x[i] = float4(0.0f);
     if (isRead) {
       device const uchar* row = codes + address.cacheRow * plane->codeBytes;
+      const uint scale = storedScale(scales, address.cacheRow, plane->headDim, first);
       x[i] = levelsOf(book, loadCodes(row, bits, plane->headDim, first + 4u * i)) *
-             scaleOfLevels(scales, *plane, address.cacheRow, at);
+             scaleOfLevels(scale, plane->headDim, plane->inverseRoot, plane->scaleFactor);
     }
   }
   if (p.isOriginal != 0u) {

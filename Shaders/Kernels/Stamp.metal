@@ -1,5 +1,6 @@
-// A kernel that does nothing. Its name says which text the library was made from, so that a device can refuse a library
-// that is older or newer than the code that calls it.
+// Kernels that do nothing, and whose names say something of the library. One names the text that it was made from, so
+// that a device can refuse a library that is older or newer than the code that calls it. The other is there where it
+// was compiled for devices that order memory between threadgroups.
 #include "../Lib/Words.h"
 #include "../Types/Stamp.h"
 
@@ -7,3 +8,8 @@ template <typename Unused>
 kernel void shaderStamp() {}
 
 instantiate_kernel(MNK_SHADER_STAMP, shaderStamp, uint)
+
+#if MNK_HAS_DEVICE_FENCES
+kernel void ordersThreadgroups() {}
+export_kernel(ordersThreadgroups)
+#endif

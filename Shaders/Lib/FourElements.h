@@ -22,6 +22,17 @@ inline float4 loadFour(device const uchar* from, uint type, bool isVectorized, u
   return fourOf(reinterpret_cast<device const bfloat*>(from) + index, isVectorized);
 }
 
+// One element.
+inline float loadElement(device const uchar* from, uint type, ulong index) {
+  if (type == uint(kFloat32)) {
+    return reinterpret_cast<device const float*>(from)[index];
+  }
+  if (type == uint(kFloat16)) {
+    return floatOf(reinterpret_cast<device const half*>(from)[index]);
+  }
+  return floatOf(reinterpret_cast<device const bfloat*>(from)[index]);
+}
+
 template <typename T>
 inline void setFour(device T* into, bool isVectorized, float4 x) {
   const vec<T, 4> four = roundedFour(x, T());

@@ -71,6 +71,23 @@ inline uint mlx1Blocks(uint headDim) {
   return headDim == 512u ? 2u : 1u;
 }
 
+// The scale of the elements from `first` on of a vector, as it is stored.
+inline uint storedScale(device const uchar* scales, ulong vector, uint headDim, uint first) {
+  if (kvIsTurbo) {
+    return reinterpret_cast<device const ushort*>(scales)[vector];
+  }
+  const uint blocks = mlx1Blocks(headDim);
+  return reinterpret_cast<device const uint*>(scales)[vector * blocks + first * blocks / headDim];
+}
+// What their levels are multiplied by.
+inline float scaleOfLevels(uint stored, uint headDim, float inverseRoot, float scaleFactor) {
+  if (kvIsTurbo) {
+    return float(as_type<half>(ushort(stored)));
+  }
+  const float scale = as_type<float>(stored);
+  return mlx1Blocks(headDim) == 2u ? scale / scaleFactor : scale * inverseRoot;
+}
+
 // A positive normal number or zero, times 2^power. What is too large becomes the largest number, what is too small
 // zero.
 inline float timesPowerOfTwo(float x, int power) {

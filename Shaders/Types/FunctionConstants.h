@@ -29,4 +29,23 @@ enum FunctionConstantIndex {
   kHadamardIntoType = 23,
   kHadamardIsApart = 24,
   kHadamardIsVectorized = 25,
+  kFlashDecodeStorage = 26,    // of the cache: a FloatType, or kFlashDecodeCodes
+  kFlashDecodeQueryType = 27,  // FloatTypes
+  kFlashDecodeIntoType = 28,
+  kFlashDecodeMaskType = 29,
+  kFlashDecodeIsAligned = 30,     // the cache's memory: vectors of 16 bytes can be loaded
+  kFlashDecodeIsVectorized = 31,  // queries
+  kFlashDecodeHasMask = 32,
+  kFlashDecodeHasSlopes = 33,
+  kFlashDecodeHasSinks = 34,
+  kFlashDecodeHasSoftcap = 35,
+  kFlashDecodeHasLogSumExp = 36,
+  kFlashDecodeIsSplit = 37,         // rows are merged by another dispatch
+  kFlashDecodeWritesPartials = 38,  // what is finished are partials
+  kFlashDecodeIsCoded = 39,
+  kFlashDecodeHasRowMajorMatrices = 40,
+  kFlashDecodeIsVectorizedInto = 41,
+  kFlashDecodeWritesResults = 42,
+  kFlashDecodeWritesSums = 43,
+  kFlashDecodeMergesTogether = 44,  // rows are merged by the last threadgroup that stores a part of them
 };

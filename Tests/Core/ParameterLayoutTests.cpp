@@ -6,6 +6,7 @@
 #include "MLXNativeKernels/MultiRoPE.hpp"
 #include "Support/Check.hpp"
 #include "Support/PlanBuffer.hpp"
+#include "Types/FlashDecodeTypes.h"
 #include "Types/HadamardTypes.h"
 #include "Types/KVCacheDequantizeTypes.h"
 #include "Types/KVCacheQuantizeTypes.h"
@@ -57,6 +58,40 @@ constexpr Field kDequantizeFields[] = {FIELD(KVCacheDequantizeParams, address), 
 constexpr Field kHadamardFields[] = {FIELD(HadamardParams, length),    FIELD(HadamardParams, lanes),
                                      FIELD(HadamardParams, vectors),   FIELD(HadamardParams, signs),
                                      FIELD(HadamardParams, isInverse), FIELD(HadamardParams, inverseRoot)};
+constexpr Field kFinishFields[] = {FIELD(FlashDecodeFinish, heads), FIELD(FlashDecodeFinish, kvHeads),
+                                   FIELD(FlashDecodeFinish, headDim), FIELD(FlashDecodeFinish, lanes),
+                                   FIELD(FlashDecodeFinish, inverseRoot)};
+constexpr Field kSequenceFields[] = {FIELD(FlashDecodeSequence, firstRow), FIELD(FlashDecodeSequence, length),
+                                     FIELD(FlashDecodeSequence, skipped),  FIELD(FlashDecodeSequence, start),
+                                     FIELD(FlashDecodeSequence, firstKey), FIELD(FlashDecodeSequence, endKey),
+                                     FIELD(FlashDecodeSequence, splitKeys)};
+constexpr Field kFlashDecodeFields[] = {FIELD(FlashDecodeParams, finish),
+                                        FIELD(FlashDecodeParams, group),
+                                        FIELD(FlashDecodeParams, rows),
+                                        FIELD(FlashDecodeParams, firstRow),
+                                        FIELD(FlashDecodeParams, allRows),
+                                        FIELD(FlashDecodeParams, firstSequence),
+                                        FIELD(FlashDecodeParams, rowGroups),
+                                        FIELD(FlashDecodeParams, splits),
+                                        FIELD(FlashDecodeParams, capacity),
+                                        FIELD(FlashDecodeParams, pinned),
+                                        FIELD(FlashDecodeParams, slotStride),
+                                        FIELD(FlashDecodeParams, cacheHeadStride),
+                                        FIELD(FlashDecodeParams, isCausal),
+                                        FIELD(FlashDecodeParams, window),
+                                        FIELD(FlashDecodeParams, queryScale),
+                                        FIELD(FlashDecodeParams, softcap),
+                                        FIELD(FlashDecodeParams, keyInverseRoot),
+                                        FIELD(FlashDecodeParams, keyScaleFactor),
+                                        FIELD(FlashDecodeParams, valueScaleFactor),
+                                        FIELD(FlashDecodeParams, keyCodeBytes),
+                                        FIELD(FlashDecodeParams, valueCodeBytes),
+                                        FIELD(FlashDecodeParams, maskRowStride),
+                                        FIELD(FlashDecodeParams, maskHeadStride),
+                                        FIELD(FlashDecodeParams, maskSequenceStride)};
+constexpr Field kReduceFields[] = {FIELD(FlashDecodeReduceParams, finish), FIELD(FlashDecodeReduceParams, parts),
+                                   FIELD(FlashDecodeReduceParams, rowStride),
+                                   FIELD(FlashDecodeReduceParams, partStride)};
 constexpr Field kMultiRoPEFields[] = {
     FIELD(MultiRoPEParams, queries),      FIELD(MultiRoPEParams, keys),          FIELD(MultiRoPEParams, tokens),
     FIELD(MultiRoPEParams, totalTokens),  FIELD(MultiRoPEParams, headsPerGroup), FIELD(MultiRoPEParams, rotatedUnits),
@@ -101,6 +136,10 @@ TEST(ParameterLayout, StructsHaveNoGapsToFill) {
   expectNoGaps(kQuantizeFields, sizeof(KVCacheQuantizeParams));
   expectNoGaps(kDequantizeFields, sizeof(KVCacheDequantizeParams));
   expectNoGaps(kHadamardFields, sizeof(HadamardParams));
+  expectNoGaps(kFinishFields, sizeof(FlashDecodeFinish));
+  expectNoGaps(kSequenceFields, sizeof(FlashDecodeSequence));
+  expectNoGaps(kFlashDecodeFields, sizeof(FlashDecodeParams));
+  expectNoGaps(kReduceFields, sizeof(FlashDecodeReduceParams));
   expectNoGaps(kMultiRoPEFields, sizeof(MultiRoPEParams));
   expectNoGaps(kMultiRoPEOperandFields, sizeof(MultiRoPEOperand));
   EXPECT_EQ(sizeof(MultiRoPEParams), 160u);

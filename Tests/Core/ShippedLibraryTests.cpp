@@ -7,6 +7,7 @@
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "Support/Check.hpp"
 #include "Support/EveryDevice.hpp"
+#include "Types/FlashDecodeTypes.h"
 #include "Types/FunctionConstants.h"
 #include "Types/KVCacheWriteTypes.h"
 #include "Types/KVCodecTypes.h"
@@ -19,7 +20,7 @@ namespace {
 
 // An app ships the library, so it stays small: dtypes, units and lengths of vectors make functions, everything else is
 // a constant.
-constexpr size_t kMostFunctions = 40;
+constexpr size_t kMostFunctions = 80;
 
 // Every combination of the constants of the functions that start with `prefix`, for numbers that go with all of them.
 struct Family {
@@ -40,6 +41,28 @@ std::vector<uint32_t> joined(std::vector<uint32_t> some, std::initializer_list<u
 }
 const std::vector<FunctionConstant> kCodecNumbers = {
     {kKVCodecKeyBits, 5u}, {kKVCodecValueBits, 4u}, {kKVCodecElementType, uint32_t{kFloat16}}};
+// Of its many constants those that arguments depend on.
+const std::vector<uint32_t> kFlashDecodeConstants = {
+    kFlashDecodeIsCoded,      kKVCodecHasKeyMeans,    kKVCodecHasValueMeans,     kFlashDecodeHasMask,
+    kFlashDecodeHasLogSumExp, kFlashDecodeWritesSums, kFlashDecodeMergesTogether};
+const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, true},
+                                                           {kKVCodecKeyBits, 4u},
+                                                           {kKVCodecValueBits, 3u},
+                                                           {kKVCodecHasChannelScales, false},
+                                                           {kFlashDecodeStorage, uint32_t{kFloat16}},
+                                                           {kFlashDecodeQueryType, uint32_t{kFloat32}},
+                                                           {kFlashDecodeIntoType, uint32_t{kBFloat16}},
+                                                           {kFlashDecodeMaskType, uint32_t{kFloat16}},
+                                                           {kFlashDecodeIsAligned, true},
+                                                           {kFlashDecodeIsVectorized, true},
+                                                           {kFlashDecodeIsVectorizedInto, true},
+                                                           {kFlashDecodeHasSlopes, false},
+                                                           {kFlashDecodeHasSinks, true},
+                                                           {kFlashDecodeHasSoftcap, true},
+                                                           {kFlashDecodeIsSplit, false},
+                                                           {kFlashDecodeWritesPartials, false},
+                                                           {kFlashDecodeWritesResults, true},
+                                                           {kFlashDecodeHasRowMajorMatrices, false}};
 const Family kFamilies[] = {
     {"kvCacheMove_", kKVCacheWriteConstants},
     {"kvCacheConvert_", kKVCacheWriteConstants},
@@ -50,8 +73,16 @@ const Family kFamilies[] = {
     {"hadamard_",
      {kHadamardIsApart, kHadamardIsVectorized},
      {{kHadamardFromType, uint32_t{kFloat32}}, {kHadamardIntoType, uint32_t{kBFloat16}}}},
+    {"flashDecodeVector_", kFlashDecodeConstants, kFlashDecodeNumbers},
+    {"flashDecodeMatrix_", kFlashDecodeConstants, kFlashDecodeNumbers},
+    {"flashDecodeReduce_", kFlashDecodeConstants, kFlashDecodeNumbers},
+    {"matrixLayoutProbe", {}},
+    {"ordersThreadgroups", {}},
     {MNK_SHADER_STAMP, {}},
 };
+
+// Their names are all that they are for.
+const std::set<std::string> kEmptyFunctions = {MNK_SHADER_STAMP, "ordersThreadgroups"};
 
 std::vector<std::vector<FunctionConstant>> combinations(const Family& family) {
   std::vector<std::vector<FunctionConstant>> all;
@@ -70,7 +101,8 @@ std::vector<std::vector<FunctionConstant>> combinations(const Family& family) {
 }  // namespace
 
 TEST(ShippedLibrary, ExportsWhatTheListsName) {
-  std::set<std::string> expected = {MNK_SHADER_STAMP};
+  std::set<std::string> expected = kEmptyFunctions;
+  expected.insert("matrixLayoutProbe");
 #define ROW(bytes, type) expected.insert("kvCacheMove_" #bytes);
   MNK_KV_CACHE_MOVES(ROW)
 #undef ROW
@@ -85,6 +117,15 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
   expected.insert("kvCacheDequantize_" #chunks); \
   expected.insert("hadamard_" #chunks);
   MNK_VECTOR_CHUNKS(ROW)
+#undef ROW
+#define ROW(keyDim, valueDim, rows) expected.insert("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows);
+  MNK_FLASH_VECTOR_INSTANCES(ROW)
+#undef ROW
+#define ROW(dim) expected.insert("flashDecodeMatrix_" #dim);
+  MNK_FLASH_MATRIX_INSTANCES(ROW)
+#undef ROW
+#define ROW(chunks) expected.insert("flashDecodeReduce_" #chunks);
+  MNK_FLASH_REDUCE_INSTANCES(ROW)
 #undef ROW
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     const auto names = REQUIRE(device->registry().shippedLibrary())->functionNames();
@@ -115,7 +156,7 @@ TEST(ShippedLibrary, EveryFunctionMakesAPipelineWithEveryCombinationOfItsConstan
           const auto pipeline = REQUIRE(device->registry().pipeline(key));
           EXPECT(pipeline->maxThreadsPerThreadgroup() >= device->limits().simdgroupWidth);
           EXPECT(pipeline->maxThreadsPerThreadgroup() <= device->limits().maxThreadsPerThreadgroup);
-          EXPECT_EQ(pipeline->arguments().empty(), function == MNK_SHADER_STAMP);
+          EXPECT_EQ(pipeline->arguments().empty(), kEmptyFunctions.contains(function));
         }
       }
       if (!isKnown) fail(__FILE__, __LINE__, "no family says which constants this function takes");
@@ -144,7 +185,7 @@ TEST(ShippedLibrary, OptionalArgumentsFollowTheConstants) {
 TEST(ShippedLibrary, AFunctionThatIsNotThereIsATypedError) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     EXPECT_ERROR(device->registry().pipeline({.library = nullptr, .function = "kvCacheMove_3", .constants = {}}),
-                 {.code = ErrorCode::shaderBuild, .got = "kvCacheMove_3", .expected = "one of hadamard_1"});
+                 {.code = ErrorCode::shaderBuild, .got = "kvCacheMove_3", .expected = "one of flashDecodeMatrix_128"});
   });
 }
 

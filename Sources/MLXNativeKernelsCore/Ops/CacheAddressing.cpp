@@ -12,11 +12,7 @@ namespace {
 
 using Op = KVCacheWrite;
 
-// Consecutive tokens of a source or slots of a cache.
-struct Run {
-  uint64_t begin = 0;
-  uint64_t count = 0;
-};
+using Run = SlotRun;
 
 // Splits a run at the end of its storage; what is past the end goes on at `restart`.
 void addWrapped(std::vector<Run>& runs, Run run, uint64_t end, uint64_t restart) {
@@ -84,6 +80,12 @@ Placement placementOf(const KVCacheWrite& op) {
   return placement;
 }
 
+std::vector<Region> slotRegions(const KVCacheView& cache, uint64_t sequence, const std::vector<SlotRun>& slots,
+                                uint64_t rowBytes) {
+  const uint64_t sequenceRows = cache.heads() * cache.capacity();
+  return regionsOf(slots, cache.layout, cache.heads(), cache.capacity(), rowBytes, sequence * sequenceRows * rowBytes);
+}
+
 std::optional<ListedRows> listedRows(const Op& op) {
   if (!op.rows) return std::nullopt;
   const auto* sequences = std::get_if<std::vector<uint32_t>>(&op.rows->sequences);
@@ -133,13 +135,12 @@ std::vector<Region> CacheAddressing::sourceRegions(uint64_t rowBytes) const {
 
 std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {
   const KVCacheView& cache = op.into;
-  const uint64_t sequenceRows = cache.heads() * cache.capacity();
   const auto regions = [&](uint64_t sequence, const std::vector<Run>& runs) {
-    return regionsOf(runs, cache.layout, cache.heads(), cache.capacity(), rowBytes, sequence * sequenceRows * rowBytes);
+    return slotRegions(cache, sequence, runs, rowBytes);
   };
   if (!op.rows) return regions(op.sequence, cacheRuns(op, placement));
   if (!rows) {
-    const uint64_t bytes = cache.sequences() * sequenceRows * rowBytes;
+    const uint64_t bytes = cache.sequences() * cache.heads() * cache.capacity() * rowBytes;
     return {{.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1}};
   }
   std::vector<Region> all;

@@ -25,6 +25,15 @@ struct Placement {
 };
 Placement placementOf(const KVCacheWrite& op);
 
+// Consecutive tokens of a source or slots of a cache.
+struct SlotRun {
+  uint64_t begin = 0;
+  uint64_t count = 0;
+};
+// The bytes of slots of one sequence, for all heads of a cache whose vectors take so many.
+std::vector<Region> slotRegions(const KVCacheView& cache, uint64_t sequence, const std::vector<SlotRun>& slots,
+                                uint64_t rowBytes);
+
 // Where listed rows go. A row whose slot a later row names too goes nowhere, which the kernel reads as a sequence that
 // the cache does not have.
 struct ListedRows {

@@ -144,9 +144,30 @@ TEST(MetalText, WithoutAFileTheEmbeddedTextIsCompiledAsTheShadersExpect) {
   EXPECT_EQ(library->origin().text(), "embedded text");
   EXPECT_EQ(softmetal::counters().compiles, 1u);
   const auto options = softmetal::lastCompileOptions();
-  EXPECT(options && options->languageVersion == ((3 << 16) | 1) && !options->fastMathEnabled);
+  EXPECT(options && options->languageVersion == ((3 << 16) | 2) && !options->fastMathEnabled);
   const auto shipped = REQUIRE(REQUIRE(host::makeDevice({}))->registry().shippedLibrary())->functionNames();
   EXPECT(library->functionNames() == shipped);
+}
+
+TEST(MetalText, ATextThatTheNewerLanguageRefusesIsCompiledAsTheOlder) {
+  FinderScene scene;
+  softmetal::faults().failAt(softmetal::Call::library);
+  REQUIRE(scene.find());
+  EXPECT_EQ(softmetal::counters().compiles, 2u);
+  const auto options = softmetal::lastCompileOptions();
+  EXPECT(options && options->languageVersion == ((3 << 16) | 1));
+}
+
+TEST(MetalLibrary, TellsWhetherItWasCompiledWithFencesForTheDevice) {
+  MetalScene scene;
+  softmetal::Metallib older = kShipped;
+  older.hidden = {"ordersThreadgroups"};
+  writeLibrary(scene.path("older"), older);
+  const auto orders = [](const std::string& path) {
+    return REQUIRE(metal::makeDevice({.libraryPath = path}))->ordersThreadgroups();
+  };
+  EXPECT(orders(scene.shippedLibrary()));
+  EXPECT(!orders(scene.path("older")));
 }
 
 TEST(MetalLibrary, WhenNothingHelpsTheErrorListsAllThatWasTried) {
@@ -154,8 +175,8 @@ TEST(MetalLibrary, WhenNothingHelpsTheErrorListsAllThatWasTried) {
   writeLibrary(scene.places[0].path, otherLibrary());
   std::filesystem::create_directories(scene.path("beside"));
   std::ofstream(scene.places[2].path) << "gibberish";
-  // The file with other kernels and the broken one take a turn each before the text is compiled.
-  softmetal::faults().failAt(softmetal::Call::library, 2);
+  // The file with other kernels and the broken one take a turn each before the text is compiled, in two versions.
+  softmetal::faults().failAt(softmetal::Call::library, 2, 2);
   const auto found = scene.find();
   EXPECT_ERROR(found, {.code = ErrorCode::libraryNotFound,
                        .what = "were not found, and their embedded text does not compile",

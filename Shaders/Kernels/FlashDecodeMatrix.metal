@@ -1,0 +1,287 @@
+// Attention of up to eight rows over a cache with 8x8 matrices of halves, whose products are summed in f32. Everything
+// is transposed, so that nothing but the largest score and the sum of a row crosses lanes:
+//   scores  [key][row]  = keys [key][dim] * queries [dim][row]
+//   results [dim][row] += values [dim][key] * weights [key][row]     weights are what becomes of the scores, in place
+// Scales of codes act on scores and on weights, so that what is multiplied are levels.
+#include "../Lib/AttentionFinish.h"
+#include "../Lib/AttentionRows.h"
+#include "../Lib/AttentionTogether.h"
+#include "../Lib/MatrixPieces.h"
+
+template <ushort Dim>
+kernel void flashDecodeMatrix(
+    constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
+    constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
+    device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
+    device const uchar* values [[buffer(kFlashDecodeValues)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(flashIsCoded)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(flashIsCoded)]],
+    device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
+    device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
+    device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
+    device const uchar* mask [[buffer(kFlashDecodeMask), function_constant(flashHasMask)]],
+    device const float* slopes [[buffer(kFlashDecodeSlopes), function_constant(flashHasSlopes)]],
+    device const float* sinks [[buffer(kFlashDecodeSinks), function_constant(flashHasSinks)]],
+    device uchar* into [[buffer(kFlashDecodeInto), function_constant(flashWritesResults)]],
+    device float* logSumExp [[buffer(kFlashDecodeLogSumExp), function_constant(flashHasLogSumExp)]],
+    device float* sums [[buffer(kFlashDecodeSums), function_constant(flashWritesSums)]],
+    device float* stats [[buffer(kFlashDecodeStats), function_constant(flashWritesSums)]],
+    device atomic_float* splitSums [[buffer(kFlashDecodePartSums), function_constant(flashMergesTogether)]],
+    device atomic_float* splitStats [[buffer(kFlashDecodePartStats), function_constant(flashMergesTogether)]],
+    device atomic_uint* arrived [[buffer(kFlashDecodeArrived), function_constant(flashMergesTogether)]],
+    threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
+    uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  constexpr ushort Rows = kFlashDecodeMatrixRows;
+  constexpr ushort Blocks = Dim > 128 ? 1 : 2;  // of eight keys, in a tile
+  constexpr ushort Tile = 8 * Blocks;
+  constexpr ushort Matrices = Dim / 8;
+  constexpr ushort Chunks = (Dim + 127) / 128;
+  constexpr ushort QueryLanes = Dim / (4 * Chunks);
+
+  const uint sequenceIndex = place.z / p.rowGroups;
+  constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
+  const uint kvHead = place.y;
+  const uint rows = p.group * p.rows;
+  const uint firstRow = place.z % p.rowGroups * Rows;
+  const MatrixLane at = matrixLane(lane);
+
+  const ulong ofHead = sequence.firstRow + ulong(kvHead) * p.cacheHeadStride;
+  const CacheVectors keyVectors = {keys, keyScales, p.keyCodeBytes, kvKeyBits, Dim, p.keyInverseRoot, p.keyScaleFactor};
+  const CacheVectors valueVectors = {values, valueScales,          p.valueCodeBytes,  kvValueBits,
+                                     Dim,    p.finish.inverseRoot, p.valueScaleFactor};
+
+  // Tables of levels, then queries and what the keys' mean adds to their products.
+  threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
+  threadgroup half2* valueTable = keyTable;
+  threadgroup float* sharedQueries = pool + kFlashDecodeMatrixTableBytes / 4;
+  threadgroup float* sharedBiases = sharedQueries + Rows * Dim;
+  if (flashIsCoded) {
+    const uint index = simdgroup * 32u + lane;
+    fillTable(keyTable, kvKeyBits, index, simdgroups * 32u);
+    if (kvKeyBits != kvValueBits) {
+      valueTable = keyTable + kFlashDecodeMatrixTableBytes / 8;
+      fillTable(valueTable, kvValueBits, index, simdgroups * 32u);
+    }
+  }
+  for (uint r = simdgroup; r < Rows; r += simdgroups) {
+    const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + r, rows - 1u), slopes);
+    float4 x[Chunks];
+    const float bias =
+        loadQuery<Chunks>(x, p, queries, row, kvHead, Dim, QueryLanes, lane, 1.0f, keyMeans, channelScales);
+    if (lane < QueryLanes) {
+      MNK_UNROLL
+      for (ushort i = 0; i < Chunks; ++i) {
+        reinterpret_cast<threadgroup float4*>(sharedQueries + r * Dim)[lane * Chunks + i] = x[i];
+      }
+    }
+    if (lane == 0u) {
+      sharedBiases[r] = bias;
+    }
+  }
+
+  // The two rows of this lane's columns.
+  const AttentionRow row0 =
+      attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + at.column, rows - 1u), slopes);
+  const AttentionRow row1 =
+      attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + at.column + 1u, rows - 1u), slopes);
+  const uint begin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
+  const uint end = min(begin + sequence.splitKeys, sequence.endKey);
+  // Between these keys each row sees each. Rows are in the order of their positions.
+  const AttentionRow oldest = attentionRow(p, sequence, sequenceIndex, kvHead, 0, slopes);
+  const AttentionRow newest = attentionRow(p, sequence, sequenceIndex, kvHead, rows - 1u, slopes);
+  const uint commonBegin = newest.firstKey;
+  const uint commonEnd = min(end, oldest.endKey);
+
+  CachePiece<Dim / 4> keyPieces[Blocks];
+  CachePiece<Dim / 8> valuePieces[Blocks][2];
+  uint base = begin + simdgroup * Tile;
+  if (base < end) {
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
+      loadShare<Dim, 4>(keyPieces[n], keyVectors, ofHead + vectorOfKey(p, sequence, key), at.column / 2u);
+    }
+  }
+  // Weights times scales are halves: a power of two brings the scale of the split's first value near 1.
+  float unscale = 1.0f;
+  if (flashIsCoded) {
+    if (begin < end) {
+      const uint stored = storedScale(valueVectors, ofHead + vectorOfKey(p, sequence, begin), 0);
+      const uint exponent = (as_type<uint>(scaleOfLevels(stored, valueVectors)) >> 23) & 255u;
+      unscale = exponent > 2u && exponent < 252u ? as_type<float>(exponent << 23) : 1.0f;
+    }
+  }
+  const float rescale = 1.0f / unscale;
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // tables and queries are written
+
+  simdgroup_half8x8 query[Matrices];
+  simdgroup_float8x8 result[Matrices];
+  MNK_UNROLL
+  for (ushort i = 0; i < Matrices; ++i) {
+    const uint element = sharedElement<Dim, 4>(at.row / 2u, 2u * i + at.row % 2u);
+    query[i] = matrixOf(
+        half2(half(sharedQueries[at.column * Dim + element]), half(sharedQueries[(at.column + 1u) * Dim + element])));
+    result[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+  float2 bias = float2(0.0f);
+  if (kvHasKeyMeans && flashIsCoded) {
+    bias = float2(sharedBiases[at.column], sharedBiases[at.column + 1u]) * p.queryScale;
+  }
+  const uint copy = lane % kTableCopies;
+
+  float2 largest = float2(kNoLargest);
+  float2 sum = float2(0.0f);
+  while (base < end) {
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      MNK_UNROLL
+      for (ushort side = 0; side < 2; ++side) {
+        const uint key = min(base + n * 8u + keyOfBlock(at.column + side), end - 1u);
+        loadShare<Dim, 8>(valuePieces[n][side], valueVectors, ofHead + vectorOfKey(p, sequence, key), at.row);
+      }
+    }
+    // Scales of values by rows of weights, which are keys; the shares above are of the columns' keys.
+    float valueScale[Blocks];
+    float2 scores[Blocks];
+    const bool isCommon = base >= commonBegin && base + Tile <= commonEnd;
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      // Two chains of sums hide the latency of products.
+      simdgroup_float8x8 even = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+      simdgroup_float8x8 odd = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+      MNK_UNROLL
+      for (ushort i = 0; i < Matrices; i = ushort(i + 2)) {
+        const simdgroup_half8x8 a = matrixOf(keyPair(keyPieces[n], i, kvKeyBits, keyTable, copy));
+        const simdgroup_half8x8 b = matrixOf(keyPair(keyPieces[n], i + 1u, kvKeyBits, keyTable, copy));
+        simdgroup_multiply_accumulate(even, a, query[i], even);
+        simdgroup_multiply_accumulate(odd, b, query[i + 1], odd);
+      }
+      const uint key = base + n * 8u + keyOfBlock(at.row);
+      const float factor = flashIsCoded ? scaleOfLevels(keyPieces[n].scale, keyVectors) * p.queryScale : p.queryScale;
+      const float2 products = float2(
+          even.thread_elements()[0] + odd.thread_elements()[0], even.thread_elements()[1] + odd.thread_elements()[1]);
+      const bool isSeen0 = isCommon || (key >= row0.firstKey && key < min(row0.endKey, end));
+      const bool isSeen1 = isCommon || (key >= row1.firstKey && key < min(row1.endKey, end));
+      scores[n] = float2(kNoScore);
+      if (isSeen0) {
+        scores[n].x = scoreOf(p, sequence, row0, key, products.x * factor + bias.x, mask);
+      }
+      if (isSeen1) {
+        scores[n].y = scoreOf(p, sequence, row1, key, products.y * factor + bias.y, mask);
+      }
+      valueScale[n] = 1.0f;
+      if (flashIsCoded) {
+        const ulong row = ofHead + vectorOfKey(p, sequence, min(key, end - 1u));
+        valueScale[n] = scaleOfLevels(storedScale(valueVectors, row, 0), valueVectors) * rescale;
+      }
+    }
+    const uint next = base + simdgroups * Tile;
+    if (next < end) {  // on their way while weights and results are computed
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        const uint key = min(next + n * 8u + keyOfBlock(at.row), end - 1u);
+        loadShare<Dim, 4>(keyPieces[n], keyVectors, ofHead + vectorOfKey(p, sequence, key), at.column / 2u);
+      }
+    }
+
+    float2 top = largest;
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      top = max(top, scores[n]);
+    }
+    top = largestOfColumns(top);
+    if (simd_any(top.x > largest.x || top.y > largest.y)) {
+      const float2 fade = float2(fast::exp2(largest.x - top.x), fast::exp2(largest.y - top.y));
+      largest = top;
+      sum *= fade;
+      MNK_UNROLL
+      for (ushort i = 0; i < Matrices; ++i) {
+        result[i].thread_elements()[0] *= fade.x;
+        result[i].thread_elements()[1] *= fade.y;
+      }
+    }
+    half2 weights[Blocks];
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      const float2 weight = float2(fast::exp2(scores[n].x - largest.x), fast::exp2(scores[n].y - largest.y));
+      sum += weight;
+      // A scale of a key that does not count may be no number.
+      weights[n] = half2(
+          half(weight.x == 0.0f ? 0.0f : weight.x * valueScale[n]),
+          half(weight.y == 0.0f ? 0.0f : weight.y * valueScale[n]));
+    }
+    if (flashIsCoded || isCommon || p.rows == 1u) {
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        const simdgroup_half8x8 weight = matrixOf(weights[n]);
+        MNK_UNROLL
+        for (ushort i = 0; i < Matrices; ++i) {
+          const half2 pair = valuePair(valuePieces[n][0], valuePieces[n][1], i, kvValueBits, valueTable, copy);
+          simdgroup_multiply_accumulate(result[i], matrixOf(pair), weight, result[i]);
+        }
+      }
+    } else {
+      // A value that one token sees and another does not may be no number, and nothing times that is no number either:
+      // tokens are computed one after the other, and each takes its own columns.
+      for (uint token = 0; token < p.rows; ++token) {
+        const bool isOwn0 = min(firstRow + at.column, rows - 1u) / p.group == token;
+        const bool isOwn1 = min(firstRow + at.column + 1u, rows - 1u) / p.group == token;
+        const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, token * p.group, slopes);
+        MNK_UNROLL
+        for (ushort i = 0; i < Matrices; ++i) {
+          simdgroup_float8x8 more = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+          MNK_UNROLL
+          for (ushort n = 0; n < Blocks; ++n) {
+            const uint key0 = base + n * 8u + keyOfBlock(at.column);
+            const uint key1 = base + n * 8u + keyOfBlock(at.column + 1u);
+            const half2 pair = valuePair(valuePieces[n][0], valuePieces[n][1], i, kvValueBits, valueTable, copy);
+            const half2 seen = half2(
+                key0 >= row.firstKey && key0 < row.endKey ? pair.x : half(0.0f),
+                key1 >= row.firstKey && key1 < row.endKey ? pair.y : half(0.0f));
+            simdgroup_multiply_accumulate(more, matrixOf(seen), matrixOf(weights[n]), more);
+          }
+          result[i].thread_elements()[0] += isOwn0 ? more.thread_elements()[0] : 0.0f;
+          result[i].thread_elements()[1] += isOwn1 ? more.thread_elements()[1] : 0.0f;
+        }
+      }
+    }
+    base = next;
+  }
+  sum = sumOfColumns(sum);
+
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // everybody is done with the tables
+  threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
+  threadgroup float* partSums = pool + firstPartSum(simdgroups * Rows);
+  MNK_UNROLL
+  for (ushort i = 0; i < Matrices; ++i) {
+    const uint element = sharedElement<Dim, 8>(at.row, i);
+    threadgroup float* part = partSums + (simdgroup * Rows + at.column) * Dim + element;
+    part[0] = result[i].thread_elements()[0] * unscale;
+    part[Dim] = result[i].thread_elements()[1] * unscale;
+  }
+  if (at.row == 0u) {
+    partStats[simdgroup * Rows + at.column] = float2(largest.x, sum.x);
+    partStats[simdgroup * Rows + at.column + 1u] = float2(largest.y, sum.y);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint r = simdgroup; r < Rows; r += simdgroups) {
+    if (firstRow + r < rows) {
+      const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, firstRow + r, slopes);
+      finishPart<Chunks>(
+          mergedInThreadgroup<Chunks>(partSums + r * Dim, partStats + r, simdgroups, Rows, Dim, lane * (4u * Chunks)),
+          p, row.index, place.x, lane, valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats);
+    }
+  }
+#if MNK_HAS_DEVICE_FENCES
+  if (flashMergesTogether) {
+    finishTogether<Chunks, Rows>(
+        p, sequenceIndex, place, firstRow, pool, simdgroups, simdgroup, lane, valueMeans, sinks, into, logSumExp, sums,
+        stats, splitSums, splitStats, arrived);
+  }
+#endif
+}
+
+#define ROW(dim) instantiate_kernel("flashDecodeMatrix_" #dim, flashDecodeMatrix, dim)
+MNK_FLASH_MATRIX_INSTANCES(ROW)
+#undef ROW

@@ -1,0 +1,40 @@
+// Merges the parts of rows, a threadgroup for each row: its simdgroups share the parts, and the first of them finishes
+// the row.
+#include "../Lib/AttentionFinish.h"
+
+template <ushort Chunks>
+kernel void flashDecodeReduce(
+    constant FlashDecodeReduceParams& p [[buffer(kFlashDecodeParams)]],
+    device const float* partSums [[buffer(kFlashDecodePartSums)]],
+    device const float* partStats [[buffer(kFlashDecodePartStats)]],
+    device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
+    device const float* sinks [[buffer(kFlashDecodeSinks), function_constant(flashHasSinks)]],
+    device uchar* into [[buffer(kFlashDecodeInto), function_constant(flashWritesResults)]],
+    device float* logSumExp [[buffer(kFlashDecodeLogSumExp), function_constant(flashHasLogSumExp)]],
+    device float* sums [[buffer(kFlashDecodeSums), function_constant(flashWritesSums)]],
+    device float* stats [[buffer(kFlashDecodeStats), function_constant(flashWritesSums)]],
+    threadgroup float* pool [[threadgroup_memory(0)]], uint row [[threadgroup_position_in_grid]],
+    uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  const uint headDim = p.finish.headDim;
+  const uint first = lane * (4u * Chunks);
+  const ulong start = ulong(row) * p.rowStride;
+  MergedRow<Chunks> merged = mergedInMemory<Chunks, const float>(
+      partSums + start * headDim, partStats + 2u * start, p.parts, p.partStride, headDim, first, simdgroup, simdgroups);
+  if (simdgroups > 1u) {
+    threadgroup float2* poolStats = reinterpret_cast<threadgroup float2*>(pool);
+    threadgroup float* poolSums = pool + firstPartSum(simdgroups);
+    storeInThreadgroup<Chunks>(merged, poolSums, poolStats, simdgroup, headDim, first);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (simdgroup == 0u) {
+      merged = mergedInThreadgroup<Chunks>(poolSums, poolStats, simdgroups, 1, headDim, first);
+    }
+  }
+  if (simdgroup == 0u) {
+    finishRow<Chunks>(merged, p.finish, row, lane, valueMeans, sinks, into, logSumExp, sums, stats);
+  }
+}
+
+#define ROW(chunks) instantiate_kernel("flashDecodeReduce_" #chunks, flashDecodeReduce, chunks)
+MNK_FLASH_REDUCE_INSTANCES(ROW)
+#undef ROW

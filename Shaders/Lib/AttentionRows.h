@@ -1,0 +1,122 @@
+// The rows of queries that attend to a cache together: which keys they see, where these lie, how a query is read and
+// how a product becomes a score.
+#pragma once
+#include "../Types/FlashDecodeTypes.h"
+#include "CachePieces.h"
+#include "FourElements.h"
+#include "OnlineSoftmax.h"
+
+pipeline_constant(uint, flashQueryType, kFlashDecodeQueryType);
+pipeline_constant(uint, flashMaskType, kFlashDecodeMaskType);
+pipeline_constant(bool, flashIsVectorized, kFlashDecodeIsVectorized);
+pipeline_constant(bool, flashHasMask, kFlashDecodeHasMask);
+pipeline_constant(bool, flashHasSlopes, kFlashDecodeHasSlopes);
+pipeline_constant(bool, flashHasSoftcap, kFlashDecodeHasSoftcap);
+
+// One row: a query head of one token. Rows of a head of the cache are counted token by token.
+struct AttentionRow {
+  uint head;      // of the queries
+  ulong index;    // among all rows of queries and results
+  int position;   // of its token
+  uint firstKey;  // it sees keys from this one
+  uint endKey;    // to before this one
+  ulong mask;     // of its first element
+  float slope;
+};
+
+inline uint keyOfPosition(constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint position) {
+  return position <= p.pinned ? position : max(p.pinned, position - min(position, sequence.skipped));
+}
+
+// Of a row of a head of the cache, among all rows of queries and results.
+inline ulong rowIndex(constant FlashDecodeParams& p, uint sequenceIndex, uint kvHead, uint row) {
+  const ulong token = ulong(p.firstSequence + sequenceIndex) * p.allRows + p.firstRow + row / p.group;
+  return token * p.finish.heads + kvHead * p.group + row % p.group;
+}
+
+inline AttentionRow attentionRow(
+    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint sequenceIndex, uint kvHead, uint row,
+    device const float* slopes) {
+  const uint token = row / p.group;
+  AttentionRow made;
+  made.head = kvHead * p.group + row % p.group;
+  made.index = rowIndex(p, sequenceIndex, kvHead, row);
+  made.position = int(sequence.length) - int(p.allRows - p.firstRow - token);
+  const uint end = p.isCausal != 0u ? uint(max(made.position + 1, 0)) : sequence.length;
+  const int cut = p.window != 0u ? made.position + 1 - int(p.window) : 0;
+  made.firstKey = keyOfPosition(p, sequence, uint(max(cut, 0)));
+  made.endKey = min(keyOfPosition(p, sequence, end), sequence.endKey);
+  made.mask = 0;
+  if (flashHasMask) {
+    made.mask = (p.firstSequence + sequenceIndex) * p.maskSequenceStride + made.head * p.maskHeadStride +
+                ulong(p.firstRow + token) * p.maskRowStride;
+  }
+  made.slope = 0.0f;
+  if (flashHasSlopes) {
+    made.slope = slopes[made.head] * kLog2E;
+  }
+  return made;
+}
+
+// Where a key lies, in vectors from the sequence's head on. A wrapped ring starts again after its pinned slots.
+inline ulong vectorOfKey(constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint key) {
+  uint slot = key < p.pinned ? key : key + sequence.start;
+  if (slot >= p.capacity) {
+    slot -= p.capacity - p.pinned;
+  }
+  return ulong(slot) * p.slotStride;
+}
+
+// From a product with a query that was multiplied by queryScale to a score, for a key that the row sees.
+inline float scoreOf(
+    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, AttentionRow row, uint key, float product,
+    device const uchar* mask) {
+  float score = product;
+  if (flashHasSoftcap) {
+    score = precise::tanh(score / p.softcap) * (p.softcap * kLog2E);
+  }
+  if (flashHasSlopes) {
+    const uint position = key < p.pinned ? key : key + sequence.skipped;
+    score += row.slope * float(int(position) - row.position);
+  }
+  if (flashHasMask) {
+    score += loadElement(mask, flashMaskType, row.mask + key) * kLog2E;
+  }
+  return score;
+}
+
+// Reads a query whose elements lanes share as in WalshHadamard.h, and makes of it what is multiplied with vectors of
+// the cache, times `scale`. Where vectors are coded it is turned as they are; the result is then what the keys' mean
+// adds to each product.
+template <ushort Chunks>
+inline float loadQuery(
+    thread float4* x, constant FlashDecodeParams& p, device const uchar* queries, AttentionRow row, uint kvHead,
+    uint headDim, uint lanes, uint lane, float scale, device const float* keyMeans, device const float* channelScales) {
+  const uint first = lane % lanes * (4u * Chunks);
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] = loadFour(queries, flashQueryType, flashIsVectorized, row.index * headDim + first + 4u * i) * scale;
+  }
+  if (!flashIsCoded) {
+    return 0.0f;
+  }
+  float bias = 0.0f;
+  const ulong ofHead = ulong(kvHead) * headDim + first;
+  if (kvHasKeyMeans) {
+    MNK_UNROLL
+    for (ushort i = 0; i < Chunks; ++i) {
+      const float4 product = x[i] * fourFloats(keyMeans, ofHead + 4u * i);
+      bias += (product.x + product.y) + (product.z + product.w);
+    }
+    bias = sumOver(bias, 1, ushort(lanes));
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    if (kvHasChannelScales) {
+      x[i] /= fourFloats(channelScales, ofHead + 4u * i);
+    }
+    x[i] = flipped(x[i], codecSigns(headDim, first + 4u * i));
+  }
+  turned<Chunks>(x, lanes, lane, p.keyInverseRoot);
+  return bias;
+}

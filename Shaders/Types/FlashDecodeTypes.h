@@ -1,0 +1,173 @@
+// What FlashDecode's and MergePartials' host code and kernels agree on: buffer indices, parameters, instances.
+#pragma once
+#include "FloatTypes.h"
+#include "FunctionConstants.h"
+#include "Layout.h"
+
+// Instances of the vector kernel: head dims of keys and values, and the rows that a simdgroup computes together.
+#define MNK_FLASH_VECTOR_INSTANCES(ROW) \
+  ROW(32, 32, 1)                        \
+  ROW(32, 32, 4)                        \
+  ROW(64, 64, 1)                        \
+  ROW(64, 64, 4)                        \
+  ROW(64, 64, 8)                        \
+  ROW(80, 80, 1)                        \
+  ROW(80, 80, 4)                        \
+  ROW(96, 96, 1)                        \
+  ROW(96, 96, 4)                        \
+  ROW(128, 128, 1)                      \
+  ROW(128, 128, 4)                      \
+  ROW(128, 128, 8)                      \
+  ROW(192, 128, 1)                      \
+  ROW(192, 128, 4)                      \
+  ROW(192, 192, 1)                      \
+  ROW(192, 192, 4)                      \
+  ROW(256, 256, 1)                      \
+  ROW(256, 256, 4)                      \
+  ROW(512, 512, 1)                      \
+  ROW(512, 512, 2)                      \
+  ROW(576, 512, 1)
+
+// Instances of the matrix kernel: head dims.
+#define MNK_FLASH_MATRIX_INSTANCES(ROW) \
+  ROW(64)                               \
+  ROW(128)                              \
+  ROW(256)
+
+// Instances of the kernels that finish rows: float4s that a lane holds of a row.
+#define MNK_FLASH_REDUCE_INSTANCES(ROW) \
+  ROW(1)                                \
+  ROW(2)                                \
+  ROW(4)
+
+enum FlashDecodeBuffer {
+  kFlashDecodeParams = 0,
+  kFlashDecodeSequences = 1,
+  kFlashDecodeQueries = 2,
+  kFlashDecodeKeys = 3,
+  kFlashDecodeValues = 4,
+  kFlashDecodeKeyScales = 5,
+  kFlashDecodeValueScales = 6,
+  kFlashDecodeKeyMeans = 7,
+  kFlashDecodeValueMeans = 8,
+  kFlashDecodeChannelScales = 9,
+  kFlashDecodeMask = 10,
+  kFlashDecodeSlopes = 11,
+  kFlashDecodeSinks = 12,
+  kFlashDecodeInto = 13,
+  kFlashDecodeLogSumExp = 14,
+  kFlashDecodeSums = 15,  // of splits, or partials that the caller asked for
+  kFlashDecodeStats = 16,
+  kFlashDecodePartSums = 17,  // what is merged
+  kFlashDecodePartStats = 18,
+  kFlashDecodeArrived = 19,  // how many threadgroups have stored their parts of the same rows
+};
+
+// Threadgroup memory of the matrix kernel's tables of levels, which its queries follow.
+#define kFlashDecodeMatrixTableBytes 16384
+#define kFlashDecodeMatrixRows 8
+
+// Threadgroup memory before the parts that the last threadgroup merges: its count.
+#define kFlashDecodeCountBytes 16
+
+// How the cache stores elements: a FloatType, or codes.
+enum FlashDecodeStorage { kFlashDecodeCodes = 3 };
+
+// What a row becomes in the end.
+struct FlashDecodeFinish {
+  uint32_t heads;  // of the queries
+  uint32_t kvHeads;
+  uint32_t headDim;   // of values
+  uint32_t lanes;     // that hold a row
+  float inverseRoot;  // 1 / sqrt(headDim)
+};
+MNK_SIZE(struct FlashDecodeFinish, 20);
+MNK_OFFSET(struct FlashDecodeFinish, heads, 0);
+MNK_OFFSET(struct FlashDecodeFinish, kvHeads, 4);
+MNK_OFFSET(struct FlashDecodeFinish, headDim, 8);
+MNK_OFFSET(struct FlashDecodeFinish, lanes, 12);
+MNK_OFFSET(struct FlashDecodeFinish, inverseRoot, 16);
+
+// One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds.
+struct FlashDecodeSequence {
+  uint64_t firstRow;  // of the cache: the sequence's first slot of its first head
+  uint32_t length;    // positions
+  uint32_t skipped;   // positions after the pinned ones that a ring has overwritten
+  uint32_t start;     // what is added to a key's index for its slot, after the pinned ones
+  uint32_t firstKey;  // keys that any row of the dispatch sees
+  uint32_t endKey;
+  uint32_t splitKeys;  // keys of a split
+};
+MNK_SIZE(struct FlashDecodeSequence, 32);
+MNK_OFFSET(struct FlashDecodeSequence, firstRow, 0);
+MNK_OFFSET(struct FlashDecodeSequence, length, 8);
+MNK_OFFSET(struct FlashDecodeSequence, skipped, 12);
+MNK_OFFSET(struct FlashDecodeSequence, start, 16);
+MNK_OFFSET(struct FlashDecodeSequence, firstKey, 20);
+MNK_OFFSET(struct FlashDecodeSequence, endKey, 24);
+MNK_OFFSET(struct FlashDecodeSequence, splitKeys, 28);
+
+struct FlashDecodeParams {
+  struct FlashDecodeFinish finish;
+  uint32_t group;     // query heads for each head of the cache
+  uint32_t rows;      // of a sequence's queries in this dispatch
+  uint32_t firstRow;  // of them, among all rows of the sequence
+  uint32_t allRows;
+  uint32_t firstSequence;  // of this dispatch, among those of the queries
+  uint32_t rowGroups;      // simdgroups' worth of rows for each head of the cache
+  uint32_t splits;
+  uint32_t capacity;
+  uint32_t pinned;
+  uint32_t slotStride;  // in vectors
+  uint32_t cacheHeadStride;
+  uint32_t isCausal;
+  uint32_t window;   // 0: none
+  float queryScale;  // what queries are multiplied by: log2(e) is in it unless there is a softcap
+  float softcap;
+  float keyInverseRoot;  // 1 / sqrt(headDim) of keys
+  float keyScaleFactor;  // of mlx1
+  float valueScaleFactor;
+  uint32_t keyCodeBytes;  // of a vector
+  uint32_t valueCodeBytes;
+  uint32_t maskRowStride;  // in elements; 0 where one serves all
+  uint64_t maskHeadStride;
+  uint64_t maskSequenceStride;
+};
+MNK_SIZE(struct FlashDecodeParams, 120);
+MNK_OFFSET(struct FlashDecodeParams, finish, 0);
+MNK_OFFSET(struct FlashDecodeParams, group, 20);
+MNK_OFFSET(struct FlashDecodeParams, rows, 24);
+MNK_OFFSET(struct FlashDecodeParams, firstRow, 28);
+MNK_OFFSET(struct FlashDecodeParams, allRows, 32);
+MNK_OFFSET(struct FlashDecodeParams, firstSequence, 36);
+MNK_OFFSET(struct FlashDecodeParams, rowGroups, 40);
+MNK_OFFSET(struct FlashDecodeParams, splits, 44);
+MNK_OFFSET(struct FlashDecodeParams, capacity, 48);
+MNK_OFFSET(struct FlashDecodeParams, pinned, 52);
+MNK_OFFSET(struct FlashDecodeParams, slotStride, 56);
+MNK_OFFSET(struct FlashDecodeParams, cacheHeadStride, 60);
+MNK_OFFSET(struct FlashDecodeParams, isCausal, 64);
+MNK_OFFSET(struct FlashDecodeParams, window, 68);
+MNK_OFFSET(struct FlashDecodeParams, queryScale, 72);
+MNK_OFFSET(struct FlashDecodeParams, softcap, 76);
+MNK_OFFSET(struct FlashDecodeParams, keyInverseRoot, 80);
+MNK_OFFSET(struct FlashDecodeParams, keyScaleFactor, 84);
+MNK_OFFSET(struct FlashDecodeParams, valueScaleFactor, 88);
+MNK_OFFSET(struct FlashDecodeParams, keyCodeBytes, 92);
+MNK_OFFSET(struct FlashDecodeParams, valueCodeBytes, 96);
+MNK_OFFSET(struct FlashDecodeParams, maskRowStride, 100);
+MNK_OFFSET(struct FlashDecodeParams, maskHeadStride, 104);
+MNK_OFFSET(struct FlashDecodeParams, maskSequenceStride, 112);
+
+// A kernel that merges parts of rows: of splits, or of MergePartials.
+struct FlashDecodeReduceParams {
+  struct FlashDecodeFinish finish;
+  uint32_t parts;
+  uint32_t rowStride;   // between rows of parts, in vectors
+  uint32_t partStride;  // between parts of a row
+};
+MNK_SIZE(struct FlashDecodeReduceParams, 32);
+MNK_OFFSET(struct FlashDecodeReduceParams, finish, 0);
+MNK_OFFSET(struct FlashDecodeReduceParams, parts, 20);
+MNK_OFFSET(struct FlashDecodeReduceParams, rowStride, 24);
+MNK_OFFSET(struct FlashDecodeReduceParams, partStride, 28);

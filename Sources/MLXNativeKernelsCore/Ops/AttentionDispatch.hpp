@@ -1,0 +1,53 @@
+// Dispatches that finish attention: what FlashDecode and MergePartials bind for their results, and the kernel that
+// merges parts of rows.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "MLXNativeKernels/FlashDecode.hpp"
+#include "Types/FlashDecodeTypes.h"
+
+namespace mnk {
+
+// What kernels that finish rows are specialized for. Where rows are only split nothing of it matters but that they are.
+std::vector<FunctionConstant> finishConstants(const AttentionResults& results, const QuantizedKVCacheView* quantized,
+                                              bool hasSinks);
+
+// Memory with its bytes: of a tensor, or of the plan's scratch memory where there is no buffer.
+struct MemoryPart {
+  std::shared_ptr<Buffer> buffer;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+
+  static MemoryPart of(const Tensor& tensor);
+};
+// Sums and stats of splits, in the caller's scratch memory or in the plan's.
+std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t sumsBytes,
+                                                uint64_t statsBytes);
+
+void bindTo(Dispatch& dispatch, uint32_t index, const MemoryPart& memory, std::vector<Region> regions, Access access);
+// Binds all results; `regions` says which bytes are written of a tensor that has so many for each row of a head.
+void bindResults(Dispatch& dispatch, const AttentionResults& results, uint64_t headDim,
+                 const std::function<std::vector<Region>(uint64_t bytesPerVector)>& regions);
+
+struct ReduceDispatch {
+  std::string_view kind;
+  uint64_t rows = 0;
+  uint64_t parts = 0;
+  uint64_t rowStride = 0;  // in vectors
+  uint64_t partStride = 0;
+  uint32_t simdgroups = 0;  // at most
+  FlashDecodeFinish finish = {};
+  MemoryPart sums;
+  MemoryPart stats;
+  const QuantizedKVCacheView* quantized = nullptr;  // whose values are merged
+  std::optional<Tensor> sinks;
+  AttentionResults results;
+};
+Dispatch makeReduce(const ReduceDispatch& reduce);
+
+}  // namespace mnk

@@ -1,0 +1,291 @@
+#include "MLXNativeKernels/FlashDecode.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "Ops/AttentionDispatch.hpp"
+#include "Ops/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecodeRules.hpp"
+#include "Ops/VectorLanes.hpp"
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Op = FlashDecode;
+
+bool isAligned(const Tensor& tensor) {
+  return tensor.range().begin % 16 == 0;
+}
+
+FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
+  const KVCacheView slots = slotsOf(op);
+  const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };  // the rules bound every extent
+  const bool isHeadMajor = slots.layout == KVLayout::headMajor;
+  const double scale =
+      op.options.scale != 0 ? double{op.options.scale} : 1 / std::sqrt(static_cast<double>(layout.keyDim));
+  FlashDecodeParams params{
+      .finish = finishOf(layout.queries.heads, slots.heads(), layout.valueDim),
+      .group = narrow(layout.group),
+      .rows = narrow(pass.rows),
+      .firstRow = narrow(pass.firstRow),
+      .allRows = narrow(layout.queries.rows),
+      .firstSequence = narrow(pass.firstSequence),
+      .rowGroups = narrow(layout.rowGroups(pass)),
+      .splits = layout.splits,
+      .capacity = narrow(slots.capacity()),
+      .pinned = slots.pinned,
+      .slotStride = narrow(isHeadMajor ? 1 : slots.heads()),
+      .cacheHeadStride = narrow(isHeadMajor ? slots.capacity() : 1),
+      .isCausal = op.options.isCausal,
+      .window = op.options.window,
+      .queryScale = static_cast<float>(op.options.softcap != 0 ? scale : scale * std::numbers::log2e),
+      .softcap = op.options.softcap,
+      .keyInverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(layout.keyDim))),
+      .keyScaleFactor = 1,
+      .valueScaleFactor = 1,
+      .keyCodeBytes = narrow(layout.keyDim * byteSize(slots.keys.dtype())),
+      .valueCodeBytes = narrow(layout.valueDim * byteSize(slots.values->dtype())),
+      .maskRowStride = 0,
+      .maskHeadStride = 0,
+      .maskSequenceStride = 0};
+  if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
+    params.keyScaleFactor = quantized->keys.codec.scaleFactor;
+    params.valueScaleFactor = quantized->values->codec.scaleFactor;
+    params.keyCodeBytes = narrow(slots.headDim());
+    params.valueCodeBytes = narrow(slots.values->shape()[slots.values->shape().rank() - 1]);
+  }
+  if (op.options.mask) {
+    const Shape& shape = op.options.mask->shape();
+    const uint32_t rank = shape.rank();
+    const auto extent = [&](uint32_t fromEnd) { return rank >= fromEnd ? shape[rank - fromEnd] : 1; };
+    const uint64_t keys = extent(1);
+    if (extent(2) != 1) params.maskRowStride = narrow(keys);
+    if (extent(3) != 1) params.maskHeadStride = keys * extent(2);
+    if (extent(4) != 1) params.maskSequenceStride = keys * extent(2) * extent(3);
+  }
+  return params;
+}
+
+std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout& layout) {
+  const KVCacheView slots = slotsOf(op);
+  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  // What another dispatch merges is stored as partials are, whatever becomes of it.
+  const bool isSplit = layout.splits > 1 && !layout.mergesTogether;
+  std::vector<FunctionConstant> constants = isSplit
+                                                ? finishConstants({.partials = AttentionPartials{}}, quantized, false)
+                                                : finishConstants(op.results, quantized, op.options.sinks.has_value());
+  const uint32_t storage = quantized ? uint32_t{kFlashDecodeCodes} : static_cast<uint32_t>(slots.keys.dtype());
+  const auto bitsOf = [&](const QuantizedKVPlane* plane) { return plane ? plane->codec.bits : uint32_t{4}; };
+  const DType maskType = op.options.mask ? op.options.mask->dtype() : DType::f32;
+  constants.insert(constants.end(), {{kKVCodecKeyBits, bitsOf(quantized ? &quantized->keys : nullptr)},
+                                     {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
+                                     {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
+                                     {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
+                                     {kFlashDecodeStorage, storage},
+                                     {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.dtype())},
+                                     {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
+                                     {kFlashDecodeIsAligned, isAligned(slots.keys) && isAligned(*slots.values)},
+                                     {kFlashDecodeIsVectorized, isAlignedToFour(op.queries)},
+                                     {kFlashDecodeHasMask, op.options.mask.has_value()},
+                                     {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
+                                     {kFlashDecodeHasSoftcap, op.options.softcap != 0},
+                                     {kFlashDecodeIsSplit, isSplit},
+                                     {kFlashDecodeMergesTogether, layout.mergesTogether}});
+  if (layout.usesMatrices) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
+  return constants;
+}
+
+// The bytes of a pass in a tensor that has so many for each of the rows of all heads.
+std::vector<Region> passRegions(const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t bytesPerVector) {
+  const uint64_t rowBytes = layout.queries.heads * bytesPerVector;
+  return {{.offset = (pass.firstSequence * layout.queries.rows + pass.firstRow) * rowBytes,
+           .rowBytes = pass.rows * rowBytes,
+           .rowStride = layout.queries.rows * rowBytes,
+           .rows = pass.sequences.size()}};
+}
+
+void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
+  const KVCacheView slots = slotsOf(op);
+  const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t vectorBytes) {
+    Binding binding = Binding::whole(index, tensor, Access::read);
+    binding.reads.clear();
+    for (size_t i = 0; i < pass.sequences.size(); ++i) {
+      const AttendedSequence& attended = op.sequences[pass.firstSequence + i];
+      const auto runs = AttendedKeys(slots, attended.length).slots(pass.keys[i].first, pass.keys[i].end);
+      const auto regions = slotRegions(slots, attended.sequence, runs, vectorBytes);
+      binding.reads.insert(binding.reads.end(), regions.begin(), regions.end());
+    }
+    dispatch.buffers.push_back(std::move(binding));
+  };
+  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  if (!quantized) {
+    bind(kFlashDecodeKeys, slots.keys, slots.headDim() * byteSize(slots.keys.dtype()));
+    bind(kFlashDecodeValues, *slots.values, valueDimOf(op) * byteSize(slots.keys.dtype()));
+    return;
+  }
+  const auto bindPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales, uint32_t means) {
+    const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the rules have asked
+    bind(codes, plane.codes, vector.codeBytes);
+    bind(scales, plane.scales, vector.scaleBytes);
+    if (plane.means) dispatch.buffers.push_back(Binding::whole(means, *plane.means, Access::read));
+  };
+  bindPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans);
+  bindPlane(*quantized->values, kFlashDecodeValues, kFlashDecodeValueScales, kFlashDecodeValueMeans);
+  if (quantized->keys.channelScales) {
+    dispatch.buffers.push_back(Binding::whole(kFlashDecodeChannelScales, *quantized->keys.channelScales, Access::read));
+  }
+}
+
+void bindOption(Dispatch& dispatch, uint32_t index, const std::optional<Tensor>& tensor) {
+  if (tensor) dispatch.buffers.push_back(Binding::whole(index, *tensor, Access::read));
+}
+
+// `firstCount` is where the counts of the pass start in zeroed memory.
+Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t firstCount) {
+  Dispatch dispatch;
+  dispatch.kind = Op::name;
+  dispatch.kernel.function = layout.function();
+  dispatch.kernel.constants = constantsOf(op, layout);
+  dispatch.inlines.push_back(InlineBytes::of(kFlashDecodeParams, paramsOf(op, layout, pass)));
+  dispatch.inlines.push_back(InlineBytes::ofAll(kFlashDecodeSequences, pass.sequences));
+  Binding queries = Binding::whole(kFlashDecodeQueries, op.queries, Access::read);
+  queries.reads = passRegions(layout, pass, layout.keyDim * byteSize(op.queries.dtype()));
+  dispatch.buffers.push_back(std::move(queries));
+  bindCache(dispatch, op, pass);
+  bindOption(dispatch, kFlashDecodeMask, op.options.mask);
+  bindOption(dispatch, kFlashDecodeSlopes, op.options.slopes);
+  const auto regions = [&](uint64_t bytesPerVector) { return passRegions(layout, pass, bytesPerVector); };
+  if (layout.splits > 1) {
+    const auto [sums, stats] = splitBindings(op.scratch, layout.sumsBytes(), layout.statsBytes());
+    const uint32_t sumsIndex = layout.mergesTogether ? kFlashDecodePartSums : kFlashDecodeSums;
+    const uint32_t statsIndex = layout.mergesTogether ? kFlashDecodePartStats : kFlashDecodeStats;
+    bindTo(dispatch, sumsIndex, sums, regions(layout.splits * layout.valueDim * sizeof(float)), Access::write);
+    bindTo(dispatch, statsIndex, stats, regions(layout.splits * 2 * sizeof(float)), Access::write);
+  }
+  if (layout.mergesTogether) {
+    const std::vector<Region> counts = {{.offset = 0, .rowBytes = layout.countBytes(op, pass)}};
+    dispatch.buffers.push_back({.index = kFlashDecodeArrived,
+                                .buffer = nullptr,
+                                .offset = firstCount,
+                                .length = counts[0].rowBytes,
+                                .reads = counts,
+                                .writes = counts,
+                                .isZeroed = true});
+  }
+  if (layout.splits == 1 || layout.mergesTogether) {
+    bindOption(dispatch, kFlashDecodeSinks, op.options.sinks);
+    bindResults(dispatch, op.results, layout.valueDim, regions);
+  }
+  dispatch.threadgroupMemory.push_back({0, layout.threadgroupBytes(op, layout.simdgroups)});
+  dispatch.grid = {.unit = Grid::Unit::threadgroups,
+                   .extent = {layout.splits, static_cast<uint32_t>(slotsOf(op).heads()),
+                              static_cast<uint32_t>(layout.rowGroups(pass) * pass.sequences.size())},
+                   .threadgroup = {32 * layout.simdgroups, 1, 1}};
+  return dispatch;
+}
+
+Plan emptyPlan() {
+  return {.op = std::string(Op::name), .dispatches = {}};
+}
+
+Plan makePlan(const Op& op, const FlashDecodeLayout& layout) {
+  Plan plan = emptyPlan();
+  for (const FlashDecodePass& pass : layout.passes) {
+    plan.dispatches.push_back(makePass(op, layout, pass, plan.zeroedBytes));
+    plan.zeroedBytes += layout.countBytes(op, pass);
+  }
+  if (layout.splits == 1) return plan;
+  if (!op.scratch) plan.scratchBytes = layout.sumsBytes() + layout.statsBytes();
+  if (layout.mergesTogether) return plan;
+  const auto [sums, stats] = splitBindings(op.scratch, layout.sumsBytes(), layout.statsBytes());
+  plan.dispatches.push_back(makeReduce({.kind = Op::name,
+                                        .rows = layout.queries.vectors(),
+                                        .parts = layout.splits,
+                                        .rowStride = layout.splits,
+                                        .partStride = 1,
+                                        .simdgroups = layout.tuning.reduceSimdgroups,
+                                        .finish = finishOf(layout.queries.heads, slotsOf(op).heads(), layout.valueDim),
+                                        .sums = sums,
+                                        .stats = stats,
+                                        .quantized = quantizedOf(op),
+                                        .sinks = op.options.sinks,
+                                        .results = op.results}));
+  return plan;
+}
+
+std::optional<Error> checkScratch(const Op& op, const FlashDecodeLayout& layout) {
+  const uint64_t needed = layout.splits > 1 ? layout.sumsBytes() + layout.statsBytes() : 0;
+  if (!op.scratch || (op.scratch->byteCount() >= needed && isAligned(*op.scratch))) return std::nullopt;
+  return Error{.op = std::string(Op::name),
+               .what = "there is too little scratch memory",
+               .got = op.scratch->text(),
+               .expected = fmt::format("u8 [{}], at a multiple of 16 bytes", needed),
+               .fix = "Make it as long as the plan's scratchBytes, or leave it out."};
+}
+
+Error noMatrices() {
+  return Error{.code = ErrorCode::unsupported,
+               .op = std::string(Op::name),
+               .what = "the device has no matrices that the kernel knows",
+               .got = "simdgroup matrices of another layout, or none",
+               .expected = "matrices of which a lane holds two neighbors of a row",
+               .fix = "Let the kernel be chosen."};
+}
+
+Error noOrder() {
+  return Error{.code = ErrorCode::unsupported,
+               .op = std::string(Op::name),
+               .what = "the device does not order memory between threadgroups, as merging together needs",
+               .got = "a library of kernels that was compiled without fences for the device, or an unknown device",
+               .expected = "kernels that were compiled in language version 3.2 or newer",
+               .fix = "Let the way of merging be chosen."};
+}
+
+bool isEmpty(const Op& op) {
+  return queryShape(op.queries).vectors() == 0;
+}
+
+}  // namespace
+
+Result<Plan> plan(const FlashDecode& op) {
+  return guarded(Op::name, [&]() -> Result<Plan> {
+    if (auto error = firstBroken(op)) return *error;
+    if (isEmpty(op)) return emptyPlan();
+    if (op.options.merge == FlashDecodeMerge::together) return noOrder();
+    const auto layout = FlashDecodeLayout::of(op, {.profile = {}, .hasMatrices = true});
+    if (auto error = checkScratch(op, layout)) return *error;
+    return makePlan(op, layout);
+  });
+}
+
+Result<Plan> plan(const FlashDecode& op, Device& device) {
+  return guarded(Op::name, [&]() -> Result<Plan> {
+    if (auto error = firstBroken(op)) return *error;
+    if (isEmpty(op)) return emptyPlan();
+    FlashDecodeTarget target{.profile = device.profile()};
+    target.ordersThreadgroups = mayMergeTogether(op, target.profile) && device.ordersThreadgroups();
+    if (!target.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
+    if (wantsMatrices(op, target.profile)) {
+      const MatrixLayout matrices = device.matrixLayout();
+      target.hasMatrices = matrices != MatrixLayout::unknown;
+      target.hasRowMajorMatrices = matrices == MatrixLayout::rowMajor;
+      if (!target.hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
+    }
+    auto layout = FlashDecodeLayout::of(op, target);
+    if (auto error = checkScratch(op, layout)) return *error;
+    // A function that needs many registers can have fewer threads than a threadgroup might.
+    const KernelKey key{.library = nullptr, .function = layout.function(), .constants = constantsOf(op, layout)};
+    auto pipeline = device.registry().pipeline(key);
+    if (!pipeline) return std::move(pipeline).error();
+    const uint32_t most = std::max<uint32_t>((*pipeline)->maxThreadsPerThreadgroup() / 32, 1);
+    layout.simdgroups = std::min(layout.simdgroups, most);
+    return makePlan(op, layout);
+  });
+}
+
+}  // namespace mnk

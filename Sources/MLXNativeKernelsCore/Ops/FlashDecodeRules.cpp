@@ -1,0 +1,359 @@
+#include "Ops/FlashDecodeRules.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "Ops/AttentionResultRules.hpp"
+#include "Ops/CacheAddressRules.hpp"
+#include "Ops/FlashDecodeShape.hpp"
+#include "Ops/FlashDecodeTuning.hpp"
+#include "Ops/Overlap.hpp"
+#include "Ops/QuantizedKVCacheRules.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+using Op = FlashDecode;
+using View = KVCacheView;
+
+constexpr Rule<View> kCacheRules[] = {
+    {"the cache has no memory", [](const View& v) { return bool(v.keys) && (!v.values || bool(*v.values)); },
+     [](const View& v) { return std::string(v.keys ? "a value cache without memory" : "a key cache without memory"); },
+     [](const View&) { return std::string("tensors with memory"); }, "Make the cache's tensors before using it."},
+
+    {"the cache has no values", [](const View& v) { return v.values.has_value(); },
+     [](const View&) { return std::string("keys alone"); }, [](const View&) { return std::string("keys and values"); },
+     "Give the view a tensor for values."},
+
+    {"the cache has the wrong rank",
+     [](const View& v) {
+       const uint32_t rank = v.keys.shape().rank();
+       return (rank == 3 || rank == 4) && v.values->shape().rank() == rank;
+     },
+     [](const View& v) { return fmt::format("keys {}, values {}", v.keys.shape().text(), v.values->shape().text()); },
+     [](const View& v) {
+       return std::string(v.layout == KVLayout::headMajor
+                              ? "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]"
+                              : "[capacity, heads, headDim] or [sequences, capacity, heads, headDim]");
+     },
+     "Reshape the cache; keys and values need the same rank."},
+
+    {"the cache does not hold numbers of one type",
+     [](const View& v) { return isFloat(v.keys.dtype()) && v.values->dtype() == v.keys.dtype(); },
+     [](const View& v) {
+       return fmt::format("keys of {}, values of {}", name(v.keys.dtype()), name(v.values->dtype()));
+     },
+     [](const View&) { return std::string("f32, f16 or bf16, the same for both"); },
+     "Store keys and values as floats of one type, or pass a quantized view."},
+
+    {"the cache has no capacity", [](const View& v) { return v.capacity() > 0; },
+     [](const View& v) { return fmt::format("{} {}", layoutText(v.layout), v.keys.shape().text()); },
+     [](const View&) { return std::string("at least one slot"); }, "Make a cache with a capacity of at least 1."},
+
+    {"the value cache differs from the key cache",
+     [](const View& v) {
+       const View values = valuesOf(v);
+       return values.heads() == v.heads() && values.capacity() == v.capacity() && values.sequences() == v.sequences();
+     },
+     [](const View& v) { return v.values->shape().text(); },
+     [](const View& v) { return fmt::format("{}, but for headDim", v.keys.shape().text()); },
+     "Make both with the same sequences, heads and capacity."},
+};
+
+uint64_t longestLength(const Op& op) {
+  uint64_t longest = 0;
+  for (const AttendedSequence& sequence : op.sequences) longest = std::max(longest, sequence.length);
+  return longest;
+}
+
+uint64_t largestExtent(const Op& op) {
+  const QueryShape queries = queryShape(op.queries);
+  const View slots = slotsOf(op);
+  return std::max({queries.vectors(), slots.capacity(), slots.heads(), slots.sequences()});
+}
+
+const AttendedSequence* firstUnknown(const Op& op) {
+  for (const AttendedSequence& sequence : op.sequences) {
+    if (sequence.sequence >= slotsOf(op).sequences()) return &sequence;
+  }
+  return nullptr;
+}
+
+bool needsPositions(const Op& op) {
+  return op.options.isCausal || op.options.window != 0 || op.options.slopes;
+}
+
+const AttendedSequence* firstTooShort(const Op& op) {
+  if (!needsPositions(op)) return nullptr;
+  for (const AttendedSequence& sequence : op.sequences) {
+    if (sequence.length != 0 && sequence.length < queryShape(op.queries).rows) return &sequence;
+  }
+  return nullptr;
+}
+
+std::vector<uint64_t> rowAxes(const Op& op) {
+  const Shape& shape = op.queries.shape();
+  std::vector<uint64_t> axes;
+  for (uint32_t axis = 0; axis + 1 < shape.rank(); ++axis) axes.push_back(shape[axis]);
+  return axes;
+}
+
+uint64_t longestKeys(const Op& op) {
+  return std::min(longestLength(op), slotsOf(op).capacity());
+}
+
+bool isMask(const Op& op) {
+  if (!op.options.mask) return true;
+  const Shape& shape = op.options.mask->shape();
+  const uint32_t rank = shape.rank();
+  if (!*op.options.mask || !isFloat(op.options.mask->dtype()) || rank < 2 || rank > 4) return false;
+  const QueryShape queries = queryShape(op.queries);
+  const uint64_t all[] = {queries.sequences, queries.heads, queries.rows};
+  for (uint32_t axis = 0; axis + 1 < rank; ++axis) {
+    const uint64_t extent = shape[rank - 2 - axis];
+    if (extent != 1 && extent != all[2 - axis]) return false;
+  }
+  return shape[rank - 1] >= longestKeys(op) && shape[rank - 1] < kMaxKVExtent;
+}
+
+bool isPerHead(const Op& op, const std::optional<Tensor>& tensor) {
+  return !tensor || (*tensor && tensor->dtype() == DType::f32 && isShaped(*tensor, {queryShape(op.queries).heads}));
+}
+
+std::vector<NamedRange> sourcesOf(const Op& op) {
+  std::vector<NamedRange> sources{{"queries", op.queries.range()}};
+  if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
+    for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
+      sources.push_back({"codes", plane->codes.range()});
+      sources.push_back({"scales", plane->scales.range()});
+      addFactors(sources, *plane);
+    }
+  } else {
+    sources.push_back({"the key cache", slotsOf(op).keys.range()});
+    sources.push_back({"the value cache", slotsOf(op).values->range()});
+  }
+  if (op.options.mask) sources.push_back({"the mask", op.options.mask->range()});
+  if (op.options.slopes) sources.push_back({"slopes", op.options.slopes->range()});
+  if (op.options.sinks) sources.push_back({"sinks", op.options.sinks->range()});
+  return sources;
+}
+
+std::optional<Overlap> firstOverlap(const Op& op) {
+  std::vector<NamedRange> targets;
+  addTargets(targets, op.results);
+  if (op.scratch) targets.push_back({"scratch memory", op.scratch->range()});
+  return firstOverlap(sourcesOf(op), targets);
+}
+
+constexpr Rule<Op> kQueryRules[] = {
+    {"queries have no memory", [](const Op& op) { return bool(op.queries); },
+     [](const Op&) { return std::string("a tensor without memory"); },
+     [](const Op&) { return std::string("a tensor with memory"); }, "Make the queries before attending with them."},
+
+    {"queries have the wrong rank",
+     [](const Op& op) {
+       const uint32_t rank = op.queries.shape().rank();
+       return rank >= 2 && rank <= 4;
+     },
+     [](const Op& op) { return op.queries.shape().text(); },
+     [](const Op&) {
+       return std::string("[heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]");
+     },
+     "Reshape the queries."},
+
+    {"queries are not floats", [](const Op& op) { return isFloat(op.queries.dtype()); },
+     [](const Op& op) { return std::string(name(op.queries.dtype())); },
+     [](const Op&) { return std::string("f32, f16 or bf16"); }, "Convert the queries."},
+};
+
+constexpr Rule<Op> kRules[] = {
+    {"an extent is too large for the kernel", [](const Op& op) { return largestExtent(op) < kMaxKVExtent; },
+     [](const Op& op) { return fmt::format("{}", largestExtent(op)); },
+     [](const Op&) { return std::string("less than 2^31 on every axis"); }, "Attend to a part at a time."},
+
+    {"the cache has no room for its pinned slots",
+     [](const Op& op) {
+       const View slots = slotsOf(op);
+       return slots.pinned == 0 || (slots.wrap == KVWrap::ring && slots.pinned < slots.capacity());
+     },
+     [](const Op& op) {
+       const View slots = slotsOf(op);
+       return fmt::format("{} pinned slots in a {} of {}", slots.pinned,
+                          slots.wrap == KVWrap::ring ? "ring" : "linear cache", slots.capacity());
+     },
+     [](const Op&) { return std::string("fewer pinned slots than the ring's capacity, and none in a linear cache"); },
+     "Pin fewer slots, or make the cache a larger ring."},
+
+    {"queries have another head dim than keys",
+     [](const Op& op) { return queryShape(op.queries).headDim == keyDimOf(op); },
+     [](const Op& op) { return fmt::format("{}", queryShape(op.queries).headDim); },
+     [](const Op& op) { return fmt::format("{}", keyDimOf(op)); }, "Pass queries of the model that filled the cache."},
+
+    {"there is no kernel for these head dims",
+     [](const Op& op) { return vectorRows(keyDimOf(op), valueDimOf(op), 1) != 0; },
+     [](const Op& op) { return fmt::format("{} of keys and {} of values", keyDimOf(op), valueDimOf(op)); },
+     [](const Op& op) {
+       return std::string(quantizedOf(op) ? "32, 64, 128, 256 or 512, the same for both"
+                                          : "32, 64, 80, 96, 128, 192, 256 or 512, the same for both, or 192 and 128, "
+                                            "or 576 and 512");
+     },
+     "Pad the vectors with zeros to the next head dim."},
+
+    {"query heads are no multiple of the cache's heads",
+     [](const Op& op) {
+       const uint64_t heads = queryShape(op.queries).heads;
+       const uint64_t kvHeads = slotsOf(op).heads();
+       return heads == 0 || (kvHeads != 0 && heads % kvHeads == 0 && heads / kvHeads <= Op::kMaxGroup);
+     },
+     [](const Op& op) {
+       return fmt::format("{} query heads over {} heads", queryShape(op.queries).heads, slotsOf(op).heads());
+     },
+     [](const Op&) { return fmt::format("1 to {} query heads for each head of the cache", Op::kMaxGroup); },
+     "Pass all query heads of the layer."},
+
+    {"the sequences do not match the queries",
+     [](const Op& op) { return op.sequences.size() == queryShape(op.queries).sequences; },
+     [](const Op& op) { return countText(op.sequences.size(), "sequence"); },
+     [](const Op& op) { return fmt::format("{}, as in the queries", queryShape(op.queries).sequences); },
+     "Name one sequence of the cache, and its length, for each of the queries."},
+
+    {"the sequence is not in the cache", [](const Op& op) { return !firstUnknown(op); },
+     [](const Op& op) { return fmt::format("sequence {}", firstUnknown(op)->sequence); },
+     [](const Op& op) { return fmt::format("less than {}", slotsOf(op).sequences()); },
+     "Pass a sequence that the cache holds."},
+
+    {"a sequence is longer than its cache",
+     [](const Op& op) {
+       const View slots = slotsOf(op);
+       return slots.wrap == KVWrap::linear ? longestLength(op) <= slots.capacity() : longestLength(op) < kMaxKVExtent;
+     },
+     [](const Op& op) { return fmt::format("a length of {}", longestLength(op)); },
+     [](const Op& op) {
+       const View slots = slotsOf(op);
+       return slots.wrap == KVWrap::linear ? fmt::format("at most capacity {}", slots.capacity())
+                                           : std::string("less than 2^31");
+     },
+     "Pass how many positions the sequence has."},
+
+    {"a sequence has fewer positions than queries", [](const Op& op) { return !firstTooShort(op); },
+     [](const Op& op) {
+       return fmt::format("a length of {} and {} rows", firstTooShort(op)->length, queryShape(op.queries).rows);
+     },
+     [](const Op&) { return std::string("a length that counts the rows of the queries, or 0"); },
+     "Append keys and values of the queries' tokens first, or count them in."},
+
+    {"attention has no target, or two", [](const Op& op) { return hasOneTarget(op.results); },
+     [](const Op& op) {
+       return std::string(op.results.into ? "results and partials" : "neither results nor partials");
+     },
+     [](const Op&) { return std::string("a tensor for results, or for partials"); },
+     "Pass either `into` or `partials`."},
+
+    {"a result has no memory", [](const Op& op) { return hasMemory(op.results); },
+     [](const Op&) { return std::string("a tensor without memory"); },
+     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors that results go to."},
+
+    {"a result does not match the queries",
+     [](const Op& op) { return !firstMisfit(op.results, rowAxes(op), valueDimOf(op)); },
+     [](const Op& op) { return firstMisfit(op.results, rowAxes(op), valueDimOf(op))->got; },
+     [](const Op& op) { return firstMisfit(op.results, rowAxes(op), valueDimOf(op))->expected; },
+     "Give results the axes of the queries and the head dim of values."},
+
+    {"the scale cannot be used", [](const Op& op) { return std::isfinite(op.options.scale) && op.options.scale >= 0; },
+     [](const Op& op) { return fmt::format("{}", op.options.scale); },
+     [](const Op&) { return std::string("a positive number, or 0 for 1 / sqrt(headDim)"); }, "Leave the scale at 0."},
+
+    {"the softcap cannot be used",
+     [](const Op& op) { return std::isfinite(op.options.softcap) && op.options.softcap >= 0; },
+     [](const Op& op) { return fmt::format("{}", op.options.softcap); },
+     [](const Op&) { return std::string("a positive number, or 0 for none"); }, "Leave the softcap at 0."},
+
+    {"the window is too large", [](const Op& op) { return op.options.window < kMaxKVExtent; },
+     [](const Op& op) { return fmt::format("{}", op.options.window); },
+     [](const Op&) { return std::string("less than 2^31, or 0 for none"); }, "Leave the window at 0."},
+
+    {"the mask does not match the queries", [](const Op& op) { return isMask(op); },
+     [](const Op& op) { return op.options.mask->text(); },
+     [](const Op& op) {
+       const QueryShape queries = queryShape(op.queries);
+       return fmt::format("floats [rows {}, keys {}], with axes of heads {} and sequences {} before them or without",
+                          queries.rows, longestKeys(op), queries.heads, queries.sequences);
+     },
+     "Give the mask a column for each key, oldest first; other axes may be 1."},
+
+    {"slopes do not match the queries", [](const Op& op) { return isPerHead(op, op.options.slopes); },
+     [](const Op& op) { return op.options.slopes->text(); },
+     [](const Op& op) { return fmt::format("f32 [{}]", queryShape(op.queries).heads); }, "Pass a slope for each head."},
+
+    {"sinks do not match the queries", [](const Op& op) { return isPerHead(op, op.options.sinks); },
+     [](const Op& op) { return op.options.sinks->text(); },
+     [](const Op& op) { return fmt::format("f32 [{}]", queryShape(op.queries).heads); }, "Pass a sink for each head."},
+
+    {"partials cannot have sinks", [](const Op& op) { return !op.options.sinks || !op.results.partials; },
+     [](const Op&) { return std::string("sinks, and partials as the target"); },
+     [](const Op&) { return std::string("sinks once, where all parts are merged"); }, "Pass sinks to MergePartials."},
+
+    {"there are too many splits", [](const Op& op) { return op.options.splits <= Op::kMaxSplits; },
+     [](const Op& op) { return fmt::format("{}", op.options.splits); },
+     [](const Op&) { return fmt::format("at most {}, or 0 for as many as the device needs", Op::kMaxSplits); },
+     "Leave the splits at 0."},
+
+    {"the matrix kernel cannot attend to this",
+     [](const Op& op) { return op.options.kernel != FlashDecodeKernel::matrix || canUseMatrices(op); },
+     [](const Op& op) {
+       const std::string storage = quantizedOf(op) ? "codes" : std::string(name(slotsOf(op).keys.dtype()));
+       return fmt::format("{} with head dims {} and {}{}", storage, keyDimOf(op), valueDimOf(op),
+                          op.options.mask ? ", with a mask" : "");
+     },
+     [](const Op&) { return std::string("f16 without a mask, or codes, with head dims of 64, 128 or 256"); },
+     "Let the kernel be chosen."},
+
+    {"scratch memory is not of bytes",
+     [](const Op& op) { return !op.scratch || (*op.scratch && op.scratch->dtype() == DType::u8); },
+     [](const Op& op) { return op.scratch->text(); }, [](const Op&) { return std::string("u8"); },
+     "Make it as long as the plan's scratchBytes, or leave it out."},
+
+    {"operands share memory", [](const Op& op) { return !firstOverlap(op); },
+     [](const Op& op) { return firstOverlap(op)->text(); }, [](const Op&) { return std::string("separate memory"); },
+     "Write results to memory of their own."},
+};
+
+constexpr Rule<QuantizedKVCacheView> kQuantizedRules[] = {
+    {"the cache has no values", [](const QuantizedKVCacheView& v) { return v.values.has_value(); },
+     [](const QuantizedKVCacheView&) { return std::string("keys alone"); },
+     [](const QuantizedKVCacheView&) { return std::string("keys and values"); }, "Give the view a plane of values."},
+};
+
+}  // namespace
+
+std::span<const Rule<KVCacheView>> attendedCacheRules() {
+  return kCacheRules;
+}
+std::span<const Rule<FlashDecode>> flashDecodeRules() {
+  static const std::vector<Rule<FlashDecode>> all = joined<FlashDecode>({kQueryRules, kRules});
+  return all;
+}
+
+std::optional<Error> firstBroken(const FlashDecode& op) {
+  if (auto error = firstBroken(std::span<const Rule<Op>>(kQueryRules), op, Op::name)) return error;
+  if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
+    if (auto error = firstBroken(quantizedKVCacheRules(), *quantized, Op::name)) return error;
+    if (auto error = firstBroken(std::span<const Rule<QuantizedKVCacheView>>(kQuantizedRules), *quantized, Op::name)) {
+      return error;
+    }
+  } else if (auto error = firstBroken(attendedCacheRules(), std::get<KVCacheView>(op.over), Op::name)) {
+    return error;
+  }
+  return firstBroken(std::span<const Rule<Op>>(kRules), op, Op::name);
+}
+
+bool canUseMatrices(const FlashDecode& op) {
+  const uint64_t headDim = keyDimOf(op);
+  if (valueDimOf(op) != headDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
+  if (quantizedOf(op)) return true;
+  return slotsOf(op).keys.dtype() == DType::f16 && !op.options.mask;
+}
+
+}  // namespace mnk

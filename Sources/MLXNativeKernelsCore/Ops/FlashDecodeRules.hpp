@@ -1,0 +1,21 @@
+// The contract of FlashDecode.
+#pragma once
+#include <optional>
+#include <span>
+
+#include "MLXNativeKernels/FlashDecode.hpp"
+#include "Support/Rule.hpp"
+
+namespace mnk {
+
+// Of caches of numbers that are attended to; those of quantized ones are quantizedKVCacheRules.
+std::span<const Rule<KVCacheView>> attendedCacheRules();
+std::span<const Rule<FlashDecode>> flashDecodeRules();
+
+// The first broken rule of all that apply.
+std::optional<Error> firstBroken(const FlashDecode& op);
+
+// Whether the matrix kernel can compute this, as far as the op is concerned.
+bool canUseMatrices(const FlashDecode& op);
+
+}  // namespace mnk

@@ -1,0 +1,52 @@
+// The numbers of a FlashDecode: its queries, its cache, and which keys of a sequence which rows see.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "MLXNativeKernels/FlashDecode.hpp"
+#include "Ops/CacheAddressing.hpp"
+
+namespace mnk {
+
+// Axes of queries, or of results; zeros where the rank is wrong.
+struct QueryShape {
+  uint64_t sequences = 0;
+  uint64_t rows = 0;
+  uint64_t heads = 0;
+  uint64_t headDim = 0;
+
+  uint64_t vectors() const { return sequences * rows * heads; }
+};
+QueryShape queryShape(const Tensor& tensor);
+
+// The cache whatever it stores: codes count as a cache of bytes.
+KVCacheView slotsOf(const FlashDecode& op);
+const QuantizedKVCacheView* quantizedOf(const FlashDecode& op);  // null where it is dense
+uint64_t keyDimOf(const FlashDecode& op);
+uint64_t valueDimOf(const FlashDecode& op);
+
+// Keys of a sequence, counted from the oldest that the cache holds.
+struct AttendedKeys {
+  uint64_t count = 0;    // that the cache holds
+  uint64_t skipped = 0;  // positions after the pinned ones that it does not hold any more
+  uint64_t start = 0;    // what is added to a key's index for its slot, after the pinned ones
+  uint64_t pinned = 0;
+  uint64_t capacity = 0;
+
+  AttendedKeys(const KVCacheView& cache, uint64_t length);
+
+  // The first key at a position or after it.
+  uint64_t keyOf(uint64_t position) const;
+  std::vector<SlotRun> slots(uint64_t firstKey, uint64_t endKey) const;
+};
+
+// The keys that some of the rows [firstRow, firstRow + rows) of a sequence see.
+struct KeyRange {
+  uint64_t first = 0;
+  uint64_t end = 0;
+
+  uint64_t count() const { return end - first; }
+};
+KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, uint64_t length, uint64_t firstRow, uint64_t rows);
+
+}  // namespace mnk

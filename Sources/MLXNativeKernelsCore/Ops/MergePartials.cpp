@@ -1,0 +1,35 @@
+#include "MLXNativeKernels/MergePartials.hpp"
+
+#include "Ops/AttentionDispatch.hpp"
+#include "Ops/FlashDecodeLayout.hpp"
+#include "Ops/MergePartialsRules.hpp"
+#include "Support/Guard.hpp"
+
+namespace mnk {
+
+Result<Plan> plan(const MergePartials& op) {
+  return guarded(MergePartials::name, [&]() -> Result<Plan> {
+    if (auto error = firstBroken(mergePartialsRules(), op, MergePartials::name)) return *error;
+    Plan plan{.op = std::string(MergePartials::name), .dispatches = {}};
+    const Shape& shape = op.partials.sums.shape();
+    const uint64_t parts = shape[0];
+    const uint64_t headDim = shape[shape.rank() - 1];
+    const uint64_t rows = shape.elementCount() / parts / headDim;
+    if (rows == 0) return plan;
+    const uint64_t heads = rowAxes(op).back();
+    plan.dispatches.push_back(makeReduce({.kind = MergePartials::name,
+                                          .rows = rows,
+                                          .parts = parts,
+                                          .rowStride = 1,
+                                          .partStride = rows,
+                                          .simdgroups = 8,
+                                          .finish = finishOf(heads, heads, headDim),
+                                          .sums = MemoryPart::of(op.partials.sums),
+                                          .stats = MemoryPart::of(op.partials.stats),
+                                          .sinks = op.sinks,
+                                          .results = op.results}));
+    return plan;
+  });
+}
+
+}  // namespace mnk

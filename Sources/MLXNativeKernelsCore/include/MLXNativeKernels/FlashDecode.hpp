@@ -1,0 +1,95 @@
+// FlashDecode attends the newest tokens of sequences to all that a cache holds of them. For query row i of a sequence
+// that has `length` positions, the last `rows` of them being those of the queries:
+//   p          = length - rows + i                                        the position of the row
+//   score[k]   = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]      for each visible key k
+//   out        = sum over k of weight[k] * value k,   weight = softmax of the scores, with a sink's score beside them
+// cap(x) = softcap * tanh(x / softcap), where there is a softcap. Keys are counted from the oldest that the cache
+// holds: first the pinned positions of a ring, then its newest. Key k is visible to a row where position(k) <= p if
+// attention is causal, and position(k) > p - window if there is a window. A row that sees no key, or keys of score -inf
+// alone, is zero; scores below -3e29 count as -inf. What is not visible to a row is not read for it, and cannot reach
+// it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/QuantizedKVCacheView.hpp"
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk {
+
+// A sequence of the cache, and how many positions it has, those of the queries included. A length of 0 gives zeros.
+struct AttendedSequence {
+  uint64_t sequence = 0;
+  uint64_t length = 0;
+
+  bool operator==(const AttendedSequence&) const = default;
+};
+
+// The vector kernel computes in f32 throughout. The matrix kernel takes queries, keys, values and weights as f16 and
+// sums in f32: up to eight rows cost what one costs.
+enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
+
+// Who merges the parts of splits: a second dispatch, or, together with attending, the threadgroup that stores the last
+// part. The latter needs a device that orders memory between threadgroups.
+enum class FlashDecodeMerge : uint32_t { automatic, separate, together };
+
+struct AttentionOptions {
+  float scale = 0;  // 0: 1 / sqrt(headDim)
+  bool isCausal = true;
+  uint32_t window = 0;  // how many newest positions a row sees, its own included; 0: all
+  float softcap = 0;    // 0: none
+  // Added to scores: f32, f16 or bf16 [rows, keys], [heads, rows, keys] or [sequences, heads, rows, keys]. Axes before
+  // the keys may be 1 and then serve all; there may be more keys than the cache holds.
+  std::optional<Tensor> mask = {};
+  std::optional<Tensor> slopes = {};  // f32 [heads]: of ALiBi
+  std::optional<Tensor> sinks = {};   // f32 [heads]: a score that takes weight and gives no value
+
+  uint32_t splits = 0;  // parts that a sequence's keys are divided into; 0: as the device needs
+  FlashDecodeKernel kernel = FlashDecodeKernel::automatic;
+  FlashDecodeMerge merge = FlashDecodeMerge::automatic;
+};
+
+// Attention over a part of the keys, for MergePartials to finish. Results without their division, and what they are to
+// be divided by: the largest score times log2(e), and the sum of 2^(score * log2(e) - largest). A row that sees no key
+// has the sum 0.
+struct AttentionPartials {
+  Tensor sums;   // f32 [rows, heads, valueHeadDim], with the axes of the queries
+  Tensor stats;  // f32 [rows, heads, 2]
+};
+
+// Where attention goes: results, or partials instead of them, and what else is wanted. Axes before the last are those
+// of the queries.
+struct AttentionResults {
+  std::optional<Tensor> into = {};  // f32, f16 or bf16, with the values' head dim
+  std::optional<AttentionPartials> partials = {};
+  // f32 [rows, heads]: the logarithm of the sum of e^score, a sink's included; -inf where there is nothing to sum.
+  std::optional<Tensor> logSumExp = {};
+};
+
+struct FlashDecode {
+  static constexpr std::string_view name = "FlashDecode";
+  static constexpr uint64_t kMaxGroup = 32;    // query heads for each head of the cache
+  static constexpr uint64_t kRowsPerPass = 8;  // more rows take more passes over the cache
+  static constexpr uint64_t kMaxSplits = 1024;
+
+  // f32, f16 or bf16: [heads, headDim] for one row, [rows, heads, headDim], or [sequences, rows, heads, headDim].
+  Tensor queries;
+  std::variant<KVCacheView, QuantizedKVCacheView> over;
+  std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries
+  AttentionResults results = {};
+  AttentionOptions options = {};
+  // Memory for results between dispatches: u8, as many as the plan's scratchBytes. Without it the device lends some.
+  std::optional<Tensor> scratch = {};
+};
+
+// Checks every rule, then says what to run on a device, or on one that nothing is known of.
+Result<Plan> plan(const FlashDecode& op);
+Result<Plan> plan(const FlashDecode& op, Device& device);
+
+}  // namespace mnk

@@ -1,0 +1,288 @@
+// Attention over an AttentionCache: which positions count in the eyes of an encoder, and what is refused.
+#include <fmt/ranges.h>
+
+#include "Cases/AttentionScene.hpp"
+#include "MLXNativeKernels/MergePartials.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/FakeDevice.hpp"
+
+namespace mnk::test {
+
+TEST(AttentionCacheAttend, RowsAreTheNewestTokens) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene scene(device, attendedDescriptor(64));
+    for (const uint64_t tokens : {1, 7, 3, 30}) {
+      scene.appendNow(tokens, 1);
+      const uint64_t next = scene.cache.nextPosition(1);
+      for (const uint64_t rows : {uint64_t{1}, tokens}) {
+        const Tensor queries = scene.someQueries(rows);
+        EXPECT(largestDifference(scene.attendNow(queries, {}, 1),
+                                 scene.expected(queries, rows, positions(0, next), 1)) < kF32Sums);
+      }
+    }
+  });
+}
+
+TEST(AttentionCacheAttend, WhatTheSameEncoderAppendedCounts) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene scene(device, attendedDescriptor(16));
+    scene.appendNow(3);
+    const Tensor queries = scene.someQueries(1), early = scene.zeros({1, kQueryHeads, kAttendedDim});
+    const Tensor late = scene.zeros({kQueryHeads, kAttendedDim});
+    CommandEncoder encoder(device);
+    scene.append(encoder, 1);
+    REQUIRE(scene.cache.attend(encoder, queries, {.into = early}));
+    const std::vector<double> expectedEarly = scene.expected(queries, 1, positions(0, 4));
+    scene.append(encoder, 2);
+    REQUIRE(scene.cache.attend(encoder, REQUIRE(queries.reshaped(late.shape())), {.into = late}));
+    EXPECT_EQ(scene.cache.nextPosition(), 3u);
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    EXPECT(largestDifference(floatsOf(early), expectedEarly) < kF32Sums);
+    EXPECT(largestDifference(floatsOf(late), scene.expected(queries, 1, positions(0, 6))) < kF32Sums);
+  });
+}
+
+TEST(AttentionCacheAttend, SequencesHaveLengthsOfTheirOwn) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene scene(device, attendedDescriptor(16));
+    const std::vector<uint32_t> sequences{2, 0, 2};
+    const std::vector<uint64_t> lengths{9, 4, 9};
+    scene.appendNow(4, 0);
+    scene.appendNow(9, 2);
+    for (const uint64_t rows : {1, 2}) {
+      const uint64_t part = rows * kQueryHeads * kAttendedDim;
+      const std::vector<float> elements = smallNumbers(scene.random, 3 * part);
+      const Tensor queries = scene.tensor(elements, {3, rows, kQueryHeads, kAttendedDim});
+      const Tensor out = scene.zeros({3, rows, kQueryHeads, kAttendedDim}), logs = scene.zeros({3, rows, kQueryHeads});
+      CommandEncoder encoder(device);
+      REQUIRE(scene.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {}, sequences));
+      // Without the axis of rows, where there is one.
+      const Tensor flat = scene.zeros({3, kQueryHeads, kAttendedDim}), flatLogs = scene.zeros({3, kQueryHeads});
+      if (rows == 1) {
+        REQUIRE(scene.cache.attend(encoder, REQUIRE(queries.reshaped(flat.shape())),
+                                   {.into = flat, .logSumExp = flatLogs}, {}, sequences));
+      }
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      const std::vector<float> got = floatsOf(out);
+      for (size_t s = 0; s < 3; ++s) {
+        const Tensor own = scene.tensor({elements.begin() + s * part, elements.begin() + (s + 1) * part},
+                                        {rows, kQueryHeads, kAttendedDim});
+        const std::vector<float> gotOwn(got.begin() + s * part, got.begin() + (s + 1) * part);
+        EXPECT(largestDifference(gotOwn, scene.expected(own, rows, positions(0, lengths[s]), sequences[s])) < kF32Sums);
+      }
+      if (rows == 1) {
+        EXPECT_EQ(floatsOf(flat), got);
+        EXPECT_EQ(floatsOf(flatLogs), floatsOf(logs));
+      }
+    }
+  });
+}
+
+TEST(AttentionCacheAttend, RingsAttendToWhatTheyHold) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const uint32_t pinned : {0, 2}) {
+      AttentionScene scene(device, attendedDescriptor(6, pinned));
+      for (uint64_t next = 1; next <= 15; ++next) {
+        scene.appendNow(1);
+        const uint64_t ring = 6 - pinned;
+        const uint64_t oldest = next > 6 ? next - ring : std::min<uint64_t>(pinned, next);
+        const std::vector<uint64_t> held = positions(0, std::min<uint64_t>(pinned, next)) + positions(oldest, next);
+        const Tensor queries = scene.someQueries(1);
+        EXPECT(largestDifference(scene.attendNow(queries), scene.expected(queries, 1, held)) < kF32Sums);
+        EXPECT(largestDifference(scene.attendNow(queries, {.window = 3}), scene.expected(queries, 1, held, 0, 3)) <
+               kF32Sums);
+      }
+    }
+  });
+}
+
+// Rows of a draft are attended to at once; what is rejected is truncated, and the next rows do not see it.
+TEST(AttentionCacheAttend, RejectedDraftsAreNotSeen) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene scene(device, attendedDescriptor(8));  // wraps on the way
+    uint64_t next = 0, highest = 0;
+    for (const uint64_t accepted : {3, 1, 4, 2, 1, 3}) {
+      CommandEncoder encoder(device);
+      const Tensor queries = scene.someQueries(4), out = scene.zeros({4, kQueryHeads, kAttendedDim});
+      scene.append(encoder, 4);
+      REQUIRE(scene.cache.attend(encoder, queries, {.into = out}));
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      highest = next + 4;
+      EXPECT(largestDifference(floatsOf(out),
+                               scene.expected(queries, 4, positions(highest < 8 ? 0 : highest - 8, highest))) <
+             kF32Sums);
+      next += accepted;
+      scene.truncate(next);
+    }
+  });
+}
+
+TEST(AttentionCacheAttend, OneRowSeesWhatATruncatedRingStillHolds) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene scene(device, attendedDescriptor(6));
+    scene.appendNow(10);  // holds 4 to 9
+    scene.truncate(7);    // holds 4 to 6; what was 1 to 3 is overwritten
+    EXPECT_EQ(scene.cache.count(), 3u);
+    const Tensor queries = scene.someQueries(1);
+    EXPECT(largestDifference(scene.attendNow(queries), scene.expected(queries, 1, positions(4, 7))) < kF32Sums);
+    EXPECT(largestDifference(scene.attendNow(queries, {.window = 2}), scene.expected(queries, 1, positions(5, 7))) <
+           kF32Sums);
+    EXPECT(largestDifference(scene.attendNow(queries, {.window = 5}), scene.expected(queries, 1, positions(4, 7))) <
+           kF32Sums);
+    scene.appendNow(1);
+    EXPECT(largestDifference(scene.attendNow(queries), scene.expected(queries, 1, positions(4, 8))) < kF32Sums);
+    // As many as were truncated: the ring is full again.
+    scene.appendNow(2);
+    const Tensor rows = scene.someQueries(3);
+    EXPECT(largestDifference(scene.attendNow(rows), scene.expected(rows, 3, positions(4, 10))) < kF32Sums);
+  });
+}
+
+TEST(AttentionCacheAttend, RowsThatWouldSeeLostPositionsAreRefused) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionScene scene(device, attendedDescriptor(6));
+  scene.appendNow(10, 1);
+  scene.truncate(7, 1);
+  scene.appendNow(2, 2);
+  const Tensor two = scene.someQueries(2), out = scene.zeros({2, kQueryHeads, kAttendedDim});
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {}, 1),
+               {.op = "AttentionCache",
+                .what = "the ring has lost positions that these rows would see",
+                .got = "2 rows of sequence 1",
+                .expected = "a window of at most 2",
+                .fix = "one row at a time"});
+  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1), {.op = "AttentionCache"});
+  // In a list with others one window cannot serve.
+  const std::vector<uint32_t> both{2, 1};
+  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {}, both),
+               {.op = "AttentionCache", .got = "1 row of sequence 1", .expected = "a window of at most 3"});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  EXPECT(largestDifference(scene.attendNow(two, {.window = 2}, 1), scene.expected(two, 2, positions(4, 7), 1, 2)) <
+         kF32Sums);
+  REQUIRE(scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, both));
+
+  // Nothing that the ring still holds is left.
+  scene.truncate(4, 1);
+  EXPECT_ERROR(scene.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.into = REQUIRE(out.slice(0, 1))}, {}, 1),
+               {.op = "AttentionCache", .expected = "rows at position 4 or later"});
+}
+
+TEST(AttentionCacheAttend, PinnedPositionsAndLostOnesAreRefused) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionScene scene(device, attendedDescriptor(6, 2));
+  scene.appendNow(10);  // holds 0, 1 and 6 to 9
+  scene.truncate(8);    // holds 0, 1, 6 and 7
+  const Tensor one = scene.someQueries(1), out = scene.zeros({1, kQueryHeads, kAttendedDim});
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(scene.cache.attend(encoder, one, {.into = out}),
+               {.op = "AttentionCache", .expected = "a window of at most 2"});
+  EXPECT(largestDifference(scene.attendNow(one, {.window = 2}), scene.expected(one, 1, positions(6, 8))) < kF32Sums);
+  // At a pinned position the ring starts anew.
+  scene.truncate(1);
+  EXPECT(largestDifference(scene.attendNow(one), scene.expected(one, 1, positions(0, 1))) < kF32Sums);
+}
+
+TEST(AttentionCacheAttend, WithoutTokensThereAreZeros) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene scene(device, attendedDescriptor(6));
+    EXPECT_EQ(scene.attendNow(scene.someQueries(1)), std::vector<float>(kQueryHeads * kAttendedDim));
+  });
+}
+
+// The numbers that a quantized cache stands for are those that it gives back.
+TEST(AttentionCacheAttend, QuantizedCachesAreAttendedToAsTheyAreReadBack) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionCacheDescriptor descriptor = attendedDescriptor(12);
+    descriptor.quantized = KVQuantizedStorage{.keyBits = 4,
+                                              .valueBits = 3,
+                                              .keyMeans = constants(device, 0.25f, kAttendedHeads, kAttendedDim),
+                                              .valueMeans = constants(device, -0.5f, kAttendedHeads, kAttendedDim),
+                                              .keyChannelScales = constants(device, 2, kAttendedHeads, kAttendedDim)};
+    AttentionScene scene(device, descriptor);
+    descriptor.quantized.reset();
+    AttentionScene dense(device, descriptor);
+    scene.appendNow(20);  // holds 8 to 19
+    const Tensor keys = scene.zeros({12, kAttendedHeads, kAttendedDim});
+    const Tensor values = scene.zeros({12, kAttendedHeads, kAttendedDim});
+    CommandEncoder encoder(device);
+    REQUIRE(scene.cache.dequantize(encoder, keys, values, 8));
+    REQUIRE(dense.cache.append(encoder, keys, values));
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    for (const uint64_t rows : {1, 3}) {
+      const Tensor queries = scene.someQueries(rows);
+      // Softcap and logarithms tell whether the mean of keys is in the scores.
+      const AttentionOptions options{.softcap = 2};
+      const std::vector<float> expected = dense.attendNow(queries, options);
+      EXPECT(largestDifference(scene.attendNow(queries, options), {expected.begin(), expected.end()}) < kF32Sums);
+    }
+  });
+}
+
+// Keys of two caches, attended to as parts, make what they make in one cache.
+TEST(AttentionCacheAttend, PartsOfTwoCachesMerge) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene whole(device, attendedDescriptor(16)), second(device, attendedDescriptor(16));
+    const auto tokens = [&](uint64_t count) {
+      return whole.tensor(smallNumbers(whole.random, count * kAttendedHeads * kAttendedDim),
+                          {count, kAttendedHeads, kAttendedDim});
+    };
+    const Tensor queries = whole.someQueries(1), early = tokens(5), late = tokens(4);
+    const Tensor sums = whole.zeros({2, 1, kQueryHeads, kAttendedDim}), stats = whole.zeros({2, 1, kQueryHeads, 2});
+    const Tensor out = whole.zeros({1, kQueryHeads, kAttendedDim}), logs = whole.zeros({1, kQueryHeads});
+    const Tensor expected = whole.zeros({1, kQueryHeads, kAttendedDim}), expectedLogs = whole.zeros({1, kQueryHeads});
+    const auto part = [&](const Tensor& all, uint64_t index) {
+      const Tensor entry = REQUIRE(all.slice(index, 1));
+      return REQUIRE(entry.reshaped(REQUIRE(Shape::make(entry.shape().extents().subspan(1)))));
+    };
+    CommandEncoder encoder(device);
+    REQUIRE(whole.cache.append(encoder, early, early));
+    REQUIRE(whole.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 0), part(stats, 0)}}));
+    REQUIRE(second.cache.append(encoder, late, late));
+    REQUIRE(second.cache.attend(encoder, queries, {.partials = AttentionPartials{part(sums, 1), part(stats, 1)}}));
+    REQUIRE(encoder.encode(
+        MergePartials{.partials = {.sums = sums, .stats = stats}, .results = {.into = out, .logSumExp = logs}}));
+    REQUIRE(whole.cache.append(encoder, late, late));
+    REQUIRE(whole.cache.attend(encoder, queries, {.into = expected, .logSumExp = expectedLogs}));
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    const auto asDoubles = [](const Tensor& tensor) {
+      const std::vector<float> floats = floatsOf(tensor);
+      return std::vector<double>(floats.begin(), floats.end());
+    };
+    EXPECT(largestDifference(floatsOf(out), asDoubles(expected)) < kF32Sums);
+    EXPECT(largestDifference(floatsOf(logs), asDoubles(expectedLogs)) < kF32Sums);
+  });
+}
+
+TEST(AttentionCacheAttend, UnknownAndSuspectSequencesAreRefused) {
+  const auto device = FakeDevice::make();
+  AttentionScene scene(device, attendedDescriptor(8));
+  const Tensor queries = scene.someQueries(1), out = scene.zeros({1, kQueryHeads, kAttendedDim});
+  {
+    CommandEncoder encoder(device);
+    EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, 3),
+                 {.op = "AttentionCache", .what = "the sequence is not in the cache", .got = "sequence 3"});
+    const std::vector<uint32_t> unknown{0, 7};
+    EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, unknown),
+                 {.op = "AttentionCache", .got = "sequence 7"});
+    EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = scene.zeros({1, kQueryHeads, 8})}),
+                 {.op = "FlashDecode"});
+    EXPECT_ERROR(scene.cache.attend(encoder, Tensor(), {.into = out}), {.op = "FlashDecode"});
+    EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  }
+  device->holdCompletions();
+  CommandEncoder failing(device);
+  scene.append(failing, 2, 1);
+  const auto done = REQUIRE(failing.commit());
+  device->finishNext(fakeFailure());
+  EXPECT(!done.wait());
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, 1),
+               {.op = "AttentionCache", .what = "suspect", .got = "sequence 1, unknown from position 0"});
+  const std::vector<uint32_t> both{0, 1};
+  EXPECT_ERROR(scene.cache.attend(encoder, scene.someQueries(2), {.into = scene.zeros({2, kQueryHeads, kAttendedDim})},
+                                  {}, both),
+               {.op = "AttentionCache", .what = "suspect"});
+}
+
+}  // namespace mnk::test

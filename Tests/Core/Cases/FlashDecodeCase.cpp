@@ -1,0 +1,120 @@
+#include "Cases/FlashDecodeCase.hpp"
+
+#include <algorithm>
+
+#include "Support/PlanBuffer.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+// One vector, or its scales, for every slot; `each` is 0 where a slot holds one number and needs no axis for it.
+Shape slotsShape(const FlashDecodeCase& attend, uint64_t each) {
+  const bool isHeadMajor = attend.layout == KVLayout::headMajor;
+  std::vector<uint64_t> extents;
+  if (attend.cacheSequences) extents.push_back(attend.cacheSequences);
+  extents.push_back(isHeadMajor ? attend.kvHeads : attend.slots());
+  extents.push_back(isHeadMajor ? attend.slots() : attend.kvHeads);
+  if (each) extents.push_back(each);
+  return REQUIRE(Shape::make(extents));
+}
+
+// The axes of the queries before the last, and one more where `each` is not 0.
+Shape rowsShape(const FlashDecodeCase& attend, uint64_t each) {
+  const uint32_t rank = attend.rank ? attend.rank : attend.sequences.size() > 1 ? 4 : 3;
+  std::vector<uint64_t> extents;
+  if (rank == 4) extents.push_back(attend.sequences.size());
+  if (rank >= 3) extents.push_back(attend.rows);
+  extents.push_back(attend.heads());
+  if (each) extents.push_back(each);
+  return REQUIRE(Shape::make(extents));
+}
+
+Shape maskShape(const FlashDecodeCase& attend) {
+  const MaskCase& mask = *attend.mask;
+  std::vector<uint64_t> extents;
+  if (mask.rank == 4) extents.push_back(mask.servesAllSequences ? 1 : attend.sequences.size());
+  if (mask.rank >= 3) extents.push_back(mask.servesAllHeads ? 1 : attend.heads());
+  extents.push_back(mask.servesAllRows ? 1 : attend.rows);
+  extents.push_back(std::min(attend.longest(), attend.slots()) + mask.extraKeys);
+  return REQUIRE(Shape::make(extents));
+}
+
+QuantizedKVPlane makePlane(const FlashDecodeCase& attend, bool isKeys, const MakeNamedTensor& makeTensor) {
+  const KVCodec& codec = isKeys ? *attend.keyCodec : *attend.valueCodec;
+  const uint64_t headDim = isKeys ? attend.headDim : attend.valueHeadDim;
+  const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
+  const auto called = [&](std::string_view part) { return fmt::format("{} {}", isKeys ? "key" : "value", part); };
+  const Shape perHead = REQUIRE(Shape::make({attend.kvHeads, headDim}));
+  QuantizedKVPlane plane{.codec = codec};
+  plane.codes = makeTensor(called("codes"), DType::u8, slotsShape(attend, size.codeBytes), attend.cacheShift);
+  plane.scales = makeTensor(called("scales"), codec.scaleType(), slotsShape(attend, size.scales == 1 ? 0 : 2), 0);
+  if (isKeys ? attend.hasKeyMeans : attend.hasValueMeans) {
+    plane.means = makeTensor(called("means"), DType::f32, perHead, 0);
+  }
+  if (isKeys && attend.hasChannelScales) {
+    plane.channelScales = makeTensor(called("channel scales"), DType::f32, perHead, 0);
+  }
+  return plane;
+}
+
+}  // namespace
+
+uint64_t FlashDecodeCase::longest() const {
+  uint64_t longest = 0;
+  for (const AttendedSequence& sequence : sequences) longest = std::max(longest, sequence.length);
+  return longest;
+}
+
+uint64_t FlashDecodeCase::slots() const {
+  return capacity ? capacity : longest() + 3;
+}
+
+bool FlashDecodeCase::fitsMatrices() const {
+  if (!kHasMatrixKernel || headDim != valueHeadDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
+  return isQuantized() || (cache == DType::f16 && !mask);
+}
+
+FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor) {
+  FlashDecode op;
+  op.queries = makeTensor("queries", attend.queries, rowsShape(attend, attend.headDim), attend.queryShift);
+  if (attend.isQuantized()) {
+    op.over = QuantizedKVCacheView{.keys = makePlane(attend, true, makeTensor),
+                                   .values = makePlane(attend, false, makeTensor),
+                                   .layout = attend.layout,
+                                   .wrap = attend.wrap,
+                                   .pinned = attend.pinned};
+  } else {
+    op.over = KVCacheView{
+        .keys = makeTensor("keys", attend.cache, slotsShape(attend, attend.headDim), attend.cacheShift),
+        .values = makeTensor("values", attend.cache, slotsShape(attend, attend.valueHeadDim), attend.cacheShift),
+        .layout = attend.layout,
+        .wrap = attend.wrap,
+        .pinned = attend.pinned};
+  }
+  op.sequences = attend.sequences;
+  op.options = attend.options;
+  const Shape perHead = REQUIRE(Shape::make({attend.heads()}));
+  if (attend.mask) op.options.mask = makeTensor("mask", attend.mask->dtype, maskShape(attend), 0);
+  if (attend.hasSlopes) op.options.slopes = makeTensor("slopes", DType::f32, perHead, 0);
+  if (attend.hasSinks) op.options.sinks = makeTensor("sinks", DType::f32, perHead, 0);
+  if (attend.givesPartials) {
+    op.results.partials = {
+        .sums = makeTensor("sums", DType::f32, rowsShape(attend, attend.valueHeadDim), attend.intoShift),
+        .stats = makeTensor("stats", DType::f32, rowsShape(attend, 2), 0)};
+  } else {
+    op.results.into = makeTensor("into", attend.into, rowsShape(attend, attend.valueHeadDim), attend.intoShift);
+  }
+  if (attend.givesLogSumExp) {
+    op.results.logSumExp = makeTensor("log sum exp", DType::f32, rowsShape(attend, 0), 0);
+  }
+  return op;
+}
+
+FlashDecode planOp(const FlashDecodeCase& attend) {
+  return makeOp(attend, [](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
+    return planTensor(dtype, shape, shift);
+  });
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,111 @@
+// One call of FlashDecode as a name and a few numbers. Lists of them cover what the op promises; the same lists run on
+// every device and through the plan.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "Cases/KVCacheQuantizeCase.hpp"
+#include "MLXNativeKernels/FlashDecode.hpp"
+#include "Reference/FlashDecodeReference.hpp"
+#include "Support/Seeded.hpp"
+
+namespace mnk::test {
+
+// Whether there is a matrix kernel. Cases of the vector kernel then run on it too.
+inline constexpr bool kHasMatrixKernel = true;
+
+struct MaskCase {
+  DType dtype = DType::f32;
+  uint32_t rank = 2;
+  bool servesAllSequences = false;  // axes of 1
+  bool servesAllHeads = false;
+  bool servesAllRows = false;
+  uint64_t extraKeys = 0;       // beyond those of the longest sequence
+  bool hasHoles = true;         // some elements are -inf, and some keys for all rows
+  bool hasEmptyRows = false;    // some rows are -inf throughout
+  bool hasFiniteHoles = false;  // holes are the lowest number of the dtype
+  float offset = 0;             // added to all other elements
+};
+
+// A number put where only some rows can see it, in an element of a vector, or in all of them.
+struct SpecialElement {
+  bool isKey = true;
+  uint64_t sequence = 0;  // of the queries
+  uint64_t kvHead = 0;
+  uint64_t key = 0;
+  std::optional<uint64_t> element = {};
+  float number = 0;
+};
+
+struct FlashDecodeCase {
+  std::string name;
+  // The cache: dense of this dtype, or codes where there are codecs.
+  DType cache = DType::f32;
+  std::optional<KVCodec> keyCodec = {};
+  std::optional<KVCodec> valueCodec = {};
+  bool hasKeyMeans = false;
+  bool hasValueMeans = false;
+  bool hasChannelScales = false;
+  bool hasWideScales = false;  // vectors of very different sizes, some of them zero
+  uint64_t headDim = 64;
+  uint64_t valueHeadDim = 64;
+  uint64_t kvHeads = 2;
+  uint64_t cacheSequences = 0;  // 0: no axis for them
+  uint64_t capacity = 0;        // 0: a few slots more than the longest sequence needs
+  KVLayout layout = KVLayout::headMajor;
+  KVWrap wrap = KVWrap::linear;
+  uint32_t pinned = 0;
+  // Queries. Without a rank: 3 for one sequence, 4 for several.
+  DType queries = DType::f32;
+  uint64_t group = 2;
+  uint64_t rows = 1;
+  uint32_t rank = 0;
+  std::vector<AttendedSequence> sequences = {{0, 17}};
+  float size = 1;  // queries are uniform up to it; keys and values up to 1
+  // Results.
+  DType into = DType::f32;
+  bool givesPartials = false;
+  bool givesLogSumExp = false;
+  // Options; what the case does not set of these is as the op has it.
+  AttentionOptions options = {.kernel = FlashDecodeKernel::vector};
+  std::optional<MaskCase> mask = {};
+  bool hasSlopes = false;
+  bool hasSinks = false;
+  float sinkSize = 10;  // sinks are uniform up to it
+  // Bytes past an aligned address.
+  uint64_t cacheShift = 0;
+  uint64_t queryShift = 0;
+  uint64_t intoShift = 0;
+  bool hasScratch = false;
+  std::vector<SpecialElement> specials = {};
+
+  uint64_t heads() const { return kvHeads * group; }
+  uint64_t longest() const;
+  uint64_t slots() const;
+  bool isQuantized() const { return keyCodec.has_value(); }
+  // Whether the matrix kernel is there and takes the case.
+  bool fitsMatrices() const;
+};
+
+std::vector<FlashDecodeCase> headDimCases();    // head dims and dtypes
+std::vector<FlashDecodeCase> groupCases();      // query heads for each head of the cache, and rows
+std::vector<FlashDecodeCase> lengthCases();     // lengths and splits
+std::vector<FlashDecodeCase> ringCases();       // rings at every phase, pinned slots, windows
+std::vector<FlashDecodeCase> sequenceCases();   // several sequences of unequal lengths
+std::vector<FlashDecodeCase> unalignedCases();  // memory that wide loads and stores cannot use
+std::vector<FlashDecodeCase> maskCases();       // masks of every rank and dtype
+std::vector<FlashDecodeCase> scoreCases();      // scale, softcap, slopes, sinks, logarithms of sums, partials
+std::vector<FlashDecodeCase> quantizedCases();  // codecs, means and channel scales
+std::vector<FlashDecodeCase> allDecodeCases();
+
+// The op of a case on tensors of the caller's making, those that the case has: the names of OperandBytes, "into",
+// "sums", "stats", "log sum exp".
+FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor);
+// On tensors without memory.
+FlashDecode planOp(const FlashDecodeCase& attend);
+
+// What the op reads. Vectors that no row sees are NaN or infinite, and so are values that have no weight in any row.
+OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random);
+
+}  // namespace mnk::test

@@ -1,0 +1,262 @@
+// Cases over dense caches: where keys lie, which rows see them, and what memory is made of.
+#include <algorithm>
+
+#include "Cases/FlashDecodeCase.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Case = FlashDecodeCase;
+
+constexpr KVLayout kLayouts[] = {KVLayout::headMajor, KVLayout::tokenMajor};
+constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
+
+std::string text(KVLayout layout) {
+  return layout == KVLayout::headMajor ? "head-major" : "token-major";
+}
+
+}  // namespace
+
+std::vector<Case> headDimCases() {
+  struct Dims {
+    uint64_t keys, values;
+  };
+  const Dims dims[] = {{32, 32},   {64, 64},   {80, 80},   {96, 96},   {128, 128},
+                       {192, 192}, {192, 128}, {256, 256}, {512, 512}, {576, 512}};
+  std::vector<Case> cases;
+  for (const Dims& d : dims) {
+    for (DType cache : kFloats) {
+      for (KVLayout layout : kLayouts) {
+        // Other dtypes in every case, so that each meets each.
+        const uint64_t number = cases.size();
+        cases.push_back({.name = fmt::format("{} and {} of {}, {}", d.keys, d.values, name(cache), text(layout)),
+                         .cache = cache,
+                         .headDim = d.keys,
+                         .valueHeadDim = d.values,
+                         .kvHeads = 1 + number % 2,
+                         .layout = layout,
+                         .queries = kFloats[number / 2 % 3],
+                         .group = number % 6 == 0 ? 1 : 1 + number % 3,
+                         .rows = number % 6 == 0 ? 1 : 1 + number % 4,
+                         .sequences = {{0, 9 + number % 7 * 5}},
+                         .into = kFloats[(number / 2 + number / 6) % 3]});
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> groupCases() {
+  std::vector<Case> cases;
+  for (uint64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32}) {
+    for (uint64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 20}) {
+      // Each group and each number of rows with a few of the other.
+      const bool isChosen = rows == 1 || group == 1 || (group * 7 + rows) % 5 == 0;
+      if (!isChosen || group * rows > 96) continue;
+      const bool isWide = (group + rows) % 2 == 0;
+      cases.push_back({.name = fmt::format("{} rows of groups of {}", rows, group),
+                       .cache = DType::f16,
+                       .headDim = isWide ? 128u : 32u,
+                       .valueHeadDim = isWide ? 128u : 32u,
+                       .kvHeads = rows == 1 ? 2u : 1u,
+                       .layout = kLayouts[rows % 2],
+                       .group = group,
+                       .rows = rows,
+                       .rank = rows == 1 && group % 2 == 0 ? 2u : 0u,
+                       .sequences = {{0, 21 + rows}}});
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> lengthCases() {
+  std::vector<Case> cases;
+  const auto add = [&](uint64_t length, uint32_t splits, uint64_t rows, uint64_t headDim) {
+    cases.push_back({.name = fmt::format("{} positions in {} splits, {} rows of {}", length, splits, rows, headDim),
+                     .cache = DType::f16,
+                     .headDim = headDim,
+                     .valueHeadDim = headDim,
+                     .kvHeads = 1,
+                     .layout = kLayouts[length % 2],
+                     .group = 1 + length % 2,
+                     .rows = rows,
+                     .sequences = {{0, length}},
+                     .givesLogSumExp = length % 3 == 0,
+                     .options = {.splits = splits, .kernel = FlashDecodeKernel::vector}});
+  };
+  for (uint64_t length : {1, 2, 5, 31, 32, 33, 63, 64, 65, 113, 127, 128, 129, 257}) {
+    for (uint32_t splits : {0, 1, 2, 3, 7, 33}) {
+      if ((length + splits) % 2 == 0 || length < 6) add(length, splits, length == 1 ? 1 : 1 + length % 2, 32);
+    }
+    add(length, length % 2 ? 1 : 2, 1, 64);
+  }
+  for (uint64_t length : {1023, 1024, 1025}) {
+    for (uint32_t splits : {0, 1, 7}) add(length, splits, 1, 32);
+  }
+  // As many splits as there may be, most of them empty.
+  add(40, static_cast<uint32_t>(FlashDecode::kMaxSplits), 1, 32);
+  return cases;
+}
+
+std::vector<Case> ringCases() {
+  std::vector<Case> cases;
+  for (uint32_t pinned : {0u, 2u}) {
+    for (uint64_t length = 1; length <= 15; ++length) {
+      for (uint64_t rows : {1, 3}) {
+        if (rows > length) continue;
+        const uint64_t number = cases.size();
+        const uint64_t headDim = number % 3 == 1 ? 64 : 32;
+        cases.push_back({.name = fmt::format("{} rows at {} of a ring of 6, {} pinned", rows, length, pinned),
+                         .cache = DType::f16,
+                         .headDim = headDim,
+                         .valueHeadDim = headDim,
+                         .capacity = 6,
+                         .layout = kLayouts[number % 2],
+                         .wrap = KVWrap::ring,
+                         .pinned = pinned,
+                         .rows = rows,
+                         .sequences = {{0, length}},
+                         .options = {.isCausal = number % 5 != 0,
+                                     .window = number % 4 == 1 ? 4u : 0u,
+                                     .splits = static_cast<uint32_t>(number % 3),
+                                     .kernel = FlashDecodeKernel::vector},
+                         .hasSlopes = number % 4 == 2});
+      }
+    }
+  }
+  for (uint64_t length : {1, 2, 7, 1000003}) {
+    cases.push_back({.name = fmt::format("{} of a ring of one slot", length),
+                     .headDim = 32,
+                     .valueHeadDim = 32,
+                     .capacity = 1,
+                     .wrap = KVWrap::ring,
+                     .sequences = {{0, length}}});
+  }
+  cases.push_back({.name = "a ring of 70 far along, 3 pinned",
+                   .headDim = 32,
+                   .valueHeadDim = 32,
+                   .capacity = 70,
+                   .wrap = KVWrap::ring,
+                   .pinned = 3,
+                   .rows = 2,
+                   .sequences = {{0, 100003}},
+                   .options = {.splits = 3, .kernel = FlashDecodeKernel::vector}});
+  for (uint32_t window : {1u, 2u, 16u, 40u, 47u, 50u, 1000u, 0x7fffffffu}) {
+    for (uint64_t rows : {1, 5}) {
+      for (bool isRing : {false, true}) {
+        const uint64_t headDim = rows == 5 ? 64 : 32;
+        cases.push_back({.name = fmt::format("{} rows with a window of {}{}", rows, window, isRing ? " in a ring" : ""),
+                         .cache = DType::f16,
+                         .headDim = headDim,
+                         .valueHeadDim = headDim,
+                         .kvHeads = 1,
+                         .capacity = isRing ? 37u : 0u,
+                         .wrap = isRing ? KVWrap::ring : KVWrap::linear,
+                         .pinned = isRing ? 4u : 0u,
+                         .rows = rows,
+                         .sequences = {{0, 53}},
+                         .options = {.isCausal = (window + rows) % 3 != 0,
+                                     .window = window,
+                                     .splits = window % 3,
+                                     .kernel = FlashDecodeKernel::vector}});
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> sequenceCases() {
+  const std::vector<std::vector<AttendedSequence>> lists = {
+      {{0, 5}, {1, 40}},
+      {{2, 33}, {0, 0}, {1, 7}},
+      {{3, 0}, {0, 0}},
+      {{1, 1}, {3, 64}, {0, 2}, {2, 31}},
+      {{0, 20}, {0, 20}, {0, 11}},
+      {{2, 12}},
+      {{4, 9}, {3, 8}, {2, 70}, {1, 6}, {0, 5}, {4, 4}, {3, 3}},
+  };
+  std::vector<Case> cases;
+  for (const auto& list : lists) {
+    for (uint64_t rows : {1, 3}) {
+      for (uint32_t splits : {0u, 1u, 4u}) {
+        const uint64_t number = cases.size();
+        const bool isRing = number % 4 == 3;
+        // Rows have positions only where there are as many.
+        const bool isCausal = std::none_of(list.begin(), list.end(), [&](const AttendedSequence& each) {
+          return each.length != 0 && each.length < rows;
+        });
+        cases.push_back({.name = fmt::format("{} rows of {} sequences from {}, {} splits", rows, list.size(),
+                                             list[0].sequence, splits),
+                         .cache = kFloats[number % 3],
+                         .headDim = number % 3 == 1 ? 64u : 32u,
+                         .valueHeadDim = number % 3 == 1 ? 64u : 32u,
+                         .cacheSequences = 5,
+                         .capacity = isRing ? 16u : 0u,
+                         .layout = kLayouts[number % 2],
+                         .wrap = isRing ? KVWrap::ring : KVWrap::linear,
+                         .pinned = isRing ? 3u : 0u,
+                         .rows = rows,
+                         .rank = 4,
+                         .sequences = list,
+                         .givesLogSumExp = number % 2 == 0,
+                         .options = {.isCausal = isCausal, .splits = splits, .kernel = FlashDecodeKernel::vector}});
+      }
+    }
+  }
+  cases.push_back({.name = "one sequence of a cache of several, without an axis for it",
+                   .cacheSequences = 3,
+                   .rows = 2,
+                   .sequences = {{1, 17}}});
+  // More than one dispatch has room for.
+  Case many{.name = "130 sequences",
+            .cache = DType::f16,
+            .headDim = 32,
+            .valueHeadDim = 32,
+            .kvHeads = 1,
+            .cacheSequences = 130,
+            .group = 1,
+            .sequences = {}};
+  for (uint64_t s = 0; s < 130; ++s) many.sequences.push_back({129 - s, s % 6});
+  cases.push_back(many);
+  return cases;
+}
+
+std::vector<Case> unalignedCases() {
+  std::vector<Case> cases;
+  for (DType cache : kFloats) {
+    for (uint64_t elements : {1, 2, 3}) {
+      for (uint64_t operand = 0; operand < 3; ++operand) {
+        const auto bytes = [&](uint64_t of, DType dtype) { return of == operand ? elements * byteSize(dtype) : 0; };
+        const uint64_t number = cases.size();
+        const DType other = kFloats[number % 3];
+        cases.push_back(
+            {.name = fmt::format("{} of {} past an aligned address in operand {}", elements, name(cache), operand),
+             .cache = cache,
+             .headDim = number % 2 ? 64u : 80u,
+             .valueHeadDim = number % 2 ? 64u : 80u,
+             .layout = kLayouts[number % 2],
+             .queries = other,
+             .into = other,
+             .givesPartials = number % 7 == 2,
+             .options = {.splits = static_cast<uint32_t>(1 + number % 2), .kernel = FlashDecodeKernel::vector},
+             .cacheShift = bytes(0, cache),
+             .queryShift = bytes(1, other),
+             .intoShift = number % 7 == 2 ? bytes(2, DType::f32) : bytes(2, other),
+             .hasScratch = number % 2 == 1});
+      }
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> allDecodeCases() {
+  std::vector<Case> all;
+  for (const auto& list : {headDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(), unalignedCases(),
+                           maskCases(), scoreCases(), quantizedCases()}) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
+
+}  // namespace mnk::test

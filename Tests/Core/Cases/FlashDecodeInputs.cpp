@@ -1,0 +1,197 @@
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "Cases/FlashDecodeCase.hpp"
+#include "Reference/KVCodecReference.hpp"
+#include "Reference/SoftFloat.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double uniform(Seeded& random, double low, double high) {
+  return low + (high - low) * static_cast<double>(random.next() >> 11) * 0x1p-53;
+}
+
+// Numbers as bytes of a dtype.
+class Elements {
+ public:
+  explicit Elements(DType dtype) : dtype_(dtype) {}
+
+  void add(double number) {
+    const uint64_t bits = nearestBits(dtype_, number);
+    const auto* begin = reinterpret_cast<const std::byte*>(&bits);
+    bytes_.insert(bytes_.end(), begin, begin + byteSize(dtype_));
+  }
+  void put(uint64_t index, double number) {
+    const uint64_t bits = nearestBits(dtype_, number);
+    std::memcpy(&bytes_.at(index * byteSize(dtype_)), &bits, byteSize(dtype_));
+  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  DType dtype_;
+  std::vector<std::byte> bytes_;
+};
+
+std::vector<std::byte> uniformBytes(Seeded& random, const Tensor& tensor, double low, double high) {
+  Elements elements(tensor.dtype());
+  for (uint64_t e = 0; e < tensor.shape().elementCount(); ++e) elements.add(uniform(random, low, high));
+  return elements.bytes();
+}
+
+std::vector<std::byte> maskBytes(Seeded& random, const MaskCase& mask, const Tensor& tensor) {
+  const uint64_t keys = tensor.shape()[tensor.shape().rank() - 1];
+  std::vector<bool> isClosed(keys);
+  for (uint64_t k = 0; k < keys; ++k) isClosed[k] = mask.hasHoles && random.below(6) == 0;
+  const double lowest = tensor.dtype() == DType::f16    ? -65504.0
+                        : tensor.dtype() == DType::bf16 ? -0x1.fep127
+                                                        : -0x1.fffffep127;
+  const double hole = mask.hasFiniteHoles ? lowest : -kInfinity;
+  Elements elements(tensor.dtype());
+  for (uint64_t row = 0; row < tensor.shape().elementCount() / keys; ++row) {
+    const bool isEmpty = mask.hasEmptyRows && random.below(3) == 0;
+    for (uint64_t k = 0; k < keys; ++k) {
+      const bool isHole = isEmpty || isClosed[k] || (mask.hasHoles && random.below(8) == 0);
+      elements.add(isHole ? hole : uniform(random, -2, 2) + mask.offset);
+    }
+  }
+  return elements.bytes();
+}
+
+// What each vector of the cache is to rows: seen by one, and with a weight in one.
+struct Use {
+  bool isSeen = false;
+  bool isWeighed = false;
+};
+
+std::vector<Use> usesOf(const FlashDecode& op, const FlashDecodeCase& attend, const OperandBytes& bytes) {
+  const CacheGeometry cache = geometryOf(op);
+  std::vector<Use> uses(cache.sequences * cache.heads * cache.capacity);
+  for (uint64_t s = 0; s < op.sequences.size(); ++s) {
+    const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s].length);
+    for (uint64_t k = 0; k < held.size(); ++k) {
+      for (uint64_t row = 0; row < attend.rows; ++row) {
+        const int64_t position = rowPosition(op.sequences[s].length, attend.rows, row);
+        if (!isVisible(op.options, held[k].position, position)) continue;
+        for (uint64_t head = 0; head < attend.heads(); ++head) {
+          Use& use = uses[cache.indexOf(op.sequences[s].sequence, head / attend.group, held[k].slot)];
+          use.isSeen = true;
+          if (!op.options.mask || maskElement(*op.options.mask, bytes.at("mask"), {s, head, row, k}) != -kInfinity) {
+            use.isWeighed = true;
+          }
+        }
+      }
+    }
+  }
+  return uses;
+}
+
+double anySpecial(Seeded& random) {
+  const double specials[] = {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity};
+  return specials[random.below(3)];
+}
+
+// Codes and scales that nobody computed; vectors without a use have a scale that is no number.
+void addCodes(Seeded& random, const FlashDecodeCase& attend, const QuantizedKVPlane& plane, bool isKeys,
+              const std::vector<Use>& uses, OperandBytes& into) {
+  const uint64_t headDim = isKeys ? attend.headDim : attend.valueHeadDim;
+  const KVCodecSizes size = REQUIRE(sizes(plane.codec, headDim));
+  std::vector<std::byte>& codes = into[isKeys ? "key codes" : "value codes"];
+  Elements scales(plane.codec.scaleType());
+  for (const Use& use : uses) {
+    std::vector<uint32_t> row(headDim);
+    for (uint32_t& code : row) code = static_cast<uint32_t>(random.below(1u << plane.codec.bits));
+    const auto bytes = packed(plane.codec, row);
+    codes.insert(codes.end(), bytes.begin(), bytes.end());
+    // Elements of about 0.5 in every codec.
+    double whole = 1;
+    if (plane.codec.name == KVCodecName::mlx1) {
+      whole = headDim == 512 ? static_cast<double>(plane.codec.scaleFactor) : std::sqrt(static_cast<double>(headDim));
+    }
+    const auto anySize = [&] {
+      if (!attend.hasWideScales) return uniform(random, 0.2, 0.8);
+      // Keys stay small, or one of them would have all the weight.
+      const double any = std::exp(uniform(random, -4, isKeys ? 0 : 4));
+      return random.below(16) == 0 ? 0 : any;
+    };
+    for (uint64_t s = 0; s < size.scales; ++s) {
+      const bool isUsed = isKeys ? use.isSeen : use.isWeighed;
+      scales.add(isUsed ? anySize() * whole : anySpecial(random));
+    }
+  }
+  into[isKeys ? "key scales" : "value scales"] = scales.bytes();
+}
+
+std::vector<std::byte> vectors(Seeded& random, const Tensor& tensor, bool areKeys, const std::vector<Use>& uses) {
+  const uint64_t headDim = tensor.shape()[tensor.shape().rank() - 1];
+  Elements elements(tensor.dtype());
+  for (const Use& use : uses) {
+    const bool isUsed = areKeys ? use.isSeen : use.isWeighed;
+    const double special = anySpecial(random);
+    for (uint64_t j = 0; j < headDim; ++j) elements.add(isUsed ? uniform(random, -1, 1) : special);
+  }
+  return elements.bytes();
+}
+
+std::vector<std::byte> channelScales(Seeded& random, uint64_t count) {
+  Elements elements(DType::f32);
+  for (uint64_t e = 0; e < count; ++e) elements.add(uniform(random, 0.5, 2) * (random.below(4) == 0 ? -1 : 1));
+  return elements.bytes();
+}
+
+void putSpecials(const FlashDecode& op, const FlashDecodeCase& attend, OperandBytes& bytes) {
+  const CacheGeometry cache = geometryOf(op);
+  for (const SpecialElement& special : attend.specials) {
+    const AttendedSequence& sequence = op.sequences[special.sequence];
+    const uint64_t slot = heldKeys(cache, sequence.length).at(special.key).slot;
+    const uint64_t index = cache.indexOf(sequence.sequence, special.kvHead, slot);
+    const auto put = [&](const char* name, DType dtype, uint64_t first, uint64_t count) {
+      const uint64_t bits = nearestBits(dtype, special.number);
+      for (uint64_t e = first; e < first + count; ++e) {
+        std::memcpy(&bytes.at(name).at(e * byteSize(dtype)), &bits, byteSize(dtype));
+      }
+    };
+    const uint64_t headDim = special.isKey ? attend.headDim : attend.valueHeadDim;
+    if (attend.isQuantized()) {
+      const KVCodec& codec = special.isKey ? *attend.keyCodec : *attend.valueCodec;
+      const uint64_t scales = REQUIRE(sizes(codec, headDim)).scales;
+      put(special.isKey ? "key scales" : "value scales", codec.scaleType(), index * scales, scales);
+    } else {
+      put(special.isKey ? "keys" : "values", attend.cache, index * headDim + special.element.value_or(0),
+          special.element ? 1 : headDim);
+    }
+  }
+}
+
+}  // namespace
+
+OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random) {
+  const FlashDecode op = planOp(attend);
+  OperandBytes bytes;
+  bytes["queries"] = uniformBytes(random, op.queries, -attend.size, attend.size);
+  if (attend.mask) bytes["mask"] = maskBytes(random, *attend.mask, *op.options.mask);
+  if (attend.hasSlopes) bytes["slopes"] = uniformBytes(random, *op.options.slopes, 0.004, 0.5);
+  if (attend.hasSinks) bytes["sinks"] = uniformBytes(random, *op.options.sinks, -attend.sinkSize, attend.sinkSize);
+  const std::vector<Use> uses = usesOf(op, attend, bytes);
+  if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+    bytes["keys"] = vectors(random, dense->keys, true, uses);
+    bytes["values"] = vectors(random, *dense->values, false, uses);
+  } else {
+    const auto& coded = std::get<QuantizedKVCacheView>(op.over);
+    addCodes(random, attend, coded.keys, true, uses, bytes);
+    addCodes(random, attend, *coded.values, false, uses, bytes);
+    if (coded.keys.means) bytes["key means"] = uniformBytes(random, *coded.keys.means, -1, 1);
+    if (coded.values->means) bytes["value means"] = uniformBytes(random, *coded.values->means, -1, 1);
+    if (coded.keys.channelScales) {
+      bytes["key channel scales"] = channelScales(random, attend.kvHeads * attend.headDim);
+    }
+  }
+  putSpecials(op, attend, bytes);
+  return bytes;
+}
+
+}  // namespace mnk::test

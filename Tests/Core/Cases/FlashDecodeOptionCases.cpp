@@ -1,0 +1,193 @@
+// Cases of what makes a score, what else results may be, and of quantized caches.
+#include "Cases/FlashDecodeCase.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Case = FlashDecodeCase;
+
+constexpr KVLayout kLayouts[] = {KVLayout::headMajor, KVLayout::tokenMajor};
+constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
+
+Case smallCase(std::string name, uint64_t headDim = 32) {
+  return {.name = std::move(name), .cache = DType::f16, .headDim = headDim, .valueHeadDim = headDim};
+}
+
+}  // namespace
+
+std::vector<Case> maskCases() {
+  std::vector<Case> cases;
+  for (uint32_t rank : {2u, 3u, 4u}) {
+    for (DType dtype : kFloats) {
+      for (uint32_t served = 0; served < 8; ++served) {
+        MaskCase mask{.dtype = dtype,
+                      .rank = rank,
+                      .servesAllSequences = (served & 4) != 0,
+                      .servesAllHeads = (served & 2) != 0,
+                      .servesAllRows = (served & 1) != 0};
+        if ((rank < 4 && mask.servesAllSequences) || (rank < 3 && mask.servesAllHeads)) continue;
+        const uint64_t number = cases.size();
+        mask.extraKeys = number % 3 == 0 ? 5 : 0;
+        mask.hasEmptyRows = number % 4 == 1;
+        Case attend = smallCase(fmt::format("a mask of {} with {} axes, {:#b} of them 1", name(dtype), rank, served));
+        attend.cacheSequences = 2;
+        attend.layout = kLayouts[number % 2];
+        attend.rows = 1 + number % 3;
+        attend.rank = 4;
+        attend.sequences = {{1, 23}, {0, 14}};
+        attend.givesLogSumExp = number % 2 == 0;
+        attend.options.splits = static_cast<uint32_t>(number % 4);
+        attend.options.isCausal = number % 5 != 0;
+        attend.mask = mask;
+        if (number % 6 == 5) {
+          attend.wrap = KVWrap::ring;
+          attend.capacity = 11;
+          attend.pinned = 2;
+        }
+        cases.push_back(attend);
+      }
+    }
+  }
+  Case attend = smallCase("rows that a mask closes altogether, in several passes");
+  attend.rows = 11;
+  attend.mask = {.hasEmptyRows = true};
+  attend.givesLogSumExp = true;
+  cases.push_back(attend);
+  attend = smallCase("closed rows as partials");
+  attend.rows = 4;
+  attend.mask = {.hasEmptyRows = true};
+  attend.givesPartials = true;
+  cases.push_back(attend);
+  return cases;
+}
+
+std::vector<Case> scoreCases() {
+  std::vector<Case> cases;
+  for (float softcap : {0.0f, 10.0f, 30.0f, 50.0f}) {
+    for (uint32_t with = 0; with < 8; ++with) {
+      const uint64_t number = cases.size();
+      Case attend = smallCase(fmt::format("softcap {}, with {:#b} of sinks, slopes, mask", softcap, with),
+                              number % 3 == 1 ? 64 : 32);
+      attend.rows = 1 + number % 3;
+      attend.sequences = {{0, 40}};
+      attend.size = number % 2 ? 16.0f : 1.0f;
+      attend.options.softcap = softcap;
+      attend.options.splits = static_cast<uint32_t>(number % 3);
+      attend.hasSlopes = (with & 2) != 0;
+      attend.hasSinks = (with & 1) != 0;
+      if (with & 4) attend.mask = {.hasHoles = number % 2 == 0};
+      attend.givesLogSumExp = number % 4 != 1;
+      cases.push_back(attend);
+    }
+  }
+  for (float scale : {1.0f, 0.01f}) {
+    Case attend = smallCase(fmt::format("a scale of {}", scale));
+    attend.options.scale = scale;
+    attend.givesLogSumExp = true;
+    cases.push_back(attend);
+  }
+  for (uint32_t splits : {0u, 1u, 3u}) {
+    for (bool hasLogSumExp : {false, true}) {
+      Case attend = smallCase(fmt::format("partials from {} splits{}", splits, hasLogSumExp ? " and their sums" : ""),
+                              hasLogSumExp ? 64 : 32);
+      attend.rows = 1 + splits;
+      attend.givesPartials = true;
+      attend.givesLogSumExp = hasLogSumExp;
+      attend.options.splits = splits;
+      attend.options.isCausal = splits != 3;
+      attend.options.window = splits == 1 ? 6 : 0;
+      attend.hasScratch = hasLogSumExp;
+      cases.push_back(attend);
+    }
+  }
+  for (uint64_t length : {0, 1, 3}) {
+    Case attend = smallCase(fmt::format("{} positions, sinks, a row's worth of window", length), length == 0 ? 64 : 32);
+    attend.cacheSequences = 2;
+    attend.rank = 4;
+    attend.sequences = {{0, length}, {1, 4}};
+    attend.hasSinks = true;
+    attend.options.window = 1;
+    attend.givesLogSumExp = true;
+    cases.push_back(attend);
+  }
+  Case attend = smallCase("keys that come after the rows", 64);
+  attend.rows = 3;
+  attend.options.isCausal = false;
+  cases.push_back(attend);
+  attend = smallCase("the kernel that the op chooses");
+  attend.options.kernel = FlashDecodeKernel::automatic;
+  cases.push_back(attend);
+  return cases;
+}
+
+std::vector<Case> quantizedCases() {
+  std::vector<Case> cases;
+  const auto add = [&](const KVCodec& keys, const KVCodec& values, uint64_t headDim) {
+    const uint64_t number = cases.size();
+    const bool isTurbo = keys.name == KVCodecName::turbo;
+    const bool isRing = number % 4 == 2;
+    cases.push_back({.name = fmt::format("keys in {}, values in {} at {}", keys.text(), values.text(), headDim),
+                     .keyCodec = keys,
+                     .valueCodec = values,
+                     .hasKeyMeans = isTurbo && number % 3 == 0,
+                     .hasValueMeans = isTurbo && number % 3 != 1,
+                     .hasChannelScales = isTurbo && number % 4 == 0,
+                     .hasWideScales = number % 2 == 1,
+                     .headDim = headDim,
+                     .valueHeadDim = headDim,
+                     .kvHeads = 1 + number % 2,
+                     .capacity = isRing ? 9u : 0u,
+                     .layout = kLayouts[number % 2],
+                     .wrap = isRing ? KVWrap::ring : KVWrap::linear,
+                     .pinned = isRing ? 2u : 0u,
+                     .queries = kFloats[number % 3],
+                     .group = 1 + number % 3,
+                     .rows = 1 + number % 3,
+                     .sequences = {{0, 12 + number % 13}},
+                     .into = number % 3 == 1 ? DType::f16 : DType::f32,
+                     .givesPartials = number % 6 == 5,
+                     .givesLogSumExp = number % 5 == 0,
+                     .options = {.window = number % 7 == 3 ? 5u : 0u,
+                                 .splits = static_cast<uint32_t>(number % 4),
+                                 .kernel = FlashDecodeKernel::vector},
+                     .hasSinks = number % 6 == 4,
+                     .cacheShift = number % 8 == 7 ? 1 + number % 3 : 0});
+  };
+  // Every number of bits with every head dim as keys and as values; which of them meet goes round.
+  for (uint32_t bits = 2; bits <= 8; ++bits) {
+    for (uint64_t headDim = 32; headDim <= 512; headDim *= 2) {
+      const uint32_t other = 2 + (bits - 2 + static_cast<uint32_t>(headDim / 32)) % 7;
+      add({.bits = bits}, {.bits = other}, headDim);
+    }
+  }
+  constexpr KVCodecName kMlx1 = KVCodecName::mlx1;
+  for (uint64_t headDim : {64, 128, 256, 512}) add({kMlx1, 4}, {kMlx1, 4}, headDim);
+  for (uint32_t bits : {5u, 6u, 8u}) {
+    for (uint64_t headDim : {256, 512}) add({kMlx1, bits}, {kMlx1, bits == 6 ? 4 : bits}, headDim);
+    add({kMlx1, bits, 0.75f}, {kMlx1, 4, 16}, 512);
+  }
+  // What the mean of keys adds to scores shows in their sum, beside a sink and under a cap.
+  for (uint64_t headDim : {64, 128, 256}) {
+    add({.bits = 4}, {.bits = 5}, headDim);
+    Case& attend = cases.back();
+    attend.name += ", with a mean of keys that counts";
+    attend.hasKeyMeans = true;
+    attend.givesPartials = false;
+    attend.givesLogSumExp = true;
+    attend.hasSinks = headDim == 128;
+    attend.options.softcap = headDim == 256 ? 30 : 0;
+    attend.group = 3;
+    attend.rows = 2;
+  }
+  // Tiles of many keys, and passes of many rows.
+  for (uint64_t length : {129, 300}) {
+    add({.bits = 4}, {.bits = 3}, 64);
+    cases.back().sequences = {{0, length}};
+    cases.back().name += fmt::format(", {} positions", length);
+    cases.back().rows = length == 129 ? 9 : 1;
+  }
+  return cases;
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,200 @@
+#include "Cases/FlashDecodeTrial.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "Cases/EveryTrial.hpp"
+#include "Reference/SoftFloat.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+double elementAt(std::span<const std::byte> bytes, DType dtype, uint64_t index) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &bytes[index * byteSize(dtype)], byteSize(dtype));
+  return valueOf(dtype, bits);
+}
+
+// The squares of what a row is wrong by, and of what it should be.
+struct RowError {
+  double wrong = 0;
+  double size = 0;
+
+  double relative() const { return wrong == 0 ? 0 : wrong / size; }
+};
+
+// What is NaN must be NaN; what is infinite may have become NaN on its way.
+bool isFaultOfKind(double got, double expected) {
+  if (std::isnan(expected)) return !std::isnan(got);
+  if (std::isinf(expected)) return !std::isnan(got) && got != expected;
+  return !std::isfinite(got);
+}
+
+bool isByMatrix(const FlashDecodeCase& attend) {
+  return attend.fitsMatrices() && attend.options.kernel != FlashDecodeKernel::vector;
+}
+
+}  // namespace
+
+PreparedFlashDecode prepared(const FlashDecodeCase& attend, Seeded& random) {
+  PreparedFlashDecode result{.name = attend.name, .attend = attend, .inputs = inputsOf(attend, random), .expected = {}};
+  result.expected = attended(planOp(attend), result.inputs);
+  return result;
+}
+
+Result<Plan> plan(const FlashDecodeCall& call) {
+  return mnk::plan(call.op);
+}
+
+Result<Plan> plan(const FlashDecodeCall& call, Device& device) {
+  return call.isForAnyDevice ? mnk::plan(call.op) : mnk::plan(call.op, device);
+}
+
+double allowedError(DType into, bool isByMatrix, double magnitude) {
+  const double stored = into == DType::f32 ? 1e-10 : into == DType::f16 ? 1e-6 : 2e-5;
+  const double least = isByMatrix ? std::max(stored, 1e-6) : stored;
+  // Weights are wrong by what scores are wrong by, and those go with the size of what is summed.
+  const double ofScores = magnitude * (isByMatrix ? 0x1p-13 : 0x1p-21);
+  return std::max(least, ofScores * ofScores);
+}
+
+void expectRows(DType into, std::span<const std::byte> got, const std::vector<AttendedRow>& expected, bool isByMatrix) {
+  RowError all;
+  double magnitude = 0;
+  for (size_t row = 0; row < expected.size(); ++row) {
+    const std::vector<double>& output = expected[row].output;
+    magnitude = std::max(magnitude, expected[row].magnitude);
+    RowError error;
+    for (size_t j = 0; j < output.size(); ++j) {
+      const double x = elementAt(got, into, row * output.size() + j);
+      const bool isFault = expected[row].seesKeys ? isFaultOfKind(x, output[j]) : x != 0;
+      if (isFault) {
+        return fail(__FILE__, __LINE__,
+                    fmt::format("row {}, element {}: got {}, expected {}{}", row, j, x, output[j],
+                                expected[row].seesKeys ? "" : " without keys"));
+      }
+      if (!std::isfinite(output[j])) continue;
+      // A sink may leave results so small that f16 has few digits for them, or none.
+      const bool isRounded = into == DType::f16 && std::abs(x - output[j]) <= 0x1.01p-25;
+      if (!isRounded) error.wrong += (x - output[j]) * (x - output[j]);
+      error.size += output[j] * output[j];
+    }
+    if (!(error.relative() <= allowedError(into, isByMatrix, expected[row].magnitude))) {
+      return fail(__FILE__, __LINE__,
+                  fmt::format("row {}: relative error {} of squares, allowed {}; first element {}, expected {}", row,
+                              error.relative(), allowedError(into, isByMatrix, expected[row].magnitude),
+                              elementAt(got, into, row * output.size()), output[0]));
+    }
+    all.wrong += error.wrong;
+    all.size += error.size;
+  }
+  if (all.relative() <= allowedError(into, isByMatrix, magnitude)) return;
+  fail(__FILE__, __LINE__, fmt::format("relative error {} of squares in all", all.relative()));
+}
+
+void expectLogSumExp(std::span<const std::byte> got, const std::vector<AttendedRow>& expected, bool isByMatrix) {
+  for (size_t row = 0; row < expected.size(); ++row) {
+    const double x = elementAt(got, DType::f32, row);
+    const double due = expected[row].logSumExp;
+    const double allowed = isByMatrix ? 2e-3 + expected[row].magnitude * 0x1p-13
+                                      : 1e-5 + 1e-6 * std::abs(due) + expected[row].magnitude * 0x1p-21;
+    const bool isNear = std::isfinite(due) ? std::abs(x - due) <= allowed : std::isnan(due) ? std::isnan(x) : x == due;
+    if (!isNear) fail(__FILE__, __LINE__, fmt::format("log sum exp of row {}: got {}, expected {}", row, x, due));
+  }
+}
+
+void expectPartials(std::span<const std::byte> sums, std::span<const std::byte> stats,
+                    const std::vector<AttendedRow>& expected, bool isByMatrix) {
+  std::vector<std::byte> divided;
+  for (size_t row = 0; row < expected.size(); ++row) {
+    const double largest = elementAt(stats, DType::f32, row * 2), sum = elementAt(stats, DType::f32, row * 2 + 1);
+    const double due = expected[row].largest * std::numbers::log2e;
+    if (!expected[row].seesKeys) {
+      if (sum != 0) fail(__FILE__, __LINE__, fmt::format("sum of row {} without keys: got {}", row, sum));
+    } else if (std::isfinite(due)) {
+      const double allowed = isByMatrix ? 4e-3 : 1e-5 + 2e-6 * std::abs(due) + expected[row].magnitude * 0x1p-20;
+      const double relative = sum * std::exp2(largest - due) / expected[row].sum - 1;
+      if (!(std::abs(largest - due) <= allowed && std::abs(relative) <= allowed)) {
+        fail(__FILE__, __LINE__,
+             fmt::format("stats of row {}: got {} and {}, expected {} and {}", row, largest, sum, due,
+                         expected[row].sum));
+      }
+    } else if (!std::isnan(sum) && !std::isnan(largest)) {
+      fail(__FILE__, __LINE__, fmt::format("stats of row {}: got {} and {}, expected NaN", row, largest, sum));
+    }
+    const uint64_t headDim = expected[row].output.size();
+    for (uint64_t j = 0; j < headDim; ++j) {
+      const double x = elementAt(sums, DType::f32, row * headDim + j);
+      const uint64_t bits = nearestBits(DType::f32, sum == 0 ? x : x / sum);
+      const auto* begin = reinterpret_cast<const std::byte*>(&bits);
+      divided.insert(divided.end(), begin, begin + sizeof(float));
+    }
+  }
+  expectRows(DType::f32, divided, expected, isByMatrix);
+}
+
+FlashDecodeTrial::FlashDecodeTrial(const std::shared_ptr<Device>& device, const PreparedFlashDecode& prepared, Seeded&)
+    : prepared_(&prepared) {
+  call_.isForAnyDevice = prepared.isForAnyDevice;
+  call_.op = makeOp(prepared.attend, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
+    const GuardedTensor memory(device, dtype, shape, shift);
+    const auto input = prepared.inputs.find(name);
+    if (input != prepared.inputs.end()) memory.set(input->second);
+    return operands_.emplace(name, memory).first->second.tensor();
+  });
+  if (!prepared.attend.hasScratch) return;
+  const uint64_t bytes = REQUIRE(plan(call_, *device)).scratchBytes;
+  const GuardedTensor scratch(device, DType::u8, REQUIRE(Shape::make({bytes})));
+  call_.op.scratch = operands_.emplace("scratch", scratch).first->second.tensor();
+}
+
+void FlashDecodeTrial::expectAttended() const {
+  const Context context(prepared_->name);
+  for (const auto& [name, memory] : operands_) memory.expectBordersIntact(name);
+  for (const auto& [name, before] : prepared_->inputs) {
+    const bool isSame = bytesOf(name) == before;
+    if (!isSame) fail(__FILE__, __LINE__, fmt::format("{}: contents were changed", name));
+  }
+  const bool isMatrix = isByMatrix(prepared_->attend);
+  const AttentionResults& results = call_.op.results;
+  if (results.into) expectRows(results.into->dtype(), bytesOf("into"), prepared_->expected, isMatrix);
+  if (results.partials) expectPartials(bytesOf("sums"), bytesOf("stats"), prepared_->expected, isMatrix);
+  if (results.logSumExp) expectLogSumExp(bytesOf("log sum exp"), prepared_->expected, isMatrix);
+}
+
+std::vector<std::byte> FlashDecodeTrial::results() const {
+  std::vector<std::byte> all;
+  for (const char* name : {"into", "sums", "stats", "log sum exp"}) {
+    if (!operands_.contains(name)) continue;
+    const auto bytes = bytesOf(name);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+
+void runOnEveryDevice(const std::vector<FlashDecodeCase>& cases) {
+  constexpr size_t kCasesAtOnce = 64;  // whose memory is held
+  Seeded random;
+  for (size_t begin = 0; begin < cases.size(); begin += kCasesAtOnce) {
+    std::vector<PreparedFlashDecode> all;
+    const auto add = [&](const PreparedFlashDecode& made) {
+      all.push_back(made);
+      all.push_back(made);
+      all.back().name += ", as planned for any device";
+      all.back().isForAnyDevice = true;
+    };
+    for (size_t c = begin; c < std::min(cases.size(), begin + kCasesAtOnce); ++c) {
+      PreparedFlashDecode made = prepared(cases[c], random);
+      add(made);
+      if (!cases[c].fitsMatrices() || cases[c].options.kernel != FlashDecodeKernel::vector) continue;
+      made.name += ", by the matrix kernel";
+      made.attend.options.kernel = FlashDecodeKernel::matrix;
+      add(made);
+    }
+    runTrials(all, &FlashDecodeTrial::expectAttended);
+  }
+}
+
+}  // namespace mnk::test

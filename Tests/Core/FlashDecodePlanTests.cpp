@@ -1,0 +1,286 @@
+// What FlashDecode and MergePartials ask a device to run, without a device.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "Cases/FlashDecodeCase.hpp"
+#include "MLXNativeKernels/MergePartials.hpp"
+#include "Support/Check.hpp"
+#include "Support/DeclaredBytes.hpp"
+#include "Support/PlanBuffer.hpp"
+#include "Types/FlashDecodeTypes.h"
+
+namespace mnk::test {
+
+namespace {
+
+using Case = FlashDecodeCase;
+
+// Rows of queries that a dispatch has, of all its sequences.
+struct RowSpan {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+std::vector<RowSpan> passesOf(const Case& attend) {
+  std::vector<RowSpan> passes;
+  for (uint64_t row = 0; row < attend.rows; row += FlashDecode::kRowsPerPass) {
+    passes.push_back({row, std::min(attend.rows, row + FlashDecode::kRowsPerPass)});
+  }
+  return passes;
+}
+
+// Vectors of the cache that one of the rows sees.
+std::vector<uint64_t> vectorsSeen(const FlashDecode& op, const Case& attend, const RowSpan& rows) {
+  const CacheGeometry cache = geometryOf(op);
+  std::vector<uint64_t> vectors;
+  for (const AttendedSequence& sequence : op.sequences) {
+    for (const HeldKey& key : heldKeys(cache, sequence.length)) {
+      bool isSeen = false;
+      for (uint64_t row = rows.begin; row < rows.end; ++row) {
+        isSeen |= isVisible(op.options, key.position, rowPosition(sequence.length, attend.rows, row));
+      }
+      if (!isSeen) continue;
+      for (uint64_t head = 0; head < cache.heads; ++head) {
+        vectors.push_back(cache.indexOf(sequence.sequence, head, key.slot));
+      }
+    }
+  }
+  return vectors;
+}
+
+std::vector<uint64_t> vectorsOfRows(const Case& attend, const RowSpan& rows) {
+  std::vector<uint64_t> vectors;
+  for (uint64_t s = 0; s < attend.sequences.size(); ++s) {
+    for (uint64_t v = rows.begin * attend.heads(); v < rows.end * attend.heads(); ++v) {
+      vectors.push_back(s * attend.rows * attend.heads() + v);
+    }
+  }
+  return vectors;
+}
+
+std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::vector<uint64_t>& vectors) {
+  std::vector<bool> bytes(tensor.byteCount());
+  for (uint64_t vector : vectors) {
+    std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(vector * vectorBytes), vectorBytes, true);
+  }
+  return bytes;
+}
+
+// All of a tensor's vectors, as many bytes as its last axes take.
+void expectReads(std::string_view name, const Dispatch& dispatch, const Tensor& tensor, uint64_t vectorBytes,
+                 const std::vector<uint64_t>& vectors) {
+  const Binding* binding = bindingOf(dispatch, tensor);
+  if (!binding) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
+  EXPECT_EQ(binding->offset, tensor.byteOffset());
+  expectCovers(fmt::format("{} read", name), binding->reads, marked(tensor, vectorBytes, vectors));
+  EXPECT(binding->writes.empty());
+}
+
+void expectWrites(std::string_view name, const Dispatch& dispatch, const Tensor& tensor, uint64_t vectorBytes,
+                  const std::vector<uint64_t>& vectors) {
+  const Binding* binding = bindingOf(dispatch, tensor);
+  if (!binding) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
+  EXPECT_EQ(binding->offset, tensor.byteOffset());
+  expectCovers(fmt::format("{} written", name), binding->writes, marked(tensor, vectorBytes, vectors));
+  EXPECT(binding->reads.empty());
+}
+
+void expectReadsCache(const Dispatch& dispatch, const FlashDecode& op, const Case& attend, const RowSpan& rows) {
+  const std::vector<uint64_t> seen = vectorsSeen(op, attend, rows);
+  if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+    expectReads("keys", dispatch, dense->keys, attend.headDim * byteSize(attend.cache), seen);
+    return expectReads("values", dispatch, *dense->values, attend.valueHeadDim * byteSize(attend.cache), seen);
+  }
+  const auto& coded = std::get<QuantizedKVCacheView>(op.over);
+  for (const QuantizedKVPlane* plane : {&coded.keys, &*coded.values}) {
+    const KVCodecSizes size = REQUIRE(sizes(plane->codec, plane->headDim()));
+    expectReads("codes", dispatch, plane->codes, size.codeBytes, seen);
+    expectReads("scales", dispatch, plane->scales, size.scaleBytes, seen);
+  }
+  const auto expectAll = [&](std::string_view name, const std::optional<Tensor>& tensor) {
+    if (tensor) expectReads(name, dispatch, *tensor, tensor->byteCount(), {0});
+  };
+  expectAll("key means", coded.keys.means);
+  expectAll("channel scales", coded.keys.channelScales);
+}
+
+void expectWritesResults(const Dispatch& dispatch, const FlashDecode& op, const Case& attend, const RowSpan& rows) {
+  const std::vector<uint64_t> vectors = vectorsOfRows(attend, rows);
+  const AttentionResults& results = op.results;
+  if (results.into) {
+    expectWrites("results", dispatch, *results.into, attend.valueHeadDim * byteSize(attend.into), vectors);
+  }
+  if (results.partials) {
+    expectWrites("sums", dispatch, results.partials->sums, attend.valueHeadDim * sizeof(float), vectors);
+    expectWrites("stats", dispatch, results.partials->stats, 2 * sizeof(float), vectors);
+  }
+  if (results.logSumExp) expectWrites("log sum exp", dispatch, *results.logSumExp, sizeof(float), vectors);
+}
+
+uint64_t scratchOf(const Case& attend, uint64_t splits) {
+  return attend.sequences.size() * attend.rows * attend.heads() * splits * (attend.valueHeadDim + 2) * sizeof(float);
+}
+
+bool isSequenceTwice(const Case& attend) {
+  std::set<uint64_t> seen;
+  for (const AttendedSequence& each : attend.sequences) seen.insert(each.sequence);
+  return seen.size() != attend.sequences.size();
+}
+
+Case plainCase(uint64_t length) {
+  return {.cache = DType::f16,
+          .headDim = 128,
+          .valueHeadDim = 128,
+          .kvHeads = 8,
+          .capacity = 4096,
+          .queries = DType::f16,
+          .group = 4,
+          .sequences = {{0, length}},
+          .into = DType::f16};
+}
+
+}  // namespace
+
+TEST(FlashDecodePlan, IsADispatchForEveryEightRowsAndOneForSplits) {
+  uint32_t split = 0, whole = 0;
+  for (const Case& attend : allDecodeCases()) {
+    const Context context(attend.name);
+    const FlashDecode op = planOp(attend);
+    const Plan planned = REQUIRE(plan(op));
+    const std::vector<RowSpan> passes = passesOf(attend);
+    EXPECT_EQ(planned.op, "FlashDecode");
+    if (attend.sequences.size() > 100) continue;  // in several dispatches too
+    const bool isSplit = planned.dispatches.size() == passes.size() + 1;
+    EXPECT(isSplit || planned.dispatches.size() == passes.size());
+    if (attend.options.splits) {
+      EXPECT_EQ(isSplit, attend.options.splits > 1);
+      EXPECT_EQ(planned.scratchBytes, isSplit ? scratchOf(attend, attend.options.splits) : 0);
+    }
+    (isSplit ? split : whole) += 1;
+    for (size_t p = 0; p < passes.size() && p < planned.dispatches.size(); ++p) {
+      const Dispatch& dispatch = planned.dispatches[p];
+      const std::vector<uint64_t> rows = vectorsOfRows(attend, passes[p]);
+      EXPECT_EQ(dispatch.kind, "FlashDecode");
+      expectReads("queries", dispatch, op.queries, attend.headDim * byteSize(attend.queries), rows);
+      if (!isSequenceTwice(attend)) expectReadsCache(dispatch, op, attend, passes[p]);
+      if (!isSplit) expectWritesResults(dispatch, op, attend, passes[p]);
+    }
+    if (isSplit) expectWritesResults(planned.dispatches.back(), op, attend, {0, attend.rows});
+  }
+  EXPECT(split > 100);
+  EXPECT(whole > 100);
+}
+
+// A kernel that only some of the cases reach could be wrong unseen: together they reach all of them, with each of its
+// constants as it can be.
+TEST(FlashDecodePlan, CasesReachEveryKernel) {
+  std::set<std::string> functions;
+  std::map<uint32_t, std::set<uint32_t>> values;
+  std::vector<Case> cases = allDecodeCases();
+  for (size_t c = 0, count = cases.size(); c < count; ++c) {
+    if (!cases[c].fitsMatrices()) continue;
+    cases.push_back(cases[c]);
+    cases.back().options.kernel = FlashDecodeKernel::matrix;
+  }
+  for (const Case& attend : cases) {
+    for (const Dispatch& dispatch : REQUIRE(plan(planOp(attend))).dispatches) {
+      functions.insert(dispatch.kernel.function);
+      for (const FunctionConstant& constant : dispatch.kernel.constants) values[constant.index].insert(constant.bits);
+    }
+  }
+  const auto expectReached = [&](const std::string& function) {
+    if (!functions.contains(function)) fail(__FILE__, __LINE__, fmt::format("no case reaches {}", function));
+  };
+#define ROW(keyDim, valueDim, rows) expectReached("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows);
+  MNK_FLASH_VECTOR_INSTANCES(ROW)
+#undef ROW
+#define ROW(chunks) expectReached("flashDecodeReduce_" #chunks);
+  MNK_FLASH_REDUCE_INSTANCES(ROW)
+#undef ROW
+  for (uint64_t headDim : {64, 128, 256}) {
+    if (kHasMatrixKernel) expectReached(fmt::format("flashDecodeMatrix_{}", headDim));
+  }
+  for (const auto& [index, seen] : values) {
+    // The one is known of a device alone; the other is asked for by FlashDecodeTogether.
+    if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeMergesTogether) continue;
+    if (seen.size() < 2) fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
+  }
+}
+
+TEST(FlashDecodePlan, ReadsEveryByteOfKeysAndValuesOnce) {
+  for (uint64_t length : {1, 33, 4096}) {
+    Case attend = plainCase(length);
+    attend.options.splits = 1;
+    const Plan whole = REQUIRE(plan(planOp(attend)));
+    const uint64_t vectors = 32 * 128 * 2;
+    EXPECT_EQ(whole.dispatches.size(), 1u);
+    EXPECT_EQ(whole.scratchBytes, 0u);
+    EXPECT_EQ(whole.dispatches.at(0).countedBytesRead(), 2 * 8 * length * 128 * 2 + vectors);
+    EXPECT_EQ(whole.dispatches.at(0).countedBytesWritten(), vectors);
+    attend.options.splits = 3;
+    const Plan split = REQUIRE(plan(planOp(attend)));
+    EXPECT_EQ(split.dispatches.size(), 2u);
+    EXPECT_EQ(split.scratchBytes, 32u * 3 * 130 * 4);
+    EXPECT_EQ(split.dispatches.at(0).countedBytesRead(), 2 * 8 * length * 128 * 2 + vectors);
+    EXPECT_EQ(split.dispatches.at(0).countedBytesWritten(), split.scratchBytes);
+    EXPECT_EQ(split.dispatches.at(1).countedBytesRead(), split.scratchBytes);
+    EXPECT_EQ(split.dispatches.at(1).countedBytesWritten(), vectors);
+    attend.keyCodec = KVCodec{.bits = 4};
+    attend.valueCodec = KVCodec{.bits = 3};
+    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(),
+              8 * length * (64 + 2 + 48 + 2) + vectors);
+  }
+}
+
+TEST(FlashDecodePlan, AWindowIsAllThatIsRead) {
+  Case attend = plainCase(4000);
+  attend.options.splits = 1;
+  attend.options.window = 100;
+  EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 100 * 256 + 32 * 256);
+  attend.rows = 5;
+  EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 104 * 256 + 5 * 32 * 256);
+}
+
+TEST(FlashDecodePlan, MemoryOfTheCallersServesSplits) {
+  Case attend = plainCase(500);
+  attend.options.splits = 4;
+  FlashDecode op = planOp(attend);
+  const uint64_t bytes = REQUIRE(plan(op)).scratchBytes;
+  EXPECT_EQ(bytes, scratchOf(attend, 4));
+  op.scratch = planTensor(DType::u8, {bytes});
+  const Plan planned = REQUIRE(plan(op));
+  EXPECT_EQ(planned.scratchBytes, 0u);
+  for (const Dispatch& dispatch : planned.dispatches) EXPECT(bindingOf(dispatch, *op.scratch) != nullptr);
+  constexpr std::string_view kTooLittle = "there is too little scratch memory";
+  op.scratch = planTensor(DType::u8, {bytes - 1});
+  EXPECT_ERROR(plan(op), {.op = FlashDecode::name, .what = kTooLittle});
+  op.scratch = planTensor(DType::u8, {bytes}, 4);
+  EXPECT_ERROR(plan(op), {.op = FlashDecode::name, .what = kTooLittle});
+  op.options.splits = 1;
+  op.scratch = planTensor(DType::u8, {0});
+  EXPECT(bool(plan(op)));
+}
+
+TEST(FlashDecodePlan, NothingToDoIsNoDispatch) {
+  Case attend = plainCase(500);
+  attend.rows = 0;
+  EXPECT(REQUIRE(plan(planOp(attend))).dispatches.empty());
+}
+
+TEST(MergePartialsPlan, IsOneDispatchThatReadsAndWritesAllOnce) {
+  for (uint64_t parts : {1, 2, 1024}) {
+    const MergePartials op{.partials = {.sums = planTensor(DType::f32, {parts, 3, 4, 128}),
+                                        .stats = planTensor(DType::f32, {parts, 3, 4, 2})},
+                           .results = {.into = planTensor(DType::f16, {3, 4, 128})}};
+    const Plan planned = REQUIRE(plan(op));
+    EXPECT_EQ(planned.op, "MergePartials");
+    EXPECT_EQ(planned.dispatches.size(), 1u);
+    EXPECT_EQ(planned.scratchBytes, 0u);
+    EXPECT_EQ(planned.dispatches.at(0).kind, "MergePartials");
+    EXPECT_EQ(planned.dispatches.at(0).countedBytesRead(), parts * 3 * 4 * 130 * 4);
+    EXPECT_EQ(planned.dispatches.at(0).countedBytesWritten(), 3u * 4 * 128 * 2);
+  }
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,237 @@
+// Every rule of FlashDecode, broken on purpose.
+#include <limits>
+
+#include "Cases/BrokenRule.hpp"
+#include "Ops/FlashDecodeRules.hpp"
+#include "Support/PlanBuffer.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Op = FlashDecode;
+using View = KVCacheView;
+
+// Two sequences of three rows and six heads, over a ring of five slots, two of them pinned, of two heads.
+Op soundOp() {
+  Op op{.queries = planTensor(DType::f16, {2, 3, 6, 64}),
+        .over = View{.keys = planTensor(DType::f16, {4, 2, 5, 64}),
+                     .values = planTensor(DType::f16, {4, 2, 5, 64}),
+                     .wrap = KVWrap::ring,
+                     .pinned = 2}};
+  op.sequences = {{3, 7}, {1, 4}};
+  op.results = {.into = planTensor(DType::f16, {2, 3, 6, 64}), .logSumExp = planTensor(DType::f32, {2, 3, 6})};
+  op.options.slopes = planTensor(DType::f32, {6});
+  return op;
+}
+
+View& viewOf(Op& op) {
+  return std::get<View>(op.over);
+}
+
+void usePartials(Op& op) {
+  op.results = {.partials = AttentionPartials{.sums = planTensor(DType::f32, {2, 3, 6, 64}),
+                                              .stats = planTensor(DType::f32, {2, 3, 6, 2})}};
+}
+
+// A codec of turbo for keys and values of head dim 128.
+void useCodes(Op& op) {
+  const auto plane = [] {
+    return QuantizedKVPlane{.codec = {.bits = 4},
+                            .codes = planTensor(DType::u8, {4, 2, 5, 64}),
+                            .scales = planTensor(DType::f16, {4, 2, 5})};
+  };
+  op.over = QuantizedKVCacheView{.keys = plane(), .values = plane()};
+  op.sequences = {{3, 5}, {1, 4}};
+  op.queries = planTensor(DType::f16, {2, 3, 6, 128});
+  op.results.into = planTensor(DType::f16, {2, 3, 6, 128});
+}
+
+constexpr std::string_view kAxes = "Give results the axes of the queries and the head dim of values.";
+constexpr std::string_view kMaskDue =
+    "floats [rows 3, keys 5], with axes of heads 6 and sequences 2 before them or without";
+constexpr std::string_view kMaskFix = "Give the mask a column for each key, oldest first; other axes may be 1.";
+constexpr std::string_view kPinDue = "fewer pinned slots than the ring's capacity, and none in a linear cache";
+constexpr std::string_view kPinFix = "Pin fewer slots, or make the cache a larger ring.";
+
+constexpr std::string_view kNoHeadDims = "there is no kernel for these head dims";
+constexpr std::string_view kNoMatrices = "the matrix kernel cannot attend to this";
+constexpr std::string_view kMatrixDue = "f16 without a mask, or codes, with head dims of 64, 128 or 256";
+
+const BrokenRule<Op> kBroken[] = {
+    {"queries have no memory", "a tensor without memory", "a tensor with memory",
+     "Make the queries before attending with them.", [](Op& op) { op.queries = {}; }},
+    {"queries have the wrong rank", "[64]",
+     "[heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]", "Reshape the queries.",
+     [](Op& op) { op.queries = planTensor(DType::f16, {64}); }},
+    {"queries are not floats", "u16", "f32, f16 or bf16", "Convert the queries.",
+     [](Op& op) {
+       op.queries = planTensor(DType::u16, {2, 3, 6, 64});
+     }},
+    {"an extent is too large for the kernel", "2147483648", "less than 2^31 on every axis",
+     "Attend to a part at a time.",
+     [](Op& op) {
+       viewOf(op).keys = planTensor(DType::f16, {4, 2, uint64_t{1} << 31, 64});
+       viewOf(op).values = planTensor(DType::f16, {4, 2, uint64_t{1} << 31, 64});
+     }},
+    {"the cache has no room for its pinned slots", "5 pinned slots in a ring of 5", kPinDue, kPinFix,
+     [](Op& op) { viewOf(op).pinned = 5; }},
+    {"the cache has no room for its pinned slots", "2 pinned slots in a linear cache of 5", kPinDue, kPinFix,
+     [](Op& op) { viewOf(op).wrap = KVWrap::linear; }},
+    {"queries have another head dim than keys", "128", "64", "Pass queries of the model that filled the cache.",
+     [](Op& op) {
+       op.queries = planTensor(DType::f16, {2, 3, 6, 128});
+     }},
+    {kNoHeadDims, "64 of keys and 32 of values",
+     "32, 64, 80, 96, 128, 192, 256 or 512, the same for both, or 192 and 128, or 576 and 512",
+     "Pad the vectors with zeros to the next head dim.",
+     [](Op& op) {
+       viewOf(op).values = planTensor(DType::f16, {4, 2, 5, 32});
+     }},
+    {kNoHeadDims, "128 of keys and 64 of values", "32, 64, 128, 256 or 512, the same for both",
+     "Pad the vectors with zeros to the next head dim.",
+     [](Op& op) {
+       useCodes(op);
+       std::get<QuantizedKVCacheView>(op.over).values->codes = planTensor(DType::u8, {4, 2, 5, 32});
+     }},
+    {"query heads are no multiple of the cache's heads", "7 query heads over 2 heads",
+     "1 to 32 query heads for each head of the cache", "Pass all query heads of the layer.",
+     [](Op& op) {
+       op.queries = planTensor(DType::f16, {2, 3, 7, 64});
+     }},
+    {"query heads are no multiple of the cache's heads", "66 query heads over 2 heads",
+     "1 to 32 query heads for each head of the cache", "Pass all query heads of the layer.",
+     [](Op& op) {
+       op.queries = planTensor(DType::f16, {2, 3, 66, 64});
+     }},
+    {"the sequences do not match the queries", "1 sequence", "2, as in the queries",
+     "Name one sequence of the cache, and its length, for each of the queries.",
+     [](Op& op) { op.sequences.pop_back(); }},
+    {"the sequence is not in the cache", "sequence 4", "less than 4", "Pass a sequence that the cache holds.",
+     [](Op& op) { op.sequences[1].sequence = 4; }},
+    {"a sequence is longer than its cache", "a length of 7", "at most capacity 5",
+     "Pass how many positions the sequence has.",
+     [](Op& op) {
+       viewOf(op).wrap = KVWrap::linear;
+       viewOf(op).pinned = 0;
+     }},
+    {"a sequence is longer than its cache", "a length of 2147483648", "less than 2^31",
+     "Pass how many positions the sequence has.", [](Op& op) { op.sequences[0].length = uint64_t{1} << 31; }},
+    {"a sequence has fewer positions than queries", "a length of 2 and 3 rows",
+     "a length that counts the rows of the queries, or 0",
+     "Append keys and values of the queries' tokens first, or count them in.",
+     [](Op& op) { op.sequences[1].length = 2; }},
+    {"attention has no target, or two", "neither results nor partials", "a tensor for results, or for partials",
+     "Pass either `into` or `partials`.", [](Op& op) { op.results.into.reset(); }},
+    {"attention has no target, or two", "results and partials", "a tensor for results, or for partials",
+     "Pass either `into` or `partials`.",
+     [](Op& op) {
+       const Tensor into = *op.results.into;
+       usePartials(op);
+       op.results.into = into;
+     }},
+    {"a result has no memory", "a tensor without memory", "tensors with memory", "Make the tensors that results go to.",
+     [](Op& op) { op.results.logSumExp = Tensor(); }},
+    {"a result does not match the queries", "results f16 [2, 3, 6, 32]", "f32, f16 or bf16 [2, 3, 6, 64]", kAxes,
+     [](Op& op) {
+       op.results.into = planTensor(DType::f16, {2, 3, 6, 32});
+     }},
+    {"a result does not match the queries", "sums f16 [2, 3, 6, 64]", "f32 [2, 3, 6, 64]", kAxes,
+     [](Op& op) {
+       usePartials(op);
+       op.results.partials->sums = planTensor(DType::f16, {2, 3, 6, 64});
+     }},
+    {"a result does not match the queries", "stats f32 [2, 3, 6]", "f32 [2, 3, 6, 2]", kAxes,
+     [](Op& op) {
+       usePartials(op);
+       op.results.partials->stats = planTensor(DType::f32, {2, 3, 6});
+     }},
+    {"a result does not match the queries", "logSumExp f32 [2, 3, 6, 1]", "f32 [2, 3, 6]", kAxes,
+     [](Op& op) {
+       op.results.logSumExp = planTensor(DType::f32, {2, 3, 6, 1});
+     }},
+    {"the scale cannot be used", "-1", "a positive number, or 0 for 1 / sqrt(headDim)", "Leave the scale at 0.",
+     [](Op& op) { op.options.scale = -1; }},
+    {"the scale cannot be used", "nan", "a positive number, or 0 for 1 / sqrt(headDim)", "Leave the scale at 0.",
+     [](Op& op) { op.options.scale = std::numeric_limits<float>::quiet_NaN(); }},
+    {"the softcap cannot be used", "inf", "a positive number, or 0 for none", "Leave the softcap at 0.",
+     [](Op& op) { op.options.softcap = std::numeric_limits<float>::infinity(); }},
+    {"the window is too large", "2147483648", "less than 2^31, or 0 for none", "Leave the window at 0.",
+     [](Op& op) { op.options.window = uint32_t{1} << 31; }},
+    {"the mask does not match the queries", "f32 [3, 4]", kMaskDue, kMaskFix,
+     [](Op& op) {
+       op.options.mask = planTensor(DType::f32, {3, 4});
+     }},
+    {"the mask does not match the queries", "u8 [3, 5]", kMaskDue, kMaskFix,
+     [](Op& op) {
+       op.options.mask = planTensor(DType::u8, {3, 5});
+     }},
+    {"the mask does not match the queries", "f16 [2, 3, 5]", kMaskDue, kMaskFix,
+     [](Op& op) {
+       op.options.mask = planTensor(DType::f16, {2, 3, 5});
+     }},
+    {"slopes do not match the queries", "f32 [2]", "f32 [6]", "Pass a slope for each head.",
+     [](Op& op) { op.options.slopes = planTensor(DType::f32, {2}); }},
+    {"sinks do not match the queries", "f16 [6]", "f32 [6]", "Pass a sink for each head.",
+     [](Op& op) { op.options.sinks = planTensor(DType::f16, {6}); }},
+    {"partials cannot have sinks", "sinks, and partials as the target", "sinks once, where all parts are merged",
+     "Pass sinks to MergePartials.",
+     [](Op& op) {
+       usePartials(op);
+       op.options.sinks = planTensor(DType::f32, {6});
+     }},
+    {"there are too many splits", "1025", "at most 1024, or 0 for as many as the device needs",
+     "Leave the splits at 0.", [](Op& op) { op.options.splits = 1025; }},
+    {kNoMatrices, "f16 with head dims 64 and 64, with a mask", kMatrixDue, "Let the kernel be chosen.",
+     [](Op& op) {
+       op.options.kernel = FlashDecodeKernel::matrix;
+       op.options.mask = planTensor(DType::f16, {3, 5});
+     }},
+    {kNoMatrices, "bf16 with head dims 64 and 64", kMatrixDue, "Let the kernel be chosen.",
+     [](Op& op) {
+       op.options.kernel = FlashDecodeKernel::matrix;
+       viewOf(op).keys = planTensor(DType::bf16, {4, 2, 5, 64});
+       viewOf(op).values = planTensor(DType::bf16, {4, 2, 5, 64});
+     }},
+    {"scratch memory is not of bytes", "f32 [100000]", "u8",
+     "Make it as long as the plan's scratchBytes, or leave it out.",
+     [](Op& op) { op.scratch = planTensor(DType::f32, {100000}); }},
+    {"operands share memory", "queries overlapping results", "separate memory", "Write results to memory of their own.",
+     [](Op& op) { op.results.into = op.queries; }},
+    {"operands share memory", "the value cache overlapping results", "separate memory",
+     "Write results to memory of their own.",
+     [](Op& op) {
+       op.results.into =
+           REQUIRE(Tensor::over(viewOf(op).values->buffer(), DType::f16, REQUIRE(Shape::make({2, 3, 6, 64}))));
+     }},
+};
+
+}  // namespace
+
+TEST(FlashDecodeRules, EachRuleHasAnErrorThatSaysHowToMendIt) {
+  EXPECT(bool(plan(soundOp())));
+  for (const auto& broken : kBroken) {
+    Op op = soundOp();
+    broken.breakIn(op);
+    expectBroken(flashDecodeRules(), op, broken, Op::name);
+    EXPECT_ERROR(plan(op), {.op = Op::name, .what = broken.what, .got = broken.got});
+  }
+  expectEveryRuleIsBroken<Op>(flashDecodeRules(), kBroken);
+}
+
+// Where attention does not depend on positions, rows need none.
+TEST(FlashDecodeRules, RowsWithoutPositionsNeedNoKeysOfTheirOwn) {
+  Op op = soundOp();
+  op.sequences[1].length = 1;
+  EXPECT_ERROR(plan(op), {.op = Op::name, .what = "a sequence has fewer positions than queries"});
+  op.options.slopes.reset();
+  EXPECT_ERROR(plan(op), {.op = Op::name, .what = "a sequence has fewer positions than queries"});
+  op.options.isCausal = false;
+  EXPECT(bool(plan(op)));
+  op.options.window = 3;
+  EXPECT_ERROR(plan(op), {.op = Op::name, .what = "a sequence has fewer positions than queries"});
+  op.sequences[1].length = 0;
+  EXPECT(bool(plan(op)));
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,23 @@
+// FlashDecode on every device against attention in double: head dims, dtypes, rows, and where keys lie.
+#include "Cases/FlashDecodeTrial.hpp"
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+TEST(FlashDecode, AttendsInEveryHeadDimAndDType) {
+  runOnEveryDevice(headDimCases());
+}
+
+TEST(FlashDecode, AttendsForRowsAndGroupsOfEverySize) {
+  runOnEveryDevice(groupCases());
+}
+
+TEST(FlashDecode, AttendsToSequencesOfTheirOwnLengths) {
+  runOnEveryDevice(sequenceCases());
+}
+
+TEST(FlashDecode, AttendsFromAndToAnyAddress) {
+  runOnEveryDevice(unalignedCases());
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,273 @@
+#include "Reference/FlashDecodeReference.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "Reference/KVCodecReference.hpp"
+#include "Reference/SoftFloat.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+using Vector = std::vector<double>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLowestScore = -3e29;  // lower ones count as -inf
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+double elementAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t index) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &bytes.at(index * byteSize(dtype)), byteSize(dtype));
+  return valueOf(dtype, bits);
+}
+
+Vector vectorAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t index, uint64_t length) {
+  Vector vector;
+  for (uint64_t j = 0; j < length; ++j) vector.push_back(elementAt(bytes, dtype, index * length + j));
+  return vector;
+}
+
+uint64_t lastExtent(const Tensor& tensor) {
+  return tensor.shape()[tensor.shape().rank() - 1];
+}
+
+uint64_t codedHeadDim(const QuantizedKVPlane& plane) {
+  const uint64_t bytes = lastExtent(plane.codes);
+  if (plane.codec.name == KVCodecName::turbo) return bytes * 8 / plane.codec.bits;
+  return plane.codec.bits == 4 ? bytes * 2 : bytes;
+}
+
+// Keys or values, as the numbers that they stand for.
+class Plane {
+ public:
+  Plane(const FlashDecode& op, const OperandBytes& bytes, bool isKeys) : bytes_(bytes), isKeys_(isKeys) {
+    if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+      dense_ = isKeys ? &dense->keys : &*dense->values;
+      headDim_ = lastExtent(*dense_);
+    } else {
+      const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
+      coded_ = isKeys ? &quantized.keys : &*quantized.values;
+      headDim_ = codedHeadDim(*coded_);
+    }
+  }
+
+  uint64_t headDim() const { return headDim_; }
+
+  Vector at(uint64_t index, uint64_t head) const {
+    if (dense_) return vectorAt(bytes_.at(isKeys_ ? "keys" : "values"), dense_->dtype(), index, headDim_);
+    const auto called = [&](const char* part) { return (isKeys_ ? "key " : "value ") + std::string(part); };
+    const uint64_t codeBytes = lastExtent(coded_->codes);
+    const auto row = std::span(bytes_.at(called("codes"))).subspan(index * codeBytes, codeBytes);
+    const DType scaleType = coded_->codec.name == KVCodecName::turbo ? DType::f16 : DType::f32;
+    const uint64_t scaleCount = coded_->scales.shape().rank() == coded_->codes.shape().rank() ? 2 : 1;
+    std::vector<uint64_t> scales(scaleCount);
+    for (uint64_t s = 0; s < scaleCount; ++s) {
+      const auto& all = bytes_.at(called("scales"));
+      std::memcpy(&scales[s], &all.at((index * scaleCount + s) * byteSize(scaleType)), byteSize(scaleType));
+    }
+    VectorCoding coding{.codec = coded_->codec};
+    const auto parameters = [&](const char* part) {
+      const auto& all = bytes_.at(called(part));
+      return std::span(reinterpret_cast<const float*>(all.data()) + head * headDim_, headDim_);
+    };
+    if (coded_->means) coding.means = parameters("means");
+    if (coded_->channelScales) coding.channelScales = parameters("channel scales");
+    return decoded(coding, unpacked(coded_->codec, headDim_, row), scales);
+  }
+
+ private:
+  const OperandBytes& bytes_;
+  bool isKeys_;
+  const Tensor* dense_ = nullptr;
+  const QuantizedKVPlane* coded_ = nullptr;
+  uint64_t headDim_ = 0;
+};
+
+double norm(const Vector& vector) {
+  double sum = 0;
+  for (double x : vector) sum += x * x;
+  return std::sqrt(sum);
+}
+
+struct ScoredKey {
+  double score = 0;
+  double magnitude = 0;
+  const Vector* value = nullptr;
+};
+
+// Weighs values by scores, and leaves out what has no weight whatever it holds.
+void weigh(AttendedRow& row, const std::vector<ScoredKey>& keys, double sink) {
+  for (const ScoredKey& key : keys) {
+    if (std::isnan(key.score) || key.score == kInfinity) row.largest = kNaN;
+    if (!std::isnan(row.largest)) row.largest = std::max(row.largest, key.score);
+  }
+  row.seesKeys = row.largest != -kInfinity;
+  if (!row.seesKeys) {
+    row.logSumExp = sink;
+    return;
+  }
+  if (std::isnan(row.largest)) {
+    row.logSumExp = row.sum = kNaN;
+    std::fill(row.output.begin(), row.output.end(), kNaN);
+    return;
+  }
+  for (const ScoredKey& key : keys) {
+    if (key.score == -kInfinity) continue;
+    const double weight = std::exp(key.score - row.largest);
+    if (weight > 1e-12) row.magnitude = std::max(row.magnitude, key.magnitude);
+    row.sum += weight;
+    for (size_t j = 0; j < row.output.size(); ++j) row.output[j] += weight * (*key.value)[j];
+  }
+  const double top = std::max(row.largest, sink);
+  const double fade = std::exp(row.largest - top);
+  const double total = row.sum * fade + std::exp(sink - top);
+  for (double& x : row.output) x *= fade / total;
+  row.logSumExp = top + std::log(total);
+}
+
+}  // namespace
+
+uint64_t CacheGeometry::indexOf(uint64_t sequence, uint64_t head, uint64_t slot) const {
+  return layout == KVLayout::headMajor ? (sequence * heads + head) * capacity + slot
+                                       : (sequence * capacity + slot) * heads + head;
+}
+
+CacheGeometry geometryOf(const FlashDecode& op) {
+  return std::visit(
+      [](const auto& view) {
+        const Tensor* slots;
+        if constexpr (std::is_same_v<decltype(view), const KVCacheView&>) {
+          slots = &view.keys;
+        } else {
+          slots = &view.keys.codes;
+        }
+        const Shape& shape = slots->shape();
+        const bool isHeadMajor = view.layout == KVLayout::headMajor;
+        const uint64_t first = shape[shape.rank() - 3], second = shape[shape.rank() - 2];
+        return CacheGeometry{.sequences = shape.rank() == 4 ? shape[0] : 1,
+                             .heads = isHeadMajor ? first : second,
+                             .capacity = isHeadMajor ? second : first,
+                             .layout = view.layout,
+                             .wrap = view.wrap,
+                             .pinned = view.pinned};
+      },
+      op.over);
+}
+
+std::vector<HeldKey> heldKeys(const CacheGeometry& cache, uint64_t length) {
+  const uint64_t ring = cache.capacity - cache.pinned;
+  std::vector<HeldKey> keys;
+  for (uint64_t position = 0; position < length; ++position) {
+    const bool isPinned = position < cache.pinned;
+    // The newest of the positions that share a slot is the one that is there.
+    const bool isReplaced = cache.wrap == KVWrap::ring && !isPinned && position + ring < length;
+    if (isReplaced) continue;
+    const uint64_t slot =
+        cache.wrap == KVWrap::linear || isPinned ? position : cache.pinned + (position - cache.pinned) % ring;
+    keys.push_back({static_cast<int64_t>(position), slot});
+  }
+  return keys;
+}
+
+int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row) {
+  return static_cast<int64_t>(length) - static_cast<int64_t>(rows) + static_cast<int64_t>(row);
+}
+
+bool isVisible(const AttentionOptions& options, int64_t keyPosition, int64_t rowPosition) {
+  if (options.isCausal && keyPosition > rowPosition) return false;
+  return options.window == 0 || keyPosition > rowPosition - static_cast<int64_t>(options.window);
+}
+
+double maskElement(const Tensor& mask, const std::vector<std::byte>& bytes, const MaskPlace& place) {
+  const Shape& shape = mask.shape();
+  const uint64_t wanted[] = {place.sequence, place.head, place.row, place.key};
+  uint64_t index = 0;
+  for (uint32_t axis = 0; axis < shape.rank(); ++axis) {
+    const bool servesAll = shape[axis] == 1 && axis + 1 < shape.rank();
+    index = index * shape[axis] + (servesAll ? 0 : wanted[4 - shape.rank() + axis]);
+  }
+  return elementAt(bytes, mask.dtype(), index);
+}
+
+std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& bytes) {
+  const Plane keys(op, bytes, true), values(op, bytes, false);
+  const CacheGeometry cache = geometryOf(op);
+  const AttentionOptions& options = op.options;
+  const Shape& shape = op.queries.shape();
+  const uint64_t headDim = lastExtent(op.queries);
+  const uint64_t heads = shape[shape.rank() - 2];
+  const uint64_t rows = shape.rank() > 2 ? shape[shape.rank() - 3] : 1;
+  const uint64_t group = heads / cache.heads;
+  const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(headDim));
+  const auto perHead = [&](const char* name, uint64_t head) { return elementAt(bytes.at(name), DType::f32, head); };
+
+  std::vector<AttendedRow> results(op.sequences.size() * rows * heads);
+  for (AttendedRow& row : results) row.output.assign(values.headDim(), 0);
+  for (uint64_t s = 0; s < op.sequences.size(); ++s) {
+    const auto [sequence, length] = op.sequences[s];
+    const std::vector<HeldKey> held = heldKeys(cache, length);
+    for (uint64_t kvHead = 0; kvHead < cache.heads; ++kvHead) {
+      std::vector<Vector> heldKeyVectors(held.size()), heldValueVectors(held.size());
+      for (uint64_t r = 0; r < rows * group; ++r) {
+        const uint64_t row = r / group, head = kvHead * group + r % group;
+        const int64_t position = rowPosition(length, rows, row);
+        const uint64_t at = (s * rows + row) * heads + head;
+        const Vector query = vectorAt(bytes.at("queries"), op.queries.dtype(), at, headDim);
+        std::vector<ScoredKey> scored;
+        for (uint64_t k = 0; k < held.size(); ++k) {
+          if (!isVisible(options, held[k].position, position)) continue;
+          if (heldKeyVectors[k].empty()) {
+            const uint64_t index = cache.indexOf(sequence, kvHead, held[k].slot);
+            heldKeyVectors[k] = keys.at(index, kvHead);
+            heldValueVectors[k] = values.at(index, kvHead);
+          }
+          double score = 0;
+          for (uint64_t j = 0; j < headDim; ++j) score += query[j] * heldKeyVectors[k][j];
+          score *= scale;
+          double magnitude = std::abs(scale) * norm(query) * norm(heldKeyVectors[k]);
+          if (options.softcap != 0) score = options.softcap * std::tanh(score / options.softcap);
+          const auto add = [&](double term) {
+            score += term;
+            if (std::isfinite(term)) magnitude += std::abs(term);
+          };
+          if (options.slopes) add(perHead("slopes", head) * static_cast<double>(held[k].position - position));
+          if (options.mask) add(maskElement(*options.mask, bytes.at("mask"), {s, head, row, k}));
+          scored.push_back({score < kLowestScore ? -kInfinity : score, magnitude, &heldValueVectors[k]});
+        }
+        weigh(results[at], scored, options.sinks ? perHead("sinks", head) : -kInfinity);
+      }
+    }
+  }
+  return results;
+}
+
+std::vector<AttendedRow> merged(const PartsToMerge& parts) {
+  std::vector<AttendedRow> results(parts.rows);
+  for (uint64_t row = 0; row < parts.rows; ++row) {
+    // In powers of e, as rows of attention have them.
+    std::vector<ScoredKey> scored;
+    std::vector<Vector> vectors(parts.parts);
+    double top = -kInfinity;
+    const double sink = parts.sinks.empty() ? -kInfinity : static_cast<double>(parts.sinks[row % parts.sinks.size()]);
+    for (uint64_t part = 0; part < parts.parts; ++part) {
+      const uint64_t at = part * parts.rows + row;
+      const double largest = parts.stats[at * 2], sum = parts.stats[at * 2 + 1];
+      if (sum == 0) continue;
+      for (uint64_t j = 0; j < parts.headDim; ++j) vectors[part].push_back(parts.sums[at * parts.headDim + j] / sum);
+      top = std::max(top, largest * std::numbers::ln2);
+      const double score = largest * std::numbers::ln2 + std::log(sum);
+      scored.push_back({score, std::abs(score), &vectors[part]});
+    }
+    results[row].output.assign(parts.headDim, 0);
+    weigh(results[row], scored, sink);
+    // What parts have in common is counted from the largest of them, not from the one of most weight.
+    const double all = results[row].largest + std::log(results[row].sum);
+    results[row].largest = top;
+    results[row].sum = results[row].seesKeys ? std::exp(all - top) : 0;
+  }
+  return results;
+}
+
+}  // namespace mnk::test
