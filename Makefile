@@ -10,7 +10,7 @@ test check shaders: export MNK_SOFT_METAL := $(realpath .)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 check-apple tables embed demo bench \
-  format lint walls ci clean
+  decode-bench format lint walls ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ demo: setup ## fill a cache through the kernels and show it
 
 bench: setup ## measure the kernels against plain C++ and memcpy
 	swift run -c release bench $(ARGS)
+
+decode-bench: setup ## measure FlashDecode against reading as much and plain C++; ARGS=--help
+	swift run -c release decode-bench $(ARGS)
 
 check-arm64: setup ## build the core for arm64 and run its tests there, under qemu where needed
 	@.ci/check-arm64

@@ -157,11 +157,3 @@ public final class AttentionCache: Sendable {
         return slot < dimensions.capacity ? Int(slot) : nil
     }
 }
-
-/// A pointer to the value, or null where there is none.
-private func withOptionalPointer<Pointee, Value>(
-    to pointee: Pointee?, _ body: (UnsafePointer<Pointee>?) -> Value
-) -> Value {
-    guard let pointee else { return body(nil) }
-    return withUnsafePointer(to: pointee) { body($0) }
-}

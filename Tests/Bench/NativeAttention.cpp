@@ -13,6 +13,7 @@ namespace mnk::bench {
 namespace {
 
 constexpr uint32_t kTile = 32;  // keys per step, as in the kernel
+constexpr uint32_t kMaxHeadDim = 512;
 
 inline float total(float sum) {
   return sum;
@@ -23,24 +24,24 @@ __attribute__((always_inline)) inline float total(V sum) {
 }
 
 // `Width` floats fill a register. The blocking and the online softmax are the kernel's, for one query head at a time.
-template <int Width>
+template <int Width, uint32_t HeadDim>
 __attribute__((always_inline)) inline void attendSplit(const NativeAttention& work, uint64_t index) {
   typedef float Wide __attribute__((ext_vector_type(Width)));
   typedef _Float16 Narrow __attribute__((ext_vector_type(Width), aligned(2)));
-  constexpr int kRegisters = kHeadDim / Width;
+  constexpr int kRegisters = HeadDim / Width;
   const uint32_t kvHead = uint32_t(index % work.kvHeads);
   const uint32_t split = uint32_t(index / work.kvHeads);
   const uint32_t share = ((work.keyCount + work.splits - 1) / work.splits + kTile - 1) / kTile * kTile;
   const uint32_t begin = split * share;
   const uint32_t end = std::min(begin + share, work.keyCount);
-  const size_t firstRow = size_t(kvHead) * work.capacity * kHeadDim;
+  const size_t firstRow = size_t(kvHead) * work.capacity * HeadDim;
   const _Float16* keys = static_cast<const _Float16*>(work.keys) + firstRow;
   const _Float16* values = static_cast<const _Float16*>(work.values) + firstRow;
 
   for (uint32_t h = kvHead * work.queriesPerHead; h < (kvHead + 1) * work.queriesPerHead; ++h) {
     Wide query[kRegisters], sums[kRegisters];
     for (int i = 0; i < kRegisters; ++i) {
-      for (int k = 0; k < Width; ++k) query[i][k] = work.queries[h * kHeadDim + i * Width + k] * work.scale;
+      for (int k = 0; k < Width; ++k) query[i][k] = work.queries[h * HeadDim + i * Width + k] * work.scale;
       sums[i] = 0.0f;
     }
     float maximum = -INFINITY, sum = 0.0f;
@@ -48,7 +49,7 @@ __attribute__((always_inline)) inline void attendSplit(const NativeAttention& wo
       const uint32_t count = std::min(end - tile, kTile);
       float score[kTile], top = maximum;
       for (uint32_t j = 0; j < count; ++j) {
-        const Narrow* row = reinterpret_cast<const Narrow*>(keys + size_t(tile + j) * kHeadDim);
+        const Narrow* row = reinterpret_cast<const Narrow*>(keys + size_t(tile + j) * HeadDim);
         Wide products = 0.0f;
         for (int i = 0; i < kRegisters; ++i) {
           products = __builtin_elementwise_fma(query[i], __builtin_convertvector(row[i], Wide), products);
@@ -65,7 +66,7 @@ __attribute__((always_inline)) inline void attendSplit(const NativeAttention& wo
         sum += score[j];
       }
       for (uint32_t j = 0; j < count; ++j) {
-        const Narrow* row = reinterpret_cast<const Narrow*>(values + size_t(tile + j) * kHeadDim);
+        const Narrow* row = reinterpret_cast<const Narrow*>(values + size_t(tile + j) * HeadDim);
         for (int i = 0; i < kRegisters; ++i) {
           sums[i] = __builtin_elementwise_fma(__builtin_convertvector(row[i], Wide), (Wide)score[j], sums[i]);
         }
@@ -73,52 +74,78 @@ __attribute__((always_inline)) inline void attendSplit(const NativeAttention& wo
     }
     const size_t at = size_t(h) * work.splits + split;
     for (int i = 0; i < kRegisters; ++i) {
-      __builtin_memcpy(work.partial + at * kHeadDim + i * Width, &sums[i], sizeof sums[i]);
+      __builtin_memcpy(work.partial + at * HeadDim + i * Width, &sums[i], sizeof sums[i]);
     }
     work.state[at * 2] = maximum;
     work.state[at * 2 + 1] = sum;
   }
 }
 
+using Attend = void (*)(const NativeAttention& work, uint64_t index);
+
 #if defined(__x86_64__)
+template <uint32_t HeadDim>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))) void attendAVX512(
     const NativeAttention& work, uint64_t index) {
-  attendSplit<16>(work, index);
+  attendSplit<16, HeadDim>(work, index);
 }
+template <uint32_t HeadDim>
 __attribute__((target("avx2,fma,f16c"))) void attendAVX2(const NativeAttention& work, uint64_t index) {
-  attendSplit<8>(work, index);
+  attendSplit<8, HeadDim>(work, index);
 }
 #endif
+template <uint32_t HeadDim>
 void attendBaseline(const NativeAttention& work, uint64_t index) {
-  attendSplit<4>(work, index);
+  attendSplit<4, HeadDim>(work, index);
 }
 
-auto attendHere() {
+template <uint32_t HeadDim>
+Attend attendHere() {
 #if defined(__x86_64__)
-  if (host::bestLevel() == host::Level::avx512) return &attendAVX512;
-  if (host::bestLevel() == host::Level::avx2) return &attendAVX2;
+  if (host::bestLevel() == host::Level::avx512) return &attendAVX512<HeadDim>;
+  if (host::bestLevel() == host::Level::avx2) return &attendAVX2<HeadDim>;
 #endif
-  return &attendBaseline;
+  return &attendBaseline<HeadDim>;
+}
+
+Attend attendFor(uint64_t headDim) {
+  switch (headDim) {
+    case 64:
+      return attendHere<64>();
+    case 128:
+      return attendHere<128>();
+    case 256:
+      return attendHere<256>();
+    case kMaxHeadDim:
+      return attendHere<kMaxHeadDim>();
+    default:
+      return nullptr;
+  }
 }
 
 void reduceHead(const NativeAttention& work, uint64_t head) {
   const float* state = work.state + head * work.splits * 2;
-  float maximum = -INFINITY, sum = 0.0f, result[kHeadDim] = {};
+  float maximum = -INFINITY, sum = 0.0f, result[kMaxHeadDim] = {};
   for (uint32_t s = 0; s < work.splits; ++s) maximum = std::max(maximum, state[s * 2]);
   for (uint32_t s = 0; s < work.splits; ++s) {
     const float weight = metal::exp(state[s * 2] - maximum);
     sum += weight * state[s * 2 + 1];
-    for (uint32_t i = 0; i < kHeadDim; ++i) {
-      result[i] += weight * work.partial[(head * work.splits + s) * kHeadDim + i];
+    for (uint32_t i = 0; i < work.headDim; ++i) {
+      result[i] += weight * work.partial[(head * work.splits + s) * work.headDim + i];
     }
   }
-  for (uint32_t i = 0; i < kHeadDim; ++i) work.output[head * kHeadDim + i] = result[i] / sum;
+  for (uint32_t i = 0; i < work.headDim; ++i) work.output[head * work.headDim + i] = result[i] / sum;
 }
 
 }  // namespace
 
+bool hasNativeAttention(uint64_t headDim) {
+  return attendFor(headDim) != nullptr;
+}
+
 void runNativeAttention(const NativeAttention& work) {
-  const auto attend = attendHere();
+  const Attend attend = attendFor(work.headDim);
+  if (!attend) return;
   host::runInParallel(uint64_t(work.kvHeads) * work.splits, work.workers, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) attend(work, i);
   });

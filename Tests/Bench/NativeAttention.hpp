@@ -7,7 +7,7 @@
 
 namespace mnk::bench {
 
-constexpr uint32_t kHeadDim = 128;
+constexpr uint32_t kHeadDim = 128;  // of BenchAttention.metal
 
 // Layouts are those of BenchAttention.metal; keys and values hold f16.
 struct NativeAttention {
@@ -20,7 +20,10 @@ struct NativeAttention {
   uint32_t kvHeads, queriesPerHead, keyCount, capacity, splits;
   float scale;
   uint32_t workers;
+  uint32_t headDim = kHeadDim;
 };
+bool hasNativeAttention(uint64_t headDim);  // 64, 128, 256 and 512
+// Nothing happens at another head dim.
 void runNativeAttention(const NativeAttention& work);
 
 struct AttentionSizes {

@@ -18,13 +18,26 @@ Result<Tensor> makeTensor(const std::shared_ptr<Device>& device, DType dtype, st
 }
 
 Result<double> secondsOf(const std::shared_ptr<Device>& device, const Plan& plan) {
+  return secondsOfAll(device, std::span(&plan, 1));
+}
+
+Result<double> secondsOfAll(const std::shared_ptr<Device>& device, std::span<const Plan> plans) {
   CommandEncoder step(device);
-  if (auto encoded = step.encode(plan); !encoded) return std::move(encoded).error();
+  for (const Plan& plan : plans) {
+    if (auto encoded = step.encode(plan); !encoded) return std::move(encoded).error();
+  }
   auto done = step.commit();
   if (!done) return std::move(done).error();
   auto summary = done->wait();
   if (!summary) return std::move(summary).error();
   return summary->deviceSeconds;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 double copySeconds(const Tensor& into, const Tensor& from, uint32_t workers) {

@@ -47,6 +47,10 @@ KVCacheQuantizeWords attacked(KVCacheQuantizeWords words, Seeded& random);
 // The contract of KVCacheQuantize.hpp, KVCacheDequantize.hpp, QuantizedKVCacheView.hpp and mnk_kv_quantize.h restated
 // over plain numbers: what the error must say, or nothing.
 std::string refusalOf(const KVCacheQuantizeWords& words);
+// The parts of it that all ops share which use a quantized cache: what the C door refuses of a view, whose field has
+// this name, and the rules of its memory.
+std::string refusalOfView(const KVCacheQuantizeWords& words, const std::string& name);
+std::string refusalOfCache(const KVCacheQuantizeWords& words);
 // The elements of a vector whose codes take so many bytes; 0 where the codec has none.
 uint64_t headDimOf(const mnk_kv_codec& codec, uint64_t codeBytes);
 // All tensors that a call uses.

@@ -26,19 +26,6 @@ std::string refusalOfPlane(const std::optional<TensorWords>& codes, const Quanti
   return static_cast<uint32_t>(plane.codec.name) > 1 ? "the number is not a codec" : "";
 }
 
-std::string refusalOfView(const Words& words) {
-  const mnk_kv_cache_view& n = words.write.numbers.into;
-  const std::string name = words.isRead ? "from" : "into";
-  if (words.viewSize != sizeof(mnk_quantized_kv_view)) return "mnk_quantized_kv_view has the wrong size";
-  for (const bool isKeys : {true, false}) {
-    const std::string what = isKeys ? refusalOfPlane(words.write.keyCache, words.keys, name + ".keys", true)
-                                    : refusalOfPlane(words.write.valueCache, words.values, name + ".values", false);
-    if (!what.empty()) return what;
-  }
-  if (static_cast<uint32_t>(n.layout) > 1) return "the number is not a layout";
-  return static_cast<uint32_t>(n.wrap) > 1 ? "the number is not a wrap" : "";
-}
-
 std::string refusalOfStruct(const Words& words) {
   const std::string name = words.isRead ? "mnk_kv_cache_dequantize" : "mnk_kv_cache_quantize";
   const size_t own = words.ownSize();
@@ -49,7 +36,7 @@ std::string refusalOfStruct(const Words& words) {
   const bool isLayout = static_cast<uint32_t>(words.write.numbers.source_layout) <= 1;
   if (!words.isRead && !words.write.keys) return "keys is missing";
   if (!words.isRead && !isLayout) return "the number is not a layout";
-  if (std::string what = refusalOfView(words); !what.empty()) return what;
+  if (std::string what = refusalOfView(words, words.isRead ? "from" : "into"); !what.empty()) return what;
   if (words.isRead) {
     if (!isLayout) return "the number is not a layout";
     return static_cast<uint32_t>(words.domain) > 1 ? "the number is not a domain" : "";
@@ -90,36 +77,6 @@ bool fitsCodes(const CachePlane& plane) {
 
 bool isMatrix(const std::optional<TensorWords>& tensor, uint64_t heads, uint64_t headDim) {
   return !tensor || (tensor->dtype == MNK_F32 && tensor->shape == std::vector<uint64_t>{heads, headDim});
-}
-
-std::string refusalOfCache(const Words& words) {
-  const std::vector<CachePlane> planes = cachePlanes(words);
-  const auto all = [&](auto holds) { return std::all_of(planes.begin(), planes.end(), holds); };
-  const size_t rank = planes[0].codes->shape.size();
-  if ((rank != 3 && rank != 4) || planes.back().codes->shape.size() != rank) return "the cache has the wrong rank";
-  if (!all([](const auto& p) { return p.codes->dtype == MNK_U8; })) return "codes are not bytes";
-  const mnk_kv_codec_name name = words.keys.codec.name;
-  if (planes.back().plane->codec.name != name) return "keys and values have different codecs";
-  if (!all([](const auto& p) { return p.headDim() != 0; })) return "the codec has no codes of this length";
-  if (!all(isFactor)) return "the scale factor cannot be used";
-  const CacheDims cache = cacheDims(*planes[0].codes, words.write.numbers.into.layout);
-  const CacheDims other = cacheDims(*planes.back().codes, words.write.numbers.into.layout);
-  if (cache.capacity == 0) return "the cache has no capacity";
-  if (other.sequences != cache.sequences || other.heads != cache.heads || other.capacity != cache.capacity) {
-    return "the value cache differs from the key cache";
-  }
-  const mnk_dtype scales = name == MNK_TURBO ? MNK_F16 : MNK_F32;
-  if (!all([&](const auto& p) { return p.plane->scales->dtype == scales; })) return "scales have the wrong dtype";
-  if (!all(fitsCodes)) return "scales do not match the codes";
-  const bool isPlain = all([](const auto& p) { return !p.plane->means && !p.plane->channelScales; });
-  if ((words.write.valueCache && words.values.channelScales) || (name == MNK_MLX1 && !isPlain)) {
-    return "the codec has no means or channel scales";
-  }
-  const bool isFitting = all([&](const auto& p) {
-    return isMatrix(p.plane->means, cache.heads, p.headDim()) &&
-           isMatrix(p.plane->channelScales, cache.heads, p.headDim());
-  });
-  return isFitting ? "" : "means or channel scales do not match the cache";
 }
 
 bool isSource(const TensorWords& tensor, mnk_kv_layout layout) {
@@ -254,6 +211,48 @@ uint64_t headDimOf(const mnk_kv_codec& codec, uint64_t codeBytes) {
     if (isBytes && codeBytes == headDim) return headDim;
   }
   return 0;
+}
+
+std::string refusalOfView(const Words& words, const std::string& name) {
+  const mnk_kv_cache_view& n = words.write.numbers.into;
+  if (words.viewSize != sizeof(mnk_quantized_kv_view)) return "mnk_quantized_kv_view has the wrong size";
+  for (const bool isKeys : {true, false}) {
+    const std::string what = isKeys ? refusalOfPlane(words.write.keyCache, words.keys, name + ".keys", true)
+                                    : refusalOfPlane(words.write.valueCache, words.values, name + ".values", false);
+    if (!what.empty()) return what;
+  }
+  if (static_cast<uint32_t>(n.layout) > 1) return "the number is not a layout";
+  return static_cast<uint32_t>(n.wrap) > 1 ? "the number is not a wrap" : "";
+}
+
+std::string refusalOfCache(const Words& words) {
+  const std::vector<CachePlane> planes = cachePlanes(words);
+  const auto all = [&](auto holds) { return std::all_of(planes.begin(), planes.end(), holds); };
+  const size_t rank = planes[0].codes->shape.size();
+  if ((rank != 3 && rank != 4) || planes.back().codes->shape.size() != rank) return "the cache has the wrong rank";
+  if (!all([](const auto& p) { return p.codes->dtype == MNK_U8; })) return "codes are not bytes";
+  const mnk_kv_codec_name name = words.keys.codec.name;
+  if (planes.back().plane->codec.name != name) return "keys and values have different codecs";
+  if (!all([](const auto& p) { return p.headDim() != 0; })) return "the codec has no codes of this length";
+  if (!all(isFactor)) return "the scale factor cannot be used";
+  const CacheDims cache = cacheDims(*planes[0].codes, words.write.numbers.into.layout);
+  const CacheDims other = cacheDims(*planes.back().codes, words.write.numbers.into.layout);
+  if (cache.capacity == 0) return "the cache has no capacity";
+  if (other.sequences != cache.sequences || other.heads != cache.heads || other.capacity != cache.capacity) {
+    return "the value cache differs from the key cache";
+  }
+  const mnk_dtype scales = name == MNK_TURBO ? MNK_F16 : MNK_F32;
+  if (!all([&](const auto& p) { return p.plane->scales->dtype == scales; })) return "scales have the wrong dtype";
+  if (!all(fitsCodes)) return "scales do not match the codes";
+  const bool isPlain = all([](const auto& p) { return !p.plane->means && !p.plane->channelScales; });
+  if ((words.write.valueCache && words.values.channelScales) || (name == MNK_MLX1 && !isPlain)) {
+    return "the codec has no means or channel scales";
+  }
+  const bool isFitting = all([&](const auto& p) {
+    return isMatrix(p.plane->means, cache.heads, p.headDim()) &&
+           isMatrix(p.plane->channelScales, cache.heads, p.headDim());
+  });
+  return isFitting ? "" : "means or channel scales do not match the cache";
 }
 
 std::vector<QuantizedPlaneOperands> planesOf(const Words& words) {

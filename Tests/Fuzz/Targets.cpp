@@ -1,6 +1,7 @@
 #include "AttentionCacheTarget.hpp"
 #include "CacheFileTarget.hpp"
 #include "FarWriteTarget.hpp"
+#include "FlashDecodeCall.hpp"
 #include "HadamardTarget.hpp"
 #include "KVCacheQuantizeCall.hpp"
 #include "KVCacheWriteCall.hpp"
@@ -11,9 +12,9 @@
 namespace mnk::fuzz {
 
 const std::vector<Target>& targets() {
-  static const std::vector<Target> all{kvCacheWriteTarget(),      multiRoPETarget(), kvCacheQuantizeTarget(),
-                                       kvCacheDequantizeTarget(), hadamardTarget(),  tensorTarget(),
-                                       attentionCacheTarget(),    cacheFileTarget(), farWriteTarget()};
+  static const std::vector<Target> all{
+      kvCacheWriteTarget(), multiRoPETarget(), kvCacheQuantizeTarget(), kvCacheDequantizeTarget(), hadamardTarget(),
+      flashDecodeTarget(),  tensorTarget(),    attentionCacheTarget(),  cacheFileTarget(),         farWriteTarget()};
   return all;
 }
 

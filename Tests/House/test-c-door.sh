@@ -16,4 +16,4 @@ else
 fi
 
 "$products/c-door-test" || fail "the C program found faults (above)"
-passed "a C program writes a ring through the door"
+passed "a C program writes, quantizes and attends through the door"

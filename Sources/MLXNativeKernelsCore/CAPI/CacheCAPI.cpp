@@ -1,4 +1,4 @@
-#include "CAPI/Handles.hpp"
+#include "CAPI/Attention.hpp"
 
 using namespace mnk;
 
@@ -87,10 +87,6 @@ mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out erro
     }
     return new mnk_tensor{ofValues ? view->values->scales : view->keys.scales};
   });
-}
-
-std::optional<Tensor> optional(const mnk_tensor* tensor) {
-  return tensor ? std::optional(tensor->tensor) : std::nullopt;
 }
 
 }  // namespace
@@ -186,13 +182,40 @@ bool mnk_encoder_append_rows(mnk_encoder* encoder, mnk_cache* cache, const mnk_t
                 });
 }
 
+bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
+                        const mnk_attention_results* results, const mnk_attention_options* options, uint32_t sequence,
+                        mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
+    auto where = c::attentionResults(results);
+    if (!where) return std::move(where).error();
+    auto how = c::attentionOptions(options);
+    if (!how) return std::move(how).error();
+    return cache->cache.attend(encoder->encoder, queries->tensor, *where, *how, sequence);
+  });
+}
+
+bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
+                                  const mnk_attention_results* results, const mnk_attention_options* options,
+                                  const uint32_t* sequences, size_t count, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
+    if (!sequences && count != 0) return c::nullArgument("sequences");
+    const uint64_t most = queries->tensor.shape()[0];
+    if (count > most) return c::tooMany("sequences", count, most, "Pass one for each sequence of the queries.");
+    auto where = c::attentionResults(results);
+    if (!where) return std::move(where).error();
+    auto how = c::attentionOptions(options);
+    if (!how) return std::move(how).error();
+    return cache->cache.attend(encoder->encoder, queries->tensor, *where, *how, {sequences, count});
+  });
+}
+
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* keys,
                             const mnk_tensor* values, uint64_t position, uint32_t sequence, mnk_kv_domain domain,
                             mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
     auto read = c::domain(domain);
     if (!read) return std::move(read).error();
-    return cache->cache.dequantize(encoder->encoder, optional(keys), optional(values), position, sequence, *read);
+    return cache->cache.dequantize(encoder->encoder, c::optional(keys), c::optional(values), position, sequence, *read);
   });
 }
 

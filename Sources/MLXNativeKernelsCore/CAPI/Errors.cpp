@@ -91,6 +91,12 @@ Result<KVNonFinite> nonFinite(mnk_kv_non_finite given) {
 Result<KVDomain> domain(mnk_kv_domain given) {
   return upTo(KVDomain::rotated, given, "domain", "MNK_ORIGINAL_DOMAIN or MNK_ROTATED_DOMAIN");
 }
+Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel given) {
+  return upTo(FlashDecodeKernel::matrix, given, "kernel of FlashDecode", "MNK_KERNEL_AUTOMATIC to MNK_KERNEL_MATRIX");
+}
+Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge given) {
+  return upTo(FlashDecodeMerge::together, given, "way of merging", "MNK_MERGE_AUTOMATIC to MNK_MERGE_TOGETHER");
+}
 
 Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault) {
   switch (const auto number = static_cast<uint32_t>(given)) {

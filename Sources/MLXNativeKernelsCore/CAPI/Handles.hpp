@@ -56,6 +56,16 @@ inline Result<mnk_tensor*> handleFor(Result<Tensor> made) {
   return new mnk_tensor{*made};
 }
 
+inline Result<mnk_plan*> handleFor(Result<Plan> made) {
+  if (!made) return std::move(made).error();
+  return new mnk_plan{*made, made->text()};
+}
+
+// The tensor of a handle that may be NULL.
+inline std::optional<Tensor> optional(const mnk_tensor* tensor) {
+  return tensor ? std::optional(tensor->tensor) : std::nullopt;
+}
+
 void store(mnk_error_out out, Error error) noexcept;
 void release(mnk_error* error) noexcept;
 Error nullArgument(std::string_view what);
@@ -123,6 +133,8 @@ Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given);
 Result<KVCodecName> codecName(mnk_kv_codec_name given);
 Result<KVNonFinite> nonFinite(mnk_kv_non_finite given);
 Result<KVDomain> domain(mnk_kv_domain given);
+Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel given);
+Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge given);
 // 0 is the default, which differs for keys and values; the others are one more than in C++.
 Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
@@ -135,9 +147,7 @@ Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& given);
 template <typename Op>
 Result<mnk_plan*> planFor(const Result<Op>& op) {
   if (!op) return op.error();
-  auto planned = plan(*op);
-  if (!planned) return std::move(planned).error();
-  return new mnk_plan{*planned, planned->text()};
+  return handleFor(plan(*op));
 }
 template <typename Op>
 Result<void> encode(mnk_encoder& encoder, const Result<Op>& op) {

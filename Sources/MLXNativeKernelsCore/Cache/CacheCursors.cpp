@@ -75,11 +75,17 @@ Result<void> CacheCursors::checkKnown(uint32_t sequence) const {
                .fix = "Pass a sequence that the cache holds."};
 }
 
+Result<CacheCursor> CacheCursors::seenBy(const CommandEncoder& encoder, uint32_t sequence) const {
+  if (auto known = checkKnown(sequence); !known) return std::move(known).error();
+  const auto appending = std::static_pointer_cast<Appending>(encoder.participant(this));
+  return appending ? appending->after(sequence) : at(sequence);
+}
+
 Result<void> CacheCursors::checkHeld(const CommandEncoder& encoder, uint64_t position, uint64_t tokens,
                                      uint32_t sequence) const {
-  if (auto known = checkKnown(sequence); !known) return known;
-  const auto appending = std::static_pointer_cast<Appending>(encoder.participant(this));
-  const CacheCursor cursor = appending ? appending->after(sequence) : at(sequence);
+  auto seen = seenBy(encoder, sequence);
+  if (!seen) return std::move(seen).error();
+  const CacheCursor& cursor = *seen;
   if (!slots_.holds(cursor, position, tokens)) {
     const uint64_t oldest = std::min(slots_.oldestKept(cursor), cursor.next);
     return Error{

@@ -51,6 +51,8 @@ class CacheCursors {
   void restore(std::vector<CacheCursor> cursors);
 
   Result<void> checkKnown(uint32_t sequence) const;
+  // Where a known sequence stands in the eyes of an encoder, which sees what it has appended itself.
+  Result<CacheCursor> seenBy(const CommandEncoder& encoder, uint32_t sequence) const;
   // Whether all of these positions hold what was appended there, as seen by an encoder.
   Result<void> checkHeld(const CommandEncoder& encoder, uint64_t position, uint64_t tokens, uint32_t sequence) const;
   Result<void> truncate(uint64_t position, uint32_t sequence);

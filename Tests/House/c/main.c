@@ -1,5 +1,6 @@
-// The C door from C: a ring is written and read back, keys turn there and back, and mistakes come back as errors in
-// four parts. Prints each fault with its line; the exit status is 1 when there was any.
+// The C door from C: a ring is written and read back, keys turn there and back, a quantized cache is filled, read and
+// attended to, and mistakes come back as errors in four parts. Prints each fault with its line; the exit status is 1
+// when there was any.
 #include <MLXNativeKernels/mnk.h>
 #include <stdio.h>
 #include <string.h>
@@ -180,6 +181,106 @@ static void testRotation(const Fixture* f) {
   CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "MultiRoPE");
 }
 
+// Records one op and waits for it.
+#define RUN(device, function, op)                                               \
+  do {                                                                          \
+    mnk_error* failure = NULL;                                                  \
+    mnk_encoder* encoder = mnk_encoder_make(device, NULL, NULL);                \
+    CHECK(function(encoder, op, &failure));                                     \
+    CHECK_NONE(failure);                                                        \
+    mnk_completion* completion = mnk_encoder_commit(encoder, NULL, NULL, NULL); \
+    CHECK(mnk_completion_wait(completion, NULL));                               \
+    mnk_completion_release(completion);                                         \
+    mnk_encoder_release(encoder);                                               \
+  } while (0)
+
+enum { kCodedDim = 32, kCodedTokens = 2 };
+
+// The largest difference between a tensor of f32 and these numbers.
+static float distance(const mnk_tensor* tensor, const float* expected, size_t count) {
+  float got[kCodedTokens * kCodedDim];
+  CHECK(mnk_tensor_read(tensor, got, count * sizeof(float), NULL));
+  float largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const float difference = got[i] > expected[i] ? got[i] - expected[i] : expected[i] - got[i];
+    if (!(difference <= largest)) largest = difference;
+  }
+  return largest;
+}
+
+// Stores two tokens of one head in 8 bits, reads them back, and attends to them.
+static void testQuantizedAttention(mnk_device* device) {
+  float numbers[kCodedTokens * kCodedDim];
+  for (int i = 0; i < kCodedTokens * kCodedDim; ++i) numbers[i] = (float)(i * 7 % 19 - 9) / 8;
+  mnk_kv_codec_sizes sizes = {0};
+  const mnk_kv_codec codec = {.name = MNK_TURBO, .bits = 8};
+  CHECK(mnk_kv_codec_get_sizes(&codec, kCodedDim, &sizes, NULL));
+  const uint64_t codeShape[] = {1, kCapacity, sizes.code_bytes}, scaleShape[] = {1, kCapacity};
+  mnk_tensor* tokens = makeTensor(device, kCodedTokens, 1, kCodedDim);
+  mnk_tensor* back = makeTensor(device, kCodedTokens, 1, kCodedDim);
+  mnk_tensor* codes[] = {mnk_tensor_make(device, MNK_U8, codeShape, 3, NULL),
+                         mnk_tensor_make(device, MNK_U8, codeShape, 3, NULL)};
+  mnk_tensor* scales[] = {mnk_tensor_make(device, MNK_F16, scaleShape, 2, NULL),
+                          mnk_tensor_make(device, MNK_F16, scaleShape, 2, NULL)};
+  CHECK(mnk_tensor_write(tokens, numbers, sizeof numbers, NULL));
+  const mnk_quantized_kv_view view = {
+      .size = sizeof view,
+      .keys = {.codec = codec, .codes = codes[0], .scales = scales[0]},
+      .values = {.codec = codec, .codes = codes[1], .scales = scales[1]},
+      .wrap = MNK_RING,
+  };
+  const mnk_kv_cache_quantize store = {
+      .size = sizeof store, .keys = tokens, .values = tokens, .source_layout = MNK_TOKEN_MAJOR, .into = view};
+  RUN(device, mnk_encoder_kv_cache_quantize, &store);
+  const mnk_kv_cache_dequantize load = {
+      .size = sizeof load, .from = view, .values = back, .layout = MNK_TOKEN_MAJOR, .domain = MNK_ORIGINAL_DOMAIN};
+  RUN(device, mnk_encoder_kv_cache_dequantize, &load);
+  CHECK(distance(back, numbers, kCodedTokens * kCodedDim) < 0.05f);
+  mnk_hadamard turn = {.size = sizeof turn, .from = back, .has_signs = true, .signs = MNK_TURBO};
+  RUN(device, mnk_encoder_hadamard, &turn);
+  CHECK(distance(back, numbers, kCodedTokens * kCodedDim) > 0.5f);
+  turn.is_inverse = true;
+  RUN(device, mnk_encoder_hadamard, &turn);
+  CHECK(distance(back, numbers, kCodedTokens * kCodedDim) < 0.05f);
+
+  // Each row sees its own token alone, so that what comes out is its value.
+  mnk_tensor* out = makeTensor(device, kCodedTokens, 1, kCodedDim);
+  mnk_tensor* stats = makeTensor(device, kCodedTokens, 1, 2);
+  const mnk_attended_sequence sequence = {.sequence = 0, .length = kCodedTokens};
+  const mnk_attention_options options = {.size = sizeof options, .window = 1};
+  mnk_attention_results results = {.size = sizeof results, .into = out};
+  mnk_flash_decode attend = {
+      .size = sizeof attend,
+      .queries = tokens,
+      .quantized = &view,
+      .sequences = &sequence,
+      .sequence_count = 1,
+      .results = &results,
+      .options = &options,
+  };
+  RUN(device, mnk_encoder_flash_decode, &attend);
+  CHECK(distance(out, numbers, kCodedTokens * kCodedDim) < 0.05f);
+
+  // The same as one part of one.
+  results = (mnk_attention_results){.size = sizeof results, .partial_sums = back, .partial_stats = stats};
+  RUN(device, mnk_encoder_flash_decode, &attend);
+  const uint64_t sumsShape[] = {1, kCodedTokens, 1, kCodedDim}, statsShape[] = {1, kCodedTokens, 1, 2};
+  mnk_tensor* partSums = mnk_tensor_make_reshaped(back, sumsShape, 4, NULL);
+  mnk_tensor* partStats = mnk_tensor_make_reshaped(stats, statsShape, 4, NULL);
+  results = (mnk_attention_results){.size = sizeof results, .into = out};
+  const mnk_merge_partials merge = {
+      .size = sizeof merge, .partial_sums = partSums, .partial_stats = partStats, .results = &results};
+  RUN(device, mnk_encoder_merge_partials, &merge);
+  CHECK(distance(out, numbers, kCodedTokens * kCodedDim) < 0.05f);
+
+  mnk_error* error = NULL;
+  attend.sequence_count = 0;
+  CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
+  CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "FlashDecode");
+  mnk_tensor* made[] = {tokens, back, codes[0], codes[1], scales[0], scales[1], out, stats, partSums, partStats};
+  for (size_t i = 0; i < sizeof made / sizeof *made; ++i) mnk_tensor_release(made[i]);
+}
+
 static void testMistakes(const Fixture* f) {
   mnk_error* error = NULL;
   mnk_kv_cache_write write = ringWrite(f);
@@ -237,6 +338,7 @@ int main(void) {
 
   testRingWrite(&f);
   testRotation(&f);
+  testQuantizedAttention(f.device);
   testMistakes(&f);
   testReleasingNothing();
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "MLXNativeKernels/FlashDecode.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
@@ -68,6 +69,15 @@ class AttentionCache {
   // One token for each listed sequence, in the order of the list.
   Result<void> append(CommandEncoder& encoder, const Tensor& keys, const Tensor& values,
                       std::span<const uint32_t> sequences);
+
+  // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
+  // headDim] for one row, or [rows, heads, headDim]. What the same encoder has appended counts. Keys that a ring lost
+  // to tokens which were truncated since are not attended to.
+  Result<void> attend(CommandEncoder& encoder, const Tensor& queries, const AttentionResults& results,
+                      const AttentionOptions& options = {}, uint32_t sequence = 0) const;
+  // As many rows of each listed sequence: [sequences, rows, heads, headDim], or [sequences, heads, headDim] for one.
+  Result<void> attend(CommandEncoder& encoder, const Tensor& queries, const AttentionResults& results,
+                      const AttentionOptions& options, std::span<const uint32_t> sequences) const;
 
   // Reads positions of a quantized cache from `position` on as numbers: as many as the tensors hold, which have the
   // shapes of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten

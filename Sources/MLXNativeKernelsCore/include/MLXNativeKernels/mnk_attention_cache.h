@@ -4,6 +4,7 @@
 #define MNK_ATTENTION_CACHE_H
 
 #include "MLXNativeKernels/mnk_core.h"
+#include "MLXNativeKernels/mnk_flash_decode.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"
 #include "MLXNativeKernels/mnk_kv_codec.h"
 #include "MLXNativeKernels/mnk_kv_quantize.h"
@@ -67,6 +68,16 @@ bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor
 // One token for each listed sequence.
 bool mnk_encoder_append_rows(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
                              const uint32_t* sequences, size_t count, mnk_error_out error);
+// Attends queries, the newest tokens of a sequence, to all that the cache holds of it, with what this encoder has
+// appended: [heads, headDim] for one row, or [rows, heads, headDim].
+bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
+                        const mnk_attention_results* results, const mnk_attention_options* MNK_NULLABLE options,
+                        uint32_t sequence, mnk_error_out error);
+// As many rows of each listed sequence: [sequences, rows, heads, headDim], or [sequences, heads, headDim] for one.
+bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
+                                  const mnk_attention_results* results,
+                                  const mnk_attention_options* MNK_NULLABLE options, const uint32_t* sequences,
+                                  size_t count, mnk_error_out error);
 // Reads positions of a quantized cache as numbers, as many as the tensors hold: [tokens, kvHeads, headDim], or without
 // tokens for one. At least one of keys and values.
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* MNK_NULLABLE keys,

@@ -1,0 +1,126 @@
+internal import MLXNativeKernelsCore
+
+/// How queries attend to the keys of a cache.
+///
+///     score[k] = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]
+///
+/// for each key k that the row at position p sees, where `cap(x) = softcap * tanh(x / softcap)`. Keys are counted from
+/// the oldest that the cache holds: first the pinned positions of a ring, then its newest.
+///
+/// ```swift
+/// let options = AttentionOptions(scale: 0.125, window: 1024, softcap: 50)
+/// ```
+public struct AttentionOptions: Sendable {
+    /// Parts that the keys of a sequence are divided into, to be attended to side by side and merged.
+    public enum Splits: Sendable, Hashable {
+        /// As many as the device needs to be busy.
+        case automatic
+        /// So many, 1 to 1024.
+        case exactly(Int)
+    }
+
+    /// Which kernel computes.
+    public enum Kernel: Sendable, Hashable, CaseIterable {
+        /// The one that is faster here.
+        case automatic
+        /// Computes in `float32` throughout.
+        case vector
+        /// Takes queries, keys, values and weights as `float16` and sums in `float32`: up to eight rows cost what one
+        /// costs.
+        case matrix
+
+        fileprivate var code: mnk_flash_decode_kernel {
+            switch self {
+            case .automatic: .MNK_KERNEL_AUTOMATIC
+            case .vector: .MNK_KERNEL_VECTOR
+            case .matrix: .MNK_KERNEL_MATRIX
+            }
+        }
+    }
+
+    /// Who merges the parts of splits.
+    public enum Merge: Sendable, Hashable, CaseIterable {
+        /// Whoever is faster here.
+        case automatic
+        /// A second dispatch.
+        case separate
+        /// The threadgroup that stores the last part, in the same dispatch. It needs a device that orders memory between
+        /// threadgroups.
+        case together
+
+        fileprivate var code: mnk_flash_decode_merge {
+            switch self {
+            case .automatic: .MNK_MERGE_AUTOMATIC
+            case .separate: .MNK_MERGE_SEPARATE
+            case .together: .MNK_MERGE_TOGETHER
+            }
+        }
+    }
+
+    /// Multiplies products of queries and keys; `nil` or 0 means `1 / sqrt(headDim)`.
+    public var scale: Float?
+    /// Whether a row sees nothing after its own position.
+    public var isCausal: Bool
+    /// How many newest positions a row sees, its own included; `nil` or 0 means all.
+    public var window: Int?
+    /// Bounds scores to plus and minus this number; `nil` or 0 means none.
+    public var softcap: Float?
+    /// Added to scores, of any float type: `[rows, keys]`, `[heads, rows, keys]` or `[sequences, heads, rows, keys]`.
+    ///
+    /// Axes before the keys may be 1 and then serve all; there may be more keys than the cache holds.
+    public var mask: Tensor?
+    /// The slopes of ALiBi, `float32` `[heads]`.
+    public var slopes: Tensor?
+    /// For each head a score that takes weight and gives no value, `float32` `[heads]`.
+    public var sinks: Tensor?
+    /// Parts that the keys of a sequence are divided into.
+    public var splits: Splits
+    /// Which kernel computes.
+    public var kernel: Kernel
+    /// Who merges the parts of splits.
+    public var merge: Merge
+
+    /// Options; those that are not named have their defaults. Nothing is checked before they are used.
+    public init(
+        scale: Float? = nil, isCausal: Bool = true, window: Int? = nil, softcap: Float? = nil, mask: Tensor? = nil,
+        slopes: Tensor? = nil, sinks: Tensor? = nil, splits: Splits = .automatic, kernel: Kernel = .automatic,
+        merge: Merge = .automatic
+    ) {
+        self.scale = scale
+        self.isCausal = isCausal
+        self.window = window
+        self.softcap = softcap
+        self.mask = mask
+        self.slopes = slopes
+        self.sinks = sinks
+        self.splits = splits
+        self.kernel = kernel
+        self.merge = merge
+    }
+
+    func descriptor(op: String) throws(KernelError) -> mnk_attention_options {
+        mnk_attention_options(
+            size: MemoryLayout<mnk_attention_options>.size,
+            scale: scale ?? 0,
+            is_bidirectional: !isCausal,
+            window: try UInt32(window ?? 0, "window", op: op),
+            softcap: softcap ?? 0,
+            mask: mask?.handle.pointer,
+            slopes: slopes?.handle.pointer,
+            sinks: sinks?.handle.pointer,
+            splits: try splitCount(op: op),
+            kernel: kernel.code,
+            merge: merge.code)
+    }
+
+    private func splitCount(op: String) throws(KernelError) -> UInt32 {
+        guard case .exactly(let count) = splits else { return 0 }
+        // The C door reads 0 as a number that was not given.
+        guard count != 0 else {
+            throw .invalid(
+                op: op, what: "keys cannot be divided into so many splits", got: "exactly 0", expected: "1 to 1024",
+                fix: "Use .automatic, or .exactly(1) for one dispatch.")
+        }
+        return try UInt32(count, "the number of splits", op: op)
+    }
+}

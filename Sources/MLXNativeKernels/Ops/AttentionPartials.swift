@@ -1,0 +1,72 @@
+internal import MLXNativeKernelsCore
+
+/// Attention over a part of the keys, for ``MergePartials`` to finish.
+///
+/// Parts may come from several caches or devices. One allocation can hold all of them, with an axis of parts before the
+/// others:
+///
+/// ```swift
+/// let parts = try AttentionPartials.zeros(shape: [2, 32, 128], on: device)      // 2 parts, 32 heads, head dim 128
+/// let done = try device.encode { step in
+///     try step.attend(q, over: prompt, intoPartials: parts.part(0))
+///     try step.attend(q, over: recent, intoPartials: parts.part(1))
+///     try step.encode(MergePartials(parts, into: out))
+/// }
+/// ```
+public struct AttentionPartials: Sendable {
+    /// Results without their division: `float32`, the axes of the queries with the head dim of values.
+    public var sums: Tensor
+    /// For each row the largest score times log2(e), and the sum of `2^(score * log2(e) - largest)`: `float32`, the same
+    /// axes with a last one of 2. A row that sees no key has the sum 0.
+    public var stats: Tensor
+
+    /// Partials over this memory. Nothing is checked before they are used.
+    public init(sums: Tensor, stats: Tensor) {
+        self.sums = sums
+        self.stats = stats
+    }
+
+    /// New memory for sums of this shape, and for their stats.
+    ///
+    /// - Throws: ``KernelError`` for an impossible shape, or where memory runs out.
+    public static func zeros(shape: [Int], on device: KernelDevice) throws(KernelError) -> AttentionPartials {
+        AttentionPartials(
+            sums: try Tensor.zeros(shape: shape, on: device),
+            stats: try Tensor.zeros(shape: shape.dropLast() + [2], on: device))
+    }
+
+    /// One part of those along the outermost axis, without that axis, sharing memory.
+    ///
+    /// - Throws: ``KernelError`` where there is no such part.
+    public func part(_ index: Int) throws(KernelError) -> AttentionPartials {
+        AttentionPartials(sums: try sums.entry(index), stats: try stats.entry(index))
+    }
+}
+
+extension Tensor {
+    /// One entry of the outermost axis, without that axis.
+    fileprivate func entry(_ index: Int) throws(KernelError) -> Tensor {
+        guard let count = shape.first, (0..<count).contains(index) else {
+            throw .invalid(
+                op: "AttentionPartials", what: "there is no such part", got: "part \(index) of \(self)",
+                expected: "less than \(shape.first ?? 0)", fix: "Pass the index of a part.")
+        }
+        return try self[index..<index + 1].reshaped(Array(shape.dropFirst()))
+    }
+}
+
+/// Where attention goes, in the types of the C door.
+struct AttentionResults: Sendable {
+    var output: Tensor?
+    var partials: AttentionPartials?
+    var logSumExp: Tensor?
+
+    var descriptor: mnk_attention_results {
+        mnk_attention_results(
+            size: MemoryLayout<mnk_attention_results>.size,
+            into: output?.handle.pointer,
+            partial_sums: partials?.sums.handle.pointer,
+            partial_stats: partials?.stats.handle.pointer,
+            log_sum_exp: logSumExp?.handle.pointer)
+    }
+}

@@ -1,0 +1,171 @@
+internal import MLXNativeKernelsCore
+
+/// A sequence of a cache, and how many positions it has, those of the queries included.
+public struct AttendedSequence: Sendable, Hashable {
+    /// Which sequence of the cache.
+    public var sequence: Int
+    /// Its positions. A length of 0 gives zeros.
+    public var length: Int
+
+    /// A sequence with so many positions.
+    public init(_ sequence: Int = 0, length: Int) {
+        self.sequence = sequence
+        self.length = length
+    }
+}
+
+/// Attends the newest tokens of sequences to all that a cache holds of them.
+///
+/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`. It sees the keys at positions up
+/// to p, and newer than `p - window` where there is a window:
+///
+///     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
+///
+/// ``AttentionOptions`` says what scores are. A row that sees no key is zero. What is not visible to a row is not read
+/// for it. Caches may be dense or quantized; queries are turned to the domain of codes, and results back, inside.
+///
+/// ```swift
+/// let attend = FlashDecode(q, over: view, length: 13, into: out, .init(scale: 0.125, window: 1024))
+/// print(try attend.plan(for: device))
+/// let done = try device.encode { step in try step.encode(attend) }
+/// ```
+///
+/// ``KernelEncoder/attend(_:over:into:_:sequence:logSumExp:)`` does this over an ``AttentionCache``, which knows its
+/// lengths.
+public struct FlashDecode: Sendable {
+    /// The memory that is attended to.
+    public enum Cache: Sendable {
+        /// Keys and values as numbers.
+        case dense(KVCacheView)
+        /// Keys and values as codes.
+        case quantized(QuantizedKVCacheView)
+    }
+
+    /// Queries of any float type: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or
+    /// `[sequences, rows, heads, headDim]`.
+    public var queries: Tensor
+    /// The memory that is attended to.
+    public var cache: Cache
+    /// One for each sequence of the queries.
+    public var sequences: [AttendedSequence]
+    /// Gets the results, in any float type, with the axes of the queries and the head dim of values.
+    public var output: Tensor?
+    /// Gets partial results instead.
+    public var partials: AttentionPartials?
+    /// Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32` with the axes of the queries
+    /// but the last. Negative infinity where there is nothing to sum.
+    public var logSumExp: Tensor?
+    /// How queries attend.
+    public var options: AttentionOptions
+    /// Memory for results between dispatches: `uint8`, as many as the plan's ``Plan/scratchBytes``. Without it the
+    /// device lends some.
+    public var scratch: Tensor?
+
+    /// Attention of one sequence's newest rows.
+    public init(
+        _ queries: Tensor, over view: KVCacheView, sequence: Int = 0, length: Int, into output: Tensor? = nil,
+        _ options: AttentionOptions = AttentionOptions(), partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+    ) {
+        self.init(
+            queries, over: .dense(view), sequences: [AttendedSequence(sequence, length: length)], into: output, options,
+            partials: partials, logSumExp: logSumExp)
+    }
+
+    /// Attention of one sequence's newest rows over a quantized cache.
+    public init(
+        _ queries: Tensor, over view: QuantizedKVCacheView, sequence: Int = 0, length: Int, into output: Tensor? = nil,
+        _ options: AttentionOptions = AttentionOptions(), partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+    ) {
+        self.init(
+            queries, over: .quantized(view), sequences: [AttendedSequence(sequence, length: length)], into: output,
+            options, partials: partials, logSumExp: logSumExp)
+    }
+
+    /// Attention of the newest rows of several sequences.
+    public init(
+        _ queries: Tensor, over cache: Cache, sequences: [AttendedSequence], into output: Tensor? = nil,
+        _ options: AttentionOptions = AttentionOptions(), partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+    ) {
+        self.queries = queries
+        self.cache = cache
+        self.sequences = sequences
+        self.output = output
+        self.options = options
+        self.partials = partials
+        self.logSumExp = logSumExp
+    }
+
+    /// Checks every rule and says what would run on a device, or on one that nothing is known of, without running it.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule.
+    public func plan(for device: KernelDevice? = nil) throws(KernelError) -> Plan {
+        let operands = try Operands(self)
+        return try Plan { error in
+            operands.withDescriptor { mnk_flash_decode_make_plan($0, device?.handle.pointer, error) }
+        }
+    }
+}
+
+extension KernelEncoder {
+    /// Records a ``FlashDecode``.
+    ///
+    /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
+    public func encode(_ op: FlashDecode) throws(KernelError) {
+        let operands = try Operands(op)
+        try record { encoder, error in
+            operands.withDescriptor { mnk_encoder_flash_decode(encoder, $0, error) }
+        }
+    }
+}
+
+/// The op in the types of the C door.
+private struct Operands {
+    private let op: FlashDecode
+    private var dense: mnk_kv_cache_view?
+    private var quantized: mnk_quantized_kv_view?
+    private var sequences: [mnk_attended_sequence] = []
+    private let results: mnk_attention_results
+    private let options: mnk_attention_options
+
+    init(_ op: FlashDecode) throws(KernelError) {
+        let name = "FlashDecode"
+        self.op = op
+        switch op.cache {
+        case .dense(let view): dense = try view.descriptor(op: name)
+        case .quantized(let view): quantized = try view.descriptor(op: name)
+        }
+        for attended in op.sequences {
+            sequences.append(
+                mnk_attended_sequence(
+                    sequence: try UInt64(attended.sequence, "sequence", op: name),
+                    length: try UInt64(attended.length, "length", op: name)))
+        }
+        results =
+            AttentionResults(output: op.output, partials: op.partials, logSumExp: op.logSumExp).descriptor
+        options = try op.options.descriptor(op: name)
+    }
+
+    func withDescriptor<Value>(_ body: (UnsafePointer<mnk_flash_decode>) -> Value) -> Value {
+        withOptionalPointer(to: dense) { dense in
+            withOptionalPointer(to: quantized) { quantized in
+                sequences.withUnsafeBufferPointer { sequences in
+                    withUnsafePointer(to: results) { results in
+                        withUnsafePointer(to: options) { options in
+                            var complete = mnk_flash_decode(
+                                size: MemoryLayout<mnk_flash_decode>.size,
+                                queries: op.queries.handle.pointer,
+                                dense: dense,
+                                quantized: quantized,
+                                sequences: sequences.baseAddress,
+                                sequence_count: sequences.count,
+                                results: results,
+                                options: options,
+                                scratch: op.scratch?.handle.pointer)
+                            return withExtendedLifetime(op) { body(&complete) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+#include "CAPI/Attention.hpp"
+#include "CAPI/KVViews.hpp"
+
+using namespace mnk;
+
+namespace mnk::c {
+
+namespace {
+
+Result<AttentionPartials> partialsFrom(const mnk_tensor* sums, const mnk_tensor* stats) {
+  if (!sums) return nullArgument("partial_sums");
+  if (!stats) return nullArgument("partial_stats");
+  return AttentionPartials{.sums = sums->tensor, .stats = stats->tensor};
+}
+
+}  // namespace
+
+Result<AttentionOptions> attentionOptions(const mnk_attention_options* options) {
+  if (!options) return AttentionOptions{};
+  auto given = descriptor("mnk_attention_options", options);
+  if (!given) return std::move(given).error();
+  auto kernel = flashDecodeKernel(given->kernel);
+  if (!kernel) return std::move(kernel).error();
+  auto merge = flashDecodeMerge(given->merge);
+  if (!merge) return std::move(merge).error();
+  return AttentionOptions{.scale = given->scale,
+                          .isCausal = !given->is_bidirectional,
+                          .window = given->window,
+                          .softcap = given->softcap,
+                          .mask = optional(given->mask),
+                          .slopes = optional(given->slopes),
+                          .sinks = optional(given->sinks),
+                          .splits = given->splits,
+                          .kernel = *kernel,
+                          .merge = *merge};
+}
+
+Result<AttentionResults> attentionResults(const mnk_attention_results* results) {
+  auto given = descriptor("mnk_attention_results", results);
+  if (!given) return std::move(given).error();
+  AttentionResults made{.into = optional(given->into), .logSumExp = optional(given->log_sum_exp)};
+  if (given->partial_sums || given->partial_stats) {
+    auto partials = partialsFrom(given->partial_sums, given->partial_stats);
+    if (!partials) return std::move(partials).error();
+    made.partials = std::move(*partials);
+  }
+  return made;
+}
+
+namespace {
+
+// A list that is longer than the queries is refused before it is read.
+Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& given) {
+  if (!given.sequences && given.sequence_count != 0) return nullArgument("sequences");
+  const Shape& shape = given.queries->tensor.shape();
+  const uint64_t most = shape.rank() == 4 ? shape[0] : 1;
+  if (given.sequence_count > most) {
+    return tooMany("sequences", given.sequence_count, most, "Pass one for each sequence of the queries.");
+  }
+  std::vector<AttendedSequence> sequences;
+  for (size_t i = 0; i < given.sequence_count; ++i) {
+    sequences.push_back({given.sequences[i].sequence, given.sequences[i].length});
+  }
+  return sequences;
+}
+
+Result<std::variant<KVCacheView, QuantizedKVCacheView>> cacheFrom(const mnk_flash_decode& given) {
+  using Cache = std::variant<KVCacheView, QuantizedKVCacheView>;
+  if (bool(given.dense) == bool(given.quantized)) {
+    return Error{.op = "C API",
+                 .what = "attention needs one cache",
+                 .got = given.dense ? "a dense and a quantized view" : "neither a dense nor a quantized view",
+                 .expected = "one of them",
+                 .fix = "Set either dense or quantized, and leave the other NULL."};
+  }
+  if (given.dense) {
+    auto view = cacheView(*given.dense, "dense");
+    if (!view) return std::move(view).error();
+    return Cache(std::move(*view));
+  }
+  auto view = quantizedView(*given.quantized, "quantized");
+  if (!view) return std::move(view).error();
+  return Cache(std::move(*view));
+}
+
+Result<FlashDecode> decodeFrom(const mnk_flash_decode* op) {
+  auto given = descriptor("mnk_flash_decode", op);
+  if (!given) return std::move(given).error();
+  if (!given->queries) return nullArgument("queries");
+  auto over = cacheFrom(*given);
+  if (!over) return std::move(over).error();
+  auto sequences = sequencesFrom(*given);
+  if (!sequences) return std::move(sequences).error();
+  auto results = attentionResults(given->results);
+  if (!results) return std::move(results).error();
+  auto options = attentionOptions(given->options);
+  if (!options) return std::move(options).error();
+  return FlashDecode{.queries = given->queries->tensor,
+                     .over = std::move(*over),
+                     .sequences = std::move(*sequences),
+                     .results = std::move(*results),
+                     .options = std::move(*options),
+                     .scratch = optional(given->scratch)};
+}
+
+Result<MergePartials> mergeFrom(const mnk_merge_partials* op) {
+  auto given = descriptor("mnk_merge_partials", op);
+  if (!given) return std::move(given).error();
+  auto partials = partialsFrom(given->partial_sums, given->partial_stats);
+  if (!partials) return std::move(partials).error();
+  auto results = attentionResults(given->results);
+  if (!results) return std::move(results).error();
+  return MergePartials{
+      .partials = std::move(*partials), .sinks = optional(given->sinks), .results = std::move(*results)};
+}
+
+}  // namespace
+
+}  // namespace mnk::c
+
+mnk_plan* mnk_flash_decode_make_plan(const mnk_flash_decode* op, const mnk_device* device, mnk_error_out error) {
+  return c::make<mnk_plan>(error, {}, [&]() -> Result<mnk_plan*> {
+    auto decode = c::decodeFrom(op);
+    if (!decode) return std::move(decode).error();
+    return c::handleFor(device ? plan(*decode, *device->device) : plan(*decode));
+  });
+}
+
+bool mnk_encoder_flash_decode(mnk_encoder* encoder, const mnk_flash_decode* op, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}}, [&] { return c::encode(*encoder, c::decodeFrom(op)); });
+}
+
+mnk_plan* mnk_merge_partials_make_plan(const mnk_merge_partials* op, mnk_error_out error) {
+  return c::make<mnk_plan>(error, {}, [&] { return c::planFor(c::mergeFrom(op)); });
+}
+
+bool mnk_encoder_merge_partials(mnk_encoder* encoder, const mnk_merge_partials* op, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}}, [&] { return c::encode(*encoder, c::mergeFrom(op)); });
+}

@@ -1,0 +1,12 @@
+// Caches over memory of the caller's, as descriptors of ops hold them. `name` is that of the field, for errors.
+#pragma once
+#include <string>
+
+#include "CAPI/Handles.hpp"
+
+namespace mnk::c {
+
+Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string& name);
+Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& given, const std::string& name);
+
+}  // namespace mnk::c

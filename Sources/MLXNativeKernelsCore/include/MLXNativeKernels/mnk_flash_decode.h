@@ -1,0 +1,87 @@
+// The C door to attention over caches in memory of the caller's: FlashDecode, and MergePartials for keys that were
+// attended to in parts. The headers of these names define them. mnk_attention_cache.h attends over caches that keep
+// their own memory.
+#ifndef MNK_FLASH_DECODE_H
+#define MNK_FLASH_DECODE_H
+
+#include "MLXNativeKernels/mnk_core.h"
+#include "MLXNativeKernels/mnk_kv_cache.h"
+#include "MLXNativeKernels/mnk_kv_quantize.h"
+
+MNK_HEADER_BEGIN
+
+typedef enum MNK_CLOSED(mnk_flash_decode_kernel) {
+  MNK_KERNEL_AUTOMATIC = 0,
+  MNK_KERNEL_VECTOR = 1,  // computes in f32 throughout
+  MNK_KERNEL_MATRIX = 2,  // takes operands as f16: up to eight rows cost what one costs
+} mnk_flash_decode_kernel;
+
+// Who merges the parts of splits.
+typedef enum MNK_CLOSED(mnk_flash_decode_merge) {
+  MNK_MERGE_AUTOMATIC = 0,
+  MNK_MERGE_SEPARATE = 1,  // a second dispatch
+  MNK_MERGE_TOGETHER = 2,  // the threadgroup that stores the last part; not every device can
+} mnk_flash_decode_merge;
+
+// All zero but for the size are the defaults.
+typedef struct mnk_attention_options {
+  size_t size;                    // sizeof(mnk_attention_options)
+  float scale;                    // 0: 1 / sqrt(headDim)
+  bool is_bidirectional;          // else causal: a row sees nothing after its own position
+  uint32_t window;                // how many newest positions a row sees, its own included; 0: all
+  float softcap;                  // 0: none
+  mnk_tensor* MNK_NULLABLE mask;  // f32, f16 or bf16 [rows, keys], [heads, …] or [sequences, heads, …]; axes may be 1
+  mnk_tensor* MNK_NULLABLE slopes;  // f32 [heads]: of ALiBi
+  mnk_tensor* MNK_NULLABLE sinks;   // f32 [heads]: a score that takes weight and gives no value
+  uint32_t splits;                  // parts that a sequence's keys are divided into; 0: as the device needs
+  mnk_flash_decode_kernel kernel;
+  mnk_flash_decode_merge merge;
+} mnk_attention_options;
+
+// Where attention goes: `into`, or partials instead. Axes before the last are those of the queries.
+typedef struct mnk_attention_results {
+  size_t size;                             // sizeof(mnk_attention_results)
+  mnk_tensor* MNK_NULLABLE into;           // f32, f16 or bf16
+  mnk_tensor* MNK_NULLABLE partial_sums;   // f32, with the values' head dim; both of them or none
+  mnk_tensor* MNK_NULLABLE partial_stats;  // f32, with a last axis of 2
+  mnk_tensor* MNK_NULLABLE log_sum_exp;    // f32, without the last axis; a sink's score counts
+} mnk_attention_results;
+
+// A sequence of the cache, and how many positions it has, those of the queries included.
+typedef struct mnk_attended_sequence {
+  uint64_t sequence;
+  uint64_t length;
+} mnk_attended_sequence;
+
+typedef struct mnk_flash_decode {
+  size_t size;  // sizeof(mnk_flash_decode)
+  mnk_tensor*
+      queries;  // f32, f16 or bf16 [heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]
+  const mnk_kv_cache_view* MNK_NULLABLE dense;  // one of these two
+  const mnk_quantized_kv_view* MNK_NULLABLE quantized;
+  const mnk_attended_sequence* MNK_NULLABLE sequences;  // one for each sequence of the queries
+  size_t sequence_count;
+  const mnk_attention_results* results;
+  const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
+  mnk_tensor* MNK_NULLABLE scratch;  // u8, as many as the plan's scratch bytes; NULL: the device lends some
+} mnk_flash_decode;
+
+// Checks every rule and says what would run on a device, or on one that nothing is known of, without running it.
+mnk_plan* MNK_NULLABLE mnk_flash_decode_make_plan(const mnk_flash_decode* op, const mnk_device* MNK_NULLABLE device,
+                                                  mnk_error_out error);
+bool mnk_encoder_flash_decode(mnk_encoder* encoder, const mnk_flash_decode* op, mnk_error_out error);
+
+typedef struct mnk_merge_partials {
+  size_t size;                     // sizeof(mnk_merge_partials)
+  mnk_tensor* partial_sums;        // f32 [parts, …, heads, headDim]: each part as mnk_flash_decode writes it
+  mnk_tensor* partial_stats;       // f32 [parts, …, heads, 2]
+  mnk_tensor* MNK_NULLABLE sinks;  // f32 [heads]; not where results are partials again
+  const mnk_attention_results* results;
+} mnk_merge_partials;
+
+mnk_plan* MNK_NULLABLE mnk_merge_partials_make_plan(const mnk_merge_partials* op, mnk_error_out error);
+bool mnk_encoder_merge_partials(mnk_encoder* encoder, const mnk_merge_partials* op, mnk_error_out error);
+
+MNK_HEADER_END
+
+#endif

@@ -1,0 +1,58 @@
+// A DecodeCase is one shape that FlashDecode is measured at: one sequence whose newest rows attend to all its keys.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "MLXNativeKernels/KVCodec.hpp"
+#include "MLXNativeKernels/Result.hpp"
+
+namespace mnk::bench::decode {
+
+// How the cache holds its vectors: as f16, or as codes.
+struct Storage {
+  std::optional<KVCodec> codec = {};
+
+  std::string text() const;  // "f16", "turbo4", "mlx1-4"
+  static std::optional<Storage> named(std::string_view text);
+  static std::vector<Storage> all();
+  static Storage f16() { return {}; }
+  static Storage turbo(uint32_t bits) { return {KVCodec{.bits = bits}}; }
+
+  // Of one vector.
+  Result<uint64_t> bytes(uint64_t headDim) const;
+};
+
+struct DecodeCase {
+  Storage storage = {};
+  uint64_t kvHeads = 8;
+  uint64_t group = 4;  // query heads for each of them
+  uint64_t headDim = 128;
+  uint64_t length = 4096;
+  uint64_t rows = 1;
+
+  uint64_t heads() const { return kvHeads * group; }
+  // What must move however the work is done: keys and values once, queries and results.
+  Result<uint64_t> bytes() const;
+};
+
+// The lists that shapes are made of.
+struct Axes {
+  std::vector<Storage> storages;
+  std::vector<uint64_t> groups;
+  std::vector<uint64_t> headDims;
+  std::vector<uint64_t> lengths;
+  uint64_t kvHeads = 8;
+  uint64_t rows = 1;
+
+  static Axes everything();
+  // Every shape that the lists make and the codecs have.
+  std::vector<DecodeCase> cases() const;
+};
+
+// A few lengths, and from the middle one of them each axis by itself.
+std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows);
+
+}  // namespace mnk::bench::decode

@@ -1,0 +1,8 @@
+// What both benchmarks share is in there.
+import BenchSupport
+import DecodeBenchSupport
+import Foundation
+// Links the core, which the benchmark calls from C++.
+import MLXNativeKernelsCore
+
+exit(decode_bench_run(CommandLine.argc, CommandLine.unsafeArgv))

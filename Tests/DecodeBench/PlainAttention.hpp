@@ -1,0 +1,29 @@
+// The same attention by plain vectorized C++ over an f16 cache, whatever storage is measured.
+#pragma once
+#include <vector>
+
+#include "Bench/NativeAttention.hpp"
+#include "DecodeCase.hpp"
+
+namespace mnk::bench::decode {
+
+class PlainAttention {
+ public:
+  // It has one row of queries, and head dims of its own.
+  static bool canRun(const DecodeCase& shape) { return shape.rows == 1 && hasNativeAttention(shape.headDim); }
+
+  PlainAttention(const DecodeCase& shape, uint32_t copies);
+  PlainAttention(const PlainAttention&) = delete;
+  PlainAttention& operator=(const PlainAttention&) = delete;
+
+  double seconds();  // of one run, by one thread for each core; each over the next copy of the cache
+  const std::vector<float>& output() const { return output_; }
+
+ private:
+  std::vector<std::vector<std::byte>> keys_, values_;
+  std::vector<float> queries_, partial_, state_, output_;
+  NativeAttention work_;
+  size_t next_ = 0;
+};
+
+}  // namespace mnk::bench::decode

@@ -1,0 +1,279 @@
+import Foundation
+import MLXNativeKernels
+import XCTest
+
+/// Attention through the Swift door, against a plain attention in double over the tokens that were appended.
+final class FlashDecodeTests: DeviceTestCase {
+    private let heads = 4
+    private let kvHeads = 2
+    private let headDim = 64
+    private var generator = SeededGenerator(seed: 5)
+
+    /// Keys or values of one position: `[kvHeads * headDim]`.
+    private struct Token {
+        var key: [Float]
+        var value: [Float]
+    }
+
+    /// Numbers between -1 and 1 that every float type of a cache holds exactly.
+    private func numbers(_ count: Int) -> [Float] {
+        (0..<count).map { _ in Float(Int.random(in: -100...100, using: &generator)) / 128 }
+    }
+
+    private func someTokens(_ count: Int) -> [Token] {
+        (0..<count).map { _ in Token(key: numbers(kvHeads * headDim), value: numbers(kvHeads * headDim)) }
+    }
+
+    private func tensor(_ rows: [[Float]]) throws -> Tensor {
+        try Tensor(rows.flatMap { $0 }, shape: [rows.count, kvHeads, headDim], on: device)
+    }
+
+    private func queries(_ rows: Int) throws -> Tensor {
+        try Tensor(numbers(rows * heads * headDim), shape: [rows, heads, headDim], on: device)
+    }
+
+    private func makeCache(
+        _ storage: AttentionCache.Storage = .dense(.float32), capacity: Int = 64, sequences: Int = 1,
+        whenFull: AttentionCache.WhenFull = .overwriteOldest
+    ) throws -> AttentionCache {
+        try AttentionCache(
+            .init(kvHeads: kvHeads, headDim: headDim, capacity: capacity, sequences: sequences), storage: storage,
+            whenFull: whenFull, on: device)
+    }
+
+    /// What rows of queries, the newest of `tokens`, make of those tokens whose positions are held.
+    private func attended(
+        _ queries: Tensor, over tokens: [Token], held: [Int]? = nil, scale: Double? = nil, window: Int = .max,
+        softcap: Double? = nil
+    ) throws -> [Float] {
+        let all = try queries.array(of: Float.self)
+        let rows = all.count / (heads * headDim)
+        return (0..<rows * heads).flatMap { row -> [Float] in
+            let position = tokens.count - rows + row / heads
+            let first = row % heads / (heads / kvHeads) * headDim
+            let query = all[row * headDim..<(row + 1) * headDim]
+            var sum = 0.0
+            var output = [Double](repeating: 0, count: headDim)
+            for key in held ?? Array(tokens.indices) where key <= position && position - key < window {
+                let product = zip(query, tokens[key].key[first..<first + headDim])
+                    .reduce(0) { $0 + Double($1.0) * Double($1.1) }
+                var score = product * (scale ?? 1 / Double(headDim).squareRoot())
+                if let softcap { score = softcap * tanh(score / softcap) }
+                let weight = exp(score)  // scores are too small to overflow
+                sum += weight
+                for element in 0..<headDim { output[element] += weight * Double(tokens[key].value[first + element]) }
+            }
+            return output.map { Float(sum == 0 ? 0 : $0 / sum) }
+        }
+    }
+
+    private func assertClose(
+        _ got: Tensor, _ expected: [Float], accuracy: Float = 2e-5, _ context: String = "",
+        file: StaticString = #filePath, line: UInt = #line
+    ) throws {
+        let got = try got.array(of: Float.self)
+        XCTAssertEqual(got.count, expected.count, context, file: file, line: line)
+        let worst = zip(got, expected).map { abs($0 - $1) }.max { !($1 <= $0) } ?? .infinity
+        XCTAssertLessThan(worst, accuracy, context, file: file, line: line)
+    }
+
+    func testDecodingAttendsToAllThatWasAppended() throws {
+        for storage in [AttentionCache.Storage.dense(.float32), .dense(.float16), .dense(.bfloat16)] {
+            let cache = try makeCache(storage)
+            let tokens = someTokens(40)
+            for position in 0..<40 {
+                let q = try queries(1)
+                let out = try Tensor.zeros(shape: [1, heads, headDim], on: device)
+                try device.encode { step in
+                    try step.append(
+                        keys: tensor([tokens[position].key]), values: tensor([tokens[position].value]), to: cache)
+                    try step.attend(q, over: cache, into: out)
+                }.wait()
+                try assertClose(out, try attended(q, over: Array(tokens[...position])), "\(storage) at \(position)")
+            }
+        }
+    }
+
+    func testOptionsAndRingsReachTheOp() throws {
+        let cache = try makeCache(capacity: 12)
+        let tokens = someTokens(30)
+        let q = try queries(2)
+        let out = try Tensor.zeros(shape: [2, heads, headDim], dtype: .float16, on: device)
+        let logSumExp = try Tensor.zeros(shape: [2, heads], on: device)
+        try device.encode { step in
+            try step.append(keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), to: cache)
+            try step.attend(
+                q, over: cache, into: out, .init(scale: 1 / sqrt(128), window: 7, softcap: 0.5), logSumExp: logSumExp)
+        }.wait()
+        let expected = try attended(
+            q, over: tokens, held: Array(18..<30), scale: 1 / Double(128).squareRoot(), window: 7, softcap: 0.5)
+        try assertClose(try Tensor(out.array(of: Float.self), on: device), expected, accuracy: 1e-3)
+        // Seven scores of at most a half.
+        for number in try logSumExp.array(of: Float.self) { XCTAssertEqual(Double(number), log(7), accuracy: 0.5) }
+    }
+
+    func testQuantizedCachesComeNearToDenseOnes() throws {
+        let tokens = someTokens(40)
+        let q = try queries(1)
+        let expected = try attended(q, over: tokens)
+        var worst: [KVCodec.Bits: Float] = [:]
+        for bits in [KVCodec.Bits.bits4, .bits8] {
+            let cache = try makeCache(.quantized(.turbo, keys: bits, values: bits))
+            let out = try Tensor.zeros(shape: [1, heads, headDim], on: device)
+            try device.encode { step in
+                try step.append(keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), to: cache)
+                try step.attend(q, over: cache, into: out)
+            }.wait()
+            worst[bits] = zip(try out.array(of: Float.self), expected).map { abs($0 - $1) }.max()
+        }
+        // Elements are around a half; errors of 40 values of 9% and 0.6% average out.
+        XCTAssertLessThan(try XCTUnwrap(worst[.bits4]), 0.1)
+        XCTAssertLessThan(try XCTUnwrap(worst[.bits8]), 0.01)
+    }
+
+    func testSequencesAreAttendedToTogether() throws {
+        let cache = try makeCache(sequences: 3)
+        let lengths = [5, 9]
+        let tokens = lengths.map { someTokens($0) }
+        let q = try queries(2)
+        let out = try Tensor.zeros(shape: [2, heads, headDim], on: device)
+        try device.encode { step in
+            for (index, sequence) in [2, 0].enumerated() {
+                try step.append(
+                    keys: tensor(tokens[index].map(\.key)), values: tensor(tokens[index].map(\.value)), to: cache,
+                    sequence: sequence)
+            }
+            try step.attend(q, over: cache, sequences: [2, 0], into: out)
+        }.wait()
+        for index in 0..<2 {
+            try assertClose(try out[index..<index + 1], try attended(try q[index..<index + 1], over: tokens[index]))
+        }
+        let single = try Tensor.zeros(shape: [1, heads, headDim], on: device)
+        try device.encode { try $0.attend(q[0..<1], over: cache, into: single, sequence: 2) }.wait()
+        XCTAssertEqual(try single.array(of: Float.self), try out[0..<1].array(of: Float.self))
+    }
+
+    /// A draft of four tokens is attended to at once; two are rejected, and the next token does not see them.
+    func testRejectedTokensAreNotSeen() throws {
+        let cache = try makeCache()
+        var tokens = someTokens(10)
+        let q = try queries(4)
+        let out = try Tensor.zeros(shape: [4, heads, headDim], on: device)
+        try device.encode { step in
+            try step.append(keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), to: cache)
+            try step.attend(q, over: cache, into: out)
+        }.wait()
+        try assertClose(out, try attended(q, over: tokens))
+
+        try cache.truncate(to: 8)
+        tokens = Array(tokens[..<8]) + someTokens(1)
+        try device.encode { step in
+            try step.append(keys: tensor([tokens[8].key]), values: tensor([tokens[8].value]), to: cache)
+            try step.attend(q[0..<1], over: cache, into: out[0..<1])
+        }.wait()
+        try assertClose(try out[0..<1], try attended(try q[0..<1], over: tokens))
+    }
+
+    func testARingThatLostPositionsIsAttendedToAsFarAsItGoes() throws {
+        let cache = try makeCache(capacity: 6)
+        let tokens = someTokens(10)
+        try device.encode {
+            try $0.append(keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), to: cache)
+        }.wait()
+        try cache.truncate(to: 7)  // what was at 1 to 3 is overwritten
+        let q = try queries(2)
+        let out = try Tensor.zeros(shape: [2, heads, headDim], on: device)
+        try device.encode { try $0.attend(q[0..<1], over: cache, into: out[0..<1]) }.wait()
+        try assertClose(try out[0..<1], try attended(try q[0..<1], over: Array(tokens[..<7]), held: [4, 5, 6]))
+        assertRefused(op: "AttentionCache", what: "lost", got: "2 rows", expected: "a window of at most 2") {
+            try device.encode { try $0.attend(q, over: cache, into: out) }
+        }
+    }
+
+    func testPartsOfTwoCachesMerge() throws {
+        let tokens = someTokens(12)
+        let q = try queries(1)
+        let parts = try AttentionPartials.zeros(shape: [2, 1, heads, headDim], on: device)
+        let out = try Tensor.zeros(shape: [1, heads, headDim], on: device)
+        let caches = try [makeCache(), makeCache()]
+        try device.encode { step in
+            for (index, range) in [0..<8, 8..<12].enumerated() {
+                try step.append(
+                    keys: tensor(tokens[range].map(\.key)), values: tensor(tokens[range].map(\.value)),
+                    to: caches[index])
+                try step.attend(q, over: caches[index], intoPartials: parts.part(index))
+            }
+            try step.encode(MergePartials(parts, into: out))
+        }.wait()
+        try assertClose(out, try attended(q, over: tokens))
+        XCTAssertEqual(try MergePartials(parts, into: out).plan().dispatches.count, 1)
+        assertRefused(op: "AttentionPartials", got: "part 2") { try parts.part(2) }
+        assertRefused(op: "AttentionPartials", got: "part -1") { try parts.part(-1) }
+    }
+
+    func testTheOpTakesMemoryOfTheCallers() throws {
+        let tokens = someTokens(6)
+        let keys = try tensor(tokens.map(\.key))
+        let values = try tensor(tokens.map(\.value))
+        let view = KVCacheView(keys: keys, values: values, layout: .tokenMajor)
+        let q = try queries(1).reshaped([heads, headDim])
+        let out = try Tensor.zeros(shape: [heads, headDim], on: device)
+        let attend = FlashDecode(
+            q, over: view, length: 6, into: out, .init(splits: .exactly(2), kernel: .vector, merge: .separate))
+        try device.encode { try $0.encode(attend) }.wait()
+        try assertClose(out, try attended(q, over: tokens))
+
+        let plan = try attend.plan(for: device)
+        XCTAssertEqual(plan.dispatches.count, 2)
+        XCTAssertGreaterThan(plan.scratchBytes, 0)
+        XCTAssertEqual(try attend.plan().dispatches.count, 2)
+        var lent = attend
+        lent.scratch = try Tensor.zeros(shape: [plan.scratchBytes], dtype: .uint8, on: device)
+        try device.encode { try $0.encode(lent) }.wait()
+        XCTAssertNotEqual(try XCTUnwrap(lent.scratch).bytes(), [UInt8](repeating: 0, count: plan.scratchBytes))
+
+        var coded = try QuantizedKVCacheView(
+            keys: .zeros(.turbo(.bits8), heads: kvHeads, headDim: headDim, capacity: 8, on: device),
+            values: .zeros(.turbo(.bits8), heads: kvHeads, headDim: headDim, capacity: 8, on: device))
+        coded.wrap = .ring
+        try device.encode { step in
+            try step.encode(KVCacheQuantize(keys: keys, values: values, into: coded, at: 0))
+            try step.encode(FlashDecode(q, over: coded, length: 6, into: out))
+        }.wait()
+        try assertClose(out, try attended(q, over: tokens), accuracy: 0.02)
+    }
+
+    func testWhatCannotBeAttendedToIsRefused() throws {
+        let cache = try makeCache(.dense(.float32), capacity: 4, whenFull: .fail)
+        let q = try queries(1)
+        let out = try Tensor.zeros(shape: [1, heads, headDim], on: device)
+        func refused(
+            op: String = "FlashDecode", what: String = "", got: String = "", into: Tensor? = nil, sequence: Int = 0,
+            _ options: AttentionOptions = AttentionOptions(), line: UInt = #line
+        ) {
+            assertRefused(op: op, what: what, got: got, line: line) {
+                try device.encode {
+                    try $0.attend(q, over: cache, into: into ?? out, options, sequence: sequence)
+                }
+            }
+        }
+        refused(op: "AttentionCache", got: "sequence 1", sequence: 1)
+        refused(op: "AttentionCache", got: "-1", sequence: -1)
+        refused(op: "AttentionCache", what: "window is out of range", AttentionOptions(window: -3))
+        refused(op: "AttentionCache", what: "splits", got: "exactly 0", AttentionOptions(splits: .exactly(0)))
+        refused(what: "splits", got: "2000", AttentionOptions(splits: .exactly(2000)))
+        refused(what: "scale", got: "-1", AttentionOptions(scale: -1))
+        refused(what: "result", got: "f32 [4]", into: try Tensor.zeros(shape: [4], on: device))
+        refused(what: "mask", AttentionOptions(mask: q))
+        refused(what: "slopes", AttentionOptions(slopes: q))
+        refused(what: "sinks", AttentionOptions(sinks: q))
+        refused(what: "share memory", into: q)
+        assertRefused(op: "FlashDecode", what: "no target") {
+            try FlashDecode(q, over: KVCacheView(keys: cache.keys, values: cache.values), length: 1).plan()
+        }
+        assertRefused(op: "FlashDecode", what: "length is out of range") {
+            try FlashDecode(q, over: KVCacheView(keys: cache.keys, values: cache.values), length: -1, into: out).plan()
+        }
+        XCTAssertEqual(cache.nextPosition, 0)
+    }
+}
