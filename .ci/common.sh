@@ -44,3 +44,9 @@ toolchain() {
   done
   command -v "$1" || fail "$1 not found beside $swift. Reinstall the Swift toolchain: it comes with $1."
 }
+
+# Programs that are run from here on share the kernels that they compile.
+keepModules() {
+  if onMac; then return; fi
+  export PATH="$PWD/.ci/keeping:$PATH" MNK_KEPT_MODULES="$PWD/.build/modules"
+}
