@@ -8,6 +8,12 @@
 #include "../Lib/AttentionTogether.h"
 #include "../Lib/MatrixPieces.h"
 
+// The exponent of a number as it is stored; 0 where it is none.
+inline uint finiteExponent(float x) {
+  const uint exponent = (as_type<uint>(x) >> 23) & 255u;
+  return exponent < 253u ? exponent : 0u;
+}
+
 template <ushort Dim>
 kernel void flashDecodeMatrix(
     constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
@@ -103,16 +109,6 @@ kernel void flashDecodeMatrix(
       loadShare<Dim, 4>(keyPieces[n], keyVectors, ofHead + vectorOfKey(p, sequence, key), at.column / 2u);
     }
   }
-  // Weights times scales are halves: a power of two brings the scale of the split's first value near 1.
-  float unscale = 1.0f;
-  if (flashIsCoded) {
-    if (begin < end) {
-      const uint stored = storedScale(valueVectors, ofHead + vectorOfKey(p, sequence, begin), 0);
-      const uint exponent = (as_type<uint>(scaleOfLevels(stored, valueVectors)) >> 23) & 255u;
-      unscale = exponent > 2u && exponent < 252u ? as_type<float>(exponent << 23) : 1.0f;
-    }
-  }
-  const float rescale = 1.0f / unscale;
   threadgroup_barrier(mem_flags::mem_threadgroup);  // tables and queries are written
 
   simdgroup_half8x8 query[Matrices];
@@ -132,6 +128,8 @@ kernel void flashDecodeMatrix(
 
   float2 largest = float2(kNoLargest);
   float2 sum = float2(0.0f);
+  uint unit =
+      1;  // exponent of the largest scale of values yet, which results count in: weights times scales are halves
   while (base < end) {
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
@@ -152,8 +150,8 @@ kernel void flashDecodeMatrix(
       simdgroup_float8x8 odd = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
       MNK_UNROLL
       for (ushort i = 0; i < Matrices; i = ushort(i + 2)) {
-        const simdgroup_half8x8 a = matrixOf(keyPair(keyPieces[n], i, kvKeyBits, keyTable, copy));
-        const simdgroup_half8x8 b = matrixOf(keyPair(keyPieces[n], i + 1u, kvKeyBits, keyTable, copy));
+        simdgroup_half8x8 a = matrixOf(keyPair(keyPieces[n], i, kvKeyBits, keyTable, copy));
+        simdgroup_half8x8 b = matrixOf(keyPair(keyPieces[n], i + 1u, kvKeyBits, keyTable, copy));
         simdgroup_multiply_accumulate(even, a, query[i], even);
         simdgroup_multiply_accumulate(odd, b, query[i + 1], odd);
       }
@@ -173,7 +171,7 @@ kernel void flashDecodeMatrix(
       valueScale[n] = 1.0f;
       if (flashIsCoded) {
         const ulong row = ofHead + vectorOfKey(p, sequence, min(key, end - 1u));
-        valueScale[n] = scaleOfLevels(storedScale(valueVectors, row, 0), valueVectors) * rescale;
+        valueScale[n] = scaleOfLevels(storedScale(valueVectors, row, 0), valueVectors);
       }
     }
     const uint next = base + simdgroups * Tile;
@@ -201,24 +199,49 @@ kernel void flashDecodeMatrix(
         result[i].thread_elements()[1] *= fade.y;
       }
     }
-    half2 weights[Blocks];
+    float2 scaled[Blocks];
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
       const float2 weight = float2(fast::exp2(scores[n].x - largest.x), fast::exp2(scores[n].y - largest.y));
       sum += weight;
       // A scale of a key that does not count may be no number.
-      weights[n] = half2(
-          half(weight.x == 0.0f ? 0.0f : weight.x * valueScale[n]),
-          half(weight.y == 0.0f ? 0.0f : weight.y * valueScale[n]));
+      scaled[n] = float2(
+          weight.x == 0.0f ? 0.0f : weight.x * valueScale[n], weight.y == 0.0f ? 0.0f : weight.y * valueScale[n]);
+    }
+    float rescale = 1.0f;
+    if (flashIsCoded) {
+      uint exponent = unit;
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        exponent = max(exponent, max(finiteExponent(scaled[n].x), finiteExponent(scaled[n].y)));
+      }
+      exponent = largestOverLanes(exponent, 32);
+      if (exponent > unit) {
+        const uint grown = exponent - unit;
+        const float fade = as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
+        MNK_UNROLL
+        for (ushort i = 0; i < Matrices; ++i) {
+          result[i].thread_elements()[0] *= fade;
+          result[i].thread_elements()[1] *= fade;
+        }
+        unit = exponent;
+      }
+      rescale = as_type<float>((254u - unit) << 23);
+    }
+    half2 weights[Blocks];
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      weights[n] = half2(half(scaled[n].x * rescale), half(scaled[n].y * rescale));
     }
     if (flashIsCoded || isCommon || p.rows == 1u) {
       MNK_UNROLL
       for (ushort n = 0; n < Blocks; ++n) {
-        const simdgroup_half8x8 weight = matrixOf(weights[n]);
+        simdgroup_half8x8 weight = matrixOf(weights[n]);
         MNK_UNROLL
         for (ushort i = 0; i < Matrices; ++i) {
           const half2 pair = valuePair(valuePieces[n][0], valuePieces[n][1], i, kvValueBits, valueTable, copy);
-          simdgroup_multiply_accumulate(result[i], matrixOf(pair), weight, result[i]);
+          simdgroup_half8x8 value = matrixOf(pair);
+          simdgroup_multiply_accumulate(result[i], value, weight, result[i]);
         }
       }
     } else {
@@ -239,7 +262,9 @@ kernel void flashDecodeMatrix(
             const half2 seen = half2(
                 key0 >= row.firstKey && key0 < row.endKey ? pair.x : half(0.0f),
                 key1 >= row.firstKey && key1 < row.endKey ? pair.y : half(0.0f));
-            simdgroup_multiply_accumulate(more, matrixOf(seen), matrixOf(weights[n]), more);
+            simdgroup_half8x8 value = matrixOf(seen);
+            simdgroup_half8x8 weight = matrixOf(weights[n]);
+            simdgroup_multiply_accumulate(more, value, weight, more);
           }
           result[i].thread_elements()[0] += isOwn0 ? more.thread_elements()[0] : 0.0f;
           result[i].thread_elements()[1] += isOwn1 ? more.thread_elements()[1] : 0.0f;
@@ -249,6 +274,7 @@ kernel void flashDecodeMatrix(
     base = next;
   }
   sum = sumOfColumns(sum);
+  const float unscale = flashIsCoded ? as_type<float>(unit << 23) : 1.0f;
 
   threadgroup_barrier(mem_flags::mem_threadgroup);  // everybody is done with the tables
   threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);

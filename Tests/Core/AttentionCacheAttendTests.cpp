@@ -178,6 +178,8 @@ TEST(AttentionCacheAttend, PinnedPositionsAndLostOnesAreRefused) {
   EXPECT_ERROR(scene.cache.attend(encoder, one, {.into = out}),
                {.op = "AttentionCache", .expected = "a window of at most 2"});
   EXPECT(largestDifference(scene.attendNow(one, {.window = 2}), scene.expected(one, 1, positions(6, 8))) < kF32Sums);
+  EXPECT_ERROR(scene.cache.attend(encoder, one, {.into = out}, {.window = 2, .mask = scene.zeros({1, 6})}),
+               {.op = "AttentionCache", .what = "a mask would count keys that the ring has lost"});
   // At a pinned position the ring starts anew.
   scene.truncate(1);
   EXPECT(largestDifference(scene.attendNow(one), scene.expected(one, 1, positions(0, 1))) < kF32Sums);

@@ -7,6 +7,7 @@
 #include "MLXNativeKernels/MergePartials.hpp"
 #include "Support/Check.hpp"
 #include "Support/DeclaredBytes.hpp"
+#include "Support/EveryDevice.hpp"
 #include "Support/PlanBuffer.hpp"
 #include "Types/FlashDecodeTypes.h"
 
@@ -183,8 +184,11 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
     cases.push_back(cases[c]);
     cases.back().options.kernel = FlashDecodeKernel::matrix;
   }
+  const auto device = devicesUnderTest().front().device;
   for (const Case& attend : cases) {
-    for (const Dispatch& dispatch : REQUIRE(plan(planOp(attend))).dispatches) {
+    const bool isMatrix = attend.options.kernel == FlashDecodeKernel::matrix;
+    for (const Dispatch& dispatch :
+         REQUIRE(isMatrix ? plan(planOp(attend), *device) : plan(planOp(attend))).dispatches) {
       functions.insert(dispatch.kernel.function);
       for (const FunctionConstant& constant : dispatch.kernel.constants) values[constant.index].insert(constant.bits);
     }

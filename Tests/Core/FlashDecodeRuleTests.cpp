@@ -84,12 +84,12 @@ const BrokenRule<Op> kBroken[] = {
      }},
     {kNoHeadDims, "64 of keys and 32 of values",
      "32, 64, 80, 96, 128, 192, 256 or 512, the same for both, or 192 and 128, or 576 and 512",
-     "Pad the vectors with zeros to the next head dim.",
+     "Pad the vectors with zeros to the next head dim, and pass the scale of the head dim that they had.",
      [](Op& op) {
        viewOf(op).values = planTensor(DType::f16, {4, 2, 5, 32});
      }},
     {kNoHeadDims, "128 of keys and 64 of values", "32, 64, 128, 256 or 512, the same for both",
-     "Pad the vectors with zeros to the next head dim.",
+     "Pad the vectors with zeros to the next head dim, and pass the scale of the head dim that they had.",
      [](Op& op) {
        useCodes(op);
        std::get<QuantizedKVCacheView>(op.over).values->codes = planTensor(DType::u8, {4, 2, 5, 32});

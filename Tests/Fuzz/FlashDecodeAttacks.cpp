@@ -295,7 +295,7 @@ FlashDecodeWords attacked(FlashDecodeWords words, Seeded& random) {
   }
   // How many splits a device chooses is its own affair, and so is what memory they take.
   if (words.usedOptions().splits == 0) words.scratch.reset();
-  if (!test::kHasMatrixKernel && words.options.kernel == MNK_KERNEL_MATRIX && refusalOf(words).empty()) {
+  if (words.options.kernel == MNK_KERNEL_MATRIX && refusalOf(words).empty()) {
     words.options.kernel = MNK_KERNEL_VECTOR;
   }
   return words;

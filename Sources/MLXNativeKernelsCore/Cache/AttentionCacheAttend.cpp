@@ -21,6 +21,13 @@ uint64_t rowsOf(const Shape& queries) {
 // position that is kept, and a window can say so where all rows begin at the same position.
 Result<void> keepToWhatIsHeld(FlashDecode& op, const CacheSlots& slots, const CacheCursor& cursor, uint32_t sequence) {
   if (slots.count(cursor) == std::min(cursor.next, slots.capacity)) return {};
+  if (op.options.mask) {
+    return Error{.op = std::string(kOp),
+                 .what = "a mask would count keys that the ring has lost",
+                 .got = fmt::format("sequence {}, which was truncated after its ring had wrapped", sequence),
+                 .expected = "attention without a mask until the ring is full again",
+                 .fix = "Leave the mask out, append as many tokens as were truncated first, or reset the sequence."};
+  }
   const uint64_t rows = rowsOf(op.queries.shape());
   const uint64_t oldest = slots.oldestKept(cursor);
   // What the first of the rows may see, its own position included.

@@ -241,6 +241,7 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     // Everything that can run out of memory is made before the first participant advances.
     auto whenFinished = [state = completion.state_, participants = impl_->participants,
                          finished = std::move(finished)](const SubmissionReport& report) {
+      const FinishedHandler handler;
       for (const auto& joined : participants) joined.participant->finished(report.outcome);
       state->finish(report.outcome, report.deviceSeconds);
       if (!finished) return;

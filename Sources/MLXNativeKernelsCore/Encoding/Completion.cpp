@@ -37,4 +37,20 @@ std::string Summary::text() const {
   return text;
 }
 
+namespace {
+
+thread_local uint32_t finishedHandlers = 0;
+
+}  // namespace
+
+bool isInFinishedHandler() {
+  return finishedHandlers != 0;
+}
+FinishedHandler::FinishedHandler() {
+  ++finishedHandlers;
+}
+FinishedHandler::~FinishedHandler() {
+  --finishedHandlers;
+}
+
 }  // namespace mnk

@@ -27,4 +27,16 @@ struct Completion::State {
   Result<Summary> report() const { return *outcome ? Result<Summary>(summary) : Result<Summary>(outcome->error()); }
 };
 
+// Whether this thread runs a handler of finished work, on which the device may be waiting.
+bool isInFinishedHandler();
+
+// Says so while it lives.
+class FinishedHandler {
+ public:
+  FinishedHandler();
+  ~FinishedHandler();
+  FinishedHandler(const FinishedHandler&) = delete;
+  FinishedHandler& operator=(const FinishedHandler&) = delete;
+};
+
 }  // namespace mnk

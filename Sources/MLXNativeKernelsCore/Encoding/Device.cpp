@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "Encoding/Completion.hpp"
 #include "Encoding/MatrixProbe.hpp"
 #include "Encoding/ScratchPool.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
@@ -40,13 +41,22 @@ Device::Device() : registry_(std::make_unique<KernelRegistry>(*this)), scratch_(
 Device::~Device() = default;
 
 MatrixLayout Device::matrixLayout() {
-  std::lock_guard lock(probing_);
-  if (!matrixLayout_) matrixLayout_ = probeMatrixLayout(shared_from_this());
-  return *matrixLayout_;
+  // The probe waits for the device, which may wait for a handler of its own to return.
+  std::unique_lock lock(probing_, std::defer_lock);
+  if (!isInFinishedHandler()) {
+    lock.lock();
+  } else if (!lock.try_lock()) {
+    return MatrixLayout::unknown;
+  }
+  if (matrixLayout_ || isInFinishedHandler()) return matrixLayout_.value_or(MatrixLayout::unknown);
+  const auto probed = probeMatrixLayout(shared_from_this());
+  if (!probed) return MatrixLayout::unknown;  // a later call may succeed
+  matrixLayout_ = *probed;
+  return *probed;
 }
 
 bool Device::ordersThreadgroups() {
-  std::lock_guard lock(probing_);
+  std::lock_guard lock(asking_);
   if (ordersThreadgroups_) return *ordersThreadgroups_;
   const auto library = registry().shippedLibrary();
   if (!library) return false;  // a later call may find one

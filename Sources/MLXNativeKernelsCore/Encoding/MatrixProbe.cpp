@@ -43,9 +43,9 @@ bool isLayout(const Findings& findings, uint32_t (*firstOf)(uint32_t lane)) {
 
 }  // namespace
 
-MatrixLayout probeMatrixLayout(const std::shared_ptr<Device>& device) {
-  const auto findings = probe(device);
-  if (!findings) return MatrixLayout::unknown;
+Result<MatrixLayout> probeMatrixLayout(const std::shared_ptr<Device>& device) {
+  auto findings = probe(device);
+  if (!findings) return std::move(findings).error();
   const auto rowMajor = [](uint32_t lane) { return 2 * lane; };
   const auto interleaved = [](uint32_t lane) {
     const uint32_t row = ((lane >> 1) & 3) | ((lane >> 2) & 4);

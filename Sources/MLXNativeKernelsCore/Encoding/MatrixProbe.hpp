@@ -1,4 +1,4 @@
-// Asks a device which elements of a simdgroup matrix its lanes hold.
+// Asks a device which elements of a simdgroup matrix its lanes hold, and waits for the answer.
 #pragma once
 #include <memory>
 
@@ -6,6 +6,6 @@
 
 namespace mnk {
 
-MatrixLayout probeMatrixLayout(const std::shared_ptr<Device>& device);
+Result<MatrixLayout> probeMatrixLayout(const std::shared_ptr<Device>& device);
 
 }  // namespace mnk

@@ -232,7 +232,7 @@ Error noMatrices() {
   return Error{.code = ErrorCode::unsupported,
                .op = std::string(Op::name),
                .what = "the device has no matrices that the kernel knows",
-               .got = "simdgroup matrices of another layout, or none",
+               .got = "no device, or one whose simdgroup matrices have another layout or are not known yet",
                .expected = "matrices of which a lane holds two neighbors of a row",
                .fix = "Let the kernel be chosen."};
 }
@@ -257,7 +257,8 @@ Result<Plan> plan(const FlashDecode& op) {
     if (auto error = firstBroken(op)) return *error;
     if (isEmpty(op)) return emptyPlan();
     if (op.options.merge == FlashDecodeMerge::together) return noOrder();
-    const auto layout = FlashDecodeLayout::of(op, {.profile = {}, .hasMatrices = true});
+    if (op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
+    const auto layout = FlashDecodeLayout::of(op, {});
     if (auto error = checkScratch(op, layout)) return *error;
     return makePlan(op, layout);
   });

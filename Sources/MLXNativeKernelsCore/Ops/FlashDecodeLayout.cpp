@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
 constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);  // what travels with a dispatch
-constexpr uint64_t kSplitUnit = 16;  // keys of a tile, so that no split ends in the middle of one
+constexpr uint64_t kSplitUnit = 16;  // keys of the matrix kernel's tiles, of which no split has a part
 
 uint64_t ceilDivide(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;

@@ -199,7 +199,7 @@ constexpr Rule<Op> kRules[] = {
                                           : "32, 64, 80, 96, 128, 192, 256 or 512, the same for both, or 192 and 128, "
                                             "or 576 and 512");
      },
-     "Pad the vectors with zeros to the next head dim."},
+     "Pad the vectors with zeros to the next head dim, and pass the scale of the head dim that they had."},
 
     {"query heads are no multiple of the cache's heads",
      [](const Op& op) {

@@ -18,9 +18,8 @@ constexpr FlashDecodeTuning kTable[] = {
      .threadgroupsPerCore = 2,
      .leastKeys = 256,
      .cores = 2},
-    // Nothing was measured on an Apple GPU. Simdgroups and keys for each split are those that other kernels were found
-    // fastest with on M1 Max to M5 Max; quantized caches stay with the vector kernel, because matrix products run at
-    // the rate of plain ones before M5, and padded rows would cost twice what memory does.
+    // Nothing was measured on an Apple GPU. Matrix products run at the rate of plain ones before M5, so that rows which
+    // pad a matrix cost what others do: the vector kernel has up to eight rows, the matrix kernel more.
     {.family = "apple",
      .vectorSimdgroups = 8,
      .matrixSimdgroups = 8,

@@ -147,7 +147,8 @@ class Device : public std::enable_shared_from_this<Device> {
   KernelRegistry& registry() { return *registry_; }
   // Memory that ops need between their dispatches.
   ScratchPool& scratch() { return *scratch_; }
-  // Found out by a dispatch when it is first asked for; unknown where that fails.
+  // Found out by a dispatch when it is first asked for; unknown where that fails, and in a handler of finished work as
+  // long as nobody else has asked.
   MatrixLayout matrixLayout();
   // Whether a threadgroup can read what others of its dispatch have stored, in order. The shipped library tells: it can
   // where it was compiled with fences for the whole device.
@@ -165,6 +166,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<KernelRegistry> registry_;
   std::shared_ptr<ScratchPool> scratch_;
   std::mutex probing_;
+  std::mutex asking_;
   std::optional<MatrixLayout> matrixLayout_;
   std::optional<bool> ordersThreadgroups_;
 };

@@ -1,0 +1,124 @@
+// What only the matrix kernel can get wrong: the range of halves, and a device that must be asked for its layout.
+#include <cmath>
+#include <future>
+
+#include "HostTestSupport.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/RawBytes.hpp"
+#include "Support/Seeded.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint64_t kDim = 64;
+constexpr uint64_t kKeys = 40;
+
+Tensor tensorOf(const std::shared_ptr<Device>& device, DType dtype, const std::vector<uint64_t>& extents) {
+  return REQUIRE(Tensor::zeros(device, dtype, REQUIRE(Shape::make(extents))));
+}
+
+std::vector<float> numbersOf(const Tensor& tensor) {
+  std::vector<float> numbers(tensor.shape().elementCount());
+  REQUIRE(tensor.read(std::as_writable_bytes(std::span(numbers))));
+  return numbers;
+}
+
+template <typename Op>
+void run(const std::shared_ptr<Device>& device, const Op& op) {
+  CommandEncoder encoder(device, "matrix");
+  REQUIRE(encoder.encode(op));
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+}
+
+QuantizedKVPlane planeOf(const std::shared_ptr<Device>& device, const KVCodec& codec) {
+  const uint64_t bytes = REQUIRE(sizes(codec, kDim)).codeBytes;
+  return {.codec = codec,
+          .codes = tensorOf(device, DType::u8, {1, kKeys, bytes}),
+          .scales = tensorOf(device, codec.scaleType(), {1, kKeys})};
+}
+
+FlashDecode over(const std::shared_ptr<Device>& device, const QuantizedKVCacheView& cache, FlashDecodeKernel kernel) {
+  const Tensor queries = tensorOf(device, DType::f32, {2, kDim});
+  std::vector<float> numbers(2 * kDim);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<float>(i));
+  REQUIRE(queries.write(rawBytes(numbers)));
+  return {.queries = queries,
+          .over = cache,
+          .sequences = {{0, kKeys}},
+          .results = {.into = tensorOf(device, DType::f32, {2, kDim})},
+          .options = {.kernel = kernel}};
+}
+
+}  // namespace
+
+TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const KVCodec& codec : {KVCodec{.bits = 4}, KVCodec{.bits = 8}, KVCodec{KVCodecName::mlx1, 4}}) {
+      for (const float first : {1e-6f, 1e-3f, 1.0f, 1e3f}) {
+        const Context context(fmt::format("{}, first value {}", codec.text(), first));
+        Seeded random;
+        const Tensor keys = tensorOf(device, DType::f32, {kKeys, 1, kDim});
+        const Tensor values = tensorOf(device, DType::f32, {kKeys, 1, kDim});
+        std::vector<float> numbers(kKeys * kDim);
+        const auto fill = [&](const Tensor& into, float size) {
+          for (size_t i = 0; i < numbers.size(); ++i) {
+            numbers[i] = (static_cast<float>(random.below(2001)) / 1000 - 1) * (i < kDim ? size : 1);
+          }
+          REQUIRE(into.write(rawBytes(numbers)));
+        };
+        fill(keys, 1);
+        fill(values, first);
+        const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
+        run(device, KVCacheQuantize{.keys = keys, .values = values, .into = cache});
+        const FlashDecode exact = over(device, cache, FlashDecodeKernel::vector);
+        const FlashDecode matrix = over(device, cache, FlashDecodeKernel::matrix);
+        run(device, exact);
+        run(device, matrix);
+        const auto expected = numbersOf(*exact.results.into), got = numbersOf(*matrix.results.into);
+        double error = 0, size = 0;
+        for (size_t i = 0; i < got.size(); ++i) {
+          error += std::pow(double{got[i]} - expected[i], 2);
+          size += std::pow(double{expected[i]}, 2);
+        }
+        // A first value that is a thousand times the others hides them: they are subnormal halves beside it.
+        if (!(error <= (first > 1 ? 1e-5 : 1e-6) * size)) {
+          fail(__FILE__, __LINE__, fmt::format("error {} of {}", error, size));
+        }
+      }
+    }
+  });
+}
+
+TEST(FlashDecodeMatrix, AHandlerOfFinishedWorkDoesNotWaitForTheDevice) {
+  const auto device = hostDevice({});
+  const KVCodec codec{.bits = 4};
+  const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
+  const auto attend = [&](FlashDecodeKernel kernel) {
+    CommandEncoder encoder(device, "next");
+    return encoder.encode(over(device, cache, kernel));
+  };
+  std::promise<std::pair<Result<void>, Result<void>>> answered;
+  CommandEncoder encoder(device, "first");
+  const auto done = REQUIRE(encoder.commit([&](const Result<Summary>&) {
+    auto byMatrix = attend(FlashDecodeKernel::matrix);
+    answered.set_value({std::move(byMatrix), attend(FlashDecodeKernel::automatic)});
+  }));
+  const auto [byMatrix, chosen] = answered.get_future().get();
+  REQUIRE(done.wait());
+  EXPECT_ERROR(byMatrix, {.code = ErrorCode::unsupported, .what = "has no matrices that the kernel knows"});
+  EXPECT(bool(chosen));
+  EXPECT(device->matrixLayout() != MatrixLayout::unknown);
+  EXPECT(bool(attend(FlashDecodeKernel::matrix)));
+}
+
+TEST(FlashDecodeMatrix, APlanWithoutADeviceTakesNoLayoutForGranted) {
+  const auto device = hostDevice({});
+  const KVCodec codec{.bits = 4};
+  const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
+  EXPECT_ERROR(plan(over(device, cache, FlashDecodeKernel::matrix)),
+               {.code = ErrorCode::unsupported, .got = "no device", .fix = "Let the kernel be chosen."});
+}
+
+}  // namespace mnk::test
