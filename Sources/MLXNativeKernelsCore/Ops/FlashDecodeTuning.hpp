@@ -1,4 +1,5 @@
-// How FlashDecode is laid out on a device: one row of a table for each family of devices, with what it rests on. `decode-bench --tune` measures the candidates on a device and prints its row.
+// How FlashDecode is laid out on a device: one row of a table for each family of devices, with what it rests on.
+// `decode-bench --tune` measures the candidates on a device and prints its row.
 #pragma once
 #include <cstdint>
 #include <string_view>
