@@ -5,7 +5,7 @@
 #include "CodePlanes.h"
 #include "Elements.h"
 
-pipeline_constant(uint, flashStorage, kFlashDecodeStorage);
+pipeline_constant(uint, flashCacheType, kFlashDecodeCacheType);
 pipeline_constant(bool, flashIsCoded, kFlashDecodeIsCoded);
 pipeline_constant(bool, flashIsAligned, kFlashDecodeIsAligned);
 
@@ -71,7 +71,7 @@ template <ushort Elements>
 inline void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
   device const uchar* at = from.vectors + row * from.bytes;
   if (!flashIsCoded) {
-    const uint size = flashStorage == uint(kFloat32) ? 4u : 2u;
+    const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;
     const uint bytes = Elements * size % 16u == 0u ? 16u : 8u;
     at += first * size;
     MNK_UNROLL
@@ -123,13 +123,13 @@ template <ushort Elements>
 inline float4 fourOfPiece(
     thread const CachePiece<Elements>& piece, ushort chunk, uint bits, threadgroup const float* levels) {
   if (!flashIsCoded) {
-    if (flashStorage == uint(kFloat32)) {
+    if (flashCacheType == uint(kFloat32)) {
       return as_type<float4>(uint4(
           piece.words[4 * chunk], piece.words[4 * chunk + 1], piece.words[4 * chunk + 2], piece.words[4 * chunk + 3]));
     }
     const uint a = piece.words[2 * chunk];
     const uint b = piece.words[2 * chunk + 1];
-    if (flashStorage == uint(kFloat16)) {
+    if (flashCacheType == uint(kFloat16)) {
       return float4(as_type<half4>(uint2(a, b)));
     }
     return as_type<float4>(uint4(a << 16, a & 0xffff0000u, b << 16, b & 0xffff0000u));

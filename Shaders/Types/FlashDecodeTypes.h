@@ -70,9 +70,6 @@ enum FlashDecodeBuffer {
 // Threadgroup memory before the parts that the last threadgroup merges: its count.
 #define kFlashDecodeCountBytes 16
 
-// How the cache stores elements: a FloatType, or codes.
-enum FlashDecodeStorage { kFlashDecodeCodes = 3 };
-
 // What a row becomes in the end.
 struct FlashDecodeFinish {
   uint32_t heads;  // of the queries

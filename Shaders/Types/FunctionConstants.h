@@ -29,8 +29,8 @@ enum FunctionConstantIndex {
   kHadamardIntoType = 23,
   kHadamardIsApart = 24,
   kHadamardIsVectorized = 25,
-  kFlashDecodeStorage = 26,    // of the cache: a FloatType, or kFlashDecodeCodes
-  kFlashDecodeQueryType = 27,  // FloatTypes
+  kFlashDecodeCacheType = 26,  // a FloatType, as the next three; of no meaning where the cache is coded
+  kFlashDecodeQueryType = 27,
   kFlashDecodeIntoType = 28,
   kFlashDecodeMaskType = 29,
   kFlashDecodeIsAligned = 30,     // the cache's memory: vectors of 16 bytes can be loaded

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_3f0ddf874ca4cbea"
+#define MNK_SHADER_STAMP "mnkStamp_359759826d5def73"

@@ -49,7 +49,7 @@ const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, tru
                                                            {kKVCodecKeyBits, 4u},
                                                            {kKVCodecValueBits, 3u},
                                                            {kKVCodecHasChannelScales, false},
-                                                           {kFlashDecodeStorage, uint32_t{kFloat16}},
+                                                           {kFlashDecodeCacheType, uint32_t{kFloat16}},
                                                            {kFlashDecodeQueryType, uint32_t{kFloat32}},
                                                            {kFlashDecodeIntoType, uint32_t{kBFloat16}},
                                                            {kFlashDecodeMaskType, uint32_t{kFloat16}},

@@ -28,10 +28,6 @@ void setSimdgroups(Dispatch& dispatch, uint32_t simdgroups, uint32_t bytes) {
   dispatch.grid.threadgroup[0] = simdgroups * kWidth;
 }
 
-uint32_t reduceBytes(uint32_t simdgroups, uint64_t headDim) {
-  return static_cast<uint32_t>((2 * simdgroups + 3) / 4 * 4 + simdgroups * headDim) * 4;
-}
-
 bool isReduce(const Dispatch& dispatch) {
   return dispatch.kernel.function.starts_with("flashDecodeReduce");
 }
@@ -98,7 +94,8 @@ class Tuner {
     const uint32_t simdgroups = layout.usesMatrices ? tuning.matrixSimdgroups : tuning.vectorSimdgroups;
     for (Dispatch& dispatch : plan.dispatches) {
       if (isReduce(dispatch)) {
-        setSimdgroups(dispatch, tuning.reduceSimdgroups, reduceBytes(tuning.reduceSimdgroups, layout.valueDim));
+        setSimdgroups(dispatch, tuning.reduceSimdgroups,
+                      static_cast<uint32_t>(mergingBytes(tuning.reduceSimdgroups, layout.valueDim)));
       } else {
         setSimdgroups(dispatch, simdgroups, layout.threadgroupBytes(op, simdgroups));
       }

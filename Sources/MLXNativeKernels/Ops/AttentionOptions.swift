@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// How queries attend to the keys of a cache.
 ///
@@ -61,7 +63,8 @@ public struct AttentionOptions: Sendable {
     public var scale: Float?
     /// Whether a row sees nothing after its own position.
     public var isCausal: Bool
-    /// How many newest positions a row sees, its own included; `nil` or 0 means all.
+    /// How many newest positions a row sees, its own included; `nil` or 0 means all. Pinned positions before them are not
+    /// seen.
     public var window: Int?
     /// Bounds scores to plus and minus this number; `nil` or 0 means none.
     public var softcap: Float?

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// A sequence of a cache, and how many positions it has, those of the queries included.
 public struct AttendedSequence: Sendable, Hashable {
@@ -64,27 +66,30 @@ public struct FlashDecode: Sendable {
     /// Attention of one sequence's newest rows.
     public init(
         _ queries: Tensor, over view: KVCacheView, sequence: Int = 0, length: Int, into output: Tensor? = nil,
-        _ options: AttentionOptions = AttentionOptions(), partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+        _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
+        logSumExp: Tensor? = nil
     ) {
         self.init(
             queries, over: .dense(view), sequences: [AttendedSequence(sequence, length: length)], into: output, options,
-            partials: partials, logSumExp: logSumExp)
+            intoPartials: partials, logSumExp: logSumExp)
     }
 
     /// Attention of one sequence's newest rows over a quantized cache.
     public init(
         _ queries: Tensor, over view: QuantizedKVCacheView, sequence: Int = 0, length: Int, into output: Tensor? = nil,
-        _ options: AttentionOptions = AttentionOptions(), partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+        _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
+        logSumExp: Tensor? = nil
     ) {
         self.init(
             queries, over: .quantized(view), sequences: [AttendedSequence(sequence, length: length)], into: output,
-            options, partials: partials, logSumExp: logSumExp)
+            options, intoPartials: partials, logSumExp: logSumExp)
     }
 
     /// Attention of the newest rows of several sequences.
     public init(
         _ queries: Tensor, over cache: Cache, sequences: [AttendedSequence], into output: Tensor? = nil,
-        _ options: AttentionOptions = AttentionOptions(), partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+        _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
+        logSumExp: Tensor? = nil
     ) {
         self.queries = queries
         self.cache = cache

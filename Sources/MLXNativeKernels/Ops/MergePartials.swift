@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// Finishes attention whose keys were attended to in parts, on one device or on several: the result is that of
 /// ``FlashDecode`` over all keys at once.
@@ -23,7 +25,7 @@ public struct MergePartials: Sendable {
     /// A merge. Nothing is checked before it is used.
     public init(
         _ parts: AttentionPartials, into output: Tensor? = nil, sinks: Tensor? = nil,
-        partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
+        intoPartials partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
     ) {
         self.parts = parts
         self.output = output

@@ -86,8 +86,7 @@ Dispatch makeReduce(const ReduceDispatch& reduce) {
   bindResults(dispatch, reduce.results, headDim,
               [&](uint64_t bytesPerVector) { return allOf(reduce.rows * bytesPerVector); });
   const auto simdgroups = static_cast<uint32_t>(std::clamp<uint64_t>(reduce.parts, 1, reduce.simdgroups));
-  const uint64_t floats = (2 * simdgroups + 3) / 4 * 4 + simdgroups * headDim;
-  dispatch.threadgroupMemory.push_back({0, static_cast<uint32_t>(floats * sizeof(float))});
+  dispatch.threadgroupMemory.push_back({0, static_cast<uint32_t>(mergingBytes(simdgroups, headDim))});
   dispatch.grid = {.unit = Grid::Unit::threadgroups,
                    .extent = {static_cast<uint32_t>(reduce.rows), 1, 1},
                    .threadgroup = {32 * simdgroups, 1, 1}};

@@ -6,11 +6,26 @@
 
 #include "MLXNativeKernels/FlashDecode.hpp"
 #include "Ops/Overlap.hpp"
+#include "Support/Rule.hpp"
 
 namespace mnk {
 
 bool hasMemory(const AttentionResults& results);
 bool hasOneTarget(const AttentionResults& results);
+template <typename Op>
+inline constexpr Rule<Op> kResultRules[] = {
+    {"attention has no target, or two", [](const Op& op) { return hasOneTarget(op.results); },
+     [](const Op& op) {
+       return std::string(op.results.into ? "results and partials" : "neither results nor partials");
+     },
+     [](const Op&) { return std::string("a tensor for results, or for partials"); },
+     "Pass either `into` or `partials`."},
+
+    {"a result has no memory", [](const Op& op) { return hasMemory(op.results); },
+     [](const Op&) { return std::string("a tensor without memory"); },
+     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors that results go to."},
+};
+
 // Whether the tensor has these axes.
 bool isShaped(const Tensor& tensor, const std::vector<uint64_t>& extents);
 std::string shapeText(const std::vector<uint64_t>& extents);

@@ -79,14 +79,14 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   std::vector<FunctionConstant> constants = isSplit
                                                 ? finishConstants({.partials = AttentionPartials{}}, quantized, false)
                                                 : finishConstants(op.results, quantized, op.options.sinks.has_value());
-  const uint32_t storage = quantized ? uint32_t{kFlashDecodeCodes} : static_cast<uint32_t>(slots.keys.dtype());
+  const DType cacheType = quantized ? DType::f32 : slots.keys.dtype();  // codes have none
   const auto bitsOf = [&](const QuantizedKVPlane* plane) { return plane ? plane->codec.bits : uint32_t{4}; };
   const DType maskType = op.options.mask ? op.options.mask->dtype() : DType::f32;
   constants.insert(constants.end(), {{kKVCodecKeyBits, bitsOf(quantized ? &quantized->keys : nullptr)},
                                      {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
                                      {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
                                      {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
-                                     {kFlashDecodeStorage, storage},
+                                     {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
                                      {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.dtype())},
                                      {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
                                      {kFlashDecodeIsAligned, isAligned(slots.keys) && isAligned(*slots.values)},

@@ -114,7 +114,7 @@ std::string FlashDecodeLayout::function() const {
 uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t count) const {
   const uint64_t parts = uint64_t{count} * rowsTogether;
   const uint64_t counting = mergesTogether ? kFlashDecodeCountBytes : 0;
-  const uint64_t merging = counting + (ceilDivide(2 * parts, 4) * 4 + parts * valueDim) * sizeof(float);
+  const uint64_t merging = counting + mergingBytes(parts, valueDim);
   uint64_t levels = 0;
   if (usesMatrices) {
     levels = kFlashDecodeMatrixTableBytes + kFlashDecodeMatrixRows * (keyDim + 1) * sizeof(float);
@@ -129,6 +129,10 @@ uint64_t FlashDecodeLayout::countBytes(const FlashDecode& op, const FlashDecodeP
   const uint64_t counts = slotsOf(op).heads() * rowGroups(pass) * pass.sequences.size();
   constexpr uint64_t kUnit = 16;  // so that the next pass starts where any device can bind memory
   return mergesTogether ? ceilDivide(counts * sizeof(uint32_t), kUnit) * kUnit : 0;
+}
+
+uint64_t mergingBytes(uint64_t parts, uint64_t headDim) {
+  return (ceilDivide(2 * parts, 4) * 4 + parts * headDim) * sizeof(float);
 }
 
 uint32_t finishChunks(uint64_t headDim) {

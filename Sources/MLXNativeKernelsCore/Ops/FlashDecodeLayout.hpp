@@ -59,6 +59,9 @@ struct FlashDecodeLayout {
   uint64_t countBytes(const FlashDecode& op, const FlashDecodePass& pass) const;
 };
 
+// Threadgroup memory in which so many parts of rows are merged: stats, then sums where float4s can be loaded.
+uint64_t mergingBytes(uint64_t parts, uint64_t headDim);
+
 // float4s of a row that a lane holds when the row is finished, and lanes that hold it.
 uint32_t finishChunks(uint64_t headDim);
 FlashDecodeFinish finishOf(uint64_t heads, uint64_t kvHeads, uint64_t headDim);

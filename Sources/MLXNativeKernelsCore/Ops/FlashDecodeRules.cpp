@@ -244,17 +244,9 @@ constexpr Rule<Op> kRules[] = {
      [](const Op&) { return std::string("a length that counts the rows of the queries, or 0"); },
      "Append keys and values of the queries' tokens first, or count them in."},
 
-    {"attention has no target, or two", [](const Op& op) { return hasOneTarget(op.results); },
-     [](const Op& op) {
-       return std::string(op.results.into ? "results and partials" : "neither results nor partials");
-     },
-     [](const Op&) { return std::string("a tensor for results, or for partials"); },
-     "Pass either `into` or `partials`."},
+};
 
-    {"a result has no memory", [](const Op& op) { return hasMemory(op.results); },
-     [](const Op&) { return std::string("a tensor without memory"); },
-     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors that results go to."},
-
+constexpr Rule<Op> kOptionRules[] = {
     {"a result does not match the queries",
      [](const Op& op) { return !firstMisfit(op.results, rowAxes(op), valueDimOf(op)); },
      [](const Op& op) { return firstMisfit(op.results, rowAxes(op), valueDimOf(op))->got; },
@@ -326,13 +318,19 @@ constexpr Rule<QuantizedKVCacheView> kQuantizedRules[] = {
      [](const QuantizedKVCacheView&) { return std::string("keys and values"); }, "Give the view a plane of values."},
 };
 
+// They ask for a cache that has kept its own rules.
+std::span<const Rule<Op>> rulesBesidesQueries() {
+  static const std::vector<Rule<Op>> all = joined<Op>({kRules, kResultRules<Op>, kOptionRules});
+  return all;
+}
+
 }  // namespace
 
 std::span<const Rule<KVCacheView>> attendedCacheRules() {
   return kCacheRules;
 }
 std::span<const Rule<FlashDecode>> flashDecodeRules() {
-  static const std::vector<Rule<FlashDecode>> all = joined<FlashDecode>({kQueryRules, kRules});
+  static const std::vector<Rule<Op>> all = joined<Op>({kQueryRules, rulesBesidesQueries()});
   return all;
 }
 
@@ -346,7 +344,7 @@ std::optional<Error> firstBroken(const FlashDecode& op) {
   } else if (auto error = firstBroken(attendedCacheRules(), std::get<KVCacheView>(op.over), Op::name)) {
     return error;
   }
-  return firstBroken(std::span<const Rule<Op>>(kRules), op, Op::name);
+  return firstBroken(rulesBesidesQueries(), op, Op::name);
 }
 
 bool canUseMatrices(const FlashDecode& op) {

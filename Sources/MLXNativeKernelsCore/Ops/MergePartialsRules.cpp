@@ -77,17 +77,9 @@ constexpr Rule<Op> kRules[] = {
      [](const Op& op) { return fmt::format("{} rows", rowCount(op)); },
      [](const Op&) { return std::string("less than 2^31"); }, "Merge a part of the rows at a time."},
 
-    {"attention has no target, or two", [](const Op& op) { return hasOneTarget(op.results); },
-     [](const Op& op) {
-       return std::string(op.results.into ? "results and partials" : "neither results nor partials");
-     },
-     [](const Op&) { return std::string("a tensor for results, or for partials"); },
-     "Pass either `into` or `partials`."},
+};
 
-    {"a result has no memory", [](const Op& op) { return hasMemory(op.results); },
-     [](const Op&) { return std::string("a tensor without memory"); },
-     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors that results go to."},
-
+constexpr Rule<Op> kFinishRules[] = {
     {"a result does not match the partials",
      [](const Op& op) { return !firstMisfit(op.results, rowAxes(op), headDimOf(op)); },
      [](const Op& op) { return firstMisfit(op.results, rowAxes(op), headDimOf(op))->got; },
@@ -114,7 +106,8 @@ constexpr Rule<Op> kRules[] = {
 }  // namespace
 
 std::span<const Rule<MergePartials>> mergePartialsRules() {
-  return kRules;
+  static const std::vector<Rule<Op>> all = joined<Op>({kRules, kResultRules<Op>, kFinishRules});
+  return all;
 }
 
 std::vector<uint64_t> rowAxes(const MergePartials& op) {

@@ -71,7 +71,7 @@ uint64_t FlashDecodeCase::slots() const {
 }
 
 bool FlashDecodeCase::fitsMatrices() const {
-  if (!kHasMatrixKernel || headDim != valueHeadDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
+  if (headDim != valueHeadDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
   return isQuantized() || (cache == DType::f16 && !mask);
 }
 

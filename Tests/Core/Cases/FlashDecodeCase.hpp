@@ -12,9 +12,6 @@
 
 namespace mnk::test {
 
-// Whether there is a matrix kernel. Cases of the vector kernel then run on it too.
-inline constexpr bool kHasMatrixKernel = true;
-
 struct MaskCase {
   DType dtype = DType::f32;
   uint32_t rank = 2;

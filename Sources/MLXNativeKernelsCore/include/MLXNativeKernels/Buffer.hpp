@@ -42,11 +42,12 @@ class Buffer {
   Result<void> read(uint64_t offset, std::span<std::byte> into) const;
   Result<void> write(uint64_t offset, std::span<const std::byte> from);
 
+ protected:
+  friend class ScratchPool;
   // A buffer that rests in its device's pool does not keep the device alive. False where it cannot do without it.
   virtual bool detach() { return false; }
   virtual void attach(std::shared_ptr<Device>) {}
 
- protected:
   explicit Buffer(uint64_t length) : length_(length) {}
   // Called with a range that lies inside the buffer. The default copies through contents().
   virtual Result<void> copyOut(uint64_t offset, std::span<std::byte> into) const;
