@@ -1,8 +1,11 @@
 // Runs the C++ tests from a command line, see CoreTests.h.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "CoreTests.h"
@@ -17,13 +20,15 @@ bool fitsOne(const std::string& name, const std::vector<std::string_view>& start
 
 int core_test_program(int argumentCount, char** arguments) {
   std::vector<std::string_view> only, without;
-  size_t part = 1, parts = 1;
+  size_t part = 1, parts = 1, slowest = 0;
   for (int i = 2; i + 1 < argumentCount; i += 2) {
     const std::string_view option = arguments[i];
     if (option == "--only") {
       only.push_back(arguments[i + 1]);
     } else if (option == "--without") {
       without.push_back(arguments[i + 1]);
+    } else if (option == "--slowest") {
+      slowest = std::strtoul(arguments[i + 1], nullptr, 10);
     } else if (option != "--part" || std::sscanf(arguments[i + 1], "%zu/%zu", &part, &parts) != 2 ||
                part - 1 >= parts) {
       std::printf("unknown: %s %s\n", arguments[i], arguments[i + 1]);
@@ -31,6 +36,7 @@ int core_test_program(int argumentCount, char** arguments) {
     }
   }
   size_t ran = 0, failed = 0, leftOut = 0;
+  std::vector<std::pair<double, std::string>> times;
   for (size_t i = part - 1; i < core_test_count(); i += parts) {
     const std::string name = std::string(core_test_suite(i)) + "." + core_test_name(i);
     if (!only.empty() && !fitsOne(name, only)) continue;
@@ -40,11 +46,17 @@ int core_test_program(int argumentCount, char** arguments) {
       continue;
     }
     ran += 1;
+    const auto begin = std::chrono::steady_clock::now();
     if (const char* failures = core_test_run(i)) {
       failed += 1;
       std::printf("FAILED %s\n%s\n", name.c_str(), failures);
     }
+    times.emplace_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), name);
     std::fflush(stdout);
+  }
+  std::sort(times.rbegin(), times.rend());
+  for (size_t i = 0; i < std::min(slowest, times.size()); ++i) {
+    std::printf("%8.2f s %s\n", times[i].first, times[i].second.c_str());
   }
   const char* label = argumentCount > 1 ? arguments[1] : "core-tests";
   std::printf("%s: %zu C++ tests ran, %zu failed, %zu left out\n", label, ran, failed, leftOut);

@@ -14,8 +14,9 @@ const char* core_test_name(size_t index);
 // on this thread.
 const char* core_test_run(size_t index);
 
-// All of that as a program: LABEL [--only START]… [--without START]…
-// A START is the beginning of a Suite.TestName. What is left out by --without is named and counted.
+// All of that as a program: LABEL [--only START]… [--without START]… [--part 1/2] [--slowest 10]
+// A START is the beginning of a Suite.TestName. What is left out by --without is named and counted. At the end the
+// slowest tests are named with their times.
 int core_test_program(int argumentCount, char** arguments);
 
 #ifdef __cplusplus

@@ -80,9 +80,9 @@ class HostDevice final : public Device {
                    .expected = "a library made by a Host device",
                    .fix = "Make the library with the device that runs it."};
     }
-    auto compiled = libraryFor(ours, options_);
+    auto compiled = libraryFor(ours, key.function, options_);
     if (!compiled) return std::move(compiled).error();
-    return HostPipeline::make(std::move(*compiled), key, options_.level);
+    return HostPipeline::make(*ours, std::move(*compiled), key, options_.level);
   }
 
  private:

@@ -5,28 +5,27 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 
 namespace mnk::host {
 
 namespace {
 
-LibraryOrigin originOf(const std::vector<LibrarySource>& sources) {
-  if (sources.empty()) return {.kind = LibraryOrigin::Kind::program, .path = {}};
-  if (sources[0].kind == LibrarySource::Kind::text) return {.kind = LibraryOrigin::Kind::givenText, .path = {}};
-  return {.kind = LibraryOrigin::Kind::givenFile, .path = sources[0].value};
+LibraryOrigin originOf(const std::optional<LibrarySource>& source) {
+  if (!source) return {.kind = LibraryOrigin::Kind::program, .path = {}};
+  if (source->kind == LibrarySource::Kind::text) return {.kind = LibraryOrigin::Kind::givenText, .path = {}};
+  return {.kind = LibraryOrigin::Kind::givenFile, .path = source->value};
 }
 
 }  // namespace
 
 HostLibrary::HostLibrary(std::string label, std::string registeredLabel, const Module& module, LoadedObject object,
-                         std::vector<LibrarySource> sources, ModuleVariant variant)
+                         std::optional<LibrarySource> source, ModuleVariant variant)
     : label_(std::move(label)),
       registeredLabel_(std::move(registeredLabel)),
       module_(module),
       object_(object),
-      sources_(std::move(sources)),
-      origin_(originOf(sources_)),
+      source_(std::move(source)),
+      origin_(originOf(source_)),
       variant_(std::move(variant)) {}
 
 HostLibrary::~HostLibrary() {
@@ -35,15 +34,8 @@ HostLibrary::~HostLibrary() {
   if (object_.file >= 0) close(object_.file);
 }
 
-std::vector<LibrarySource> HostLibrary::sources() const {
-  if (!sources_.empty()) return sources_;
-  std::set<std::string> files;
-  for (auto* kernel = *module_.kernels; kernel; kernel = kernel->next) {
-    if (isOurs(kernel->library)) files.insert(kernel->file);
-  }
-  std::vector<LibrarySource> sources;
-  for (const std::string& file : files) sources.push_back({LibrarySource::Kind::path, file, label_});
-  return sources;
+LibrarySource HostLibrary::sourceOf(const RegisteredKernel& kernel) const {
+  return source_.value_or(LibrarySource{LibrarySource::Kind::path, kernel.file, label_});
 }
 
 Result<std::shared_ptr<HostLibrary>> HostLibrary::variant(

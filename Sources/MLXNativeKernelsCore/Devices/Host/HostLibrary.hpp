@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "Devices/Host/Runtime/Module.h"
 #include "MLXNativeKernels/HostDevice.hpp"
@@ -23,6 +24,8 @@ struct ModuleVariant {
   bool perturbed = false;
   Level level = Level::baseline;
   std::string compiler;
+  std::string file;      // the only one of a library's files in it; empty: it is a text of its own
+  std::string function;  // the only kernel in it; empty: all of its text
   auto operator<=>(const ModuleVariant&) const = default;
 };
 
@@ -30,9 +33,9 @@ class HostLibrary final : public Library {
  public:
   // Kernels of the program.
   HostLibrary(std::string label, const Module& module) : HostLibrary(label, label, module, {}, {}, {}) {}
-  // Kernels of a module compiled from these texts.
+  // Kernels of a module compiled from this text.
   HostLibrary(std::string label, std::string registeredLabel, const Module& module, LoadedObject object,
-              std::vector<LibrarySource> sources, ModuleVariant variant);
+              std::optional<LibrarySource> source, ModuleVariant variant);
   ~HostLibrary() override;
 
   std::string_view label() const override { return label_; }
@@ -45,13 +48,13 @@ class HostLibrary final : public Library {
   std::vector<const RegisteredConstant*> constants(uint32_t index) const;
   const Module& module() const { return module_; }
   const LoadedObject& object() const { return object_; }
-  // What it was compiled from: the text given, or the files that were compiled into the program.
-  std::vector<LibrarySource> sources() const;
+  // What this kernel of the library was compiled from: the text given, or a file that was compiled into the program.
+  LibrarySource sourceOf(const RegisteredKernel& kernel) const;
   bool isVariant(bool checked, bool perturbed) const {
     return variant_.checked == checked && variant_.perturbed == perturbed;
   }
 
-  // The same kernels compiled so; `compile` runs once for each variant.
+  // Its kernels, or one of them, compiled so; `compile` runs once for each variant.
   Result<std::shared_ptr<HostLibrary>> variant(const ModuleVariant& wanted,
                                                const std::function<Result<std::shared_ptr<HostLibrary>>()>& compile);
 
@@ -66,7 +69,7 @@ class HostLibrary final : public Library {
   std::string registeredLabel_;
   const Module& module_;
   LoadedObject object_;
-  std::vector<LibrarySource> sources_;
+  std::optional<LibrarySource> source_;
   LibraryOrigin origin_;
   ModuleVariant variant_;
   std::mutex mutex_;

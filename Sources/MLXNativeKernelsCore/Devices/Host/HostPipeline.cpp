@@ -95,13 +95,13 @@ Error fromReflection(const HostLibrary& library, const KernelKey& key, const Fau
 
 }  // namespace
 
-Result<std::shared_ptr<Pipeline>> HostPipeline::make(std::shared_ptr<HostLibrary> library, const KernelKey& key,
-                                                     Level limit) {
+Result<std::shared_ptr<Pipeline>> HostPipeline::make(const HostLibrary& whole, std::shared_ptr<HostLibrary> library,
+                                                     const KernelKey& key, Level limit) {
   const RegisteredKernel* kernel = library->find(key.function, limit);
-  if (!kernel) return unknownFunction(*library, key, limit);
+  if (!kernel) return unknownFunction(whole, key, limit);
   Arguments constants{};
   for (const FunctionConstant& value : key.constants) {
-    if (auto set = setConstant(*library, value, constants); !set) return std::move(set).error();
+    if (auto set = setConstant(whole, value, constants); !set) return std::move(set).error();
   }
   FoundArguments found{};
   Fault fault{FaultKind::outOfMemory, "no memory for a worker"};

@@ -6,8 +6,9 @@ namespace mnk::host {
 
 class HostPipeline final : public Pipeline {
  public:
-  static Result<std::shared_ptr<Pipeline>> make(std::shared_ptr<HostLibrary> library, const KernelKey& key,
-                                                Level limit);
+  // `whole` knows all functions and constants that a key may name; `library` has the function that will run.
+  static Result<std::shared_ptr<Pipeline>> make(const HostLibrary& whole, std::shared_ptr<HostLibrary> library,
+                                                const KernelKey& key, Level limit);
 
   HostPipeline(std::shared_ptr<HostLibrary> library, const RegisteredKernel* kernel, const Arguments& constants,
                std::vector<Argument> arguments)

@@ -36,8 +36,10 @@ std::string stringLiteral(std::string_view text) {
 }
 
 // The translation unit: the executor, then the kernels, then the one function that the device calls.
-std::string moduleText(std::string_view includes, const ModuleVariant& variant) {
-  return fmt::format(R"(#define MNK_HOST_LIBRARY "{}"
+std::string moduleText(std::string_view kernels, const ModuleVariant& variant) {
+  const std::string only =
+      variant.function.empty() ? "" : fmt::format("#define MNK_HOST_ONLY_KERNEL {}\n", stringLiteral(variant.function));
+  return fmt::format(R"({}#define MNK_HOST_LIBRARY "{}"
 #define MNK_HOST_LEVEL {}
 #define MNK_HOST_LOADED_MODULE
 #define MNK_HOST_CHECKED {:d}
@@ -51,14 +53,15 @@ extern "C" __attribute__((visibility("default"))) const mnk::host::Module* {}() 
 }}
 #include "HostKernels.h"
 MNK_HOST_KERNELS_BEGIN
-{}MNK_HOST_KERNELS_END
+#include {}
+MNK_HOST_KERNELS_END
 )",
-                     kModuleLabel, static_cast<int>(variant.level), variant.checked, variant.perturbed, kModuleSymbol,
-                     includes);
+                     only, kModuleLabel, static_cast<int>(variant.level), variant.checked, variant.perturbed,
+                     kModuleSymbol, kernels);
 }
 
 // Kernel text is plain Metal or uses our words; headers of either are already there.
-Result<void> writeSources(const TemporaryDirectory& directory, const std::vector<LibrarySource>& sources,
+Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySource& source,
                           const ModuleVariant& variant) {
   constexpr std::string_view kEmptyHeader = "#pragma once\n";
   constexpr std::string_view kMetalHeaders[] = {"metal_stdlib",  "metal_math",      "metal_common",
@@ -67,20 +70,16 @@ Result<void> writeSources(const TemporaryDirectory& directory, const std::vector
   bool written = true;
   for (const EmbeddedSource& file : embeddedSources()) written &= directory.write(file.path, file.text);
   for (const std::string_view header : kMetalHeaders) written &= directory.write(header, kEmptyHeader);
-  std::string includes;
-  for (const LibrarySource& source : sources) {
-    if (source.kind == LibrarySource::Kind::path) {
-      std::error_code ignored;
-      const auto path = std::filesystem::absolute(source.value, ignored).lexically_normal();
-      includes += fmt::format("#include {}\n", stringLiteral(path.string()));
-    } else {
-      written &= directory.write("Lib/Words.h", kEmptyHeader);
-      written &= directory.write("Text/Kernels.metal",
-                                 fmt::format("#line 1 {}\n{}\n", stringLiteral(labelOf(source)), source.value));
-      includes += "#include \"Text/Kernels.metal\"\n";
-    }
+  std::string kernels = "\"Text/Kernels.metal\"";
+  if (source.kind == LibrarySource::Kind::path) {
+    std::error_code ignored;
+    kernels = stringLiteral(std::filesystem::absolute(source.value, ignored).lexically_normal().string());
+  } else {
+    written &= directory.write("Lib/Words.h", kEmptyHeader);
+    written &= directory.write("Text/Kernels.metal",
+                               fmt::format("#line 1 {}\n{}\n", stringLiteral(labelOf(source)), source.value));
   }
-  written &= directory.write("Module.cpp", moduleText(includes, variant));
+  written &= directory.write("Module.cpp", moduleText(kernels, variant));
   if (written) return {};
   return hostError(ErrorCode::outOfMemory, "kernel text could not be prepared for the compiler",
                    directory.path().string(), "a temporary directory with free space",
@@ -130,7 +129,7 @@ ProgramRun compileModule(const ModuleVariant& variant, const TemporaryDirectory&
   return runProgram(std::move(command), product, (directory.path() / "log").string());
 }
 
-Result<std::shared_ptr<HostLibrary>> load(const std::vector<LibrarySource>& sources, const ModuleVariant& variant,
+Result<std::shared_ptr<HostLibrary>> load(const LibrarySource& source, const ModuleVariant& variant,
                                           const TemporaryDirectory& directory) {
   const std::string path = (directory.path() / "Module.so").string();
   LoadedObject object{.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL), .file = -1};
@@ -138,15 +137,15 @@ Result<std::shared_ptr<HostLibrary>> load(const std::vector<LibrarySource>& sour
   const Module* module = symbol ? symbol() : nullptr;
   if (!module || module->version != kModuleVersion || module->bytes != sizeof(Module)) {
     const char* reason = object.handle ? "another version of the executor" : dlerror();
-    Error error = hostError(ErrorCode::shaderBuild,
-                            fmt::format("library {} was compiled but cannot be loaded", labelOf(sources[0])),
-                            reason ? reason : "an unknown reason", "a shared object that this program can load",
-                            "Check that the compiler makes code for this machine.");
+    Error error =
+        hostError(ErrorCode::shaderBuild, fmt::format("library {} was compiled but cannot be loaded", labelOf(source)),
+                  reason ? reason : "an unknown reason", "a shared object that this program can load",
+                  "Check that the compiler makes code for this machine.");
     if (object.handle) dlclose(object.handle);
     return error;
   }
   if (variant.checked) object.file = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // findings name lines
-  return std::make_shared<HostLibrary>(labelOf(sources[0]), kModuleLabel, *module, object, sources, variant);
+  return std::make_shared<HostLibrary>(labelOf(source), kModuleLabel, *module, object, source, variant);
 }
 
 // What the compiler says, without the lines about our own files.
@@ -209,18 +208,15 @@ ModuleVariant variantFor(const Options& options) {
           .compiler = options.compiler.empty() ? "clang++" : options.compiler};
 }
 
-Result<std::shared_ptr<HostLibrary>> compileSources(const std::vector<LibrarySource>& sources,
-                                                    const ModuleVariant& variant) {
-  for (const LibrarySource& source : sources) {
-    if (auto checked = checkSource(source); !checked) return std::move(checked).error();
-  }
-  const std::string label = labelOf(sources[0]);
+Result<std::shared_ptr<HostLibrary>> compileSource(const LibrarySource& source, const ModuleVariant& variant) {
+  if (auto checked = checkSource(source); !checked) return std::move(checked).error();
+  const std::string label = labelOf(source);
   const auto directory = TemporaryDirectory::make();
   if (!directory) {
     return hostError(ErrorCode::outOfMemory, "no temporary directory for the compiler", std::strerror(errno),
                      "a temporary directory that can be written", "Set TMPDIR to one.");
   }
-  if (auto written = writeSources(*directory, sources, variant); !written) return std::move(written).error();
+  if (auto written = writeSources(*directory, source, variant); !written) return std::move(written).error();
   const ProgramRun run = compileModule(variant, *directory);
   // Some systems report a missing program only from the child, as 127 with nothing said.
   if (run.spawnError != 0 || (!run.succeeded && run.output.empty())) {
@@ -232,21 +228,28 @@ Result<std::shared_ptr<HostLibrary>> compileSources(const std::vector<LibrarySou
     return hostError(ErrorCode::shaderBuild, fmt::format("library {} does not compile", label), shortened(run.output),
                      "Metal Shading Language that the Host device can compile", fixFor(run.output));
   }
-  return load(sources, variant, *directory);
+  return load(source, variant, *directory);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<HostLibrary>> compileLibrary(const LibrarySource& source, const Options& options) {
-  return compileSources({source}, variantFor(options));
+  return compileSource(source, variantFor(options));
 }
 
-Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library, const Options& options) {
-  const ModuleVariant wanted = variantFor(options);
+Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library,
+                                                const std::string& function, const Options& options) {
+  ModuleVariant wanted = variantFor(options);
   if (!wanted.checked && !wanted.perturbed) return library;
   if (library->isVariant(wanted.checked, wanted.perturbed)) return library;
+  const RegisteredKernel* kernel = library->find(function, options.level);
+  if (!kernel) return library;
+  wanted.file = kernel->file;
+  // Files that ship have instances of large templates, each of which takes a compiler seconds, and few are used. Other
+  // files have small kernels.
+  if (library->label() == kShippedLabel) wanted.function = function;
   return library->variant(wanted, [&] {
-    auto compiled = compileSources(library->sources(), wanted);
+    auto compiled = compileSource(library->sourceOf(*kernel), wanted);
     if (compiled || compiled.error().code != ErrorCode::libraryNotFound) return compiled;
     Error error = std::move(compiled).error();
     error.what = fmt::format("library {} must be compiled again for checking, and its text is gone", library->label());

@@ -6,7 +6,10 @@ namespace mnk::host {
 
 Result<std::shared_ptr<HostLibrary>> compileLibrary(const LibrarySource& source, const Options& options);
 
-// The library as a device with these options runs it: itself, or its text compiled again for checking.
-Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library, const Options& options);
+// What has this function of the library as a device with these options runs it: the library itself, or the function's
+// text compiled again for checking, without the library's other files. All that ships would take half a minute. It is
+// the library itself, too, where that has no such function.
+Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrary>& library,
+                                                const std::string& function, const Options& options);
 
 }  // namespace mnk::host

@@ -76,16 +76,21 @@
       MNK_HOST_LIBRARY, #name, __FILE__, __LINE__, index, ::mnk::host::ValueTypeOf<type>::value))        \
   static_assert(true, "")
 
-// The loop stands beside the kernel's body, which is compiled into it. Its names must not hide the kernel's.
+// The loop stands beside the kernel's body, which is compiled into it. Its names must not hide the kernel's. It is a
+// template so that a kernel that is not wanted costs nothing.
 #define MNK_HOST_EXPORT(id, name, ...)                                                                                 \
+  template <bool mnkIsWanted_>                                                                                         \
   void MNK_HOST_PASTE(runLanes_, id)(::mnk::host::Threadgroup * mnkGroup_, uint mnkFirst_, uint mnkLast_) {            \
     for (::mnk::host::LaneLoop mnkLoop_(mnkGroup_, mnkFirst_, mnkLast_); mnkLoop_.more(); mnkLoop_.advance()) {        \
       __VA_ARGS__();                                                                                                   \
     }                                                                                                                  \
   }                                                                                                                    \
+  template <>                                                                                                          \
+  void MNK_HOST_PASTE(runLanes_, id)<false>(::mnk::host::Threadgroup*, uint, uint) {}                                  \
   MNK_HOST_STATIC_OBJECT(const ::mnk::host::KernelRegistration MNK_HOST_PASTE(kernel_, id)(                            \
       MNK_HOST_LIBRARY, name, __FILE__, MNK_HOST_LEVEL, ::mnk::host::kPointerParameters<decltype(&__VA_ARGS__)>.count, \
-      ::mnk::host::kPointerParameters<decltype(&__VA_ARGS__)>.list, &MNK_HOST_PASTE(runLanes_, id)))
+      ::mnk::host::kPointerParameters<decltype(&__VA_ARGS__)>.list,                                                    \
+      &MNK_HOST_PASTE(runLanes_, id) < ::mnk::host::isWanted(name) >))
 #define instantiate_kernel(name, function, ...) MNK_HOST_EXPORT(__COUNTER__, name, function<__VA_ARGS__>)
 #define export_kernel(function) MNK_HOST_EXPORT(__COUNTER__, #function, function)
 
