@@ -9,8 +9,8 @@ tested := --scratch-path .build/tests $(optimized)
 test check shaders: export MNK_SOFT_METAL := $(realpath .)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test check shaders fuzz check-asan check-tsan check-arm64 check-apple tables embed demo bench \
-  decode-bench format lint walls ci clean
+.PHONY: help setup build test test-objc check shaders fuzz check-asan check-tsan check-arm64 check-apple tables embed \
+  demo bench decode-bench format lint walls ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,9 @@ build: setup ## build everything but the tests
 
 test: setup ## run every test: Swift, C++, C and packaging
 	@.ci/test $(tested)
+
+test-objc: setup ## the Objective-C++ tests on Linux, on both devices; ARGS=--sanitize or --analyze
+	@.ci/objc $(ARGS)
 
 check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narrow and repeat
 	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" SHORT="$(SHORT)" .ci/check $(tested)

@@ -2,8 +2,8 @@
 import PackageDescription
 
 #if canImport(Darwin)
-    // Xcode compiles these into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
-    let shaders: [Resource] = [
+    let resources: [Resource] = [
+        // Xcode compiles these into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
         .process("../../Shaders/Kernels/FlashDecodeMatrix.metal"),
         .process("../../Shaders/Kernels/FlashDecodeReduce.metal"),
         .process("../../Shaders/Kernels/FlashDecodeVector.metal"),
@@ -14,15 +14,17 @@ import PackageDescription
         .process("../../Shaders/Kernels/MatrixLayout.metal"),
         .process("../../Shaders/Kernels/MultiRoPE.metal"),
         .process("../../Shaders/Kernels/Stamp.metal"),
+        .copy("../../Xcode/Framework/PrivacyInfo.xcprivacy"),
     ]
-    let hasMetal = true
+    let exclusions: [String] = []
     let softMetal = false
 #else
-    let shaders: [Resource] = []
+    let resources: [Resource] = []
     // Tests of this package run the Metal device on Linux too, over a software Metal. The Makefile asks for it by the
     // path of this package, after it has fetched metal-cpp's headers; nobody who depends on the package does.
     let softMetal = Context.environment["MNK_SOFT_METAL"] == Context.packageDirectory
-    let hasMetal = softMetal
+    // Swift has no Objective-C here.
+    let exclusions = ["ObjC"] + (softMetal ? [] : ["Devices/Metal"])
 #endif
 
 // fmt and metal-cpp are submodules on Apple platforms, used as headers alone. On Linux fmt is the distribution's library.
@@ -64,8 +66,8 @@ let package = Package(
         .target(
             name: "MLXNativeKernelsCore",
             dependencies: softMetal ? ["SoftMetal"] : [],
-            exclude: hasMetal ? [] : ["Devices/Metal"],
-            resources: shaders,
+            exclude: exclusions,
+            resources: resources,
             cxxSettings: cxxSettings(root: "../.."),
             linkerSettings: [
                 .linkedLibrary("fmt", .when(platforms: [.linux])),
@@ -110,6 +112,10 @@ let package = Package(
         .target(name: "ShaderCheck", path: "Tests/ShaderCheck/Library"),
         .executableTarget(name: "shader-check", dependencies: ["ShaderCheck"], path: "Tests/ShaderCheck/Tool"),
         .testTarget(name: "ShaderCheckTests", dependencies: ["ShaderCheck"], path: "Tests/ShaderCheck/Tests"),
+        // Would Xcode build the package from its project?
+        .target(name: "XcodeCheck", path: "Tests/XcodeCheck/Library"),
+        .executableTarget(name: "xcode-check", dependencies: ["XcodeCheck"], path: "Tests/XcodeCheck/Tool"),
+        .testTarget(name: "XcodeCheckTests", dependencies: ["XcodeCheck"], path: "Tests/XcodeCheck/Tests"),
     ],
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx20

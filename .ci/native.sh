@@ -15,6 +15,15 @@ else
   coreSources() { find "$core" Tests/SoftMetal -name '*.cpp'; }
   testSources() { find Tests/Core Tests/House/core-tests -name '*.cpp'; }
 fi
+# What most files spend their time on reading, and in which language.
+prefixLanguage=c++
+prefixHeaders="fmt/format.h fmt/ranges.h algorithm array atomic functional map memory mutex optional set span string
+  thread variant vector"
+# What .ci/sanitize and .ci/objc compile the core with, so that they share its objects. Kernels for other instruction
+# sets are the same text again.
+sanitizedFlags="-gline-tables-only -fno-omit-frame-pointer -DMNK_HOST_BASELINE_ONLY"
+addressSanitizer="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+
 supportSources() { find Tests/Core/Support Tests/Core/Cases Tests/Core/Reference -name '*.cpp'; }
 fuzzSources() {
   coreSources
@@ -38,7 +47,11 @@ isCurrent() {
 compileOne() {
   local object="$2/objects/${1//\//_}.o" flags="$4 $5 -include-pch $2/prefix.pch"
   # The time of the tests goes to kernels and their executor; that of the build goes to all the others.
-  case "$1" in */Host/Runtime/* | */Host/Checking/* | */Shipped*.cpp | */HostKernels*) flags="$4 -O1" ;; esac
+  case "$1" in
+  */Host/Runtime/* | */Host/Checking/* | */Shipped*.cpp | */HostKernels*) flags="$4 -O1" ;;
+  # What catches NSExceptions, which clang can do for this runtime alone.
+  *OnGccRuntime.mm) flags="$4 $5 -fobjc-runtime=gcc -fno-objc-arc" ;;
+  esac
   if isCurrent "$object"; then return; fi
   rm -f "$object"
   # shellcheck disable=SC2086  # a list of words
@@ -55,14 +68,13 @@ compileChanged() {
   if [ "$(cat "$out/flags" 2>/dev/null)" != "$clang $flags $level" ]; then
     rm -f "$out"/objects/* "$out/prefix.pch"
     say "$clang $flags $level" >"$out/flags"
-    # What most files spend their time on reading.
-    printf '#include <%s>\n' fmt/format.h fmt/ranges.h algorithm array atomic functional map memory mutex optional set \
-      span string thread variant vector >"$out/prefix.hpp"
+    # shellcheck disable=SC2086  # a list of words
+    printf '#include <%s>\n' $prefixHeaders >"$out/prefix.hpp"
   fi
   # shellcheck disable=SC2086  # lists of words
   isCurrent "$out/prefix.pch" ||
-    "$clang" $flags "$level" -fpch-instantiate-templates -MD -MF "$out/prefix.d" -x c++-header "$out/prefix.hpp" \
-      -o "$out/prefix.pch"
+    "$clang" $flags "$level" -fpch-instantiate-templates -MD -MF "$out/prefix.d" \
+      -x "$prefixLanguage-header" "$out/prefix.hpp" -o "$out/prefix.pch"
   # The longest first, so that no core is left alone with one at the end.
   # shellcheck disable=SC2016  # the inner shell expands
   awk '/Kernels|Shipped/ { print; next } { others = others $0 "\n" } END { printf "%s", others }' |

@@ -1,5 +1,8 @@
 import Foundation
-internal import MLXNativeKernelsCore
+
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// Submitted work.
 ///

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// Vectors of `headDim` elements, one for every sequence, token and head, in a tensor's memory.
 ///

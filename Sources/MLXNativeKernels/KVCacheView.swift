@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// The order of axes in memory that holds keys or values.
 public enum KVLayout: Sendable, CaseIterable {

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// How the vectors of a quantized cache are coded. A name stands for one meaning of its bytes, for ever.
 ///

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// The scale that ``KVCodec/Name/turbo`` stores for a vector r whose codes stand for the levels c.
 public enum KVScaleRule: Sendable, Hashable, CaseIterable {

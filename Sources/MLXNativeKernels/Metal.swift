@@ -1,6 +1,8 @@
 #if canImport(Metal)
     public import Metal
-    internal import MLXNativeKernelsCore
+    #if SWIFT_PACKAGE
+        internal import MLXNativeKernelsCore
+    #endif
 
     extension KernelDevice {
         /// A device over Metal objects of the app's.

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// What an op would run, found out without running it.
 ///

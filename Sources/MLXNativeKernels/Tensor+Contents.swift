@@ -1,5 +1,8 @@
 import Foundation
-internal import MLXNativeKernelsCore
+
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 extension Tensor {
     /// The elements as `Float`, converted from `float32`, `float16` or `bfloat16`.

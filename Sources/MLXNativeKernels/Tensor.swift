@@ -1,5 +1,8 @@
 import Foundation
-internal import MLXNativeKernelsCore
+
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// A part of a device's memory with an element type and a shape, elements in row-major order without gaps.
 ///

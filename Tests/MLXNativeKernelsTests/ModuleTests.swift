@@ -1,6 +1,9 @@
 import MLXNativeKernels
-import MLXNativeKernelsCore
 import XCTest
+
+#if SWIFT_PACKAGE
+    import MLXNativeKernelsCore
+#endif
 
 /// The C module can be imported from Swift on its own, and says the same as the Swift door.
 final class ModuleTests: XCTestCase {

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 extension KernelEncoder {
     /// Records one launch of a kernel of the caller's own over exactly these threads.

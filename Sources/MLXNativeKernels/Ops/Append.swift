@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 extension KernelEncoder {
     /// Writes new tokens at a sequence's next position, which advances when the step is submitted.

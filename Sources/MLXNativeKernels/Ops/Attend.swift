@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 extension KernelEncoder {
     /// Attends queries, the newest tokens of a sequence, to all that a cache holds of it.

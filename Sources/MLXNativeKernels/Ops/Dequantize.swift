@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 extension KernelEncoder {
     /// Reads positions of a quantized cache back as numbers, as many as the tensors hold.

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// Turns every vector along a tensor's last axis by the Walsh-Hadamard transform in natural order, scaled so that
 /// lengths stay as they are.

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// In which domain vectors are read back.
 public enum KVDomain: Sendable, Hashable, CaseIterable {

@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// Turns queries and keys by their positions, in the same dispatch where both are alike in types and placing.
 ///

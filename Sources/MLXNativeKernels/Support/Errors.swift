@@ -1,4 +1,6 @@
-internal import MLXNativeKernelsCore
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
 
 /// Where the C door stores an error that the caller releases.
 typealias ErrorOut = UnsafeMutablePointer<OpaquePointer?>

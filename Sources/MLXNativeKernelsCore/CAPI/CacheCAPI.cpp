@@ -49,31 +49,6 @@ mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
   return rule == KVScaleRule::unbiased ? MNK_SCALE_UNBIASED : MNK_SCALE_LEAST_SQUARES;
 }
 
-// The handle of a cache, with what its descriptor points to.
-Result<mnk_cache*> handleFor(Result<AttentionCache> made) {
-  if (!made) return std::move(made).error();
-  std::unique_ptr<mnk_cache> handle(new mnk_cache{*made});
-  if (const auto& storage = made->descriptor().quantized) {
-    const auto lend = [](std::optional<mnk_tensor>& holder, const std::optional<Tensor>& tensor) {
-      if (tensor) holder = mnk_tensor{*tensor};
-      return holder ? &*holder : nullptr;
-    };
-    handle->quantization = {.size = sizeof(mnk_cache_quantization),
-                            .codec = static_cast<mnk_kv_codec_name>(storage->codec),
-                            .key_bits = storage->keyBits,
-                            .value_bits = storage->valueBits,
-                            .scale_factor = storage->scaleFactor,
-                            .options = {.candidates = storage->options.candidates,
-                                        .key_scale = scaleRule(storage->options.keyScale),
-                                        .value_scale = scaleRule(storage->options.valueScale),
-                                        .non_finite = static_cast<mnk_kv_non_finite>(storage->options.nonFinite)},
-                            .key_means = lend(handle->keyMeans, storage->keyMeans),
-                            .value_means = lend(handle->valueMeans, storage->valueMeans),
-                            .key_channel_scales = lend(handle->keyChannelScales, storage->keyChannelScales)};
-  }
-  return handle.release();
-}
-
 // Scales of keys or of values.
 mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{cache, "cache"}}, [&]() -> Result<mnk_tensor*> {
@@ -91,17 +66,41 @@ mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out erro
 
 }  // namespace
 
+Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> made) {
+  if (!made) return std::move(made).error();
+  std::unique_ptr<mnk_cache> handle(new mnk_cache{*made});
+  if (const auto& storage = made->descriptor().quantized) {
+    const auto lend = [](std::optional<mnk_tensor>& holder, const std::optional<Tensor>& tensor) {
+      if (tensor) holder = mnk_tensor{*tensor};
+      return holder ? &*holder : nullptr;
+    };
+    handle->quantization = {.size = sizeof(mnk_cache_quantization),
+                            .codec = static_cast<mnk_kv_codec_name>(storage->codec),
+                            .key_bits = storage->keyBits,
+                            .value_bits = storage->valueBits,
+                            .scale_factor = storage->scaleFactor,
+                            .options = {.candidates = storage->options.candidates,
+                                        .key_scale = ::scaleRule(storage->options.keyScale),
+                                        .value_scale = ::scaleRule(storage->options.valueScale),
+                                        .non_finite = static_cast<mnk_kv_non_finite>(storage->options.nonFinite)},
+                            .key_means = lend(handle->keyMeans, storage->keyMeans),
+                            .value_means = lend(handle->valueMeans, storage->valueMeans),
+                            .key_channel_scales = lend(handle->keyChannelScales, storage->keyChannelScales)};
+  }
+  return handle.release();
+}
+
 mnk_cache* mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error) {
   return c::make<mnk_cache>(error, {{device, "device"}}, [&]() -> Result<mnk_cache*> {
     auto given = descriptorFrom(descriptor);
     if (!given) return std::move(given).error();
-    return handleFor(AttentionCache::make(device->device, *given));
+    return c::handleFor(AttentionCache::make(device->device, *given));
   });
 }
 
 mnk_cache* mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes, mnk_error_out error) {
   return c::make<mnk_cache>(error, {{device, "device"}, {path, "path"}},
-                            [&] { return handleFor(AttentionCache::load(device->device, path, max_bytes)); });
+                            [&] { return c::handleFor(AttentionCache::load(device->device, path, max_bytes)); });
 }
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error) {
   return c::run(error, {{cache, "cache"}, {path, "path"}}, [&] { return cache->cache.save(path); });

@@ -61,6 +61,9 @@ inline Result<mnk_plan*> handleFor(Result<Plan> made) {
   return new mnk_plan{*made, made->text()};
 }
 
+// With what the cache's descriptor points to.
+Result<mnk_cache*> handleFor(Result<AttentionCache> made);
+
 // The tensor of a handle that may be NULL.
 inline std::optional<Tensor> optional(const mnk_tensor* tensor) {
   return tensor ? std::optional(tensor->tensor) : std::nullopt;

@@ -1,4 +1,35 @@
-// Umbrella of the module MLXNativeKernelsCore: the C door.
+// The umbrella: the C door, and for Objective-C the classes over the same core.
 #pragma once
 #include "MLXNativeKernels/mnk.h"
 #include "MLXNativeKernels/mnk_metal.h"
+
+#ifdef __OBJC__
+#import <MLXNativeKernels/MNKAttentionCache.h>
+#import <MLXNativeKernels/MNKAttentionOptions.h>
+#import <MLXNativeKernels/MNKCommandEncoder.h>
+#import <MLXNativeKernels/MNKCompletion.h>
+#import <MLXNativeKernels/MNKDescriptor.h>
+#import <MLXNativeKernels/MNKDevice.h>
+#import <MLXNativeKernels/MNKDispatch.h>
+#import <MLXNativeKernels/MNKError.h>
+#import <MLXNativeKernels/MNKFlashDecode.h>
+#import <MLXNativeKernels/MNKHadamard.h>
+#import <MLXNativeKernels/MNKHandles.h>
+#import <MLXNativeKernels/MNKHostOptions.h>
+#import <MLXNativeKernels/MNKIntegers.h>
+#import <MLXNativeKernels/MNKKVCacheDequantize.h>
+#import <MLXNativeKernels/MNKKVCacheQuantize.h>
+#import <MLXNativeKernels/MNKKVCacheView.h>
+#import <MLXNativeKernels/MNKKVCacheWrite.h>
+#import <MLXNativeKernels/MNKKVCodec.h>
+#import <MLXNativeKernels/MNKKernelLibrary.h>
+#import <MLXNativeKernels/MNKMergePartials.h>
+#import <MLXNativeKernels/MNKMultiRoPE.h>
+#import <MLXNativeKernels/MNKOperation.h>
+#import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
+#import <MLXNativeKernels/MNKRotaryEmbedding.h>
+#import <MLXNativeKernels/MNKTensor.h>
+#ifdef __APPLE__
+#import <MLXNativeKernels/MNKMetal.h>
+#endif
+#endif

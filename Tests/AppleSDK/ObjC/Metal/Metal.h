@@ -2,31 +2,50 @@
 #pragma once
 #import <Foundation/Foundation.h>
 
+NS_ASSUME_NONNULL_BEGIN
+
+typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
+  MTLResourceStorageModeShared = 0,
+  MTLResourceStorageModePrivate = 2 << 4
+};
+
+@protocol MTLBuffer
+, MTLCommandBuffer, MTLCommandQueue;
+
 @protocol MTLDevice <NSObject>
-@property(readonly) NSString* name;
+@property(readonly) NSString *name;
+@property(readonly) uint64_t registryID;
+- (nullable id<MTLCommandQueue>)newCommandQueue;
+- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 @end
 
 @protocol MTLResource <NSObject>
-@property(copy, atomic) NSString* label;
+@property(nullable, copy, atomic) NSString *label;
 @property(readonly) id<MTLDevice> device;
 @end
 
 @protocol MTLBuffer <MTLResource>
 @property(readonly) NSUInteger length;
-- (void*)contents;
+- (void *)contents NS_RETURNS_INNER_POINTER;
 @end
 
 @protocol MTLLibrary <NSObject>
-@property(readonly) NSArray<NSString*>* functionNames;
+@property(readonly) id<MTLDevice> device;
+@property(readonly) NSArray<NSString *> *functionNames;
 @end
 
 @protocol MTLCommandQueue <NSObject>
 @property(readonly) id<MTLDevice> device;
+- (nullable id<MTLCommandBuffer>)commandBuffer NS_SWIFT_NAME(makeCommandBuffer());
 @end
 
 @protocol MTLCommandBuffer <NSObject>
 @property(readonly) id<MTLCommandQueue> commandQueue;
-@property(readonly) NSError* error;
+@property(nullable, readonly) NSError *error;
+- (void)commit;
+- (void)waitUntilCompleted;
 @end
 
-FOUNDATION_EXPORT id<MTLDevice> MTLCreateSystemDefaultDevice(void) NS_RETURNS_RETAINED;
+FOUNDATION_EXPORT id<MTLDevice> _Nullable MTLCreateSystemDefaultDevice(void) NS_RETURNS_RETAINED;
+
+NS_ASSUME_NONNULL_END

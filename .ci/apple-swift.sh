@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154  # root, core and appleSDK are of the files that are sourced before
+# Sourced after apple.sh by .ci/check-apple: Swift as a Mac compiles it, type-checked for this machine.
+#
+# Where Metal can be imported, a Swift module stands for it. Where Objective-C can be, the compiler is told to import
+# the framework's own headers as it does on a Mac, so names, throws, async and Sendable are what Swift makes of them.
+# Two things stand in: Tests/AppleSDK for Foundation, and this machine's standard library with the one type added that
+# every NSError** needs and only Apple's has. What Apple's own headers say, and that it runs, is not shown.
+swiftc=$(toolchain swiftc)
+
+# typecheckMetal FILE…
+typecheckMetal() {
+  "$swiftc" -typecheck -swift-version 6 -warnings-as-errors -D SWIFT_PACKAGE -module-name MLXNativeKernels \
+    -I "$root/swift" -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include" "$@"
+}
+
+makeMetalModule() {
+  mkdir -p "$root/swift"
+  "$swiftc" -emit-module -parse-as-library -module-name Metal "$appleSDK/Swift/Metal.swift" \
+    -emit-module-path "$root/swift/Metal.swiftmodule"
+}
+
+# withObjectiveC WORD…: the compiler with Objective-C. BOOL is a bool, as on Apple's own processors.
+withObjectiveC() {
+  "$swiftc" -frontend "$@" -swift-version 6 -warnings-as-errors -enable-objc-interop \
+    -disable-objc-attr-requires-foundation-module -module-cache-path "$root/swift-objc/cache" \
+    -I "$root/swift-objc" -I "$appleSDK/ObjC" -Xcc -D__APPLE__=1 -Xcc -fobjc-runtime=macosx-14 \
+    -Xcc -U__OBJC_BOOL_IS_BOOL -Xcc -D__OBJC_BOOL_IS_BOOL=1 -Xcc -isystem -Xcc "$appleSDK" \
+    -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include"
+}
+
+# The standard library's declarations and that type, made once for each compiler.
+makeSwiftModule() {
+  local made=$root/swift-objc/Swift.swiftmodule text=$root/swift-objc/Swift.swiftinterface interface flags
+  interface=$(dirname "$(readlink -f "$swiftc")")/../lib/swift/linux/Swift.swiftmodule
+  interface=$interface/$(uname -m)-unknown-linux-gnu.swiftinterface
+  [ -f "$interface" ] || fail "$interface is missing. Reinstall the Swift toolchain."
+  if [ "$made" -nt "$interface" ] && [ "$made" -nt .ci/apple-swift.sh ]; then return; fi
+  mkdir -p "$root/swift-objc"
+  {
+    cat "$interface"
+    say 'public struct AutoreleasingUnsafeMutablePointer<Pointee> {}'
+  } >"$text"
+  flags=$(sed -n 's|^// swift-module-flags: ||p' "$interface" | sed 's/ -O / -Onone /')
+  # The library is known to be right, so that little of it is looked at: seconds instead of a minute.
+  # shellcheck disable=SC2086  # a list of words
+  "$swiftc" -frontend -emit-module $flags -experimental-lazy-typecheck -experimental-skip-all-function-bodies \
+    -experimental-skip-non-exportable-decls "$text" -o "$made"
+}
+
+makeFoundationModule() {
+  withObjectiveC -emit-module -parse-as-library -module-name Foundation "$appleSDK/Swift/Foundation.swift" \
+    -o "$root/swift-objc/Foundation.swiftmodule"
+}
+
+# checkTwins: the part of the Swift door that meets Objective-C. All other files are only read for what it uses.
+checkTwins() {
+  local twins=Sources/MLXNativeKernels/ObjectiveC.swift
+  # shellcheck disable=SC2046  # a list of words
+  withObjectiveC -typecheck -D SWIFT_PACKAGE -module-name MLXNativeKernels -primary-file "$twins" \
+    $(swiftSources | grep -vxF "$twins")
+}

@@ -1,0 +1,99 @@
+// What the classes of this folder hold of the core, for the files beside this one. An object that is nil, which a
+// caller may pass whatever the headers say, reads as a tensor without memory or fails; it is never followed.
+#pragma once
+#import <MLXNativeKernels/MLXNativeKernels.h>
+
+#include <memory>
+#include <optional>
+
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#import "ObjC/Crossing.hpp"
+#import "ObjC/Reading.hpp"
+
+NS_ASSUME_NONNULL_BEGIN
+
+@interface MNKDescriptor ()
+// The properties that make its value.
++ (NSArray<NSString*>*)valueKeys;
+@end
+
+@interface MNKDevice () {
+ @public
+  std::shared_ptr<mnk::Device> _core;
+}
+- (instancetype)initWithCore:(std::shared_ptr<mnk::Device>)core;
+@end
+
+@interface MNKTensor () {
+ @public
+  mnk::Tensor _core;
+}
+- (instancetype)initWithCore:(mnk::Tensor)core;
+@end
+
+@interface MNKKernelLibrary () {
+ @public
+  std::shared_ptr<mnk::Library> _core;
+}
+- (instancetype)initWithCore:(std::shared_ptr<mnk::Library>)core;
+@end
+
+@interface MNKAttentionCache () {
+ @public
+  std::optional<mnk::AttentionCache> _core;
+}
+- (instancetype)initWithCore:(mnk::AttentionCache)core NS_DESIGNATED_INITIALIZER;
+@end
+
+@interface MNKPlan ()
+- (instancetype)initWithCore:(const mnk::Plan&)core;
+@end
+
+@interface MNKSummary ()
+- (instancetype)initWithCore:(mnk::Summary)core;
+@end
+
+@interface MNKCompletion ()
+- (instancetype)initWithCore:(mnk::Completion)core;
+@end
+
+@interface MNKCommandEncoder ()
+- (instancetype)initWithDevice:(MNKDevice*)device core:(std::unique_ptr<mnk::CommandEncoder>)core;
+@end
+
+@interface MNKOperation ()
+// Plans for a device, or for one that nothing is known of.
+- (mnk::Result<mnk::Plan>)corePlanOn:(mnk::Device* _Nullable)device;
+@end
+
+namespace mnk::objc {
+
+Result<std::shared_ptr<Device>> coreOf(MNKDevice* _Nullable device);
+Tensor coreOf(MNKTensor* _Nullable tensor);
+std::optional<Tensor> optionalCoreOf(MNKTensor* _Nullable tensor);
+MNKTensor* _Nullable tensorFrom(const std::optional<Tensor>& tensor);
+std::shared_ptr<Library> coreOf(MNKKernelLibrary* _Nullable library);
+Result<AttentionCache> coreOf(MNKAttentionCache* _Nullable cache);
+
+DType read(Reading& reading, MNKElementType type);
+KVLayout read(Reading& reading, MNKKVLayout layout);
+KVCodecName read(Reading& reading, MNKKVCodecName name);
+KVDomain read(Reading& reading, MNKKVDomain domain);
+KVCacheView read(Reading& reading, MNKKVCacheView* _Nullable view);
+KVCodec read(Reading& reading, MNKKVCodec* _Nullable codec);
+KVQuantizeOptions read(Reading& reading, MNKKVQuantizeOptions* _Nullable options);
+QuantizedKVCacheView read(Reading& reading, MNKQuantizedKVCacheView* _Nullable view);
+HeadsView read(Reading& reading, MNKHeadsView* _Nullable view);
+RotaryEmbedding read(Reading& reading, MNKRotaryEmbedding* _Nullable rotary);
+RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);
+// Without options: the defaults.
+AttentionOptions read(Reading& reading, MNKAttentionOptions* _Nullable options);
+AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable results);
+Result<Dispatch> coreOf(MNKDispatch* _Nullable dispatch);
+
+MNKKVCacheView* viewFrom(const KVCacheView& view);
+MNKQuantizedKVCacheView* viewFrom(const QuantizedKVCacheView& view);
+
+}  // namespace mnk::objc
+
+NS_ASSUME_NONNULL_END

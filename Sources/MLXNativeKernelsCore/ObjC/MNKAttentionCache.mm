@@ -1,0 +1,232 @@
+#import "ObjC/Core.hpp"
+
+using namespace mnk;
+using objc::Reading;
+
+@implementation MNKQuantizedStorage
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[
+    @"codec", @"keyBits", @"valueBits", @"scaleFactor", @"options", @"keyMeans", @"valueMeans", @"keyChannelScales"
+  ];
+}
+
+- (instancetype)initWithCodec:(MNKKVCodecName)codec keyBits:(NSUInteger)keyBits valueBits:(NSUInteger)valueBits {
+  if ((self = [super init])) {
+    _codec = codec;
+    _keyBits = keyBits;
+    _valueBits = valueBits;
+    _scaleFactor = 1;
+    _options = [[MNKKVQuantizeOptions alloc] init];
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKAttentionCacheDescriptor
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[
+    @"kvHeads", @"headDim", @"valueHeadDim", @"capacity", @"sequences", @"elementType", @"quantized", @"whenFull",
+    @"pinned"
+  ];
+}
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _sequences = 1;
+    _elementType = MNKElementTypeFloat16;
+    _whenFull = MNKWhenFullOverwriteOldest;
+  }
+  return self;
+}
+
++ (instancetype)descriptorWithKVHeads:(NSUInteger)kvHeads headDim:(NSUInteger)headDim capacity:(NSUInteger)capacity {
+  MNKAttentionCacheDescriptor *descriptor = [[self alloc] init];
+  descriptor.kvHeads = kvHeads;
+  descriptor.headDim = headDim;
+  descriptor.capacity = capacity;
+  return descriptor;
+}
+
+@end
+
+namespace {
+
+KVQuantizedStorage readStorage(Reading &reading, MNKQuantizedStorage *storage) {
+  return {.codec = objc::read(reading, storage.codec),
+          .keyBits = reading.narrow(storage.keyBits, "keyBits"),
+          .valueBits = reading.narrow(storage.valueBits, "valueBits"),
+          .scaleFactor = storage.scaleFactor,
+          .options = objc::read(reading, storage.options),
+          .keyMeans = objc::optionalCoreOf(storage.keyMeans),
+          .valueMeans = objc::optionalCoreOf(storage.valueMeans),
+          .keyChannelScales = objc::optionalCoreOf(storage.keyChannelScales)};
+}
+
+Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *given) {
+  Reading reading("AttentionCache");
+  if (!reading.needed(given, "the descriptor")) return reading.error();
+  AttentionCacheDescriptor made{.kvHeads = reading.narrow(given.kvHeads, "kvHeads"),
+                                .headDim = reading.narrow(given.headDim, "headDim"),
+                                .valueHeadDim = reading.narrow(given.valueHeadDim, "valueHeadDim"),
+                                .capacity = reading.narrow(given.capacity, "capacity"),
+                                .sequences = reading.narrow(given.sequences, "sequences"),
+                                .dtype = objc::read(reading, given.elementType),
+                                .whenFull = reading.choice(given.whenFull, KVWrap::ring, "choice for a full cache"),
+                                .pinned = reading.narrow(given.pinned, "pinned")};
+  if (given.quantized) made.quantized = readStorage(reading, given.quantized);
+  return reading.result(made);
+}
+
+MNKQuantizedStorage *storageFrom(const KVQuantizedStorage &core) {
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(core.codec)
+                                                                    keyBits:core.keyBits
+                                                                  valueBits:core.valueBits];
+  storage.scaleFactor = core.scaleFactor;
+  storage.options.candidates = core.options.candidates;
+  storage.options.keyScale = static_cast<MNKKVScaleRule>(core.options.keyScale);
+  storage.options.valueScale = static_cast<MNKKVScaleRule>(core.options.valueScale);
+  storage.options.nonFinite = static_cast<MNKKVNonFinite>(core.options.nonFinite);
+  storage.keyMeans = objc::tensorFrom(core.keyMeans);
+  storage.valueMeans = objc::tensorFrom(core.valueMeans);
+  storage.keyChannelScales = objc::tensorFrom(core.keyChannelScales);
+  return storage;
+}
+
+// A number that no sequence has, for one that is too large to be any: an unknown sequence reads as empty.
+uint32_t sequenceNumber(NSUInteger sequence) {
+  return std::in_range<uint32_t>(sequence) ? static_cast<uint32_t>(sequence) : UINT32_MAX;
+}
+
+}  // namespace
+
+@implementation MNKAttentionCache
+
+- (instancetype)init {
+  return nil;
+}
+
+- (instancetype)initWithCore:(AttentionCache)core {
+  if ((self = [super init])) _core = std::move(core);
+  return self;
+}
+
+- (instancetype)initWithDevice:(MNKDevice *)device
+                    descriptor:(MNKAttentionCacheDescriptor *)descriptor
+                         error:(NSError **)error {
+  if (!(self = [super init])) return nil;
+  const BOOL made = objc::run(error, [&]() -> Result<void> {
+    auto target = objc::coreOf(device);
+    if (!target) return target.error();
+    auto given = coreDescriptor(descriptor);
+    if (!given) return given.error();
+    auto cache = AttentionCache::make(*target, *given);
+    if (!cache) return cache.error();
+    self->_core = *cache;
+    return {};
+  });
+  return made ? self : nil;
+}
+
+- (instancetype)initWithDevice:(MNKDevice *)device
+                 contentsOfURL:(NSURL *)url
+                      maxBytes:(NSUInteger)maxBytes
+                         error:(NSError **)error {
+  if (!(self = [super init])) return nil;
+  const BOOL made = objc::run(error, [&]() -> Result<void> {
+    auto target = objc::coreOf(device);
+    if (!target) return target.error();
+    auto path = objc::pathFrom(url, "AttentionCache");
+    if (!path) return path.error();
+    auto cache = AttentionCache::load(*target, *path, maxBytes);
+    if (!cache) return cache.error();
+    self->_core = *cache;
+    return {};
+  });
+  return made ? self : nil;
+}
+
+- (BOOL)saveToURL:(NSURL *)url error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    auto path = objc::pathFrom(url, "AttentionCache");
+    if (!path) return path.error();
+    return self->_core->save(*path);
+  });
+}
+
+- (MNKAttentionCacheDescriptor *)descriptor {
+  const AttentionCacheDescriptor &core = _core->descriptor();
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:core.kvHeads
+                                                                                       headDim:core.headDim
+                                                                                      capacity:core.capacity];
+  descriptor.valueHeadDim = core.valueHeadDim;
+  descriptor.sequences = core.sequences;
+  descriptor.elementType = static_cast<MNKElementType>(core.dtype);
+  descriptor.quantized = core.quantized ? storageFrom(*core.quantized) : nil;
+  descriptor.whenFull = static_cast<MNKWhenFull>(core.whenFull);
+  descriptor.pinned = core.pinned;
+  return descriptor;
+}
+- (MNKKVCacheView *)view {
+  return objc::viewFrom(_core->view());
+}
+- (MNKQuantizedKVCacheView *)quantizedView {
+  const auto view = _core->quantizedView();
+  return view ? objc::viewFrom(*view) : nil;
+}
+
+- (NSUInteger)bytes {
+  return static_cast<NSUInteger>(_core->bytes());
+}
+- (NSUInteger)bytesPerToken {
+  return static_cast<NSUInteger>(_core->bytesPerToken());
+}
+- (NSInteger)bytesSaved {
+  return static_cast<NSInteger>(_core->bytesSaved());
+}
+
+- (NSUInteger)nextPosition {
+  return [self nextPositionOfSequence:0];
+}
+- (NSUInteger)count {
+  return [self countOfSequence:0];
+}
+- (BOOL)isSuspect {
+  return [self isSequenceSuspect:0];
+}
+- (NSUInteger)nextPositionOfSequence:(NSUInteger)sequence {
+  return static_cast<NSUInteger>(_core->nextPosition(sequenceNumber(sequence)));
+}
+- (NSUInteger)countOfSequence:(NSUInteger)sequence {
+  return static_cast<NSUInteger>(_core->count(sequenceNumber(sequence)));
+}
+- (BOOL)isSequenceSuspect:(NSUInteger)sequence {
+  return _core->isSuspect(sequenceNumber(sequence)) ? YES : NO;
+}
+
+- (BOOL)truncateToPosition:(NSUInteger)position sequence:(NSUInteger)sequence error:(NSError **)error {
+  return objc::run(error, [&] { return self->_core->truncate(position, sequenceNumber(sequence)); });
+}
+- (void)reset {
+  _core->reset();
+}
+- (BOOL)resetSequence:(NSUInteger)sequence error:(NSError **)error {
+  return objc::run(error, [&] { return self->_core->reset(sequenceNumber(sequence)); });
+}
+
+@end
+
+namespace mnk::objc {
+
+Result<AttentionCache> coreOf(MNKAttentionCache *cache) {
+  if (cache) return *cache->_core;
+  return Error{.op = "AttentionCache",
+               .what = "the cache is missing",
+               .got = "nil",
+               .expected = "a cache",
+               .fix = "Pass a cache."};
+}
+
+}  // namespace mnk::objc

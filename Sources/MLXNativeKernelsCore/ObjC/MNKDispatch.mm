@@ -1,0 +1,150 @@
+#include <cstring>
+
+#import "ObjC/Core.hpp"
+#include "Support/Format.hpp"
+
+using namespace mnk;
+using objc::Reading;
+
+@interface MNKDispatch ()
+// By index: what each argument is. Copies and comparisons take them as they are.
+@property(nonatomic, copy) NSDictionary<NSNumber *, MNKTensor *> *tensors;
+@property(nonatomic, copy) NSDictionary<NSNumber *, NSNumber *> *accesses;
+@property(nonatomic, copy) NSDictionary<NSNumber *, NSData *> *inlineBytes;
+@property(nonatomic, copy) NSDictionary<NSNumber *, NSNumber *> *memoryLengths;
+@property(nonatomic, copy) NSDictionary<NSNumber *, NSNumber *> *constantTypes;
+@property(nonatomic, copy) NSDictionary<NSNumber *, NSNumber *> *constantBits;
+@end
+
+namespace {
+
+template <typename Value>
+NSDictionary<NSNumber *, Value> *with(NSDictionary<NSNumber *, Value> *old, NSUInteger index, Value value) {
+  NSMutableDictionary<NSNumber *, Value> *changed = old ? [old mutableCopy] : [NSMutableDictionary dictionary];
+  changed[@(index)] = value;
+  return changed;
+}
+
+// Indices in order, so that an error names the first.
+NSArray<NSNumber *> *sortedIndices(NSDictionary<NSNumber *, id> *arguments) {
+  return [arguments.allKeys sortedArrayUsingSelector:@selector(compare:)];
+}
+
+FunctionConstant constantOf(uint32_t index, ConstantType type, uint32_t bits) {
+  switch (type) {
+    case ConstantType::boolean:
+      return FunctionConstant(index, bits != 0);
+    case ConstantType::i32:
+      return FunctionConstant(index, static_cast<int32_t>(bits));
+    case ConstantType::u32:
+      return FunctionConstant(index, bits);
+    case ConstantType::f32:
+      break;
+  }
+  return FunctionConstant(index, std::bit_cast<float>(bits));
+}
+
+Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view name) {
+  const auto numbers = reading.integers<uint32_t>(extents, name);
+  if (numbers.empty() || numbers.size() > 3) {
+    reading.fail(fmt::format("{} has a wrong number of axes", name), fmt::format("{}", numbers.size()), "1 to 3",
+                 "Pass one number for each axis.");
+    return {};
+  }
+  Size3 size{1, 1, 1};
+  std::copy(numbers.begin(), numbers.end(), size.begin());
+  return size;
+}
+
+}  // namespace
+
+@implementation MNKDispatch
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[
+    @"function", @"library", @"kind", @"tensors", @"accesses", @"inlineBytes", @"memoryLengths", @"constantTypes",
+    @"constantBits", @"grid", @"threadgroup", @"gridIsThreadgroups"
+  ];
+}
+
+- (instancetype)initWithFunction:(NSString *)function library:(MNKKernelLibrary *)library {
+  if ((self = [super init])) {
+    _function = [function copy];
+    _library = library;
+    _kind = @"Custom";
+    _grid = @[ @1 ];
+  }
+  return self;
+}
+
+- (void)setTensor:(MNKTensor *)tensor access:(MNKAccess)access atIndex:(NSUInteger)index {
+  if (!tensor) return;  // the kernel's argument is missing then, which encoding reports
+  self.tensors = with(_tensors, index, tensor);
+  self.accesses = with(_accesses, index, @(access));
+}
+
+- (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
+  if (!bytes) return;
+  self.inlineBytes = with(_inlineBytes, index, [NSData dataWithBytes:bytes length:length]);
+}
+
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
+  self.memoryLengths = with(_memoryLengths, index, @(length));
+}
+
+- (void)setConstant:(ConstantType)type bits:(uint32_t)bits atIndex:(NSUInteger)index {
+  self.constantTypes = with(_constantTypes, index, @(static_cast<uint32_t>(type)));
+  self.constantBits = with(_constantBits, index, @(bits));
+}
+- (void)setConstantBool:(BOOL)value atIndex:(NSUInteger)index {
+  [self setConstant:ConstantType::boolean bits:value ? 1 : 0 atIndex:index];
+}
+- (void)setConstantInt32:(int32_t)value atIndex:(NSUInteger)index {
+  [self setConstant:ConstantType::i32 bits:static_cast<uint32_t>(value) atIndex:index];
+}
+- (void)setConstantUInt32:(uint32_t)value atIndex:(NSUInteger)index {
+  [self setConstant:ConstantType::u32 bits:value atIndex:index];
+}
+- (void)setConstantFloat:(float)value atIndex:(NSUInteger)index {
+  [self setConstant:ConstantType::f32 bits:std::bit_cast<uint32_t>(value) atIndex:index];
+}
+
+@end
+
+namespace mnk::objc {
+
+Result<Dispatch> coreOf(MNKDispatch *given) {
+  Reading reading("MNKDispatch");
+  if (!reading.needed(given, "the dispatch") || !reading.needed(given.function, "the function")) return reading.error();
+  Dispatch dispatch;
+  dispatch.kind = textFrom(given.kind);
+  dispatch.kernel.function = textFrom(given.function);
+  dispatch.kernel.library = coreOf(given.library);
+  for (NSNumber *index in sortedIndices(given.constantTypes)) {
+    dispatch.kernel.constants.push_back(constantOf(reading.integer<uint32_t>(index, "a constant's index"),
+                                                   static_cast<ConstantType>(given.constantTypes[index].intValue),
+                                                   given.constantBits[index].unsignedIntValue));
+  }
+  for (NSNumber *index in sortedIndices(given.tensors)) {
+    const auto access = reading.choice(given.accesses[index].unsignedIntValue, Access::readWrite, "access");
+    dispatch.buffers.push_back(
+        Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), coreOf(given.tensors[index]), access));
+  }
+  for (NSNumber *index in sortedIndices(given.inlineBytes)) {
+    NSData *data = given.inlineBytes[index];
+    const auto *bytes = static_cast<const std::byte *>(data.bytes);
+    dispatch.inlines.push_back(
+        {reading.integer<uint32_t>(index, "an inline index"), std::vector<std::byte>(bytes, bytes + data.length)});
+  }
+  for (NSNumber *index in sortedIndices(given.memoryLengths)) {
+    dispatch.threadgroupMemory.push_back(
+        {reading.integer<uint32_t>(index, "a threadgroup memory index"),
+         reading.integer<uint32_t>(given.memoryLengths[index], "the size of threadgroup memory")});
+  }
+  dispatch.grid.unit = given.gridIsThreadgroups ? Grid::Unit::threadgroups : Grid::Unit::threads;
+  dispatch.grid.extent = readSize(reading, given.grid, "the grid");
+  if (given.threadgroup) dispatch.grid.threadgroup = readSize(reading, given.threadgroup, "the threadgroup");
+  return reading.result(std::move(dispatch));
+}
+
+}  // namespace mnk::objc

@@ -1,0 +1,176 @@
+#import "ObjC/Core.hpp"
+
+using namespace mnk;
+using objc::Reading;
+
+namespace {
+
+// Numbers known now, or a tensor that the kernel reads.
+RowIndices readIndices(Reading &reading, MNKIntegers *indices, std::string_view name) {
+  if (indices.tensor) return objc::coreOf(indices.tensor);
+  return reading.integers<uint32_t>(indices.list, name);
+}
+
+// What all ops that store tokens have in common: a source, and where its tokens go.
+template <typename Op, typename Given>
+void readSource(Reading &reading, Given *given, Op &op) {
+  op.keys = objc::coreOf(given.keys);
+  op.values = objc::optionalCoreOf(given.values);
+  op.sourceLayout = objc::read(reading, given.sourceLayout);
+  op.sourceOffset = given.sourceOffset;
+  if (given.tokens) op.tokens = reading.integer<uint64_t>(given.tokens, "tokens");
+  op.sourceIsRing = given.sourceIsRing != NO;
+  op.into = objc::read(reading, given.cache);
+  op.sequence = given.sequence;
+  op.position = given.position;
+  if (!given.rowSequences && !given.rowPositions) return;
+  if (!given.rowSequences || !given.rowPositions) {
+    return reading.fail("rows have only one of sequences and positions",
+                        given.rowSequences ? "rowSequences alone" : "rowPositions alone", "both, or none",
+                        "Set rowSequences and rowPositions.");
+  }
+  op.rows = KVCacheWrite::Rows{readIndices(reading, given.rowSequences, "a row's sequence"),
+                               readIndices(reading, given.rowPositions, "a row's position")};
+}
+
+NSArray<NSString *> *sourceKeys() {
+  return @[
+    @"keys", @"values", @"sourceLayout", @"sourceOffset", @"tokens", @"sourceIsRing", @"cache", @"sequence",
+    @"position", @"rowSequences", @"rowPositions"
+  ];
+}
+
+template <typename Op>
+Result<Plan> planned(const Reading &reading, const Op &op) {
+  if (reading.failed()) return reading.error();
+  return plan(op);
+}
+
+}  // namespace
+
+@implementation MNKKVCacheWrite
+
++ (NSArray<NSString *> *)valueKeys {
+  return sourceKeys();
+}
+
+- (instancetype)initWithKeys:(MNKTensor *)keys
+                      values:(MNKTensor *)values
+                   intoCache:(MNKKVCacheView *)cache
+                    position:(NSUInteger)position {
+  if ((self = [super init])) {
+    _keys = keys;
+    _values = values;
+    _sourceLayout = MNKKVLayoutTokenMajor;
+    _cache = [cache copy];
+    _position = position;
+  }
+  return self;
+}
+
+- (Result<Plan>)corePlanOn:(Device *)device {
+  Reading reading(KVCacheWrite::name);
+  KVCacheWrite op;
+  readSource(reading, self, op);
+  return planned(reading, op);
+}
+
+@end
+
+@implementation MNKKVCacheQuantize
+
++ (NSArray<NSString *> *)valueKeys {
+  return [sourceKeys() arrayByAddingObjectsFromArray:@[ @"options", @"counts", @"probe" ]];
+}
+
+- (instancetype)initWithKeys:(MNKTensor *)keys
+                      values:(MNKTensor *)values
+                   intoCache:(MNKQuantizedKVCacheView *)cache
+                    position:(NSUInteger)position {
+  if ((self = [super init])) {
+    _keys = keys;
+    _values = values;
+    _sourceLayout = MNKKVLayoutTokenMajor;
+    _cache = [cache copy];
+    _position = position;
+    _options = [[MNKKVQuantizeOptions alloc] init];
+  }
+  return self;
+}
+
+- (Result<Plan>)corePlanOn:(Device *)device {
+  Reading reading(KVCacheQuantize::name);
+  KVCacheQuantize op;
+  readSource(reading, self, op);
+  op.options = objc::read(reading, _options);
+  op.counts = objc::optionalCoreOf(_counts);
+  op.probe = objc::optionalCoreOf(_probe);
+  return planned(reading, op);
+}
+
+@end
+
+@implementation MNKKVCacheDequantize
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"cache", @"sequence", @"position", @"keys", @"values", @"layout", @"domain" ];
+}
+
+- (instancetype)initWithCache:(MNKQuantizedKVCacheView *)cache
+                         keys:(MNKTensor *)keys
+                       values:(MNKTensor *)values
+                     position:(NSUInteger)position {
+  if ((self = [super init])) {
+    _cache = [cache copy];
+    _keys = keys;
+    _values = values;
+    _position = position;
+    _layout = MNKKVLayoutTokenMajor;
+  }
+  return self;
+}
+
+- (Result<Plan>)corePlanOn:(Device *)device {
+  Reading reading(KVCacheDequantize::name);
+  const KVCacheDequantize op{.from = objc::read(reading, _cache),
+                             .sequence = _sequence,
+                             .position = _position,
+                             .keys = objc::optionalCoreOf(_keys),
+                             .values = objc::optionalCoreOf(_values),
+                             .layout = objc::read(reading, _layout),
+                             .domain = objc::read(reading, _domain)};
+  return planned(reading, op);
+}
+
+@end
+
+@implementation MNKHadamard
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"source", @"destination", @"usesSigns", @"codec", @"inverse" ];
+}
+
+- (instancetype)initWithSource:(MNKTensor *)source intoTensor:(MNKTensor *)destination {
+  if ((self = [super init])) {
+    _source = source;
+    _destination = destination;
+  }
+  return self;
+}
+
+- (Result<Plan>)corePlanOn:(Device *)device {
+  Reading reading(Hadamard::name);
+  Hadamard op{.from = objc::coreOf(_source), .into = objc::optionalCoreOf(_destination), .isInverse = _inverse != NO};
+  if (_usesSigns) op.signs = objc::read(reading, _codec);
+  return planned(reading, op);
+}
+
+@end
+
+namespace mnk::objc {
+
+KVDomain read(Reading &reading, MNKKVDomain domain) {
+  return reading.choice(domain, KVDomain::rotated, "domain");
+}
+
+}  // namespace mnk::objc

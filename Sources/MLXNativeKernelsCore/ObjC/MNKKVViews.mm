@@ -1,0 +1,278 @@
+#import "ObjC/Core.hpp"
+
+using namespace mnk;
+using objc::Reading;
+
+@implementation MNKKVCacheView
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"keys", @"values", @"layout", @"wrap", @"pinned" ];
+}
+
+- (instancetype)initWithKeys:(MNKTensor *)keys values:(MNKTensor *)values {
+  if ((self = [super init])) {
+    _keys = keys;
+    _values = values;
+  }
+  return self;
+}
+
+@end
+
+@interface MNKKVCodecSizes ()
+- (instancetype)initWithCore:(const KVCodecSizes &)core;
+@end
+
+@implementation MNKKVCodecSizes
+
+- (instancetype)initWithCore:(const KVCodecSizes &)core {
+  if ((self = [super init])) {
+    _codeBytes = static_cast<NSUInteger>(core.codeBytes);
+    _scales = static_cast<NSUInteger>(core.scales);
+    _scaleBytes = static_cast<NSUInteger>(core.scaleBytes);
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKKVCodec
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"name", @"bits", @"scaleFactor" ];
+}
+
++ (instancetype)turboWithBits:(NSUInteger)bits {
+  return [[self alloc] initWithName:MNKKVCodecTurbo bits:bits];
+}
++ (instancetype)mlx1WithBits:(NSUInteger)bits {
+  return [[self alloc] initWithName:MNKKVCodecMLX1 bits:bits];
+}
+- (instancetype)initWithName:(MNKKVCodecName)name bits:(NSUInteger)bits {
+  if ((self = [super init])) {
+    _name = name;
+    _bits = bits;
+    _scaleFactor = 1;
+  }
+  return self;
+}
+
+- (MNKElementType)scaleType {
+  return _name == MNKKVCodecMLX1 ? MNKElementTypeFloat32 : MNKElementTypeFloat16;
+}
+
+- (MNKKVCodecSizes *)sizesForHeadDim:(NSUInteger)headDim error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKKVCodecSizes *> {
+    Reading reading("KVCodec");
+    const KVCodec codec = objc::read(reading, self);
+    if (reading.failed()) return reading.error();
+    auto taken = sizes(codec, headDim);
+    if (!taken) return taken.error();
+    return [[MNKKVCodecSizes alloc] initWithCore:*taken];
+  });
+}
+
+@end
+
+@implementation MNKKVQuantizeOptions
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"candidates", @"keyScale", @"valueScale", @"nonFinite" ];
+}
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _candidates = 5;
+    _valueScale = MNKKVScaleRuleLeastSquares;
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKQuantizedKVPlane
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"codec", @"codes", @"scales", @"means", @"channelScales" ];
+}
+
+- (instancetype)initWithCodec:(MNKKVCodec *)codec codes:(MNKTensor *)codes scales:(MNKTensor *)scales {
+  if ((self = [super init])) {
+    _codec = [codec copy];
+    _codes = codes;
+    _scales = scales;
+  }
+  return self;
+}
+
++ (instancetype)zerosWithCodec:(MNKKVCodec *)codec
+                         heads:(NSUInteger)heads
+                       headDim:(NSUInteger)headDim
+                      capacity:(NSUInteger)capacity
+                     sequences:(NSUInteger)sequences
+                        layout:(MNKKVLayout)layout
+                        device:(MNKDevice *)device
+                         error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKQuantizedKVPlane *> {
+    Reading reading("QuantizedKVPlane");
+    const KVCodec how = objc::read(reading, codec);
+    const bool isHeadMajor = objc::read(reading, layout) == KVLayout::headMajor;
+    const auto target = reading.take(objc::coreOf(device));
+    if (reading.failed()) return reading.error();
+    auto taken = sizes(how, headDim);
+    if (!taken) return taken.error();
+
+    std::vector<uint64_t> slots;
+    if (sequences != 0) slots.push_back(sequences);
+    slots.push_back(isHeadMajor ? heads : capacity);
+    slots.push_back(isHeadMajor ? capacity : heads);
+    const auto zeros = [&](DType type, uint64_t last) -> Result<Tensor> {
+      auto extents = slots;
+      if (last != 0) extents.push_back(last);
+      auto shape = Shape::make(extents);
+      if (!shape) return shape.error();
+      return Tensor::zeros(target, type, *shape);
+    };
+    auto codes = zeros(DType::u8, taken->codeBytes);
+    if (!codes) return codes.error();
+    auto scales = zeros(how.scaleType(), taken->scales > 1 ? taken->scales : 0);
+    if (!scales) return scales.error();
+    return [[self alloc] initWithCodec:codec
+                                 codes:[[MNKTensor alloc] initWithCore:*codes]
+                                scales:[[MNKTensor alloc] initWithCore:*scales]];
+  });
+}
+
+@end
+
+@implementation MNKQuantizedKVCacheView
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"keys", @"values", @"layout", @"wrap", @"pinned" ];
+}
+
+- (instancetype)initWithKeys:(MNKQuantizedKVPlane *)keys values:(MNKQuantizedKVPlane *)values {
+  if ((self = [super init])) {
+    _keys = [keys copy];
+    _values = [values copy];
+  }
+  return self;
+}
+
++ (NSNumber *)bytesWithKeys:(MNKKVCodec *)keys
+                     values:(MNKKVCodec *)values
+                      heads:(NSUInteger)heads
+                    headDim:(NSUInteger)headDim
+               valueHeadDim:(NSUInteger)valueHeadDim
+                   capacity:(NSUInteger)capacity
+                  sequences:(NSUInteger)sequences
+                      error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<NSNumber *> {
+    Reading reading("QuantizedKVCacheView");
+    QuantizedCacheExtents extents{.keys = objc::read(reading, keys),
+                                  .headDim = headDim,
+                                  .valueHeadDim = valueHeadDim,
+                                  .heads = heads,
+                                  .capacity = capacity,
+                                  .sequences = sequences};
+    if (values) extents.values = objc::read(reading, values);
+    if (reading.failed()) return reading.error();
+    auto bytes = quantizedCacheBytes(extents);
+    if (!bytes) return bytes.error();
+    return @(*bytes);
+  });
+}
+
+@end
+
+namespace mnk::objc {
+
+namespace {
+
+KVWrap readWrap(Reading &reading, MNKKVWrap wrap) {
+  return reading.choice(wrap, KVWrap::ring, "wrap");
+}
+
+QuantizedKVPlane readPlane(Reading &reading, MNKQuantizedKVPlane *plane) {
+  return {.codec = read(reading, plane.codec),
+          .codes = coreOf(plane.codes),
+          .scales = coreOf(plane.scales),
+          .means = optionalCoreOf(plane.means),
+          .channelScales = optionalCoreOf(plane.channelScales)};
+}
+
+MNKQuantizedKVPlane *planeFrom(const QuantizedKVPlane &plane) {
+  MNKKVCodec *codec = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(plane.codec.name)
+                                                  bits:plane.codec.bits];
+  codec.scaleFactor = plane.codec.scaleFactor;
+  MNKQuantizedKVPlane *made = [[MNKQuantizedKVPlane alloc] initWithCodec:codec
+                                                                   codes:[[MNKTensor alloc] initWithCore:plane.codes]
+                                                                  scales:[[MNKTensor alloc] initWithCore:plane.scales]];
+  made.means = tensorFrom(plane.means);
+  made.channelScales = tensorFrom(plane.channelScales);
+  return made;
+}
+
+}  // namespace
+
+KVLayout read(Reading &reading, MNKKVLayout layout) {
+  return reading.choice(layout, KVLayout::tokenMajor, "layout");
+}
+
+KVCodecName read(Reading &reading, MNKKVCodecName name) {
+  return reading.choice(name, KVCodecName::mlx1, "codec");
+}
+
+KVCodec read(Reading &reading, MNKKVCodec *codec) {
+  if (!reading.needed(codec, "the codec")) return {};
+  return {
+      .name = read(reading, codec.name), .bits = reading.narrow(codec.bits, "bits"), .scaleFactor = codec.scaleFactor};
+}
+
+KVQuantizeOptions read(Reading &reading, MNKKVQuantizeOptions *options) {
+  if (!options) return {};
+  return {.candidates = reading.narrow(options.candidates, "candidates"),
+          .keyScale = reading.choice(options.keyScale, KVScaleRule::leastSquares, "scale of keys"),
+          .valueScale = reading.choice(options.valueScale, KVScaleRule::leastSquares, "scale of values"),
+          .nonFinite = reading.choice(options.nonFinite, KVNonFinite::propagate, "choice for what is not finite")};
+}
+
+KVCacheView read(Reading &reading, MNKKVCacheView *view) {
+  if (!reading.needed(view, "the cache")) return {};
+  return {.keys = coreOf(view.keys),
+          .values = optionalCoreOf(view.values),
+          .layout = read(reading, view.layout),
+          .wrap = readWrap(reading, view.wrap),
+          .pinned = reading.narrow(view.pinned, "pinned")};
+}
+
+QuantizedKVCacheView read(Reading &reading, MNKQuantizedKVCacheView *view) {
+  if (!reading.needed(view, "the cache") || !reading.needed(view.keys, "the keys of the cache")) return {};
+  QuantizedKVCacheView made{.keys = readPlane(reading, view.keys),
+                            .layout = read(reading, view.layout),
+                            .wrap = readWrap(reading, view.wrap),
+                            .pinned = reading.narrow(view.pinned, "pinned")};
+  if (view.values) made.values = readPlane(reading, view.values);
+  return made;
+}
+
+MNKKVCacheView *viewFrom(const KVCacheView &view) {
+  MNKKVCacheView *made = [[MNKKVCacheView alloc] initWithKeys:[[MNKTensor alloc] initWithCore:view.keys]
+                                                       values:tensorFrom(view.values)];
+  made.layout = static_cast<MNKKVLayout>(view.layout);
+  made.wrap = static_cast<MNKKVWrap>(view.wrap);
+  made.pinned = view.pinned;
+  return made;
+}
+
+MNKQuantizedKVCacheView *viewFrom(const QuantizedKVCacheView &view) {
+  MNKQuantizedKVCacheView *made =
+      [[MNKQuantizedKVCacheView alloc] initWithKeys:planeFrom(view.keys)
+                                             values:view.values ? planeFrom(*view.values) : nil];
+  made.layout = static_cast<MNKKVLayout>(view.layout);
+  made.wrap = static_cast<MNKKVWrap>(view.wrap);
+  made.pinned = view.pinned;
+  return made;
+}
+
+}  // namespace mnk::objc

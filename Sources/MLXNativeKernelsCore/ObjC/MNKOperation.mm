@@ -1,0 +1,65 @@
+#import "ObjC/Core.hpp"
+
+using namespace mnk;
+
+@interface MNKPlannedDispatch ()
+- (instancetype)initWithCore:(const Dispatch &)core;
+@end
+
+@implementation MNKPlannedDispatch
+
+- (instancetype)initWithCore:(const Dispatch &)core {
+  if ((self = [super init])) {
+    _function = objc::stringFrom(core.kernel.function);
+    _grid = @[ @(core.grid.extent[0]), @(core.grid.extent[1]), @(core.grid.extent[2]) ];
+    _bytesRead = static_cast<NSUInteger>(core.countedBytesRead());
+    _bytesWritten = static_cast<NSUInteger>(core.countedBytesWritten());
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKPlan {
+  NSString *_text;
+}
+
+- (instancetype)initWithCore:(const Plan &)core {
+  if ((self = [super init])) {
+    NSMutableArray<MNKPlannedDispatch *> *dispatches = [NSMutableArray array];
+    for (const Dispatch &dispatch : core.dispatches) {
+      [dispatches addObject:[[MNKPlannedDispatch alloc] initWithCore:dispatch]];
+    }
+    _dispatches = [dispatches copy];
+    _scratchBytes = static_cast<NSUInteger>(core.scratchBytes);
+    _text = objc::stringFrom(core.text());
+  }
+  return self;
+}
+
+- (NSString *)description {
+  return _text;
+}
+
+@end
+
+@implementation MNKOperation
+
+- (Result<Plan>)corePlanOn:(Device *)device {
+  return Error{.code = ErrorCode::unsupported,
+               .op = objc::textFrom(NSStringFromClass([self class])),
+               .what = "the class is no op of this framework",
+               .got = "a class of the caller's",
+               .expected = "one of the framework's ops",
+               .fix = "Use one of the framework's ops, or MNKDispatch for a kernel of your own."};
+}
+
+- (MNKPlan *)planForDevice:(MNKDevice *)device error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKPlan *> {
+    auto plan = [self corePlanOn:device ? device->_core.get() : nullptr];
+    if (!plan) return plan.error();
+    return [[MNKPlan alloc] initWithCore:*plan];
+  });
+}
+
+@end

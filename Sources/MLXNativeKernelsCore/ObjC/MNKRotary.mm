@@ -1,0 +1,239 @@
+#import "ObjC/Core.hpp"
+#include "Support/Format.hpp"
+
+using namespace mnk;
+using objc::Reading;
+
+@implementation MNKYaRN
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"originalContext", @"extensionFactor", @"attentionFactor", @"betaFast", @"betaSlow", @"roundsCorners" ];
+}
+
+- (instancetype)initWithOriginalContext:(NSUInteger)originalContext {
+  if ((self = [super init])) {
+    const YaRN defaults;
+    _originalContext = originalContext;
+    _extensionFactor = defaults.extensionFactor;
+    _attentionFactor = defaults.attentionFactor;
+    _betaFast = defaults.betaFast;
+    _betaSlow = defaults.betaSlow;
+    _roundsCorners = YES;
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKRotaryEmbedding
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[
+    @"layout", @"sections", @"base", @"ropeDim", @"pairing", @"otherAxis", @"scale", @"frequencyFactors", @"yarn",
+    @"inverse"
+  ];
+}
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    const RotaryEmbedding defaults;
+    _layout = static_cast<MNKRotaryLayout>(defaults.layout);
+    _sections = @[];
+    _base = defaults.base;
+    _scale = defaults.scale;
+  }
+  return self;
+}
+
+@end
+
+@implementation MNKHeadsStrides
+
++ (NSArray<NSString *> *)valueKeys {
+  return
+      @[ @"sequences", @"tokens", @"heads", @"headDim", @"offset", @"sequenceStride", @"tokenStride", @"headStride" ];
+}
+
+- (instancetype)init {
+  if ((self = [super init])) _sequences = _tokens = _heads = 1;
+  return self;
+}
+
+@end
+
+@implementation MNKHeadsView
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"tensor", @"layout", @"strides" ];
+}
+
+- (instancetype)initWithTensor:(MNKTensor *)tensor {
+  if ((self = [super init])) {
+    _tensor = tensor;
+    _layout = MNKKVLayoutTokenMajor;
+  }
+  return self;
+}
+
++ (instancetype)viewWithColumnsOfTensor:(MNKTensor *)tensor
+                            firstColumn:(NSUInteger)firstColumn
+                                  heads:(NSUInteger)heads
+                                headDim:(NSUInteger)headDim
+                                  error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKHeadsView *> {
+    auto core = HeadsView::columns(objc::coreOf(tensor), firstColumn, heads, headDim);
+    if (!core) return core.error();
+    const HeadsView::Strides given = core->resolved();
+    MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
+    strides.sequences = given.sequences;
+    strides.tokens = given.tokens;
+    strides.heads = given.heads;
+    strides.headDim = given.headDim;
+    strides.offset = given.offset;
+    strides.sequenceStride = given.sequenceStride;
+    strides.tokenStride = given.tokenStride;
+    strides.headStride = given.headStride;
+    MNKHeadsView *view = [[self alloc] initWithTensor:tensor];
+    view.strides = strides;
+    return view;
+  });
+}
+
+@end
+
+@implementation MNKRotaryPositions
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"first", @"axes", @"tensor" ];
+}
+
+- (instancetype)initWithFirst:(NSInteger)first axes:(NSArray<NSArray<NSNumber *> *> *)axes tensor:(MNKTensor *)tensor {
+  if ((self = [super init])) {
+    _first = first;
+    _axes = [axes copy];
+    _tensor = tensor;
+  }
+  return self;
+}
+
++ (instancetype)positionsStartingAt:(NSInteger)first {
+  return [[self alloc] initWithFirst:first axes:nil tensor:nil];
+}
++ (instancetype)positionsPerAxis:(NSArray<NSArray<NSNumber *> *> *)axes {
+  return [[self alloc] initWithFirst:0 axes:axes ?: @[] tensor:nil];
+}
++ (instancetype)positionsWithTensor:(MNKTensor *)tensor {
+  // Without a tensor there are no positions, rather than some from 0 on.
+  return [[self alloc] initWithFirst:0 axes:tensor ? nil : @[] tensor:tensor];
+}
+- (id)copyWithZone:(NSZone *)zone {
+  return self;  // nothing of it can change
+}
+
+@end
+
+@implementation MNKMultiRoPE
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"queries", @"keys", @"rotatedQueries", @"rotatedKeys", @"positions", @"offsets", @"rotary" ];
+}
+
+- (instancetype)initWithQueries:(MNKHeadsView *)queries
+                           keys:(MNKHeadsView *)keys
+                      positions:(MNKRotaryPositions *)positions
+                         rotary:(MNKRotaryEmbedding *)rotary {
+  if ((self = [super init])) {
+    _queries = [queries copy];
+    _keys = [keys copy];
+    _positions = [positions copy];
+    _rotary = [rotary copy];
+  }
+  return self;
+}
+
+- (Result<Plan>)corePlanOn:(Device *)device {
+  Reading reading(MultiRoPE::name);
+  MultiRoPE op{.queries = objc::read(reading, _queries),
+               .positions = objc::read(reading, _positions),
+               .rotary = objc::read(reading, _rotary)};
+  if (_keys) op.keys = objc::read(reading, _keys);
+  if (_rotatedQueries) op.rotatedQueries = objc::read(reading, _rotatedQueries);
+  if (_rotatedKeys) op.rotatedKeys = objc::read(reading, _rotatedKeys);
+  if (_offsets.tensor) {
+    op.offsets = objc::coreOf(_offsets.tensor);
+  } else if (_offsets) {
+    op.offsets = reading.integers<int32_t>(_offsets.list, "an offset");
+  }
+  if (reading.failed()) return reading.error();
+  return plan(op);
+}
+
+@end
+
+namespace mnk::objc {
+
+HeadsView read(Reading &reading, MNKHeadsView *view) {
+  if (!reading.needed(view, "a view of heads")) return {};
+  MNKHeadsStrides *given = view.strides;
+  if (!given) return HeadsView(coreOf(view.tensor), read(reading, view.layout));
+  return HeadsView(coreOf(view.tensor), HeadsView::Strides{.sequences = given.sequences,
+                                                           .tokens = given.tokens,
+                                                           .heads = given.heads,
+                                                           .headDim = given.headDim,
+                                                           .offset = given.offset,
+                                                           .sequenceStride = given.sequenceStride,
+                                                           .tokenStride = given.tokenStride,
+                                                           .headStride = given.headStride});
+}
+
+RotaryPositions read(Reading &reading, MNKRotaryPositions *positions) {
+  if (!reading.needed(positions, "positions")) return {};
+  if (positions.tensor) return coreOf(positions.tensor);
+  if (!positions.axes) return static_cast<int64_t>(positions.first);
+  std::vector<int32_t> all;
+  NSUInteger count = 0;
+  for (NSArray<NSNumber *> *axis in positions.axes) {
+    if (!reading.isA([NSArray class], axis, "an axis of positions")) return {};
+    if (all.empty()) count = axis.count;
+    if (axis.count != count) {
+      reading.fail("axes hold different numbers of positions", fmt::format("{} and {}", count, axis.count),
+                   "as many on each axis as there are tokens", "Give every token a position on each axis.");
+      return {};
+    }
+    const auto numbers = reading.integers<int32_t>(axis, "a position");
+    all.insert(all.end(), numbers.begin(), numbers.end());
+  }
+  return {std::move(all), reading.narrow(positions.axes.count, "the number of axes")};
+}
+
+RotaryEmbedding read(Reading &reading, MNKRotaryEmbedding *rotary) {
+  if (!reading.needed(rotary, "the rotary embedding")) return {};
+  using enum RotaryLayout;
+  RotaryEmbedding made{
+      .layout = reading.choice(rotary.layout, {interleavedPairs, halfSplit, mrope, vision, imrope}, "rotary layout"),
+      .base = rotary.base,
+      .pairing = reading.choice(rotary.pairing, RotaryPairing::neighbors, "pairing"),
+      .otherAxis = reading.choice(rotary.otherAxis, RotaryOtherAxis::axis3, "other axis"),
+      .scale = rotary.scale,
+      .frequencyFactors = reading.floats(rotary.frequencyFactors, "a frequency factor"),
+      .isInverse = rotary.isInverse != NO};
+  if (rotary.ropeDim != 0) made.ropeDim = rotary.ropeDim;
+  const auto sections = reading.integers<uint32_t>(rotary.sections ?: @[], "a section");
+  if (sections.size() > made.sections.size()) {
+    reading.fail("there are too many sections", fmt::format("{}", sections.size()), "at most 4",
+                 "Pass the model's sections.");
+    return {};
+  }
+  std::copy(sections.begin(), sections.end(), made.sections.begin());
+  if (MNKYaRN *yarn = rotary.yarn) {
+    made.yarn = YaRN{.originalContext = yarn.originalContext,
+                     .extensionFactor = yarn.extensionFactor,
+                     .attentionFactor = yarn.attentionFactor,
+                     .betaFast = yarn.betaFast,
+                     .betaSlow = yarn.betaSlow,
+                     .roundsCorners = yarn.roundsCorners != NO};
+  }
+  return made;
+}
+
+}  // namespace mnk::objc

@@ -1,0 +1,201 @@
+#include <cstring>
+
+#import "ObjC/Core.hpp"
+#include "Support/Format.hpp"
+#include "Tensor/FloatElements.hpp"
+
+using namespace mnk;
+using objc::Reading;
+
+namespace {
+
+// Runs once, whether the memory was used or refused.
+std::function<void()> releasing(void (^deallocator)(void)) {
+  return [deallocator] {
+    if (deallocator) deallocator();
+  };
+}
+
+Error wrongCount(std::string_view what, uint64_t got, uint64_t expected) {
+  return {.op = "Tensor",
+          .what = fmt::format("the number of {} is not the tensor's", what),
+          .got = fmt::format("{}", got),
+          .expected = fmt::format("{}", expected),
+          .fix = fmt::format("Pass as many {} as the tensor has.", what)};
+}
+
+}  // namespace
+
+NSUInteger MNKElementTypeSize(MNKElementType type) {
+  return static_cast<NSUInteger>(byteSize(static_cast<DType>(type)));
+}
+
+@implementation MNKTensor
+
+- (instancetype)initWithCore:(Tensor)core {
+  if ((self = [super init])) _core = std::move(core);
+  return self;
+}
+
++ (instancetype)zerosWithShape:(NSArray<NSNumber *> *)shape
+                   elementType:(MNKElementType)elementType
+                        device:(MNKDevice *)device
+                         error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKTensor *> {
+    Reading reading("Tensor");
+    const Shape extents = reading.shape(shape);
+    const DType type = objc::read(reading, elementType);
+    const auto target = reading.take(objc::coreOf(device));
+    if (reading.failed()) return reading.error();
+    auto tensor = Tensor::zeros(target, type, extents);
+    if (!tensor) return tensor.error();
+    return [[MNKTensor alloc] initWithCore:*tensor];
+  });
+}
+
++ (instancetype)tensorWithFloats:(const float *)floats
+                           shape:(NSArray<NSNumber *> *)shape
+                     elementType:(MNKElementType)elementType
+                          device:(MNKDevice *)device
+                           error:(NSError **)error {
+  MNKTensor *tensor = [self zerosWithShape:shape elementType:elementType device:device error:error];
+  return [tensor writeFloats:floats count:tensor.count error:error] ? tensor : nil;
+}
+
++ (instancetype)tensorWithData:(NSData *)data
+                         shape:(NSArray<NSNumber *> *)shape
+                   elementType:(MNKElementType)elementType
+                        device:(MNKDevice *)device
+                         error:(NSError **)error {
+  MNKTensor *tensor = [self zerosWithShape:shape elementType:elementType device:device error:error];
+  return [tensor writeData:data error:error] ? tensor : nil;
+}
+
++ (instancetype)tensorWrappingMemory:(void *)memory
+                              length:(NSUInteger)length
+                              offset:(NSUInteger)offset
+                               shape:(NSArray<NSNumber *> *)shape
+                         elementType:(MNKElementType)elementType
+                              device:(MNKDevice *)device
+                         deallocator:(void (^)(void))deallocator
+                               error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKTensor *> {
+    Reading reading("Tensor");
+    const auto target = reading.take(objc::coreOf(device));
+    const Shape extents = reading.shape(shape);
+    const DType type = objc::read(reading, elementType);
+    if (reading.failed()) {
+      if (deallocator) deallocator();
+      return reading.error();
+    }
+    // From here on the buffer, or its failed making, releases the memory.
+    auto buffer = target->wrapMemory(memory, length, releasing(deallocator));
+    if (!buffer) return buffer.error();
+    auto tensor = Tensor::over(*buffer, type, extents, offset);
+    if (!tensor) return tensor.error();
+    return [[MNKTensor alloc] initWithCore:*tensor];
+  });
+}
+
+- (MNKTensor *)sliceWithRange:(NSRange)range error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKTensor *> {
+    auto slice = _core.slice(range.location, range.length);
+    if (!slice) return slice.error();
+    return [[MNKTensor alloc] initWithCore:*slice];
+  });
+}
+
+- (MNKTensor *)reshapedTo:(NSArray<NSNumber *> *)shape error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKTensor *> {
+    Reading reading("Tensor");
+    const Shape extents = reading.shape(shape);
+    if (reading.failed()) return reading.error();
+    auto reshaped = _core.reshaped(extents);
+    if (!reshaped) return reshaped.error();
+    return [[MNKTensor alloc] initWithCore:*reshaped];
+  });
+}
+
+- (MNKElementType)elementType {
+  return static_cast<MNKElementType>(_core.dtype());
+}
+- (NSArray<NSNumber *> *)shape {
+  NSMutableArray<NSNumber *> *shape = [NSMutableArray array];
+  for (const uint64_t extent : _core.shape().extents()) [shape addObject:@(extent)];
+  return shape;
+}
+- (NSUInteger)count {
+  return static_cast<NSUInteger>(_core.shape().elementCount());
+}
+- (NSUInteger)byteCount {
+  return static_cast<NSUInteger>(_core.byteCount());
+}
+- (NSUInteger)byteOffset {
+  return static_cast<NSUInteger>(_core.byteOffset());
+}
+
+- (BOOL)readFloats:(float *)floats count:(NSUInteger)count error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    if (count != self.count) return wrongCount("floats", count, self.count);
+    return mnk::readFloats(_core, {floats, count});
+  });
+}
+
+- (BOOL)writeFloats:(const float *)floats count:(NSUInteger)count error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    if (count != self.count) return wrongCount("floats", count, self.count);
+    return mnk::writeFloats(_core, {floats, count});
+  });
+}
+
+- (NSData *)dataWithError:(NSError **)error {
+  return objc::make(error, [&]() -> Result<NSData *> {
+    NSMutableData *data = [NSMutableData dataWithLength:self.byteCount];
+    if (!data) return outOfMemory("Tensor", bytesText(self.byteCount));
+    auto read = _core.read({static_cast<std::byte *>(data.mutableBytes), data.length});
+    if (!read) return read.error();
+    return data;
+  });
+}
+
+- (BOOL)writeData:(NSData *)data error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    if (!data || data.length != self.byteCount) return wrongCount("bytes", data.length, self.byteCount);
+    return _core.write({static_cast<const std::byte *>(data.bytes), data.length});
+  });
+}
+
+- (BOOL)isEqualToTensor:(MNKTensor *)tensor {
+  if (!tensor) return NO;
+  const Tensor &other = tensor->_core;
+  return _core.buffer() == other.buffer() && _core.byteOffset() == other.byteOffset() &&
+         _core.dtype() == other.dtype() && _core.shape() == other.shape();
+}
+- (BOOL)isEqual:(id)other {
+  return [other isKindOfClass:[MNKTensor class]] && [self isEqualToTensor:other];
+}
+- (NSUInteger)hash {
+  return reinterpret_cast<NSUInteger>(_core.buffer().get()) / 16 + static_cast<NSUInteger>(_core.byteOffset());
+}
+- (NSString *)description {
+  return objc::stringFrom(_core.text());
+}
+
+@end
+
+namespace mnk::objc {
+
+Tensor coreOf(MNKTensor *tensor) {
+  return tensor ? tensor->_core : Tensor();
+}
+std::optional<Tensor> optionalCoreOf(MNKTensor *tensor) {
+  return tensor ? std::optional(tensor->_core) : std::nullopt;
+}
+MNKTensor *tensorFrom(const std::optional<Tensor> &tensor) {
+  return tensor ? [[MNKTensor alloc] initWithCore:*tensor] : nil;
+}
+DType read(Reading &reading, MNKElementType type) {
+  return reading.choice(type, DType::i32, "element type");
+}
+
+}  // namespace mnk::objc

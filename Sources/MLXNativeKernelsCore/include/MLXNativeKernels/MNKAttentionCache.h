@@ -1,0 +1,136 @@
+#import <MLXNativeKernels/MNKKVCacheView.h>
+#import <MLXNativeKernels/MNKKVCodec.h>
+#import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
+#import <MLXNativeKernels/MNKTensor.h>
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// How a cache codes what is appended. Means and channel scales are for turbo alone, and are copied when the cache is
+/// made.
+@interface MNKQuantizedStorage : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithCodec:(MNKKVCodecName)codec
+                      keyBits:(NSUInteger)keyBits
+                    valueBits:(NSUInteger)valueBits NS_DESIGNATED_INITIALIZER;
+
+@property(nonatomic) MNKKVCodecName codec;
+@property(nonatomic) NSUInteger keyBits;
+@property(nonatomic) NSUInteger valueBits;
+/// For mlx1 at a head dim of 512; 1 unless set.
+@property(nonatomic) float scaleFactor;
+@property(nonatomic, copy) MNKKVQuantizeOptions *options;
+/// `float32`, `[kvHeads, headDim]`.
+@property(nonatomic, nullable) MNKTensor *keyMeans;
+/// `float32`, `[kvHeads, valueHeadDim]`.
+@property(nonatomic, nullable) MNKTensor *valueMeans;
+/// `float32`, `[kvHeads, headDim]`, none of them 0.
+@property(nonatomic, nullable) MNKTensor *keyChannelScales;
+
+@end
+
+/// What an append does when every slot is taken.
+typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
+  /// It fails.
+  MNKWhenFullFail = 0,
+  /// The newest tokens take the slots of the oldest, except for those that are pinned.
+  MNKWhenFullOverwriteOldest,
+};
+
+/// The extents of a cache, and how it stores.
+@interface MNKAttentionCacheDescriptor : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
++ (instancetype)descriptorWithKVHeads:(NSUInteger)kvHeads headDim:(NSUInteger)headDim capacity:(NSUInteger)capacity;
+
+@property(nonatomic) NSUInteger kvHeads;
+@property(nonatomic) NSUInteger headDim;
+/// 0 means as `headDim`.
+@property(nonatomic) NSUInteger valueHeadDim;
+/// Slots of one sequence.
+@property(nonatomic) NSUInteger capacity;
+/// 1 unless set.
+@property(nonatomic) NSUInteger sequences;
+/// A float type, `float16` unless set. It plays no part in a quantized cache.
+@property(nonatomic) MNKElementType elementType;
+/// `nil` for a dense cache.
+@property(nonatomic, nullable, copy) MNKQuantizedStorage *quantized;
+/// Overwrites the oldest unless set.
+@property(nonatomic) MNKWhenFull whenFull;
+/// First positions that are never overwritten.
+@property(nonatomic) NSUInteger pinned;
+
+@end
+
+/// Keys and values of past tokens, with the next position of each sequence.
+///
+/// An append writes at the next position, which advances when its encoder is committed; one that is dropped advances
+/// nothing. Where submitted work fails on the device, the sequences it appended to are suspect until they are truncated
+/// or reset.
+///
+/// ```objc
+/// MNKAttentionCacheDescriptor *d = [MNKAttentionCacheDescriptor descriptorWithKVHeads:8 headDim:128 capacity:4096];
+/// MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:device descriptor:d error:&error];
+/// ```
+NS_SWIFT_SENDABLE
+@interface MNKAttentionCache : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// An empty cache.
+- (nullable instancetype)initWithDevice:(MNKDevice *)device
+                             descriptor:(MNKAttentionCacheDescriptor *)descriptor
+                                  error:(NSError **)error NS_DESIGNATED_INITIALIZER;
+/// The cache of a file, which goes on where the saved one was. The file may come from anywhere: it is checked before it
+/// is believed, and nothing is made where keys and values would take more than `maxBytes`.
+- (nullable instancetype)initWithDevice:(MNKDevice *)device
+                          contentsOfURL:(NSURL *)url
+                               maxBytes:(NSUInteger)maxBytes
+                                  error:(NSError **)error NS_DESIGNATED_INITIALIZER;
+
+/// Writes the cache to a file that its owner alone can read. Wait for submitted work first. A file that is there is
+/// replaced once all is written, and left as it was where the call fails.
+- (BOOL)saveToURL:(NSURL *)url error:(NSError **)error NS_SWIFT_NAME(save(to:));
+
+/// What it was made with, with no property left to a default.
+@property(nonatomic, readonly, copy) MNKAttentionCacheDescriptor *descriptor;
+/// Keys and values, or their codes as a cache of bytes, head-major, over the cache's memory.
+@property(nonatomic, readonly, copy) MNKKVCacheView *view;
+/// Codes and scales; `nil` for a dense cache.
+@property(nonatomic, readonly, nullable, copy) MNKQuantizedKVCacheView *quantizedView;
+
+/// Of keys and values together, with their scales.
+@property(nonatomic, readonly) NSUInteger bytes;
+/// Of one position of one sequence.
+@property(nonatomic, readonly) NSUInteger bytesPerToken;
+/// How many more bytes the same extents would take as `float16`; negative for `float32`.
+@property(nonatomic, readonly) NSInteger bytesSaved;
+
+/// The position that the next appended token gets, in the only or first sequence.
+@property(nonatomic, readonly) NSUInteger nextPosition;
+/// The number of positions that are kept, in the only or first sequence.
+@property(nonatomic, readonly) NSUInteger count;
+/// Whether work that appended to the only or first sequence has failed since its last truncate or reset.
+@property(nonatomic, readonly, getter=isSuspect) BOOL suspect;
+/// The same of any sequence; an unknown one reads as empty.
+- (NSUInteger)nextPositionOfSequence:(NSUInteger)sequence;
+- (NSUInteger)countOfSequence:(NSUInteger)sequence;
+- (BOOL)isSequenceSuspect:(NSUInteger)sequence;
+
+/// Forgets a sequence's tokens at `position` and after it, as when speculative decoding rolls back. Positions that were
+/// overwritten cannot come back.
+- (BOOL)truncateToPosition:(NSUInteger)position
+                  sequence:(NSUInteger)sequence
+                     error:(NSError **)error NS_SWIFT_NAME(truncate(to:sequence:));
+/// Forgets all tokens of all sequences.
+- (void)reset;
+- (BOOL)resetSequence:(NSUInteger)sequence error:(NSError **)error;
+
+@end
+
+NS_ASSUME_NONNULL_END

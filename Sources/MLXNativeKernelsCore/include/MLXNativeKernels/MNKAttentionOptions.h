@@ -1,0 +1,81 @@
+#import <MLXNativeKernels/MNKDescriptor.h>
+
+@class MNKTensor;
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// Which kernel attends.
+typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeKernel) {
+  /// The one that suits the device and the operands.
+  MNKFlashDecodeKernelAutomatic = 0,
+  /// Computes in `float32` throughout.
+  MNKFlashDecodeKernelVector,
+  /// Takes queries, keys, values and weights as `float16` and sums in `float32`: up to eight rows cost what one costs.
+  MNKFlashDecodeKernelMatrix,
+};
+
+/// Who merges the parts that a sequence's keys are divided into.
+typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
+  MNKFlashDecodeMergeAutomatic = 0,
+  /// A second dispatch.
+  MNKFlashDecodeMergeSeparate,
+  /// The threadgroup that stores the last part. Not every device can.
+  MNKFlashDecodeMergeTogether,
+};
+
+/// How queries attend. All of it may be left at its default.
+@interface MNKAttentionOptions : MNKDescriptor
+
+/// Multiplies scores; 0 means 1 / sqrt(headDim).
+@property(nonatomic) float scale;
+/// Whether a row sees nothing after its own position; `YES` unless set.
+@property(nonatomic, getter=isCausal) BOOL causal;
+/// How many newest positions a row sees, its own included, and no pinned ones before; 0 means all.
+@property(nonatomic) NSUInteger window;
+/// Scores become softcap * tanh(score / softcap); 0 means none.
+@property(nonatomic) float softcap;
+/// Added to scores, oldest visible key first: any float type, `[rows, keys]`, `[heads, rows, keys]` or
+/// `[sequences, heads, rows, keys]`. Axes before the keys may be 1 and then serve all.
+@property(nonatomic, nullable) MNKTensor *mask;
+/// `float32`, `[heads]`: the slopes of ALiBi.
+@property(nonatomic, nullable) MNKTensor *slopes;
+/// `float32`, `[heads]`: a score that takes weight and gives no value.
+@property(nonatomic, nullable) MNKTensor *sinks;
+/// Parts that a sequence's keys are divided into; 0 means as the device needs.
+@property(nonatomic) NSUInteger splits;
+@property(nonatomic) MNKFlashDecodeKernel kernel;
+@property(nonatomic) MNKFlashDecodeMerge merge;
+
+@end
+
+/// Attention over a part of the keys, for `MNKMergePartials` to finish.
+@interface MNKAttentionPartials : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithSums:(MNKTensor *)sums stats:(MNKTensor *)stats NS_DESIGNATED_INITIALIZER;
+
+/// Results without their division: `float32`, the axes of the queries with the values' head dim.
+@property(nonatomic) MNKTensor *sums;
+/// What they are to be divided by: `float32`, the axes of the queries with a last axis of 2.
+@property(nonatomic) MNKTensor *stats;
+
+@end
+
+/// Where attention goes: results, or partials instead of them, and what else is wanted. Axes before the last are those
+/// of the queries.
+@interface MNKAttentionResults : MNKDescriptor
+
++ (instancetype)resultsIntoTensor:(MNKTensor *)output;
++ (instancetype)resultsIntoPartials:(MNKAttentionPartials *)partials;
+
+/// Any float type, with the values' head dim.
+@property(nonatomic, nullable) MNKTensor *output;
+@property(nonatomic, nullable, copy) MNKAttentionPartials *partials;
+/// `float32`, without the last axis: the logarithm of the sum of e^score, a sink's included.
+@property(nonatomic, nullable) MNKTensor *logSumExp;
+
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,49 @@
+#import <Foundation/Foundation.h>
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// How many dispatches there were, and the bytes that they moved.
+NS_SWIFT_SENDABLE
+@interface MNKCounts : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+@property(nonatomic, readonly) NSUInteger dispatches;
+@property(nonatomic, readonly) NSUInteger bytesRead;
+@property(nonatomic, readonly) NSUInteger bytesWritten;
+
+@end
+
+/// What a step recorded. Its `description` is one line: `4 dispatches, 3 barriers, 1.1 MB read, 8.0 KB written, 41 µs`.
+NS_SWIFT_SENDABLE
+@interface MNKSummary : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+@property(nonatomic, readonly) MNKCounts *total;
+@property(nonatomic, readonly) NSUInteger barriers;
+/// Time on the device; 0 until the work has finished.
+@property(nonatomic, readonly) NSTimeInterval deviceSeconds;
+/// The counts of one op, such as `KVCacheWrite`, or of a kind of the caller's own; zeros for an unknown one.
+- (MNKCounts *)countsOfKind:(NSString *)kind NS_SWIFT_NAME(counts(ofKind:));
+
+@end
+
+/// Submitted work.
+NS_SWIFT_SENDABLE
+@interface MNKCompletion : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// Waits until the work is done. Every call gives the same answer.
+- (BOOL)waitWithError:(NSError **)error NS_SWIFT_NAME(wait());
+@property(nonatomic, readonly, getter=isDone) BOOL done;
+/// What was submitted; its time is 0 until the work is done.
+@property(nonatomic, readonly) MNKSummary *summary;
+
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,53 @@
+#import <Foundation/Foundation.h>
+
+@class MNKCommandEncoder, MNKHostOptions;
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// What a device runs on.
+typedef NSString *MNKDeviceKind NS_TYPED_EXTENSIBLE_ENUM;
+/// The processor's cores, running the kernels' own text.
+FOUNDATION_EXPORT MNKDeviceKind const MNKDeviceKindHost;
+/// An Apple GPU.
+FOUNDATION_EXPORT MNKDeviceKind const MNKDeviceKindMetal;
+
+/// Something that runs kernels: a GPU, or the processor standing in for one.
+///
+/// Submissions run in the order they are committed. A device may be used from several threads.
+///
+/// ```objc
+/// MNKDevice *device = [MNKDevice defaultDeviceWithError:&error];
+/// MNKCommandEncoder *step = [device commandEncoder];
+/// ```
+NS_SWIFT_SENDABLE
+@interface MNKDevice : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// The best device here: the GPU on Apple's systems, the Host device elsewhere, or the one that the environment names
+/// (`MNK_DEVICE=host` or `metal`).
++ (nullable instancetype)defaultDeviceWithError:(NSError **)error NS_SWIFT_NAME(makeDefault());
+
+/// Every device here, the best one first.
+@property(class, nonatomic, readonly, copy) NSArray<MNKDevice *> *allDevices;
+
+/// A Host device; without options, one with the defaults.
++ (nullable instancetype)hostDeviceWithOptions:(nullable MNKHostOptions *)options
+                                         error:(NSError **)error NS_SWIFT_NAME(makeHost(options:));
+
+@property(nonatomic, readonly, copy) MNKDeviceKind kind;
+/// A name for people, such as that of the GPU.
+@property(nonatomic, readonly, copy) NSString *name;
+
+/// Records work for one command buffer.
+- (MNKCommandEncoder *)commandEncoder NS_SWIFT_NAME(makeCommandEncoder());
+/// The label is a name for debuggers and messages.
+- (MNKCommandEncoder *)commandEncoderWithLabel:(NSString *)label NS_SWIFT_NAME(makeCommandEncoder(label:));
+
+/// Forgets all compiled kernels, so that a changed file is read again. Those in use live on.
+- (void)clearKernels;
+
+@end
+
+NS_ASSUME_NONNULL_END

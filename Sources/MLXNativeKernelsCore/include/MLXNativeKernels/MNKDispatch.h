@@ -1,0 +1,56 @@
+#import <MLXNativeKernels/MNKDescriptor.h>
+
+@class MNKKernelLibrary, MNKTensor;
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// What a kernel does to a tensor. What is written and not read is overwritten.
+typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
+  MNKAccessRead = 0,
+  MNKAccessWrite,
+  MNKAccessReadWrite,
+};
+
+/// One launch of a kernel of the caller's own.
+///
+/// Each argument is set at its index, as in Metal; barriers are placed from what is said of the tensors.
+///
+/// ```objc
+/// MNKDispatch *scale = [[MNKDispatch alloc] initWithFunction:@"scale" library:library];
+/// [scale setTensor:x access:MNKAccessReadWrite atIndex:0];
+/// [scale setBytes:&factor length:sizeof factor atIndex:1];
+/// scale.grid = @[ @(x.count) ];
+/// ```
+@interface MNKDispatch : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// A function of a library; `nil` means the kernels that this framework ships.
+- (instancetype)initWithFunction:(NSString *)function
+                         library:(nullable MNKKernelLibrary *)library NS_DESIGNATED_INITIALIZER;
+
+@property(nonatomic, copy) NSString *function;
+@property(nonatomic, nullable) MNKKernelLibrary *library;
+/// Under which `-[MNKSummary countsOfKind:]` counts it; `Custom` unless set.
+@property(nonatomic, copy) NSString *kind;
+
+- (void)setTensor:(MNKTensor *)tensor access:(MNKAccess)access atIndex:(NSUInteger)index;
+/// Bytes for a `constant` argument; they are copied.
+- (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
+/// Values that are fixed when a kernel is prepared.
+- (void)setConstantBool:(BOOL)value atIndex:(NSUInteger)index;
+- (void)setConstantInt32:(int32_t)value atIndex:(NSUInteger)index;
+- (void)setConstantUInt32:(uint32_t)value atIndex:(NSUInteger)index;
+- (void)setConstantFloat:(float)value atIndex:(NSUInteger)index;
+
+/// Threads along up to three axes, or threadgroups where `gridIsThreadgroups`; one thread unless set.
+@property(nonatomic, copy) NSArray<NSNumber *> *grid;
+/// Threads of one threadgroup; `nil` lets the encoder choose, only with a grid of threads.
+@property(nonatomic, nullable, copy) NSArray<NSNumber *> *threadgroup;
+@property(nonatomic) BOOL gridIsThreadgroups;
+
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,47 @@
+#import <MLXNativeKernels/MNKDescriptor.h>
+
+@class MNKTensor;
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// The order of axes in memory that holds keys or values.
+typedef NS_CLOSED_ENUM(uint32_t, MNKKVLayout) {
+  /// Heads outside, tokens inside: `[heads, tokens, headDim]`.
+  MNKKVLayoutHeadMajor = 0,
+  /// Tokens outside, heads inside: `[tokens, heads, headDim]`.
+  MNKKVLayoutTokenMajor,
+};
+
+/// Where positions beyond the last slot go.
+typedef NS_CLOSED_ENUM(uint32_t, MNKKVWrap) {
+  /// Nowhere: position p lies in slot p, and a position beyond the capacity is an error.
+  MNKKVWrapLinear = 0,
+  /// Round: the newest positions take the slots of the oldest.
+  MNKKVWrapRing,
+};
+
+/// Cache memory that the caller owns.
+///
+/// Shapes, where the first axis may be left out for a single sequence:
+/// - head-major: `[sequences, heads, capacity, headDim]`
+/// - token-major: `[sequences, capacity, heads, headDim]`
+///
+/// A ring keeps its first `pinned` positions for ever and the newest others.
+@interface MNKKVCacheView : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithKeys:(MNKTensor *)keys values:(nullable MNKTensor *)values NS_DESIGNATED_INITIALIZER;
+
+@property(nonatomic) MNKTensor *keys;
+/// May have another head dim; `nil` for keys alone.
+@property(nonatomic, nullable) MNKTensor *values;
+@property(nonatomic) MNKKVLayout layout;
+@property(nonatomic) MNKKVWrap wrap;
+/// First positions that a ring never overwrites.
+@property(nonatomic) NSUInteger pinned;
+
+@end
+
+NS_ASSUME_NONNULL_END

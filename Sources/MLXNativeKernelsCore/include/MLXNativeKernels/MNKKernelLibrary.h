@@ -1,0 +1,58 @@
+#import <Foundation/Foundation.h>
+
+@class MNKDevice;
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// Where compiled kernels were found.
+typedef NS_CLOSED_ENUM(uint32_t, MNKLibraryOrigin) {
+  /// Compiled into the program.
+  MNKLibraryOriginProgram = 0,
+  /// Text of the caller's, compiled at run time.
+  MNKLibraryOriginGivenText,
+  /// A file that the caller named.
+  MNKLibraryOriginGivenFile,
+  /// The bundle that SwiftPM makes of this package's resources.
+  MNKLibraryOriginModuleBundle,
+  /// The framework that holds this code.
+  MNKLibraryOriginFrameworkBundle,
+  /// The folder of the image that holds this code.
+  MNKLibraryOriginBesideCode,
+  /// The app's own resources.
+  MNKLibraryOriginMainBundle,
+  /// The text that this framework carries, compiled at run time.
+  MNKLibraryOriginEmbeddedText,
+};
+
+/// Compiled kernels of the caller's own, or those that ship.
+///
+/// The text is Metal Shading Language with five words in place of what only a Metal compiler parses; they need no
+/// include: `export_kernel(f)`, `instantiate_kernel("name", f, type…)`, `pipeline_constant(type, name, index)`,
+/// `threadgroup_array(type, name, count)` and `[[threadgroup_memory(n)]]`. A device compiles a text or a file once and
+/// keeps it until `-[MNKDevice clearKernels]`.
+NS_SWIFT_SENDABLE
+@interface MNKKernelLibrary : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// Compiles kernels from text; the label names them in messages.
++ (nullable instancetype)libraryWithText:(NSString *)text
+                                   label:(NSString *)label
+                                  device:(MNKDevice *)device
+                                   error:(NSError **)error;
+/// Loads kernels from a file.
++ (nullable instancetype)libraryWithContentsOfURL:(NSURL *)url device:(MNKDevice *)device error:(NSError **)error;
+/// The kernels that this framework ships.
++ (nullable instancetype)shippedLibraryForDevice:(MNKDevice *)device
+                                           error:(NSError **)error NS_SWIFT_NAME(shipped(for:));
+
+@property(nonatomic, readonly) MNKLibraryOrigin origin;
+/// The file, where it was one.
+@property(nonatomic, readonly, nullable, copy) NSURL *originURL;
+/// The names that can be dispatched.
+@property(nonatomic, readonly, copy) NSArray<NSString *> *functionNames;
+
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,101 @@
+#import <MLXNativeKernels/MNKIntegers.h>
+#import <MLXNativeKernels/MNKKVCacheView.h>
+#import <MLXNativeKernels/MNKOperation.h>
+#import <MLXNativeKernels/MNKRotaryEmbedding.h>
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// Counts of vectors in a tensor, and the distances between them in elements.
+@interface MNKHeadsStrides : MNKDescriptor
+
+/// 1 unless set.
+@property(nonatomic) NSUInteger sequences;
+/// Of one sequence; 1 unless set.
+@property(nonatomic) NSUInteger tokens;
+/// 1 unless set.
+@property(nonatomic) NSUInteger heads;
+@property(nonatomic) NSUInteger headDim;
+/// Of the first element in the tensor.
+@property(nonatomic) NSUInteger offset;
+@property(nonatomic) NSUInteger sequenceStride;
+@property(nonatomic) NSUInteger tokenStride;
+@property(nonatomic) NSUInteger headStride;
+
+@end
+
+/// Vectors of `headDim` elements, one for every sequence, token and head, in a tensor's memory.
+///
+/// By the tensor's shape, where the sequences may be left out:
+/// - token-major: `[sequences, tokens, heads, headDim]`, or `[heads, headDim]` for one token
+/// - head-major: `[sequences, heads, tokens, headDim]`
+///
+/// or wherever strides say.
+@interface MNKHeadsView : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithTensor:(MNKTensor *)tensor NS_DESIGNATED_INITIALIZER;
+
+/// Heads side by side in the columns of a `[tokens, width]` or `[sequences, tokens, width]` tensor, as a fused
+/// projection leaves them. Fails where the tensor has another rank.
++ (nullable instancetype)viewWithColumnsOfTensor:(MNKTensor *)tensor
+                                     firstColumn:(NSUInteger)firstColumn
+                                           heads:(NSUInteger)heads
+                                         headDim:(NSUInteger)headDim
+                                           error:(NSError **)error;
+
+@property(nonatomic) MNKTensor *tensor;
+/// Token-major unless set.
+@property(nonatomic) MNKKVLayout layout;
+/// Where not `nil`: takes the place of the tensor's shape and of the layout.
+@property(nonatomic, nullable, copy) MNKHeadsStrides *strides;
+
+@end
+
+/// The position of each token, from -2^31 to 2^31 - 1, on one to four axes. One axis stands for all of them, as for
+/// text. Numbers known now are at most 1024 in all; more go into a tensor.
+@interface MNKRotaryPositions : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// Counts up from here in every sequence.
++ (instancetype)positionsStartingAt:(NSInteger)first;
+/// One position for each token on each axis, such as time, height and width: as many on each axis.
++ (instancetype)positionsPerAxis:(NSArray<NSArray<NSNumber *> *> *)axes;
+/// An `int32` or `uint32` tensor that the kernel reads: `[tokens]`, `[axes, tokens]` or `[axes, sequences, tokens]`.
++ (instancetype)positionsWithTensor:(MNKTensor *)tensor;
+
+@property(nonatomic, readonly) NSInteger first;
+@property(nonatomic, readonly, nullable, copy) NSArray<NSArray<NSNumber *> *> *axes;
+@property(nonatomic, readonly, nullable) MNKTensor *tensor;
+
+@end
+
+/// Turns queries, and keys, by their positions, in place unless told otherwise, in any float type, computing in
+/// `float32`. Angles are counted in integers: a position of a million is as good as position one.
+@interface MNKMultiRoPE : MNKOperation
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithQueries:(MNKHeadsView *)queries
+                           keys:(nullable MNKHeadsView *)keys
+                      positions:(MNKRotaryPositions *)positions
+                         rotary:(MNKRotaryEmbedding *)rotary NS_DESIGNATED_INITIALIZER;
+
+@property(nonatomic, copy) MNKHeadsView *queries;
+/// Other heads of the same tokens.
+@property(nonatomic, nullable, copy) MNKHeadsView *keys;
+/// Where turned queries go, with an element type and strides of their own; `nil` means in place.
+@property(nonatomic, nullable, copy) MNKHeadsView *rotatedQueries;
+@property(nonatomic, nullable, copy) MNKHeadsView *rotatedKeys;
+@property(nonatomic, copy) MNKRotaryPositions *positions;
+/// One number for each sequence, added to all its positions; a tensor is `int32` or `uint32`.
+@property(nonatomic, nullable, copy) MNKIntegers *offsets;
+@property(nonatomic, copy) MNKRotaryEmbedding *rotary;
+
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,79 @@
+#import <MLXNativeKernels/MNKKVCacheView.h>
+#import <MLXNativeKernels/MNKKVCodec.h>
+
+@class MNKDevice;
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// Codes and scales of keys, or of values, in memory that the caller owns.
+///
+/// Shapes, where the first axis may be left out for a single sequence, and where scales have a last axis of 2 if a
+/// vector has two of them:
+/// - head-major: codes `[sequences, heads, capacity, codeBytes]`, scales `[sequences, heads, capacity]`
+/// - token-major: codes `[sequences, capacity, heads, codeBytes]`, scales `[sequences, capacity, heads]`
+///
+/// What is coded is `(x - means) .* channelScales`.
+@interface MNKQuantizedKVPlane : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithCodec:(MNKKVCodec *)codec
+                        codes:(MNKTensor *)codes
+                       scales:(MNKTensor *)scales NS_DESIGNATED_INITIALIZER;
+
+/// New memory, in which every vector is zero. Without sequences (0) there is no axis of them.
++ (nullable instancetype)zerosWithCodec:(MNKKVCodec *)codec
+                                  heads:(NSUInteger)heads
+                                headDim:(NSUInteger)headDim
+                               capacity:(NSUInteger)capacity
+                              sequences:(NSUInteger)sequences
+                                 layout:(MNKKVLayout)layout
+                                 device:(MNKDevice *)device
+                                  error:(NSError **)error
+    NS_SWIFT_NAME(zeros(codec:heads:headDim:capacity:sequences:layout:device:));
+
+@property(nonatomic, copy) MNKKVCodec *codec;
+/// `uint8`.
+@property(nonatomic) MNKTensor *codes;
+/// `float16` for turbo, `float32` for mlx1.
+@property(nonatomic) MNKTensor *scales;
+/// Taken away from vectors before they are coded: `float32`, `[heads, headDim]`. Turbo alone.
+@property(nonatomic, nullable) MNKTensor *means;
+/// Multiplies what is left: `float32`, `[heads, headDim]`, none of them 0. Keys of turbo alone.
+@property(nonatomic, nullable) MNKTensor *channelScales;
+
+@end
+
+/// Memory of a quantized cache that the caller owns. Slots are those of an `MNKKVCacheView`.
+@interface MNKQuantizedKVCacheView : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithKeys:(MNKQuantizedKVPlane *)keys
+                      values:(nullable MNKQuantizedKVPlane *)values NS_DESIGNATED_INITIALIZER;
+
+@property(nonatomic, copy) MNKQuantizedKVPlane *keys;
+/// May have other bits and another head dim; `nil` for keys alone.
+@property(nonatomic, nullable, copy) MNKQuantizedKVPlane *values;
+@property(nonatomic) MNKKVLayout layout;
+@property(nonatomic) MNKKVWrap wrap;
+/// First positions that a ring never overwrites.
+@property(nonatomic) NSUInteger pinned;
+
+/// Bytes that codes and scales of such a cache take, before it is made: an unsigned integer. Without values there are
+/// keys alone.
++ (nullable NSNumber *)bytesWithKeys:(MNKKVCodec *)keys
+                              values:(nullable MNKKVCodec *)values
+                               heads:(NSUInteger)heads
+                             headDim:(NSUInteger)headDim
+                        valueHeadDim:(NSUInteger)valueHeadDim
+                            capacity:(NSUInteger)capacity
+                           sequences:(NSUInteger)sequences
+                               error:(NSError **)error
+    NS_SWIFT_NAME(bytes(keys:values:heads:headDim:valueHeadDim:capacity:sequences:));
+
+@end
+
+NS_ASSUME_NONNULL_END

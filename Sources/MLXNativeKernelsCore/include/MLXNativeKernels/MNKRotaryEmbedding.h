@@ -1,0 +1,99 @@
+#import <MLXNativeKernels/MNKDescriptor.h>
+
+NS_ASSUME_NONNULL_BEGIN
+
+// The formatter takes a name for Swift in an enum for something else.
+// clang-format off
+/// Which elements make a pair, and which axis of positions turns it. The numbers are those of ggml's rope types.
+typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryLayout) {
+  /// Elements 2p and 2p + 1.
+  MNKRotaryLayoutInterleavedPairs = 0,
+  /// Elements p and p + half, as for all that follow unless `pairing` says otherwise.
+  MNKRotaryLayoutHalfSplit = 2,
+  /// So many pairs of each axis, one axis after the other, and again from the first in rounds of their sum.
+  MNKRotaryLayoutMRoPE NS_SWIFT_NAME(mrope) = 8,
+  /// So many pairs of y, then so many of x.
+  MNKRotaryLayoutVision = 24,
+  /// Axes take turns: p mod 3 is the axis while p is less than three times its section.
+  MNKRotaryLayoutIMRoPE NS_SWIFT_NAME(imrope) = 40,
+};
+// clang-format on
+
+/// The partner of an element.
+typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryPairing) {
+  /// Half of the part that turns away, as in MLX, ggml and transformers.
+  MNKRotaryPairingHalfOfRopeDim = 0,
+  /// Half of the head away, as in mlx-native. It differs where `ropeDim` is less than the head dim.
+  MNKRotaryPairingHalfOfHeadDim,
+  /// The next one: 2p and 2p + 1.
+  MNKRotaryPairingNeighbors,
+};
+
+/// Where pairs of imrope outside of all sections go.
+typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryOtherAxis) {
+  /// To axis 0, time, as in transformers.
+  MNKRotaryOtherAxis0 = 0,
+  /// To axis 3, as in ggml and mlx-native.
+  MNKRotaryOtherAxis3,
+};
+
+/// Scales pairs that turn less than `betaSlow` times in the original context, keeps those that turn more than
+/// `betaFast` times, and blends between them. Multiplies the result by `attentionFactor * (1 + 0.1 ln(1 / scale))`.
+@interface MNKYaRN : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithOriginalContext:(NSUInteger)originalContext NS_DESIGNATED_INITIALIZER;
+
+/// Tokens of the context that the model was trained with.
+@property(nonatomic) NSUInteger originalContext;
+/// Share of the blend, 1 unless set; 0 scales every pair and leaves the logarithm out.
+@property(nonatomic) float extensionFactor;
+/// A factor of the result; 1 unless set.
+@property(nonatomic) float attentionFactor;
+/// 32 unless set.
+@property(nonatomic) float betaFast;
+/// 1 unless set.
+@property(nonatomic) float betaSlow;
+/// Whether the pairs where the blend begins and ends are rounded; `YES` unless set.
+@property(nonatomic) BOOL roundsCorners;
+
+@end
+
+/// How positions turn the pairs of a vector. Pair p, with elements a and b, becomes
+///
+///     out[a] = m (x[a] cos t - x[b] sin t)      t = position[axis(p)] * frequency(p)
+///     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all other elements are kept
+///
+/// with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as `MNKYaRN` says.
+///
+/// ```objc
+/// MNKRotaryEmbedding *rotary = [[MNKRotaryEmbedding alloc] init];
+/// rotary.layout = MNKRotaryLayoutIMRoPE;
+/// rotary.sections = @[ @24, @20, @20 ];
+/// rotary.base = 5e6;
+/// ```
+@interface MNKRotaryEmbedding : MNKDescriptor
+
+/// Half-split unless set.
+@property(nonatomic) MNKRotaryLayout layout;
+/// Up to four numbers of pairs, for mrope and imrope, and the first two for vision.
+@property(nonatomic, copy) NSArray<NSNumber *> *sections;
+/// 10000 unless set.
+@property(nonatomic) double base;
+/// How many elements turn, at most 1024; 0 means all of a head.
+@property(nonatomic) NSUInteger ropeDim;
+@property(nonatomic) MNKRotaryPairing pairing;
+@property(nonatomic) MNKRotaryOtherAxis otherAxis;
+/// Multiplies positions: 0.25 for a context four times as long. 1 unless set.
+@property(nonatomic) double scale;
+/// A divisor for each pair's frequency; with infinity a pair does not turn. `nil`: none.
+@property(nonatomic, nullable, copy) NSArray<NSNumber *> *frequencyFactors;
+@property(nonatomic, nullable, copy) MNKYaRN *yarn;
+/// Whether the rotation is undone.
+@property(nonatomic, getter=isInverse) BOOL inverse;
+
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,105 @@
+#import <Foundation/Foundation.h>
+
+@class MNKDevice;
+
+NS_ASSUME_NONNULL_BEGIN
+
+// The formatter takes a name for Swift in an enum for something else.
+// clang-format off
+/// What the elements of a tensor are.
+typedef NS_CLOSED_ENUM(uint32_t, MNKElementType) {
+  MNKElementTypeFloat32 = 0,
+  MNKElementTypeFloat16,
+  MNKElementTypeBFloat16 NS_SWIFT_NAME(bfloat16),
+  MNKElementTypeUInt8 NS_SWIFT_NAME(uint8),
+  MNKElementTypeUInt16 NS_SWIFT_NAME(uint16),
+  MNKElementTypeUInt32 NS_SWIFT_NAME(uint32),
+  MNKElementTypeInt32,
+};
+// clang-format on
+
+/// Bytes of one element; 0 for a number that is no type.
+FOUNDATION_EXPORT NSUInteger MNKElementTypeSize(MNKElementType type)
+    NS_SWIFT_NAME(getter:MNKElementType.byteSize(self:));
+
+/// A part of a device's memory with an element type and a shape, elements in row-major order without gaps.
+///
+/// Slices and reshaped tensors share memory. Shapes are arrays of at most eight extents, outermost first.
+///
+/// ```objc
+/// MNKTensor *queries = [MNKTensor tensorWithFloats:numbers shape:@[ @32, @128 ] elementType:MNKElementTypeFloat16
+///                                           device:device error:&error];
+/// ```
+NS_SWIFT_SENDABLE
+@interface MNKTensor : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// New memory, all zero.
++ (nullable instancetype)zerosWithShape:(NSArray<NSNumber *> *)shape
+                            elementType:(MNKElementType)elementType
+                                 device:(MNKDevice *)device
+                                  error:(NSError **)error NS_SWIFT_NAME(zeros(shape:elementType:device:));
+
+/// New memory with these numbers, converted to a float type; as many as the shape has elements.
++ (nullable instancetype)tensorWithFloats:(const float *)floats
+                                    shape:(NSArray<NSNumber *> *)shape
+                              elementType:(MNKElementType)elementType
+                                   device:(MNKDevice *)device
+                                    error:(NSError **)error;
+
+/// New memory with the bytes of elements; as many as the shape needs.
++ (nullable instancetype)tensorWithData:(NSData *)data
+                                  shape:(NSArray<NSNumber *> *)shape
+                            elementType:(MNKElementType)elementType
+                                 device:(MNKDevice *)device
+                                  error:(NSError **)error;
+
+/// Memory of the caller's, without a copy.
+///
+/// - Parameters:
+///   - memory: Stays valid until the deallocator is called.
+///   - length: Bytes of the memory.
+///   - offset: Where the tensor starts in it, in bytes.
+///   - deallocator: Called once, on any thread, after the last user of the memory is gone; where this call fails,
+///     before it returns. It must not wait for the device's work.
++ (nullable instancetype)tensorWrappingMemory:(void *)memory
+                                       length:(NSUInteger)length
+                                       offset:(NSUInteger)offset
+                                        shape:(NSArray<NSNumber *> *)shape
+                                  elementType:(MNKElementType)elementType
+                                       device:(MNKDevice *)device
+                                  deallocator:(nullable void (^)(void))deallocator
+                                        error:(NSError **)error;
+
+/// Entries of the outermost axis. They share memory with this tensor.
+- (nullable MNKTensor *)sliceWithRange:(NSRange)range error:(NSError **)error NS_SWIFT_NAME(slice(_:));
+
+/// The same memory with another shape of as many elements.
+- (nullable MNKTensor *)reshapedTo:(NSArray<NSNumber *> *)shape error:(NSError **)error;
+
+@property(nonatomic, readonly) MNKElementType elementType;
+@property(nonatomic, readonly, copy) NSArray<NSNumber *> *shape;
+/// Elements.
+@property(nonatomic, readonly) NSUInteger count;
+@property(nonatomic, readonly) NSUInteger byteCount;
+/// Where it starts in the buffer under it.
+@property(nonatomic, readonly) NSUInteger byteOffset;
+
+/// Copies all elements of a float type out, as `float`. `count` must be the tensor's. It does not wait for submitted
+/// work.
+- (BOOL)readFloats:(float *)floats count:(NSUInteger)count error:(NSError **)error;
+/// Copies numbers into all elements of a float type. `count` must be the tensor's.
+- (BOOL)writeFloats:(const float *)floats count:(NSUInteger)count error:(NSError **)error;
+/// A copy of its bytes. It does not wait for submitted work.
+- (nullable NSData *)dataWithError:(NSError **)error NS_SWIFT_NAME(data());
+/// Copies bytes into the tensor, which must be as many as it has.
+- (BOOL)writeData:(NSData *)data error:(NSError **)error;
+
+/// Whether the other is the same memory with the same type and shape.
+- (BOOL)isEqualToTensor:(MNKTensor *)tensor;
+
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,73 @@
+// The Objective-C classes as a Swift program uses them: shows that names, throws, async and Sendable read as they should
+// in Swift. It is type-checked, not run.
+import Foundation
+import MLXNativeKernelsCore
+import Metal
+
+func decode(on gpu: any MTLDevice, tokens: [Float]) async throws -> Data {
+    let device = try MNKDevice(mtlDevice: gpu)
+    let descriptor = MNKAttentionCacheDescriptor(kvHeads: 1, headDim: 4, capacity: 64)
+    descriptor.elementType = .float32
+    descriptor.whenFull = .overwriteOldest
+    let cache = try MNKAttentionCache(device: device, descriptor: descriptor)
+    let keys = try MNKTensor(floats: tokens, shape: [1, 4], elementType: .float32, device: device)
+    let output = try MNKTensor.zeros(shape: [1, 4], elementType: .float32, device: device)
+
+    let step = device.makeCommandEncoder(label: "a token")
+    try step.append(keys: keys, values: keys, to: cache)
+    try step.attend(keys, over: cache, into: output, options: nil)
+    try step.insertBarrier()
+    try await step.run()
+    try cache.truncate(to: 0, sequence: 0)
+    try output.write(output.slice(NSRange(location: 0, length: 1)).data())
+    return try output.data()
+}
+
+func rotate(_ queries: MNKTensor, with library: MNKKernelLibrary, on device: MNKDevice) throws -> String {
+    let rotary = MNKRotaryEmbedding()
+    rotary.layout = .imrope
+    rotary.sections = [24, 20, 20]
+    let step = device.makeCommandEncoder()
+    try step.rotate(queries, nil, positions: MNKRotaryPositions(startingAt: 7), rotary: rotary)
+    let dispatch = MNKDispatch(function: "scale", library: library)
+    dispatch.setTensor(queries, access: .readWrite, at: 0)
+    dispatch.grid = [NSNumber(value: Int(queries.count))]
+    try step.encode(dispatch)
+    let completion = try step.commit()
+    try completion.wait()
+    return completion.isDone ? completion.summary.counts(ofKind: "MultiRoPE").description : device.kind.rawValue
+}
+
+func save(_ cache: MNKAttentionCache, to url: URL) throws -> MNKError.Code? {
+    do {
+        try cache.save(to: url)
+        return nil
+    } catch let error as MNKError where error.code != .timeout {
+        return error.code
+    }
+}
+
+func share(_ device: MNKDevice, _ tensor: MNKTensor) -> any Sendable {
+    switch tensor.elementType {
+    case .float32, .float16, .bfloat16: return tensor
+    case .uint8, .uint16, .uint32, .int32: return device
+    }
+}
+
+func describe(_ commandBuffer: any MTLCommandBuffer, on device: MNKDevice) throws -> [MNKPlan] {
+    let options = MNKHostOptions()
+    options.level = .avx2
+    let host = try MNKDevice.makeHost(options: options)
+    let step = try device.makeCommandEncoder(into: commandBuffer, label: "inside")
+    let tensor = try MNKTensor.zeros(shape: [8], elementType: .float16, device: host)
+    precondition(tensor.byteCount == tensor.elementType.byteSize)
+    let sizes = try [MNKKVCodec.turbo(bits: 4), MNKKVCodec.mlx1(bits: 8)].map { try $0.sizes(headDim: 128) }
+    let attention = MNKAttentionOptions()
+    attention.isCausal = true
+    attention.window = sizes[0].codeBytes
+    try step.attend(
+        tensor, over: MNKAttentionCache(device: host, contentsOf: URL(fileURLWithPath: "/kv"), maxBytes: 1 << 30),
+        sequence: 0,
+        results: MNKAttentionResults(into: tensor.reshaped(to: [8, 1])), options: attention)
+    return try [MNKHadamard(source: tensor, into: nil)].map { try $0.plan(for: nil) }
+}

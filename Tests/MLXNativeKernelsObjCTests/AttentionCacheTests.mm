@@ -1,0 +1,226 @@
+#include <cmath>
+
+#import "Support/Bridging.hpp"
+#import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
+
+using namespace mnk::objc_test;
+
+@interface AttentionCacheTests : DeviceTestCase
+@end
+
+@implementation AttentionCacheTests
+
+- (MNKAttentionCacheDescriptor *)descriptor {
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  descriptor.sequences = 3;
+  descriptor.elementType = MNKElementTypeFloat32;
+  return descriptor;
+}
+
+- (MNKAttentionCache *)cacheWith:(MNKAttentionCacheDescriptor *)descriptor {
+  NSError *error = nil;
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error];
+  XCTAssertNotNil(cache, @"%@", error);
+  return cache;
+}
+
+// Tokens whose keys are nothing, so that all positions weigh the same, and whose values are a number throughout.
+- (void)append:(std::vector<float>)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
+  MNKTensor *keys = [self zeros:@[ @(numbers.size()), @1, @32 ]];
+  std::vector<float> values;
+  for (const float number : numbers) values.insert(values.end(), 32, number);
+  MNKTensor *filled = [self floats:values shape:@[ @(numbers.size()), @1, @32 ]];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeys:keys values:filled toCache:cache sequence:sequence error:error];
+  }];
+}
+
+- (float)attended:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence options:(MNKAttentionOptions *)options {
+  MNKTensor *queries = [self numbers:@[ @1, @32 ] seed:1], *out = [self zeros:@[ @1, @32 ]];
+  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step attendQueries:queries overCache:cache sequence:sequence results:results options:options error:error];
+  }];
+  return [self floatOf:out at:31];
+}
+
+- (void)testANewCacheIsEmptyAndKnowsItsBytes {
+  MNKAttentionCache *cache = [self cacheWith:self.descriptor];
+  XCTAssertEqual(cache.nextPosition, 0u);
+  XCTAssertEqual(cache.count, 0u);
+  XCTAssertFalse(cache.isSuspect);
+  XCTAssertEqual(cache.bytes, 3u * 4 * 32 * 2 * 4);
+  XCTAssertEqual(cache.bytesPerToken, 32u * 2 * 4);
+  XCTAssertEqual(cache.bytesSaved, -3 * 4 * 32 * 2 * 2);
+  XCTAssertNil(cache.quantizedView);
+  XCTAssertEqualObjects(cache.view.keys.shape, (@[ @3, @1, @4, @32 ]));
+  XCTAssertEqual(cache.view.wrap, MNKKVWrapRing);
+  MNKAttentionCacheDescriptor *expected = self.descriptor;
+  expected.valueHeadDim = 32;
+  XCTAssertEqualObjects(cache.descriptor, expected);
+  // An unknown sequence reads as empty.
+  for (const NSUInteger sequence : {NSUInteger{3}, NSUInteger{UINT32_MAX}, NSUIntegerMax, NSUInteger{1} << 32}) {
+    XCTAssertEqual([cache nextPositionOfSequence:sequence], 0u);
+    XCTAssertEqual([cache countOfSequence:sequence], 0u);
+    XCTAssertFalse([cache isSequenceSuspect:sequence]);
+  }
+}
+
+- (void)testAppendAttendTruncateAndReset {
+  MNKAttentionCache *cache = [self cacheWith:self.descriptor];
+  [self append:{1, 2, 6} to:cache sequence:0];
+  [self append:{10} to:cache sequence:2];
+  XCTAssertEqual(cache.nextPosition, 3u);
+  XCTAssertEqual([cache nextPositionOfSequence:2], 1u);
+  XCTAssertEqual([cache nextPositionOfSequence:1], 0u);
+  XCTAssertEqualWithAccuracy([self attended:cache sequence:0 options:nil], 3, 1e-5);
+  XCTAssertEqualWithAccuracy([self attended:cache sequence:2 options:nil], 10, 1e-5);
+  XCTAssertEqual([self attended:cache sequence:1 options:nil], 0);
+  MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
+  options.window = 2;
+  XCTAssertEqualWithAccuracy([self attended:cache sequence:0 options:options], 4, 1e-5);
+
+  XCTAssertTrue([cache truncateToPosition:2 sequence:0 error:nil]);
+  XCTAssertEqual(cache.count, 2u);
+  XCTAssertEqualWithAccuracy([self attended:cache sequence:0 options:nil], 1.5, 1e-5);
+  NSError *error = nil;
+  XCTAssertFalse([cache truncateToPosition:3 sequence:0 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @""));
+  XCTAssertFalse([cache truncateToPosition:0 sequence:3 error:&error]);
+  XCTAssertFalse([cache truncateToPosition:0 sequence:NSUIntegerMax error:nil]);
+  XCTAssertFalse([cache resetSequence:3 error:&error]);
+  XCTAssertFalse([cache resetSequence:NSUInteger{1} << 32 error:&error]);
+  XCTAssertTrue([cache resetSequence:2 error:&error]);
+  XCTAssertEqual([cache nextPositionOfSequence:2], 0u);
+  XCTAssertEqual(cache.nextPosition, 2u);
+  [cache reset];
+  XCTAssertEqual(cache.nextPosition, 0u);
+}
+
+- (void)testARingKeepsThePinnedAndTheNewest {
+  MNKAttentionCacheDescriptor *descriptor = self.descriptor;
+  descriptor.pinned = 1;
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
+  for (const float number : {100, 1, 2, 3, 4, 5, 6}) [self append:{number} to:cache sequence:1];
+  XCTAssertEqual([cache nextPositionOfSequence:1], 7u);
+  XCTAssertEqual([cache countOfSequence:1], 4u);
+  XCTAssertEqualWithAccuracy([self attended:cache sequence:1 options:nil], (100 + 4 + 5 + 6) / 4.0, 1e-4);
+  NSError *error = nil;
+  XCTAssertFalse([cache truncateToPosition:3 sequence:1 error:&error]);
+
+  descriptor.pinned = 0;
+  descriptor.whenFull = MNKWhenFullFail;
+  MNKAttentionCache *strict = [self cacheWith:descriptor];
+  [self append:{1, 2, 3, 4} to:strict sequence:0];
+  MNKTensor *token = [self zeros:@[ @1, @32 ]];
+  XCTAssertFalse([[self.device commandEncoder] appendKeys:token values:token toCache:strict error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"KVCacheWrite", @"past the end"), @"%@", error);
+  XCTAssertEqual(strict.nextPosition, 4u);
+}
+
+- (void)testBatchesOfSequences {
+  MNKAttentionCache *cache = [self cacheWith:self.descriptor];
+  [self append:{4} to:cache sequence:2];
+  MNKTensor *keys = [self zeros:@[ @2, @1, @32 ]];
+  std::vector<float> numbers(32, 8);
+  numbers.insert(numbers.end(), 32, 2);
+  MNKTensor *values = [self floats:numbers shape:@[ @2, @1, @32 ]];
+  MNKTensor *queries = [self numbers:@[ @2, @1, @32 ] seed:3], *out = [self zeros:@[ @2, @1, @32 ]],
+            *logs = [self zeros:@[ @2, @1 ]];
+  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];
+  results.logSumExp = logs;
+  NSArray *sequences = @[ @2, @0 ];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeys:keys values:values toCache:cache sequences:sequences error:error] &&
+           [step attendQueries:queries overCache:cache sequences:sequences results:results options:nil error:error];
+  }];
+  XCTAssertEqual([cache nextPositionOfSequence:2], 2u);
+  XCTAssertEqual([cache nextPositionOfSequence:0], 1u);
+  XCTAssertEqualWithAccuracy([self floatOf:out at:0], 6, 1e-5);
+  XCTAssertEqualWithAccuracy([self floatOf:out at:63], 2, 1e-5);
+  XCTAssertEqualWithAccuracy([self floatOf:logs at:0], log(2), 1e-5);
+}
+
+- (void)testAQuantizedCache {
+  MNKAttentionCacheDescriptor *descriptor = self.descriptor;
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:8 valueBits:6];
+  storage.keyMeans = [self numbers:@[ @1, @32 ] seed:4];
+  storage.valueMeans = [self numbers:@[ @1, @32 ] seed:5];
+  storage.keyChannelScales = [self floats:std::vector<float>(32, 2) shape:@[ @1, @32 ]];
+  descriptor.quantized = storage;
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
+  XCTAssertEqual(cache.quantizedView.keys.codec.bits, 8u);
+  XCTAssertEqual(cache.quantizedView.values.codec.bits, 6u);
+  XCTAssertEqualObjects([self vectorText:cache.quantizedView.keys.means], [self vectorText:storage.keyMeans]);
+  XCTAssertEqualObjects([self vectorText:cache.quantizedView.values.means], [self vectorText:storage.valueMeans]);
+  MNKTensor *channelScales = cache.quantizedView.keys.channelScales;
+  XCTAssertEqual([self floatOf:channelScales at:3], 2);
+  XCTAssertEqual(cache.quantizedView.keys.codes.elementType, MNKElementTypeUInt8);
+  XCTAssertEqual(cache.bytesPerToken, 32u + 24 + 4);
+  XCTAssertGreaterThan(cache.bytesSaved, 0);
+  XCTAssertEqual(cache.descriptor.quantized.keyBits, 8u);
+  MNKTensor *keys = [self numbers:@[ @2, @1, @32 ] seed:6], *values = [self numbers:@[ @2, @1, @32 ] seed:7];
+  MNKTensor *queries = [self numbers:@[ @1, @32 ] seed:8], *out = [self zeros:@[ @1, @32 ]];
+  MNKTensor *readKeys = [self zeros:@[ @1, @32 ]], *readValues = [self zeros:@[ @1, @32 ]];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeys:keys values:values toCache:cache sequence:1 error:error] &&
+           [step dequantizeCache:cache
+                        intoKeys:readKeys
+                          values:readValues
+                        position:1
+                        sequence:1
+                          domain:MNKKVDomainOriginal
+                           error:error] &&
+           [step attendQueries:queries
+                     overCache:cache
+                      sequence:1
+                       results:[MNKAttentionResults resultsIntoTensor:out]
+                       options:nil
+                         error:error];
+  }];
+  const auto k = [self floatsOf:keys], v = [self floatsOf:values], q = [self floatsOf:queries];
+  double scores[2] = {0, 0};
+  for (size_t i = 0; i < 64; ++i) scores[i / 32] += double(q[i % 32]) * k[i] / std::sqrt(32.0);
+  const double first = 1 / (1 + std::exp(scores[1] - scores[0]));
+  for (size_t i = 0; i < 32; ++i) {
+    XCTAssertEqualWithAccuracy([self floatOf:readKeys at:i], k[32 + i], 0.05);
+    XCTAssertEqualWithAccuracy([self floatOf:readValues at:i], v[32 + i], 0.15);
+    XCTAssertEqualWithAccuracy([self floatOf:out at:i], first * v[i] + (1 - first) * v[32 + i], 0.15);
+  }
+  XCTAssertEqual([cache nextPositionOfSequence:1], 2u);
+}
+
+- (NSString *)vectorText:(nullable MNKTensor *)tensor {
+  return [[tensor dataWithError:nil] description];
+}
+
+- (void)testThePositionAdvancesOnlyWithACommit {
+  MNKAttentionCache *cache = [self cacheWith:self.descriptor];
+  MNKTensor *token = [self zeros:@[ @1, @32 ]];
+  @autoreleasepool {
+    MNKCommandEncoder *dropped = [self.device commandEncoder];
+    XCTAssertTrue([dropped appendKeys:token values:token toCache:cache error:nil]);
+    XCTAssertEqual(cache.nextPosition, 0u);
+  }
+  XCTAssertEqual(cache.nextPosition, 0u);
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  XCTAssertTrue([step appendKeys:token values:token toCache:cache error:nil]);
+  XCTAssertTrue([step appendKeys:token values:token toCache:cache error:nil]);
+  XCTAssertEqual(cache.nextPosition, 0u);
+  MNKCompletion *done = [step commitWithError:nil];
+  XCTAssertEqual(cache.nextPosition, 2u);
+  XCTAssertTrue([done waitWithError:nil]);
+  // A step that fails as a whole leaves everything where it was.
+  NSError *error = nil;
+  MNKCommandEncoder *first = [self.device commandEncoder], *second = [self.device commandEncoder];
+  XCTAssertTrue([first appendKeys:token values:token toCache:cache error:nil]);
+  XCTAssertTrue([second appendKeys:token values:token toCache:cache error:nil]);
+  XCTAssertTrue([[first commitWithError:nil] waitWithError:nil]);
+  XCTAssertNil([second commitWithError:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"changed by somebody else"));
+  XCTAssertEqualObjects(error.userInfo[MNKErrorIsRetryableKey], @YES);
+  XCTAssertEqual(cache.nextPosition, 3u);
+}
+
+@end

@@ -1,0 +1,195 @@
+#import <XCTest/XCTest.h>
+
+#import "Support/Bridging.hpp"
+#import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
+#include "Support/FakeDevice.hpp"
+
+using namespace mnk;
+using namespace mnk::objc_test;
+using test::FakeDevice;
+
+// What becomes of caches, completions and handlers where a device fails, with one that fails when it is told to.
+@interface CacheOutcomeTests : XCTestCase
+@end
+
+@implementation CacheOutcomeTests {
+  std::shared_ptr<FakeDevice> _fake;
+  MNKDevice *_device;
+  MNKAttentionCache *_cache;
+  MNKTensor *_token;
+}
+
+- (void)setUp {
+  [super setUp];
+  _fake = FakeDevice::make();
+  _device = objectOver(std::shared_ptr<Device>(_fake));
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:8];
+  descriptor.sequences = 2;
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:_device descriptor:descriptor error:nil];
+  MNKTensor *token = [MNKTensor zerosWithShape:@[ @1, @32 ] elementType:MNKElementTypeFloat32 device:_device error:nil];
+  XCTAssertNotNil(cache);
+  XCTAssertNotNil(token);
+  _cache = cache;
+  _token = token;
+  _fake->holdCompletions();
+}
+
+- (void)tearDown {
+  // What the device remembers refers to it.
+  while (_fake->finishNext({})) continue;
+  _token = nil;
+  _cache = nil;
+  _device = nil;
+  _fake.reset();
+  [super tearDown];
+}
+
+- (Error)fault {
+  return {.code = ErrorCode::deviceFault,
+          .op = "Device",
+          .what = "it stopped",
+          .got = "a fault",
+          .expected = "none",
+          .fix = "Try another.",
+          .retryable = true};
+}
+
+- (MNKCommandEncoder *)stepAppendingTo:(NSUInteger)sequence {
+  MNKCommandEncoder *step = [_device commandEncoder];
+  XCTAssertTrue([step appendKeys:_token values:_token toCache:_cache sequence:sequence error:nil]);
+  return step;
+}
+
+- (void)testAFaultMakesSequencesSuspectUntilTheyAreTruncated {
+  MNKCompletion *done = [[self stepAppendingTo:1] commitWithError:nil];
+  XCTAssertFalse(done.isDone);
+  XCTAssertFalse([_cache isSequenceSuspect:1]);
+  XCTAssertTrue(_fake->finishNext(self.fault));
+  XCTAssertTrue(done.isDone);
+  for (int i = 0; i < 3; ++i) {
+    NSError *error = nil;
+    XCTAssertFalse([done waitWithError:&error]);
+    XCTAssertNil(wrongIn(error, self.fault));
+    XCTAssertFalse([done waitWithError:nil]);
+  }
+  XCTAssertTrue([_cache isSequenceSuspect:1]);
+  XCTAssertFalse(_cache.isSuspect);
+  XCTAssertEqual([_cache nextPositionOfSequence:1], 1u);
+
+  NSError *error = nil;
+  MNKCommandEncoder *next = [_device commandEncoder];
+  XCTAssertFalse([next appendKeys:_token values:_token toCache:_cache sequence:1 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"suspect"));
+  XCTAssertFalse([_cache truncateToPosition:1 sequence:1 error:&error]);
+  XCTAssertTrue([_cache truncateToPosition:0 sequence:1 error:&error]);
+  XCTAssertFalse([_cache isSequenceSuspect:1]);
+  XCTAssertNotNil([[self stepAppendingTo:1] commitWithError:nil]);
+}
+
+- (void)testResetClearsSuspicion {
+  for (const bool all : {true, false}) {
+    XCTAssertNotNil([[self stepAppendingTo:0] commitWithError:nil]);
+    XCTAssertTrue(_fake->finishNext(self.fault));
+    XCTAssertTrue(_cache.isSuspect);
+    if (all)
+      [_cache reset];
+    else
+      XCTAssertTrue([_cache resetSequence:0 error:nil]);
+    XCTAssertFalse(_cache.isSuspect);
+    XCTAssertEqual(_cache.nextPosition, 0u);
+  }
+}
+
+- (void)testHandlersAreCalledOnceInTheOrderOfSubmissions {
+  NSMutableArray<NSString *> *calls = [NSMutableArray array];
+  [[self stepAppendingTo:0] commitWithCompletionHandler:^(NSError *failure) {
+    [calls addObject:[NSString stringWithFormat:@"first %@", failure.userInfo[MNKErrorWhatKey]]];
+  }];
+  [[self stepAppendingTo:1] commitWithCompletionHandler:^(NSError *failure) {
+    [calls addObject:failure ? @"second failed" : @"second"];
+  }];
+  XCTAssertEqual(calls.count, 0u);
+  XCTAssertTrue(_fake->finishNext(self.fault));
+  XCTAssertEqualObjects(calls, @[ @"first it stopped" ]);
+  XCTAssertTrue(_fake->finishNext({}));
+  XCTAssertFalse(_fake->finishNext({}));
+  XCTAssertEqualObjects(calls, (@[ @"first it stopped", @"second" ]));
+}
+
+- (void)testAHandlerIsCalledOnceWhereNothingCanBeSubmitted {
+  __block int calls = 0;
+  __block NSError *reason = nil;
+  void (^handler)(NSError *) = ^(NSError *failure) {
+    ++calls;
+    reason = failure;
+  };
+  MNKCommandEncoder *conflicting = [self stepAppendingTo:0];
+  XCTAssertNotNil([[self stepAppendingTo:0] commitWithError:nil]);
+  [conflicting commitWithCompletionHandler:handler];
+  XCTAssertEqual(calls, 1);
+  XCTAssertNil(wrongIn(reason, MNKErrorInvalidArgument, @"AttentionCache", @"changed by somebody else"));
+  // A second commit of one that was submitted.
+  MNKCommandEncoder *step = [_device commandEncoder];
+  XCTAssertNotNil([step commitWithError:nil]);
+  [step commitWithCompletionHandler:handler];
+  XCTAssertEqual(calls, 2);
+  XCTAssertNil(wrongIn(reason, MNKErrorInvalidArgument, @"CommandEncoder", @"committed"), @"%@", reason);
+  [step commitWithCompletionHandler:absentObject()];
+  [[self stepAppendingTo:1] commitWithCompletionHandler:absentObject()];
+  while (_fake->finishNext({})) continue;
+  XCTAssertEqual(calls, 2);
+}
+
+- (void)testAHandlerLivesUntilItIsCalled {
+  __weak NSObject *watched = nil;
+  @autoreleasepool {
+    NSObject *held = [[NSObject alloc] init];
+    watched = held;
+    [[self stepAppendingTo:0] commitWithCompletionHandler:^(NSError *failure) {
+      XCTAssertNotNil(held);
+      XCTAssertNil(failure);
+    }];
+  }
+  @autoreleasepool {
+    XCTAssertNotNil(watched);
+    XCTAssertTrue(_fake->finishNext({}));
+  }
+  XCTAssertNil(watched);
+}
+
+- (void)testFailuresOfTheDeviceBecomeErrors {
+  NSError *error = nil;
+  _fake->failAt(FakeDevice::Call::makeBuffer);
+  XCTAssertNil([MNKTensor zerosWithShape:@[ @4 ] elementType:MNKElementTypeFloat32 device:_device error:&error]);
+  XCTAssertNil(wrongIn(error, test::fakeFailure()));
+  _fake->failAt(FakeDevice::Call::makeBuffer, 1);
+  MNKAttentionCacheDescriptor *descriptor = _cache.descriptor;
+  XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:_device descriptor:descriptor error:&error]);
+  XCTAssertNil(wrongIn(error, test::fakeFailure()));
+  _fake->failAt(FakeDevice::Call::makeLibrary);
+  XCTAssertNil([MNKKernelLibrary libraryWithText:@"text" label:@"label" device:_device error:&error]);
+  XCTAssertNil(wrongIn(error, test::fakeFailure()));
+  [_device clearKernels];
+  _fake->failAt(FakeDevice::Call::makeShippedLibrary);
+  XCTAssertNil([MNKKernelLibrary shippedLibraryForDevice:_device error:&error]);
+  XCTAssertNil(wrongIn(error, test::fakeFailure()));
+  MNKCommandEncoder *step = [_device commandEncoder];
+  _fake->failAt(FakeDevice::Call::makePipeline);
+  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, test::fakeFailure()));
+  _fake->failAt(FakeDevice::Call::dispatch);
+  XCTAssertFalse([step appendKeys:_token values:_token toCache:_cache error:nil]);
+  XCTAssertTrue([step appendKeys:_token values:_token toCache:_cache error:&error]);
+}
+
+- (void)testTheSummaryKnowsTheTimeWhenTheWorkIsDone {
+  MNKCompletion *done = [[self stepAppendingTo:0] commitWithError:nil];
+  XCTAssertEqual(done.summary.deviceSeconds, 0);
+  XCTAssertEqual(done.summary.total.dispatches, 1u);
+  XCTAssertTrue(_fake->finishNext({}, 0.25));
+  XCTAssertEqual(done.summary.deviceSeconds, 0.25);
+  XCTAssertTrue([done.summary.description rangeOfString:@"1 dispatch"].length > 0, @"%@", done.summary);
+}
+
+@end

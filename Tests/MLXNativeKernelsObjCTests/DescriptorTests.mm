@@ -1,0 +1,378 @@
+#import "Support/Bridging.hpp"
+#import "Support/DeviceTestCase.h"
+#import "Support/FacadeOps.hpp"
+
+using namespace mnk::objc_test;
+
+// The properties that make a descriptor's value, which the framework keeps to itself.
+@interface MNKDescriptor (Values)
++ (NSArray<NSString *> *)valueKeys;
+@end
+
+@interface DescriptorTests : DeviceTestCase
+@end
+
+@implementation DescriptorTests
+
+// A copy is equal and apart; each property by itself makes a difference, in the copy alone, and these are all.
+- (void)checkDescriptor:(MNKDescriptor *)descriptor changes:(NSDictionary<NSString *, id> *)changes {
+  Class kind = [descriptor class];
+  XCTAssertEqualObjects([NSSet setWithArray:[kind valueKeys]], [NSSet setWithArray:changes.allKeys], @"%@", kind);
+  MNKDescriptor *same = [descriptor copy];
+  XCTAssertNotIdentical(same, descriptor);
+  XCTAssertTrue([same isMemberOfClass:kind]);
+  XCTAssertEqualObjects(same, descriptor);
+  XCTAssertEqual(same.hash, descriptor.hash);
+  XCTAssertNotEqualObjects(descriptor, @"descriptor");
+  XCTAssertFalse([descriptor isEqual:nil]);
+  for (NSString *key in changes) {
+    MNKDescriptor *other = [descriptor copy];
+    id before = [descriptor valueForKey:key];
+    [other setValue:changes[key] forKey:key];
+    XCTAssertEqualObjects([other valueForKey:key], changes[key], @"%@ of %@", key, kind);
+    XCTAssertNotEqualObjects(other, descriptor, @"%@ of %@", key, kind);
+    XCTAssertNotEqualObjects(descriptor, other, @"%@ of %@", key, kind);
+    XCTAssertEqualObjects([descriptor valueForKey:key], before, @"%@ of %@", key, kind);
+    XCTAssertEqualObjects([other copy], other, @"%@ of %@", key, kind);
+    XCTAssertEqual([[other copy] hash], other.hash, @"%@ of %@", key, kind);
+    NSString *shown = [NSString stringWithFormat:@"%@ = ", key];
+    XCTAssertTrue([other.description rangeOfString:shown].length > 0, @"%@", other.description);
+    [other setValue:before forKey:key];
+    XCTAssertEqualObjects(other, descriptor, @"%@ of %@", key, kind);
+  }
+}
+
+- (void)testHostOptions {
+  [self checkDescriptor:[[MNKHostOptions alloc] init]
+                changes:@{
+                  @"workers" : @3,
+                  @"orderSeed" : @(UINT64_MAX),
+                  @"checking" : @(MNKHostCheckingFull),
+                  @"allowsSameValue" : @YES,
+                  @"perturbsResults" : @YES,
+                  @"level" : @(MNKHostLevelAVX2),
+                  @"compiler" : @"clang++",
+                }];
+}
+
+- (void)testCodecAndItsOptions {
+  [self checkDescriptor:[MNKKVCodec turboWithBits:4] changes:@{@"name" : @1, @"bits" : @5, @"scaleFactor" : @2}];
+  [self checkDescriptor:[[MNKKVQuantizeOptions alloc] init]
+                changes:@{@"candidates" : @17, @"keyScale" : @1, @"valueScale" : @0, @"nonFinite" : @1}];
+  XCTAssertEqualObjects([MNKKVCodec mlx1WithBits:4], ([[MNKKVCodec alloc] initWithName:MNKKVCodecMLX1 bits:4]));
+  XCTAssertNotEqualObjects([MNKKVCodec mlx1WithBits:4], [MNKKVCodec turboWithBits:4]);
+}
+
+- (void)testViews {
+  MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
+  NSDictionary *slots = @{@"layout" : @1, @"wrap" : @1, @"pinned" : @7};
+  NSMutableDictionary *dense = [slots mutableCopy];
+  [dense addEntriesFromDictionary:@{@"keys" : two, @"values" : one}];
+  [self checkDescriptor:[[MNKKVCacheView alloc] initWithKeys:one values:two] changes:dense];
+
+  MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
+                                                                    codes:one
+                                                                   scales:two];
+  [self checkDescriptor:plane
+                changes:@{
+                  @"codec" : [MNKKVCodec turboWithBits:3],
+                  @"codes" : two,
+                  @"scales" : one,
+                  @"means" : one,
+                  @"channelScales" : two
+                }];
+  MNKQuantizedKVPlane *other = [plane copy];
+  other.means = one;
+  NSMutableDictionary *quantized = [slots mutableCopy];
+  [quantized addEntriesFromDictionary:@{@"keys" : other, @"values" : other}];
+  MNKQuantizedKVCacheView *view = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
+  [self checkDescriptor:view changes:quantized];
+  // What it was made of is copied.
+  plane.codec.bits = 2;
+  plane.means = two;
+  XCTAssertEqual(view.keys.codec.bits, 4u);
+  XCTAssertNil(view.keys.means);
+}
+
+- (void)testHeadsAndRotary {
+  MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
+  MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
+  [self checkDescriptor:strides
+                changes:@{
+                  @"sequences" : @2,
+                  @"tokens" : @3,
+                  @"heads" : @4,
+                  @"headDim" : @5,
+                  @"offset" : @6,
+                  @"sequenceStride" : @7,
+                  @"tokenStride" : @8,
+                  @"headStride" : @9
+                }];
+  MNKHeadsView *view = [[MNKHeadsView alloc] initWithTensor:one];
+  [self checkDescriptor:view changes:@{@"tensor" : two, @"layout" : @0, @"strides" : strides}];
+  MNKYaRN *yarn = [[MNKYaRN alloc] initWithOriginalContext:4096];
+  [self checkDescriptor:yarn
+                changes:@{
+                  @"originalContext" : @8192,
+                  @"extensionFactor" : @0.5f,
+                  @"attentionFactor" : @2,
+                  @"betaFast" : @16,
+                  @"betaSlow" : @4,
+                  @"roundsCorners" : @NO
+                }];
+  [self checkDescriptor:[[MNKRotaryEmbedding alloc] init]
+                changes:@{
+                  @"layout" : @(MNKRotaryLayoutVision),
+                  @"sections" : @[ @1, @2 ],
+                  @"base" : @5e6,
+                  @"ropeDim" : @8,
+                  @"pairing" : @2,
+                  @"otherAxis" : @1,
+                  @"scale" : @0.25,
+                  @"frequencyFactors" : @[ @2 ],
+                  @"yarn" : yarn,
+                  @"inverse" : @YES
+                }];
+  MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:view
+                                                        keys:nil
+                                                   positions:[MNKRotaryPositions positionsStartingAt:1]
+                                                      rotary:[[MNKRotaryEmbedding alloc] init]];
+  MNKHeadsView *other = [[MNKHeadsView alloc] initWithTensor:two];
+  MNKRotaryEmbedding *inverse = [[MNKRotaryEmbedding alloc] init];
+  inverse.inverse = YES;
+  [self checkDescriptor:rope
+                changes:@{
+                  @"queries" : other,
+                  @"keys" : other,
+                  @"rotatedQueries" : other,
+                  @"rotatedKeys" : other,
+                  @"positions" : [MNKRotaryPositions positionsStartingAt:2],
+                  @"offsets" : [MNKIntegers integersWithList:@[ @1 ]],
+                  @"rotary" : inverse
+                }];
+}
+
+// These cannot change, so a copy of one is itself.
+- (void)testListsOfNumbers {
+  MNKTensor *one = [self zeros:@[ @1 ]];
+  NSMutableArray<NSNumber *> *list = [NSMutableArray arrayWithObject:@1];
+  NSArray *different = @[
+    [MNKIntegers integersWithList:list], [MNKIntegers integersWithList:@[ @2 ]], [MNKIntegers integersWithTensor:one],
+    [MNKRotaryPositions positionsStartingAt:0], [MNKRotaryPositions positionsStartingAt:1],
+    [MNKRotaryPositions positionsPerAxis:@[ @[ @1 ] ]], [MNKRotaryPositions positionsPerAxis:@[ @[ @1 ], @[ @1 ] ]],
+    [MNKRotaryPositions positionsWithTensor:one]
+  ];
+  [list addObject:@2];
+  for (MNKDescriptor *each in different) {
+    XCTAssertEqualObjects([each copy], each);
+    for (MNKDescriptor *other in different) XCTAssertEqual([each isEqual:other], each == other);
+  }
+  XCTAssertEqualObjects([different[0] list], @[ @1 ]);
+  XCTAssertEqualObjects([MNKIntegers integersWithList:@[ @1 ]], different[0]);
+  XCTAssertEqual([MNKIntegers integersWithList:@[ @1 ]].hash, [different[0] hash]);
+  XCTAssertEqualObjects([MNKRotaryPositions positionsWithTensor:one], different[7]);
+}
+
+- (void)testOperationsThatStoreTokens {
+  MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
+  MNKIntegers *integers = [MNKIntegers integersWithList:@[ @1 ]];
+  NSDictionary *source = @{
+    @"keys" : two,
+    @"values" : two,
+    @"sourceLayout" : @0,
+    @"sourceOffset" : @1,
+    @"tokens" : @2,
+    @"sourceIsRing" : @YES,
+    @"sequence" : @3,
+    @"position" : @4,
+    @"rowSequences" : integers,
+    @"rowPositions" : integers
+  };
+  MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
+  MNKKVCacheView *otherView = [[MNKKVCacheView alloc] initWithKeys:two values:nil];
+  NSMutableDictionary *changes = [source mutableCopy];
+  changes[@"cache"] = otherView;
+  [self checkDescriptor:[[MNKKVCacheWrite alloc] initWithKeys:one values:one intoCache:view position:9]
+                changes:changes];
+
+  MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
+                                                                    codes:one
+                                                                   scales:one];
+  MNKQuantizedKVCacheView *coded = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil];
+  MNKQuantizedKVCacheView *otherCoded = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:plane];
+  MNKKVQuantizeOptions *options = [[MNKKVQuantizeOptions alloc] init];
+  options.candidates = 1;
+  changes = [source mutableCopy];
+  [changes addEntriesFromDictionary:@{@"cache" : otherCoded, @"options" : options, @"counts" : one, @"probe" : one}];
+  [self checkDescriptor:[[MNKKVCacheQuantize alloc] initWithKeys:one values:one intoCache:coded position:9]
+                changes:changes];
+  [self checkDescriptor:[[MNKKVCacheDequantize alloc] initWithCache:coded keys:one values:nil position:9]
+                changes:@{
+                  @"cache" : otherCoded,
+                  @"sequence" : @1,
+                  @"position" : @2,
+                  @"keys" : two,
+                  @"values" : two,
+                  @"layout" : @0,
+                  @"domain" : @1
+                }];
+  [self
+      checkDescriptor:[[MNKHadamard alloc] initWithSource:one intoTensor:nil]
+              changes:@{@"source" : two, @"destination" : two, @"usesSigns" : @YES, @"codec" : @1, @"inverse" : @YES}];
+}
+
+- (void)testAttention {
+  MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
+  MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
+  [self checkDescriptor:options
+                changes:@{
+                  @"scale" : @0.5f,
+                  @"causal" : @NO,
+                  @"window" : @2,
+                  @"softcap" : @3,
+                  @"mask" : one,
+                  @"slopes" : one,
+                  @"sinks" : one,
+                  @"splits" : @4,
+                  @"kernel" : @2,
+                  @"merge" : @2
+                }];
+  MNKAttentionPartials *partials = [[MNKAttentionPartials alloc] initWithSums:one stats:two];
+  [self checkDescriptor:partials changes:@{@"sums" : two, @"stats" : one}];
+  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:one];
+  [self checkDescriptor:results changes:@{@"output" : two, @"partials" : partials, @"logSumExp" : two}];
+  [self checkDescriptor:[[MNKAttendedSequence alloc] initWithSequence:1 length:2]
+                changes:@{@"sequence" : @2, @"length" : @1}];
+  MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
+  MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
+                                                                    codes:one
+                                                                   scales:one];
+  MNKFlashDecode *decode = [[MNKFlashDecode alloc] initWithQueries:one overCache:view sequences:@[] results:results];
+  MNKAttentionOptions *wide = [options copy];
+  wide.window = 9;
+  [self checkDescriptor:decode
+                changes:@{
+                  @"queries" : two,
+                  @"cache" : [[MNKKVCacheView alloc] initWithKeys:two values:nil],
+                  @"quantizedCache" : [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil],
+                  @"sequences" : @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:1] ],
+                  @"results" : [MNKAttentionResults resultsIntoPartials:partials],
+                  @"options" : wide,
+                  @"scratch" : one
+                }];
+  MNKMergePartials *merge = [[MNKMergePartials alloc] initWithPartials:partials results:results];
+  [self checkDescriptor:merge
+                changes:@{
+                  @"partials" : [[MNKAttentionPartials alloc] initWithSums:two stats:two],
+                  @"sinks" : one,
+                  @"results" : [MNKAttentionResults resultsIntoTensor:two]
+                }];
+  results.output = two;
+  partials.sums = two;
+  XCTAssertEqualObjects(decode.results.output, one);
+  XCTAssertEqualObjects(merge.partials.sums, one);
+}
+
+- (void)testCacheDescriptors {
+  MNKTensor *one = [self zeros:@[ @1 ]];
+  MNKKVQuantizeOptions *options = [[MNKKVQuantizeOptions alloc] init];
+  options.candidates = 1;
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:4 valueBits:3];
+  [self checkDescriptor:storage
+                changes:@{
+                  @"codec" : @1,
+                  @"keyBits" : @5,
+                  @"valueBits" : @4,
+                  @"scaleFactor" : @2,
+                  @"options" : options,
+                  @"keyMeans" : one,
+                  @"valueMeans" : one,
+                  @"keyChannelScales" : one
+                }];
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:2 capacity:3];
+  [self checkDescriptor:descriptor
+                changes:@{
+                  @"kvHeads" : @2,
+                  @"headDim" : @3,
+                  @"valueHeadDim" : @4,
+                  @"capacity" : @5,
+                  @"sequences" : @6,
+                  @"elementType" : @0,
+                  @"quantized" : storage,
+                  @"whenFull" : @0,
+                  @"pinned" : @7
+                }];
+  descriptor.quantized = storage;
+  storage.keyBits = 8;
+  XCTAssertEqual(descriptor.quantized.keyBits, 4u);
+}
+
+- (void)testWhatAnOpIsMadeOfIsCopied {
+  MNKTensor *one = [self zeros:@[ @1 ]];
+  MNKKVCacheView *dense = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
+  MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
+                                                                    codes:one
+                                                                   scales:one];
+  MNKQuantizedKVCacheView *coded = [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:plane];
+  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:one];
+  MNKHeadsView *heads = [[MNKHeadsView alloc] initWithTensor:one];
+  MNKRotaryEmbedding *rotary = [[MNKRotaryEmbedding alloc] init];
+  NSMutableArray<MNKAttendedSequence *> *sequences = [NSMutableArray array];
+  NSArray<MNKOperation *> * (^make)(void) = ^{
+    return @[
+      [[MNKKVCacheWrite alloc] initWithKeys:one values:nil intoCache:dense position:0],
+      [[MNKKVCacheQuantize alloc] initWithKeys:one values:nil intoCache:coded position:0],
+      [[MNKKVCacheDequantize alloc] initWithCache:coded keys:one values:nil position:0],
+      [[MNKFlashDecode alloc] initWithQueries:one overCache:dense sequences:sequences results:results],
+      [[MNKFlashDecode alloc] initWithQueries:one overQuantizedCache:coded sequences:sequences results:results],
+      [[MNKMultiRoPE alloc] initWithQueries:heads
+                                       keys:heads
+                                  positions:[MNKRotaryPositions positionsStartingAt:0]
+                                     rotary:rotary],
+    ];
+  };
+  // One change at a time, so that no copy that is missing hides behind another.
+  const std::vector<void (^)(BOOL)> changes{^(BOOL isChanged){
+      dense.pinned = coded.pinned = isChanged ? 5 : 0;
+}
+,
+    ^(BOOL isChanged) {
+      results.logSumExp = isChanged ? one : nil;
+    },
+    ^(BOOL isChanged) {
+      heads.layout = isChanged ? MNKKVLayoutHeadMajor : MNKKVLayoutTokenMajor;
+    },
+    ^(BOOL isChanged) {
+      rotary.inverse = isChanged;
+    },
+    ^(BOOL isChanged) {
+      [sequences setArray:isChanged ? @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:1] ] : @[]];
+    },
+}
+;
+for (const auto &change : changes) {
+  NSArray *before = [make() valueForKey:@"description"];
+  NSArray<MNKOperation *> *made = make();
+  change(YES);
+  XCTAssertEqualObjects([made valueForKey:@"description"], before);
+  XCTAssertNotEqualObjects([make() valueForKey:@"description"], before);
+  change(NO);
+}
+}
+
+- (void)testDefaultsAreThoseOfTheCore {
+  XCTAssertEqualObjects([[MNKAttentionOptions alloc] init], objectFor(mnk::AttentionOptions()));
+  XCTAssertEqualObjects([[MNKKVQuantizeOptions alloc] init], objectFor(mnk::KVQuantizeOptions()));
+  mnk::RotaryEmbedding rotary;
+  rotary.yarn = mnk::YaRN{.originalContext = 4096};
+  MNKRotaryEmbedding *object = [[MNKRotaryEmbedding alloc] init];
+  object.yarn = [[MNKYaRN alloc] initWithOriginalContext:4096];
+  object.sections = @[ @0, @0, @0, @0 ];
+  object.frequencyFactors = @[];
+  XCTAssertEqualObjects(object, objectFor(rotary));
+  XCTAssertEqualObjects(([MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:2 capacity:3]),
+                        objectFor(mnk::AttentionCacheDescriptor{.kvHeads = 1, .headDim = 2, .capacity = 3}));
+  XCTAssertEqual([MNKKVCodec turboWithBits:4].scaleFactor, mnk::KVCodec().scaleFactor);
+}
+
+@end

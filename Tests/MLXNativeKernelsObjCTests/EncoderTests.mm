@@ -1,0 +1,174 @@
+#include <atomic>
+#include <thread>
+
+#import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
+
+using namespace mnk::objc_test;
+
+@interface EncoderTests : DeviceTestCase
+@end
+
+@implementation EncoderTests
+
+- (void)testNothingCanBeRecordedAfterACommit {
+  MNKTensor *tensor = [self zeros:@[ @1, @32 ]], *out = [self zeros:@[ @1, @32 ]];
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
+  NSError *error = nil;
+  const std::vector<BOOL (^)(NSError **)> calls{^(NSError **e){
+      return [step insertBarrierWithError:e];
+}
+,
+    ^(NSError **e) {
+      return [step appendKeys:tensor values:tensor toCache:cache error:e];
+    },
+    ^(NSError **e) {
+      return [step attendQueries:tensor overCache:cache intoTensor:out options:nil error:e];
+    },
+    ^(NSError **e) {
+      return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:e];
+    },
+    ^(NSError **e) {
+      return [step encodeDispatch:[[MNKDispatch alloc] initWithFunction:@"f" library:nil] error:e];
+    },
+    ^(NSError **e) {
+      return BOOL([step commitWithError:e] != nil);
+    },
+}
+;
+for (const auto &call : calls) {
+  error = nil;
+  XCTAssertFalse(call(&error));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"CommandEncoder", @"committed"), @"%@", error);
+  XCTAssertFalse(call(nil));
+}
+XCTAssertEqual(cache.nextPosition, 0u);
+}
+
+- (void)testAnEmptyStepIsDoneAndWaitingIsIdempotent {
+  NSError *error = nil;
+  MNKCompletion *done = [[self.device commandEncoder] commitWithError:&error];
+  for (int i = 0; i < 3; ++i) XCTAssertTrue([done waitWithError:&error]);
+  XCTAssertNil(error);
+  XCTAssertTrue(done.isDone);
+  XCTAssertEqual(done.summary.total.dispatches, 0u);
+  XCTAssertEqual([done.summary countsOfKind:@"KVCacheWrite"].dispatches, 0u);
+  XCTAssertEqual([done.summary countsOfKind:absentObject()].bytesRead, 0u);
+}
+
+- (void)testTheSummaryCountsByKind {
+  MNKTensor *x = [self zeros:@[ @2, @32 ]], *y = [self zeros:@[ @2, @32 ]];
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:y] error:nil]));
+  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:y intoTensor:nil] error:nil]));
+  XCTAssertTrue([step insertBarrierWithError:nil]);
+  MNKCompletion *done = [step commitWithError:nil];
+  XCTAssertTrue([done waitWithError:nil]);
+  MNKSummary *summary = done.summary;
+  XCTAssertEqual(summary.total.dispatches, 2u);
+  XCTAssertEqual(summary.barriers, 2u);
+  MNKCounts *counts = [summary countsOfKind:@"Hadamard"];
+  XCTAssertEqual(counts.dispatches, 2u);
+  XCTAssertEqual(counts.bytesRead, 512u);
+  XCTAssertEqual(counts.bytesWritten, 512u);
+  XCTAssertEqual(summary.total.bytesRead, 512u);
+  XCTAssertEqual([summary countsOfKind:@"hadamard"].dispatches, 0u);
+  XCTAssertTrue([summary.description hasPrefix:@"2 dispatches, 2 barriers, 512 bytes read, 512 bytes written"], @"%@",
+                summary);
+}
+
+- (void)testHandlersAreCalledOnceInOrder {
+  NSMutableArray<NSNumber *> *order = [NSMutableArray array];
+  XCTestExpectation *all = [self expectationWithDescription:@"all handlers"];
+  all.expectedFulfillmentCount = 8;
+  MNKTensor *x = [self zeros:@[ @2, @32 ]];
+  for (int i = 0; i < 8; ++i) {
+    MNKCommandEncoder *step = [self.device commandEncoder];
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
+    [step commitWithCompletionHandler:^(NSError *failure) {
+      @synchronized(order) {
+        [order addObject:failure ? @-1 : @(i)];
+      }
+      [all fulfill];
+    }];
+  }
+  [self waitForExpectations:@[ all ] timeout:60];
+  @synchronized(order) {
+    XCTAssertEqualObjects(order, (@[ @0, @1, @2, @3, @4, @5, @6, @7 ]));
+  }
+}
+
+- (void)testARefusedCallRecordsNothing {
+  MNKTensor *x = [self zeros:@[ @2, @32 ]];
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  NSError *error = nil;
+  MNKTensor *wrong = [self zeros:@[ @2, @31 ]];
+  XCTAssertFalse(([step encodeOperation:[[MNKHadamard alloc] initWithSource:wrong intoTensor:nil] error:&error]));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Hadamard", @""));
+  XCTAssertFalse([step encodeOperation:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKCommandEncoder", @"the operation is missing"));
+  XCTAssertFalse([step encodeDispatch:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDispatch", @"the dispatch is missing"));
+  XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
+  MNKCompletion *done = [step commitWithError:nil];
+  XCTAssertEqual(done.summary.total.dispatches, 1u);
+  XCTAssertTrue([done waitWithError:nil]);
+}
+
+- (void)testAnOperationOfTheCallersOwnIsRefused {
+  MNKOperation *own = [[MNKOperation alloc] init];
+  NSError *error = nil;
+  XCTAssertNil([own planForDevice:self.device error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorUnsupported, @"MNKOperation", @"no op of this framework"));
+  XCTAssertFalse([[self.device commandEncoder] encodeOperation:own error:&error]);
+}
+
+- (void)testManyThreadsEachWithEncodersOfTheirOwn {
+  constexpr int kThreads = 4, kSteps = 25;
+  MNKDevice *device = self.device;
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([t, device, &wrong] {
+      for (int i = 0; i < kSteps; ++i) {
+        @autoreleasepool {
+          const float numbers[4] = {static_cast<float>(t), static_cast<float>(i), 1, 2};
+          MNKTensor *x = [MNKTensor tensorWithFloats:numbers
+                                               shape:@[ @1, @4 ]
+                                         elementType:MNKElementTypeFloat32
+                                              device:device
+                                               error:nil];
+          MNKCommandEncoder *step = [device commandEncoder];
+          MNKHadamard *turn = [[MNKHadamard alloc] initWithSource:x intoTensor:nil];
+          if (![step encodeOperation:turn error:nil] || ![step encodeOperation:turn error:nil]) ++wrong;
+          if (![[step commitWithError:nil] waitWithError:nil]) ++wrong;
+          float got[4] = {};
+          if (![x readFloats:got count:4 error:nil] || memcmp(got, numbers, sizeof got) != 0) ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread &thread : threads) thread.join();
+  XCTAssertEqual(wrong.load(), 0);
+}
+
+- (void)testWorkGoesOnWithoutItsObjects {
+  MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]];
+  XCTestExpectation *done = [self expectationWithDescription:@"done"];
+  @autoreleasepool {
+    MNKCommandEncoder *step = [self.device commandEncoder];
+    MNKTensor *view = [x reshapedTo:@[ @4 ] error:nil];
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:view intoTensor:nil] error:nil]));
+    [step commitWithCompletionHandler:^(NSError *failure) {
+      XCTAssertNil(failure);
+      [done fulfill];
+    }];
+  }
+  [self waitForExpectations:@[ done ] timeout:60];
+  XCTAssertEqual([self floatOf:x at:3], 0.5f);
+}
+
+@end

@@ -1,0 +1,76 @@
+#import "Support/Bridging.hpp"
+#import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
+
+using namespace mnk::objc_test;
+
+// The C door and this one on the same things.
+@interface HandleTests : DeviceTestCase
+@end
+
+@implementation HandleTests
+
+- (void)testDevices {
+  NSError *error = nil;
+  mnk_device *handle = [self.device makeHandleWithError:&error];
+  XCTAssertTrue(handle != nullptr, @"%@", error);
+  XCTAssertEqualObjects([NSString stringWithUTF8String:mnk_device_kind(handle)], self.device.kind);
+  MNKDevice *same = [MNKDevice deviceWithHandle:handle error:&error];
+  XCTAssertEqualObjects(same, self.device);
+  mnk_device_release(handle);
+  XCTAssertEqualObjects(same.name, self.device.name);
+}
+
+- (void)testTensorsShareMemory {
+  MNKTensor *tensor = [self floats:{1, 2, 3, 4} shape:@[ @2, @2 ]];
+  MNKTensor *same = nil;
+  @autoreleasepool {
+    MNKTensor *slice = [tensor sliceWithRange:NSMakeRange(1, 1) error:nil];
+    mnk_tensor *handle = [slice makeHandleWithError:nil];
+    same = [MNKTensor tensorWithHandle:handle error:nil];
+    XCTAssertEqualObjects(same, slice);
+    const float numbers[] = {30, 40};
+    XCTAssertTrue(mnk_tensor_write(handle, numbers, sizeof numbers, nullptr));
+    mnk_tensor_release(handle);
+  }
+  XCTAssertEqual([self floatOf:tensor at:3], 40);
+  XCTAssertEqual([self floatOf:same at:0], 30);
+  XCTAssertEqual(same.byteOffset, 8u);
+}
+
+- (void)testCachesAreOne {
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:5 valueBits:3];
+  descriptor.quantized.keyMeans = [self zeros:@[ @1, @32 ]];
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  NSError *error = nil;
+  mnk_cache *handle = [cache makeHandleWithError:&error];
+  XCTAssertTrue(handle != nullptr, @"%@", error);
+  MNKAttentionCache *same = [MNKAttentionCache cacheWithHandle:handle error:&error];
+  MNKTensor *token = [self zeros:@[ @1, @32 ]];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **failure) {
+    return [step appendKeys:token values:token toCache:same error:failure];
+  }];
+  XCTAssertEqual(cache.nextPosition, 1u);
+  XCTAssertEqual(mnk_cache_next_position(handle, 0), 1u);
+  mnk_cache_release(handle);
+  XCTAssertEqualObjects(same.view, cache.view);
+  XCTAssertEqualObjects(same.descriptor, cache.descriptor);
+  [same reset];
+  XCTAssertEqual(cache.nextPosition, 0u);
+}
+
+- (void)testNoHandleIsRefused {
+  NSError *error = nil;
+  XCTAssertNil([MNKDevice deviceWithHandle:absentMemory<mnk_device>() error:&error]);
+  XCTAssertEqual(error.code, MNKErrorInvalidArgument);
+  error = nil;
+  XCTAssertNil([MNKTensor tensorWithHandle:absentMemory<mnk_tensor>() error:&error]);
+  XCTAssertEqual(error.code, MNKErrorInvalidArgument);
+  error = nil;
+  XCTAssertNil([MNKAttentionCache cacheWithHandle:absentMemory<mnk_cache>() error:&error]);
+  XCTAssertEqual(error.code, MNKErrorInvalidArgument);
+  XCTAssertNil([MNKTensor tensorWithHandle:absentMemory<mnk_tensor>() error:nil]);
+}
+
+@end

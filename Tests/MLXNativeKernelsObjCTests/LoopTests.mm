@@ -1,0 +1,75 @@
+#import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
+
+using namespace mnk::objc_test;
+
+// Decoding for long, with mistakes on the way: a leak of any of it would be told by a leak checker, and memory must not
+// be used up by what each step leaves.
+@interface LoopTests : DeviceTestCase
+@end
+
+// A checker that remembers where each allocation came from makes a step ten times slower, and needs fewer of them.
+#if __has_feature(address_sanitizer)
+static constexpr NSUInteger kSteps = 800;
+#else
+static constexpr NSUInteger kSteps = 10000;
+#endif
+
+@implementation LoopTests
+
+- (void)testThousandsOfSteps {
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  descriptor.elementType = MNKElementTypeFloat32;
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  MNKTensor *keys = [self zeros:@[ @1, @32 ]], *values = [self zeros:@[ @1, @32 ]], *out = [self zeros:@[ @1, @32 ]];
+  MNKTensor *wrong = [self zeros:@[ @1, @31 ]];
+  MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
+  options.kernel = MNKFlashDecodeKernelVector;
+  options.splits = 1;
+  NSUInteger failures = 0;
+  for (NSUInteger i = 0; i < kSteps; ++i) {
+    @autoreleasepool {
+      const std::vector<float> numbers(32, static_cast<float>(i));
+      NSError *error = nil;
+      MNKCommandEncoder *step = [self.device commandEncoder];
+      if (i % 8 == 0) {
+        failures += ![step appendKeys:wrong values:wrong toCache:cache error:&error];
+        failures += ![step attendQueries:wrong overCache:cache intoTensor:absentObject() options:options error:nil];
+        failures += [MNKTensor zerosWithShape:@[ @-1 ]
+                                  elementType:MNKElementTypeUInt8
+                                       device:self.device
+                                        error:&error] == nil;
+        failures += ![cache truncateToPosition:i + 1 sequence:0 error:&error];
+        // Dropped with what it has recorded.
+        XCTAssertTrue([[self.device commandEncoder] appendKeys:keys values:values toCache:cache error:nil]);
+      }
+      if (![values writeFloats:numbers.data() count:32 error:nil] ||
+          ![step appendKeys:keys values:values toCache:cache error:&error] ||
+          ![step attendQueries:keys overCache:cache intoTensor:out options:options error:&error] ||
+          ![[step commitWithError:&error] waitWithError:&error]) {
+        XCTFail(@"step %lu: %@", (unsigned long)i, error);
+        break;
+      }
+    }
+  }
+  XCTAssertEqual(failures, kSteps / 8 * 4);
+  XCTAssertEqual(cache.nextPosition, kSteps);
+  XCTAssertEqualWithAccuracy([self floatOf:out at:0], kSteps - 2.5, 0.01);
+}
+
+- (void)testHandlersOfManySteps {
+  XCTestExpectation *all = [self expectationWithDescription:@"all"];
+  all.expectedFulfillmentCount = 500;
+  for (int i = 0; i < 500; ++i) {
+    @autoreleasepool {
+      MNKCommandEncoder *step = [self.device commandEncoderWithLabel:@"one of many"];
+      if (i % 2 == 0) XCTAssertNotNil([step commitWithError:nil]);  // then the handler is told that it was committed
+      [step commitWithCompletionHandler:^(NSError *failure) {
+        if ((failure != nil) == (i % 2 == 0)) [all fulfill];
+      }];
+    }
+  }
+  [self waitForExpectations:@[ all ] timeout:60];
+}
+
+@end

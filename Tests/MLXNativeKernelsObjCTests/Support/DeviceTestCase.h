@@ -1,0 +1,29 @@
+// A test with a device, the one that the environment names or the best one, and short ways to tensors and steps.
+#pragma once
+#import <MLXNativeKernels/MLXNativeKernels.h>
+#import <XCTest/XCTest.h>
+
+#include <vector>
+
+NS_ASSUME_NONNULL_BEGIN
+
+@interface DeviceTestCase : XCTestCase
+
+@property(nonatomic, readonly) MNKDevice *device;
+@property(nonatomic, readonly) BOOL isHost;
+
+- (MNKTensor *)zeros:(NSArray<NSNumber *> *)shape;
+- (MNKTensor *)zeros:(NSArray<NSNumber *> *)shape type:(MNKElementType)type;
+- (MNKTensor *)floats:(const std::vector<float> &)floats shape:(NSArray<NSNumber *> *)shape;
+// Numbers from -1 to 1 that are not alike, others for another seed.
+- (MNKTensor *)numbers:(NSArray<NSNumber *> *)shape seed:(unsigned)seed;
+- (std::vector<float>)floatsOf:(MNKTensor *)tensor;
+- (float)floatOf:(MNKTensor *)tensor at:(NSUInteger)index;
+
+// Records in a step of its own, commits and waits.
+- (void)step:(BOOL (^)(MNKCommandEncoder *step, NSError *_Nullable *_Nullable error))body;
+- (void)encode:(MNKOperation *)operation;
+
+@end
+
+NS_ASSUME_NONNULL_END

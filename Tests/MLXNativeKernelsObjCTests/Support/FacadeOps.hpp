@@ -1,0 +1,27 @@
+// The ops of the C++ core as objects of the facade, every field as the property that stands for it.
+#pragma once
+#import "Bridging.hpp"
+
+NS_ASSUME_NONNULL_BEGIN
+
+namespace mnk::objc_test {
+
+MNKKVCacheView* objectFor(const KVCacheView& view);
+MNKQuantizedKVCacheView* objectFor(const QuantizedKVCacheView& view);
+MNKKVQuantizeOptions* objectFor(const KVQuantizeOptions& options);
+MNKAttentionOptions* objectFor(const AttentionOptions& options);
+MNKAttentionResults* objectFor(const AttentionResults& results);
+MNKRotaryEmbedding* objectFor(const RotaryEmbedding& rotary);
+MNKAttentionCacheDescriptor* objectFor(const AttentionCacheDescriptor& descriptor);
+
+MNKKVCacheWrite* objectFor(const KVCacheWrite& op);
+MNKKVCacheQuantize* objectFor(const KVCacheQuantize& op);
+MNKKVCacheDequantize* objectFor(const KVCacheDequantize& op);
+MNKHadamard* objectFor(const Hadamard& op);
+MNKMultiRoPE* objectFor(const MultiRoPE& op);
+MNKFlashDecode* objectFor(const FlashDecode& op);
+MNKMergePartials* objectFor(const MergePartials& op);
+
+}  // namespace mnk::objc_test
+
+NS_ASSUME_NONNULL_END

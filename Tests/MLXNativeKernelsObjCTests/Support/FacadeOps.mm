@@ -1,0 +1,265 @@
+#import "FacadeOps.hpp"
+
+namespace mnk::objc_test {
+
+namespace {
+
+MNKKVCodec *objectFor(const KVCodec &codec) {
+  MNKKVCodec *object = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(codec.name) bits:codec.bits];
+  object.scaleFactor = codec.scaleFactor;
+  return object;
+}
+
+MNKQuantizedKVPlane *objectFor(const QuantizedKVPlane &plane) {
+  MNKQuantizedKVPlane *object = [[MNKQuantizedKVPlane alloc] initWithCodec:objectFor(plane.codec)
+                                                                     codes:objectOver(plane.codes)
+                                                                    scales:objectOver(plane.scales)];
+  object.means = objectOver(plane.means);
+  object.channelScales = objectOver(plane.channelScales);
+  return object;
+}
+
+template <typename Number>
+MNKIntegers *objectFor(const std::variant<std::vector<Number>, Tensor> &numbers) {
+  if (const auto *tensor = std::get_if<Tensor>(&numbers)) return [MNKIntegers integersWithTensor:objectOver(*tensor)];
+  NSMutableArray<NSNumber *> *list = [NSMutableArray array];
+  for (const Number number : std::get<std::vector<Number>>(numbers)) [list addObject:@(number)];
+  return [MNKIntegers integersWithList:list];
+}
+
+// Where tokens come from and go to, which is the same for both ops that store them.
+template <typename Object, typename Op>
+void fill(Object *object, const Op &op) {
+  object.sourceLayout = static_cast<MNKKVLayout>(op.sourceLayout);
+  object.sourceOffset = op.sourceOffset;
+  if (op.tokens) object.tokens = @(*op.tokens);
+  object.sourceIsRing = op.sourceIsRing;
+  object.sequence = op.sequence;
+  if (!op.rows) return;
+  object.rowSequences = objectFor(op.rows->sequences);
+  object.rowPositions = objectFor(op.rows->positions);
+}
+
+}  // namespace
+
+MNKKVCacheView *objectFor(const KVCacheView &view) {
+  MNKKVCacheView *object = [[MNKKVCacheView alloc] initWithKeys:objectOver(view.keys) values:objectOver(view.values)];
+  object.layout = static_cast<MNKKVLayout>(view.layout);
+  object.wrap = static_cast<MNKKVWrap>(view.wrap);
+  object.pinned = view.pinned;
+  return object;
+}
+
+MNKQuantizedKVCacheView *objectFor(const QuantizedKVCacheView &view) {
+  MNKQuantizedKVCacheView *object =
+      [[MNKQuantizedKVCacheView alloc] initWithKeys:objectFor(view.keys)
+                                             values:view.values ? objectFor(*view.values) : nil];
+  object.layout = static_cast<MNKKVLayout>(view.layout);
+  object.wrap = static_cast<MNKKVWrap>(view.wrap);
+  object.pinned = view.pinned;
+  return object;
+}
+
+MNKKVQuantizeOptions *objectFor(const KVQuantizeOptions &options) {
+  MNKKVQuantizeOptions *object = [[MNKKVQuantizeOptions alloc] init];
+  object.candidates = options.candidates;
+  object.keyScale = static_cast<MNKKVScaleRule>(options.keyScale);
+  object.valueScale = static_cast<MNKKVScaleRule>(options.valueScale);
+  object.nonFinite = static_cast<MNKKVNonFinite>(options.nonFinite);
+  return object;
+}
+
+MNKAttentionOptions *objectFor(const AttentionOptions &options) {
+  MNKAttentionOptions *object = [[MNKAttentionOptions alloc] init];
+  object.scale = options.scale;
+  object.causal = options.isCausal;
+  object.window = options.window;
+  object.softcap = options.softcap;
+  object.mask = objectOver(options.mask);
+  object.slopes = objectOver(options.slopes);
+  object.sinks = objectOver(options.sinks);
+  object.splits = options.splits;
+  object.kernel = static_cast<MNKFlashDecodeKernel>(options.kernel);
+  object.merge = static_cast<MNKFlashDecodeMerge>(options.merge);
+  return object;
+}
+
+namespace {
+
+MNKAttentionPartials *objectFor(const AttentionPartials &partials) {
+  return [[MNKAttentionPartials alloc] initWithSums:objectOver(partials.sums) stats:objectOver(partials.stats)];
+}
+
+MNKHeadsView *objectFor(const HeadsView &view) {
+  MNKHeadsView *object = [[MNKHeadsView alloc] initWithTensor:objectOver(view.tensor)];
+  object.layout = static_cast<MNKKVLayout>(view.layout);
+  if (!view.strides) return object;
+  MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
+  strides.sequences = view.strides->sequences;
+  strides.tokens = view.strides->tokens;
+  strides.heads = view.strides->heads;
+  strides.headDim = view.strides->headDim;
+  strides.offset = view.strides->offset;
+  strides.sequenceStride = view.strides->sequenceStride;
+  strides.tokenStride = view.strides->tokenStride;
+  strides.headStride = view.strides->headStride;
+  object.strides = strides;
+  return object;
+}
+
+MNKRotaryPositions *objectFor(const RotaryPositions &positions) {
+  if (const auto *first = std::get_if<int64_t>(&positions.source)) {
+    return [MNKRotaryPositions positionsStartingAt:static_cast<NSInteger>(*first)];
+  }
+  if (const auto *tensor = std::get_if<Tensor>(&positions.source)) {
+    return [MNKRotaryPositions positionsWithTensor:objectOver(*tensor)];
+  }
+  const auto &list = std::get<RotaryPositions::List>(positions.source);
+  NSMutableArray<NSArray<NSNumber *> *> *axes = [NSMutableArray array];
+  const size_t count = list.numbers.size() / list.axes;
+  for (uint32_t axis = 0; axis < list.axes; ++axis) {
+    NSMutableArray<NSNumber *> *numbers = [NSMutableArray array];
+    for (size_t i = 0; i < count; ++i) [numbers addObject:@(list.numbers[axis * count + i])];
+    [axes addObject:numbers];
+  }
+  return [MNKRotaryPositions positionsPerAxis:axes];
+}
+
+}  // namespace
+
+MNKAttentionResults *objectFor(const AttentionResults &results) {
+  MNKAttentionResults *object = [[MNKAttentionResults alloc] init];
+  object.output = objectOver(results.into);
+  if (results.partials) object.partials = objectFor(*results.partials);
+  object.logSumExp = objectOver(results.logSumExp);
+  return object;
+}
+
+MNKRotaryEmbedding *objectFor(const RotaryEmbedding &rotary) {
+  MNKRotaryEmbedding *object = [[MNKRotaryEmbedding alloc] init];
+  object.layout = static_cast<MNKRotaryLayout>(rotary.layout);
+  object.sections = @[ @(rotary.sections[0]), @(rotary.sections[1]), @(rotary.sections[2]), @(rotary.sections[3]) ];
+  object.base = rotary.base;
+  object.ropeDim = rotary.ropeDim.value_or(0);
+  object.pairing = static_cast<MNKRotaryPairing>(rotary.pairing);
+  object.otherAxis = static_cast<MNKRotaryOtherAxis>(rotary.otherAxis);
+  object.scale = rotary.scale;
+  NSMutableArray<NSNumber *> *factors = [NSMutableArray array];
+  for (const float factor : rotary.frequencyFactors) [factors addObject:@(factor)];
+  object.frequencyFactors = factors;
+  object.inverse = rotary.isInverse;
+  if (!rotary.yarn) return object;
+  MNKYaRN *yarn = [[MNKYaRN alloc] initWithOriginalContext:rotary.yarn->originalContext];
+  yarn.extensionFactor = rotary.yarn->extensionFactor;
+  yarn.attentionFactor = rotary.yarn->attentionFactor;
+  yarn.betaFast = rotary.yarn->betaFast;
+  yarn.betaSlow = rotary.yarn->betaSlow;
+  yarn.roundsCorners = rotary.yarn->roundsCorners;
+  object.yarn = yarn;
+  return object;
+}
+
+MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descriptor) {
+  MNKAttentionCacheDescriptor *object = [MNKAttentionCacheDescriptor descriptorWithKVHeads:descriptor.kvHeads
+                                                                                   headDim:descriptor.headDim
+                                                                                  capacity:descriptor.capacity];
+  object.valueHeadDim = descriptor.valueHeadDim;
+  object.sequences = descriptor.sequences;
+  object.elementType = static_cast<MNKElementType>(descriptor.dtype);
+  object.whenFull = static_cast<MNKWhenFull>(descriptor.whenFull);
+  object.pinned = descriptor.pinned;
+  if (!descriptor.quantized) return object;
+  const KVQuantizedStorage &given = *descriptor.quantized;
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(given.codec)
+                                                                    keyBits:given.keyBits
+                                                                  valueBits:given.valueBits];
+  storage.scaleFactor = given.scaleFactor;
+  storage.options = objectFor(given.options);
+  storage.keyMeans = objectOver(given.keyMeans);
+  storage.valueMeans = objectOver(given.valueMeans);
+  storage.keyChannelScales = objectOver(given.keyChannelScales);
+  object.quantized = storage;
+  return object;
+}
+
+MNKKVCacheWrite *objectFor(const KVCacheWrite &op) {
+  MNKKVCacheWrite *object = [[MNKKVCacheWrite alloc] initWithKeys:objectOver(op.keys)
+                                                           values:objectOver(op.values)
+                                                        intoCache:objectFor(op.into)
+                                                         position:op.position];
+  fill(object, op);
+  return object;
+}
+
+MNKKVCacheQuantize *objectFor(const KVCacheQuantize &op) {
+  MNKKVCacheQuantize *object = [[MNKKVCacheQuantize alloc] initWithKeys:objectOver(op.keys)
+                                                                 values:objectOver(op.values)
+                                                              intoCache:objectFor(op.into)
+                                                               position:op.position];
+  fill(object, op);
+  object.options = objectFor(op.options);
+  object.counts = objectOver(op.counts);
+  object.probe = objectOver(op.probe);
+  return object;
+}
+
+MNKKVCacheDequantize *objectFor(const KVCacheDequantize &op) {
+  MNKKVCacheDequantize *object = [[MNKKVCacheDequantize alloc] initWithCache:objectFor(op.from)
+                                                                        keys:objectOver(op.keys)
+                                                                      values:objectOver(op.values)
+                                                                    position:op.position];
+  object.sequence = op.sequence;
+  object.layout = static_cast<MNKKVLayout>(op.layout);
+  object.domain = static_cast<MNKKVDomain>(op.domain);
+  return object;
+}
+
+MNKHadamard *objectFor(const Hadamard &op) {
+  MNKHadamard *object = [[MNKHadamard alloc] initWithSource:objectOver(op.from) intoTensor:objectOver(op.into)];
+  object.usesSigns = op.signs.has_value();
+  if (op.signs) object.codec = static_cast<MNKKVCodecName>(*op.signs);
+  object.inverse = op.isInverse;
+  return object;
+}
+
+MNKMultiRoPE *objectFor(const MultiRoPE &op) {
+  MNKMultiRoPE *object = [[MNKMultiRoPE alloc] initWithQueries:objectFor(op.queries)
+                                                          keys:op.keys ? objectFor(*op.keys) : nil
+                                                     positions:objectFor(op.positions)
+                                                        rotary:objectFor(op.rotary)];
+  if (op.rotatedQueries) object.rotatedQueries = objectFor(*op.rotatedQueries);
+  if (op.rotatedKeys) object.rotatedKeys = objectFor(*op.rotatedKeys);
+  if (op.offsets) object.offsets = objectFor(*op.offsets);
+  return object;
+}
+
+MNKFlashDecode *objectFor(const FlashDecode &op) {
+  NSMutableArray<MNKAttendedSequence *> *sequences = [NSMutableArray array];
+  for (const AttendedSequence &one : op.sequences) {
+    [sequences addObject:[[MNKAttendedSequence alloc] initWithSequence:one.sequence length:one.length]];
+  }
+  MNKFlashDecode *object = nil;
+  if (const auto *dense = std::get_if<KVCacheView>(&op.over)) {
+    object = [[MNKFlashDecode alloc] initWithQueries:objectOver(op.queries)
+                                           overCache:objectFor(*dense)
+                                           sequences:sequences
+                                             results:objectFor(op.results)];
+  } else {
+    object = [[MNKFlashDecode alloc] initWithQueries:objectOver(op.queries)
+                                  overQuantizedCache:objectFor(std::get<QuantizedKVCacheView>(op.over))
+                                           sequences:sequences
+                                             results:objectFor(op.results)];
+  }
+  object.options = objectFor(op.options);
+  object.scratch = objectOver(op.scratch);
+  return object;
+}
+
+MNKMergePartials *objectFor(const MergePartials &op) {
+  MNKMergePartials *object = [[MNKMergePartials alloc] initWithPartials:objectFor(op.partials)
+                                                                results:objectFor(op.results)];
+  object.sinks = objectOver(op.sinks);
+  return object;
+}
+
+}  // namespace mnk::objc_test

@@ -1,0 +1,222 @@
+import Foundation
+import XCTest
+
+/// C++, Swift and Objective-C offer the same ops and the same options: what one door has and another lacks is named here.
+final class DoorTests: XCTestCase {
+    /// A type at the three doors. Nothing where a door has no type for it, but takes its properties otherwise.
+    private struct Types {
+        var cxx: String
+        var swift: String?
+        var objc: String
+        init(_ cxx: String, swift: String?, objc: String) {
+            self.cxx = cxx
+            self.swift = swift
+            self.objc = objc
+        }
+        init(_ name: String) { self.init(name, swift: name, objc: "MNK\(name)") }
+    }
+
+    private static let types: [Types] =
+        ["KVCacheView", "QuantizedKVPlane", "QuantizedKVCacheView", "KVCodec", "KVQuantizeOptions", "HeadsView"]
+        .map { Types($0) } + [
+            Types("AttentionOptions"), Types("AttentionPartials"), Types("AttendedSequence"), Types("RotaryEmbedding"),
+            Types("AttentionResults", swift: nil, objc: "MNKAttentionResults"),
+            Types("HeadsView.Strides", swift: "HeadsView.Strides", objc: "MNKHeadsStrides"),
+            Types("YaRN", swift: "RotaryEmbedding.YaRN", objc: "MNKYaRN"),
+            Types("AttentionCacheDescriptor", swift: "AttentionCache.Dimensions", objc: "MNKAttentionCacheDescriptor"),
+            Types("KVQuantizedStorage", swift: "AttentionCache.Calibration", objc: "MNKQuantizedStorage"),
+            Types("host.Options", swift: "HostOptions", objc: "MNKHostOptions"),
+        ]
+
+    /// What a property of a door stands for in C++, where that is not its own name.
+    private static let swiftMeanings: [String: [String]] = [
+        "FlashDecode.cache": ["over"], "FlashDecode.output": ["results"], "FlashDecode.partials": ["results"],
+        "FlashDecode.logSumExp": ["results"],
+        "Hadamard.source": ["from"], "Hadamard.destination": ["into"],
+        "HostOptions.allowsSameValue": ["allowSameValue"], "HostOptions.perturbsResults": ["perturb"],
+        "KVCacheDequantize.source": ["from"], "KVCacheQuantize.destination": ["into"],
+        "KVCacheWrite.destination": ["into"],
+        "MergePartials.parts": ["partials"], "MergePartials.output": ["results"],
+        "MergePartials.partials": ["results"], "MergePartials.logSumExp": ["results"],
+        "RotaryEmbedding.layout": ["layout", "sections"],
+    ]
+    private static let objcMeanings: [String: [String]] = [
+        "MNKAttentionCacheDescriptor.elementType": ["dtype"],
+        "MNKAttentionOptions.causal": ["isCausal"], "MNKAttentionResults.output": ["into"],
+        "MNKFlashDecode.cache": ["over"], "MNKFlashDecode.quantizedCache": ["over"],
+        "MNKHadamard.source": ["from"], "MNKHadamard.destination": ["into"], "MNKHadamard.usesSigns": ["signs"],
+        "MNKHadamard.codec": ["signs"], "MNKHadamard.inverse": ["isInverse"],
+        "MNKHostOptions.allowsSameValue": ["allowSameValue"], "MNKHostOptions.perturbsResults": ["perturb"],
+        "MNKKVCacheDequantize.cache": ["from"],
+        "MNKKVCacheQuantize.cache": ["into"], "MNKKVCacheQuantize.rowSequences": ["rows"],
+        "MNKKVCacheQuantize.rowPositions": ["rows"],
+        "MNKKVCacheWrite.cache": ["into"], "MNKKVCacheWrite.rowSequences": ["rows"],
+        "MNKKVCacheWrite.rowPositions": ["rows"],
+        "MNKRotaryEmbedding.inverse": ["isInverse"],
+    ]
+    /// Properties that Swift takes as arguments of an initializer.
+    private static let swiftArguments: [String: [String]] = [
+        "AttentionCacheDescriptor": ["dtype", "whenFull", "pinned", "quantized"],
+        "KVQuantizedStorage": ["codec", "keyBits", "valueBits", "scaleFactor", "options"],
+    ]
+    /// Structs of C++ that are no options: parts of the core, results, and what both other doors take as arguments.
+    private static let others: Set<String> = [
+        "Argument", "Binding", "DeviceLimits", "DeviceProfile", "Dispatch", "Error", "FunctionConstant", "Grid",
+        "InlineBytes", "KVCacheWrite.Rows", "KVCodecSizes", "KernelKey", "LibraryOrigin", "LibrarySource",
+        "MemoryRange",
+        "Plan", "QuantizedCacheExtents", "ReadyDispatch", "Region", "RotaryPositions", "RotaryPositions.List",
+        "SubmissionReport", "Summary", "Summary.Counts", "ThreadgroupMemory", "metal.Options",
+    ]
+
+    func testEveryDoorHasEveryOp() throws {
+        let (cxx, swift, objc) = try doors()
+        XCTAssertEqual(Set(cxx.ops).count, 7, "\(cxx.ops)")
+        XCTAssertEqual(Set(objc.ops), Set(cxx.ops))
+        for op in cxx.ops { XCTAssertNotNil(swift.properties[op], "Swift has no \(op)") }
+    }
+
+    func testEveryDoorHasEveryProperty() throws {
+        let (cxx, swift, objc) = try doors()
+        let all = Self.types + cxx.ops.map { Types($0) }
+        for type in all {
+            let expected = Set(try XCTUnwrap(cxx.properties[type.cxx], "C++ has no \(type.cxx)"))
+            XCTAssertFalse(expected.isEmpty, type.cxx)
+            if let name = type.swift {
+                let arguments = Self.swiftArguments[type.cxx] ?? []
+                let found = meanings(of: name, in: swift, Self.swiftMeanings).union(arguments)
+                XCTAssertEqual(found, expected, "Swift's \(name) and C++'s \(type.cxx) differ")
+            }
+            let found = meanings(of: type.objc, in: objc, Self.objcMeanings)
+            XCTAssertEqual(found, expected, "\(type.objc) and C++'s \(type.cxx) differ")
+        }
+        let compared = Set(all.map(\.cxx))
+        let missed = cxx.properties.filter { !$0.value.isEmpty }.keys.filter { !compared.contains($0) }
+        XCTAssertEqual(Set(missed), Self.others, "structs of C++ that no list names, or that are gone")
+        XCTAssertEqual(
+            Set(objc.properties.filter { !$0.value.isEmpty }.keys), Set(all.map(\.objc)).union(["MNKDispatch"]),
+            "classes that no list names")
+    }
+
+    func testEveryDoorHasEveryCase() throws {
+        let (cxx, swift, objc) = try doors()
+        let enums: [(cxx: String, swift: String, objc: String, prefix: String)] = [
+            ("ErrorCode", "KernelError.Code", "MNKErrorCode", "MNKError"),
+            ("DType", "ElementType", "MNKElementType", "MNKElementType"),
+            ("FlashDecodeKernel", "AttentionOptions.Kernel", "MNKFlashDecodeKernel", "MNKFlashDecodeKernel"),
+            ("FlashDecodeMerge", "AttentionOptions.Merge", "MNKFlashDecodeMerge", "MNKFlashDecodeMerge"),
+            ("KVCodecName", "KVCodec.Name", "MNKKVCodecName", "MNKKVCodec"),
+            ("KVDomain", "KVDomain", "MNKKVDomain", "MNKKVDomain"),
+            ("KVLayout", "KVLayout", "MNKKVLayout", "MNKKVLayout"),
+            ("KVNonFinite", "KVNonFinite", "MNKKVNonFinite", "MNKKVNonFinite"),
+            ("KVScaleRule", "KVScaleRule", "MNKKVScaleRule", "MNKKVScaleRule"),
+            ("KVWrap", "KVWrap", "MNKKVWrap", "MNKKVWrap"),
+            ("LibraryOrigin.Kind", "LibraryOrigin.Kind", "MNKLibraryOrigin", "MNKLibraryOrigin"),
+            ("RotaryLayout", "RotaryEmbedding.Layout", "MNKRotaryLayout", "MNKRotaryLayout"),
+            ("RotaryOtherAxis", "RotaryEmbedding.OtherAxis", "MNKRotaryOtherAxis", "MNKRotaryOther"),
+            ("RotaryPairing", "RotaryEmbedding.Pairing", "MNKRotaryPairing", "MNKRotaryPairing"),
+            ("host.Checking", "HostOptions.Checking", "MNKHostChecking", "MNKHostChecking"),
+            ("host.Level", "HostOptions.Level", "MNKHostLevel", "MNKHostLevel"),
+        ]
+        let shortNames = [
+            "f32": "float32", "f16": "float16", "bf16": "bfloat16", "u8": "uint8", "u16": "uint16", "u32": "uint32",
+            "i32": "int32",
+        ]
+        for item in enums {
+            let expected = Set(try XCTUnwrap(cxx.cases[item.cxx], item.cxx).map { (shortNames[$0] ?? $0).lowercased() })
+            XCTAssertEqual(Set((swift.cases[item.swift] ?? []).map { $0.lowercased() }), expected, item.swift)
+            let named = (objc.cases[item.objc] ?? []).map { $0.dropFirst(item.prefix.count).lowercased() }
+            XCTAssertEqual(Set(named), expected, item.objc)
+        }
+        // Parts of the core, kinds of arguments that the doors have functions for, and Objective-C's name for KVWrap.
+        let others: Set = [
+            "Access", "Argument.Kind", "ConstantType", "Grid.Unit", "LibrarySource.Kind", "MatrixLayout",
+        ]
+        XCTAssertEqual(Set(cxx.cases.keys), Set(enums.map(\.cxx)).union(others))
+        XCTAssertEqual(Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess", "MNKWhenFull"]))
+    }
+
+    /// What the cache can do, and how each door says it.
+    func testEveryDoorHasEveryFunctionOfTheCache() throws {
+        let names: [(cxx: String, swift: String, objc: String)] = [
+            ("make", "public convenience init(\n        _ dimensions", "initWithDevice:"),
+            ("load", "init(\n        contentsOf", "contentsOfURL:"), ("save", "func save(to", "saveToURL:"),
+            ("descriptor", "let dimensions:", "*descriptor;"), ("view", "let keys: Tensor", "*view;"),
+            ("quantizedView", "var quantizedView:", "*quantizedView;"), ("bytes", "var bytes:", "NSUInteger bytes;"),
+            ("bytesPerToken", "var bytesPerToken:", "bytesPerToken;"), ("bytesSaved", "var bytesSaved:", "bytesSaved;"),
+            ("nextPosition", "func nextPosition(ofSequence", "nextPositionOfSequence:"),
+            ("count", "func count(ofSequence", "countOfSequence:"),
+            ("isSuspect", "func isSuspect(sequence", "isSequenceSuspect:"),
+            ("append", "func append(", "appendKeys:"), ("attend", "func attend(", "attendQueries:"),
+            ("dequantize", "func dequantize(", "dequantizeCache:"),
+            ("truncate", "func truncate(to", "truncateToPosition:"), ("reset", "func reset()", "(void)reset;"),
+        ]
+        let header = try texts("MLXNativeKernelsCore/include/MLXNativeKernels", "AttentionCache.hpp")[0]
+        let body = try XCTUnwrap(header.firstMatch(of: /class AttentionCache \{(?s:(.*?))private:/)).1
+        let declared = body.matches(of: /\n  (?:static )?[\w:<>&\s]+?[\s>](\w+)\(/).map { String($0.1) }
+        XCTAssertEqual(Set(declared), Set(names.map(\.cxx)))
+        let swift = try texts("MLXNativeKernels", ".swift").joined(separator: "\n")
+        let objc = try texts("MLXNativeKernelsCore/include/MLXNativeKernels", ".h").joined(separator: "\n")
+        for name in names {
+            XCTAssertTrue(swift.contains(name.swift), "Swift has no \(name.cxx)")
+            XCTAssertTrue(objc.contains(name.objc), "Objective-C has no \(name.cxx)")
+        }
+    }
+
+    /// A copy has every property of its original, and a comparison looks at each: both go by the keys of the class.
+    func testEveryPropertyOfADescriptorIsPartOfItsValue() throws {
+        let objc = try doors().objc
+        var compared: Set<String> = []
+        for text in try texts("MLXNativeKernelsCore/ObjC", ".mm") {
+            func keys(_ body: Substring) -> [String] { body.matches(of: /@"(\w+)"/).map { String($0.1) } }
+            let shared = text.firstMatch(of: /sourceKeys\(\) \{\n(?s:(.*?))\n\}/).map { keys($0.1) } ?? []
+            for match in text.matches(of: /@implementation (MNK\w+)\n(?s:(.*?))\n@end/) {
+                guard let body = match.2.firstMatch(of: /valueKeys \{\n(?s:(.*?))\n\}/)?.1 else { continue }
+                let name = String(match.1)
+                let found = Set(keys(body) + (body.contains("sourceKeys()") ? shared : []))
+                let missing = Set(objc.properties[name] ?? []).subtracting(found)
+                XCTAssertTrue(missing.isEmpty, "\(name) leaves \(missing.sorted()) out of its value")
+                compared.insert(name)
+            }
+        }
+        XCTAssertEqual(compared.subtracting(["MNKDescriptor"]), Set(objc.properties.keys).subtracting(["MNKOperation"]))
+    }
+
+    func testListsSeeWhatDiffers() {
+        let cxx = DoorLists.cxx([
+            "struct Op {\n  static constexpr std::string_view name = \"Op\";\n  int a = 1;\n  B b;\n};"
+        ])
+        XCTAssertEqual(cxx.ops, ["Op"])
+        XCTAssertEqual(cxx.properties["Op"], ["a", "b"])
+        let swift = DoorLists.swift(["public struct Op {\n    public var a = 1\n    public var c: Int { 2 }\n}"])
+        XCTAssertEqual(swift.properties["Op"], ["a"])
+        let objc = DoorLists.objectiveC([
+            "@interface MNKOp : MNKOperation\n@property(nonatomic) int a;\n@property(readonly) int d;\n@end"
+        ])
+        XCTAssertEqual(objc.ops, ["Op"])
+        XCTAssertEqual(objc.properties["MNKOp"], ["a"])
+        XCTAssertEqual(DoorLists.cxx(["enum class E : int { x = 1, y };"]).cases["E"], ["x", "y"])
+    }
+
+    private func meanings(of type: String, in lists: DoorLists, _ meanings: [String: [String]]) -> Set<String> {
+        Set((lists.properties[type] ?? []).flatMap { meanings["\(type).\($0)"] ?? [$0] })
+    }
+
+    private func doors() throws -> (cxx: DoorLists, swift: DoorLists, objc: DoorLists) {
+        let headers = "MLXNativeKernelsCore/include/MLXNativeKernels"
+        return (
+            .cxx(try texts(headers, ".hpp")), .swift(try texts("MLXNativeKernels", ".swift")),
+            .objectiveC(try texts(headers, ".h"))
+        )
+    }
+
+    /// Sources whose names end so. They are there where the tests were built, not where they are installed.
+    private func texts(_ folder: String, _ ending: String) throws -> [String] {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appendingPathComponent("Sources").appendingPathComponent(folder)
+        guard let found = FileManager.default.enumerator(atPath: root.path) else {
+            throw XCTSkip("the sources are not at \(root.path)")
+        }
+        let names = found.compactMap { $0 as? String }.filter { $0.hasSuffix(ending) }.sorted()
+        return try names.map { try String(contentsOf: root.appendingPathComponent($0), encoding: .utf8) }
+    }
+}

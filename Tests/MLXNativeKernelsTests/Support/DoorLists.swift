@@ -1,0 +1,133 @@
+import Foundation
+
+/// What the sources of the three doors declare: types with their settable properties, and enums with their cases.
+/// Reads the regular shape in which this project writes declarations, not the languages.
+struct DoorLists {
+    /// Settable properties by the name of the type, in the order they are declared; `Outer.Inner` for nested types.
+    var properties: [String: [String]] = [:]
+    /// Cases by the name of the enum.
+    var cases: [String: [String]] = [:]
+    /// The ops, by the name that they give themselves.
+    var ops: [String] = []
+
+    /// All public C++ headers.
+    static func cxx(_ texts: [String]) -> DoorLists {
+        var lists = DoorLists()
+        for text in texts.map(withoutComments) {
+            // Two namespaces have options of their own.
+            let space = text.firstMatch(of: /namespace mnk::(\w+) \{/).map { String($0.1) }
+            lists.readCxx(text, inside: space)
+        }
+        return lists
+    }
+
+    /// All sources of the Swift module.
+    static func swift(_ texts: [String]) -> DoorLists {
+        var lists = DoorLists()
+        for text in texts { lists.readSwift(withoutComments(text), inside: nil) }
+        return lists
+    }
+
+    /// All public Objective-C headers.
+    static func objectiveC(_ texts: [String]) -> DoorLists {
+        var lists = DoorLists()
+        for text in texts.map(withoutComments) {
+            for match in text.matches(of: /@interface (MNK\w+) : (\w+)(?s:(.*?))@end/) {
+                let (name, base) = (String(match.1), match.2)
+                if base == "MNKOperation" { lists.ops.append(String(name.dropFirst(3))) }
+                let found = match.3.matches(of: /@property\(([^)]*)\)[^;]*?(\w+);/)
+                let settable = found.filter { !$0.1.contains("readonly") }.map { String($0.2) }
+                if base != "NSObject" { lists.properties[name] = settable }
+            }
+            for match in text.matches(of: /NS_(?:CLOSED_|ERROR_)ENUM\(\w+, (MNK\w+)\)\s*\{(?s:(.*?))\}/) {
+                lists.cases[String(match.1)] = match.2.split(separator: ",").compactMap {
+                    $0.firstMatch(of: /MNK\w+/).map { String($0.0) }
+                }
+            }
+        }
+        return lists
+    }
+
+    private mutating func readCxx(_ text: String, inside outer: String?) {
+        for (head, body) in blocks(in: text, after: /((?:struct|enum class) \w+)(?: : \w+)? \{/) {
+            let type = (outer.map { "\($0)." } ?? "") + head.split(separator: " ").last!
+            if head.hasPrefix("enum") {
+                let items = body.split(separator: ",")
+                cases[type] = items.compactMap { $0.firstMatch(of: #/[A-Za-z]\w*/#).map { String($0.0) } }
+                continue
+            }
+            let name = body.firstMatch(of: /static constexpr std::string_view name = "(\w+)"/)
+            if let name { ops.append(String(name.1)) }
+            let flat = withoutBlocks(body)
+            properties[type] = flat.split(separator: ";").compactMap { statement in
+                let declaration = statement.split(separator: "=", maxSplits: 1)[0]
+                let isOther = declaration.contains(/\(|\b(static|using|struct|enum|private|friend|operator)\b/)
+                let match = declaration.wholeMatch(of: #/(?s:.*[\s>&*])(\w+)(?:\{\})?\s*/#)
+                return isOther ? nil : match.map { String($0.1) }
+            }
+            readCxx(body, inside: type)
+        }
+    }
+
+    private mutating func readSwift(_ text: String, inside outer: String?) {
+        for (name, body) in blocks(in: text, after: /public (?:struct|enum|final class) (\w+)[^{]*\{/) {
+            let type = (outer.map { "\($0)." } ?? "") + name
+            let flat = withoutBlocks(body)
+            let variables = flat.matches(of: #/\n\s*public var (\w+)[^\n]*/#).filter { !$0.0.contains("{}") }
+            properties[type, default: []] += variables.map { String($0.1) }
+            // Values that a case carries are in parentheses, on lines of their own where there are many.
+            let plain = flat.replacing(/\((?s:[^()]*(?:\([^()]*\)[^()]*)*)\)/, with: "")
+            let found = plain.matches(of: /\n\s*case (\w+)/).map { String($0.1) }
+            if !found.isEmpty { cases[type, default: []] += found }
+            readSwift(body, inside: type)
+        }
+        for (name, body) in blocks(in: text, after: /extension (\w+)[^{]*\{/) where outer == nil {
+            readSwift(body, inside: name)
+        }
+    }
+}
+
+/// Every block that follows a match, with what the pattern captures, outermost ones alone.
+private func blocks(in text: String, after pattern: Regex<(Substring, Substring)>) -> [(String, String)] {
+    var found: [(String, String)] = []
+    var rest = text[...]
+    while let match = rest.firstMatch(of: pattern) {
+        let body = rest[match.range.upperBound...]
+        let end = endOfBlock(body)
+        found.append((String(match.1), String(body[..<end])))
+        rest = rest[end...]
+    }
+    return found
+}
+
+/// Where the brace that was opened before the text is closed.
+private func endOfBlock(_ text: Substring) -> Substring.Index {
+    var depth = 1
+    for index in text.indices {
+        if text[index] == "{" { depth += 1 }
+        if text[index] == "}" { depth -= 1 }
+        if depth == 0 { return index }
+    }
+    return text.endIndex
+}
+
+/// The text with `{}` in the place of each block.
+private func withoutBlocks(_ text: String) -> String {
+    var flat = ""
+    var rest = text[...]
+    while let open = rest.firstIndex(of: "{") {
+        let body = rest[rest.index(after: open)...]
+        let end = endOfBlock(body)
+        // What C++ defines in a block ends without a semicolon, a field that is initialized by one does not.
+        flat += rest[..<open] + "{}"
+        rest = end == rest.endIndex ? "" : rest[rest.index(after: end)...]
+        if !rest.drop(while: \.isWhitespace).hasPrefix(";") { flat += ";" }
+    }
+    return flat + rest
+}
+
+private func withoutComments(_ text: String) -> String {
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+        line.firstRange(of: "//").map { line[..<$0.lowerBound] } ?? line
+    }.joined(separator: "\n")
+}

@@ -1,0 +1,84 @@
+// What clang calls under automatic reference counting to retain, release and autorelease, and to set properties. An
+// object that is returned autoreleased lives until its pool is drained; there is no shortcut as on a Mac.
+#include "Blocks.hpp"
+
+namespace objclinux {
+
+extern "C" {
+
+Object* objc_retain(Object* object) {
+  if (!object) return nullptr;
+  return isBlock(object) ? retainBlock(object) : send(object, selectors.retain);
+}
+
+void objc_release(Object* object) {
+  if (!object) return;
+  if (isBlock(object)) {
+    releaseBlock(object);
+  } else {
+    send(object, selectors.release);
+  }
+}
+
+Object* objc_autorelease(Object* object) {
+  return object ? send(object, selectors.autorelease) : nullptr;
+}
+
+Object* objc_retainBlock(Object* block) {
+  return block ? _Block_copy(block) : nullptr;
+}
+
+Object* objc_retainAutorelease(Object* object) {
+  return objc_autorelease(objc_retain(object));
+}
+
+Object* objc_autoreleaseReturnValue(Object* object) {
+  return objc_autorelease(object);
+}
+
+Object* objc_retainAutoreleaseReturnValue(Object* object) {
+  return objc_retainAutorelease(object);
+}
+
+Object* objc_retainAutoreleasedReturnValue(Object* object) {
+  return objc_retain(object);
+}
+
+Object* objc_unsafeClaimAutoreleasedReturnValue(Object* object) {
+  return object;
+}
+
+void objc_storeStrong(Object** variable, Object* value) {
+  Object* const old = *variable;
+  *variable = objc_retain(value);
+  objc_release(old);
+}
+
+void* objc_autoreleasePoolPush() {
+  return makeObject("NSAutoreleasePool");
+}
+
+void objc_autoreleasePoolPop(void* pool) {
+  send(static_cast<Object*>(pool), selectors.drain);
+}
+
+// One function of the runtime below does all four, under the lock that its objc_getProperty takes, too.
+
+void objc_setProperty_atomic(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
+  objc_setProperty(self, selector, offset, value, true, false);
+}
+
+void objc_setProperty_nonatomic(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
+  objc_setProperty(self, selector, offset, value, false, false);
+}
+
+void objc_setProperty_atomic_copy(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
+  objc_setProperty(self, selector, offset, value, true, true);
+}
+
+void objc_setProperty_nonatomic_copy(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
+  objc_setProperty(self, selector, offset, value, false, true);
+}
+}
+
+}  // namespace objclinux

@@ -1,0 +1,125 @@
+// The Objective-C runtime below the bridge: the records that clang writes into a module, and the functions of GCC's
+// libobjc that the bridge calls. Clang's records for `-fobjc-runtime=gnustep-1.9` begin with GCC's fields, so one type
+// describes both.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace objclinux {
+
+struct Class;
+
+struct Object {
+  Class* isa;
+};
+
+struct Selector {
+  const void* name;
+  const char* types;
+};
+
+using Implementation = Object* (*)(Object*, Selector*, ...);
+
+struct InstanceVariable {
+  const char* name;
+  const char* type;
+  int offset;
+};
+
+struct InstanceVariables {
+  int count;
+  InstanceVariable list[];
+};
+
+struct Protocol;
+
+struct Protocols {
+  Protocols* next;
+  std::size_t count;
+  Protocol* list[];
+};
+
+struct Protocol {
+  std::uintptr_t version;  // where a loaded protocol has its class
+  const char* name;
+  Protocols* adopted;
+};
+
+struct Class {
+  Class* isa;
+  Class* superclass;  // its name, until the class is loaded
+  const char* name;
+  long version;
+  unsigned long info;
+  long instanceSize;  // as clang writes it: minus the size of its own variables
+  InstanceVariables* variables;
+  void* methods;
+  void* dispatchTable;
+  Class* subclasses;
+  Class* sibling;
+  Protocols* protocols;
+  void* garbageCollector;
+  // From here on clang's alone.
+  long abiVersion;
+  int** offsets;  // of each variable, as code reads them
+  void* properties;
+  std::uintptr_t strongVariables;
+  std::uintptr_t weakVariables;
+};
+constexpr std::size_t kBytesOfGccClass = offsetof(Class, abiVersion);
+
+struct Category {
+  const char* name;
+  const char* className;
+  void* methods;
+  void* classMethods;
+  Protocols* protocols;
+};
+
+struct Symbols {
+  unsigned long selectorCount;
+  Selector* selectors;
+  unsigned short classCount;
+  unsigned short categoryCount;
+  void* definitions[];  // the classes, then the categories
+};
+
+struct Module {
+  unsigned long version;
+  unsigned long size;
+  const char* name;
+  Symbols* symbols;
+};
+
+// The function that a message to an object calls.
+Implementation methodOf(Object* receiver, Selector* selector);
+// The message `selector` without arguments.
+Object* send(Object* receiver, Selector* selector);
+// [[name alloc] init]
+Object* makeObject(const char* name);
+
+// The selectors that the bridge sends. Valid once startBridge has run, which is before any module is loaded.
+struct Selectors {
+  Selector *alloc, *autorelease, *copy, *dealloc, *drain, *init, *release, *retain;
+};
+extern Selectors selectors;
+
+// Each prepares its part of the bridge; Start.cpp calls them in order.
+void startWeakReferences(Class* rootClass);
+void startBlocks(Class* rootClass);
+
+extern "C" {
+bool class_addIvar(Class*, const char* name, std::size_t size, unsigned char alignment, const char* type);
+bool class_addMethod(Class*, Selector*, Implementation, const char* types);
+void* class_getInstanceMethod(Class*, Selector*);
+Implementation method_setImplementation(void* method, Implementation);
+Class* objc_allocateClassPair(Class* superclass, const char* name, std::size_t extraBytes);
+void objc_registerClassPair(Class*);
+Class* objc_lookUpClass(const char* name);
+Implementation objc_msg_lookup(Object*, Selector*);
+Implementation objc_msg_lookup_super(void* super, Selector*);
+void objc_setProperty(Object*, Selector*, std::ptrdiff_t offset, Object* value, bool isAtomic, bool copies);
+Selector* sel_registerName(const char* name);
+}
+
+}  // namespace objclinux

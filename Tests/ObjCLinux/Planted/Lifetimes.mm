@@ -1,0 +1,82 @@
+// Tests whose mistake a sanitizer must report, with the text after "expected:" and a line of the test. .ci/objc runs
+// them one by one.
+#import <XCTest/XCTest.h>
+
+#include <memory>
+
+@interface PlantedNode : NSObject
+@property(nonatomic, strong) PlantedNode *other;
+@property(nonatomic, copy) void (^handler)(void);
+@end
+
+@implementation PlantedNode
+@end
+
+namespace {
+
+struct Handle {
+  int values[16] = {};
+};
+
+// Forgets the handle where it fails.
+Handle *makeHandle(bool fails, NSError **error) {
+  auto *handle = new Handle;  // mistake: testLeakOnErrorPath
+  if (!fails) return handle;
+  if (error) *error = [NSError errorWithDomain:@"Planted" code:1 userInfo:nil];
+  return nullptr;
+}
+
+}  // namespace
+
+@interface Lifetimes : XCTestCase
+@end
+
+@implementation Lifetimes
+
+// expected: LeakSanitizer
+- (void)testRetainCycle {
+  PlantedNode *const left = [[PlantedNode alloc] init];  // mistake: testRetainCycle
+  left.other = [[PlantedNode alloc] init];
+  left.other.other = left;
+}
+
+// expected: LeakSanitizer
+- (void)testCycleThroughBlock {
+  PlantedNode *const node = [[PlantedNode alloc] init];  // mistake: testCycleThroughBlock
+  void (^const handler)(void) = ^{
+    [node description];
+  };
+  node.handler = handler;
+}
+
+// expected: LeakSanitizer
+- (void)testLeakOnErrorPath {
+  NSError *error = nil;
+  XCTAssertTrue(makeHandle(true, &error) == nullptr);
+  XCTAssertNotNil(error);
+}
+
+// expected: LeakSanitizer
+- (void)testUnbalancedRetain {
+  void *const kept = (__bridge_retained void *)[[PlantedNode alloc] init];  // mistake: testUnbalancedRetain
+  XCTAssertTrue(kept != nullptr);
+}
+
+// expected: heap-use-after-free
+- (void)testOverRelease {
+  PlantedNode *const node = [[PlantedNode alloc] init];
+  const id surplus = (__bridge_transfer id)(__bridge void *)node;
+  XCTAssertNotNil(surplus);
+}  // mistake: testOverRelease
+
+// expected: heap-use-after-free
+- (void)testUnretainedReferenceOutlives {
+  __unsafe_unretained PlantedNode *dangling = nil;
+  @autoreleasepool {
+    PlantedNode *const node = [[PlantedNode alloc] init];
+    dangling = node;
+  }
+  XCTAssertNil(dangling.other);  // mistake: testUnretainedReferenceOutlives
+}
+
+@end

@@ -1,0 +1,3 @@
+// GNUstep's headers look for the blocks runtime under libobjc2's name.
+#pragma once
+#include <Block.h>
