@@ -2,38 +2,22 @@
 # A package that depends on this one builds in release without a warning from our sources, and runs.
 . "$(dirname "$0")/common.sh"
 unset MNK_SOFT_METAL  # what only our own tests ask for
+
 # Kept between runs, so that a second run is quick.
-consumer=$PWD/.build/house/Consumer
-mkdir -p "$consumer/Sources/Consumer"
-
-cat >"$consumer/Package.swift" <<MANIFEST
-// swift-tools-version: 6.0
-import PackageDescription
-
-let package = Package(
-    name: "Consumer",
-    platforms: [.macOS(.v14)],
-    dependencies: [.package(path: "$PWD")],
-    targets: [
-        .executableTarget(
-            name: "Consumer",
-            dependencies: [.product(name: "MLXNativeKernels", package: "$(basename "$PWD")")])
-    ]
-)
-MANIFEST
-cp Tests/House/consumer.swift "$consumer/Sources/Consumer/main.swift"
-
-build() { swift build -c release --package-path "$consumer" "$@"; }
+build() {
+  swift build -c release --package-path Examples/SwiftConsumer --scratch-path "$PWD/.build/house/SwiftConsumer" "$@"
+}
 build 2>&1 | tee "$scratch/log" || fail "the consumer does not build"
 if grep 'warning:' "$scratch/log"; then fail "a consumer sees warnings (above)"; fi
 passed "a consumer builds in release without warnings"
 
 # Run elsewhere, as an installed program would.
-program=$(build --show-bin-path)/Consumer
+program=$(build --show-bin-path)/SwiftConsumer
+expected='slots 8 9 6 7, attention 7.5'
 (cd / && "$program") >"$scratch/output" || fail "the consumer's program failed"
-grep -qx 'slots 8 9 6 7' "$scratch/output" || {
+grep -qx "$expected" "$scratch/output" || {
   cat "$scratch/output" >&2
-  fail "the consumer's program printed the above, expected: slots 8 9 6 7"
+  fail "the consumer's program printed the above, expected: $expected"
 }
 passed "a consumer's program runs"
 

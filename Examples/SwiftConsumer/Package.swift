@@ -1,0 +1,14 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+// The smallest package that uses this one. Outside the repository, give its URL in place of the path.
+let package = Package(
+    name: "SwiftConsumer",
+    platforms: [.macOS(.v14)],
+    dependencies: [.package(name: "MLXNativeKernels", path: "../..")],
+    targets: [
+        .executableTarget(
+            name: "SwiftConsumer",
+            dependencies: [.product(name: "MLXNativeKernels", package: "MLXNativeKernels")])
+    ]
+)

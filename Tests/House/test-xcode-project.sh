@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Xcode's project builds what the package does, as far as that can be told without Xcode.
+. "$(dirname "$0")/common.sh"
+
+"$products/xcode-check" || fail "Xcode would not build the package from its project (above)"
+passed "the Xcode project names what is there, and each file is in one target"
+
+# The framework as Xcode lays it out: public headers in one folder, and the module map that the project names.
+framework=$scratch/MLXNativeKernels.framework
+mkdir -p "$framework/Headers" "$framework/Modules"
+cp "$core"/include/MLXNativeKernels/*.h* "$framework/Headers"
+cp Xcode/Configuration/MLXNativeKernels.modulemap "$framework/Modules/module.modulemap"
+
+cat >"$scratch/import.c" <<'C'
+#pragma clang module import MLXNativeKernels
+size_t devices(void) { return mnk_device_count(); }
+C
+"$(toolchain clang)" -fmodules -fmodules-cache-path="$scratch/cache" -F "$scratch" \
+  -Wnon-modular-include-in-framework-module -Wno-quoted-include-in-framework-header -Werror -fsyntax-only "$scratch/import.c"
+passed "C imports the framework's module"
+
+printf '#include <MLXNativeKernels/MLXNativeKernels.%s>\n' h hpp >"$scratch/include.cpp"
+say 'bool works() { return mnk::Device::makeDefault() && mnk_device_count() > 0; }' >>"$scratch/include.cpp"
+"$(toolchain clang++)" -std=c++20 -F "$scratch" -Werror -fsyntax-only "$scratch/include.cpp"
+passed "C++ includes the framework's headers"
+
+# In the framework Swift and C are one module; in the package they are two.
+# shellcheck disable=SC2046  # a list of words
+"$(toolchain swiftc)" -typecheck -swift-version 6 -warnings-as-errors -module-name MLXNativeKernels \
+  -import-underlying-module -F "$scratch" $(find Sources/MLXNativeKernels -name '*.swift') ||
+  fail "the door for Swift does not compile in the framework (above)"
+passed "the door for Swift compiles over the framework's module"

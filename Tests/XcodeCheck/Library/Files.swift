@@ -1,0 +1,107 @@
+import Foundation
+
+/// The repository as a checker sees it. A test plants other texts over single files, and leaves the disk alone.
+public struct Files: Sendable {
+    private let disk: Disk
+    /// Texts by path from the root that stand for what is on disk; nil stands for no file.
+    private let planted: [String: String?]
+
+    /// By default the repository that this file was compiled from.
+    public init(root: String? = nil) {
+        let here = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
+        disk = Disk(root: root ?? (0..<4).reduce(here) { url, _ in url.deletingLastPathComponent() }.path)
+        planted = [:]
+    }
+
+    private init(_ disk: Disk, _ planted: [String: String?]) {
+        self.disk = disk
+        self.planted = planted
+    }
+
+    /// The same repository with other texts.
+    public func planting(_ texts: [String: String?]) -> Files { Files(disk, planted.merging(texts) { $1 }) }
+
+    /// Without `.` and `..`. A path that leaves the repository keeps its leading `..`, and names nothing in it.
+    static func clean(_ path: String) -> String {
+        var parts: [Substring] = []
+        for part in path.split(separator: "/") where part != "." {
+            if part == "..", let last = parts.last, last != ".." { parts.removeLast() } else { parts.append(part) }
+        }
+        return parts.joined(separator: "/")
+    }
+
+    /// What stands after the last dot.
+    static func kind(of path: String) -> String {
+        path.utf8.lastIndex(of: UInt8(ascii: ".")).map { String(path[$0...].dropFirst()) } ?? ""
+    }
+
+    public func text(_ path: String) -> String? {
+        if let planted = planted[path] { return planted }
+        return disk.text(path)
+    }
+
+    func isFile(_ path: String) -> Bool {
+        if let planted = planted[path] { return planted != nil }
+        return disk.isFolder(path) == false
+    }
+
+    func isFolder(_ path: String) -> Bool { disk.isFolder(path) == true }
+
+    /// What Xcode finds below a folder, by path from it: hidden files too, and bundles without what is in them.
+    func below(_ folder: String) -> [String] {
+        var found = Set(disk.below(folder))
+        for (path, text) in planted where path.hasPrefix(folder + "/") {
+            let relative = String(path.dropFirst(folder.count + 1))
+            if text == nil { found.remove(relative) } else { found.insert(relative) }
+        }
+        return found.sorted()
+    }
+}
+
+/// What was read once is not read again: tests check the repository a hundred times.
+private final class Disk: @unchecked Sendable {
+    private let root: String
+    private let lock = NSLock()
+    private var texts: [String: String?] = [:]
+    private var folders: [String: [String]] = [:]
+
+    init(root: String) { self.root = root }
+
+    func text(_ path: String) -> String? {
+        lock.withLock {
+            if let text = texts[path] { return text }
+            let data = FileManager.default.contents(atPath: "\(root)/\(path)")
+            let text = data.map { String(decoding: $0, as: UTF8.self) }
+            texts[path] = text
+            return text
+        }
+    }
+
+    /// Nil where nothing is there.
+    func isFolder(_ path: String) -> Bool? {
+        var isFolder: ObjCBool = false
+        return FileManager.default.fileExists(atPath: "\(root)/\(path)", isDirectory: &isFolder)
+            ? isFolder.boolValue : nil
+    }
+
+    /// Folders that Xcode treats as one thing.
+    private static let bundles: Set<String> = ["docc", "xcassets", "bundle"]
+
+    func below(_ folder: String) -> [String] {
+        lock.withLock {
+            if let found = folders[folder] { return found }
+            var found: [String] = []
+            let onDisk = FileManager.default.enumerator(atPath: "\(root)/\(folder)")
+            while let path = onDisk?.nextObject() as? String {
+                if path.hasSuffix(".DS_Store") { continue }
+                if isFolder("\(folder)/\(path)") == true {
+                    guard Self.bundles.contains(Files.kind(of: path)) else { continue }
+                    onDisk?.skipDescendants()
+                }
+                found.append(path)
+            }
+            folders[folder] = found
+            return found
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import XCTest
+import XcodeCheck
+
+/// The repository's own project, and texts that are no project.
+final class XcodeCheckTests: PlantedTestCase {
+    func testTheProjectIsAccepted() {
+        let report = XcodeChecker().check()
+        XCTAssertEqual(report.findings.map(\.description), [])
+        XCTAssertEqual(
+            report.targets.map(\.name),
+            ["MLXNativeKernels", "MLXNativeKernelsTests", "MLXNativeKernelsObjCTests", "CoreTests", "decode-demo"])
+        XCTAssert(report.targets.allSatisfy { $0.files > 0 }, "\(report.targets)")
+    }
+
+    func testFindingsHaveTheLineOfTheMistake() throws {
+        let text = try XCTUnwrap(repository.text(Self.project))
+        let before = try XCTUnwrap(text.firstRange(of: "path = Lib;"))
+        let line = text[..<before.lowerBound].filter { $0 == "\n" }.count
+        let findings = XcodeChecker(
+            repository.planting([Self.project: text.replacingFirst("path = Lib;", with: "path = Lab;")])
+        )
+        .check().findings
+        // Objects are reported by the line they begin on.
+        XCTAssertEqual(findings.map(\.line), [line - 1], "\(findings)")
+    }
+
+    func testGarbageIsRefusedAndNothingCrashes() throws {
+        let garbage = [
+            "", "{", "}", "(", "\"", "\"\\", "/*", "//", "{ a", "{ a =", "{ a = ;", "{ a = b", "{ = b; }", "( a b )",
+            "<00>",
+            "{ objects = { }; }", "{ objects = ( ); }", "{ objects = a; }", "{ objects = { A = b; B = { }; }; }",
+            "{ rootObject = ( ); objects = { }; }", "\u{0}", "{ a = \u{FFFD}; }", "{ a = ä; }",
+            String(repeating: "(", count: 1_000_000), String(repeating: "{a=", count: 1_000_000),
+        ]
+        for text in garbage {
+            let findings = XcodeChecker(repository.planting([Self.project: text])).check().findings
+            XCTAssertFalse(findings.isEmpty, String(text.prefix(40)))
+        }
+    }
+
+    /// The project with a byte gone, or cut off, is still a text of some kind; reading it ends.
+    func testDamagedProjectsAreRead() throws {
+        let bytes = Array(try XCTUnwrap(repository.text(Self.project)).utf8)
+        var generator = SeededGenerator(state: 1)
+        for _ in 0..<60 {
+            var damaged = bytes
+            damaged.remove(at: Int.random(in: 0..<damaged.count, using: &generator))
+            damaged[Int.random(in: 0..<damaged.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+            if Bool.random(using: &generator) {
+                damaged.removeLast(Int.random(in: 0..<damaged.count, using: &generator))
+            }
+            _ = XcodeChecker(repository.planting([Self.project: String(decoding: damaged, as: UTF8.self)])).check()
+        }
+    }
+
+    func testAMissingProjectIsNamed() {
+        assertRefused([Self.project: nil], "there is no such file")
+        let findings = XcodeChecker(Files(root: "/nowhere")).check().findings
+        XCTAssertEqual(findings.count, 1)
+    }
+
+    private struct SeededGenerator: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return (state ^ (state >> 29)) &* 0xBF58_476D_1CE4_E5B9
+        }
+    }
+}
