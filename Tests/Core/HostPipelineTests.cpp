@@ -217,7 +217,7 @@ export_kernel(f))";
 
 TEST(HostRuntimeLibrary, RefusesMorePrivateMemoryThanAStackHolds) {
   const char* text = R"(kernel void large(device float* d [[buffer(0)]], device const uint* n [[buffer(1)]]) {
-  float big[40000];
+  float big[400000];
   for (uint i = 0; i < n[0]; ++i) big[n[i]] = d[i];
   d[0] = big[n[1]];
 }

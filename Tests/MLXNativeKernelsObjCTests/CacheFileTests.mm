@@ -85,7 +85,7 @@ using namespace mnk::objc_test;
                                            contentsOfURL:_url
                                                 maxBytes:1 << 20
                                                    error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"the device is missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"nil was passed for the device"));
   XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device
                                            contentsOfURL:absentObject()
                                                 maxBytes:1
@@ -131,7 +131,7 @@ using namespace mnk::objc_test;
   }
   NSError *error = nil;
   XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device descriptor:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the descriptor is missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"nil was passed for the descriptor"));
 }
 
 @end

@@ -103,10 +103,10 @@ using test::FakeDevice;
 
 - (void)testHandlersAreCalledOnceInTheOrderOfSubmissions {
   NSMutableArray<NSString *> *calls = [NSMutableArray array];
-  [[self stepAppendingTo:0] commitWithCompletionHandler:^(NSError *failure) {
+  [[self stepAppendingTo:0] commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
     [calls addObject:[NSString stringWithFormat:@"first %@", failure.userInfo[MNKErrorWhatKey]]];
   }];
-  [[self stepAppendingTo:1] commitWithCompletionHandler:^(NSError *failure) {
+  [[self stepAppendingTo:1] commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
     [calls addObject:failure ? @"second failed" : @"second"];
   }];
   XCTAssertEqual(calls.count, 0u);
@@ -120,7 +120,7 @@ using test::FakeDevice;
 - (void)testAHandlerIsCalledOnceWhereNothingCanBeSubmitted {
   __block int calls = 0;
   __block NSError *reason = nil;
-  void (^handler)(NSError *) = ^(NSError *failure) {
+  void (^handler)(MNKSummary *, NSError *) = ^(MNKSummary *, NSError *failure) {
     ++calls;
     reason = failure;
   };
@@ -146,7 +146,7 @@ using test::FakeDevice;
   @autoreleasepool {
     NSObject *held = [[NSObject alloc] init];
     watched = held;
-    [[self stepAppendingTo:0] commitWithCompletionHandler:^(NSError *failure) {
+    [[self stepAppendingTo:0] commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
       XCTAssertNotNil(held);
       XCTAssertNil(failure);
     }];

@@ -241,8 +241,11 @@ using namespace mnk::objc_test;
   [self checkDescriptor:partials changes:@{@"sums" : two, @"stats" : one}];
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:one];
   [self checkDescriptor:results changes:@{@"output" : two, @"partials" : partials, @"logSumExp" : two}];
-  [self checkDescriptor:[[MNKAttendedSequence alloc] initWithSequence:1 length:2]
-                changes:@{@"sequence" : @2, @"length" : @1}];
+  MNKAttendedSequence *sequence = [[MNKAttendedSequence alloc] initWithSequence:1 length:2];
+  XCTAssertEqualObjects([sequence copy], sequence);
+  XCTAssertEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:2]);
+  XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:2 length:2]);
+  XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:1]);
   MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
                                                                     codes:one
@@ -332,32 +335,23 @@ using namespace mnk::objc_test;
     ];
   };
   // One change at a time, so that no copy that is missing hides behind another.
-  const std::vector<void (^)(BOOL)> changes{^(BOOL isChanged){
-      dense.pinned = coded.pinned = isChanged ? 5 : 0;
-}
-,
-    ^(BOOL isChanged) {
-      results.logSumExp = isChanged ? one : nil;
-    },
-    ^(BOOL isChanged) {
-      heads.layout = isChanged ? MNKKVLayoutHeadMajor : MNKKVLayoutTokenMajor;
-    },
-    ^(BOOL isChanged) {
-      rotary.inverse = isChanged;
-    },
-    ^(BOOL isChanged) {
-      [sequences setArray:isChanged ? @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:1] ] : @[]];
-    },
-}
-;
-for (const auto &change : changes) {
-  NSArray *before = [make() valueForKey:@"description"];
-  NSArray<MNKOperation *> *made = make();
-  change(YES);
-  XCTAssertEqualObjects([made valueForKey:@"description"], before);
-  XCTAssertNotEqualObjects([make() valueForKey:@"description"], before);
-  change(NO);
-}
+  const std::vector<std::function<void(BOOL)>> changes{
+      [=](BOOL isChanged) { dense.pinned = coded.pinned = isChanged ? 5 : 0; },
+      [=](BOOL isChanged) { results.logSumExp = isChanged ? one : nil; },
+      [=](BOOL isChanged) { heads.layout = isChanged ? MNKKVLayoutHeadMajor : MNKKVLayoutTokenMajor; },
+      [=](BOOL isChanged) { rotary.inverse = isChanged; },
+      [=](BOOL isChanged) {
+        [sequences setArray:isChanged ? @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:1] ] : @[]];
+      },
+  };
+  for (const auto &change : changes) {
+    NSArray *before = [make() valueForKey:@"description"];
+    NSArray<MNKOperation *> *made = make();
+    change(YES);
+    XCTAssertEqualObjects([made valueForKey:@"description"], before);
+    XCTAssertNotEqualObjects([make() valueForKey:@"description"], before);
+    change(NO);
+  }
 }
 
 - (void)testDefaultsAreThoseOfTheCore {

@@ -132,32 +132,21 @@ using namespace mnk::objc_test;
 }
 
 - (void)testOptionsThatNoDeviceHasAreRefused {
-  const std::vector<void (^)(MNKHostOptions *)> changes{^(MNKHostOptions *options){
-      options.workers = NSUInteger{1} << 33;
-}
-,
-    ^(MNKHostOptions *options) {
-      options.checking = static_cast<MNKHostChecking>(3);
-    },
-    ^(MNKHostOptions *options) {
-      options.checking = static_cast<MNKHostChecking>(-1);
-    },
-    ^(MNKHostOptions *options) {
-      options.level = static_cast<MNKHostLevel>(4);
-    },
-    ^(MNKHostOptions *options) {
-      options.level = static_cast<MNKHostLevel>(INT32_MIN);
-    },
-}
-;
-for (const auto &change : changes) {
-  MNKHostOptions *options = [[MNKHostOptions alloc] init];
-  change(options);
-  NSError *error = nil;
-  XCTAssertNil([MNKDevice hostDeviceWithOptions:options error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Host device", @""), @"%@", options);
-  XCTAssertNil([MNKDevice hostDeviceWithOptions:options error:nil]);
-}
+  const std::vector<std::function<void(MNKHostOptions *)>> changes{
+      [=](MNKHostOptions *options) { options.workers = NSUInteger{1} << 33; },
+      [=](MNKHostOptions *options) { options.checking = static_cast<MNKHostChecking>(3); },
+      [=](MNKHostOptions *options) { options.checking = static_cast<MNKHostChecking>(-1); },
+      [=](MNKHostOptions *options) { options.level = static_cast<MNKHostLevel>(4); },
+      [=](MNKHostOptions *options) { options.level = static_cast<MNKHostLevel>(INT32_MIN); },
+  };
+  for (const auto &change : changes) {
+    MNKHostOptions *options = [[MNKHostOptions alloc] init];
+    change(options);
+    NSError *error = nil;
+    XCTAssertNil([MNKDevice hostDeviceWithOptions:options error:&error]);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Host device", @""), @"%@", options);
+    XCTAssertNil([MNKDevice hostDeviceWithOptions:options error:nil]);
+  }
 }
 
 - (void)testAnEncoderKnowsItsDeviceAndKeepsIt {

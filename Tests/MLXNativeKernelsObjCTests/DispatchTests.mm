@@ -146,173 +146,86 @@ static MNKDevice *heldDevice = nil;
   MNKDispatch *dispatch = [self constantsOf:x];
   [dispatch setThreadgroupMemoryLength:16 atIndex:0];
   const uint64_t other = 1;
-  const std::vector<void (^)(MNKDispatch *)> changes{^(MNKDispatch *d){
-      d.function = @"copies";
-}
-,
-    ^(MNKDispatch *d) {
-      d.library = nil;
-    },
-    ^(MNKDispatch *d) {
-      d.kind = @"Kind";
-    },
-    ^(MNKDispatch *d) {
-      d.grid = @[ @4 ];
-    },
-    ^(MNKDispatch *d) {
-      d.threadgroup = @[ @4 ];
-    },
-    ^(MNKDispatch *d) {
-      d.gridIsThreadgroups = YES;
-    },
-    ^(MNKDispatch *d) {
-      [d setTensor:[self zeros:@[ @3 ]] access:MNKAccessReadWrite atIndex:0];
-    },
-    ^(MNKDispatch *d) {
-      [d setTensor:x access:MNKAccessRead atIndex:0];
-    },
-    ^(MNKDispatch *d) {
-      [d setTensor:x access:MNKAccessReadWrite atIndex:1];
-    },
-    ^(MNKDispatch *d) {
-      [d setBytes:&other length:8 atIndex:2];
-    },
-    ^(MNKDispatch *d) {
-      [d setThreadgroupMemoryLength:32 atIndex:0];
-    },
-    ^(MNKDispatch *d) {
-      [d setConstantBool:NO atIndex:0];
-    },
-    ^(MNKDispatch *d) {
-      [d setConstantUInt32:1 atIndex:0];
-    },
-    ^(MNKDispatch *d) {
-      [d setConstantFloat:1 atIndex:7];
-    },
-}
-;
-for (const auto &change : changes) {
-  MNKDispatch *copy = [dispatch copy];
-  XCTAssertEqualObjects(copy, dispatch);
-  XCTAssertEqual(copy.hash, dispatch.hash);
-  change(copy);
-  XCTAssertNotEqualObjects(copy, dispatch, @"%@", copy);
-}
-XCTAssertEqualObjects([self constantsOf:x], ([self constantsOf:x]));
+  const std::vector<std::function<void(MNKDispatch *)>> changes{
+      [=](MNKDispatch *d) { d.function = @"copies"; },
+      [=](MNKDispatch *d) { d.library = nil; },
+      [=](MNKDispatch *d) { d.kind = @"Kind"; },
+      [=](MNKDispatch *d) { d.grid = @[ @4 ]; },
+      [=](MNKDispatch *d) { d.threadgroup = @[ @4 ]; },
+      [=](MNKDispatch *d) { d.gridIsThreadgroups = YES; },
+      [=](MNKDispatch *d) { [d setTensor:[self zeros:@[ @3 ]] access:MNKAccessReadWrite atIndex:0]; },
+      [=](MNKDispatch *d) { [d setTensor:x access:MNKAccessRead atIndex:0]; },
+      [=](MNKDispatch *d) { [d setTensor:x access:MNKAccessReadWrite atIndex:1]; },
+      [=](MNKDispatch *d) { [d setBytes:&other length:8 atIndex:2]; },
+      [=](MNKDispatch *d) { [d setThreadgroupMemoryLength:32 atIndex:0]; },
+      [=](MNKDispatch *d) { [d setConstantBool:NO atIndex:0]; },
+      [=](MNKDispatch *d) { [d setConstantUInt32:1 atIndex:0]; },
+      [=](MNKDispatch *d) { [d setConstantFloat:1 atIndex:7]; },
+  };
+  for (const auto &change : changes) {
+    MNKDispatch *copy = [dispatch copy];
+    XCTAssertEqualObjects(copy, dispatch);
+    XCTAssertEqual(copy.hash, dispatch.hash);
+    change(copy);
+    XCTAssertNotEqualObjects(copy, dispatch, @"%@", copy);
+  }
+  XCTAssertEqualObjects([self constantsOf:x], ([self constantsOf:x]));
 }
 
 - (void)testMistakesAreRefused {
   MNKTensor *x = [self zeros:@[ @3 ]];
   MNKCommandEncoder *step = [self.device commandEncoder];
-  const std::vector<std::pair<void (^)(MNKDispatch *), MNKErrorCode>> changes{{^(MNKDispatch *d){
-      d.function = @"unheard";
-}
-, MNKErrorShaderBuild
-}
-, {^(MNKDispatch *d){
-      d.function = absentObject();
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.grid = absentObject();
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.grid = @[];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.grid = @[ @1, @1, @1, @1 ];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.grid = @[ @-1 ];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.grid = @[ @4294967296 ];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.grid = @[ (id) @"1" ];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.threadgroup = @[ @4096 ];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.threadgroup = @[ (id)[NSNull null] ];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      d.gridIsThreadgroups = YES;
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      [d setTensor:x access:static_cast<MNKAccess>(3) atIndex:0];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      [d setTensor:x access:MNKAccessRead atIndex:NSUIntegerMax];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      [d setBytes:"" length:0 atIndex:2];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      [d setBytes:"1" length:1 atIndex:NSUInteger{1} << 32];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      [d setThreadgroupMemoryLength:NSUIntegerMax atIndex:0];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      [d setThreadgroupMemoryLength:16 atIndex:NSUIntegerMax];
-}
-, MNKErrorInvalidArgument
-}
-, {^(MNKDispatch *d){
-      [d setConstantBool:YES atIndex:NSUIntegerMax];
-}
-, MNKErrorInvalidArgument
-}
-,
-}
-;
-for (size_t i = 0; i < changes.size(); ++i) {
-  MNKDispatch *dispatch = [self constantsOf:x];
-  changes[i].first(dispatch);
+  const std::vector<std::pair<std::function<void(MNKDispatch *)>, MNKErrorCode>> changes{
+      {[=](MNKDispatch *d) { d.function = @"unheard"; }, MNKErrorShaderBuild},
+      {[=](MNKDispatch *d) { d.function = absentObject(); }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { d.grid = absentObject(); }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { d.grid = @[]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) {
+         d.grid = @[ @1, @1, @1, @1 ];
+       },
+       MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { d.grid = @[ @-1 ]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { d.grid = @[ @4294967296 ]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { d.grid = @[ (id) @"1" ]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { d.threadgroup = @[ @4096 ]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { d.threadgroup = @[ (id)[NSNull null] ]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { d.gridIsThreadgroups = YES; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { [d setTensor:x access:static_cast<MNKAccess>(3) atIndex:0]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { [d setTensor:x access:MNKAccessRead atIndex:NSUIntegerMax]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { [d setBytes:"" length:0 atIndex:2]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { [d setBytes:"1" length:1 atIndex:NSUInteger{1} << 32]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { [d setThreadgroupMemoryLength:NSUIntegerMax atIndex:0]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { [d setThreadgroupMemoryLength:16 atIndex:NSUIntegerMax]; }, MNKErrorInvalidArgument},
+      {[=](MNKDispatch *d) { [d setConstantBool:YES atIndex:NSUIntegerMax]; }, MNKErrorInvalidArgument},
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    MNKDispatch *dispatch = [self constantsOf:x];
+    changes[i].first(dispatch);
+    NSError *error = nil;
+    XCTAssertFalse([step encodeDispatch:dispatch error:&error], @"change %zu", i);
+    XCTAssertEqualObjects(error.domain, MNKErrorDomain);
+    XCTAssertEqual(error.code, changes[i].second, @"change %zu: %@", i, error.localizedDescription);
+    XCTAssertFalse([step encodeDispatch:dispatch error:nil]);
+  }
+  // What was set is gone when nothing is set in its place, and so the kernel lacks an argument.
+  MNKDispatch *bare = [self constantsOf:x];
+  [bare setTensor:nil access:MNKAccessRead atIndex:0];
+  XCTAssertFalse([step encodeDispatch:bare error:nil]);
+  bare = [self constantsOf:x];
+  [bare setBytes:nullptr length:8 atIndex:2];
+  XCTAssertFalse([step encodeDispatch:bare error:nil]);
+  // Tensors and bytes share their indices: the last one counts.
+  const uint64_t number = 1;
+  bare = [self constantsOf:x];
+  [bare setBytes:&number length:8 atIndex:0];
+  [bare setTensor:x access:MNKAccessReadWrite atIndex:0];
+  XCTAssertEqualObjects(bare, [self constantsOf:x]);
+  NSMutableData *long4K = [NSMutableData dataWithLength:4097];
+  [bare setBytes:long4K.bytes length:long4K.length atIndex:2];
   NSError *error = nil;
-  XCTAssertFalse([step encodeDispatch:dispatch error:&error], @"change %zu", i);
-  XCTAssertEqualObjects(error.domain, MNKErrorDomain);
-  XCTAssertEqual(error.code, changes[i].second, @"change %zu: %@", i, error.localizedDescription);
-  XCTAssertFalse([step encodeDispatch:dispatch error:nil]);
-}
-// An argument that was set to nothing is missing.
-MNKDispatch *bare = [[MNKDispatch alloc] initWithFunction:@"constants" library:_library];
-[bare setTensor:absentObject() access:MNKAccessRead atIndex:0];
-[bare setBytes:absentMemory<void>() length:8 atIndex:2];
-NSError *error = nil;
-XCTAssertFalse([step encodeDispatch:bare error:&error]);
-XCTAssertEqual([step commitWithError:nil].summary.total.dispatches, 0u);
+  XCTAssertFalse([step encodeDispatch:bare error:&error]);
+  XCTAssertNotNil(error);
+  XCTAssertEqual([step commitWithError:nil].summary.total.dispatches, 0u);
 }
 
 - (void)testLibraries {
@@ -338,7 +251,7 @@ XCTAssertEqual([step commitWithError:nil].summary.total.dispatches, 0u);
   XCTAssertNil([MNKKernelLibrary libraryWithText:@"" label:@"" device:absentObject() error:&error]);
   XCTAssertNil([MNKKernelLibrary libraryWithContentsOfURL:missing device:absentObject() error:nil]);
   XCTAssertNil([MNKKernelLibrary shippedLibraryForDevice:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"the device is missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"nil was passed for the device"));
 }
 
 - (void)testAFileIsReadAgainAfterClearing {

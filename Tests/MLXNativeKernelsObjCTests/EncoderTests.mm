@@ -18,34 +18,25 @@ using namespace mnk::objc_test;
   MNKCommandEncoder *step = [self.device commandEncoder];
   XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
   NSError *error = nil;
-  const std::vector<BOOL (^)(NSError **)> calls{^(NSError **e){
-      return [step insertBarrierWithError:e];
-}
-,
-    ^(NSError **e) {
-      return [step appendKeys:tensor values:tensor toCache:cache error:e];
-    },
-    ^(NSError **e) {
-      return [step attendQueries:tensor overCache:cache intoTensor:out options:nil error:e];
-    },
-    ^(NSError **e) {
-      return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:e];
-    },
-    ^(NSError **e) {
-      return [step encodeDispatch:[[MNKDispatch alloc] initWithFunction:@"f" library:nil] error:e];
-    },
-    ^(NSError **e) {
-      return BOOL([step commitWithError:e] != nil);
-    },
-}
-;
-for (const auto &call : calls) {
-  error = nil;
-  XCTAssertFalse(call(&error));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"CommandEncoder", @"committed"), @"%@", error);
-  XCTAssertFalse(call(nil));
-}
-XCTAssertEqual(cache.nextPosition, 0u);
+  const std::vector<std::function<BOOL(NSError * __autoreleasing *)>> calls{
+      [=](NSError **e) { return [step insertBarrierWithError:e]; },
+      [=](NSError **e) { return [step appendKeys:tensor values:tensor toCache:cache error:e]; },
+      [=](NSError **e) { return [step attendQueries:tensor overCache:cache intoTensor:out options:nil error:e]; },
+      [=](NSError **e) {
+        return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:e];
+      },
+      [=](NSError **e) {
+        return [step encodeDispatch:[[MNKDispatch alloc] initWithFunction:@"f" library:nil] error:e];
+      },
+      [=](NSError **e) { return BOOL([step commitWithError:e] != nil); },
+  };
+  for (const auto &call : calls) {
+    error = nil;
+    XCTAssertFalse(call(&error));
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"CommandEncoder", @"committed"), @"%@", error);
+    XCTAssertFalse(call(nil));
+  }
+  XCTAssertEqual(cache.nextPosition, 0u);
 }
 
 - (void)testAnEmptyStepIsDoneAndWaitingIsIdempotent {
@@ -88,7 +79,7 @@ XCTAssertEqual(cache.nextPosition, 0u);
   for (int i = 0; i < 8; ++i) {
     MNKCommandEncoder *step = [self.device commandEncoder];
     XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
-    [step commitWithCompletionHandler:^(NSError *failure) {
+    [step commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
       @synchronized(order) {
         [order addObject:failure ? @-1 : @(i)];
       }
@@ -109,9 +100,9 @@ XCTAssertEqual(cache.nextPosition, 0u);
   XCTAssertFalse(([step encodeOperation:[[MNKHadamard alloc] initWithSource:wrong intoTensor:nil] error:&error]));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Hadamard", @""));
   XCTAssertFalse([step encodeOperation:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKCommandEncoder", @"the operation is missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKCommandEncoder", @"nil was passed for the operation"));
   XCTAssertFalse([step encodeDispatch:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDispatch", @"the dispatch is missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDispatch", @"nil was passed for the dispatch"));
   XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
   MNKCompletion *done = [step commitWithError:nil];
   XCTAssertEqual(done.summary.total.dispatches, 1u);
@@ -162,7 +153,7 @@ XCTAssertEqual(cache.nextPosition, 0u);
     MNKCommandEncoder *step = [self.device commandEncoder];
     MNKTensor *view = [x reshapedTo:@[ @4 ] error:nil];
     XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:view intoTensor:nil] error:nil]));
-    [step commitWithCompletionHandler:^(NSError *failure) {
+    [step commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
       XCTAssertNil(failure);
       [done fulfill];
     }];

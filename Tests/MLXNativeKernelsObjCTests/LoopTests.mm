@@ -64,7 +64,7 @@ static constexpr NSUInteger kSteps = 10000;
     @autoreleasepool {
       MNKCommandEncoder *step = [self.device commandEncoderWithLabel:@"one of many"];
       if (i % 2 == 0) XCTAssertNotNil([step commitWithError:nil]);  // then the handler is told that it was committed
-      [step commitWithCompletionHandler:^(NSError *failure) {
+      [step commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
         if ((failure != nil) == (i % 2 == 0)) [all fulfill];
       }];
     }

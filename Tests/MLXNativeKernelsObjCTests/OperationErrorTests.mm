@@ -72,18 +72,18 @@ struct Change {
 - (void)testKVCacheWrite {
   const std::vector<Change> changes{
       {@"keys", nil, @""},
-      {@"cache", nil, @"the cache is missing"},
+      {@"cache", nil, @"nil was passed for the cache"},
       {@"cache.keys", nil, @""},
       {@"values", _vectors, @""},
       {@"sourceLayout", @2, @"the layout is unknown"},
       {@"cache.layout", @(UINT32_MAX), @"the layout is unknown"},
       {@"cache.wrap", @2, @"the wrap is unknown"},
-      {@"cache.pinned", @(1ull << 32), @"pinned is out of range"},
-      {@"tokens", @-1, @"tokens is out of range"},
-      {@"tokens", @0.5, @"tokens is out of range"},
-      {@"tokens", @1e20, @"tokens is out of range"},
-      {@"tokens", @(NAN), @"tokens is out of range"},
-      {@"tokens", @"1", @"tokens is of another class"},
+      {@"cache.pinned", @(1ull << 32), @"the number for pinned is out of range"},
+      {@"tokens", @-1, @"the number for tokens is out of range"},
+      {@"tokens", @0.5, @"the number for tokens is out of range"},
+      {@"tokens", @1e20, @"the number for tokens is out of range"},
+      {@"tokens", @(NAN), @"the number for tokens is out of range"},
+      {@"tokens", @"1", @"another class was passed for tokens"},
       {@"tokens", @2, @""},
       {@"sourceOffset", @(NSUIntegerMax), @""},
       {@"sequence", @1, @""},
@@ -107,19 +107,19 @@ struct Change {
   MNKKVCacheWrite *op = self.write;
   op.rowSequences = [MNKIntegers integersWithList:absentObject()];
   op.rowPositions = [MNKIntegers integersWithTensor:absentObject()];
-  [self refuse:op op:@"KVCacheWrite" what:@"is missing" line:__LINE__];
+  [self refuse:op op:@"KVCacheWrite" what:@"nil was passed for" line:__LINE__];
 }
 
 - (void)testKVCacheQuantizeAndDequantize {
   const std::vector<Change> changes{
-      {@"cache", nil, @"the cache is missing"},
-      {@"cache.keys", nil, @"the keys of the cache is missing"},
-      {@"cache.keys.codec", nil, @"the codec is missing"},
+      {@"cache", nil, @"nil was passed for the cache"},
+      {@"cache.keys", nil, @"nil was passed for the keys of the cache"},
+      {@"cache.keys.codec", nil, @"nil was passed for the codec"},
       {@"cache.keys.codes", nil, @""},
       {@"cache.keys.scales", nil, @""},
       {@"cache.keys.codec.name", @2, @"the codec is unknown"},
-      {@"cache.keys.codec.bits", @(1ull << 32), @"bits is out of range"},
-      {@"options.candidates", @(NSUIntegerMax), @"candidates is out of range"},
+      {@"cache.keys.codec.bits", @(1ull << 32), @"the number for bits is out of range"},
+      {@"options.candidates", @(NSUIntegerMax), @"the number for candidates is out of range"},
       {@"options.keyScale", @2, @"scale of keys is unknown"},
       {@"options.valueScale", @2, @"scale of values is unknown"},
       {@"options.nonFinite", @2, @"not finite is unknown"},
@@ -153,29 +153,31 @@ struct Change {
                                           rotary:[[MNKRotaryEmbedding alloc] init]];
   };
   const std::vector<Change> changes{
-      {@"queries", nil, @"a view of heads is missing"},
+      {@"queries", nil, @"nil was passed for a view of heads"},
       {@"queries.tensor", nil, @""},
       {@"queries.layout", @2, @"the layout is unknown"},
       {@"queries.strides", [[MNKHeadsStrides alloc] init], @""},
-      {@"positions", nil, @"positions is missing"},
+      {@"positions", nil, @"nil was passed for positions"},
       {@"positions", [MNKRotaryPositions positionsStartingAt:NSIntegerMax], @""},
       {@"positions", [MNKRotaryPositions positionsPerAxis:absentObject()], @""},
       {@"positions", [MNKRotaryPositions positionsWithTensor:absentObject()], @""},
       {@"positions", [MNKRotaryPositions positionsPerAxis:@[ @[ @1 ], @[] ]], @"different numbers"},
       {@"positions", [MNKRotaryPositions positionsPerAxis:@[ @[], @[ @1 ] ]], @""},
-      {@"positions", [MNKRotaryPositions positionsPerAxis:@[ @[ @4294967295 ] ]], @"a position is out of range"},
-      {@"positions", [MNKRotaryPositions positionsPerAxis:@[ @[ (id) @"1" ] ]], @"a position is of another class"},
+      {@"positions", [MNKRotaryPositions positionsPerAxis:@[ @[ @4294967295 ] ]],
+       @"the number for a position is out of range"},
+      {@"positions", [MNKRotaryPositions positionsPerAxis:@[ @[ (id) @"1" ] ]],
+       @"another class was passed for a position"},
       {@"positions", [MNKRotaryPositions positionsPerAxis:@[ (id) @1 ]], @"an axis of positions"},
-      {@"offsets", [MNKIntegers integersWithList:@[ @(-2147483649LL) ]], @"an offset is out of range"},
-      {@"offsets", [MNKIntegers integersWithTensor:absentObject()], @"an offset is missing"},
-      {@"rotary", nil, @"the rotary embedding is missing"},
+      {@"offsets", [MNKIntegers integersWithList:@[ @(-2147483649LL) ]], @"the number for an offset is out of range"},
+      {@"offsets", [MNKIntegers integersWithTensor:absentObject()], @"nil was passed for an offset"},
+      {@"rotary", nil, @"nil was passed for the rotary embedding"},
       {@"rotary.layout", @1, @"the rotary layout is unknown"},
       {@"rotary.pairing", @3, @"the pairing is unknown"},
       {@"rotary.otherAxis", @2, @"the other axis is unknown"},
       {@"rotary.sections", (@[ @1, @1, @1, @1, @1 ]), @"too many sections"},
-      {@"rotary.sections", @[ @-1 ], @"a section is out of range"},
-      {@"rotary.sections", @[ [NSNull null] ], @"a section is of another class"},
-      {@"rotary.frequencyFactors", @[ @"1" ], @"a frequency factor is of another class"},
+      {@"rotary.sections", @[ @-1 ], @"the number for a section is out of range"},
+      {@"rotary.sections", @[ [NSNull null] ], @"another class was passed for a section"},
+      {@"rotary.frequencyFactors", @[ @"1" ], @"another class was passed for a frequency factor"},
       {@"rotary.base", @(NAN), @""},
       {@"rotary.ropeDim", @(NSUIntegerMax), @""},
   };
@@ -214,15 +216,15 @@ struct Change {
       {@"queries", nil, @""},
       {@"cache", nil, @"not one of dense and quantized"},
       {@"quantizedCache", quantized, @"not one of dense and quantized"},
-      {@"results", nil, @"results is missing"},
+      {@"results", nil, @"nil was passed for results"},
       {@"results.output", nil, @""},
       {@"sequences", nil, @""},
-      {@"sequences", @[ [NSNull null] ], @"a sequence is of another class"},
-      {@"sequences", @[ @0 ], @"a sequence is of another class"},
+      {@"sequences", @[ [NSNull null] ], @"another class was passed for a sequence"},
+      {@"sequences", @[ @0 ], @"another class was passed for a sequence"},
       {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:NSUIntegerMax length:1] ], @""},
       {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:NSUIntegerMax] ], @""},
-      {@"options.window", @(1ull << 32), @"window is out of range"},
-      {@"options.splits", @(1ull << 32), @"splits is out of range"},
+      {@"options.window", @(1ull << 32), @"the number for window is out of range"},
+      {@"options.splits", @(1ull << 32), @"the number for splits is out of range"},
       {@"options.kernel", @3, @"the kernel is unknown"},
       {@"options.merge", @3, @"the merge is unknown"},
       {@"options.scale", @(NAN), @""},
@@ -234,7 +236,7 @@ struct Change {
   [plain setValue:nil forKey:@"options"];
   XCTAssertNotNil([plain planForDevice:self.device error:nil]);
   MNKMergePartials *merge = [[MNKMergePartials alloc] initWithPartials:absentObject() results:absentObject()];
-  [self refuse:merge op:@"MergePartials" what:@"results is missing" line:__LINE__];
+  [self refuse:merge op:@"MergePartials" what:@"nil was passed for results" line:__LINE__];
   merge.results = [MNKAttentionResults resultsIntoTensor:out];
   [self refuse:merge op:@"MergePartials" what:@"" line:__LINE__];
   MNKHadamard *turn = [[MNKHadamard alloc] initWithSource:absentObject() intoTensor:nil];
@@ -252,21 +254,21 @@ struct Change {
   MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @32 ]]];
   NSError *error = nil;
   XCTAssertFalse([_step appendKeys:token values:token toCache:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the cache is missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"nil was passed for the cache"));
   XCTAssertFalse([_step appendKeys:absentObject() values:token toCache:cache error:&error]);
   XCTAssertFalse([_step appendKeys:token values:absentObject() toCache:cache error:&error]);
   XCTAssertFalse([_step appendKeys:token values:token toCache:cache sequence:NSUInteger{1} << 32 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"sequence is out of range"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the number for sequence is out of range"));
   for (id number in @[ @-1, @4294967296, @1.5, @"0", [NSNull null] ]) {
     XCTAssertFalse(([_step appendKeys:token values:token toCache:cache sequences:@[ number ] error:&error]));
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"a sequence is o"));
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"for a sequence"));
     XCTAssertFalse(([_step attendQueries:token
                                overCache:cache
                                sequences:@[ number ]
                                  results:results
                                  options:nil
                                    error:&error]));
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"a sequence is o"));
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"for a sequence"));
   }
   XCTAssertFalse([_step appendKeys:token values:token toCache:cache sequences:absentObject() error:&error]);
   XCTAssertFalse([_step attendQueries:token overCache:cache intoTensor:absentObject() options:nil error:&error]);
@@ -276,7 +278,7 @@ struct Change {
                               results:absentObject()
                               options:nil
                                 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"results is missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"nil was passed for results"));
   XCTAssertFalse([_step attendQueries:token overCache:absentObject() sequence:0 results:results options:nil error:nil]);
   XCTAssertFalse([_step attendQueries:token overCache:cache sequence:9 results:results options:nil error:nil]);
   XCTAssertFalse([_step dequantizeCache:cache

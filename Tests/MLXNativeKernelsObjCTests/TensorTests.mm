@@ -163,12 +163,12 @@ static MNKTensor *made(TensorTests *self, NSArray *shape, MNKElementType type, N
   XCTAssertNil((made(self, @[ @1, @1, @1, @1, @1, @1, @1, @1, @1 ], MNKElementTypeFloat32, &error)));
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"too many extents"));
   XCTAssertNil((made(self, absentObject(), MNKElementTypeFloat32, &error)));
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"Tensor", @"nil was passed for the shape"));
   XCTAssertNil((made(self, @[ @(UINT64_MAX), @2 ], MNKElementTypeFloat32, &error)));
   XCTAssertEqual(error.code, MNKErrorInvalidArgument);
   error = nil;
   XCTAssertNil([MNKTensor zerosWithShape:@[ @2 ] elementType:MNKElementTypeFloat32 device:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"the device is missing"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"MNKDevice", @"nil was passed for the device"));
   XCTAssertNil([MNKTensor tensorWithFloats:absentMemory<float>()
                                      shape:@[ @2 ]
                                elementType:MNKElementTypeFloat32

@@ -1,6 +1,9 @@
 // What the classes of this folder hold of the core, for the files beside this one. An object that is nil, which a
 // caller may pass whatever the headers say, reads as a tensor without memory or fails; it is never followed.
 #pragma once
+#if !__has_feature(objc_arc)
+#error "the Objective-C classes count references automatically: compile them with -fobjc-arc"
+#endif
 #import <MLXNativeKernels/MLXNativeKernels.h>
 
 #include <memory>

@@ -54,7 +54,12 @@ NSError *errorFrom(const Error &error) {
 }
 
 void store(NSError *__autoreleasing *out, const Error &error) {
-  if (out) *out = errorFrom(error);
+  if (!out) return;
+  try {
+    *out = errorFrom(error);
+  } catch (...) {  // not even the texts can be had
+    *out = [NSError errorWithDomain:MNKErrorDomain code:MNKErrorOutOfMemory userInfo:nil];
+  }
 }
 
 }  // namespace mnk::objc

@@ -65,6 +65,10 @@ using objc::Reading;
   return self;
 }
 
+- (id)copyWithZone:(NSZone *)zone {
+  return self;  // nothing of it can change
+}
+
 @end
 
 @implementation MNKFlashDecode

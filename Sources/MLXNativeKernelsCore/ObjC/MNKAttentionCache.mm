@@ -206,6 +206,9 @@ uint32_t sequenceNumber(NSUInteger sequence) {
   return _core->isSuspect(sequenceNumber(sequence)) ? YES : NO;
 }
 
+- (BOOL)truncateToPosition:(NSUInteger)position error:(NSError **)error {
+  return [self truncateToPosition:position sequence:0 error:error];
+}
 - (BOOL)truncateToPosition:(NSUInteger)position sequence:(NSUInteger)sequence error:(NSError **)error {
   return objc::run(error, [&] { return self->_core->truncate(position, sequenceNumber(sequence)); });
 }
@@ -223,7 +226,7 @@ namespace mnk::objc {
 Result<AttentionCache> coreOf(MNKAttentionCache *cache) {
   if (cache) return *cache->_core;
   return Error{.op = "AttentionCache",
-               .what = "the cache is missing",
+               .what = "nil was passed for the cache",
                .got = "nil",
                .expected = "a cache",
                .fix = "Pass a cache."};

@@ -1,3 +1,5 @@
+#include <span>
+
 #import "ObjC/Core.hpp"
 
 using namespace mnk;
@@ -165,18 +167,23 @@ using objc::Reading;
   });
 }
 
-- (void)commitWithCompletionHandler:(void (^)(NSError *))completionHandler {
-  void (^handler)(NSError *) = [completionHandler copy];
+- (void)commitWithCompletionHandler:(void (^)(MNKSummary *, NSError *))completionHandler {
+  void (^handler)(MNKSummary *, NSError *) = [completionHandler copy];
   const Result<void> submitted = guarded("MNKCommandEncoder", [&]() -> Result<void> {
     // Threads of a device have no pool of their own.
     auto completion = self->_core->commit([handler](const Result<Summary> &outcome) {
       @autoreleasepool {
-        if (handler) handler(outcome ? nil : objc::errorFrom(outcome.error()));
+        if (!handler) return;
+        if (outcome) {
+          handler([[MNKSummary alloc] initWithCore:*outcome], nil);
+        } else {
+          handler(nil, objc::errorFrom(outcome.error()));
+        }
       }
     });
     return completion ? Result<void>() : Result<void>(completion.error());
   });
-  if (!submitted && handler) handler(objc::errorFrom(submitted.error()));
+  if (!submitted && handler) handler(nil, objc::errorFrom(submitted.error()));
 }
 
 @end

@@ -98,7 +98,7 @@ namespace mnk::objc {
 Result<std::shared_ptr<Device>> coreOf(MNKDevice *device) {
   if (device) return device->_core;
   return Error{.op = "MNKDevice",
-               .what = "the device is missing",
+               .what = "nil was passed for the device",
                .got = "nil",
                .expected = "a device",
                .fix = "Pass a device, such as that of +[MNKDevice defaultDeviceWithError:]."};

@@ -1,4 +1,5 @@
-#include <cstring>
+#include <algorithm>
+#include <bit>
 
 #import "ObjC/Core.hpp"
 #include "Support/Format.hpp"
@@ -18,10 +19,15 @@ using objc::Reading;
 
 namespace {
 
+// What was set before at this index is gone, and nothing is there where the value is nil.
 template <typename Value>
 NSDictionary<NSNumber *, Value> *with(NSDictionary<NSNumber *, Value> *old, NSUInteger index, Value value) {
   NSMutableDictionary<NSNumber *, Value> *changed = old ? [old mutableCopy] : [NSMutableDictionary dictionary];
-  changed[@(index)] = value;
+  if (value) {
+    changed[@(index)] = value;
+  } else {
+    [changed removeObjectForKey:@(index)];
+  }
   return changed;
 }
 
@@ -77,15 +83,22 @@ Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view 
   return self;
 }
 
-- (void)setTensor:(MNKTensor *)tensor access:(MNKAccess)access atIndex:(NSUInteger)index {
-  if (!tensor) return;  // the kernel's argument is missing then, which encoding reports
+// Tensors and bytes share their indices, as in Metal.
+- (void)setTensor:(MNKTensor *)tensor access:(MNKAccess)access bytes:(NSData *)bytes atIndex:(NSUInteger)index {
   self.tensors = with(_tensors, index, tensor);
-  self.accesses = with(_accesses, index, @(access));
+  self.accesses = with(_accesses, index, tensor ? @(access) : nil);
+  self.inlineBytes = with(_inlineBytes, index, bytes);
+}
+
+- (void)setTensor:(MNKTensor *)tensor access:(MNKAccess)access atIndex:(NSUInteger)index {
+  [self setTensor:tensor access:access bytes:nil atIndex:index];
 }
 
 - (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
-  if (!bytes) return;
-  self.inlineBytes = with(_inlineBytes, index, [NSData dataWithBytes:bytes length:length]);
+  // Encoding refuses more than Metal takes; a byte more than that tells as much as all of them.
+  const NSUInteger most = DeviceLimits().maxInlineBytes + 1;
+  NSData *copy = bytes ? [NSData dataWithBytes:bytes length:std::min(length, most)] : nil;
+  [self setTensor:nil access:MNKAccessRead bytes:copy atIndex:index];
 }
 
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {

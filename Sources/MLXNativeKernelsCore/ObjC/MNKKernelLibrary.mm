@@ -50,6 +50,13 @@ using namespace mnk;
   });
 }
 
+- (BOOL)isEqual:(id)other {
+  return [other isKindOfClass:[MNKKernelLibrary class]] && static_cast<MNKKernelLibrary *>(other)->_core == _core;
+}
+- (NSUInteger)hash {
+  return reinterpret_cast<NSUInteger>(_core.get()) / 16;
+}
+
 - (MNKLibraryOrigin)origin {
   return static_cast<MNKLibraryOrigin>(_core->origin().kind);
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #import "ObjC/Core.hpp"
 #include "Support/Format.hpp"
 
@@ -110,7 +112,10 @@ using objc::Reading;
 - (instancetype)initWithFirst:(NSInteger)first axes:(NSArray<NSArray<NSNumber *> *> *)axes tensor:(MNKTensor *)tensor {
   if ((self = [super init])) {
     _first = first;
-    _axes = [axes copy];
+    // Axes may be arrays that change.
+    NSMutableArray *copies = axes ? [NSMutableArray array] : nil;
+    for (id axis in axes) [copies addObject:[axis isKindOfClass:[NSArray class]] ? [axis copy] : axis];
+    _axes = [copies copy];
     _tensor = tensor;
   }
   return self;

@@ -1,4 +1,4 @@
-#include <cstring>
+#include <functional>
 
 #import "ObjC/Core.hpp"
 #include "Support/Format.hpp"
@@ -9,10 +9,12 @@ using objc::Reading;
 
 namespace {
 
-// Runs once, whether the memory was used or refused.
+// Runs once, whether the memory was used or refused. Threads of a device have no pool of their own.
 std::function<void()> releasing(void (^deallocator)(void)) {
   return [deallocator] {
-    if (deallocator) deallocator();
+    @autoreleasepool {
+      if (deallocator) deallocator();
+    }
   };
 }
 
@@ -186,10 +188,11 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
 namespace mnk::objc {
 
 Tensor coreOf(MNKTensor *tensor) {
-  return tensor ? tensor->_core : Tensor();
+  return optionalCoreOf(tensor).value_or(Tensor());
 }
 std::optional<Tensor> optionalCoreOf(MNKTensor *tensor) {
-  return tensor ? std::optional(tensor->_core) : std::nullopt;
+  // A property that was set by its key may hold anything.
+  return [tensor isKindOfClass:[MNKTensor class]] ? std::optional(tensor->_core) : std::nullopt;
 }
 MNKTensor *tensorFrom(const std::optional<Tensor> &tensor) {
   return tensor ? [[MNKTensor alloc] initWithCore:*tensor] : nil;

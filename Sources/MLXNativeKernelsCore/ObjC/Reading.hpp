@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>

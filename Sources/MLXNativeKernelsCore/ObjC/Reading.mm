@@ -15,14 +15,15 @@ void Reading::fail(std::string what, std::string got, std::string expected, std:
 
 bool Reading::needed(id object, std::string_view name) {
   if (object) return true;
-  fail(fmt::format("{} is missing", name), "nil", "an object", fmt::format("Pass {}.", name));
+  fail(fmt::format("nil was passed for {}", name), "nil", "an object", fmt::format("Pass {}.", name));
   return false;
 }
 
 bool Reading::isA(Class kind, id object, std::string_view name) {
   if ([object isKindOfClass:kind]) return true;
-  fail(fmt::format("{} is of another class", name), object ? textFrom(NSStringFromClass([object class])) : "nil",
-       textFrom(NSStringFromClass(kind)), fmt::format("Pass an {} for {}.", textFrom(NSStringFromClass(kind)), name));
+  fail(fmt::format("an object of another class was passed for {}", name),
+       object ? textFrom(NSStringFromClass([object class])) : "nil", textFrom(NSStringFromClass(kind)),
+       "Pass objects of this class.");
   return false;
 }
 
@@ -33,8 +34,8 @@ void Reading::unknown(int64_t number, std::string_view name) {
 
 uint32_t Reading::narrow(NSUInteger value, std::string_view name) {
   if (std::in_range<uint32_t>(value)) return static_cast<uint32_t>(value);
-  fail(fmt::format("{} is out of range", name), fmt::format("{}", value), "0 to 4294967295",
-       fmt::format("Pass a smaller {}.", name));
+  fail(fmt::format("the number for {} is out of range", name), fmt::format("{}", value), "0 to 4294967295",
+       "Pass a number in this range.");
   return 0;
 }
 
@@ -44,8 +45,8 @@ uint64_t Reading::checked(NSNumber *number, std::string_view name, int64_t least
   const auto isWhole = [number isEqualToNumber:isNegative ? @(number.longLongValue) : @(number.unsignedLongLongValue)];
   const bool isInRange = isNegative ? number.longLongValue >= least : number.unsignedLongLongValue <= most;
   if (!isWhole || !isInRange) {
-    fail(fmt::format("{} is out of range", name), textFrom(number.stringValue),
-         fmt::format("a whole number from {} to {}", least, most), fmt::format("Pass another {}.", name));
+    fail(fmt::format("the number for {} is out of range", name), textFrom(number.stringValue),
+         fmt::format("a whole number from {} to {}", least, most), "Pass a number in this range.");
     return 0;
   }
   return isNegative ? static_cast<uint64_t>(number.longLongValue) : number.unsignedLongLongValue;
@@ -62,6 +63,7 @@ std::vector<float> Reading::floats(NSArray<NSNumber *> *list, std::string_view n
 }
 
 Shape Reading::shape(NSArray<NSNumber *> *extents) {
+  if (!needed(extents, "the shape")) return {};
   if (extents.count > Shape::kMaxRank) {
     fail("the shape has too many extents", fmt::format("{}", extents.count), fmt::format("at most {}", Shape::kMaxRank),
          "Pass a shape of fewer axes.");

@@ -17,7 +17,7 @@ func decode(on gpu: any MTLDevice, tokens: [Float]) async throws -> Data {
     try step.append(keys: keys, values: keys, to: cache)
     try step.attend(keys, over: cache, into: output, options: nil)
     try step.insertBarrier()
-    try await step.run()
+    print(try await step.run().deviceSeconds)
     try cache.truncate(to: 0, sequence: 0)
     try output.write(output.slice(NSRange(location: 0, length: 1)).data())
     return try output.data()

@@ -36,8 +36,11 @@ struct DoorLists {
                 let (name, base) = (String(match.1), match.2)
                 if base == "MNKOperation" { lists.ops.append(String(name.dropFirst(3))) }
                 let found = match.3.matches(of: /@property\(([^)]*)\)[^;]*?(\w+);/)
-                let settable = found.filter { !$0.1.contains("readonly") }.map { String($0.2) }
-                if base != "NSObject" { lists.properties[name] = settable }
+                let settable = found.filter { !$0.1.contains("readonly") }
+                // What cannot change at all is set when it is made.
+                if base != "NSObject" {
+                    lists.properties[name] = (settable.isEmpty ? found : settable).map { String($0.2) }
+                }
             }
             for match in text.matches(of: /NS_(?:CLOSED_|ERROR_)ENUM\(\w+, (MNK\w+)\)\s*\{(?s:(.*?))\}/) {
                 lists.cases[String(match.1)] = match.2.split(separator: ",").compactMap {

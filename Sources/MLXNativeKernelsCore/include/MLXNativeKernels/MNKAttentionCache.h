@@ -77,6 +77,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 /// MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:device descriptor:d error:&error];
 /// ```
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKAttentionCache : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -122,8 +123,10 @@ NS_SWIFT_SENDABLE
 - (NSUInteger)countOfSequence:(NSUInteger)sequence;
 - (BOOL)isSequenceSuspect:(NSUInteger)sequence;
 
-/// Forgets a sequence's tokens at `position` and after it, as when speculative decoding rolls back. Positions that were
-/// overwritten cannot come back.
+/// Forgets tokens of the only or first sequence at `position` and after it, as when speculative decoding rolls back.
+/// Positions that were overwritten cannot come back.
+- (BOOL)truncateToPosition:(NSUInteger)position error:(NSError **)error NS_SWIFT_NAME(truncate(to:));
+/// The same for any sequence.
 - (BOOL)truncateToPosition:(NSUInteger)position
                   sequence:(NSUInteger)sequence
                      error:(NSError **)error NS_SWIFT_NAME(truncate(to:sequence:));

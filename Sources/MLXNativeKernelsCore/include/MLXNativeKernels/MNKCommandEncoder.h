@@ -17,8 +17,9 @@ NS_ASSUME_NONNULL_BEGIN
 /// MNKCommandEncoder *step = [device commandEncoder];
 /// if (![step appendKeys:k values:v toCache:cache error:&error] ||
 ///     ![step attendQueries:q overCache:cache intoTensor:out options:nil error:&error]) return error;
-/// [step commitWithCompletionHandler:^(NSError *_Nullable failure) { … }];
+/// [step commitWithCompletionHandler:^(MNKSummary *_Nullable summary, NSError *_Nullable failure) { … }];
 /// ```
+__attribute__((objc_subclassing_restricted))
 @interface MNKCommandEncoder : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -95,9 +96,12 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// Submits the work.
 - (nullable MNKCompletion *)commitWithError:(NSError **)error NS_SWIFT_NAME(commit());
-/// Submits the work. The handler is called once: on a thread of the device when the work is done, or before this
-/// returns where it cannot be submitted. It must not wait for other work of the device.
-- (void)commitWithCompletionHandler:(void (^)(NSError *_Nullable failure))completionHandler NS_SWIFT_ASYNC_NAME(run());
+/// Submits the work. The handler is called once, with what was done or with why it failed: on a thread of the device
+/// when the work is done, or before this returns where it cannot be submitted. It must not wait for other work of the
+/// device.
+- (void)commitWithCompletionHandler:
+    (void(NS_SWIFT_SENDABLE ^)(MNKSummary *_Nullable summary, NSError *_Nullable failure))completionHandler
+    NS_SWIFT_ASYNC_NAME(run());
 
 @end
 

@@ -4,6 +4,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// How many dispatches there were, and the bytes that they moved.
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKCounts : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -17,6 +18,7 @@ NS_SWIFT_SENDABLE
 
 /// What a step recorded. Its `description` is one line: `4 dispatches, 3 barriers, 1.1 MB read, 8.0 KB written, 41 µs`.
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKSummary : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -33,6 +35,7 @@ NS_SWIFT_SENDABLE
 
 /// Submitted work.
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKCompletion : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;

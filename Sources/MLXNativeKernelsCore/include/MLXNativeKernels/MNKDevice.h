@@ -20,6 +20,7 @@ FOUNDATION_EXPORT MNKDeviceKind const MNKDeviceKindMetal;
 /// MNKCommandEncoder *step = [device commandEncoder];
 /// ```
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKDevice : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -13,7 +13,8 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
 
 /// One launch of a kernel of the caller's own.
 ///
-/// Each argument is set at its index, as in Metal; barriers are placed from what is said of the tensors.
+/// Each argument is set at its index, as in Metal, in the place of what was there; barriers are placed from what is
+/// said of the tensors.
 ///
 /// ```objc
 /// MNKDispatch *scale = [[MNKDispatch alloc] initWithFunction:@"scale" library:library];
@@ -35,9 +36,10 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
 /// Under which `-[MNKSummary countsOfKind:]` counts it; `Custom` unless set.
 @property(nonatomic, copy) NSString *kind;
 
-- (void)setTensor:(MNKTensor *)tensor access:(MNKAccess)access atIndex:(NSUInteger)index;
-/// Bytes for a `constant` argument; they are copied.
-- (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
+/// `nil` takes away what was set.
+- (void)setTensor:(nullable MNKTensor *)tensor access:(MNKAccess)access atIndex:(NSUInteger)index;
+/// Bytes for a `constant` argument, at most 4096; they are copied. NULL takes away what was set.
+- (void)setBytes:(nullable const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
 /// Values that are fixed when a kernel is prepared.
 - (void)setConstantBool:(BOOL)value atIndex:(NSUInteger)index;

@@ -12,8 +12,8 @@ NS_ASSUME_NONNULL_BEGIN
 
 - (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length NS_DESIGNATED_INITIALIZER;
 
-@property(nonatomic) NSUInteger sequence;
-@property(nonatomic) NSUInteger length;
+@property(nonatomic, readonly) NSUInteger sequence;
+@property(nonatomic, readonly) NSUInteger length;
 
 @end
 

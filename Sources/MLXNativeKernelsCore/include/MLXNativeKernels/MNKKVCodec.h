@@ -14,6 +14,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVCodecName) {
 
 /// What one vector takes.
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKKVCodecSizes : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -31,6 +31,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKLibraryOrigin) {
 /// `threadgroup_array(type, name, count)` and `[[threadgroup_memory(n)]]`. A device compiles a text or a file once and
 /// keeps it until `-[MNKDevice clearKernels]`.
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKKernelLibrary : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -6,6 +6,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// One dispatch of a plan.
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKPlannedDispatch : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -22,6 +23,7 @@ NS_SWIFT_SENDABLE
 
 /// What an op would run. Its `description` is a text for people.
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKPlan : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;

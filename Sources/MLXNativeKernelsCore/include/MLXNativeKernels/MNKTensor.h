@@ -31,6 +31,7 @@ FOUNDATION_EXPORT NSUInteger MNKElementTypeSize(MNKElementType type)
 ///                                           device:device error:&error];
 /// ```
 NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
 @interface MNKTensor : NSObject
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -70,7 +71,7 @@ NS_SWIFT_SENDABLE
                                         shape:(NSArray<NSNumber *> *)shape
                                   elementType:(MNKElementType)elementType
                                        device:(MNKDevice *)device
-                                  deallocator:(nullable void (^)(void))deallocator
+                                  deallocator:(nullable void(NS_SWIFT_SENDABLE ^)(void))deallocator
                                         error:(NSError **)error;
 
 /// Entries of the outermost axis. They share memory with this tensor.

@@ -51,7 +51,8 @@ namespace mnk::host::sanitizer {
 
 // ThreadSanitizer sees one thread per lane, and lanes that share a stack would race on it.
 inline constexpr bool kOneStackPerLane = MNK_HOST_TSAN;
-inline constexpr bool kLargeFrames = MNK_HOST_ASAN || MNK_HOST_TSAN || MNK_HOST_CHECKED;
+// How much larger frames are: AddressSanitizer keeps a zone around every variable.
+inline constexpr size_t kFrameGrowth = MNK_HOST_ASAN ? 16 : MNK_HOST_TSAN || MNK_HOST_CHECKED ? 4 : 1;
 
 // A stack to return to, as AddressSanitizer describes it. Without initializers, because the constructor that they make
 // would be instrumented.
@@ -85,6 +86,12 @@ MNK_HOST_RUNTIME inline void forbid([[maybe_unused]] void* memory, [[maybe_unuse
 MNK_HOST_RUNTIME inline void allow([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #if MNK_HOST_ASAN
   __asan_unpoison_memory_region(memory, bytes);
+#endif
+}
+
+MNK_HOST_RUNTIME inline void allowAll([[maybe_unused]] StackRange stack) {
+#if MNK_HOST_ASAN
+  __asan_unpoison_memory_region(stack.low, stack.bytes);
 #endif
 }
 

@@ -4,7 +4,7 @@
 
 namespace mnk::host {
 
-inline constexpr size_t kLaneStackBytes = (sanitizer::kLargeFrames ? 256 : 64) * 1024;
+inline constexpr size_t kLaneStackBytes = sanitizer::kFrameGrowth * 64 * 1024;
 
 inline constexpr size_t kArenaAlignment = 64;
 // Between arrays. In checked execution an index that is off by as much as the largest array stays in it.
