@@ -21,7 +21,7 @@ setup: ## install what a build needs and lacks, saying what
 build: setup ## build everything but the tests
 	swift build $(optimized)
 
-test: setup ## run every test: Swift, C++, C and packaging
+test: setup ## run every test: Swift, Objective-C, C++, C and packaging
 	@.ci/test $(tested)
 
 test-objc: setup ## the Objective-C++ tests on Linux, on both devices; ARGS=--sanitize or --analyze
