@@ -12,18 +12,8 @@ Result<std::span<const T>> listFrom(const T* items, size_t count, std::string_vi
 }
 
 Result<FunctionConstant> constantFrom(const mnk_constant& given) {
-  switch (given.type) {
-    case MNK_CONSTANT_BOOL:
-      return FunctionConstant(given.index, given.bits != 0);
-    case MNK_CONSTANT_I32:
-      return FunctionConstant(given.index, static_cast<int32_t>(given.bits));
-    case MNK_CONSTANT_U32:
-      return FunctionConstant(given.index, given.bits);
-    case MNK_CONSTANT_F32: {
-      float value;
-      std::memcpy(&value, &given.bits, sizeof value);
-      return FunctionConstant(given.index, value);
-    }
+  if (static_cast<uint32_t>(given.type) <= MNK_CONSTANT_F32) {
+    return FunctionConstant(given.index, static_cast<ConstantType>(given.type), given.bits);
   }
   return Error{.op = "C API",
                .what = "the type of a function constant is unknown",

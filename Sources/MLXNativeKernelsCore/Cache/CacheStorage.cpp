@@ -13,13 +13,10 @@ namespace {
 
 using Descriptor = AttentionCacheDescriptor;
 
-// [sequences, kvHeads, capacity, perSlot], or without the last axis where a slot has one element.
-Result<Tensor> makePlane(const std::shared_ptr<Device>& device, const Descriptor& d, DType dtype,
-                         std::optional<uint64_t> perSlot) {
-  auto shape = perSlot ? Shape::make({d.sequences, d.kvHeads, d.capacity, *perSlot})
-                       : Shape::make({d.sequences, d.kvHeads, d.capacity});
+Result<Tensor> makePlane(const std::shared_ptr<Device>& device, const Descriptor& d, uint64_t headDim) {
+  auto shape = Shape::make({d.sequences, d.kvHeads, d.capacity, headDim});
   if (!shape) return std::move(shape).error();
-  return Tensor::zeros(device, dtype, *shape);
+  return Tensor::zeros(device, d.dtype, *shape);
 }
 
 // Makes the tensor a copy of its own.
@@ -34,23 +31,13 @@ Result<void> freeze(const std::shared_ptr<Device>& device, std::optional<Tensor>
   return {};
 }
 
-Result<QuantizedKVPlane> makeQuantizedPlane(const std::shared_ptr<Device>& device, const Descriptor& d,
-                                            const KVCodec& codec, uint64_t headDim) {
-  auto sizesOfOne = sizes(codec, headDim);
-  if (!sizesOfOne) return std::move(sizesOfOne).error();
-  auto codes = makePlane(device, d, DType::u8, sizesOfOne->codeBytes);
-  if (!codes) return std::move(codes).error();
-  const uint64_t scaleCount = sizesOfOne->scales;
-  auto scales =
-      makePlane(device, d, codec.scaleType(), scaleCount == 1 ? std::nullopt : std::optional<uint64_t>(scaleCount));
-  if (!scales) return std::move(scales).error();
-  return QuantizedKVPlane{.codec = codec, .codes = *codes, .scales = *scales};
-}
-
 Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device, Descriptor& d) {
-  auto keys = makeQuantizedPlane(device, d, d.quantized->keyCodec(), d.headDim);
+  const auto plane = [&](const KVCodec& codec, uint64_t headDim) {
+    return QuantizedKVPlane::zeros(device, codec, d.kvHeads, headDim, d.capacity, d.sequences);
+  };
+  auto keys = plane(d.quantized->keyCodec(), d.headDim);
   if (!keys) return std::move(keys).error();
-  auto values = makeQuantizedPlane(device, d, d.quantized->valueCodec(), d.valueHeadDim);
+  auto values = plane(d.quantized->valueCodec(), d.valueHeadDim);
   if (!values) return std::move(values).error();
   for (auto* tensor : {&d.quantized->keyMeans, &d.quantized->valueMeans, &d.quantized->keyChannelScales}) {
     if (auto frozen = freeze(device, *tensor); !frozen) return std::move(frozen).error();
@@ -63,9 +50,9 @@ Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device
 }
 
 Result<KVCacheView> makeDense(const std::shared_ptr<Device>& device, const Descriptor& d) {
-  auto keys = makePlane(device, d, d.dtype, d.headDim);
+  auto keys = makePlane(device, d, d.headDim);
   if (!keys) return std::move(keys).error();
-  auto values = makePlane(device, d, d.dtype, d.valueHeadDim);
+  auto values = makePlane(device, d, d.valueHeadDim);
   if (!values) return std::move(values).error();
   return KVCacheView{
       .keys = *keys, .values = *values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};

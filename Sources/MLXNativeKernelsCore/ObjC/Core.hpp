@@ -94,6 +94,7 @@ AttentionOptions read(Reading& reading, MNKAttentionOptions* _Nullable options);
 AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable results);
 Result<Dispatch> coreOf(MNKDispatch* _Nullable dispatch);
 
+MNKQuantizedKVPlane* planeFrom(const QuantizedKVPlane& plane);
 MNKKVCacheView* viewFrom(const KVCacheView& view);
 MNKQuantizedKVCacheView* viewFrom(const QuantizedKVCacheView& view);
 

@@ -36,20 +36,6 @@ NSArray<NSNumber *> *sortedIndices(NSDictionary<NSNumber *, id> *arguments) {
   return [arguments.allKeys sortedArrayUsingSelector:@selector(compare:)];
 }
 
-FunctionConstant constantOf(uint32_t index, ConstantType type, uint32_t bits) {
-  switch (type) {
-    case ConstantType::boolean:
-      return FunctionConstant(index, bits != 0);
-    case ConstantType::i32:
-      return FunctionConstant(index, static_cast<int32_t>(bits));
-    case ConstantType::u32:
-      return FunctionConstant(index, bits);
-    case ConstantType::f32:
-      break;
-  }
-  return FunctionConstant(index, std::bit_cast<float>(bits));
-}
-
 Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view name) {
   const auto numbers = reading.integers<uint32_t>(extents, name);
   if (numbers.empty() || numbers.size() > 3) {
@@ -134,9 +120,9 @@ Result<Dispatch> coreOf(MNKDispatch *given) {
   dispatch.kernel.function = textFrom(given.function);
   dispatch.kernel.library = coreOf(given.library);
   for (NSNumber *index in sortedIndices(given.constantTypes)) {
-    dispatch.kernel.constants.push_back(constantOf(reading.integer<uint32_t>(index, "a constant's index"),
-                                                   static_cast<ConstantType>(given.constantTypes[index].intValue),
-                                                   given.constantBits[index].unsignedIntValue));
+    dispatch.kernel.constants.emplace_back(reading.integer<uint32_t>(index, "a constant's index"),
+                                           static_cast<ConstantType>(given.constantTypes[index].intValue),
+                                           given.constantBits[index].unsignedIntValue);
   }
   for (NSNumber *index in sortedIndices(given.tensors)) {
     const auto access = reading.choice(given.accesses[index].unsignedIntValue, Access::readWrite, "access");

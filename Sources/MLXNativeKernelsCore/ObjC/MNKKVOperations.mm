@@ -12,15 +12,14 @@ RowIndices readIndices(Reading &reading, MNKIntegers *indices, std::string_view 
 }
 
 // What all ops that store tokens have in common: a source, and where its tokens go.
-template <typename Op, typename Given>
-void readSource(Reading &reading, Given *given, Op &op) {
+template <typename Op>
+void readStore(Reading &reading, MNKKVCacheStore *given, Op &op) {
   op.keys = objc::coreOf(given.keys);
   op.values = objc::optionalCoreOf(given.values);
   op.sourceLayout = objc::read(reading, given.sourceLayout);
   op.sourceOffset = given.sourceOffset;
   if (given.tokens) op.tokens = reading.integer<uint64_t>(given.tokens, "tokens");
   op.sourceIsRing = given.sourceIsRing != NO;
-  op.into = objc::read(reading, given.cache);
   op.sequence = given.sequence;
   op.position = given.position;
   if (!given.rowSequences && !given.rowPositions) return;
@@ -31,13 +30,6 @@ void readSource(Reading &reading, Given *given, Op &op) {
   }
   op.rows = KVCacheWrite::Rows{readIndices(reading, given.rowSequences, "a row's sequence"),
                                readIndices(reading, given.rowPositions, "a row's position")};
-}
-
-NSArray<NSString *> *sourceKeys() {
-  return @[
-    @"keys", @"values", @"sourceLayout", @"sourceOffset", @"tokens", @"sourceIsRing", @"cache", @"sequence",
-    @"position", @"rowSequences", @"rowPositions"
-  ];
 }
 
 template <typename Op>
@@ -51,7 +43,7 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
 @implementation MNKKVCacheWrite
 
 + (NSArray<NSString *> *)valueKeys {
-  return sourceKeys();
+  return [[super valueKeys] arrayByAddingObject:@"cache"];
 }
 
 - (instancetype)initWithKeys:(MNKTensor *)keys
@@ -59,11 +51,10 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
                    intoCache:(MNKKVCacheView *)cache
                     position:(NSUInteger)position {
   if ((self = [super init])) {
-    _keys = keys;
-    _values = values;
-    _sourceLayout = MNKKVLayoutTokenMajor;
+    self.keys = keys;
+    self.values = values;
+    self.position = position;
     _cache = [cache copy];
-    _position = position;
   }
   return self;
 }
@@ -71,7 +62,8 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
 - (Result<Plan>)corePlanOn:(Device *)device {
   Reading reading(KVCacheWrite::name);
   KVCacheWrite op;
-  readSource(reading, self, op);
+  readStore(reading, self, op);
+  op.into = objc::read(reading, _cache);
   return planned(reading, op);
 }
 
@@ -80,7 +72,7 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
 @implementation MNKKVCacheQuantize
 
 + (NSArray<NSString *> *)valueKeys {
-  return [sourceKeys() arrayByAddingObjectsFromArray:@[ @"options", @"counts", @"probe" ]];
+  return [[super valueKeys] arrayByAddingObjectsFromArray:@[ @"cache", @"options", @"counts", @"probe" ]];
 }
 
 - (instancetype)initWithKeys:(MNKTensor *)keys
@@ -88,11 +80,10 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
                    intoCache:(MNKQuantizedKVCacheView *)cache
                     position:(NSUInteger)position {
   if ((self = [super init])) {
-    _keys = keys;
-    _values = values;
-    _sourceLayout = MNKKVLayoutTokenMajor;
+    self.keys = keys;
+    self.values = values;
+    self.position = position;
     _cache = [cache copy];
-    _position = position;
     _options = [[MNKKVQuantizeOptions alloc] init];
   }
   return self;
@@ -101,7 +92,8 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
 - (Result<Plan>)corePlanOn:(Device *)device {
   Reading reading(KVCacheQuantize::name);
   KVCacheQuantize op;
-  readSource(reading, self, op);
+  readStore(reading, self, op);
+  op.into = objc::read(reading, _cache);
   op.options = objc::read(reading, _options);
   op.counts = objc::optionalCoreOf(_counts);
   op.probe = objc::optionalCoreOf(_probe);

@@ -58,7 +58,7 @@ using objc::Reading;
 }
 
 - (MNKElementType)scaleType {
-  return _name == MNKKVCodecMLX1 ? MNKElementTypeFloat32 : MNKElementTypeFloat16;
+  return static_cast<MNKElementType>(KVCodec{.name = static_cast<KVCodecName>(_name)}.scaleType());
 }
 
 - (MNKKVCodecSizes *)sizesForHeadDim:(NSUInteger)headDim error:(NSError **)error {
@@ -116,30 +116,13 @@ using objc::Reading;
   return objc::make(error, [&]() -> Result<MNKQuantizedKVPlane *> {
     Reading reading("QuantizedKVPlane");
     const KVCodec how = objc::read(reading, codec);
-    const bool isHeadMajor = objc::read(reading, layout) == KVLayout::headMajor;
+    const KVLayout order = objc::read(reading, layout);
     const auto target = reading.take(objc::coreOf(device));
     if (reading.failed()) return reading.error();
-    auto taken = sizes(how, headDim);
-    if (!taken) return taken.error();
-
-    std::vector<uint64_t> slots;
-    if (sequences != 0) slots.push_back(sequences);
-    slots.push_back(isHeadMajor ? heads : capacity);
-    slots.push_back(isHeadMajor ? capacity : heads);
-    const auto zeros = [&](DType type, uint64_t last) -> Result<Tensor> {
-      auto extents = slots;
-      if (last != 0) extents.push_back(last);
-      auto shape = Shape::make(extents);
-      if (!shape) return shape.error();
-      return Tensor::zeros(target, type, *shape);
-    };
-    auto codes = zeros(DType::u8, taken->codeBytes);
-    if (!codes) return codes.error();
-    auto scales = zeros(how.scaleType(), taken->scales > 1 ? taken->scales : 0);
-    if (!scales) return scales.error();
-    return [[self alloc] initWithCodec:codec
-                                 codes:[[MNKTensor alloc] initWithCore:*codes]
-                                scales:[[MNKTensor alloc] initWithCore:*scales]];
+    auto plane = QuantizedKVPlane::zeros(target, how, heads, headDim, capacity,
+                                         sequences == 0 ? std::nullopt : std::optional<uint64_t>(sequences), order);
+    if (!plane) return plane.error();
+    return objc::planeFrom(*plane);
   });
 }
 
@@ -201,18 +184,6 @@ QuantizedKVPlane readPlane(Reading &reading, MNKQuantizedKVPlane *plane) {
           .channelScales = optionalCoreOf(plane.channelScales)};
 }
 
-MNKQuantizedKVPlane *planeFrom(const QuantizedKVPlane &plane) {
-  MNKKVCodec *codec = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(plane.codec.name)
-                                                  bits:plane.codec.bits];
-  codec.scaleFactor = plane.codec.scaleFactor;
-  MNKQuantizedKVPlane *made = [[MNKQuantizedKVPlane alloc] initWithCodec:codec
-                                                                   codes:[[MNKTensor alloc] initWithCore:plane.codes]
-                                                                  scales:[[MNKTensor alloc] initWithCore:plane.scales]];
-  made.means = tensorFrom(plane.means);
-  made.channelScales = tensorFrom(plane.channelScales);
-  return made;
-}
-
 }  // namespace
 
 KVLayout read(Reading &reading, MNKKVLayout layout) {
@@ -253,6 +224,18 @@ QuantizedKVCacheView read(Reading &reading, MNKQuantizedKVCacheView *view) {
                             .wrap = readWrap(reading, view.wrap),
                             .pinned = reading.narrow(view.pinned, "pinned")};
   if (view.values) made.values = readPlane(reading, view.values);
+  return made;
+}
+
+MNKQuantizedKVPlane *planeFrom(const QuantizedKVPlane &plane) {
+  MNKKVCodec *codec = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(plane.codec.name)
+                                                  bits:plane.codec.bits];
+  codec.scaleFactor = plane.codec.scaleFactor;
+  MNKQuantizedKVPlane *made = [[MNKQuantizedKVPlane alloc] initWithCodec:codec
+                                                                   codes:[[MNKTensor alloc] initWithCore:plane.codes]
+                                                                  scales:[[MNKTensor alloc] initWithCore:plane.scales]];
+  made.means = tensorFrom(plane.means);
+  made.channelScales = tensorFrom(plane.channelScales);
   return made;
 }
 

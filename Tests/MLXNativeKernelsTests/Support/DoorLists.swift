@@ -9,6 +9,8 @@ struct DoorLists {
     var cases: [String: [String]] = [:]
     /// The ops, by the name that they give themselves.
     var ops: [String] = []
+    /// What classes of Objective-C derive from.
+    var bases: [String: String] = [:]
 
     /// All public C++ headers.
     static func cxx(_ texts: [String]) -> DoorLists {
@@ -34,7 +36,7 @@ struct DoorLists {
         for text in texts.map(withoutComments) {
             for match in text.matches(of: /@interface (MNK\w+) : (\w+)(?s:(.*?))@end/) {
                 let (name, base) = (String(match.1), match.2)
-                if base == "MNKOperation" { lists.ops.append(String(name.dropFirst(3))) }
+                lists.bases[name] = String(base)
                 let found = match.3.matches(of: /@property\(([^)]*)\)[^;]*?(\w+);/)
                 let settable = found.filter { !$0.1.contains("readonly") }
                 // What cannot change at all is set when it is made.
@@ -48,6 +50,16 @@ struct DoorLists {
                 }
             }
         }
+        // What a class inherits is its own. A class that others derive from is none of the ops, and no list of its own.
+        let (bases, declared) = (lists.bases, lists.properties)
+        let abstract = Set(bases.values)
+        for (name, first) in bases {
+            for base in sequence(first: first, next: { bases[$0] }) {
+                if base == "MNKOperation", !abstract.contains(name) { lists.ops.append(String(name.dropFirst(3))) }
+                lists.properties[name]? += declared[base] ?? []
+            }
+        }
+        for base in abstract { lists.properties[base] = nil }
         return lists
     }
 
@@ -121,10 +133,10 @@ private func withoutBlocks(_ text: String) -> String {
     while let open = rest.firstIndex(of: "{") {
         let body = rest[rest.index(after: open)...]
         let end = endOfBlock(body)
-        // What C++ defines in a block ends without a semicolon, a field that is initialized by one does not.
+        // What C++ defines in a block ends without a semicolon; a field or an argument that one initializes does not.
         flat += rest[..<open] + "{}"
         rest = end == rest.endIndex ? "" : rest[rest.index(after: end)...]
-        if !rest.drop(while: \.isWhitespace).hasPrefix(";") { flat += ";" }
+        if let next = rest.first(where: { !$0.isWhitespace }), !";,".contains(next) { flat += ";" }
     }
     return flat + rest
 }

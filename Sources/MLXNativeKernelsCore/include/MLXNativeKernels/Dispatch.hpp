@@ -1,9 +1,9 @@
 // What a device is asked to run, as plain data: a Dispatch is one kernel launch, a Plan is what an op needs.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -27,13 +27,13 @@ struct FunctionConstant {
   ConstantType type = ConstantType::boolean;
   uint32_t bits = 0;
 
-  FunctionConstant(uint32_t at, bool value) : index(at), type(ConstantType::boolean), bits(value) {}
-  FunctionConstant(uint32_t at, int32_t value)
-      : index(at), type(ConstantType::i32), bits(static_cast<uint32_t>(value)) {}
-  FunctionConstant(uint32_t at, uint32_t value) : index(at), type(ConstantType::u32), bits(value) {}
-  FunctionConstant(uint32_t at, float value) : index(at), type(ConstantType::f32) {
-    std::memcpy(&bits, &value, sizeof bits);
-  }
+  FunctionConstant(uint32_t at, bool value) : FunctionConstant(at, ConstantType::boolean, value) {}
+  FunctionConstant(uint32_t at, int32_t value) : FunctionConstant(at, ConstantType::i32, static_cast<uint32_t>(value)) {}
+  FunctionConstant(uint32_t at, uint32_t value) : FunctionConstant(at, ConstantType::u32, value) {}
+  FunctionConstant(uint32_t at, float value) : FunctionConstant(at, ConstantType::f32, std::bit_cast<uint32_t>(value)) {}
+  // The value's own bits; of a bool any that are not 0 are true.
+  FunctionConstant(uint32_t at, ConstantType type, uint32_t bits)
+      : index(at), type(type), bits(type == ConstantType::boolean ? bits != 0 : bits) {}
   auto operator<=>(const FunctionConstant&) const = default;
 };
 

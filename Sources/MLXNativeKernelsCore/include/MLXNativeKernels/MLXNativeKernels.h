@@ -19,6 +19,7 @@
 #import <MLXNativeKernels/MNKIntegers.h>
 #import <MLXNativeKernels/MNKKVCacheDequantize.h>
 #import <MLXNativeKernels/MNKKVCacheQuantize.h>
+#import <MLXNativeKernels/MNKKVCacheStore.h>
 #import <MLXNativeKernels/MNKKVCacheView.h>
 #import <MLXNativeKernels/MNKKVCacheWrite.h>
 #import <MLXNativeKernels/MNKKVCodec.h>

@@ -1,6 +1,4 @@
-#import <MLXNativeKernels/MNKIntegers.h>
-#import <MLXNativeKernels/MNKKVCacheView.h>
-#import <MLXNativeKernels/MNKOperation.h>
+#import <MLXNativeKernels/MNKKVCacheStore.h>
 
 NS_ASSUME_NONNULL_BEGIN
 
@@ -10,7 +8,7 @@ NS_ASSUME_NONNULL_BEGIN
 ///
 /// and the same for values, in one dispatch. Equal types move bits unchanged. On a ring a write longer than the ring
 /// keeps the newest tokens.
-@interface MNKKVCacheWrite : MNKOperation
+@interface MNKKVCacheWrite : MNKKVCacheStore
 
 - (instancetype)init NS_UNAVAILABLE;
 + (instancetype)new NS_UNAVAILABLE;
@@ -20,27 +18,7 @@ NS_ASSUME_NONNULL_BEGIN
                    intoCache:(MNKKVCacheView *)cache
                     position:(NSUInteger)position NS_DESIGNATED_INITIALIZER;
 
-/// Token-major: `[tokens, heads, headDim]`, or `[heads, headDim]` for one token. Head-major: `[heads, tokens,
-/// headDim]`.
-@property(nonatomic) MNKTensor *keys;
-@property(nonatomic, nullable) MNKTensor *values;
-/// Token-major unless set.
-@property(nonatomic) MNKKVLayout sourceLayout;
-/// First source token to store.
-@property(nonatomic) NSUInteger sourceOffset;
-/// How many to store; `nil` means all that follow the offset.
-@property(nonatomic, nullable, copy) NSNumber *tokens;
-/// Source token indices wrap: this linearizes a ring.
-@property(nonatomic) BOOL sourceIsRing;
-
 @property(nonatomic, copy) MNKKVCacheView *cache;
-@property(nonatomic) NSUInteger sequence;
-/// Of the first token stored.
-@property(nonatomic) NSUInteger position;
-/// With both of these, each source token goes to a sequence and a position of its own; where several name one slot the
-/// last one wins. They take the place of `sequence` and `position`; a tensor is `uint32`.
-@property(nonatomic, nullable, copy) MNKIntegers *rowSequences;
-@property(nonatomic, nullable, copy) MNKIntegers *rowPositions;
 
 @end
 

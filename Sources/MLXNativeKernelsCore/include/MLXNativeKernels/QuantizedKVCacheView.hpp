@@ -5,6 +5,7 @@
 // each with an axis of sequences before them, or without. Slots are those of a KVCacheView.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "MLXNativeKernels/KVCacheView.hpp"
@@ -23,6 +24,11 @@ struct QuantizedKVPlane {
   Tensor scales;                             // f16 for turbo, f32 for mlx1
   std::optional<Tensor> means = {};          // f32 [heads, headDim]
   std::optional<Tensor> channelScales = {};  // f32 [heads, headDim], none of them 0; keys alone
+
+  // New memory, in which every vector is zero; without sequences there is no axis of them.
+  static Result<QuantizedKVPlane> zeros(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t heads,
+                                        uint64_t headDim, uint64_t capacity, std::optional<uint64_t> sequences = {},
+                                        KVLayout layout = KVLayout::headMajor);
 
   uint64_t headDim() const;  // 0 where codes are of no length that the codec has
 };

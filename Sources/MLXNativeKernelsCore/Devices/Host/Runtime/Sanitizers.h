@@ -83,15 +83,9 @@ MNK_HOST_RUNTIME inline void forbid([[maybe_unused]] void* memory, [[maybe_unuse
 #endif
 }
 
-MNK_HOST_RUNTIME inline void allow([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+MNK_HOST_RUNTIME inline void allow([[maybe_unused]] const void* memory, [[maybe_unused]] size_t bytes) {
 #if MNK_HOST_ASAN
   __asan_unpoison_memory_region(memory, bytes);
-#endif
-}
-
-MNK_HOST_RUNTIME inline void allowAll([[maybe_unused]] StackRange stack) {
-#if MNK_HOST_ASAN
-  __asan_unpoison_memory_region(stack.low, stack.bytes);
 #endif
 }
 
