@@ -3,14 +3,14 @@
 
 # Here kernels run on the processor, and unoptimized they are some thirty times slower. One set of flags for debug
 # builds also means that build, test and demo share their objects.
-optimized := -Xcxx -O2
+optimized := -Xcxx -O2 -Xswiftc -O
 # Tests run the Metal device too, on a software Metal, in a build of their own that no user of the package sees.
 tested := --scratch-path .build/tests $(optimized)
 test check shaders: export MNK_SOFT_METAL := $(realpath .)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-objc check shaders fuzz check-asan check-tsan check-arm64 check-apple tables embed \
-  demo bench decode-bench format lint walls ci clean
+  demo bench decode-bench docs format lint walls ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ decode-bench: setup ## measure FlashDecode against reading as much and plain C++
 
 check-arm64: setup ## build the core for arm64 and run its tests there, under qemu where needed
 	@.ci/check-arm64
+
+docs: ## build the documentation into .build/docs; whatever DocC warns about is a failure
+	@.ci/docs
 
 format: ## format C++, shaders and Swift in place
 	@.ci/format write

@@ -80,11 +80,12 @@ let package = Package(
             ]
         ),
         .target(name: "MLXNativeKernels", dependencies: ["MLXNativeKernelsCore"]),
-        .executableTarget(
-            name: "decode-demo",
-            dependencies: ["MLXNativeKernels"],
-            path: "Examples/decode-demo"
-        ),
+        // A small language model that decodes through the kernels, and what a demo of it shows.
+        .target(
+            name: "JargonLM", dependencies: ["MLXNativeKernels"], path: "Examples/JargonLM",
+            resources: [.copy("../Models/jargon-lm")]),
+        .executableTarget(name: "decode-demo", dependencies: ["JargonLM"], path: "Examples/decode-demo"),
+        .testTarget(name: "JargonLMTests", dependencies: ["JargonLM", "decode-demo"], path: "Tests/JargonLMTests"),
         // The C++ tests and benchmarks name no dependency, because SwiftPM cannot chain C++20 targets that carry
         // module maps; the Swift targets that run them link the core.
         .target(
@@ -92,7 +93,7 @@ let package = Package(
             cxxSettings: cxxSettings(root: "../..")),
         .testTarget(
             name: "MLXNativeKernelsTests",
-            dependencies: ["MLXNativeKernels", "MLXNativeKernelsCore", "CoreTests", "decode-demo"]
+            dependencies: ["MLXNativeKernels", "MLXNativeKernelsCore", "CoreTests"]
         ),
         .executableTarget(name: "c-door-test", dependencies: ["MLXNativeKernelsCore"], path: "Tests/House/c"),
         .target(

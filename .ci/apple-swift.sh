@@ -6,6 +6,9 @@
 # the framework's own headers as it does on a Mac, so names, throws, async and Sendable are what Swift makes of them.
 # Two things stand in: Tests/AppleSDK for Foundation, and this machine's standard library with the one type added that
 # every NSError** needs and only Apple's has. What Apple's own headers say, and that it runs, is not shown.
+#
+# The demo app is checked over the names of SwiftUI that it uses, as a Mac and as an iPhone would compile it. That these
+# names are Apple's, and there in the oldest systems that we support, is not shown.
 swiftc=$(toolchain swiftc)
 
 # typecheckMetal FILE…
@@ -59,4 +62,44 @@ checkTwins() {
   # shellcheck disable=SC2046  # a list of words
   withObjectiveC -typecheck -D SWIFT_PACKAGE -module-name MLXNativeKernels -primary-file "$twins" \
     $(swiftSources | grep -vxF "$twins")
+}
+
+# withCore WORD…: the compiler where the C door is a module, in the app's own language mode.
+withCore() {
+  "$swiftc" -swift-version 6 -warnings-as-errors -parse-as-library -I "$root/swift-app" -I "$root/swift" \
+    -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include" "$@"
+}
+
+# makeAppModules: what the app imports of ours, after makeMetalModule. Xcode defines no SWIFT_PACKAGE for the model, and
+# here it would ask for a bundle that only SwiftPM makes.
+makeAppModules() {
+  local out=$root/swift-app system
+  mkdir -p "$out"
+  # shellcheck disable=SC2046  # a list of words
+  withCore -emit-module -D SWIFT_PACKAGE -module-name MLXNativeKernels $(swiftSources) \
+    -emit-module-path "$out/MLXNativeKernels.swiftmodule"
+  withCore -emit-module -module-name JargonLM Examples/JargonLM/*.swift -emit-module-path "$out/JargonLM.swiftmodule"
+  for system in macOS iOS; do
+    copiesOf "$out/$system-sdk" "$appleSDK/Swift/SwiftUI.swift"
+    withCore -emit-module -D "FOR_$system" -module-name SwiftUI "$out/$system-sdk/SwiftUI.swift" \
+      -emit-module-path "$out/$system-sdk/SwiftUI.swiftmodule"
+  done
+}
+
+# copiesOf FOLDER FILE…: no flag makes os(macOS) or os(iOS) hold on this machine, so that copies ask for a
+# condition of ours instead, which -D sets. Lines stay what they are.
+copiesOf() {
+  local folder=$1 file
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  shift
+  for file in "$@"; do sed -E 's/os\((macOS|iOS)\)/FOR_\1/g' "$file" >"$folder/$(basename "$file")"; done
+}
+
+# typecheckApp SYSTEM FILE…
+typecheckApp() {
+  local system=$1 folder=$root/swift-app/$1
+  shift
+  copiesOf "$folder" "$@"
+  withCore -typecheck -D "FOR_$system" -module-name DecodeDemo -I "$folder-sdk" "$folder"/*.swift
 }

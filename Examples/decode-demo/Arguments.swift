@@ -1,43 +1,49 @@
-import MLXNativeKernels
+import JargonLM
 
 /// What the command line asks for.
-struct Arguments {
-    var tokens = 20
-    var capacity = 12
-    var heads = 2
-    var headDim = 64
-    var dtype = ElementType.float16
-    var pinned: Int?
-    var isLinear = false
-    var seed: UInt64 = 1
-    var isQuiet = false
+struct Arguments: Equatable {
+    var prompt = "\nkernel\n"
+    var tokens = 290
+    var storage = StorageChoice.quantized(.bits4)
+    var device: String?
+    var seed: UInt64 = 5
+    var temperature = 0.65
+    var topP = 0.95
+    var report: String?
+    /// Bytes of the passage that storages are compared on. All of it takes a minute on two cores.
+    var passage = 640
+    /// The storages that are compared.
+    var table = StorageChoice.compared
+    var listsDevices = false
     var wantsHelp = false
 
-    /// Positions that stay for ever, where nothing was asked for: two, if that leaves a slot to turn.
-    var pinnedOrDefault: Int { pinned ?? (isLinear ? 0 : min(2, capacity - 1)) }
-
     static let help = """
-        Fills a cache of keys and values token by token, draws its slots, and checks what is stored.
+        Writes text with a small language model whose rotary embedding, caches and attention run as this package's
+        kernels, then compares what its keys and values cost in each storage.
 
         usage: decode-demo [options]
 
-          --tokens N      tokens to append, 0 to 1000000 (20)
-          --capacity N    slots of the cache, 1 to 1000000 (12)
-          --heads N       heads of keys and values, 1 to 1024 (2)
-          --head-dim N    elements of one head, 1 to 4096 (64)
-          --dtype T       how numbers are stored: f32, f16 or bf16 (f16)
-          --pin N         first positions that are never overwritten, fewer than the capacity (2)
-          --linear        do not overwrite: the first token that does not fit is an error
-          --seed N        seed of the made-up keys and values (1)
-          --quiet         no drawing, only the summary
-          --help          this text
+          --prompt TEXT      what the text begins with; \\n is a new line ("\\nkernel\\n")
+          --tokens N         bytes to write, 0 to 1024 (290); the text ends where the model's context does
+          --storage S        how keys and values are kept: \(StorageChoice.all.map(\.name).joined(separator: ", "))
+                             or, for keys of 5 bits and values of 4, k5v4 (4-bit; "-bit" can be left out)
+          --device D         a kind or a number of --list-devices (the first)
+          --seed N           the same seed writes the same text (5)
+          --temperature T    0 takes the likeliest byte each time; 1 draws by the model's odds (0.65)
+          --top-p P          draws from the likeliest bytes of this probability together (0.95)
+          --table S,S,…      the storages that are compared (\(StorageChoice.compared.map(\.name).joined(separator: ",")))
+          --passage N        how many bytes they are compared on, 1 to 1024 (640)
+          --no-table         only writes text
+          --report FILE      writes a page with plots
+          --list-devices     what the kernels can run on here
+          --help             this text
 
-        exit status: 0 all stored and checked, 1 a token was refused or a check failed, 2 bad arguments
+        exit status: 0 done, 1 something failed, 2 bad arguments, 130 interrupted
         """
 }
 
 /// An argument that cannot be used.
-struct BadArgument: Error {
+struct BadArgument: Error, Equatable {
     let message: String
 }
 
@@ -46,24 +52,24 @@ extension Arguments {
         var rest = words[...]
         while let option = rest.popFirst() {
             switch option {
-            case "--tokens": tokens = try Self.number(option, rest.popFirst(), 0...1_000_000)
-            case "--capacity": capacity = try Self.number(option, rest.popFirst(), 1...1_000_000)
-            case "--heads": heads = try Self.number(option, rest.popFirst(), 1...1024)
-            case "--head-dim": headDim = try Self.number(option, rest.popFirst(), 1...4096)
-            case "--dtype": dtype = try Self.elementType(option, rest.popFirst())
-            case "--pin": pinned = try Self.number(option, rest.popFirst(), 0...1_000_000)
-            case "--linear": isLinear = true
+            case "--prompt": prompt = unescaped(try Self.value(option, rest.popFirst(), "a text"))
+            case "--tokens": tokens = try Self.number(option, rest.popFirst(), 0...1024)
+            case "--storage": storage = try Self.storage(option, rest.popFirst())
+            case "--device": device = try Self.value(option, rest.popFirst(), "a kind of device or its number")
             case "--seed": seed = try Self.number(option, rest.popFirst(), 0...UInt64.max)
-            case "--quiet": isQuiet = true
+            case "--temperature": temperature = try Self.decimal(option, rest.popFirst(), 0...100)
+            case "--top-p": topP = try Self.decimal(option, rest.popFirst(), 0.0001...1)
+            case "--report": report = try Self.value(option, rest.popFirst(), "a file")
+            case "--table": table = try Self.storages(option, rest.popFirst())
+            case "--passage": passage = try Self.number(option, rest.popFirst(), 1...1024)
+            case "--no-table": table = []
+            case "--list-devices": listsDevices = true
             case "--help", "-h": wantsHelp = true
             default: throw BadArgument(message: "\(option) is not an option")
             }
         }
-        if let pinned, isLinear, pinned > 0 {
-            throw BadArgument(message: "--pin has no meaning with --linear, which never overwrites")
-        }
-        if pinnedOrDefault >= capacity {
-            throw BadArgument(message: "--pin \(pinnedOrDefault) leaves no slot to turn in a capacity of \(capacity)")
+        if report != nil && table.isEmpty {
+            throw BadArgument(message: "--report needs storages to compare; leave --no-table out")
         }
     }
 
@@ -78,18 +84,52 @@ extension Arguments {
         return number
     }
 
-    private static func elementType(_ option: String, _ word: String?) throws(BadArgument) -> ElementType {
-        let word = try value(option, word, "f32, f16 or bf16")
-        guard let type = ElementType.allCases.first(where: { $0.isFloatingPoint && $0.description == word }) else {
-            throw BadArgument(message: "\(option) takes f32, f16 or bf16, not \(word)")
+    private static func decimal(
+        _ option: String, _ word: String?, _ allowed: ClosedRange<Double>
+    ) throws(BadArgument) -> Double {
+        let word = try value(option, word, "a number")
+        guard let number = Double(word), allowed.contains(number) else {
+            throw BadArgument(
+                message: "\(option) takes a number from \(allowed.lowerBound) to \(allowed.upperBound), not \(word)")
         }
-        return type
+        return number
     }
 
-    private static func value(
-        _ option: String, _ word: String?, _ wanted: String
-    ) throws(BadArgument) -> String {
+    private static func storage(_ option: String, _ word: String?) throws(BadArgument) -> StorageChoice {
+        let names = StorageChoice.all.map(\.name).joined(separator: ", ")
+        let word = try value(option, word, names)
+        guard let storage = StorageChoice(named: word) else {
+            throw BadArgument(message: "\(option) takes one of \(names), not \(word)")
+        }
+        return storage
+    }
+
+    private static func storages(_ option: String, _ word: String?) throws(BadArgument) -> [StorageChoice] {
+        let words = try value(option, word, "storages with commas between them").split(separator: ",")
+        var storages: [StorageChoice] = []
+        for word in words { storages.append(try storage(option, String(word))) }
+        return storages
+    }
+
+    private static func value(_ option: String, _ word: String?, _ wanted: String) throws(BadArgument) -> String {
         guard let word else { throw BadArgument(message: "\(option) needs a value: \(wanted)") }
         return word
     }
+}
+
+/// A backslash and an n become a new line; two backslashes become one.
+func unescaped(_ text: String) -> String {
+    var result = ""
+    var isEscaped = false
+    for character in text {
+        if isEscaped {
+            result += character == "n" ? "\n" : character == "\\" ? "\\" : "\\\(character)"
+            isEscaped = false
+        } else if character == "\\" {
+            isEscaped = true
+        } else {
+            result.append(character)
+        }
+    }
+    return isEscaped ? result + "\\" : result
 }

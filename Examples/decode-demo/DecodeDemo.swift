@@ -1,110 +1,121 @@
+import Foundation
+import JargonLM
 import MLXNativeKernels
 
-/// The demo: one step for each token, as a decoder would run it, and a check of what is stored.
+/// The demo: writes a text, then compares storages, then writes the report.
 struct DecodeDemo {
-    let arguments: Arguments
-    let device: KernelDevice
-    let cache: AttentionCache
-    private let tokens: MadeUpTokens
-    private var perToken: Summary.Counts?
-    private var dispatches = 0
-    private var barriers = 0
-    private var bytesRead = 0
-    private var bytesWritten = 0
-    private var deviceSeconds = 0.0
+    private let arguments: Arguments
+    private let model: LanguageModel
+    private let device: KernelDevice
+    private let interruption = Interruption()
+    private var terminal = Terminal()
 
     init(_ arguments: Arguments) throws {
         self.arguments = arguments
-        device = try KernelDevice.default()
-        cache = try AttentionCache(
-            .init(kvHeads: arguments.heads, headDim: arguments.headDim, capacity: arguments.capacity),
-            storage: .dense(arguments.dtype),
-            whenFull: arguments.isLinear ? .fail : .overwriteOldest(keepingFirst: arguments.pinnedOrDefault),
-            on: device)
-        tokens = MadeUpTokens(seed: arguments.seed, heads: arguments.heads, headDim: arguments.headDim)
+        if let file = arguments.report { try checkWritable(file) }
+        device = try chosenDevice(arguments.device)
+        model = try LanguageModel.bundled()
     }
 
-    func introduce() {
-        let pinned = arguments.pinnedOrDefault
-        let stay = pinned == 1 ? "; position 0 stays for ever" : "; the first \(pinned) positions stay for ever"
-        let full =
-            arguments.isLinear
-            ? "the next append is refused with an error"
-            : "the newest token takes the slot of the oldest" + (pinned == 0 ? "" : stay)
-        print(
-            """
-            decode-demo: a cache of keys and values, filled one token at a time by this package's kernels
-
-              device     \(device.name)
-              cache      \(counted(arguments.heads, "head")) × \(counted(arguments.capacity, "slot")) × \
-            \(counted(arguments.headDim, "element")), \(arguments.dtype), keys and values: \(bytesText(cache.bytes))
-              when full  \(full)
-
-            """)
-    }
-
-    /// Appends every token, and draws the slots after each one.
     mutating func run() throws {
-        let drawing = Drawing(capacity: arguments.capacity, tokens: arguments.tokens)
-        if !arguments.isQuiet && arguments.tokens > 0 {
-            print(drawing.legend(pinned: arguments.pinnedOrDefault), terminator: "\n\n")
-            print(drawing.header)
-        }
-        for token in 0..<arguments.tokens {
-            let counts = try append(token)
-            if arguments.isQuiet { continue }
-            let map = slotMap
-            print(drawing.row(map, token: token, counts))
-            _ = try map.check(against: cache, tokens)
+        introduce()
+        let (text, outcome) = try write()
+        guard !arguments.table.isEmpty else { return }
+        var gathering = ReportGathering(isWanted: arguments.report != nil)
+        let scores = try compare(&gathering)
+        terminal.line()
+        terminal.line(storageTable(scores, bold: terminal.bold))
+        if let file = arguments.report {
+            let page = reportPage(
+                try gathering.data(
+                    prompt: arguments.prompt, text: text, writing: outcome, scores: scores, model: model,
+                    device: device))
+            try Data(page.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
+            terminal.line("\nreport: \(file), \(bytesText(page.utf8.count))")
         }
     }
 
-    /// Reads the cache back for the last time and says what was done.
-    func conclude() throws {
-        let map = slotMap
-        let rows = try map.check(against: cache, tokens)
-        let appended = cache.nextPosition
-        let overwritten = appended - map.kept.count
-        let kept =
-            map.kept.isEmpty
-            ? "nothing" : "\(map.kept.count == 1 ? "position" : "positions") \(rangesText(map.kept))"
-        if !arguments.isQuiet && arguments.tokens > 0 { print() }
-        print(
+    private func introduce() {
+        let sizes = model.configuration
+        terminal.line(
             """
-            \(counted(appended, "token")) appended on \(device.name)
-
-              kept         \(kept)\(overwritten > 0 ? "; \(overwritten) overwritten" : "")
-              read back    \(counted(rows, "row")) of keys and values: every element as appended, 0 where nothing was
-            """)
-        guard let perToken else { return }
-        print(
-            """
-              per token    \(counted(perToken.dispatches, "dispatch")), \
-            \(bytesText(perToken.bytesRead)) read, \(bytesText(perToken.bytesWritten)) written
-              in total     \(counted(dispatches, "dispatch")), \(counted(barriers, "barrier")), \
-            \(bytesText(bytesRead)) read, \(bytesText(bytesWritten)) written
-              device time  \(millisecondsText(deviceSeconds))
+            model    jargon-lm: \(sizes.layers) layers, \(sizes.heads) query heads over \(sizes.kvHeads), \
+            head dim \(sizes.headDim), every second layer with a window of \(sizes.window)
+            device   \(device.name)
+            storage  \(arguments.storage.name)
             """)
     }
 
-    private var slotMap: SlotMap { SlotMap(of: cache, pinned: arguments.pinnedOrDefault) }
-
-    private mutating func append(_ token: Int) throws -> Summary.Counts {
-        let shape = [arguments.heads, arguments.headDim]
-        let keys = try Tensor(tokens.token(.keys, position: token), shape: shape, dtype: arguments.dtype, on: device)
-        let values = try Tensor(
-            tokens.token(.values, position: token), shape: shape, dtype: arguments.dtype, on: device)
-        let done = try device.encode(label: "token \(token)") { step in
-            try step.append(keys: keys, values: values, to: cache)
+    /// Streams the prompt and what the model makes of it. Gives all bytes, and a line about them.
+    private mutating func write() throws -> ([UInt8], String) {
+        var sampler = try Sampler(temperature: arguments.temperature, topP: arguments.topP, seed: arguments.seed)
+        let session = try DecodeSession(model, storage: arguments.storage, on: device)
+        let prompt = arguments.prompt.isEmpty ? [UInt8(ascii: "\n")] : Array(arguments.prompt.utf8)
+        let room = model.configuration.context - prompt.count
+        guard room >= 0 else {
+            throw BadArgument(message: "--prompt is longer than the context, \(-room) bytes too long")
         }
-        try done.wait()
-        let summary = done.summary
-        perToken = summary.total
-        dispatches += summary.total.dispatches
-        barriers += summary.barriers
-        bytesRead += summary.total.bytesRead
-        bytesWritten += summary.total.bytesWritten
-        deviceSeconds += summary.deviceSeconds
-        return summary.total
+        var shown = ByteText()
+        var text: [UInt8] = []
+        terminal.line()
+        do {
+            for step in 0..<prompt.count + min(arguments.tokens, room) {
+                try interruption.check()
+                let byte = step < prompt.count ? prompt[step] : sampler.choose(session.newestLogits)
+                _ = try session.logits(after: byte)
+                text.append(byte)
+                terminal.stream(shown.append(byte))
+                if terminal.wantsStatus { terminal.status(status(session)) }
+            }
+        } catch {
+            terminal.endStream()
+            throw error
+        }
+        terminal.stream(shown.finish())
+        terminal.endStream()
+        let outcome = status(session)
+        terminal.line(outcome)
+        return (text, outcome)
+    }
+
+    private func status(_ session: DecodeSession) -> String {
+        let costs = session.costs
+        let speed = costs.seconds > 0 ? Double(costs.tokens) / costs.seconds : 0
+        return "\(rounded(speed, 0)) tokens/s · position \(session.position) of \(model.configuration.context) · "
+            + "cache \(bytesText(session.bytesInUse)) of \(bytesText(session.cacheBytes)) (\(session.storage.name)) · "
+            + "\(rounded(Double(costs.dispatches) / Double(max(costs.tokens, 1)), 1)) dispatches per token"
+    }
+
+    /// Reads the same passage with every storage.
+    private func compare(_ gathering: inout ReportGathering) throws -> [PassageScore] {
+        let all = try Data(contentsOf: modelFolder().appendingPathComponent("passage.txt"))
+        let passage = Array(all.prefix(arguments.passage + 1))
+        let storages = arguments.table
+        var bar = ProgressBar()
+        defer { bar.end() }
+        var scores: [PassageScore] = []
+        for storage in storages {
+            scores.append(
+                try PassageScore(of: passage, by: model, storage: storage, on: device) { session in
+                    try interruption.check()
+                    let part = Double(session.position) / Double(passage.count - 1)
+                    bar.show("reading with \(storage.name)", (Double(scores.count) + part) / Double(storages.count))
+                    if scores.isEmpty { gathering.watchRing(session) }
+                })
+        }
+        return scores
+    }
+}
+
+/// A report takes a minute to gather: whether it can be written is known before that.
+private func checkWritable(_ file: String) throws {
+    let place = URL(fileURLWithPath: file)
+    var isFolder: ObjCBool = false
+    let exists = FileManager.default.fileExists(atPath: place.path, isDirectory: &isFolder)
+    let folder = place.deletingLastPathComponent().path
+    guard !(exists && isFolder.boolValue), FileManager.default.isWritableFile(atPath: folder) else {
+        throw ModelError(
+            code: .invalidArgument, what: "the report cannot be written", got: file,
+            expected: "a file in a folder that can be written to", fix: "Name another place with --report.")
     }
 }

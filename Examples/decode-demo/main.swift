@@ -1,47 +1,36 @@
 import Foundation
+import JargonLM
 import MLXNativeKernels
 
 func complain(_ message: String) {
-    // What was drawn so far comes first, also where both streams end in one file.
-    fflush(nil)
     FileHandle.standardError.write(Data((message + "\n").utf8))
 }
 
 func explain(_ error: any Error) -> String {
-    guard let error = error as? KernelError else { return "decode-demo: \(error)" }
-    return """
-        decode-demo: \(error.op): \(error.what)
-          code      \(error.code)
-          got       \(error.got)
-          expected  \(error.expected)
-          fix       \(error.fix)
-        """
+    switch error {
+    case let error as KernelError: "\(error)"
+    case let error as ModelError: "\(error)"
+    default: error.localizedDescription
+    }
 }
 
-let arguments: Arguments
 do {
-    arguments = try Arguments(parsing: Array(CommandLine.arguments.dropFirst()))
-} catch {
+    let arguments = try Arguments(parsing: Array(CommandLine.arguments.dropFirst()))
+    if arguments.wantsHelp {
+        print(Arguments.help)
+    } else if arguments.listsDevices {
+        print(deviceList())
+    } else {
+        var demo = try DecodeDemo(arguments)
+        try demo.run()
+    }
+} catch let error as BadArgument {
     complain("decode-demo: \(error.message)\nTry decode-demo --help")
     exit(2)
-}
-if arguments.wantsHelp {
-    print(Arguments.help)
-    exit(0)
-}
-
-do {
-    var demo = try DecodeDemo(arguments)
-    demo.introduce()
-    do {
-        try demo.run()
-    } catch let refusal as KernelError {
-        complain("\n" + explain(refusal))
-        try demo.conclude()
-        exit(1)
-    }
-    try demo.conclude()
+} catch is Interruption.Interrupted {
+    complain("decode-demo: interrupted")
+    exit(130)
 } catch {
-    complain(explain(error))
+    complain("decode-demo: \(explain(error))")
     exit(1)
 }

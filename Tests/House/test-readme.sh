@@ -1,14 +1,24 @@
 #!/usr/bin/env bash
-# Every swift and cpp example of the README compiles.
+# Every swift and cpp example of the README compiles, and every swift example of the documentation that is a program.
 #   swift   a program of its own; or lines of a Package.swift, when it starts with .package( or .product(
 #   cpp     a file as it stands, or statements inside a function after its #include lines
+# In articles an example that does not begin with an import is a fragment.
 . "$(dirname "$0")/common.sh"
 
 awk -v folder="$scratch" '
-  /^```(swift|cpp)/ { language = substr($1, 4); file = sprintf("%s/%02d.%s", folder, ++count, language); next }
-  /^```/ { file = ""; next }
+  /^```(swift|cpp)/ {
+    language = substr($1, 4)
+    place = FILENAME ":" FNR
+    next
+  }
+  /^```/ { file = place = ""; next }
+  place && (FILENAME == "README.md" || /^import /) {
+    file = sprintf("%s/%03d.%s", folder, ++count, language)
+    print "// " place > file
+  }
+  { place = "" }
   file { print > file }
-' README.md
+' README.md Sources/MLXNativeKernels/MLXNativeKernels.docc/*.md
 
 checkProgram() {
   mkdir "$1.d" && cp "$1" "$1.d/main.swift"
@@ -57,10 +67,11 @@ for example in "$scratch"/[0-9]*.swift "$scratch"/[0-9]*.cpp; do
   esac
   $check "$example" || {
     cat "$example" >&2
-    fail "this README example does not compile"
+    fail "this example does not compile"
   }
   checked=$((checked + 1))
 done
-ls "$scratch"/[0-9]*.swift >/dev/null 2>&1 || fail "README.md has no swift example"
-ls "$scratch"/[0-9]*.cpp >/dev/null 2>&1 || fail "README.md has no cpp example"
-passed "$checked README examples compile"
+grep -qs '^// README.md:' "$scratch"/[0-9]*.swift || fail "README.md has no swift example"
+grep -qs '^// README.md:' "$scratch"/[0-9]*.cpp || fail "README.md has no cpp example"
+grep -qs '^// Sources/' "$scratch"/[0-9]*.swift || fail "the documentation has no swift example"
+passed "$checked examples of the README and the documentation compile"

@@ -1,13 +1,14 @@
 import Foundation
 
-/// The project builds what the package builds on a Mac: each file in one target, and what is for Linux in none.
+/// The project builds what the package builds on a Mac, and an app: each file in one target, and what is for Linux in none.
 struct PackageCheck {
-    /// Folders of the package whose files are compiled for a Mac, and the target that does so.
+    /// Folders whose files are compiled for a Mac, and the target that does so.
     private static let folders = [
         ("Sources/MLXNativeKernelsCore", "MLXNativeKernels"), ("Sources/MLXNativeKernels", "MLXNativeKernels"),
         ("Shaders/Kernels", "MLXNativeKernels"), ("Tests/MLXNativeKernelsTests", "MLXNativeKernelsTests"),
         ("Tests/Core", "CoreTests"), ("Tests/MLXNativeKernelsObjCTests", "MLXNativeKernelsObjCTests"),
-        ("Examples/decode-demo", "decode-demo"),
+        ("Examples/decode-demo", "decode-demo"), ("Examples/JargonLM", "JargonLM"),
+        ("Examples/DecodeDemo", "DecodeDemo"),
     ]
     private static let manifest = "Package.swift"
 

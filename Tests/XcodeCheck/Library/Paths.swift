@@ -25,9 +25,10 @@ struct Paths {
             }
             let path = Files.clean("\(base)/\(node.text("path") ?? "")")
             byID[node.id] = path
-            let exists = node.isa == "PBXFileReference" ? files.isFile(path) : files.isFolder(path)
-            if !exists {
-                let what = node.isa == "PBXFileReference" ? "file" : "folder"
+            // A folder that is copied whole is a reference, too.
+            let isFile = node.isa == "PBXFileReference" && node.text("lastKnownFileType") != "folder"
+            if !(isFile ? files.isFile(path) : files.isFolder(path)) {
+                let what = isFile ? "file" : "folder"
                 findings.append(
                     Finding(project.path, line: node.line, "there is no \(what) \(path). Correct the path."))
             }

@@ -30,6 +30,7 @@ public struct XcodeChecker: Sendable {
             + PackageCheck.findings(project, membership, files) + ConfigurationCheck.findings(project, paths, files)
             + SchemeCheck.findings(project, files) + TestPlanCheck.findings(project, paths, files)
             + PrivacyCheck.findings(project, paths, membership, files)
+            + ProductCheck.findings(project, paths, membership, files)
             + HeaderCheck.findings(project, membership, files) + ImportCheck.findings(membership, files)
         return Report(
             findings: Set(findings).sorted(), objects: project.objects.count,

@@ -69,6 +69,42 @@ final class PlantedProjectTests: PlantedTestCase {
             "Hadamard.metal is compiled by no target")
     }
 
+    func testProducts() throws {
+        let file = Self.project
+        let embedded = "\t\t\t\t\(id("77")) /* MLXNativeKernels.framework in Embed Frameworks */,\n"
+        try assertRefused(file, embedded, "", "DecodeDemo does not embed MLXNativeKernels")
+        try assertRefused(file, "dstSubfolderSpec = 10;", "dstSubfolderSpec = 7;", "does not embed MLXNativeKernels")
+        try assertRefused(file, "CodeSignOnCopy, ", "", "MLXNativeKernels is embedded, and not signed")
+        try assertRefused(file, embedded, "\t\t\t\t\(id("75")),\n", "\(id("75")) is in two phases")
+        try assertRefused(
+            file, "\t\t\t\t\(id("75")) /* MLXNativeKernels.framework in Frameworks */,\n", "",
+            "DecodeDemo links JargonLM, but not MLXNativeKernels")
+        try assertRefused(
+            file, "\t\t\t\t\(id("76")) /* libJargonLM.a in Frameworks */,\n", "",
+            "ContentView.swift:1: DecodeDemo does not link JargonLM, which is imported here")
+        try assertRefused(
+            file, "\t\t\t\t\(id("86")) /* PBXTargetDependency */,\n", "", "JargonLM does not depend on MLXNativeKernels"
+        )
+        try assertRefused(
+            file, "\t\t\t\t\(id("88")) /* PBXTargetDependency */,\n", "",
+            "DecodeDemo links JargonLM, and does not depend on it")
+        for (copy, phase, target) in [("78", "Resources", "DecodeDemo"), ("7A", "Copy Model", "decode-demo")] {
+            try assertRefused(
+                file, "\t\t\t\t\(id(copy)) /* jargon-lm in \(phase) */,\n", "",
+                "\(target) does not copy Examples/Models/jargon-lm, which JargonLM reads")
+        }
+        try assertRefused(
+            file, "path = \"Models/jargon-lm\"", "path = \"Model/jargon-lm\"",
+            "there is no folder Examples/Model/jargon-lm")
+        let entitlements = "Xcode/Configuration/DecodeDemo.entitlements"
+        try assertRefused(entitlements, "<true/>", "<false/>", "app-sandbox is not true")
+        assertRefused([entitlements: "<plist>"], "app-sandbox is not true")
+        assertRefused(["Examples/DecodeDemo/Notes.md": ""], "Notes.md would be copied into DecodeDemo")
+        try assertRefused(
+            file, "\t\t\t\t\(id("3B")) /* DecodeDemo */,\n\t\t\t);\n\t\t\tname = DecodeDemo;",
+            "\t\t\t);\n\t\t\tname = DecodeDemo;", "RingView.swift is compiled by no target (expected DecodeDemo alone)")
+    }
+
     func testNewFilesOfThePackage() throws {
         assertRefused(
             ["Tests/Core/Metal/NewTests.cpp": ""], "compiles Tests/Core/Metal/NewTests.cpp, which the package")

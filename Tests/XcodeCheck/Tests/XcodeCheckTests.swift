@@ -8,7 +8,10 @@ final class XcodeCheckTests: PlantedTestCase {
         XCTAssertEqual(report.findings.map(\.description), [])
         XCTAssertEqual(
             report.targets.map(\.name),
-            ["MLXNativeKernels", "MLXNativeKernelsTests", "MLXNativeKernelsObjCTests", "CoreTests", "decode-demo"])
+            [
+                "MLXNativeKernels", "MLXNativeKernelsTests", "MLXNativeKernelsObjCTests", "CoreTests", "decode-demo",
+                "JargonLM", "DecodeDemo",
+            ])
         XCTAssert(report.targets.allSatisfy { $0.files > 0 }, "\(report.targets)")
     }
 

@@ -28,9 +28,11 @@ struct FunctionConstant {
   uint32_t bits = 0;
 
   FunctionConstant(uint32_t at, bool value) : FunctionConstant(at, ConstantType::boolean, value) {}
-  FunctionConstant(uint32_t at, int32_t value) : FunctionConstant(at, ConstantType::i32, static_cast<uint32_t>(value)) {}
+  FunctionConstant(uint32_t at, int32_t value)
+      : FunctionConstant(at, ConstantType::i32, static_cast<uint32_t>(value)) {}
   FunctionConstant(uint32_t at, uint32_t value) : FunctionConstant(at, ConstantType::u32, value) {}
-  FunctionConstant(uint32_t at, float value) : FunctionConstant(at, ConstantType::f32, std::bit_cast<uint32_t>(value)) {}
+  FunctionConstant(uint32_t at, float value)
+      : FunctionConstant(at, ConstantType::f32, std::bit_cast<uint32_t>(value)) {}
   // The value's own bits; of a bool any that are not 0 are true.
   FunctionConstant(uint32_t at, ConstantType type, uint32_t bits)
       : index(at), type(type), bits(type == ConstantType::boolean ? bits != 0 : bits) {}

@@ -9,7 +9,7 @@ NS_ASSUME_NONNULL_BEGIN
 /// `MNKKVCacheWrite` and `MNKKVCacheQuantize` are such ops.
 @interface MNKKVCacheStore : MNKOperation
 
-/// Token-major: `[tokens, heads, headDim]`, or `[heads, headDim]` for one token. Head-major: `[heads, tokens, headDim]`.
+/// `[tokens, heads, headDim]`, or `[heads, headDim]` for one token; head-major `[heads, tokens, headDim]`.
 @property(nonatomic) MNKTensor *keys;
 @property(nonatomic, nullable) MNKTensor *values;
 /// Token-major unless set.

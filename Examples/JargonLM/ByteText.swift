@@ -1,0 +1,57 @@
+/// Text that arrives byte by byte.
+///
+/// Bytes of one character are held back until it is whole. What is no text, control codes among it, becomes a mark, so
+/// that no model can steer a terminal.
+public struct ByteText: Sendable {
+    private var pending: [UInt8] = []
+
+    public init() {}
+
+    /// What can be shown after this byte; often one character, sometimes none, at times several.
+    public mutating func append(_ byte: UInt8) -> String {
+        pending.append(byte)
+        return take(isEnd: false)
+    }
+
+    /// What was held back.
+    public mutating func finish() -> String { take(isEnd: true) }
+
+    /// All of these bytes as text.
+    public static func text(_ bytes: some Sequence<UInt8>) -> String {
+        var text = ByteText()
+        return bytes.reduce(into: "") { $0 += text.append($1) } + text.finish()
+    }
+
+    private mutating func take(isEnd: Bool) -> String {
+        var shown = ""
+        while let first = pending.first {
+            let length = Self.length(first)
+            if length > pending.count, !isEnd, pending.dropFirst().allSatisfy({ $0 & 0xC0 == 0x80 }) { break }
+            if let character = Self.character(pending.prefix(length)) {
+                shown.unicodeScalars.append(character)
+                pending.removeFirst(length)
+            } else {
+                shown += "\u{FFFD}"
+                pending.removeFirst()
+            }
+        }
+        return shown
+    }
+
+    /// Bytes of the character that begins so; 1 for a byte that begins none.
+    private static func length(_ first: UInt8) -> Int {
+        switch first {
+        case 0xC2...0xDF: 2
+        case 0xE0...0xEF: 3
+        case 0xF0...0xF4: 4
+        default: 1
+        }
+    }
+
+    private static func character(_ bytes: ArraySlice<UInt8>) -> Unicode.Scalar? {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard text.utf8.elementsEqual(bytes), let scalar = text.unicodeScalars.first else { return nil }
+        let isControl = scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format
+        return isControl && scalar != "\n" && scalar != "\t" ? nil : scalar
+    }
+}

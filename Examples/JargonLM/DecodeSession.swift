@@ -1,0 +1,167 @@
+import Foundation
+import MLXNativeKernels
+
+/// A text that a model is reading or writing, with the caches of all its layers.
+///
+/// Each token is one call of ``logits(after:)``. In every layer the processor multiplies by weights, and the device
+/// turns queries and keys, stores keys and values, and attends: one command buffer for each layer, because the next
+/// multiplication needs what attention gave.
+///
+/// A session belongs to one thread at a time.
+public final class DecodeSession {
+    /// How work is submitted.
+    public enum Submission: Sendable {
+        /// One command buffer for each layer.
+        case perLayer
+        /// One for each op, which takes longer, so that ``costs`` can tell ops apart.
+        case perOp
+    }
+
+    public let model: LanguageModel
+    public let device: KernelDevice
+    public let storage: StorageChoice
+    /// One cache for each layer. Windowed layers have rings.
+    public let caches: [AttentionCache]
+    /// What tokens have cost so far.
+    public private(set) var costs = DecodeCosts()
+    /// The tokens that were read, oldest first.
+    public private(set) var tokens: [UInt8] = []
+    /// The scores of bytes that may follow the newest token; empty before the first.
+    public private(set) var newestLogits: [Float] = []
+
+    /// What every layer hands to its kernels; reused, because a layer waits for its work.
+    private let queries, keys, values, output: Tensor
+    private let rotary: RotaryEmbedding
+    private let submission: Submission
+    /// What the newest token gave to each layer's kernels, turned.
+    private(set) var newest: [Newest]
+
+    struct Newest {
+        var queries: [Float] = []
+        var keys: [Float] = []
+        var values: [Float] = []
+        /// What attention made of them.
+        var attended: [Float] = []
+    }
+
+    /// A session that has read nothing.
+    public init(
+        _ model: LanguageModel, storage: StorageChoice = .f16, submission: Submission = .perLayer,
+        on device: KernelDevice
+    ) throws(KernelError) {
+        let sizes = model.configuration
+        self.model = model
+        self.storage = storage
+        self.device = device
+        self.submission = submission
+        var caches: [AttentionCache] = []
+        for layer in 0..<sizes.layers {
+            caches.append(
+                try AttentionCache(
+                    .init(kvHeads: sizes.kvHeads, headDim: sizes.headDim, capacity: sizes.capacity(ofLayer: layer)),
+                    storage: storage.storage,
+                    whenFull: sizes.isWindowed(layer: layer) ? .overwriteOldest : .fail, on: device))
+        }
+        self.caches = caches
+        queries = try .zeros(shape: [sizes.heads, sizes.headDim], on: device)
+        keys = try .zeros(shape: [sizes.kvHeads, sizes.headDim], on: device)
+        values = try .zeros(shape: [sizes.kvHeads, sizes.headDim], on: device)
+        output = try .zeros(shape: [sizes.heads, sizes.headDim], on: device)
+        rotary = RotaryEmbedding(base: sizes.rotaryBase)
+        newest = Array(repeating: Newest(), count: sizes.layers)
+    }
+
+    /// The position that the next token gets.
+    public var position: Int { tokens.count }
+
+    /// Bytes of keys and values of one position, in all layers.
+    public var bytesPerToken: Int { caches.reduce(0) { $0 + $1.bytesPerToken } }
+
+    /// Bytes of the positions that are held now, in all layers.
+    public var bytesInUse: Int { caches.reduce(0) { $0 + $1.bytesPerToken * $1.count } }
+
+    /// Bytes of all slots, taken or not.
+    public var cacheBytes: Int { caches.reduce(0) { $0 + $1.bytes } }
+
+    /// Bytes that caches of this model would take in all, if texts could be so long.
+    public func cacheBytes(atContext context: Int) -> Int {
+        var sizes = model.configuration
+        sizes.context = context
+        return caches.enumerated().reduce(0) { $0 + $1.element.bytesPerToken * sizes.capacity(ofLayer: $1.offset) }
+    }
+
+    /// Reads a token, and scores every byte that may follow it.
+    ///
+    /// - Throws: ``ModelError`` when the context is full, or `KernelError` where the device fails.
+    public func logits(after token: UInt8) throws -> [Float] {
+        let context = model.configuration.context
+        guard position < context else {
+            throw ModelError(
+                code: .contextFull, what: "the text is as long as the model can read", got: "\(position + 1) tokens",
+                expected: "at most \(context)", fix: "Start another text.")
+        }
+        let begin = now()
+        let onDevice = costs.deviceWall
+        var numbers = model.embedding.row(Int(token))
+        for (number, layer) in model.layers.enumerated() {
+            let projected = model.projected(numbers, layer)
+            try queries.write(projected.queries)
+            try keys.write(projected.keys)
+            try values.write(projected.values)
+            try attend(layer: number)
+            newest[number] = Newest(
+                queries: try queries.array(of: Float.self), keys: try keys.array(of: Float.self),
+                values: try values.array(of: Float.self), attended: try output.array(of: Float.self))
+            add(layer.output.times(newest[number].attended), to: &numbers)
+            add(model.feedForward(numbers, layer), to: &numbers)
+        }
+        newestLogits = model.logits(numbers)
+        tokens.append(token)
+        costs.tokens += 1
+        costs.processorSeconds += now() - begin - (costs.deviceWall - onDevice)
+        return newestLogits
+    }
+
+    /// Forgets everything that was read.
+    public func reset() {
+        for cache in caches { cache.reset() }
+        tokens = []
+        newestLogits = []
+        costs = DecodeCosts()
+    }
+
+    /// Turns the layer's queries and keys, stores keys and values, and attends to all that the cache holds then.
+    private func attend(layer: Int) throws {
+        let cache = caches[layer]
+        let ops: [(DecodeCosts.Op, (KernelEncoder) throws -> Void)] = [
+            (
+                .rotate,
+                { [self] in
+                    try $0.rotate(queries, keys, positions: .text(startingAt: cache.nextPosition), with: rotary)
+                }
+            ),
+            (.store, { [self] in try $0.append(keys: keys, values: values, to: cache) }),
+            (.attend, { [self] in try $0.attend(queries, over: cache, into: output) }),
+        ]
+        switch submission {
+        case .perLayer:
+            try submit(nil, "layer \(layer)") { step in for (_, record) in ops { try record(step) } }
+        case .perOp:
+            for (op, record) in ops { try submit(op, "layer \(layer) \(op)", record) }
+        }
+    }
+
+    private func submit(_ op: DecodeCosts.Op?, _ label: String, _ record: (KernelEncoder) throws -> Void) throws {
+        let begin = now()
+        let done = try device.encode(label: label, record)
+        try done.wait()
+        costs.add(done.summary, of: op, wall: now() - begin)
+    }
+}
+
+private func add(_ addend: [Float], to sum: inout [Float]) {
+    for index in sum.indices { sum[index] += addend[index] }
+}
+
+/// Seconds of a clock that never goes back.
+func now() -> Double { Double(DispatchTime.now().uptimeNanoseconds) * 1e-9 }

@@ -1,0 +1,109 @@
+import Foundation
+import MLXNativeKernels
+
+/// How well a model foretells a text byte by byte, with one storage for its keys and values.
+public struct PassageScore: Sendable {
+    public let storage: StorageChoice
+    /// Bits that each byte after the first would take, `-log2` of the probability that the model gave it.
+    public let bits: [Double]
+    /// The byte that the model held likeliest in each place.
+    public let likeliest: [UInt8]
+    /// What the tokens cost, op by op.
+    public let costs: DecodeCosts
+    /// Bytes of one position of all layers.
+    public let bytesPerToken: Int
+    /// Numbers that these bytes stand for: elements of keys and values.
+    public let elementsPerToken: Int
+    /// `|x - x'|^2 / |x|^2` over all keys and values that caches held at the end.
+    public let error: Double
+    /// Bytes of all caches at these lengths of context.
+    public let cacheBytes: [Int: Int]
+
+    /// The mean of ``bits``.
+    public var bitsPerByte: Double { bits.isEmpty ? 0 : bits.reduce(0, +) / Double(bits.count) }
+    /// Bits of one stored element, scales included.
+    public var bitsPerElement: Double { Double(8 * bytesPerToken) / Double(elementsPerToken) }
+    public var dispatchesPerToken: Double { Double(costs.dispatches) / Double(max(costs.tokens, 1)) }
+
+    /// Lengths of context that ``cacheBytes`` has.
+    public static let contexts = [1024, 32 * 1024, 128 * 1024]
+
+    /// Reads a passage with a session of its own and scores each byte from those before it.
+    ///
+    /// - Parameters:
+    ///   - passage: At least two bytes, and at most one more than the context.
+    ///   - observe: Called after each token with the session; throwing ends the reading.
+    public init(
+        of passage: [UInt8], by model: LanguageModel, storage: StorageChoice, on device: KernelDevice,
+        submission: DecodeSession.Submission = .perOp, observe: (DecodeSession) throws -> Void = { _ in }
+    ) throws {
+        guard passage.count >= 2 else {
+            throw ModelError(
+                code: .invalidArgument, what: "a passage has nothing to foretell", got: "\(passage.count) bytes",
+                expected: "2 or more", fix: "Use a longer passage.")
+        }
+        let session = try DecodeSession(model, storage: storage, submission: submission, on: device)
+        var given = Given(layers: session.caches.count)
+        var bits: [Double] = []
+        var likeliest: [UInt8] = []
+        var greedy = Sampler.greedy
+        for (token, next) in zip(passage, passage.dropFirst()) {
+            let logits = try session.logits(after: token)
+            bits.append(bitsOf(next, logits))
+            likeliest.append(greedy.choose(logits))
+            given.add(session)
+            try observe(session)
+        }
+        self.storage = storage
+        self.bits = bits
+        self.likeliest = likeliest
+        costs = session.costs
+        bytesPerToken = session.bytesPerToken
+        let sizes = model.configuration
+        elementsPerToken = 2 * sizes.layers * sizes.kvHeads * sizes.headDim
+        error = try given.error(in: session)
+        cacheBytes = Dictionary(
+            uniqueKeysWithValues: Self.contexts.map { ($0, session.cacheBytes(atContext: $0)) })
+    }
+}
+
+/// `-log2` of a byte's probability under these scores.
+func bitsOf(_ byte: UInt8, _ logits: [Float]) -> Double {
+    let highest = Double(logits.max() ?? 0)
+    let sum = logits.reduce(0.0) { $0 + exp(Double($1) - highest) }
+    return (log(sum) + highest - Double(logits[Int(byte)])) / log(2.0)
+}
+
+/// Keys and values as they were before they were stored.
+private struct Given {
+    private var keys: [[Float]]
+    private var values: [[Float]]
+
+    init(layers: Int) {
+        keys = Array(repeating: [], count: layers)
+        values = keys
+    }
+
+    mutating func add(_ session: DecodeSession) {
+        for (layer, newest) in session.newest.enumerated() {
+            keys[layer] += newest.keys
+            values[layer] += newest.values
+        }
+    }
+
+    func error(in session: DecodeSession) throws -> Double {
+        var lost = 0.0
+        var all = 0.0
+        for layer in keys.indices {
+            let held = session.held(byLayer: layer)
+            let stored = try session.stored(byLayer: layer, positions: held)
+            for (given, kept) in [(keys[layer], stored.keys), (values[layer], stored.values)] {
+                for (number, again) in zip(given.suffix(kept.count), kept) {
+                    lost += Double(number - again) * Double(number - again)
+                    all += Double(number) * Double(number)
+                }
+            }
+        }
+        return all > 0 ? lost / all : 0
+    }
+}

@@ -1,0 +1,209 @@
+import Foundation
+
+/// A safetensors file: named tensors of floats.
+///
+///     8 bytes   length of the header, little-endian
+///     header    JSON: name -> { dtype, shape, data_offsets: [begin, end] }
+///     data      all tensors, without gaps
+///
+/// The file may come from anywhere. Nothing is taken from it before its lengths, offsets and types have been checked.
+public struct Safetensors: Sendable {
+    /// One tensor, its numbers converted to `Float`.
+    public struct Entry: Sendable {
+        public let shape: [Int]
+        public let elements: [Float]
+    }
+
+    private struct Place {
+        let dtype: Dtype
+        let shape: [Int]
+        let bytes: Range<Int>
+    }
+
+    private enum Dtype: String {
+        case float32 = "F32"
+        case float16 = "F16"
+        case bfloat16 = "BF16"
+
+        var size: Int { self == .float32 ? 4 : 2 }
+    }
+
+    /// Headers that are longer than this are refused, as by everyone who reads this format.
+    static let longestHeader = 100_000_000
+    /// Files that are larger than this are refused before they are read.
+    static let largestFile = 1 << 30
+
+    private let data: Data
+    private let places: [String: Place]
+
+    /// The names of all tensors, in order.
+    public var names: [String] { places.keys.sorted() }
+
+    /// Reads a file.
+    public init(contentsOf file: URL) throws(ModelError) {
+        let size: Int
+        let data: Data
+        do {
+            size = try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0
+            guard size <= Self.largestFile else {
+                throw ModelError(
+                    code: .unsupported, what: "the model's file is too large", got: "\(size) bytes",
+                    expected: "at most \(Self.largestFile)", fix: "Use a smaller model.")
+            }
+            data = try Data(contentsOf: file)
+        } catch let error as ModelError {
+            throw error
+        } catch {
+            throw ModelError(
+                code: .fileNotFound, what: "the model's file cannot be read", got: file.path,
+                expected: "a file of weights", fix: "Name the folder that holds it.")
+        }
+        try self.init(data)
+    }
+
+    /// Takes the bytes of a file.
+    public init(_ data: Data) throws(ModelError) {
+        let bytes = Data(data)  // indices from 0
+        guard bytes.count >= 8 else { throw Self.malformed("the file ends before its header", "\(bytes.count) bytes") }
+        let length = bytes.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard length <= UInt64(Self.longestHeader), length <= UInt64(bytes.count - 8) else {
+            throw Self.malformed("the header is longer than the file, or than allowed", "\(length) bytes")
+        }
+        let start = 8 + Int(length)
+        let header: Header
+        do {
+            header = try JSONDecoder().decode(Header.self, from: bytes[8..<start])
+        } catch {
+            throw Self.malformed("the header is not a table of tensors", "\(error)")
+        }
+        var places: [String: Place] = [:]
+        for (name, entry) in header.entries {
+            places[name] = try Self.place(of: entry, name, dataStart: start, dataLength: bytes.count - start)
+        }
+        try Self.checkTiling(places, dataStart: start, end: bytes.count)
+        self.data = bytes
+        self.places = places
+    }
+
+    /// The tensor of this name, if it has this shape and nothing but numbers in it.
+    public func tensor(_ name: String, shape: [Int]) throws(ModelError) -> Entry {
+        guard let place = places[name], place.shape == shape else {
+            throw ModelError(
+                code: .wrongTensor, what: "tensor \(name) is not the model's",
+                got: places[name].map { "\($0.shape)" } ?? "no such tensor", expected: "\(shape)",
+                fix: "Use the weights that belong to this model.")
+        }
+        let elements = data[place.bytes].withUnsafeBytes { bytes in
+            (0..<bytes.count / place.dtype.size).map { index in
+                let at = index * place.dtype.size
+                switch place.dtype {
+                case .float32:
+                    return Float(
+                        bitPattern: UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt32.self)))
+                case .float16:
+                    return float(
+                        float16Bits: UInt16(littleEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt16.self)))
+                case .bfloat16:
+                    let bits = UInt16(littleEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt16.self))
+                    return Float(bitPattern: UInt32(bits) << 16)
+                }
+            }
+        }
+        if let at = elements.firstIndex(where: { !$0.isFinite }) {
+            throw ModelError(
+                code: .notFinite, what: "a weight of tensor \(name) is no number", got: "\(elements[at]) at \(at)",
+                expected: "finite weights", fix: "Use a file that is not damaged.")
+        }
+        return Entry(shape: shape, elements: elements)
+    }
+
+    private static func place(
+        of entry: Header.Entry, _ name: String, dataStart: Int, dataLength: Int
+    ) throws(ModelError) -> Place {
+        guard let dtype = Dtype(rawValue: entry.dtype) else {
+            throw ModelError(
+                code: .unsupported, what: "tensor \(name) has a type that is not read here", got: entry.dtype,
+                expected: "F32, F16 or BF16", fix: "Convert the weights.")
+        }
+        guard entry.offsets.count == 2, entry.offsets[0] <= entry.offsets[1],
+            let begin = Int(exactly: entry.offsets[0]), let end = Int(exactly: entry.offsets[1]), end <= dataLength
+        else { throw malformed("tensor \(name) lies outside of the file", "offsets \(entry.offsets)") }
+        var size = dtype.size
+        var shape: [Int] = []
+        for extent in entry.shape {
+            guard let extent = Int(exactly: extent), !size.multipliedReportingOverflow(by: extent).overflow else {
+                throw malformed("the shape of tensor \(name) is too large", "\(entry.shape)")
+            }
+            size *= extent
+            shape.append(extent)
+        }
+        guard size == end - begin else {
+            throw malformed("tensor \(name) has more or fewer bytes than its shape", "\(end - begin), not \(size)")
+        }
+        return Place(dtype: dtype, shape: shape, bytes: dataStart + begin..<dataStart + end)
+    }
+
+    /// Tensors follow each other without gaps or overlaps, so that no byte hides and none has two meanings.
+    private static func checkTiling(_ places: [String: Place], dataStart: Int, end: Int) throws(ModelError) {
+        var reached = dataStart
+        for place in places.values.sorted(by: {
+            ($0.bytes.lowerBound, $0.bytes.upperBound) < ($1.bytes.lowerBound, $1.bytes.upperBound)
+        }) {
+            guard place.bytes.lowerBound == reached else {
+                throw malformed(
+                    "tensors overlap or leave gaps",
+                    "a tensor at \(place.bytes.lowerBound - dataStart) after \(reached - dataStart)")
+            }
+            reached = place.bytes.upperBound
+        }
+        guard reached == end else { throw malformed("bytes follow the last tensor", "\(end - reached) of them") }
+    }
+
+    private static func malformed(_ what: String, _ got: String) -> ModelError {
+        ModelError(
+            code: .malformed, what: what, got: String(got.prefix(200)), expected: "a whole safetensors file",
+            fix: "Fetch the file anew.")
+    }
+}
+
+/// The header's JSON.
+private struct Header: Decodable {
+    struct Entry: Decodable {
+        let dtype: String
+        let shape: [UInt64]
+        let offsets: [UInt64]
+
+        enum CodingKeys: String, CodingKey {
+            case dtype, shape
+            case offsets = "data_offsets"
+        }
+    }
+
+    let entries: [String: Entry]
+
+    init(from decoder: any Decoder) throws {
+        let table = try decoder.container(keyedBy: Name.self)
+        var entries: [String: Entry] = [:]
+        for name in table.allKeys where name.stringValue != "__metadata__" {
+            entries[name.stringValue] = try table.decode(Entry.self, forKey: name)
+        }
+        self.entries = entries
+    }
+
+    private struct Name: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+}
+
+/// Swift has no `Float16` on Macs with an Intel processor.
+private func float(float16Bits bits: UInt16) -> Float {
+    let sign = UInt32(bits & 0x8000) << 16
+    let magnitude = UInt32(bits & 0x7FFF)
+    if magnitude >= 0x7C00 { return Float(bitPattern: sign | 0x7F80_0000 | (magnitude & 0x3FF) << 13) }
+    // The product is exact, subnormals included: 2^112 moves the exponent's bias from 15 to 127.
+    let value = Float(bitPattern: magnitude << 13) * 0x1p112
+    return sign == 0 ? value : -value
+}

@@ -1,0 +1,86 @@
+import Foundation
+
+/// What views show of a writer, worked out so that a view has nothing to get wrong.
+extension WriterModel {
+    /// Temperatures that a slider offers.
+    public nonisolated static let temperatures = 0.0...1.5
+
+    /// "0.7"
+    public var temperatureText: String { String(format: "%.1f", temperature) }
+    public var deviceText: String { deviceName.isEmpty ? "not made yet" : deviceName }
+    /// "123 tokens/s"
+    public var speedText: String { tokensPerSecond > 0 ? String(format: "%.0f tokens/s", tokensPerSecond) : "none yet" }
+    /// "300 of 1024"
+    public var positionText: String { "\(position) of \(context)" }
+    /// "1.21 MB of 8.40 MB"
+    public var cacheText: String {
+        cacheBytes > 0 ? "\(bytesText(bytesInUse)) of \(bytesText(cacheBytes))" : "none yet"
+    }
+
+    /// The slots of the ring, in order; empty ones before anything was written.
+    public var ring: [RingSlot] {
+        let slots = slots.isEmpty ? Array(repeating: nil, count: Configuration.jargonLM.capacity(ofLayer: 0)) : slots
+        let newest = slots.compactMap { $0 }.max()
+        return slots.enumerated().map { index, held in
+            RingSlot(id: index, count: slots.count, content: .of(held, newest: newest, count: slots.count))
+        }
+    }
+
+    /// "256 of 256 slots, positions 300 to 555"
+    public var ringText: String {
+        let held = slots.compactMap { $0 }
+        guard let first = held.min(), let last = held.max() else { return "no slot is taken" }
+        let positions = first == last ? "position \(first)" : "positions \(first) to \(last)"
+        return "\(held.count) of \(slots.count) slots, \(positions)"
+    }
+
+    /// Where the newest token looked most: `most at "k", 12 tokens back`.
+    public var attentionText: String {
+        guard let heaviest = attention.max(by: { $0.weight < $1.weight }), heaviest.weight > 0 else {
+            return "none yet"
+        }
+        let back = position - 1 - heaviest.id
+        let place = back == 0 ? "the newest token" : back == 1 ? "1 token back" : "\(back) tokens back"
+        return "most at \"\(heaviest.character)\", \(place)"
+    }
+}
+
+extension WriterModel.WeighedToken {
+    /// How opaque the color behind it is. The root brings out light tokens, and the text stays legible on the heaviest.
+    public var shade: Double { 0.6 * weight.squareRoot() }
+    /// At least half as heavy as the heaviest.
+    public var isHeavy: Bool { weight >= 0.5 }
+}
+
+/// One slot of a cache that is drawn as a ring: slot 0 begins at the top, and the others follow clockwise.
+public struct RingSlot: Identifiable, Equatable, Sendable {
+    public enum Content: Equatable, Sendable {
+        case empty
+        /// How opaque its color is: nearly 1 for a position that is new, little for one that is soon forgotten.
+        case held(shade: Double)
+        case newest
+
+        static func of(_ position: Int?, newest: Int?, count: Int) -> Content {
+            guard let position, let newest else { return .empty }
+            let age = min(max(newest - position, 0), count)
+            return age == 0 ? .newest : .held(shade: 1 - 0.85 * Double(age) / Double(count))
+        }
+    }
+
+    public let id: Int
+    /// Slots of the whole ring.
+    public let count: Int
+    public let content: Content
+
+    /// Corners of its part of the ring, in a drawing of this size whose y axis points down.
+    public func corners(in size: CGSize) -> [CGPoint] {
+        let outer = min(size.width, size.height) / 2
+        // A tenth of each slot stays free, so that neighbors can be told apart.
+        let edges = [Double(id) + 0.05, Double(id) + 0.95].map { $0 / Double(max(count, 1)) * 2 * .pi }
+        func point(_ angle: Double, _ radius: Double) -> CGPoint {
+            CGPoint(x: size.width / 2 + radius * sin(angle), y: size.height / 2 - radius * cos(angle))
+        }
+        let inner = outer * 0.72
+        return [point(edges[0], outer), point(edges[1], outer), point(edges[1], inner), point(edges[0], inner)]
+    }
+}

@@ -1,0 +1,150 @@
+/// A report as one page that needs nothing else: no scripts, and nothing fetched.
+func reportPage(_ data: ReportData) -> String {
+    let bound = RateBound(data.rows)
+    // The policy forbids a browser to fetch or run anything, whatever a text may hold.
+    return """
+        <!DOCTYPE html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <meta name="color-scheme" content="light dark">
+        <title>\(escaped(data.title))</title>
+        <style>
+        \(reportStyle)
+        </style>
+        </head>
+        <body>
+        <header>
+        <h1>\(escaped(data.title))</h1>
+        \(facts(data))
+        </header>
+        <main>
+        \(tiles(data.rows, bound))
+        \(textSection(data))
+        \(tableSection(data, bound))
+        \(costSection(data.rows, bound))
+        \(attentionSection(data.attention))
+        \(ringSection(data.ring))
+        \(timeSection(data))
+        </main>
+        <footer>Numbers of one run on one machine. K in contexts is 1024 tokens, an MB is a million bytes.</footer>
+        </body>
+        </html>
+
+        """
+}
+
+private func facts(_ data: ReportData) -> String {
+    let lines = [
+        ("Model", data.model), ("Device", data.device), ("Measured on", data.passage), ("System", data.system),
+    ]
+    .filter { !$0.1.isEmpty }
+    guard !lines.isEmpty else { return "" }
+    return "<dl class=\"facts\">\n"
+        + lines.map { "<dt>\($0.0)</dt><dd>\(escaped($0.1))</dd>\n" }.joined() + "</dl>"
+}
+
+/// What the rows say in short: the smallest storages, beside the base.
+private func tiles(_ rows: [ReportRow], _ bound: RateBound) -> String {
+    guard let base = bound.base, base.bytesPerToken > 0 else { return "" }
+    let others = rows.filter { !bound.isBase($0) && $0.bytesPerToken > 0 && bound.added($0) != nil }
+    var tiles = [
+        (decimalText(base.bitsPerByte, digits: 4), "bits per byte with \(base.name), the base of comparisons")
+    ]
+    func tile(_ row: ReportRow, _ what: String) {
+        let factor = Double(base.bytesPerToken) / Double(row.bytesPerToken)
+        let added = bound.added(row) ?? 0
+        tiles.append(
+            (
+                "\(decimalText(factor, digits: 1))× smaller",
+                "\(row.name), \(what): \(signedText(added)) bits per byte "
+                    + "(\(signedText(100 * added / base.bitsPerByte)) %)"
+            ))
+    }
+    let smallest = others.min { $0.bytesPerToken < $1.bytesPerToken }
+    let close = others.filter { (bound.added($0) ?? .infinity) <= 0.005 * base.bitsPerByte }
+        .min { $0.bytesPerToken < $1.bytesPerToken }
+    if let close { tile(close, "the smallest within 0.5 %") }
+    if let smallest, smallest.name != close?.name { tile(smallest, "the smallest of all") }
+    return "<div class=\"tiles\">\n"
+        + tiles.map { "<p class=\"tile\"><b>\(escaped($0.0))</b><span>\(escaped($0.1))</span></p>\n" }.joined()
+        + "</div>"
+}
+
+private func section(_ title: String, _ body: String) -> String {
+    "<section>\n<h2>\(escaped(title))</h2>\n\(body)\n</section>"
+}
+
+private func figure(_ pictures: [String], _ caption: String) -> String {
+    let style = pictures.count > 1 ? "pair" : "wide"
+    return "<figure>\n<div class=\"\(style)\">\n\(pictures.joined(separator: "\n"))\n</div>\n"
+        + "<figcaption>\(escaped(caption))</figcaption>\n</figure>"
+}
+
+private func textSection(_ data: ReportData) -> String {
+    let note = data.writing.isEmpty ? "" : "<p class=\"note\">\(escaped(data.writing))</p>\n"
+    return section(
+        "What the model wrote",
+        note + "<pre><span class=\"prompt\">\(escaped(data.prompt))</span>\(escaped(data.continuation))</pre>")
+}
+
+private func tableSection(_ data: ReportData, _ bound: RateBound) -> String {
+    section(
+        "Storages of keys and values",
+        "<p class=\"note\">Bits per byte say how well the model foretells the passage: fewer are better. "
+            + "Squared error is |x − x′|² / |x|² over the keys and values that caches held at the end.</p>\n"
+            + ReportTable(rows: data.rows, bound: bound).element())
+}
+
+private func costSection(_ rows: [ReportRow], _ bound: RateBound) -> String {
+    let pictures = [CostPlot.cost(rows, bound).element(), CostPlot.error(rows, bound).element()]
+    let limit =
+        "The bound is the least squared error that any quantizer of R bits per element can have, 2⁻²ᴿ of the variance, "
+        + "if elements are independent normal numbers"
+    let yardstick =
+        bound.slope.map { slope in
+            "; the yardstick assumes besides that cost is proportional to that error, with a slope of "
+                + "\(shortText(slope)) that was fitted to the measured points by least squares. Keys and values of a "
+                + "real model are neither quite normal nor independent, and the coarsest storages weigh most in the "
+                + "fit, so the yardstick is no proven limit."
+        } ?? ". There is no yardstick for costs, because these points give no slope of cost over error."
+    return section(
+        "What fewer bytes cost",
+        figure(
+            pictures,
+            limit + yardstick
+                + " Costs are over \(bound.base?.name ?? "the base") (the ring-shaped point, with its bits per "
+                + "byte); a point in the strip at the foot is below the scale, and its number says by what."))
+}
+
+private func attentionSection(_ attention: ReportAttention?) -> String {
+    guard let attention, !attention.tokens.isEmpty else { return "" }
+    return section(
+        "Where one head looks",
+        figure(
+            [AttentionPlot(attention: attention).element()],
+            "Head \(attention.head) of layer \(attention.layer), keys stored as \(attention.storage). Each row is a "
+                + "token (one byte of the text), each column one that it can see; shades go by the square root of the "
+                + "weight. ⏎ is a line's end and · a space. Point at a strong cell for its number."))
+}
+
+private func ringSection(_ ring: ReportRing?) -> String {
+    guard let ring, !ring.samples.isEmpty else { return "" }
+    return section(
+        "A ring at work",
+        figure(
+            [RingPlot(ring: ring).element()],
+            "Layer \(ring.layer) sees the newest \(groupedText(ring.capacity)) positions and keeps no more: once its "
+                + "slots are full, each new token takes the slot of the oldest, and nothing is moved."))
+}
+
+private func timeSection(_ data: ReportData) -> String {
+    section(
+        "Where the time of a token goes",
+        figure(
+            [TimePlot(rows: data.rows).element()],
+            "Wall time on \(data.device), a mean over the tokens of the passage. Ops were submitted one by one to be "
+                + "timed, which takes longer than submitting them together."))
+}

@@ -1,0 +1,82 @@
+import Foundation
+import JargonLM
+import MLXNativeKernels
+
+/// Looks at sessions while they run, and puts what a report shows together.
+struct ReportGathering {
+    /// Tokens of an attention map, and every how many tokens a ring is looked at.
+    private static let attentionTokens = 72
+    private static let ringStep = 8
+
+    let isWanted: Bool
+    private var ring: [ReportRing.Sample] = []
+
+    init(isWanted: Bool) { self.isWanted = isWanted }
+
+    /// Remembers what the slots of the first layer, which is windowed, hold now.
+    mutating func watchRing(_ session: DecodeSession) {
+        guard isWanted, session.position.isMultiple(of: Self.ringStep) else { return }
+        ring.append(.init(newest: session.position - 1, slots: session.slots(ofLayer: 0)))
+    }
+
+    func data(
+        prompt: String, text: [UInt8], writing: String, scores: [PassageScore], model: LanguageModel,
+        device: KernelDevice
+    ) throws -> ReportData {
+        let sizes = model.configuration
+        return ReportData(
+            title: "Decoding with jargon-lm",
+            device: device.name,
+            model: "jargon-lm, \(rounded(Double(model.parameterCount) / 1e6, 2)) M parameters, \(sizes.layers) layers, "
+                + "\(sizes.heads) query heads over \(sizes.kvHeads) of keys and values, head dim \(sizes.headDim)",
+            passage: "\(scores.first?.bits.count ?? 0) bytes of held-out text, each foretold from those before it",
+            system: "\(ProcessInfo.processInfo.operatingSystemVersionString), "
+                + "\(ProcessInfo.processInfo.activeProcessorCount) cores",
+            prompt: prompt,
+            continuation: ByteText.text(text.dropFirst(prompt.utf8.count)),
+            writing: writing,
+            rows: scores.map(ReportRow.init),
+            attention: try attention(text, model, device),
+            ring: ReportRing(layer: 0, capacity: sizes.capacity(ofLayer: 0), samples: ring))
+    }
+
+    /// Reads the beginning of the text again, and asks one head of the last layer, which sees all, where it looks.
+    private func attention(
+        _ text: [UInt8], _ model: LanguageModel, _ device: KernelDevice
+    ) throws -> ReportAttention {
+        let session = try DecodeSession(model, storage: .f16, on: device)
+        let layer = model.configuration.layers - 1
+        var heads = [[[Double]]](repeating: [], count: model.configuration.heads)
+        for token in text.prefix(Self.attentionTokens) {
+            _ = try session.logits(after: token)
+            for head in heads.indices {
+                heads[head].append(try session.attention(layer: layer, head: head).map(Double.init))
+            }
+        }
+        let head = heads.indices.max { reach(heads[$0]) < reach(heads[$1]) } ?? 0
+        return ReportAttention(
+            layer: layer, head: head, storage: session.storage.name, firstPosition: 0,
+            tokens: session.tokens.map { ByteText.text([$0]) }, weights: heads[head])
+    }
+
+    /// How far a head looks back on the whole: the most telling one is shown.
+    private func reach(_ rows: [[Double]]) -> Double {
+        rows.enumerated().reduce(0) { sum, row in
+            sum + row.element.enumerated().reduce(0) { $0 + Double(row.offset - $1.offset) * $1.element }
+        }
+    }
+}
+
+extension ReportRow {
+    init(_ score: PassageScore) {
+        let tokens = Double(max(score.costs.tokens, 1))
+        self.init(
+            name: score.storage.name, bytesPerToken: score.bytesPerToken, bitsPerElement: score.bitsPerElement,
+            bitsPerByte: score.bitsPerByte, error: score.error,
+            cacheSizes: PassageScore.contexts.map { CacheSize(context: $0, bytes: score.cacheBytes[$0] ?? 0) },
+            dispatchesPerToken: score.dispatchesPerToken,
+            parts: score.costs.shares.map {
+                Part(name: $0.name, secondsPerToken: $0.seconds / tokens, isKernel: $0.isKernel)
+            })
+    }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import MLXNativeKernels
+import XCTest
+
+@testable import JargonLM
+
+/// A session's parts: what caches hold, where heads look, what is counted. The model is a small one of random weights.
+final class DecodeSessionTests: XCTestCase {
+    private let sizes = Configuration(
+        width: 32, layers: 4, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 5, context: 12)
+
+    private func session(
+        _ storage: StorageChoice = .f32, _ submission: DecodeSession.Submission = .perLayer
+    ) throws -> DecodeSession {
+        try DecodeSession(
+            LanguageModel(randomWeights(sizes), configuration: sizes), storage: storage, submission: submission,
+            on: KernelDevice.default())
+    }
+
+    func testWindowedLayersHaveRingsThatTurn() throws {
+        let session = try session()
+        for token in 0..<12 { _ = try session.logits(after: UInt8(token)) }
+        XCTAssertEqual(session.caches.map(\.dimensions.capacity), [5, 12, 5, 12])
+        XCTAssertEqual(session.slots(ofLayer: 0), [10, 11, 7, 8, 9])
+        XCTAssertEqual(session.slots(ofLayer: 1), Array(0..<12))
+        XCTAssertEqual(session.bytesPerToken, 4 * 2 * 2 * 32 * 4)
+        XCTAssertEqual(session.bytesInUse, session.cacheBytes)
+        XCTAssertEqual(session.cacheBytes(atContext: 100), (5 + 100 + 5 + 100) * 2 * 2 * 32 * 4)
+    }
+
+    func testWeightsAreThoseOfTheKernel() throws {
+        for storage in [StorageChoice.f32, .f16, .quantized(.bits4)] {
+            let session = try session(storage)
+            for token in [7, 1, 200, 3, 90, 8, 7, 11] as [UInt8] {
+                _ = try session.logits(after: token)
+                for layer in 0..<4 {
+                    let held = session.held(byLayer: layer)
+                    let values = try session.stored(byLayer: layer, positions: held).values
+                    for head in 0..<4 {
+                        let weights = try session.attention(layer: layer, head: head)
+                        XCTAssertEqual(weights.count, session.position)
+                        XCTAssertEqual(weights.reduce(0, +), 1, accuracy: 1e-5)
+                        XCTAssert(weights[..<held.lowerBound].allSatisfy { $0 == 0 })
+                        for element in 0..<32 {
+                            let expected = held.reduce(Float(0)) { sum, position in
+                                let row = (position - held.lowerBound) * 2 + head / 2
+                                return sum + weights[position] * values[row * 32 + element]
+                            }
+                            // A quantized cache is read by a kernel that multiplies in f16.
+                            let got = session.newest[layer].attended[head * 32 + element]
+                            XCTAssertEqual(got, expected, accuracy: storage.isQuantized ? 4e-3 : 1e-5, storage.name)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    func testSubmissionsChangeNothingButTheirNumber() throws {
+        let together = try session(.quantized(.bits8))
+        let apart = try session(.quantized(.bits8), .perOp)
+        for token in [1, 2, 3, 250] as [UInt8] {
+            XCTAssertEqual(try together.logits(after: token), try apart.logits(after: token))
+        }
+        XCTAssertEqual(together.costs.submissions, 4 * 4)
+        XCTAssertEqual(apart.costs.submissions, 4 * 4 * 3)
+        XCTAssertEqual(together.costs.dispatches, apart.costs.dispatches)
+        XCTAssertEqual(together.costs.bytesMoved, apart.costs.bytesMoved)
+        XCTAssert(together.costs.parts.isEmpty)
+        XCTAssertEqual(apart.costs.parts.values.reduce(0) { $0 + $1.dispatches }, apart.costs.dispatches)
+    }
+
+    func testEndsWithTheContextAndStartsAgain() throws {
+        let session = try session()
+        let first = try session.logits(after: 9)
+        for _ in 1..<12 { _ = try session.logits(after: 9) }
+        XCTAssertThrowsError(try session.logits(after: 9)) { XCTAssertEqual(($0 as? ModelError)?.code, .contextFull) }
+        XCTAssertEqual(session.position, 12)
+        session.reset()
+        XCTAssertEqual(session.position, 0)
+        XCTAssertEqual(session.bytesInUse, 0)
+        XCTAssertEqual(try session.logits(after: 9), first)
+    }
+
+    func testStoragesHaveNames() {
+        XCTAssertEqual(StorageChoice(named: "4"), .quantized(.bits4))
+        XCTAssertEqual(StorageChoice(named: "4-bit"), .quantized(.bits4))
+        XCTAssertEqual(StorageChoice(named: "k5v4"), .quantized(keys: .bits5, values: .bits4))
+        XCTAssertEqual(StorageChoice(named: "k4v4")?.name, nil)
+        XCTAssertEqual(StorageChoice(named: "f16"), .f16)
+        XCTAssertNil(StorageChoice(named: "9"))
+        XCTAssertNil(StorageChoice(named: ""))
+        XCTAssertEqual(Set(StorageChoice.all.map(\.name)).count, StorageChoice.all.count)
+    }
+
+    func testCountsTheBundledModelsWeights() throws {
+        XCTAssertEqual(try LanguageModel.bundled().parameterCount, 4_655_360)
+    }
+}

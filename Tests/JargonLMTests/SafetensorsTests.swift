@@ -1,0 +1,105 @@
+import Foundation
+import XCTest
+
+@testable import JargonLM
+
+/// Files of weights that are damaged or forged are refused, each for its own reason, and never read past their end.
+final class SafetensorsTests: XCTestCase {
+    private func file(_ header: String, data: [UInt8] = [], length: UInt64? = nil) -> Data {
+        let text = Array(header.utf8)
+        let length = length ?? UInt64(text.count)
+        return Data((0..<8).map { UInt8(truncatingIfNeeded: length >> (8 * $0)) } + text + data)
+    }
+
+    private func tensor(_ dtype: String = "F16", _ shape: String = "[2]", _ begin: String = "0", _ end: String = "4")
+        -> String
+    {
+        #"{"dtype":"\#(dtype)","shape":\#(shape),"data_offsets":[\#(begin),\#(end)]}"#
+    }
+
+    private func assertRefused(
+        _ data: Data, _ code: ModelError.Code, _ part: String, file: StaticString = #filePath, line: UInt = #line
+    ) {
+        XCTAssertThrowsError(try Safetensors(data), file: file, line: line) { error in
+            guard let error = error as? ModelError else { return XCTFail("\(error)", file: file, line: line) }
+            XCTAssertEqual(error.code, code, "\(error)", file: file, line: line)
+            XCTAssert(error.what.contains(part), "\(error)", file: file, line: line)
+            for text in [error.got, error.expected, error.fix] { XCTAssertNotEqual(text, "", file: file, line: line) }
+        }
+    }
+
+    func testReadsFloatsOfEveryType() throws {
+        // 1, -2, the smallest subnormal of f16 and its largest number; 1.5 as bf16; 0.1 as f32.
+        let data: [UInt8] = [0x00, 0x3C, 0x00, 0xC0, 0x01, 0x00, 0xFF, 0x7B, 0xC0, 0x3F, 0xCD, 0xCC, 0xCC, 0x3D]
+        let header =
+            #"{"__metadata__":{"a":"b"},"h":\#(tensor("F16", "[2,2]", "0", "8")),"#
+            + #""b":\#(tensor("BF16", "[1]", "8", "10")),"f":\#(tensor("F32", "[]", "10", "14"))}"#
+        let weights = try Safetensors(file(header, data: data))
+        XCTAssertEqual(weights.names, ["b", "f", "h"])
+        XCTAssertEqual(try weights.tensor("h", shape: [2, 2]).elements, [1, -2, 0x1p-24, 65504])
+        XCTAssertEqual(try weights.tensor("b", shape: [1]).elements, [1.5])
+        XCTAssertEqual(try weights.tensor("f", shape: []).elements, [0.1])
+    }
+
+    func testRefusesBrokenLengths() {
+        assertRefused(Data(), .malformed, "ends before its header")
+        assertRefused(Data([1, 2, 3]), .malformed, "ends before its header")
+        assertRefused(file("{}", length: 3), .malformed, "longer than the file")
+        assertRefused(file("{}", length: .max), .malformed, "longer than the file")
+        assertRefused(file("{}", length: UInt64(Int.max)), .malformed, "longer than the file")
+        assertRefused(file("{}", length: 1), .malformed, "not a table")
+        assertRefused(file("not json"), .malformed, "not a table")
+        assertRefused(file(#"{"a":[]}"#), .malformed, "not a table")
+        assertRefused(file(String(repeating: "[", count: 100_000)), .malformed, "not a table")
+        assertRefused(file("{}", data: [0]), .malformed, "bytes follow")
+    }
+
+    func testRefusesBrokenTensors() {
+        let four: [UInt8] = [0, 0, 0, 0]
+        assertRefused(file(#"{"a":\#(tensor("I8", "[4]"))}"#, data: four), .unsupported, "type")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[3]"))}"#, data: four), .malformed, "more or fewer bytes")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "0", "6"))}"#, data: four), .malformed, "outside")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "4", "0"))}"#, data: four), .malformed, "outside")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[2]", "-4", "0"))}"#, data: four), .malformed, "not a table")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[2.5]"))}"#, data: four), .malformed, "not a table")
+        assertRefused(
+            file(#"{"a":\#(tensor("F16", "[2]", "0", "18446744073709551615"))}"#, data: four), .malformed, "outside")
+        let huge = "[4294967296,4294967296,4294967296]"
+        assertRefused(file(#"{"a":\#(tensor("F16", huge))}"#, data: four), .malformed, "too large")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[18446744073709551615]"))}"#, data: four), .malformed, "too large")
+        assertRefused(file(#"{"a":\#(tensor()),"b":\#(tensor())}"#, data: four), .malformed, "overlap")
+        assertRefused(
+            file(#"{"a":\#(tensor()),"b":\#(tensor("F16", "[1]", "2", "4"))}"#, data: four), .malformed, "overlap")
+        assertRefused(file(#"{"a":\#(tensor("F16", "[1]", "2", "4"))}"#, data: four), .malformed, "gaps")
+        assertRefused(file(#"{"a":{"dtype":"F16","shape":[0],"data_offsets":[0]}}"#), .malformed, "outside")
+    }
+
+    func testRefusesTensorsThatAreNotTheModels() throws {
+        let weights = try Safetensors(file(#"{"a":\#(tensor())}"#, data: [0, 0x3C, 0, 0x7E]))
+        func code(_ body: () throws -> Void) -> ModelError.Code? {
+            do { try body() } catch { return (error as? ModelError)?.code }
+            return nil
+        }
+        XCTAssertEqual(code { _ = try weights.tensor("b", shape: [2]) }, .wrongTensor)
+        XCTAssertEqual(code { _ = try weights.tensor("a", shape: [2, 1]) }, .wrongTensor)
+        XCTAssertEqual(code { _ = try weights.tensor("a", shape: [2]) }, .notFinite)
+        XCTAssertEqual(code { _ = try LanguageModel(weights) }, .wrongTensor)
+        XCTAssertEqual(code { _ = try Safetensors(contentsOf: URL(fileURLWithPath: "/nowhere")) }, .fileNotFound)
+    }
+
+    /// Every prefix of a real header's beginning, and every flip of one of its bytes, ends in an error or in weights.
+    func testDamageNeverCrashes() throws {
+        let whole = file(
+            #"{"a":\#(tensor()),"b":\#(tensor("F32", "[1,1]", "4", "8"))}"#, data: [0, 0x3C, 0, 0x40, 0, 0, 0, 0])
+        for length in 0..<whole.count { XCTAssertThrowsError(try Safetensors(whole.prefix(length))) }
+        for index in whole.indices {
+            for bit in 0..<8 {
+                var damaged = whole
+                damaged[index] ^= 1 << bit
+                if let weights = try? Safetensors(damaged) {
+                    for name in weights.names { _ = try? weights.tensor(name, shape: [2]) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import MLXNativeKernels
+import XCTest
+
+@testable import JargonLM
+
+/// What views show.
+@MainActor
+final class WriterModelDisplayTests: XCTestCase {
+    private nonisolated static let sizes = Configuration(
+        width: 32, layers: 2, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 8, context: 10)
+
+    func testTextsBeforeAndAfterWriting() async {
+        let model = WriterModel(source: {
+            (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try KernelDevice.default())
+        })
+        XCTAssertEqual(model.deviceText, "not made yet")
+        XCTAssertEqual(model.speedText, "none yet")
+        XCTAssertEqual(model.cacheText, "none yet")
+        XCTAssertEqual(model.ringText, "no slot is taken")
+        XCTAssertEqual(model.attentionText, "none yet")
+        XCTAssertEqual(model.temperatureText, "0.7")
+        XCTAssertEqual(model.ring.count, 256)
+        XCTAssert(model.ring.allSatisfy { $0.content == .empty })
+
+        model.prompt = "abcdefghi"
+        model.start()
+        await model.settled()
+        XCTAssertEqual(model.positionText, "10 of 10")
+        XCTAssertEqual(model.cacheText, "4.61 KB of 4.61 KB")
+        XCTAssertEqual(model.ringText, "8 of 8 slots, positions 2 to 9")
+        XCTAssert(model.speedText.hasSuffix(" tokens/s"), model.speedText)
+        XCTAssert(model.attentionText.hasPrefix("most at \""), model.attentionText)
+        XCTAssertEqual(model.ring.map(\.id), Array(0..<8))
+        XCTAssertEqual(model.ring.firstIndex { $0.content == .newest }, 1, "position 9 is in slot 9 % 8")
+        let shades = model.ring.compactMap { slot -> Double? in
+            if case .held(let shade) = slot.content { shade } else { nil }
+        }
+        XCTAssertEqual(shades.count, 7)
+        XCTAssertEqual(shades[0], 1 - 0.85 / 8, accuracy: 1e-12, "one step old")
+        XCTAssertEqual(shades[1], 1 - 0.85 * 7 / 8, accuracy: 1e-12, "the oldest")
+    }
+
+    func testSlotsLieOnARing() {
+        let size = CGSize(width: 200, height: 100)
+        let slots = (0..<4).map { RingSlot(id: $0, count: 4, content: .empty) }
+        for slot in slots {
+            let radii = slot.corners(in: size).map { hypot($0.x - 100, $0.y - 50) }
+            for (radius, expected) in zip(radii, [50.0, 50, 36, 36]) {
+                XCTAssertEqual(radius, expected, accuracy: 1e-9)
+            }
+        }
+        // The first quarter is at the top right.
+        XCTAssert(slots[0].corners(in: size).allSatisfy { $0.x > 100 && $0.y < 50 })
+        XCTAssert(slots[2].corners(in: size).allSatisfy { $0.x < 100 && $0.y > 50 })
+    }
+
+    func testWeightsHaveShades() {
+        let tokens = [0, 0.25, 1].map { WriterModel.WeighedToken(id: 0, character: "a", weight: $0) }
+        XCTAssertEqual(tokens.map(\.shade), [0, 0.3, 0.6])
+        XCTAssertEqual(tokens.map(\.isHeavy), [false, false, true])
+    }
+}

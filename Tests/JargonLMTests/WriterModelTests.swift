@@ -1,0 +1,144 @@
+import MLXNativeKernels
+import XCTest
+
+@testable import JargonLM
+
+/// What an app shows and what its buttons do, without an app.
+@MainActor
+final class WriterModelTests: XCTestCase {
+    private nonisolated static let sizes = Configuration(
+        width: 32, layers: 2, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 8, context: 40)
+
+    private func model() -> WriterModel {
+        WriterModel(source: {
+            (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try KernelDevice.default())
+        })
+    }
+
+    func testWritesUntilTheContextIsFull() async {
+        let model = model()
+        XCTAssertEqual(model.phase, .idle)
+        XCTAssertEqual(model.status, "Ready")
+        XCTAssert(model.canStart && !model.canStop && !model.canContinue)
+        model.prompt = "abc"
+        model.start()
+        XCTAssertEqual(model.phase, .loading)
+        XCTAssertFalse(model.canStart)
+        await model.settled()
+        XCTAssertEqual(model.phase, .finished)
+        XCTAssertEqual(model.status, "The context of 40 is full")
+        XCTAssert(model.text.hasPrefix("abc"), model.text)
+        XCTAssertEqual(model.position, 40)
+        XCTAssertEqual(model.context, 40)
+        XCTAssertFalse(model.deviceName.isEmpty)
+        XCTAssertGreaterThan(model.tokensPerSecond, 0)
+        XCTAssertEqual(model.cacheFraction, 1)
+        XCTAssertEqual(model.slots.compactMap { $0 }.sorted(), Array(32..<40))
+        XCTAssertEqual(model.attention.map(\.id), Array(0..<40))
+        XCTAssertEqual(model.attention.prefix(3).map(\.character), ["a", "b", "c"])
+        XCTAssertEqual(model.attention.map(\.weight).max(), 1)
+    }
+
+    func testTheSameSeedWritesTheSameText() async {
+        var texts: [String] = []
+        for seed in [4, 4, 5] as [UInt64] {
+            let model = model()
+            model.seed = seed
+            model.start()
+            await model.settled()
+            texts.append(model.text)
+        }
+        XCTAssertEqual(texts[0], texts[1])
+        XCTAssertNotEqual(texts[0], texts[2])
+    }
+
+    func testStopsAndGoesOnAsIfItHadNot() async throws {
+        let straight = model()
+        straight.start()
+        await straight.settled()
+
+        let model = model()
+        model.start()
+        while model.position < 5 { await Task.yield() }
+        model.stop()
+        XCTAssertEqual(model.phase, .stopped)
+        await model.settled()
+        let position = model.position
+        XCTAssertLessThan(position, 40, "stopping did nothing")
+        XCTAssertEqual(model.phase, .stopped)
+        XCTAssertEqual(model.status, "Stopped at position \(position) of 40")
+        XCTAssert(model.canContinue && model.canStart && !model.canStop)
+        model.continue()
+        model.stop()
+        await model.settled()
+        XCTAssertEqual(model.phase, .stopped, "stopped before it went on")
+        XCTAssertEqual(model.position, position)
+        model.continue()
+        await model.settled()
+        XCTAssertEqual(model.phase, .finished)
+        XCTAssertEqual(model.text, straight.text)
+    }
+
+    func testAnotherStartLeavesTheOldTextBehind() async {
+        let model = model()
+        model.prompt = "first "
+        model.start()
+        while model.position < 3 { await Task.yield() }
+        model.stop()
+        model.prompt = "second"
+        model.storage = .quantized(.bits4)
+        model.start()
+        await model.settled()
+        XCTAssert(model.text.hasPrefix("second"), model.text)
+        XCTAssertEqual(model.position, 40)
+        XCTAssertEqual(model.phase, .finished)
+    }
+
+    func testStopsWhileLoading() async {
+        let model = model()
+        model.start()
+        XCTAssert(model.canStop)
+        model.stop()
+        XCTAssertEqual(model.phase, .idle)
+        await model.settled()
+        XCTAssertEqual(model.phase, .idle)
+        XCTAssertEqual(model.position, 0)
+        model.start()
+        await model.settled()
+        XCTAssertEqual(model.phase, .finished)
+    }
+
+    func testFailuresAreSaid() async {
+        let nowhere = WriterModel(source: {
+            throw ModelError(code: .fileNotFound, what: "no model", got: "none", expected: "one", fix: "Find it.")
+        })
+        nowhere.start()
+        await nowhere.settled()
+        XCTAssertEqual(nowhere.phase, .failed("no model (got none, expected one). Find it."))
+        XCTAssertEqual(nowhere.status, "no model (got none, expected one). Find it.")
+        XCTAssert(nowhere.canStart)
+
+        let long = model()
+        long.prompt = String(repeating: "x", count: 40)
+        long.start()
+        await long.settled()
+        guard case .failed(let why) = long.phase else { return XCTFail("\(long.phase)") }
+        XCTAssert(why.contains("no room to write"), why)
+
+        let hot = model()
+        hot.temperature = .nan
+        hot.start()
+        await hot.settled()
+        guard case .failed = hot.phase else { return XCTFail("\(hot.phase)") }
+    }
+
+    func testBytesThatAreNoTextHaveASign() async {
+        let model = model()
+        model.prompt = "é\n"
+        model.start()
+        while model.position < 3 { await Task.yield() }
+        model.stop()
+        await model.settled()
+        XCTAssertEqual(model.attention.prefix(3).map(\.character), ["·", "·", "⏎"])
+    }
+}
