@@ -1,8 +1,8 @@
 # What there is to type. The recipes read as documentation; longer ones are scripts in .ci/.
 # ARGS reaches the programs: make demo ARGS="--tokens 12"
 
-# Here kernels run on the processor, and unoptimized they are some thirty times slower. One set of flags for debug
-# builds also means that build, test and demo share their objects.
+# Here kernels run on the processor, and unoptimized they are some thirty times slower; so are the matrix products of the
+# demo, which are Swift. One set of flags for debug builds also means that build, test and demo share their objects.
 optimized := -Xcxx -O2 -Xswiftc -O
 # Tests run the Metal device too, on a software Metal, in a build of their own that no user of the package sees.
 tested := --scratch-path .build/tests $(optimized)
@@ -35,7 +35,7 @@ shaders: setup ## would a Mac's compiler take the kernels, as far as that can be
 	swift run $(tested) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal \
 	  Tests/Shaders/RotaryTable.metal
 
-check-apple: setup ## type-check all that is compiled for a Mac and an iPhone; ARGS=--all-editions
+check-apple: setup ## type-check what is compiled for a Mac and an iPhone; ARGS=--all-editions
 	@.ci/check-apple $(ARGS)
 
 tables: ## compute the constants of the codec anew; ARGS="--search 50000" looks for better signs
@@ -53,7 +53,7 @@ check-asan: setup ## the C++ tests and a short fuzz under AddressSanitizer and U
 check-tsan: setup ## the same under ThreadSanitizer, one thread for each lane
 	@.ci/sanitize thread $(FILTER)
 
-demo: setup ## fill a cache through the kernels and show it
+demo: setup ## write text with a small language model through the kernels; ARGS=--help
 	swift run $(optimized) decode-demo $(ARGS)
 
 bench: setup ## measure the kernels against plain C++ and memcpy

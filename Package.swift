@@ -84,8 +84,11 @@ let package = Package(
         .target(
             name: "JargonLM", dependencies: ["MLXNativeKernels"], path: "Examples/JargonLM",
             resources: [.copy("../Models/jargon-lm")]),
-        .executableTarget(name: "decode-demo", dependencies: ["JargonLM"], path: "Examples/decode-demo"),
-        .testTarget(name: "JargonLMTests", dependencies: ["JargonLM", "decode-demo"], path: "Tests/JargonLMTests"),
+        .executableTarget(
+            name: "decode-demo", dependencies: ["JargonLM", "MLXNativeKernels"], path: "Examples/decode-demo"),
+        .testTarget(
+            name: "JargonLMTests", dependencies: ["JargonLM", "MLXNativeKernels", "decode-demo"],
+            path: "Tests/JargonLMTests"),
         // The C++ tests and benchmarks name no dependency, because SwiftPM cannot chain C++20 targets that carry
         // module maps; the Swift targets that run them link the core.
         .target(

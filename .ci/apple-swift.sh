@@ -70,14 +70,15 @@ withCore() {
     -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include" "$@"
 }
 
-# makeAppModules: what the app imports of ours, after makeMetalModule. Xcode defines no SWIFT_PACKAGE for the model, and
-# here it would ask for a bundle that only SwiftPM makes.
+# makeAppModules: what the app imports of ours, after makeMetalModule. Xcode defines no SWIFT_PACKAGE for the model.
 makeAppModules() {
   local out=$root/swift-app system
   mkdir -p "$out"
   # shellcheck disable=SC2046  # a list of words
   withCore -emit-module -D SWIFT_PACKAGE -module-name MLXNativeKernels $(swiftSources) \
     -emit-module-path "$out/MLXNativeKernels.swiftmodule"
+  withCore -emit-module -module-name Accelerate "$appleSDK/Swift/Accelerate.swift" \
+    -emit-module-path "$out/Accelerate.swiftmodule"
   withCore -emit-module -module-name JargonLM Examples/JargonLM/*.swift -emit-module-path "$out/JargonLM.swiftmodule"
   for system in macOS iOS; do
     copiesOf "$out/$system-sdk" "$appleSDK/Swift/SwiftUI.swift"

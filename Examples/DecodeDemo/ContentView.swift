@@ -4,6 +4,7 @@ import SwiftUI
 /// The text on one side, what is seen of the caches on the other, and the buttons below. Each window has its own writer.
 struct ContentView: View {
     @State private var model = WriterModel()
+    @Environment(\.scenePhase) private var scenePhase
 
     var body: some View {
         VStack(spacing: 0) {
@@ -24,6 +25,10 @@ struct ContentView: View {
             .frame(minWidth: 620, minHeight: 480)
         #endif
         .onDisappear { model.stop() }
+        // The system forbids GPU work in the background. What is stopped can be continued.
+        .onChange(of: scenePhase) {
+            if scenePhase == .background { model.stop() }
+        }
     }
 }
 

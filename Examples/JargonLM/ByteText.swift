@@ -27,13 +27,9 @@ public struct ByteText: Sendable {
         while let first = pending.first {
             let length = Self.length(first)
             if length > pending.count, !isEnd, pending.dropFirst().allSatisfy({ $0 & 0xC0 == 0x80 }) { break }
-            if let character = Self.character(pending.prefix(length)) {
-                shown.unicodeScalars.append(character)
-                pending.removeFirst(length)
-            } else {
-                shown += "\u{FFFD}"
-                pending.removeFirst()
-            }
+            let character = Self.character(pending.prefix(length))
+            shown.unicodeScalars.append(character.map { Self.isShown($0) ? $0 : "\u{FFFD}" } ?? "\u{FFFD}")
+            pending.removeFirst(character == nil ? 1 : length)
         }
         return shown
     }
@@ -51,7 +47,14 @@ public struct ByteText: Sendable {
     private static func character(_ bytes: ArraySlice<UInt8>) -> Unicode.Scalar? {
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.utf8.elementsEqual(bytes), let scalar = text.unicodeScalars.first else { return nil }
-        let isControl = scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format
-        return isControl && scalar != "\n" && scalar != "\t" ? nil : scalar
+        return scalar
+    }
+
+    private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        // Emoji and several scripts need the two joiners.
+        case "\n", "\t", "\u{200C}", "\u{200D}": true
+        default: scalar.properties.generalCategory != .control && scalar.properties.generalCategory != .format
+        }
     }
 }

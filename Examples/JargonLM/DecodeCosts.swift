@@ -41,9 +41,10 @@ public struct DecodeCosts: Sendable {
         public let seconds: Double
     }
 
-    /// What the seconds went into, in the order in which a layer does it.
+    /// What the seconds went into, in the order in which a layer does it. What is no kernel is Swift: matrix products,
+    /// and moving numbers to and from the device.
     public var shares: [Share] {
-        [Share(name: "matrix", isKernel: false, seconds: processorSeconds)]
+        [Share(name: "Swift", isKernel: false, seconds: processorSeconds)]
             + Op.allCases.map { Share(name: $0.rawValue, isKernel: true, seconds: parts[$0]?.seconds ?? 0) }
     }
 

@@ -19,66 +19,61 @@ extension DecodeSession {
         return cache.nextPosition - cache.count..<cache.nextPosition
     }
 
-    /// How much each position weighs in what one head of a layer attended to for the newest token; 0 where the layer
-    /// no longer sees it.
+    /// How much each position weighs in what heads of a layer attended to for the newest token, head by head; 0 where the
+    /// layer no longer sees it.
     ///
     /// Kernels keep no weights. They are worked out here, from the keys that the cache holds and the newest queries.
-    public func attention(layer: Int, head: Int) throws(KernelError) -> [Float] {
+    public func attention(layer: Int, heads: Range<Int>) throws(KernelError) -> [[Float]] {
         let sizes = model.configuration
         let seen = held(byLayer: layer)
-        var weights = [Float](repeating: 0, count: position)
-        guard !seen.isEmpty else { return weights }
-        let keys = try stored(byLayer: layer, positions: seen).keys
-        let query = newest[layer].queries[head * sizes.headDim..<(head + 1) * sizes.headDim]
-        let kvHead = head / (sizes.heads / sizes.kvHeads)
-        let scale = 1 / Float(sizes.headDim).squareRoot()
-        let scores = seen.indices.map { index in
-            let start = ((index - seen.lowerBound) * sizes.kvHeads + kvHead) * sizes.headDim
-            return zip(query, keys[start..<start + sizes.headDim]).reduce(0) { $0 + $1.0 * $1.1 } * scale
+        guard !seen.isEmpty, seen.upperBound == position else {
+            return Array(repeating: Array(repeating: 0, count: position), count: heads.count)
         }
-        let highest = scores.max() ?? 0
-        let parts = scores.map { exp($0 - highest) }
-        let sum = parts.reduce(0, +)
-        for (position, part) in zip(seen, parts) { weights[position] = part / sum }
-        return weights
+        let keys = try stored(.keys, byLayer: layer)
+        let scale = 1 / Float(sizes.headDim).squareRoot()
+        return heads.map { head in
+            let query = newest[layer].queries[head * sizes.headDim..<(head + 1) * sizes.headDim]
+            let kvHead = head / (sizes.heads / sizes.kvHeads)
+            let scores = seen.indices.map { index in
+                let start = ((index - seen.lowerBound) * sizes.kvHeads + kvHead) * sizes.headDim
+                return zip(query, keys[start..<start + sizes.headDim]).reduce(0) { $0 + $1.0 * $1.1 } * scale
+            }
+            let highest = scores.max() ?? 0
+            let parts = scores.map { exp($0 - highest) }
+            let sum = parts.reduce(0, +)
+            return Array(repeating: 0, count: seen.lowerBound) + parts.map { $0 / sum }
+        }
     }
 
-    /// Keys and values as a cache gives them back: position by position, in each head by head.
-    func stored(
-        byLayer layer: Int, positions: Range<Int>
-    ) throws(KernelError) -> (keys: [Float], values: [Float]) {
+    enum Plane { case keys, values }
+
+    /// Keys or values that a layer's cache holds, as it gives them back: position by position, in each head by head.
+    func stored(_ plane: Plane, byLayer layer: Int) throws(KernelError) -> [Float] {
         let sizes = model.configuration
         let cache = caches[layer]
+        let positions = held(byLayer: layer)
         guard storage.isQuantized else {
-            let slots = positions.compactMap { cache.slot(ofPosition: $0) }
-            func gathered(_ plane: Tensor) throws(KernelError) -> [Float] {
-                let all = try plane.array(of: Float.self)
-                return slots.flatMap { slot in
-                    (0..<sizes.kvHeads).flatMap { head in
-                        let start = (head * cache.dimensions.capacity + slot) * sizes.headDim
-                        return all[start..<start + sizes.headDim]
-                    }
+            let all = try (plane == .keys ? cache.keys : cache.values).array(of: Float.self)
+            return positions.compactMap { cache.slot(ofPosition: $0) }.flatMap { slot in
+                (0..<sizes.kvHeads).flatMap { head in
+                    let start = (head * cache.dimensions.capacity + slot) * sizes.headDim
+                    return all[start..<start + sizes.headDim]
                 }
             }
-            return (try gathered(cache.keys), try gathered(cache.values))
         }
-        let shape = [positions.count, sizes.kvHeads, sizes.headDim]
-        let keys = try Tensor.zeros(shape: shape, on: device)
-        let values = try Tensor.zeros(shape: shape, on: device)
-        try run("look at a cache") { step throws(KernelError) in
-            try step.dequantize(cache, from: positions.lowerBound, keys: keys, values: values)
-        }
-        return (try keys.array(of: Float.self), try values.array(of: Float.self))
-    }
-
-    private func run(_ label: String, _ record: (KernelEncoder) throws(KernelError) -> Void) throws(KernelError) {
+        let rows = try Tensor.zeros(shape: [positions.count, sizes.kvHeads, sizes.headDim], on: device)
         do {
-            try device.encode(label: label) { try record($0) }.wait()
-        } catch {
-            guard let error = error as? KernelError else {
-                preconditionFailure("an encoder throws its own errors alone")
-            }
+            try device.encode(label: "look at a cache") { step in
+                try step.dequantize(
+                    cache, from: positions.lowerBound, keys: plane == .keys ? rows : nil,
+                    values: plane == .values ? rows : nil)
+            }.wait()
+        } catch let error as KernelError {
             throw error
+        } catch {
+            // An encoder throws its own errors alone.
+            return []
         }
+        return try rows.array(of: Float.self)
     }
 }

@@ -17,8 +17,11 @@ public final class DecodeSession {
         case perOp
     }
 
+    /// Whose weights are used.
     public let model: LanguageModel
+    /// Where kernels run.
     public let device: KernelDevice
+    /// How keys and values are kept.
     public let storage: StorageChoice
     /// One cache for each layer. Windowed layers have rings.
     public let caches: [AttentionCache]
@@ -29,6 +32,8 @@ public final class DecodeSession {
     /// The scores of bytes that may follow the newest token; empty before the first.
     public private(set) var newestLogits: [Float] = []
 
+    /// Whether all layers have read the same tokens. They have not after a failure within a token.
+    private var isWhole = true
     /// What every layer hands to its kernels; reused, because a layer waits for its work.
     private let queries, keys, values, output: Tensor
     private let rotary: RotaryEmbedding
@@ -92,8 +97,14 @@ public final class DecodeSession {
 
     /// Reads a token, and scores every byte that may follow it.
     ///
-    /// - Throws: ``ModelError`` when the context is full, or `KernelError` where the device fails.
+    /// - Throws: ``ModelError`` when the context is full, or `KernelError` where the device fails. After such a failure
+    ///   layers disagree about the text: nothing but ``reset()`` works then.
     public func logits(after token: UInt8) throws -> [Float] {
+        guard isWhole else {
+            throw ModelError(
+                code: .interrupted, what: "the device failed within an earlier token", got: "a token after it",
+                expected: "a session that is reset", fix: "Call reset() and read the text again.")
+        }
         let context = model.configuration.context
         guard position < context else {
             throw ModelError(
@@ -102,6 +113,7 @@ public final class DecodeSession {
         }
         let begin = now()
         let onDevice = costs.deviceWall
+        isWhole = false
         var numbers = model.embedding.row(Int(token))
         for (number, layer) in model.layers.enumerated() {
             let projected = model.projected(numbers, layer)
@@ -116,6 +128,7 @@ public final class DecodeSession {
             add(model.feedForward(numbers, layer), to: &numbers)
         }
         newestLogits = model.logits(numbers)
+        isWhole = true
         tokens.append(token)
         costs.tokens += 1
         costs.processorSeconds += now() - begin - (costs.deviceWall - onDevice)
@@ -127,6 +140,7 @@ public final class DecodeSession {
         for cache in caches { cache.reset() }
         tokens = []
         newestLogits = []
+        isWhole = true
         costs = DecodeCosts()
     }
 

@@ -21,6 +21,7 @@ public final class LanguageModel: Sendable {
         let down: Matrix
     }
 
+    /// Its sizes.
     public let configuration: Configuration
     let embedding: Matrix
     let layers: [Layer]
@@ -38,6 +39,7 @@ public final class LanguageModel: Sendable {
 
     /// A model of these sizes from weights that were read.
     public init(_ weights: Safetensors, configuration: Configuration = .jargonLM) throws(ModelError) {
+        try configuration.check()
         let sizes = configuration
         func vector(_ name: String) throws(ModelError) -> [Float] {
             try weights.tensor(name + ".weight", shape: [sizes.width]).elements
@@ -106,16 +108,23 @@ public final class LanguageModel: Sendable {
 }
 
 /// The folder of the model that comes with this package: its weights, its card, a passage and results to compare with.
+///
+/// In an app it is a resource. A package's resources lie in a bundle beside the program, or in the app; the accessor that
+/// SwiftPM makes for them ends the program where there is none.
 public func modelFolder() throws(ModelError) -> URL {
-    #if SWIFT_PACKAGE
-        let bundle = Bundle.module
-    #else
-        let bundle = Bundle.main
-    #endif
-    guard let folder = bundle.url(forResource: "jargon-lm", withExtension: nil) else {
-        throw ModelError(
-            code: .fileNotFound, what: "the model is not among the resources", got: bundle.bundlePath,
-            expected: "a folder jargon-lm", fix: "Build the package whole.")
+    let name = "jargon-lm"
+    let bundles = [Bundle.main, Bundle(for: LanguageModel.self)]
+    if let folder = bundles.lazy.compactMap({ $0.url(forResource: name, withExtension: nil) }).first { return folder }
+    let places = bundles.flatMap { bundle in
+        [bundle.resourceURL, bundle.bundleURL, bundle.bundleURL.deletingLastPathComponent()].compactMap { $0 }
     }
-    return folder
+    for place in places {
+        for suffix in ["resources", "bundle"] {
+            let resources = place.appendingPathComponent("MLXNativeKernels_JargonLM.\(suffix)")
+            if let folder = Bundle(url: resources)?.url(forResource: name, withExtension: nil) { return folder }
+        }
+    }
+    throw ModelError(
+        code: .fileNotFound, what: "the model is not among the resources", got: "\(places.map(\.path))",
+        expected: "a folder \(name) in one of them", fix: "Build the package whole, and keep its resources beside it.")
 }

@@ -16,6 +16,8 @@ public struct ModelError: Error, Equatable, Sendable {
         case notFinite
         /// The text is as long as the model can read.
         case contextFull
+        /// The device failed within a token, so that layers disagree about the text.
+        case interrupted
         /// A number that the caller gave is out of its range.
         case invalidArgument
     }
@@ -31,6 +33,7 @@ public struct ModelError: Error, Equatable, Sendable {
     /// What to do about it.
     public let fix: String
 
+    /// An error of these parts.
     public init(code: Code, what: String, got: String, expected: String, fix: String) {
         self.code = code
         self.what = what

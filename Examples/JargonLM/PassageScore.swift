@@ -3,6 +3,7 @@ import MLXNativeKernels
 
 /// How well a model foretells a text byte by byte, with one storage for its keys and values.
 public struct PassageScore: Sendable {
+    /// How keys and values were kept.
     public let storage: StorageChoice
     /// Bits that each byte after the first would take, `-log2` of the probability that the model gave it.
     public let bits: [Double]
@@ -23,7 +24,27 @@ public struct PassageScore: Sendable {
     public var bitsPerByte: Double { bits.isEmpty ? 0 : bits.reduce(0, +) / Double(bits.count) }
     /// Bits of one stored element, scales included.
     public var bitsPerElement: Double { Double(8 * bytesPerToken) / Double(elementsPerToken) }
+    /// Kernels that were launched for one token, in the mean.
     public var dispatchesPerToken: Double { Double(costs.dispatches) / Double(max(costs.tokens, 1)) }
+
+    /// How many more bits per byte than with another storage, on the same passage, and the standard error of that
+    /// number: what another passage of this length would give differs by about as much.
+    public func difference(from base: PassageScore) -> (mean: Double, standardError: Double) {
+        let differences = zip(bits, base.bits).map { $0 - $1 }
+        let count = Double(differences.count)
+        guard count > 1 else { return (differences.first ?? 0, 0) }
+        let mean = differences.reduce(0, +) / count
+        let squares = differences.reduce(0) { $0 + ($1 - mean) * ($1 - mean) }
+        return (mean, (squares / (count - 1) / count).squareRoot())
+    }
+
+    /// The score that others are compared with: the one with the most bits for an element.
+    public static func base(of scores: [PassageScore]) -> PassageScore? {
+        scores.reduce(nil) { base, score in
+            guard let base, base.bitsPerElement >= score.bitsPerElement else { return score }
+            return base
+        }
+    }
 
     /// Lengths of context that ``cacheBytes`` has.
     public static let contexts = [1024, 32 * 1024, 128 * 1024]
@@ -96,8 +117,12 @@ private struct Given {
         var all = 0.0
         for layer in keys.indices {
             let held = session.held(byLayer: layer)
-            let stored = try session.stored(byLayer: layer, positions: held)
-            for (given, kept) in [(keys[layer], stored.keys), (values[layer], stored.values)] {
+            guard !held.isEmpty else { continue }
+            let stored = [
+                (keys[layer], try session.stored(.keys, byLayer: layer)),
+                (values[layer], try session.stored(.values, byLayer: layer)),
+            ]
+            for (given, kept) in stored {
                 for (number, again) in zip(given.suffix(kept.count), kept) {
                     lost += Double(number - again) * Double(number - again)
                     all += Double(number) * Double(number)

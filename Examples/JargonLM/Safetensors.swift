@@ -39,26 +39,35 @@ public struct Safetensors: Sendable {
     /// The names of all tensors, in order.
     public var names: [String] { places.keys.sorted() }
 
-    /// Reads a file.
+    /// Reads a file, which must be a plain one.
     public init(contentsOf file: URL) throws(ModelError) {
-        let size: Int
-        let data: Data
+        let bytes: Data
         do {
-            size = try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0
-            guard size <= Self.largestFile else {
-                throw ModelError(
-                    code: .unsupported, what: "the model's file is too large", got: "\(size) bytes",
-                    expected: "at most \(Self.largestFile)", fix: "Use a smaller model.")
-            }
-            data = try Data(contentsOf: file)
+            bytes = try Self.contents(of: file)
         } catch let error as ModelError {
             throw error
         } catch {
             throw ModelError(
                 code: .fileNotFound, what: "the model's file cannot be read", got: file.path,
-                expected: "a file of weights", fix: "Name the folder that holds it.")
+                expected: "a readable file of weights", fix: "Name a file that is there and may be read.")
         }
-        try self.init(data)
+        try self.init(bytes)
+    }
+
+    private static func contents(of file: URL) throws -> Data {
+        let place = file.resolvingSymlinksInPath()
+        guard try FileManager.default.attributesOfItem(atPath: place.path)[.type] as? FileAttributeType == .typeRegular
+        else { throw CocoaError(.fileReadUnknown) }
+        let handle = try FileHandle(forReadingFrom: place)
+        defer { try? handle.close() }
+        // A file that grows meanwhile is read no further, either.
+        let bytes = try handle.read(upToCount: largestFile + 1) ?? Data()
+        guard bytes.count <= largestFile else {
+            throw ModelError(
+                code: .unsupported, what: "the model's file is too large", got: "more than \(largestFile) bytes",
+                expected: "at most \(largestFile)", fix: "Use a smaller model.")
+        }
+        return bytes
     }
 
     /// Takes the bytes of a file.
@@ -70,11 +79,17 @@ public struct Safetensors: Sendable {
             throw Self.malformed("the header is longer than the file, or than allowed", "\(length) bytes")
         }
         let start = 8 + Int(length)
+        let text = bytes[8..<start]
         let header: Header
         do {
-            header = try JSONDecoder().decode(Header.self, from: bytes[8..<start])
+            header = try JSONDecoder().decode(Header.self, from: text)
         } catch {
             throw Self.malformed("the header is not a table of tensors", "\(error)")
+        }
+        // The decoder keeps one of several members of a name, and reads more encodings than this format has.
+        guard text.first == UInt8(ascii: "{"), !text.contains(0), memberCount(ofObject: text) == header.memberCount
+        else {
+            throw Self.malformed("the header is not a table of tensors", "a name twice, or another encoding")
         }
         var places: [String: Place] = [:]
         for (name, entry) in header.entries {
@@ -89,7 +104,7 @@ public struct Safetensors: Sendable {
     public func tensor(_ name: String, shape: [Int]) throws(ModelError) -> Entry {
         guard let place = places[name], place.shape == shape else {
             throw ModelError(
-                code: .wrongTensor, what: "tensor \(name) is not the model's",
+                code: .wrongTensor, what: "tensor \(shown(name)) is not the model's",
                 got: places[name].map { "\($0.shape)" } ?? "no such tensor", expected: "\(shape)",
                 fix: "Use the weights that belong to this model.")
         }
@@ -111,7 +126,8 @@ public struct Safetensors: Sendable {
         }
         if let at = elements.firstIndex(where: { !$0.isFinite }) {
             throw ModelError(
-                code: .notFinite, what: "a weight of tensor \(name) is no number", got: "\(elements[at]) at \(at)",
+                code: .notFinite, what: "a weight of tensor \(shown(name)) is no number",
+                got: "\(elements[at]) at \(at)",
                 expected: "finite weights", fix: "Use a file that is not damaged.")
         }
         return Entry(shape: shape, elements: elements)
@@ -122,23 +138,25 @@ public struct Safetensors: Sendable {
     ) throws(ModelError) -> Place {
         guard let dtype = Dtype(rawValue: entry.dtype) else {
             throw ModelError(
-                code: .unsupported, what: "tensor \(name) has a type that is not read here", got: entry.dtype,
+                code: .unsupported, what: "tensor \(shown(name)) has a type that is not read here",
+                got: shown(entry.dtype),
                 expected: "F32, F16 or BF16", fix: "Convert the weights.")
         }
         guard entry.offsets.count == 2, entry.offsets[0] <= entry.offsets[1],
             let begin = Int(exactly: entry.offsets[0]), let end = Int(exactly: entry.offsets[1]), end <= dataLength
-        else { throw malformed("tensor \(name) lies outside of the file", "offsets \(entry.offsets)") }
+        else { throw malformed("tensor \(shown(name)) lies outside of the file", "offsets \(entry.offsets)") }
         var size = dtype.size
         var shape: [Int] = []
         for extent in entry.shape {
             guard let extent = Int(exactly: extent), !size.multipliedReportingOverflow(by: extent).overflow else {
-                throw malformed("the shape of tensor \(name) is too large", "\(entry.shape)")
+                throw malformed("the shape of tensor \(shown(name)) is too large", "\(entry.shape)")
             }
             size *= extent
             shape.append(extent)
         }
         guard size == end - begin else {
-            throw malformed("tensor \(name) has more or fewer bytes than its shape", "\(end - begin), not \(size)")
+            throw malformed(
+                "tensor \(shown(name)) has more or fewer bytes than its shape", "\(end - begin), not \(size)")
         }
         return Place(dtype: dtype, shape: shape, bytes: dataStart + begin..<dataStart + end)
     }
@@ -161,7 +179,7 @@ public struct Safetensors: Sendable {
 
     private static func malformed(_ what: String, _ got: String) -> ModelError {
         ModelError(
-            code: .malformed, what: what, got: String(got.prefix(200)), expected: "a whole safetensors file",
+            code: .malformed, what: what, got: shown(got), expected: "a whole safetensors file",
             fix: "Fetch the file anew.")
     }
 }
@@ -180,6 +198,8 @@ private struct Header: Decodable {
     }
 
     let entries: [String: Entry]
+    /// Entries and the metadata.
+    let memberCount: Int
 
     init(from decoder: any Decoder) throws {
         let table = try decoder.container(keyedBy: Name.self)
@@ -188,6 +208,7 @@ private struct Header: Decodable {
             entries[name.stringValue] = try table.decode(Entry.self, forKey: name)
         }
         self.entries = entries
+        memberCount = table.allKeys.count
     }
 
     private struct Name: CodingKey {
@@ -197,6 +218,37 @@ private struct Header: Decodable {
         init?(intValue: Int) { nil }
     }
 }
+
+/// How many members an object of valid JSON has, those of the same name counted each.
+private func memberCount(ofObject text: Data) -> Int {
+    var count = 0
+    var depth = 0
+    var isString = false
+    var isEscaped = false
+    for byte in text {
+        if isString {
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else if byte == UInt8(ascii: "\"") {
+                isString = false
+            }
+            continue
+        }
+        switch byte {
+        case UInt8(ascii: "\""): isString = true
+        case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+        case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+        case UInt8(ascii: ":") where depth == 1: count += 1
+        default: break
+        }
+    }
+    return count
+}
+
+/// A text of a file as part of a message: without control codes, and not too long.
+private func shown(_ text: String) -> String { ByteText.text(text.utf8.prefix(200)) }
 
 /// Swift has no `Float16` on Macs with an Intel processor.
 private func float(float16Bits bits: UInt16) -> Float {

@@ -6,8 +6,10 @@ import Foundation
 /// temperature, and a byte is drawn from the likeliest ones that together have a probability of at least `topP`.
 /// The same seed draws the same bytes.
 public struct Sampler: Sendable {
-    public var temperature: Double
-    public var topP: Double
+    /// 0 for the best score each time; scores are divided by any other.
+    public let temperature: Double
+    /// The probability that the bytes drawn from have together, at least.
+    public let topP: Double
     private var state: UInt64
 
     /// Throws ``ModelError`` for a temperature that is negative or no number, and for a `topP` outside of 0...1.
@@ -36,24 +38,27 @@ public struct Sampler: Sendable {
         state = 0
     }
 
+    /// A byte of these scores, one for each byte. Scores that are no numbers are never chosen; 0 where all are so.
     public mutating func choose(_ logits: [Float]) -> UInt8 {
-        let best = logits.indices.max { logits[$0] < logits[$1] || (logits[$0] == logits[$1] && $0 > $1) } ?? 0
+        let candidates = logits.indices.prefix(256).filter { logits[$0].isFinite }
+        guard let best = candidates.max(by: { logits[$0] < logits[$1] || (logits[$0] == logits[$1] && $0 > $1) })
+        else { return 0 }
         guard temperature > 0 else { return UInt8(clamping: best) }
-        let odds = logits.map { exp(Double($0 - logits[best]) / temperature) }
-        let order = odds.indices.sorted { odds[$0] == odds[$1] ? $0 < $1 : odds[$0] > odds[$1] }
-        let all = odds.reduce(0, +)
+        let odds = candidates.map { (byte: $0, odds: exp(Double(logits[$0] - logits[best]) / temperature)) }
+            .sorted { $0.odds == $1.odds ? $0.byte < $1.byte : $0.odds > $1.odds }
+        let all = odds.reduce(0) { $0 + $1.odds }
         var kept = 0.0
         var count = 0
-        while count < order.count, kept < topP * all || count == 0 {
-            kept += odds[order[count]]
+        while count < odds.count, kept < topP * all || count == 0 {
+            kept += odds[count].odds
             count += 1
         }
         var left = uniform() * kept
-        for index in order.prefix(count) {
-            left -= odds[index]
-            if left < 0 { return UInt8(clamping: index) }
+        for candidate in odds.prefix(count) {
+            left -= candidate.odds
+            if left < 0 { return UInt8(clamping: candidate.byte) }
         }
-        return UInt8(clamping: order[count - 1])
+        return UInt8(clamping: odds[count - 1].byte)
     }
 
     /// A number from 0 up to 1, of SplitMix64.

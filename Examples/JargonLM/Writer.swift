@@ -1,3 +1,4 @@
+import Foundation
 import MLXNativeKernels
 
 /// What a reader sees after one more byte.
@@ -12,21 +13,38 @@ public struct WriterUpdate: Sendable {
     public let slots: [Int?]
     /// The newest tokens, and how much each of them weighs for one head of the last layer.
     public let attended: [(token: UInt8, weight: Float)]
-    /// Seconds that this byte took.
+    /// Seconds that this byte and this update took.
     public let seconds: Double
 }
 
-/// Continues a prompt, byte by byte, away from the caller's thread.
-public actor Writer {
+/// The bytes of a prompt. An empty one is read as a new line, which ends a text before this one.
+///
+/// - Throws: ``ModelError`` for a prompt that leaves no room to write.
+public func promptTokens(_ prompt: String, context: Int) throws(ModelError) -> [UInt8] {
+    let tokens = prompt.isEmpty ? [UInt8(ascii: "\n")] : Array(prompt.utf8)
+    guard tokens.count < context else {
+        throw ModelError(
+            code: .contextFull, what: "the prompt leaves no room to write", got: "\(tokens.count) bytes",
+            expected: "fewer than \(context)", fix: "Shorten the prompt.")
+    }
+    return tokens
+}
+
+/// Continues a prompt, byte by byte, on a queue of its own: it waits for the device, which no task should.
+public final class Writer: @unchecked Sendable {
+    private let queue = DispatchQueue(label: "writer")
+    private let prompt: [UInt8]
+    private let limit: Int
+    private let attentionHead: Int
+    // Only on the queue:
     private let session: DecodeSession
     private var sampler: Sampler
     private var text = ByteText()
-    private var logits: [Float] = []
-    private let limit: Int
-    private let attentionHead: Int
-    private let prompted: [UInt8]
 
-    /// A writer that has not read its prompt. An empty prompt is read as a new line, which ends a text before this one.
+    /// How many tokens of an update are shown with their weights.
+    public static let attendedCount = 256
+
+    /// A writer that has not read its prompt.
     ///
     /// - Throws: ``ModelError`` for a prompt that leaves no room to write, or `KernelError`.
     public init(
@@ -34,35 +52,31 @@ public actor Writer {
         attentionHead: Int = 0
     ) throws {
         limit = model.configuration.context
-        prompted = prompt.isEmpty ? [UInt8(ascii: "\n")] : Array(prompt.utf8)
-        guard prompted.count < limit else {
-            throw ModelError(
-                code: .contextFull, what: "the prompt leaves no room to write", got: "\(prompted.count) bytes",
-                expected: "fewer than \(limit)", fix: "Shorten the prompt.")
-        }
+        self.prompt = try promptTokens(prompt, context: limit)
         self.sampler = sampler
         self.attentionHead = attentionHead
         session = try DecodeSession(model, storage: storage, on: device)
     }
 
     /// Reads one byte of the prompt, or writes one; `nil` when the context is full.
-    public func next() throws -> WriterUpdate? {
-        guard session.position < limit else { return nil }
-        let begin = now()
-        let isReading = session.position < prompted.count
-        let byte = isReading ? prompted[session.position] : sampler.choose(logits)
-        logits = try session.logits(after: byte)
-        let seconds = now() - begin
-        let weights = try session.attention(layer: session.caches.count - 1, head: attentionHead)
-        return WriterUpdate(
-            text: text.append(byte), position: session.position, bytesInUse: session.bytesInUse,
-            cacheBytes: session.cacheBytes, slots: session.slots(ofLayer: 0),
-            attended: Array(zip(session.tokens, weights).suffix(Self.attendedCount)), seconds: seconds)
+    public func next() async throws -> WriterUpdate? {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result { try self.step() }) }
+        }
     }
 
-    /// How many tokens of an update are shown with their weights.
-    public static let attendedCount = 256
-
-    /// How many bytes of the prompt there are.
-    public var promptCount: Int { prompted.count }
+    private func step() throws -> WriterUpdate? {
+        guard session.position < limit else { return nil }
+        let begin = now()
+        let isReading = session.position < prompt.count
+        let byte = isReading ? prompt[session.position] : sampler.choose(session.newestLogits)
+        _ = try session.logits(after: byte)
+        let weights = try session.attention(
+            layer: session.caches.count - 1, heads: attentionHead..<attentionHead + 1)[0]
+        let shown = text.append(byte)
+        return WriterUpdate(
+            text: session.position == limit ? shown + text.finish() : shown, position: session.position,
+            bytesInUse: session.bytesInUse, cacheBytes: session.cacheBytes, slots: session.slots(ofLayer: 0),
+            attended: Array(zip(session.tokens, weights).suffix(Self.attendedCount)), seconds: now() - begin)
+    }
 }

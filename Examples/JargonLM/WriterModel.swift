@@ -11,11 +11,13 @@ public final class WriterModel {
         case idle
         /// The model is being read, or the device is being made.
         case loading
+        /// Bytes are being written.
         case writing
         /// Stopped by the reader; can go on.
         case stopped
         /// The context is full.
         case finished
+        /// Something failed, and this says what.
         case failed(String)
     }
 
@@ -32,38 +34,64 @@ public final class WriterModel {
     /// Makes the device and the model; another one can be given for tests.
     public typealias Source = @Sendable () throws -> (LanguageModel, KernelDevice)
 
+    /// What the next text begins with.
     public var prompt = "\nkernel\n"
+    /// How the next text keeps keys and values.
     public var storage = StorageChoice.f16
-    public var temperature = 0.7
+    /// How freely the next text is written; see ``Sampler``.
+    public var temperature = 0.65
+    /// The part of all odds that bytes are drawn from; see ``Sampler``.
     public var topP = 0.95
-    public var seed: UInt64 = 1
+    /// What the next text is drawn with. Each start counts it up, so that every text is another one.
+    public var seed: UInt64 = 5
 
+    /// Where the writer is.
     public private(set) var phase = Phase.idle
+    /// The prompt, and what was made of it so far.
     public private(set) var text = ""
+    /// The name of the device; empty before it is made.
     public private(set) var deviceName = ""
+    /// The position that the next token gets.
     public private(set) var position = 0
+    /// Positions that a text may have.
     public private(set) var context = Configuration.jargonLM.context
+    /// A mean over the newest tokens.
     public private(set) var tokensPerSecond = 0.0
+    /// Bytes of the positions that are held.
     public private(set) var bytesInUse = 0
+    /// Bytes of all slots.
     public private(set) var cacheBytes = 0
+    /// The position in each slot of a ring.
     public private(set) var slots: [Int?] = []
+    /// The newest tokens with their weights.
     public private(set) var attention: [WeighedToken] = []
 
     private let source: Source
-    private var loaded: (LanguageModel, KernelDevice)?
+    private var loading: Task<(LanguageModel, KernelDevice), any Error>?
     private var writer: Writer?
     private var work: Task<Void, Never>?
 
-    public nonisolated init(
-        source: @escaping Source = { (try LanguageModel.bundled(), try KernelDevice.default()) }
-    ) {
-        self.source = source
+    /// A model that has written nothing, and reads its weights when it starts.
+    public nonisolated init(source: @escaping Source = WriterModel.bundled) { self.source = source }
+
+    /// The model of this package, on the best device here. In a simulator, whose Metal lacks what kernels need, that is
+    /// the Host device.
+    public nonisolated static let bundled: Source = {
+        let model = try LanguageModel.bundled()
+        do {
+            return (model, try KernelDevice.default())
+        } catch let error as KernelError where error.code == .unsupported {
+            return (model, try KernelDevice.host())
+        }
     }
 
     /// Choices for a picker.
     public var storages: [StorageChoice] { StorageChoice.all }
+    /// Whether a text can be started.
     public var canStart: Bool { phase != .loading && phase != .writing }
+    /// Whether there is something to stop.
     public var canStop: Bool { phase == .loading || phase == .writing }
+    /// Whether a stopped text can go on.
     public var canContinue: Bool { phase == .stopped }
     /// How much of all slots is taken, from 0 to 1.
     public var cacheFraction: Double { cacheBytes > 0 ? Double(bytesInUse) / Double(cacheBytes) : 0 }
@@ -87,6 +115,8 @@ public final class WriterModel {
         (text, position, bytesInUse, cacheBytes, tokensPerSecond) = ("", 0, 0, 0, 0)
         (slots, attention) = ([], [])
         phase = .loading
+        let (prompt, storage, temperature, topP, seed) = (prompt, storage, temperature, topP, seed)
+        self.seed &+= 1
         work = Task {
             do {
                 let (model, device) = try await load()
@@ -123,13 +153,19 @@ public final class WriterModel {
     /// Waits until nothing is being written.
     public func settled() async { await work?.value }
 
+    /// Loads once, however often it is asked; anew after a failure.
     private func load() async throws -> (LanguageModel, KernelDevice) {
-        if let loaded { return loaded }
-        let made = try await Task.detached { [source] in try source() }.value
-        loaded = made
-        deviceName = made.1.name
-        context = made.0.configuration.context
-        return made
+        let task = loading ?? Task.detached { [source] in try source() }
+        loading = task
+        do {
+            let made = try await task.value
+            deviceName = made.1.name
+            context = made.0.configuration.context
+            return made
+        } catch {
+            loading = nil
+            throw error
+        }
     }
 
     private func write(with writer: Writer) async {
@@ -173,7 +209,7 @@ public final class WriterModel {
         switch token {
         case UInt8(ascii: "\n"): "⏎"
         case 0x20...0x7E: String(UnicodeScalar(token))
-        default: "·"
+        default: "\u{FFFD}"
         }
     }
 }

@@ -34,7 +34,7 @@ struct Arguments: Equatable {
           --table S,S,…      the storages that are compared (\(StorageChoice.compared.map(\.name).joined(separator: ",")))
           --passage N        how many bytes they are compared on, 1 to 1024 (640)
           --no-table         only writes text
-          --report FILE      writes a page with plots
+          --report FILE      writes a page with plots, over a plain file or to a new one
           --list-devices     what the kernels can run on here
           --help             this text
 
@@ -105,9 +105,18 @@ extension Arguments {
     }
 
     private static func storages(_ option: String, _ word: String?) throws(BadArgument) -> [StorageChoice] {
-        let words = try value(option, word, "storages with commas between them").split(separator: ",")
+        let word = try value(option, word, "storages with commas between them")
         var storages: [StorageChoice] = []
-        for word in words { storages.append(try storage(option, String(word))) }
+        for part in word.split(separator: ",", omittingEmptySubsequences: false) {
+            guard !part.isEmpty else {
+                throw BadArgument(message: "\(option) takes storages with commas between them, not \"\(word)\"")
+            }
+            let next = try storage(option, String(part))
+            guard !storages.contains(next) else {
+                throw BadArgument(message: "\(option) takes each storage once, and \(next.name) is there twice")
+            }
+            storages.append(next)
+        }
         return storages
     }
 

@@ -19,39 +19,42 @@ struct ReportGathering {
         ring.append(.init(newest: session.position - 1, slots: session.slots(ofLayer: 0)))
     }
 
+    /// What the report shows. `observe` is told the part that is done, from 0 to 1, and ends the work by an error.
     func data(
-        prompt: String, text: [UInt8], writing: String, scores: [PassageScore], model: LanguageModel,
-        device: KernelDevice
+        prompt: [UInt8], text: [UInt8], writing: String, scores: [PassageScore], model: LanguageModel,
+        device: KernelDevice, observe: (Double) throws -> Void
     ) throws -> ReportData {
         let sizes = model.configuration
+        let base = PassageScore.base(of: scores)
         return ReportData(
             title: "Decoding with jargon-lm",
             device: device.name,
-            model: "jargon-lm, \(rounded(Double(model.parameterCount) / 1e6, 2)) M parameters, \(sizes.layers) layers, "
-                + "\(sizes.heads) query heads over \(sizes.kvHeads) of keys and values, head dim \(sizes.headDim)",
+            model: "jargon-lm, \(decimalText(Double(model.parameterCount) / 1e6, digits: 2)) M parameters, "
+                + "\(sizes.layers) layers, \(sizes.heads) query heads over \(sizes.kvHeads) of keys and values, "
+                + "head dim \(sizes.headDim)",
             passage: "\(scores.first?.bits.count ?? 0) bytes of held-out text, each foretold from those before it",
             system: "\(ProcessInfo.processInfo.operatingSystemVersionString), "
                 + "\(ProcessInfo.processInfo.activeProcessorCount) cores",
-            prompt: prompt,
-            continuation: ByteText.text(text.dropFirst(prompt.utf8.count)),
+            prompt: String(decoding: prompt, as: UTF8.self),
+            continuation: ByteText.text(text.dropFirst(prompt.count)),
             writing: writing,
-            rows: scores.map(ReportRow.init),
-            attention: try attention(text, model, device),
+            rows: scores.map { ReportRow($0, base: base ?? $0) },
+            attention: try attention(Array(text.prefix(Self.attentionTokens)), model, device, observe),
             ring: ReportRing(layer: 0, capacity: sizes.capacity(ofLayer: 0), samples: ring))
     }
 
-    /// Reads the beginning of the text again, and asks one head of the last layer, which sees all, where it looks.
+    /// Reads the text again, and asks one head of the last layer, which sees all, where it looks.
     private func attention(
-        _ text: [UInt8], _ model: LanguageModel, _ device: KernelDevice
+        _ text: [UInt8], _ model: LanguageModel, _ device: KernelDevice, _ observe: (Double) throws -> Void
     ) throws -> ReportAttention {
         let session = try DecodeSession(model, storage: .f16, on: device)
         let layer = model.configuration.layers - 1
         var heads = [[[Double]]](repeating: [], count: model.configuration.heads)
-        for token in text.prefix(Self.attentionTokens) {
+        for token in text {
+            try observe(Double(session.position) / Double(text.count))
             _ = try session.logits(after: token)
-            for head in heads.indices {
-                heads[head].append(try session.attention(layer: layer, head: head).map(Double.init))
-            }
+            let weights = try session.attention(layer: layer, heads: heads.indices)
+            for head in heads.indices { heads[head].append(weights[head].map(Double.init)) }
         }
         let head = heads.indices.max { reach(heads[$0]) < reach(heads[$1]) } ?? 0
         return ReportAttention(
@@ -68,11 +71,12 @@ struct ReportGathering {
 }
 
 extension ReportRow {
-    init(_ score: PassageScore) {
+    init(_ score: PassageScore, base: PassageScore) {
         let tokens = Double(max(score.costs.tokens, 1))
         self.init(
             name: score.storage.name, bytesPerToken: score.bytesPerToken, bitsPerElement: score.bitsPerElement,
-            bitsPerByte: score.bitsPerByte, error: score.error,
+            bitsPerByte: score.bitsPerByte, standardError: score.difference(from: base).standardError,
+            error: score.error,
             cacheSizes: PassageScore.contexts.map { CacheSize(context: $0, bytes: score.cacheBytes[$0] ?? 0) },
             dispatchesPerToken: score.dispatchesPerToken,
             parts: score.costs.shares.map {

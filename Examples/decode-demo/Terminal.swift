@@ -3,84 +3,76 @@ import Foundation
 /// Where the demo writes. Control codes go to terminals alone.
 ///
 /// On a terminal, text streams with a status line below it. The cursor's column is counted here, so lines are broken
-/// here too.
+/// here too. A window that is too narrow for that gets the text as it is.
 struct Terminal {
-    let isTerminal: Bool
-    let columns: Int
+    private let window: Window
+    private let write: Sink
+    private let clock: () -> Double
+    private var columns: Int
     private var column = 0
-    private var statusDrawn = 0.0
+    private var statusDrawn = -Double.infinity
+    /// Lines are broken here. Once they were not, the cursor's column is no longer known.
+    private var isSteered: Bool
 
-    init() {
-        isTerminal = isatty(STDOUT_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
-        var size = winsize()
-        let known = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col >= 20
-        columns = known ? Int(size.ws_col) : 100
+    init() { self.init(Window(of: STDOUT_FILENO), sink(.standardOutput)) }
+
+    init(
+        _ window: Window, _ write: @escaping Sink,
+        clock: @escaping () -> Double = { ProcessInfo.processInfo.systemUptime }
+    ) {
+        self.window = window
+        self.write = write
+        self.clock = clock
+        columns = window.columns()
+        isSteered = window.isTerminal && columns >= Window.leastColumns
     }
 
     /// Text that goes on where the last one ended.
-    mutating func stream(_ text: String) {
-        guard isTerminal else { return write(text) }
-        var shown = ""
-        for character in text {
-            let isBreak = character == "\n"
-            if isBreak || column == columns - 1 {
+    mutating func stream(_ text: String) throws(OutputFailure) {
+        guard isSteered else { return try write(text) }
+        var shown = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            let isBreak = scalar == "\n"
+            let width = decode_demo.columns(of: scalar)
+            // The last column stays free: terminals differ in where the cursor is after it.
+            if isBreak || (width > 0 && column + width >= columns) {
                 // What is erased is the status line, which is due again at once.
-                shown += "\n\u{1B}[K"
+                shown.append(contentsOf: "\n\u{1B}[K".unicodeScalars)
                 column = 0
-                statusDrawn = 0
+                statusDrawn = -.infinity
             }
             if !isBreak {
-                shown.append(character == "\t" ? " " : character)
-                column += 1
+                shown.append(scalar == "\t" ? " " : scalar)
+                column += width
             }
         }
-        write(shown)
+        try write(String(shown))
     }
 
     /// Whether it is time to draw the status line again: a few times each second, and never without a terminal.
-    var wantsStatus: Bool { isTerminal && ProcessInfo.processInfo.systemUptime - statusDrawn > 0.1 }
+    var wantsStatus: Bool { isSteered && clock() - statusDrawn > 0.1 }
 
     /// Draws the status line below the text.
-    mutating func status(_ text: String) {
-        statusDrawn = ProcessInfo.processInfo.systemUptime
-        let back = column > 0 ? "\r\u{1B}[\(column)C" : "\r"
-        write("\n\u{1B}[K\u{1B}[7m\(text.prefix(columns - 1))\u{1B}[0m\u{1B}[1A" + back)
+    mutating func status(_ text: String) throws(OutputFailure) {
+        guard isSteered else { return }
+        statusDrawn = clock()
+        columns = window.columns()
+        isSteered = columns >= Window.leastColumns
+        let line = isSteered ? marked(clipped(text, to: columns - 1), "7") : ""
+        try write("\n\u{1B}[K\(line)\u{1B}[1A\r" + (column > 0 ? "\u{1B}[\(column)C" : ""))
     }
 
     /// Ends streamed text, and its status line.
-    mutating func endStream() {
-        write(isTerminal ? "\n\u{1B}[K" : "\n")
+    mutating func endStream() throws(OutputFailure) {
+        try write(isSteered ? "\n\u{1B}[K" : "\n")
         column = 0
     }
 
-    func line(_ text: String = "") { write(text + "\n") }
+    func line(_ text: String = "") throws(OutputFailure) { try write(text + "\n") }
 
-    func bold(_ text: String) -> String { isTerminal ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
+    func bold(_ text: String) -> String { marked(text, "1") }
 
-    private func write(_ text: String) {
-        FileHandle.standardOutput.write(Data(text.utf8))
+    private func marked(_ text: String, _ code: String) -> String {
+        isSteered && window.hasColor ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
     }
-}
-
-/// A bar on the error stream for work that takes longer than a second; nothing where that is no terminal.
-struct ProgressBar {
-    private let isTerminal = isatty(STDERR_FILENO) == 1
-    private let begin = ProcessInfo.processInfo.systemUptime
-    private var drawn = 0.0
-    private static let width = 40
-
-    mutating func show(_ title: String, _ fraction: Double) {
-        let now = ProcessInfo.processInfo.systemUptime
-        guard isTerminal, now - begin > 1, now - drawn > 0.1 else { return }
-        drawn = now
-        let full = Int(Double(Self.width) * min(max(fraction, 0), 1))
-        let bar = String(repeating: "█", count: full) + String(repeating: "░", count: Self.width - full)
-        write("\r\u{1B}[K\(bar) \(Int(100 * fraction)) %  \(title)")
-    }
-
-    func end() {
-        if isTerminal && drawn > 0 { write("\r\u{1B}[K") }
-    }
-
-    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 }

@@ -1,16 +1,13 @@
-import Foundation
-
-/// A number with so many digits after the point.
-func rounded(_ number: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", number) }
-
-/// The same with its sign, but no sign for what rounds to zero.
-func signed(_ number: Double, _ digits: Int) -> String {
-    let text = String(format: "%+.\(digits)f", number)
-    return Double(text) == 0 ? rounded(0, digits) : text
+/// A difference with its sign and so many digits after the point, but no sign for what rounds to zero.
+func signed(_ number: Double, digits: Int) -> String {
+    let text = decimalText(number, digits: digits)
+    return number > 0 && text != decimalText(0, digits: digits) ? "+" + text : text
 }
 
 /// "12 %".
-func percentage(_ part: Double, of all: Double) -> String { all > 0 ? "\(rounded(100 * part / all, 0)) %" : "" }
+func percentage(_ part: Double, of all: Double) -> String {
+    all > 0 ? "\(decimalText(100 * part / all, digits: 0)) %" : ""
+}
 
 extension String {
     /// Spaces before it, up to this width.

@@ -2,9 +2,8 @@ import Foundation
 import JargonLM
 import MLXNativeKernels
 
-func complain(_ message: String) {
-    FileHandle.standardError.write(Data((message + "\n").utf8))
-}
+/// Says what is wrong, where somebody can hear it.
+func complain(_ message: String) { try? sink(.standardError)("decode-demo: \(message)\n") }
 
 func explain(_ error: any Error) -> String {
     switch error {
@@ -14,23 +13,27 @@ func explain(_ error: any Error) -> String {
     }
 }
 
+keepStreamsApart()
 do {
     let arguments = try Arguments(parsing: Array(CommandLine.arguments.dropFirst()))
     if arguments.wantsHelp {
-        print(Arguments.help)
+        try Terminal().line(Arguments.help)
     } else if arguments.listsDevices {
-        print(deviceList())
+        try Terminal().line(deviceList())
     } else {
         var demo = try DecodeDemo(arguments)
         try demo.run()
     }
 } catch let error as BadArgument {
-    complain("decode-demo: \(error.message)\nTry decode-demo --help")
+    complain("\(error.message)\nTry decode-demo --help")
     exit(2)
 } catch is Interruption.Interrupted {
-    complain("decode-demo: interrupted")
+    complain("interrupted")
     exit(130)
+} catch let error as OutputFailure {
+    if !error.isUnwanted { complain(error.message) }
+    exit(1)
 } catch {
-    complain("decode-demo: \(explain(error))")
+    complain(explain(error))
     exit(1)
 }

@@ -52,8 +52,10 @@ plant "CAPI includes only public headers and Support" $core/CAPI/Planted.cpp '#i
 plant "CAPI includes only public headers and Support" $core/CAPI/Planted.cpp '#include "Devices/Host/Fiber.hpp"'
 
 plant "Swift sees only the C door" Sources/MLXNativeKernels/Planted.swift 'import CxxStdlib'
-plant "examples import only MLXNativeKernels" Examples/decode-demo/Planted.swift 'import MLXNativeKernelsCore'
-plant "examples import only MLXNativeKernels" Examples/decode-demo/Planted.swift '@testable import CoreTests'
+plant "examples import the package, and its model" Examples/decode-demo/Planted.swift 'import MLXNativeKernelsCore'
+plant "examples import the package, and its model" Examples/decode-demo/Planted.swift '@testable import CoreTests'
+plant "the model knows no user interface" Examples/JargonLM/Planted.swift 'import SwiftUI'
+plant "views import their model alone" Examples/DecodeDemo/Planted.swift 'import MLXNativeKernels'
 plant "no C++ interoperability" Package.swift '.interoperabilityMode(.Cxx)'
 plant "references include nothing of Shaders" Tests/Core/PlantedReference.cpp '#include "Kernels/KVCacheWrite.metal"'
 plant "references include nothing of Shaders" Tests/Core/Reference/Planted.hpp '#include "Types/KVCacheWriteTypes.h"'

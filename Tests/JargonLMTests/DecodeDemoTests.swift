@@ -1,5 +1,6 @@
 import Foundation
 import JargonLM
+import MLXNativeKernels
 import XCTest
 
 @testable import decode_demo
@@ -23,8 +24,9 @@ final class DecodeDemoTests: XCTestCase {
         return process
     }
 
-    private func run(_ arguments: String...) throws -> Run {
-        let process = try process(arguments)
+    private func run(_ arguments: String...) throws -> Run { try run(process(arguments)) }
+
+    private func run(_ process: Process) throws -> Run {
         let output = Pipe()
         let complaint = Pipe()
         process.standardOutput = output
@@ -59,15 +61,34 @@ final class DecodeDemoTests: XCTestCase {
     func testComparesAndReports() throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("report-\(UUID()).html")
         defer { try? FileManager.default.removeItem(at: file) }
-        let run = try run("--tokens", "8", "--passage", "20", "--table", "f16,4,k5v4", "--report", file.path)
+        let run = try run("--tokens", "8", "--passage", "20", "--table", "4,f16,k5v4", "--report", file.path)
         XCTAssertEqual(run.status, 0, run.complaint)
         XCTAssertEqual(run.complaint, "", "no bar without a terminal")
         assertContains(
-            run.output, ["A held-out passage of 20 bytes", "f16        4096", "4-bit      1056", "k5v4       1184"])
+            run.output,
+            [
+                "A held-out passage of 20 bytes", "Swift is matrix products and all else that is no kernel.",
+                "± is the standard error of the difference over the passage's bytes.",
+            ])
         let table = run.output.components(separatedBy: "report:")[0]
         XCTAssert(table.split(separator: "\n").allSatisfy { $0.count <= 106 }, table)
+        let rows = table.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+        let head = try XCTUnwrap(rows.firstIndex { $0.first == "storage" && $0.contains("over") }, table)
+        XCTAssertEqual(rows[head].suffix(8), ["bits/", "over", "±", "calls/", "Swift", "rotate", "store", "attend"])
+        XCTAssertEqual(rows[head + 1].suffix(3), ["byte", "f16", "token"], "the base has the most bits")
+        // The largest first. A row ends with a count of kernels and four shares of two words each.
+        let measured = rows[(head + 2)..<(head + 5)].map { ($0, Array($0.dropLast(9).suffix(2))) }
+        XCTAssertEqual(measured.map { $0.0.prefix(2) }, [["f16", "4096"], ["k5v4", "1184"], ["4-bit", "1056"]])
+        XCTAssertEqual(measured[0].1, ["0.0000", "0.0000"])
+        for (row, difference) in measured.dropFirst() {
+            XCTAssert("+−".contains(difference[0].prefix(1)), "\(row)")
+            XCTAssertGreaterThan(try XCTUnwrap(Double(difference[1])), 0, "\(row)")
+        }
         let page = try String(contentsOf: file, encoding: .utf8)
         assertContains(page, ["<!DOCTYPE html>", "k5v4", "Where one head looks", "</html>"])
+        let places = ["f16", "k5v4", "4-bit"].map { page.range(of: "<th scope=\"row\">\($0)</th>")?.lowerBound }
+        XCTAssertEqual(places.compactMap { $0 }, places.compactMap { $0 }.sorted())
+        XCTAssertFalse(places.contains(nil))
     }
 
     func testStorageAndSeedAreTaken() throws {
@@ -103,45 +124,133 @@ final class DecodeDemoTests: XCTestCase {
             (["--temperature", "nan"], "--temperature takes"),
             (["--device", "abacus"], "--list-devices, not abacus"), (["--what"], "--what is not an option"),
             (["--table", "f16,x"], "--table takes one of"), (["--report", "r", "--no-table"], "needs storages"),
-            (["--prompt", String(repeating: "x", count: 1025), "--no-table"], "1 bytes too long"),
+            (["--table", ""], "--table takes storages"), (["--table", ","], "--table takes storages"),
+            (["--table", "f16,,4"], "--table takes storages"), (["--table", "4,f16,4-bit"], "4-bit is there twice"),
+            (["--prompt", String(repeating: "x", count: 1024), "--no-table"], "--prompt: "),
         ] {
-            let process = try process(arguments)
-            let complaint = Pipe()
-            process.standardError = complaint
-            process.standardOutput = Pipe()
-            try process.run()
-            let text = String(decoding: complaint.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            process.waitUntilExit()
-            XCTAssertEqual(process.terminationStatus, 2, "\(arguments)")
-            assertContains(text, [part, "Try decode-demo --help"])
+            let run = try run(process(arguments))
+            XCTAssertEqual(run.status, 2, "\(arguments)")
+            XCTAssertEqual(run.output, "", "nothing is printed before arguments are known to be good")
+            assertContains(run.complaint, [part, "Try decode-demo --help"])
         }
     }
 
     func testAReportThatCannotBeWrittenEndsWithOne() throws {
-        for file in ["/nowhere/report.html", "/"] {
+        let pipe = FileManager.default.temporaryDirectory.appendingPathComponent("report-\(UUID())").path
+        mkfifo(pipe, 0o600)
+        defer { unlink(pipe) }
+        for file in ["/nowhere/report.html", "/", "report/", pipe] {
             let run = try run("--tokens", "1", "--report", file)
             XCTAssertEqual(run.status, 1)
+            XCTAssertEqual(run.output, "", "it is known before anything is printed")
             XCTAssert(run.complaint.hasPrefix("decode-demo: the report cannot be written (got \(file)"), run.complaint)
         }
     }
 
     func testCtrlCEndsWithAWholeLine() throws {
-        let process = try process(["--tokens", "1000", "--no-table"])
+        // The first bytes come when the signal is already listened for.
+        try interrupt(["--tokens", "1000", "--no-table"], after: "model")
+    }
+
+    func testCtrlCEndsTheTable() throws {
+        let text = try interrupt(
+            ["--tokens", "4", "--passage", "400", "--table", "f16"], after: "dispatches per token")
+        XCTAssertFalse(text.contains("held-out"), text)
+    }
+
+    func testAnInterruptionEndsTheGathering() throws {
+        let gathering = ReportGathering(isWanted: true)
+        var parts: [Double] = []
+        XCTAssertThrowsError(
+            try gathering.data(
+                prompt: [10], text: Array("\nkernel\n".utf8), writing: "", scores: [],
+                model: try LanguageModel.bundled(), device: try KernelDevice.default()
+            ) { part in
+                parts.append(part)
+                if parts.count == 3 { throw Interruption.Interrupted() }
+            }
+        ) { XCTAssert($0 is Interruption.Interrupted) }
+        XCTAssertEqual(parts, [0, 0.125, 0.25])
+    }
+
+    /// Presses Ctrl-C once the output has this text. Gives all output.
+    @discardableResult
+    private func interrupt(_ arguments: [String], after part: String) throws -> String {
+        let process = try process(arguments)
         let output = Pipe()
         let complaint = Pipe()
         process.standardOutput = output
         process.standardError = complaint
         try process.run()
-        // The first bytes come when the signal is already listened for.
-        var text = output.fileHandleForReading.availableData
+        var text = Data()
+        while text.range(of: Data(part.utf8)) == nil {
+            let more = output.fileHandleForReading.availableData
+            if more.isEmpty { break }
+            text += more
+        }
         process.interrupt()
         text += output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
         XCTAssertEqual(process.terminationStatus, 130)
         XCTAssertEqual(text.last, UInt8(ascii: "\n"))
-        assertContains(
+        XCTAssertEqual(
             String(decoding: complaint.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self),
-            ["decode-demo: interrupted"])
+            "decode-demo: interrupted\n")
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    func testOutputThatCannotBeWrittenEndsWithOne() throws {
+        for arguments in [["--help"], ["--list-devices"], ["--tokens", "4", "--no-table"]] {
+            guard let full = FileHandle(forWritingAtPath: "/dev/full") else {
+                throw XCTSkip("only Linux has /dev/full")
+            }
+            let process = try process(arguments)
+            let complaint = Pipe()
+            process.standardOutput = full
+            process.standardError = complaint
+            try process.run()
+            let text = String(decoding: complaint.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            process.waitUntilExit()
+            XCTAssertEqual(process.terminationReason, .exit, text)
+            XCTAssertEqual(process.terminationStatus, 1, text)
+            XCTAssertEqual(text, "decode-demo: the output cannot be written: No space left on device\n")
+        }
+    }
+
+    /// Runs the demo with streams that a shell closes.
+    private func run(redirection: String, _ arguments: [String]) throws -> Run {
+        let demo = try process([])
+        let shell = Process()
+        shell.executableURL = URL(fileURLWithPath: "/bin/sh")
+        shell.arguments = ["-c", "\"$0\" \"$@\" \(redirection)", demo.executableURL?.path ?? ""] + arguments
+        return try run(shell)
+    }
+
+    func testClosedStreams() throws {
+        let deaf = try run(redirection: "2>&-", ["--tokens", "2", "--no-table"])
+        XCTAssertEqual(deaf.status, 0)
+        assertContains(deaf.output, ["position 10 of 1024"])
+        XCTAssertEqual(try run(redirection: "2>&-", ["--tokens", "x"]).status, 2)
+        for arguments in [["--help"], ["--tokens", "2", "--no-table"]] {
+            let mute = try run(redirection: ">&-", arguments)
+            XCTAssertEqual(mute.status, 1)
+            XCTAssertEqual(mute.complaint, "decode-demo: the output cannot be written: Bad file descriptor\n")
+        }
+        XCTAssertEqual(try run(redirection: ">&- 2>&-", ["--help"]).status, 1)
+    }
+
+    func testAReaderWhoLeavesIsToldNothing() throws {
+        let output = Pipe()
+        try output.fileHandleForReading.close()
+        let process = try process(["--tokens", "4", "--no-table"])
+        let complaint = Pipe()
+        process.standardOutput = output
+        process.standardError = complaint
+        try process.run()
+        XCTAssertEqual(complaint.fileHandleForReading.readDataToEndOfFile(), Data())
+        process.waitUntilExit()
+        XCTAssertEqual(process.terminationReason, .exit)
+        XCTAssertEqual(process.terminationStatus, 1)
     }
 
     func testTexts() {
@@ -149,7 +258,7 @@ final class DecodeDemoTests: XCTestCase {
             [0, 999, 1000, 9994, 9996, 99_960, 999_400, 999_600, 269_000_000].map(bytesText),
             ["0 B", "999 B", "1.00 KB", "9.99 KB", "10.0 KB", "100 KB", "999 KB", "1.00 MB", "269 MB"])
         XCTAssertEqual(
-            [0.00004, -0.00004, 0.00006, -1].map { signed($0, 4) }, ["0.0000", "0.0000", "+0.0001", "-1.0000"])
+            [0.00004, -0.00004, 0.00006, -1].map { signed($0, digits: 4) }, ["0.0000", "0.0000", "+0.0001", "−1.0000"])
         XCTAssertEqual(["a\\nb", "\\\\n", "\\x", "end\\"].map(unescaped), ["a\nb", "\\n", "\\x", "end\\"])
     }
 }

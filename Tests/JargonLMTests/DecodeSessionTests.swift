@@ -35,9 +35,10 @@ final class DecodeSessionTests: XCTestCase {
                 _ = try session.logits(after: token)
                 for layer in 0..<4 {
                     let held = session.held(byLayer: layer)
-                    let values = try session.stored(byLayer: layer, positions: held).values
-                    for head in 0..<4 {
-                        let weights = try session.attention(layer: layer, head: head)
+                    let values = try session.stored(.values, byLayer: layer)
+                    let heads = try session.attention(layer: layer, heads: 0..<4)
+                    XCTAssertEqual(heads.count, 4)
+                    for (head, weights) in heads.enumerated() {
                         XCTAssertEqual(weights.count, session.position)
                         XCTAssertEqual(weights.reduce(0, +), 1, accuracy: 1e-5)
                         XCTAssert(weights[..<held.lowerBound].allSatisfy { $0 == 0 })
@@ -80,6 +81,51 @@ final class DecodeSessionTests: XCTestCase {
         XCTAssertEqual(session.position, 0)
         XCTAssertEqual(session.bytesInUse, 0)
         XCTAssertEqual(try session.logits(after: 9), first)
+    }
+
+    /// A device that fails within a token leaves layers that disagree.
+    func testAFailureWithinATokenEndsTheSession() throws {
+        let session = try session()
+        let first = try session.logits(after: 1)
+        // The last layer's cache is full, so that the fourth of four submissions fails.
+        let keys = try Tensor.zeros(shape: [2, 32], on: session.device)
+        for _ in 0..<11 {
+            try session.device.encode { try $0.append(keys: keys, values: keys, to: session.caches[3]) }.wait()
+        }
+        XCTAssertThrowsError(try session.logits(after: 2)) { XCTAssert($0 is KernelError, "\($0)") }
+        XCTAssertEqual(session.position, 1)
+        XCTAssertEqual(try session.attention(layer: 0, heads: 0..<1), [[0]])
+        XCTAssertThrowsError(try session.logits(after: 2)) {
+            XCTAssertEqual(($0 as? ModelError)?.code, .interrupted)
+        }
+        session.reset()
+        XCTAssertEqual(try session.logits(after: 1), first)
+    }
+
+    func testSizesThatNoModelHasAreRefused() throws {
+        func code(_ change: (inout Configuration) -> Void) throws -> ModelError.Code? {
+            var changed = sizes
+            change(&changed)
+            do { _ = try LanguageModel(randomWeights(sizes), configuration: changed) } catch {
+                return (error as? ModelError)?.code
+            }
+            return nil
+        }
+        XCTAssertNil(try code { _ in })
+        XCTAssertEqual(try code { $0.layers = -1 }, .invalidArgument)
+        XCTAssertEqual(try code { $0.heads = .max }, .invalidArgument)
+        XCTAssertEqual(try code { $0.hidden = 0 }, .invalidArgument)
+        XCTAssertEqual(try code { $0.kvHeads = 0 }, .invalidArgument)
+        XCTAssertEqual(try code { $0.kvHeads = 3 }, .invalidArgument)
+        XCTAssertEqual(try code { $0.width = 33 }, .wrongTensor)
+    }
+
+    func testPromptsLeaveRoom() throws {
+        XCTAssertEqual(try promptTokens("", context: 4), [10])
+        XCTAssertEqual(try promptTokens("abc", context: 4), [97, 98, 99])
+        XCTAssertThrowsError(try promptTokens("abcd", context: 4)) {
+            XCTAssertEqual(($0 as? ModelError)?.code, .contextFull)
+        }
     }
 
     func testStoragesHaveNames() {

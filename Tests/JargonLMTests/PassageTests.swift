@@ -70,6 +70,9 @@ final class PassageTests: XCTestCase {
             XCTAssertEqual(score.bitsPerByte, reference.bitsPerByte, accuracy: expectation.bitsPerByte, name)
             guard !expectation.storage.isQuantized else { continue }
             XCTAssertEqual(Array(score.likeliest.prefix(64)), reference.likeliest, name)
+            XCTAssertEqual(reference.firstBits.count, 64)
+            XCTAssertEqual(reference.lastLogits.count, 16)
+            XCTAssertEqual(last.count, 256)
             for (got, expected) in zip(score.bits, reference.firstBits) {
                 XCTAssertEqual(got, expected, accuracy: 0.01, name)
             }

@@ -23,7 +23,9 @@ final class ReportTests: XCTestCase {
             ["0", "0.0064", "−0.00010", "32", "3.0e−9", "1.2e9", "–", "–"])
         XCTAssertEqual([0.041, -0.041, 0, .nan].map(signedText), ["+0.041", "−0.041", "0", "–"])
         XCTAssertEqual(decimalText(-0.00001, digits: 2), "0.00")
-        XCTAssertEqual([4096, -1_234_567, 12, Int.min].map(groupedText)[..<3], ["4,096", "−1,234,567", "12"])
+        XCTAssertEqual(
+            [4096, -1_234_567, 12, Int.min].map(groupedText),
+            ["4,096", "−1,234,567", "12", "−9,223,372,036,854,775,808"])
         XCTAssertEqual([1024, 131_072, 1000].map(contextText), ["1 K", "128 K", "1000"])
         XCTAssertEqual(ReadableUnit.time(upTo: 0.002).text(0.00184), "1.84 ms")
         XCTAssertEqual(ReadableUnit.time(upTo: 0.0002).text(0.000184), "184 µs")
@@ -230,7 +232,7 @@ private enum Sample {
     static func row(_ name: String, _ bytes: Int, _ bitsPerByte: Double, _ error: Double) -> ReportRow {
         ReportRow(
             name: name, bytesPerToken: bytes, bitsPerElement: Double(bytes) / 256, bitsPerByte: bitsPerByte,
-            error: error,
+            standardError: 0.0012, error: error,
             cacheSizes: [1024, 32768, 131_072].map { .init(context: $0, bytes: bytes / 2 * ($0 + 256)) },
             dispatchesPerToken: 20,
             parts: [

@@ -74,6 +74,41 @@ final class SafetensorsTests: XCTestCase {
         assertRefused(file(#"{"a":{"dtype":"F16","shape":[0],"data_offsets":[0]}}"#), .malformed, "outside")
     }
 
+    func testRefusesNamesTwiceAndOtherEncodings() throws {
+        let four: [UInt8] = [0, 0, 0, 0]
+        assertRefused(file(#"{"a":\#(tensor()),"a":\#(tensor("I8", "[9]"))}"#, data: four), .malformed, "not a table")
+        assertRefused(file(#" {"a":\#(tensor())}"#, data: four), .malformed, "not a table")
+        XCTAssertNoThrow(try Safetensors(file(#"{"a:\"{\\":\#(tensor()) }"#, data: four)), "signs within a name")
+        let wide = Data(#"{"a":\#(tensor())}"#.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
+        let size = withUnsafeBytes(of: UInt64(wide.count).littleEndian) { Data($0) }
+        assertRefused(size + wide + Data(four), .malformed, "not a table")
+    }
+
+    func testMessagesAreShortAndPlain() {
+        let name = String(repeating: "x", count: 5000) + "\\u001b[2J"
+        XCTAssertThrowsError(try Safetensors(file(#"{"\#(name)":\#(tensor("\\u001b[2J"))}"#))) { error in
+            let text = "\(error)"
+            XCTAssertLessThan(text.count, 1000)
+            XCTAssertFalse(text.unicodeScalars.contains { $0.value < 32 }, text)
+        }
+    }
+
+    func testReadsPlainFilesAlone() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("weights-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let weights = folder.appendingPathComponent("weights")
+        let link = folder.appendingPathComponent("link")
+        try file("{}").write(to: weights)
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: weights)
+        XCTAssertNoThrow(try Safetensors(contentsOf: link))
+        for place in [folder, URL(fileURLWithPath: "/dev/zero")] {
+            XCTAssertThrowsError(try Safetensors(contentsOf: place)) {
+                XCTAssertEqual(($0 as? ModelError)?.code, .fileNotFound)
+            }
+        }
+    }
+
     func testRefusesTensorsThatAreNotTheModels() throws {
         let weights = try Safetensors(file(#"{"a":\#(tensor())}"#, data: [0, 0x3C, 0, 0x7E]))
         func code(_ body: () throws -> Void) -> ModelError.Code? {

@@ -47,6 +47,20 @@ final class SamplerTests: XCTestCase {
         XCTAssertNotEqual(try drawn(7), try drawn(8))
     }
 
+    func testScoresThatAreNoNumbersAreNotChosen() throws {
+        var greedy = Sampler.greedy
+        var warm = try Sampler(temperature: 1, topP: 1, seed: 2)
+        var cold = try Sampler(temperature: 1e-300, topP: 1, seed: 2)
+        let logits: [Float] = [.nan, 1, .infinity, -.infinity, 0]
+        XCTAssertEqual(greedy.choose(logits), 1)
+        XCTAssertEqual(cold.choose(logits), 1)
+        XCTAssertEqual(Set((0..<200).map { _ in warm.choose(logits) }), [1, 4])
+        for none in [[], [.nan], [Float](repeating: -.infinity, count: 256)] {
+            XCTAssertEqual(greedy.choose(none), 0)
+            XCTAssertEqual(warm.choose(none), 0)
+        }
+    }
+
     func testRefusesWhatIsNoNumber() {
         for temperature in [-1, .nan, .infinity] { XCTAssertThrowsError(try Sampler(temperature: temperature)) }
         for topP in [0, -1, 1.1, .nan] { XCTAssertThrowsError(try Sampler(topP: topP)) }
@@ -68,6 +82,7 @@ final class ByteTextTests: XCTestCase {
         XCTAssertEqual(ByteText.text([0xC0, 0x80]), "\u{FFFD}\u{FFFD}", "a zero that is too long")
         XCTAssertEqual(
             ByteText.text("a\u{1B}[2J\r\u{7F}\u{202E}\n\tb".utf8),
-            "a\u{FFFD}[2J\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\n\tb")
+            "a\u{FFFD}[2J\u{FFFD}\u{FFFD}\u{FFFD}\n\tb")
+        XCTAssertEqual(ByteText.text("👩\u{200D}💻".utf8), "👩\u{200D}💻")
     }
 }

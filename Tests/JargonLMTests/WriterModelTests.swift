@@ -1,3 +1,4 @@
+import Foundation
 import MLXNativeKernels
 import XCTest
 
@@ -50,6 +51,40 @@ final class WriterModelTests: XCTestCase {
         }
         XCTAssertEqual(texts[0], texts[1])
         XCTAssertNotEqual(texts[0], texts[2])
+    }
+
+    func testEveryStartWritesAnotherText() async {
+        let model = model()
+        model.seed = 4
+        model.start()
+        await model.settled()
+        let first = model.text
+        model.start()
+        await model.settled()
+        XCTAssertEqual(model.seed, 6)
+        XCTAssertNotEqual(model.text, first)
+    }
+
+    /// Options are those of the moment when a text was started, and the model is read once for all texts.
+    func testStartTakesTheOptionsAndLoadsOnce() async {
+        let loads = Counter()
+        let model = WriterModel(source: {
+            loads.add()
+            return (
+                try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try KernelDevice.default()
+            )
+        })
+        model.prompt = "taken"
+        model.start()
+        model.stop()
+        model.start()
+        model.prompt = "later"
+        await model.settled()
+        XCTAssert(model.text.hasPrefix("taken"), model.text)
+        model.start()
+        await model.settled()
+        XCTAssert(model.text.hasPrefix("later"), model.text)
+        XCTAssertEqual(loads.count, 1)
     }
 
     func testStopsAndGoesOnAsIfItHadNot() async throws {
@@ -139,6 +174,14 @@ final class WriterModelTests: XCTestCase {
         while model.position < 3 { await Task.yield() }
         model.stop()
         await model.settled()
-        XCTAssertEqual(model.attention.prefix(3).map(\.character), ["·", "·", "⏎"])
+        XCTAssertEqual(model.attention.prefix(3).map(\.character), ["\u{FFFD}", "\u{FFFD}", "⏎"])
     }
+}
+
+private final class Counter: @unchecked Sendable {
+    private let lock = NSLock()
+    private var value = 0  // only under the lock
+
+    func add() { lock.withLock { value += 1 } }
+    var count: Int { lock.withLock { value } }
 }

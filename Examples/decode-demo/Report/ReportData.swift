@@ -29,6 +29,8 @@ struct ReportRow: Sendable {
     /// Scales included.
     var bitsPerElement: Double
     var bitsPerByte: Double
+    /// The standard error of its difference to the base over the passage's bytes; 0 for the base.
+    var standardError: Double
     /// `|x - x'|^2 / |x|^2` of stored keys and values.
     var error: Double
     var cacheSizes: [CacheSize]

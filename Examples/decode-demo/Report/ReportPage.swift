@@ -59,8 +59,7 @@ private func tiles(_ rows: [ReportRow], _ bound: RateBound) -> String {
         tiles.append(
             (
                 "\(decimalText(factor, digits: 1))× smaller",
-                "\(row.name), \(what): \(signedText(added)) bits per byte "
-                    + "(\(signedText(100 * added / base.bitsPerByte)) %)"
+                "\(row.name), \(what): \(signedText(added)) ± \(shortText(row.standardError)) bits per byte"
             ))
     }
     let smallest = others.min { $0.bytesPerToken < $1.bytesPerToken }
@@ -94,6 +93,7 @@ private func tableSection(_ data: ReportData, _ bound: RateBound) -> String {
     section(
         "Storages of keys and values",
         "<p class=\"note\">Bits per byte say how well the model foretells the passage: fewer are better. "
+            + "± is the standard error of the difference over the passage's bytes. "
             + "Squared error is |x − x′|² / |x|² over the keys and values that caches held at the end.</p>\n"
             + ReportTable(rows: data.rows, bound: bound).element())
 }

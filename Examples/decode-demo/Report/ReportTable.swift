@@ -31,7 +31,7 @@ struct ReportTable {
         }
         html += """
             <th scope="col" rowspan="2">squared error</th>
-            <th scope="colgroup" colspan="2" class="group">bits per byte</th>
+            <th scope="colgroup" colspan="3" class="group">bits per byte</th>
             <th scope="col" rowspan="2">dispatches per token</th>
             <th scope="col" rowspan="2">\(unit.name) per token</th>
             </tr>
@@ -39,9 +39,10 @@ struct ReportTable {
 
             """
         for context in contexts { html += "<th scope=\"col\">\(contextText(context)), \(memory(context).name)</th>\n" }
-        html += "<th scope=\"col\">measured</th>\n<th scope=\"col\">\(escaped(base))</th>\n</tr>\n</thead>\n<tbody>\n"
+        html +=
+            "<th scope=\"col\">measured</th>\n<th scope=\"col\">\(escaped(base))</th>\n<th scope=\"col\">±</th>\n</tr>\n</thead>\n<tbody>\n"
         for row in rows { html += line(row, contexts, unit) }
-        if rows.isEmpty { html += "<tr><td colspan=\"\(8 + contexts.count)\">nothing measured</td></tr>\n" }
+        if rows.isEmpty { html += "<tr><td colspan=\"\(9 + contexts.count)\">nothing measured</td></tr>\n" }
         return html + "</tbody>\n</table>\n</div>"
     }
 
@@ -54,6 +55,7 @@ struct ReportTable {
             [decimalText(row.bitsPerElement, digits: 3), groupedText(row.bytesPerToken)] + sizes
             + [
                 shortText(row.error), decimalText(row.bitsPerByte, digits: 4), added,
+                bound.isBase(row) ? "" : shortText(row.standardError),
                 dispatchesText(row.dispatchesPerToken), unit.number(row.secondsPerToken),
             ]
         return "<tr><th scope=\"row\">\(escaped(row.name))</th>"

@@ -82,13 +82,13 @@ public struct WindowGroup<Content: View>: Scene, Leaf {
     public var wrappedValue: Value { none() }
 }
 public struct EnvironmentValues {
+    public var scenePhase = ScenePhase.active
     #if os(iOS)
         public var horizontalSizeClass: UserInterfaceSizeClass?
     #endif
 }
-#if os(iOS)
-    public enum UserInterfaceSizeClass: Sendable { case compact, regular }
-#endif
+public enum ScenePhase: Sendable, Comparable { case background, inactive, active }
+public enum UserInterfaceSizeClass: Sendable { case compact, regular }
 
 // Texts and styles.
 public struct LocalizedStringKey: ExpressibleByStringInterpolation, Sendable {

@@ -1,0 +1,63 @@
+import Foundation
+import JargonLM
+
+/// The file that a report goes to: a new one, or a plain one that is written over in its place and keeps its mode.
+struct ReportFile {
+    let name: String
+    /// What the name leads to, behind all links.
+    private let path: String
+
+    /// A report takes a minute to gather: whether it can be written is known before that.
+    init(_ name: String) throws(ModelError) {
+        guard let path = Self.target(of: name) else { throw Self.refusal(name) }
+        var info = stat()
+        if stat(path, &info) == 0 {
+            guard Self.isPlain(info), access(path, W_OK) == 0 else { throw Self.refusal(name) }
+        } else {
+            guard errno == ENOENT, access(Self.folder(of: path), W_OK) == 0 else { throw Self.refusal(name) }
+        }
+        self.name = name
+        self.path = path
+    }
+
+    func write(_ text: String) throws(ModelError) {
+        // What stands there may be another thing by now: it is looked at again, and only then cut.
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else { throw Self.refusal(name) }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var info = stat()
+        guard fstat(descriptor, &info) == 0, Self.isPlain(info) else { throw Self.refusal(name) }
+        do {
+            try handle.truncate(atOffset: 0)
+            try handle.write(contentsOf: Data(text.utf8))
+            try handle.close()
+        } catch {
+            throw Self.refusal("\(name): \(error.localizedDescription)")
+        }
+    }
+
+    /// Follows links, also one to a file that is not there yet; `nil` where no file can be.
+    private static func target(of name: String) -> String? {
+        var path = name
+        for _ in 0..<40 {
+            guard !path.isEmpty, !path.hasSuffix("/") else { return nil }
+            guard let next = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else { return path }
+            path = next.hasPrefix("/") ? next : "\(folder(of: path))/\(next)"
+        }
+        return nil
+    }
+
+    private static func folder(of path: String) -> String {
+        guard let end = path.lastIndex(of: "/") else { return "." }
+        return end == path.startIndex ? "/" : String(path[..<end])
+    }
+
+    private static func isPlain(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG }
+
+    private static func refusal(_ got: String) -> ModelError {
+        ModelError(
+            code: .invalidArgument, what: "the report cannot be written", got: got,
+            expected: "a plain file that can be written, or a new one in a folder that can be written to",
+            fix: "Name another place with --report.")
+    }
+}
