@@ -57,8 +57,8 @@ extension Arguments {
             case "--storage": storage = try Self.storage(option, rest.popFirst())
             case "--device": device = try Self.value(option, rest.popFirst(), "a kind of device or its number")
             case "--seed": seed = try Self.number(option, rest.popFirst(), 0...UInt64.max)
-            case "--temperature": temperature = try Self.decimal(option, rest.popFirst(), 0...100)
-            case "--top-p": topP = try Self.decimal(option, rest.popFirst(), 0.0001...1)
+            case "--temperature": temperature = try Self.number(option, rest.popFirst(), 0...100)
+            case "--top-p": topP = try Self.number(option, rest.popFirst(), 0.0001...1)
             case "--report": report = try Self.value(option, rest.popFirst(), "a file")
             case "--table": table = try Self.storages(option, rest.popFirst())
             case "--passage": passage = try Self.number(option, rest.popFirst(), 1...1024)
@@ -73,22 +73,11 @@ extension Arguments {
         }
     }
 
-    private static func number<Number: FixedWidthInteger>(
+    private static func number<Number: LosslessStringConvertible & Comparable>(
         _ option: String, _ word: String?, _ allowed: ClosedRange<Number>
     ) throws(BadArgument) -> Number {
         let word = try value(option, word, "a number")
         guard let number = Number(word), allowed.contains(number) else {
-            throw BadArgument(
-                message: "\(option) takes a number from \(allowed.lowerBound) to \(allowed.upperBound), not \(word)")
-        }
-        return number
-    }
-
-    private static func decimal(
-        _ option: String, _ word: String?, _ allowed: ClosedRange<Double>
-    ) throws(BadArgument) -> Double {
-        let word = try value(option, word, "a number")
-        guard let number = Double(word), allowed.contains(number) else {
             throw BadArgument(
                 message: "\(option) takes a number from \(allowed.lowerBound) to \(allowed.upperBound), not \(word)")
         }

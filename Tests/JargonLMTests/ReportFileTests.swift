@@ -41,7 +41,7 @@ final class ReportFileTests: XCTestCase {
     }
 
     func testAnExistingFileKeepsItsMode() throws {
-        FileManager.default.createFile(atPath: path("old"), contents: Data("a longer text".utf8))
+        _ = FileManager.default.createFile(atPath: path("old"), contents: Data("a longer text".utf8))
         chmod(path("old"), 0o640)
         let before = try FileManager.default.attributesOfItem(atPath: path("old"))[.systemFileNumber] as? UInt64
         try ReportFile(path("old")).write("page")
@@ -52,7 +52,7 @@ final class ReportFileTests: XCTestCase {
     }
 
     func testLinksAreFollowed() throws {
-        FileManager.default.createFile(atPath: path("target"), contents: Data())
+        _ = FileManager.default.createFile(atPath: path("target"), contents: Data())
         symlink("target", path("near"))
         symlink(path("near"), path("far"))
         symlink("not-yet", path("dangling"))
@@ -69,7 +69,7 @@ final class ReportFileTests: XCTestCase {
 
     func testWhatIsNoPlainFileIsRefused() throws {
         mkfifo(path("pipe"), 0o600)
-        FileManager.default.createFile(atPath: path("file"), contents: Data("kept".utf8))
+        _ = FileManager.default.createFile(atPath: path("file"), contents: Data("kept".utf8))
         for name in [
             "", "/", "/dev/null", "/nowhere/report.html", folder, folder + "/", path("pipe"), path("new/"),
             path("file/"), path("file/below"),
@@ -81,7 +81,7 @@ final class ReportFileTests: XCTestCase {
 
     func testWhatMayNotBeWrittenIsRefused() throws {
         try XCTSkipIf(getuid() == 0, "the root user may write everywhere")
-        FileManager.default.createFile(atPath: path("locked"), contents: nil)
+        _ = FileManager.default.createFile(atPath: path("locked"), contents: nil)
         chmod(path("locked"), 0o400)
         assertRefused(path("locked"))
     }

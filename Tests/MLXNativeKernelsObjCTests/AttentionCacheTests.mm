@@ -81,12 +81,13 @@ using namespace mnk::objc_test;
   options.window = 2;
   XCTAssertEqualWithAccuracy([self attended:cache sequence:0 options:options], 4, 1e-5);
 
-  XCTAssertTrue([cache truncateToPosition:2 sequence:0 error:nil]);
+  XCTAssertTrue([cache truncateToPosition:2 error:nil]);
   XCTAssertEqual(cache.count, 2u);
   XCTAssertEqualWithAccuracy([self attended:cache sequence:0 options:nil], 1.5, 1e-5);
   NSError *error = nil;
-  XCTAssertFalse([cache truncateToPosition:3 sequence:0 error:&error]);
+  XCTAssertFalse([cache truncateToPosition:3 error:&error]);
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @""));
+  XCTAssertFalse([cache truncateToPosition:3 sequence:0 error:&error]);
   XCTAssertFalse([cache truncateToPosition:0 sequence:3 error:&error]);
   XCTAssertFalse([cache truncateToPosition:0 sequence:NSUIntegerMax error:nil]);
   XCTAssertFalse([cache resetSequence:3 error:&error]);

@@ -10,6 +10,11 @@ using namespace mnk::objc_test;
 
 @implementation CoreDoorTests
 
+- (void)testDoorsForCAndCxxOpenBesideObjectiveC {
+  XCTAssertTrue(bool(Device::makeDefault()));
+  XCTAssertGreaterThan(mnk_device_count(), 0u);
+}
+
 - (void)testAnOpOfTheCoreOnTensorsOfTheFacade {
   MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]];
   CommandEncoder encoder(coreOf(self.device), "core");

@@ -369,4 +369,14 @@ using namespace mnk::objc_test;
   XCTAssertEqual([MNKKVCodec turboWithBits:4].scaleFactor, mnk::KVCodec().scaleFactor);
 }
 
+- (void)testPositionsKeepNoArrayOfTheCallers {
+  NSMutableArray<NSNumber *> *time = [NSMutableArray arrayWithObject:@1];
+  NSMutableArray<NSArray<NSNumber *> *> *axes = [NSMutableArray arrayWithObjects:time, @[ @2 ], nil];
+  MNKRotaryPositions *positions = [MNKRotaryPositions positionsPerAxis:axes];
+  time[0] = @900;
+  [axes addObject:@[ @3 ]];
+  XCTAssertEqualObjects(positions.axes, (@[ @[ @1 ], @[ @2 ] ]));
+  XCTAssertEqualObjects(positions, ([MNKRotaryPositions positionsPerAxis:@[ @[ @1 ], @[ @2 ] ]]));
+}
+
 @end

@@ -275,4 +275,16 @@ static MNKDevice *heldDevice = nil;
   [[NSFileManager defaultManager] removeItemAtPath:(NSString *_Nonnull)url.path error:nil];
 }
 
+- (void)testLibrariesAreEqualWhereTheirKernelsAreTheSame {
+  NSError *error = nil;
+  MNKKernelLibrary *again = [MNKKernelLibrary libraryWithText:kText
+                                                        label:@"own kernels"
+                                                       device:self.device
+                                                        error:&error];
+  XCTAssertEqualObjects(again, _library, @"%@", error);
+  XCTAssertEqual(again.hash, _library.hash);
+  XCTAssertNotEqualObjects([MNKKernelLibrary shippedLibraryForDevice:self.device error:&error], _library);
+  XCTAssertNotEqualObjects(_library, @"own kernels");
+}
+
 @end

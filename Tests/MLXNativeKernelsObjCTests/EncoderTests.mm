@@ -153,8 +153,10 @@ using namespace mnk::objc_test;
     MNKCommandEncoder *step = [self.device commandEncoder];
     MNKTensor *view = [x reshapedTo:@[ @4 ] error:nil];
     XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:view intoTensor:nil] error:nil]));
-    [step commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
+    [step commitWithCompletionHandler:^(MNKSummary *summary, NSError *failure) {
       XCTAssertNil(failure);
+      XCTAssertEqual(summary.total.dispatches, 1u);
+      XCTAssertGreaterThan(summary.deviceSeconds, 0);
       [done fulfill];
     }];
   }
