@@ -116,9 +116,10 @@ MNK_HOST_RUNTIME void runBegun(Worker* worker, Lane* first) {
   }
   const bool lanesWereAbandoned = worker->fault->kind != FaultKind::none || worker->found;
   for (uint32_t i = 0; lanesWereAbandoned && i < total; ++i) {
+    if (!worker->lanes[i].stack) continue;
     // Functions that never returned left zones on their stacks that nobody may touch.
     const sanitizer::StackRange stack = stackOf(&worker->lanes[i]);
-    if (worker->lanes[i].stack) sanitizer::allow(stack.low, stack.bytes);
+    sanitizer::allow(stack.low, stack.bytes);
   }
   if (lanesWereAbandoned || sanitizer::kOneStackPerLane) giveBackAllStacks(worker);
   sanitizer::observe(&group.live);
