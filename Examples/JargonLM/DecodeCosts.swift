@@ -11,9 +11,11 @@ public struct DecodeCosts: Sendable {
     public struct Part: Sendable {
         /// From encoding to the end of the wait.
         public var seconds = 0.0
+        /// Kernels that were launched.
         public var dispatches = 0
     }
 
+    /// Tokens that were read.
     public var tokens = 0
     /// All dispatches.
     public var dispatches = 0

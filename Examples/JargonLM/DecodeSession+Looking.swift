@@ -23,7 +23,7 @@ extension DecodeSession {
     /// layer no longer sees it.
     ///
     /// Kernels keep no weights. They are worked out here, from the keys that the cache holds and the newest queries.
-    public func attention(layer: Int, heads: Range<Int>) throws(KernelError) -> [[Float]] {
+    public func attention(layer: Int, heads: Range<Int>) throws -> [[Float]] {
         let sizes = model.configuration
         let seen = held(byLayer: layer)
         guard !seen.isEmpty, seen.upperBound == position else {
@@ -48,7 +48,7 @@ extension DecodeSession {
     enum Plane { case keys, values }
 
     /// Keys or values that a layer's cache holds, as it gives them back: position by position, in each head by head.
-    func stored(_ plane: Plane, byLayer layer: Int) throws(KernelError) -> [Float] {
+    func stored(_ plane: Plane, byLayer layer: Int) throws -> [Float] {
         let sizes = model.configuration
         let cache = caches[layer]
         let positions = held(byLayer: layer)
@@ -62,18 +62,11 @@ extension DecodeSession {
             }
         }
         let rows = try Tensor.zeros(shape: [positions.count, sizes.kvHeads, sizes.headDim], on: device)
-        do {
-            try device.encode(label: "look at a cache") { step in
-                try step.dequantize(
-                    cache, from: positions.lowerBound, keys: plane == .keys ? rows : nil,
-                    values: plane == .values ? rows : nil)
-            }.wait()
-        } catch let error as KernelError {
-            throw error
-        } catch {
-            // An encoder throws its own errors alone.
-            return []
-        }
+        try device.encode(label: "look at a cache") { step in
+            try step.dequantize(
+                cache, from: positions.lowerBound, keys: plane == .keys ? rows : nil,
+                values: plane == .values ? rows : nil)
+        }.wait()
         return try rows.array(of: Float.self)
     }
 }

@@ -28,7 +28,7 @@ public struct PassageScore: Sendable {
     public var dispatchesPerToken: Double { Double(costs.dispatches) / Double(max(costs.tokens, 1)) }
 
     /// How many more bits per byte than with another storage, on the same passage, and the standard error of that
-    /// number: what another passage of this length would give differs by about as much.
+    /// number. It takes bytes as independent. They are not quite, so that another passage may differ by more.
     public func difference(from base: PassageScore) -> (mean: Double, standardError: Double) {
         let differences = zip(bits, base.bits).map { $0 - $1 }
         let count = Double(differences.count)

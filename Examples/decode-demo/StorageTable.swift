@@ -24,7 +24,7 @@ func storageTable(_ scores: [PassageScore], bold: (String) -> String) -> String 
             .joined(separator: "  ").trimmingTrailingSpaces
     }
     let title = """
-        A held-out passage of \(base.bits.count) bytes, foretold byte by byte.
+        A held-out passage of \(base.bits.count) bytes, foretold byte by byte: fewer bits are better.
         Time: shares of each token's; Swift is matrix products and all else that is no kernel.
 
         """

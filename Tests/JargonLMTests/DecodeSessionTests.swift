@@ -112,10 +112,14 @@ final class DecodeSessionTests: XCTestCase {
             return nil
         }
         XCTAssertNil(try code { _ in })
-        XCTAssertEqual(try code { $0.layers = -1 }, .invalidArgument)
-        XCTAssertEqual(try code { $0.heads = .max }, .invalidArgument)
-        XCTAssertEqual(try code { $0.hidden = 0 }, .invalidArgument)
-        XCTAssertEqual(try code { $0.kvHeads = 0 }, .invalidArgument)
+        let all: [WritableKeyPath<Configuration, Int>] = [
+            \.width, \.layers, \.heads, \.kvHeads, \.headDim, \.hidden, \.window, \.context,
+        ]
+        for size in all {
+            for number in [0, -1, .max] {
+                XCTAssertEqual(try code { $0[keyPath: size] = number }, .invalidArgument, "\(size) \(number)")
+            }
+        }
         XCTAssertEqual(try code { $0.kvHeads = 3 }, .invalidArgument)
         XCTAssertEqual(try code { $0.width = 33 }, .wrongTensor)
     }

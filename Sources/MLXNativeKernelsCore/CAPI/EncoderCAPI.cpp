@@ -12,6 +12,10 @@ Result<std::span<const T>> listFrom(const T* items, size_t count, std::string_vi
 }
 
 Result<FunctionConstant> constantFrom(const mnk_constant& given) {
+  static_assert(static_cast<int>(ConstantType::boolean) == MNK_CONSTANT_BOOL &&
+                static_cast<int>(ConstantType::i32) == MNK_CONSTANT_I32 &&
+                static_cast<int>(ConstantType::u32) == MNK_CONSTANT_U32 &&
+                static_cast<int>(ConstantType::f32) == MNK_CONSTANT_F32);
   if (static_cast<uint32_t>(given.type) <= MNK_CONSTANT_F32) {
     return FunctionConstant(given.index, static_cast<ConstantType>(given.type), given.bits);
   }
