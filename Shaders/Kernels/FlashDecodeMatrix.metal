@@ -14,6 +14,36 @@ inline uint finiteExponent(float x) {
   return exponent < 253u ? exponent : 0u;
 }
 
+// Keys of a tile, or its values with their scales by rows of weights. Keys from `end` on are the last one again: what is
+// made of them does not count, and no branch stands between a load and an earlier place for it.
+template <ushort Dim, ushort Blocks>
+inline void loadKeys(
+    thread CachePiece<Dim / 4>* pieces, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
+    CacheVectors from, MatrixLane at, uint base, uint end) {
+  MNK_UNROLL
+  for (ushort n = 0; n < Blocks; ++n) {
+    const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
+    loadShare<Dim, 4>(pieces[n], from, vectorOfKey(p, sequence, key), at.column / 2u);
+  }
+}
+template <ushort Dim, ushort Blocks>
+inline void loadValues(
+    thread CachePiece<Dim / 8>* pieces, thread uint* scales, constant FlashDecodeParams& p,
+    constant FlashDecodeSequence& sequence, CacheVectors from, MatrixLane at, uint base, uint end) {
+  MNK_UNROLL
+  for (ushort n = 0; n < 2 * Blocks; ++n) {
+    const uint key = min(base + n / 2 * 8u + keyOfBlock(at.column + n % 2), end - 1u);
+    loadShare<Dim, 8>(pieces[n], from, vectorOfKey(p, sequence, key), at.row);
+  }
+  if (flashIsCoded) {
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
+      scales[n] = storedScale(from, vectorOfKey(p, sequence, key), 0);
+    }
+  }
+}
+
 template <ushort Dim>
 kernel void flashDecodeMatrix(
     constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
@@ -53,9 +83,14 @@ kernel void flashDecodeMatrix(
   const MatrixLane at = matrixLane(lane);
 
   const ulong ofHead = sequence.firstRow + ulong(kvHead) * p.cacheHeadStride;
-  const CacheVectors keyVectors = {keys, keyScales, p.keyCodeBytes, kvKeyBits, Dim, p.keyInverseRoot, p.keyScaleFactor};
-  const CacheVectors valueVectors = {values, valueScales,          p.valueCodeBytes,  kvValueBits,
-                                     Dim,    p.finish.inverseRoot, p.valueScaleFactor};
+  const uint keyBytes = vectorBytes(kvKeyBits, Dim, p.keyCodeBytes);
+  const uint valueBytes = vectorBytes(kvValueBits, Dim, p.valueCodeBytes);
+  const CacheVectors keyVectors = {
+      keys + ofHead * keyBytes, scalesFrom(keyScales, ofHead, Dim), keyBytes, kvKeyBits, Dim, p.keyInverseRoot,
+      p.keyScaleFactor};
+  const CacheVectors valueVectors = {
+      values + ofHead * valueBytes, scalesFrom(valueScales, ofHead, Dim), valueBytes, kvValueBits, Dim,
+      p.finish.inverseRoot, p.valueScaleFactor};
 
   // Tables of levels, then queries and what the keys' mean adds to their products.
   threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
@@ -100,14 +135,12 @@ kernel void flashDecodeMatrix(
   const uint commonEnd = min(end, oldest.endKey);
 
   CachePiece<Dim / 4> keyPieces[Blocks];
-  CachePiece<Dim / 8> valuePieces[Blocks][2];
+  CachePiece<Dim / 8> valuePieces[2 * Blocks];
+  uint storedScales[Blocks];
   uint base = begin + simdgroup * Tile;
   if (base < end) {
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
-      loadShare<Dim, 4>(keyPieces[n], keyVectors, ofHead + vectorOfKey(p, sequence, key), at.column / 2u);
-    }
+    loadKeys<Dim, Blocks>(keyPieces, p, sequence, keyVectors, at, base, end);
+    loadValues<Dim, Blocks>(valuePieces, storedScales, p, sequence, valueVectors, at, base, end);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);  // tables and queries are written
 
@@ -124,62 +157,62 @@ kernel void flashDecodeMatrix(
   if (kvHasKeyMeans && flashIsCoded) {
     bias = float2(sharedBiases[at.column], sharedBiases[at.column + 1u]) * p.queryScale;
   }
-  const uint copy = lane % kTableCopies;
+  threadgroup const half2* ownKeys = keyTable + lane % (1u << (tableShift(kvKeyBits) - 2u));
+  threadgroup const half2* ownValues = valueTable + lane % (1u << (tableShift(kvValueBits) - 2u));
 
   float2 largest = float2(kNoLargest);
   float2 sum = float2(0.0f);
   uint unit =
       1;  // exponent of the largest scale of values yet, which results count in: weights times scales are halves
   while (base < end) {
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      MNK_UNROLL
-      for (ushort side = 0; side < 2; ++side) {
-        const uint key = min(base + n * 8u + keyOfBlock(at.column + side), end - 1u);
-        loadShare<Dim, 8>(valuePieces[n][side], valueVectors, ofHead + vectorOfKey(p, sequence, key), at.row);
-      }
-    }
-    // Scales of values by rows of weights, which are keys; the shares above are of the columns' keys.
-    float valueScale[Blocks];
-    float2 scores[Blocks];
-    const bool isCommon = base >= commonBegin && base + Tile <= commonEnd;
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      // Two chains of sums hide the latency of products.
-      simdgroup_float8x8 even = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-      simdgroup_float8x8 odd = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-      MNK_UNROLL
-      for (ushort i = 0; i < Matrices; i = ushort(i + 2)) {
-        simdgroup_half8x8 a = matrixOf(keyPair(keyPieces[n], i, kvKeyBits, keyTable, copy));
-        simdgroup_half8x8 b = matrixOf(keyPair(keyPieces[n], i + 1u, kvKeyBits, keyTable, copy));
-        simdgroup_multiply_accumulate(even, a, query[i], even);
-        simdgroup_multiply_accumulate(odd, b, query[i + 1], odd);
-      }
-      const uint key = base + n * 8u + keyOfBlock(at.row);
-      const float factor = flashIsCoded ? scaleOfLevels(keyPieces[n].scale, keyVectors) * p.queryScale : p.queryScale;
-      const float2 products = float2(
-          even.thread_elements()[0] + odd.thread_elements()[0], even.thread_elements()[1] + odd.thread_elements()[1]);
-      const bool isSeen0 = isCommon || (key >= row0.firstKey && key < min(row0.endKey, end));
-      const bool isSeen1 = isCommon || (key >= row1.firstKey && key < min(row1.endKey, end));
-      scores[n] = float2(kNoScore);
-      if (isSeen0) {
-        scores[n].x = scoreOf(p, sequence, row0, key, products.x * factor + bias.x, mask);
-      }
-      if (isSeen1) {
-        scores[n].y = scoreOf(p, sequence, row1, key, products.y * factor + bias.y, mask);
-      }
-      valueScale[n] = 1.0f;
-      if (flashIsCoded) {
-        const ulong row = ofHead + vectorOfKey(p, sequence, min(key, end - 1u));
-        valueScale[n] = scaleOfLevels(storedScale(valueVectors, row, 0), valueVectors);
-      }
-    }
     const uint next = base + simdgroups * Tile;
-    if (next < end) {  // on their way while weights and results are computed
+    // Two chains of sums for each block hide the latency of products.
+    simdgroup_float8x8 even[Blocks];
+    simdgroup_float8x8 odd[Blocks];
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      even[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+      odd[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    }
+    MNK_UNROLL
+    for (ushort i = 0; i < Matrices; i = ushort(i + 2)) {
       MNK_UNROLL
       for (ushort n = 0; n < Blocks; ++n) {
-        const uint key = min(next + n * 8u + keyOfBlock(at.row), end - 1u);
-        loadShare<Dim, 4>(keyPieces[n], keyVectors, ofHead + vectorOfKey(p, sequence, key), at.column / 2u);
+        simdgroup_half8x8 key = matrixOf(keyPair(keyPieces[n], i, kvKeyBits, ownKeys));
+        simdgroup_multiply_accumulate(even[n], key, query[i], even[n]);
+      }
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        simdgroup_half8x8 key = matrixOf(keyPair(keyPieces[n], i + 1u, kvKeyBits, ownKeys));
+        simdgroup_multiply_accumulate(odd[n], key, query[i + 1], odd[n]);
+      }
+    }
+    float2 scores[Blocks];
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      const float factor = flashIsCoded ? scaleOfLevels(keyPieces[n].scale, keyVectors) * p.queryScale : p.queryScale;
+      scores[n] = float2(
+                      even[n].thread_elements()[0] + odd[n].thread_elements()[0],
+                      even[n].thread_elements()[1] + odd[n].thread_elements()[1]) *
+                      factor +
+                  bias;
+    }
+    loadKeys<Dim, Blocks>(keyPieces, p, sequence, keyVectors, at, next, end);  // on their way for the rest of this tile
+    const bool isCommon = base >= commonBegin && base + Tile <= commonEnd;
+    if (flashHasSoftcap || flashHasSlopes || flashHasMask || !isCommon) {
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        const uint key = base + n * 8u + keyOfBlock(at.row);
+        const bool isSeen0 = isCommon || (key >= row0.firstKey && key < min(row0.endKey, end));
+        const bool isSeen1 = isCommon || (key >= row1.firstKey && key < min(row1.endKey, end));
+        const float2 score = scores[n];
+        scores[n] = float2(kNoScore);
+        if (isSeen0) {
+          scores[n].x = scoreOf(p, sequence, row0, key, score.x, mask);
+        }
+        if (isSeen1) {
+          scores[n].y = scoreOf(p, sequence, row1, key, score.y, mask);
+        }
       }
     }
 
@@ -202,11 +235,12 @@ kernel void flashDecodeMatrix(
     float2 scaled[Blocks];
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
+      const float scale = flashIsCoded ? scaleOfLevels(storedScales[n], valueVectors) : 1.0f;
       const float2 weight = float2(fast::exp2(scores[n].x - largest.x), fast::exp2(scores[n].y - largest.y));
       sum += weight;
       // A scale of a key that does not count may be no number.
       scaled[n] = float2(
-          weight.x == 0.0f ? 0.0f : weight.x * valueScale[n], weight.y == 0.0f ? 0.0f : weight.y * valueScale[n]);
+          weight.x == 0.0f ? 0.0f : weight.x * scale, weight.y == 0.0f ? 0.0f : weight.y * scale);
     }
     float rescale = 1.0f;
     if (flashIsCoded) {
@@ -215,8 +249,8 @@ kernel void flashDecodeMatrix(
       for (ushort n = 0; n < Blocks; ++n) {
         exponent = max(exponent, max(finiteExponent(scaled[n].x), finiteExponent(scaled[n].y)));
       }
-      exponent = largestOverLanes(exponent, 32);
-      if (exponent > unit) {
+      if (simd_any(exponent > unit)) {
+        exponent = largestOverLanes(exponent, 32);
         const uint grown = exponent - unit;
         const float fade = as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
         MNK_UNROLL
@@ -233,15 +267,18 @@ kernel void flashDecodeMatrix(
     for (ushort n = 0; n < Blocks; ++n) {
       weights[n] = half2(half(scaled[n].x * rescale), half(scaled[n].y * rescale));
     }
-    if (flashIsCoded || isCommon || p.rows == 1u) {
+    if (flashIsCoded || !flashHasTokens || isCommon) {
       MNK_UNROLL
-      for (ushort n = 0; n < Blocks; ++n) {
-        simdgroup_half8x8 weight = matrixOf(weights[n]);
+      for (ushort i = 0; i < Matrices; i = ushort(i + 2)) {
         MNK_UNROLL
-        for (ushort i = 0; i < Matrices; ++i) {
-          const half2 pair = valuePair(valuePieces[n][0], valuePieces[n][1], i, kvValueBits, valueTable, copy);
-          simdgroup_half8x8 value = matrixOf(pair);
-          simdgroup_multiply_accumulate(result[i], value, weight, result[i]);
+        for (ushort n = 0; n < Blocks; ++n) {
+          simdgroup_half8x8 weight = matrixOf(weights[n]);
+          simdgroup_half8x8 a = matrixOf(
+              valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i, kvValueBits, ownValues));
+          simdgroup_half8x8 b = matrixOf(
+              valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i + 1u, kvValueBits, ownValues));
+          simdgroup_multiply_accumulate(result[i], a, weight, result[i]);
+          simdgroup_multiply_accumulate(result[i + 1], b, weight, result[i + 1]);
         }
       }
     } else {
@@ -258,7 +295,7 @@ kernel void flashDecodeMatrix(
           for (ushort n = 0; n < Blocks; ++n) {
             const uint key0 = base + n * 8u + keyOfBlock(at.column);
             const uint key1 = base + n * 8u + keyOfBlock(at.column + 1u);
-            const half2 pair = valuePair(valuePieces[n][0], valuePieces[n][1], i, kvValueBits, valueTable, copy);
+            const half2 pair = valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i, kvValueBits, ownValues);
             const half2 seen = half2(
                 key0 >= row.firstKey && key0 < row.endKey ? pair.x : half(0.0f),
                 key1 >= row.firstKey && key1 < row.endKey ? pair.y : half(0.0f));
@@ -271,32 +308,38 @@ kernel void flashDecodeMatrix(
         }
       }
     }
+    loadValues<Dim, Blocks>(valuePieces, storedScales, p, sequence, valueVectors, at, next, end);  // during scores
     base = next;
   }
   sum = sumOfColumns(sum);
   const float unscale = flashIsCoded ? as_type<float>(unit << 23) : 1.0f;
 
   threadgroup_barrier(mem_flags::mem_threadgroup);  // everybody is done with the tables
+  // Columns that pad a matrix have no part, so that memory holds those of more simdgroups.
+  const uint partRows = min(uint(Rows), rows);
   threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
-  threadgroup float* partSums = pool + firstPartSum(simdgroups * Rows);
+  threadgroup float* partSums = pool + firstPartSum(simdgroups * partRows);
   MNK_UNROLL
-  for (ushort i = 0; i < Matrices; ++i) {
-    const uint element = sharedElement<Dim, 8>(at.row, i);
-    threadgroup float* part = partSums + (simdgroup * Rows + at.column) * Dim + element;
-    part[0] = result[i].thread_elements()[0] * unscale;
-    part[Dim] = result[i].thread_elements()[1] * unscale;
-  }
-  if (at.row == 0u) {
-    partStats[simdgroup * Rows + at.column] = float2(largest.x, sum.x);
-    partStats[simdgroup * Rows + at.column + 1u] = float2(largest.y, sum.y);
+  for (ushort side = 0; side < 2; ++side) {
+    if (at.column + side < partRows) {
+      const uint part = simdgroup * partRows + at.column + side;
+      MNK_UNROLL
+      for (ushort i = 0; i < Matrices; ++i) {
+        partSums[part * Dim + sharedElement<Dim, 8>(at.row, i)] = result[i].thread_elements()[side] * unscale;
+      }
+      if (at.row == 0u) {
+        partStats[part] = side == 0 ? float2(largest.x, sum.x) : float2(largest.y, sum.y);
+      }
+    }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint r = simdgroup; r < Rows; r += simdgroups) {
+  for (uint r = simdgroup; r < partRows; r += simdgroups) {
     if (firstRow + r < rows) {
       const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, firstRow + r, slopes);
+      const MergedRow<Chunks> merged = mergedInThreadgroup<Chunks>(
+          partSums + r * Dim, partStats + r, simdgroups, partRows, Dim, lane * (4u * Chunks));
       finishPart<Chunks>(
-          mergedInThreadgroup<Chunks>(partSums + r * Dim, partStats + r, simdgroups, Rows, Dim, lane * (4u * Chunks)),
-          p, row.index, place.x, lane, valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats);
+          merged, p, row.index, place.x, lane, valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats);
     }
   }
 #if MNK_HAS_DEVICE_FENCES

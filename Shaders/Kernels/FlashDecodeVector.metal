@@ -64,10 +64,14 @@ kernel void flashDecodeVector(
   const uint groupIndex = lane / Lanes;
 
   const ulong ofHead = sequence.firstRow + ulong(kvHead) * p.cacheHeadStride;
-  const CacheVectors keyVectors = {keys,   keyScales,        p.keyCodeBytes,  kvKeyBits,
-                                   KeyDim, p.keyInverseRoot, p.keyScaleFactor};
-  const CacheVectors valueVectors = {values,   valueScales,          p.valueCodeBytes,  kvValueBits,
-                                     ValueDim, p.finish.inverseRoot, p.valueScaleFactor};
+  const uint keyBytes = vectorBytes(kvKeyBits, KeyDim, p.keyCodeBytes);
+  const uint valueBytes = vectorBytes(kvValueBits, ValueDim, p.valueCodeBytes);
+  const CacheVectors keyVectors = {
+      keys + ofHead * keyBytes, scalesFrom(keyScales, ofHead, KeyDim), keyBytes, kvKeyBits, KeyDim, p.keyInverseRoot,
+      p.keyScaleFactor};
+  const CacheVectors valueVectors = {
+      values + ofHead * valueBytes, scalesFrom(valueScales, ofHead, ValueDim), valueBytes, kvValueBits, ValueDim,
+      p.finish.inverseRoot, p.valueScaleFactor};
   threadgroup float* keyLevels = pool;
   threadgroup float* valueLevels = pool;
   if (flashIsCoded) {
@@ -120,7 +124,7 @@ kernel void flashDecodeVector(
     MNK_UNROLL
     for (ushort t = 0; t < Steps; ++t) {
       const uint key = min(base + t * Groups + groupIndex, end - 1u);
-      loadPiece(keyPieces[t], keyVectors, ofHead + vectorOfKey(p, sequence, key), at * KeyElements);
+      loadPiece(keyPieces[t], keyVectors, vectorOfKey(p, sequence, key), at * KeyElements);
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);  // levels are written
@@ -128,30 +132,27 @@ kernel void flashDecodeVector(
     MNK_UNROLL
     for (ushort t = 0; t < Steps; ++t) {
       const uint key = min(base + t * Groups + groupIndex, end - 1u);
-      loadPiece(valuePieces[t], valueVectors, ofHead + vectorOfKey(p, sequence, key), at * ValueElements);
+      loadPiece(valuePieces[t], valueVectors, vectorOfKey(p, sequence, key), at * ValueElements);
     }
 
     float scores[Scores];
     MNK_UNROLL
     for (ushort t = 0; t < Steps; ++t) {
-      float4 products[Rows];
-      MNK_UNROLL
-      for (ushort r = 0; r < Rows; ++r) {
-        products[r] = float4(0.0f);
-      }
+      float products[Rows];
       MNK_UNROLL
       for (ushort i = 0; i < KeyElements / 4; ++i) {
         const float4 x = fourOfPiece(keyPieces[t], i, kvKeyBits, keyLevels);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
-          products[r] = fma(query[r][i], x, products[r]);
+          const float4 q = query[r][i];
+          products[r] = i == 0 ? q.x * x.x : fma(q.x, x.x, products[r]);
+          products[r] = fma(q.w, x.w, fma(q.z, x.z, fma(q.y, x.y, products[r])));
         }
       }
       const float scale = flashIsCoded ? scaleOfLevels(keyPieces[t].scale, keyVectors) : 1.0f;
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
-        const float product = (products[r].x + products[r].y) + (products[r].z + products[r].w);
-        scores[r * Steps + t] = flashIsCoded ? product * scale : product;
+        scores[r * Steps + t] = flashIsCoded ? products[r] * scale : products[r];
       }
     }
     const uint next = base + simdgroups * Tile;
@@ -159,7 +160,7 @@ kernel void flashDecodeVector(
       MNK_UNROLL
       for (ushort t = 0; t < Steps; ++t) {
         const uint key = min(next + t * Groups + groupIndex, end - 1u);
-        loadPiece(keyPieces[t], keyVectors, ofHead + vectorOfKey(p, sequence, key), at * KeyElements);
+        loadPiece(keyPieces[t], keyVectors, vectorOfKey(p, sequence, key), at * KeyElements);
       }
     }
     sumTransposed<Scores, Lanes / 2, 1>(scores, lane);

@@ -12,6 +12,8 @@ pipeline_constant(bool, flashIsVectorized, kFlashDecodeIsVectorized);
 pipeline_constant(bool, flashHasMask, kFlashDecodeHasMask);
 pipeline_constant(bool, flashHasSlopes, kFlashDecodeHasSlopes);
 pipeline_constant(bool, flashHasSoftcap, kFlashDecodeHasSoftcap);
+pipeline_constant(bool, flashIsInOrder, kFlashDecodeIsInOrder);
+pipeline_constant(bool, flashHasTokens, kFlashDecodeHasTokens);
 
 // One row: a query head of one token. Rows of a head of the cache are counted token by token.
 struct AttentionRow {
@@ -60,6 +62,9 @@ inline AttentionRow attentionRow(
 
 // Where a key lies, in vectors from the sequence's head on. A wrapped ring starts again after its pinned slots.
 inline ulong vectorOfKey(constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint key) {
+  if (flashIsInOrder) {
+    return key;
+  }
   uint slot = key < p.pinned ? key : key + sequence.start;
   if (slot >= p.capacity) {
     slot -= p.capacity - p.pinned;

@@ -47,18 +47,29 @@ inline void loadWords(device const uchar* from, uint bytes, thread uint* words) 
   }
 }
 
-// How vectors of keys or of values are found and read.
+// How vectors of keys or of values of one head are found and read.
 struct CacheVectors {
-  device const uchar* vectors;  // elements or codes
-  device const uchar* scales;   // of codes
+  device const uchar* vectors;  // elements or codes, from slot 0 on
+  device const uchar* scales;   // of codes, likewise
   uint bytes;                   // of a vector
   uint bits;                    // of a code
   uint headDim;
   float inverseRoot;  // of mlx1, with the next
   float scaleFactor;
 };
+// Bytes of a vector, which are known when the kernel is compiled but for codes of mlx1.
+inline uint vectorBytes(uint bits, uint headDim, uint stored) {
+  if (flashIsCoded) {
+    return kvIsTurbo ? headDim * bits / 8u : stored;
+  }
+  return headDim * (flashCacheType == uint(kFloat32) ? 4u : 2u);
+}
+// Scales from vector `row` on. Elements have none.
+inline device const uchar* scalesFrom(device const uchar* scales, ulong row, uint headDim) {
+  return flashIsCoded ? scales + row * scaleBytes(headDim) : scales;
+}
 
-// The scale of the codes of vector `row` from `first` on, as it is stored, and what levels are multiplied by.
+// The scale of the codes of vector `row` of the head from `first` on, as it is stored, and what levels are multiplied by.
 inline uint storedScale(CacheVectors from, ulong row, uint first) {
   return storedScale(from.scales, row, from.headDim, first);
 }
@@ -66,7 +77,7 @@ inline float scaleOfLevels(uint stored, CacheVectors from) {
   return scaleOfLevels(stored, from.headDim, from.inverseRoot, from.scaleFactor);
 }
 
-// The elements of vector `row` from `first` on, which is a multiple of `Elements`.
+// The elements of vector `row` of the head from `first` on, which is a multiple of `Elements`.
 template <ushort Elements>
 inline void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
   device const uchar* at = from.vectors + row * from.bytes;

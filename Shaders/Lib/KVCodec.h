@@ -71,6 +71,11 @@ inline uint mlx1Blocks(uint headDim) {
   return headDim == 512u ? 2u : 1u;
 }
 
+// Bytes of the scales of a vector.
+inline uint scaleBytes(uint headDim) {
+  return kvIsTurbo ? 2u : 4u * mlx1Blocks(headDim);
+}
+
 // The scale of the elements from `first` on of a vector, as it is stored.
 inline uint storedScale(device const uchar* scales, ulong vector, uint headDim, uint first) {
   if (kvIsTurbo) {

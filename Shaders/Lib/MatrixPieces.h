@@ -65,27 +65,33 @@ inline void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors from, 
   }
 }
 
-// Tables of levels as halves. Of four bits: both codes of a byte at once, with copies against conflicts of banks. Else
-// one code at a time.
-constant constexpr uint kTableCopies = 8;
+// Tables of levels as halves. Of four bits: both codes of a byte at once; else one code at a time. Copies against
+// conflicts of banks, as many as the memory holds and a simdgroup has a use for: neighbors of an entry's number.
+inline uint tableShift(uint bits) {  // bytes of an entry with its copies, as a power of two
+  const uint entries = bits == 4u ? 8u : bits;
+  const uint memory = kvKeyBits == kvValueBits ? 14u : 13u;
+  return min(memory - entries, 7u);
+}
 
 inline half levelAsHalf(uint bits, uint code) {
   return half(levelOf(codeBook(bits), code));
 }
 inline void fillTable(threadgroup half2* table, uint bits, uint index, uint threads) {
-  if (bits == 4u) {
-    for (uint i = index; i < 256u; i += threads) {
-      const half2 pair = half2(levelAsHalf(4, i & 15u), levelAsHalf(4, i >> 4));
-      for (uint copy = 0; copy < kTableCopies; ++copy) {
-        table[i * kTableCopies + copy] = pair;
-      }
-    }
-  } else {
-    for (uint i = index; i < (1u << bits); i += threads) {
-      const half level = levelAsHalf(bits, i);
-      table[i] = half2(level, level);
-    }
+  const uint shift = tableShift(bits) - 2u;
+  for (uint i = index; i < (bits == 4u ? 256u : 1u << bits) << shift; i += threads) {
+    const uint entry = i >> shift;
+    const half low = levelAsHalf(bits, bits == 4u ? entry & 15u : entry);
+    table[i] = half2(low, bits == 4u ? levelAsHalf(4, entry >> 4) : low);
   }
+}
+
+// The entry whose number is the eight or fewer bits of a word from `bit` on. `own` is the lane's copy of entry 0.
+inline half2 tableEntry(threadgroup const half2* own, uint word, uint bit, uint mask, uint bits) {
+  return own[((word >> bit) & mask) << (tableShift(bits) - 2u)];
+}
+template <ushort Elements>
+inline half levelOfPiece(thread const CachePiece<Elements>& piece, uint e, uint bits, threadgroup const half2* own) {
+  return own[codeOfPiece(piece, e, bits) << (tableShift(bits) - 2u)].x;
 }
 
 inline half halfOfWord(uint word, uint index) {
@@ -96,21 +102,21 @@ inline half halfOfWord(uint word, uint index) {
 // Elements 2 * i and 2 * i + 1 of a share of a key.
 template <ushort Elements>
 inline half2 keyPair(
-    thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* table, uint copy) {
+    thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* own) {
   if (!flashIsCoded) {
     return as_type<half2>(piece.words[i]);
   }
   if (bits == 4u) {
-    return table[((piece.words[i / 4u] >> (8u * (i % 4u))) & 255u) * kTableCopies + copy];
+    return tableEntry(own, piece.words[i / 4u], i % 4u * 8u, 255, bits);
   }
-  return half2(table[codeOfPiece(piece, 2u * i, bits)].x, table[codeOfPiece(piece, 2u * i + 1u, bits)].x);
+  return half2(levelOfPiece(piece, 2u * i, bits, own), levelOfPiece(piece, 2u * i + 1u, bits, own));
 }
 
 // Element i of the shares of two values.
 template <ushort Elements>
 inline half2 valuePair(
     thread const CachePiece<Elements>& a, thread const CachePiece<Elements>& b, uint i, uint bits,
-    threadgroup const half2* table, uint copy) {
+    threadgroup const half2* own) {
   if (!flashIsCoded) {
     return half2(halfOfWord(a.words[i / 2u], i % 2u), halfOfWord(b.words[i / 2u], i % 2u));
   }
@@ -120,7 +126,7 @@ inline half2 valuePair(
     const uint y = b.words[i / 8u];
     const uint both =
         i % 2u == 0u ? (x & 0x0f0f0f0fu) | ((y << 4) & 0xf0f0f0f0u) : ((x >> 4) & 0x0f0f0f0fu) | (y & 0xf0f0f0f0u);
-    return table[((both >> (i % 8u / 2u * 8u)) & 255u) * kTableCopies + copy];
+    return tableEntry(own, both, i % 8u / 2u * 8u, 255, bits);
   }
-  return half2(table[codeOfPiece(a, i, bits)].x, table[codeOfPiece(b, i, bits)].x);
+  return half2(levelOfPiece(a, i, bits, own), levelOfPiece(b, i, bits, own));
 }

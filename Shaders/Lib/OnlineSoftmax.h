@@ -156,32 +156,56 @@ inline void putPart(device atomic_float* into, float x) {
   atomic_store_explicit(into, x, memory_order_relaxed);
 }
 
-// The same from memory, for parts `begin`, `begin + step`, and so on.
+// The same from memory, for parts `begin`, `begin + step`, and so on. Several parts are loaded at once, and sums before
+// their weights are known, because each load takes long. Past the last part it is loaded again, and not counted.
 template <ushort Chunks, typename Number>
 inline MergedRow<Chunks> mergedInMemory(
     device Number* sums, device Number* stats, uint parts, uint partStride, uint headDim, uint first, uint begin,
     uint step) {
+  constexpr ushort Ahead = 4;
   MergedRow<Chunks> row;
   row.largest = kNoLargest;
   row.sum = 0.0f;
-  for (uint part = begin; part < parts; part += step) {
-    row.largest = max(row.largest, partAt(stats + 2u * (ulong(part) * partStride)));
-  }
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     row.x[i] = float4(0.0f);
   }
-  for (uint part = begin; part < parts; part += step) {
-    device Number* stat = stats + 2u * (ulong(part) * partStride);
-    const float weight = fast::exp2(partAt(stat) - row.largest);
-    row.sum += weight * partAt(stat + 1);
-    if (first < headDim) {
-      device Number* from = sums + ulong(part) * partStride * headDim + first;
+  const uint element = min(first, headDim - 4u * Chunks);  // a lane that has none computes what nobody reads
+  for (uint part = begin; part < parts; part += Ahead * step) {
+    float2 stat[Ahead];
+    float4 x[Ahead][Chunks];
+    MNK_UNROLL
+    for (ushort j = 0; j < Ahead; ++j) {
+      const ulong index = ulong(min(part + j * step, parts - 1u)) * partStride;
+      stat[j] = float2(partAt(stats + 2u * index), partAt(stats + 2u * index + 1u));
+      device Number* from = sums + index * headDim + element;
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
-        row.x[i] +=
-            weight *
+        x[j][i] =
             float4(partAt(from + 4 * i), partAt(from + 4 * i + 1), partAt(from + 4 * i + 2), partAt(from + 4 * i + 3));
+      }
+    }
+    float largest = row.largest;
+    MNK_UNROLL
+    for (ushort j = 0; j < Ahead; ++j) {
+      largest = max(largest, stat[j].x);
+    }
+    const float fade = fast::exp2(row.largest - largest);
+    row.largest = largest;
+    row.sum *= fade;
+    MNK_UNROLL
+    for (ushort i = 0; i < Chunks; ++i) {
+      row.x[i] *= fade;
+    }
+    MNK_UNROLL
+    for (ushort j = 0; j < Ahead; ++j) {
+      if (part + j * step < parts) {
+        const float weight = fast::exp2(stat[j].x - largest);
+        row.sum += weight * stat[j].y;
+        MNK_UNROLL
+        for (ushort i = 0; i < Chunks; ++i) {
+          row.x[i] += weight * x[j][i];
+        }
       }
     }
   }

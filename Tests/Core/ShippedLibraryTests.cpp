@@ -57,6 +57,8 @@ const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, tru
                                                            {kFlashDecodeIsVectorized, true},
                                                            {kFlashDecodeIsVectorizedInto, true},
                                                            {kFlashDecodeHasSlopes, false},
+                                                           {kFlashDecodeIsInOrder, true},
+                                                           {kFlashDecodeHasTokens, false},
                                                            {kFlashDecodeHasSinks, true},
                                                            {kFlashDecodeHasSoftcap, true},
                                                            {kFlashDecodeIsSplit, false},

@@ -95,7 +95,9 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                                      {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
                                      {kFlashDecodeHasSoftcap, op.options.softcap != 0},
                                      {kFlashDecodeIsSplit, isSplit},
-                                     {kFlashDecodeMergesTogether, layout.mergesTogether}});
+                                     {kFlashDecodeMergesTogether, layout.mergesTogether},
+                                     {kFlashDecodeIsInOrder, layout.isInOrder(op)},
+                                     {kFlashDecodeHasTokens, layout.passes.front().rows > 1}});
   if (layout.usesMatrices) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
   return constants;
 }
