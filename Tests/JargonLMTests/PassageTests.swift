@@ -94,6 +94,35 @@ final class PassageTests: XCTestCase {
         }
     }
 
+    /// Differences, errors and what they are compared with, over a beginning that is long enough to fill a ring.
+    func testScoresAreCompared() throws {
+        let model = try LanguageModel.bundled()
+        let beginning = Array(try passage.prefix(300))
+        let scores = try [.quantized(.bits4), .f16, .quantized(.bits8)].map { (storage: StorageChoice) in
+            try PassageScore(of: beginning, by: model, storage: storage, on: .default(), submission: .perLayer)
+        }
+        let base = try XCTUnwrap(PassageScore.base(of: scores))
+        XCTAssertEqual(base.storage.name, StorageChoice.f16.name)
+        XCTAssertNil(PassageScore.base(of: []))
+        XCTAssertEqual(base.difference(from: base).mean, 0)
+        XCTAssertEqual(base.difference(from: base).standardError, 0)
+
+        // Half the mean squared difference of all pairs is the variance, too.
+        let over = scores[0].difference(from: base)
+        let differences = zip(scores[0].bits, base.bits).map { $0 - $1 }
+        let count = Double(differences.count)
+        var pairs = 0.0
+        for one in differences { for other in differences { pairs += (one - other) * (one - other) } }
+        XCTAssertEqual(over.mean, scores[0].bitsPerByte - base.bitsPerByte, accuracy: 1e-12)
+        XCTAssertEqual(over.standardError, (pairs / 2 / count / (count - 1) / count).squareRoot(), accuracy: 1e-12)
+
+        // The codec's own errors on normal numbers are 0.0095 and 0.00005; f16 rounds to 11 bits.
+        XCTAssertEqual(scores[0].error, 0.0095, accuracy: 0.002)
+        XCTAssertEqual(scores[2].error, 0.00005, accuracy: 0.00002)
+        XCTAssertGreaterThan(base.error, 1e-9)
+        XCTAssertLessThan(base.error, 1e-7)
+    }
+
     func testRefusesAPassageOfOneByte() throws {
         let model = try LanguageModel.bundled()
         XCTAssertThrowsError(

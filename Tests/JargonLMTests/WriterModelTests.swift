@@ -167,6 +167,26 @@ final class WriterModelTests: XCTestCase {
         guard case .failed = hot.phase else { return XCTFail("\(hot.phase)") }
     }
 
+    /// Of texts that random weights write, some end within a character: what was held back of it is shown at the end.
+    func testATextThatEndsWithinACharacterIsShownWhole() async throws {
+        let model = try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes)
+        var cut = 0
+        for seed in 1...16 as ClosedRange<UInt64> {
+            let writer = try Writer(
+                model, storage: .f16, sampler: Sampler(temperature: 10, topP: 1, seed: seed), device: .default(),
+                prompt: "abc")
+            var shown = ""
+            var tokens: [UInt8] = []
+            while let update = try await writer.next() {
+                shown += update.text
+                tokens = update.attended.map(\.token)
+            }
+            XCTAssertEqual(shown, ByteText.text(tokens))
+            cut += (0xC2...0xF4).contains(tokens.last ?? 0) ? 1 : 0
+        }
+        XCTAssertGreaterThan(cut, 0, "no text ends so; try other seeds")
+    }
+
     func testBytesThatAreNoTextHaveASign() async {
         let model = model()
         model.prompt = "é\n"
