@@ -6,7 +6,7 @@
 optimized := -Xcxx -O2 -Xswiftc -O
 # Tests run the Metal device too, on a software Metal, in a build of their own that no user of the package sees.
 # Without an index, with lines instead of whole debug information, and with headers read once, it takes half as long.
-precompiled := $(realpath .)/.build/tests/prefix.pch
+precompiled := .build/tests/prefix.pch
 tested := --scratch-path .build/tests $(optimized) --disable-index-store -Xcxx -gline-tables-only
 ifeq ($(shell uname), Linux)
 tested += -Xcxx -include-pch -Xcxx $(precompiled)

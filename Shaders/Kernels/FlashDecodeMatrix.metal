@@ -8,14 +8,16 @@
 #include "../Lib/AttentionTogether.h"
 #include "../Lib/MatrixPieces.h"
 
+pipeline_constant(bool, flashHasTokens, kFlashDecodeHasTokens);
+
 // The exponent of a number as it is stored; 0 where it is none.
 inline uint finiteExponent(float x) {
   const uint exponent = (as_type<uint>(x) >> 23) & 255u;
   return exponent < 253u ? exponent : 0u;
 }
 
-// Keys of a tile, or its values with their scales by rows of weights. Keys from `end` on are the last one again: what is
-// made of them does not count, and no branch stands between a load and an earlier place for it.
+// Keys of a tile, or its values with their scales by rows of weights. From `end` on it is the last key again: what is
+// made of it does not count, and no branch keeps a load from an earlier place.
 template <ushort Dim, ushort Blocks>
 inline void loadKeys(
     thread CachePiece<Dim / 4>* pieces, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
@@ -89,8 +91,13 @@ kernel void flashDecodeMatrix(
       keys + ofHead * keyBytes, scalesFrom(keyScales, ofHead, Dim), keyBytes, kvKeyBits, Dim, p.keyInverseRoot,
       p.keyScaleFactor};
   const CacheVectors valueVectors = {
-      values + ofHead * valueBytes, scalesFrom(valueScales, ofHead, Dim), valueBytes, kvValueBits, Dim,
-      p.finish.inverseRoot, p.valueScaleFactor};
+      values + ofHead * valueBytes,
+      scalesFrom(valueScales, ofHead, Dim),
+      valueBytes,
+      kvValueBits,
+      Dim,
+      p.finish.inverseRoot,
+      p.valueScaleFactor};
 
   // Tables of levels, then queries and what the keys' mean adds to their products.
   threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
@@ -239,8 +246,7 @@ kernel void flashDecodeMatrix(
       const float2 weight = float2(fast::exp2(scores[n].x - largest.x), fast::exp2(scores[n].y - largest.y));
       sum += weight;
       // A scale of a key that does not count may be no number.
-      scaled[n] = float2(
-          weight.x == 0.0f ? 0.0f : weight.x * scale, weight.y == 0.0f ? 0.0f : weight.y * scale);
+      scaled[n] = float2(weight.x == 0.0f ? 0.0f : weight.x * scale, weight.y == 0.0f ? 0.0f : weight.y * scale);
     }
     float rescale = 1.0f;
     if (flashIsCoded) {
@@ -273,10 +279,10 @@ kernel void flashDecodeMatrix(
         MNK_UNROLL
         for (ushort n = 0; n < Blocks; ++n) {
           simdgroup_half8x8 weight = matrixOf(weights[n]);
-          simdgroup_half8x8 a = matrixOf(
-              valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i, kvValueBits, ownValues));
-          simdgroup_half8x8 b = matrixOf(
-              valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i + 1u, kvValueBits, ownValues));
+          simdgroup_half8x8 a =
+              matrixOf(valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i, kvValueBits, ownValues));
+          simdgroup_half8x8 b =
+              matrixOf(valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i + 1u, kvValueBits, ownValues));
           simdgroup_multiply_accumulate(result[i], a, weight, result[i]);
           simdgroup_multiply_accumulate(result[i + 1], b, weight, result[i + 1]);
         }

@@ -70,8 +70,13 @@ kernel void flashDecodeVector(
       keys + ofHead * keyBytes, scalesFrom(keyScales, ofHead, KeyDim), keyBytes, kvKeyBits, KeyDim, p.keyInverseRoot,
       p.keyScaleFactor};
   const CacheVectors valueVectors = {
-      values + ofHead * valueBytes, scalesFrom(valueScales, ofHead, ValueDim), valueBytes, kvValueBits, ValueDim,
-      p.finish.inverseRoot, p.valueScaleFactor};
+      values + ofHead * valueBytes,
+      scalesFrom(valueScales, ofHead, ValueDim),
+      valueBytes,
+      kvValueBits,
+      ValueDim,
+      p.finish.inverseRoot,
+      p.valueScaleFactor};
   threadgroup float* keyLevels = pool;
   threadgroup float* valueLevels = pool;
   if (flashIsCoded) {

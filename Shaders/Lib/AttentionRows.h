@@ -13,7 +13,6 @@ pipeline_constant(bool, flashHasMask, kFlashDecodeHasMask);
 pipeline_constant(bool, flashHasSlopes, kFlashDecodeHasSlopes);
 pipeline_constant(bool, flashHasSoftcap, kFlashDecodeHasSoftcap);
 pipeline_constant(bool, flashIsInOrder, kFlashDecodeIsInOrder);
-pipeline_constant(bool, flashHasTokens, kFlashDecodeHasTokens);
 
 // One row: a query head of one token. Rows of a head of the cache are counted token by token.
 struct AttentionRow {

@@ -69,7 +69,7 @@ inline device const uchar* scalesFrom(device const uchar* scales, ulong row, uin
   return flashIsCoded ? scales + row * scaleBytes(headDim) : scales;
 }
 
-// The scale of the codes of vector `row` of the head from `first` on, as it is stored, and what levels are multiplied by.
+// The scale of the codes of vector `row` of the head from `first` on, as it is stored, and what multiplies levels.
 inline uint storedScale(CacheVectors from, ulong row, uint first) {
   return storedScale(from.scales, row, from.headDim, first);
 }

@@ -101,8 +101,7 @@ inline half halfOfWord(uint word, uint index) {
 
 // Elements 2 * i and 2 * i + 1 of a share of a key.
 template <ushort Elements>
-inline half2 keyPair(
-    thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* own) {
+inline half2 keyPair(thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* own) {
   if (!flashIsCoded) {
     return as_type<half2>(piece.words[i]);
   }

@@ -48,6 +48,6 @@ enum FunctionConstantIndex {
   kFlashDecodeWritesResults = 42,
   kFlashDecodeWritesSums = 43,
   kFlashDecodeMergesTogether = 44,  // rows are merged by the last threadgroup that stores a part of them
-  kFlashDecodeIsInOrder = 45,       // keys of a head lie one after the other, from slot 0 on
-  kFlashDecodeHasTokens = 46,       // a sequence has more than one row of queries
+  kFlashDecodeIsInOrder = 45,       // the keys of a head lie one after the other, and stay there
+  kFlashDecodeHasTokens = 46,       // a sequence has several rows of queries
 };

@@ -18,13 +18,13 @@ Case smallCase(std::string name) {
   return {.name = std::move(name), .cache = DType::f16, .headDim = 32, .valueHeadDim = 32, .kvHeads = 2};
 }
 
-// Key 0 of 20 is seen by the first of four rows alone, key 19 by the last alone, key 10 by all.
-Case someRowsSee(uint64_t key, uint32_t splits) {
-  Case attend = smallCase(fmt::format("key {} in {} splits", key, splits));
+// Key 0 of 20 is seen by the first row alone, key 19 by the last alone, key 10 by all.
+Case someRowsSee(uint64_t key, uint32_t splits, uint64_t rows = 4) {
+  Case attend = smallCase(fmt::format("key {} in {} splits, {} rows", key, splits, rows));
   attend.headDim = attend.valueHeadDim = splits == 1 ? 32 : 64;
-  attend.rows = 4;
+  attend.rows = rows;
   attend.sequences = {{0, 20}};
-  attend.options.window = 17;
+  attend.options.window = static_cast<uint32_t>(21 - rows);
   attend.options.splits = splits;
   attend.givesLogSumExp = true;
   return attend;
@@ -47,6 +47,19 @@ TEST(FlashDecodeSpecial, NaNReachesTheRowsThatSeeIt) {
         attend.specials = {{.isKey = false, .kvHead = 0, .key = key, .element = 5 + key, .number = number}};
         cases.push_back(attend);
       }
+    }
+  }
+  runOnEveryDevice(cases);
+}
+
+// Kernels for several rows are others than for one, and of nine the last is in a pass of its own.
+TEST(FlashDecodeSpecial, InfiniteValuesReachTheRowsThatSeeThemHoweverManyRowsThereAre) {
+  std::vector<Case> cases;
+  for (uint64_t rows : {1, 2, 3, 9}) {
+    for (uint64_t key : {0, 18, 19}) {
+      Case attend = someRowsSee(key, 2, rows);
+      attend.specials = {{.isKey = false, .kvHead = 0, .key = key, .element = 5, .number = kInfinity}};
+      cases.push_back(attend);
     }
   }
   runOnEveryDevice(cases);

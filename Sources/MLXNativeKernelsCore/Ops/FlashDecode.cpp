@@ -81,6 +81,9 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                                                 : finishConstants(op.results, quantized, op.options.sinks.has_value());
   const DType cacheType = quantized ? DType::f32 : slots.keys.dtype();  // codes have none
   const auto bitsOf = [&](const QuantizedKVPlane* plane) { return plane ? plane->codec.bits : uint32_t{4}; };
+  // A ring is out of order from the first time that it is full. A kernel for the time before would be exchanged then,
+  // and compiled in the middle of a text.
+  const bool isInOrder = slots.layout == KVLayout::headMajor && slots.wrap == KVWrap::linear;
   const DType maskType = op.options.mask ? op.options.mask->dtype() : DType::f32;
   constants.insert(constants.end(), {{kKVCodecKeyBits, bitsOf(quantized ? &quantized->keys : nullptr)},
                                      {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
@@ -96,9 +99,11 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                                      {kFlashDecodeHasSoftcap, op.options.softcap != 0},
                                      {kFlashDecodeIsSplit, isSplit},
                                      {kFlashDecodeMergesTogether, layout.mergesTogether},
-                                     {kFlashDecodeIsInOrder, layout.isInOrder(op)},
-                                     {kFlashDecodeHasTokens, layout.passes.front().rows > 1}});
-  if (layout.usesMatrices) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
+                                     {kFlashDecodeIsInOrder, isInOrder}});
+  if (layout.usesMatrices) {
+    constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
+    constants.push_back({kFlashDecodeHasTokens, layout.passes.front().rows > 1});
+  }
   return constants;
 }
 

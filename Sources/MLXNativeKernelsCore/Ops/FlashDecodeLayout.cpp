@@ -111,13 +111,6 @@ std::string FlashDecodeLayout::function() const {
   return fmt::format("flashDecodeVector_{}_{}_{}", keyDim, valueDim, rowsTogether);
 }
 
-bool FlashDecodeLayout::isInOrder(const FlashDecode& op) const {
-  const auto hasTurned = [](const FlashDecodeSequence& sequence) { return sequence.start != 0; };
-  return slotsOf(op).layout == KVLayout::headMajor && std::ranges::none_of(passes, [&](const FlashDecodePass& pass) {
-           return std::ranges::any_of(pass.sequences, hasTurned);
-         });
-}
-
 uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t count) const {
   // The first pass has the most rows. The vector kernel merges those that pad others, too.
   const uint64_t rows = std::min<uint64_t>(rowsTogether, group * passes.front().rows);

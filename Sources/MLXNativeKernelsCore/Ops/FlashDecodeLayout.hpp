@@ -51,8 +51,6 @@ struct FlashDecodeLayout {
 
   uint64_t rowGroups(const FlashDecodePass& pass) const;
   std::string function() const;
-  // Whether a head's keys lie one after the other in the order of their positions, which is what kernels read fastest.
-  bool isInOrder(const FlashDecode& op) const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.
   uint64_t statsBytes() const { return queries.vectors() * splits * 2 * sizeof(float); }

@@ -1,4 +1,5 @@
 // swift-format-ignore-file: TypeNamesShouldBeCapitalized, AlwaysUseLowerCamelCase
+
 // Stands for Apple's module, with the one function of it that Examples/JargonLM uses. It is type-checked against, and
 // never run.
 public typealias vDSP_Length = UInt

@@ -81,6 +81,13 @@ std::vector<Case> scoreCases() {
       cases.push_back(attend);
     }
   }
+  for (bool isCoded : {false, true}) {
+    Case attend = smallCase(fmt::format("slopes alone over {}", isCoded ? "codes" : "elements"), 64);
+    attend.sequences = {{0, 40}};
+    attend.hasSlopes = true;
+    if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
+    cases.push_back(attend);
+  }
   for (float scale : {1.0f, 0.01f}) {
     Case attend = smallCase(fmt::format("a scale of {}", scale));
     attend.options.scale = scale;
@@ -161,6 +168,8 @@ std::vector<Case> quantizedCases() {
       add({.bits = bits}, {.bits = other}, headDim);
     }
   }
+  // The same number of both, which share a table.
+  for (uint32_t bits : {2u, 3u, 4u, 6u, 7u}) add({.bits = bits}, {.bits = bits}, bits == 2 ? 128 : 64);
   constexpr KVCodecName kMlx1 = KVCodecName::mlx1;
   for (uint64_t headDim : {64, 128, 256, 512}) add({kMlx1, 4}, {kMlx1, 4}, headDim);
   for (uint32_t bits : {5u, 6u, 8u}) {
