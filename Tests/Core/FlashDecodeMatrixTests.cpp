@@ -56,20 +56,22 @@ FlashDecode over(const std::shared_ptr<Device>& device, const QuantizedKVCacheVi
 TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const KVCodec& codec : {KVCodec{.bits = 4}, KVCodec{.bits = 8}, KVCodec{KVCodecName::mlx1, 4}}) {
-      for (const float first : {1e-6f, 1e-3f, 1.0f, 1e3f}) {
-        const Context context(fmt::format("{}, first value {}", codec.text(), first));
+      // In the first tile, and in one that changes what the tiles before it count in.
+      for (const auto [size, key] :
+           {std::pair{1e-6f, uint64_t{0}}, {1e-3f, 0}, {1.0f, 0}, {1e3f, 0}, {40.0f, kKeys - 1}}) {
+        const Context context(fmt::format("{}, value {} of size {}", codec.text(), key, size));
         Seeded random;
         const Tensor keys = tensorOf(device, DType::f32, {kKeys, 1, kDim});
         const Tensor values = tensorOf(device, DType::f32, {kKeys, 1, kDim});
         std::vector<float> numbers(kKeys * kDim);
-        const auto fill = [&](const Tensor& into, float size) {
+        const auto fill = [&](const Tensor& into, float other) {
           for (size_t i = 0; i < numbers.size(); ++i) {
-            numbers[i] = (static_cast<float>(random.below(2001)) / 1000 - 1) * (i < kDim ? size : 1);
+            numbers[i] = (static_cast<float>(random.below(2001)) / 1000 - 1) * (i / kDim == key ? other : 1);
           }
           REQUIRE(into.write(rawBytes(numbers)));
         };
         fill(keys, 1);
-        fill(values, first);
+        fill(values, size);
         const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
         run(device, KVCacheQuantize{.keys = keys, .values = values, .into = cache});
         const FlashDecode exact = over(device, cache, FlashDecodeKernel::vector);
@@ -77,14 +79,14 @@ TEST(FlashDecodeMatrix, ScalesOfValuesMayDifferByAnyFactor) {
         run(device, exact);
         run(device, matrix);
         const auto expected = numbersOf(*exact.results.into), got = numbersOf(*matrix.results.into);
-        double error = 0, size = 0;
+        double error = 0, squares = 0;
         for (size_t i = 0; i < got.size(); ++i) {
           error += std::pow(double{got[i]} - expected[i], 2);
-          size += std::pow(double{expected[i]}, 2);
+          squares += std::pow(double{expected[i]}, 2);
         }
-        // A first value that is a thousand times the others hides them: they are subnormal halves beside it.
-        if (!(error <= (first > 1 ? 1e-5 : 1e-6) * size)) {
-          fail(__FILE__, __LINE__, fmt::format("error {} of {}", error, size));
+        // A value that is a thousand times the others hides them: they are subnormal halves beside it.
+        if (!(error <= (size > 1 ? 1e-5 : 1e-6) * squares)) {
+          fail(__FILE__, __LINE__, fmt::format("error {} of {}", error, squares));
         }
       }
     }
