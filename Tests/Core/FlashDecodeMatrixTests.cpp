@@ -4,6 +4,7 @@
 
 #include "HostTestSupport.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Ops/FlashDecodeLayout.hpp"
 #include "Support/EveryDevice.hpp"
 #include "Support/RawBytes.hpp"
 #include "Support/Seeded.hpp"
@@ -121,6 +122,28 @@ TEST(FlashDecodeMatrix, APlanWithoutADeviceTakesNoLayoutForGranted) {
   const QuantizedKVCacheView cache{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
   EXPECT_ERROR(plan(over(device, cache, FlashDecodeKernel::matrix)),
                {.code = ErrorCode::unsupported, .got = "no device", .fix = "Let the kernel be chosen."});
+}
+
+TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
+  const auto device = hostDevice({});
+  const KVCodec codec{.bits = 4};
+  const QuantizedKVCacheView coded{.keys = planeOf(device, codec), .values = planeOf(device, codec)};
+  const KVCacheView dense{.keys = tensorOf(device, DType::f16, {1, kKeys, kDim}),
+                          .values = tensorOf(device, DType::f16, {1, kKeys, kDim})};
+  const auto isChosen = [&](const std::variant<KVCacheView, QuantizedKVCacheView>& cache, uint64_t heads,
+                            std::string family) {
+    const FlashDecode op{.queries = tensorOf(device, DType::f32, {heads, kDim}),
+                         .over = cache,
+                         .sequences = {{0, kKeys}},
+                         .results = {.into = tensorOf(device, DType::f32, {heads, kDim})}};
+    return wantsMatrices(op, {.family = std::move(family)});
+  };
+  EXPECT(!isChosen(coded, 4, "apple9"));
+  EXPECT(isChosen(coded, 5, "apple9"));
+  EXPECT(!isChosen(dense, 8, "apple9"));
+  EXPECT(isChosen(dense, 9, "apple9"));
+  EXPECT(!isChosen(coded, 32, "host"));
+  EXPECT(!isChosen(dense, 32, "another"));
 }
 
 }  // namespace mnk::test
