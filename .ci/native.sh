@@ -64,6 +64,21 @@ compileOne() {
 }
 export -f isCurrent compileOne
 
+# precompile OUT CLANG FLAGS: makes OUT/prefix.pch of the prefix headers, again when they, the flags or the compiler have
+# changed.
+precompile() {
+  local out=$1 made
+  made="$("$2" --version) $3 $prefixHeaders"
+  if isCurrent "$out/prefix.pch" && [ "$(cat "$out/prefix.made" 2>/dev/null)" = "$made" ]; then return; fi
+  mkdir -p "$out"
+  # shellcheck disable=SC2086  # a list of words
+  printf '#include <%s>\n' $prefixHeaders >"$out/prefix.hpp"
+  # shellcheck disable=SC2086  # likewise
+  "$2" $3 -fpch-instantiate-templates -MD -MF "$out/prefix.d" -x "$prefixLanguage-header" "$out/prefix.hpp" \
+    -o "$out/prefix.pch"
+  say "$made" >"$out/prefix.made"
+}
+
 # compileChanged OUT CLANG FLAGS [LEVEL], with names of sources on stdin: as many at a time as there are cores. LEVEL is
 # the optimization of what is not a kernel, -O0 unless given.
 compileChanged() {
@@ -71,15 +86,10 @@ compileChanged() {
   onMac || .ci/metal-cpp
   mkdir -p "$out/objects"
   if [ "$(cat "$out/flags" 2>/dev/null)" != "$clang $flags $level" ]; then
-    rm -f "$out"/objects/* "$out/prefix.pch"
+    rm -f "$out"/objects/*
     say "$clang $flags $level" >"$out/flags"
-    # shellcheck disable=SC2086  # a list of words
-    printf '#include <%s>\n' $prefixHeaders >"$out/prefix.hpp"
   fi
-  # shellcheck disable=SC2086  # lists of words
-  isCurrent "$out/prefix.pch" ||
-    "$clang" $flags "$level" -fpch-instantiate-templates -MD -MF "$out/prefix.d" \
-      -x "$prefixLanguage-header" "$out/prefix.hpp" -o "$out/prefix.pch"
+  precompile "$out" "$clang" "$flags $level"
   # The longest first, so that no core is left alone with one at the end.
   # shellcheck disable=SC2016  # the inner shell expands
   awk '/Kernels|Shipped/ { print; next } { others = others $0 "\n" } END { printf "%s", others }' |

@@ -85,19 +85,10 @@ kernel void flashDecodeMatrix(
   const MatrixLane at = matrixLane(lane);
 
   const ulong ofHead = sequence.firstRow + ulong(kvHead) * p.cacheHeadStride;
-  const uint keyBytes = vectorBytes(kvKeyBits, Dim, p.keyCodeBytes);
-  const uint valueBytes = vectorBytes(kvValueBits, Dim, p.valueCodeBytes);
-  const CacheVectors keyVectors = {
-      keys + ofHead * keyBytes, scalesFrom(keyScales, ofHead, Dim), keyBytes, kvKeyBits, Dim, p.keyInverseRoot,
-      p.keyScaleFactor};
-  const CacheVectors valueVectors = {
-      values + ofHead * valueBytes,
-      scalesFrom(valueScales, ofHead, Dim),
-      valueBytes,
-      kvValueBits,
-      Dim,
-      p.finish.inverseRoot,
-      p.valueScaleFactor};
+  const CacheVectors keyVectors =
+      vectorsFrom(keys, keyScales, ofHead, kvKeyBits, Dim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+  const CacheVectors valueVectors = vectorsFrom(
+      values, valueScales, ofHead, kvValueBits, Dim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
 
   // Tables of levels, then queries and what the keys' mean adds to their products.
   threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
@@ -164,8 +155,8 @@ kernel void flashDecodeMatrix(
   if (kvHasKeyMeans && flashIsCoded) {
     bias = float2(sharedBiases[at.column], sharedBiases[at.column + 1u]) * p.queryScale;
   }
-  threadgroup const half2* ownKeys = keyTable + lane % (1u << (tableShift(kvKeyBits) - 2u));
-  threadgroup const half2* ownValues = valueTable + lane % (1u << (tableShift(kvValueBits) - 2u));
+  threadgroup const half2* ownKeys = keyTable + copyOfLane(kvKeyBits, lane);
+  threadgroup const half2* ownValues = valueTable + copyOfLane(kvValueBits, lane);
 
   float2 largest = float2(kNoLargest);
   float2 sum = float2(0.0f);

@@ -64,19 +64,10 @@ kernel void flashDecodeVector(
   const uint groupIndex = lane / Lanes;
 
   const ulong ofHead = sequence.firstRow + ulong(kvHead) * p.cacheHeadStride;
-  const uint keyBytes = vectorBytes(kvKeyBits, KeyDim, p.keyCodeBytes);
-  const uint valueBytes = vectorBytes(kvValueBits, ValueDim, p.valueCodeBytes);
-  const CacheVectors keyVectors = {
-      keys + ofHead * keyBytes, scalesFrom(keyScales, ofHead, KeyDim), keyBytes, kvKeyBits, KeyDim, p.keyInverseRoot,
-      p.keyScaleFactor};
-  const CacheVectors valueVectors = {
-      values + ofHead * valueBytes,
-      scalesFrom(valueScales, ofHead, ValueDim),
-      valueBytes,
-      kvValueBits,
-      ValueDim,
-      p.finish.inverseRoot,
-      p.valueScaleFactor};
+  const CacheVectors keyVectors =
+      vectorsFrom(keys, keyScales, ofHead, kvKeyBits, KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+  const CacheVectors valueVectors = vectorsFrom(
+      values, valueScales, ofHead, kvValueBits, ValueDim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
   threadgroup float* keyLevels = pool;
   threadgroup float* valueLevels = pool;
   if (flashIsCoded) {

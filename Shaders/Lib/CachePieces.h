@@ -57,16 +57,18 @@ struct CacheVectors {
   float inverseRoot;  // of mlx1, with the next
   float scaleFactor;
 };
-// Bytes of a vector, which are known when the kernel is compiled but for codes of mlx1.
-inline uint vectorBytes(uint bits, uint headDim, uint stored) {
+
+// The vectors from `first` on, a head's first one. `codeBytes` of a vector counts for mlx1 alone: all others have a
+// size that is known when the kernel is compiled. Elements have no scales.
+inline CacheVectors vectorsFrom(
+    device const uchar* vectors, device const uchar* scales, ulong first, uint bits, uint headDim, uint codeBytes,
+    float inverseRoot, float scaleFactor) {
+  uint bytes = headDim * (flashCacheType == uint(kFloat32) ? 4u : 2u);
   if (flashIsCoded) {
-    return kvIsTurbo ? headDim * bits / 8u : stored;
+    bytes = kvIsTurbo ? headDim * bits / 8u : codeBytes;
+    scales += first * scaleBytes(headDim);
   }
-  return headDim * (flashCacheType == uint(kFloat32) ? 4u : 2u);
-}
-// Scales from vector `row` on. Elements have none.
-inline device const uchar* scalesFrom(device const uchar* scales, ulong row, uint headDim) {
-  return flashIsCoded ? scales + row * scaleBytes(headDim) : scales;
+  return CacheVectors{vectors + first * bytes, scales, bytes, bits, headDim, inverseRoot, scaleFactor};
 }
 
 // The scale of the codes of vector `row` of the head from `first` on, as it is stored, and what multiplies levels.

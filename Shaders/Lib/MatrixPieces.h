@@ -65,33 +65,32 @@ inline void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors from, 
   }
 }
 
-// Tables of levels as halves. Of four bits: both codes of a byte at once; else one code at a time. Copies against
-// conflicts of banks, as many as the memory holds and a simdgroup has a use for: neighbors of an entry's number.
-inline uint tableShift(uint bits) {  // bytes of an entry with its copies, as a power of two
-  const uint entries = bits == 4u ? 8u : bits;
-  const uint memory = kvKeyBits == kvValueBits ? 14u : 13u;
-  return min(memory - entries, 7u);
+// Tables of levels as halves. Of four bits: both codes of a byte at once; else one code at a time. An entry has copies
+// side by side against conflicts of banks, as many as there is memory for and lanes to use them.
+inline uint tableEntryBits(uint bits) {  // of an entry's number
+  return bits == 4u ? 8u : bits;
+}
+inline uint tableCopyBits(uint bits) {  // of a copy's; one table has kFlashDecodeMatrixTableBytes, two have half each
+  return min((kvKeyBits == kvValueBits ? 12u : 11u) - tableEntryBits(bits), 5u);
 }
 
 inline half levelAsHalf(uint bits, uint code) {
   return half(levelOf(codeBook(bits), code));
 }
 inline void fillTable(threadgroup half2* table, uint bits, uint index, uint threads) {
-  const uint shift = tableShift(bits) - 2u;
-  for (uint i = index; i < (bits == 4u ? 256u : 1u << bits) << shift; i += threads) {
-    const uint entry = i >> shift;
+  for (uint i = index; i < 1u << (tableEntryBits(bits) + tableCopyBits(bits)); i += threads) {
+    const uint entry = i >> tableCopyBits(bits);
     const half low = levelAsHalf(bits, bits == 4u ? entry & 15u : entry);
     table[i] = half2(low, bits == 4u ? levelAsHalf(4, entry >> 4) : low);
   }
 }
 
-// The entry whose number is the eight or fewer bits of a word from `bit` on. `own` is the lane's copy of entry 0.
-inline half2 tableEntry(threadgroup const half2* own, uint word, uint bit, uint mask, uint bits) {
-  return own[((word >> bit) & mask) << (tableShift(bits) - 2u)];
+// The copy of a table that a lane reads, and an entry of it: `own` is the lane's copy of the first.
+inline uint copyOfLane(uint bits, uint lane) {
+  return lane % (1u << tableCopyBits(bits));
 }
-template <ushort Elements>
-inline half levelOfPiece(thread const CachePiece<Elements>& piece, uint e, uint bits, threadgroup const half2* own) {
-  return own[codeOfPiece(piece, e, bits) << (tableShift(bits) - 2u)].x;
+inline half2 entryOf(threadgroup const half2* own, uint bits, uint entry) {
+  return own[entry << tableCopyBits(bits)];
 }
 
 inline half halfOfWord(uint word, uint index) {
@@ -106,9 +105,11 @@ inline half2 keyPair(thread const CachePiece<Elements>& piece, uint i, uint bits
     return as_type<half2>(piece.words[i]);
   }
   if (bits == 4u) {
-    return tableEntry(own, piece.words[i / 4u], i % 4u * 8u, 255, bits);
+    return entryOf(own, bits, (piece.words[i / 4u] >> (8u * (i % 4u))) & 255u);
   }
-  return half2(levelOfPiece(piece, 2u * i, bits, own), levelOfPiece(piece, 2u * i + 1u, bits, own));
+  return half2(
+      entryOf(own, bits, codeOfPiece(piece, 2u * i, bits)).x,
+      entryOf(own, bits, codeOfPiece(piece, 2u * i + 1u, bits)).x);
 }
 
 // Element i of the shares of two values.
@@ -125,7 +126,7 @@ inline half2 valuePair(
     const uint y = b.words[i / 8u];
     const uint both =
         i % 2u == 0u ? (x & 0x0f0f0f0fu) | ((y << 4) & 0xf0f0f0f0u) : ((x >> 4) & 0x0f0f0f0fu) | (y & 0xf0f0f0f0u);
-    return tableEntry(own, both, i % 8u / 2u * 8u, 255, bits);
+    return entryOf(own, bits, (both >> (i % 8u / 2u * 8u)) & 255u);
   }
-  return half2(levelOfPiece(a, i, bits, own), levelOfPiece(b, i, bits, own));
+  return half2(entryOf(own, bits, codeOfPiece(a, i, bits)).x, entryOf(own, bits, codeOfPiece(b, i, bits)).x);
 }

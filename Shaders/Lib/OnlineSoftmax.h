@@ -188,7 +188,7 @@ inline MergedRow<Chunks> mergedInMemory(
     float largest = row.largest;
     MNK_UNROLL
     for (ushort j = 0; j < Ahead; ++j) {
-      largest = part + j * step < parts ? max(largest, stat[j].x) : largest;
+      largest = max(largest, stat[j].x);
     }
     const float fade = fast::exp2(row.largest - largest);
     row.largest = largest;

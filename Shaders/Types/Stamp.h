@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_cc19e1d6ec990c2a"
+#define MNK_SHADER_STAMP "mnkStamp_4ffcd9ad0dff31b1"

@@ -146,4 +146,23 @@ TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
   EXPECT(!isChosen(dense, 32, "another"));
 }
 
+// Rows that pad a matrix take no memory where simdgroups merge theirs, so that fewer rows leave room for more
+// simdgroups.
+TEST(FlashDecodeMatrix, HasAsManySimdgroupsAsMemoryHoldsRowsOf) {
+  const auto device = hostDevice({});
+  const KVCacheView cache{.keys = tensorOf(device, DType::f16, {1, kKeys, 256}),
+                          .values = tensorOf(device, DType::f16, {1, kKeys, 256})};
+  for (const auto [heads, simdgroups] : {std::pair{uint64_t{1}, 8u}, {4, 7u}, {8, 3u}, {16, 3u}}) {
+    const Context context(fmt::format("{} rows", heads));
+    const FlashDecode op{.queries = tensorOf(device, DType::f32, {heads, 256}),
+                         .over = cache,
+                         .sequences = {{0, kKeys}},
+                         .results = {.into = tensorOf(device, DType::f32, {heads, 256})},
+                         .options = {.kernel = FlashDecodeKernel::matrix}};
+    const auto layout = FlashDecodeLayout::of(op, {.profile = {.family = "apple9"}, .hasMatrices = true});
+    EXPECT_EQ(layout.simdgroups, simdgroups);
+    EXPECT(layout.threadgroupBytes(op, layout.simdgroups) <= 32u * 1024);
+  }
+}
+
 }  // namespace mnk::test

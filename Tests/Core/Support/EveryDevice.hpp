@@ -1,6 +1,6 @@
 // Runs a body on each device of this machine, where tests on Linux count a software Metal. The Host device is run
 // several ways: as users get it, with lanes and threadgroups in seeded random order on poisoned threadgroup memory, and
-// on one worker without vector instructions.
+// on one worker without vector instructions; or, where MNK_HOST_CHECKING is set, in the one way that it says.
 #pragma once
 #include <memory>
 #include <string>
