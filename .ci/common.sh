@@ -27,7 +27,7 @@ installPackages() {
   # another's update of the lists, and make -j runs scripts that install side by side.
   mkdir -p .build
   (
-    flock 9
+    flock -w 900 9 || fail "another script of this clone has been installing packages for 15 minutes"
     $asRoot apt-get update -qq
     $asRoot env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
       --no-install-recommends "$@" >/dev/null
@@ -57,5 +57,5 @@ keepModules() {
   export PATH="$PWD/.ci/keeping:$PATH" MNK_KEPT_MODULES="$PWD/.build/modules"
 }
 
-# What a merge waits for leaves out, under slow checks, large samples of what other suites cover, too.
+# Large samples of what other suites cover as well: slow checks that a merge waits for go without them.
 leftOutOfShort="--without FlashDecodeGrid. --without KVCacheQuantizeDistortion."

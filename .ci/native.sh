@@ -64,13 +64,14 @@ compileOne() {
 }
 export -f isCurrent compileOne
 
-# precompile OUT CLANG FLAGS: makes OUT/prefix.pch of the prefix headers, again when they, the flags or the compiler have
-# changed.
+# precompile OUT CLANG FLAGS: makes OUT/prefix.pch of the prefix headers, again when they, the flags or the compiler
+# have changed.
 precompile() {
   local out=$1 made
-  made="$("$2" --version) $3 $prefixHeaders"
+  made="$("$2" --version) $3 $prefixLanguage $prefixHeaders"
   if isCurrent "$out/prefix.pch" && [ "$(cat "$out/prefix.made" 2>/dev/null)" = "$made" ]; then return; fi
   mkdir -p "$out"
+  rm -f "$out/prefix.made"
   # shellcheck disable=SC2086  # a list of words
   printf '#include <%s>\n' $prefixHeaders >"$out/prefix.hpp"
   # shellcheck disable=SC2086  # likewise

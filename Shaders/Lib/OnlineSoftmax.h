@@ -157,7 +157,8 @@ inline void putPart(device atomic_float* into, float x) {
 }
 
 // The same from memory, for parts `begin`, `begin + step`, and so on. Several parts are loaded at once, and sums before
-// their weights are known, because each load takes long. Past the last part it is loaded again, and not counted.
+// their weights are known, because each load takes long. Past the last part it is loaded again and adds nothing; that
+// it may raise the largest, with which all weights are compared in the end, changes no result.
 template <ushort Chunks, typename Number>
 inline MergedRow<Chunks> mergedInMemory(
     device Number* sums, device Number* stats, uint parts, uint partStride, uint headDim, uint first, uint begin,

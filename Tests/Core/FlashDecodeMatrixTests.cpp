@@ -1,4 +1,5 @@
-// What only the matrix kernel can get wrong: the range of halves, and a device that must be asked for its layout.
+// What only the matrix kernel can get wrong: the range of halves, a device that must be asked for its layout, when it
+// is chosen, and how many simdgroups it has room for.
 #include <cmath>
 #include <future>
 
@@ -161,7 +162,7 @@ TEST(FlashDecodeMatrix, HasAsManySimdgroupsAsMemoryHoldsRowsOf) {
                          .options = {.kernel = FlashDecodeKernel::matrix}};
     const auto layout = FlashDecodeLayout::of(op, {.profile = {.family = "apple9"}, .hasMatrices = true});
     EXPECT_EQ(layout.simdgroups, simdgroups);
-    EXPECT(layout.threadgroupBytes(op, layout.simdgroups) <= 32u * 1024);
+    EXPECT(layout.simdgroups == 8 || layout.threadgroupBytes(op, layout.simdgroups + 1) > 32u * 1024);
   }
 }
 

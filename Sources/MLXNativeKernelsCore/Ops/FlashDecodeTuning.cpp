@@ -18,11 +18,11 @@ constexpr FlashDecodeTuning kTable[] = {
      .threadgroupsPerCore = 2,
      .leastKeys = 256,
      .cores = 2},
-    // Nothing was measured on an Apple GPU. These are instructions of the kernels at head dim 128, as compiled for
-    // another GPU, with 16 for each product of matrices, which run at the rate of plain ones before M5. A KiB of 4-bit
-    // codes takes 690 of the vector kernel for four rows and 1170 for eight, and 710 of the matrix kernel for any up to
-    // eight; an M4 Max issues some 500 while it loads one. A KiB of f16 takes 120, 240 and 150: both kernels wait for
-    // memory. Where neither is faster the exact one is chosen.
+    // Nothing was measured on an Apple GPU. What follows are counts of instructions of the kernels at head dim 128, as
+    // compiled for another GPU, with 16 for each product of matrices, which run at the rate of plain ones before M5. A
+    // KiB of 4-bit codes takes 690 in the vector kernel for four rows, 1170 for eight, and 710 in the matrix kernel for
+    // any up to eight; an M4 Max issues some 500 while it loads a KiB. A KiB of f16 takes 120, 240 and 150 instead, so
+    // that both kernels wait for memory. Where neither is faster the exact one is chosen.
     {.family = "apple",
      .vectorSimdgroups = 8,
      .matrixSimdgroups = 8,

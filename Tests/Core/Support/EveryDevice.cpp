@@ -1,6 +1,8 @@
 #include "Support/EveryDevice.hpp"
 
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MetalDevice.hpp"
@@ -9,22 +11,29 @@ namespace mnk::test {
 
 namespace {
 
+bool environmentAsksForChecks() {
+  const char* given = std::getenv("MNK_HOST_CHECKING");
+  return given != nullptr && std::string_view(given) != "" && std::string_view(given) != "off";
+}
+
 std::vector<DeviceUnderTest> makeDevices() {
-  // Where the environment says how kernels are checked, it says so for all devices: one of each kind is enough.
-  const bool hasOneOfEachKind = std::getenv("MNK_HOST_CHECKING") != nullptr;
   std::vector<DeviceUnderTest> devices;
-  for (const auto& device : Device::all()) {
-    if (hasOneOfEachKind && device->kind() == "metal") continue;
-    devices.push_back({std::string(device->kind()), device});
-  }
-  // Described dispatches let a capture, or the software Metal, see which bytes each one declares.
-  if (auto described = metal::makeDevice({.libraryPath = {}, .describesDispatches = true})) {
-    devices.push_back({"metal with described dispatches", std::move(*described)});
-  }
-  if (hasOneOfEachKind) return devices;
   const auto addHost = [&](std::string name, const host::Options& options) {
     devices.push_back({std::move(name), REQUIRE(host::makeDevice(options))});
   };
+  // Described dispatches let a capture, or the software Metal, see which bytes each one declares.
+  const auto addDescribedMetal = [&](std::string name) {
+    if (auto described = metal::makeDevice({.libraryPath = {}, .describesDispatches = true})) {
+      devices.push_back({std::move(name), std::move(*described)});
+    }
+  };
+  if (environmentAsksForChecks()) {
+    addHost("host", {.compiler = {}});
+    addDescribedMetal("metal");
+    return devices;
+  }
+  for (const auto& device : Device::all()) devices.push_back({std::string(device->kind()), device});
+  addDescribedMetal("metal with described dispatches");
   for (uint64_t seed : {1, 2, 3}) {
     addHost(fmt::format("host in random order {}", seed),
             {.orderSeed = seed, .checking = host::Checking::guarded, .compiler = {}});

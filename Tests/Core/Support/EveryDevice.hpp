@@ -1,6 +1,7 @@
 // Runs a body on each device of this machine, where tests on Linux count a software Metal. The Host device is run
 // several ways: as users get it, with lanes and threadgroups in seeded random order on poisoned threadgroup memory, and
-// on one worker without vector instructions; or, where MNK_HOST_CHECKING is set, in the one way that it says.
+// on one worker without vector instructions. Where MNK_HOST_CHECKING asks for checks, there is one device of each kind:
+// the Host device as it says, and Metal, of which the software one runs kernels by the same rules.
 #pragma once
 #include <memory>
 #include <string>
