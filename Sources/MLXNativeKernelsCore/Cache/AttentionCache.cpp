@@ -5,6 +5,7 @@
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
+#include "Cache/SequenceRows.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
@@ -13,10 +14,19 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kOp = "AttentionCache";
+constexpr std::string_view kAppend = "AttentionCache.append";
 
 // Of a tensor that an op has accepted as [tokens, heads, headDim] or [heads, headDim].
 uint64_t tokensOf(const Tensor& tensor) {
   return tensor.shape().rank() == 2 ? 1 : tensor.shape()[0];
+}
+
+Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
+  return {.op = std::string(kOp),
+          .what = "the sequence is full",
+          .got = fmt::format("sequence {} at position {}", sequence, position),
+          .expected = fmt::format("less than capacity {}", view.capacity()),
+          .fix = "Make the cache larger or let it overwrite the oldest, or truncate the sequence."};
 }
 
 }  // namespace
@@ -25,7 +35,7 @@ Result<AttentionCache> AttentionCache::make(const std::shared_ptr<Device>& devic
                                             const AttentionCacheDescriptor& given) {
   return guarded(kOp, [&]() -> Result<AttentionCache> {
     AttentionCacheDescriptor descriptor = given;
-    if (descriptor.valueHeadDim == 0) descriptor.valueHeadDim = descriptor.headDim;
+    resolveDefaults(descriptor);
     if (auto error = firstBroken(descriptor)) return *error;
     if (descriptor.quantized) descriptor.dtype = DType::u8;
     auto storage = CacheStorage::make(device, descriptor);
@@ -72,59 +82,75 @@ bool AttentionCache::isSuspect(uint32_t sequence) const {
   return state_->cursors.at(sequence).suspectFrom.has_value();
 }
 
-Result<void> AttentionCache::append(CommandEncoder& encoder, const Tensor& keys, const Tensor& values,
+Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
-  return guarded(kOp, [&]() -> Result<void> {
+  return calledAs(kAppend, guarded(kAppend, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
     if (!appending) return std::move(appending).error();
     const uint64_t position = (*appending)->after(sequence).next;
     auto planned = state_->storage.planAppend(keys, values, sequence, position);
     if (!planned) return std::move(planned).error();
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    (*appending)->advanceTo(position + tokensOf(keys), sequence);
+    (*appending)->advanceTo(position + keys.resolved().totalTokens(), sequence);
     return {};
-  });
+  }));
 }
 
-Result<void> AttentionCache::append(CommandEncoder& encoder, const Tensor& keys, const Tensor& values,
-                                    std::span<const uint32_t> sequences) {
-  return guarded(kOp, [&]() -> Result<void> {
+Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
+                                    std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts) {
+  return calledAs(kAppend, guarded(kAppend, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, sequences);
     if (!appending) return std::move(appending).error();
+    auto entries = sequenceRows(keys, sequences, rowCounts);
+    if (!entries) return std::move(entries).error();
     const KVCacheView& view = state_->storage.view();
-    std::vector<uint32_t> slots;
+    std::vector<uint32_t> rowSequences, slots;
     std::map<uint32_t, uint64_t> next;
-    for (uint32_t sequence : sequences) {
-      const uint64_t position = next.try_emplace(sequence, (*appending)->after(sequence).next).first->second++;
-      if (view.wrap == KVWrap::linear && position >= view.capacity()) {
-        return Error{.op = std::string(kOp),
-                     .what = "the sequence is full",
-                     .got = fmt::format("sequence {} at position {}", sequence, position),
-                     .expected = fmt::format("less than capacity {}", view.capacity()),
-                     .fix = "Make the cache larger or let it overwrite the oldest, or truncate the sequence."};
+    for (const auto& [sequence, rows] : *entries) {
+      uint64_t& position = next.try_emplace(sequence, (*appending)->after(sequence).next).first->second;
+      for (uint64_t row = 0; row < rows; ++row, ++position) {
+        if (view.wrap == KVWrap::linear && position >= view.capacity()) return fullError(sequence, position, view);
+        rowSequences.push_back(sequence);
+        // A slot is a position too, and always fits in the 32 bits of a row.
+        slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
       }
-      // A slot is a position too, and always fits in the 32 bits of a row.
-      slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
     }
-    auto planned = state_->storage.planRows(keys, values, sequences, slots);
+    auto planned = state_->storage.planRows(keys, values, rowSequences, slots);
     if (!planned) return std::move(planned).error();
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
     for (const auto& [sequence, position] : next) (*appending)->advanceTo(position, sequence);
     return {};
-  });
+  }));
+}
+
+Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint32_t target) {
+  constexpr std::string_view kCopy = "AttentionCache.copy";
+  return calledAs(kCopy, guarded(kCopy, [&]() -> Result<void> {
+    if (auto known = state_->cursors.checkKnown(target); !known) return known;
+    auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1});
+    if (!appending) return std::move(appending).error();
+    if (source == target) return {};
+    const CacheCursor cursor = (*appending)->after(source);
+    auto planned = state_->storage.planCopy(source, target, state_->cursors.slots().used(cursor));
+    if (!planned) return std::move(planned).error();
+    if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
+    (*appending)->replace(cursor, target);
+    return {};
+  }));
 }
 
 Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,
                                         const std::optional<Tensor>& values, uint64_t position, uint32_t sequence,
                                         KVDomain domain) const {
-  return guarded(kOp, [&]() -> Result<void> {
+  constexpr std::string_view kDequantize = "AttentionCache.dequantize";
+  return calledAs(kDequantize, guarded(kDequantize, [&]() -> Result<void> {
     if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
     auto planned = state_->storage.planDequantize(keys, values, sequence, position, domain);
     if (!planned) return std::move(planned).error();
     const uint64_t tokens = tokensOf(keys ? *keys : *values);
     if (auto held = state_->cursors.checkHeld(encoder, position, tokens, sequence); !held) return held;
     return encoder.encode(*planned);
-  });
+  }));
 }
 
 Result<void> AttentionCache::truncate(uint64_t position, uint32_t sequence) {

@@ -1,7 +1,9 @@
 // Attention over a cache is FlashDecode over its memory, at the lengths that an encoder sees.
+#include <map>
 #include <vector>
 
 #include "Cache/AttentionCacheState.hpp"
+#include "Cache/SequenceRows.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
@@ -9,110 +11,191 @@ namespace mnk {
 
 namespace {
 
-constexpr std::string_view kOp = "AttentionCache";
+constexpr std::string_view kAttend = "AttentionCache.attend";
 
-// Of queries that an op may yet refuse.
-uint64_t rowsOf(const Shape& queries) {
-  return queries.rank() == 2 ? 1 : queries[queries.rank() == 4 ? 1 : 0];
-}
-
-// A ring that was truncated after it had wrapped holds less than FlashDecode takes for granted, which is the newest
-// positions that fit: what the truncated tokens overwrote is lost. Rows must not look further back than to the oldest
-// position that is kept, and a window can say so where all rows begin at the same position.
-Result<void> keepToWhatIsHeld(FlashDecode& op, const CacheSlots& slots, const CacheCursor& cursor, uint32_t sequence) {
-  if (slots.count(cursor) == std::min(cursor.next, slots.capacity)) return {};
-  if (op.options.mask) {
-    return Error{.op = std::string(kOp),
-                 .what = "a mask would count keys that the ring has lost",
-                 .got = fmt::format("sequence {}, which was truncated after its ring had wrapped", sequence),
-                 .expected = "attention without a mask until the ring is full again",
-                 .fix = "Leave the mask out, append as many tokens as were truncated first, or reset the sequence."};
-  }
-  const uint64_t rows = rowsOf(op.queries.shape());
-  const uint64_t oldest = slots.oldestKept(cursor);
-  // What the first of the rows may see, its own position included.
-  const uint64_t held = cursor.next >= oldest + rows ? cursor.next - oldest - rows + 1 : 0;
-  if (op.options.window != 0 && op.options.window <= held) return {};
-  if (slots.pinned == 0 && rows == 1 && op.sequences.size() == 1 && held != 0) {
-    op.options.window = static_cast<uint32_t>(held);
+// The part of a result that rows from `first` on have, as the result of `count` sequences of `rows` rows. Its last
+// `innerAxes` axes are those of one row. A tensor of another number of rows stays as it is, for the rules to refuse.
+Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, uint64_t totalRows, uint64_t first, uint64_t rows,
+                      uint64_t count) {
+  const auto extents = tensor.shape().extents();
+  if (extents.size() <= innerAxes) return {};
+  const auto inner = extents.last(innerAxes);
+  uint64_t outer = 1;
+  for (const uint64_t extent : extents.first(extents.size() - innerAxes)) outer *= extent;
+  if (outer != totalRows) return {};
+  const auto reshaped = [&](std::initializer_list<uint64_t> axes) -> Result<void> {
+    std::vector<uint64_t> all(axes);
+    all.insert(all.end(), inner.begin(), inner.end());
+    auto shape = Shape::make(all);
+    if (!shape) return std::move(shape).error();
+    auto made = tensor.reshaped(*shape);
+    if (!made) return std::move(made).error();
+    tensor = std::move(*made);
     return {};
-  }
-  return Error{.op = std::string(kOp),
-               .what = "the ring has lost positions that these rows would see",
-               .got = fmt::format("{} of sequence {}, which was truncated after its ring had wrapped: positions before "
-                                  "{} are overwritten",
-                                  countText(rows, "row"), sequence, oldest),
-               .expected = held == 0 ? fmt::format("rows at position {} or later", oldest)
-                                     : fmt::format("a window of at most {}", held),
-               .fix =
-                   "Pass such a window, attend to this sequence one row at a time (where nothing is pinned), append "
-                   "as many tokens as were truncated first, or reset the sequence and append its tokens again."};
+  };
+  if (auto flat = reshaped({totalRows}); !flat) return flat;
+  auto part = tensor.slice(first, rows * count);
+  if (!part) return std::move(part).error();
+  tensor = std::move(*part);
+  return reshaped({count, rows});
 }
 
-// One row of each sequence, as tensors that have the axis of rows. Others stay as they are, for the rules to judge.
-Result<void> addRowAxis(Tensor& tensor, uint32_t rank) {
-  const Shape& shape = tensor.shape();
-  if (shape.rank() != rank) return {};
-  std::vector<uint64_t> extents(shape.extents().begin(), shape.extents().end());
-  extents.insert(extents.begin() + 1, 1);
-  auto wider = Shape::make(extents);
-  if (!wider) return std::move(wider).error();
-  auto reshaped = tensor.reshaped(*wider);
-  if (!reshaped) return std::move(reshaped).error();
-  tensor = std::move(*reshaped);
-  return {};
-}
-
-Result<void> addRowAxes(FlashDecode& op) {
-  if (op.queries.shape().rank() != 3) return {};
-  if (auto added = addRowAxis(op.queries, 3); !added) return added;
-  AttentionResults& results = op.results;
+Result<AttentionResults> resultsOf(AttentionResults results, uint64_t totalRows, uint64_t first, uint64_t rows,
+                                   uint64_t count) {
+  const auto take = [&](Tensor& tensor, uint32_t innerAxes) {
+    return takeRows(tensor, innerAxes, totalRows, first, rows, count);
+  };
   if (results.into) {
-    if (auto added = addRowAxis(*results.into, 3); !added) return added;
+    if (auto taken = take(*results.into, 2); !taken) return std::move(taken).error();
   }
   if (results.partials) {
-    if (auto added = addRowAxis(results.partials->sums, 3); !added) return added;
-    if (auto added = addRowAxis(results.partials->stats, 3); !added) return added;
+    if (auto taken = take(results.partials->sums, 2); !taken) return std::move(taken).error();
+    if (auto taken = take(results.partials->stats, 2); !taken) return std::move(taken).error();
   }
-  if (results.logSumExp) return addRowAxis(*results.logSumExp, 2);
-  return {};
+  if (results.logSumExp) {
+    if (auto taken = take(*results.logSumExp, 1); !taken) return std::move(taken).error();
+  }
+  return results;
 }
 
-Result<void> encodeOver(FlashDecode op, CommandEncoder& encoder, const CacheStorage& storage,
-                        const CacheCursors& cursors, std::span<const uint32_t> sequences) {
-  op.over = storage.view();
-  if (const auto& quantized = storage.quantizedView()) op.over = *quantized;
-  std::vector<CacheCursor> seen;
-  for (uint32_t sequence : sequences) {
+// A sequence as rows see it that `rowsBehind` newer tokens follow.
+AttendedSequence attendedBy(uint32_t sequence, const CacheCursor& cursor, uint64_t rowsBehind = 0) {
+  const uint64_t length = cursor.next - std::min(cursor.next, rowsBehind);
+  return {.sequence = sequence, .length = length, .highest = cursor.highest > length ? cursor.highest : 0};
+}
+
+// Rows of an entry are older than those of a later one for the same sequence.
+Result<std::vector<AttendedSequence>> attendedSequences(std::span<const SequenceRows> entries, bool isCausal,
+                                                        const CacheCursors& cursors, const CommandEncoder& encoder) {
+  std::vector<AttendedSequence> attended(entries.size());
+  std::map<uint32_t, uint64_t> rowsBehind;
+  for (size_t i = entries.size(); i-- > 0;) {
+    const auto [sequence, rows] = entries[i];
     auto cursor = cursors.seenBy(encoder, sequence);
     if (!cursor) return std::move(cursor).error();
     if (cursor->suspectFrom) return suspectError(sequence, *cursor);
-    op.sequences.push_back({.sequence = sequence, .length = cursor->next});
-    seen.push_back(*cursor);
+    uint64_t& behind = rowsBehind[sequence];
+    // Rows that see tokens behind their own would need both lengths.
+    if (behind != 0 && rows != 0 && !isCausal) {
+      return Error{.op = std::string(kAttend),
+                   .what = "a sequence is listed again in attention that is not causal",
+                   .got = fmt::format("sequence {}", sequence),
+                   .expected = "each sequence once",
+                   .fix = "List the sequence once, with a row count for all of its rows."};
+    }
+    if (cursor->next != 0 && cursor->next <= behind && rows != 0) {
+      return Error{.op = std::string(kAttend),
+                   .what = "a sequence has fewer positions than queries",
+                   .got = fmt::format("{} of sequence {}, which has {}", countText(behind + rows, "row"), sequence,
+                                      countText(cursor->next, "position")),
+                   .expected = "rows of tokens that were appended",
+                   .fix = "Append keys and values of the queries' tokens first."};
+    }
+    attended[i] = attendedBy(sequence, *cursor, behind);
+    behind += rows;
   }
-  for (size_t i = 0; i < seen.size(); ++i) {
-    if (auto kept = keepToWhatIsHeld(op, cursors.slots(), seen[i], sequences[i]); !kept) return kept;
-  }
-  return encoder.encode(op);
+  return attended;
+}
+
+Error dividedMask() {
+  return {.op = std::string(kAttend),
+          .what = "a mask cannot be divided among calls of FlashDecode",
+          .got = "a mask, and rows that attend in several parts",
+          .expected = "a mask for rows that attend at once",
+          .fix = "Attend without a mask, or to each sequence or chunk by itself."};
 }
 
 }  // namespace
 
-Result<void> AttentionCache::attend(CommandEncoder& encoder, const Tensor& queries, const AttentionResults& results,
-                                    const AttentionOptions& options, uint32_t sequence) const {
-  return guarded(kOp, [&]() -> Result<void> {
-    return encodeOver({.queries = queries, .results = results, .options = options}, encoder, state_->storage,
-                      state_->cursors, {&sequence, 1});
-  });
+Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
+                                               const AttentionResults& results, const AttentionOptions& options,
+                                               std::vector<AttendedSequence> attended) const {
+  FlashDecode op{.queries = queries, .over = storage.view(), .sequences = std::move(attended), .results = results};
+  if (const auto& quantized = storage.quantizedView()) op.over = *quantized;
+  op.options = options;
+  op.options.window = windowOf(options);
+  return device ? plan(op, *device) : plan(op);
 }
 
-Result<void> AttentionCache::attend(CommandEncoder& encoder, const Tensor& queries, const AttentionResults& results,
-                                    const AttentionOptions& options, std::span<const uint32_t> sequences) const {
-  return guarded(kOp, [&]() -> Result<void> {
-    FlashDecode op{.queries = queries, .results = results, .options = options};
-    if (auto added = addRowAxes(op); !added) return added;
-    return encodeOver(std::move(op), encoder, state_->storage, state_->cursors, sequences);
-  });
+Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
+                                    const AttentionOptions& options, uint32_t sequence) const {
+  return calledAs(kAttend, guarded(kAttend, [&]() -> Result<void> {
+    auto cursor = state_->cursors.seenBy(encoder, sequence);
+    if (!cursor) return std::move(cursor).error();
+    if (cursor->suspectFrom) return suspectError(sequence, *cursor);
+    return encoder.encode(state_->planAttend(encoder.device(), queries, results, options, {attendedBy(sequence, *cursor)}));
+  }));
+}
+
+Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
+                                    const AttentionOptions& options, std::span<const uint32_t> sequences,
+                                    std::span<const uint32_t> rowCounts) const {
+  return calledAs(kAttend, guarded(kAttend, [&]() -> Result<void> {
+    for (const uint32_t sequence : sequences) {
+      if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
+    }
+    auto entries = sequenceRows(queries, sequences, rowCounts);
+    if (!entries) return std::move(entries).error();
+    auto attended = attendedSequences(*entries, options.isCausal, state_->cursors, encoder);
+    if (!attended) return std::move(attended).error();
+    uint64_t totalRows = 0;
+    for (const SequenceRows& entry : *entries) totalRows += entry.rows;
+    // Neighbors with as many rows attend together.
+    Plan whole{.op = std::string(FlashDecode::name), .dispatches = {}};
+    uint64_t firstRow = 0;
+    for (size_t begin = 0, end; begin < entries->size(); begin = end) {
+      const uint64_t rows = (*entries)[begin].rows;
+      for (end = begin + 1; end < entries->size() && (*entries)[end].rows == rows;) ++end;
+      if (rows == 0) continue;
+      if (options.mask && end - begin != entries->size()) return dividedMask();
+      auto part = resultsOf(results, totalRows, firstRow, rows, end - begin);
+      if (!part) return std::move(part).error();
+      auto planned = state_->planAttend(encoder.device(), runsOf(queries, firstRow, rows, end - begin), *part, options,
+                                        {attended->begin() + begin, attended->begin() + end});
+      if (!planned) return std::move(planned).error();
+      whole.append(std::move(*planned));
+      firstRow += rows * (end - begin);
+    }
+    return encoder.encode(whole);
+  }));
+}
+
+Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
+  constexpr std::string_view kCall = "AttentionCache.appendAndAttend";
+  return calledAs(kCall, guarded(kCall, [&]() -> Result<void> {
+    auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&step.sequence, 1});
+    if (!appending) return std::move(appending).error();
+    const uint64_t tokens = step.keys.resolved().totalTokens();
+    for (const HeadsView* view : {&step.queries, &step.keys, &step.values}) {
+      const HeadsView::Strides strides = view->resolved();
+      if (strides.sequences == 1 && strides.tokens == tokens) continue;
+      return Error{.op = std::string(kCall),
+                   .what = "queries, keys and values are not of the same tokens of one sequence",
+                   .got = fmt::format("{} and {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
+                   .expected = fmt::format("{} of one sequence, as keys", countText(tokens, "token")),
+                   .fix = "Pass queries, keys and values of the same tokens, each with its own heads."};
+    }
+    CacheCursor cursor = (*appending)->after(step.sequence);
+    Plan whole{.op = std::string(kCall), .dispatches = {}};
+    for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
+      chunk = state_->cursors.slots().exactChunk(cursor, tokens - first, state_->windowOf(step.options));
+      if (step.options.mask && chunk != tokens) return dividedMask();
+      const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
+      auto stored = state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next);
+      if (!stored) return std::move(stored).error();
+      cursor.advanceTo(cursor.next + chunk);
+      auto results = resultsOf(step.results, tokens, first, chunk, 1);
+      if (!results) return std::move(results).error();
+      auto attended = state_->planAttend(encoder.device(), part(step.queries), *results, step.options,
+                                         {attendedBy(step.sequence, cursor)});
+      if (!attended) return std::move(attended).error();
+      whole.append(std::move(*stored));
+      whole.append(std::move(*attended));
+    }
+    if (auto encoded = encoder.encode(whole); !encoded) return encoded;
+    (*appending)->advanceTo(cursor.next, step.sequence);
+    return {};
+  }));
 }
 
 }  // namespace mnk

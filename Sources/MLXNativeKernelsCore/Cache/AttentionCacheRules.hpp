@@ -8,6 +8,9 @@
 
 namespace mnk {
 
+// Puts numbers in the place of those that are left to the cache.
+void resolveDefaults(AttentionCacheDescriptor& descriptor);
+
 std::span<const Rule<AttentionCacheDescriptor>> attentionCacheRules();
 
 // The first broken one of these and, where storage is quantized, of its own. valueHeadDim is not 0.

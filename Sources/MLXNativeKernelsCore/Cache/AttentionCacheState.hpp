@@ -1,5 +1,8 @@
 // What an AttentionCache is made of; its copies share it.
 #pragma once
+#include <memory>
+#include <vector>
+
 #include "Cache/CacheCursors.hpp"
 #include "Cache/CacheStorage.hpp"
 
@@ -12,6 +15,14 @@ struct AttentionCache::State {
 
   State(AttentionCacheDescriptor of, CacheStorage with, CacheSlots slots)
       : descriptor(std::move(of)), storage(std::move(with)), cursors(slots, descriptor.sequences) {}
+
+  // The window of rows that attend with these options.
+  uint32_t windowOf(const AttentionOptions& options) const {
+    return options.window == 0 && descriptor.slidingWindow ? descriptor.slidingWindow->window : options.window;
+  }
+  Result<Plan> planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
+                          const AttentionResults& results, const AttentionOptions& options,
+                          std::vector<AttendedSequence> attended) const;
 };
 
 }  // namespace mnk

@@ -50,6 +50,17 @@ bool CacheSlots::canReach(const CacheCursor& cursor) const {
   return cursor.next >= oldestKept(cursor);
 }
 
+uint64_t CacheSlots::exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const {
+  if (wrap == KVWrap::linear || tokens == 0) return tokens;
+  // Nothing may be written behind this position before the first row has attended.
+  uint64_t end = cursor.highest <= capacity ? capacity : 0;
+  if (window != 0) {
+    const uint64_t first = std::max(cursor.next, pinned);  // rows at pinned positions see nothing that is overwritten
+    end = std::max(first + 1 - std::min(first + 1, window), pinned) + (capacity - pinned);
+  }
+  return end > cursor.next ? std::min(tokens, end - cursor.next) : 1;
+}
+
 CacheCursor CacheCursors::at(uint32_t sequence) const {
   std::lock_guard lock(mutex_);
   return sequence < cursors_.size() ? cursors_[sequence] : CacheCursor{};
@@ -158,15 +169,19 @@ CacheCursor CacheCursors::Appending::after(uint32_t sequence) {
 }
 
 void CacheCursors::Appending::advanceTo(uint64_t next, uint32_t sequence) {
-  CacheCursor& cursor = changeOf(sequence).after;
-  cursor.next = next;
-  cursor.highest = std::max(cursor.highest, next);
+  changeOf(sequence).after.advanceTo(next);
+}
+
+void CacheCursors::Appending::replace(const CacheCursor& by, uint32_t sequence) {
+  Change& change = changeOf(sequence);
+  change.after = by;
+  change.isReplaced = true;
 }
 
 Result<void> CacheCursors::Appending::advance() {
   std::lock_guard lock(cursors_->mutex_);
   // A sequence whose append was refused is none of this encoder's business.
-  std::erase_if(changes_, [](const Change& change) { return change.before == change.after; });
+  std::erase_if(changes_, [](const Change& change) { return change.before == change.after && !change.isReplaced; });
   for (const Change& change : changes_) {
     const CacheCursor& now = cursors_->cursors_[change.sequence];
     if (now == change.before) continue;
@@ -195,7 +210,7 @@ void CacheCursors::Appending::finished(const Result<void>& outcome) {
   std::lock_guard lock(cursors_->mutex_);
   for (const Change& change : changes_) {
     CacheCursor& cursor = cursors_->cursors_[change.sequence];
-    cursor.suspectFrom = std::min(cursor.suspectFrom.value_or(UINT64_MAX), change.before.next);
+    cursor.suspectFrom = std::min(cursor.suspectFrom.value_or(UINT64_MAX), change.isReplaced ? 0 : change.before.next);
   }
 }
 

@@ -1,6 +1,7 @@
 // Where the sequences of a cache stand, and what an encoder that appends to them will make of it. All functions may be
 // called from any thread, except for those of an Appending, which belongs to its encoder.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,11 @@ struct CacheCursor {
   uint64_t next = 0;
   uint64_t highest = 0;  // largest `next` since the last reset: what lies a ring's length before it is overwritten
   std::optional<uint64_t> suspectFrom = {};  // the first position whose contents a failed step left unknown
+
+  void advanceTo(uint64_t position) {
+    next = position;
+    highest = std::max(highest, position);
+  }
 
   bool operator==(const CacheCursor&) const = default;
 };
@@ -36,6 +42,9 @@ struct CacheSlots {
   uint64_t used(const CacheCursor& cursor) const;
   // Whether appends and truncations can lead there.
   bool canReach(const CacheCursor& cursor) const;
+  // How many of `tokens` tokens can be stored before the first of them attends, so that all attend as they would one by
+  // one; at least 1. A window of 0 is none.
+  uint64_t exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const;
 };
 
 class CacheCursors {
@@ -76,6 +85,8 @@ class CacheCursors::Appending final : public EncodingParticipant {
   // Where the sequence stands after what was recorded.
   CacheCursor after(uint32_t sequence);
   void advanceTo(uint64_t next, uint32_t sequence);
+  // All that the sequence held is replaced.
+  void replace(const CacheCursor& by, uint32_t sequence);
 
   Result<void> advance() override;
   void retreat() override;
@@ -86,6 +97,7 @@ class CacheCursors::Appending final : public EncodingParticipant {
     uint32_t sequence;
     CacheCursor before;
     CacheCursor after;
+    bool isReplaced = false;  // even if it ends where it began
   };
   Change& changeOf(uint32_t sequence);
 

@@ -6,6 +6,7 @@
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/CacheStorage.hpp"
+#include "Ops/FlashDecodeTuning.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::string_view kMagic = "MNKCACHE";
 constexpr uint32_t kVersion = 1;
+constexpr size_t kWindowOffset = 84;
 
 // The numbers in files are those of the enums, which therefore stay as they are. Elements are copied as they lie in
 // memory.
@@ -139,11 +141,17 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
     header.hasKeyMeans = channels & kKeyMeans;
     header.hasValueMeans = channels & kValueMeans;
     header.hasKeyChannelScales = channels & kKeyChannelScales;
-    fields.upTo("padding", 0);
   } else {
-    for (size_t offset = 48; offset < kBytes; offset += 4) fields.upTo("field of quantized storage", 0);
+    for (size_t offset = 48; offset < kWindowOffset; offset += 4) fields.upTo("field of quantized storage", 0);
+  }
+  if (const uint32_t window = fields.next(); window != 0) {
+    const uint64_t spare = uint64_t{d.capacity} + 1 - std::min<uint64_t>(d.capacity, uint64_t{d.pinned} + window);
+    d.slidingWindow = {.window = window, .maxRows = static_cast<uint32_t>(spare), .maxDraft = static_cast<uint32_t>(spare)};
+    if (d.whenFull != KVWrap::ring) return impossible("a sliding window in a linear cache", "a ring");
   }
   if (fields.error()) return *fields.error();
+  // Whatever could be made can be loaded.
+  d.isStorageOnly = !hasAttentionKernel(d.headDim, d.valueHeadDim, isQuantized);
   // A cache that was made has both, and u8 stands for quantized storage alone.
   if (d.valueHeadDim == 0) return impossible("valueHeadDim 0", "at least 1");
   if (isQuantized != (d.dtype == DType::u8)) {
@@ -171,6 +179,7 @@ CacheFileHeader::Bytes CacheFileHeader::encode() const {
   add(d.whenFull);
   add(d.pinned);
   add(uint32_t{d.quantized.has_value()});
+  if (d.slidingWindow) put(bytes, kWindowOffset, d.slidingWindow->window);
   if (!d.quantized) return bytes;
   const KVQuantizedStorage& q = *d.quantized;
   add(q.codec);

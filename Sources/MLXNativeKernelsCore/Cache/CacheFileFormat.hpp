@@ -7,7 +7,7 @@
 //       32      4   dtype: 0 f32, 1 f16, 2 bf16; 3 u8 in a quantized cache
 //       36      4   when full: 0 fail, 1 overwrite the oldest
 //       40      4   pinned positions
-//       44      4   storage: 0 dense, 1 quantized. Of a dense cache the fields up to 88 are 0.
+//       44      4   storage: 0 dense, 1 quantized. Of a dense cache the fields up to 84 are 0.
 //       48      4   codec: 0 turbo, 1 mlx1
 //       52      8   bits of keys, bits of values
 //       60      4   scale factor, f32
@@ -15,7 +15,7 @@
 //       68      8   scale of keys, scale of values: 0 unbiased, 1 least squares
 //       76      4   vectors that are not finite: 0 become zero, 1 get a scale that is NaN
 //       80      4   sum of 1 where means of keys follow, 2 means of values, 4 channel scales of keys
-//       84      4   0
+//       84      4   window of a sliding-window cache, else 0
 //       88          for each sequence u64 next position, u64 highest next position since its last reset, at most
 //                   2^62
 //                   means of keys, means of values, channel scales of keys, f32, those that follow

@@ -1,7 +1,6 @@
 #include "Cache/CacheStorage.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include "MLXNativeKernels/KVCacheWrite.hpp"
@@ -73,9 +72,31 @@ Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<con
     op.tokens = begin + count < sequences.size() ? std::optional<uint64_t>(count) : std::nullopt;
     auto planned = plan(op);
     if (!planned) return planned;
-    std::move(planned->dispatches.begin(), planned->dispatches.end(), std::back_inserter(whole.dispatches));
+    whole.append(std::move(*planned));
   }
   return whole;
+}
+
+// A plane of slots as one of 16-bit floats, which a write of equal types moves unchanged: codes take an even number of
+// bytes, and a scale two or four.
+Result<Tensor> asHalves(const Tensor& plane, uint64_t heads, uint64_t capacity) {
+  const uint64_t sequences = plane.shape()[0];
+  auto shape = Shape::make({sequences, heads, capacity, plane.byteCount() / (sequences * heads * capacity)});
+  if (!shape) return std::move(shape).error();
+  auto bytes = Tensor::over(plane.buffer(), DType::u8, *shape, plane.byteOffset());
+  return bytes ? bytes->viewedAs(DType::f16) : bytes;
+}
+
+// One sequence of a plane as the source of a write.
+HeadsView sequenceOf(const Tensor& plane, uint64_t sequence, uint64_t slots) {
+  const Shape& shape = plane.shape();
+  return {plane,
+          {.tokens = slots,
+           .heads = shape[1],
+           .headDim = shape[3],
+           .offset = sequence * shape[1] * shape[2] * shape[3],
+           .tokenStride = shape[3],
+           .headStride = shape[2] * shape[3]}};
 }
 
 }  // namespace
@@ -107,7 +128,7 @@ uint64_t CacheStorage::bytes() const {
   return bytes;
 }
 
-Result<Plan> CacheStorage::planAppend(const Tensor& keys, const Tensor& values, uint32_t sequence,
+Result<Plan> CacheStorage::planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
                                       uint64_t position) const {
   if (!quantized_) {
     return plan(
@@ -121,11 +142,34 @@ Result<Plan> CacheStorage::planAppend(const Tensor& keys, const Tensor& values, 
                               .options = options_});
 }
 
-Result<Plan> CacheStorage::planRows(const Tensor& keys, const Tensor& values, std::span<const uint32_t> sequences,
+Result<Plan> CacheStorage::planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
                                     std::span<const uint32_t> slots) const {
   if (!quantized_) return planParts(KVCacheWrite{.keys = keys, .values = values, .into = view_}, sequences, slots);
   return planParts(KVCacheQuantize{.keys = keys, .values = values, .into = *quantized_, .options = options_}, sequences,
                    slots);
+}
+
+Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t slots) const {
+  const Planes all = planes();
+  Plan whole{.op = std::string(KVCacheWrite::name), .dispatches = {}};
+  for (const auto& [keyPlane, valuePlane] : {std::pair(all[keys], all[values]), std::pair(all[keyScales], all[valueScales])}) {
+    if (!keyPlane || slots == 0) continue;
+    auto keyHalves = asHalves(*keyPlane, view_.heads(), view_.capacity());
+    if (!keyHalves) return std::move(keyHalves).error();
+    auto valueHalves = asHalves(*valuePlane, view_.heads(), view_.capacity());
+    if (!valueHalves) return std::move(valueHalves).error();
+    // The target alone, which shares no memory with the source.
+    auto targetKeys = keyHalves->slice(target, 1);
+    if (!targetKeys) return std::move(targetKeys).error();
+    auto targetValues = valueHalves->slice(target, 1);
+    if (!targetValues) return std::move(targetValues).error();
+    auto planned = plan(KVCacheWrite{.keys = sequenceOf(*keyHalves, source, slots),
+                                     .values = sequenceOf(*valueHalves, source, slots),
+                                     .into = {.keys = *targetKeys, .values = *targetValues}});
+    if (!planned) return planned;
+    whole.append(std::move(*planned));
+  }
+  return whole;
 }
 
 Result<Plan> CacheStorage::planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values,

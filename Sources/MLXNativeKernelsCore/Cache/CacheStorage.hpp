@@ -24,10 +24,12 @@ class CacheStorage {
   Planes planes() const;
   uint64_t bytes() const;
 
-  Result<Plan> planAppend(const Tensor& keys, const Tensor& values, uint32_t sequence, uint64_t position) const;
+  Result<Plan> planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
   // One token for each sequence, all in one plan.
-  Result<Plan> planRows(const Tensor& keys, const Tensor& values, std::span<const uint32_t> sequences,
+  Result<Plan> planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
                         std::span<const uint32_t> slots) const;
+  // The first `slots` slots of a sequence, byte for byte.
+  Result<Plan> planCopy(uint32_t source, uint32_t target, uint64_t slots) const;
   Result<Plan> planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values, uint32_t sequence,
                               uint64_t position, KVDomain domain) const;
 

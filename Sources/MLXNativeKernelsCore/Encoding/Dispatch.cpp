@@ -87,6 +87,17 @@ std::string Dispatch::text() const {
                      bytesText(countedBytesRead()), bytesText(countedBytesWritten()));
 }
 
+void Plan::append(Plan next) {
+  for (Dispatch& dispatch : next.dispatches) {
+    for (Binding& binding : dispatch.buffers) {
+      if (!binding.buffer && binding.isZeroed) binding.offset += zeroedBytes;
+    }
+    dispatches.push_back(std::move(dispatch));
+  }
+  scratchBytes = std::max(scratchBytes, next.scratchBytes);
+  zeroedBytes += next.zeroedBytes;
+}
+
 std::string Plan::text() const {
   std::string text = fmt::format("{}: {}", op, countText(dispatches.size(), "dispatch"));
   const uint64_t lentBytes = scratchBytes + zeroedBytes;

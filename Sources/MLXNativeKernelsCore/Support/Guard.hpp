@@ -42,4 +42,13 @@ auto guarded(std::string_view op, Body&& body) -> decltype(body()) {
   }
 }
 
+// The result of a call that other ops carry out, with errors that name the call the user made.
+template <typename T>
+Result<T> calledAs(std::string_view call, Result<T> result) {
+  if (result) return result;
+  Error error = std::move(result).error();
+  error.op = call;
+  return error;
+}
+
 }  // namespace mnk

@@ -4,6 +4,7 @@
 // work began, or reset. Keys and values are stored as numbers, or coded by a KVCodec; a cache of either kind can be
 // saved to a file and goes on from there when it is loaded.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/HeadsView.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
@@ -34,6 +36,18 @@ struct KVQuantizedStorage {
   KVCodec valueCodec() const { return {codec, valueBits, scaleFactor}; }
 };
 
+// What a sliding-window cache must serve exactly: steps of up to maxRows rows that each see `window` positions, also
+// after up to maxDraft of the newest tokens were taken back. Such a step sees window + maxRows - 1 positions, and
+// tokens that are taken back have overwritten as many.
+struct SlidingWindow {
+  uint32_t window = 0;  // positions that a row sees, its own included
+  uint32_t maxRows = 1;
+  uint32_t maxDraft = 0;
+
+  uint64_t slots() const { return uint64_t{window} + std::max({maxRows, maxDraft, 1u}) - 1; }
+  bool operator==(const SlidingWindow&) const = default;
+};
+
 struct AttentionCacheDescriptor {
   uint32_t kvHeads = 0;
   uint32_t headDim = 0;
@@ -41,9 +55,23 @@ struct AttentionCacheDescriptor {
   uint32_t capacity = 0;      // slots of one sequence
   uint32_t sequences = 1;
   DType dtype = DType::f16;                          // f32, f16 or bf16
-  KVWrap whenFull = KVWrap::ring;                    // overwrite the oldest, or fail
+  KVWrap whenFull = KVWrap::linear;                  // fail, or overwrite the oldest
   uint32_t pinned = 0;                               // first positions that a ring never overwrites
   std::optional<KVQuantizedStorage> quantized = {};  // takes the place of dtype, which then reads as u8
+  // Makes a ring that serves it, of pinned + slidingWindow->slots() slots unless `capacity` is larger. Rows that attend
+  // without a window of their own then have this one.
+  std::optional<SlidingWindow> slidingWindow = {};
+  bool isStorageOnly = false;  // is never attended to, so that any head dim will do
+};
+
+// Keys and values to append, and the queries of the same tokens. All three have as many tokens.
+struct AppendAndAttend {
+  HeadsView queries;
+  HeadsView keys;
+  HeadsView values;
+  AttentionResults results = {};
+  AttentionOptions options = {};
+  uint32_t sequence = 0;
 };
 
 class AttentionCache {
@@ -64,20 +92,34 @@ class AttentionCache {
   uint64_t count(uint32_t sequence = 0) const;  // positions that can be attended to
   bool isSuspect(uint32_t sequence = 0) const;
 
-  // Keys and values: [tokens, kvHeads, headDim], or [kvHeads, headDim] for one token, for one sequence.
-  Result<void> append(CommandEncoder& encoder, const Tensor& keys, const Tensor& values, uint32_t sequence = 0);
-  // One token for each listed sequence, in the order of the list.
-  Result<void> append(CommandEncoder& encoder, const Tensor& keys, const Tensor& values,
-                      std::span<const uint32_t> sequences);
+  // Keys and values of the next tokens of one sequence: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token,
+  // or a view of another layout. A tensor is token-major; only a HeadsView can say otherwise.
+  Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values, uint32_t sequence = 0);
+  // Tokens of several sequences, in the order of the list: rowCounts[i] of them for sequences[i]. Without counts it is
+  // one for each, or as many as the views have for each of their sequences. A sequence that is listed again goes on.
+  Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
+                      std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts = {});
 
   // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
-  // headDim] for one row, or [rows, heads, headDim]. What the same encoder has appended counts. Keys that a ring lost
-  // to tokens which were truncated since are not attended to.
-  Result<void> attend(CommandEncoder& encoder, const Tensor& queries, const AttentionResults& results,
+  // headDim] for one row, [rows, heads, headDim], or a view of another layout. What the same encoder has appended
+  // counts. With a window, a row that would see a position which a ring has overwritten is an error. Without one a row
+  // sees what the ring holds up to its own position, which never fails; several rows in one step then see less than one
+  // by one, because the keys of all of them are stored before the first attends.
+  Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options = {}, uint32_t sequence = 0) const;
-  // As many rows of each listed sequence: [sequences, rows, heads, headDim], or [sequences, heads, headDim] for one.
-  Result<void> attend(CommandEncoder& encoder, const Tensor& queries, const AttentionResults& results,
-                      const AttentionOptions& options, std::span<const uint32_t> sequences) const;
+  // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows
+  // are the newest tokens of sequences[i], or the newest before those of a later entry for the same sequence. Without
+  // counts it is one for each, or as many as the view has for each of its sequences.
+  Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
+                      const AttentionOptions& options, std::span<const uint32_t> sequences,
+                      std::span<const uint32_t> rowCounts = {}) const;
+
+  // Appends any number of tokens and attends with their queries, in chunks that the ring can serve: the results are
+  // those of appending and attending token by token. Without a window a full ring takes one token at a time.
+  Result<void> appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step);
+
+  // Makes `target` a copy of `source`, whatever it held.
+  Result<void> copy(CommandEncoder& encoder, uint32_t source, uint32_t target);
 
   // Reads positions of a quantized cache from `position` on as numbers: as many as the tensors hold, which have the
   // shapes of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten
@@ -92,8 +134,8 @@ class AttentionCache {
   void reset();
 
   // Writes the cache to a file that its owner alone can read. A file that is there is replaced once all is written,
-  // and left as it was where the call fails. Wait for submitted work first: what it has not stored yet is not saved. A
-  // cache that is changed meanwhile is an error.
+  // and left as it was where the call fails. Waits for submitted work that writes the cache. A cache that is changed
+  // meanwhile is an error.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Keys, values and
   // scales may take at most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory

@@ -134,6 +134,9 @@ struct Plan {
   uint64_t scratchBytes = 0;
   uint64_t zeroedBytes = 0;  // of scratch memory that is zero when the plan starts
 
+  // Adds what another plan runs. Both use the same scratch memory, one after the other, and zeroed memory of their own.
+  void append(Plan next);
+
   std::string text() const;
 };
 
