@@ -43,9 +43,10 @@ inline AttentionRow attentionRow(
   made.head = kvHead * p.group + row % p.group;
   made.index = rowIndex(p, sequenceIndex, kvHead, row);
   made.position = int(sequence.length) - int(p.allRows - p.firstRow - token);
-  const uint end = p.isCausal != 0u ? uint(max(made.position + 1, 0)) : sequence.length;
-  const int cut = p.window != 0u ? made.position + 1 - int(p.window) : 0;
-  made.firstKey = keyOfPosition(p, sequence, uint(max(cut, 0)));
+  const uint until = uint(max(made.position + 1, 0));  // positions up to its own
+  const uint end = p.isCausal != 0u ? until : sequence.length;
+  const uint cut = p.window != 0u ? until - min(until, p.window) : 0u;
+  made.firstKey = keyOfPosition(p, sequence, cut);
   made.endKey = min(keyOfPosition(p, sequence, end), sequence.endKey);
   made.mask = 0;
   if (flashHasMask) {

@@ -163,6 +163,15 @@ std::vector<Case> ringCases() {
       }
     }
   }
+  // The positions of its rows are below zero, by which no window may be counted.
+  cases.push_back({.name = "rows of an empty sequence with the largest window",
+                   .headDim = 32,
+                   .valueHeadDim = 32,
+                   .cacheSequences = 2,
+                   .rows = 5,
+                   .sequences = {{0, 0}, {1, 7}},
+                   .givesLogSumExp = true,
+                   .options = {.window = 0x7fffffffu, .kernel = FlashDecodeKernel::vector}});
   return cases;
 }
 
