@@ -1,6 +1,7 @@
 // Attention of a few rows over a cache, computed in f32. A simdgroup has up to `Rows` rows of one head of the cache and
 // reads tiles of keys and values once for all of them; the simdgroups of a threadgroup take turns at the tiles of a
-// split. In a simdgroup, `Lanes` neighboring lanes share a vector, so that several vectors are loaded at once.
+// split. In a simdgroup, `Lanes` neighboring lanes share a vector, so that several vectors are loaded at once. Vectors
+// of elements that are shorter than `KeyDim` or `ValueDim` count as padded with zeros.
 #include "../Lib/AttentionFinish.h"
 #include "../Lib/AttentionRows.h"
 #include "../Lib/AttentionTogether.h"
@@ -84,7 +85,7 @@ kernel void flashDecodeVector(
   for (ushort r = 0; r < Rows; ++r) {
     const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + r, rows - 1u), slopes);
     biases[r] = loadQuery<KeyElements / 4>(
-        query[r], p, queries, row, kvHead, KeyDim, Lanes, lane, p.queryScale, keyMeans, channelScales);
+        query[r], p, queries, row, kvHead, keyVectors.headDim, Lanes, lane, p.queryScale, keyMeans, channelScales);
     MNK_UNROLL
     for (ushort i = 0; i < ValueElements / 4; ++i) {
       result[r][i] = float4(0.0f);

@@ -92,7 +92,7 @@ inline float scoreOf(
 
 // Reads a query whose elements lanes share as in WalshHadamard.h, and makes of it what is multiplied with vectors of
 // the cache, times `scale`. Where vectors are coded it is turned as they are; the result is then what the keys' mean
-// adds to each product.
+// adds to each product. Elements from `headDim` on are 0.
 template <ushort Chunks>
 inline float loadQuery(
     thread float4* x, constant FlashDecodeParams& p, device const uchar* queries, AttentionRow row, uint kvHead,
@@ -100,7 +100,10 @@ inline float loadQuery(
   const uint first = lane % lanes * (4u * Chunks);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] = loadFour(queries, flashQueryType, flashIsVectorized, row.index * headDim + first + 4u * i) * scale;
+    x[i] = float4(0.0f);
+    if (!flashIsPadded || first + 4u * i < headDim) {
+      x[i] = loadFour(queries, flashQueryType, flashIsVectorized, row.index * headDim + first + 4u * i) * scale;
+    }
   }
   if (!flashIsCoded) {
     return 0.0f;

@@ -4,7 +4,8 @@
 #include "FunctionConstants.h"
 #include "Layout.h"
 
-// Instances of the vector kernel: head dims of keys and values, and the rows that a simdgroup computes together.
+// Instances of the vector kernel: head dims of keys and values, and the rows that a simdgroup computes together. Up to
+// 256 an instance also serves shorter vectors of elements; the smallest that does is the first.
 #define MNK_FLASH_VECTOR_INSTANCES(ROW) \
   ROW(32, 32, 1)                        \
   ROW(32, 32, 4)                        \
@@ -124,7 +125,7 @@ struct FlashDecodeParams {
   float keyInverseRoot;  // 1 / sqrt(headDim) of keys
   float keyScaleFactor;  // of mlx1
   float valueScaleFactor;
-  uint32_t keyCodeBytes;  // of a vector
+  uint32_t keyCodeBytes;  // of a vector, of elements or of codes
   uint32_t valueCodeBytes;
   uint32_t maskRowStride;  // in elements; 0 where one serves all
   uint64_t maskHeadStride;

@@ -5,6 +5,7 @@
 
 #include "Cases/FlashDecodeCase.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
+#include "Ops/FlashDecodeTuning.hpp"
 #include "Support/Check.hpp"
 #include "Support/DeclaredBytes.hpp"
 #include "Support/EveryDevice.hpp"
@@ -209,6 +210,44 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
     // The one is known of a device alone; the other is asked for by FlashDecodeTogether.
     if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeMergesTogether) continue;
     if (seen.size() < 2) fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
+  }
+}
+
+// The smallest kernel that has room for both vectors, and its own where there is one.
+TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
+  struct Choice {
+    uint64_t keyDim, valueDim;
+    std::string_view kernel;
+  };
+  for (const auto& [keyDim, valueDim, kernel] : {Choice{8, 8, "32_32"},
+                                                 {40, 40, "64_64"},
+                                                 {64, 64, "64_64"},
+                                                 {72, 40, "80_80"},
+                                                 {88, 96, "96_96"},
+                                                 {64, 104, "128_128"},
+                                                 {136, 128, "192_128"},
+                                                 {136, 136, "192_192"},
+                                                 {192, 8, "192_128"},
+                                                 {200, 8, "256_256"},
+                                                 {8, 248, "256_256"},
+                                                 {512, 512, "512_512"},
+                                                 {576, 512, "576_512"}}) {
+    const Context context(fmt::format("{} and {}", keyDim, valueDim));
+    Case attend = plainCase(100);
+    attend.headDim = keyDim;
+    attend.valueHeadDim = valueDim;
+    attend.group = 1;
+    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).kernel.function,
+              fmt::format("flashDecodeVector_{}_1", kernel));
+  }
+  for (uint64_t keyDim = 0; keyDim <= 1024; keyDim += 4) {
+    const bool isMultiple = keyDim % 8 == 0 && keyDim != 0 && keyDim <= 256;
+    EXPECT_EQ(hasAttentionKernel(keyDim, 8, false), isMultiple);
+    EXPECT_EQ(hasAttentionKernel(256, keyDim, false), isMultiple);
+    EXPECT_EQ(hasAttentionKernel(keyDim, 512, false), keyDim == 512 || keyDim == 576);
+    const bool isOfCodes = keyDim == 32 || keyDim == 64 || keyDim == 128 || keyDim == 256 || keyDim == 512;
+    EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true), isOfCodes);
+    EXPECT(!hasAttentionKernel(keyDim, keyDim / 2, true));
   }
 }
 

@@ -59,6 +59,7 @@ const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, tru
                                                            {kFlashDecodeHasSlopes, false},
                                                            {kFlashDecodeIsInOrder, true},
                                                            {kFlashDecodeHasTokens, false},
+                                                           {kFlashDecodeIsPadded, false},
                                                            {kFlashDecodeHasSinks, true},
                                                            {kFlashDecodeHasSoftcap, true},
                                                            {kFlashDecodeIsSplit, false},

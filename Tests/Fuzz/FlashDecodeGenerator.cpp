@@ -115,6 +115,11 @@ Dims drawDims(Seeded& random, bool isQuantized) {
     const uint64_t headDim = oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 128, 256, 512});
     return {sequences, heads, capacity, headDim, headDim};
   }
+  if (coin(random, 1, 3)) {
+    const uint64_t keyDim = 8 * (1 + random.below(coin(random, 1, 4) ? 32 : 8));
+    const uint64_t valueDim = coin(random, 1, 2) ? keyDim : 8 * (1 + random.below(8));
+    return {sequences, heads, capacity, keyDim, valueDim};
+  }
   const uint64_t keyDim = oneOf<uint64_t>(random, {32, 32, 32, 32, 64, 64, 80, 96, 128, 192, 256, 512, 576});
   const uint64_t valueDim = keyDim == 576 || (keyDim == 192 && coin(random, 1, 2)) ? keyDim - 64 : keyDim;
   return {sequences, heads, capacity, keyDim, valueDim};

@@ -99,7 +99,8 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                                      {kFlashDecodeHasSoftcap, op.options.softcap != 0},
                                      {kFlashDecodeIsSplit, isSplit},
                                      {kFlashDecodeMergesTogether, layout.mergesTogether},
-                                     {kFlashDecodeIsInOrder, isInOrder}});
+                                     {kFlashDecodeIsInOrder, isInOrder},
+                                     {kFlashDecodeIsPadded, layout.isPadded()}});
   if (layout.usesMatrices) {
     constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
     constants.push_back({kFlashDecodeHasTokens, layout.passes.front().rows > 1});

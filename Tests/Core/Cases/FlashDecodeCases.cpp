@@ -47,6 +47,45 @@ std::vector<Case> headDimCases() {
   return cases;
 }
 
+std::vector<Case> paddedDimCases() {
+  struct Dims {
+    uint64_t keys, values;
+  };
+  std::vector<Dims> dims = {{96, 64},  {64, 128}, {72, 40},   {8, 256},  {256, 8},
+                            {192, 64}, {200, 80}, {136, 128}, {56, 248}, {128, 96}};
+  for (uint64_t dim : {8, 16, 24, 40, 48, 56, 72, 88, 104, 112, 120, 136, 160, 200, 248}) dims.push_back({dim, dim});
+  std::vector<Case> cases;
+  for (const Dims& d : dims) {
+    for (DType cache : kFloats) {
+      const uint64_t number = cases.size();
+      const bool isRing = number % 4 == 1;
+      cases.push_back({.name = fmt::format("{} and {} of {}, padded", d.keys, d.values, name(cache)),
+                       .cache = cache,
+                       .headDim = d.keys,
+                       .valueHeadDim = d.values,
+                       .kvHeads = 1 + number % 2,
+                       .capacity = isRing            ? 19u
+                                   : number % 5 == 0 ? 37u
+                                                     : 0u,  // 37: no slot follows the last key
+                       .layout = kLayouts[number / 2 % 2],
+                       .wrap = isRing ? KVWrap::ring : KVWrap::linear,
+                       .pinned = isRing ? 2u : 0u,
+                       .queries = kFloats[number / 3 % 3],
+                       .group = 1 + number % 5,
+                       .rows = 1 + number % 4,
+                       .sequences = {{0, 37}},
+                       .into = kFloats[number / 2 % 3],
+                       .givesPartials = number % 7 == 3,
+                       .givesLogSumExp = number % 3 == 0,
+                       .options = {.splits = static_cast<uint32_t>(number % 4), .kernel = FlashDecodeKernel::vector},
+                       .hasSinks = number % 14 == 8,
+                       .cacheShift = number % 3 == 2 ? byteSize(cache) * (1 + number % 7) : 0,
+                       .queryShift = number % 5 == 4 ? byteSize(kFloats[number / 3 % 3]) : 0});
+    }
+  }
+  return cases;
+}
+
 std::vector<Case> groupCases() {
   std::vector<Case> cases;
   for (uint64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32}) {
@@ -261,8 +300,8 @@ std::vector<Case> unalignedCases() {
 
 std::vector<Case> allDecodeCases() {
   std::vector<Case> all;
-  for (const auto& list : {headDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(), unalignedCases(),
-                           maskCases(), scoreCases(), quantizedCases()}) {
+  for (const auto& list : {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(),
+                           unalignedCases(), maskCases(), scoreCases(), quantizedCases()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;
