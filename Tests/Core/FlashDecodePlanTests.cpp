@@ -37,7 +37,7 @@ std::vector<uint64_t> vectorsSeen(const FlashDecode& op, const Case& attend, con
   const CacheGeometry cache = geometryOf(op);
   std::vector<uint64_t> vectors;
   for (const AttendedSequence& sequence : op.sequences) {
-    for (const HeldKey& key : heldKeys(cache, sequence.length)) {
+    for (const HeldKey& key : heldKeys(cache, sequence)) {
       bool isSeen = false;
       for (uint64_t row = rows.begin; row < rows.end; ++row) {
         isSeen |= isVisible(op.options, key.position, rowPosition(sequence.length, attend.rows, row));

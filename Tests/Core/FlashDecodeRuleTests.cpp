@@ -54,6 +54,9 @@ constexpr std::string_view kMaskFix = "Give the mask a column for each key, olde
 constexpr std::string_view kPinDue = "fewer pinned slots than the ring's capacity, and none in a linear cache";
 constexpr std::string_view kPinFix = "Pin fewer slots, or make the cache a larger ring.";
 
+constexpr std::string_view kWindowFix =
+    "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window.";
+
 constexpr std::string_view kNoHeadDims = "there is no kernel for these head dims";
 constexpr std::string_view kPadFix =
     "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had.";
@@ -157,6 +160,21 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) { op.options.softcap = std::numeric_limits<float>::infinity(); }},
     {"the window is too large", "2147483648", "less than 2^31, or 0 for none", "Leave the window at 0.",
      [](Op& op) { op.options.window = uint32_t{1} << 31; }},
+    {"a sequence has had fewer positions than it has", "a length of 7 and a highest of 6",
+     "the largest length that the sequence has had, or 0",
+     "Pass the length before tokens were taken back, or 0 if none were.", [](Op& op) { op.sequences[0].highest = 6; }},
+    {"a window reaches positions that the ring has overwritten",
+     "row 0 of sequence 3, whose window of 2 begins at position 3, over a ring that holds positions 4 to 6 and the "
+     "first 2",
+     "a capacity of at least 6", kWindowFix, [](Op& op) { op.options.window = 2; }},
+    {"a window reaches positions that the ring has overwritten",
+     "row 1 of sequence 1, whose window of 1000 begins at position 2, over a ring that holds the first 2 "
+     "alone",
+     "a capacity of at least 8", kWindowFix,
+     [](Op& op) {
+       op.sequences = {{3, 3}, {1, 4, 8}};
+       op.options.window = 1000;
+     }},
     {"the mask does not match the queries", "f32 [3, 4]", kMaskDue, kMaskFix,
      [](Op& op) {
        op.options.mask = planTensor(DType::f32, {3, 4});
@@ -227,7 +245,7 @@ TEST(FlashDecodeRules, RowsWithoutPositionsNeedNoKeysOfTheirOwn) {
   EXPECT_ERROR(plan(op), {.op = Op::name, .what = "a sequence has fewer positions than queries"});
   op.options.isCausal = false;
   EXPECT(bool(plan(op)));
-  op.options.window = 3;
+  op.options.window = 1;
   EXPECT_ERROR(plan(op), {.op = Op::name, .what = "a sequence has fewer positions than queries"});
   op.sequences[1].length = 0;
   EXPECT(bool(plan(op)));

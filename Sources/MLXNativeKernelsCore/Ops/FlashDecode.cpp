@@ -124,7 +124,7 @@ void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
     binding.reads.clear();
     for (size_t i = 0; i < pass.sequences.size(); ++i) {
       const AttendedSequence& attended = op.sequences[pass.firstSequence + i];
-      const auto runs = AttendedKeys(slots, attended.length).slots(pass.keys[i].first, pass.keys[i].end);
+      const auto runs = AttendedKeys(slots, attended).slots(pass.keys[i].first, pass.keys[i].end);
       const auto regions = slotRegions(slots, attended.sequence, runs, vectorBytes);
       binding.reads.insert(binding.reads.end(), regions.begin(), regions.end());
     }

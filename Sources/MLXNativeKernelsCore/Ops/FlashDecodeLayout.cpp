@@ -31,7 +31,7 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
       const uint64_t end = std::min(queries.sequences, sequence + kSequencesPerPass);
       for (uint64_t index = sequence; index < end; ++index) {
         const AttendedSequence& attended = op.sequences[index];
-        const AttendedKeys keys(slots, attended.length);
+        const AttendedKeys keys(slots, attended);
         const KeyRange seen = keysSeen(op, keys, attended.length, pass.firstRow, pass.rows);
         pass.keys.push_back(seen);
         pass.sequences.push_back({.firstRow = attended.sequence * slots.heads() * slots.capacity(),

@@ -64,8 +64,15 @@ constexpr Rule<View> kCacheRules[] = {
 
 uint64_t longestLength(const Op& op) {
   uint64_t longest = 0;
-  for (const AttendedSequence& sequence : op.sequences) longest = std::max(longest, sequence.length);
+  for (const AttendedSequence& sequence : op.sequences) longest = std::max(longest, sequence.written());
   return longest;
+}
+
+const AttendedSequence* firstShrunk(const Op& op) {
+  for (const AttendedSequence& sequence : op.sequences) {
+    if (sequence.written() < sequence.length) return &sequence;
+  }
+  return nullptr;
 }
 
 uint64_t largestExtent(const Op& op) {
@@ -93,6 +100,36 @@ const AttendedSequence* firstTooShort(const Op& op) {
   return nullptr;
 }
 
+// A position in a row's window that the ring has overwritten.
+struct LostPosition {
+  AttendedSequence sequence;
+  uint64_t row = 0;
+  uint64_t position = 0;
+  AttendedKeys keys;
+};
+
+std::optional<LostPosition> firstLost(const Op& op) {
+  if (op.options.window == 0) return std::nullopt;
+  const uint64_t rows = queryShape(op.queries).rows;
+  for (const AttendedSequence& sequence : op.sequences) {
+    const AttendedKeys keys(slotsOf(op), sequence);
+    if (keys.skipped == 0 || sequence.length == 0) continue;
+    // Rows at pinned positions see nothing that can be lost, and the first one behind them sees furthest back.
+    const uint64_t first = std::max(sequence.length - std::min(rows, sequence.length), keys.pinned);
+    const uint64_t begin = std::max(first + 1 - std::min<uint64_t>(first + 1, op.options.window), keys.pinned);
+    if (first >= sequence.length || begin >= keys.oldest()) continue;
+    return LostPosition{sequence, first + rows - sequence.length, begin, keys};
+  }
+  return std::nullopt;
+}
+
+std::string heldText(const LostPosition& lost) {
+  const uint64_t oldest = lost.keys.oldest(), end = lost.sequence.length, pinned = lost.keys.pinned;
+  if (end <= oldest) return pinned == 0 ? std::string("none of its positions") : fmt::format("the first {} alone", pinned);
+  const std::string newest = fmt::format("positions {} to {}", oldest, end - 1);
+  return pinned == 0 ? newest : fmt::format("{} and the first {}", newest, pinned);
+}
+
 std::vector<uint64_t> rowAxes(const Op& op) {
   const Shape& shape = op.queries.shape();
   std::vector<uint64_t> axes;
@@ -101,7 +138,11 @@ std::vector<uint64_t> rowAxes(const Op& op) {
 }
 
 uint64_t longestKeys(const Op& op) {
-  return std::min(longestLength(op), slotsOf(op).capacity());
+  uint64_t longest = 0;
+  for (const AttendedSequence& sequence : op.sequences) {
+    longest = std::max(longest, AttendedKeys(slotsOf(op), sequence).keyOf(sequence.length));
+  }
+  return longest;
 }
 
 bool isMask(const Op& op) {
@@ -220,6 +261,13 @@ constexpr Rule<Op> kRules[] = {
      [](const Op& op) { return fmt::format("less than {}", slotsOf(op).sequences()); },
      "Pass a sequence that the cache holds."},
 
+    {"a sequence has had fewer positions than it has", [](const Op& op) { return !firstShrunk(op); },
+     [](const Op& op) {
+       return fmt::format("a length of {} and a highest of {}", firstShrunk(op)->length, firstShrunk(op)->highest);
+     },
+     [](const Op&) { return std::string("the largest length that the sequence has had, or 0"); },
+     "Pass the length before tokens were taken back, or 0 if none were."},
+
     {"a sequence is longer than its cache",
      [](const Op& op) {
        const View slots = slotsOf(op);
@@ -261,6 +309,19 @@ constexpr Rule<Op> kOptionRules[] = {
     {"the window is too large", [](const Op& op) { return op.options.window < kMaxKVExtent; },
      [](const Op& op) { return fmt::format("{}", op.options.window); },
      [](const Op&) { return std::string("less than 2^31, or 0 for none"); }, "Leave the window at 0."},
+
+    {"a window reaches positions that the ring has overwritten", [](const Op& op) { return !firstLost(op); },
+     [](const Op& op) {
+       const LostPosition lost = *firstLost(op);
+       return fmt::format("row {} of sequence {}, whose window of {} begins at position {}, over a ring that holds {}",
+                          lost.row, lost.sequence.sequence, op.options.window, lost.position, heldText(lost));
+     },
+     [](const Op& op) {
+       const LostPosition lost = *firstLost(op);
+       return fmt::format("a capacity of at least {}",
+                          lost.keys.pinned + lost.sequence.written() - lost.position);
+     },
+     "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window."},
 
     {"the mask does not match the queries", [](const Op& op) { return isMask(op); },
      [](const Op& op) { return op.options.mask->text(); },

@@ -39,9 +39,8 @@ uint64_t valueDimOf(const FlashDecode& op) {
   return shape[shape.rank() - 1];
 }
 
-AttendedKeys::AttendedKeys(const KVCacheView& cache, uint64_t length)
-    : count(std::min(length, cache.capacity())),
-      skipped(length - count),
+AttendedKeys::AttendedKeys(const KVCacheView& cache, const AttendedSequence& sequence)
+    : skipped(sequence.written() - std::min(sequence.written(), cache.capacity())),
       start(skipped % std::max<uint64_t>(cache.ringLength(), 1)),
       pinned(cache.pinned),
       capacity(cache.capacity()) {}

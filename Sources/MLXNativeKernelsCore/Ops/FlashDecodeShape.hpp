@@ -27,14 +27,15 @@ uint64_t valueDimOf(const FlashDecode& op);
 
 // Keys of a sequence, counted from the oldest that the cache holds.
 struct AttendedKeys {
-  uint64_t count = 0;    // that the cache holds
   uint64_t skipped = 0;  // positions after the pinned ones that it does not hold any more
   uint64_t start = 0;    // what is added to a key's index for its slot, after the pinned ones
   uint64_t pinned = 0;
   uint64_t capacity = 0;
 
-  AttendedKeys(const KVCacheView& cache, uint64_t length);
+  AttendedKeys(const KVCacheView& cache, const AttendedSequence& sequence);
 
+  // The oldest position that is held, other than pinned ones.
+  uint64_t oldest() const { return skipped == 0 ? 0 : pinned + skipped; }
   // The first key at a position or after it.
   uint64_t keyOf(uint64_t position) const;
   std::vector<SlotRun> slots(uint64_t firstKey, uint64_t endKey) const;

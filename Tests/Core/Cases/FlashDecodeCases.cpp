@@ -157,9 +157,36 @@ std::vector<Case> ringCases() {
                          .rows = rows,
                          .sequences = {{0, length}},
                          .options = {.isCausal = number % 5 != 0,
-                                     .window = number % 4 == 1 ? 4u : 0u,
+                                     .window = number % 4 == 1 ? static_cast<uint32_t>(6 - pinned - rows + 1) : 0u,
                                      .splits = static_cast<uint32_t>(number % 3),
                                      .kernel = FlashDecodeKernel::vector},
+                         .hasSlopes = number % 4 == 2});
+      }
+    }
+  }
+  // Rings that have lost positions to tokens which were taken back, down to all but the pinned ones.
+  for (uint32_t pinned : {0u, 3u}) {
+    for (uint64_t highest = 21; highest <= 31; highest += 2) {
+      for (uint64_t rows : {1, 4}) {
+        const uint64_t number = cases.size();
+        const uint64_t length = 20, oldest = highest - (12 - pinned);
+        cases.push_back({.name = fmt::format("{} rows at 20 after {} of a ring of 12, {} pinned", rows, highest, pinned),
+                         .cache = DType::f16,
+                         .headDim = 32,
+                         .valueHeadDim = 32,
+                         .capacity = 12,
+                         .layout = kLayouts[number % 2],
+                         .wrap = KVWrap::ring,
+                         .pinned = pinned,
+                         .rows = rows,
+                         .sequences = {{0, length, highest}},
+                         .options = {.isCausal = number % 5 != 0,
+                                     .window = number % 3 == 1 && length + 1 > oldest + rows
+                                                   ? static_cast<uint32_t>(length - oldest - rows + 1)
+                                                   : 0u,
+                                     .splits = static_cast<uint32_t>(number % 3),
+                                     .kernel = FlashDecodeKernel::vector},
+                         .mask = number % 3 == 2 ? std::optional(MaskCase{}) : std::nullopt,
                          .hasSlopes = number % 4 == 2});
       }
     }
@@ -184,6 +211,7 @@ std::vector<Case> ringCases() {
   for (uint32_t window : {1u, 2u, 16u, 40u, 47u, 50u, 1000u, 0x7fffffffu}) {
     for (uint64_t rows : {1, 5}) {
       for (bool isRing : {false, true}) {
+        if (isRing && window + rows > 37 - 4 + 1) continue;  // the ring would have lost positions of the window
         const uint64_t headDim = rows == 5 ? 64 : 32;
         cases.push_back({.name = fmt::format("{} rows with a window of {}{}", rows, window, isRing ? " in a ring" : ""),
                          .cache = DType::f16,

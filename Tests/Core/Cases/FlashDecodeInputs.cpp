@@ -72,7 +72,7 @@ std::vector<Use> usesOf(const FlashDecode& op, const FlashDecodeCase& attend, co
   const CacheGeometry cache = geometryOf(op);
   std::vector<Use> uses(cache.sequences * cache.heads * cache.capacity);
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
-    const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s].length);
+    const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s]);
     for (uint64_t k = 0; k < held.size(); ++k) {
       for (uint64_t row = 0; row < attend.rows; ++row) {
         const int64_t position = rowPosition(op.sequences[s].length, attend.rows, row);
@@ -147,7 +147,7 @@ void putSpecials(const FlashDecode& op, const FlashDecodeCase& attend, OperandBy
   const CacheGeometry cache = geometryOf(op);
   for (const SpecialElement& special : attend.specials) {
     const AttendedSequence& sequence = op.sequences[special.sequence];
-    const uint64_t slot = heldKeys(cache, sequence.length).at(special.key).slot;
+    const uint64_t slot = heldKeys(cache, sequence).at(special.key).slot;
     const uint64_t index = cache.indexOf(sequence.sequence, special.kvHead, slot);
     const auto put = [&](const char* name, DType dtype, uint64_t first, uint64_t count) {
       const uint64_t bits = nearestBits(dtype, special.number);

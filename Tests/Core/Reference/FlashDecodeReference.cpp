@@ -156,13 +156,14 @@ CacheGeometry geometryOf(const FlashDecode& op) {
       op.over);
 }
 
-std::vector<HeldKey> heldKeys(const CacheGeometry& cache, uint64_t length) {
+std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence& sequence) {
+  const uint64_t written = std::max(sequence.length, sequence.highest);
   const uint64_t ring = cache.capacity - cache.pinned;
   std::vector<HeldKey> keys;
-  for (uint64_t position = 0; position < length; ++position) {
+  for (uint64_t position = 0; position < sequence.length; ++position) {
     const bool isPinned = position < cache.pinned;
     // The newest of the positions that share a slot is the one that is there.
-    const bool isReplaced = cache.wrap == KVWrap::ring && !isPinned && position + ring < length;
+    const bool isReplaced = cache.wrap == KVWrap::ring && !isPinned && position + ring < written;
     if (isReplaced) continue;
     const uint64_t slot =
         cache.wrap == KVWrap::linear || isPinned ? position : cache.pinned + (position - cache.pinned) % ring;
@@ -206,8 +207,8 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
   std::vector<AttendedRow> results(op.sequences.size() * rows * heads);
   for (AttendedRow& row : results) row.output.assign(values.headDim(), 0);
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
-    const auto [sequence, length] = op.sequences[s];
-    const std::vector<HeldKey> held = heldKeys(cache, length);
+    const auto [sequence, length, highest] = op.sequences[s];
+    const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s]);
     for (uint64_t kvHead = 0; kvHead < cache.heads; ++kvHead) {
       std::vector<Vector> heldKeyVectors(held.size()), heldValueVectors(held.size());
       for (uint64_t r = 0; r < rows * group; ++r) {

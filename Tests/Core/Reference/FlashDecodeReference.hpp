@@ -37,8 +37,8 @@ struct HeldKey {
   int64_t position = 0;
   uint64_t slot = 0;
 };
-// The keys that a cache holds of a sequence with so many positions, the oldest first.
-std::vector<HeldKey> heldKeys(const CacheGeometry& cache, uint64_t length);
+// The keys that a cache holds of a sequence, the oldest first.
+std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence& sequence);
 
 // The position of a query row; below zero where there are more rows than positions.
 int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row);

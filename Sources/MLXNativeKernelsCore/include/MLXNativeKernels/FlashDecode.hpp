@@ -5,7 +5,9 @@
 //   out        = sum over k of weight[k] * value k,   weight = softmax of the scores, with a sink's score beside them
 // cap(x) = softcap * tanh(x / softcap), where there is a softcap. Keys are counted from the oldest that the cache
 // holds: first the pinned positions of a ring, then its newest. Key k is visible to a row where position(k) <= p if
-// attention is causal, and position(k) > p - window if there is a window. A row that sees no key, or keys of score -inf
+// attention is causal, and position(k) > p - window if there is a window. With a window, a row whose window reaches
+// positions that a ring has overwritten is refused; without one a row sees what the ring holds up to its own position,
+// so that several rows, whose keys are all stored before the first of them attends, see less than one by one. A row that sees no key, or keys of score -inf
 // alone, is zero; scores below -3.5e29 count as -inf. What is not visible to a row is not read for it, and cannot reach
 // it.
 #pragma once
@@ -27,6 +29,11 @@ namespace mnk {
 struct AttendedSequence {
   uint64_t sequence = 0;
   uint64_t length = 0;
+  // The largest length that the sequence has had since it was empty, if tokens were taken back since; 0: length. A
+  // ring has lost what those tokens overwrote: it holds its pinned positions and the newest before this length.
+  uint64_t highest = 0;
+
+  uint64_t written() const { return highest == 0 ? length : highest; }
 
   bool operator==(const AttendedSequence&) const = default;
 };
