@@ -64,7 +64,7 @@ kernel void flashDecodeVector(
   const uint at = lane % Lanes;
   const uint groupIndex = lane / Lanes;
 
-  const ulong ofHead = sequence.firstRow + ulong(kvHead) * p.cacheHeadStride;
+  const ulong ofHead = firstVector(p, sequence, kvHead);
   const CacheVectors keyVectors =
       vectorsFrom(keys, keyScales, ofHead, kvKeyBits, KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   const CacheVectors valueVectors = vectorsFrom(
@@ -167,7 +167,7 @@ kernel void flashDecodeVector(
     MNK_UNROLL
     for (ushort i = 0; i < Own; ++i) {
       const uint key = base + (ownStep + i) * Groups + groupIndex;
-      const bool isSeen = isCommon || (key >= row.firstKey && key < min(row.endKey, end));
+      const bool isSeen = isCommon || (key < end && isSeenBy(p, row, key));
       float score = kNoScore;
       if (isSeen) {
         score = scoreOf(p, sequence, row, key, scores[i] + bias, mask);

@@ -13,6 +13,7 @@ pipeline_constant(bool, flashHasMask, kFlashDecodeHasMask);
 pipeline_constant(bool, flashHasSlopes, kFlashDecodeHasSlopes);
 pipeline_constant(bool, flashHasSoftcap, kFlashDecodeHasSoftcap);
 pipeline_constant(bool, flashIsInOrder, kFlashDecodeIsInOrder);
+pipeline_constant(bool, flashSeesPinned, kFlashDecodeSeesPinned);
 
 // One row: a query head of one token. Rows of a head of the cache are counted token by token.
 struct AttentionRow {
@@ -20,7 +21,7 @@ struct AttentionRow {
   ulong index;    // among all rows of queries and results
   int position;   // of its token
   uint firstKey;  // it sees keys from this one
-  uint endKey;    // to before this one
+  uint endKey;    // to before this one, and what isSeenBy adds
   ulong mask;     // of its first element
   float slope;
 };
@@ -47,6 +48,9 @@ inline AttentionRow attentionRow(
   const uint end = p.isCausal != 0u ? until : sequence.length;
   const uint cut = p.window != 0u ? until - min(until, p.window) : 0u;
   made.firstKey = keyOfPosition(p, sequence, cut);
+  if (flashSeesPinned && made.firstKey <= p.pinned) {
+    made.firstKey = 0;
+  }
   made.endKey = min(keyOfPosition(p, sequence, end), sequence.endKey);
   made.mask = 0;
   if (flashHasMask) {
@@ -58,6 +62,16 @@ inline AttentionRow attentionRow(
     made.slope = slopes[made.head] * kLog2E;
   }
   return made;
+}
+
+// Whether a row sees a key.
+inline bool isSeenBy(constant FlashDecodeParams& p, AttentionRow row, uint key) {
+  return key < row.endKey && (key >= row.firstKey || (flashSeesPinned && key < p.pinned));
+}
+
+// The first vector of a head of a sequence, among all that the cache holds.
+inline ulong firstVector(constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint kvHead) {
+  return ulong(sequence.sequence) * p.finish.kvHeads * p.capacity + ulong(kvHead) * p.cacheHeadStride;
 }
 
 // Where a key lies, in vectors from the sequence's head on. A wrapped ring starts again after its pinned slots.
@@ -85,7 +99,9 @@ inline float scoreOf(
     score += row.slope * float(int(position) - row.position);
   }
   if (flashHasMask) {
-    score += loadElement(mask, flashMaskType, row.mask + key) * kLog2E;
+    // A mask has columns for all keys that the cache holds.
+    const uint column = flashSeesPinned && key >= p.pinned ? key + sequence.hidden : key;
+    score += loadElement(mask, flashMaskType, row.mask + column) * kLog2E;
   }
   return score;
 }

@@ -86,18 +86,21 @@ MNK_OFFSET(struct FlashDecodeFinish, headDim, 8);
 MNK_OFFSET(struct FlashDecodeFinish, lanes, 12);
 MNK_OFFSET(struct FlashDecodeFinish, inverseRoot, 16);
 
-// One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds.
+// One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds; where rows
+// see pinned positions beside a window, those between them are not counted.
 struct FlashDecodeSequence {
-  uint64_t firstRow;  // of the cache: the sequence's first slot of its first head
+  uint32_t sequence;  // of the cache
+  uint32_t hidden;    // keys after the pinned ones that the cache holds and that are not counted
   uint32_t length;    // positions
-  uint32_t skipped;   // positions after the pinned ones that a ring has overwritten
+  uint32_t skipped;   // positions after the pinned ones that are not counted: overwritten in a ring, or hidden
   uint32_t start;     // what is added to a key's index for its slot, after the pinned ones
   uint32_t firstKey;  // keys that any row of the dispatch sees
   uint32_t endKey;
   uint32_t splitKeys;  // keys of a split
 };
 MNK_SIZE(struct FlashDecodeSequence, 32);
-MNK_OFFSET(struct FlashDecodeSequence, firstRow, 0);
+MNK_OFFSET(struct FlashDecodeSequence, sequence, 0);
+MNK_OFFSET(struct FlashDecodeSequence, hidden, 4);
 MNK_OFFSET(struct FlashDecodeSequence, length, 8);
 MNK_OFFSET(struct FlashDecodeSequence, skipped, 12);
 MNK_OFFSET(struct FlashDecodeSequence, start, 16);

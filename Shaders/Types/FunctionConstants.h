@@ -51,4 +51,5 @@ enum FunctionConstantIndex {
   kFlashDecodeIsInOrder = 45,       // the keys of a head lie one after the other, and stay there
   kFlashDecodeHasTokens = 46,       // a sequence has several rows of queries
   kFlashDecodeIsPadded = 47,        // vectors of the cache are shorter than the instance's
+  kFlashDecodeSeesPinned = 48,      // rows with a window also see pinned positions
 };

@@ -40,7 +40,7 @@ std::vector<uint64_t> vectorsSeen(const FlashDecode& op, const Case& attend, con
     for (const HeldKey& key : heldKeys(cache, sequence)) {
       bool isSeen = false;
       for (uint64_t row = rows.begin; row < rows.end; ++row) {
-        isSeen |= isVisible(op.options, key.position, rowPosition(sequence.length, attend.rows, row));
+        isSeen |= isVisible(op, key.position, rowPosition(sequence.length, attend.rows, row));
       }
       if (!isSeen) continue;
       for (uint64_t head = 0; head < cache.heads; ++head) {
@@ -283,6 +283,23 @@ TEST(FlashDecodePlan, AWindowIsAllThatIsRead) {
   EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 100 * 256 + 32 * 256);
   attend.rows = 5;
   EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 104 * 256 + 5 * 32 * 256);
+}
+
+TEST(FlashDecodePlan, AWindowAndPinnedPositionsAreAllThatIsRead) {
+  for (bool hasMask : {false, true}) {
+    Case attend = plainCase(9000);
+    attend.wrap = KVWrap::ring;
+    attend.pinned = 4;
+    attend.options.splits = 1;
+    attend.options.window = 100;
+    attend.options.windowSeesPinned = true;
+    if (hasMask) attend.mask = MaskCase{};
+    const uint64_t mask = hasMask ? 4096 * sizeof(float) : 0;
+    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 104 * 256 + 32 * 256 + mask);
+    attend.rows = 5;
+    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(),
+              2u * 8 * 108 * 256 + 5 * 32 * 256 + 5 * mask);
+  }
 }
 
 TEST(FlashDecodePlan, MemoryOfTheCallersServesSplits) {

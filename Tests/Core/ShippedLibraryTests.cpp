@@ -60,6 +60,7 @@ const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, tru
                                                            {kFlashDecodeIsInOrder, true},
                                                            {kFlashDecodeHasTokens, false},
                                                            {kFlashDecodeIsPadded, false},
+                                                           {kFlashDecodeSeesPinned, true},
                                                            {kFlashDecodeHasSinks, true},
                                                            {kFlashDecodeHasSoftcap, true},
                                                            {kFlashDecodeIsSplit, false},

@@ -71,6 +71,7 @@ void drawOptions(Words& words, Seeded& random) {
   options.scale = oneOf(random, {0.0f, 0.0f, 1.0f, 0.125f});
   options.is_bidirectional = coin(random, 1, 6);
   options.window = coin(random, 1, 3) ? static_cast<uint32_t>(1 + random.below(14)) : 0;
+  options.window_sees_pinned = coin(random, 1, 3);
   options.softcap = oneOf(random, {0.0f, 0.0f, 2.0f, 30.0f});
   options.splits = oneOf<uint32_t>(random, {0, 0, 0, 1, 2, 3, 5});
   options.kernel = coin(random, 1, 2) ? MNK_KERNEL_AUTOMATIC : MNK_KERNEL_VECTOR;

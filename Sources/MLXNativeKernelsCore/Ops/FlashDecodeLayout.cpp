@@ -20,7 +20,6 @@ uint64_t ceilDivide(uint64_t a, uint64_t b) {
 
 std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& queries) {
   std::vector<FlashDecodePass> passes;
-  const KVCacheView slots = slotsOf(op);
   for (uint64_t sequence = 0; sequence < queries.sequences; sequence += kSequencesPerPass) {
     for (uint64_t row = 0; row < queries.rows; row += FlashDecode::kRowsPerPass) {
       FlashDecodePass pass{.firstRow = row,
@@ -31,10 +30,11 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
       const uint64_t end = std::min(queries.sequences, sequence + kSequencesPerPass);
       for (uint64_t index = sequence; index < end; ++index) {
         const AttendedSequence& attended = op.sequences[index];
-        const AttendedKeys keys(slots, attended);
+        const AttendedKeys keys = keysOf(op, attended, pass.firstRow);
         const KeyRange seen = keysSeen(op, keys, attended.length, pass.firstRow, pass.rows);
         pass.keys.push_back(seen);
-        pass.sequences.push_back({.firstRow = attended.sequence * slots.heads() * slots.capacity(),
+        pass.sequences.push_back({.sequence = static_cast<uint32_t>(attended.sequence),
+                                  .hidden = static_cast<uint32_t>(keys.hidden),
                                   .length = static_cast<uint32_t>(attended.length),
                                   .skipped = static_cast<uint32_t>(keys.skipped),
                                   .start = static_cast<uint32_t>(keys.start),

@@ -170,24 +170,25 @@ std::vector<Case> ringCases() {
       for (uint64_t rows : {1, 4}) {
         const uint64_t number = cases.size();
         const uint64_t length = 20, oldest = highest - (12 - pinned);
-        cases.push_back({.name = fmt::format("{} rows at 20 after {} of a ring of 12, {} pinned", rows, highest, pinned),
-                         .cache = DType::f16,
-                         .headDim = 32,
-                         .valueHeadDim = 32,
-                         .capacity = 12,
-                         .layout = kLayouts[number % 2],
-                         .wrap = KVWrap::ring,
-                         .pinned = pinned,
-                         .rows = rows,
-                         .sequences = {{0, length, highest}},
-                         .options = {.isCausal = number % 5 != 0,
-                                     .window = number % 3 == 1 && length + 1 > oldest + rows
-                                                   ? static_cast<uint32_t>(length - oldest - rows + 1)
-                                                   : 0u,
-                                     .splits = static_cast<uint32_t>(number % 3),
-                                     .kernel = FlashDecodeKernel::vector},
-                         .mask = number % 3 == 2 ? std::optional(MaskCase{}) : std::nullopt,
-                         .hasSlopes = number % 4 == 2});
+        cases.push_back(
+            {.name = fmt::format("{} rows at 20 after {} of a ring of 12, {} pinned", rows, highest, pinned),
+             .cache = DType::f16,
+             .headDim = 32,
+             .valueHeadDim = 32,
+             .capacity = 12,
+             .layout = kLayouts[number % 2],
+             .wrap = KVWrap::ring,
+             .pinned = pinned,
+             .rows = rows,
+             .sequences = {{0, length, highest}},
+             .options = {.isCausal = number % 5 != 0,
+                         .window = number % 3 == 1 && length + 1 > oldest + rows
+                                       ? static_cast<uint32_t>(length - oldest - rows + 1)
+                                       : 0u,
+                         .splits = static_cast<uint32_t>(number % 3),
+                         .kernel = FlashDecodeKernel::vector},
+             .mask = number % 3 == 2 ? std::optional(MaskCase{}) : std::nullopt,
+             .hasSlopes = number % 4 == 2});
       }
     }
   }
@@ -230,6 +231,46 @@ std::vector<Case> ringCases() {
       }
     }
   }
+  // Windows that see pinned positions: some meet them, some leave a gap, with masks and slopes, in rings that have
+  // wrapped or not.
+  for (uint64_t length : {3, 7, 21, 39, 52, 60, 100}) {
+    for (uint32_t window : {1u, 4u, 17u, 30u, 200u}) {
+      const uint64_t number = cases.size();
+      const uint64_t rows = length < 9 ? 1 + number % 3 : 1 + number * 5 % 12;
+      if (length > 45 && window + rows > 45 - 5 + 1) continue;  // the ring would have lost positions of the window
+      const uint64_t headDim = number % 2 ? 64 : 32;
+      cases.push_back(
+          {.name = fmt::format("{} rows at {} with a window of {} and pinned positions", rows, length, window),
+           .cache = DType::f16,
+           .headDim = headDim,
+           .valueHeadDim = headDim,
+           .kvHeads = 1 + number % 2,
+           .capacity = 45,
+           .layout = kLayouts[number % 2],
+           .wrap = KVWrap::ring,
+           .pinned = number % 3 == 0 ? 1u : 5u,
+           .group = 1 + number % 3,
+           .rows = rows,
+           .sequences = {{0, length}},
+           .givesLogSumExp = number % 4 == 0,
+           .options = {.isCausal = number % 5 != 2,
+                       .window = window,
+                       .windowSeesPinned = true,
+                       .splits = static_cast<uint32_t>(number % 4),
+                       .kernel = FlashDecodeKernel::vector},
+           .mask = number % 4 == 1 ? std::optional(MaskCase{.hasHoles = true}) : std::nullopt,
+           .hasSlopes = number % 3 == 1});
+    }
+  }
+  cases.push_back({.name = "a window and pinned positions over codes",
+                   .keyCodec = KVCodec{.bits = 4},
+                   .valueCodec = KVCodec{.bits = 4},
+                   .capacity = 45,
+                   .wrap = KVWrap::ring,
+                   .pinned = 3,
+                   .rows = 3,
+                   .sequences = {{0, 80, 90}},
+                   .options = {.window = 9, .windowSeesPinned = true, .kernel = FlashDecodeKernel::vector}});
   // The positions of its rows are below zero, by which no window may be counted.
   cases.push_back({.name = "rows of an empty sequence with the largest window",
                    .headDim = 32,
