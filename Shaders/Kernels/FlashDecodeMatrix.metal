@@ -84,7 +84,7 @@ kernel void flashDecodeMatrix(
   const uint firstRow = place.z % p.rowGroups * Rows;
   const MatrixLane at = matrixLane(lane);
 
-  const ulong ofHead = sequence.firstRow + ulong(kvHead) * p.cacheHeadStride;
+  const ulong ofHead = firstVector(p, sequence, kvHead);
   const CacheVectors keyVectors =
       vectorsFrom(keys, keyScales, ofHead, kvKeyBits, Dim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   const CacheVectors valueVectors = vectorsFrom(
@@ -201,8 +201,8 @@ kernel void flashDecodeMatrix(
       MNK_UNROLL
       for (ushort n = 0; n < Blocks; ++n) {
         const uint key = base + n * 8u + keyOfBlock(at.row);
-        const bool isSeen0 = isCommon || (key >= row0.firstKey && key < min(row0.endKey, end));
-        const bool isSeen1 = isCommon || (key >= row1.firstKey && key < min(row1.endKey, end));
+        const bool isSeen0 = isCommon || (key < end && isSeenBy(p, row0, key));
+        const bool isSeen1 = isCommon || (key < end && isSeenBy(p, row1, key));
         const float2 score = scores[n];
         scores[n] = float2(kNoScore);
         if (isSeen0) {
@@ -293,9 +293,8 @@ kernel void flashDecodeMatrix(
             const uint key0 = base + n * 8u + keyOfBlock(at.column);
             const uint key1 = base + n * 8u + keyOfBlock(at.column + 1u);
             const half2 pair = valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i, kvValueBits, ownValues);
-            const half2 seen = half2(
-                key0 >= row.firstKey && key0 < row.endKey ? pair.x : half(0.0f),
-                key1 >= row.firstKey && key1 < row.endKey ? pair.y : half(0.0f));
+            const half2 seen =
+                half2(isSeenBy(p, row, key0) ? pair.x : half(0.0f), isSeenBy(p, row, key1) ? pair.y : half(0.0f));
             simdgroup_half8x8 value = matrixOf(seen);
             simdgroup_half8x8 weight = matrixOf(weights[n]);
             simdgroup_multiply_accumulate(more, value, weight, more);

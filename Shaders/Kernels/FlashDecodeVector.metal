@@ -1,6 +1,7 @@
 // Attention of a few rows over a cache, computed in f32. A simdgroup has up to `Rows` rows of one head of the cache and
 // reads tiles of keys and values once for all of them; the simdgroups of a threadgroup take turns at the tiles of a
-// split. In a simdgroup, `Lanes` neighboring lanes share a vector, so that several vectors are loaded at once.
+// split. In a simdgroup, `Lanes` neighboring lanes share a vector, so that several vectors are loaded at once. Vectors
+// of elements that are shorter than `KeyDim` or `ValueDim` count as padded with zeros.
 #include "../Lib/AttentionFinish.h"
 #include "../Lib/AttentionRows.h"
 #include "../Lib/AttentionTogether.h"
@@ -63,7 +64,7 @@ kernel void flashDecodeVector(
   const uint at = lane % Lanes;
   const uint groupIndex = lane / Lanes;
 
-  const ulong ofHead = sequence.firstRow + ulong(kvHead) * p.cacheHeadStride;
+  const ulong ofHead = firstVector(p, sequence, kvHead);
   const CacheVectors keyVectors =
       vectorsFrom(keys, keyScales, ofHead, kvKeyBits, KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   const CacheVectors valueVectors = vectorsFrom(
@@ -84,7 +85,7 @@ kernel void flashDecodeVector(
   for (ushort r = 0; r < Rows; ++r) {
     const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + r, rows - 1u), slopes);
     biases[r] = loadQuery<KeyElements / 4>(
-        query[r], p, queries, row, kvHead, KeyDim, Lanes, lane, p.queryScale, keyMeans, channelScales);
+        query[r], p, queries, row, kvHead, keyVectors.headDim, Lanes, lane, p.queryScale, keyMeans, channelScales);
     MNK_UNROLL
     for (ushort i = 0; i < ValueElements / 4; ++i) {
       result[r][i] = float4(0.0f);
@@ -166,7 +167,7 @@ kernel void flashDecodeVector(
     MNK_UNROLL
     for (ushort i = 0; i < Own; ++i) {
       const uint key = base + (ownStep + i) * Groups + groupIndex;
-      const bool isSeen = isCommon || (key >= row.firstKey && key < min(row.endKey, end));
+      const bool isSeen = isCommon || (key < end && isSeenBy(p, row, key));
       float score = kNoScore;
       if (isSeen) {
         score = scoreOf(p, sequence, row, key, scores[i] + bias, mask);

@@ -13,6 +13,7 @@ pipeline_constant(bool, flashHasMask, kFlashDecodeHasMask);
 pipeline_constant(bool, flashHasSlopes, kFlashDecodeHasSlopes);
 pipeline_constant(bool, flashHasSoftcap, kFlashDecodeHasSoftcap);
 pipeline_constant(bool, flashIsInOrder, kFlashDecodeIsInOrder);
+pipeline_constant(bool, flashSeesPinned, kFlashDecodeSeesPinned);
 
 // One row: a query head of one token. Rows of a head of the cache are counted token by token.
 struct AttentionRow {
@@ -20,7 +21,7 @@ struct AttentionRow {
   ulong index;    // among all rows of queries and results
   int position;   // of its token
   uint firstKey;  // it sees keys from this one
-  uint endKey;    // to before this one
+  uint endKey;    // to before this one, and what isSeenBy adds
   ulong mask;     // of its first element
   float slope;
 };
@@ -43,9 +44,13 @@ inline AttentionRow attentionRow(
   made.head = kvHead * p.group + row % p.group;
   made.index = rowIndex(p, sequenceIndex, kvHead, row);
   made.position = int(sequence.length) - int(p.allRows - p.firstRow - token);
-  const uint end = p.isCausal != 0u ? uint(max(made.position + 1, 0)) : sequence.length;
-  const int cut = p.window != 0u ? made.position + 1 - int(p.window) : 0;
-  made.firstKey = keyOfPosition(p, sequence, uint(max(cut, 0)));
+  const uint until = uint(max(made.position + 1, 0));  // positions up to its own
+  const uint end = p.isCausal != 0u ? until : sequence.length;
+  const uint cut = p.window != 0u ? until - min(until, p.window) : 0u;
+  made.firstKey = keyOfPosition(p, sequence, cut);
+  if (flashSeesPinned && made.firstKey <= p.pinned) {
+    made.firstKey = 0;
+  }
   made.endKey = min(keyOfPosition(p, sequence, end), sequence.endKey);
   made.mask = 0;
   if (flashHasMask) {
@@ -57,6 +62,16 @@ inline AttentionRow attentionRow(
     made.slope = slopes[made.head] * kLog2E;
   }
   return made;
+}
+
+// Whether a row sees a key.
+inline bool isSeenBy(constant FlashDecodeParams& p, AttentionRow row, uint key) {
+  return key < row.endKey && (key >= row.firstKey || (flashSeesPinned && key < p.pinned));
+}
+
+// The first vector of a head of a sequence, among all that the cache holds.
+inline ulong firstVector(constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint kvHead) {
+  return ulong(sequence.sequence) * p.finish.kvHeads * p.capacity + ulong(kvHead) * p.cacheHeadStride;
 }
 
 // Where a key lies, in vectors from the sequence's head on. A wrapped ring starts again after its pinned slots.
@@ -84,14 +99,16 @@ inline float scoreOf(
     score += row.slope * float(int(position) - row.position);
   }
   if (flashHasMask) {
-    score += loadElement(mask, flashMaskType, row.mask + key) * kLog2E;
+    // A mask has columns for all keys that the cache holds.
+    const uint column = flashSeesPinned && key >= p.pinned ? key + sequence.hidden : key;
+    score += loadElement(mask, flashMaskType, row.mask + column) * kLog2E;
   }
   return score;
 }
 
 // Reads a query whose elements lanes share as in WalshHadamard.h, and makes of it what is multiplied with vectors of
 // the cache, times `scale`. Where vectors are coded it is turned as they are; the result is then what the keys' mean
-// adds to each product.
+// adds to each product. Elements from `headDim` on are 0.
 template <ushort Chunks>
 inline float loadQuery(
     thread float4* x, constant FlashDecodeParams& p, device const uchar* queries, AttentionRow row, uint kvHead,
@@ -99,7 +116,10 @@ inline float loadQuery(
   const uint first = lane % lanes * (4u * Chunks);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] = loadFour(queries, flashQueryType, flashIsVectorized, row.index * headDim + first + 4u * i) * scale;
+    x[i] = float4(0.0f);
+    if (!flashIsPadded || first + 4u * i < headDim) {
+      x[i] = loadFour(queries, flashQueryType, flashIsVectorized, row.index * headDim + first + 4u * i) * scale;
+    }
   }
   if (!flashIsCoded) {
     return 0.0f;

@@ -8,6 +8,7 @@
 pipeline_constant(uint, flashCacheType, kFlashDecodeCacheType);
 pipeline_constant(bool, flashIsCoded, kFlashDecodeIsCoded);
 pipeline_constant(bool, flashIsAligned, kFlashDecodeIsAligned);
+pipeline_constant(bool, flashIsPadded, kFlashDecodeIsPadded);
 
 // Planes of codes that a vector has at most: of 7 bits. A fixed number, so that loops over them unroll.
 constant constexpr ushort kMostPlanes = 3;
@@ -58,12 +59,17 @@ struct CacheVectors {
   float scaleFactor;
 };
 
-// The vectors from `first` on, a head's first one. `codeBytes` of a vector counts for mlx1 alone: all others have a
-// size that is known when the kernel is compiled. Elements have no scales.
+// The vectors from `first` on, a head's first one. `codeBytes` of a vector counts for mlx1 and for vectors that are
+// shorter than the kernel's: all others have a size that is known when the kernel is compiled. Elements have no scales.
 inline CacheVectors vectorsFrom(
     device const uchar* vectors, device const uchar* scales, ulong first, uint bits, uint headDim, uint codeBytes,
     float inverseRoot, float scaleFactor) {
-  uint bytes = headDim * (flashCacheType == uint(kFloat32) ? 4u : 2u);
+  const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;
+  uint bytes = headDim * size;
+  if (flashIsPadded) {
+    bytes = codeBytes;
+    headDim = codeBytes / size;
+  }
   if (flashIsCoded) {
     bytes = kvIsTurbo ? headDim * bits / 8u : codeBytes;
     scales += first * scaleBytes(headDim);
@@ -79,7 +85,9 @@ inline float scaleOfLevels(uint stored, CacheVectors from) {
   return scaleOfLevels(stored, from.headDim, from.inverseRoot, from.scaleFactor);
 }
 
-// The elements of vector `row` of the head from `first` on, which is a multiple of `Elements`.
+// The elements of vector `row` of the head from `first` on, which is a multiple of `Elements`. Those beyond a vector
+// that is shorter than the kernel's are 0 and not loaded: it is a multiple of eight elements, and so ends between
+// loads.
 template <ushort Elements>
 inline void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
   device const uchar* at = from.vectors + row * from.bytes;
@@ -89,7 +97,13 @@ inline void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulo
     at += first * size;
     MNK_UNROLL
     for (uint i = 0; i < Elements * size / 4u; i += bytes / 4u) {
-      loadWords(at + 4u * i, bytes, piece.words + i);
+      if (!flashIsPadded || first + 4u * i / size < from.headDim) {
+        loadWords(at + 4u * i, bytes, piece.words + i);
+      } else {
+        for (uint j = 0; j < bytes / 4u; ++j) {
+          piece.words[i + j] = 0;
+        }
+      }
     }
     return;
   }

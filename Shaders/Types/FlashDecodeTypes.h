@@ -4,7 +4,8 @@
 #include "FunctionConstants.h"
 #include "Layout.h"
 
-// Instances of the vector kernel: head dims of keys and values, and the rows that a simdgroup computes together.
+// Instances of the vector kernel: head dims of keys and values, and the rows that a simdgroup computes together. Up to
+// 256 an instance also serves shorter vectors of elements; the smallest that does is the first.
 #define MNK_FLASH_VECTOR_INSTANCES(ROW) \
   ROW(32, 32, 1)                        \
   ROW(32, 32, 4)                        \
@@ -85,18 +86,21 @@ MNK_OFFSET(struct FlashDecodeFinish, headDim, 8);
 MNK_OFFSET(struct FlashDecodeFinish, lanes, 12);
 MNK_OFFSET(struct FlashDecodeFinish, inverseRoot, 16);
 
-// One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds.
+// One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds; where rows
+// see pinned positions beside a window, those between them are not counted.
 struct FlashDecodeSequence {
-  uint64_t firstRow;  // of the cache: the sequence's first slot of its first head
+  uint32_t sequence;  // of the cache
+  uint32_t hidden;    // keys after the pinned ones that the cache holds and that are not counted
   uint32_t length;    // positions
-  uint32_t skipped;   // positions after the pinned ones that a ring has overwritten
+  uint32_t skipped;   // positions after the pinned ones that are not counted: overwritten in a ring, or hidden
   uint32_t start;     // what is added to a key's index for its slot, after the pinned ones
   uint32_t firstKey;  // keys that any row of the dispatch sees
   uint32_t endKey;
   uint32_t splitKeys;  // keys of a split
 };
 MNK_SIZE(struct FlashDecodeSequence, 32);
-MNK_OFFSET(struct FlashDecodeSequence, firstRow, 0);
+MNK_OFFSET(struct FlashDecodeSequence, sequence, 0);
+MNK_OFFSET(struct FlashDecodeSequence, hidden, 4);
 MNK_OFFSET(struct FlashDecodeSequence, length, 8);
 MNK_OFFSET(struct FlashDecodeSequence, skipped, 12);
 MNK_OFFSET(struct FlashDecodeSequence, start, 16);
@@ -124,7 +128,7 @@ struct FlashDecodeParams {
   float keyInverseRoot;  // 1 / sqrt(headDim) of keys
   float keyScaleFactor;  // of mlx1
   float valueScaleFactor;
-  uint32_t keyCodeBytes;  // of a vector
+  uint32_t keyCodeBytes;  // of a vector, of elements or of codes
   uint32_t valueCodeBytes;
   uint32_t maskRowStride;  // in elements; 0 where one serves all
   uint64_t maskHeadStride;

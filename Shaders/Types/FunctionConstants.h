@@ -50,4 +50,6 @@ enum FunctionConstantIndex {
   kFlashDecodeMergesTogether = 44,  // rows are merged by the last threadgroup that stores a part of them
   kFlashDecodeIsInOrder = 45,       // the keys of a head lie one after the other, and stay there
   kFlashDecodeHasTokens = 46,       // a sequence has several rows of queries
+  kFlashDecodeIsPadded = 47,        // vectors of the cache are shorter than the instance's
+  kFlashDecodeSeesPinned = 48,      // rows with a window also see pinned positions
 };

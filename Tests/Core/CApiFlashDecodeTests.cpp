@@ -27,6 +27,12 @@ TEST(CApiFlashDecode, QueriesCachesAndLengthsArrive) {
   earlier = scoresOf(0, 8);
   earlier[4] = -INFINITY;
   EXPECT(areClose(scene.weights(0), weightsOf(earlier)));
+  scene.options.window = 2;
+  EXPECT(areClose(scene.weights(1), weightsOf(scoresOf(3, 5))));
+  scene.options.window_sees_pinned = true;
+  auto both = scoresOf(0, 5);
+  both[2] = -INFINITY;
+  EXPECT(areClose(scene.weights(1), weightsOf(both)));
 }
 
 TEST(CApiFlashDecode, TokenMajorCachesAndSequencesArrive) {

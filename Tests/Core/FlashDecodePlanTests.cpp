@@ -5,6 +5,7 @@
 
 #include "Cases/FlashDecodeCase.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
+#include "Ops/FlashDecodeTuning.hpp"
 #include "Support/Check.hpp"
 #include "Support/DeclaredBytes.hpp"
 #include "Support/EveryDevice.hpp"
@@ -39,7 +40,7 @@ std::vector<uint64_t> vectorsSeen(const FlashDecode& op, const Case& attend, con
     for (const HeldKey& key : heldKeys(cache, sequence)) {
       bool isSeen = false;
       for (uint64_t row = rows.begin; row < rows.end; ++row) {
-        isSeen |= isVisible(op.options, key.position, rowPosition(sequence.length, attend.rows, row));
+        isSeen |= isVisible(op, key.position, rowPosition(sequence.length, attend.rows, row));
       }
       if (!isSeen) continue;
       for (uint64_t head = 0; head < cache.heads; ++head) {
@@ -212,6 +213,44 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
   }
 }
 
+// The smallest kernel that has room for both vectors, and its own where there is one.
+TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
+  struct Choice {
+    uint64_t keyDim, valueDim;
+    std::string_view kernel;
+  };
+  for (const auto& [keyDim, valueDim, kernel] : {Choice{8, 8, "32_32"},
+                                                 {40, 40, "64_64"},
+                                                 {64, 64, "64_64"},
+                                                 {72, 40, "80_80"},
+                                                 {88, 96, "96_96"},
+                                                 {64, 104, "128_128"},
+                                                 {136, 128, "192_128"},
+                                                 {136, 136, "192_192"},
+                                                 {192, 8, "192_128"},
+                                                 {200, 8, "256_256"},
+                                                 {8, 248, "256_256"},
+                                                 {512, 512, "512_512"},
+                                                 {576, 512, "576_512"}}) {
+    const Context context(fmt::format("{} and {}", keyDim, valueDim));
+    Case attend = plainCase(100);
+    attend.headDim = keyDim;
+    attend.valueHeadDim = valueDim;
+    attend.group = 1;
+    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).kernel.function,
+              fmt::format("flashDecodeVector_{}_1", kernel));
+  }
+  for (uint64_t keyDim = 0; keyDim <= 1024; keyDim += 4) {
+    const bool isMultiple = keyDim % 8 == 0 && keyDim != 0 && keyDim <= 256;
+    EXPECT_EQ(hasAttentionKernel(keyDim, 8, false), isMultiple);
+    EXPECT_EQ(hasAttentionKernel(256, keyDim, false), isMultiple);
+    EXPECT_EQ(hasAttentionKernel(keyDim, 512, false), keyDim == 512 || keyDim == 576);
+    const bool isOfCodes = keyDim == 32 || keyDim == 64 || keyDim == 128 || keyDim == 256 || keyDim == 512;
+    EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true), isOfCodes);
+    EXPECT(!hasAttentionKernel(keyDim, keyDim / 2, true));
+  }
+}
+
 TEST(FlashDecodePlan, ReadsEveryByteOfKeysAndValuesOnce) {
   for (uint64_t length : {1, 33, 4096}) {
     Case attend = plainCase(length);
@@ -244,6 +283,23 @@ TEST(FlashDecodePlan, AWindowIsAllThatIsRead) {
   EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 100 * 256 + 32 * 256);
   attend.rows = 5;
   EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 104 * 256 + 5 * 32 * 256);
+}
+
+TEST(FlashDecodePlan, AWindowAndPinnedPositionsAreAllThatIsRead) {
+  for (bool hasMask : {false, true}) {
+    Case attend = plainCase(9000);
+    attend.wrap = KVWrap::ring;
+    attend.pinned = 4;
+    attend.options.splits = 1;
+    attend.options.window = 100;
+    attend.options.windowSeesPinned = true;
+    if (hasMask) attend.mask = MaskCase{};
+    const uint64_t mask = hasMask ? 4096 * sizeof(float) : 0;
+    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 104 * 256 + 32 * 256 + mask);
+    attend.rows = 5;
+    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(),
+              2u * 8 * 108 * 256 + 5 * 32 * 256 + 5 * mask);
+  }
 }
 
 TEST(FlashDecodePlan, MemoryOfTheCallersServesSplits) {

@@ -58,6 +58,8 @@ constexpr std::string_view kWindowFix =
     "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window.";
 
 constexpr std::string_view kNoHeadDims = "there is no kernel for these head dims";
+constexpr std::string_view kPadFix =
+    "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had.";
 constexpr std::string_view kNoMatrices = "the matrix kernel cannot attend to this";
 constexpr std::string_view kMatrixDue = "f16 without a mask, or codes, with head dims of 64, 128 or 256";
 
@@ -85,14 +87,11 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.queries = planTensor(DType::f16, {2, 3, 6, 128});
      }},
-    {kNoHeadDims, "64 of keys and 32 of values",
-     "32, 64, 80, 96, 128, 192, 256 or 512, the same for both, or 192 and 128, or 576 and 512",
-     "Pad the vectors with zeros to the next head dim, and pass the scale of the head dim that they had.",
+    {kNoHeadDims, "64 of keys and 36 of values", "multiples of 8 up to 256, 512, or 576 with 512", kPadFix,
      [](Op& op) {
-       viewOf(op).values = planTensor(DType::f16, {4, 2, 5, 32});
+       viewOf(op).values = planTensor(DType::f16, {4, 2, 5, 36});
      }},
-    {kNoHeadDims, "128 of keys and 64 of values", "32, 64, 128, 256 or 512, the same for both",
-     "Pad the vectors with zeros to the next head dim, and pass the scale of the head dim that they had.",
+    {kNoHeadDims, "128 of keys and 64 of values", "32, 64, 128, 256 or 512, the same for both", kPadFix,
      [](Op& op) {
        useCodes(op);
        std::get<QuantizedKVCacheView>(op.over).values->codes = planTensor(DType::u8, {4, 2, 5, 32});

@@ -8,6 +8,10 @@ TEST(FlashDecode, AttendsInEveryHeadDimAndDType) {
   runOnEveryDevice(headDimCases());
 }
 
+TEST(FlashDecode, AttendsInHeadDimsThatFitInLongerOnes) {
+  runOnEveryDevice(paddedDimCases());
+}
+
 TEST(FlashDecode, AttendsForRowsAndGroupsOfEverySize) {
   runOnEveryDevice(groupCases());
 }

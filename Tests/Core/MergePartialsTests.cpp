@@ -234,7 +234,7 @@ TEST(MergePartials, ShardsGiveWhatAllKeysGive) {
 
 TEST(MergePartials, MergesWhatPartsMean) {
   std::vector<MadeUpParts> cases;
-  for (uint64_t headDim : {16, 32, 48, 64, 80, 96, 128, 144, 192, 256, 272, 400, 512}) {
+  for (uint64_t headDim : {8, 16, 24, 32, 48, 64, 80, 96, 120, 128, 136, 144, 192, 248, 256, 272, 400, 512}) {
     const uint64_t number = cases.size();
     cases.push_back({.name = fmt::format("head dim {}", headDim),
                      .parts = 1 + number % 4,

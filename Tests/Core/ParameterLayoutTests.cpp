@@ -61,10 +61,10 @@ constexpr Field kHadamardFields[] = {FIELD(HadamardParams, length),    FIELD(Had
 constexpr Field kFinishFields[] = {FIELD(FlashDecodeFinish, heads), FIELD(FlashDecodeFinish, kvHeads),
                                    FIELD(FlashDecodeFinish, headDim), FIELD(FlashDecodeFinish, lanes),
                                    FIELD(FlashDecodeFinish, inverseRoot)};
-constexpr Field kSequenceFields[] = {FIELD(FlashDecodeSequence, firstRow), FIELD(FlashDecodeSequence, length),
-                                     FIELD(FlashDecodeSequence, skipped),  FIELD(FlashDecodeSequence, start),
-                                     FIELD(FlashDecodeSequence, firstKey), FIELD(FlashDecodeSequence, endKey),
-                                     FIELD(FlashDecodeSequence, splitKeys)};
+constexpr Field kSequenceFields[] = {FIELD(FlashDecodeSequence, sequence), FIELD(FlashDecodeSequence, hidden),
+                                     FIELD(FlashDecodeSequence, length),   FIELD(FlashDecodeSequence, skipped),
+                                     FIELD(FlashDecodeSequence, start),    FIELD(FlashDecodeSequence, firstKey),
+                                     FIELD(FlashDecodeSequence, endKey),   FIELD(FlashDecodeSequence, splitKeys)};
 constexpr Field kFlashDecodeFields[] = {FIELD(FlashDecodeParams, finish),
                                         FIELD(FlashDecodeParams, group),
                                         FIELD(FlashDecodeParams, rows),

@@ -59,6 +59,8 @@ const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, tru
                                                            {kFlashDecodeHasSlopes, false},
                                                            {kFlashDecodeIsInOrder, true},
                                                            {kFlashDecodeHasTokens, false},
+                                                           {kFlashDecodeIsPadded, false},
+                                                           {kFlashDecodeSeesPinned, true},
                                                            {kFlashDecodeHasSinks, true},
                                                            {kFlashDecodeHasSoftcap, true},
                                                            {kFlashDecodeIsSplit, false},

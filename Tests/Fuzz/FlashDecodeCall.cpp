@@ -200,9 +200,10 @@ std::string FlashDecodeWords::text() const {
   }
   if (sequenceCount) text += fmt::format(" said to be {}", *sequenceCount);
   text += textOf("into", into) + textOf("sums", sums) + textOf("stats", stats) + textOf("logSumExp", logSumExp);
-  text += fmt::format("\n  scale {}, {}, window {}, softcap {}, {} splits, kernel {}, merge {}", options.scale,
-                      options.is_bidirectional ? "bidirectional" : "causal", options.window, options.softcap,
-                      options.splits, static_cast<uint32_t>(options.kernel), static_cast<uint32_t>(options.merge));
+  text += fmt::format("\n  scale {}, {}, window {}{}, softcap {}, {} splits, kernel {}, merge {}", options.scale,
+                      options.is_bidirectional ? "bidirectional" : "causal", options.window,
+                      options.window_sees_pinned ? " and pinned ones" : "", options.softcap, options.splits,
+                      static_cast<uint32_t>(options.kernel), static_cast<uint32_t>(options.merge));
   return text + textOf("mask", mask) + textOf("slopes", slopes) + textOf("sinks", sinks) + textOf("scratch", scratch);
 }
 

@@ -80,12 +80,14 @@ std::string refusalOfMemory(const Words& words) {
   return isAlike ? "" : "the value cache differs from the key cache";
 }
 
-bool hasKernel(uint64_t keyDim, uint64_t valueDim) {
-  if (keyDim == valueDim) {
-    const uint64_t dims[] = {32, 64, 80, 96, 128, 192, 256, 512};
-    return std::find(std::begin(dims), std::end(dims), keyDim) != std::end(dims);
+bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
+  if (isQuantized) {
+    const uint64_t dims[] = {32, 64, 128, 256, 512};
+    return keyDim == valueDim && std::find(std::begin(dims), std::end(dims), keyDim) != std::end(dims);
   }
-  return (keyDim == 192 && valueDim == 128) || (keyDim == 576 && valueDim == 512);
+  const auto isMultiple = [](uint64_t dim) { return dim >= 8 && dim <= 256 && dim % 8 == 0; };
+  if (isMultiple(keyDim) && isMultiple(valueDim)) return true;
+  return valueDim == 512 && (keyDim == 512 || keyDim == 576);
 }
 
 std::string refusalOfShapes(const Words& words) {
@@ -98,7 +100,8 @@ std::string refusalOfShapes(const Words& words) {
   const uint32_t pinned = words.view().pinned;
   if (pinned != 0 && (!isRing || pinned >= cache.capacity)) return "the cache has no room for its pinned slots";
   if (queries.headDim != keyDimOf(words)) return "queries have another head dim than keys";
-  if (!hasKernel(keyDimOf(words), valueDimOf(words))) return "there is no kernel for these head dims";
+  if (!hasKernel(keyDimOf(words), valueDimOf(words), words.hasQuantized))
+    return "there is no kernel for these head dims";
   const bool isGrouped =
       queries.heads == 0 || (cache.heads != 0 && queries.heads % cache.heads == 0 && queries.heads / cache.heads <= 32);
   return isGrouped ? "" : "query heads are no multiple of the cache's heads";

@@ -71,6 +71,7 @@ void drawOptions(Words& words, Seeded& random) {
   options.scale = oneOf(random, {0.0f, 0.0f, 1.0f, 0.125f});
   options.is_bidirectional = coin(random, 1, 6);
   options.window = coin(random, 1, 3) ? static_cast<uint32_t>(1 + random.below(14)) : 0;
+  options.window_sees_pinned = coin(random, 1, 3);
   options.softcap = oneOf(random, {0.0f, 0.0f, 2.0f, 30.0f});
   options.splits = oneOf<uint32_t>(random, {0, 0, 0, 1, 2, 3, 5});
   options.kernel = coin(random, 1, 2) ? MNK_KERNEL_AUTOMATIC : MNK_KERNEL_VECTOR;
@@ -114,6 +115,11 @@ Dims drawDims(Seeded& random, bool isQuantized) {
   if (isQuantized) {
     const uint64_t headDim = oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 128, 256, 512});
     return {sequences, heads, capacity, headDim, headDim};
+  }
+  if (coin(random, 1, 3)) {
+    const uint64_t keyDim = 8 * (1 + random.below(coin(random, 1, 4) ? 32 : 8));
+    const uint64_t valueDim = coin(random, 1, 2) ? keyDim : 8 * (1 + random.below(8));
+    return {sequences, heads, capacity, keyDim, valueDim};
   }
   const uint64_t keyDim = oneOf<uint64_t>(random, {32, 32, 32, 32, 64, 64, 80, 96, 128, 192, 256, 512, 576});
   const uint64_t valueDim = keyDim == 576 || (keyDim == 192 && coin(random, 1, 2)) ? keyDim - 64 : keyDim;

@@ -214,6 +214,7 @@ bool sees(const Words& words, uint64_t length, uint64_t row, uint64_t position) 
   const auto own = static_cast<int64_t>(length + row) - static_cast<int64_t>(queryDims(*words.queries).rows);
   const auto key = static_cast<int64_t>(position);
   if (!options.is_bidirectional && key > own) return false;
+  if (options.window_sees_pinned && position < words.view().pinned) return true;
   return options.window == 0 || key > own - static_cast<int64_t>(options.window);
 }
 

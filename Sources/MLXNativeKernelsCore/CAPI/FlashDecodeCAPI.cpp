@@ -26,6 +26,7 @@ Result<AttentionOptions> attentionOptions(const mnk_attention_options* options) 
   return AttentionOptions{.scale = given->scale,
                           .isCausal = !given->is_bidirectional,
                           .window = given->window,
+                          .windowSeesPinned = given->window_sees_pinned,
                           .softcap = given->softcap,
                           .mask = optional(given->mask),
                           .slopes = optional(given->slopes),

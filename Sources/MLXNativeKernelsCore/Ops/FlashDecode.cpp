@@ -99,7 +99,9 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                                      {kFlashDecodeHasSoftcap, op.options.softcap != 0},
                                      {kFlashDecodeIsSplit, isSplit},
                                      {kFlashDecodeMergesTogether, layout.mergesTogether},
-                                     {kFlashDecodeIsInOrder, isInOrder}});
+                                     {kFlashDecodeIsInOrder, isInOrder},
+                                     {kFlashDecodeIsPadded, layout.isPadded()},
+                                     {kFlashDecodeSeesPinned, seesPinned(op)}});
   if (layout.usesMatrices) {
     constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
     constants.push_back({kFlashDecodeHasTokens, layout.passes.front().rows > 1});
@@ -123,7 +125,7 @@ void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
     binding.reads.clear();
     for (size_t i = 0; i < pass.sequences.size(); ++i) {
       const AttendedSequence& attended = op.sequences[pass.firstSequence + i];
-      const auto runs = AttendedKeys(slots, attended).slots(pass.keys[i].first, pass.keys[i].end);
+      const auto runs = keysOf(op, attended, pass.firstRow).slots(pass.keys[i].first, pass.keys[i].end);
       const auto regions = slotRegions(slots, attended.sequence, runs, vectorBytes);
       binding.reads.insert(binding.reads.end(), regions.begin(), regions.end());
     }

@@ -20,7 +20,6 @@ uint64_t ceilDivide(uint64_t a, uint64_t b) {
 
 std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& queries) {
   std::vector<FlashDecodePass> passes;
-  const KVCacheView slots = slotsOf(op);
   for (uint64_t sequence = 0; sequence < queries.sequences; sequence += kSequencesPerPass) {
     for (uint64_t row = 0; row < queries.rows; row += FlashDecode::kRowsPerPass) {
       FlashDecodePass pass{.firstRow = row,
@@ -31,10 +30,11 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
       const uint64_t end = std::min(queries.sequences, sequence + kSequencesPerPass);
       for (uint64_t index = sequence; index < end; ++index) {
         const AttendedSequence& attended = op.sequences[index];
-        const AttendedKeys keys(slots, attended);
+        const AttendedKeys keys = keysOf(op, attended, pass.firstRow);
         const KeyRange seen = keysSeen(op, keys, attended.length, pass.firstRow, pass.rows);
         pass.keys.push_back(seen);
-        pass.sequences.push_back({.firstRow = attended.sequence * slots.heads() * slots.capacity(),
+        pass.sequences.push_back({.sequence = static_cast<uint32_t>(attended.sequence),
+                                  .hidden = static_cast<uint32_t>(keys.hidden),
                                   .length = static_cast<uint32_t>(attended.length),
                                   .skipped = static_cast<uint32_t>(keys.skipped),
                                   .start = static_cast<uint32_t>(keys.start),
@@ -76,8 +76,8 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const FlashDecode
   layout.passes = passesOf(op, layout.queries);
   const uint64_t rows = layout.group * layout.passes.front().rows;
   layout.usesMatrices = target.hasMatrices && wantsMatrices(op, target.profile);
-  layout.rowsTogether =
-      layout.usesMatrices ? uint32_t{kFlashDecodeMatrixRows} : vectorRows(layout.keyDim, layout.valueDim, rows);
+  layout.instance = vectorInstance(layout.keyDim, layout.valueDim, rows);
+  layout.rowsTogether = layout.usesMatrices ? uint32_t{kFlashDecodeMatrixRows} : layout.instance.rows;
   uint64_t longest = 0;
   for (const FlashDecodePass& pass : layout.passes) {
     for (const KeyRange& keys : pass.keys) longest = std::max(longest, keys.count());
@@ -108,7 +108,7 @@ uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
 
 std::string FlashDecodeLayout::function() const {
   if (usesMatrices) return fmt::format("flashDecodeMatrix_{}", keyDim);
-  return fmt::format("flashDecodeVector_{}_{}_{}", keyDim, valueDim, rowsTogether);
+  return fmt::format("flashDecodeVector_{}_{}_{}", instance.keyDim, instance.valueDim, instance.rows);
 }
 
 uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t count) const {
@@ -116,7 +116,7 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
   const uint64_t rows = std::min<uint64_t>(rowsTogether, group * passes.front().rows);
   const uint64_t parts = count * (usesMatrices ? rows : rowsTogether);
   const uint64_t counting = mergesTogether ? kFlashDecodeCountBytes : 0;
-  const uint64_t merging = counting + mergingBytes(parts, valueDim);
+  const uint64_t merging = counting + mergingBytes(parts, usesMatrices ? valueDim : instance.valueDim);
   uint64_t levels = 0;
   if (usesMatrices) {
     levels = kFlashDecodeMatrixTableBytes + kFlashDecodeMatrixRows * (keyDim + 1) * sizeof(float);

@@ -41,6 +41,7 @@ struct FlashDecodeLayout {
   uint64_t group = 0;
   bool usesMatrices = false;
   bool hasRowMajorMatrices = false;
+  VectorInstance instance;    // where it does not
   uint32_t rowsTogether = 0;  // of a simdgroup
   uint32_t simdgroups = 0;
   uint32_t splits = 0;
@@ -49,6 +50,8 @@ struct FlashDecodeLayout {
 
   static FlashDecodeLayout of(const FlashDecode& op, const FlashDecodeTarget& target);
 
+  // Whether vectors are shorter than those that the kernel was made for.
+  bool isPadded() const { return !usesMatrices && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
   uint64_t rowGroups(const FlashDecodePass& pass) const;
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;

@@ -233,14 +233,10 @@ constexpr Rule<Op> kRules[] = {
      [](const Op& op) { return fmt::format("{}", keyDimOf(op)); }, "Pass queries of the model that filled the cache."},
 
     {"there is no kernel for these head dims",
-     [](const Op& op) { return vectorRows(keyDimOf(op), valueDimOf(op), 1) != 0; },
+     [](const Op& op) { return hasAttentionKernel(keyDimOf(op), valueDimOf(op), quantizedOf(op) != nullptr); },
      [](const Op& op) { return fmt::format("{} of keys and {} of values", keyDimOf(op), valueDimOf(op)); },
-     [](const Op& op) {
-       return std::string(quantizedOf(op) ? "32, 64, 128, 256 or 512, the same for both"
-                                          : "32, 64, 80, 96, 128, 192, 256 or 512, the same for both, or 192 and 128, "
-                                            "or 576 and 512");
-     },
-     "Pad the vectors with zeros to the next head dim, and pass the scale of the head dim that they had."},
+     [](const Op& op) { return attentionDimsText(quantizedOf(op) != nullptr); },
+     "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had."},
 
     {"query heads are no multiple of the cache's heads",
      [](const Op& op) {

@@ -45,6 +45,12 @@ AttendedKeys::AttendedKeys(const KVCacheView& cache, const AttendedSequence& seq
       pinned(cache.pinned),
       capacity(cache.capacity()) {}
 
+void AttendedKeys::hideUntil(uint64_t position) {
+  hidden = std::max(keyOf(position), pinned) - pinned;
+  skipped += hidden;
+  start = skipped % std::max<uint64_t>(capacity - pinned, 1);
+}
+
 uint64_t AttendedKeys::keyOf(uint64_t position) const {
   if (position <= pinned) return position;
   return std::max(pinned, position - std::min(position, skipped));
@@ -66,16 +72,38 @@ std::vector<SlotRun> AttendedKeys::slots(uint64_t firstKey, uint64_t endKey) con
   return runs;
 }
 
-KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, uint64_t length, uint64_t firstRow, uint64_t rows) {
+namespace {
+
+// The position of a row and one more. Where attention does not depend on positions a sequence may have fewer of them
+// than there are rows.
+uint64_t endOfRow(const FlashDecode& op, uint64_t length, uint64_t row) {
   const uint64_t allRows = queryShape(op.queries).rows;
-  // Of the first row and of the last: their position, and one more. Where attention does not depend on positions a
-  // sequence may have fewer of them than there are rows.
-  const uint64_t firstEnd = length + firstRow + 1 > allRows ? length + firstRow + 1 - allRows : 0;
-  const uint64_t lastEnd = length + firstRow + rows > allRows ? length + firstRow + rows - allRows : 0;
+  return length + row + 1 > allRows ? length + row + 1 - allRows : 0;
+}
+
+// The first position in the window of a row, if there is a window.
+uint64_t startOfWindow(const FlashDecode& op, uint64_t length, uint64_t row) {
+  const uint64_t end = endOfRow(op, length, row);
+  return op.options.window != 0 ? end - std::min<uint64_t>(end, op.options.window) : 0;
+}
+
+}  // namespace
+
+bool seesPinned(const FlashDecode& op) {
+  return op.options.windowSeesPinned && op.options.window != 0 && slotsOf(op).pinned != 0;
+}
+
+KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, uint64_t length, uint64_t firstRow, uint64_t rows) {
+  const uint64_t lastEnd = endOfRow(op, length, firstRow + rows - 1);
   KeyRange range{.first = 0, .end = keys.keyOf(op.options.isCausal ? std::min(lastEnd, length) : length)};
-  if (op.options.window != 0 && firstEnd > op.options.window) range.first = keys.keyOf(firstEnd - op.options.window);
-  range.first = std::min(range.first, range.end);
+  if (!seesPinned(op)) range.first = std::min(keys.keyOf(startOfWindow(op, length, firstRow)), range.end);
   return range;
+}
+
+AttendedKeys keysOf(const FlashDecode& op, const AttendedSequence& attended, uint64_t firstRow) {
+  AttendedKeys keys(slotsOf(op), attended);
+  if (seesPinned(op)) keys.hideUntil(startOfWindow(op, attended.length, firstRow));
+  return keys;
 }
 
 }  // namespace mnk

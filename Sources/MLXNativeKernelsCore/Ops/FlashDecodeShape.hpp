@@ -25,17 +25,23 @@ const QuantizedKVCacheView* quantizedOf(const FlashDecode& op);  // null where i
 uint64_t keyDimOf(const FlashDecode& op);
 uint64_t valueDimOf(const FlashDecode& op);
 
+// Whether rows see pinned positions beside a window.
+bool seesPinned(const FlashDecode& op);
+
 // Keys of a sequence, counted from the oldest that the cache holds.
 struct AttendedKeys {
-  uint64_t skipped = 0;  // positions after the pinned ones that it does not hold any more
+  uint64_t skipped = 0;  // positions after the pinned ones that are not counted: overwritten, or hidden
+  uint64_t hidden = 0;   // positions after the pinned ones that the cache holds and that are not counted
   uint64_t start = 0;    // what is added to a key's index for its slot, after the pinned ones
   uint64_t pinned = 0;
   uint64_t capacity = 0;
 
   AttendedKeys(const KVCacheView& cache, const AttendedSequence& sequence);
 
-  // The oldest position that is held, other than pinned ones.
+  // The oldest position that is counted, other than pinned ones.
   uint64_t oldest() const { return skipped == 0 ? 0 : pinned + skipped; }
+  // Does not count what lies between the pinned positions and this one.
+  void hideUntil(uint64_t position);
   // The first key at a position or after it.
   uint64_t keyOf(uint64_t position) const;
   std::vector<SlotRun> slots(uint64_t firstKey, uint64_t endKey) const;
@@ -49,5 +55,8 @@ struct KeyRange {
   uint64_t count() const { return end - first; }
 };
 KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, uint64_t length, uint64_t firstRow, uint64_t rows);
+
+// The keys of a sequence of the op as a dispatch of rows from `firstRow` on counts them.
+AttendedKeys keysOf(const FlashDecode& op, const AttendedSequence& attended, uint64_t firstRow);
 
 }  // namespace mnk

@@ -1,6 +1,7 @@
 #include "Ops/FlashDecodeTuning.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "Types/FlashDecodeTypes.h"
 
@@ -35,14 +36,17 @@ constexpr FlashDecodeTuning kTable[] = {
     {.family = ""},
 };
 
-struct VectorInstance {
-  uint32_t keyDim;
-  uint32_t valueDim;
-  uint32_t rows;
-};
 #define ROW(keyDim, valueDim, rows) {keyDim, valueDim, rows},
 constexpr VectorInstance kVectorInstances[] = {MNK_FLASH_VECTOR_INSTANCES(ROW)};
 #undef ROW
+
+// Vectors up to this length are served by longer instances, if a lane's loads end where they end.
+constexpr uint64_t kMaxPaddedDim = 256;
+constexpr uint64_t kPaddedUnit = 8;
+
+bool canBePadded(uint64_t headDim) {
+  return headDim != 0 && headDim <= kMaxPaddedDim && headDim % kPaddedUnit == 0;
+}
 
 }  // namespace
 
@@ -53,11 +57,25 @@ FlashDecodeTuning tuningFor(const DeviceProfile& profile) {
   return {};
 }
 
-uint32_t vectorRows(uint64_t keyDim, uint64_t valueDim, uint64_t rows) {
-  uint32_t best = 0;
+bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
+  if (isQuantized) return keyDim == valueDim && std::has_single_bit(keyDim) && keyDim >= 32 && keyDim <= 512;
+  return vectorInstance(keyDim, valueDim, 1).rows != 0;
+}
+
+std::string attentionDimsText(bool isQuantized) {
+  return isQuantized ? "32, 64, 128, 256 or 512, the same for both" : "multiples of 8 up to 256, 512, or 576 with 512";
+}
+
+VectorInstance vectorInstance(uint64_t keyDim, uint64_t valueDim, uint64_t rows) {
+  const bool isPaddable = canBePadded(keyDim) && canBePadded(valueDim);
+  VectorInstance best;
+  // Instances are listed from short vectors to long ones, and from few rows to many.
   for (const VectorInstance& instance : kVectorInstances) {
-    if (instance.keyDim != keyDim || instance.valueDim != valueDim) continue;
-    if (best == 0 || best < rows) best = instance.rows;  // instances are listed from few rows to many
+    const bool isExact = instance.keyDim == keyDim && instance.valueDim == valueDim;
+    const bool isLongEnough = isPaddable && instance.keyDim >= keyDim && instance.valueDim >= valueDim;
+    if (!isExact && !isLongEnough) continue;
+    if (best.rows != 0 && (instance.keyDim != best.keyDim || instance.valueDim != best.valueDim)) break;
+    if (best.rows == 0 || best.rows < rows) best = instance;
   }
   return best;
 }

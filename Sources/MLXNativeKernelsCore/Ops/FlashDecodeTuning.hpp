@@ -2,6 +2,7 @@
 // `decode-bench --tune` measures the candidates on a device and prints its row.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "MLXNativeKernels/Device.hpp"
@@ -25,9 +26,18 @@ struct FlashDecodeTuning {
 
 FlashDecodeTuning tuningFor(const DeviceProfile& profile);
 
-// Rows that a simdgroup of the vector kernel computes together, for so many rows of a head of the cache; 0 where there
-// is no kernel for these head dims.
-uint32_t vectorRows(uint64_t keyDim, uint64_t valueDim, uint64_t rows);
+// Whether there is a kernel for these head dims, over elements or over codes, and which dims have one.
+bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized);
+std::string attentionDimsText(bool isQuantized);
+
+// The instance of the vector kernel for so many rows of a head of the cache: of these head dims, or, for vectors of
+// elements, the smallest that they fit in. It has 0 rows where there is none.
+struct VectorInstance {
+  uint32_t keyDim = 0;
+  uint32_t valueDim = 0;
+  uint32_t rows = 0;  // that a simdgroup computes together
+};
+VectorInstance vectorInstance(uint64_t keyDim, uint64_t valueDim, uint64_t rows);
 
 // Parts that the longest of the key ranges is divided into, where nobody asks for a number.
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,

@@ -69,9 +69,13 @@ constexpr Rule<Op> kRules[] = {
      [](const Op&) { return fmt::format("1 to {}", Op::kMaxParts); }, "Merge some parts to partials first."},
 
     {"the head dim cannot be merged",
-     [](const Op& op) { return headDimOf(op) % 16 == 0 && headDimOf(op) >= 16 && headDimOf(op) <= 512; },
+     [](const Op& op) {
+       const uint64_t headDim = headDimOf(op);
+       return headDim != 0 && headDim <= 512 && headDim % (headDim <= 256 ? 8 : 16) == 0;
+     },
      [](const Op& op) { return fmt::format("{}", headDimOf(op)); },
-     [](const Op&) { return std::string("a multiple of 16 up to 512"); }, "Pad the sums with zeros."},
+     [](const Op&) { return std::string("a multiple of 8 up to 256, or of 16 up to 512"); },
+     "Pad the sums with zeros."},
 
     {"an extent is too large for the kernel", [](const Op& op) { return rowCount(op) < kMaxKVExtent; },
      [](const Op& op) { return fmt::format("{} rows", rowCount(op)); },

@@ -86,6 +86,7 @@ struct FlashDecodeCase {
 };
 
 std::vector<FlashDecodeCase> headDimCases();    // head dims and dtypes
+std::vector<FlashDecodeCase> paddedDimCases();  // head dims without a kernel of their own
 std::vector<FlashDecodeCase> groupCases();      // query heads for each head of the cache, and rows
 std::vector<FlashDecodeCase> lengthCases();     // lengths and splits
 std::vector<FlashDecodeCase> ringCases();       // rings at every phase, pinned slots, windows

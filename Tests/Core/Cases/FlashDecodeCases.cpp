@@ -47,6 +47,45 @@ std::vector<Case> headDimCases() {
   return cases;
 }
 
+std::vector<Case> paddedDimCases() {
+  struct Dims {
+    uint64_t keys, values;
+  };
+  std::vector<Dims> dims = {{96, 64},  {64, 128}, {72, 40},   {8, 256},  {256, 8},
+                            {192, 64}, {200, 80}, {136, 128}, {56, 248}, {128, 96}};
+  for (uint64_t dim : {8, 16, 24, 40, 48, 56, 72, 88, 104, 112, 120, 136, 160, 200, 248}) dims.push_back({dim, dim});
+  std::vector<Case> cases;
+  for (const Dims& d : dims) {
+    for (DType cache : kFloats) {
+      const uint64_t number = cases.size();
+      const bool isRing = number % 4 == 1;
+      cases.push_back({.name = fmt::format("{} and {} of {}, padded", d.keys, d.values, name(cache)),
+                       .cache = cache,
+                       .headDim = d.keys,
+                       .valueHeadDim = d.values,
+                       .kvHeads = 1 + number % 2,
+                       .capacity = isRing            ? 19u
+                                   : number % 5 == 0 ? 37u
+                                                     : 0u,  // 37: no slot follows the last key
+                       .layout = kLayouts[number / 2 % 2],
+                       .wrap = isRing ? KVWrap::ring : KVWrap::linear,
+                       .pinned = isRing ? 2u : 0u,
+                       .queries = kFloats[number / 3 % 3],
+                       .group = 1 + number % 5,
+                       .rows = 1 + number % 4,
+                       .sequences = {{0, 37}},
+                       .into = kFloats[number / 2 % 3],
+                       .givesPartials = number % 7 == 3,
+                       .givesLogSumExp = number % 3 == 0,
+                       .options = {.splits = static_cast<uint32_t>(number % 4), .kernel = FlashDecodeKernel::vector},
+                       .hasSinks = number % 14 == 8,
+                       .cacheShift = number % 3 == 2 ? byteSize(cache) * (1 + number % 7) : 0,
+                       .queryShift = number % 5 == 4 ? byteSize(kFloats[number / 3 % 3]) : 0});
+    }
+  }
+  return cases;
+}
+
 std::vector<Case> groupCases() {
   std::vector<Case> cases;
   for (uint64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32}) {
@@ -131,24 +170,25 @@ std::vector<Case> ringCases() {
       for (uint64_t rows : {1, 4}) {
         const uint64_t number = cases.size();
         const uint64_t length = 20, oldest = highest - (12 - pinned);
-        cases.push_back({.name = fmt::format("{} rows at 20 after {} of a ring of 12, {} pinned", rows, highest, pinned),
-                         .cache = DType::f16,
-                         .headDim = 32,
-                         .valueHeadDim = 32,
-                         .capacity = 12,
-                         .layout = kLayouts[number % 2],
-                         .wrap = KVWrap::ring,
-                         .pinned = pinned,
-                         .rows = rows,
-                         .sequences = {{0, length, highest}},
-                         .options = {.isCausal = number % 5 != 0,
-                                     .window = number % 3 == 1 && length + 1 > oldest + rows
-                                                   ? static_cast<uint32_t>(length - oldest - rows + 1)
-                                                   : 0u,
-                                     .splits = static_cast<uint32_t>(number % 3),
-                                     .kernel = FlashDecodeKernel::vector},
-                         .mask = number % 3 == 2 ? std::optional(MaskCase{}) : std::nullopt,
-                         .hasSlopes = number % 4 == 2});
+        cases.push_back(
+            {.name = fmt::format("{} rows at 20 after {} of a ring of 12, {} pinned", rows, highest, pinned),
+             .cache = DType::f16,
+             .headDim = 32,
+             .valueHeadDim = 32,
+             .capacity = 12,
+             .layout = kLayouts[number % 2],
+             .wrap = KVWrap::ring,
+             .pinned = pinned,
+             .rows = rows,
+             .sequences = {{0, length, highest}},
+             .options = {.isCausal = number % 5 != 0,
+                         .window = number % 3 == 1 && length + 1 > oldest + rows
+                                       ? static_cast<uint32_t>(length - oldest - rows + 1)
+                                       : 0u,
+                         .splits = static_cast<uint32_t>(number % 3),
+                         .kernel = FlashDecodeKernel::vector},
+             .mask = number % 3 == 2 ? std::optional(MaskCase{}) : std::nullopt,
+             .hasSlopes = number % 4 == 2});
       }
     }
   }
@@ -191,6 +231,55 @@ std::vector<Case> ringCases() {
       }
     }
   }
+  // Windows that see pinned positions: some meet them, some leave a gap, with masks and slopes, in rings that have
+  // wrapped or not.
+  for (uint64_t length : {3, 7, 21, 39, 52, 60, 100}) {
+    for (uint32_t window : {1u, 4u, 17u, 30u, 200u}) {
+      const uint64_t number = cases.size();
+      const uint64_t rows = length < 9 ? 1 + number % 3 : 1 + number * 5 % 12;
+      if (length > 45 && window + rows > 45 - 5 + 1) continue;  // the ring would have lost positions of the window
+      const uint64_t headDim = number % 2 ? 64 : 32;
+      cases.push_back(
+          {.name = fmt::format("{} rows at {} with a window of {} and pinned positions", rows, length, window),
+           .cache = DType::f16,
+           .headDim = headDim,
+           .valueHeadDim = headDim,
+           .kvHeads = 1 + number % 2,
+           .capacity = 45,
+           .layout = kLayouts[number % 2],
+           .wrap = KVWrap::ring,
+           .pinned = number % 3 == 0 ? 1u : 5u,
+           .group = 1 + number % 3,
+           .rows = rows,
+           .sequences = {{0, length}},
+           .givesLogSumExp = number % 4 == 0,
+           .options = {.isCausal = number % 5 != 2,
+                       .window = window,
+                       .windowSeesPinned = true,
+                       .splits = static_cast<uint32_t>(number % 4),
+                       .kernel = FlashDecodeKernel::vector},
+           .mask = number % 4 == 1 ? std::optional(MaskCase{.hasHoles = true}) : std::nullopt,
+           .hasSlopes = number % 3 == 1});
+    }
+  }
+  cases.push_back({.name = "a window and pinned positions over codes",
+                   .keyCodec = KVCodec{.bits = 4},
+                   .valueCodec = KVCodec{.bits = 4},
+                   .capacity = 45,
+                   .wrap = KVWrap::ring,
+                   .pinned = 3,
+                   .rows = 3,
+                   .sequences = {{0, 80, 90}},
+                   .options = {.window = 9, .windowSeesPinned = true, .kernel = FlashDecodeKernel::vector}});
+  // The positions of its rows are below zero, by which no window may be counted.
+  cases.push_back({.name = "rows of an empty sequence with the largest window",
+                   .headDim = 32,
+                   .valueHeadDim = 32,
+                   .cacheSequences = 2,
+                   .rows = 5,
+                   .sequences = {{0, 0}, {1, 7}},
+                   .givesLogSumExp = true,
+                   .options = {.window = 0x7fffffffu, .kernel = FlashDecodeKernel::vector}});
   return cases;
 }
 
@@ -280,8 +369,8 @@ std::vector<Case> unalignedCases() {
 
 std::vector<Case> allDecodeCases() {
   std::vector<Case> all;
-  for (const auto& list : {headDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(), unalignedCases(),
-                           maskCases(), scoreCases(), quantizedCases()}) {
+  for (const auto& list : {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(),
+                           unalignedCases(), maskCases(), scoreCases(), quantizedCases()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;

@@ -76,7 +76,7 @@ std::vector<Use> usesOf(const FlashDecode& op, const FlashDecodeCase& attend, co
     for (uint64_t k = 0; k < held.size(); ++k) {
       for (uint64_t row = 0; row < attend.rows; ++row) {
         const int64_t position = rowPosition(op.sequences[s].length, attend.rows, row);
-        if (!isVisible(op.options, held[k].position, position)) continue;
+        if (!isVisible(op, held[k].position, position)) continue;
         for (uint64_t head = 0; head < attend.heads(); ++head) {
           Use& use = uses[cache.indexOf(op.sequences[s].sequence, head / attend.group, held[k].slot)];
           use.isSeen = true;

@@ -176,8 +176,10 @@ int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row) {
   return static_cast<int64_t>(length) - static_cast<int64_t>(rows) + static_cast<int64_t>(row);
 }
 
-bool isVisible(const AttentionOptions& options, int64_t keyPosition, int64_t rowPosition) {
+bool isVisible(const FlashDecode& op, int64_t keyPosition, int64_t rowPosition) {
+  const AttentionOptions& options = op.options;
   if (options.isCausal && keyPosition > rowPosition) return false;
+  if (options.windowSeesPinned && keyPosition < static_cast<int64_t>(geometryOf(op).pinned)) return true;
   return options.window == 0 || keyPosition > rowPosition - static_cast<int64_t>(options.window);
 }
 
@@ -218,7 +220,7 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
         const Vector query = vectorAt(bytes.at("queries"), op.queries.dtype(), at, headDim);
         std::vector<ScoredKey> scored;
         for (uint64_t k = 0; k < held.size(); ++k) {
-          if (!isVisible(options, held[k].position, position)) continue;
+          if (!isVisible(op, held[k].position, position)) continue;
           if (heldKeyVectors[k].empty()) {
             const uint64_t index = cache.indexOf(sequence, kvHead, held[k].slot);
             heldKeyVectors[k] = keys.at(index, kvHead);

@@ -42,7 +42,7 @@ std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence
 
 // The position of a query row; below zero where there are more rows than positions.
 int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row);
-bool isVisible(const AttentionOptions& options, int64_t keyPosition, int64_t rowPosition);
+bool isVisible(const FlashDecode& op, int64_t keyPosition, int64_t rowPosition);
 
 // Where a mask is asked: a sequence, head and row of the queries, and a key, counted from the oldest.
 struct MaskPlace {

@@ -5,11 +5,11 @@
 //   out        = sum over k of weight[k] * value k,   weight = softmax of the scores, with a sink's score beside them
 // cap(x) = softcap * tanh(x / softcap), where there is a softcap. Keys are counted from the oldest that the cache
 // holds: first the pinned positions of a ring, then its newest. Key k is visible to a row where position(k) <= p if
-// attention is causal, and position(k) > p - window if there is a window. With a window, a row whose window reaches
-// positions that a ring has overwritten is refused; without one a row sees what the ring holds up to its own position,
-// so that several rows, whose keys are all stored before the first of them attends, see less than one by one. A row that sees no key, or keys of score -inf
-// alone, is zero; scores below -3.5e29 count as -inf. What is not visible to a row is not read for it, and cannot reach
-// it.
+// attention is causal, and position(k) > p - window if there is a window, or position(k) < pinned if the window sees
+// pinned positions. With a window, a row whose window reaches positions that a ring has overwritten is refused; without
+// one a row sees what the ring holds up to its own position, so that several rows, whose keys are all stored before the
+// first of them attends, see less than one by one. A row that sees no key, or keys of score -inf alone, is zero; scores
+// below -3.5e29 count as -inf. What is not visible to a row is not read for it, and cannot reach it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -49,8 +49,9 @@ enum class FlashDecodeMerge : uint32_t { automatic, separate, together };
 struct AttentionOptions {
   float scale = 0;  // 0: 1 / sqrt(headDim)
   bool isCausal = true;
-  uint32_t window = 0;  // how many newest positions a row sees, its own included, and no pinned ones before; 0: all
-  float softcap = 0;    // 0: none
+  uint32_t window = 0;            // how many newest positions a row sees, its own included; 0: all
+  bool windowSeesPinned = false;  // with a window, a row also sees the pinned positions of a ring
+  float softcap = 0;              // 0: none
   // Added to scores: f32, f16 or bf16 [rows, keys], [heads, rows, keys] or [sequences, heads, rows, keys]. Axes before
   // the keys may be 1 and then serve all; there may be more keys than the cache holds.
   std::optional<Tensor> mask = {};

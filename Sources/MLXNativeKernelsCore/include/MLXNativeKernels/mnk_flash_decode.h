@@ -36,6 +36,7 @@ typedef struct mnk_attention_options {
   uint32_t splits;                  // parts that a sequence's keys are divided into; 0: as the device needs
   mnk_flash_decode_kernel kernel;
   mnk_flash_decode_merge merge;
+  bool window_sees_pinned;  // with a window, a row also sees the pinned positions of a ring
 } mnk_attention_options;
 
 // Where attention goes: `into`, or partials instead. Axes before the last are those of the queries.
