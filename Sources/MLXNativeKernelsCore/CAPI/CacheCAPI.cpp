@@ -1,4 +1,5 @@
 #include "CAPI/Attention.hpp"
+#include "CAPI/HeadsViews.hpp"
 
 using namespace mnk;
 
@@ -42,7 +43,59 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
     if (!storage) return std::move(storage).error();
     made.quantized = std::move(*storage);
   }
+  if (given->sliding_window.window != 0) {
+    made.slidingWindow = {.window = given->sliding_window.window,
+                          .maxRows = std::max(given->sliding_window.max_rows, 1u),
+                          .maxDraft = given->sliding_window.max_draft};
+  }
+  made.isStorageOnly = given->is_storage_only;
   return made;
+}
+
+// A step with the views and lists that it names.
+struct Step {
+  std::optional<HeadsView> queries, keys, values;
+  std::span<const uint32_t> sequences, rowCounts;
+  AttentionResults results;
+  AttentionOptions options;
+};
+
+Result<HeadsView> viewNamed(const std::optional<HeadsView>& view, std::string_view name) {
+  if (view) return *view;
+  return c::nullArgument(name);
+}
+
+Result<Step> stepFrom(const mnk_cache_step* step) {
+  auto given = c::descriptor("mnk_cache_step", step);
+  if (!given) return std::move(given).error();
+  Step made;
+  const std::pair<const mnk_heads_view*, std::optional<HeadsView>*> views[] = {
+      {&given->queries, &made.queries}, {&given->keys, &made.keys}, {&given->values, &made.values}};
+  for (const auto& [from, into] : views) {
+    auto view = c::viewFrom(*from);
+    if (!view) return std::move(view).error();
+    *into = std::move(*view);
+  }
+  static constexpr uint32_t kFirstSequence = 0;
+  if (!given->sequences && given->sequence_count != 0) return c::nullArgument("sequences");
+  made.sequences = {given->sequences ? given->sequences : &kFirstSequence, given->sequences ? given->sequence_count : 1};
+  if (given->row_counts) made.rowCounts = {given->row_counts, made.sequences.size()};
+  if (given->results) {
+    auto results = c::attentionResults(given->results);
+    if (!results) return std::move(results).error();
+    made.results = std::move(*results);
+  }
+  auto options = c::attentionOptions(given->options);
+  if (!options) return std::move(options).error();
+  made.options = std::move(*options);
+  return made;
+}
+
+// Lists can only be as long as there are rows for them, unless they say that a sequence has none.
+Result<void> checkListed(const Step& step, const HeadsView& view) {
+  const uint64_t most = std::max<uint64_t>(view.resolved().totalTokens(), 1);
+  if (!step.rowCounts.empty() || step.sequences.size() <= most) return {};
+  return c::tooMany("sequences", step.sequences.size(), most, "Pass a row for each sequence.");
 }
 
 mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
@@ -123,6 +176,10 @@ mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
   descriptor.when_full = static_cast<mnk_kv_wrap>(made.whenFull);
   descriptor.pinned = made.pinned;
   descriptor.quantization = made.quantized ? &cache->quantization : nullptr;
+  if (const auto& sliding = made.slidingWindow) {
+    descriptor.sliding_window = {.window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
+  }
+  descriptor.is_storage_only = made.isStorageOnly;
   return descriptor;
 }
 uint64_t mnk_cache_bytes(const mnk_cache* cache) {
@@ -206,6 +263,62 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
     if (!how) return std::move(how).error();
     return cache->cache.attend(encoder->encoder, queries->tensor, *where, *how, {sequences, count});
   });
+}
+
+bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
+    auto given = stepFrom(step);
+    if (!given) return std::move(given).error();
+    auto keys = viewNamed(given->keys, "keys.tensor");
+    if (!keys) return std::move(keys).error();
+    auto values = viewNamed(given->values, "values.tensor");
+    if (!values) return std::move(values).error();
+    if (auto listed = checkListed(*given, *keys); !listed) return listed;
+    return cache->cache.append(encoder->encoder, *keys, *values, given->sequences, given->rowCounts);
+  });
+}
+
+bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
+                             mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
+    auto given = stepFrom(step);
+    if (!given) return std::move(given).error();
+    auto queries = viewNamed(given->queries, "queries.tensor");
+    if (!queries) return std::move(queries).error();
+    if (auto listed = checkListed(*given, *queries); !listed) return listed;
+    return cache->cache.attend(encoder->encoder, *queries, given->results, given->options, given->sequences,
+                               given->rowCounts);
+  });
+}
+
+bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
+                                   mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
+    auto given = stepFrom(step);
+    if (!given) return std::move(given).error();
+    auto queries = viewNamed(given->queries, "queries.tensor");
+    if (!queries) return std::move(queries).error();
+    auto keys = viewNamed(given->keys, "keys.tensor");
+    if (!keys) return std::move(keys).error();
+    auto values = viewNamed(given->values, "values.tensor");
+    if (!values) return std::move(values).error();
+    if (given->sequences.size() != 1 || !given->rowCounts.empty()) {
+      return c::tooMany("sequences or row counts", given->sequences.size(), 1,
+                        "Name one sequence; to decode several, append and attend.");
+    }
+    return cache->cache.appendAndAttend(encoder->encoder, {.queries = *queries,
+                                                           .keys = *keys,
+                                                           .values = *values,
+                                                           .results = given->results,
+                                                           .options = given->options,
+                                                           .sequence = given->sequences.front()});
+  });
+}
+
+bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t source, uint32_t target,
+                               mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}, {cache, "cache"}},
+                [&] { return cache->cache.copy(encoder->encoder, source, target); });
 }
 
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* keys,

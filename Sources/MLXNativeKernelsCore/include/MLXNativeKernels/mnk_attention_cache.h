@@ -5,6 +5,7 @@
 
 #include "MLXNativeKernels/mnk_core.h"
 #include "MLXNativeKernels/mnk_flash_decode.h"
+#include "MLXNativeKernels/mnk_heads_view.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"
 #include "MLXNativeKernels/mnk_kv_codec.h"
 #include "MLXNativeKernels/mnk_kv_quantize.h"
@@ -26,6 +27,14 @@ typedef struct mnk_cache_quantization {
   mnk_tensor* MNK_NULLABLE key_channel_scales;  // f32 [kvHeads, headDim], none of them 0; NULL: none
 } mnk_cache_quantization;
 
+// What a sliding-window cache must serve exactly: steps of up to max_rows rows that each see `window` positions, also
+// after up to max_draft of the newest tokens were taken back.
+typedef struct mnk_sliding_window {
+  uint32_t window;    // positions that a row sees, its own included; 0: no sliding window
+  uint32_t max_rows;  // 0 is 1
+  uint32_t max_draft;
+} mnk_sliding_window;
+
 typedef struct mnk_cache_descriptor {
   size_t size;  // sizeof(mnk_cache_descriptor)
   uint32_t kv_heads;
@@ -37,6 +46,10 @@ typedef struct mnk_cache_descriptor {
   mnk_kv_wrap when_full;                                    // MNK_RING overwrites the oldest, MNK_LINEAR fails
   uint32_t pinned;                                          // first positions that a ring never overwrites
   const mnk_cache_quantization* MNK_NULLABLE quantization;  // takes the place of dtype; NULL: none
+  // With a window: a ring that serves it, of at least `capacity` slots. Rows that attend without a window of their own
+  // then have this one.
+  mnk_sliding_window sliding_window;
+  bool is_storage_only;  // is never attended to, so that any head dim will do
 } mnk_cache_descriptor;
 
 mnk_cache* MNK_NULLABLE mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error);
@@ -78,6 +91,32 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
                                   const mnk_attention_results* results,
                                   const mnk_attention_options* MNK_NULLABLE options, const uint32_t* sequences,
                                   size_t count, mnk_error_out error);
+
+// Tokens of sequences of a cache, in any layout. A view without a tensor is left out.
+typedef struct mnk_cache_step {
+  size_t size;             // sizeof(mnk_cache_step)
+  mnk_heads_view queries;  // to attend
+  mnk_heads_view keys;     // to append
+  mnk_heads_view values;
+  const uint32_t* MNK_NULLABLE sequences;   // NULL: sequence 0 alone
+  const uint32_t* MNK_NULLABLE row_counts;  // how many rows each listed sequence has; NULL: as many for each
+  size_t sequence_count;
+  const mnk_attention_results* MNK_NULLABLE results;  // to attend
+  const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
+} mnk_cache_step;
+
+// Appends keys and values. A sequence that is listed again goes on.
+bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error);
+// Attends with queries, with the meaning that lists have in mnk_encoder_append_step.
+bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
+                             mnk_error_out error);
+// Appends any number of tokens of one sequence and attends with their queries, in chunks that a ring can serve: the
+// results are those of appending and attending token by token.
+bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
+                                   mnk_error_out error);
+// Makes `target` a copy of `source`, whatever it held.
+bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t source, uint32_t target,
+                               mnk_error_out error);
 // Reads positions of a quantized cache as numbers, as many as the tensors hold: [tokens, kvHeads, headDim], or without
 // tokens for one. At least one of keys and values.
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* MNK_NULLABLE keys,
@@ -87,7 +126,7 @@ bool mnk_cache_truncate(mnk_cache* cache, uint64_t position, uint32_t sequence, 
 bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out error);
 void mnk_cache_reset(mnk_cache* cache);
 
-// Writes all that submitted work has stored to a file. A file that is there is replaced when
+// Writes the cache to a file, after waiting for submitted work that writes it. A file that is there is replaced when
 // all is written, and left as it was where the call fails.
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error);
 // The cache of a file, which need not be trusted: it is checked before it is believed, and nothing is made where keys
