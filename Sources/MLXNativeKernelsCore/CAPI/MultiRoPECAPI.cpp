@@ -1,27 +1,8 @@
-#include "CAPI/Handles.hpp"
+#include "CAPI/HeadsViews.hpp"
 
 using namespace mnk;
 
 namespace {
-
-// The view, or nothing where it has no tensor. Inside another struct a longer one would have moved all that follows it.
-Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& given) {
-  if (!given.tensor) return std::optional<HeadsView>();
-  if (given.size != sizeof given) return c::wrongSize("mnk_heads_view", given.size, sizeof given);
-  if (given.has_strides) {
-    return std::optional(HeadsView(given.tensor->tensor, HeadsView::Strides{.sequences = given.sequences,
-                                                                            .tokens = given.tokens,
-                                                                            .heads = given.heads,
-                                                                            .headDim = given.head_dim,
-                                                                            .offset = given.offset,
-                                                                            .sequenceStride = given.sequence_stride,
-                                                                            .tokenStride = given.token_stride,
-                                                                            .headStride = given.head_stride}));
-  }
-  auto layout = c::layout(given.layout);
-  if (!layout) return std::move(layout).error();
-  return std::optional(HeadsView(given.tensor->tensor, *layout));
-}
 
 Result<std::optional<RotaryOffsets>> numbersFrom(const mnk_rotary_numbers& given, std::string_view what) {
   if (given.tensor) return std::optional<RotaryOffsets>(given.tensor->tensor);
@@ -75,11 +56,11 @@ Result<MultiRoPE> opFrom(const mnk_multi_rope* given) {
   MultiRoPE op;
   const std::pair<const mnk_heads_view*, std::optional<HeadsView>*> optional[] = {
       {&rope->keys, &op.keys}, {&rope->rotated_queries, &op.rotatedQueries}, {&rope->rotated_keys, &op.rotatedKeys}};
-  auto queries = viewFrom(rope->queries);
+  auto queries = c::viewFrom(rope->queries);
   if (!queries) return std::move(queries).error();
   op.queries = **queries;
   for (const auto& [from, into] : optional) {
-    auto view = viewFrom(*from);
+    auto view = c::viewFrom(*from);
     if (!view) return std::move(view).error();
     *into = *view;
   }
@@ -103,28 +84,6 @@ Result<MultiRoPE> opFrom(const mnk_multi_rope* given) {
 }
 
 }  // namespace
-
-bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64_t first_column, uint64_t heads,
-                                uint64_t head_dim, mnk_error_out error) {
-  return c::run(error, {{view, "view"}, {tensor, "tensor"}}, [&]() -> Result<void> {
-    auto columns = HeadsView::columns(tensor->tensor, first_column, heads, head_dim);
-    if (!columns) return std::move(columns).error();
-    const HeadsView::Strides strides = columns->resolved();
-    *view = {.size = sizeof *view,
-             .tensor = tensor,
-             .layout = MNK_TOKEN_MAJOR,
-             .has_strides = true,
-             .sequences = strides.sequences,
-             .tokens = strides.tokens,
-             .heads = strides.heads,
-             .head_dim = strides.headDim,
-             .offset = strides.offset,
-             .sequence_stride = strides.sequenceStride,
-             .token_stride = strides.tokenStride,
-             .head_stride = strides.headStride};
-    return {};
-  });
-}
 
 mnk_plan* mnk_multi_rope_make_plan(const mnk_multi_rope* op, mnk_error_out error) {
   return c::make<mnk_plan>(error, {}, [&] { return c::planFor(opFrom(op)); });

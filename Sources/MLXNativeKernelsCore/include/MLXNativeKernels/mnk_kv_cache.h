@@ -3,10 +3,10 @@
 #define MNK_KV_CACHE_H
 
 #include "MLXNativeKernels/mnk_core.h"
+#include "MLXNativeKernels/mnk_heads_view.h"
 
 MNK_HEADER_BEGIN
 
-typedef enum MNK_CLOSED(mnk_kv_layout) { MNK_HEAD_MAJOR = 0, MNK_TOKEN_MAJOR = 1 } mnk_kv_layout;
 typedef enum MNK_CLOSED(mnk_kv_wrap) { MNK_LINEAR = 0, MNK_RING = 1 } mnk_kv_wrap;
 
 typedef struct mnk_kv_cache_view {

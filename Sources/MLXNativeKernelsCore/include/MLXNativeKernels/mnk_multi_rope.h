@@ -1,32 +1,11 @@
-// The C door to MultiRoPE, the rotary embedding. MultiRoPE.hpp, RotaryEmbedding.hpp and HeadsView.hpp define it.
+// The C door to MultiRoPE, the rotary embedding. MultiRoPE.hpp and RotaryEmbedding.hpp define it.
 #ifndef MNK_MULTI_ROPE_H
 #define MNK_MULTI_ROPE_H
 
 #include "MLXNativeKernels/mnk_core.h"
-#include "MLXNativeKernels/mnk_kv_cache.h"
+#include "MLXNativeKernels/mnk_heads_view.h"
 
 MNK_HEADER_BEGIN
-
-// Vectors of head_dim elements, one for every sequence, token and head, in a tensor's memory.
-typedef struct mnk_heads_view {
-  size_t size;  // sizeof(mnk_heads_view), exactly
-  mnk_tensor* MNK_NULLABLE tensor;
-  mnk_kv_layout layout;  // 0 is head-major
-  bool has_strides;      // then what follows takes the place of the tensor's shape and of the layout
-  uint64_t sequences;    // counts
-  uint64_t tokens;       // of one sequence
-  uint64_t heads;
-  uint64_t head_dim;
-  uint64_t offset;  // of the first element in the tensor; this and the distances count elements
-  uint64_t sequence_stride;
-  uint64_t token_stride;
-  uint64_t head_stride;
-} mnk_heads_view;
-
-// Heads side by side in the columns of a [tokens, width] or [sequences, tokens, width] tensor, as a fused projection
-// leaves them. Fills the view in, with its size; nothing but the rank is checked before it is used.
-bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64_t first_column, uint64_t heads,
-                                uint64_t head_dim, mnk_error_out error);
 
 // The numbers are those of ggml's rope types, so 0 is interleaved pairs.
 typedef enum MNK_CLOSED(mnk_rotary_layout) {
