@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_1e05e66f5b265a46"
+#define MNK_SHADER_STAMP "mnkStamp_291b0dd1d7644cff"
