@@ -24,6 +24,7 @@ kernel void kvCacheDequantize(
   uint index = group.x * simdgroups + simdgroup;
   bool isValue = false;
   constant KVCodecPlane* plane = &p.keys;
+  constant CacheSource* target = &p.address.keys;
   device uchar* into = keys;
   device const uchar* codes = keyCodes;
   device const uchar* scales = keyScales;
@@ -33,6 +34,7 @@ kernel void kvCacheDequantize(
       index -= p.keys.simdgroups;
       isValue = true;
       plane = &p.values;
+      target = &p.address.values;
       into = values;
       codes = valueCodes;
       scales = valueScales;
@@ -76,9 +78,9 @@ kernel void kvCacheDequantize(
     }
   }
   if (isRead) {
+    const ulong element = sourceUnit(p.address, *target, head, address.sourceToken) + first;
     for (ushort i = 0; i < Chunks; ++i) {
-      const ulong element = address.sourceRow * plane->headDim + first + 4u * i;
-      storeFour(into, kvElementType, kvIsVectorizedElements, element, x[i]);
+      storeFour(into, kvElementType, kvIsVectorizedElements, element + 4u * i, x[i]);
     }
   }
 }

@@ -38,6 +38,7 @@ kernel void kvCacheQuantize(
   uint index = group.x * simdgroups + simdgroup;
   bool isValue = false;
   constant KVCodecPlane* plane = &p.keys;
+  constant CacheSource* from = &p.address.keys;
   device const uchar* source = keys;
   device uchar* codesInto = keyCodes;
   device uchar* scalesInto = keyScales;
@@ -47,6 +48,7 @@ kernel void kvCacheQuantize(
       index -= p.keys.simdgroups;
       isValue = true;
       plane = &p.values;
+      from = &p.address.values;
       source = values;
       codesInto = valueCodes;
       scalesInto = valueScales;
@@ -59,14 +61,14 @@ kernel void kvCacheQuantize(
   const uint head = index * (32u / plane->lanes) + lane / plane->lanes;
   const CacheAddress address = cacheAddress(p.address, sequences, positions, min(head, p.heads - 1u), group.y);
   const bool isStored = head < p.heads && address.isStored;
+  const ulong element = sourceUnit(p.address, *from, head, address.sourceToken) + first;
   const ulong elementOfHead = ulong(head) * plane->headDim + first;
 
   float4 x[Chunks];
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = float4(0.0f);
     if (isStored) {
-      const ulong element = address.sourceRow * plane->headDim + first + 4u * i;
-      x[i] = withoutSubnormal(loadFour(source, kvElementType, kvIsVectorizedElements, element));
+      x[i] = withoutSubnormal(loadFour(source, kvElementType, kvIsVectorizedElements, element + 4u * i));
       if (kvHasKeyMeans && !isValue) {
         x[i] = withoutSubnormal(x[i] - withoutSubnormal(fourFloats(keyMeans, elementOfHead + 4u * i)));
       }

@@ -23,9 +23,11 @@ kernel void kvCacheMove(
   }
   if (kvHasValues && at.x >= p.keyUnits) {
     const uint unit = at.x - p.keyUnits;
-    valueCache[address.cacheRow * p.valueUnits + unit] = values[address.sourceRow * p.valueUnits + unit];
+    valueCache[address.cacheRow * p.valueUnits + unit] =
+        values[sourceUnit(p.address, p.address.values, at.y, address.sourceToken) + unit];
   } else {
-    keyCache[address.cacheRow * p.keyUnits + at.x] = keys[address.sourceRow * p.keyUnits + at.x];
+    keyCache[address.cacheRow * p.keyUnits + at.x] =
+        keys[sourceUnit(p.address, p.address.keys, at.y, address.sourceToken) + at.x];
   }
 }
 
@@ -56,9 +58,13 @@ kernel void kvCacheConvert(
   }
   if (kvHasValues && at.x >= p.keyUnits) {
     const uint unit = at.x - p.keyUnits;
-    convertUnit(values, address.sourceRow * p.valueUnits + unit, valueCache, address.cacheRow * p.valueUnits + unit);
+    convertUnit(
+        values, sourceUnit(p.address, p.address.values, at.y, address.sourceToken) + unit, valueCache,
+        address.cacheRow * p.valueUnits + unit);
   } else {
-    convertUnit(keys, address.sourceRow * p.keyUnits + at.x, keyCache, address.cacheRow * p.keyUnits + at.x);
+    convertUnit(
+        keys, sourceUnit(p.address, p.address.keys, at.y, address.sourceToken) + at.x, keyCache,
+        address.cacheRow * p.keyUnits + at.x);
   }
 }
 

@@ -8,19 +8,27 @@ pipeline_constant(bool, kvHasValues, kKVCacheHasValues);
 pipeline_constant(bool, kvHasRows, kKVCacheHasRows);
 pipeline_constant(bool, kvRowsMayRepeat, kKVCacheRowsMayRepeat);
 
-// Rows of the source and of the cache, or isStored false for a token that is not stored.
+// Token of the source and row of the cache, or isStored false for a token that is not stored.
 struct CacheAddress {
-  ulong sourceRow;
+  uint sourceToken;
   ulong cacheRow;
   bool isStored;
 };
 
-inline ulong sourceRow(constant CacheAddressParams& p, uint head, uint token) {
-  uint index = p.sourceStart + token;
-  if (index >= p.sourceLength) {
-    index -= p.sourceLength;
+inline uint sourceToken(constant CacheAddressParams& p, uint token) {
+  const uint index = p.sourceStart + token;
+  return index >= p.sourceLength ? index - p.sourceLength : index;
+}
+
+// The first unit of a vector of keys or of values. Only the tokens of further sequences need a division.
+inline ulong sourceUnit(constant CacheAddressParams& p, constant CacheSource& source, uint head, uint token) {
+  ulong first = ulong(head) * source.headStride;
+  if (token >= p.sourceSequenceLength) {
+    const uint sequence = token / p.sourceSequenceLength;
+    first += ulong(sequence) * source.sequenceStride;
+    token -= sequence * p.sourceSequenceLength;
   }
-  return ulong(index) * p.sourceTokenStride + ulong(head) * p.sourceHeadStride;
+  return first + ulong(token) * source.tokenStride;
 }
 
 inline ulong cacheRow(constant CacheAddressParams& p, uint sequence, uint head, uint slot) {
@@ -29,7 +37,7 @@ inline ulong cacheRow(constant CacheAddressParams& p, uint sequence, uint head, 
 
 // The slot of a position; capacity where a linear cache has none.
 inline uint slotOfPosition(constant CacheAddressParams& p, uint position) {
-  if (p.isRing == 0 || position < p.pinned) {
+  if (position < p.pinned || p.pinned == p.capacity) {
     return min(position, p.capacity);
   }
   return p.pinned + (position - p.pinned) % (p.capacity - p.pinned);
@@ -43,7 +51,7 @@ inline CacheAddress addressInRun(constant CacheAddressParams& p, uint head, uint
     slot -= p.capacity - p.pinned;
   }
   const uint token = isPinned ? t : t + p.skippedTokens;
-  return CacheAddress{sourceRow(p, head, token), cacheRow(p, p.sequence, head, slot), true};
+  return CacheAddress{sourceToken(p, token), cacheRow(p, p.sequence, head, slot), true};
 }
 
 // Token t with a sequence and a position of its own. A row that names no slot is not stored. Where rows may repeat, one
@@ -58,7 +66,7 @@ inline CacheAddress addressOfRow(
       isStored = isStored && !(sequences[later] == sequence && slotOfPosition(p, positions[later]) == slot);
     }
   }
-  return CacheAddress{sourceRow(p, head, t), cacheRow(p, sequence, head, slot), isStored};
+  return CacheAddress{sourceToken(p, t), cacheRow(p, sequence, head, slot), isStored};
 }
 
 // Token t of either kind. Sequences and positions have a value only where there are rows.

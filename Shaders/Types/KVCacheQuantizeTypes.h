@@ -35,11 +35,11 @@ struct KVCacheQuantizeParams {
   uint32_t candidates;     // of turbo's search for a better size
   float candidateSpacing;  // in units of the reach of the bits
 };
-MNK_SIZE(struct KVCacheQuantizeParams, 136);
+MNK_SIZE(struct KVCacheQuantizeParams, 176);
 MNK_OFFSET(struct KVCacheQuantizeParams, address, 0);
-MNK_OFFSET(struct KVCacheQuantizeParams, keys, 72);
-MNK_OFFSET(struct KVCacheQuantizeParams, values, 96);
-MNK_OFFSET(struct KVCacheQuantizeParams, heads, 120);
-MNK_OFFSET(struct KVCacheQuantizeParams, flags, 124);
-MNK_OFFSET(struct KVCacheQuantizeParams, candidates, 128);
-MNK_OFFSET(struct KVCacheQuantizeParams, candidateSpacing, 132);
+MNK_OFFSET(struct KVCacheQuantizeParams, keys, 112);
+MNK_OFFSET(struct KVCacheQuantizeParams, values, 136);
+MNK_OFFSET(struct KVCacheQuantizeParams, heads, 160);
+MNK_OFFSET(struct KVCacheQuantizeParams, flags, 164);
+MNK_OFFSET(struct KVCacheQuantizeParams, candidates, 168);
+MNK_OFFSET(struct KVCacheQuantizeParams, candidateSpacing, 172);

@@ -36,7 +36,7 @@ struct KVCacheWriteParams {
   uint32_t keyUnits;    // in a row of keys
   uint32_t valueUnits;  // in a row of values
 };
-MNK_SIZE(struct KVCacheWriteParams, 80);
+MNK_SIZE(struct KVCacheWriteParams, 120);
 MNK_OFFSET(struct KVCacheWriteParams, address, 0);
-MNK_OFFSET(struct KVCacheWriteParams, keyUnits, 72);
-MNK_OFFSET(struct KVCacheWriteParams, valueUnits, 76);
+MNK_OFFSET(struct KVCacheWriteParams, keyUnits, 112);
+MNK_OFFSET(struct KVCacheWriteParams, valueUnits, 116);

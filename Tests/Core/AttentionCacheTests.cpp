@@ -133,7 +133,7 @@ TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   const Tensor good = tokens(device, 2);
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 2, 3), good), {.op = "KVCacheWrite", .what = "keys do not have"});
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 3), good), {.op = "KVCacheWrite", .what = "keys do not have"});
   EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1)), {.op = "KVCacheWrite", .what = "another number"});
   EXPECT_ERROR(cache.append(encoder, Tensor{}, good), {.op = "KVCacheWrite", .what = "a source has no memory"});
   REQUIRE(cache.append(encoder, good, good));

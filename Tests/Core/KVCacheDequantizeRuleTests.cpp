@@ -58,10 +58,10 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.keys = planTensor(DType::f16, {2, 3, 64});
      }},
-    {"a target does not have the cache's heads and headDim", "0 heads of 0 in token-major [2, 3, 1, 64]",
+    {"a target does not have the cache's heads and headDim", "0 heads of 0 in token-major [1, 2, 3, 1, 64]",
      "3 heads of 64", kReshape,
      [](Op& op) {
-       op.values = planTensor(DType::f16, {2, 3, 1, 64});
+       op.values = planTensor(DType::f16, {1, 2, 3, 1, 64});
      }},
     {"keys and values hold different numbers of tokens", "1 tokens of values", "2, as for keys",
      "Pass tensors for the same tokens.",

@@ -82,6 +82,15 @@ TEST(KVCacheDequantize, ReadsPositionsWhereTheyLie) {
       }
     }
   }
+  for (KVLayout layout : kLayouts) {
+    for (uint64_t targetSequences : {1, 2, 4}) {
+      cases.push_back({.name = fmt::format("{} sequences of tokens", targetSequences),
+                       .headDim = 32,
+                       .targetSequences = targetSequences,
+                       .layout = layout,
+                       .dtype = DType::f16});
+    }
+  }
   for (uint64_t position = 0; position < 5; ++position) {
     cases.push_back({.name = fmt::format("the rest of a linear cache from {}", position),
                      .wrap = KVWrap::linear,

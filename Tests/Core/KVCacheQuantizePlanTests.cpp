@@ -10,6 +10,7 @@
 #include "Support/Check.hpp"
 #include "Support/DeclaredBytes.hpp"
 #include "Support/PlanBuffer.hpp"
+#include "Types/KVCacheQuantizeTypes.h"
 
 namespace mnk::test {
 
@@ -63,16 +64,19 @@ void expectDeclared(std::string_view name, const Dispatch& dispatch, const Tenso
   expectCovers(fmt::format("{} written", name), binding->writes, written);
 }
 
-void expectPlane(std::string_view name, const Dispatch& dispatch, const KVCacheQuantize& op, const Tensor& source,
+void expectPlane(std::string_view name, const Dispatch& dispatch, const KVCacheQuantize& op, const HeadsView& source,
                  const QuantizedKVPlane& plane, const std::map<Place, uint64_t>& tokens) {
   const KVCacheWrite places = placesOf(op);
   const uint64_t heads = places.into.heads();
   const uint64_t capacity = places.into.capacity();
-  std::vector<uint64_t> sourceRows, cacheRows;
+  const uint64_t elementBytes = byteSize(source.tensor.dtype());
+  std::vector<bool> read(source.tensor.byteCount());
+  std::vector<uint64_t> cacheRows;
   for (const auto& [place, token] : tokens) {
     for (uint64_t head = 0; head < heads; ++head) {
-      sourceRows.push_back(op.sourceLayout == KVLayout::headMajor ? head * sourceTokens(places) + token
-                                                                  : token * heads + head);
+      const auto first =
+          read.begin() + static_cast<ptrdiff_t>(sourceElement(source, op.sourceLayout, token, head) * elementBytes);
+      std::fill_n(first, plane.headDim() * elementBytes, true);
       cacheRows.push_back(op.into.layout == KVLayout::headMajor
                               ? (place.sequence * heads + head) * capacity + place.slot
                               : (place.sequence * capacity + place.slot) * heads + head);
@@ -82,8 +86,11 @@ void expectPlane(std::string_view name, const Dispatch& dispatch, const KVCacheQ
   const auto all = [](const Tensor& tensor) { return std::vector<bool>(tensor.byteCount(), true); };
   const KVCodecSizes size = REQUIRE(sizes(plane.codec, plane.headDim()));
   const auto text = [&](std::string_view part) { return fmt::format("{} {}", name, part); };
-  expectDeclared(text("source"), dispatch, source,
-                 marked(source, plane.headDim() * byteSize(source.dtype()), sourceRows), none(source));
+  const Binding* from =
+      sourceBindingOf(dispatch, name == "key" ? kKVCacheQuantizeKeys : kKVCacheQuantizeValues, source);
+  if (!from) return fail(__FILE__, __LINE__, text("source is not bound"));
+  expectCovers(text("source read"), from->reads, boundPart(*from, source, read));
+  EXPECT(from->writes.empty());
   expectDeclared(text("codes"), dispatch, plane.codes, none(plane.codes),
                  marked(plane.codes, size.codeBytes, cacheRows));
   expectDeclared(text("scales"), dispatch, plane.scales, none(plane.scales),

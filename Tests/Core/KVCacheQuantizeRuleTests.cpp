@@ -258,8 +258,16 @@ TEST(KVCacheQuantizeRules, SourcesAndAddressesFollowTheRulesOfCacheWrites) {
     EXPECT_ERROR(plan(op), {.op = Op::name, .what = what});
   };
   expectRefused("a source has no memory", [](Op& op) { op.keys = {}; });
-  expectRefused("keys have the wrong rank", [](Op& op) { op.keys = planTensor(DType::f16, {1, 2, 3, 128}); });
+  expectRefused("keys have the wrong rank", [](Op& op) { op.keys = planTensor(DType::f16, {1, 1, 2, 3, 128}); });
   expectRefused("values have the wrong rank", [](Op& op) { op.values = planTensor(DType::f16, {64}); });
+  expectRefused("vectors lie outside of their tensor", [](Op& op) {
+    op.keys = HeadsView(op.keys.tensor,
+                        {.tokens = 2, .heads = 3, .headDim = 128, .offset = 1, .tokenStride = 384, .headStride = 128});
+  });
+  expectRefused("a head-major source is read as token-major", [](Op& op) {
+    op.keys = planTensor(DType::f16, {3, 2, 128});
+  });
+  expectRefused("a token-major source is read as head-major", [](Op& op) { op.values->layout = KVLayout::headMajor; });
   expectRefused("values hold another number of tokens than keys", [](Op& op) {
     op.values = planTensor(DType::f16, {1, 3, 64});
   });

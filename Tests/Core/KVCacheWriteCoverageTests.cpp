@@ -66,8 +66,8 @@ void expectCovered(const KVCacheWriteCase& write, const std::array<uint64_t, 3>&
     EXPECT_EQ(encoder.summary().total.dispatches, 1u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
     const KVCacheWrite& op = trial.op();
-    expectFormula("keys", op.keys, op.into.keys, extents, formula);
-    if (op.values) expectFormula("values", *op.values, *op.into.values, extents, formula);
+    expectFormula("keys", op.keys.tensor, op.into.keys, extents, formula);
+    if (op.values) expectFormula("values", op.values->tensor, *op.into.values, extents, formula);
     trial.expectWritten();
   });
 }

@@ -1,6 +1,7 @@
 // What KVCacheWrite asks a device to run, without a device.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 
 #include "Cases/KVCacheWriteCase.hpp"
@@ -8,6 +9,7 @@
 #include "Support/Check.hpp"
 #include "Support/DeclaredBytes.hpp"
 #include "Support/PlanBuffer.hpp"
+#include "Types/KVCacheWriteTypes.h"
 
 namespace mnk::test {
 
@@ -28,8 +30,8 @@ Dispatch onlyDispatch(const Case& write) {
 
 KVCacheWriteOutcome outcomeOf(const Case& write, const KVCacheWrite& op) {
   const auto bytes = [](const Tensor& tensor) { return std::vector<std::byte>(tensor.byteCount()); };
-  KVCacheWriteBytes before{.keys = bytes(op.keys), .keyCache = bytes(op.into.keys)};
-  if (op.values) before.values = bytes(*op.values), before.valueCache = bytes(*op.into.values);
+  KVCacheWriteBytes before{.keys = bytes(op.keys.tensor), .keyCache = bytes(op.into.keys)};
+  if (op.values) before.values = bytes(op.values->tensor), before.valueCache = bytes(*op.into.values);
   if (write.rows) {
     for (const auto& row : *write.rows) {
       before.sequences.push_back(row.sequence);
@@ -43,18 +45,16 @@ uint64_t countOf(const std::vector<bool>& bytes) {
   return static_cast<uint64_t>(std::count(bytes.begin(), bytes.end(), true));
 }
 
-void expectPlane(std::string_view name, const Dispatch& dispatch, const Tensor& source, const Tensor& cache,
+void expectPlane(std::string_view name, const Dispatch& dispatch, const HeadsView& source, const Tensor& cache,
                  const std::vector<bool>& read, const ExpectedPlane& written) {
-  const Binding* from = bindingOf(dispatch, source);
+  const Binding* from = sourceBindingOf(dispatch, name == "keys" ? kKVCacheWriteKeys : kKVCacheWriteValues, source);
   const Binding* to = bindingOf(dispatch, cache);
   if (!from || !to) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
-  EXPECT_EQ(from->offset, source.byteOffset());
-  EXPECT_EQ(from->length, source.byteCount());
   EXPECT_EQ(to->offset, cache.byteOffset());
   EXPECT_EQ(to->length, cache.byteCount());
   EXPECT(from->writes.empty());
   EXPECT(to->reads.empty());
-  expectCovers(fmt::format("{} read", name), from->reads, read);
+  expectCovers(fmt::format("{} read", name), from->reads, boundPart(*from, source, read));
   expectCovers(fmt::format("{} written", name), to->writes, written.isWritten);
 }
 
@@ -141,6 +141,15 @@ TEST(KVCacheWritePlan, MovesAreAsWideAsAlignmentAllows) {
       {"bytes at an odd address", with([](Case& c) { c.source = c.cache = DType::u8, c.sourceShift = 1; }),
        "kvCacheMove_1", 64},
       {"f32", with([](Case& c) { c.source = c.cache = DType::f32; }), "kvCacheMove_16", 16},
+      {"columns", with([](Case& c) { c.fused = Case::Fused{.lead = 128, .tail = 64}; }), "kvCacheMove_16", 8},
+      {"columns at an odd multiple of 4 bytes", with([](Case& c) { c.fused = Case::Fused{.lead = 2}; }),
+       "kvCacheMove_4", 32},
+      {"columns of an odd width, one token", with([](Case& c) { c.fused = Case::Fused{.tail = 1}; }), "kvCacheMove_16",
+       8},
+      {"columns of an odd width", with([](Case& c) { c.fused = Case::Fused{.tail = 1}, c.sourceTokens = 2; }),
+       "kvCacheMove_2", 64},
+      {"values at an odd column", with([](Case& c) { c.fused = Case::Fused{.between = 1}, c.valueHeadDim = 64; }),
+       "kvCacheMove_2", 128},
   };
   for (const Expected& expected : cases) {
     const Context context{std::string(expected.name)};
@@ -177,10 +186,10 @@ TEST(KVCacheWritePlan, ConversionsTakeFourElementsWhereAlignmentAllows) {
 
 TEST(KVCacheWritePlan, SlicesCountFromTheirBuffer) {
   KVCacheWrite op = planOp({.headDim = 64, .valueHeadDim = 0, .sourceTokens = 4});
-  op.keys = REQUIRE(op.keys.slice(1, 2));
+  op.keys = REQUIRE(op.keys.tensor.slice(1, 2));
   const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
-  EXPECT_EQ(bindingOf(dispatch, op.keys)->offset, 2u * 64 * 4);
-  EXPECT_EQ(bindingOf(dispatch, op.keys)->length, 2u * 2 * 64 * 4);
+  EXPECT_EQ(bindingOf(dispatch, op.keys.tensor)->offset, 2u * 64 * 4);
+  EXPECT_EQ(bindingOf(dispatch, op.keys.tensor)->length, 2u * 2 * 64 * 4);
   EXPECT_EQ(dispatch.grid.extent[2], 2u);
 }
 
@@ -188,12 +197,34 @@ TEST(KVCacheWritePlan, ParametersTravelInline) {
   const Dispatch dispatch = onlyDispatch({.name = "plain"});
   EXPECT_EQ(dispatch.inlines.size(), 1u);
   EXPECT_EQ(dispatch.inlines[0].index, 0u);
-  EXPECT_EQ(dispatch.inlines[0].bytes.size(), 80u);
+  EXPECT_EQ(dispatch.inlines[0].bytes.size(), 120u);
   EXPECT(dispatch.threadgroupMemory.empty());
   EXPECT(dispatch.grid.unit == Grid::Unit::threads);
   EXPECT(dispatch.grid.threadgroup == (Size3{0, 0, 0}));
   EXPECT_EQ(dispatch.kind, "KVCacheWrite");
   EXPECT(!dispatch.kernel.library);
+}
+
+// The kernel divides by the tokens of a sequence where they are fewer than those of the source.
+TEST(KVCacheWritePlan, OnlySequencesApartNeedADivision) {
+  const auto lengthOf = [](Case write) {
+    write.rows = std::vector<Case::Row>(6);
+    write.source = write.cache = DType::f32;
+    const Dispatch dispatch = onlyDispatch(write);
+    KVCacheWriteParams params;
+    std::memcpy(&params, dispatch.inlines[0].bytes.data(), sizeof params);
+    EXPECT_EQ(params.address.sourceLength, 6u);
+    return params.address.sourceSequenceLength;
+  };
+  using Form = Case::Fused::Form;
+  const KVLayout headMajor = KVLayout::headMajor;
+  EXPECT_EQ(lengthOf({.sourceTokens = 6}), 6u);
+  EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 6}), 6u);
+  EXPECT_EQ(lengthOf({.sourceTokens = 2, .sourceSequences = 3}), 6u);
+  EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 2, .sourceSequences = 3}), 2u);
+  EXPECT_EQ(lengthOf({.sourceLayout = headMajor, .sourceTokens = 1, .sourceSequences = 6}), 6u);
+  EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = Case::Fused{Form::columns, 4, 0, 0}}), 6u);
+  EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = Case::Fused{Form::apart, 4, 0, 0}}), 3u);
 }
 
 TEST(KVCacheWritePlan, ListedRowsTravelInlineAndTensorsAreRead) {

@@ -22,6 +22,16 @@ constexpr std::string_view kAnyPair = "f32, f16 or bf16 to any of these, or equa
 constexpr std::string_view kSameCaches = "Make both with the same sequences, heads and capacity.";
 constexpr std::string_view kKeysFit = "Reshape the keys, or write to a cache made for them.";
 constexpr std::string_view kValuesFit = "Reshape the values, or write to a cache made for them.";
+constexpr std::string_view kTokenMajor =
+    "[tokens, heads, headDim], [heads, headDim] or [sequences, tokens, heads, headDim]";
+constexpr std::string_view kHeadMajor = "[heads, tokens, headDim] or [sequences, heads, tokens, headDim]";
+constexpr std::string_view kStateKeys = "Reshape the keys, or state where they lie (sourceLayout, or a HeadsView).";
+constexpr std::string_view kStateValues = "Reshape the values, or state where they lie (sourceLayout, or a HeadsView).";
+constexpr std::string_view kStateHeadMajor =
+    "Pass [tokens, heads, headDim], or state that the source is head-major (sourceLayout, or a HeadsView).";
+constexpr std::string_view kStateTokenMajor =
+    "Pass [heads, tokens, headDim], or state that the source is token-major (sourceLayout, or a HeadsView).";
+constexpr std::string_view kStrides = "Correct the offset, the strides or the counts.";
 constexpr std::string_view kShorter = "Pass a smaller offset or fewer tokens, or a longer source.";
 constexpr std::string_view kFewerPinned = "fewer pinned slots than the ring's capacity, and none in a linear cache";
 constexpr std::string_view kPinFewer = "Pin fewer slots, or make the cache a larger ring.";
@@ -80,18 +90,51 @@ const BrokenRule<Op> kBroken[] = {
        op.into.layout = KVLayout::tokenMajor;
        op.into.keys = planTensor(DType::f16, {1, 2, 5, 2, 4});
      }},
-    {"keys have the wrong rank", "[24]", "[tokens, heads, headDim] or [heads, headDim]",
-     "Reshape the keys, or set sourceLayout.", [](Op& op) { op.keys = planTensor(DType::f32, {24}); }},
-    {"keys have the wrong rank", "[2, 4]", "[heads, tokens, headDim]", "Reshape the keys, or set sourceLayout.",
+    {"keys have the wrong rank", "[24]", kTokenMajor, kStateKeys,
+     [](Op& op) { op.keys = planTensor(DType::f32, {24}); }},
+    {"keys have the wrong rank", "[2, 4]", kHeadMajor, kStateKeys,
      [](Op& op) {
        op.sourceLayout = KVLayout::headMajor;
        op.keys = planTensor(DType::f32, {2, 4});
      }},
-    {"values have the wrong rank", "[1, 3, 2, 6]", "[tokens, heads, headDim] or [heads, headDim]",
-     "Reshape the values, or set sourceLayout.",
+    {"values have the wrong rank", "[1, 1, 3, 2, 6]", kTokenMajor, kStateValues,
      [](Op& op) {
-       op.values = planTensor(DType::f32, {1, 3, 2, 6});
+       op.values = planTensor(DType::f32, {1, 1, 3, 2, 6});
      }},
+    {"values have the wrong rank", "[2, 6]", kHeadMajor, kStateValues,
+     [](Op& op) {
+       op.values = HeadsView(planTensor(DType::f32, {2, 6}), KVLayout::headMajor);
+     }},
+    {"vectors lie outside of their tensor",
+     "keys of 1 x 3 tokens, 2 heads of 4 at 5, strides 60, 20 and 4, in 52 elements", "every vector inside", kStrides,
+     [](Op& op) {
+       op.keys = HeadsView(planTensor(DType::f32, {52}), {.tokens = 3,
+                                                          .heads = 2,
+                                                          .headDim = 4,
+                                                          .offset = 5,
+                                                          .sequenceStride = 60,
+                                                          .tokenStride = 20,
+                                                          .headStride = 4});
+     }},
+    {"vectors lie outside of their tensor",
+     "values of 1 x 3 tokens, 2 heads of 6 at 9, strides 60, 20 and 6, in 60 elements", "every vector inside", kStrides,
+     [](Op& op) {
+       op.values = REQUIRE(HeadsView::columns(planTensor(DType::f32, {3, 20}), 9, 2, 6));
+     }},
+    {"a head-major source is read as token-major", "keys of 3 heads of 4 in token-major [2, 3, 4]",
+     "2 heads on the second-to-last axis", kStateHeadMajor,
+     [](Op& op) {
+       op.keys = planTensor(DType::f32, {2, 3, 4});
+     }},
+    {"a head-major source is read as token-major", "values of 3 heads of 6 in token-major [1, 2, 3, 6]",
+     "2 heads on the second-to-last axis", kStateHeadMajor,
+     [](Op& op) {
+       op.values = planTensor(DType::f32, {1, 2, 3, 6});
+     }},
+    {"a token-major source is read as head-major", "keys of 3 heads of 4 in head-major [3, 2, 4]",
+     "2 heads on the third-to-last axis", kStateTokenMajor, [](Op& op) { op.sourceLayout = KVLayout::headMajor; }},
+    {"a token-major source is read as head-major", "values of 3 heads of 6 in head-major [3, 2, 6]",
+     "2 heads on the third-to-last axis", kStateTokenMajor, [](Op& op) { op.values->layout = KVLayout::headMajor; }},
     {"this pair of dtypes cannot be written", "u32 to f16", kAnyPair, kOtherDType,
      [](Op& op) {
        op.keys = planTensor(DType::u32, {3, 2, 4});
@@ -130,18 +173,18 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.into.values = planTensor(DType::f16, {3, 2, 5, 6});
      }},
-    {"keys do not have the cache's heads and headDim", "3 heads of 4 in token-major [2, 3, 4]", "2 heads of 4",
+    {"keys do not have the cache's heads and headDim", "5 heads of 4 in token-major [3, 5, 4]", "2 heads of 4",
      kKeysFit,
      [](Op& op) {
-       op.keys = planTensor(DType::f32, {2, 3, 4});
+       op.keys = planTensor(DType::f32, {3, 5, 4});
      }},
     {"keys do not have the cache's heads and headDim", "2 heads of 5 in token-major [3, 2, 5]", "2 heads of 4",
      kKeysFit,
      [](Op& op) {
        op.keys = planTensor(DType::f32, {3, 2, 5});
      }},
-    {"keys do not have the cache's heads and headDim", "3 heads of 4 in head-major [3, 2, 4]", "2 heads of 4", kKeysFit,
-     [](Op& op) { op.sourceLayout = KVLayout::headMajor; }},
+    {"keys do not have the cache's heads and headDim", "1 heads of 4 in a strided view of [3, 2, 4]", "2 heads of 4",
+     kKeysFit, [](Op& op) { op.keys.strides = HeadsView::Strides{.tokens = 3, .headDim = 4, .tokenStride = 8}; }},
     {"values do not have the cache's heads and headDim", "1 heads of 6 in token-major [3, 1, 6]", "2 heads of 6",
      kValuesFit,
      [](Op& op) {
@@ -157,10 +200,26 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.values = planTensor(DType::f32, {2, 2, 6});
      }},
+    {"values hold another number of tokens than keys", "3 x 1 tokens", "3 tokens",
+     "Pass keys and values of the same tokens.",
+     [](Op& op) {
+       op.values = planTensor(DType::f32, {3, 1, 2, 6});
+     }},
     {"an extent is too large for the kernel", "2147483648", "less than 2^31 on every axis", kSplit,
      [](Op& op) {
        op.values.reset();
        op.keys = planTensor(DType::f32, {kTooLong, 2, 4});
+     }},
+    {"an extent is too large for the kernel", "4294967296", "less than 2^31 on every axis", kSplit,
+     [](Op& op) {  // all tokens of a sequence are one, and so are all sequences
+       op.values.reset();
+       op.keys.strides = {.sequences = 1 << 16, .tokens = 1 << 16, .heads = 2, .headDim = 4, .headStride = 4};
+     }},
+    {"an extent is too large for the kernel", "4294967296", "less than 2^31 on every axis", kSplit,
+     [](Op& op) {  // the product wraps around
+       op.values.reset();
+       const uint64_t long64 = uint64_t{1} << 32;
+       op.keys.strides = {.sequences = long64, .tokens = long64, .heads = 2, .headDim = 4, .headStride = 4};
      }},
     {"an extent is too large for the kernel", "2147483648", "less than 2^31 on every axis", kSplit,
      [](Op& op) {
@@ -316,56 +375,6 @@ TEST(KVCacheWriteRules, ASoundWriteFollowsARefusedOne) {
     REQUIRE(REQUIRE(encoder.commit()).wait());
     trial.expectWritten();
   });
-}
-
-TEST(KVCacheWriteRules, EmptyWorkSucceedsAndEncodesNothing) {
-  const KVCacheWriteCase empty[] = {
-      {.name = "no tokens in the source", .sourceTokens = 0},
-      {.name = "no tokens asked for", .sourceTokens = 3, .tokens = 0},
-      {.name = "an offset at the end", .sourceTokens = 3, .sourceOffset = 3},
-      {.name = "no heads", .heads = 0, .sourceTokens = 3},
-      {.name = "no elements", .headDim = 0, .valueHeadDim = 0, .sourceTokens = 3},
-      {.name = "an empty source ring", .sourceTokens = 0, .isSourceRing = true, .sourceOffset = 5},
-      {.name = "no rows", .sourceTokens = 0, .rows = std::vector<KVCacheWriteCase::Row>{}},
-      {.name = "nothing at the end of a linear cache", .wrap = KVWrap::linear, .sourceTokens = 0, .position = 4},
-  };
-  onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    Seeded random;
-    for (const KVCacheWriteCase& write : empty) {
-      const Context context(write.name);
-      const KVCacheWriteTrial trial(device, write, random);
-      EXPECT_EQ(REQUIRE(plan(trial.op())).dispatches.size(), 0u);
-      CommandEncoder encoder(device);
-      REQUIRE(encoder.encode(trial.op()));
-      EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-      trial.expectUntouched();
-    }
-  });
-}
-
-// Tensors that only share a buffer are apart.
-TEST(KVCacheWriteRules, NeighborsInOneBufferDoNotOverlap) {
-  const auto buffer = std::make_shared<PlanBuffer>(1024);
-  const auto over = [&](DType dtype, std::initializer_list<uint64_t> extents, uint64_t offset) {
-    return REQUIRE(Tensor::over(buffer, dtype, REQUIRE(Shape::make(extents)), offset));
-  };
-  const Op op{.keys = over(DType::f32, {1, 2, 4}, 0),
-              .values = over(DType::f32, {1, 2, 4}, 32),
-              .into = {.keys = over(DType::f16, {2, 5, 4}, 64), .values = over(DType::f16, {2, 5, 4}, 144)}};
-  EXPECT_EQ(REQUIRE(plan(op)).dispatches.size(), 1u);
-}
-
-TEST(KVCacheWriteRules, DifferentBuffersOverTheSameMemoryOverlap) {
-  const int space = 0;
-  const auto over = [&](DType dtype, std::initializer_list<uint64_t> extents, uint64_t begin) {
-    const auto buffer = std::make_shared<PlanBuffer>(1024, begin, &space);
-    return REQUIRE(Tensor::over(buffer, dtype, REQUIRE(Shape::make(extents))));
-  };
-  Op op{.keys = over(DType::f32, {1, 2, 4}, 64), .into = {.keys = over(DType::f16, {2, 5, 4}, 0)}};
-  EXPECT_ERROR(plan(op), {.what = "source and destination share memory"});
-  op.keys = over(DType::f32, {1, 2, 4}, 80);
-  EXPECT_EQ(REQUIRE(plan(op)).dispatches.size(), 1u);
 }
 
 TEST(KVCacheWriteRules, RowsTakeThePlaceOfSequenceAndPosition) {

@@ -102,6 +102,9 @@ TEST(KVCacheWrite, StoresFromAndToAnyAlignment) {
 TEST(KVCacheWrite, StoresRowsWhereTheirIndicesSay) {
   runOnEveryDevice(rowCases());
 }
+TEST(KVCacheWrite, StoresSourcesWhereverTheyLie) {
+  runOnEveryDevice(sourceCases());
+}
 
 TEST(KVCacheWrite, RoundsF32ToF16Once) {
   expectPatterns(DType::f32, DType::f16, kF32Specials);

@@ -25,19 +25,22 @@ struct Field {
 };
 #define FIELD(type, name) \
   { #name, offsetof(type, name), sizeof(type::name) }
-constexpr Field kAddressFields[] = {FIELD(CacheAddressParams, sequenceStride),
+constexpr Field kSourceFields[] = {FIELD(CacheSource, sequenceStride), FIELD(CacheSource, tokenStride),
+                                   FIELD(CacheSource, headStride)};
+
+constexpr Field kAddressFields[] = {FIELD(CacheAddressParams, keys),
+                                    FIELD(CacheAddressParams, values),
+                                    FIELD(CacheAddressParams, sequenceStride),
                                     FIELD(CacheAddressParams, sequence),
                                     FIELD(CacheAddressParams, sequences),
                                     FIELD(CacheAddressParams, tokens),
-                                    FIELD(CacheAddressParams, sourceTokenStride),
-                                    FIELD(CacheAddressParams, sourceHeadStride),
                                     FIELD(CacheAddressParams, sourceStart),
                                     FIELD(CacheAddressParams, sourceLength),
+                                    FIELD(CacheAddressParams, sourceSequenceLength),
                                     FIELD(CacheAddressParams, slotStride),
                                     FIELD(CacheAddressParams, cacheHeadStride),
                                     FIELD(CacheAddressParams, capacity),
                                     FIELD(CacheAddressParams, pinned),
-                                    FIELD(CacheAddressParams, isRing),
                                     FIELD(CacheAddressParams, pinnedTokens),
                                     FIELD(CacheAddressParams, pinnedSlot),
                                     FIELD(CacheAddressParams, skippedTokens),
@@ -128,9 +131,10 @@ uint32_t numberAt(const std::vector<std::byte>& bytes, size_t offset) {
 }  // namespace
 
 TEST(ParameterLayout, StructsHaveNoGapsToFill) {
+  expectNoGaps(kSourceFields, sizeof(CacheSource));
   expectNoGaps(kAddressFields, sizeof(CacheAddressParams));
   expectNoGaps(kKVCacheWriteFields, sizeof(KVCacheWriteParams));
-  EXPECT_EQ(sizeof(KVCacheWriteParams), 80u);
+  EXPECT_EQ(sizeof(KVCacheWriteParams), 120u);
   EXPECT_EQ(alignof(KVCacheWriteParams), 8u);
   expectNoGaps(kCodecPlaneFields, sizeof(KVCodecPlane));
   expectNoGaps(kQuantizeFields, sizeof(KVCacheQuantizeParams));
@@ -156,15 +160,17 @@ TEST(ParameterLayout, APlanOfKVCacheWriteCarriesTheBytesOfTheStruct) {
   EXPECT_EQ(params.index, static_cast<uint32_t>(kKVCacheWriteParams));
   EXPECT_EQ(params.bytes.size(), sizeof(KVCacheWriteParams));
   // By the numbers that the shader asserts, not by the names of the struct.
-  EXPECT_EQ(numberAt(params.bytes, 8), 2u);   // sequence
-  EXPECT_EQ(numberAt(params.bytes, 16), 5u);  // tokens
-  EXPECT_EQ(numberAt(params.bytes, 28), 0u);  // sourceStart
-  EXPECT_EQ(numberAt(params.bytes, 36), 1u);  // slotStride
-  EXPECT_EQ(numberAt(params.bytes, 44), 7u);  // capacity
-  EXPECT_EQ(numberAt(params.bytes, 48), 1u);  // pinned
-  EXPECT_EQ(numberAt(params.bytes, 52), 1u);  // isRing
-  EXPECT_EQ(numberAt(params.bytes, 68), 4u);  // firstSlot
-  EXPECT_EQ(numberAt(params.bytes, 72), 1u);  // keyUnits, of 16 bytes
+  EXPECT_EQ(numberAt(params.bytes, 0), 10u);   // keys, in units of 16 bytes: sequences apart
+  EXPECT_EQ(numberAt(params.bytes, 8), 2u);    // tokens
+  EXPECT_EQ(numberAt(params.bytes, 16), 1u);   // heads
+  EXPECT_EQ(numberAt(params.bytes, 56), 2u);   // sequence
+  EXPECT_EQ(numberAt(params.bytes, 64), 5u);   // tokens
+  EXPECT_EQ(numberAt(params.bytes, 68), 0u);   // sourceStart
+  EXPECT_EQ(numberAt(params.bytes, 80), 1u);   // slotStride
+  EXPECT_EQ(numberAt(params.bytes, 88), 7u);   // capacity
+  EXPECT_EQ(numberAt(params.bytes, 92), 1u);   // pinned
+  EXPECT_EQ(numberAt(params.bytes, 108), 4u);  // firstSlot
+  EXPECT_EQ(numberAt(params.bytes, 112), 1u);  // keyUnits, of 16 bytes
 }
 
 TEST(ParameterLayout, APlanOfKVCacheQuantizeCarriesTheBytesOfTheStruct) {
@@ -182,18 +188,20 @@ TEST(ParameterLayout, APlanOfKVCacheQuantizeCarriesTheBytesOfTheStruct) {
   const InlineBytes& params = planned.dispatches.at(0).inlines.at(0);
   EXPECT_EQ(params.index, static_cast<uint32_t>(kKVCacheQuantizeParams));
   EXPECT_EQ(params.bytes.size(), sizeof(KVCacheQuantizeParams));
-  EXPECT_EQ(numberAt(params.bytes, 16), 5u);                // tokens
-  EXPECT_EQ(numberAt(params.bytes, 72), 128u);              // head dim of keys
-  EXPECT_EQ(numberAt(params.bytes, 76), 32u);               // lanes of a key
-  EXPECT_EQ(numberAt(params.bytes, 80), 3u);                // simdgroups, one key each
-  EXPECT_EQ(numberAt(params.bytes, 84), 80u);               // bytes of its codes
-  EXPECT_EQ(numberAt(params.bytes, 96 + 4), 16u);           // lanes of a value
-  EXPECT_EQ(numberAt(params.bytes, 96 + 8), 2u);            // simdgroups, two values each
-  EXPECT_EQ(numberAt(params.bytes, 96 + 16), 0x3e000000u);  // 1 / sqrt(64)
-  EXPECT_EQ(numberAt(params.bytes, 120), 3u);               // heads
-  EXPECT_EQ(numberAt(params.bytes, 124), 5u);               // unbiased keys, NaN goes on
-  EXPECT_EQ(numberAt(params.bytes, 128), 17u);              // candidates
-  EXPECT_EQ(numberAt(params.bytes, 132), 0x3e800000u);      // spacing, a quarter
+  EXPECT_EQ(numberAt(params.bytes, 8), 384u);                // keys: tokens apart
+  EXPECT_EQ(numberAt(params.bytes, 24 + 8), 192u);           // values: tokens apart
+  EXPECT_EQ(numberAt(params.bytes, 64), 5u);                 // tokens
+  EXPECT_EQ(numberAt(params.bytes, 112), 128u);              // head dim of keys
+  EXPECT_EQ(numberAt(params.bytes, 116), 32u);               // lanes of a key
+  EXPECT_EQ(numberAt(params.bytes, 120), 3u);                // simdgroups, one key each
+  EXPECT_EQ(numberAt(params.bytes, 124), 80u);               // bytes of its codes
+  EXPECT_EQ(numberAt(params.bytes, 136 + 4), 16u);           // lanes of a value
+  EXPECT_EQ(numberAt(params.bytes, 136 + 8), 2u);            // simdgroups, two values each
+  EXPECT_EQ(numberAt(params.bytes, 136 + 16), 0x3e000000u);  // 1 / sqrt(64)
+  EXPECT_EQ(numberAt(params.bytes, 160), 3u);                // heads
+  EXPECT_EQ(numberAt(params.bytes, 164), 5u);                // unbiased keys, NaN goes on
+  EXPECT_EQ(numberAt(params.bytes, 168), 17u);               // candidates
+  EXPECT_EQ(numberAt(params.bytes, 172), 0x3e800000u);       // spacing, a quarter
 }
 
 TEST(ParameterLayout, APlanOfMultiRoPECarriesTheBytesOfTheStruct) {

@@ -1,6 +1,7 @@
 // What the descriptors of all ops that store tokens in a cache have in common: a source, and where its tokens go.
 #pragma once
 #include "CAPI/Handles.hpp"
+#include "CAPI/HeadsViews.hpp"
 
 namespace mnk::c {
 
@@ -11,15 +12,26 @@ inline Result<RowIndices> indicesFrom(const mnk_row_indices& given) {
   return RowIndices(std::vector<uint32_t>(given.list, given.list + given.list_count));
 }
 
+// A view, which has a tensor and a layout of its own, or a tensor in the layout of all sources; nothing for neither.
+inline Result<std::optional<HeadsView>> sourceFrom(const mnk_heads_view* view, const mnk_tensor* tensor,
+                                                   KVLayout layout, std::string_view name) {
+  if (!view) return tensor ? std::optional(HeadsView(tensor->tensor, layout)) : std::nullopt;
+  if (!view->tensor) return nullArgument(name);
+  return viewFrom(*view);
+}
+
 // Reads keys, values and which of their tokens are stored.
 template <typename Given, typename Op>
 Result<void> readSource(const Given& given, Op& op) {
-  if (!given.keys) return nullArgument("keys");
+  if (!given.keys && !given.keys_view) return nullArgument("keys");
   auto sourceLayout = layout(given.source_layout);
   if (!sourceLayout) return std::move(sourceLayout).error();
-  op.keys = given.keys->tensor;
-  if (given.values) op.values = given.values->tensor;
-  op.sourceLayout = *sourceLayout;
+  auto keys = sourceFrom(given.keys_view, given.keys, *sourceLayout, "keys_view->tensor");
+  if (!keys) return std::move(keys).error();
+  auto values = sourceFrom(given.values_view, given.values, *sourceLayout, "values_view->tensor");
+  if (!values) return std::move(values).error();
+  op.keys = **keys;
+  op.values = *values;
   op.sourceOffset = given.source_offset;
   if (given.has_tokens) op.tokens = given.tokens;
   op.sourceIsRing = given.source_is_ring;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "Ops/HeadsMemory.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 
@@ -11,14 +12,61 @@ namespace {
 
 using Op = KVCacheWrite;
 
-bool isSourceRank(const Tensor& tensor, KVLayout layout) {
-  const uint32_t rank = tensor.shape().rank();
-  return rank == 3 || (rank == 2 && layout == KVLayout::tokenMajor);
+struct NamedSource {
+  std::string_view name;
+  HeadsView view;
+};
+
+// The first of keys and values that fails a test.
+template <typename Test>
+std::optional<NamedSource> firstSource(const Op& op, Test test) {
+  const HeadsView keys = sourceOf(op.keys, op.sourceLayout);
+  if (test(keys)) return NamedSource{"keys", keys};
+  if (!op.values) return std::nullopt;
+  const HeadsView values = sourceOf(*op.values, op.sourceLayout);
+  return test(values) ? std::optional(NamedSource{"values", values}) : std::nullopt;
+}
+
+bool hasRank(const HeadsView& view, KVLayout layout) {
+  return sourceOf(view, layout).isReadable();
+}
+
+std::string shapesText(const HeadsView& view, KVLayout layout) {
+  return sourceOf(view, layout).layout == KVLayout::headMajor
+             ? "[heads, tokens, headDim] or [sequences, heads, tokens, headDim]"
+             : "[tokens, heads, headDim], [heads, headDim] or [sequences, tokens, heads, headDim]";
+}
+
+std::optional<NamedSource> firstOutside(const Op& op) {
+  return firstSource(op, [](const HeadsView& view) { return !liesInside(view); });
+}
+
+// The first source that is read in this layout and has the cache's heads in the other one alone.
+std::optional<NamedSource> firstSwapped(const Op& op, KVLayout layout) {
+  return firstSource(op, [&](const HeadsView& view) {
+    if (view.strides || view.layout != layout || view.resolved().heads == op.into.heads()) return false;
+    const bool isHeadMajor = layout == KVLayout::headMajor;
+    const HeadsView other(view.tensor, isHeadMajor ? KVLayout::tokenMajor : KVLayout::headMajor);
+    return other.isReadable() && other.resolved().heads == op.into.heads();
+  });
+}
+
+std::string swappedText(const Op& op, KVLayout layout) {
+  const NamedSource source = *firstSwapped(op, layout);
+  return fmt::format("{} of {}", source.name, sourceText(source.view, layout));
+}
+
+std::string tokensText(const HeadsView& view, KVLayout layout) {
+  const HeadsView::Strides shape = sourceShape(view, layout);
+  return shape.sequences == 1 ? fmt::format("{} tokens", shape.tokens)
+                              : fmt::format("{} x {} tokens", shape.sequences, shape.tokens);
 }
 
 uint64_t largestExtent(const Op& op) {
+  const HeadsView::Strides keys = sourceShape(op.keys, op.sourceLayout);
+  // A product that wraps around has a factor that is too large already.
   uint64_t largest = std::max({op.into.heads(), op.into.capacity(), op.into.sequences(), op.into.headDim(),
-                               sourceShape(op.keys, op.sourceLayout).tokens});
+                               keys.sequences, keys.tokens, keys.totalTokens()});
   if (op.into.values) largest = std::max(largest, valuesOf(op.into).headDim());
   return largest;
 }
@@ -55,36 +103,54 @@ std::string indicesText(const RowIndices& indices) {
 }
 
 constexpr Rule<Op> kSourceRules[] = {
-    {"a source has no memory", [](const Op& op) { return bool(op.keys) && (!op.values || bool(*op.values)); },
-     [](const Op& op) { return std::string(op.keys ? "values without memory" : "keys without memory"); },
+    {"a source has no memory",
+     [](const Op& op) { return bool(op.keys.tensor) && (!op.values || bool(op.values->tensor)); },
+     [](const Op& op) { return std::string(op.keys.tensor ? "values without memory" : "keys without memory"); },
      [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors before writing them."},
 
-    {"keys have the wrong rank", [](const Op& op) { return isSourceRank(op.keys, op.sourceLayout); },
-     [](const Op& op) { return op.keys.shape().text(); },
-     [](const Op& op) {
-       return std::string(op.sourceLayout == KVLayout::headMajor ? "[heads, tokens, headDim]"
-                                                                 : "[tokens, heads, headDim] or [heads, headDim]");
-     },
-     "Reshape the keys, or set sourceLayout."},
+    {"keys have the wrong rank", [](const Op& op) { return hasRank(op.keys, op.sourceLayout); },
+     [](const Op& op) { return op.keys.tensor.shape().text(); },
+     [](const Op& op) { return shapesText(op.keys, op.sourceLayout); },
+     "Reshape the keys, or state where they lie (sourceLayout, or a HeadsView)."},
 
-    {"values have the wrong rank", [](const Op& op) { return !op.values || isSourceRank(*op.values, op.sourceLayout); },
-     [](const Op& op) { return op.values->shape().text(); },
+    {"values have the wrong rank", [](const Op& op) { return !op.values || hasRank(*op.values, op.sourceLayout); },
+     [](const Op& op) { return op.values->tensor.shape().text(); },
+     [](const Op& op) { return shapesText(*op.values, op.sourceLayout); },
+     "Reshape the values, or state where they lie (sourceLayout, or a HeadsView)."},
+
+    {"vectors lie outside of their tensor", [](const Op& op) { return !firstOutside(op); },
      [](const Op& op) {
-       return std::string(op.sourceLayout == KVLayout::headMajor ? "[heads, tokens, headDim]"
-                                                                 : "[tokens, heads, headDim] or [heads, headDim]");
+       const NamedSource source = *firstOutside(op);
+       const HeadsView::Strides s = source.view.resolved();
+       return fmt::format("{} of {} x {} tokens, {} heads of {} at {}, strides {}, {} and {}, in {} elements",
+                          source.name, s.sequences, s.tokens, s.heads, s.headDim, s.offset, s.sequenceStride,
+                          s.tokenStride, s.headStride, source.view.tensor.shape().elementCount());
      },
-     "Reshape the values, or set sourceLayout."},
+     [](const Op&) { return std::string("every vector inside"); }, "Correct the offset, the strides or the counts."},
+};
+
+constexpr Rule<Op> kLayoutRules[] = {
+    {"a head-major source is read as token-major", [](const Op& op) { return !firstSwapped(op, KVLayout::tokenMajor); },
+     [](const Op& op) { return swappedText(op, KVLayout::tokenMajor); },
+     [](const Op& op) { return fmt::format("{} heads on the second-to-last axis", op.into.heads()); },
+     "Pass [tokens, heads, headDim], or state that the source is head-major (sourceLayout, or a HeadsView)."},
+
+    {"a token-major source is read as head-major", [](const Op& op) { return !firstSwapped(op, KVLayout::headMajor); },
+     [](const Op& op) { return swappedText(op, KVLayout::headMajor); },
+     [](const Op& op) { return fmt::format("{} heads on the third-to-last axis", op.into.heads()); },
+     "Pass [heads, tokens, headDim], or state that the source is token-major (sourceLayout, or a HeadsView)."},
 };
 
 constexpr Rule<Op> kAddressRules[] = {
     {"values hold another number of tokens than keys",
      [](const Op& op) {
-       return !op.values ||
-              sourceShape(*op.values, op.sourceLayout).tokens == sourceShape(op.keys, op.sourceLayout).tokens;
+       if (!op.values) return true;
+       const HeadsView::Strides keys = sourceShape(op.keys, op.sourceLayout);
+       const HeadsView::Strides values = sourceShape(*op.values, op.sourceLayout);
+       return values.sequences == keys.sequences && values.tokens == keys.tokens;
      },
-     [](const Op& op) { return fmt::format("{} tokens", sourceShape(*op.values, op.sourceLayout).tokens); },
-     [](const Op& op) { return fmt::format("{} tokens", sourceShape(op.keys, op.sourceLayout).tokens); },
-     "Pass keys and values of the same tokens."},
+     [](const Op& op) { return tokensText(*op.values, op.sourceLayout); },
+     [](const Op& op) { return tokensText(op.keys, op.sourceLayout); }, "Pass keys and values of the same tokens."},
 
     {"an extent is too large for the kernel", [](const Op& op) { return largestExtent(op) < kMaxKVExtent; },
      [](const Op& op) { return fmt::format("{}", largestExtent(op)); },
@@ -92,13 +158,13 @@ constexpr Rule<Op> kAddressRules[] = {
 
     {"the write reads past the end of the source",
      [](const Op& op) {
-       const uint64_t length = sourceShape(op.keys, op.sourceLayout).tokens;
+       const uint64_t length = sourceShape(op.keys, op.sourceLayout).totalTokens();
        if (op.sourceIsRing) return tokenCount(op) <= length;
        return fits(op.sourceOffset, op.tokens.value_or(0), length);
      },
      [](const Op& op) { return fmt::format("offset {} and {} tokens", op.sourceOffset, tokenCount(op)); },
      [](const Op& op) {
-       return fmt::format("at most {} tokens {}", sourceShape(op.keys, op.sourceLayout).tokens,
+       return fmt::format("at most {} tokens {}", sourceShape(op.keys, op.sourceLayout).totalTokens(),
                           op.sourceIsRing ? "of a ring" : "with the offset");
      },
      "Pass a smaller offset or fewer tokens, or a longer source."},
@@ -176,6 +242,9 @@ constexpr Rule<Op> kAddressRules[] = {
 std::span<const Rule<KVCacheWrite>> cacheSourceRules() {
   return kSourceRules;
 }
+std::span<const Rule<KVCacheWrite>> cacheLayoutRules() {
+  return kLayoutRules;
+}
 std::span<const Rule<KVCacheWrite>> cacheAddressRules() {
   return kAddressRules;
 }
@@ -186,30 +255,34 @@ KVCacheView valuesOf(const KVCacheView& cache) {
   return view;
 }
 
-KVSourceShape sourceShape(const Tensor& tensor, KVLayout layout) {
-  const Shape& shape = tensor.shape();
-  if (!isSourceRank(tensor, layout)) return {};
-  if (shape.rank() == 2) return {.heads = shape[0], .tokens = 1, .headDim = shape[1]};
-  if (layout == KVLayout::headMajor) return {.heads = shape[0], .tokens = shape[1], .headDim = shape[2]};
-  return {.heads = shape[1], .tokens = shape[0], .headDim = shape[2]};
+HeadsView sourceOf(const HeadsView& view, KVLayout layout) {
+  HeadsView source = view;
+  if (layout == KVLayout::headMajor) source.layout = layout;
+  return source;
+}
+
+HeadsView::Strides sourceShape(const HeadsView& view, KVLayout layout) {
+  return sourceOf(view, layout).resolved();
 }
 
 std::string_view layoutText(KVLayout layout) {
   return layout == KVLayout::headMajor ? "head-major" : "token-major";
 }
 
-std::string sourceText(const Tensor& tensor, KVLayout layout) {
-  const KVSourceShape shape = sourceShape(tensor, layout);
-  return fmt::format("{} heads of {} in {} {}", shape.heads, shape.headDim, layoutText(layout), tensor.shape().text());
+std::string sourceText(const HeadsView& view, KVLayout layout) {
+  const HeadsView source = sourceOf(view, layout);
+  const HeadsView::Strides shape = source.resolved();
+  return fmt::format("{} heads of {} in {} {}", shape.heads, shape.headDim,
+                     view.strides ? "a strided view of" : layoutText(source.layout), view.tensor.shape().text());
 }
 
-bool isOf(const Tensor& tensor, KVLayout layout, uint64_t heads, uint64_t headDim) {
-  const KVSourceShape shape = sourceShape(tensor, layout);
+bool isOf(const HeadsView& view, KVLayout layout, uint64_t heads, uint64_t headDim) {
+  const HeadsView::Strides shape = sourceShape(view, layout);
   return shape.heads == heads && shape.headDim == headDim;
 }
 
 uint64_t tokenCount(const KVCacheWrite& op) {
-  const uint64_t length = sourceShape(op.keys, op.sourceLayout).tokens;
+  const uint64_t length = sourceShape(op.keys, op.sourceLayout).totalTokens();
   if (op.tokens) return *op.tokens;
   if (op.sourceIsRing) return length;
   return op.sourceOffset < length ? length - op.sourceOffset : 0;

@@ -10,22 +10,22 @@
 
 namespace mnk {
 
-// Memory and ranks of the sources. Rules of the cache and of what fits into it come between these and the next.
+// Memory and ranks of the sources. Rules of the cache come between these and the next.
 std::span<const Rule<KVCacheWrite>> cacheSourceRules();
+// Sources whose heads are where the other layout has them. Rules of what fits into the cache come after them.
+std::span<const Rule<KVCacheWrite>> cacheLayoutRules();
 // Tokens, slots and rows.
 std::span<const Rule<KVCacheWrite>> cacheAddressRules();
 
-// The source as [heads, tokens, headDim] whatever its layout; zeros for a tensor of the wrong rank.
-struct KVSourceShape {
-  uint64_t heads = 0;
-  uint64_t tokens = 0;
-  uint64_t headDim = 0;
-};
-KVSourceShape sourceShape(const Tensor& tensor, KVLayout layout);
-bool isOf(const Tensor& tensor, KVLayout layout, uint64_t heads, uint64_t headDim);
+// A source as the op reads it: head-major if the view or the op says so.
+HeadsView sourceOf(const HeadsView& view, KVLayout layout);
+// Where its vectors lie; zeros for a tensor of the wrong rank.
+HeadsView::Strides sourceShape(const HeadsView& view, KVLayout layout);
+bool isOf(const HeadsView& view, KVLayout layout, uint64_t heads, uint64_t headDim);
 std::string_view layoutText(KVLayout layout);
 
-std::string sourceText(const Tensor& tensor, KVLayout layout);  // "2 heads of 128 in token-major [3, 2, 128]"
+// "2 heads of 128 in token-major [3, 2, 128]"
+std::string sourceText(const HeadsView& view, KVLayout layout);
 
 // Source tokens to store, before a ring drops the oldest.
 uint64_t tokenCount(const KVCacheWrite& op);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "Ops/CacheAddressRules.hpp"
+#include "Ops/HeadsMemory.hpp"
 #include "Types/FunctionConstants.h"
 
 namespace mnk {
@@ -55,6 +56,15 @@ std::vector<Region> regionsOf(const std::vector<Run>& runs, KVLayout layout, uin
   return regions;
 }
 
+// Sequences whose tokens all lie at one distance are one sequence, in which the kernel finds them without a division.
+HeadsView::Strides joined(HeadsView::Strides source) {
+  if (source.tokens == 1) source.tokenStride = source.sequenceStride;
+  if (source.sequenceStride != source.tokens * source.tokenStride) return source;
+  source.tokens = source.totalTokens();
+  source.sequences = 1;
+  return source;
+}
+
 void bindIndices(Dispatch& dispatch, uint32_t index, const RowIndices& indices) {
   if (const auto* tensor = std::get_if<Tensor>(&indices)) {
     dispatch.buffers.push_back(Binding::whole(index, *tensor, Access::read));
@@ -103,34 +113,70 @@ std::optional<ListedRows> listedRows(const Op& op) {
 CacheAddressing::CacheAddressing(KVCacheWrite of)
     : op(std::move(of)), placement(placementOf(op)), rows(listedRows(op)) {}
 
-CacheAddressParams CacheAddressing::params() const {
+CacheAddressParams CacheAddressing::params(uint64_t unitElements) const {
   const KVCacheView& cache = op.into;
-  const uint64_t sourceLength = sourceShape(op.keys, op.sourceLayout).tokens;
+  HeadsView::Strides keys = sourceShape(op.keys, op.sourceLayout);
+  HeadsView::Strides values = op.values ? sourceShape(*op.values, op.sourceLayout) : keys;
+  if (joined(keys).tokens == joined(values).tokens) keys = joined(keys), values = joined(values);
+  const uint64_t sourceLength = keys.totalTokens();
   const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };  // the rules bound every extent
-  const bool isHeadMajorSource = op.sourceLayout == KVLayout::headMajor;
+  const auto source = [&](const HeadsView::Strides& strides) {
+    return CacheSource{.sequenceStride = strides.sequenceStride / unitElements,
+                       .tokenStride = strides.tokenStride / unitElements,
+                       .headStride = strides.headStride / unitElements};
+  };
   const bool isHeadMajorCache = cache.layout == KVLayout::headMajor;
-  return {.sequenceStride = cache.heads() * cache.capacity(),
+  return {.keys = source(keys),
+          .values = op.values ? source(values) : CacheSource{},
+          .sequenceStride = cache.heads() * cache.capacity(),
           .sequence = narrow(op.rows ? 0 : op.sequence),
           .sequences = narrow(cache.sequences()),
           .tokens = narrow(placement.stored()),
-          .sourceTokenStride = narrow(isHeadMajorSource ? 1 : cache.heads()),
-          .sourceHeadStride = narrow(isHeadMajorSource ? sourceLength : 1),
           .sourceStart = narrow(op.sourceOffset % sourceLength),
           .sourceLength = narrow(sourceLength),
+          .sourceSequenceLength = narrow(keys.tokens),
           .slotStride = narrow(isHeadMajorCache ? 1 : cache.heads()),
           .cacheHeadStride = narrow(isHeadMajorCache ? cache.capacity() : 1),
           .capacity = narrow(cache.capacity()),
-          .pinned = cache.pinned,
-          .isRing = cache.wrap == KVWrap::ring,
+          .pinned = narrow(cache.wrap == KVWrap::ring ? cache.pinned : cache.capacity()),
           .pinnedTokens = narrow(placement.pinnedTokens),
           .pinnedSlot = narrow(placement.pinnedSlot),
           .skippedTokens = narrow(placement.skippedTokens),
           .firstSlot = narrow(placement.firstSlot)};
 }
 
-std::vector<Region> CacheAddressing::sourceRegions(uint64_t rowBytes) const {
-  const uint64_t length = sourceShape(op.keys, op.sourceLayout).tokens;
-  return regionsOf(sourceRuns(op, placement, length), op.sourceLayout, op.into.heads(), length, rowBytes, 0);
+Binding CacheAddressing::sourceBinding(uint32_t index, const HeadsView& source, Access access) const {
+  const HeadsView view = sourceOf(source, op.sourceLayout);
+  const HeadsView::Strides all = view.resolved();
+  const ElementRun vector{0, all.headDim};
+  Binding binding = bindingOf(index, view, {&vector, 1}, access);
+  binding.reads.clear();
+  binding.writes.clear();
+  const auto declare = [&](uint64_t sequence, uint64_t sequences, uint64_t token, uint64_t tokens) {
+    if (sequences == 0 || tokens == 0) return;
+    HeadsView part(view.tensor, all);
+    const uint64_t distance = sequence * all.sequenceStride + token * all.tokenStride;
+    part.strides->sequences = sequences;
+    part.strides->tokens = tokens;
+    part.strides->offset += distance;
+    Binding bound = bindingOf(index, part, {&vector, 1}, access);
+    for (const auto& [from, into] : {std::pair{&bound.reads, &binding.reads}, {&bound.writes, &binding.writes}}) {
+      for (Region& region : *from) {
+        region.offset += distance * byteSize(view.tensor.dtype());
+        into->push_back(region);
+      }
+    }
+  };
+  // A run starts and ends within a sequence; those between are whole.
+  for (const Run& run : sourceRuns(op, placement, all.totalTokens())) {
+    const uint64_t first = run.begin / all.tokens, token = run.begin % all.tokens;
+    const uint64_t before = std::min(run.count, token == 0 ? 0 : all.tokens - token);
+    declare(first, 1, token, before);
+    const uint64_t next = first + (token == 0 ? 0 : 1), whole = (run.count - before) / all.tokens;
+    declare(next, whole, 0, all.tokens);
+    declare(next + whole, 1, 0, (run.count - before) % all.tokens);
+  }
+  return binding;
 }
 
 std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {

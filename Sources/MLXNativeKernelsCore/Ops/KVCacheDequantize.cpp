@@ -31,8 +31,7 @@ constexpr Indices kIndices[] = {
 void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const DequantizedPlane& plane,
                const Indices& indices) {
   const KVCodecSizes row = *sizes(plane.from.codec, plane.from.headDim());  // the rules have asked
-  Binding into = Binding::whole(indices.into, plane.into, Access::write);
-  into.writes = addressing.sourceRegions(plane.from.headDim() * byteSize(plane.into.dtype()));
+  Binding into = addressing.sourceBinding(indices.into, plane.into, Access::write);
   Binding codes = Binding::whole(indices.codes, plane.from.codes, Access::read);
   codes.reads = addressing.cacheRegions(row.codeBytes);
   Binding scales = Binding::whole(indices.scales, plane.from.scales, Access::read);
@@ -50,10 +49,10 @@ Dispatch makeDispatch(const Op& op) {
   const CacheAddressing addressing(addressesOf(op));
   const uint64_t heads = addressing.op.into.heads();
   uint64_t longest = 0;
-  std::vector<Tensor> targets;
+  std::vector<HeadsView> targets;
   for (const DequantizedPlane& plane : planes) {
     longest = std::max(longest, plane.from.headDim());
-    targets.push_back(plane.into);
+    targets.push_back(sourceOf(plane.into, op.layout));
   }
   const VectorLanes lanes = VectorLanes::forLength(longest);
   const QuantizedKVPlane& first = planes.front().from;

@@ -15,7 +15,7 @@ namespace {
 using Op = KVCacheDequantize;
 
 uint64_t tokensOf(const Op& op) {
-  return sourceShape(op.keys ? *op.keys : *op.values, op.layout).tokens;
+  return sourceShape(op.keys ? *op.keys : *op.values, op.layout).totalTokens();
 }
 
 bool hasMemory(const std::optional<Tensor>& tensor) {
@@ -93,8 +93,10 @@ constexpr Rule<Op> kRules[] = {
      "Reshape the target: [tokens, heads, headDim], or [heads, tokens, headDim] where it is head-major."},
 
     {"keys and values hold different numbers of tokens",
-     [](const Op& op) { return !op.keys || !op.values || sourceShape(*op.values, op.layout).tokens == tokensOf(op); },
-     [](const Op& op) { return fmt::format("{} tokens of values", sourceShape(*op.values, op.layout).tokens); },
+     [](const Op& op) {
+       return !op.keys || !op.values || sourceShape(*op.values, op.layout).totalTokens() == tokensOf(op);
+     },
+     [](const Op& op) { return fmt::format("{} tokens of values", sourceShape(*op.values, op.layout).totalTokens()); },
      [](const Op& op) { return fmt::format("{}, as for keys", tokensOf(op)); }, "Pass tensors for the same tokens."},
 
     {"head dims of keys and values are too different",

@@ -19,7 +19,7 @@ using Op = KVCacheQuantize;
 
 // Keys or values: a source, where its codes go, and the indices that the kernel knows them by.
 struct Plane {
-  const Tensor& source;
+  HeadsView source;
   const QuantizedKVPlane& into;
   uint32_t sourceIndex;
   uint32_t codesIndex;
@@ -28,19 +28,18 @@ struct Plane {
 };
 
 std::vector<Plane> planesOf(const Op& op) {
-  std::vector<Plane> planes{{op.keys, op.into.keys, kKVCacheQuantizeKeys, kKVCacheQuantizeKeyCodes,
-                             kKVCacheQuantizeKeyScales, kKVCacheQuantizeKeyMeans}};
+  std::vector<Plane> planes{{sourceOf(op.keys, op.sourceLayout), op.into.keys, kKVCacheQuantizeKeys,
+                             kKVCacheQuantizeKeyCodes, kKVCacheQuantizeKeyScales, kKVCacheQuantizeKeyMeans}};
   if (op.values) {
-    planes.push_back({*op.values, *op.into.values, kKVCacheQuantizeValues, kKVCacheQuantizeValueCodes,
-                      kKVCacheQuantizeValueScales, kKVCacheQuantizeValueMeans});
+    planes.push_back({sourceOf(*op.values, op.sourceLayout), *op.into.values, kKVCacheQuantizeValues,
+                      kKVCacheQuantizeValueCodes, kKVCacheQuantizeValueScales, kKVCacheQuantizeValueMeans});
   }
   return planes;
 }
 
 void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plane& plane) {
   const KVCodecSizes row = *sizes(plane.into.codec, plane.into.headDim());  // the rules have asked
-  Binding source = Binding::whole(plane.sourceIndex, plane.source, Access::read);
-  source.reads = addressing.sourceRegions(plane.into.headDim() * byteSize(plane.source.dtype()));
+  Binding source = addressing.sourceBinding(plane.sourceIndex, plane.source, Access::read);
   Binding codes = Binding::whole(plane.codesIndex, plane.into.codes, Access::write);
   codes.writes = addressing.cacheRegions(row.codeBytes);
   Binding scales = Binding::whole(plane.scalesIndex, plane.into.scales, Access::write);
@@ -65,7 +64,7 @@ Dispatch makeDispatch(const Op& op) {
   const uint64_t heads = addressing.op.into.heads();
   uint64_t longest = 0;
   bool storesWords = true;
-  std::vector<Tensor> sources;
+  std::vector<HeadsView> sources;
   for (const Plane& plane : planes) {
     const uint64_t codeBytes = sizes(plane.into.codec, plane.into.headDim())->codeBytes;
     longest = std::max(longest, plane.into.headDim());

@@ -1,6 +1,7 @@
 #include "Ops/KVCacheQuantizeRules.hpp"
 
 #include "Ops/CacheAddressRules.hpp"
+#include "Ops/HeadsMemory.hpp"
 #include "Ops/QuantizedKVCacheRules.hpp"
 #include "Ops/VectorLanes.hpp"
 #include "Support/Format.hpp"
@@ -26,12 +27,12 @@ bool isProbe(const Op& op) {
 }
 
 std::optional<Overlap> firstOverlap(const Op& op) {
-  std::vector<NamedRange> sources{{"keys", op.keys.range()}};
+  std::vector<NamedRange> sources{{"keys", rangeOf(sourceOf(op.keys, op.sourceLayout))}};
   std::vector<NamedRange> targets{{"codes of keys", op.into.keys.codes.range()},
                                   {"scales of keys", op.into.keys.scales.range()}};
   addFactors(sources, op.into.keys);
   if (op.values) {
-    sources.push_back({"values", op.values->range()});
+    sources.push_back({"values", rangeOf(sourceOf(*op.values, op.sourceLayout))});
     targets.push_back({"codes of values", op.into.values->codes.range()});
     targets.push_back({"scales of values", op.into.values->scales.range()});
     addFactors(sources, *op.into.values);
@@ -48,14 +49,14 @@ constexpr Rule<Op> kRules[] = {
      [](const Op&) { return std::string("a cache with values"); },
      "Give the cache codes and scales for values, or write keys alone."},
 
-    {"the source cannot be coded", [](const Op& op) { return isFloat(op.keys.dtype()); },
-     [](const Op& op) { return std::string(name(op.keys.dtype())); },
+    {"the source cannot be coded", [](const Op& op) { return isFloat(op.keys.tensor.dtype()); },
+     [](const Op& op) { return std::string(name(op.keys.tensor.dtype())); },
      [](const Op&) { return std::string("f32, f16 or bf16"); }, "Convert the keys and values."},
 
     {"values have another dtype than keys",
-     [](const Op& op) { return !op.values || op.values->dtype() == op.keys.dtype(); },
-     [](const Op& op) { return std::string(name(op.values->dtype())); },
-     [](const Op& op) { return fmt::format("{}, as for keys", name(op.keys.dtype())); },
+     [](const Op& op) { return !op.values || op.values->tensor.dtype() == op.keys.tensor.dtype(); },
+     [](const Op& op) { return std::string(name(op.values->tensor.dtype())); },
+     [](const Op& op) { return fmt::format("{}, as for keys", name(op.keys.tensor.dtype())); },
      "Use one dtype for both, or write keys and values separately."},
 
     {"keys do not have the cache's heads and headDim",
@@ -133,6 +134,7 @@ std::optional<Error> firstBroken(const KVCacheQuantize& op) {
   const KVCacheWrite addresses = addressesOf(op);
   if (auto error = firstBroken(cacheSourceRules(), addresses, Op::name)) return error;
   if (auto error = firstBroken(quantizedKVCacheRules(), op.into, Op::name)) return error;
+  if (auto error = firstBroken(cacheLayoutRules(), addresses, Op::name)) return error;
   if (auto error = firstBroken(kvCacheQuantizeRules(), op, Op::name)) return error;
   if (auto error = firstBroken(cacheAddressRules(), addresses, Op::name)) return error;
   return firstBroken(kvCacheQuantizeOverlapRules(), op, Op::name);

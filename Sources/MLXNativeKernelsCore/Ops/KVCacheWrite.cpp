@@ -5,6 +5,7 @@
 
 #include "Ops/CacheAddressRules.hpp"
 #include "Ops/CacheAddressing.hpp"
+#include "Ops/HeadsMemory.hpp"
 #include "Ops/KVCacheWriteRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
@@ -40,22 +41,23 @@ constexpr Conversion kConversions[] = {
 
 // Keys or values: a source and its place in the cache.
 struct Plane {
-  const Tensor& source;
+  HeadsView source;
   const Tensor& cache;
   uint64_t headDim;
   uint32_t sourceIndex;
   uint32_t cacheIndex;
 
-  uint64_t sourceRowBytes() const { return headDim * byteSize(source.dtype()); }
+  uint64_t sourceRowBytes() const { return headDim * byteSize(source.tensor.dtype()); }
   uint64_t cacheRowBytes() const { return headDim * byteSize(cache.dtype()); }
 };
 
 std::vector<Plane> planesOf(const Op& op) {
-  std::vector<Plane> planes{{op.keys, op.into.keys, op.into.headDim(), kKVCacheWriteKeys, kKVCacheWriteKeyCache}};
+  std::vector<Plane> planes{
+      {sourceOf(op.keys, op.sourceLayout), op.into.keys, op.into.headDim(), kKVCacheWriteKeys, kKVCacheWriteKeyCache}};
   if (op.values) {
     const Shape& shape = op.into.values->shape();
-    planes.push_back(
-        {*op.values, *op.into.values, shape[shape.rank() - 1], kKVCacheWriteValues, kKVCacheWriteValueCache});
+    planes.push_back({sourceOf(*op.values, op.sourceLayout), *op.into.values, shape[shape.rank() - 1],
+                      kKVCacheWriteValues, kKVCacheWriteValueCache});
   }
   return planes;
 }
@@ -71,10 +73,12 @@ Kernel chooseKernel(const Op& op, const std::vector<Plane>& planes) {
   uint64_t sourceAlignment = kMoves[0].bytes;
   uint64_t cacheAlignment = kMoves[0].bytes;
   for (const Plane& plane : planes) {
-    sourceAlignment = std::gcd(sourceAlignment, std::gcd(plane.source.range().begin, plane.sourceRowBytes()));
+    const uint64_t bytes = byteSize(plane.source.tensor.dtype());
+    const uint64_t alignment = elementAlignment(plane.source, kMoves[0].bytes / bytes) * bytes;
+    sourceAlignment = std::gcd(sourceAlignment, std::gcd(alignment, plane.sourceRowBytes()));
     cacheAlignment = std::gcd(cacheAlignment, std::gcd(plane.cache.range().begin, plane.cacheRowBytes()));
   }
-  const DType source = op.keys.dtype();
+  const DType source = op.keys.tensor.dtype();
   const DType cache = op.into.keys.dtype();
   if (source == cache) {
     const uint64_t alignment = std::min(sourceAlignment, cacheAlignment);
@@ -92,11 +96,9 @@ Kernel chooseKernel(const Op& op, const std::vector<Plane>& planes) {
 }
 
 void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plane& plane) {
-  Binding source = Binding::whole(plane.sourceIndex, plane.source, Access::read);
-  source.reads = addressing.sourceRegions(plane.sourceRowBytes());
   Binding target = Binding::whole(plane.cacheIndex, plane.cache, Access::write);
   target.writes = addressing.cacheRegions(plane.cacheRowBytes());
-  dispatch.buffers.push_back(std::move(source));
+  dispatch.buffers.push_back(addressing.sourceBinding(plane.sourceIndex, plane.source, Access::read));
   dispatch.buffers.push_back(std::move(target));
   addressing.countWritten(dispatch, plane.cacheRowBytes());
 }
@@ -108,7 +110,9 @@ Dispatch makeDispatch(const Op& op) {
   const auto units = [&](size_t plane) {  // the rules bound every extent
     return plane < planes.size() ? static_cast<uint32_t>(planes[plane].sourceRowBytes() / kernel.unitBytes) : 0;
   };
-  const KVCacheWriteParams params{.address = addressing.params(), .keyUnits = units(0), .valueUnits = units(1)};
+  const KVCacheWriteParams params{.address = addressing.params(kernel.unitBytes / byteSize(op.keys.tensor.dtype())),
+                                  .keyUnits = units(0),
+                                  .valueUnits = units(1)};
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = kernel.function;

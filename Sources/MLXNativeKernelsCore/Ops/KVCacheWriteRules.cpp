@@ -1,6 +1,7 @@
 #include "Ops/KVCacheWriteRules.hpp"
 
 #include "Ops/CacheAddressRules.hpp"
+#include "Ops/HeadsMemory.hpp"
 #include "Ops/Overlap.hpp"
 #include "Support/Format.hpp"
 
@@ -24,9 +25,9 @@ std::string cacheShapeText(const KVCacheView& view) {
 
 // The first source that shares bytes with a destination, or the two destinations that share bytes.
 std::optional<Overlap> firstOverlap(const Op& op) {
-  std::vector<NamedRange> sources{{"keys", op.keys.range()}};
+  std::vector<NamedRange> sources{{"keys", rangeOf(sourceOf(op.keys, op.sourceLayout))}};
   std::vector<NamedRange> targets{{"the key cache", op.into.keys.range()}};
-  if (op.values) sources.push_back({"values", op.values->range()});
+  if (op.values) sources.push_back({"values", rangeOf(sourceOf(*op.values, op.sourceLayout))});
   if (op.into.values && op.values) targets.push_back({"the value cache", op.into.values->range()});
   addRows(sources, op.rows);
   return firstOverlap(sources, targets);
@@ -62,18 +63,21 @@ constexpr Rule<Op> kCacheRules[] = {
      "Reshape the cache; keys and values need the same rank."},
 
     {"this pair of dtypes cannot be written",
-     [](const Op& op) { return isPair(op.keys.dtype(), op.into.keys.dtype()); },
-     [](const Op& op) { return fmt::format("{} to {}", name(op.keys.dtype()), name(op.into.keys.dtype())); },
+     [](const Op& op) { return isPair(op.keys.tensor.dtype(), op.into.keys.dtype()); },
+     [](const Op& op) { return fmt::format("{} to {}", name(op.keys.tensor.dtype()), name(op.into.keys.dtype())); },
      [](const Op&) { return std::string("f32, f16 or bf16 to any of these, or equal dtypes"); },
      "Convert the keys, or make the cache with another dtype."},
 
     {"values have another dtype than keys",
      [](const Op& op) {
-       return !op.values || (op.values->dtype() == op.keys.dtype() && op.into.values->dtype() == op.into.keys.dtype());
+       return !op.values ||
+              (op.values->tensor.dtype() == op.keys.tensor.dtype() && op.into.values->dtype() == op.into.keys.dtype());
      },
-     [](const Op& op) { return fmt::format("{} to {}", name(op.values->dtype()), name(op.into.values->dtype())); },
      [](const Op& op) {
-       return fmt::format("{} to {}, as for keys", name(op.keys.dtype()), name(op.into.keys.dtype()));
+       return fmt::format("{} to {}", name(op.values->tensor.dtype()), name(op.into.values->dtype()));
+     },
+     [](const Op& op) {
+       return fmt::format("{} to {}, as for keys", name(op.keys.tensor.dtype()), name(op.into.keys.dtype()));
      },
      "Use one pair of dtypes for both, or write keys and values separately."},
 
@@ -90,7 +94,9 @@ constexpr Rule<Op> kCacheRules[] = {
      [](const Op& op) { return op.into.values->shape().text(); },
      [](const Op& op) { return fmt::format("{}, but for headDim", op.into.keys.shape().text()); },
      "Make both with the same sequences, heads and capacity."},
+};
 
+constexpr Rule<Op> kFitRules[] = {
     {"keys do not have the cache's heads and headDim",
      [](const Op& op) { return isOf(op.keys, op.sourceLayout, op.into.heads(), op.into.headDim()); },
      [](const Op& op) { return sourceText(op.keys, op.sourceLayout); },
@@ -114,8 +120,8 @@ constexpr Rule<Op> kOverlapRules[] = {
 }  // namespace
 
 std::span<const Rule<KVCacheWrite>> kvCacheWriteRules() {
-  static const std::vector<Rule<KVCacheWrite>> all =
-      joined<KVCacheWrite>({cacheSourceRules(), kCacheRules, cacheAddressRules(), kOverlapRules});
+  static const std::vector<Rule<KVCacheWrite>> all = joined<KVCacheWrite>(
+      {cacheSourceRules(), kCacheRules, cacheLayoutRules(), kFitRules, cacheAddressRules(), kOverlapRules});
   return all;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "Ops/HeadsMemory.hpp"
+
 namespace mnk {
 
 VectorLanes VectorLanes::forLength(uint64_t longest) {
@@ -31,12 +33,13 @@ bool isAlignedToFour(const Tensor& tensor) {
 }
 
 std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, const QuantizedKVPlane* second,
-                                             std::span<const Tensor> numbers) {
+                                             std::span<const HeadsView> numbers) {
+  const auto isAligned = [](const HeadsView& view) { return elementAlignment(view, 4) == 4; };
   return {{kKVCodecIsTurbo, first.codec.name == KVCodecName::turbo},
           {kKVCodecKeyBits, first.codec.bits},
           {kKVCodecValueBits, second ? second->codec.bits : first.codec.bits},
-          {kKVCodecElementType, static_cast<uint32_t>(numbers.front().dtype())},
-          {kKVCodecIsVectorized, std::all_of(numbers.begin(), numbers.end(), isAlignedToFour)},
+          {kKVCodecElementType, static_cast<uint32_t>(numbers.front().tensor.dtype())},
+          {kKVCodecIsVectorized, std::all_of(numbers.begin(), numbers.end(), isAligned)},
           {kKVCodecHasKeyMeans, first.means.has_value()},
           {kKVCodecHasValueMeans, second && second->means.has_value()},
           {kKVCodecHasChannelScales, first.channelScales.has_value()}};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/HeadsView.hpp"
 #include "MLXNativeKernels/QuantizedKVCacheView.hpp"
 #include "Types/KVCodecTypes.h"
 
@@ -26,10 +27,9 @@ struct VectorLanes {
 // Threadgroups of a few simdgroups: so many simdgroups in all along x, and so many rows of them along y.
 Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows);
 
-// What kernels of quantized caches are specialized for: one plane or two, and the tensors of numbers on their other
-// side.
+// What kernels of quantized caches are specialized for: one plane or two, and the numbers on their other side.
 std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, const QuantizedKVPlane* second,
-                                             std::span<const Tensor> numbers);
+                                             std::span<const HeadsView> numbers);
 // Whether the tensor starts where four of its elements can be loaded at once.
 bool isAlignedToFour(const Tensor& tensor);
 

@@ -1,5 +1,6 @@
 #include "Cases/KVCacheDequantizeTrial.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -35,12 +36,13 @@ class Plane {
     std::vector<uint64_t> ofCodes = slots, ofScales = slots;
     ofCodes.push_back(size_.codeBytes);
     if (size_.scales > 1) ofScales.push_back(size_.scales);
-    const Shape target = read.isRank2                         ? shapeOf({read.heads, headDim})
-                         : read.layout == KVLayout::headMajor ? shapeOf({read.heads, read.tokens, headDim})
-                                                              : shapeOf({read.tokens, read.heads, headDim});
+    std::vector<uint64_t> target{read.tokens / std::max<uint64_t>(read.targetSequences, 1), read.heads, headDim};
+    if (read.layout == KVLayout::headMajor) std::swap(target[0], target[1]);
+    if (read.isRank2) target = {read.heads, headDim};
+    if (read.targetSequences) target.insert(target.begin(), read.targetSequences);
     memory_.emplace_back(device, DType::u8, shapeOf(ofCodes), read.codeShift);
     memory_.emplace_back(device, codec.scaleType(), shapeOf(ofScales));
-    memory_.emplace_back(device, read.dtype, target, read.targetShift);
+    memory_.emplace_back(device, read.dtype, shapeOf(target), read.targetShift);
     stored_ = {.codec = codec, .codes = memory_[0].tensor(), .scales = memory_[1].tensor()};
     makeUp(random);
     if (!read.hasParameters) return;
@@ -65,11 +67,9 @@ class Plane {
     const auto bytes = memory_[2].bytes();
     for (const auto& [place, token] : tokens) {
       for (uint64_t head = 0; head < read_.heads; ++head) {
-        const uint64_t row =
-            read_.layout == KVLayout::headMajor ? head * read_.tokens + token : token * read_.heads + head;
+        const uint64_t first = sourceElement(target(), read_.layout, token, head) * byteSize(read_.dtype);
         const Context context(fmt::format("token {}, head {}", token, head));
-        const uint64_t rowBytes = headDim_ * byteSize(read_.dtype);
-        expectVector(std::span(bytes).subspan(row * rowBytes, rowBytes), place, head);
+        expectVector(std::span(bytes).subspan(first, headDim_ * byteSize(read_.dtype)), place, head);
       }
     }
   }

@@ -27,6 +27,7 @@ struct KVCacheDequantizeCase {
   uint64_t position = 3;
   uint64_t tokens = 4;
   bool isRank2 = false;
+  uint64_t targetSequences = 0;  // that share the tokens; 0: the target has no axis for them
   KVLayout layout = KVLayout::tokenMajor;
   DType dtype = DType::f32;
   KVDomain domain = KVDomain::original;

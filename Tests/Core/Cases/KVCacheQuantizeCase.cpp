@@ -38,10 +38,11 @@ QuantizedKVPlane makePlane(const KVCacheQuantizeCase& quantize, std::string_view
 KVCacheQuantize makeOp(const KVCacheQuantizeCase& quantize, const MakeNamedTensor& makeTensor) {
   const KVCacheWriteCase& write = quantize.write;
   KVCacheQuantize op;
-  op.keys = makeTensor("keys", write.source, sourceShape(write, write.headDim), write.sourceShift);
-  if (write.valueHeadDim) {
-    op.values = makeTensor("values", write.source, sourceShape(write, write.valueHeadDim), write.sourceShift);
-  }
+  const KVSources sources = makeSources(write, [&](std::string_view name, const Shape& shape) {
+    return makeTensor(name, write.source, shape, write.sourceShift);
+  });
+  op.keys = sources.keys;
+  op.values = sources.values;
   op.into.keys = makePlane(quantize, "key", quantize.keyCodec, write.headDim, makeTensor);
   if (write.valueHeadDim) {
     op.into.values = makePlane(quantize, "value", quantize.valueCodec, write.valueHeadDim, makeTensor);
@@ -49,7 +50,7 @@ KVCacheQuantize makeOp(const KVCacheQuantizeCase& quantize, const MakeNamedTenso
   op.into.layout = write.cacheLayout;
   op.into.wrap = write.wrap;
   op.into.pinned = write.pinned;
-  op.sourceLayout = write.sourceLayout;
+  op.sourceLayout = sources.layout;
   op.sourceOffset = write.sourceOffset;
   op.tokens = write.tokens;
   op.sourceIsRing = write.isSourceRing;

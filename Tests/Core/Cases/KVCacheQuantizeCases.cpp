@@ -141,11 +141,13 @@ std::vector<Case> headCases() {
 std::vector<Case> placeCases() {
   Seeded random(3);
   std::vector<Case> cases;
-  for (auto make : {extentCases, wrapCases, pinnedCases, farCases, linearizeCases, rowCases}) {
+  for (auto make : {extentCases, wrapCases, pinnedCases, farCases, linearizeCases, rowCases, sourceCases}) {
     for (const KVCacheWriteCase& write : make()) {
       const bool isLong = write.sourceTokens > 100;
       if (random.below(6) != 0 && !isLong) continue;
       cases.push_back(drawnCase(random, write, isLong ? 32 : 128));
+      KVCacheWriteCase& drawn = cases.back().write;
+      if (drawn.sourceShift) drawn.sourceShift = byteSize(drawn.source);
     }
   }
   return cases;

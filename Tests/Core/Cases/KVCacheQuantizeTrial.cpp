@@ -41,11 +41,11 @@ std::vector<float> numbers(Seeded& random, uint64_t count, bool areScales) {
   return result;
 }
 
-std::vector<double> vectorAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t index, uint64_t headDim) {
+std::vector<double> vectorAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t first, uint64_t headDim) {
   std::vector<double> vector;
   for (uint64_t j = 0; j < headDim; ++j) {
     uint64_t bits = 0;
-    std::memcpy(&bits, &bytes[(index * headDim + j) * byteSize(dtype)], byteSize(dtype));
+    std::memcpy(&bits, &bytes[(first + j) * byteSize(dtype)], byteSize(dtype));
     vector.push_back(valueOf(dtype, bits));
   }
   return vector;
@@ -97,7 +97,7 @@ VectorCoding KVCacheQuantizeTrial::codingOf(const Plane& plane, uint64_t head) c
                       .candidates = op_.options.candidates,
                       .rule = plane.rule,
                       .nonFinite = op_.options.nonFinite};
-  const uint64_t headDim = plane.source->shape()[plane.source->shape().rank() - 1];
+  const uint64_t headDim = plane.into->headDim();
   if (plane.into->means) coding.means = floatsAt(before(plane.name + " means"), head, headDim);
   if (plane.into->channelScales) coding.channelScales = floatsAt(before("key channel scales"), head, headDim);
   return coding;
@@ -105,8 +105,7 @@ VectorCoding KVCacheQuantizeTrial::codingOf(const Plane& plane, uint64_t head) c
 
 void KVCacheQuantizeTrial::expectPlane(const Plane& plane, const std::map<Place, uint64_t>& tokens,
                                        Counts& counts) const {
-  const Shape& shape = plane.source->shape();
-  const uint64_t headDim = shape[shape.rank() - 1];
+  const uint64_t headDim = plane.into->headDim();
   const uint64_t heads = places_.into.heads();
   const uint64_t capacity = places_.into.capacity();
   const KVCodecSizes size = REQUIRE(sizes(plane.into->codec, headDim));
@@ -116,14 +115,14 @@ void KVCacheQuantizeTrial::expectPlane(const Plane& plane, const std::map<Place,
   std::vector<std::byte> scales = operands_.at(plane.name + " scales").memory.bytes();
   for (const auto& [place, token] : tokens) {
     for (uint64_t head = 0; head < heads; ++head) {
-      const uint64_t from =
-          op_.sourceLayout == KVLayout::headMajor ? head * sourceTokens(places_) + token : token * heads + head;
+      const uint64_t from = sourceElement(*plane.source, op_.sourceLayout, token, head);
       const uint64_t to = op_.into.layout == KVLayout::headMajor
                               ? (place.sequence * heads + head) * capacity + place.slot
                               : (place.sequence * capacity + place.slot) * heads + head;
-      const std::string source = plane.name == "key" ? "keys" : "values";
+      const std::string source = plane.name == "key" || !operands_.contains("values") ? "keys" : "values";
       const VectorCoding coding = codingOf(plane, head);
-      const CodedVector expected = encoded(coding, vectorAt(before(source), plane.source->dtype(), from, headDim));
+      const CodedVector expected =
+          encoded(coding, vectorAt(before(source), plane.source->tensor.dtype(), from, headDim));
       counts.nonFinite += expected.isNonFinite;
       counts.saturated += expected.isSaturated;
 

@@ -30,7 +30,7 @@ class KVCacheQuantizeTrial {
   // Keys or values.
   struct Plane {
     std::string name;  // "key", "value"
-    const Tensor* source;
+    const HeadsView* source;
     const QuantizedKVPlane* into;
     KVScaleRule rule;
   };

@@ -1,5 +1,7 @@
 #include "Cases/KVCacheWriteCase.hpp"
 
+#include <algorithm>
+
 #include "Support/Check.hpp"
 
 namespace mnk::test {
@@ -22,14 +24,64 @@ RowIndices indices(const KVCacheWriteCase& write, bool isTensor, uint32_t KVCach
   return list;
 }
 
+Shape sourceShape(const KVCacheWriteCase& write, uint64_t headDim) {
+  std::vector<uint64_t> extents{write.sourceTokens, write.heads, headDim};
+  if (write.sourceLayout == KVLayout::headMajor) std::swap(extents[0], extents[1]);
+  if (write.isSourceRank2) extents = {write.heads, headDim};
+  if (write.sourceSequences) extents.insert(extents.begin(), write.sourceSequences);
+  return REQUIRE(Shape::make(extents));
+}
+
+// The columns of one tensor, with room for the values behind them where they lie apart.
+KVSources makeFused(const KVCacheWriteCase& write, const std::function<Tensor(const Shape& shape)>& makeTensor) {
+  const KVCacheWriteCase::Fused& fused = *write.fused;
+  using Form = KVCacheWriteCase::Fused::Form;
+  const bool isShared = fused.form == Form::shared;
+  const uint64_t sequences = std::max<uint64_t>(write.sourceSequences, 1), tokens = write.sourceTokens;
+  const uint64_t keys = write.heads * write.headDim, values = write.heads * write.valueHeadDim;
+  if (fused.form == Form::apart) {
+    HeadsView::Strides of{.sequences = sequences, .tokens = tokens, .heads = write.heads};
+    HeadsView::Strides ofKeys = of, ofValues = of;
+    ofKeys.headDim = ofKeys.headStride = write.headDim;
+    ofKeys.offset = fused.lead;
+    ofKeys.tokenStride = fused.lead + keys;
+    ofKeys.sequenceStride = tokens * ofKeys.tokenStride;
+    ofValues.headDim = write.valueHeadDim;
+    ofValues.offset = sequences * ofKeys.sequenceStride + fused.between;
+    ofValues.tokenStride = write.valueHeadDim + fused.tail;
+    ofValues.headStride = tokens * ofValues.tokenStride;
+    ofValues.sequenceStride = write.heads * ofValues.headStride;
+    const Tensor tensor =
+        makeTensor(REQUIRE(Shape::make({ofValues.offset + sequences * ofValues.sequenceStride + fused.lead})));
+    KVSources sources{.keys = HeadsView(tensor, ofKeys)};
+    if (write.valueHeadDim) sources.values = HeadsView(tensor, ofValues);
+    return sources;
+  }
+  const uint64_t width = fused.lead + (isShared ? std::max(keys, values) : keys + fused.between + values) + fused.tail;
+  std::vector<uint64_t> extents{tokens, width};
+  if (write.sourceSequences) extents.insert(extents.begin(), write.sourceSequences);
+  const Tensor tensor = makeTensor(REQUIRE(Shape::make(extents)));
+  KVSources sources{.keys = REQUIRE(HeadsView::columns(tensor, fused.lead, write.heads, write.headDim))};
+  if (write.valueHeadDim) {
+    sources.values = REQUIRE(HeadsView::columns(tensor, fused.lead + (isShared ? 0 : keys + fused.between), write.heads,
+                                                write.valueHeadDim));
+  }
+  return sources;
+}
+
 }  // namespace
 
-Shape sourceShape(const KVCacheWriteCase& write, uint64_t headDim) {
-  if (write.isSourceRank2) return REQUIRE(Shape::make({write.heads, headDim}));
-  if (write.sourceLayout == KVLayout::headMajor) {
-    return REQUIRE(Shape::make({write.heads, write.sourceTokens, headDim}));
-  }
-  return REQUIRE(Shape::make({write.sourceTokens, write.heads, headDim}));
+KVSources makeSources(const KVCacheWriteCase& write,
+                      const std::function<Tensor(std::string_view name, const Shape& shape)>& makeTensor) {
+  if (write.fused) return makeFused(write, [&](const Shape& shape) { return makeTensor("keys", shape); });
+  const KVLayout layoutOfViews = write.isLayoutOfViews ? write.sourceLayout : KVLayout::tokenMajor;
+  const auto view = [&](std::string_view name, uint64_t headDim) {
+    return HeadsView(makeTensor(name, sourceShape(write, headDim)), layoutOfViews);
+  };
+  KVSources sources{.keys = view("keys", write.headDim)};
+  if (write.valueHeadDim) sources.values = view("values", write.valueHeadDim);
+  if (!write.isLayoutOfViews) sources.layout = write.sourceLayout;
+  return sources;
 }
 
 std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeTensor& makeTensor) {
@@ -42,10 +94,10 @@ std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const 
 
 KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor) {
   KVCacheWrite op;
-  op.keys = makeTensor(write.source, sourceShape(write, write.headDim), write.sourceShift);
-  if (write.valueHeadDim) {
-    op.values = makeTensor(write.source, sourceShape(write, write.valueHeadDim), write.sourceShift);
-  }
+  const KVSources sources = makeSources(
+      write, [&](std::string_view, const Shape& shape) { return makeTensor(write.source, shape, write.sourceShift); });
+  op.keys = sources.keys;
+  op.values = sources.values;
   op.into.keys = makeTensor(write.cache, cacheShape(write, write.headDim), write.cacheShift);
   if (write.valueHeadDim) {
     op.into.values = makeTensor(write.cache, cacheShape(write, write.valueHeadDim), write.cacheShift);
@@ -53,7 +105,7 @@ KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor)
   op.into.layout = write.cacheLayout;
   op.into.wrap = write.wrap;
   op.into.pinned = write.pinned;
-  op.sourceLayout = write.sourceLayout;
+  op.sourceLayout = sources.layout;
   op.sourceOffset = write.sourceOffset;
   op.tokens = write.tokens;
   op.sourceIsRing = write.isSourceRing;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "MLXNativeKernels/KVCacheWrite.hpp"
@@ -26,13 +27,26 @@ struct KVCacheWriteCase {
   uint64_t capacity = 4;
   uint64_t sequences = 0;  // 0: the cache has no axis for them
 
-  uint64_t sourceTokens = 1;
+  uint64_t sourceTokens = 1;     // of one sequence
+  uint64_t sourceSequences = 0;  // 0: the source has no axis for them
   bool isSourceRank2 = false;
+  bool isLayoutOfViews = false;  // the views say the source's layout, and the op does not
   bool isSourceRing = false;
   uint64_t sourceOffset = 0;
   std::optional<uint64_t> tokens = {};
   uint64_t sourceShift = 0;  // bytes past an aligned address
   uint64_t cacheShift = 0;
+
+  // Keys and values in one tensor.
+  struct Fused {
+    // columns: both in the columns of a fused projection. shared: the same, where values are the first elements of the
+    // keys' columns, or the other way round. apart: keys in columns, values head-major behind all of them.
+    enum class Form : uint8_t { columns, shared, apart } form = Form::columns;
+    uint64_t lead = 0;     // elements before the keys
+    uint64_t between = 0;  // between keys and values
+    uint64_t tail = 0;     // after the values
+  };
+  std::optional<Fused> fused = {};
 
   uint64_t sequence = 0;
   uint64_t position = 0;
@@ -57,16 +71,23 @@ std::vector<KVCacheWriteCase> farCases();        // positions around 2^31, 2^32,
 std::vector<KVCacheWriteCase> linearizeCases();  // source rings at every phase
 std::vector<KVCacheWriteCase> alignmentCases();  // memory that wide loads and stores cannot use
 std::vector<KVCacheWriteCase> rowCases();        // rows from lists and tensors, repeated and out of range
+std::vector<KVCacheWriteCase> sourceCases();     // sources with sequences, and views of a part of a tensor
 std::vector<KVCacheWriteCase> allCases();
 
 using MakeTensor = std::function<Tensor(DType dtype, const Shape& shape, uint64_t shift)>;
 
-// The op of a case on tensors of the caller's making: keys, values, key cache, value cache, sequences, positions, in
-// this order, those that the case has.
+// The op of a case on tensors of the caller's making: keys, values unless they are fused with the keys, key cache,
+// value cache, sequences, positions, in this order, those that the case has.
 KVCacheWrite makeOp(const KVCacheWriteCase& write, const MakeTensor& makeTensor);
 
 // The parts that ops with the same sources, slots and rows share.
-Shape sourceShape(const KVCacheWriteCase& write, uint64_t headDim);
+struct KVSources {
+  HeadsView keys;
+  std::optional<HeadsView> values = {};
+  KVLayout layout = KVLayout::tokenMajor;
+};
+KVSources makeSources(const KVCacheWriteCase& write,
+                      const std::function<Tensor(std::string_view name, const Shape& shape)>& makeTensor);
 std::optional<KVCacheWrite::Rows> makeRows(const KVCacheWriteCase& write, const MakeTensor& makeTensor);
 
 }  // namespace mnk::test

@@ -358,8 +358,8 @@ std::vector<Case> rowCases() {
 
 std::vector<Case> allCases() {
   std::vector<Case> all;
-  for (auto make :
-       {dtypeCases, extentCases, wrapCases, pinnedCases, farCases, linearizeCases, alignmentCases, rowCases}) {
+  for (auto make : {dtypeCases, extentCases, wrapCases, pinnedCases, farCases, linearizeCases, alignmentCases, rowCases,
+                    sourceCases}) {
     const auto cases = make();
     all.insert(all.end(), cases.begin(), cases.end());
   }

@@ -20,8 +20,12 @@ uint64_t converted(DType from, DType to, uint64_t bits) {
   return from == to ? bits : nearestBits(to, valueOf(from, bits));
 }
 
+bool isHeadMajor(const HeadsView& source, KVLayout layout) {
+  return layout == KVLayout::headMajor || source.layout == KVLayout::headMajor;
+}
+
 struct Plane {
-  const Tensor& source;
+  const HeadsView& source;
   const Tensor& cache;
   const std::vector<std::byte>& sourceBytes;
   ExpectedPlane& target;
@@ -34,21 +38,18 @@ void writePlane(const KVCacheWrite& op, const std::map<Place, uint64_t>& tokens,
   const bool isHeadMajor = op.into.layout == KVLayout::headMajor;
   const uint64_t heads = shape[shape.rank() - (isHeadMajor ? 3 : 2)];
   const uint64_t capacity = shape[shape.rank() - (isHeadMajor ? 2 : 3)];
-  const uint64_t length = sourceTokens(op);
-  const uint64_t fromSize = byteSize(plane.source.dtype());
+  const uint64_t fromSize = byteSize(plane.source.tensor.dtype());
   const uint64_t toSize = byteSize(plane.cache.dtype());
   for (const auto& [place, token] : tokens) {
     for (uint64_t head = 0; head < heads; ++head) {
       for (uint64_t element = 0; element < headDim; ++element) {
-        const uint64_t sourceRow =
-            op.sourceLayout == KVLayout::headMajor ? head * length + token : token * heads + head;
         const uint64_t cacheRow = isHeadMajor ? (place.sequence * heads + head) * capacity + place.slot
                                               : (place.sequence * capacity + place.slot) * heads + head;
-        const uint64_t from = (sourceRow * headDim + element) * fromSize;
+        const uint64_t from = (sourceElement(plane.source, op.sourceLayout, token, head) + element) * fromSize;
         const uint64_t to = (cacheRow * headDim + element) * toSize;
         uint64_t bits = 0;
         std::memcpy(&bits, &plane.sourceBytes[from], fromSize);
-        bits = converted(plane.source.dtype(), plane.cache.dtype(), bits);
+        bits = converted(plane.source.tensor.dtype(), plane.cache.dtype(), bits);
         std::memcpy(&plane.target.bytes[to], &bits, toSize);
         for (uint64_t byte = 0; byte < fromSize; ++byte) plane.isRead[from + byte] = true;
         for (uint64_t byte = 0; byte < toSize; ++byte) plane.target.isWritten[to + byte] = true;
@@ -60,9 +61,28 @@ void writePlane(const KVCacheWrite& op, const std::map<Place, uint64_t>& tokens,
 }  // namespace
 
 uint64_t sourceTokens(const KVCacheWrite& op) {
-  const Shape& shape = op.keys.shape();
-  if (shape.rank() == 2) return 1;
-  return op.sourceLayout == KVLayout::tokenMajor ? shape[0] : shape[1];
+  if (op.keys.strides) return op.keys.strides->sequences * op.keys.strides->tokens;
+  const Shape& shape = op.keys.tensor.shape();
+  const uint32_t rank = shape.rank();
+  if (rank == 2) return 1;
+  const uint64_t sequences = rank == 4 ? shape[0] : 1;
+  return sequences * (isHeadMajor(op.keys, op.sourceLayout) ? shape[rank - 2] : shape[rank - 3]);
+}
+
+uint64_t sourceElement(const HeadsView& source, KVLayout layout, uint64_t token, uint64_t head) {
+  if (source.strides) {
+    const HeadsView::Strides& s = *source.strides;
+    return s.offset + token / s.tokens * s.sequenceStride + token % s.tokens * s.tokenStride + head * s.headStride;
+  }
+  const Shape& shape = source.tensor.shape();
+  const uint32_t rank = shape.rank();
+  const uint64_t headDim = shape[rank - 1];
+  if (rank == 2) return head * headDim;
+  const uint64_t outer = shape[rank - 3], inner = shape[rank - 2];
+  const bool isInner = isHeadMajor(source, layout);
+  const uint64_t tokens = isInner ? inner : outer;
+  const uint64_t within = isInner ? head * inner + token % tokens : token % tokens * inner + head;
+  return (token / tokens * outer * inner + within) * headDim;
 }
 
 std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32_t> sequences,
@@ -81,7 +101,7 @@ std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32
 }
 
 KVCacheWriteOutcome reference(const KVCacheWrite& op, const KVCacheWriteBytes& before) {
-  const bool isConverted = op.keys.dtype() != op.into.keys.dtype();
+  const bool isConverted = op.keys.tensor.dtype() != op.into.keys.dtype();
   const auto untouched = [&](const std::vector<std::byte>& bytes) {
     return ExpectedPlane{.bytes = bytes, .isWritten = std::vector<bool>(bytes.size()), .isConverted = isConverted};
   };

@@ -13,8 +13,8 @@ namespace mnk::test {
 
 // The contents of an op's operands.
 struct KVCacheWriteBytes {
-  std::vector<std::byte> keys;
-  std::vector<std::byte> values;
+  std::vector<std::byte> keys;    // of their tensor
+  std::vector<std::byte> values;  // of theirs, which may be the same
   std::vector<std::byte> keyCache;
   std::vector<std::byte> valueCache;
   std::vector<uint32_t> sequences;  // of rows
@@ -40,7 +40,9 @@ struct Place {
 // The source token that each place ends up with: later tokens replace earlier ones.
 std::map<Place, uint64_t> winners(const KVCacheWrite& op, std::span<const uint32_t> sequences,
                                   std::span<const uint32_t> positions);
-// How many tokens the source holds.
+// How many tokens the source holds, in all of its sequences.
 uint64_t sourceTokens(const KVCacheWrite& op);
+// The first element of a vector of keys or values in their tensor.
+uint64_t sourceElement(const HeadsView& source, KVLayout layout, uint64_t token, uint64_t head);
 
 }  // namespace mnk::test

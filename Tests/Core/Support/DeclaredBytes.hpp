@@ -4,12 +4,19 @@
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/HeadsView.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
 
 namespace mnk::test {
 
 // The binding of a tensor's buffer, or null.
 const Binding* bindingOf(const Dispatch& dispatch, const Tensor& tensor);
+
+// The binding of a view at an index, from its first vector on; of all of a tensor that its shape describes. Null and
+// failed for any other.
+const Binding* sourceBindingOf(const Dispatch& dispatch, uint32_t index, const HeadsView& view);
+// Of marks for the bytes of a view's tensor, those of the part that is bound. Fails where one outside of it is set.
+std::vector<bool> boundPart(const Binding& binding, const HeadsView& view, const std::vector<bool>& bytes);
 
 // Fails unless the regions cover exactly the given bytes, each once.
 void expectCovers(std::string_view name, const std::vector<Region>& regions, const std::vector<bool>& bytes);

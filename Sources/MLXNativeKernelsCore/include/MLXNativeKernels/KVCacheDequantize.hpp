@@ -23,7 +23,7 @@ struct KVCacheDequantize {
   uint64_t position = 0;  // of the first token read; what a ring has overwritten cannot be told
 
   // f32, f16 or bf16, both alike; at least one of them. tokenMajor: [tokens, heads, headDim] or [heads, headDim] for
-  // one token; headMajor: [heads, tokens, headDim].
+  // one token; headMajor: [heads, tokens, headDim]. With a first axis of sequences, their tokens follow each other.
   std::optional<Tensor> keys = {};
   std::optional<Tensor> values = {};
   KVLayout layout = KVLayout::tokenMajor;

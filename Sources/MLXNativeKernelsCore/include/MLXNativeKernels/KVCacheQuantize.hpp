@@ -38,8 +38,8 @@ struct KVCacheQuantize {
   static constexpr std::string_view name = "KVCacheQuantize";
 
   // Source: f32, f16 or bf16, with the fields and shapes of KVCacheWrite.
-  Tensor keys;
-  std::optional<Tensor> values = {};
+  HeadsView keys;
+  std::optional<HeadsView> values = {};
   KVLayout sourceLayout = KVLayout::tokenMajor;
   uint64_t sourceOffset = 0;
   std::optional<uint64_t> tokens = {};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/HeadsView.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
 #include "MLXNativeKernels/Result.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
@@ -29,10 +30,11 @@ struct KVCacheWrite {
     RowIndices positions;
   };
 
-  // Source. tokenMajor: [tokens, heads, headDim], or [heads, headDim] for one token.
-  //         headMajor:  [heads, tokens, headDim].
-  Tensor keys;
-  std::optional<Tensor> values = {};
+  // Source: views of vectors, or tensors with one of the shapes that HeadsView reads. The tokens of several sequences
+  // count one sequence after the other: those of sequence s start at s * tokens.
+  HeadsView keys;
+  std::optional<HeadsView> values = {};  // of the same sequences and tokens
+  // headMajor: keys and values are, as if their views said so. Views with strides need neither.
   KVLayout sourceLayout = KVLayout::tokenMajor;
   uint64_t sourceOffset = 0;            // first source token to store
   std::optional<uint64_t> tokens = {};  // how many; all that follow the offset unless given

@@ -27,10 +27,10 @@ typedef struct mnk_row_indices {
 
 // See KVCacheWrite.hpp for the definition.
 typedef struct mnk_kv_cache_write {
-  size_t size;  // sizeof(mnk_kv_cache_write)
-  mnk_tensor* keys;
+  size_t size;                    // sizeof(mnk_kv_cache_write)
+  mnk_tensor* MNK_NULLABLE keys;  // these, or the views below
   mnk_tensor* MNK_NULLABLE values;
-  mnk_kv_layout source_layout;
+  mnk_kv_layout source_layout;  // of these; 0 is head-major
   uint64_t source_offset;
   bool has_tokens;  // then `tokens` says how many to store; else all that follow the offset
   uint64_t tokens;
@@ -41,6 +41,8 @@ typedef struct mnk_kv_cache_write {
   bool has_rows;  // then sequences and positions take the place of sequence and position
   mnk_row_indices sequences;
   mnk_row_indices positions;
+  const mnk_heads_view* MNK_NULLABLE keys_view;    // takes the place of keys and their layout
+  const mnk_heads_view* MNK_NULLABLE values_view;  // takes the place of values and their layout
 } mnk_kv_cache_write;
 
 // Checks every rule and says what would run, without running it.

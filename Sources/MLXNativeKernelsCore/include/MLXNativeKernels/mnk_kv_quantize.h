@@ -29,7 +29,7 @@ typedef struct mnk_quantized_kv_view {
 
 typedef struct mnk_kv_cache_quantize {
   size_t size;                      // sizeof(mnk_kv_cache_quantize)
-  mnk_tensor* keys;                 // f32, f16 or bf16; the fields of a source and of places are those of
+  mnk_tensor* MNK_NULLABLE keys;    // f32, f16 or bf16; the fields of a source and of places are those of
   mnk_tensor* MNK_NULLABLE values;  // mnk_kv_cache_write
   mnk_kv_layout source_layout;
   uint64_t source_offset;
@@ -45,6 +45,8 @@ typedef struct mnk_kv_cache_quantize {
   mnk_kv_quantize_options options;
   mnk_tensor* MNK_NULLABLE counts;  // u32 [2]: vectors that are not finite, and scales too large, are added
   mnk_tensor* MNK_NULLABLE probe;   // mlx1, one token: f32 [heads, headDim], elements as they meet the boundaries
+  const mnk_heads_view* MNK_NULLABLE keys_view;    // takes the place of keys and their layout
+  const mnk_heads_view* MNK_NULLABLE values_view;  // takes the place of values and their layout
 } mnk_kv_cache_quantize;
 
 // Checks every rule and says what would run, without running it.
