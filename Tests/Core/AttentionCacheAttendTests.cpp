@@ -45,30 +45,30 @@ TEST(AttentionCacheAttend, WhatTheSameEncoderAppendedCounts) {
 TEST(AttentionCacheAttend, SequencesHaveLengthsOfTheirOwn) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionScene scene(device, attendedDescriptor(16));
-    const std::vector<uint32_t> sequences{2, 0, 2};
-    const std::vector<uint64_t> lengths{9, 4, 9};
+    const std::vector<uint32_t> sequences{2, 0};
     scene.appendNow(4, 0);
     scene.appendNow(9, 2);
     for (const uint64_t rows : {1, 2}) {
       const uint64_t part = rows * kQueryHeads * kAttendedDim;
-      const std::vector<float> elements = smallNumbers(scene.random, 3 * part);
-      const Tensor queries = scene.tensor(elements, {3, rows, kQueryHeads, kAttendedDim});
-      const Tensor out = scene.zeros({3, rows, kQueryHeads, kAttendedDim}), logs = scene.zeros({3, rows, kQueryHeads});
+      const std::vector<float> elements = smallNumbers(scene.random, 2 * part);
+      const Tensor queries = scene.tensor(elements, {2, rows, kQueryHeads, kAttendedDim});
+      const Tensor out = scene.zeros({2, rows, kQueryHeads, kAttendedDim}), logs = scene.zeros({2, rows, kQueryHeads});
       CommandEncoder encoder(device);
       REQUIRE(scene.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {}, sequences));
       // Without the axis of rows, where there is one.
-      const Tensor flat = scene.zeros({3, kQueryHeads, kAttendedDim}), flatLogs = scene.zeros({3, kQueryHeads});
+      const Tensor flat = scene.zeros({2, kQueryHeads, kAttendedDim}), flatLogs = scene.zeros({2, kQueryHeads});
       if (rows == 1) {
         REQUIRE(scene.cache.attend(encoder, REQUIRE(queries.reshaped(flat.shape())),
                                    {.into = flat, .logSumExp = flatLogs}, {}, sequences));
       }
       REQUIRE(REQUIRE(encoder.commit()).wait());
       const std::vector<float> got = floatsOf(out);
-      for (size_t s = 0; s < 3; ++s) {
+      for (size_t s = 0; s < 2; ++s) {
         const Tensor own = scene.tensor({elements.begin() + s * part, elements.begin() + (s + 1) * part},
                                         {rows, kQueryHeads, kAttendedDim});
         const std::vector<float> gotOwn(got.begin() + s * part, got.begin() + (s + 1) * part);
-        EXPECT(largestDifference(gotOwn, scene.expected(own, rows, positions(0, lengths[s]), sequences[s])) < kF32Sums);
+        EXPECT(largestDifference(gotOwn, scene.expected(own, rows, positions(0, s == 0 ? 9 : 4), sequences[s])) <
+               kF32Sums);
       }
       if (rows == 1) {
         EXPECT_EQ(floatsOf(flat), got);
@@ -97,66 +97,74 @@ TEST(AttentionCacheAttend, RingsAttendToWhatTheyHold) {
 }
 
 // Rows of a draft are attended to at once; what is rejected is truncated, and the next rows do not see it.
-TEST(AttentionCacheAttend, RejectedDraftsAreNotSeen) {
+TEST(AttentionCacheAttend, DraftsOfASlidingWindowAreExactAndRollBack) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(8));  // wraps on the way
-    uint64_t next = 0, highest = 0;
-    for (const uint64_t accepted : {3, 1, 4, 2, 1, 3}) {
+    AttentionCacheDescriptor descriptor = attendedDescriptor(0);
+    descriptor.slidingWindow = SlidingWindow{.window = 8, .maxRows = 4, .maxDraft = 4};
+    AttentionScene scene(device, descriptor);  // wraps on the way
+    EXPECT_EQ(scene.cache.descriptor().capacity, 11u);
+    uint64_t next = 0;
+    for (const uint64_t accepted : {3, 1, 4, 2, 1, 3, 0, 0, 4, 1}) {
       CommandEncoder encoder(device);
       const Tensor queries = scene.someQueries(4), out = scene.zeros({4, kQueryHeads, kAttendedDim});
       scene.append(encoder, 4);
       REQUIRE(scene.cache.attend(encoder, queries, {.into = out}));
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      highest = next + 4;
-      EXPECT(largestDifference(floatsOf(out),
-                               scene.expected(queries, 4, positions(highest < 8 ? 0 : highest - 8, highest))) <
-             kF32Sums);
+      EXPECT(largestDifference(floatsOf(out), scene.expected(queries, 4, positions(0, next + 4), 0, 8)) < kF32Sums);
       next += accepted;
       scene.truncate(next);
     }
   });
 }
 
-TEST(AttentionCacheAttend, OneRowSeesWhatATruncatedRingStillHolds) {
+TEST(AttentionCacheAttend, RowsWithoutAWindowSeeWhatTheRingHolds) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(6));
-    scene.appendNow(10);  // holds 4 to 9
-    scene.truncate(7);    // holds 4 to 6; what was 1 to 3 is overwritten
-    EXPECT_EQ(scene.cache.count(), 3u);
-    const Tensor queries = scene.someQueries(1);
-    EXPECT(largestDifference(scene.attendNow(queries), scene.expected(queries, 1, positions(4, 7))) < kF32Sums);
-    EXPECT(largestDifference(scene.attendNow(queries, {.window = 2}), scene.expected(queries, 1, positions(5, 7))) <
-           kF32Sums);
-    EXPECT(largestDifference(scene.attendNow(queries, {.window = 5}), scene.expected(queries, 1, positions(4, 7))) <
-           kF32Sums);
-    scene.appendNow(1);
-    EXPECT(largestDifference(scene.attendNow(queries), scene.expected(queries, 1, positions(4, 8))) < kF32Sums);
-    // As many as were truncated: the ring is full again.
-    scene.appendNow(2);
-    const Tensor rows = scene.someQueries(3);
-    EXPECT(largestDifference(scene.attendNow(rows), scene.expected(rows, 3, positions(4, 10))) < kF32Sums);
+    for (const uint32_t pinned : {0, 2}) {
+      AttentionScene scene(device, attendedDescriptor(6, pinned));
+      scene.appendNow(10);  // holds 4 to 9, or 0, 1 and 6 to 9
+      const uint64_t oldest = 4 + pinned;
+      const auto held = [&] { return positions(0, pinned) + positions(oldest, scene.cache.nextPosition()); };
+      const auto expectHeld = [&](uint64_t rows) {
+        const Tensor queries = scene.someQueries(rows);
+        EXPECT(largestDifference(scene.attendNow(queries), scene.expected(queries, rows, held())) < kF32Sums);
+        // A mask has a column for each key that is held.
+        const AttentionOptions masked{.mask = scene.zeros({1, held().size()})};
+        EXPECT(largestDifference(scene.attendNow(queries, masked), scene.expected(queries, rows, held())) < kF32Sums);
+      };
+      expectHeld(10);  // the first of which see nothing, or pinned positions alone
+      scene.truncate(8);  // what the truncated tokens overwrote stays lost
+      EXPECT_EQ(scene.cache.count(), held().size());
+      expectHeld(1);
+      expectHeld(4);
+      scene.appendNow(1);
+      expectHeld(3);
+      if (pinned == 0) scene.truncate(4);  // nothing of what the ring held is left
+      if (pinned != 0) scene.truncate(1);  // at a pinned position the ring is empty again
+      const Tensor one = scene.someQueries(1);
+      EXPECT(largestDifference(scene.attendNow(one), scene.expected(one, 1, positions(0, pinned == 0 ? 0 : 1))) <
+             kF32Sums);
+    }
   });
 }
 
-TEST(AttentionCacheAttend, RowsThatWouldSeeLostPositionsAreRefused) {
+TEST(AttentionCacheAttend, WindowsOverLostPositionsAreRefused) {
   const auto device = devicesUnderTest().front().device;
   AttentionScene scene(device, attendedDescriptor(6));
   scene.appendNow(10, 1);
-  scene.truncate(7, 1);
+  scene.truncate(7, 1);  // holds 4 to 6
   scene.appendNow(2, 2);
   const Tensor two = scene.someQueries(2), out = scene.zeros({2, kQueryHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {}, 1),
-               {.op = "AttentionCache",
-                .what = "the ring has lost positions that these rows would see",
-                .got = "2 rows of sequence 1",
-                .expected = "a window of at most 2",
-                .fix = "one row at a time"});
-  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1), {.op = "AttentionCache"});
-  // In a list with others one window cannot serve.
+  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1),
+               {.op = "AttentionCache.attend",
+                .what = "a window reaches positions that the ring has overwritten",
+                .got = "row 0 of sequence 1, whose window of 3 begins at position 3, over a ring that holds positions 4 "
+                       "to 6",
+                .expected = "a capacity of at least 7",
+                .fix = "fewer tokens at a time"});
   const std::vector<uint32_t> both{2, 1};
-  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {}, both),
-               {.op = "AttentionCache", .got = "1 row of sequence 1", .expected = "a window of at most 3"});
+  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {.window = 4}, both),
+               {.op = "AttentionCache.attend", .got = "row 0 of sequence 1", .expected = "at least 7"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT(largestDifference(scene.attendNow(two, {.window = 2}, 1), scene.expected(two, 2, positions(4, 7), 1, 2)) <
          kF32Sums);
@@ -164,25 +172,34 @@ TEST(AttentionCacheAttend, RowsThatWouldSeeLostPositionsAreRefused) {
 
   // Nothing that the ring still holds is left.
   scene.truncate(4, 1);
-  EXPECT_ERROR(scene.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.into = REQUIRE(out.slice(0, 1))}, {}, 1),
-               {.op = "AttentionCache", .expected = "rows at position 4 or later"});
+  EXPECT_ERROR(
+      scene.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.into = REQUIRE(out.slice(0, 1))}, {.window = 1}, 1),
+      {.op = "AttentionCache.attend", .got = "over a ring that holds none of its positions"});
 }
 
-TEST(AttentionCacheAttend, PinnedPositionsAndLostOnesAreRefused) {
-  const auto device = devicesUnderTest().front().device;
-  AttentionScene scene(device, attendedDescriptor(6, 2));
-  scene.appendNow(10);  // holds 0, 1 and 6 to 9
-  scene.truncate(8);    // holds 0, 1, 6 and 7
-  const Tensor one = scene.someQueries(1), out = scene.zeros({1, kQueryHeads, kAttendedDim});
-  CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.attend(encoder, one, {.into = out}),
-               {.op = "AttentionCache", .expected = "a window of at most 2"});
-  EXPECT(largestDifference(scene.attendNow(one, {.window = 2}), scene.expected(one, 1, positions(6, 8))) < kF32Sums);
-  EXPECT_ERROR(scene.cache.attend(encoder, one, {.into = out}, {.window = 2, .mask = scene.zeros({1, 6})}),
-               {.op = "AttentionCache", .what = "a mask would count keys that the ring has lost"});
-  // At a pinned position the ring starts anew.
-  scene.truncate(1);
-  EXPECT(largestDifference(scene.attendNow(one), scene.expected(one, 1, positions(0, 1))) < kF32Sums);
+// A prompt of 48 tokens through a window of 32, appended in chunks.
+TEST(AttentionCacheAttend, ChunksNeedWindowAndChunkAndOneLess) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const uint32_t capacity : {32, 46, 47}) {
+      for (const uint64_t chunk : {16, 48}) {
+        AttentionScene scene(device, attendedDescriptor(capacity));
+        for (uint64_t next = chunk; next <= 96; next += chunk) {
+          const Tensor queries = scene.someQueries(chunk), out = scene.zeros({chunk, kQueryHeads, kAttendedDim});
+          CommandEncoder encoder(device);
+          scene.append(encoder, chunk);
+          const auto attended = scene.cache.attend(encoder, queries, {.into = out}, {.window = 32});
+          const bool isHeld = next <= capacity || capacity >= 32 + chunk - 1;
+          EXPECT_EQ(bool(attended), isHeld);
+          REQUIRE(REQUIRE(encoder.commit()).wait());
+          if (!isHeld) {
+            EXPECT_ERROR(attended, {.expected = fmt::format("a capacity of at least {}", std::min(32 + chunk - 1, next))});
+            continue;
+          }
+          EXPECT(largestDifference(floatsOf(out), scene.expected(queries, chunk, positions(0, next), 0, 32)) < kF32Sums);
+        }
+      }
+    }
+  });
 }
 
 TEST(AttentionCacheAttend, WithoutTokensThereAreZeros) {
@@ -266,10 +283,10 @@ TEST(AttentionCacheAttend, UnknownAndSuspectSequencesAreRefused) {
                  {.op = "AttentionCache", .what = "the sequence is not in the cache", .got = "sequence 3"});
     const std::vector<uint32_t> unknown{0, 7};
     EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, unknown),
-                 {.op = "AttentionCache", .got = "sequence 7"});
+                 {.op = "AttentionCache.attend", .got = "sequence 7"});
     EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = scene.zeros({1, kQueryHeads, 8})}),
-                 {.op = "FlashDecode"});
-    EXPECT_ERROR(scene.cache.attend(encoder, Tensor(), {.into = out}), {.op = "FlashDecode"});
+                 {.op = "AttentionCache.attend"});
+    EXPECT_ERROR(scene.cache.attend(encoder, Tensor(), {.into = out}), {.op = "AttentionCache.attend"});
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   }
   device->holdCompletions();

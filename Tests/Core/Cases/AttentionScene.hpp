@@ -1,9 +1,9 @@
-// A cache that is attended to, and a plain attention in double over the tokens that a test has appended to it.
+// A cache that is attended to, and what attention in double makes of the tokens that a test has appended to it.
 #pragma once
 #include <cmath>
-#include <map>
 #include <vector>
 
+#include "Cases/AttentionHistory.hpp"
 #include "Cases/QuantizedCacheScene.hpp"
 
 namespace mnk::test {
@@ -18,6 +18,7 @@ inline AttentionCacheDescriptor attendedDescriptor(uint32_t capacity, uint32_t p
           .capacity = capacity,
           .sequences = 3,
           .dtype = DType::f32,
+          .whenFull = KVWrap::ring,
           .pinned = pinned};
 }
 
@@ -48,6 +49,7 @@ class AttentionScene {
   std::shared_ptr<Device> device;
   AttentionCache cache;
   Seeded random{1};
+  AttentionHistory history{kQueryHeads, kAttendedHeads, kAttendedDim};
 
   Tensor tensor(const std::vector<float>& elements, std::vector<uint64_t> shape) const {
     return numbers(device, elements, REQUIRE(Shape::make(shape)));
@@ -64,12 +66,7 @@ class AttentionScene {
                              values = smallNumbers(random, tokens * kWidth);
     REQUIRE(cache.append(encoder, tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
                          tensor(values, {tokens, kAttendedHeads, kAttendedDim}), sequence));
-    for (uint64_t t = 0; t < tokens; ++t) {
-      const auto part = [&](const std::vector<float>& all) {
-        return std::vector<double>(all.begin() + t * kWidth, all.begin() + (t + 1) * kWidth);
-      };
-      history_[sequence].push_back({part(keys), part(values)});
-    }
+    history.append(keys, values, sequence);
   }
   void appendNow(uint64_t tokens, uint32_t sequence = 0) {
     CommandEncoder encoder(device);
@@ -78,7 +75,7 @@ class AttentionScene {
   }
   void truncate(uint64_t position, uint32_t sequence = 0) {
     REQUIRE(cache.truncate(position, sequence));
-    history_[sequence].resize(position);
+    history.truncate(position, sequence);
   }
 
   // Attends by itself, and gives what was made of the queries.
@@ -93,46 +90,18 @@ class AttentionScene {
   // What the newest rows of a sequence make of those of its positions that are listed.
   std::vector<double> expected(const Tensor& queries, uint64_t rows, const std::vector<uint64_t>& held,
                                uint32_t sequence = 0, uint64_t window = UINT64_MAX) const {
-    const std::vector<float> all = floatsOf(queries);
-    const std::vector<Token>& tokens = history_.at(sequence);
-    std::vector<double> out;
+    std::vector<std::vector<uint64_t>> seen(rows);
     for (uint64_t row = 0; row < rows; ++row) {
-      const uint64_t position = tokens.size() - rows + row;
-      std::vector<uint64_t> seen;
+      const uint64_t position = history.size(sequence) - rows + row;
       for (const uint64_t key : held) {
-        if (key <= position && position - key < window) seen.push_back(key);
-      }
-      for (uint64_t head = 0; head < kQueryHeads; ++head) {
-        const float* query = &all[(row * kQueryHeads + head) * kAttendedDim];
-        const std::vector<double> attended = attendedTo(tokens, seen, query, head / (kQueryHeads / kAttendedHeads));
-        out.insert(out.end(), attended.begin(), attended.end());
+        if (key <= position && position - key < window) seen[row].push_back(key);
       }
     }
-    return out;
+    return history.attended(floatsOf(queries), seen, sequence);
   }
 
  private:
   static constexpr uint64_t kWidth = kAttendedHeads * kAttendedDim;
-  struct Token {
-    std::vector<double> keys, values;
-  };
-
-  static std::vector<double> attendedTo(const std::vector<Token>& tokens, const std::vector<uint64_t>& seen,
-                                        const float* query, uint64_t head) {
-    std::vector<double> out(kAttendedDim);
-    double sum = 0;
-    for (const uint64_t key : seen) {
-      double score = 0;
-      for (uint64_t e = 0; e < kAttendedDim; ++e) score += query[e] * tokens[key].keys[head * kAttendedDim + e];
-      const double weight = std::exp(score / std::sqrt(double{kAttendedDim}));  // scores are too small to overflow
-      sum += weight;
-      for (uint64_t e = 0; e < kAttendedDim; ++e) out[e] += weight * tokens[key].values[head * kAttendedDim + e];
-    }
-    for (double& element : out) element = sum == 0 ? 0 : element / sum;
-    return out;
-  }
-
-  std::map<uint32_t, std::vector<Token>> history_;
 };
 
 // The largest difference, or infinity where there is none to speak of.

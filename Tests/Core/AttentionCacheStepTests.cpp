@@ -1,0 +1,311 @@
+// Steps of an AttentionCache over several sequences, over views of other layouts, in chunks, and copies of sequences.
+#include "Cases/AttentionScene.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/FakeDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint64_t kRow = kQueryHeads * kAttendedDim;
+constexpr uint64_t kToken = kAttendedHeads * kAttendedDim;
+
+// [tokens, heads, headDim] as [heads, tokens, headDim].
+std::vector<float> headMajor(const std::vector<float>& elements, uint64_t heads) {
+  const uint64_t tokens = elements.size() / (heads * kAttendedDim);
+  std::vector<float> moved;
+  for (uint64_t head = 0; head < heads; ++head) {
+    for (uint64_t token = 0; token < tokens; ++token) {
+      const auto begin = elements.begin() + (token * heads + head) * kAttendedDim;
+      moved.insert(moved.end(), begin, begin + kAttendedDim);
+    }
+  }
+  return moved;
+}
+
+std::vector<float> part(const std::vector<float>& all, uint64_t begin, uint64_t count) {
+  return {all.begin() + begin, all.begin() + begin + count};
+}
+
+}  // namespace
+
+// Rows of a list are the tokens that the same list appends.
+TEST(AttentionCacheStep, ListsMeanTheSameInAppendAndAttend) {
+  struct List {
+    std::vector<uint32_t> sequences, rowCounts;
+  };
+  const List lists[] = {{{0, 0}, {}},
+                        {{0, 0, 1}, {}},
+                        {{2, 0, 2, 2}, {}},
+                        {{0, 1, 2}, {3, 1, 2}},
+                        {{1, 0, 2, 0}, {1, 4, 0, 4}},
+                        {{2, 2, 0}, {2, 3, 0}},
+                        {{0, 1}, {0, 0}}};
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
+    for (const List& list : lists) {
+      AttentionScene scene(device, attendedDescriptor(16));
+      scene.appendNow(3, 0);
+      scene.appendNow(5, 2);
+      std::vector<uint32_t> rowSequences;
+      for (size_t i = 0; i < list.sequences.size(); ++i) {
+        rowSequences.insert(rowSequences.end(), list.rowCounts.empty() ? 1 : list.rowCounts[i], list.sequences[i]);
+      }
+      const uint64_t rows = rowSequences.size();
+      const std::vector<float> keys = smallNumbers(scene.random, rows * kToken);
+      const std::vector<float> values = smallNumbers(scene.random, rows * kToken);
+      const std::vector<float> queries = smallNumbers(scene.random, rows * kRow);
+      const Tensor out = scene.zeros({rows, kQueryHeads, kAttendedDim}), logs = scene.zeros({rows, kQueryHeads});
+      CommandEncoder encoder(device);
+      REQUIRE(scene.cache.append(encoder, scene.tensor(keys, {rows, kAttendedHeads, kAttendedDim}),
+                                 scene.tensor(values, {rows, kAttendedHeads, kAttendedDim}), list.sequences,
+                                 list.rowCounts));
+      REQUIRE(scene.cache.attend(encoder, scene.tensor(queries, {rows, kQueryHeads, kAttendedDim}),
+                                 {.into = out, .logSumExp = logs}, {}, list.sequences, list.rowCounts));
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      const std::vector<float> got = floatsOf(out);
+      std::vector<uint64_t> own(rows);
+      for (uint64_t row = 0; row < rows; ++row) {
+        own[row] = scene.history.size(rowSequences[row]);
+        scene.history.append(part(keys, row * kToken, kToken), part(values, row * kToken, kToken), rowSequences[row]);
+      }
+      for (uint64_t row = 0; row < rows; ++row) {
+        const Context context(fmt::format("row {} of sequence {}", row, rowSequences[row]));
+        const auto expected = scene.history.attended(part(queries, row * kRow, kRow), {positions(0, own[row] + 1)},
+                                                     rowSequences[row]);
+        EXPECT(largestDifference(part(got, row * kRow, kRow), expected) < kF32Sums);
+      }
+      for (uint32_t sequence = 0; sequence < 3; ++sequence) {
+        EXPECT_EQ(scene.cache.nextPosition(sequence), scene.history.size(sequence));
+      }
+    }
+  });
+}
+
+TEST(AttentionCacheStep, ListsThatDoNotFitAreRefused) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionScene scene(device, attendedDescriptor(16));
+  scene.appendNow(3, 0);
+  const Tensor keys = scene.zeros({3, kAttendedHeads, kAttendedDim}), queries = scene.someQueries(3);
+  const Tensor out = scene.zeros({3, kQueryHeads, kAttendedDim});
+  const std::vector<uint32_t> two{0, 1}, twice{0, 0}, oneAndTwo{1, 2}, twoAndTwo{2, 2}, one{3}, fourTimes{0, 0, 0, 0};
+  CommandEncoder encoder(device);
+  constexpr std::string_view kRows = "the rows do not match the listed sequences";
+  EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two),
+               {.op = "AttentionCache.append",
+                .what = kRows,
+                .got = "3 rows",
+                .expected = "2 rows, or as many rows of each of 2 sequences",
+                .fix = "row counts"});
+  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, two),
+               {.op = "AttentionCache.attend", .what = kRows, .got = "3 rows"});
+  EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two, twoAndTwo),
+               {.op = "AttentionCache.append",
+                .what = kRows,
+                .got = "3 rows",
+                .expected = "4 rows in one sequence, the sum of the row counts",
+                .fix = "one after another"});
+  EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two, one),
+               {.what = "the row counts do not match the listed sequences",
+                .got = "1 row count",
+                .expected = "2, one for each sequence",
+                .fix = "Pass a row count for each listed sequence"});
+  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {.isCausal = false}, twice, oneAndTwo),
+               {.op = "AttentionCache.attend",
+                .what = "a sequence is listed again in attention that is not causal",
+                .got = "sequence 0",
+                .expected = "each sequence once",
+                .fix = "with a row count for all of its rows"});
+  EXPECT_ERROR(scene.cache.attend(encoder, scene.someQueries(4), {.into = scene.zeros({4, kQueryHeads, kAttendedDim})},
+                                  {}, fourTimes),
+               {.op = "AttentionCache.attend",
+                .what = "a sequence has fewer positions than queries",
+                .got = "4 rows of sequence 0, which has 3 positions",
+                .expected = "rows of tokens that were appended",
+                .fix = "Append keys and values"});
+  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {.mask = scene.zeros({1, 16})}, two, oneAndTwo),
+               {.op = "AttentionCache.attend",
+                .what = "a mask cannot be divided",
+                .got = "a mask, and rows that attend in several parts",
+                .expected = "a mask for rows that attend at once",
+                .fix = "Attend without a mask"});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  EXPECT_EQ(scene.cache.nextPosition(1), 0u);
+}
+
+// The same tokens as a tensor, head-major, and inside of a fused projection.
+TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene scene(device, attendedDescriptor(16));
+    constexpr uint64_t kTokens = 5, kWidth = kRow + 2 * kToken;
+    const std::vector<float> queries = smallNumbers(scene.random, kTokens * kRow);
+    const std::vector<float> keys = smallNumbers(scene.random, kTokens * kToken);
+    const std::vector<float> values = smallNumbers(scene.random, kTokens * kToken);
+    std::vector<float> fusedElements;
+    for (uint64_t token = 0; token < kTokens; ++token) {
+      for (const auto& [all, width] : {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
+        const auto begin = all->begin() + token * width;
+        fusedElements.insert(fusedElements.end(), begin, begin + width);
+      }
+    }
+    const Tensor fused = scene.tensor(fusedElements, {kTokens, kWidth});
+    const auto columns = [&](uint64_t first, uint64_t heads) {
+      return REQUIRE(HeadsView::columns(fused, first, heads, kAttendedDim));
+    };
+    const auto asHeads = [&](const std::vector<float>& elements, uint64_t heads) {
+      return HeadsView(scene.tensor(headMajor(elements, heads), {1, heads, kTokens, kAttendedDim}), KVLayout::headMajor);
+    };
+    const Tensor results[] = {scene.zeros({kTokens, kQueryHeads, kAttendedDim}),
+                              scene.zeros({kTokens, kQueryHeads, kAttendedDim}),
+                              scene.zeros({kTokens, kQueryHeads, kAttendedDim})};
+    CommandEncoder encoder(device);
+    REQUIRE(scene.cache.append(encoder, scene.tensor(keys, {kTokens, kAttendedHeads, kAttendedDim}),
+                               scene.tensor(values, {kTokens, kAttendedHeads, kAttendedDim}), 0));
+    REQUIRE(scene.cache.append(encoder, asHeads(keys, kAttendedHeads), asHeads(values, kAttendedHeads), 1));
+    REQUIRE(scene.cache.append(encoder, columns(kRow, kAttendedHeads), columns(kRow + kToken, kAttendedHeads), 2));
+    REQUIRE(scene.cache.attend(encoder, scene.tensor(queries, {kTokens, kQueryHeads, kAttendedDim}),
+                               {.into = results[0]}, {}, 0));
+    REQUIRE(scene.cache.attend(encoder, asHeads(queries, kQueryHeads), {.into = results[1]}, {}, 1));
+    REQUIRE(scene.cache.attend(encoder, columns(0, kQueryHeads), {.into = results[2]}, {}, 2));
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    scene.history.append(keys, values);
+    std::vector<std::vector<uint64_t>> seen;
+    for (uint64_t token = 0; token < kTokens; ++token) seen.push_back(positions(0, token + 1));
+    EXPECT(largestDifference(floatsOf(results[0]), scene.history.attended(queries, seen)) < kF32Sums);
+    EXPECT_EQ(floatsOf(results[1]), floatsOf(results[0]));
+    EXPECT_EQ(floatsOf(results[2]), floatsOf(results[0]));
+  });
+}
+
+// A plain tensor is token-major whatever its extents, even where they would fit as head-major.
+TEST(AttentionCacheStep, HeadMajorTensorsMustSaySo) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionScene scene(device, attendedDescriptor(16));
+  const Tensor swapped = scene.zeros({kAttendedHeads, 3, kAttendedDim});
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(scene.cache.append(encoder, swapped, swapped),
+               {.op = "AttentionCache.append", .got = "3 heads", .fix = "head-major"});
+  REQUIRE(scene.cache.append(encoder, {swapped, KVLayout::headMajor}, {swapped, KVLayout::headMajor}));
+  const Tensor queries = scene.zeros({kQueryHeads, 3, kAttendedDim}), out = scene.zeros({3, kQueryHeads, kAttendedDim});
+  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}), {.op = "AttentionCache.attend", .fix = "head-major"});
+  REQUIRE(scene.cache.attend(encoder, {queries, KVLayout::headMajor}, {.into = out}));
+}
+
+TEST(AttentionCacheStep, AppendAndAttendIsOneByOneInChunks) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const uint32_t pinned : {0, 3}) {
+      for (const uint32_t capacity : {20, 27}) {
+        for (const uint32_t window : {0, 7, 17}) {
+          const Context context(fmt::format("{} slots, {} pinned, window {}", capacity, pinned, window));
+          AttentionScene scene(device, attendedDescriptor(capacity, pinned));
+          for (const uint64_t tokens : {5, 30, 1, 22}) {
+            const std::vector<float> queries = smallNumbers(scene.random, tokens * kRow);
+            const std::vector<float> keys = smallNumbers(scene.random, tokens * kToken);
+            const std::vector<float> values = smallNumbers(scene.random, tokens * kToken);
+            const Tensor out = scene.zeros({tokens, kQueryHeads, kAttendedDim});
+            CommandEncoder encoder(device);
+            REQUIRE(scene.cache.appendAndAttend(
+                encoder, {.queries = scene.tensor(queries, {tokens, kQueryHeads, kAttendedDim}),
+                          .keys = scene.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
+                          .values = scene.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
+                          .results = {.into = out},
+                          .options = {.window = window}}));
+            REQUIRE(REQUIRE(encoder.commit()).wait());
+            std::vector<std::vector<uint64_t>> seen;
+            for (uint64_t token = 0; token < tokens; ++token) {
+              const uint64_t end = scene.history.size() + token + 1, ring = capacity - pinned;
+              const uint64_t oldest = end > capacity ? end - ring : std::min<uint64_t>(pinned, end);
+              seen.push_back(window == 0 ? positions(0, std::min<uint64_t>(pinned, end)) + positions(oldest, end)
+                                         : positions(end - std::min<uint64_t>(end, window), end));
+            }
+            scene.history.append(keys, values);
+            EXPECT(largestDifference(floatsOf(out), scene.history.attended(queries, seen)) < kF32Sums);
+            EXPECT_EQ(scene.cache.nextPosition(), scene.history.size());
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionScene scene(device, attendedDescriptor(8));
+  const Tensor keys = scene.zeros({12, kAttendedHeads, kAttendedDim}), queries = scene.someQueries(12);
+  const Tensor out = scene.zeros({12, kQueryHeads, kAttendedDim});
+  AppendAndAttend step{
+      .queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .options = {.window = 9}};
+  CommandEncoder encoder(device);
+  // The first chunk of eight could be served, and nothing after it.
+  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+               {.op = "AttentionCache.appendAndAttend", .expected = "a capacity of at least 9"});
+  step.options.window = 8;
+  step.values = scene.zeros({11, kAttendedHeads, kAttendedDim});
+  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+               {.op = "AttentionCache.appendAndAttend",
+                .what = "queries, keys and values are not of the same tokens",
+                .got = "1 sequence and 11 tokens",
+                .expected = "12 tokens of one sequence",
+                .fix = "of the same tokens"});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  step.values = keys;
+  REQUIRE(scene.cache.appendAndAttend(encoder, step));
+  EXPECT_EQ(scene.cache.nextPosition(), 0u);
+  REQUIRE(REQUIRE(encoder.commit()).wait());
+  EXPECT_EQ(scene.cache.nextPosition(), 12u);
+}
+
+TEST(AttentionCacheStep, ACopyOfASequenceGoesOnByItself) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const bool isQuantized : {false, true}) {
+      AttentionCacheDescriptor descriptor = attendedDescriptor(6, 2);
+      if (isQuantized) descriptor.quantized = KVQuantizedStorage{.keyBits = 3, .valueBits = 5};
+      AttentionScene scene(device, descriptor);
+      scene.appendNow(10, 0);
+      scene.truncate(9, 0);
+      scene.appendNow(4, 2);
+      CommandEncoder encoder(device);
+      REQUIRE(scene.cache.copy(encoder, 0, 2));
+      EXPECT_EQ(encoder.summary().total.dispatches, isQuantized ? 2u : 1u);
+      REQUIRE(scene.cache.copy(encoder, 0, 0));
+      const Tensor queries = scene.someQueries(2), copied = scene.zeros({2, kQueryHeads, kAttendedDim});
+      REQUIRE(scene.cache.attend(encoder, queries, {.into = copied}, {}, 2));
+      EXPECT_EQ(scene.cache.nextPosition(2), 4u);
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      EXPECT_EQ(scene.cache.nextPosition(2), 9u);
+      EXPECT_EQ(scene.cache.count(2), scene.cache.count(0));
+      EXPECT_EQ(floatsOf(copied), scene.attendNow(queries, {}, 0));
+      scene.appendNow(1, 2);
+      EXPECT_EQ(floatsOf(copied), scene.attendNow(queries, {}, 0));
+    }
+  });
+}
+
+TEST(AttentionCacheStep, ACopyThatFailsLeavesItsTargetSuspect) {
+  const auto device = FakeDevice::make();
+  AttentionScene scene(device, attendedDescriptor(8));
+  scene.appendNow(3, 0);
+  scene.appendNow(3, 1);
+  {
+    CommandEncoder encoder(device);
+    EXPECT_ERROR(scene.cache.copy(encoder, 0, 3), {.op = "AttentionCache.copy", .got = "sequence 3"});
+    EXPECT_ERROR(scene.cache.copy(encoder, 3, 0), {.op = "AttentionCache.copy", .got = "sequence 3"});
+  }
+  device->holdCompletions();
+  CommandEncoder encoder(device);
+  REQUIRE(scene.cache.copy(encoder, 0, 1));
+  const auto done = REQUIRE(encoder.commit());
+  device->finishNext(fakeFailure());
+  EXPECT(!done.wait());
+  EXPECT(!scene.cache.isSuspect(0));
+  EXPECT(scene.cache.isSuspect(1));
+  EXPECT_ERROR(scene.cache.truncate(2, 1), {.got = "unknown from position 0"});
+  // A later copy makes it good again.
+  CommandEncoder again(device);
+  REQUIRE(scene.cache.copy(again, 0, 1));
+  const auto doneAgain = REQUIRE(again.commit());
+  device->finishNext({});
+  REQUIRE(doneAgain.wait());
+  EXPECT(!scene.cache.isSuspect(1));
+}
+
+}  // namespace mnk::test
