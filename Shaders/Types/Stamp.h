@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_e9f21c89b4dfc186"
+#define MNK_SHADER_STAMP "mnkStamp_bc189d81fecffd38"

@@ -28,7 +28,7 @@ Result<void> keepToWhatIsHeld(FlashDecode& op, const CacheSlots& slots, const Ca
                  .expected = "attention without a mask until the ring is full again",
                  .fix = "Leave the mask out, append as many tokens as were truncated first, or reset the sequence."};
   }
-  const uint64_t rows = rowsOf(op.queries.shape());
+  const uint64_t rows = rowsOf(op.queries.tensor.shape());
   const uint64_t oldest = slots.oldestKept(cursor);
   // What the first of the rows may see, its own position included.
   const uint64_t held = cursor.next >= oldest + rows ? cursor.next - oldest - rows + 1 : 0;
@@ -64,8 +64,8 @@ Result<void> addRowAxis(Tensor& tensor, uint32_t rank) {
 }
 
 Result<void> addRowAxes(FlashDecode& op) {
-  if (op.queries.shape().rank() != 3) return {};
-  if (auto added = addRowAxis(op.queries, 3); !added) return added;
+  if (op.queries.tensor.shape().rank() != 3) return {};
+  if (auto added = addRowAxis(op.queries.tensor, 3); !added) return added;
   AttentionResults& results = op.results;
   if (results.into) {
     if (auto added = addRowAxis(*results.into, 3); !added) return added;
