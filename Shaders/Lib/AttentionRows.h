@@ -18,7 +18,8 @@ pipeline_constant(bool, flashSeesPinned, kFlashDecodeSeesPinned);
 // One row: a query head of one token. Rows of a head of the cache are counted token by token.
 struct AttentionRow {
   uint head;      // of the queries
-  ulong index;    // among all rows of queries and results
+  ulong index;    // among all rows of results
+  ulong query;    // its first element
   int position;   // of its token
   uint firstKey;  // it sees keys from this one
   uint endKey;    // to before this one, and what isSeenBy adds
@@ -30,7 +31,7 @@ inline uint keyOfPosition(constant FlashDecodeParams& p, constant FlashDecodeSeq
   return position <= p.pinned ? position : max(p.pinned, position - min(position, sequence.skipped));
 }
 
-// Of a row of a head of the cache, among all rows of queries and results.
+// Of a row of a head of the cache, among all rows of results.
 inline ulong rowIndex(constant FlashDecodeParams& p, uint sequenceIndex, uint kvHead, uint row) {
   const ulong token = ulong(p.firstSequence + sequenceIndex) * p.allRows + p.firstRow + row / p.group;
   return token * p.finish.heads + kvHead * p.group + row % p.group;
@@ -43,6 +44,7 @@ inline AttentionRow attentionRow(
   AttentionRow made;
   made.head = kvHead * p.group + row % p.group;
   made.index = rowIndex(p, sequenceIndex, kvHead, row);
+  made.query = sequenceIndex * p.querySequenceStride + token * p.queryRowStride + made.head * p.queryHeadStride;
   made.position = int(sequence.length) - int(p.allRows - p.firstRow - token);
   const uint until = uint(max(made.position + 1, 0));  // positions up to its own
   const uint end = p.isCausal != 0u ? until : sequence.length;
@@ -118,7 +120,7 @@ inline float loadQuery(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = float4(0.0f);
     if (!flashIsPadded || first + 4u * i < headDim) {
-      x[i] = loadFour(queries, flashQueryType, flashIsVectorized, row.index * headDim + first + 4u * i) * scale;
+      x[i] = loadFour(queries, flashQueryType, flashIsVectorized, row.query + first + 4u * i) * scale;
     }
   }
   if (!flashIsCoded) {

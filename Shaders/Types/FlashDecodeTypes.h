@@ -133,8 +133,11 @@ struct FlashDecodeParams {
   uint32_t maskRowStride;  // in elements; 0 where one serves all
   uint64_t maskHeadStride;
   uint64_t maskSequenceStride;
+  uint64_t querySequenceStride;  // in elements, from the first of the dispatch on
+  uint64_t queryRowStride;
+  uint64_t queryHeadStride;
 };
-MNK_SIZE(struct FlashDecodeParams, 120);
+MNK_SIZE(struct FlashDecodeParams, 144);
 MNK_OFFSET(struct FlashDecodeParams, finish, 0);
 MNK_OFFSET(struct FlashDecodeParams, group, 20);
 MNK_OFFSET(struct FlashDecodeParams, rows, 24);
@@ -159,6 +162,9 @@ MNK_OFFSET(struct FlashDecodeParams, valueCodeBytes, 96);
 MNK_OFFSET(struct FlashDecodeParams, maskRowStride, 100);
 MNK_OFFSET(struct FlashDecodeParams, maskHeadStride, 104);
 MNK_OFFSET(struct FlashDecodeParams, maskSequenceStride, 112);
+MNK_OFFSET(struct FlashDecodeParams, querySequenceStride, 120);
+MNK_OFFSET(struct FlashDecodeParams, queryRowStride, 128);
+MNK_OFFSET(struct FlashDecodeParams, queryHeadStride, 136);
 
 // A kernel that merges parts of rows: of splits, or of MergePartials.
 struct FlashDecodeReduceParams {

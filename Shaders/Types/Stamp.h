@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_eb8a90b3ea1f0ffc"
+#define MNK_SHADER_STAMP "mnkStamp_ee4ec8a775df4836"

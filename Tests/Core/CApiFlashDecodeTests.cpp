@@ -63,6 +63,36 @@ TEST(CApiFlashDecode, TokenMajorCachesAndSequencesArrive) {
   EXPECT_EQ(AttendScene::weightsIn(scene.out, 0, 0), std::vector<float>(kSlots));  // its values are zero
 }
 
+TEST(CApiFlashDecode, ViewsOfQueriesArrive) {
+  AttendScene scene;
+  // Each query has scores of its own.
+  const auto factorOf = [](uint64_t row, uint64_t head) { return 1 + static_cast<float>(2 * head + row) / 4; };
+  constexpr uint64_t kBefore = 8, kWidth = kBefore + kAttending * kDim + 4;
+  std::vector<float> headMajor(2 * kAttending * kDim), fused(2 * kWidth);
+  for (uint64_t row = 0; row < 2; ++row) {
+    for (uint64_t head = 0; head < kAttending; ++head) {
+      headMajor[(head * 2 + row) * kDim] = fused[row * kWidth + kBefore + head * kDim] = factorOf(row, head);
+    }
+  }
+  const auto expectScores = [&](const mnk_heads_view& view) {
+    scene.op = scene.sound();
+    scene.op.queries = nullptr, scene.op.queries_view = &view;
+    for (uint64_t head = 0; head < kAttending; ++head) {
+      for (uint64_t row = 0; row < 2; ++row) {
+        auto scores = scoresOf(0, 7 + row);
+        for (double& score : scores) score *= factorOf(row, head);
+        EXPECT(areClose(scene.weights(row, head), weightsOf(scores)));
+      }
+    }
+  };
+  const auto separate = tensorOf(scene.device.get(), headMajor, {kAttending, 2, kDim});
+  expectScores({.size = sizeof(mnk_heads_view), .tensor = separate.get(), .layout = MNK_HEAD_MAJOR});
+  const auto together = tensorOf(scene.device.get(), fused, {2, kWidth});
+  mnk_heads_view columns{};
+  EXPECT(mnk_heads_view_set_columns(&columns, together.get(), kBefore, kAttending, kDim, nullptr));
+  expectScores(columns);
+}
+
 TEST(CApiFlashDecode, OptionsArrive) {
   AttendScene scene;
   scene.options.scale = 0.5f;
@@ -245,6 +275,12 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
   refuses({.op = "C API", .what = "mnk_flash_decode has the wrong size"});
   scene.op.queries = nullptr;
   refuses({.op = "C API", .what = "queries is missing"});
+  mnk_heads_view queries{.size = sizeof queries};
+  scene.op.queries_view = &queries;
+  refuses({.op = "C API", .what = "queries_view.tensor is missing"});
+  queries = {.size = 1, .tensor = scene.queries.get()};
+  scene.op.queries_view = &queries;
+  refuses({.op = "C API", .what = "mnk_heads_view has the wrong size"});
   scene.op.dense = nullptr;
   refuses({.op = "C API", .what = "attention needs one cache", .got = "neither"});
   mnk_quantized_kv_view quantized{};

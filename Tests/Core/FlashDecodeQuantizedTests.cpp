@@ -40,7 +40,8 @@ std::vector<AttendedRow> attendedOver(const FlashDecode& op, const Tensor& keys,
                                       KVLayout layout) {
   FlashDecode dense = op;
   dense.over = KVCacheView{.keys = keys, .values = values, .layout = layout};
-  return attended(dense, {{"queries", bytesOf(op.queries)}, {"keys", bytesOf(keys)}, {"values", bytesOf(values)}});
+  return attended(dense,
+                  {{"queries", bytesOf(op.queries.tensor)}, {"keys", bytesOf(keys)}, {"values", bytesOf(values)}});
 }
 
 double relativeError(const std::vector<float>& got, const std::vector<AttendedRow>& expected) {

@@ -47,7 +47,8 @@ void useCodes(Op& op) {
   op.results.into = planTensor(DType::f16, {2, 3, 6, 128});
 }
 
-constexpr std::string_view kAxes = "Give results the axes of the queries and the head dim of values.";
+constexpr std::string_view kAxes =
+    "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values.";
 constexpr std::string_view kMaskDue =
     "floats [rows 3, keys 5], with axes of heads 6 and sequences 2 before them or without";
 constexpr std::string_view kMaskFix = "Give the mask a column for each key, oldest first; other axes may be 1.";
@@ -57,6 +58,7 @@ constexpr std::string_view kPinFix = "Pin fewer slots, or make the cache a large
 constexpr std::string_view kWindowFix =
     "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window.";
 
+constexpr std::string_view kReshape = "Reshape the queries, state their layout, or give their strides.";
 constexpr std::string_view kNoHeadDims = "there is no kernel for these head dims";
 constexpr std::string_view kPadFix =
     "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had.";
@@ -67,8 +69,19 @@ const BrokenRule<Op> kBroken[] = {
     {"queries have no memory", "a tensor without memory", "a tensor with memory",
      "Make the queries before attending with them.", [](Op& op) { op.queries = {}; }},
     {"queries have the wrong rank", "[64]",
-     "[heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]", "Reshape the queries.",
+     "[heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]", kReshape,
      [](Op& op) { op.queries = planTensor(DType::f16, {64}); }},
+    {"queries have the wrong rank", "[6, 64]", "[heads, rows, headDim] or [sequences, heads, rows, headDim]", kReshape,
+     [](Op& op) {
+       op.queries = {planTensor(DType::f16, {6, 64}), KVLayout::headMajor};
+     }},
+    {"queries lie outside of their tensor",
+     "2 x 3 rows, 6 heads of 64, at 1, strides 1152, 384 and 64, in 2304 elements", "every vector inside",
+     "Correct the offset, the strides or the counts.",
+     [](Op& op) {
+       op.queries.strides = op.queries.resolved();
+       op.queries.strides->offset = 1;
+     }},
     {"queries are not floats", "u16", "f32, f16 or bf16", "Convert the queries.",
      [](Op& op) {
        op.queries = planTensor(DType::u16, {2, 3, 6, 64});
@@ -95,6 +108,12 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        useCodes(op);
        std::get<QuantizedKVCacheView>(op.over).values->codes = planTensor(DType::u8, {4, 2, 5, 32});
+     }},
+    {"queries fit the cache only as head-major", "3 query heads over 2 heads in token-major [2, 6, 3, 64]",
+     "heads on the axis before the last, as many for each head of the cache",
+     "Pass token-major queries, or, if the tensor is head-major, say so: HeadsView with KVLayout::headMajor.",
+     [](Op& op) {
+       op.queries = planTensor(DType::f16, {2, 6, 3, 64});
      }},
     {"query heads are no multiple of the cache's heads", "7 query heads over 2 heads",
      "1 to 32 query heads for each head of the cache", "Pass all query heads of the layer.",
@@ -214,7 +233,7 @@ const BrokenRule<Op> kBroken[] = {
      "Make it as long as the plan's scratchBytes, or leave it out.",
      [](Op& op) { op.scratch = planTensor(DType::f32, {100000}); }},
     {"operands share memory", "queries overlapping results", "separate memory", "Write results to memory of their own.",
-     [](Op& op) { op.results.into = op.queries; }},
+     [](Op& op) { op.results.into = op.queries.tensor; }},
     {"operands share memory", "the value cache overlapping results", "separate memory",
      "Write results to memory of their own.",
      [](Op& op) {

@@ -20,6 +20,10 @@ TEST(FlashDecode, AttendsToSequencesOfTheirOwnLengths) {
   runOnEveryDevice(sequenceCases());
 }
 
+TEST(FlashDecode, ReadsQueriesWhereverTheyLie) {
+  runOnEveryDevice(queryCases());
+}
+
 TEST(FlashDecode, AttendsFromAndToAnyAddress) {
   runOnEveryDevice(unalignedCases());
 }

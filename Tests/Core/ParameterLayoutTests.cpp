@@ -91,7 +91,10 @@ constexpr Field kFlashDecodeFields[] = {FIELD(FlashDecodeParams, finish),
                                         FIELD(FlashDecodeParams, valueCodeBytes),
                                         FIELD(FlashDecodeParams, maskRowStride),
                                         FIELD(FlashDecodeParams, maskHeadStride),
-                                        FIELD(FlashDecodeParams, maskSequenceStride)};
+                                        FIELD(FlashDecodeParams, maskSequenceStride),
+                                        FIELD(FlashDecodeParams, querySequenceStride),
+                                        FIELD(FlashDecodeParams, queryRowStride),
+                                        FIELD(FlashDecodeParams, queryHeadStride)};
 constexpr Field kReduceFields[] = {FIELD(FlashDecodeReduceParams, finish), FIELD(FlashDecodeReduceParams, parts),
                                    FIELD(FlashDecodeReduceParams, rowStride),
                                    FIELD(FlashDecodeReduceParams, partStride)};

@@ -180,7 +180,7 @@ void attackCache(Words& words, Seeded& random) {
     case 0:
       // Head dims that no kernel has.
       if (values->shape.empty()) return;
-      words.queries->shape.back() = keys->shape.back() = oneOf<uint64_t>(random, {16, 48, 112, 192});
+      words.queries->shape.back() = keys->shape.back() = oneOf<uint64_t>(random, {20, 44, 260, 320});
       if (words.into && !words.into->shape.empty()) words.into->shape.back() = values->shape.back();
       return;
     case 1:
@@ -224,9 +224,33 @@ void attackRows(Words& words, Seeded& random) {
       for (mnk_attended_sequence& attended : words.sequences) attended.length = std::min<uint64_t>(attended.length, 1);
       return;
     default:
-      *oneOf(random, {&words.slopes, &words.sinks, &words.mask}) = TensorWords{
-          .dtype = MNK_F32, .shape = {queryDims(*words.queries).heads + 1}, .arena = FlashDecodeArena::kSlopes};
+      *oneOf(random, {&words.slopes, &words.sinks, &words.mask}) =
+          TensorWords{.dtype = MNK_F32, .shape = {queryDims(words).heads + 1}, .arena = FlashDecodeArena::kSlopes};
   }
+}
+
+void attackView(Words& words, Seeded& random) {
+  if (!words.queries || !queryPlaces(words)) return;
+  mnk_heads_view view = words.queriesView.value_or(*queryPlaces(words));
+  if (!words.queriesView) view.size = sizeof view, view.has_strides = true;
+  switch (random.below(6)) {
+    case 0:
+      view.size = edge(random, {sizeof view, sizeof view + 8});
+      break;
+    case 1:
+      view.layout = test::number<mnk_kv_layout>(static_cast<uint32_t>(random.below(3)));
+      view.has_strides = false;
+      break;
+    case 2:
+      words.queriesView.reset();
+      return;
+    default: {
+      uint64_t* number = oneOf(random, {&view.sequences, &view.tokens, &view.heads, &view.head_dim, &view.offset,
+                                        &view.sequence_stride, &view.token_stride, &view.head_stride});
+      *number = edge(random, {*number, 1, 3});
+    }
+  }
+  words.queriesView = view;
 }
 
 void attackTargets(Words& words, Seeded& random) {
@@ -242,8 +266,8 @@ void attackTargets(Words& words, Seeded& random) {
       return;
     case 3:
       if (words.queries) {
-        words.sinks = TensorWords{
-            .dtype = MNK_F32, .shape = {queryDims(*words.queries).heads}, .arena = FlashDecodeArena::kSinks};
+        words.sinks =
+            TensorWords{.dtype = MNK_F32, .shape = {queryDims(words).heads}, .arena = FlashDecodeArena::kSinks};
       }
       return;
     default:
@@ -256,9 +280,11 @@ void attackTargets(Words& words, Seeded& random) {
 }
 
 void attack(Words& words, Seeded& random) {
-  switch (random.below(12)) {
+  switch (random.below(13)) {
     case 0:
       return attackSizes(words, random);
+    case 10:
+      return attackView(words, random);
     case 1:
       return attackHandles(words, random);
     case 2:
@@ -288,7 +314,8 @@ FlashDecodeWords attacked(FlashDecodeWords words, Seeded& random) {
     if (*tensor) makePossible(**tensor, random);
   }
   // A count that the C door believes must be that of the list.
-  const uint64_t believed = words.queries && words.queries->shape.size() == 4 ? words.queries->shape[0] : 1;
+  const auto places = words.queries ? queryPlaces(words) : std::nullopt;
+  const uint64_t believed = places ? places->sequences : 1;
   if (words.sequenceCount && *words.sequenceCount <= std::max<uint64_t>(believed, words.sequences.size())) {
     words.sequences.resize(std::min<uint64_t>(*words.sequenceCount, words.sequences.size()));
     words.sequenceCount.reset();

@@ -26,7 +26,7 @@ class FlashDecodeCall final : public OpCall {
 
   std::string text() const override { return words_.text(); }
   std::string refusal() const override { return refusal_; }
-  bool isEmpty() const override { return queryDims(*words_.queries).vectors() == 0; }
+  bool isEmpty() const override { return queryDims(words_).vectors() == 0; }
   bool isForeign() const override {
     Words words = words_;
     if (words.usedOptions().splits == 1) words.scratch.reset();  // which then is not needed
@@ -76,6 +76,11 @@ class FlashDecodeCall final : public OpCall {
                  .results = words_.hasResults ? &results_.value : nullptr,
                  .options = words_.hasOptions ? &options_.value : nullptr,
                  .scratch = made(words_.scratch)};
+    if (words_.queriesView) {
+      queriesView_ = *words_.queriesView;
+      queriesView_.tensor = op_.value.queries;
+      op_.value.queries_view = &queriesView_;
+    }
     // An empty list may have no address, which is not what a missing list is.
     if (words_.hasSequences && words_.sequences.empty()) op_.value.sequences = &nobody_;
   }
@@ -116,7 +121,7 @@ class FlashDecodeCall final : public OpCall {
     std::set<std::pair<uint64_t, uint64_t>> seen;
     for (const mnk_attended_sequence& attended : words_.sequences) {
       for (const HeldSlot& held : heldSlots(words_, attended.length)) {
-        for (uint64_t row = 0; row < queryDims(*words_.queries).rows; ++row) {
+        for (uint64_t row = 0; row < queryDims(words_).rows; ++row) {
           if (sees(words_, attended.length, row, held.position)) seen.emplace(attended.sequence, held.slot);
         }
       }
@@ -155,6 +160,7 @@ class FlashDecodeCall final : public OpCall {
   mnk_device* device_;
   std::string refusal_;
   mnk_attended_sequence nobody_{};
+  mnk_heads_view queriesView_{};
   mnk_kv_cache_view dense_{};
   mnk_quantized_kv_view quantized_{};
   Followed<mnk_attention_results> results_;
@@ -176,6 +182,14 @@ std::string textOf(std::string_view name, const std::optional<TensorWords>& tens
   return tensor ? fmt::format("\n  {}: {}", name, tensor->text()) : "";
 }
 
+std::string textOf(const std::optional<mnk_heads_view>& view) {
+  if (!view) return "";
+  if (!view->has_strides) return fmt::format(", layout {}, size {}", static_cast<uint32_t>(view->layout), view->size);
+  return fmt::format(", {} x {}, {} of {}, at {}, strides {}, {} and {}, size {}", view->sequences, view->tokens,
+                     view->heads, view->head_dim, view->offset, view->sequence_stride, view->token_stride,
+                     view->head_stride, view->size);
+}
+
 std::string textOf(std::string_view name, const QuantizedPlaneWords& plane) {
   return fmt::format("\n  {} coded by {}, {} bits, factor {}", name, static_cast<uint32_t>(plane.codec.name),
                      plane.codec.bits, plane.codec.scale_factor) +
@@ -189,7 +203,7 @@ std::string FlashDecodeWords::text() const {
   if (isNull) return "FlashDecode: a NULL descriptor";
   std::string text = fmt::format("FlashDecode (size {}, tail {}, results {}, options {}):", size, tail, resultsSize,
                                  hasOptions ? fmt::format("{}", options.size) : "NULL") +
-                     textOf("queries", queries) + textOf("keys", cache.write.keyCache) +
+                     textOf("queries", queries) + textOf(queriesView) + textOf("keys", cache.write.keyCache) +
                      textOf("values", cache.write.valueCache);
   if (hasQuantized) text += textOf("keys", cache.keys) + textOf("values", cache.values);
   text += fmt::format("\n  {}{} layout {}, wrap {}, {} pinned\n  sequences", hasDense ? "dense" : "",
@@ -222,6 +236,8 @@ Target flashDecodeTarget() {
                                    "mnk_flash_decode is missing",
                                    "mnk_flash_decode has the wrong size",
                                    "queries is missing",
+                                   "queries_view.tensor is missing",
+                                   "mnk_heads_view has the wrong size",
                                    "attention needs one cache",
                                    "mnk_kv_cache_view has the wrong size",
                                    "mnk_quantized_kv_view has the wrong size",

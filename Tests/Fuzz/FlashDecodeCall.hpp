@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "KVCacheQuantizeCall.hpp"
+#include "MultiRoPECall.hpp"
 #include "OpCase.hpp"
 
 namespace mnk::fuzz {
@@ -14,6 +15,7 @@ struct FlashDecodeWords {
   size_t size = sizeof(mnk_flash_decode);
   uint8_t tail = 0;  // what follows the op's struct
   std::optional<TensorWords> queries;
+  std::optional<mnk_heads_view> queriesView;  // everything but the tensor, which is that of the queries
   // Which views are passed. Both have the tensors of `cache.write`; the dense one has its numbers alone.
   bool hasDense = true;
   bool hasQuantized = false;
@@ -64,12 +66,14 @@ struct FlashDecodeArena {
 // All tensors, those of the cache included.
 std::vector<std::optional<TensorWords>*> tensorsOf(FlashDecodeWords& words);
 
-// Queries as [sequences, rows, heads, headDim].
+// Where queries lie, with strides whatever they are passed as. Nothing where their tensor has another rank.
+std::optional<mnk_heads_view> queryPlaces(const FlashDecodeWords& words);
+// Queries as [sequences, rows, heads, headDim]; zeros where they have no places.
 struct QueryDims {
   uint64_t sequences = 0, rows = 0, heads = 0, headDim = 0;
-  uint64_t vectors() const { return sequences * rows * heads; }
+  uint64_t vectors() const;  // the largest number where there are more
 };
-QueryDims queryDims(const TensorWords& queries);
+QueryDims queryDims(const FlashDecodeWords& words);
 // Elements of a key and of a value, of words whose cache has a rank.
 uint64_t keyDimOf(const FlashDecodeWords& words);
 uint64_t valueDimOf(const FlashDecodeWords& words);

@@ -26,7 +26,12 @@ std::string refusalOfStruct(const Words& words) {
   if (words.size < own || words.size > 2 * own || (words.size > own && words.tail != 0)) {
     return "mnk_flash_decode has the wrong size";
   }
-  if (!words.queries) return "queries is missing";
+  if (!words.queries) return words.queriesView ? "queries_view.tensor is missing" : "queries is missing";
+  if (words.queriesView) {
+    if (words.queriesView->size != sizeof(mnk_heads_view)) return "mnk_heads_view has the wrong size";
+    const bool isLayout = words.queriesView->has_strides || static_cast<uint32_t>(words.queriesView->layout) <= 1;
+    if (!isLayout) return "the number is not a layout";
+  }
   if (words.hasDense == words.hasQuantized) return "attention needs one cache";
   if (words.hasQuantized) {
     if (std::string what = refusalOfView(words.cache, "quantized"); !what.empty()) return what;
@@ -38,8 +43,8 @@ std::string refusalOfStruct(const Words& words) {
   }
   const uint64_t count = words.sequenceCount.value_or(words.sequences.size());
   if (!words.hasSequences && count != 0) return "sequences is missing";
-  const std::vector<uint64_t>& shape = words.queries->shape;
-  if (count > (shape.size() == 4 ? shape[0] : 1)) return "there are too many sequences";
+  const auto places = queryPlaces(words);
+  if (count > (places ? places->sequences : 1)) return "there are too many sequences";
   if (!words.hasResults) return "mnk_attention_results is missing";
   constexpr size_t results = sizeof(mnk_attention_results), options = sizeof(mnk_attention_options);
   if (words.resultsSize < results || words.resultsSize > 2 * results) {
@@ -56,10 +61,34 @@ std::string refusalOfStruct(const Words& words) {
   return static_cast<uint32_t>(words.options.merge) > 2 ? "the number is not a way of merging" : "";
 }
 
+// The element after the last of all queries; 0 where there are none.
+unsigned __int128 endOfQueries(const Words& words) {
+  const mnk_heads_view places = *queryPlaces(words);
+  const QueryDims dims = queryDims(words);
+  if (dims.vectors() == 0 || dims.headDim == 0) return 0;
+  using Wide = unsigned __int128;
+  return Wide{places.offset} + places.head_dim + Wide{places.sequence_stride} * (places.sequences - 1) +
+         Wide{places.token_stride} * (places.tokens - 1) + Wide{places.head_stride} * (places.heads - 1);
+}
+
+// The memory from the first query to the end of the last.
+TensorWords memoryOfQueries(const Words& words) {
+  const mnk_heads_view places = *queryPlaces(words);
+  const auto end = static_cast<uint64_t>(endOfQueries(words));
+  TensorWords memory = *words.queries;
+  memory.offset += places.offset * memory.elementBytes();
+  memory.shape = {end == 0 ? 0 : end - places.offset};
+  return memory;
+}
+
+bool areGrouped(uint64_t heads, uint64_t kvHeads) {
+  return kvHeads != 0 && heads % kvHeads == 0 && heads / kvHeads <= 32;
+}
+
 std::string refusalOfQueries(const Words& words) {
-  const std::vector<uint64_t>& shape = words.queries->shape;
-  if (shape.size() < 2 || shape.size() > 4) return "queries have the wrong rank";
-  return isFloat(*words.queries) ? "" : "queries are not floats";
+  if (!queryPlaces(words)) return "queries have the wrong rank";
+  if (!isFloat(*words.queries)) return "queries are not floats";
+  return endOfQueries(words) <= words.queries->elements() ? "" : "queries lie outside of their tensor";
 }
 
 std::string refusalOfMemory(const Words& words) {
@@ -91,7 +120,7 @@ bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
 }
 
 std::string refusalOfShapes(const Words& words) {
-  const QueryDims queries = queryDims(*words.queries);
+  const QueryDims queries = queryDims(words);
   const CacheDims cache = cacheDims(*words.cache.write.keyCache, words.view().layout);
   const bool isRing = words.view().wrap == MNK_RING;
   if (std::max({queries.vectors(), cache.capacity, cache.heads, cache.sequences}) >= kExtentEnd) {
@@ -102,13 +131,18 @@ std::string refusalOfShapes(const Words& words) {
   if (queries.headDim != keyDimOf(words)) return "queries have another head dim than keys";
   if (!hasKernel(keyDimOf(words), valueDimOf(words), words.hasQuantized))
     return "there is no kernel for these head dims";
-  const bool isGrouped =
-      queries.heads == 0 || (cache.heads != 0 && queries.heads % cache.heads == 0 && queries.heads / cache.heads <= 32);
+  const bool isPlain =
+      !words.queriesView || (!words.queriesView->has_strides && words.queriesView->layout == MNK_TOKEN_MAJOR);
+  if (isPlain && words.queries->shape.size() >= 3 && queries.rows != 0 && !areGrouped(queries.heads, cache.heads) &&
+      areGrouped(queries.rows, cache.heads)) {
+    return "queries fit the cache only as head-major";
+  }
+  const bool isGrouped = queries.heads == 0 || areGrouped(queries.heads, cache.heads);
   return isGrouped ? "" : "query heads are no multiple of the cache's heads";
 }
 
 std::string refusalOfSequences(const Words& words) {
-  const QueryDims queries = queryDims(*words.queries);
+  const QueryDims queries = queryDims(words);
   const CacheDims cache = cacheDims(*words.cache.write.keyCache, words.view().layout);
   const bool isRing = words.view().wrap == MNK_RING;
   const mnk_attention_options options = words.usedOptions();
@@ -128,16 +162,26 @@ std::string refusalOfSequences(const Words& words) {
 
 std::string refusalOfResults(const Words& words) {
   if (words.into.has_value() == words.sums.has_value()) return "attention has no target, or two";
-  std::vector<uint64_t> rows(words.queries->shape.begin(), words.queries->shape.end() - 1);
-  std::vector<uint64_t> vectors = rows, pairs = rows;
-  vectors.push_back(valueDimOf(words)), pairs.push_back(2);
-  const bool isFitting = (!words.into || (isFloat(*words.into) && words.into->shape == vectors)) &&
-                         isF32(words.sums, vectors) && isF32(words.stats, pairs) && isF32(words.logSumExp, rows);
+  const QueryDims queries = queryDims(words);
+  // Axes of 1 before the heads may be left out.
+  const auto fits = [&](const std::optional<TensorWords>& tensor, std::optional<uint64_t> last) {
+    if (!tensor) return true;
+    std::vector<uint64_t> full{queries.sequences, queries.rows, queries.heads};
+    if (last) full.push_back(*last);
+    const size_t missing = full.size() - std::min(full.size(), tensor->shape.size());
+    if (missing > 2 || (missing > 0 && queries.sequences != 1) || (missing > 1 && queries.rows != 1)) return false;
+    return std::vector<uint64_t>(full.begin() + static_cast<ptrdiff_t>(missing), full.end()) == tensor->shape;
+  };
+  const auto isFloat32 = [](const std::optional<TensorWords>& tensor) { return !tensor || tensor->dtype == MNK_F32; };
+  const bool isFitting = (!words.into || isFloat(*words.into)) && isFloat32(words.sums) && isFloat32(words.stats) &&
+                         isFloat32(words.logSumExp) && fits(words.into, valueDimOf(words)) &&
+                         fits(words.sums, valueDimOf(words)) && fits(words.stats, 2) &&
+                         fits(words.logSumExp, std::nullopt);
   return isFitting ? "" : "a result does not match the queries";
 }
 
 bool isMask(const Words& words, const TensorWords& mask) {
-  const QueryDims queries = queryDims(*words.queries);
+  const QueryDims queries = queryDims(words);
   const size_t rank = mask.shape.size();
   if (!isFloat(mask) || rank < 2 || rank > 4) return false;
   const uint64_t wanted[] = {queries.sequences, queries.heads, queries.rows};
@@ -157,12 +201,29 @@ bool canUseMatrices(const Words& words) {
   return words.hasQuantized || (words.cache.write.keyCache->dtype == MNK_F16 && !words.used(words.mask));
 }
 
+// Whether the window of a row begins before the oldest position that a ring holds, pinned ones aside.
+bool windowReachesLost(const Words& words) {
+  const uint64_t window = words.usedOptions().window, rows = queryDims(words).rows, pinned = words.view().pinned;
+  const uint64_t capacity = cacheDims(*words.cache.write.keyCache, words.view().layout).capacity;
+  if (window == 0) return false;
+  for (const mnk_attended_sequence& s : words.sequences) {
+    if (s.length <= capacity) continue;
+    const uint64_t oldest = s.length - capacity + pinned;
+    for (uint64_t position = s.length - std::min(rows, s.length); position < s.length; ++position) {
+      const uint64_t begin = std::max(position + 1 - std::min(position + 1, window), pinned);
+      if (position >= pinned && begin < oldest) return true;
+    }
+  }
+  return false;
+}
+
 std::string refusalOfOptions(const Words& words) {
   const mnk_attention_options options = words.usedOptions();
-  const std::vector<uint64_t> heads{queryDims(*words.queries).heads};
+  const std::vector<uint64_t> heads{queryDims(words).heads};
   if (!std::isfinite(options.scale) || options.scale < 0) return "the scale cannot be used";
   if (!std::isfinite(options.softcap) || options.softcap < 0) return "the softcap cannot be used";
   if (options.window >= kExtentEnd) return "the window is too large";
+  if (windowReachesLost(words)) return "a window reaches positions that the ring has overwritten";
   if (const auto& mask = words.used(words.mask); mask && !isMask(words, *mask)) {
     return "the mask does not match the queries";
   }
@@ -175,7 +236,8 @@ std::string refusalOfOptions(const Words& words) {
 }
 
 bool sharesMemory(const Words& words) {
-  std::vector<const TensorWords*> read{&*words.queries, &*words.cache.write.keyCache, &*words.cache.write.valueCache};
+  const TensorWords queries = memoryOfQueries(words);
+  std::vector<const TensorWords*> read{&queries, &*words.cache.write.keyCache, &*words.cache.write.valueCache};
   std::vector<const TensorWords*> written;
   const auto add = [](std::vector<const TensorWords*>& to, const std::optional<TensorWords>& tensor) {
     if (tensor) to.push_back(&*tensor);
@@ -199,7 +261,7 @@ bool sharesMemory(const Words& words) {
 
 // Where splits are asked for; where they are not, the generator gives no scratch memory.
 bool hasRoom(const Words& words) {
-  const uint64_t splits = words.usedOptions().splits, vectors = queryDims(*words.queries).vectors();
+  const uint64_t splits = words.usedOptions().splits, vectors = queryDims(words).vectors();
   if (!words.scratch || vectors == 0) return true;
   const uint64_t needed = splits > 1 ? vectors * splits * (valueDimOf(words) + 2) * 4 : 0;
   return words.scratch->bytes() >= needed && words.scratch->offset % 16 == 0;
@@ -216,10 +278,21 @@ const std::optional<TensorWords>& FlashDecodeWords::used(const std::optional<Ten
   return hasOptions ? tensorOfOptions : none;
 }
 
-QueryDims queryDims(const TensorWords& queries) {
-  const std::vector<uint64_t>& shape = queries.shape;
-  const auto extent = [&](size_t fromEnd) { return shape.size() >= fromEnd ? shape[shape.size() - fromEnd] : 1; };
-  return {extent(4), extent(3), extent(2), extent(1)};
+std::optional<mnk_heads_view> queryPlaces(const Words& words) {
+  const mnk_heads_view plain{.size = sizeof plain, .layout = MNK_TOKEN_MAJOR};
+  return placesOf({words.queries, words.queriesView.value_or(plain)});
+}
+
+uint64_t QueryDims::vectors() const {
+  uint64_t tokens = 0, all = 0;
+  const bool isTooMany =
+      __builtin_mul_overflow(sequences, rows, &tokens) || __builtin_mul_overflow(tokens, heads, &all);
+  return isTooMany ? UINT64_MAX : all;
+}
+
+QueryDims queryDims(const Words& words) {
+  const auto places = queryPlaces(words);
+  return places ? QueryDims{places->sequences, places->tokens, places->heads, places->head_dim} : QueryDims{};
 }
 
 uint64_t keyDimOf(const Words& words) {

@@ -64,7 +64,7 @@ void drawQuantized(Words& words, Seeded& random, const Dims& dims, bool hasSeque
 }
 
 void drawOptions(Words& words, Seeded& random) {
-  const QueryDims queries = queryDims(*words.queries);
+  const QueryDims queries = queryDims(words);
   mnk_attention_options& options = words.options;
   words.hasOptions = coin(random, 7, 8);
   options.size = sizeof options;
@@ -137,6 +137,25 @@ void drawSequences(Words& words, Seeded& random, const Dims& dims, uint64_t coun
   }
 }
 
+// Makes token-major queries head-major, or columns of a wider tensor.
+void moveQueries(Words& words, Seeded& random) {
+  std::vector<uint64_t>& shape = words.queries->shape;
+  const QueryDims dims = queryDims(words);
+  mnk_heads_view view{.size = sizeof view, .layout = MNK_TOKEN_MAJOR};
+  if (shape.size() >= 3 && coin(random, 1, 2)) {
+    view.layout = MNK_HEAD_MAJOR;
+    std::swap(shape[shape.size() - 3], shape[shape.size() - 2]);
+  } else {
+    view.has_strides = true;
+    view.sequences = dims.sequences, view.tokens = dims.rows, view.heads = dims.heads, view.head_dim = dims.headDim;
+    view.offset = random.below(5);
+    const uint64_t width = view.offset + dims.heads * dims.headDim + random.below(5);
+    view.head_stride = dims.headDim, view.token_stride = width, view.sequence_stride = dims.rows * width;
+    shape = {dims.sequences, dims.rows, width};
+  }
+  words.queriesView = view;
+}
+
 Words drawWords(Seeded& random, Bank bank) {
   Words words;
   const bool isFirst = bank == Bank::first;
@@ -168,10 +187,13 @@ Words drawWords(Seeded& random, Bank bank) {
   drawResults(words, random, dims.valueDim);
   drawOptions(words, random);
   if (words.hasOptions && words.options.splits != 0 && coin(random, 1, 3)) {
-    const uint64_t floats = queryDims(*words.queries).vectors() * words.options.splits * (dims.valueDim + 2);
+    const uint64_t floats = queryDims(words).vectors() * words.options.splits * (dims.valueDim + 2);
     words.scratch = TensorWords{.dtype = MNK_U8, .shape = {floats * 4 + random.below(3)}, .arena = Arena::kScratch};
   }
-  if (!isFirst) return words;
+  if (!isFirst) {
+    if (coin(random, 1, 3)) moveQueries(words, random);
+    return words;
+  }
   words.queries->arena = Arena::kFirstQueries;
   words.cache.write.keyCache->arena = Arena::kFirstCache;
   // Values are the keys, as where heads share a latent vector.

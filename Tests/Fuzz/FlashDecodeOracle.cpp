@@ -102,7 +102,7 @@ class Attention {
  public:
   Attention(const Words& words, World& world)
       : words_(words),
-        dims_(queryDims(*words.queries)),
+        dims_(queryDims(words)),
         options_(words.usedOptions()),
         keys_(words, world, true),
         values_(words, world, false),
@@ -118,7 +118,9 @@ class Attention {
     const mnk_attended_sequence& attended = words_.sequences[sequence];
     const CacheDims cache = cacheDims(*words_.cache.write.keyCache, words_.view().layout);
     const uint64_t kvHead = head / (dims_.heads / cache.heads);
-    const double* query = &queries_[((sequence * dims_.rows + index) * dims_.heads + head) * dims_.headDim];
+    const mnk_heads_view places = *queryPlaces(words_);
+    const double* query = &queries_[places.offset + sequence * places.sequence_stride + index * places.token_stride +
+                                    head * places.head_stride];
     const double scale = options_.scale != 0 ? options_.scale : 1 / std::sqrt(static_cast<double>(dims_.headDim));
     const auto position = static_cast<double>(attended.length) - static_cast<double>(dims_.rows - index);
     Row row{.sums = Vector(valueDimOf(words_))};
@@ -211,7 +213,7 @@ std::vector<HeldSlot> heldSlots(const Words& words, uint64_t length) {
 
 bool sees(const Words& words, uint64_t length, uint64_t row, uint64_t position) {
   const mnk_attention_options options = words.usedOptions();
-  const auto own = static_cast<int64_t>(length + row) - static_cast<int64_t>(queryDims(*words.queries).rows);
+  const auto own = static_cast<int64_t>(length + row) - static_cast<int64_t>(queryDims(words).rows);
   const auto key = static_cast<int64_t>(position);
   if (!options.is_bidirectional && key > own) return false;
   if (options.window_sees_pinned && position < words.view().pinned) return true;
@@ -219,7 +221,7 @@ bool sees(const Words& words, uint64_t length, uint64_t row, uint64_t position) 
 }
 
 void applyDecode(const Words& words, World& world) {
-  const QueryDims dims = queryDims(*words.queries);
+  const QueryDims dims = queryDims(words);
   Attention attention(words, world);
   Vector into, intoSlack, sums, sumsSlack, stats, statsSlack, logs, logsSlack;
   for (uint64_t vector = 0; vector < dims.vectors(); ++vector) {

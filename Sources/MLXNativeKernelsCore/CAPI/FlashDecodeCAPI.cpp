@@ -1,4 +1,5 @@
 #include "CAPI/Attention.hpp"
+#include "CAPI/HeadsViews.hpp"
 #include "CAPI/KVViews.hpp"
 
 using namespace mnk;
@@ -50,11 +51,21 @@ Result<AttentionResults> attentionResults(const mnk_attention_results* results) 
 
 namespace {
 
+Result<HeadsView> queriesFrom(const mnk_flash_decode& given) {
+  if (given.queries_view) {
+    auto view = viewFrom(*given.queries_view);
+    if (!view) return std::move(view).error();
+    if (!*view) return nullArgument("queries_view.tensor");
+    return std::move(**view);
+  }
+  if (!given.queries) return nullArgument("queries");
+  return HeadsView(given.queries->tensor);
+}
+
 // A list that is longer than the queries is refused before it is read.
-Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& given) {
+Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& given, const HeadsView& queries) {
   if (!given.sequences && given.sequence_count != 0) return nullArgument("sequences");
-  const Shape& shape = given.queries->tensor.shape();
-  const uint64_t most = shape.rank() == 4 ? shape[0] : 1;
+  const uint64_t most = queries.isReadable() ? queries.resolved().sequences : 1;
   if (given.sequence_count > most) {
     return tooMany("sequences", given.sequence_count, most, "Pass one for each sequence of the queries.");
   }
@@ -87,16 +98,17 @@ Result<std::variant<KVCacheView, QuantizedKVCacheView>> cacheFrom(const mnk_flas
 Result<FlashDecode> decodeFrom(const mnk_flash_decode* op) {
   auto given = descriptor("mnk_flash_decode", op);
   if (!given) return std::move(given).error();
-  if (!given->queries) return nullArgument("queries");
+  auto queries = queriesFrom(*given);
+  if (!queries) return std::move(queries).error();
   auto over = cacheFrom(*given);
   if (!over) return std::move(over).error();
-  auto sequences = sequencesFrom(*given);
+  auto sequences = sequencesFrom(*given, *queries);
   if (!sequences) return std::move(sequences).error();
   auto results = attentionResults(given->results);
   if (!results) return std::move(results).error();
   auto options = attentionOptions(given->options);
   if (!options) return std::move(options).error();
-  return FlashDecode{.queries = given->queries->tensor,
+  return FlashDecode{.queries = std::move(*queries),
                      .over = std::move(*over),
                      .sequences = std::move(*sequences),
                      .results = std::move(*results),

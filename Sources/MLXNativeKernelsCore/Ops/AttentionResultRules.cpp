@@ -1,5 +1,7 @@
 #include "Ops/AttentionResultRules.hpp"
 
+#include <algorithm>
+
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -24,29 +26,41 @@ std::string shapeText(const std::vector<uint64_t>& extents) {
   return shape ? shape->text() : std::string("fewer elements");
 }
 
-std::optional<MisfitResult> firstMisfit(const AttentionResults& results, const std::vector<uint64_t>& rows,
-                                        uint64_t headDim) {
-  std::vector<uint64_t> ofVectors = rows;
-  ofVectors.push_back(headDim);
-  std::vector<uint64_t> ofStats = rows;
-  ofStats.push_back(2);
-  const auto misfit = [](const char* name, const Tensor& tensor, const std::vector<uint64_t>& extents) {
-    return MisfitResult{.got = fmt::format("{} {}", name, tensor.text()),
-                        .expected = fmt::format("f32 {}", shapeText(extents))};
+namespace {
+
+using Shapes = std::vector<std::vector<uint64_t>>;
+
+Shapes withLast(Shapes shapes, uint64_t extent) {
+  for (std::vector<uint64_t>& extents : shapes) extents.push_back(extent);
+  return shapes;
+}
+
+std::optional<MisfitResult> misfit(std::string_view name, const Tensor& tensor, const Shapes& shapes, bool isAnyFloat) {
+  const bool isOfType = isAnyFloat ? isFloat(tensor.dtype()) : tensor.dtype() == DType::f32;
+  const auto fits = [&](const std::vector<uint64_t>& extents) { return isShaped(tensor, extents); };
+  if (isOfType && std::any_of(shapes.begin(), shapes.end(), fits)) return std::nullopt;
+  std::string expected = isAnyFloat ? "f32, f16 or bf16 " : "f32 ";
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (i != 0) expected += i + 1 == shapes.size() ? " or " : ", ";
+    expected += shapeText(shapes[i]);
+  }
+  return MisfitResult{.got = fmt::format("{} {}", name, tensor.text()), .expected = std::move(expected)};
+}
+
+}  // namespace
+
+std::optional<MisfitResult> firstMisfit(const AttentionResults& results, const Shapes& rows, uint64_t headDim) {
+  std::optional<MisfitResult> first;
+  const auto check = [&](std::string_view name, const Tensor& tensor, const Shapes& shapes, bool isAnyFloat = false) {
+    if (!first) first = misfit(name, tensor, shapes, isAnyFloat);
   };
-  if (results.into && !(isFloat(results.into->dtype()) && isShaped(*results.into, ofVectors))) {
-    return MisfitResult{.got = fmt::format("results {}", results.into->text()),
-                        .expected = fmt::format("f32, f16 or bf16 {}", shapeText(ofVectors))};
-  }
+  if (results.into) check("results", *results.into, withLast(rows, headDim), true);
   if (results.partials) {
-    const auto& [sums, stats] = *results.partials;
-    if (sums.dtype() != DType::f32 || !isShaped(sums, ofVectors)) return misfit("sums", sums, ofVectors);
-    if (stats.dtype() != DType::f32 || !isShaped(stats, ofStats)) return misfit("stats", stats, ofStats);
+    check("sums", results.partials->sums, withLast(rows, headDim));
+    check("stats", results.partials->stats, withLast(rows, 2));
   }
-  if (results.logSumExp && !(results.logSumExp->dtype() == DType::f32 && isShaped(*results.logSumExp, rows))) {
-    return misfit("logSumExp", *results.logSumExp, rows);
-  }
-  return std::nullopt;
+  if (results.logSumExp) check("logSumExp", *results.logSumExp, rows);
+  return first;
 }
 
 void addTargets(std::vector<NamedRange>& targets, const AttentionResults& results) {

@@ -30,12 +30,13 @@ inline constexpr Rule<Op> kResultRules[] = {
 bool isShaped(const Tensor& tensor, const std::vector<uint64_t>& extents);
 std::string shapeText(const std::vector<uint64_t>& extents);
 
-// The first result whose dtype or shape does not fit rows of these axes, as "sums f32 [4, 8]", and what it must be.
+// The first result whose dtype or shape does not fit rows of one of these lists of axes, as "sums f32 [4, 8]", and what
+// it must be.
 struct MisfitResult {
   std::string got;
   std::string expected;
 };
-std::optional<MisfitResult> firstMisfit(const AttentionResults& results, const std::vector<uint64_t>& rows,
+std::optional<MisfitResult> firstMisfit(const AttentionResults& results, const std::vector<std::vector<uint64_t>>& rows,
                                         uint64_t headDim);
 
 void addTargets(std::vector<NamedRange>& targets, const AttentionResults& results);

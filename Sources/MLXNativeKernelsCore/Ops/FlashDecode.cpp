@@ -8,7 +8,7 @@
 #include "Ops/AttentionDispatch.hpp"
 #include "Ops/FlashDecodeLayout.hpp"
 #include "Ops/FlashDecodeRules.hpp"
-#include "Ops/VectorLanes.hpp"
+#include "Ops/HeadsMemory.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
@@ -26,6 +26,7 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
   const KVCacheView slots = slotsOf(op);
   const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };  // the rules bound every extent
   const bool isHeadMajor = slots.layout == KVLayout::headMajor;
+  const HeadsView::Strides queries = op.queries.resolved();
   const double scale =
       op.options.scale != 0 ? double{op.options.scale} : 1 / std::sqrt(static_cast<double>(layout.keyDim));
   FlashDecodeParams params{
@@ -52,7 +53,10 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
       .valueCodeBytes = narrow(layout.valueDim * byteSize(slots.values->dtype())),
       .maskRowStride = 0,
       .maskHeadStride = 0,
-      .maskSequenceStride = 0};
+      .maskSequenceStride = 0,
+      .querySequenceStride = queries.sequenceStride,
+      .queryRowStride = queries.tokenStride,
+      .queryHeadStride = queries.headStride};
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
     params.keyScaleFactor = quantized->keys.codec.scaleFactor;
     params.valueScaleFactor = quantized->values->codec.scaleFactor;
@@ -90,10 +94,10 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                                      {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
                                      {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
                                      {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
-                                     {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.dtype())},
+                                     {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
                                      {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
                                      {kFlashDecodeIsAligned, isAligned(slots.keys) && isAligned(*slots.values)},
-                                     {kFlashDecodeIsVectorized, isAlignedToFour(op.queries)},
+                                     {kFlashDecodeIsVectorized, elementAlignment(op.queries, 4) == 4},
                                      {kFlashDecodeHasMask, op.options.mask.has_value()},
                                      {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
                                      {kFlashDecodeHasSoftcap, op.options.softcap != 0},
@@ -109,13 +113,23 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   return constants;
 }
 
-// The bytes of a pass in a tensor that has so many for each of the rows of all heads.
+// The bytes of a pass in results that have so many for each of the rows of all heads.
 std::vector<Region> passRegions(const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t bytesPerVector) {
   const uint64_t rowBytes = layout.queries.heads * bytesPerVector;
   return {{.offset = (pass.firstSequence * layout.queries.rows + pass.firstRow) * rowBytes,
            .rowBytes = pass.rows * rowBytes,
            .rowStride = layout.queries.rows * rowBytes,
            .rows = pass.sequences.size()}};
+}
+
+// Binds the queries of a pass alone, of which the kernel counts from the first.
+Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
+  HeadsView::Strides strides = op.queries.resolved();
+  strides.offset += pass.firstSequence * strides.sequenceStride + pass.firstRow * strides.tokenStride;
+  strides.sequences = pass.sequences.size();
+  strides.tokens = pass.rows;
+  const ElementRun all{0, layout.keyDim};
+  return bindingOf(kFlashDecodeQueries, HeadsView(op.queries.tensor, strides), {&all, 1}, Access::read);
 }
 
 void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
@@ -162,9 +176,7 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   dispatch.kernel.constants = constantsOf(op, layout);
   dispatch.inlines.push_back(InlineBytes::of(kFlashDecodeParams, paramsOf(op, layout, pass)));
   dispatch.inlines.push_back(InlineBytes::ofAll(kFlashDecodeSequences, pass.sequences));
-  Binding queries = Binding::whole(kFlashDecodeQueries, op.queries, Access::read);
-  queries.reads = passRegions(layout, pass, layout.keyDim * byteSize(op.queries.dtype()));
-  dispatch.buffers.push_back(std::move(queries));
+  dispatch.buffers.push_back(queriesOf(op, layout, pass));
   bindCache(dispatch, op, pass);
   bindOption(dispatch, kFlashDecodeMask, op.options.mask);
   bindOption(dispatch, kFlashDecodeSlopes, op.options.slopes);

@@ -41,8 +41,8 @@ struct FlashDecodeLayout {
   uint64_t group = 0;
   bool usesMatrices = false;
   bool hasRowMajorMatrices = false;
-  VectorInstance instance;    // where it does not
-  uint32_t rowsTogether = 0;  // of a simdgroup
+  VectorInstance instance = {};  // where it does not
+  uint32_t rowsTogether = 0;     // of a simdgroup
   uint32_t simdgroups = 0;
   uint32_t splits = 0;
   bool mergesTogether = false;  // the splits, in the dispatch that makes them

@@ -7,6 +7,7 @@
 #include "Ops/CacheAddressRules.hpp"
 #include "Ops/FlashDecodeShape.hpp"
 #include "Ops/FlashDecodeTuning.hpp"
+#include "Ops/HeadsMemory.hpp"
 #include "Ops/Overlap.hpp"
 #include "Ops/QuantizedKVCacheRules.hpp"
 #include "Support/Format.hpp"
@@ -125,15 +126,18 @@ std::optional<LostPosition> firstLost(const Op& op) {
 
 std::string heldText(const LostPosition& lost) {
   const uint64_t oldest = lost.keys.oldest(), end = lost.sequence.length, pinned = lost.keys.pinned;
-  if (end <= oldest) return pinned == 0 ? std::string("none of its positions") : fmt::format("the first {} alone", pinned);
+  if (end <= oldest)
+    return pinned == 0 ? std::string("none of its positions") : fmt::format("the first {} alone", pinned);
   const std::string newest = fmt::format("positions {} to {}", oldest, end - 1);
   return pinned == 0 ? newest : fmt::format("{} and the first {}", newest, pinned);
 }
 
-std::vector<uint64_t> rowAxes(const Op& op) {
-  const Shape& shape = op.queries.shape();
-  std::vector<uint64_t> axes;
-  for (uint32_t axis = 0; axis + 1 < shape.rank(); ++axis) axes.push_back(shape[axis]);
+// The axes that results may have before their last.
+std::vector<std::vector<uint64_t>> rowAxes(const Op& op) {
+  const QueryShape queries = queryShape(op.queries);
+  std::vector<std::vector<uint64_t>> axes{{queries.sequences, queries.rows, queries.heads}};
+  if (queries.sequences == 1) axes.insert(axes.begin(), {queries.rows, queries.heads});
+  if (queries.sequences == 1 && queries.rows == 1) axes.insert(axes.begin(), {queries.heads});
   return axes;
 }
 
@@ -164,7 +168,7 @@ bool isPerHead(const Op& op, const std::optional<Tensor>& tensor) {
 }
 
 std::vector<NamedRange> sourcesOf(const Op& op) {
-  std::vector<NamedRange> sources{{"queries", op.queries.range()}};
+  std::vector<NamedRange> sources{{"queries", rangeOf(op.queries)}};
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
     for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
       sources.push_back({"codes", plane->codes.range()});
@@ -187,27 +191,6 @@ std::optional<Overlap> firstOverlap(const Op& op) {
   if (op.scratch) targets.push_back({"scratch memory", op.scratch->range()});
   return firstOverlap(sourcesOf(op), targets);
 }
-
-constexpr Rule<Op> kQueryRules[] = {
-    {"queries have no memory", [](const Op& op) { return bool(op.queries); },
-     [](const Op&) { return std::string("a tensor without memory"); },
-     [](const Op&) { return std::string("a tensor with memory"); }, "Make the queries before attending with them."},
-
-    {"queries have the wrong rank",
-     [](const Op& op) {
-       const uint32_t rank = op.queries.shape().rank();
-       return rank >= 2 && rank <= 4;
-     },
-     [](const Op& op) { return op.queries.shape().text(); },
-     [](const Op&) {
-       return std::string("[heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]");
-     },
-     "Reshape the queries."},
-
-    {"queries are not floats", [](const Op& op) { return isFloat(op.queries.dtype()); },
-     [](const Op& op) { return std::string(name(op.queries.dtype())); },
-     [](const Op&) { return std::string("f32, f16 or bf16"); }, "Convert the queries."},
-};
 
 constexpr Rule<Op> kRules[] = {
     {"an extent is too large for the kernel", [](const Op& op) { return largestExtent(op) < kMaxKVExtent; },
@@ -237,19 +220,9 @@ constexpr Rule<Op> kRules[] = {
      [](const Op& op) { return fmt::format("{} of keys and {} of values", keyDimOf(op), valueDimOf(op)); },
      [](const Op& op) { return attentionDimsText(quantizedOf(op) != nullptr); },
      "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had."},
+};
 
-    {"query heads are no multiple of the cache's heads",
-     [](const Op& op) {
-       const uint64_t heads = queryShape(op.queries).heads;
-       const uint64_t kvHeads = slotsOf(op).heads();
-       return heads == 0 || (kvHeads != 0 && heads % kvHeads == 0 && heads / kvHeads <= Op::kMaxGroup);
-     },
-     [](const Op& op) {
-       return fmt::format("{} query heads over {} heads", queryShape(op.queries).heads, slotsOf(op).heads());
-     },
-     [](const Op&) { return fmt::format("1 to {} query heads for each head of the cache", Op::kMaxGroup); },
-     "Pass all query heads of the layer."},
-
+constexpr Rule<Op> kSequenceRules[] = {
     {"the sequences do not match the queries",
      [](const Op& op) { return op.sequences.size() == queryShape(op.queries).sequences; },
      [](const Op& op) { return countText(op.sequences.size(), "sequence"); },
@@ -295,7 +268,7 @@ constexpr Rule<Op> kOptionRules[] = {
      [](const Op& op) { return !firstMisfit(op.results, rowAxes(op), valueDimOf(op)); },
      [](const Op& op) { return firstMisfit(op.results, rowAxes(op), valueDimOf(op))->got; },
      [](const Op& op) { return firstMisfit(op.results, rowAxes(op), valueDimOf(op))->expected; },
-     "Give results the axes of the queries and the head dim of values."},
+     "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values."},
 
     {"the scale cannot be used", [](const Op& op) { return std::isfinite(op.options.scale) && op.options.scale >= 0; },
      [](const Op& op) { return fmt::format("{}", op.options.scale); },
@@ -318,8 +291,7 @@ constexpr Rule<Op> kOptionRules[] = {
      },
      [](const Op& op) {
        const LostPosition lost = *firstLost(op);
-       return fmt::format("a capacity of at least {}",
-                          lost.keys.pinned + lost.sequence.written() - lost.position);
+       return fmt::format("a capacity of at least {}", lost.keys.pinned + lost.sequence.written() - lost.position);
      },
      "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window."},
 
@@ -377,7 +349,8 @@ constexpr Rule<QuantizedKVCacheView> kQuantizedRules[] = {
 
 // They ask for a cache that has kept its own rules.
 std::span<const Rule<Op>> rulesBesidesQueries() {
-  static const std::vector<Rule<Op>> all = joined<Op>({kRules, kResultRules<Op>, kOptionRules});
+  static const std::vector<Rule<Op>> all =
+      joined<Op>({kRules, headGroupRules(), kSequenceRules, kResultRules<Op>, kOptionRules});
   return all;
 }
 
@@ -387,12 +360,12 @@ std::span<const Rule<KVCacheView>> attendedCacheRules() {
   return kCacheRules;
 }
 std::span<const Rule<FlashDecode>> flashDecodeRules() {
-  static const std::vector<Rule<Op>> all = joined<Op>({kQueryRules, rulesBesidesQueries()});
+  static const std::vector<Rule<Op>> all = joined<Op>({queryRules(), rulesBesidesQueries()});
   return all;
 }
 
 std::optional<Error> firstBroken(const FlashDecode& op) {
-  if (auto error = firstBroken(std::span<const Rule<Op>>(kQueryRules), op, Op::name)) return error;
+  if (auto error = firstBroken(queryRules(), op, Op::name)) return error;
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
     if (auto error = firstBroken(quantizedKVCacheRules(), *quantized, Op::name)) return error;
     if (auto error = firstBroken(std::span<const Rule<QuantizedKVCacheView>>(kQuantizedRules), *quantized, Op::name)) {

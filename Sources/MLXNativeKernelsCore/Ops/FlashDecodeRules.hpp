@@ -11,6 +11,9 @@ namespace mnk {
 // Of caches of numbers that are attended to; those of quantized ones are quantizedKVCacheRules.
 std::span<const Rule<KVCacheView>> attendedCacheRules();
 std::span<const Rule<FlashDecode>> flashDecodeRules();
+// Parts of these: what queries are, and how their heads share those of the cache.
+std::span<const Rule<FlashDecode>> queryRules();
+std::span<const Rule<FlashDecode>> headGroupRules();
 
 // The first broken rule of all that apply.
 std::optional<Error> firstBroken(const FlashDecode& op);

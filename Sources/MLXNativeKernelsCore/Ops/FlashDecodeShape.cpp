@@ -2,20 +2,18 @@
 
 #include <algorithm>
 
+#include "Support/CheckedMath.hpp"
+
 namespace mnk {
 
-QueryShape queryShape(const Tensor& tensor) {
-  const Shape& shape = tensor.shape();
-  switch (shape.rank()) {
-    case 2:
-      return {1, 1, shape[0], shape[1]};
-    case 3:
-      return {1, shape[0], shape[1], shape[2]};
-    case 4:
-      return {shape[0], shape[1], shape[2], shape[3]};
-    default:
-      return {};
-  }
+uint64_t QueryShape::vectors() const {
+  const auto tokens = checkedMultiply(sequences, rows);
+  return tokens ? checkedMultiply(*tokens, heads).value_or(UINT64_MAX) : UINT64_MAX;
+}
+
+QueryShape queryShape(const HeadsView& queries) {
+  const HeadsView::Strides s = queries.resolved();
+  return {s.sequences, s.tokens, s.heads, s.headDim};
 }
 
 const QuantizedKVCacheView* quantizedOf(const FlashDecode& op) {

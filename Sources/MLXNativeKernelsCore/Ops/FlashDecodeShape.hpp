@@ -8,16 +8,16 @@
 
 namespace mnk {
 
-// Axes of queries, or of results; zeros where the rank is wrong.
+// Axes of queries; zeros where the rank is wrong.
 struct QueryShape {
   uint64_t sequences = 0;
   uint64_t rows = 0;
   uint64_t heads = 0;
   uint64_t headDim = 0;
 
-  uint64_t vectors() const { return sequences * rows * heads; }
+  uint64_t vectors() const;  // the largest number where there are more
 };
-QueryShape queryShape(const Tensor& tensor);
+QueryShape queryShape(const HeadsView& queries);
 
 // The cache whatever it stores: codes count as a cache of bytes.
 KVCacheView slotsOf(const FlashDecode& op);

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "Support/CheckedMath.hpp"
+#include "Support/Format.hpp"
 
 namespace mnk {
 
@@ -131,6 +132,12 @@ uint64_t elementAlignment(const HeadsView& view, uint64_t most) {
   uint64_t bits = most | (view.tensor.range().begin / bytes + strides.offset);
   for (const Axis& axis : axesOf(strides)) bits |= axis.stride;
   return uint64_t{1} << std::countr_zero(bits);
+}
+
+std::string placesText(const HeadsView& view) {
+  const Strides s = view.resolved();
+  return fmt::format("at {}, strides {}, {} and {}, in {} elements", s.offset, s.sequenceStride, s.tokenStride,
+                     s.headStride, view.tensor.shape().elementCount());
 }
 
 MemoryRange rangeOf(const HeadsView& view) {

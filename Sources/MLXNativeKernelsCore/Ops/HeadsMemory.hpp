@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
@@ -21,6 +22,9 @@ bool liesInside(const HeadsView& view);
 bool meetsItself(const HeadsView::Strides& strides);
 // The largest power of two up to `most` that divides the address and all distances of vectors, in elements.
 uint64_t elementAlignment(const HeadsView& view, uint64_t most);
+
+// "at 0, strides 64, 32 and 8, in 640 elements", for errors.
+std::string placesText(const HeadsView& view);
 
 // From the first byte of the first vector to the last byte of the last.
 MemoryRange rangeOf(const HeadsView& view);

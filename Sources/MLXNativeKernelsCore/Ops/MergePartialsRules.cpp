@@ -85,9 +85,9 @@ constexpr Rule<Op> kRules[] = {
 
 constexpr Rule<Op> kFinishRules[] = {
     {"a result does not match the partials",
-     [](const Op& op) { return !firstMisfit(op.results, rowAxes(op), headDimOf(op)); },
-     [](const Op& op) { return firstMisfit(op.results, rowAxes(op), headDimOf(op))->got; },
-     [](const Op& op) { return firstMisfit(op.results, rowAxes(op), headDimOf(op))->expected; },
+     [](const Op& op) { return !firstMisfit(op.results, {rowAxes(op)}, headDimOf(op)); },
+     [](const Op& op) { return firstMisfit(op.results, {rowAxes(op)}, headDimOf(op))->got; },
+     [](const Op& op) { return firstMisfit(op.results, {rowAxes(op)}, headDimOf(op))->expected; },
      "Give results the axes of the partials but for the parts."},
 
     {"sinks do not match the partials",

@@ -34,9 +34,7 @@ std::string viewText(const NamedView& named) {
 }
 
 std::string stridesText(const NamedView& named) {
-  const Strides s = named.view.resolved();
-  return fmt::format("{} at {}, strides {}, {} and {}, in {} elements", viewText(named), s.offset, s.sequenceStride,
-                     s.tokenStride, s.headStride, named.view.tensor.shape().elementCount());
+  return fmt::format("{} {}", viewText(named), placesText(named.view));
 }
 
 Strides queriesOf(const Op& op) {

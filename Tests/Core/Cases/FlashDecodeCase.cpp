@@ -19,15 +19,52 @@ Shape slotsShape(const FlashDecodeCase& attend, uint64_t each) {
   return REQUIRE(Shape::make(extents));
 }
 
-// The axes of the queries before the last, and one more where `each` is not 0.
-Shape rowsShape(const FlashDecodeCase& attend, uint64_t each) {
-  const uint32_t rank = attend.rank ? attend.rank : attend.sequences.size() > 1 ? 4 : 3;
+uint32_t queryRank(const FlashDecodeCase& attend) {
+  return attend.rank ? attend.rank : attend.sequences.size() > 1 ? 4 : 3;
+}
+
+// The axes of token-major queries before the last, and one more where `each` is not 0.
+Shape rowsShape(const FlashDecodeCase& attend, uint64_t each, uint32_t rank = 0) {
+  if (rank == 0) rank = queryRank(attend);
   std::vector<uint64_t> extents;
   if (rank == 4) extents.push_back(attend.sequences.size());
   if (rank >= 3) extents.push_back(attend.rows);
   extents.push_back(attend.heads());
   if (each) extents.push_back(each);
   return REQUIRE(Shape::make(extents));
+}
+
+HeadsView makeQueries(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor) {
+  const auto make = [&](const std::vector<uint64_t>& extents) {
+    return makeTensor("queries", attend.queries, REQUIRE(Shape::make(extents)), attend.queryShift);
+  };
+  const bool hasSequences = queryRank(attend) == 4;
+  const uint64_t sequences = attend.sequences.size(), gap = attend.queryGap;
+  std::vector<uint64_t> extents;
+  if (hasSequences) extents.push_back(sequences);
+  switch (attend.queryPlaces) {
+    case QueryPlaces::tokenMajor:
+      break;
+    case QueryPlaces::headMajor:
+      extents.insert(extents.end(), {attend.heads(), attend.rows, attend.headDim});
+      return HeadsView(make(extents), KVLayout::headMajor);
+    case QueryPlaces::columns:
+      extents.insert(extents.end(), {attend.rows, gap + attend.heads() * attend.headDim + 2 * gap});
+      return REQUIRE(HeadsView::columns(make(extents), gap, attend.heads(), attend.headDim));
+    case QueryPlaces::gaps: {
+      // Rows lie closest, then sequences, then heads.
+      HeadsView::Strides strides{.sequences = sequences,
+                                 .tokens = attend.rows,
+                                 .heads = attend.heads(),
+                                 .headDim = attend.headDim,
+                                 .offset = 2 * gap};
+      strides.tokenStride = attend.headDim + gap;
+      strides.sequenceStride = attend.rows * strides.tokenStride + gap;
+      strides.headStride = sequences * strides.sequenceStride + gap;
+      return HeadsView(make({strides.offset + attend.heads() * strides.headStride}), strides);
+    }
+  }
+  return makeTensor("queries", attend.queries, rowsShape(attend, attend.headDim), attend.queryShift);
 }
 
 Shape maskShape(const FlashDecodeCase& attend) {
@@ -77,7 +114,7 @@ bool FlashDecodeCase::fitsMatrices() const {
 
 FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor) {
   FlashDecode op;
-  op.queries = makeTensor("queries", attend.queries, rowsShape(attend, attend.headDim), attend.queryShift);
+  op.queries = makeQueries(attend, makeTensor);
   if (attend.isQuantized()) {
     op.over = QuantizedKVCacheView{.keys = makePlane(attend, true, makeTensor),
                                    .values = makePlane(attend, false, makeTensor),
@@ -103,7 +140,8 @@ FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTen
         .sums = makeTensor("sums", DType::f32, rowsShape(attend, attend.valueHeadDim), attend.intoShift),
         .stats = makeTensor("stats", DType::f32, rowsShape(attend, 2), 0)};
   } else {
-    op.results.into = makeTensor("into", attend.into, rowsShape(attend, attend.valueHeadDim), attend.intoShift);
+    op.results.into =
+        makeTensor("into", attend.into, rowsShape(attend, attend.valueHeadDim, attend.resultRank), attend.intoShift);
   }
   if (attend.givesLogSumExp) {
     op.results.logSumExp = makeTensor("log sum exp", DType::f32, rowsShape(attend, 0), 0);

@@ -35,6 +35,9 @@ struct SpecialElement {
   float number = 0;
 };
 
+// Where queries lie: in a tensor of their axes, token-major or head-major, in columns of a wider one, or with gaps.
+enum class QueryPlaces { tokenMajor, headMajor, columns, gaps };
+
 struct FlashDecodeCase {
   std::string name;
   // The cache: dense of this dtype, or codes where there are codecs.
@@ -58,10 +61,13 @@ struct FlashDecodeCase {
   uint64_t group = 2;
   uint64_t rows = 1;
   uint32_t rank = 0;
+  QueryPlaces queryPlaces = QueryPlaces::tokenMajor;
+  uint64_t queryGap = 4;  // elements between vectors that have gaps, and of columns beside them
   std::vector<AttendedSequence> sequences = {{0, 17}};
   float size = 1;  // queries are uniform up to it; keys and values up to 1
   // Results.
   DType into = DType::f32;
+  uint32_t resultRank = 0;  // of `into`; 0: that of token-major queries
   bool givesPartials = false;
   bool givesLogSumExp = false;
   // Options; what the case does not set of these is as the op has it.
@@ -94,6 +100,7 @@ std::vector<FlashDecodeCase> sequenceCases();   // several sequences of unequal 
 std::vector<FlashDecodeCase> unalignedCases();  // memory that wide loads and stores cannot use
 std::vector<FlashDecodeCase> maskCases();       // masks of every rank and dtype
 std::vector<FlashDecodeCase> scoreCases();      // scale, softcap, slopes, sinks, logarithms of sums, partials
+std::vector<FlashDecodeCase> queryCases();      // queries in every place, results of every rank
 std::vector<FlashDecodeCase> quantizedCases();  // codecs, means and channel scales
 std::vector<FlashDecodeCase> allDecodeCases();
 

@@ -370,7 +370,7 @@ std::vector<Case> unalignedCases() {
 std::vector<Case> allDecodeCases() {
   std::vector<Case> all;
   for (const auto& list : {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(),
-                           unalignedCases(), maskCases(), scoreCases(), quantizedCases()}) {
+                           unalignedCases(), maskCases(), scoreCases(), queryCases(), quantizedCases()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;

@@ -43,6 +43,20 @@ std::vector<std::byte> uniformBytes(Seeded& random, const Tensor& tensor, double
   return elements.bytes();
 }
 
+// Queries, among numbers that nobody may read.
+std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const FlashDecodeCase& attend) {
+  Elements elements(attend.queries);
+  for (uint64_t e = 0; e < op.queries.tensor.shape().elementCount(); ++e) {
+    elements.add(std::numeric_limits<double>::quiet_NaN());
+  }
+  for (uint64_t vector = 0; vector < attend.sequences.size() * attend.rows * attend.heads(); ++vector) {
+    const uint64_t row = vector / attend.heads();
+    const uint64_t first = queryStart(op.queries, row / attend.rows, row % attend.rows, vector % attend.heads());
+    for (uint64_t j = 0; j < attend.headDim; ++j) elements.put(first + j, uniform(random, -attend.size, attend.size));
+  }
+  return elements.bytes();
+}
+
 std::vector<std::byte> maskBytes(Seeded& random, const MaskCase& mask, const Tensor& tensor) {
   const uint64_t keys = tensor.shape()[tensor.shape().rank() - 1];
   std::vector<bool> isClosed(keys);
@@ -172,7 +186,7 @@ void putSpecials(const FlashDecode& op, const FlashDecodeCase& attend, OperandBy
 OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random) {
   const FlashDecode op = planOp(attend);
   OperandBytes bytes;
-  bytes["queries"] = uniformBytes(random, op.queries, -attend.size, attend.size);
+  bytes["queries"] = queryBytes(random, op, attend);
   if (attend.mask) bytes["mask"] = maskBytes(random, *attend.mask, *op.options.mask);
   if (attend.hasSlopes) bytes["slopes"] = uniformBytes(random, *op.options.slopes, 0.004, 0.5);
   if (attend.hasSinks) bytes["sinks"] = uniformBytes(random, *op.options.sinks, -attend.sinkSize, attend.sinkSize);

@@ -128,6 +128,39 @@ std::vector<Case> scoreCases() {
   return cases;
 }
 
+std::vector<Case> queryCases() {
+  std::vector<Case> cases;
+  for (QueryPlaces places :
+       {QueryPlaces::tokenMajor, QueryPlaces::headMajor, QueryPlaces::columns, QueryPlaces::gaps}) {
+    for (uint64_t rows : {1, 3, 8, 11}) {
+      for (uint64_t sequences : {1, 3}) {
+        const uint64_t number = cases.size();
+        Case attend = smallCase(
+            fmt::format("{} rows of {} sequences in places {}", rows, sequences, static_cast<uint32_t>(places)),
+            number % 3 == 0   ? 64
+            : number % 3 == 1 ? 32
+                              : 40);
+        attend.cacheSequences = 3;
+        attend.kvHeads = 1 + number % 3;
+        attend.rows = rows;
+        attend.rank = number % 4 == 1 ? 4 : 0;
+        attend.queryPlaces = places;
+        attend.queryGap = number % 5 == 2 ? 3 : 4;
+        attend.queries = kFloats[number / 2 % 3];
+        attend.queryShift = number % 7 == 6 ? byteSize(attend.queries) : 0;
+        attend.sequences = {{2, 23}, {0, 14}, {1, 11}};
+        attend.sequences.resize(sequences);
+        attend.resultRank = sequences == 1 ? static_cast<uint32_t>(rows == 1 ? 2 + number % 3 : 3 + number % 2) : 0;
+        attend.into = kFloats[number % 3];
+        attend.options.splits = static_cast<uint32_t>(number % 3);
+        if (number % 6 == 0) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
+        cases.push_back(attend);
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<Case> quantizedCases() {
   std::vector<Case> cases;
   const auto add = [&](const KVCodec& keys, const KVCodec& values, uint64_t headDim) {

@@ -23,14 +23,27 @@ double elementAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t inde
   return valueOf(dtype, bits);
 }
 
-Vector vectorAt(const std::vector<std::byte>& bytes, DType dtype, uint64_t index, uint64_t length) {
+Vector vectorFrom(const std::vector<std::byte>& bytes, DType dtype, uint64_t first, uint64_t length) {
   Vector vector;
-  for (uint64_t j = 0; j < length; ++j) vector.push_back(elementAt(bytes, dtype, index * length + j));
+  for (uint64_t j = 0; j < length; ++j) vector.push_back(elementAt(bytes, dtype, first + j));
   return vector;
 }
 
 uint64_t lastExtent(const Tensor& tensor) {
   return tensor.shape()[tensor.shape().rank() - 1];
+}
+
+struct QueryAxes {
+  uint64_t rows = 1;
+  uint64_t heads = 1;
+  uint64_t headDim = 0;
+};
+QueryAxes queryAxes(const HeadsView& queries) {
+  if (const auto& s = queries.strides) return {s->tokens, s->heads, s->headDim};
+  const Shape& shape = queries.tensor.shape();
+  const uint64_t inner = shape[shape.rank() - 2], outer = shape.rank() == 2 ? 1 : shape[shape.rank() - 3];
+  const bool isHeadMajor = queries.layout == KVLayout::headMajor;
+  return {isHeadMajor ? inner : outer, isHeadMajor ? outer : inner, lastExtent(queries.tensor)};
 }
 
 uint64_t codedHeadDim(const QuantizedKVPlane& plane) {
@@ -56,7 +69,7 @@ class Plane {
   uint64_t headDim() const { return headDim_; }
 
   Vector at(uint64_t index, uint64_t head) const {
-    if (dense_) return vectorAt(bytes_.at(isKeys_ ? "keys" : "values"), dense_->dtype(), index, headDim_);
+    if (dense_) return vectorFrom(bytes_.at(isKeys_ ? "keys" : "values"), dense_->dtype(), index * headDim_, headDim_);
     const auto called = [&](const char* part) { return (isKeys_ ? "key " : "value ") + std::string(part); };
     const uint64_t codeBytes = lastExtent(coded_->codes);
     const auto row = std::span(bytes_.at(called("codes"))).subspan(index * codeBytes, codeBytes);
@@ -172,6 +185,17 @@ std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence
   return keys;
 }
 
+uint64_t queryStart(const HeadsView& queries, uint64_t sequence, uint64_t row, uint64_t head) {
+  if (const auto& s = queries.strides) {
+    return s->offset + sequence * s->sequenceStride + row * s->tokenStride + head * s->headStride;
+  }
+  const Shape& shape = queries.tensor.shape();
+  const bool isHeadMajor = queries.layout == KVLayout::headMajor;
+  const uint64_t inner = shape[shape.rank() - 2], outer = shape.rank() == 2 ? 1 : shape[shape.rank() - 3];
+  const uint64_t vector = (sequence * outer + (isHeadMajor ? head : row)) * inner + (isHeadMajor ? row : head);
+  return vector * lastExtent(queries.tensor);
+}
+
 int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row) {
   return static_cast<int64_t>(length) - static_cast<int64_t>(rows) + static_cast<int64_t>(row);
 }
@@ -198,10 +222,7 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
   const Plane keys(op, bytes, true), values(op, bytes, false);
   const CacheGeometry cache = geometryOf(op);
   const AttentionOptions& options = op.options;
-  const Shape& shape = op.queries.shape();
-  const uint64_t headDim = lastExtent(op.queries);
-  const uint64_t heads = shape[shape.rank() - 2];
-  const uint64_t rows = shape.rank() > 2 ? shape[shape.rank() - 3] : 1;
+  const auto [rows, heads, headDim] = queryAxes(op.queries);
   const uint64_t group = heads / cache.heads;
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(headDim));
   const auto perHead = [&](const char* name, uint64_t head) { return elementAt(bytes.at(name), DType::f32, head); };
@@ -217,7 +238,8 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
         const uint64_t row = r / group, head = kvHead * group + r % group;
         const int64_t position = rowPosition(length, rows, row);
         const uint64_t at = (s * rows + row) * heads + head;
-        const Vector query = vectorAt(bytes.at("queries"), op.queries.dtype(), at, headDim);
+        const Vector query =
+            vectorFrom(bytes.at("queries"), op.queries.tensor.dtype(), queryStart(op.queries, s, row, head), headDim);
         std::vector<ScoredKey> scored;
         for (uint64_t k = 0; k < held.size(); ++k) {
           if (!isVisible(op, held[k].position, position)) continue;

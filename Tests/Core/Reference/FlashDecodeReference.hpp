@@ -40,6 +40,9 @@ struct HeldKey {
 // The keys that a cache holds of a sequence, the oldest first.
 std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence& sequence);
 
+// The first element of a query in its tensor.
+uint64_t queryStart(const HeadsView& queries, uint64_t sequence, uint64_t row, uint64_t head);
+
 // The position of a query row; below zero where there are more rows than positions.
 int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row);
 bool isVisible(const FlashDecode& op, int64_t keyPosition, int64_t rowPosition);

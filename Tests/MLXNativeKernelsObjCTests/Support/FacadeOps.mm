@@ -240,12 +240,12 @@ MNKFlashDecode *objectFor(const FlashDecode &op) {
   }
   MNKFlashDecode *object = nil;
   if (const auto *dense = std::get_if<KVCacheView>(&op.over)) {
-    object = [[MNKFlashDecode alloc] initWithQueries:objectOver(op.queries)
+    object = [[MNKFlashDecode alloc] initWithQueries:objectOver(op.queries.tensor)
                                            overCache:objectFor(*dense)
                                            sequences:sequences
                                              results:objectFor(op.results)];
   } else {
-    object = [[MNKFlashDecode alloc] initWithQueries:objectOver(op.queries)
+    object = [[MNKFlashDecode alloc] initWithQueries:objectOver(op.queries.tensor)
                                   overQuantizedCache:objectFor(std::get<QuantizedKVCacheView>(op.over))
                                            sequences:sequences
                                              results:objectFor(op.results)];

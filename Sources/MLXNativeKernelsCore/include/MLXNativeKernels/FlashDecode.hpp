@@ -19,6 +19,7 @@
 
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/HeadsView.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
 #include "MLXNativeKernels/QuantizedKVCacheView.hpp"
 #include "MLXNativeKernels/Result.hpp"
@@ -67,16 +68,17 @@ struct AttentionOptions {
 // be divided by: the largest score times log2(e), and the sum of 2^(score * log2(e) - largest). A row that sees no key
 // has the sum 0.
 struct AttentionPartials {
-  Tensor sums;   // f32 [rows, heads, valueHeadDim], with the axes of the queries
+  Tensor sums;   // f32 [rows, heads, valueHeadDim], with the axes of results
   Tensor stats;  // f32 [rows, heads, 2]
 };
 
-// Where attention goes: results, or partials instead of them, and what else is wanted. Axes before the last are those
-// of the queries.
+// Where attention goes: results, or partials instead of them, and what else is wanted. Wherever queries lie, axes
+// before the last are [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one
+// sequence.
 struct AttentionResults {
   std::optional<Tensor> into = {};  // f32, f16 or bf16, with the values' head dim
   std::optional<AttentionPartials> partials = {};
-  // f32 [rows, heads]: the logarithm of the sum of e^score, a sink's included; -inf where there is nothing to sum.
+  // f32, those axes alone: the logarithm of the sum of e^score, a sink's included; -inf where there is nothing to sum.
   std::optional<Tensor> logSumExp = {};
 };
 
@@ -86,8 +88,9 @@ struct FlashDecode {
   static constexpr uint64_t kRowsPerPass = 8;  // more rows take more passes over the cache
   static constexpr uint64_t kMaxSplits = 1024;
 
-  // f32, f16 or bf16: [heads, headDim] for one row, [rows, heads, headDim], or [sequences, rows, heads, headDim].
-  Tensor queries;
+  // f32, f16 or bf16, a token of the view for each row. A tensor is [heads, headDim] for one row, [rows, heads,
+  // headDim], or [sequences, rows, heads, headDim]; a view can also say that it is head-major, or give strides.
+  HeadsView queries;
   std::variant<KVCacheView, QuantizedKVCacheView> over;
   std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries
   AttentionResults results = {};

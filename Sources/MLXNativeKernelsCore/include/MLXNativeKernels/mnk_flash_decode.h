@@ -5,6 +5,7 @@
 #define MNK_FLASH_DECODE_H
 
 #include "MLXNativeKernels/mnk_core.h"
+#include "MLXNativeKernels/mnk_heads_view.h"
 #include "MLXNativeKernels/mnk_kv_cache.h"
 #include "MLXNativeKernels/mnk_kv_quantize.h"
 
@@ -39,7 +40,8 @@ typedef struct mnk_attention_options {
   bool window_sees_pinned;  // with a window, a row also sees the pinned positions of a ring
 } mnk_attention_options;
 
-// Where attention goes: `into`, or partials instead. Axes before the last are those of the queries.
+// Where attention goes: `into`, or partials instead. Wherever queries lie, axes before the last are
+// [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
 typedef struct mnk_attention_results {
   size_t size;                             // sizeof(mnk_attention_results)
   mnk_tensor* MNK_NULLABLE into;           // f32, f16 or bf16
@@ -56,8 +58,8 @@ typedef struct mnk_attended_sequence {
 
 typedef struct mnk_flash_decode {
   size_t size;  // sizeof(mnk_flash_decode)
-  mnk_tensor*
-      queries;  // f32, f16 or bf16 [heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]
+  // f32, f16 or bf16 [heads, headDim], [rows, heads, headDim] or [sequences, rows, heads, headDim]; or queries_view
+  mnk_tensor* MNK_NULLABLE queries;
   const mnk_kv_cache_view* MNK_NULLABLE dense;  // one of these two
   const mnk_quantized_kv_view* MNK_NULLABLE quantized;
   const mnk_attended_sequence* MNK_NULLABLE sequences;  // one for each sequence of the queries
@@ -65,6 +67,7 @@ typedef struct mnk_flash_decode {
   const mnk_attention_results* results;
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
   mnk_tensor* MNK_NULLABLE scratch;  // u8, as many as the plan's scratch bytes; NULL: the device lends some
+  const mnk_heads_view* MNK_NULLABLE queries_view;  // takes the place of queries; its tokens are rows
 } mnk_flash_decode;
 
 // Checks every rule and says what would run on a device, or on one that nothing is known of, without running it.
