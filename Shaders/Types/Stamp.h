@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_291b0dd1d7644cff"
+#define MNK_SHADER_STAMP "mnkStamp_659ffc7e8d7a65be"
