@@ -59,9 +59,10 @@ kernel void kvCacheQuantize(
   const uint at = lane % plane->lanes;
   const uint first = at * 4u * Chunks;
   const uint head = index * (32u / plane->lanes) + lane / plane->lanes;
-  const CacheAddress address = cacheAddress(p.address, sequences, positions, min(head, p.heads - 1u), group.y);
+  const uint held = min(head, p.heads - 1u);
+  const CacheAddress address = cacheAddress(p.address, sequences, positions, held, group.y);
   const bool isStored = head < p.heads && address.isStored;
-  const ulong element = sourceUnit(p.address, *from, head, address.sourceToken) + first;
+  const ulong element = sourceUnit(p.address, *from, held, address.sourceToken) + first;
   const ulong elementOfHead = ulong(head) * plane->headDim + first;
 
   float4 x[Chunks];

@@ -34,9 +34,10 @@ bool writes(uint32_t workers, const WriteSizes& sizes) {
   auto seconds = timeWrites({.workers = workers}, sizes, kRepetitions);
   if (!seconds) return report(seconds.error());
   const double gigabytes = static_cast<double>(seconds->bytes) / 1e9;
-  std::printf("  %u worker%s   %4s to %-4s  %5.1f MB   memcpy %6.2f GB/s   kernel %6.2f GB/s   ratio %.2f\n", workers,
+  std::printf("  %u worker%s   %4s to %-4s  %5.1f MB   memcpy %6.2f GB/s   kernel %6.2f GB/s   ratio %.2f%s\n", workers,
               workers == 1 ? " " : "s", name(sizes.source).data(), name(sizes.cache).data(), gigabytes * 1e3,
-              gigabytes / seconds->copy, gigabytes / seconds->kernel, seconds->kernel / seconds->copy);
+              gigabytes / seconds->copy, gigabytes / seconds->kernel, seconds->kernel / seconds->copy,
+              sizes.isFused ? "   from a fused projection" : "");
   return true;
 }
 
@@ -87,6 +88,7 @@ int bench_run(void) {
                                         std::pair(DType::f32, DType::bf16), std::pair(DType::f32, DType::f32)}) {
       good = good && writes(workers, {.source = source, .cache = cache, .tokens = 4096});
     }
+    good = good && writes(workers, {.source = DType::f16, .cache = DType::f16, .tokens = 4096, .isFused = true});
   }
 
   std::printf("\nMultiRoPE, 40 heads of 128, f16, half-split, out of place; bytes written, and as many read\n");

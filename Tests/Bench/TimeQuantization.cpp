@@ -70,7 +70,8 @@ Result<QuantizationSeconds> timeQuantization(const host::Options& options, const
                            .kernel = INFINITY,
                            .copy = INFINITY};
   for (uint32_t i = 0; i < repetitions; ++i) {
-    best.copy = std::min(best.copy, copySeconds(*plain, op->keys, workers) + copySeconds(*plain, *op->values, workers));
+    best.copy = std::min(
+        best.copy, copySeconds(*plain, op->keys.tensor, workers) + copySeconds(*plain, op->values->tensor, workers));
     auto seconds = secondsOf(*device, *work);
     if (!seconds) return std::move(seconds).error();
     best.kernel = std::min(best.kernel, *seconds);

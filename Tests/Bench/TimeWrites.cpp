@@ -22,7 +22,18 @@ Result<KVCacheWrite> makeWrite(const std::shared_ptr<Device>& device, const Writ
       tensors.push_back(*tensor);
     }
   }
-  return KVCacheWrite{.keys = tensors[0], .values = tensors[1], .into = {.keys = tensors[2], .values = tensors[3]}};
+  KVCacheWrite write{.keys = tensors[0], .values = tensors[1], .into = {.keys = tensors[2], .values = tensors[3]}};
+  if (!sizes.isFused) return write;
+  const uint64_t columns = sizes.heads * sizes.headDim;
+  auto fused = makeTensor(device, sizes.source, {sizes.tokens, 6 * columns});
+  if (!fused) return std::move(fused).error();
+  auto keys = HeadsView::columns(*fused, 4 * columns, sizes.heads, sizes.headDim);
+  if (!keys) return std::move(keys).error();
+  auto values = HeadsView::columns(*fused, 5 * columns, sizes.heads, sizes.headDim);
+  if (!values) return std::move(values).error();
+  write.keys = *keys;
+  write.values = *values;
+  return write;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct WriteSizes {
   uint64_t tokens;
   uint64_t heads = 8;
   uint64_t headDim = 128;
+  bool isFused = false;  // keys and values in the columns of a projection behind four queries for each of them
 };
 
 struct WriteSeconds {

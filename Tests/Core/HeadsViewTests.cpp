@@ -156,6 +156,16 @@ TEST(HeadsMemory, DeclaresExactlyTheBytesOfTheRuns) {
   EXPECT(multiple > 500);
 }
 
+TEST(HeadsMemory, BindsNothingOfAViewWithoutElements) {
+  const HeadsView view(planTensor(DType::f16, {4}, 8), Strides{.tokens = 3, .offset = 1000, .tokenStride = 5});
+  EXPECT(liesInside(view));
+  const ElementRun none{0, 0};
+  const Binding binding = bindingOf(0, view, {&none, 1}, Access::read);
+  EXPECT_EQ(binding.offset, view.tensor.byteOffset());
+  EXPECT_EQ(binding.length, 0u);
+  EXPECT(binding.reads.empty());
+}
+
 // Two views of one memory, against a walk over every byte.
 TEST(HeadsMemory, TellsWhetherVectorsMeet) {
   Seeded random;

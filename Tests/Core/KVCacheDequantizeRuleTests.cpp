@@ -63,10 +63,15 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.values = planTensor(DType::f16, {1, 2, 3, 1, 64});
      }},
-    {"keys and values hold different numbers of tokens", "1 tokens of values", "2, as for keys",
+    {"keys and values hold different numbers of tokens", "1 tokens of values", "2 tokens, as for keys",
      "Pass tensors for the same tokens.",
      [](Op& op) {
        op.values = planTensor(DType::f16, {1, 3, 64});
+     }},
+    {"keys and values hold different numbers of tokens", "2 x 1 tokens of values", "2 tokens, as for keys",
+     "Pass tensors for the same tokens.",
+     [](Op& op) {
+       op.values = planTensor(DType::f16, {2, 1, 3, 64});
      }},
     {"head dims of keys and values are too different", "4 and 4096", "at most 32 times the other",
      "Use one op for keys and one for values.",

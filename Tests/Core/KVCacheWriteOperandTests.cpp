@@ -80,6 +80,15 @@ TEST(KVCacheWriteRules, ViewsOverlapWhereTheirVectorsLie) {
   EXPECT_ERROR(plan(op), {.what = "source and destination share memory", .got = "keys overlapping the key cache"});
 }
 
+// Values without elements may be wherever they like.
+TEST(KVCacheWriteRules, EmptyVectorsLieAnywhere) {
+  KVCacheWrite op{.keys = planTensor(DType::f16, {3, 2, 4}),
+                  .into = {.keys = planTensor(DType::f16, {2, 5, 4}), .values = planTensor(DType::f16, {2, 5, 0})}};
+  op.values = HeadsView(planTensor(DType::f16, {1}), {.tokens = 3, .heads = 2, .offset = 7});
+  const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
+  for (const Binding& binding : dispatch.buffers) EXPECT(binding.offset <= binding.buffer->length());
+}
+
 // One head for all heads of the cache, and one token for all tokens.
 TEST(KVCacheWriteRules, VectorsMayBeReadMoreThanOnce) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {

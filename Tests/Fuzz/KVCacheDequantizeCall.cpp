@@ -145,7 +145,7 @@ class KVCacheDequantizeCall final : public OpCall {
         const uint64_t slot =
             slotIndex(*plane.codes, n.into.layout, n.sequence, slotOf(n.position + token, capacity), head);
         const Decoded vector = decoded(world, plane, slot, head);
-        const uint64_t begin = vectorIndex(into, n.source_layout, token, head) * plane.headDim;
+        const uint64_t begin = elementAt(plane.places, token, head);
         std::copy(vector.values.begin(), vector.values.end(), values.begin() + static_cast<ptrdiff_t>(begin));
         std::copy(vector.slack.begin(), vector.slack.end(), slack.begin() + static_cast<ptrdiff_t>(begin));
       }

@@ -12,7 +12,8 @@ using Words = KVCacheQuantizeWords;
 
 // Which of the axes of a source or of a cache the heads are.
 uint64_t& headAxis(TensorWords& source, mnk_kv_layout layout) {
-  return source.shape[source.shape.size() == 3 && layout == MNK_TOKEN_MAJOR ? 1 : 0];
+  const size_t rank = source.shape.size();
+  return source.shape[rank == 2 ? 0 : rank - (layout == MNK_TOKEN_MAJOR ? 2 : 3)];
 }
 uint64_t& cacheAxis(TensorWords& tensor, mnk_kv_layout layout, bool isHeads, size_t cacheRank) {
   const bool isFirst = (layout == MNK_HEAD_MAJOR) == isHeads;
@@ -128,6 +129,7 @@ void addAnExtra(Words& words, Seeded& random) {
 void stretchWithoutHeads(Words& words, Seeded& random) {
   KVCacheWriteWords& write = words.write;
   if (!write.keys || !write.keyCache || write.keyCache->shape.size() < 3 || write.keys->shape.size() < 2) return;
+  if (write.keysView || write.valuesView) return;
   const mnk_kv_cache_write& n = write.numbers;
   const size_t rank = write.keyCache->shape.size();
   const uint64_t far = oneOf<uint64_t>(random, {(1ull << 31) - 1, 1ull << 31, (1ull << 31) + 1});
@@ -166,6 +168,7 @@ void loseTheValues(Words& words, Seeded&) {
 void growApart(Words& words, Seeded& random) {
   KVCacheWriteWords& write = words.write;
   if (!write.keys || !write.keyCache || !write.values || !write.valueCache) return;
+  if (write.keysView || write.valuesView) return;
   const bool hasShortKeys = coin(random, 1, 2);
   for (const bool isKeys : {true, false}) {
     TensorWords& vectors = isKeys ? *write.keys : *write.values;
@@ -202,6 +205,7 @@ KVCacheQuantizeWords attacked(KVCacheQuantizeWords words, Seeded& random) {
     }
   }
   words.isNull = words.isNull || words.write.isNull;
+  if (words.isRead) words.write.keysView.reset(), words.write.valuesView.reset();  // it has tensors alone
   for (auto* tensor : tensorsOf(words)) {
     if (*tensor) makePossible(**tensor, random);
   }

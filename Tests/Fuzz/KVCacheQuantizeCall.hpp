@@ -59,6 +59,7 @@ std::vector<const TensorWords*> usedTensors(const KVCacheQuantizeWords& words);
 // The parts of a call that are the same for both ops.
 struct QuantizedPlaneOperands {
   const TensorWords* vectors;
+  mnk_heads_view places;  // of the vectors
   const TensorWords* codes;
   const QuantizedPlaneWords* plane;
   uint64_t headDim;
@@ -67,7 +68,6 @@ struct QuantizedPlaneOperands {
 std::vector<QuantizedPlaneOperands> planesOf(const KVCacheQuantizeWords& words);
 mnk_quantized_kv_view madeView(const KVCacheQuantizeWords& words, World& world, Seeded& random);
 // The place of a vector among those of the source or of the cache, counted in vectors.
-uint64_t vectorIndex(const TensorWords& vectors, mnk_kv_layout layout, uint64_t token, uint64_t head);
 uint64_t slotIndex(const TensorWords& codes, mnk_kv_layout layout, uint64_t sequence, uint64_t slot, uint64_t head);
 // Elements of a tensor of floats in the world's image.
 std::vector<double> valuesOf(World& world, const TensorWords& tensor);

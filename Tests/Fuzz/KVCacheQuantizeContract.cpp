@@ -34,8 +34,9 @@ std::string refusalOfStruct(const Words& words) {
     return name + " has the wrong size";
   }
   const bool isLayout = static_cast<uint32_t>(words.write.numbers.source_layout) <= 1;
-  if (!words.isRead && !words.write.keys) return "keys is missing";
-  if (!words.isRead && !isLayout) return "the number is not a layout";
+  if (!words.isRead) {
+    if (std::string what = refusalOfSourceHandles(words.write); !what.empty()) return what;
+  }
   if (std::string what = refusalOfView(words, words.isRead ? "from" : "into"); !what.empty()) return what;
   if (words.isRead) {
     if (!isLayout) return "the number is not a layout";
@@ -79,15 +80,11 @@ bool isMatrix(const std::optional<TensorWords>& tensor, uint64_t heads, uint64_t
   return !tensor || (tensor->dtype == MNK_F32 && tensor->shape == std::vector<uint64_t>{heads, headDim});
 }
 
-bool isSource(const TensorWords& tensor, mnk_kv_layout layout) {
-  return tensor.shape.size() == 3 || (tensor.shape.size() == 2 && layout == MNK_TOKEN_MAJOR);
-}
-
-bool hasVectors(const std::optional<TensorWords>& tensor, const Words& words, const CachePlane& plane) {
-  if (!tensor) return true;
-  const mnk_kv_cache_write& n = words.write.numbers;
-  if (!isSource(*tensor, n.source_layout)) return false;
-  const SourceDims dims = sourceDims(*tensor, n.source_layout);
+bool hasVectors(bool isKeys, const Words& words, const CachePlane& plane) {
+  const KVCacheWriteWords& write = words.write;
+  if (!(isKeys ? write.keys : write.values)) return true;
+  const mnk_kv_cache_write& n = write.numbers;
+  const SourceDims dims = isKeys ? dimsOfKeys(write) : dimsOfValues(write);
   return dims.heads == cacheDims(*plane.codes, n.into.layout).heads && dims.headDim == plane.headDim();
 }
 
@@ -100,9 +97,7 @@ bool isTooDifferent(uint64_t a, uint64_t b) {
 bool hasLargeExtents(const Words& words) {
   const mnk_kv_cache_write& n = words.write.numbers;
   const CacheDims cache = cacheDims(*words.write.keyCache, n.into.layout);
-  const uint64_t tokens =
-      sourceDims(words.write.keys ? *words.write.keys : *words.write.values, n.source_layout).tokens;
-  return std::max({cache.sequences, cache.heads, cache.capacity, tokens}) >= kExtentEnd;
+  return std::max({cache.sequences, cache.heads, cache.capacity}) >= kExtentEnd || hasTooManyTokens(words.write);
 }
 
 std::string refusalOfOperands(const Words& words) {
@@ -112,8 +107,8 @@ std::string refusalOfOperands(const Words& words) {
   if (hasValues && !write.valueCache) return "values are given but the cache has none";
   if (!isFloat(write.keys->dtype)) return "the source cannot be coded";
   if (hasValues && write.values->dtype != write.keys->dtype) return "values have another dtype than keys";
-  if (!hasVectors(write.keys, words, planes[0])) return "keys do not have the cache's heads and headDim";
-  if (!hasVectors(write.values, words, planes.back())) return "values do not have the cache's heads and headDim";
+  if (!hasVectors(true, words, planes[0])) return "keys do not have the cache's heads and headDim";
+  if (!hasVectors(false, words, planes.back())) return "values do not have the cache's heads and headDim";
   if (hasValues && isTooDifferent(planes[0].headDim(), planes[1].headDim())) {
     return "head dims of keys and values are too different";
   }
@@ -127,8 +122,7 @@ std::string refusalOfOperands(const Words& words) {
     return "the probe is for one token of mlx1";
   }
   if (!isMatrix(words.probe, cache.heads, planes[0].headDim())) return "the probe does not fit";
-  const uint64_t tokens = sourceDims(*write.keys, write.numbers.source_layout).tokens;
-  if (hasValues && sourceDims(*write.values, write.numbers.source_layout).tokens != tokens) {
+  if (hasValues && !isOfSameTokens(dimsOfValues(write), dimsOfKeys(write))) {
     return "values hold another number of tokens than keys";
   }
   return hasLargeExtents(words) ? "an extent is too large for the kernel" : refusalOfPlaces(write);
@@ -145,11 +139,11 @@ std::string refusalOfReading(const Words& words) {
   }
   const bool hasBoth = write.keys && write.values;
   if (hasBoth && write.keys->dtype != write.values->dtype) return "values have another dtype than keys";
-  if (!hasVectors(write.keys, words, planes[0]) || !hasVectors(write.values, words, planes.back())) {
+  if (!hasVectors(true, words, planes[0]) || !hasVectors(false, words, planes.back())) {
     return "a target does not have the cache's heads and headDim";
   }
   const uint64_t tokens = sourceDims(write.keys ? *write.keys : *write.values, n.source_layout).tokens;
-  if (hasBoth && sourceDims(*write.values, n.source_layout).tokens != tokens) {
+  if (hasBoth && !isOfSameTokens(dimsOfValues(write), dimsOfKeys(write))) {
     return "keys and values hold different numbers of tokens";
   }
   if (hasBoth && isTooDifferent(planes[0].headDim(), planes[1].headDim())) {
@@ -170,12 +164,15 @@ std::string refusalOfReading(const Words& words) {
 
 bool sharesMemory(const Words& words) {
   const KVCacheWriteWords& write = words.write;
+  std::vector<TensorWords> ranges;
+  ranges.reserve(2);
   std::vector<const TensorWords*> vectors, cache, factors;
   const auto add = [](std::vector<const TensorWords*>& to, const std::optional<TensorWords>& tensor) {
     if (tensor) to.push_back(&*tensor);
   };
   for (const QuantizedPlaneOperands& plane : planesOf(words)) {
-    vectors.push_back(plane.vectors);
+    ranges.push_back(rangeOfSource(*plane.vectors, plane.places));
+    vectors.push_back(&ranges.back());
     cache.push_back(plane.codes);
     add(cache, plane.plane->scales);
     if (words.isRead && words.domain == MNK_ROTATED_DOMAIN) continue;
@@ -258,12 +255,14 @@ std::string refusalOfCache(const Words& words) {
 std::vector<QuantizedPlaneOperands> planesOf(const Words& words) {
   const KVCacheWriteWords& write = words.write;
   std::vector<QuantizedPlaneOperands> planes;
-  const auto add = [&](const std::optional<TensorWords>& vectors, const std::optional<TensorWords>& codes,
-                       const QuantizedPlaneWords& plane) {
-    if (vectors) planes.push_back({&*vectors, &*codes, &plane, headDimOf(plane.codec, codes->shape.back())});
+  const auto add = [&](const std::optional<TensorWords>& vectors, const std::optional<mnk_heads_view>& view,
+                       const std::optional<TensorWords>& codes, const QuantizedPlaneWords& plane) {
+    if (!vectors) return;
+    planes.push_back({&*vectors, *placesOfSource(*vectors, view, write.numbers.source_layout), &*codes, &plane,
+                      headDimOf(plane.codec, codes->shape.back())});
   };
-  add(write.keys, write.keyCache, words.keys);
-  add(write.values, write.valueCache, words.values);
+  add(write.keys, write.keysView, write.keyCache, words.keys);
+  add(write.values, write.valuesView, write.valueCache, words.values);
   return planes;
 }
 
@@ -273,6 +272,7 @@ std::string refusalOf(const Words& words) {
     if (std::string what = refusalOfSources(words.write); !what.empty()) return what;
   }
   if (std::string what = refusalOfCache(words); !what.empty()) return what;
+  if (std::string what = words.isRead ? "" : refusalOfLayouts(words.write); !what.empty()) return what;
   if (std::string what = words.isRead ? refusalOfReading(words) : refusalOfOperands(words); !what.empty()) return what;
   if (sharesMemory(words)) return "operands share memory";
   return words.isRead && hasLargeExtents(words) ? "an extent is too large for the kernel" : "";

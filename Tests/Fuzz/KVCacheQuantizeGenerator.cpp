@@ -89,7 +89,7 @@ bool makeReadable(Words& words, Seeded& random) {
 
 Words valid(Seeded& random, Bank bank, bool isRead) {
   for (;;) {
-    Words words{.isRead = isRead, .write = validWrite(random, bank)};
+    Words words{.isRead = isRead, .write = validWrite(random, bank, false)};
     KVCacheWriteWords& write = words.write;
     const bool isFirst = bank == Bank::first;
     const mnk_kv_codec_name name = coin(random, 2, 3) ? MNK_TURBO : MNK_MLX1;
@@ -111,10 +111,13 @@ Words valid(Seeded& random, Bank bank, bool isRead) {
     words.options.value_scale = test::number<mnk_kv_scale_rule>(static_cast<uint32_t>(random.below(3)));
     words.options.non_finite = coin(random, 1, 2) ? MNK_NON_FINITE_ZERO : MNK_NON_FINITE_PROPAGATE;
     words.domain = coin(random, 1, 2) ? MNK_ORIGINAL_DOMAIN : MNK_ROTATED_DOMAIN;
-    bool isPlaced = true;
+    bool isPlaced = isRead || viewSources(write, random);
+    const bool isFused = write.keysView && write.values && write.keys->shape == write.values->shape &&
+                         write.keys->offset == write.values->offset && write.keys->arena == write.values->arena;
     for (auto* tensor : tensorsOf(words)) {
       if (*tensor) isPlaced = place(**tensor, random) && isPlaced;
     }
+    if (isFused) write.values = write.keys;
     if (isPlaced) return words;
   }
 }

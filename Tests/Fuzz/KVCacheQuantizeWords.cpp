@@ -95,11 +95,6 @@ mnk_quantized_kv_view madeView(const Words& words, World& world, Seeded& random)
           .pinned = n.pinned};
 }
 
-uint64_t vectorIndex(const TensorWords& vectors, mnk_kv_layout layout, uint64_t token, uint64_t head) {
-  const SourceDims dims = sourceDims(vectors, layout);
-  return layout == MNK_HEAD_MAJOR ? head * dims.tokens + token : token * dims.heads + head;
-}
-
 uint64_t slotIndex(const TensorWords& codes, mnk_kv_layout layout, uint64_t sequence, uint64_t slot, uint64_t head) {
   const CacheDims dims = cacheDims(codes, layout);
   const uint64_t inSequence = layout == MNK_HEAD_MAJOR ? head * dims.capacity + slot : slot * dims.heads + head;

@@ -94,8 +94,7 @@ void swapLayoutOrWrap(Words& words, Seeded& random) {
 void moveANumber(Words& words, Seeded& random) {
   mnk_kv_cache_write& numbers = words.numbers;
   const uint64_t capacity = capacityOf(words);
-  const uint64_t length =
-      words.keys && words.keys->shape.size() >= 2 ? sourceDims(*words.keys, MNK_TOKEN_MAJOR).tokens : 1;
+  const uint64_t length = words.keys ? dimsOfKeys(words).tokens : 1;
   const uint64_t drawn = edge(random, {capacity, capacity, length, numbers.position, capacity - numbers.tokens});
   switch (random.below(6)) {
     case 0:
@@ -186,6 +185,8 @@ void askForManyRows(Words& words, Seeded& random) {
   mnk_kv_cache_write& numbers = words.numbers;
   words.values.reset();
   words.valueCache.reset();
+  words.keysView.reset();
+  words.valuesView.reset();
   words.keys->dtype = words.keyCache->dtype = MNK_U8;
   words.keys->shape = {tokens, 1, 1};
   words.keyCache->shape = {1, 1 + random.below(4), 1};
@@ -204,11 +205,44 @@ void askForManyRows(Words& words, Seeded& random) {
   }
 }
 
+void changeAView(Words& words, Seeded& random) {
+  std::optional<mnk_heads_view>& changed = coin(random, 1, 2) ? words.keysView : words.valuesView;
+  const std::optional<TensorWords>& tensor = &changed == &words.keysView ? words.keys : words.values;
+  if (!changed) {
+    if (coin(random, 1, 2)) return;
+    changed.emplace();  // of a tensor that may be missing
+    changed->size = sizeof *changed;
+  }
+  mnk_heads_view& view = *changed;
+  uint64_t* numbers[] = {&view.sequences, &view.tokens,          &view.heads,        &view.head_dim,
+                         &view.offset,    &view.sequence_stride, &view.token_stride, &view.head_stride};
+  uint64_t& number = *numbers[random.below(std::size(numbers))];
+  switch (random.below(6)) {
+    case 0:
+      view.size = edge(random, {sizeof view, sizeof view + 8});
+      return;
+    case 1:
+      view.layout = test::number<mnk_kv_layout>(static_cast<uint32_t>(random.below(3)));
+      view.has_strides = false;
+      return;
+    case 2:
+      view.has_strides = !view.has_strides;
+      return;
+    case 3:
+      number = edge(random, {number, tensor ? tensor->elements() : 1});
+      return;
+    default:
+      number = random.below(4) + (coin(random, 1, 2) ? number : 0);
+  }
+}
+
 using Attack = void (*)(Words&, Seeded&);
 constexpr Attack kAttacks[] = {
-    loseAHandle, lieAboutSizes, leaveTheEnums,          swapLayoutOrWrap, moveANumber,  moveANumber,
-    moveANumber, moveAnyExtent, moveAnExtentEverywhere, changeARank,      changeADType, moveToAnotherDevice,
-    meetAnother, changeRows,
+    loseAHandle,      lieAboutSizes, leaveTheEnums,
+    swapLayoutOrWrap, moveANumber,   moveANumber,
+    moveANumber,      moveAnyExtent, moveAnExtentEverywhere,
+    changeARank,      changeADType,  moveToAnotherDevice,
+    meetAnother,      changeRows,    changeAView,
 };
 
 }  // namespace

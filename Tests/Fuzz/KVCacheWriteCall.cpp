@@ -28,6 +28,16 @@ std::string textOf(const RowWords& rows) {
   return text;
 }
 
+std::string textOf(const std::optional<mnk_heads_view>& view) {
+  if (!view) return {};
+  if (!view->has_strides) {
+    return fmt::format(", view of size {}, layout {}", view->size, static_cast<uint32_t>(view->layout));
+  }
+  return fmt::format(", view of size {}: {} x {} x {} of {} at {}, strides {}, {}, {}", view->size, view->sequences,
+                     view->tokens, view->heads, view->head_dim, view->offset, view->sequence_stride, view->token_stride,
+                     view->head_stride);
+}
+
 class KVCacheWriteCall final : public OpCall {
  public:
   KVCacheWriteCall(World& world, Seeded& random, Words words, bool mayHoldNaN) : words_(std::move(words)) {
@@ -39,6 +49,8 @@ class KVCacheWriteCall final : public OpCall {
     };
     write.keys = made(words_.keys);
     write.values = made(words_.values);
+    write.keys_view = viewOf(words_.keysView, write.keys);
+    write.values_view = viewOf(words_.valuesView, write.values);
     write.into.keys = made(words_.keyCache);
     write.into.values = made(words_.valueCache);
     for (RowWords* listed : {&words_.sequences, &words_.positions}) listed->list.reserve(1);  // not NULL if empty
@@ -54,8 +66,8 @@ class KVCacheWriteCall final : public OpCall {
   std::string refusal() const override { return refusal_; }
 
   bool isEmpty() const override {
-    const SourceDims keys = sourceDims(*words_.keys, words_.numbers.source_layout);
-    const uint64_t valueDim = words_.values ? words_.values->shape.back() : 0;
+    const SourceDims keys = dimsOfKeys(words_);
+    const uint64_t valueDim = words_.values ? dimsOfValues(words_).headDim : 0;
     return tokensOf(words_) == 0 || keys.heads == 0 || (keys.headDim == 0 && valueDim == 0);
   }
 
@@ -122,13 +134,18 @@ class KVCacheWriteCall final : public OpCall {
     return static_cast<uint64_t>(std::count(plane.isWritten.begin(), plane.isWritten.end(), true));
   }
 
+  const mnk_heads_view* viewOf(std::optional<mnk_heads_view>& view, mnk_tensor* tensor) {
+    if (!view) return nullptr;
+    view->tensor = tensor;
+    return &*view;
+  }
+
   KVCacheWrite referenceOp() const {
     const mnk_kv_cache_write& n = words_.numbers;
     const auto tensor = [](const TensorWords& words) {
       return test::planTensor(static_cast<DType>(words.dtype), *Shape::make(words.shape));
     };
-    KVCacheWrite op{.keys = tensor(*words_.keys),
-                    .sourceLayout = static_cast<KVLayout>(n.source_layout),
+    KVCacheWrite op{.keys = referenceSource(*words_.keys, words_.keysView, n.source_layout),
                     .sourceOffset = n.source_offset,
                     .sourceIsRing = n.source_is_ring,
                     .into = {.keys = tensor(*words_.keyCache),
@@ -138,7 +155,7 @@ class KVCacheWriteCall final : public OpCall {
                     .sequence = n.sequence,
                     .position = n.position};
     if (words_.values) {
-      op.values = tensor(*words_.values);
+      op.values = referenceSource(*words_.values, words_.valuesView, n.source_layout);
       op.into.values = tensor(*words_.valueCache);
     }
     if (n.has_tokens) op.tokens = n.tokens;
@@ -160,6 +177,19 @@ std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
 
 }  // namespace
 
+HeadsView referenceSource(const TensorWords& tensor, const std::optional<mnk_heads_view>& view, mnk_kv_layout layout) {
+  const mnk_heads_view places = *placesOfSource(tensor, view, layout);
+  return HeadsView(test::planTensor(static_cast<DType>(tensor.dtype), *Shape::make(tensor.shape)),
+                   HeadsView::Strides{.sequences = places.sequences,
+                                      .tokens = places.tokens,
+                                      .heads = places.heads,
+                                      .headDim = places.head_dim,
+                                      .offset = places.offset,
+                                      .sequenceStride = places.sequence_stride,
+                                      .tokenStride = places.token_stride,
+                                      .headStride = places.head_stride});
+}
+
 std::string Words::text() const {
   const mnk_kv_cache_write& n = numbers;
   if (isNull) return "KVCacheWrite: a NULL descriptor";
@@ -171,9 +201,9 @@ std::string Words::text() const {
   std::string text = fmt::format(
       "KVCacheWrite (size {}, tail {}, view size {}):\n  keys {}\n  values {}\n  {} source from token {}, {} tokens{}\n"
       "  key cache {}\n  value cache {}\n  {}, {}, {} pinned\n  sequence {}, position {}",
-      n.size, tail, n.into.size, textOf(keys), textOf(values), layout(n.source_layout), n.source_offset,
-      n.has_tokens ? fmt::format("{}", n.tokens) : "all", n.source_is_ring ? " of a ring" : "", textOf(keyCache),
-      textOf(valueCache), layout(n.into.layout),
+      n.size, tail, n.into.size, textOf(keys) + textOf(keysView), textOf(values) + textOf(valuesView),
+      layout(n.source_layout), n.source_offset, n.has_tokens ? fmt::format("{}", n.tokens) : "all",
+      n.source_is_ring ? " of a ring" : "", textOf(keyCache), textOf(valueCache), layout(n.into.layout),
       wrap == 0 ? "linear" : (wrap == 1 ? "ring" : fmt::format("wrap {}", wrap)), n.into.pinned, n.sequence,
       n.position);
   if (n.has_rows) text += fmt::format("\n  rows: sequences {}, positions {}", textOf(sequences), textOf(positions));
@@ -193,10 +223,12 @@ Target kvCacheWriteTarget() {
   for (const auto& rule : kvCacheWriteRules()) {
     if (!unreachable.contains(rule.what)) refusals.push_back(rule.what);
   }
-  refusals.insert(refusals.end(), {"mnk_kv_cache_write is missing", "mnk_kv_cache_write has the wrong size",
-                                   "mnk_kv_cache_view has the wrong size", "keys is missing", "into.keys is missing",
-                                   "the number is not a layout", "the number is not a wrap",
-                                   "the list of rows is missing", "there are too many rows"});
+  refusals.insert(
+      refusals.end(),
+      {"mnk_kv_cache_write is missing", "mnk_kv_cache_write has the wrong size", "mnk_kv_cache_view has the wrong size",
+       "keys is missing", "into.keys is missing", "the number is not a layout", "the number is not a wrap",
+       "the list of rows is missing", "there are too many rows", "keys_view->tensor is missing",
+       "values_view->tensor is missing", "mnk_heads_view has the wrong size"});
   return {.name = "KVCacheWrite", .share = 800, .refusals = std::move(refusals), .make = makeCase};
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "KVCacheWriteCall.hpp"
+#include "MultiRoPECall.hpp"
 
 namespace mnk::fuzz {
 
@@ -27,8 +28,7 @@ std::string refusalOfStruct(const Words& words) {
   if (n.size < sizeof n || n.size > 2 * sizeof n || (isLonger && words.tail != 0)) {
     return "mnk_kv_cache_write has the wrong size";
   }
-  if (!words.keys) return "keys is missing";
-  if (static_cast<uint32_t>(n.source_layout) > 1) return "the number is not a layout";
+  if (std::string what = refusalOfSourceHandles(words); !what.empty()) return what;
   if (n.into.size != sizeof n.into) return "mnk_kv_cache_view has the wrong size";
   if (!words.keyCache) return "into.keys is missing";
   if (static_cast<uint32_t>(n.into.layout) > 1) return "the number is not a layout";
@@ -40,8 +40,38 @@ bool isFloat(mnk_dtype dtype) {
   return dtype == MNK_F32 || dtype == MNK_F16 || dtype == MNK_BF16;
 }
 
-bool isSource(const TensorWords& tensor, mnk_kv_layout layout) {
-  return tensor.shape.size() == 3 || (tensor.shape.size() == 2 && layout == MNK_TOKEN_MAJOR);
+std::string refusalOfViewHandle(const std::optional<mnk_heads_view>& view, const std::optional<TensorWords>& tensor,
+                                const std::string& name) {
+  if (!view) return {};
+  if (!tensor) return name + "->tensor is missing";
+  if (view->size != sizeof *view) return "mnk_heads_view has the wrong size";
+  return !view->has_strides && static_cast<uint32_t>(view->layout) > 1 ? "the number is not a layout" : "";
+}
+
+bool isInside(const TensorWords& tensor, const mnk_heads_view& places) {
+  if (places.sequences == 0 || places.tokens == 0 || places.heads == 0 || places.head_dim == 0) return true;
+  const std::pair<uint64_t, uint64_t> axes[] = {{places.sequences, places.sequence_stride},
+                                                {places.tokens, places.token_stride},
+                                                {places.heads, places.head_stride}};
+  Wide end = Wide{places.offset} + places.head_dim;
+  for (const auto& [count, stride] : axes) end += Wide{stride} * (count - 1);
+  return end <= tensor.elements();
+}
+
+// Whether a source that is read in this layout has the cache's heads in the other one alone.
+bool isSwapped(const TensorWords& tensor, const std::optional<mnk_heads_view>& view, const Words& words,
+               mnk_kv_layout layout) {
+  if (view && view->has_strides) return false;
+  if ((view ? view->layout : words.numbers.source_layout) != layout) return false;
+  const uint64_t heads = cacheDims(*words.keyCache, words.numbers.into.layout).heads;
+  const mnk_kv_layout other = layout == MNK_HEAD_MAJOR ? MNK_TOKEN_MAJOR : MNK_HEAD_MAJOR;
+  const auto swapped = placesOfSource(tensor, std::nullopt, other);
+  return sourceDims(tensor, layout).heads != heads && swapped && swapped->heads == heads;
+}
+
+SourceDims dimsOf(const std::optional<mnk_heads_view>& places) {
+  if (!places) return {};
+  return {places->sequences, places->heads, places->sequences * places->tokens, places->head_dim};
 }
 
 // Ranks, dtypes and extents of the operands.
@@ -62,29 +92,31 @@ std::string refusalOfOperands(const Words& words) {
     return "values have another dtype than keys";
   }
   const CacheDims cache = cacheDims(keyCache, n.into.layout);
-  const SourceDims source = sourceDims(keys, n.source_layout);
+  const SourceDims source = dimsOfKeys(words);
   if (cache.capacity == 0) return "the cache has no capacity";
   // A cache without values to write is still one cache: the extents of its value tensor count.
   uint64_t valueHeadDim = words.valueCache && !words.valueCache->shape.empty() ? words.valueCache->shape.back() : 0;
   if (words.values) {
     const CacheDims second = cacheDims(*words.valueCache, n.into.layout);
-    const SourceDims values = sourceDims(*words.values, n.source_layout);
+    const SourceDims values = dimsOfValues(words);
     if (second.sequences != cache.sequences || second.heads != cache.heads || second.capacity != cache.capacity) {
       return "the value cache differs from the key cache";
     }
+    if (std::string what = refusalOfLayouts(words); !what.empty()) return what;
     if (source.heads != cache.heads || source.headDim != cache.headDim) {
       return "keys do not have the cache's heads and headDim";
     }
     if (values.heads != cache.heads || values.headDim != second.headDim) {
       return "values do not have the cache's heads and headDim";
     }
-    if (values.tokens != source.tokens) return "values hold another number of tokens than keys";
+    if (!isOfSameTokens(values, source)) return "values hold another number of tokens than keys";
+  } else if (std::string what = refusalOfLayouts(words); !what.empty()) {
+    return what;
   } else if (source.heads != cache.heads || source.headDim != cache.headDim) {
     return "keys do not have the cache's heads and headDim";
   }
-  const uint64_t largest =
-      std::max({cache.sequences, cache.heads, cache.capacity, cache.headDim, source.tokens, valueHeadDim});
-  return largest >= kExtentEnd ? "an extent is too large for the kernel" : "";
+  const uint64_t largest = std::max({cache.sequences, cache.heads, cache.capacity, cache.headDim, valueHeadDim});
+  return largest >= kExtentEnd || hasTooManyTokens(words) ? "an extent is too large for the kernel" : "";
 }
 
 uint64_t countOf(const RowWords& rows) {
@@ -109,10 +141,15 @@ std::string refusalOfListedRows(const Words& words, uint64_t tokens, const Cache
 }
 
 bool sharesMemory(const Words& words) {
-  std::vector<const TensorWords*> sources{&*words.keys};
+  const TensorWords keys =
+      rangeOfSource(*words.keys, *placesOfSource(*words.keys, words.keysView, words.numbers.source_layout));
+  TensorWords values;
+  std::vector<const TensorWords*> sources{&keys};
   std::vector<const TensorWords*> targets{&*words.keyCache};
   if (words.values) {
-    sources.push_back(&*words.values);
+    values =
+        rangeOfSource(*words.values, *placesOfSource(*words.values, words.valuesView, words.numbers.source_layout));
+    sources.push_back(&values);
     targets.push_back(&*words.valueCache);
   }
   if (words.numbers.has_rows && words.sequences.tensor) sources.push_back(&*words.sequences.tensor);
@@ -128,9 +165,47 @@ bool sharesMemory(const Words& words) {
 }  // namespace
 
 SourceDims sourceDims(const TensorWords& tensor, mnk_kv_layout layout) {
-  const std::vector<uint64_t>& shape = tensor.shape;
-  if (shape.size() == 2) return {shape[0], 1, shape[1]};
-  return layout == MNK_HEAD_MAJOR ? SourceDims{shape[0], shape[1], shape[2]} : SourceDims{shape[1], shape[0], shape[2]};
+  return dimsOf(placesOfSource(tensor, std::nullopt, layout));
+}
+SourceDims dimsOfKeys(const Words& words) {
+  return dimsOf(placesOfSource(*words.keys, words.keysView, words.numbers.source_layout));
+}
+SourceDims dimsOfValues(const Words& words) {
+  return dimsOf(placesOfSource(*words.values, words.valuesView, words.numbers.source_layout));
+}
+
+bool isOfSameTokens(const SourceDims& a, const SourceDims& b) {
+  return a.sequences == b.sequences && a.tokens == b.tokens;
+}
+
+bool hasTooManyTokens(const Words& words) {
+  const auto places =
+      placesOfSource(words.keys ? *words.keys : *words.values, words.keysView, words.numbers.source_layout);
+  return std::max({Wide{places->sequences}, Wide{places->tokens}, Wide{places->sequences} * places->tokens}) >=
+         kExtentEnd;
+}
+
+std::optional<mnk_heads_view> placesOfSource(const TensorWords& tensor, const std::optional<mnk_heads_view>& view,
+                                             mnk_kv_layout layout) {
+  HeadsWords heads{.tensor = tensor};
+  heads.view.layout = layout;
+  if (view) heads.view = *view;
+  return placesOf(heads);
+}
+
+uint64_t elementAt(const mnk_heads_view& places, uint64_t token, uint64_t head) {
+  return places.offset + token / places.tokens * places.sequence_stride + token % places.tokens * places.token_stride +
+         head * places.head_stride;
+}
+
+TensorWords rangeOfSource(const TensorWords& tensor, const mnk_heads_view& places) {
+  TensorWords range = tensor;
+  range.offset += places.offset * tensor.elementBytes();
+  range.shape = {0};
+  if (places.sequences == 0 || places.tokens == 0 || places.heads == 0 || places.head_dim == 0) return range;
+  const uint64_t last = elementAt(places, places.sequences * places.tokens - 1, places.heads - 1);
+  range.shape = {last - places.offset + places.head_dim};
+  return range;
 }
 
 CacheDims cacheDims(const TensorWords& tensor, mnk_kv_layout layout) {
@@ -146,16 +221,40 @@ std::string refusalOfLists(const Words& words) {
   return sequences.empty() ? refusalOfRows(words.positions) : sequences;
 }
 
+std::string refusalOfSourceHandles(const Words& words) {
+  if (!words.keys && !words.keysView) return "keys is missing";
+  if (static_cast<uint32_t>(words.numbers.source_layout) > 1) return "the number is not a layout";
+  const std::string keys = refusalOfViewHandle(words.keysView, words.keys, "keys_view");
+  return keys.empty() ? refusalOfViewHandle(words.valuesView, words.values, "values_view") : keys;
+}
+
 std::string refusalOfSources(const Words& words) {
-  const mnk_kv_layout layout = words.numbers.source_layout;
-  if (!isSource(*words.keys, layout)) return "keys have the wrong rank";
-  return words.values && !isSource(*words.values, layout) ? "values have the wrong rank" : "";
+  const auto places = [&](const std::optional<TensorWords>& tensor, const std::optional<mnk_heads_view>& view) {
+    return placesOfSource(*tensor, view, words.numbers.source_layout);
+  };
+  const auto keys = places(words.keys, words.keysView);
+  if (!keys) return "keys have the wrong rank";
+  const auto values = words.values ? places(words.values, words.valuesView) : std::nullopt;
+  if (words.values && !values) return "values have the wrong rank";
+  const bool isOutside = !isInside(*words.keys, *keys) || (words.values && !isInside(*words.values, *values));
+  return isOutside ? "vectors lie outside of their tensor" : "";
+}
+
+std::string refusalOfLayouts(const Words& words) {
+  for (const mnk_kv_layout layout : {MNK_TOKEN_MAJOR, MNK_HEAD_MAJOR}) {
+    if (isSwapped(*words.keys, words.keysView, words, layout) ||
+        (words.values && isSwapped(*words.values, words.valuesView, words, layout))) {
+      return layout == MNK_TOKEN_MAJOR ? "a head-major source is read as token-major"
+                                       : "a token-major source is read as head-major";
+    }
+  }
+  return {};
 }
 
 std::string refusalOfPlaces(const Words& words) {
   const mnk_kv_cache_write& n = words.numbers;
   const CacheDims cache = cacheDims(*words.keyCache, n.into.layout);
-  const uint64_t length = sourceDims(*words.keys, n.source_layout).tokens;
+  const uint64_t length = dimsOfKeys(words).tokens;
   const uint64_t tokens = tokensOf(words);
   const bool isRing = n.into.wrap == MNK_RING;
   const bool isInSource =
@@ -173,7 +272,7 @@ std::string refusalOfPlaces(const Words& words) {
 
 uint64_t tokensOf(const Words& words) {
   const mnk_kv_cache_write& n = words.numbers;
-  const uint64_t length = sourceDims(*words.keys, n.source_layout).tokens;
+  const uint64_t length = dimsOfKeys(words).tokens;
   if (n.has_tokens) return n.tokens;
   if (n.source_is_ring) return length;
   return n.source_offset < length ? length - n.source_offset : 0;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "KVCacheWriteCall.hpp"
 #include "Numbers.hpp"
@@ -18,6 +19,7 @@ uint32_t arenaOf(uint32_t operand, Bank bank) {
 
 struct Extents {
   uint64_t heads, headDim, valueHeadDim, capacity, sequences, tokens;
+  uint64_t sourceSequences = 0;  // that share the tokens; 0: no axis for them
 };
 
 Extents drawExtents(Seeded& random) {
@@ -34,13 +36,19 @@ Extents drawExtents(Seeded& random) {
     *axes[random.below(std::size(axes))] = 0;
   }
   if (coin(random, 1, 150)) extents = {1, 1, 1, extents.capacity, extents.sequences, 1018 + random.below(7)};
+  if (coin(random, 1, 3)) {
+    extents.sourceSequences = 1 + random.below(4);
+    extents.tokens -= extents.tokens % extents.sourceSequences;
+  }
   return extents;
 }
 
 TensorWords source(const Extents& extents, uint64_t headDim, mnk_kv_layout layout, mnk_dtype dtype, bool isRank2,
                    uint32_t arena) {
-  TensorWords words{.dtype = dtype, .shape = {extents.tokens, extents.heads, headDim}, .arena = arena};
+  const uint64_t tokens = extents.sourceSequences ? extents.tokens / extents.sourceSequences : extents.tokens;
+  TensorWords words{.dtype = dtype, .shape = {tokens, extents.heads, headDim}, .arena = arena};
   if (layout == MNK_HEAD_MAJOR) std::swap(words.shape[0], words.shape[1]);
+  if (extents.sourceSequences) words.shape.insert(words.shape.begin(), extents.sourceSequences);
   if (isRank2) words.shape = {extents.heads, headDim};
   return words;
 }
@@ -98,7 +106,49 @@ void drawTokens(mnk_kv_cache_write& numbers, Seeded& random, const Extents& exte
 
 }  // namespace
 
-KVCacheWriteWords validWrite(Seeded& random, Bank bank) {
+bool viewSources(Words& words, Seeded& random) {
+  if (coin(random, 1, 2)) return true;
+  const mnk_kv_layout layout = words.numbers.source_layout;
+  // Both in one tensor, or each in its own.
+  const bool isFused = words.values && coin(random, 1, 2);
+  uint64_t end = 0;
+  for (const bool isKeys : {true, false}) {
+    std::optional<TensorWords>& tensor = isKeys ? words.keys : words.values;
+    if (!tensor) continue;
+    mnk_heads_view view = *placesOfSource(*tensor, std::nullopt, layout);
+    view.size = sizeof view;
+    if (!isFused && coin(random, 1, 3)) {
+      // The same shape in words of its own; others may be of another layout.
+      view = {};
+      view.size = sizeof view;
+      view.layout = layout;
+      if (isKeys && !words.values) words.numbers.source_layout = coin(random, 1, 2) ? MNK_HEAD_MAJOR : MNK_TOKEN_MAJOR;
+    } else {
+      view.has_strides = true;
+      const auto gap = [&] { return coin(random, 1, 2) ? 0 : random.below(4) * (coin(random, 1, 2) ? 4 : 1); };
+      std::pair<uint64_t, uint64_t*> axes[] = {
+          {view.heads, &view.head_stride}, {view.tokens, &view.token_stride}, {view.sequences, &view.sequence_stride}};
+      for (size_t i = 2; i > 0; --i) std::swap(axes[i], axes[random.below(i + 1)]);
+      uint64_t reach = view.head_dim;
+      for (const auto& [count, stride] : axes) {
+        *stride = coin(random, 1, 8) ? random.below(view.head_dim + 1) : reach + gap();
+        if (count > 1) reach += (count - 1) * *stride;
+        if (count <= 1 && coin(random, 1, 4)) *stride = edge(random, {view.head_dim});  // leads nowhere
+      }
+      view.offset = (isFused && coin(random, 1, 2) ? end : 0) + gap();
+      end = std::max(end, view.offset + reach + gap());
+      if (!isFused) tensor->shape = {std::exchange(end, 0)};
+    }
+    (isKeys ? words.keysView : words.valuesView) = view;
+  }
+  if (!isFused) return place(*words.keys, random) && (!words.values || place(*words.values, random));
+  words.keys->shape = {end};
+  if (!place(*words.keys, random)) return false;
+  words.values = words.keys;
+  return true;
+}
+
+KVCacheWriteWords validWrite(Seeded& random, Bank bank, bool mayHaveViews) {
   for (;;) {
     Words words;
     const Extents extents = drawExtents(random);
@@ -118,7 +168,8 @@ KVCacheWriteWords validWrite(Seeded& random, Bank bank) {
     const uint64_t sequences = hasSequences ? extents.sequences : 1;
     if (isRing && coin(random, 1, 2)) numbers.into.pinned = static_cast<uint32_t>(random.below(extents.capacity));
 
-    const bool isRank2 = extents.tokens == 1 && numbers.source_layout == MNK_TOKEN_MAJOR && coin(random, 1, 2);
+    const bool isRank2 = extents.tokens == 1 && extents.sourceSequences == 0 &&
+                         numbers.source_layout == MNK_TOKEN_MAJOR && coin(random, 1, 2);
     const bool hasValues = coin(random, 2, 3);
     words.keys = source(extents, extents.headDim, numbers.source_layout, from, isRank2, arenaOf(kKeys, bank));
     words.keyCache = cache(extents, extents.headDim, numbers.into.layout, to, hasSequences, arenaOf(kKeyCache, bank));
@@ -137,6 +188,7 @@ KVCacheWriteWords validWrite(Seeded& random, Bank bank) {
     }
     if (!isPlaced) continue;
 
+    if (mayHaveViews && !viewSources(words, random)) continue;
     drawTokens(numbers, random, extents, !isRing && !hasRows);
     if (hasRows) {
       drawRows(words, random, extents, sequences, bank);

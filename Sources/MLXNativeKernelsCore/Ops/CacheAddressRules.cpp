@@ -56,12 +56,6 @@ std::string swappedText(const Op& op, KVLayout layout) {
   return fmt::format("{} of {}", source.name, sourceText(source.view, layout));
 }
 
-std::string tokensText(const HeadsView& view, KVLayout layout) {
-  const HeadsView::Strides shape = sourceShape(view, layout);
-  return shape.sequences == 1 ? fmt::format("{} tokens", shape.tokens)
-                              : fmt::format("{} x {} tokens", shape.sequences, shape.tokens);
-}
-
 uint64_t largestExtent(const Op& op) {
   const HeadsView::Strides keys = sourceShape(op.keys, op.sourceLayout);
   // A product that wraps around has a factor that is too large already.
@@ -143,12 +137,7 @@ constexpr Rule<Op> kLayoutRules[] = {
 
 constexpr Rule<Op> kAddressRules[] = {
     {"values hold another number of tokens than keys",
-     [](const Op& op) {
-       if (!op.values) return true;
-       const HeadsView::Strides keys = sourceShape(op.keys, op.sourceLayout);
-       const HeadsView::Strides values = sourceShape(*op.values, op.sourceLayout);
-       return values.sequences == keys.sequences && values.tokens == keys.tokens;
-     },
+     [](const Op& op) { return !op.values || isOfSameTokens(*op.values, op.keys, op.sourceLayout); },
      [](const Op& op) { return tokensText(*op.values, op.sourceLayout); },
      [](const Op& op) { return tokensText(op.keys, op.sourceLayout); }, "Pass keys and values of the same tokens."},
 
@@ -279,6 +268,17 @@ std::string sourceText(const HeadsView& view, KVLayout layout) {
 bool isOf(const HeadsView& view, KVLayout layout, uint64_t heads, uint64_t headDim) {
   const HeadsView::Strides shape = sourceShape(view, layout);
   return shape.heads == heads && shape.headDim == headDim;
+}
+
+bool isOfSameTokens(const HeadsView& a, const HeadsView& b, KVLayout layout) {
+  const HeadsView::Strides first = sourceShape(a, layout), second = sourceShape(b, layout);
+  return first.sequences == second.sequences && first.tokens == second.tokens;
+}
+
+std::string tokensText(const HeadsView& view, KVLayout layout) {
+  const HeadsView::Strides shape = sourceShape(view, layout);
+  return shape.sequences == 1 ? fmt::format("{} tokens", shape.tokens)
+                              : fmt::format("{} x {} tokens", shape.sequences, shape.tokens);
 }
 
 uint64_t tokenCount(const KVCacheWrite& op) {

@@ -26,6 +26,8 @@ std::string_view layoutText(KVLayout layout);
 
 // "2 heads of 128 in token-major [3, 2, 128]"
 std::string sourceText(const HeadsView& view, KVLayout layout);
+bool isOfSameTokens(const HeadsView& a, const HeadsView& b, KVLayout layout);
+std::string tokensText(const HeadsView& view, KVLayout layout);  // "3 tokens", or "2 x 3 tokens" of two sequences
 
 // Source tokens to store, before a ring drops the oldest.
 uint64_t tokenCount(const KVCacheWrite& op);

@@ -176,9 +176,10 @@ uint64_t bytesOf(const HeadsView& view, std::span<const ElementRun> runs) {
 Binding bindingOf(uint32_t index, const HeadsView& view, std::span<const ElementRun> runs, Access access) {
   const Strides strides = view.resolved();
   const uint64_t bytes = byteSize(view.tensor.dtype());
+  // The offset of a view without elements may be anywhere.
   Binding binding{.index = index,
                   .buffer = view.tensor.buffer(),
-                  .offset = view.tensor.byteOffset() + strides.offset * bytes,
+                  .offset = view.tensor.byteOffset() + (isEmpty(strides) ? 0 : strides.offset * bytes),
                   .length = isEmpty(strides) ? 0 : *spanOf(strides) * bytes,
                   .reads = {},
                   .writes = {}};

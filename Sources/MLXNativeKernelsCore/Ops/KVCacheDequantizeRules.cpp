@@ -93,11 +93,10 @@ constexpr Rule<Op> kRules[] = {
      "Reshape the target: [tokens, heads, headDim], or [heads, tokens, headDim] where it is head-major."},
 
     {"keys and values hold different numbers of tokens",
-     [](const Op& op) {
-       return !op.keys || !op.values || sourceShape(*op.values, op.layout).totalTokens() == tokensOf(op);
-     },
-     [](const Op& op) { return fmt::format("{} tokens of values", sourceShape(*op.values, op.layout).totalTokens()); },
-     [](const Op& op) { return fmt::format("{}, as for keys", tokensOf(op)); }, "Pass tensors for the same tokens."},
+     [](const Op& op) { return !op.keys || !op.values || isOfSameTokens(*op.values, *op.keys, op.layout); },
+     [](const Op& op) { return fmt::format("{} of values", tokensText(*op.values, op.layout)); },
+     [](const Op& op) { return fmt::format("{}, as for keys", tokensText(*op.keys, op.layout)); },
+     "Pass tensors for the same tokens."},
 
     {"head dims of keys and values are too different",
      [](const Op& op) {
