@@ -92,8 +92,8 @@ class AttentionCache {
   void reset();
 
   // Writes the cache to a file that its owner alone can read. A file that is there is replaced once all is written,
-  // and left as it was where the call fails. Wait for submitted work first: what it has not stored yet is not saved. A
-  // cache that is changed meanwhile is an error.
+  // and left as it was where the call fails. Waits for submitted work that writes the cache. A cache that is changed
+  // meanwhile is an error.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Keys, values and
   // scales may take at most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory

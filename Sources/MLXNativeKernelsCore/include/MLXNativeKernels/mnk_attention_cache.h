@@ -87,7 +87,7 @@ bool mnk_cache_truncate(mnk_cache* cache, uint64_t position, uint32_t sequence, 
 bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out error);
 void mnk_cache_reset(mnk_cache* cache);
 
-// Writes all that submitted work has stored to a file. A file that is there is replaced when
+// Writes the cache to a file, once submitted work that writes the cache is done. A file that is there is replaced when
 // all is written, and left as it was where the call fails.
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error);
 // The cache of a file, which need not be trusted: it is checked before it is believed, and nothing is made where keys
