@@ -343,4 +343,33 @@ TEST(FailedMemory, IsExactForRows) {
   }
 }
 
+// A list of so many rows would take more memory than it is worth.
+TEST(FailedMemory, VeryManyRowsCountAsOneRange) {
+  const Scene s;
+  const Region rows{.offset = 0, .rowBytes = 1, .rowStride = 2, .rows = (1 << 20) + 1};
+  const Tensor large = REQUIRE(Tensor::zeros(s.device, DType::u8, REQUIRE(Shape::make({rows.end() + 1}))));
+  const auto touching = [&](Access access) {
+    Dispatch dispatch = fakeDispatch("A", {Binding::whole(0, large, access)});
+    for (auto* regions : {&dispatch.buffers[0].reads, &dispatch.buffers[0].writes}) {
+      if (!regions->empty()) *regions = {rows};
+    }
+    return dispatch;
+  };
+  s.commit({touching(Access::write)});
+  s.device->finishNext(fault());
+  std::byte byte;
+  for (const uint64_t at : {uint64_t(0), uint64_t(1), rows.end() - 1}) {
+    EXPECT_ERROR(large.buffer()->read(at, {&byte, 1}), (kRead));
+  }
+  REQUIRE(large.buffer()->read(rows.end(), {&byte, 1}));
+  s.commit({touching(Access::write)});
+  s.device->finishNext({});
+  EXPECT_ERROR(large.buffer()->read(0, {&byte, 1}), (kRead));
+  CommandEncoder encoder(s.device);
+  EXPECT_ERROR(encoder.dispatch(touching(Access::read)), (kEncode));
+  REQUIRE(large.write(std::vector<std::byte>(large.byteCount())));
+  REQUIRE(encoder.dispatch(touching(Access::read)));
+  REQUIRE(large.buffer()->read(0, {&byte, 1}));
+}
+
 }  // namespace mnk::test

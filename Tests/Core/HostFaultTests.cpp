@@ -4,6 +4,7 @@
 #include <set>
 
 #include "HostTestSupport.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 using namespace mnk;
 using namespace mnk::test;
@@ -67,6 +68,36 @@ TEST(HostFaults, EndTheirSubmissionButNotOthersInTheQueue) {
   for (int i = 0; i < 200; ++i) EXPECT_ERROR(submit(device, {fault}), {.code = ErrorCode::deviceFault});
   REQUIRE(submit(device, {copyTo(after)}));
   EXPECT(after == from);
+}
+
+TEST(HostFaults, StayWithTheirMemoryUntilItIsWrittenOrReleased) {
+  const auto device = hostDevice({});
+  std::vector<float> memory(64, 5), read(64);
+  const auto wrap = [&] {
+    const auto buffer = REQUIRE(device->wrapMemory(memory.data(), 256, {}));
+    return REQUIRE(Tensor::over(buffer, DType::f32, REQUIRE(Shape::make({64}))));
+  };
+  const auto fault = [&](const Tensor& data) {
+    Dispatch dispatch;
+    dispatch.kernel = {.library = conformanceLibrary(), .function = "faultDivergentSimd", .constants = {}};
+    dispatch.grid = threads({32, 1, 1}, {32, 1, 1});
+    dispatch.buffers = {Binding::whole(0, data, Access::write)};
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.dispatch(dispatch));
+    REQUIRE(encoder.commit());
+    EXPECT_ERROR(data.read(bytesOf(read)), {.code = ErrorCode::deviceFault,
+                                            .what = "earlier work that was to write this memory failed",
+                                            .got = "kernel faultDivergentSimd of library conformance stopped"});
+  };
+  {
+    const Tensor data = wrap();
+    fault(data);
+    REQUIRE(data.write(bytesOf(memory)));
+    REQUIRE(data.read(bytesOf(read)));
+    fault(data);
+  }
+  REQUIRE(wrap().read(bytesOf(read)));
+  EXPECT(device->lastFailure().has_value());
 }
 
 TEST(HostFaults, OfASubmissionWithoutALabelNameTheKernelAlone) {

@@ -22,6 +22,11 @@ bool meet(const Touched& a, const Touched& b) {
   return a.space == b.space && overlap(a.region, b.region);
 }
 
+// Too many for a list of their bytes: then all between them counts too, or none.
+bool hasManyRows(const Touched& touched) {
+  return touched.region.rowStride > touched.region.rowBytes && touched.region.rows > (1 << 20);
+}
+
 Error failureOf(Error cause, std::string_view op, std::string_view what, std::string_view fix) {
   cause.fix.clear();  // what is to be done now is another thing
   std::string message = cause.message();
@@ -60,16 +65,18 @@ Error notCommitted(bool toWrite) {
           .retryable = true};
 }
 
-// The bytes of `accessed` that also lie in `marked` and that no earlier access has written.
+// Whether `accessed` has a byte of `marked` that no earlier access has written.
 bool readsMarked(const Touched& accessed, const Touched& marked, std::span<const Touched> before,
                  std::span<const Touched> earlier) {
+  if (hasManyRows(accessed)) return true;
   const uint64_t from = marked.region.offset, to = marked.region.end();
   ByteRanges known, bytes, written;
   addBytes(marked.region, known);
   addBytes(accessed.region, bytes, from, to);
   for (const auto list : {before, earlier}) {
     for (const Touched& touched : list) {
-      if (touched.isWhole && meet(touched, marked)) addBytes(touched.region, written, from, to);
+      if (touched.isWhole && !hasManyRows(touched) && meet(touched, marked))
+        addBytes(touched.region, written, from, to);
     }
   }
   return bytes.without(written).firstShared(known).has_value();
@@ -152,13 +159,17 @@ void MemoryTracker::fail(Work& work, const Error& failure) noexcept {
   std::erase_if(work.touched, [&](const Touched& touched) {
     return !touched.isWrite || !isLive({touched.space, touched.region.offset, touched.region.end()});
   });
-  for (const Touched& touched : work.touched) clear(touched, work.order);
+  for (Touched& touched : work.touched) {
+    if (hasManyRows(touched)) touched = plain({touched.space, touched.region.offset, touched.region.end()});
+    clear(touched, work.order);
+  }
   work.failure = copyOrCode(failure);
   ++failed_;
 }
 
 // Takes bytes out of what work committed before `order` failed to write. Without memory to say what is left, all is.
 void MemoryTracker::clear(const Touched& written, uint64_t before) noexcept {
+  if (hasManyRows(written)) return;
   for (Work& work : works_) {
     if (!work.failure || work.order >= before) continue;
     const auto isMet = [&](const Touched& marked) { return meet(marked, written); };
@@ -219,10 +230,8 @@ void MemoryTracker::dropSettled(Works& dropped) noexcept {
 void LiveMemory::begin(const MemoryRange& range) noexcept {
   if (range.begin >= range.end) return;
   MemoryTracker& tracker = MemoryTracker::shared();
-  MemoryTracker::Works dropped;
   std::lock_guard lock(tracker.mutex_);
   if (tracker.failed_ != 0) tracker.clearUncovered(range);
-  tracker.dropSettled(dropped);
   range_ = range;
   next_ = tracker.live_;
   if (next_) next_->previous_ = this;
