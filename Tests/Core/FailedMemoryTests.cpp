@@ -1,4 +1,5 @@
 // What failed work was to write: reading it reports the failure until it is written again.
+#include "Encoding/MemoryTracker.hpp"
 #include "Support/FakeDevice.hpp"
 #include "Support/HeldWork.hpp"
 #include "Support/Seeded.hpp"
@@ -194,6 +195,21 @@ TEST(FailedMemory, EarlierWorkIsNotFailedByLater) {
   EXPECT_ERROR(valuesOf(s.b), (kRead));
 }
 
+TEST(FailedMemory, OtherDevicesMayFinishInAnyOrder) {
+  const Scene s, other;
+  const auto wrapped = REQUIRE(other.device->wrapMemory(s.b.buffer()->contents(), s.b.byteCount(), {}));
+  const Tensor same = REQUIRE(Tensor::over(wrapped, DType::f32, s.b.shape()));
+  // Work that was committed before the failing work neither depends on it nor writes after it.
+  const Completion reading = s.commit({s.b}, {s.c}), writing = s.commit({s.a}, {s.b});
+  other.commit({other.a}, {same});
+  other.device->finishNext(fault());
+  s.device->finishNext({});
+  s.device->finishNext({});
+  REQUIRE(reading.wait());
+  REQUIRE(writing.wait());
+  EXPECT_ERROR(valuesOf(s.b), (kRead));
+}
+
 TEST(FailedMemory, ParticipantsAndHandlersHearOfDependence) {
   struct Witness : EncodingParticipant {
     std::string heard;
@@ -252,6 +268,15 @@ TEST(FailedMemory, IsForgottenWithItsBuffer) {
   failWriting(kept);
   { const Tensor other = wrap(); }
   EXPECT_ERROR(valuesOf(kept), (kRead));
+}
+
+TEST(FailedMemory, NothingIsLeftOfBuffersThatAreGone) {
+  {
+    const Scene s;
+    s.failWriting(s.b);
+    EXPECT(!MemoryTracker::isIdle());
+  }
+  EXPECT(MemoryTracker::isIdle());
 }
 
 TEST(FailedMemory, WorkThatADeviceDropsHasFailed) {
