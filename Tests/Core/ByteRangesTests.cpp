@@ -1,9 +1,9 @@
 // Sets of bytes against a plain list of flags.
-#include "Devices/Host/Checking/ByteRanges.hpp"
+#include "Support/ByteRanges.hpp"
 #include "Support/Check.hpp"
 #include "Support/Seeded.hpp"
 
-using namespace mnk::host;
+using namespace mnk;
 using namespace mnk::test;
 
 namespace {

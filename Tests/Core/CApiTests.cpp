@@ -104,6 +104,7 @@ TEST(CApi, NullHandlesReadAsEmpty) {
   }
   EXPECT_EQ(std::string(mnk_device_kind(nullptr)), "");
   EXPECT_EQ(std::string(mnk_device_name(nullptr)), "");
+  EXPECT(!mnk_device_copy_last_failure(nullptr));
   EXPECT_EQ(mnk_tensor_dtype(nullptr), MNK_F32);
   EXPECT_EQ(mnk_tensor_rank(nullptr), 0u);
   EXPECT_EQ(mnk_tensor_extent(nullptr, 0), 0u);

@@ -2,6 +2,7 @@
 #include "Cases/CacheFileScene.hpp"
 #include "Support/EveryDevice.hpp"
 #include "Support/FakeDevice.hpp"
+#include "Support/HeldWork.hpp"
 
 namespace mnk::test {
 
@@ -248,6 +249,24 @@ TEST(CacheFile, AFileThatCannotBeHeldIsAnError) {
     failing->failAt(FakeDevice::Call::makeBuffer, buffer);
     EXPECT(!AttentionCache::load(failing, folder.path(), kPlenty));
   }
+}
+
+TEST(CacheFile, SavingWaitsForSubmittedWork) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const CacheFolder folder;
+    AttentionCache cache = makeCache(device);
+    appendNow(cache, device, 1);
+    const Tensor source = REQUIRE(floats(device, 16, 3).reshaped(REQUIRE(Shape::make({2, 2, 4}))));
+    Gate gate(device);
+    CommandEncoder encoder(device);
+    REQUIRE(cache.append(encoder, source, source));
+    const Completion done = REQUIRE(encoder.commit());
+    REQUIRE(waitingFor([&] { gate.open(); }, [&] { return cache.save(folder.path("at once")); }));
+    REQUIRE(done.wait());
+    REQUIRE(cache.save(folder.path("later")));
+    EXPECT(readFile(folder.path("at once")) == readFile(folder.path("later")));
+    expectSame(REQUIRE(AttentionCache::load(device, folder.path("at once"), cache.bytes())), cache);
+  });
 }
 
 TEST(CacheFile, ACacheThatIsChangedWhileItIsSavedIsNotSaved) {

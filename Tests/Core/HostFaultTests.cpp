@@ -3,7 +3,9 @@
 #include <future>
 #include <set>
 
+#include "Encoding/MemoryTracker.hpp"
 #include "HostTestSupport.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
 
 using namespace mnk;
 using namespace mnk::test;
@@ -67,6 +69,52 @@ TEST(HostFaults, EndTheirSubmissionButNotOthersInTheQueue) {
   for (int i = 0; i < 200; ++i) EXPECT_ERROR(submit(device, {fault}), {.code = ErrorCode::deviceFault});
   REQUIRE(submit(device, {copyTo(after)}));
   EXPECT(after == from);
+}
+
+TEST(HostFaults, StayWithTheirMemoryUntilItIsWrittenOrReleased) {
+  const auto device = hostDevice({});
+  std::vector<float> memory(64, 5), read(64);
+  const auto wrap = [&] {
+    const auto buffer = REQUIRE(device->wrapMemory(memory.data(), 256, {}));
+    return REQUIRE(Tensor::over(buffer, DType::f32, REQUIRE(Shape::make({64}))));
+  };
+  const auto faulting = [&](const Tensor& data) {
+    Dispatch dispatch;
+    dispatch.kernel = {.library = conformanceLibrary(), .function = "faultDivergentSimd", .constants = {}};
+    dispatch.grid = threads({32, 1, 1}, {32, 1, 1});
+    dispatch.buffers = {Binding::whole(0, data, Access::write)};
+    return dispatch;
+  };
+  const auto fault = [&](const Tensor& data) {
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.dispatch(faulting(data)));
+    REQUIRE(encoder.commit());
+    EXPECT_ERROR(data.read(bytesOf(read)), {.code = ErrorCode::deviceFault,
+                                            .what = "earlier work that was to write this memory failed",
+                                            .got = "kernel faultDivergentSimd of library conformance stopped"});
+  };
+  {
+    const Tensor data = wrap();
+    fault(data);
+    REQUIRE(data.write(bytesOf(memory)));
+    REQUIRE(data.read(bytesOf(read)));
+    fault(data);
+  }
+  REQUIRE(wrap().read(bytesOf(read)));
+  EXPECT(device->lastFailure().has_value());
+  // The device lets go of memory before it reports.
+  const auto faultAndRelease = [&] {
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.dispatch(faulting(wrap())));
+    return REQUIRE(encoder.commit());
+  };
+  EXPECT(!faultAndRelease().wait());
+  EXPECT(MemoryTracker::isIdle());
+  const auto half = REQUIRE(device->wrapMemory(memory.data(), 128, {}));
+  EXPECT(!faultAndRelease().wait());
+  const Tensor all = wrap();
+  REQUIRE(all.buffer()->read(128, bytesOf(read).first(128)));
+  EXPECT(!all.buffer()->read(124, bytesOf(read).first(4)));
 }
 
 TEST(HostFaults, OfASubmissionWithoutALabelNameTheKernelAlone) {

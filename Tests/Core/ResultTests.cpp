@@ -12,10 +12,10 @@ namespace mnk::test {
 
 namespace {
 
-constexpr ErrorCode kCodes[] = {ErrorCode::invalidArgument, ErrorCode::unsupported, ErrorCode::outOfMemory,
-                                ErrorCode::libraryNotFound, ErrorCode::shaderBuild, ErrorCode::deviceFault,
-                                ErrorCode::deviceLost,      ErrorCode::timeout,     ErrorCode::pageFault,
-                                ErrorCode::notPermitted};
+constexpr ErrorCode kCodes[] = {ErrorCode::invalidArgument, ErrorCode::unsupported,  ErrorCode::outOfMemory,
+                                ErrorCode::libraryNotFound, ErrorCode::shaderBuild,  ErrorCode::deviceFault,
+                                ErrorCode::deviceLost,      ErrorCode::timeout,      ErrorCode::pageFault,
+                                ErrorCode::notPermitted,    ErrorCode::wouldDeadlock};
 
 struct MessageCase {
   std::string_view op, got, expected, fix;
@@ -64,7 +64,7 @@ TEST(Result, EveryCodeHasANameOfItsOwn) {
   EXPECT_EQ(names.size(), std::size(kCodes));
   EXPECT(!names.contains("unknown code"));
   EXPECT_EQ(name(static_cast<ErrorCode>(0)), "unknown code");
-  EXPECT_EQ(name(static_cast<ErrorCode>(11)), "unknown code");
+  EXPECT_EQ(name(static_cast<ErrorCode>(12)), "unknown code");
 }
 
 TEST(Result, HoldsAValueOrAnError) {

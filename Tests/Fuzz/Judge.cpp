@@ -6,7 +6,7 @@ namespace mnk::fuzz {
 
 std::string problemWith(const mnk_error* error) {
   const auto code = static_cast<uint32_t>(mnk_error_get_code(error));
-  if (code < MNK_INVALID_ARGUMENT || code > MNK_NOT_PERMITTED) return fmt::format("code {}", code);
+  if (code < MNK_INVALID_ARGUMENT || code > MNK_WOULD_DEADLOCK) return fmt::format("code {}", code);
   const std::pair<const char*, const char*> parts[] = {{"op", mnk_error_op(error)},
                                                        {"what", mnk_error_what(error)},
                                                        {"got", mnk_error_got(error)},

@@ -61,6 +61,14 @@ const char* mnk_device_kind(const mnk_device* device) {
 const char* mnk_device_name(const mnk_device* device) {
   return device ? device->name.c_str() : "";
 }
+mnk_error* mnk_device_copy_last_failure(const mnk_device* device) {
+  mnk_error* last = nullptr;
+  c::run(&last, {}, [&]() -> Result<void> {
+    const auto failure = device ? device->device->lastFailure() : std::nullopt;
+    return failure ? Result<void>(*failure) : Result<void>();
+  });
+  return last;
+}
 
 mnk_library* mnk_library_make_from_text(mnk_device* device, const char* text, const char* label, mnk_error_out error) {
   return c::make<mnk_library>(error, {{device, "device"}}, [&]() -> Result<mnk_library*> {

@@ -4,7 +4,9 @@
 
 #include "Encoding/Completion.hpp"
 #include "Encoding/DispatchRules.hpp"
+#include "Encoding/FailureLog.hpp"
 #include "Encoding/HazardTracker.hpp"
+#include "Encoding/MemoryTracker.hpp"
 #include "Encoding/ScratchPool.hpp"
 #include "Encoding/ThreadgroupShape.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
@@ -50,6 +52,7 @@ struct CommandEncoder::Impl {
   std::string label;
   std::unique_ptr<Submission> submission;  // made by the first use
   HazardTracker hazards;
+  std::vector<Touched> touched;     // by all that is recorded, but for scratch memory
   std::shared_ptr<Buffer> scratch;  // all plans share it; hazards order them
   std::shared_ptr<Buffer> zeroed;   // plans have parts of their own, each zeroed when it is encoded
   uint64_t zeroedUsed = 0;
@@ -65,6 +68,7 @@ struct CommandEncoder::Impl {
   Result<Lent> lend(uint64_t bytes);
   Result<Lent> lendZeroed(uint64_t bytes);
   Result<void> encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
+  Result<void> noteTouched(const std::vector<ReadyDispatch>& ready);
   Result<void> advance();
 };
 
@@ -184,12 +188,25 @@ Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, 
     if (!prepared) return std::move(prepared).error();
     if (!dispatch.grid.isEmpty()) ready.push_back(std::move(*prepared));
   }
+  const size_t known = touched.size();
+  if (auto noted = noteTouched(ready); !noted) return noted;
   for (size_t i = 0; i < ready.size(); ++i) {
     auto recorded = guarded(kOp, [&] { return record(std::move(ready[i])); });
     if (recorded) continue;
+    touched.resize(known);
     if (i != 0 || isMidway) failure = recorded.error();
     return recorded;
   }
+  return {};
+}
+
+// Refuses to read what failed work was to write.
+Result<void> CommandEncoder::Impl::noteTouched(const std::vector<ReadyDispatch>& ready) {
+  std::vector<Touched> adding;
+  const Buffer* const own[] = {scratch.get(), zeroed.get()};
+  for (const ReadyDispatch& next : ready) addTouched(next.dispatch, own, adding);
+  if (auto readable = MemoryTracker::shared().checkReads(touched, adding); !readable) return readable;
+  touched.insert(touched.end(), adding.begin(), adding.end());
   return {};
 }
 
@@ -239,11 +256,16 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     completion.state_ = std::make_shared<Completion::State>();
     completion.state_->summary = impl_->summary;
     // Everything that can run out of memory is made before the first participant advances.
-    auto whenFinished = [state = completion.state_, participants = impl_->participants,
-                         finished = std::move(finished)](const SubmissionReport& report) {
+    const auto work = std::make_shared<SubmittedWork>(impl_->submission->underWay());
+    auto whenFinished = [state = completion.state_, participants = impl_->participants, work,
+                         failures = impl_->device->failures_, finished = std::move(finished)](SubmissionReport report) {
       const FinishedHandler handler;
-      for (const auto& joined : participants) joined.participant->finished(report.outcome);
-      state->finish(report.outcome, report.deviceSeconds);
+      auto outcome = work->settle(std::move(report.outcome));
+      if (!outcome) failures->record(outcome.error());
+      for (const auto& joined : participants) joined.participant->finished(outcome);
+      // Handlers and waiters read the results of this work without waiting.
+      work->retire();
+      state->finish(std::move(outcome), report.deviceSeconds);
       if (!finished) return;
       try {
         finished(state->report());
@@ -252,7 +274,12 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
       }
     };
     std::function<void(SubmissionReport)> handler = std::move(whenFinished);
-    if (auto advanced = impl_->advance(); !advanced) return std::move(advanced).error();
+    // Known before a participant's advance can be seen, so that whoever sees it waits for the work.
+    work->submit(impl_->touched);
+    if (auto advanced = impl_->advance(); !advanced) {
+      work->withdraw(impl_->touched);
+      return std::move(advanced).error();
+    }
     impl_->isCommitted = true;
     impl_->participants.clear();
     impl_->scratch.reset();
@@ -264,6 +291,25 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
       handler({.outcome = outOfMemory(kOp, exception.what())});
     }
     return completion;
+  });
+}
+
+Result<Summary> CommandEncoder::run(const std::shared_ptr<Device>& device,
+                                    const std::function<Result<void>(CommandEncoder&)>& body, std::string label) {
+  return guarded(kOp, [&]() -> Result<Summary> {
+    if (isInFinishedHandler()) return waitInHandler(kOp);
+    if (!body) {
+      return Error{.op = std::string(kOp),
+                   .what = "there is nothing to run",
+                   .got = "an empty function",
+                   .expected = "a function that encodes",
+                   .fix = "Pass a function that records work into the encoder."};
+    }
+    CommandEncoder encoder(device, std::move(label));
+    if (auto encoded = body(encoder); !encoded) return std::move(encoded).error();
+    auto committed = encoder.commit();
+    if (!committed) return std::move(committed).error();
+    return committed->wait();
   });
 }
 

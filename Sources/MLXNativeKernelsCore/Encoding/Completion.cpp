@@ -13,6 +13,7 @@ Result<Summary> Completion::wait() const {
                  .fix = "Commit an encoder and wait for what it returns."};
   }
   std::unique_lock lock(state_->mutex);
+  if (!state_->outcome && isInFinishedHandler()) return waitInHandler("Completion");
   state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
   return state_->report();
 }
@@ -45,6 +46,14 @@ thread_local uint32_t finishedHandlers = 0;
 
 bool isInFinishedHandler() {
   return finishedHandlers != 0;
+}
+Error waitInHandler(std::string_view op) {
+  return {.code = ErrorCode::wouldDeadlock,
+          .op = std::string(op),
+          .what = "a handler of finished work cannot wait for other work",
+          .got = "work that is not finished",
+          .expected = "work that is finished, such as the handler's own",
+          .fix = "Wait on another thread, or read in that work's own handler."};
 }
 FinishedHandler::FinishedHandler() {
   ++finishedHandlers;

@@ -29,6 +29,8 @@ struct Completion::State {
 
 // Whether this thread runs a handler of finished work, on which the device may be waiting.
 bool isInFinishedHandler();
+// Why unfinished work is not waited for there.
+Error waitInHandler(std::string_view op);
 
 // Says so while it lives.
 class FinishedHandler {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "Encoding/Completion.hpp"
+#include "Encoding/FailureLog.hpp"
 #include "Encoding/MatrixProbe.hpp"
 #include "Encoding/ScratchPool.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
@@ -37,8 +38,15 @@ std::string LibraryOrigin::text() const {
   return path.empty() ? from : fmt::format("{} ({})", from, path);
 }
 
-Device::Device() : registry_(std::make_unique<KernelRegistry>(*this)), scratch_(std::make_shared<ScratchPool>()) {}
+Device::Device()
+    : registry_(std::make_unique<KernelRegistry>(*this)),
+      scratch_(std::make_shared<ScratchPool>()),
+      failures_(std::make_shared<FailureLog>()) {}
 Device::~Device() = default;
+
+std::optional<Error> Device::lastFailure() const {
+  return failures_->last();
+}
 
 MatrixLayout Device::matrixLayout() {
   // The probe waits for the device, which may wait for a handler of its own to return.

@@ -42,25 +42,47 @@ bool overlap(const Region& a, const Region& b) {
   return true;
 }
 
+void addBytes(const Region& region, ByteRanges& bytes, uint64_t from, uint64_t to) {
+  if (isEmpty(region)) return;
+  if (region.rowStride <= region.rowBytes) return bytes.add(std::max(region.offset, from), std::min(region.end(), to));
+  uint64_t row = from <= region.offset ? 0 : (from - region.offset) / region.rowStride;
+  for (; row < region.rows; ++row) {
+    const uint64_t begin = region.offset + row * region.rowStride;
+    if (begin >= to) return;
+    bytes.add(std::max(begin, from), std::min(begin + region.rowBytes, to));
+  }
+}
+
+namespace {
+
+// All reads before the first write: what a dispatch reads is not what it writes itself.
 template <typename Visit>
-void HazardTracker::forEach(std::span<const Binding> bindings, Visit visit) {
-  for (const Binding& binding : bindings) {
-    const MemoryRange range = binding.buffer->range();
-    const auto visitAll = [&](const std::vector<Region>& regions, bool isWrite) {
-      for (Region region : regions) {
+void forEachTouched(std::span<const Binding> bindings, Visit visit) {
+  for (const bool isWrite : {false, true}) {
+    for (const Binding& binding : bindings) {
+      const MemoryRange range = binding.buffer->range();
+      for (Region region : isWrite ? binding.writes : binding.reads) {
         if (isEmpty(region)) continue;
         region.offset += range.begin + binding.offset;
-        visit(Touched{range.space, region, isWrite});
+        visit(binding, Touched{.space = range.space, .region = region, .isWrite = isWrite});
       }
-    };
-    visitAll(binding.reads, false);
-    visitAll(binding.writes, true);
+    }
   }
+}
+
+}  // namespace
+
+void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except, std::vector<Touched>& to) {
+  forEachTouched(dispatch.buffers, [&](const Binding& binding, Touched touched) {
+    if (std::find(except.begin(), except.end(), binding.buffer.get()) != except.end()) return;
+    touched.isWhole = touched.isWrite && !dispatch.bytesWritten;
+    to.push_back(touched);
+  });
 }
 
 bool HazardTracker::conflicts(std::span<const Binding> bindings) const {
   bool found = false;
-  forEach(bindings, [&](const Touched& next) {
+  forEachTouched(bindings, [&](const Binding&, const Touched& next) {
     found = found || std::any_of(touched_.begin(), touched_.end(), [&](const Touched& earlier) {
               return earlier.space == next.space && (earlier.isWrite || next.isWrite) &&
                      overlap(earlier.region, next.region);
@@ -70,7 +92,7 @@ bool HazardTracker::conflicts(std::span<const Binding> bindings) const {
 }
 
 void HazardTracker::add(std::span<const Binding> bindings) {
-  forEach(bindings, [&](const Touched& touched) { touched_.push_back(touched); });
+  forEachTouched(bindings, [&](const Binding&, const Touched& touched) { touched_.push_back(touched); });
 }
 
 }  // namespace mnk

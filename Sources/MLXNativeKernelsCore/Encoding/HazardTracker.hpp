@@ -6,8 +6,20 @@
 #include <vector>
 
 #include "MLXNativeKernels/Dispatch.hpp"
+#include "Support/ByteRanges.hpp"
 
 namespace mnk {
+
+// Bytes that a dispatch reads or writes.
+struct Touched {
+  const void* space = nullptr;
+  Region region;  // offset counts from the start of the space
+  bool isWrite = false;
+  bool isWhole = false;  // a write that reaches every byte, not some that only the kernel knows
+};
+
+// Adds what a dispatch touches outside of these buffers, its reads before its writes.
+void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except, std::vector<Touched>& to);
 
 class HazardTracker {
  public:
@@ -16,19 +28,14 @@ class HazardTracker {
   void clear() { touched_.clear(); }
 
  private:
-  struct Touched {
-    const void* space;
-    Region region;  // offset counts from the start of the space
-    bool isWrite;
-  };
-  template <typename Visit>
-  static void forEach(std::span<const Binding> bindings, Visit visit);
-
   std::vector<Touched> touched_;
 };
 
 // Whether two sets of rows in one space share a byte. Exact when one of them is a plain range or both have the same
 // stride; otherwise ranges that enclose each other count as sharing.
 bool overlap(const Region& a, const Region& b);
+
+// Adds the region's bytes that lie in [from, to).
+void addBytes(const Region& region, ByteRanges& bytes, uint64_t from = 0, uint64_t to = UINT64_MAX);
 
 }  // namespace mnk

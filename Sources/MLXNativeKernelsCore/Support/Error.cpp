@@ -25,6 +25,8 @@ std::string_view name(ErrorCode code) {
       return "pageFault";
     case ErrorCode::notPermitted:
       return "notPermitted";
+    case ErrorCode::wouldDeadlock:
+      return "wouldDeadlock";
   }
   return "unknown code";
 }

@@ -19,6 +19,15 @@ inline Error outOfMemory(std::string_view op, std::string got) {
           .retryable = true};
 }
 
+// Where there is no memory for all of it: its code.
+inline Error copyOrCode(const Error& error) noexcept {
+  try {
+    return error;
+  } catch (...) {
+    return {.code = error.code, .op = "Device", .what = "work failed", .retryable = error.retryable};
+  }
+}
+
 template <typename Body>
 auto guarded(std::string_view op, Body&& body) -> decltype(body()) {
   try {

@@ -141,11 +141,11 @@ TEST(MetalFailure, ALateHandlerIsWaitedFor) {
   softmetal::faults().holdHandlers();
   const Submitted first(device), second(device);
   softmetal::waitUntilIdle();
-  first.copy.expectCopied();
   EXPECT(!first.done.isDone());
   EXPECT_EQ(first.calls->load(), 0);
   EXPECT_EQ(softmetal::faults().releaseHandlers(1), 1u);
   REQUIRE(first.done.wait());
+  first.copy.expectCopied();
   EXPECT(!second.done.isDone());
   EXPECT_EQ(softmetal::faults().releaseHandlers(), 1u);
   REQUIRE(second.done.wait());

@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include "Encoding/MemoryTracker.hpp"
+
 namespace mnk::test {
 
 namespace {
@@ -9,13 +11,18 @@ namespace {
 class FakeBuffer : public Buffer {
  public:
   FakeBuffer(std::weak_ptr<Device> device, uint64_t bytes)
-      : Buffer(bytes), device_(std::move(device)), owned_(bytes), memory_(owned_.data()) {}
+      : Buffer(bytes), device_(std::move(device)), owned_(bytes), memory_(owned_.data()) {
+    live_.begin(range());
+  }
   FakeBuffer(std::weak_ptr<Device> device, void* memory, uint64_t bytes, std::function<void()> release)
       : Buffer(bytes),
         device_(std::move(device)),
         memory_(static_cast<std::byte*>(memory)),
-        release_(std::move(release)) {}
+        release_(std::move(release)) {
+    live_.begin(range());
+  }
   ~FakeBuffer() override {
+    live_.end();
     if (release_) release_();
   }
 
@@ -38,6 +45,7 @@ class FakeBuffer : public Buffer {
   std::vector<std::byte> owned_;
   std::byte* memory_;
   std::function<void()> release_;
+  LiveMemory live_;
 };
 
 class FakeLibrary : public Library {

@@ -24,9 +24,12 @@ HostBuffer::HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t by
     : Buffer(bytes),
       device_(std::move(device)),
       memory_(static_cast<std::byte*>(memory)),
-      release_(std::move(release)) {}
+      release_(std::move(release)) {
+  live_.begin(range());
+}
 
 HostBuffer::~HostBuffer() {
+  live_.end();
   if (!release_) return;
   try {
     release_();

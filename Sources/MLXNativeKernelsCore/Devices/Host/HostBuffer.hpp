@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "Encoding/MemoryTracker.hpp"
 #include "MLXNativeKernels/Device.hpp"
 
 namespace mnk::host {
@@ -38,6 +39,7 @@ class HostBuffer final : public Buffer {
   std::byte* memory_;
   bool hasCanaries_ = false;
   std::function<void()> release_;
+  LiveMemory live_;
 };
 
 }  // namespace mnk::host

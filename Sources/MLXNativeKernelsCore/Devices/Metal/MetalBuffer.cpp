@@ -54,9 +54,11 @@ MetalBuffer::MetalBuffer(std::shared_ptr<Device> device, Owned<MTL::Buffer> nati
   // Two buffers over one piece of the processor's memory have different GPU addresses. Private ones have no other.
   const uint64_t begin = contents_ ? reinterpret_cast<uintptr_t>(contents_) : native_->gpuAddress();
   range_ = {contents_ ? nullptr : device_.get(), begin, begin + bytes};
+  live_.begin(range_);
 }
 
 MetalBuffer::~MetalBuffer() {
+  live_.end();
   const AutoreleasePool pool;
   native_.reset();
 }

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "Devices/Metal/MetalSupport.hpp"
+#include "Encoding/MemoryTracker.hpp"
 #include "MLXNativeKernels/Device.hpp"
 
 namespace mnk::metal {
@@ -34,6 +35,7 @@ class MetalBuffer final : public Buffer {
   Owned<MTL::Buffer> native_;
   std::byte* contents_;
   MemoryRange range_;
+  LiveMemory live_;
 };
 
 }  // namespace mnk::metal

@@ -74,15 +74,38 @@ std::string description(const Dispatch& dispatch) {
   return text;
 }
 
+// Asks an app's command buffer for its status without keeping it alive, which would hide that the app dropped it. The
+// command buffer holds the handler that holds the Work, which forgets it here before it is gone: whoever asks at that
+// moment is waited for.
+class MetalSubmission::AppBuffer {
+ public:
+  explicit AppBuffer(const MTL::CommandBuffer* commands) : commands_(commands) {}
+
+  bool isUnderWay() {
+    std::lock_guard lock(mutex_);
+    return !commands_ || commands_->status() > MTL::CommandBufferStatusEnqueued;
+  }
+  void forget() {
+    std::lock_guard lock(mutex_);
+    commands_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  const MTL::CommandBuffer* commands_;
+};
+
 // What lives until the GPU is done. Held by the command buffer's completion handler alone: if that is dropped without
 // having been called, the command buffer was never committed, and the work has failed.
 struct MetalSubmission::Work {
   std::shared_ptr<Device> device;
   std::vector<Step> steps;
   std::string label;
+  std::shared_ptr<AppBuffer> appBuffer;
   std::function<void(SubmissionReport)> finished;  // null once it was called
 
   ~Work() {
+    if (appBuffer) appBuffer->forget();
     if (finished) finish({.outcome = guarded(kOp, [&]() -> Result<void> { return notCommitted(); })});
   }
 
@@ -116,6 +139,11 @@ struct MetalSubmission::Work {
     finish(std::move(report));
   }
 };
+
+MetalSubmission::MetalSubmission(std::shared_ptr<Device> device, Target target, std::string_view label)
+    : device_(std::move(device)), target_(std::move(target)), label_(label) {
+  if (target_.appBuffer) appBuffer_ = std::make_shared<AppBuffer>(target_.appBuffer.get());
+}
 
 MetalSubmission::~MetalSubmission() {
   const AutoreleasePool pool;
@@ -186,12 +214,18 @@ Result<void> MetalSubmission::submit(const std::shared_ptr<Work>& work) {
   return {};
 }
 
+std::function<bool()> MetalSubmission::underWay() const {
+  if (!appBuffer_) return {};
+  return [appBuffer = appBuffer_] { return appBuffer->isUnderWay(); };
+}
+
 void MetalSubmission::commit(std::function<void(SubmissionReport)> finished) {
   const AutoreleasePool pool;
   auto work = std::make_shared<Work>();
   work->device = std::move(device_);
   work->steps = std::move(steps_);
   work->label = label_;
+  work->appBuffer = appBuffer_;
   work->finished = std::move(finished);
   auto submitted = guarded(kOp, [&] { return submit(work); });
   if (!submitted) work->finish({.outcome = std::move(submitted)});

@@ -17,18 +17,19 @@ class MetalSubmission final : public Submission {
     bool describesDispatches = false;
   };
 
-  MetalSubmission(std::shared_ptr<Device> device, Target target, std::string_view label)
-      : device_(std::move(device)), target_(std::move(target)), label_(label) {}
+  MetalSubmission(std::shared_ptr<Device> device, Target target, std::string_view label);
   ~MetalSubmission() override;
 
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
   void commit(std::function<void(SubmissionReport)> finished) override;
+  std::function<bool()> underWay() const override;
 
  private:
   struct Barrier {};
   using Step = std::variant<ReadyDispatch, Barrier>;
   struct Work;
+  class AppBuffer;
 
   // With a description for each dispatch, or none.
   void encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps,
@@ -39,6 +40,7 @@ class MetalSubmission final : public Submission {
   Target target_;
   std::string label_;
   std::vector<Step> steps_;
+  std::shared_ptr<AppBuffer> appBuffer_;  // null without one
 };
 
 // Metal ends a process that encodes into a command buffer after its commit.

@@ -35,10 +35,14 @@ class Buffer {
   virtual std::shared_ptr<Device> device() const = 0;
   // All of its bytes. Buffers that wrap the same memory report overlapping ranges.
   virtual MemoryRange range() const = 0;
-  // Bytes that the processor can touch, or null where there are none.
+  // Bytes that the processor can touch, or null where there are none. Nothing is checked: wait for submitted work
+  // before they are used. Failures of work that was to write them are not reported, and writes here do not clear them.
   virtual std::byte* contents() = 0;
 
-  // Copies between the processor and the buffer. They do not wait for submitted work.
+  // Copies between the processor and the buffer. They wait for work that was committed before the call and touches
+  // these bytes: a read for work that writes them, a write for work that reads or writes them. A read fails if the work
+  // that was to write the bytes failed, until they are written again. Where waiting could never end, in a handler of
+  // finished work or for a command buffer that the app has not committed, they fail with wouldDeadlock.
   Result<void> read(uint64_t offset, std::span<std::byte> into) const;
   Result<void> write(uint64_t offset, std::span<const std::byte> from);
 
@@ -54,6 +58,8 @@ class Buffer {
   virtual Result<void> copyIn(uint64_t offset, std::span<const std::byte> from);
 
  private:
+  MemoryRange part(uint64_t offset, uint64_t bytes) const;
+
   uint64_t length_;
 };
 

@@ -31,7 +31,8 @@ struct Summary {
 // Submitted work.
 class Completion {
  public:
-  // Waits until the work is done. Every call gives the same answer.
+  // Waits until the work is done; every call gives the same answer. In a handler of finished work it is an error
+  // (wouldDeadlock) if this work is not done. Work in a command buffer of the app's is done only after the app commits.
   Result<Summary> wait() const;
   bool isDone() const;
   // What was submitted; its time is 0 until the work is done.
@@ -58,13 +59,17 @@ class EncodingParticipant {
 class CommandEncoder {
  public:
   explicit CommandEncoder(std::shared_ptr<Device> device, std::string label = "");
+  // Encodes with `body`, commits and waits. Nothing runs if `body` fails.
+  static Result<Summary> run(const std::shared_ptr<Device>& device,
+                             const std::function<Result<void>(CommandEncoder&)>& body, std::string label = "");
   // Records into a submission that exists already, such as one over a command buffer of the app's.
   CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<Submission> into);
   ~CommandEncoder();  // without commit: nothing runs, nothing advances
   CommandEncoder(const CommandEncoder&) = delete;
   CommandEncoder& operator=(const CommandEncoder&) = delete;
 
-  // Plans an op and records it.
+  // Plans an op and records it. A call that would read memory which failed work was to write fails likewise, until
+  // the memory is written again.
   template <typename Op>
   Result<void> encode(const Op& op) {
     if constexpr (requires(Device & target) { plan(op, target); }) {
@@ -80,8 +85,9 @@ class CommandEncoder {
   Result<void> barrier();
 
   using Finished = std::function<void(const Result<Summary>&)>;
-  // Submits. `finished`, if any, runs once, on a thread of the device when the device took the work. It must not wait
-  // for other work of the device, which runs on that thread.
+  // Submits. `finished`, if any, runs once, on a thread of the device when the device took the work. It can read the
+  // results of this work. It cannot wait for other work, which may need that thread: such waits are errors.
+  // Work that reads what earlier, failed work was to write fails too.
   Result<Completion> commit(Finished finished = {});
 
   const Summary& summary() const;

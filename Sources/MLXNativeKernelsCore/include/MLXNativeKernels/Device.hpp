@@ -16,6 +16,7 @@
 
 namespace mnk {
 
+class FailureLog;
 class KernelRegistry;
 class ScratchPool;
 
@@ -118,6 +119,9 @@ class Submission {
   // Called last, at most once; a submission that is destroyed without it runs nothing. `finished` runs once, on a
   // thread of the device, when the work is done or has failed.
   virtual void commit(std::function<void(SubmissionReport)> finished) = 0;
+  // Tells whether work that was committed will run without anything else from the caller, for as long as it is not
+  // finished; on any thread, also after the submission is destroyed. Null: always.
+  virtual std::function<bool()> underWay() const { return {}; }
 };
 
 class Device : public std::enable_shared_from_this<Device> {
@@ -143,6 +147,9 @@ class Device : public std::enable_shared_from_this<Device> {
 
   virtual Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) = 0;
 
+  // The newest failure of work submitted on this device, for logs.
+  std::optional<Error> lastFailure() const;
+
   // Libraries and pipelines are made once and kept here.
   KernelRegistry& registry() { return *registry_; }
   // Memory that ops need between their dispatches.
@@ -163,8 +170,10 @@ class Device : public std::enable_shared_from_this<Device> {
                                                          const KernelKey& key) = 0;
 
  private:
+  friend class CommandEncoder;
   std::unique_ptr<KernelRegistry> registry_;
   std::shared_ptr<ScratchPool> scratch_;
+  std::shared_ptr<FailureLog> failures_;
   std::mutex probing_;
   std::mutex asking_;
   std::optional<MatrixLayout> matrixLayout_;

@@ -36,7 +36,8 @@ std::vector<std::shared_ptr<Device>> allDevices();
 // submission all that touches the same bytes is ordered. Between submissions Metal orders what uses one tracked buffer;
 // untracked buffers, and several over one piece of memory, are then the app's to order.
 Result<std::shared_ptr<Buffer>> wrapBuffer(const std::shared_ptr<Device>& device, MTL::Buffer* buffer);
-// The Metal buffer under a buffer, borrowed; null for one of another device.
+// The Metal buffer under a buffer, borrowed; null for one of another device. What the app does with it is not checked:
+// reads and writes of its contents do not wait for submitted work, and the app's own work on it is not waited for.
 MTL::Buffer* nativeBuffer(const std::shared_ptr<Buffer>& buffer);
 // Borrowed; null for another device.
 MTL::Device* nativeDevice(const std::shared_ptr<Device>& device);
@@ -45,7 +46,8 @@ MTL::CommandQueue* nativeQueue(const std::shared_ptr<Device>& device);
 // Records into a command buffer that the app owns and commits itself. Everything is encoded, as one compute encoder,
 // when the submission is committed; until then the command buffer is untouched. No other encoder of it may be open at
 // that moment. The work is finished when the command buffer is, and its time is that of all the command buffer; one
-// that is never committed fails when it is released. Whoever waits before the app has committed waits for ever.
+// that is never committed fails when it is released. Until the app has committed, a completion's wait does
+// not return, and reading or writing what the work touches fails with wouldDeadlock.
 Result<std::unique_ptr<Submission>> makeSubmission(const std::shared_ptr<Device>& device,
                                                    MTL::CommandBuffer* commandBuffer, std::string_view label);
 

@@ -15,12 +15,13 @@ enum class ErrorCode : uint32_t {
   unsupported,          // the device or this build lacks something
   outOfMemory,
   libraryNotFound,
-  shaderBuild,   // the kernel text does not compile, or lacks the function
-  deviceFault,   // the device stopped a submission
-  deviceLost,    // the device is gone, or takes no more work of this process
-  timeout,       // the device stopped a submission that took too long
-  pageFault,     // a kernel touched memory that is not its own
-  notPermitted,  // the system forbids work on the device now, such as in the background
+  shaderBuild,    // the kernel text does not compile, or lacks the function
+  deviceFault,    // the device stopped a submission
+  deviceLost,     // the device is gone, or takes no more work of this process
+  timeout,        // the device stopped a submission that took too long
+  pageFault,      // a kernel touched memory that is not its own
+  notPermitted,   // the system forbids work on the device now, such as in the background
+  wouldDeadlock,  // waiting here could never end
 };
 
 std::string_view name(ErrorCode code);

@@ -35,7 +35,7 @@ class Tensor {
   MemoryRange range() const;
   std::string text() const;  // "f16 [8, 128]", or "a tensor without memory"
 
-  // Whole-tensor copies; the span must be exactly byteCount() long. They do not wait for submitted work.
+  // Whole-tensor copies; the span must be exactly byteCount() long. They wait as Buffer's do.
   Result<void> read(std::span<std::byte> into) const;
   Result<void> write(std::span<const std::byte> from) const;
 

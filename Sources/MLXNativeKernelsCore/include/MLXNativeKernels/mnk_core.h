@@ -50,12 +50,13 @@ typedef enum MNK_CLOSED(mnk_error_code) {
   MNK_UNSUPPORTED = 2,       // the device or this build lacks something
   MNK_OUT_OF_MEMORY = 3,
   MNK_LIBRARY_NOT_FOUND = 4,
-  MNK_SHADER_BUILD = 5,    // the kernel text does not compile, or lacks the function
-  MNK_DEVICE_FAULT = 6,    // the device stopped a submission
-  MNK_DEVICE_LOST = 7,     // the device is gone, or takes no more work of this process
-  MNK_TIMEOUT = 8,         // the device stopped a submission that took too long
-  MNK_PAGE_FAULT = 9,      // a kernel touched memory that is not its own
-  MNK_NOT_PERMITTED = 10,  // the system forbids work on the device now, such as in the background
+  MNK_SHADER_BUILD = 5,     // the kernel text does not compile, or lacks the function
+  MNK_DEVICE_FAULT = 6,     // the device stopped a submission
+  MNK_DEVICE_LOST = 7,      // the device is gone, or takes no more work of this process
+  MNK_TIMEOUT = 8,          // the device stopped a submission that took too long
+  MNK_PAGE_FAULT = 9,       // a kernel touched memory that is not its own
+  MNK_NOT_PERMITTED = 10,   // the system forbids work on the device now, such as in the background
+  MNK_WOULD_DEADLOCK = 11,  // waiting here could never end
 } mnk_error_code;
 
 mnk_error_code mnk_error_get_code(const mnk_error* error);
@@ -77,6 +78,9 @@ void mnk_device_release(mnk_device* MNK_NULLABLE device);
 
 const char* mnk_device_kind(const mnk_device* device);  // "host", "metal"
 const char* mnk_device_name(const mnk_device* device);
+// The newest failure of work submitted on the device, for logs; NULL when there was none. The caller releases it with
+// mnk_error_release.
+mnk_error* MNK_NULLABLE mnk_device_copy_last_failure(const mnk_device* device);
 
 // The Host device with options of its own. Zero in a field means its default, or what the environment says:
 // MNK_HOST_SEED, MNK_HOST_CHECKING (guarded or full), MNK_HOST_PERTURB (1).
@@ -121,7 +125,10 @@ uint64_t mnk_tensor_extent(const mnk_tensor* tensor, size_t axis);  // 0 beyond 
 uint64_t mnk_tensor_byte_count(const mnk_tensor* tensor);
 uint64_t mnk_tensor_byte_offset(const mnk_tensor* tensor);
 
-// Whole-tensor copies; `bytes` must equal the tensor's byte count. They do not wait for submitted work.
+// Whole-tensor copies; `bytes` must equal the tensor's byte count. They wait for work that was committed before the
+// call and touches these bytes: a read for work that writes them, a write for work that reads or writes them. A read
+// fails if the work that was to write the bytes failed, until they are written again. Where waiting could never end, in
+// a handler of finished work or for a command buffer that the app has not committed, they fail with MNK_WOULD_DEADLOCK.
 bool mnk_tensor_read(const mnk_tensor* tensor, void* MNK_NULLABLE into, uint64_t bytes, mnk_error_out error);
 bool mnk_tensor_write(mnk_tensor* tensor, const void* MNK_NULLABLE from, uint64_t bytes, mnk_error_out error);
 
@@ -229,11 +236,13 @@ bool mnk_encoder_barrier(mnk_encoder* encoder, mnk_error_out error);
 // `failure` is NULL when the work succeeded, and borrowed for the call.
 typedef void (*mnk_finished)(void* MNK_NULLABLE context, const mnk_error* MNK_NULLABLE failure);
 // Submits. `finished`, if any, is called once, on a thread of the device, if and only if commit succeeded; by then the
-// completion is done and its summary final.
+// completion is done and its summary final. It can read the results of this work. Work that reads what earlier, failed
+// work was to write fails too.
 mnk_completion* MNK_NULLABLE mnk_encoder_commit(mnk_encoder* encoder, mnk_finished MNK_NULLABLE finished,
                                                 void* MNK_NULLABLE context, mnk_error_out error);
 
 void mnk_completion_release(mnk_completion* MNK_NULLABLE completion);
+// Inside of a `finished` call, waiting for work that is not done fails with MNK_WOULD_DEADLOCK.
 bool mnk_completion_wait(const mnk_completion* completion, mnk_error_out error);
 bool mnk_completion_is_done(const mnk_completion* completion);
 

@@ -23,13 +23,15 @@ void* MNK_NULLABLE mnk_device_metal_queue(const mnk_device* device);   // id<MTL
 mnk_tensor* MNK_NULLABLE mnk_tensor_make_over_metal_buffer(mnk_device* device, void* buffer, mnk_dtype dtype,
                                                            const uint64_t* MNK_NULLABLE shape, size_t rank,
                                                            uint64_t byte_offset, mnk_error_out error);
-// The id<MTLBuffer> under a tensor, which starts mnk_tensor_byte_offset bytes into it.
+// The id<MTLBuffer> under a tensor, which starts mnk_tensor_byte_offset bytes into it. Its contents are not checked:
+// using them does not wait for submitted work.
 void* MNK_NULLABLE mnk_tensor_metal_buffer(const mnk_tensor* tensor);
 
 // Records into an id<MTLCommandBuffer> that the app commits itself. mnk_encoder_commit encodes everything into it, as
 // one compute encoder, while no other encoder of it is open; before that the command buffer is untouched. The
 // completion is done when the command buffer is, and its time is that of all the command buffer; one that is released
-// without a commit fails. Whoever waits before the app has committed waits for ever.
+// without a commit fails. Until the app has committed, mnk_completion_wait does not return, and reading or writing
+// what the work touches fails with MNK_WOULD_DEADLOCK.
 mnk_encoder* MNK_NULLABLE mnk_encoder_make_into_metal(mnk_device* device, void* command_buffer,
                                                       const char* MNK_NULLABLE label, mnk_error_out error);
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "Encoding/HazardTracker.hpp"
+
 namespace mnk::host {
 
 namespace {
@@ -13,15 +15,9 @@ uint64_t addressOf(const Binding& binding) {
 }
 
 void addRegions(const Binding& binding, const std::vector<Region>& regions, ByteRanges& bytes) {
-  for (const Region& region : regions) {
-    uint64_t begin = addressOf(binding) + region.offset;
-    if (region.rowStride <= region.rowBytes) {
-      if (region.rows > 0) bytes.add(begin, addressOf(binding) + region.end());
-      continue;
-    }
-    for (uint64_t row = 0; row < region.rows; ++row, begin += region.rowStride) {
-      bytes.add(begin, begin + region.rowBytes);
-    }
+  for (Region region : regions) {
+    region.offset += addressOf(binding);
+    addBytes(region, bytes);
   }
 }
 

@@ -1,7 +1,7 @@
 // The bytes that a dispatch says it reads and writes, as addresses.
 #pragma once
-#include "Devices/Host/Checking/ByteRanges.hpp"
 #include "MLXNativeKernels/Dispatch.hpp"
+#include "Support/ByteRanges.hpp"
 
 namespace mnk::host {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "Devices/Host/Checking/ByteRanges.hpp"
 #include "Devices/Host/DispatchRunner.hpp"
+#include "Support/ByteRanges.hpp"
 
 namespace mnk::host {
 

@@ -11,8 +11,8 @@
 #include <array>
 #include <memory>
 
-#include "Devices/Host/Checking/ByteRanges.hpp"
 #include "Devices/Host/Checking/Findings.hpp"
+#include "Support/ByteRanges.hpp"
 
 namespace mnk::host {
 

@@ -1,8 +1,8 @@
-#include "ByteRanges.hpp"
+#include "Support/ByteRanges.hpp"
 
 #include <algorithm>
 
-namespace mnk::host {
+namespace mnk {
 
 void ByteRanges::add(uint64_t begin, uint64_t end) {
   if (begin >= end) return;
@@ -61,4 +61,4 @@ std::optional<uint64_t> ByteRanges::firstShared(const ByteRanges& other) const {
   return std::nullopt;
 }
 
-}  // namespace mnk::host
+}  // namespace mnk

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-namespace mnk::host {
+namespace mnk {
 
 class ByteRanges {
  public:
@@ -28,4 +28,4 @@ class ByteRanges {
   mutable bool sorted_ = true;
 };
 
-}  // namespace mnk::host
+}  // namespace mnk

@@ -1,0 +1,26 @@
+// The newest failure of a device's work. Handlers hold it without the device.
+#pragma once
+#include <mutex>
+#include <optional>
+
+#include "Support/Guard.hpp"
+
+namespace mnk {
+
+class FailureLog {
+ public:
+  void record(const Error& failure) noexcept {
+    std::lock_guard lock(mutex_);
+    last_ = copyOrCode(failure);
+  }
+  std::optional<Error> last() const {
+    std::lock_guard lock(mutex_);
+    return last_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Error> last_;
+};
+
+}  // namespace mnk

@@ -1,0 +1,329 @@
+#include "Encoding/MemoryTracker.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "Encoding/Completion.hpp"
+#include "Support/Guard.hpp"
+
+namespace mnk {
+
+namespace {
+
+Touched plain(const MemoryRange& range) {
+  const uint64_t bytes = range.end - range.begin;
+  return {.space = range.space,
+          .region = {.offset = range.begin, .rowBytes = bytes, .rowStride = bytes, .rows = 1},
+          .isWrite = true,
+          .isWhole = true};
+}
+
+bool meet(const Touched& a, const Touched& b) {
+  return a.space == b.space && overlap(a.region, b.region);
+}
+
+// Too many for a list of their bytes: then all between them counts too, or none.
+bool hasManyRows(const Touched& touched) {
+  return touched.region.rowStride > touched.region.rowBytes && touched.region.rows > (1 << 20);
+}
+
+Error failureOf(Error cause, std::string_view op, std::string_view what, std::string_view fix) {
+  cause.fix.clear();  // what is to be done now is another thing
+  std::string message = cause.message();
+  message.pop_back();  // its period
+  return {.code = cause.code,
+          .op = std::string(op),
+          .what = std::string(what),
+          .got = std::move(message),
+          .expected = "memory that was written since",
+          .fix = std::string(fix)};
+}
+
+Error failedBytes(const Error& cause) {
+  return failureOf(cause, "Buffer", "earlier work that was to write this memory failed",
+                   "Write the memory again, or submit work that writes it.");
+}
+
+Error failedInput(const Error& cause) {
+  return failureOf(cause, "CommandEncoder", "a kernel would read memory that failed work was to write",
+                   "Write the memory again before work that reads it is encoded.");
+}
+
+Error failedDependence(const Error& cause) {
+  return failureOf(cause, "CommandEncoder", "the work read memory that failed work was to write",
+                   "Write the memory again, then submit this work again.");
+}
+
+Error notCommitted(bool toWrite) {
+  return {.code = ErrorCode::wouldDeadlock,
+          .op = "Buffer",
+          .what = "work on this memory has not been started",
+          .got = "a command buffer of the app's that is not committed",
+          .expected = "work that runs",
+          .fix = toWrite ? "Write it after the command buffer is committed."
+                         : "Read it after the command buffer is committed.",
+          .retryable = true};
+}
+
+// Whether `accessed` has a byte of `marked` that no earlier access has written.
+bool readsMarked(const Touched& accessed, const Touched& marked, std::span<const Touched> before,
+                 std::span<const Touched> earlier) {
+  if (hasManyRows(accessed)) return true;
+  const uint64_t from = marked.region.offset, to = marked.region.end();
+  ByteRanges known, bytes, written;
+  addBytes(marked.region, known);
+  addBytes(accessed.region, bytes, from, to);
+  for (const auto list : {before, earlier}) {
+    for (const Touched& touched : list) {
+      if (touched.isWhole && !hasManyRows(touched) && meet(touched, marked))
+        addBytes(touched.region, written, from, to);
+    }
+  }
+  return bytes.without(written).firstShared(known).has_value();
+}
+
+}  // namespace
+
+std::atomic<uint64_t> MemoryTracker::known_ = 0;
+
+MemoryTracker& MemoryTracker::shared() {
+  alignas(MemoryTracker) static std::byte storage[sizeof(MemoryTracker)];
+  static auto* const tracker = new (storage) MemoryTracker;
+  return *tracker;
+}
+
+Result<void> MemoryTracker::waitToRead(const MemoryRange& bytes) {
+  return guarded("Buffer", [&] { return wait(bytes, false); });
+}
+
+Result<void> MemoryTracker::waitToWrite(const MemoryRange& bytes) {
+  return guarded("Buffer", [&] { return wait(bytes, true); });
+}
+
+Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite) {
+  const Touched wanted = plain(bytes);
+  const auto touches = [&](const Work& work, bool alsoReads) {
+    return std::any_of(work.touched.begin(), work.touched.end(),
+                       [&](const Touched& touched) { return (touched.isWrite || alsoReads) && meet(touched, wanted); });
+  };
+  std::unique_lock lock(mutex_);
+  const uint64_t end = nextOrder_;
+  for (;;) {
+    const auto blocking = std::find_if(works_.begin(), works_.end(), [&](const Work& work) {
+      return work.isRunning && work.order < end && touches(work, toWrite);
+    });
+    if (blocking == works_.end()) break;
+    if (isInFinishedHandler()) return waitInHandler("Buffer");
+    if (blocking->isUnderWay && !blocking->isUnderWay()) return notCommitted(toWrite);
+    changed_.wait(lock);
+  }
+  if (toWrite) return {};
+  for (const Work& work : works_) {
+    if (work.failure && touches(work, false)) return failedBytes(*work.failure);
+  }
+  return {};
+}
+
+void MemoryTracker::written(const MemoryRange& bytes) noexcept {
+  if (failed_.load(std::memory_order_acquire) == 0) return;
+  Works dropped;
+  std::lock_guard lock(mutex_);
+  clear(plain(bytes), nextOrder_);
+  dropSettled(dropped);
+}
+
+Result<void> MemoryTracker::checkReads(std::span<const Touched> before, std::span<const Touched> adding) {
+  if (failed_.load(std::memory_order_acquire) == 0) return {};
+  std::lock_guard lock(mutex_);
+  if (const Work* failed = failedRead(before, adding, nextOrder_)) return failedInput(*failed->failure);
+  return {};
+}
+
+// The work committed before `order` that failed to write what these accesses read, or null.
+const MemoryTracker::Work* MemoryTracker::failedRead(std::span<const Touched> before, std::span<const Touched> accesses,
+                                                     uint64_t order) const {
+  for (const Work& work : works_) {
+    if (!work.failure || work.order >= order) continue;
+    for (const Touched& marked : work.touched) {
+      for (size_t i = 0; i < accesses.size(); ++i) {
+        if (accesses[i].isWrite || !meet(accesses[i], marked)) continue;
+        if (readsMarked(accesses[i], marked, before, accesses.first(i))) return &work;
+      }
+    }
+  }
+  return nullptr;
+}
+
+// Keeps what the work was to write in memory that still is a buffer's. The newest failure is the one to report.
+void MemoryTracker::fail(Work& work, const Error& failure) noexcept {
+  std::erase_if(work.touched, [&](const Touched& touched) {
+    return !touched.isWrite || !isLive({touched.space, touched.region.offset, touched.region.end()});
+  });
+  for (Touched& touched : work.touched) {
+    if (hasManyRows(touched)) touched = plain({touched.space, touched.region.offset, touched.region.end()});
+    clear(touched, work.order);
+  }
+  work.failure = copyOrCode(failure);
+  ++failed_;
+}
+
+// Takes bytes out of what work committed before `order` failed to write. Without memory to say what is left, all is.
+void MemoryTracker::clear(const Touched& written, uint64_t before) noexcept {
+  if (hasManyRows(written)) return;
+  for (Work& work : works_) {
+    if (!work.failure || work.order >= before) continue;
+    const auto isMet = [&](const Touched& marked) { return meet(marked, written); };
+    if (std::none_of(work.touched.begin(), work.touched.end(), isMet)) continue;
+    try {
+      std::vector<Touched> left;
+      for (const Touched& marked : work.touched) {
+        if (!isMet(marked)) {
+          left.push_back(marked);
+          continue;
+        }
+        ByteRanges bytes, taken;
+        addBytes(marked.region, bytes);
+        addBytes(written.region, taken, marked.region.offset, marked.region.end());
+        const ByteRanges rest = bytes.without(taken);
+        for (const auto& range : rest.ranges()) left.push_back(plain({marked.space, range.begin, range.end}));
+      }
+      work.touched = std::move(left);
+    } catch (...) {  // they stay failed
+    }
+  }
+}
+
+bool MemoryTracker::isLive(const MemoryRange& range) const {
+  for (const LiveMemory* memory = live_; memory; memory = memory->next_) {
+    if (memory->range_.overlaps(range)) return true;
+  }
+  return false;
+}
+
+// Forgets failures in bytes that no buffer covers.
+void MemoryTracker::clearUncovered(const MemoryRange& range) noexcept {
+  try {
+    ByteRanges covered, bytes;
+    bytes.add(range.begin, range.end);
+    for (const LiveMemory* memory = live_; memory; memory = memory->next_) {
+      if (memory->range_.overlaps(range)) covered.add(memory->range_.begin, memory->range_.end);
+    }
+    const ByteRanges uncovered = bytes.without(covered);
+    for (const auto& left : uncovered.ranges()) clear(plain({range.space, left.begin, left.end}), nextOrder_);
+  } catch (...) {  // they stay failed, until they are written
+  }
+}
+
+// Takes out what neither runs nor leaves a failure; its memory is freed when the lock is not held any more.
+void MemoryTracker::dropSettled(Works& dropped) noexcept {
+  for (auto work = works_.begin(); work != works_.end();) {
+    const auto next = std::next(work);
+    if (!work->isRunning && (!work->failure || work->touched.empty())) {
+      if (work->failure) --failed_;
+      dropped.splice(dropped.end(), works_, work);
+      known_.fetch_sub(1, std::memory_order_release);
+    }
+    work = next;
+  }
+}
+
+void LiveMemory::begin(const MemoryRange& range) noexcept {
+  if (range.begin >= range.end) return;
+  MemoryTracker& tracker = MemoryTracker::shared();
+  std::lock_guard lock(tracker.mutex_);
+  if (tracker.failed_ != 0) tracker.clearUncovered(range);
+  range_ = range;
+  next_ = tracker.live_;
+  if (next_) next_->previous_ = this;
+  tracker.live_ = this;
+  isLinked_ = true;
+}
+
+void LiveMemory::end() noexcept {
+  if (!isLinked_) return;
+  MemoryTracker& tracker = MemoryTracker::shared();
+  MemoryTracker::Works dropped;
+  std::lock_guard lock(tracker.mutex_);
+  (previous_ ? previous_->next_ : tracker.live_) = next_;
+  if (next_) next_->previous_ = previous_;
+  isLinked_ = false;
+  if (tracker.failed_ != 0) tracker.clearUncovered(range_);
+  tracker.dropSettled(dropped);
+}
+
+SubmittedWork::SubmittedWork(std::function<bool()> isUnderWay) {
+  held_.emplace_back();
+  work_ = held_.begin();
+  work_->isUnderWay = std::move(isUnderWay);
+}
+
+SubmittedWork::~SubmittedWork() {
+  if (!isSubmitted_) return;
+  auto ignored = settle(guarded("Device", []() -> Result<void> {
+    return Error{.code = ErrorCode::deviceFault,
+                 .op = "Device",
+                 .what = "submitted work was dropped",
+                 .got = "no outcome",
+                 .expected = "a device that reports what became of it",
+                 .fix = "Keep the device until its work is done."};
+  }));
+  retire();
+}
+
+void SubmittedWork::submit(std::vector<Touched>& touched) noexcept {
+  MemoryTracker& tracker = MemoryTracker::shared();
+  std::lock_guard lock(tracker.mutex_);
+  work_->order = tracker.nextOrder_++;
+  work_->touched.swap(touched);
+  tracker.works_.splice(tracker.works_.end(), held_);
+  MemoryTracker::known_.fetch_add(1, std::memory_order_release);
+  isSubmitted_ = true;
+}
+
+void SubmittedWork::withdraw(std::vector<Touched>& touched) noexcept {
+  {
+    std::lock_guard lock(MemoryTracker::shared().mutex_);
+    work_->touched.swap(touched);
+  }
+  retire();
+}
+
+Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
+  MemoryTracker& tracker = MemoryTracker::shared();
+  std::lock_guard lock(tracker.mutex_);
+  std::optional<Error> first;
+  if (outcome && tracker.failed_ != 0) {
+    try {
+      if (const auto* failed = tracker.failedRead({}, work_->touched, work_->order)) {
+        first = copyOrCode(*failed->failure);
+        outcome = failedDependence(*first);
+      }
+    } catch (...) {
+      // Without memory to find out, it counts as having read what failed.
+      if (!first) first = Error{.code = ErrorCode::outOfMemory, .what = "memory ran out", .retryable = true};
+      outcome = copyOrCode(*first);
+    }
+  }
+  if (!outcome) {
+    tracker.fail(*work_, first ? *first : outcome.error());
+  } else {
+    for (const Touched& touched : work_->touched) {
+      if (touched.isWhole) tracker.clear(touched, work_->order);
+    }
+  }
+  return outcome;
+}
+
+void SubmittedWork::retire() noexcept {
+  MemoryTracker& tracker = MemoryTracker::shared();
+  MemoryTracker::Works dropped;
+  {
+    std::lock_guard lock(tracker.mutex_);
+    work_->isRunning = false;
+    tracker.dropSettled(dropped);
+    isSubmitted_ = false;
+  }
+  tracker.changed_.notify_all();
+}
+
+}  // namespace mnk

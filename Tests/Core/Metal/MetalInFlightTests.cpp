@@ -1,0 +1,238 @@
+// Memory that command buffers may still touch: those of the device, and those that the app commits itself.
+#include "MLXNativeKernels/mnk_metal.h"
+#include "MetalScene.hpp"
+#include "Support/CDoor.hpp"
+#include "Support/HeldWork.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+const ExpectedError kNotCommitted{.code = ErrorCode::wouldDeadlock,
+                                  .op = "Buffer",
+                                  .what = "work on this memory has not been started",
+                                  .got = "a command buffer of the app's that is not committed",
+                                  .expected = "work that runs",
+                                  .fix = "Read it after the command buffer is committed."};
+
+NS::SharedPtr<MTL::CommandBuffer> appBuffer(const std::shared_ptr<Device>& device) {
+  return NS::RetainPtr(metal::nativeQueue(device)->commandBuffer());
+}
+
+Completion commitInto(const std::shared_ptr<Device>& device, MTL::CommandBuffer* commands, const CopyScene& copy) {
+  CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, commands, "app")));
+  REQUIRE(encoder.encode(copy.write));
+  return REQUIRE(encoder.commit());
+}
+
+}  // namespace
+
+TEST(MetalInFlight, AReadWaitsForTheCommandBuffer) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  softmetal::faults().holdWork();
+  submit(device, copy.write);
+  const auto read = waitingFor([] { softmetal::faults().releaseWork(); }, [&] { return valuesOf(copy.out); });
+  EXPECT(REQUIRE(read) == REQUIRE(valuesOf(copy.in)));
+}
+
+TEST(MetalInFlight, AnAppsCommandBufferIsWaitedForOnceItIsCommitted) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  for (const bool isEnqueued : {false, true}) {
+    const CopyScene copy(device), other(device);
+    const AutoreleasePool pool;
+    const auto native = appBuffer(device);
+    commitInto(device, native.get(), copy);
+    if (isEnqueued) native->enqueue();
+    const auto refused = valuesOf(copy.out);
+    EXPECT_ERROR(refused, (kNotCommitted));
+    EXPECT(!refused && refused.error().retryable);
+    REQUIRE(valuesOf(copy.in));
+    REQUIRE(valuesOf(other.out));
+    EXPECT_ERROR(fill(copy.in, 1), {.code = ErrorCode::wouldDeadlock,
+                                    .what = "has not been started",
+                                    .fix = "Write it after the command buffer is committed."});
+    softmetal::faults().holdWork();
+    native->commit();
+    const auto read = waitingFor([] { softmetal::faults().releaseWork(); }, [&] { return valuesOf(copy.out); });
+    EXPECT(REQUIRE(read) == (std::vector<float>{1, 2, 3, 4}));
+    REQUIRE(fill(copy.in, 1));
+  }
+}
+
+TEST(MetalInFlight, AnAppsCommandBufferThatIsReleasedLeavesAFailure) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  {
+    const AutoreleasePool pool;
+    const auto native = appBuffer(device);
+    commitInto(device, native.get(), copy);
+    EXPECT_ERROR(valuesOf(copy.out), (kNotCommitted));
+  }
+  EXPECT_ERROR(valuesOf(copy.out), {.what = "earlier work that was to write this memory failed",
+                                    .got = "the app's command buffer was released"});
+  REQUIRE(submit(device, copy.write).wait());
+  copy.expectCopied();
+}
+
+TEST(MetalInFlight, AFailedCommandBufferLeavesItsOutputsFailed) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  CopyScene next(device);
+  next.write.keys = copy.write.into.keys;
+  softmetal::faults().failCommandBuffer(0, 3);
+  EXPECT(!device->lastFailure());
+  softmetal::faults().holdWork();
+  submit(device, copy.write);
+  const Completion dependent = submit(device, next.write);
+  softmetal::faults().releaseWork();
+  EXPECT_ERROR(valuesOf(copy.out), {.code = ErrorCode::pageFault});
+  EXPECT_ERROR(dependent.wait(), {.code = ErrorCode::pageFault, .what = "read memory that failed work was to write"});
+  EXPECT_ERROR(valuesOf(next.out), {.code = ErrorCode::pageFault});
+  EXPECT(device->lastFailure().has_value());
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(encoder.encode(next.write), {.code = ErrorCode::pageFault, .op = "CommandEncoder"});
+  REQUIRE(encoder.encode(copy.write));
+  REQUIRE(encoder.encode(next.write));
+  REQUIRE(encoder.commit());
+  EXPECT(REQUIRE(valuesOf(next.out)) == (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(MetalInFlight, ACacheIsFineAgainOnceItIsAppendedAgain) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  for (const bool isQuantized : {false, true}) {
+    const Context context(isQuantized ? "quantized" : "dense");
+    AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 32, .capacity = 4, .sequences = 2};
+    if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
+    AttentionCache cache = REQUIRE(AttentionCache::make(device, descriptor));
+    const auto tokens = [&](uint64_t count) {
+      return REQUIRE(floats(device, count * 64, 1).reshaped(REQUIRE(Shape::make({count, 2, 32}))));
+    };
+    const Tensor out = tokens(1);
+    const auto append = [&](CommandEncoder& encoder, uint64_t count) {
+      return cache.append(encoder, tokens(count), tokens(count));
+    };
+    const auto attend = [&](CommandEncoder& encoder) { return cache.attend(encoder, tokens(1), {.into = out}); };
+    const auto bytes = [&] {
+      const Tensor stored = isQuantized ? cache.quantizedView()->keys.codes : cache.view().keys;
+      std::vector<std::byte> read(stored.byteCount());
+      return stored.read(read);
+    };
+    REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return append(encoder, 2); }));
+    softmetal::faults().failCommandBuffer(0, 3);
+    EXPECT(!CommandEncoder::run(device, [&](CommandEncoder& encoder) { return append(encoder, 1); }));
+    EXPECT_ERROR(bytes(), {.code = ErrorCode::pageFault, .op = "Buffer"});
+    EXPECT(cache.isSuspect());
+    REQUIRE(cache.truncate(2));
+    REQUIRE(CommandEncoder::run(device, attend));
+    REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
+      if (auto appended = append(encoder, 1); !appended) return appended;
+      return attend(encoder);
+    }));
+    REQUIRE(CommandEncoder::run(device, attend));
+    REQUIRE(bytes());
+  }
+}
+
+// Steps that are submitted one after the other, as a decoder does that does not wait for each.
+TEST(MetalInFlight, StepsBehindAFailedOneFailUntilTheCacheIsTruncated) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  AttentionCache cache =
+      REQUIRE(AttentionCache::make(device, {.kvHeads = 1, .headDim = 32, .capacity = 8, .dtype = DType::f32}));
+  const Tensor token = REQUIRE(floats(device, 32, 1).reshaped(REQUIRE(Shape::make({1, 1, 32}))));
+  const auto step = [&] {
+    const Tensor out = REQUIRE(floats(device, 32).reshaped(token.shape()));
+    CommandEncoder encoder(device);
+    REQUIRE(cache.append(encoder, token, token));
+    REQUIRE(cache.attend(encoder, token, {.into = out}));
+    return REQUIRE(encoder.commit());
+  };
+  REQUIRE(step().wait());
+  softmetal::faults().failCommandBuffer(0, 3);
+  softmetal::faults().holdWork();
+  const Completion failing = step(), behind = step();
+  softmetal::faults().releaseWork();
+  EXPECT_ERROR(failing.wait(), {.code = ErrorCode::pageFault, .op = "Metal device"});
+  EXPECT_ERROR(behind.wait(), {.code = ErrorCode::pageFault, .op = "CommandEncoder"});
+  EXPECT(cache.isSuspect());
+  REQUIRE(cache.truncate(1));
+  REQUIRE(step().wait());
+  REQUIRE(step().wait());
+}
+
+TEST(MetalInFlight, TheCApiReportsTheSame) {
+  MetalScene scene;
+  mnk_metal_options options{};
+  options.size = sizeof options;
+  options.library_path = scene.shippedLibrary().c_str();
+  const Owned<mnk_device> device(mnk_device_make_metal(&options, nullptr), mnk_device_release);
+  const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
+  const float numbers[] = {1, 2, 3, 4};
+  EXPECT(mnk_tensor_write(from.get(), numbers, sizeof numbers, nullptr));
+  mnk_kv_cache_write write{};
+  write.size = sizeof write;
+  write.keys = from.get();
+  write.source_layout = MNK_HEAD_MAJOR;
+  write.into.size = sizeof write.into;
+  write.into.keys = into.get();
+  float read[4] = {};
+  Caught caught;
+  const auto commit = [&](mnk_encoder* encoder, mnk_finished finished, void* context) {
+    EXPECT(mnk_encoder_kv_cache_write(encoder, &write, nullptr));
+    return Owned<mnk_completion>(mnk_encoder_commit(encoder, finished, context, nullptr), mnk_completion_release);
+  };
+  {
+    const AutoreleasePool pool;
+    auto* queue = static_cast<MTL::CommandQueue*>(mnk_device_metal_queue(device.get()));
+    const auto native = NS::RetainPtr(queue->commandBuffer());
+    const Owned<mnk_encoder> encoder(mnk_encoder_make_into_metal(device.get(), native.get(), nullptr, nullptr),
+                                     mnk_encoder_release);
+    commit(encoder.get(), nullptr, nullptr);
+    EXPECT(!mnk_tensor_read(into.get(), read, sizeof read, caught.out()));
+    caught.expect(kNotCommitted);
+    EXPECT_EQ(mnk_error_get_code(caught.get()), MNK_WOULD_DEADLOCK);
+    native->commit();
+    EXPECT(mnk_tensor_read(into.get(), read, sizeof read, nullptr));
+    EXPECT_EQ(read[3], 4.f);
+  }
+  EXPECT(!mnk_device_copy_last_failure(device.get()));
+  // In a handler: its own results, but no wait for work that is not done.
+  struct Heard {
+    mnk_tensor* into;
+    std::latch isSecondCommitted{1}, isDone{1};
+    mnk_completion* second = nullptr;
+    mnk_error_code code = MNK_INVALID_ARGUMENT;
+  } heard{.into = into.get()};
+  softmetal::faults().failCommandBuffer(1, 2);
+  const auto first = makeEncoder(device.get()), second = makeEncoder(device.get());
+  commit(
+      first.get(),
+      [](void* context, const mnk_error*) {
+        auto* told = static_cast<Heard*>(context);
+        told->isSecondCommitted.wait();
+        mnk_error* error = nullptr;
+        if (!mnk_completion_wait(told->second, &error)) told->code = mnk_error_get_code(error);
+        mnk_error_release(error);
+        told->isDone.count_down();
+      },
+      &heard);
+  const auto failing = commit(second.get(), nullptr, nullptr);
+  heard.second = failing.get();
+  heard.isSecondCommitted.count_down();
+  heard.isDone.wait();
+  EXPECT_EQ(heard.code, MNK_WOULD_DEADLOCK);
+  EXPECT(!mnk_tensor_read(into.get(), read, sizeof read, caught.out()));
+  caught.expect({.code = ErrorCode::timeout, .what = "earlier work that was to write this memory failed"});
+  const Owned<mnk_error> last(mnk_device_copy_last_failure(device.get()), mnk_error_release);
+  EXPECT_EQ(mnk_error_get_code(last.get()), MNK_TIMEOUT);
+  EXPECT(mnk_tensor_write(into.get(), numbers, sizeof numbers, nullptr));
+  EXPECT(mnk_tensor_read(into.get(), read, sizeof read, nullptr));
+}
+
+}  // namespace mnk::test

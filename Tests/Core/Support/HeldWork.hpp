@@ -1,0 +1,77 @@
+// Work that a test holds back, and calls that wait for it.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <latch>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Support/Check.hpp"
+
+namespace mnk::test {
+
+// Runs a call that has to wait, then `finish` on another thread, which ends the wait. A call that does not wait fails
+// the test.
+template <typename Finish, typename Call>
+auto waitingFor(Finish finish, Call call) {
+  std::atomic<bool> hasReturned = false;
+  bool wasEarly = false;
+  std::jthread finisher([&] {
+    for (int i = 0; i < 20 && !hasReturned; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    wasEarly = hasReturned;
+    finish();
+  });
+  auto result = call();
+  hasReturned = true;
+  finisher.join();
+  EXPECT(!wasEarly);
+  return result;
+}
+
+// Devices finish work in order, so that nothing committed after this is done before it is opened.
+class Gate {
+ public:
+  explicit Gate(const std::shared_ptr<Device>& device) {
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.commit([open = open_](const Result<Summary>&) { open->wait(); }));
+  }
+  ~Gate() { open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  void open() {
+    if (!std::exchange(isOpen_, true)) open_->count_down();
+  }
+
+ private:
+  std::shared_ptr<std::latch> open_ = std::make_shared<std::latch>(1);
+  bool isOpen_ = false;
+};
+
+inline Result<void> fill(const Tensor& tensor, float value) {
+  const std::vector<float> values(tensor.shape().elementCount(), value);
+  return tensor.write(std::as_bytes(std::span(values)));
+}
+
+inline Tensor floats(const std::shared_ptr<Device>& device, uint64_t count, float value = 0) {
+  const Tensor made = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({count}))));
+  REQUIRE(fill(made, value));
+  return made;
+}
+
+inline Result<std::vector<float>> valuesOf(const Tensor& tensor) {
+  std::vector<float> values(tensor.shape().elementCount());
+  if (auto read = tensor.read(std::as_writable_bytes(std::span(values))); !read) return std::move(read).error();
+  return values;
+}
+
+// As a kernel would, without any check.
+inline void fillUnchecked(const Tensor& tensor, float value) {
+  const std::vector<float> values(tensor.shape().elementCount(), value);
+  std::memcpy(tensor.buffer()->contents() + tensor.byteOffset(), values.data(), tensor.byteCount());
+}
+
+}  // namespace mnk::test
