@@ -116,12 +116,12 @@ const BrokenRule<Op> kBroken[] = {
        op.queries = planTensor(DType::f16, {2, 6, 3, 64});
      }},
     {"query heads are no multiple of the cache's heads", "7 query heads over 2 heads",
-     "1 to 32 query heads for each head of the cache", "Pass all query heads of the layer.",
+     "as many query heads for each head of the cache", "Pass all query heads of the layer.",
      [](Op& op) {
        op.queries = planTensor(DType::f16, {2, 3, 7, 64});
      }},
-    {"query heads are no multiple of the cache's heads", "66 query heads over 2 heads",
-     "1 to 32 query heads for each head of the cache", "Pass all query heads of the layer.",
+    {"there are too many query heads for each head of the cache", "66 query heads over 2 heads",
+     "at most 32 for each head of the cache", "Attend with some of the query heads at a time.",
      [](Op& op) {
        op.queries = planTensor(DType::f16, {2, 3, 66, 64});
      }},
@@ -171,13 +171,13 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.results.logSumExp = planTensor(DType::f32, {2, 3, 6, 1});
      }},
-    {"the scale cannot be used", "-1", "a positive number, or 0 for 1 / sqrt(headDim)", "Leave the scale at 0.",
+    {"the scale cannot be used", "-1", "a positive number", "Pass a positive scale, or none for 1 / sqrt(headDim).",
      [](Op& op) { op.options.scale = -1; }},
-    {"the scale cannot be used", "nan", "a positive number, or 0 for 1 / sqrt(headDim)", "Leave the scale at 0.",
+    {"the scale cannot be used", "nan", "a positive number", "Pass a positive scale, or none for 1 / sqrt(headDim).",
      [](Op& op) { op.options.scale = std::numeric_limits<float>::quiet_NaN(); }},
-    {"the softcap cannot be used", "inf", "a positive number, or 0 for none", "Leave the softcap at 0.",
+    {"the softcap cannot be used", "inf", "a positive number", "Pass a positive softcap, or none.",
      [](Op& op) { op.options.softcap = std::numeric_limits<float>::infinity(); }},
-    {"the window is too large", "2147483648", "less than 2^31, or 0 for none", "Leave the window at 0.",
+    {"the window is too large", "2147483648", "less than 2^31", "Pass a smaller window, or none.",
      [](Op& op) { op.options.window = uint32_t{1} << 31; }},
     {"a sequence has had fewer positions than it has", "a length of 7 and a highest of 6",
      "the largest length that the sequence has had, or 0",
@@ -216,8 +216,8 @@ const BrokenRule<Op> kBroken[] = {
        usePartials(op);
        op.options.sinks = planTensor(DType::f32, {6});
      }},
-    {"there are too many splits", "1025", "at most 1024, or 0 for as many as the device needs",
-     "Leave the splits at 0.", [](Op& op) { op.options.splits = 1025; }},
+    {"there are too many splits", "1025", "at most 1024", "Pass fewer splits, or none for as many as the device needs.",
+     [](Op& op) { op.options.splits = 1025; }},
     {kNoMatrices, "f16 with head dims 64 and 64, with a mask", kMatrixDue, "Let the kernel be chosen.",
      [](Op& op) {
        op.options.kernel = FlashDecodeKernel::matrix;

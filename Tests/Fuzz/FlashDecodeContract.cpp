@@ -137,8 +137,10 @@ std::string refusalOfShapes(const Words& words) {
       areGrouped(queries.rows, cache.heads)) {
     return "queries fit the cache only as head-major";
   }
-  const bool isGrouped = queries.heads == 0 || areGrouped(queries.heads, cache.heads);
-  return isGrouped ? "" : "query heads are no multiple of the cache's heads";
+  if (queries.heads == 0 || areGrouped(queries.heads, cache.heads)) return {};
+  const bool isMultiple = cache.heads != 0 && queries.heads % cache.heads == 0;
+  return isMultiple ? "there are too many query heads for each head of the cache"
+                    : "query heads are no multiple of the cache's heads";
 }
 
 std::string refusalOfSequences(const Words& words) {

@@ -9,9 +9,13 @@ namespace {
 
 using Op = FlashDecode;
 
-bool areGrouped(const Op& op, uint64_t heads) {
+bool isMultiple(const Op& op, uint64_t heads) {
   const uint64_t kvHeads = slotsOf(op).heads();
-  return kvHeads != 0 && heads % kvHeads == 0 && heads / kvHeads <= Op::kMaxGroup;
+  return kvHeads != 0 && heads % kvHeads == 0;
+}
+
+bool areGrouped(const Op& op, uint64_t heads) {
+  return isMultiple(op, heads) && heads / slotsOf(op).heads() <= Op::kMaxGroup;
 }
 
 // Whether the heads of a tensor that nothing is said of would fit if its rows were its heads.
@@ -60,9 +64,14 @@ constexpr Rule<Op> kGroupRules[] = {
      "Pass token-major queries, or, if the tensor is head-major, say so: HeadsView with KVLayout::headMajor."},
 
     {"query heads are no multiple of the cache's heads",
-     [](const Op& op) { return queryShape(op.queries).heads == 0 || areGrouped(op, queryShape(op.queries).heads); },
-     groupText, [](const Op&) { return fmt::format("1 to {} query heads for each head of the cache", Op::kMaxGroup); },
+     [](const Op& op) { return queryShape(op.queries).heads == 0 || isMultiple(op, queryShape(op.queries).heads); },
+     groupText, [](const Op&) { return std::string("as many query heads for each head of the cache"); },
      "Pass all query heads of the layer."},
+
+    {"there are too many query heads for each head of the cache",
+     [](const Op& op) { return queryShape(op.queries).heads == 0 || areGrouped(op, queryShape(op.queries).heads); },
+     groupText, [](const Op&) { return fmt::format("at most {} for each head of the cache", Op::kMaxGroup); },
+     "Attend with some of the query heads at a time."},
 };
 
 }  // namespace

@@ -272,16 +272,17 @@ constexpr Rule<Op> kOptionRules[] = {
 
     {"the scale cannot be used", [](const Op& op) { return std::isfinite(op.options.scale) && op.options.scale >= 0; },
      [](const Op& op) { return fmt::format("{}", op.options.scale); },
-     [](const Op&) { return std::string("a positive number, or 0 for 1 / sqrt(headDim)"); }, "Leave the scale at 0."},
+     [](const Op&) { return std::string("a positive number"); },
+     "Pass a positive scale, or none for 1 / sqrt(headDim)."},
 
     {"the softcap cannot be used",
      [](const Op& op) { return std::isfinite(op.options.softcap) && op.options.softcap >= 0; },
      [](const Op& op) { return fmt::format("{}", op.options.softcap); },
-     [](const Op&) { return std::string("a positive number, or 0 for none"); }, "Leave the softcap at 0."},
+     [](const Op&) { return std::string("a positive number"); }, "Pass a positive softcap, or none."},
 
     {"the window is too large", [](const Op& op) { return op.options.window < kMaxKVExtent; },
      [](const Op& op) { return fmt::format("{}", op.options.window); },
-     [](const Op&) { return std::string("less than 2^31, or 0 for none"); }, "Leave the window at 0."},
+     [](const Op&) { return std::string("less than 2^31"); }, "Pass a smaller window, or none."},
 
     {"a window reaches positions that the ring has overwritten", [](const Op& op) { return !firstLost(op); },
      [](const Op& op) {
@@ -318,8 +319,8 @@ constexpr Rule<Op> kOptionRules[] = {
 
     {"there are too many splits", [](const Op& op) { return op.options.splits <= Op::kMaxSplits; },
      [](const Op& op) { return fmt::format("{}", op.options.splits); },
-     [](const Op&) { return fmt::format("at most {}, or 0 for as many as the device needs", Op::kMaxSplits); },
-     "Leave the splits at 0."},
+     [](const Op&) { return fmt::format("at most {}", Op::kMaxSplits); },
+     "Pass fewer splits, or none for as many as the device needs."},
 
     {"the matrix kernel cannot attend to this",
      [](const Op& op) { return op.options.kernel != FlashDecodeKernel::matrix || canUseMatrices(op); },
