@@ -150,6 +150,22 @@ TEST(KVCacheQuantizePlan, CasesReachEveryKernel) {
   }
 }
 
+TEST(KVCacheQuantizePlan, LoadsFourElementsWhereVectorsAreAligned) {
+  const auto isVectorized = [](uint64_t tokens, const KVCacheWriteCase::Fused& fused) {
+    const KVCacheQuantize op = planOp(
+        {.write = {.source = DType::f16, .headDim = 64, .valueHeadDim = 32, .sourceTokens = tokens, .fused = fused}});
+    const auto& constants = REQUIRE(plan(op)).dispatches.at(0).kernel.constants;
+    return std::find(constants.begin(), constants.end(), FunctionConstant(kKVCodecIsVectorized, true)) !=
+           constants.end();
+  };
+  EXPECT(isVectorized(3, {}));
+  EXPECT(isVectorized(3, {.lead = 4, .between = 12, .tail = 8}));
+  EXPECT(!isVectorized(3, {.lead = 2}));
+  EXPECT(!isVectorized(3, {.between = 1, .tail = 3}));
+  EXPECT(!isVectorized(3, {.tail = 2}));
+  EXPECT(isVectorized(1, {.tail = 2}));
+}
+
 TEST(KVCacheQuantizePlan, IsOneDispatchWhateverTheTokens) {
   for (uint64_t tokens : {1, 7, 512, 100000}) {
     const KVCacheQuantize op = planOp({.write = {.wrap = KVWrap::linear,

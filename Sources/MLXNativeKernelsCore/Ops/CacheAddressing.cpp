@@ -155,10 +155,9 @@ Binding CacheAddressing::sourceBinding(uint32_t index, const HeadsView& source, 
   const auto declare = [&](uint64_t sequence, uint64_t sequences, uint64_t token, uint64_t tokens) {
     if (sequences == 0 || tokens == 0) return;
     HeadsView part(view.tensor, all);
-    const uint64_t distance = sequence * all.sequenceStride + token * all.tokenStride;
     part.strides->sequences = sequences;
     part.strides->tokens = tokens;
-    part.strides->offset += distance;
+    const uint64_t distance = sequence * all.sequenceStride + token * all.tokenStride;
     Binding bound = bindingOf(index, part, {&vector, 1}, access);
     for (const auto& [from, into] : {std::pair{&bound.reads, &binding.reads}, {&bound.writes, &binding.writes}}) {
       for (Region& region : *from) {

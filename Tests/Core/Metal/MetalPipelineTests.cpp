@@ -23,18 +23,18 @@ KernelKey move16(bool hasValues, bool hasRows) {
 TEST(MetalPipeline, ReadsItsArgumentsFromMetal) {
   MetalScene scene;
   const auto device = scene.makeDevice();
-  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:80r b1:16r b3:16 ");
+  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:120r b1:16r b3:16 ");
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(true, false)))),
-            "b0:80r b1:16r b2:16r b3:16 b4:16 ");
+            "b0:120r b1:16r b2:16r b3:16 b4:16 ");
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, true)))),
-            "b0:80r b1:16r b3:16 b5:4r b6:4r ");
+            "b0:120r b1:16r b3:16 b5:4r b6:4r ");
 }
 
 TEST(MetalPipeline, WhatTheFunctionDoesNotTakeNeedsNoBinding) {
   MetalScene scene;
   softmetal::machine().reflectsOthers = true;
   const auto device = scene.makeDevice();
-  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:80r b1:16r b3:16 ");
+  EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:120r b1:16r b3:16 ");
 }
 
 TEST(MetalText, ThreadgroupMemoryIsAnArgumentToo) {

@@ -37,7 +37,7 @@ TEST(MetalSubmission, IsOneConcurrentEncoderWithBarriersWhereTheyAreNeeded) {
   const auto counters = softmetal::counters();
   EXPECT_EQ(counters.commandBuffers, 1u);
   EXPECT_EQ(counters.encoders, 1u);
-  EXPECT_EQ(counters.inlineBytes, 3u * 80);
+  EXPECT_EQ(counters.inlineBytes, 3u * 120);
   EXPECT_EQ(fmt::format("{}", fmt::join(readTensor(next.out), " ")), "1 2 3 4");
   EXPECT(summary.deviceSeconds > 0);
 }
