@@ -217,7 +217,8 @@ void walk(uint32_t capacity, KVWrap whenFull, uint32_t pinned) {
                        .sequences = kSequences,
                        .dtype = DType::f32,
                        .whenFull = whenFull,
-                       .pinned = pinned});
+                       .pinned = pinned,
+                       .isStorageOnly = true});
     for (int step = 0; step < 150; ++step) {
       const Context context(fmt::format("capacity {}, {} pinned, step {}", capacity, pinned, step));
       walk.step(random);

@@ -54,7 +54,7 @@ TEST(AttentionCacheOutcome, AnAppendThatWasRefusedDoesNotConflict) {
   AttentionCache cache = makeCache(device);
   CommandEncoder first(device);
   const Tensor wrong = tokens(device, 1, 3);
-  EXPECT_ERROR(cache.append(first, wrong, wrong, 1), {.op = "KVCacheWrite"});
+  EXPECT_ERROR(cache.append(first, wrong, wrong, 1), {.op = "AttentionCache.append"});
   REQUIRE(append(cache, first, 2, 0));
   appendNow(cache, device, 1, 1);
   REQUIRE(first.commit());

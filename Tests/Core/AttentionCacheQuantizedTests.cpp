@@ -126,7 +126,7 @@ TEST(AttentionCacheQuantized, WhatTheOpRefusesAdvancesNothing) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, turboDescriptor());
   CommandEncoder encoder(device);
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 64), tokens(device, 1, 2, 64)), {.op = "KVCacheQuantize"});
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 64), tokens(device, 1, 2, 64)), {.op = "AttentionCache.append"});
   EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 32), tokens(device, 1, 2, 64), 3),
                {.op = "AttentionCache", .what = "the sequence is not in the cache"});
   REQUIRE(encoder.commit());
@@ -183,10 +183,10 @@ TEST(AttentionCacheQuantized, ReadsOnlyWhatItHolds) {
     const Context context(fmt::format("{} + {}", position, count));
     EXPECT_ERROR(read(position, count), (gone));
   }
-  EXPECT_ERROR(read(UINT64_MAX, 1), {.op = "KVCacheDequantize"});
+  EXPECT_ERROR(read(UINT64_MAX, 1), {.op = "AttentionCache.dequantize"});
   EXPECT_ERROR(cache.dequantize(encoder, tokens(device, 1, 2, 32), std::nullopt, 0, 3),
                {.op = "AttentionCache", .what = "the sequence is not in the cache"});
-  EXPECT_ERROR(cache.dequantize(encoder, std::nullopt, std::nullopt, 0), {.op = "KVCacheDequantize"});
+  EXPECT_ERROR(cache.dequantize(encoder, std::nullopt, std::nullopt, 0), {.op = "AttentionCache.dequantize"});
 
   // An encoder sees what it has appended itself, and not what it has overwritten.
   REQUIRE(cache.append(encoder, tokens(device, 1, 2, 32), tokens(device, 1, 2, 64)));

@@ -33,6 +33,20 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
      "fewer than the capacity of a ring, and none in a linear cache",
      "Pin fewer positions, or let a larger cache overwrite the oldest.",
      [](AttentionCacheDescriptor& d) { d.pinned = 1, d.whenFull = KVWrap::linear; }},
+    {"a sliding window sees nothing", "a window of 0", "at least 1 position, the row's own",
+     "Pass the model's window, or leave the sliding window out.",
+     [](AttentionCacheDescriptor& d) { d.slidingWindow.emplace(); }},
+    {"the capacity is too small for the sliding window", "4",
+     "at least 5: 1 pinned, a window of 2, and 2 for a step of 3 rows or a draft of 1",
+     "Leave the capacity out, and the cache sizes itself.",
+     [](AttentionCacheDescriptor& d) {
+       d.pinned = 1;
+       d.slidingWindow = {.window = 2, .maxRows = 3, .maxDraft = 1};
+     }},
+    {"there is no attention kernel for these head dims", "4 of keys and 12 of values",
+     "multiples of 8 up to 256, 512, or 576 with 512",
+     "Choose such head dims, or make the cache for storage only if nothing attends to it.",
+     [](AttentionCacheDescriptor& d) { d.valueHeadDim = 12, d.isStorageOnly = false; }},
 };
 
 }  // namespace
@@ -62,14 +76,39 @@ TEST(AttentionCache, NeedsADeviceThatHasTheMemory) {
   EXPECT_ERROR(AttentionCache::make(device, huge), {.op = "Shape", .what = "more elements than 64-bit sizes"});
 }
 
+TEST(AttentionCache, SizesItselfByWhatItMustServe) {
+  const auto device = FakeDevice::make();
+  AttentionCacheDescriptor descriptor{
+      .kvHeads = 1, .headDim = 8, .pinned = 4, .slidingWindow = SlidingWindow{.window = 32, .maxRows = 16, .maxDraft = 4}};
+  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 16 - 1);
+  EXPECT(makeCache(device, descriptor).descriptor().whenFull == KVWrap::ring);
+  descriptor.slidingWindow = SlidingWindow{.window = 32, .maxRows = 1, .maxDraft = 4};
+  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 4 - 1);
+  descriptor.slidingWindow = SlidingWindow{.window = 32};
+  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32);
+  descriptor.capacity = 100;
+  EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 100u);
+  descriptor.capacity = 0;
+  descriptor.slidingWindow = SlidingWindow{.window = UINT32_MAX, .maxRows = UINT32_MAX};
+  EXPECT_ERROR(AttentionCache::make(device, descriptor), {.what = "an extent is too large for the kernels"});
+}
+
+// Nothing is overwritten unless the descriptor says so.
+TEST(AttentionCache, RefusesToOverwriteByDefault) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 4, .capacity = 64, .isStorageOnly = true});
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(append(cache, encoder, 100), {.op = "AttentionCache.append", .got = "position 0 + 100 tokens"});
+}
+
 TEST(AttentionCache, StartsEmptyAndZeroed) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const AttentionCache cache = makeCache(
-        device, {.kvHeads = 2, .headDim = 4, .valueHeadDim = 6, .capacity = 5, .sequences = 3, .dtype = DType::bf16});
-    EXPECT_EQ(cache.view().keys.shape(), REQUIRE(Shape::make({3, 2, 5, 4})));
-    EXPECT_EQ(cache.view().values->shape(), REQUIRE(Shape::make({3, 2, 5, 6})));
+        device, {.kvHeads = 2, .headDim = 8, .valueHeadDim = 16, .capacity = 5, .sequences = 3, .dtype = DType::bf16});
+    EXPECT_EQ(cache.view().keys.shape(), REQUIRE(Shape::make({3, 2, 5, 8})));
+    EXPECT_EQ(cache.view().values->shape(), REQUIRE(Shape::make({3, 2, 5, 16})));
     EXPECT_EQ(cache.view().keys.dtype(), DType::bf16);
-    EXPECT_EQ(cache.bytes(), 3u * 2 * 5 * (4 + 6) * 2);
+    EXPECT_EQ(cache.bytes(), 3u * 2 * 5 * (8 + 16) * 2);
     std::vector<std::byte> bytes(cache.view().values->byteCount(), std::byte{1});
     REQUIRE(cache.view().values->read(bytes));
     EXPECT(bytes == std::vector<std::byte>(bytes.size()));
@@ -133,9 +172,9 @@ TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   const Tensor good = tokens(device, 2);
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 3), good), {.op = "KVCacheWrite", .what = "keys do not have"});
-  EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1)), {.op = "KVCacheWrite", .what = "another number"});
-  EXPECT_ERROR(cache.append(encoder, Tensor{}, good), {.op = "KVCacheWrite", .what = "a source has no memory"});
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 3), good), {.op = "AttentionCache.append", .what = "keys do not have"});
+  EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1)), {.op = "AttentionCache.append", .what = "another number"});
+  EXPECT_ERROR(cache.append(encoder, Tensor{}, good), {.op = "AttentionCache.append", .what = "a source has no memory"});
   REQUIRE(cache.append(encoder, good, good));
   REQUIRE(encoder.commit());
   EXPECT_EQ(cache.nextPosition(), 2u);
@@ -162,7 +201,7 @@ TEST(AttentionCache, ACommittedEncoderTakesNoAppend) {
   CommandEncoder encoder(device);
   REQUIRE(append(cache, encoder, 1));
   REQUIRE(encoder.commit());
-  EXPECT_ERROR(append(cache, encoder, 1), {.op = "CommandEncoder", .what = "after it was committed"});
+  EXPECT_ERROR(append(cache, encoder, 1), {.op = "AttentionCache.append", .what = "after it was committed"});
   EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder", .what = "after it was committed"});
   EXPECT_EQ(cache.nextPosition(), 1u);
 }
@@ -227,7 +266,7 @@ TEST(AttentionCache, ABatchNeedsATokenForEachSequence) {
   CommandEncoder encoder(device);
   const uint32_t sequences[] = {0, 1};
   EXPECT_ERROR(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences),
-               {.op = "KVCacheWrite", .what = "the rows do not match the tokens"});
+               {.op = "AttentionCache.append", .what = "the rows do not match the listed sequences"});
   REQUIRE(encoder.commit());
   EXPECT_EQ(cache.nextPosition(0), 0u);
   EXPECT_EQ(cache.nextPosition(1), 0u);
@@ -259,7 +298,7 @@ TEST(AttentionCache, AFullCacheThatMayNotOverwriteRefuses) {
   appendNow(cache, device, 3);
   CommandEncoder encoder(device);
   EXPECT_ERROR(append(cache, encoder, 2),
-               {.op = "KVCacheWrite", .what = "past the end of a linear cache", .got = "position 3 + 2 tokens"});
+               {.op = "AttentionCache.append", .what = "past the end of a linear cache", .got = "position 3 + 2 tokens"});
   const uint32_t sequences[] = {0, 1, 0};
   EXPECT_ERROR(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences),
                {.op = "AttentionCache",
@@ -371,7 +410,7 @@ TEST(AttentionCache, ServesMoreSequencesThanOneWriteHasRows) {
   const auto device = REQUIRE(Device::makeDefault());
   const auto count = static_cast<uint32_t>(2 * KVCacheWrite::kMaxRows + 3);
   AttentionCache cache = REQUIRE(AttentionCache::make(
-      device, {.kvHeads = 1, .headDim = 2, .capacity = 2, .sequences = count, .dtype = DType::f32}));
+      device, {.kvHeads = 1, .headDim = 2, .capacity = 2, .sequences = count, .dtype = DType::f32, .isStorageOnly = true}));
   std::vector<float> numbers(count * 2);
   std::vector<uint32_t> sequences(count);
   for (uint32_t i = 0; i < count; ++i) {

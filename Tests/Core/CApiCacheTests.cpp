@@ -152,7 +152,7 @@ TEST(CApiCache, DequantizesPositionsThatAreHeld) {
   EXPECT(!dequantize(read.get(), 1, number<mnk_kv_domain>(2)));
   caught.expect({.op = "C API", .what = "the number is not a domain", .got = "2"});
   EXPECT(!dequantize(nullptr, 1, MNK_ORIGINAL_DOMAIN));
-  caught.expect({.op = "KVCacheDequantize"});
+  caught.expect({.op = "AttentionCache.dequantize"});
   const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
                                    mnk_completion_release);
   EXPECT(mnk_completion_wait(done.get(), nullptr));

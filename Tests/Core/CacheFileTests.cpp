@@ -16,7 +16,7 @@ struct Stored {
 // Dense and quantized caches, of rings and lines, with all that a descriptor can hold.
 std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
   const AttentionCacheDescriptor dense{
-      .kvHeads = 2, .headDim = 3, .valueHeadDim = 5, .capacity = 6, .sequences = 3, .dtype = DType::f32};
+      .kvHeads = 2, .headDim = 3, .valueHeadDim = 5, .capacity = 6, .sequences = 3, .dtype = DType::f32, .whenFull = KVWrap::ring, .isStorageOnly = true};
   std::vector<Stored> all;
   const auto add = [&](std::string name, AttentionCacheDescriptor descriptor, auto change) {
     change(descriptor);
@@ -84,7 +84,7 @@ TEST(CacheFile, RingsGoOnAtEveryPhase) {
         const Context context(fmt::format("{} pinned, {} tokens, {} cut", pinned, appended, cut));
         Seeded random(appended);
         AttentionCache cache = makeCache(
-            device, {.kvHeads = 2, .headDim = 2, .capacity = 4, .sequences = 2, .dtype = DType::f32, .pinned = pinned});
+            device, {.kvHeads = 2, .headDim = 2, .capacity = 4, .sequences = 2, .dtype = DType::f32, .whenFull = KVWrap::ring, .pinned = pinned, .isStorageOnly = true});
         appendAlike(device, random, {cache}, appended, 1);
         if (appended > cut) REQUIRE(cache.truncate(appended - cut, 1));
         REQUIRE(cache.save(folder.path()));
@@ -102,11 +102,29 @@ TEST(CacheFile, KeepsOnlySlotsThatAreUsed) {
   const CacheFolder folder;
   Seeded random;
   AttentionCache cache =
-      makeCache(device, {.kvHeads = 2, .headDim = 4, .capacity = 1000, .sequences = 2, .dtype = DType::f32});
+      makeCache(device, {.kvHeads = 2, .headDim = 8, .capacity = 1000, .sequences = 2, .dtype = DType::f32});
   appendAlike(device, random, {cache}, 3, 1);
   REQUIRE(cache.save(folder.path()));
   EXPECT_EQ(readFile(folder.path()).size(), 88u + 2 * 16 + 3 * cache.bytesPerToken() + 4);
   expectSame(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)), cache);
+}
+
+// Rows that attend without a window of their own keep the cache's.
+TEST(CacheFile, KeepsTheWindowOfASlidingWindowCache) {
+  const auto device = REQUIRE(Device::makeDefault());
+  const CacheFolder folder;
+  for (const bool isQuantized : {false, true}) {
+    AttentionCacheDescriptor descriptor{
+        .kvHeads = 2, .headDim = 32, .pinned = 1, .slidingWindow = SlidingWindow{.window = 5, .maxRows = 3}};
+    if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
+    const AttentionCache cache = makeCache(device, descriptor);
+    REQUIRE(cache.save(folder.path()));
+    const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), kPlenty));
+    EXPECT_EQ(loaded.descriptor().capacity, 8u);
+    const SlidingWindow expected{.window = 5, .maxRows = 3, .maxDraft = 3};
+    EXPECT(loaded.descriptor().slidingWindow == expected);
+    EXPECT(!loaded.descriptor().isStorageOnly);
+  }
 }
 
 // Longer than what is read and written at a time.
@@ -114,7 +132,7 @@ TEST(CacheFile, LargeCachesComeBackWhole) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   Seeded random;
-  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 127, .capacity = 700, .dtype = DType::f32});
+  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 127, .capacity = 700, .dtype = DType::f32, .isStorageOnly = true});
   appendAlike(device, random, {cache}, 690);
   REQUIRE(cache.save(folder.path()));
   expectSame(REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes())), cache);
@@ -130,7 +148,8 @@ TEST(CacheFile, VersionOneStaysAsItIs) {
                                             .capacity = 3,
                                             .dtype = DType::f32,
                                             .whenFull = KVWrap::ring,
-                                            .pinned = 1});
+                                            .pinned = 1,
+                                            .isStorageOnly = true});
   CommandEncoder encoder(device);
   REQUIRE(cache.append(encoder, numbers(device, {1, 2}, REQUIRE(Shape::make({1, 2}))),
                        numbers(device, {-2}, REQUIRE(Shape::make({1, 1})))));

@@ -19,7 +19,7 @@ Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, uint64_t totalRows, ui
                       uint64_t count) {
   const auto extents = tensor.shape().extents();
   if (extents.size() <= innerAxes) return {};
-  const auto inner = extents.last(innerAxes);
+  const std::vector<uint64_t> inner(extents.end() - innerAxes, extents.end());
   uint64_t outer = 1;
   for (const uint64_t extent : extents.first(extents.size() - innerAxes)) outer *= extent;
   if (outer != totalRows) return {};

@@ -5,7 +5,12 @@
 
 namespace mnk::test {
 
-inline const AttentionCacheDescriptor kDescriptor{.kvHeads = 2, .headDim = 4, .capacity = 4, .sequences = 3};
+inline const AttentionCacheDescriptor kDescriptor{.kvHeads = 2,
+                                                  .headDim = 4,
+                                                  .capacity = 4,
+                                                  .sequences = 3,
+                                                  .whenFull = KVWrap::ring,
+                                                  .isStorageOnly = true};
 
 inline AttentionCache makeCache(const std::shared_ptr<Device>& device,
                                 AttentionCacheDescriptor descriptor = kDescriptor) {

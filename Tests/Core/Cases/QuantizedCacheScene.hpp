@@ -13,7 +13,9 @@ inline AttentionCacheDescriptor turboDescriptor() {
           .valueHeadDim = 64,
           .capacity = 4,
           .sequences = 3,
-          .quantized = KVQuantizedStorage{.keyBits = 5, .valueBits = 3}};
+          .whenFull = KVWrap::ring,
+          .quantized = KVQuantizedStorage{.keyBits = 5, .valueBits = 3},
+          .isStorageOnly = true};
 }
 
 inline Tensor numbers(const std::shared_ptr<Device>& device, const std::vector<float>& elements, const Shape& shape) {
