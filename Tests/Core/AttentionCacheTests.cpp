@@ -431,7 +431,7 @@ TEST(AttentionCache, ServesMoreSequencesThanOneWriteHasRows) {
 
   CommandEncoder longer(device);
   sequences.pop_back();
-  EXPECT_ERROR(cache.append(longer, source, source, sequences), {.what = "the rows do not match the tokens"});
+  EXPECT_ERROR(cache.append(longer, source, source, sequences), {.what = "the rows do not match the listed sequences"});
   EXPECT_EQ(longer.summary().total.dispatches, 0u);
 }
 

@@ -388,7 +388,7 @@ TEST(CApiFlashDecode, CachesAreAttendedTo) {
   caught.expect({.op = "C API", .what = "sequences is missing"});
   EXPECT(!mnk_encoder_attend_sequences(encoder.get(), cache.get(), scene.queries.get(), &scene.results, nullptr, both,
                                        SIZE_MAX, caught.out()));
-  caught.expect({.op = "C API", .what = "too many sequences", .expected = "at most 2"});
+  caught.expect({.op = "AttentionCache", .what = "too many sequences", .expected = "at most 2"});
   scene.options.size = 1;
   EXPECT(!mnk_encoder_attend_sequences(encoder.get(), cache.get(), scene.queries.get(), &scene.results, &scene.options,
                                        both, 2, caught.out()));

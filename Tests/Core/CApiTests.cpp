@@ -319,7 +319,7 @@ TEST(CApi, ListsThatAreTooLongAreRefusedBeforeTheyAreCopied) {
   dispatch.inlines = &inlined;
   dispatch.inline_count = 1;
   EXPECT(!mnk_encoder_dispatch(encoder.get(), &dispatch, caught.out()));
-  caught.expect({.op = "C API",
+  caught.expect({.op = "CommandEncoder",
                  .what = "there are too many inline bytes",
                  .got = "18446744073709551615",
                  .expected = "at most 4096",

@@ -101,7 +101,9 @@ const Forged kForged[] = {
     {80, 8, {.what = kCannotBe, .got = "set of means 8", .expected = "a number from 0 to 7"}},
     {80, 4, {.what = "the file is too long"}},
     {80, 7, {.what = "the file ends too early"}},
-    {84, 1, {.what = kCannotBe, .got = "padding 1", .expected = "0"}},
+    // A window that the slots behind the pinned one cannot hold.
+    {84, 3, {.what = kCannotBe, .got = "the capacity is too small for the sliding window: 3"}},
+    {84, UINT32_MAX, {.what = kCannotBe, .got = "the capacity is too small for the sliding window: 3"}},
     // Cursors of the first sequence, which stands at 5 of a ring of 3 with 1 pinned, and of the second, at 2.
     {88,
      6,
@@ -166,7 +168,7 @@ TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
 TEST(CacheFileDamage, TheLimitIsForPositionsToo) {
   const CacheFolder folder;
   const auto device = FakeDevice::make();
-  REQUIRE(makeCache(device, {.kvHeads = 1, .headDim = 8, .capacity = 1, .sequences = 100000}).save(folder.path()));
+  REQUIRE(makeCache(device, {.kvHeads = 1, .headDim = 1, .capacity = 1, .sequences = 100000, .isStorageOnly = true}).save(folder.path()));
   EXPECT_ERROR(AttentionCache::load(device, folder.path(), 1599999),
                {.what = "the cache of the file is larger than allowed",
                 .got = "1600000 bytes",

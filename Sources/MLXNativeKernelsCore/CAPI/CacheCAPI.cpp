@@ -95,7 +95,7 @@ Result<Step> stepFrom(const mnk_cache_step* step) {
 Result<void> checkListed(const Step& step, const HeadsView& view) {
   const uint64_t most = std::max<uint64_t>(view.resolved().totalTokens(), 1);
   if (!step.rowCounts.empty() || step.sequences.size() <= most) return {};
-  return c::tooMany("sequences", step.sequences.size(), most, "Pass a row for each sequence.");
+  return c::tooMany("AttentionCache", "sequences", step.sequences.size(), most, "Pass a row for each sequence.");
 }
 
 mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
@@ -192,6 +192,10 @@ int64_t mnk_cache_bytes_saved(const mnk_cache* cache) {
   return cache ? cache->cache.bytesSaved() : 0;
 }
 
+char* mnk_cache_copy_text(const mnk_cache* cache) {
+  return c::copyText({cache, "cache"}, [&] { return cache->cache.text(); });
+}
+
 mnk_tensor* mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{cache, "cache"}},
                              [&]() -> Result<mnk_tensor*> { return new mnk_tensor{cache->cache.view().keys}; });
@@ -256,7 +260,7 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
     if (!sequences && count != 0) return c::nullArgument("sequences");
     const uint64_t most = queries->tensor.shape()[0];
-    if (count > most) return c::tooMany("sequences", count, most, "Pass one for each sequence of the queries.");
+    if (count > most) return c::tooMany("AttentionCache", "sequences", count, most, "Pass one for each sequence of the queries.");
     auto where = c::attentionResults(results);
     if (!where) return std::move(where).error();
     auto how = c::attentionOptions(options);
@@ -303,7 +307,7 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
     auto values = viewNamed(given->values, "values.tensor");
     if (!values) return std::move(values).error();
     if (given->sequences.size() != 1 || !given->rowCounts.empty()) {
-      return c::tooMany("sequences or row counts", given->sequences.size(), 1,
+      return c::tooMany("AttentionCache", "sequences or row counts", given->sequences.size(), 1,
                         "Name one sequence; to decode several, append and attend.");
     }
     return cache->cache.appendAndAttend(encoder->encoder, {.queries = *queries,

@@ -65,7 +65,7 @@ Result<Dispatch> dispatchFrom(const mnk_dispatch* given, const DeviceLimits& lim
   }
   for (const mnk_inline_bytes& inlined : *inlines) {
     if (!inlined.bytes) return c::nullArgument("inline bytes");
-    if (inlined.count > limits.maxInlineBytes) return c::tooMany("inline bytes", inlined.count, limits.maxInlineBytes);
+    if (inlined.count > limits.maxInlineBytes) return c::tooMany("CommandEncoder", "inline bytes", inlined.count, limits.maxInlineBytes);
     const auto* bytes = static_cast<const std::byte*>(inlined.bytes);
     dispatch.inlines.push_back({inlined.index, {bytes, bytes + inlined.count}});
   }
@@ -165,12 +165,7 @@ mnk_counts mnk_completion_counts(const mnk_completion* completion, const char* k
 }
 
 char* mnk_completion_copy_text(const mnk_completion* completion) {
-  char* copy = nullptr;
-  c::run(nullptr, {{completion, "completion"}}, [&]() -> Result<void> {
-    copy = strdup(completion->completion.summary().text().c_str());
-    return {};
-  });
-  return copy;
+  return c::copyText({completion, "completion"}, [&] { return completion->completion.summary().text(); });
 }
 
 void mnk_text_release(char* text) {

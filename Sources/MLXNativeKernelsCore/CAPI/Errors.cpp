@@ -50,8 +50,8 @@ Error nullArgument(std::string_view what) {
           .fix = "Pass an object; only arguments marked nullable may be NULL."};
 }
 
-Error tooMany(std::string_view what, uint64_t got, uint64_t most, std::string_view fix) {
-  return {.op = "C API",
+Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t most, std::string_view fix) {
+  return {.op = std::string(op),
           .what = fmt::format("there are too many {}", what),
           .got = fmt::format("{}", got),
           .expected = fmt::format("at most {}", most),

@@ -73,7 +73,7 @@ void store(mnk_error_out out, Error error) noexcept;
 void release(mnk_error* error) noexcept;
 Error nullArgument(std::string_view what);
 // A list that is refused before it is copied.
-Error tooMany(std::string_view what, uint64_t got, uint64_t most,
+Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t most,
               std::string_view fix = "Pass fewer, or put the data in a tensor.");
 
 // A handle that a call cannot do without.
@@ -107,6 +107,17 @@ bool run(mnk_error_out out, std::initializer_list<Needed> needed, Body&& body) n
   Result<void> result = attempt<void>(needed, body);
   if (!result) store(out, std::move(result).error());
   return bool(result);
+}
+
+// A text that the caller releases; null where it cannot be had.
+template <typename Body>
+char* copyText(Needed needed, Body&& body) noexcept {
+  char* copy = nullptr;
+  run(nullptr, {needed}, [&]() -> Result<void> {
+    copy = strdup(body().c_str());
+    return {};
+  });
+  return copy;
 }
 
 // Reads a descriptor that starts with its size. A caller compiled against a longer struct is refused only if the

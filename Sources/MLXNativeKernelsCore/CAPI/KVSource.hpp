@@ -5,10 +5,10 @@
 
 namespace mnk::c {
 
-inline Result<RowIndices> indicesFrom(const mnk_row_indices& given) {
+inline Result<RowIndices> indicesFrom(std::string_view op, const mnk_row_indices& given) {
   if (given.tensor) return RowIndices(given.tensor->tensor);
   if (!given.list && given.list_count != 0) return nullArgument("the list of rows");
-  if (given.list_count > KVCacheWrite::kMaxRows) return tooMany("rows", given.list_count, KVCacheWrite::kMaxRows);
+  if (given.list_count > KVCacheWrite::kMaxRows) return tooMany(op, "rows", given.list_count, KVCacheWrite::kMaxRows);
   return RowIndices(std::vector<uint32_t>(given.list, given.list + given.list_count));
 }
 
@@ -44,9 +44,9 @@ Result<void> readPlaces(const Given& given, Op& op) {
   op.sequence = given.sequence;
   op.position = given.position;
   if (!given.has_rows) return {};
-  auto sequences = indicesFrom(given.sequences);
+  auto sequences = indicesFrom(Op::name, given.sequences);
   if (!sequences) return std::move(sequences).error();
-  auto positions = indicesFrom(given.positions);
+  auto positions = indicesFrom(Op::name, given.positions);
   if (!positions) return std::move(positions).error();
   op.rows = KVCacheWrite::Rows{*sequences, *positions};
   return {};

@@ -7,7 +7,7 @@ namespace {
 Result<std::optional<RotaryOffsets>> numbersFrom(const mnk_rotary_numbers& given, std::string_view what) {
   if (given.tensor) return std::optional<RotaryOffsets>(given.tensor->tensor);
   if (!given.list && given.list_count != 0) return c::nullArgument(what);
-  if (given.list_count > MultiRoPE::kMaxListed) return c::tooMany(what, given.list_count, MultiRoPE::kMaxListed);
+  if (given.list_count > MultiRoPE::kMaxListed) return c::tooMany(MultiRoPE::name, what, given.list_count, MultiRoPE::kMaxListed);
   if (!given.list) return std::optional<RotaryOffsets>();
   return std::optional<RotaryOffsets>(std::vector<int32_t>(given.list, given.list + given.list_count));
 }
@@ -23,7 +23,7 @@ Result<RotaryEmbedding> rotaryFrom(const mnk_rotary_embedding& given) {
   if (!given.frequency_factors && given.frequency_factor_count != 0) return c::nullArgument("frequency_factors");
   constexpr size_t kMostFactors = MultiRoPE::kMaxRopeDim / 2;
   if (given.frequency_factor_count > kMostFactors) {
-    return c::tooMany("frequency factors", given.frequency_factor_count, kMostFactors,
+    return c::tooMany(MultiRoPE::name, "frequency factors", given.frequency_factor_count, kMostFactors,
                       "Pass one for each pair that turns.");
   }
 

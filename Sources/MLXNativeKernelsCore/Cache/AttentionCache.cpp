@@ -82,6 +82,25 @@ bool AttentionCache::isSuspect(uint32_t sequence) const {
   return state_->cursors.at(sequence).suspectFrom.has_value();
 }
 
+std::string AttentionCache::text() const {
+  const AttentionCacheDescriptor& d = state_->descriptor;
+  std::string text = fmt::format("{} of {}", countText(d.kvHeads, "head"), d.headDim);
+  if (d.valueHeadDim != d.headDim) text += fmt::format(" and {}", d.valueHeadDim);
+  if (const auto& q = d.quantized) {
+    text += fmt::format(" as {} of {} bits", name(q->codec), q->keyBits);
+    if (q->valueBits != q->keyBits) text += fmt::format(" and {} bits", q->valueBits);
+  } else {
+    text += fmt::format(" as {}", name(d.dtype));
+  }
+  text += d.sequences == 1 ? fmt::format(", 1 sequence at position {}", nextPosition())
+                           : fmt::format(", {} sequences", d.sequences);
+  text += fmt::format(", {} that {} when full", countText(d.capacity, "slot"),
+                      d.whenFull == KVWrap::ring ? "overwrite the oldest" : "fail");
+  if (d.pinned != 0) text += fmt::format(" but for the first {}", d.pinned);
+  if (d.slidingWindow) text += fmt::format(", a window of {}", d.slidingWindow->window);
+  return text + ", " + bytesText(bytes());
+}
+
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
   return calledAs(kAppend, guarded(kAppend, [&]() -> Result<void> {

@@ -91,6 +91,8 @@ class AttentionCache {
   uint64_t nextPosition(uint32_t sequence = 0) const;
   uint64_t count(uint32_t sequence = 0) const;  // positions that can be attended to
   bool isSuspect(uint32_t sequence = 0) const;
+  // "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB"
+  std::string text() const;
 
   // Keys and values of the next tokens of one sequence: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token,
   // or a view of another layout. A tensor is token-major; only a HeadsView can say otherwise.

@@ -61,6 +61,10 @@ uint64_t mnk_cache_bytes(const mnk_cache* cache);            // of keys and valu
 uint64_t mnk_cache_bytes_per_token(const mnk_cache* cache);  // of one position of one sequence
 int64_t mnk_cache_bytes_saved(const mnk_cache* cache);       // how much more keys and values would take as f16
 
+// One line, such as "8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB". The
+// caller releases it with mnk_text_release.
+char* MNK_NULLABLE mnk_cache_copy_text(const mnk_cache* cache);
+
 // Tensors over the cache's memory, head-major: [sequences, kvHeads, capacity, headDim], or u8 with the bytes of codes
 // in the place of headDim.
 mnk_tensor* MNK_NULLABLE mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error);

@@ -54,6 +54,7 @@ typedef struct mnk_attention_results {
 typedef struct mnk_attended_sequence {
   uint64_t sequence;
   uint64_t length;
+  uint64_t highest;  // the largest length it has had, if tokens were taken back from a ring since; 0: length
 } mnk_attended_sequence;
 
 typedef struct mnk_flash_decode {
