@@ -39,7 +39,8 @@ class MemoryTracker {
   static MemoryTracker& shared();  // never destroyed: devices finish work while the process ends
 
   // Nothing is under way and nothing has failed, so that there is nothing to wait for or to report.
-  static bool isIdle() { return known_.load(std::memory_order_acquire) == 0; }
+  static bool isIdle() { return knownWorks() == 0; }
+  static uint64_t knownWorks() { return known_.load(std::memory_order_acquire); }
 
   // Waits for work committed before this call that writes these bytes, and reports the failure of what was to write
   // them.
