@@ -294,7 +294,7 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
   scene.op.sequences = nullptr;
   refuses({.op = "C API", .what = "sequences is missing"});
   scene.op.sequence_count = SIZE_MAX;  // nothing of such a list is read
-  refuses({.op = "C API", .what = "too many sequences", .expected = "at most 1"});
+  refuses({.op = "FlashDecode", .what = "too many sequences", .expected = "at most 1"});
   scene.op.results = nullptr;
   refuses({.op = "C API", .what = "mnk_attention_results is missing"});
   scene.results.size = 0;

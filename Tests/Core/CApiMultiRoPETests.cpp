@@ -282,15 +282,15 @@ TEST(CApiMultiRoPE, WhatIsMissingUnknownOrTooLongIsRefused) {
   // Counts that no list can have, so that reading it would end the process.
   static const int32_t one = 1;
   static const float factor = 1;
-  expectRefused({.op = "C API", .what = "there are too many positions", .expected = "at most 1024"},
+  expectRefused({.op = "MultiRoPE", .what = "there are too many positions", .expected = "at most 1024"},
                 [](mnk_multi_rope& rope) {
                   rope.positions = {&one, SIZE_MAX, 1, nullptr};
                 });
-  expectRefused({.op = "C API", .what = "there are too many offsets", .expected = "at most 1024"},
+  expectRefused({.op = "MultiRoPE", .what = "there are too many offsets", .expected = "at most 1024"},
                 [](mnk_multi_rope& rope) {
                   rope.offsets = {&one, 1025, 1, nullptr};
                 });
-  expectRefused({.op = "C API",
+  expectRefused({.op = "MultiRoPE",
                  .what = "there are too many frequency factors",
                  .expected = "at most 512",
                  .fix = "for each pair"},

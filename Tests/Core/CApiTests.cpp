@@ -329,7 +329,7 @@ TEST(CApi, ListsThatAreTooLongAreRefusedBeforeTheyAreCopied) {
   scene.write.positions = {.list = &one, .list_count = 1, .tensor = nullptr};
   EXPECT(!mnk_kv_cache_write_make_plan(&scene.write, caught.out()));
   caught.expect(
-      {.op = "C API", .what = "there are too many rows", .got = "1844674", .expected = "at most 1024", .fix = ""});
+      {.op = "KVCacheWrite", .what = "there are too many rows", .got = "1844674", .expected = "at most 1024", .fix = ""});
 }
 
 TEST(CApi, AZeroedDescriptorStoresEveryTokenAndACountOfZeroNone) {
