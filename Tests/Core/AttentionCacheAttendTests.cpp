@@ -174,7 +174,7 @@ TEST(AttentionCacheAttend, WindowsOverLostPositionsAreRefused) {
   scene.truncate(4, 1);
   EXPECT_ERROR(
       scene.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.into = REQUIRE(out.slice(0, 1))}, {.window = 1}, 1),
-      {.op = "AttentionCache.attend", .got = "over a ring that holds none of its positions"});
+      {.op = "AttentionCache.attend", .got = "over a ring that holds no position"});
 }
 
 // A prompt of 48 tokens through a window of 32, appended in chunks.

@@ -358,7 +358,7 @@ TEST(AttentionCache, PinnedPositionsOutliveARing) {
   EXPECT_EQ(cache.count(), 4u);
   REQUIRE(cache.truncate(9));
   EXPECT_EQ(cache.count(), 3u);
-  EXPECT_ERROR(cache.truncate(7), {.what = "cannot be cut there", .expected = "8 to 9, or at most 2"});
+  EXPECT_ERROR(cache.truncate(7), {.what = "cannot be cut there", .expected = "0 to 2, or 8 to 9"});
   EXPECT_ERROR(cache.truncate(3), {.what = "cannot be cut there"});
   REQUIRE(cache.truncate(2));
   EXPECT_EQ(cache.count(), 2u);

@@ -270,7 +270,7 @@ TEST(MultiRoPEPlan, SaysWhatWouldRun) {
   EXPECT_EQ(
       planned.text(),
       "MultiRoPE: 1 dispatch\n"
-      "  multiRoPE_f16_f16 {4: true, 5: false, 6: false, 7: false, 8: false, 9: false, 10: true}: 16 x 40 x 1 threads, "
+      "  multiRoPE_f16_f16 {hasKeys, isVectorized}: 16 x 40 x 1 threads, "
       "10.2 KB read, 10.2 KB written");
 }
 
