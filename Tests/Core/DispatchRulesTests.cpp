@@ -75,7 +75,7 @@ constexpr Case kCases[] = {
      "inside that range", "Bind a range inside the buffer."},
     {"a tensor belongs to another device",
      [](Scene& scene) { scene.dispatch.buffers[0].buffer = REQUIRE(scene.stranger->makeBuffer(256)); },
-     "memory of Fake at index 0", "memory of Fake", "Make the tensor on the device that encodes."},
+     "memory of another device, Fake, at index 0", "memory of the encoder's device, Fake", "Make the tensor on the device that encodes."},
     {"inline bytes have the wrong size",
      [](Scene& scene) { scene.dispatch.inlines.push_back({.index = 2, .bytes = {}}); }, "0 bytes at index 2",
      "1 to 4096 bytes", "Put larger data in a tensor."},

@@ -91,10 +91,11 @@ Result<Step> stepFrom(const mnk_cache_step* step) {
   return made;
 }
 
-// Lists can only be as long as there are rows for them, unless they say that a sequence has none.
-Result<void> checkListed(const Step& step, const HeadsView& view) {
-  const uint64_t most = std::max<uint64_t>(view.resolved().totalTokens(), 1);
-  if (!step.rowCounts.empty() || step.sequences.size() <= most) return {};
+// A list is refused before it is read where it has more entries than rows and, with row counts, sequences without any.
+Result<void> checkListed(const Step& step, const HeadsView& view, const AttentionCache& cache) {
+  const uint64_t without = step.rowCounts.empty() ? 0 : cache.descriptor().sequences;
+  const uint64_t most = std::max<uint64_t>(view.resolved().totalTokens() + without, 1);
+  if (step.sequences.size() <= most) return {};
   return c::tooMany("AttentionCache", "sequences", step.sequences.size(), most, "Pass a row for each sequence.");
 }
 
@@ -277,7 +278,7 @@ bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_c
     if (!keys) return std::move(keys).error();
     auto values = viewNamed(given->values, "values.tensor");
     if (!values) return std::move(values).error();
-    if (auto listed = checkListed(*given, *keys); !listed) return listed;
+    if (auto listed = checkListed(*given, *keys, cache->cache); !listed) return listed;
     return cache->cache.append(encoder->encoder, *keys, *values, given->sequences, given->rowCounts);
   });
 }
@@ -289,7 +290,7 @@ bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const
     if (!given) return std::move(given).error();
     auto queries = viewNamed(given->queries, "queries.tensor");
     if (!queries) return std::move(queries).error();
-    if (auto listed = checkListed(*given, *queries); !listed) return listed;
+    if (auto listed = checkListed(*given, *queries, cache->cache); !listed) return listed;
     return cache->cache.attend(encoder->encoder, *queries, given->results, given->options, given->sequences,
                                given->rowCounts);
   });
