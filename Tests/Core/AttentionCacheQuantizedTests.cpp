@@ -126,7 +126,8 @@ TEST(AttentionCacheQuantized, WhatTheOpRefusesAdvancesNothing) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, turboDescriptor());
   CommandEncoder encoder(device);
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 64), tokens(device, 1, 2, 64)), {.op = "AttentionCache.append"});
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 64), tokens(device, 1, 2, 64)),
+               {.op = "AttentionCache.append"});
   EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 32), tokens(device, 1, 2, 64), 3),
                {.op = "AttentionCache", .what = "the sequence is not in the cache"});
   REQUIRE(encoder.commit());

@@ -47,7 +47,8 @@ struct StepScene {
     values = smallNumbers(random, kTokens * kToken);
     std::vector<float> all;
     for (uint64_t token = 0; token < kTokens; ++token) {
-      for (const auto& [part, width] : {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
+      for (const auto& [part, width] :
+           {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
         all.insert(all.end(), part->begin() + token * width, part->begin() + (token + 1) * width);
       }
     }
@@ -126,8 +127,9 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   scene.commit(encoder);
   EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 15u);
   char* text = mnk_cache_copy_text(cache.get());
-  EXPECT_EQ(std::string(text), "2 heads of 32 as f32, 2 sequences, 4 slots that overwrite the oldest when full, a window of "
-                               "3, 4.1 KB");
+  EXPECT_EQ(std::string(text),
+            "2 heads of 32 as f32, 2 sequences, 4 slots that overwrite the oldest when full, a window of "
+            "3, 4.1 KB");
   mnk_text_release(text);
   EXPECT(mnk_cache_copy_text(nullptr) == nullptr);
 }

@@ -48,7 +48,8 @@ TEST(Format, SummaryReadsAsOneLineAndNamesTimeOnlyWhenItIsKnown) {
 
 TEST(Format, DispatchAndPlanPrintWhatWouldRun) {
   Dispatch dispatch;
-  dispatch.kernel = {.library = nullptr, .function = "twist", .constants = {{90, true}, {91, -4}, {92, 7u}, {93, 0.5f}}};
+  dispatch.kernel = {
+      .library = nullptr, .function = "twist", .constants = {{90, true}, {91, -4}, {92, 7u}, {93, 0.5f}}};
   dispatch.grid.extent = {64, 2, 1};
   dispatch.buffers = {{.index = 0,
                        .buffer = nullptr,

@@ -78,7 +78,8 @@ Result<Step> stepFrom(const mnk_cache_step* step) {
   }
   static constexpr uint32_t kFirstSequence = 0;
   if (!given->sequences && given->sequence_count != 0) return c::nullArgument("sequences");
-  made.sequences = {given->sequences ? given->sequences : &kFirstSequence, given->sequences ? given->sequence_count : 1};
+  made.sequences = {given->sequences ? given->sequences : &kFirstSequence,
+                    given->sequences ? given->sequence_count : 1};
   if (given->row_counts) made.rowCounts = {given->row_counts, made.sequences.size()};
   if (given->results) {
     auto results = c::attentionResults(given->results);
@@ -178,7 +179,8 @@ mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
   descriptor.pinned = made.pinned;
   descriptor.quantization = made.quantized ? &cache->quantization : nullptr;
   if (const auto& sliding = made.slidingWindow) {
-    descriptor.sliding_window = {.window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
+    descriptor.sliding_window = {
+        .window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
   }
   descriptor.is_storage_only = made.isStorageOnly;
   return descriptor;
@@ -261,7 +263,8 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
     if (!sequences && count != 0) return c::nullArgument("sequences");
     const uint64_t most = queries->tensor.shape()[0];
-    if (count > most) return c::tooMany("AttentionCache", "sequences", count, most, "Pass one for each sequence of the queries.");
+    if (count > most)
+      return c::tooMany("AttentionCache", "sequences", count, most, "Pass one for each sequence of the queries.");
     auto where = c::attentionResults(results);
     if (!where) return std::move(where).error();
     auto how = c::attentionOptions(options);

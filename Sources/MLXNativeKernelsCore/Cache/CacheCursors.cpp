@@ -109,12 +109,11 @@ Result<void> CacheCursors::checkHeld(const CommandEncoder& encoder, uint64_t pos
   if (!seen) return std::move(seen).error();
   const CacheCursor& cursor = *seen;
   if (!slots_.holds(cursor, position, tokens)) {
-    return Error{
-        .op = std::string(kOp),
-        .what = "the cache does not hold these positions",
-        .got = fmt::format("position {} + {} of sequence {}", position, countText(tokens, "token"), sequence),
-        .expected = slots_.heldText(cursor),
-        .fix = "Read positions that were appended and that the ring has not overwritten."};
+    return Error{.op = std::string(kOp),
+                 .what = "the cache does not hold these positions",
+                 .got = fmt::format("position {} + {} of sequence {}", position, countText(tokens, "token"), sequence),
+                 .expected = slots_.heldText(cursor),
+                 .fix = "Read positions that were appended and that the ring has not overwritten."};
   }
   if (cursor.suspectFrom && tokens != 0 && position + tokens > *cursor.suspectFrom) {
     return suspectError(sequence, cursor);

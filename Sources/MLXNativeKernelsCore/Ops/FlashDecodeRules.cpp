@@ -280,7 +280,8 @@ constexpr Rule<Op> kOptionRules[] = {
      [](const Op& op) {
        const LostPosition lost = *firstLost(op);
        return fmt::format("row {} of sequence {}, whose window of {} begins at position {}, over a ring that holds {}",
-                          lost.row, lost.sequence.sequence, op.options.window, lost.position, heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length));
+                          lost.row, lost.sequence.sequence, op.options.window, lost.position,
+                          heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length));
      },
      [](const Op& op) {
        const LostPosition lost = *firstLost(op);

@@ -96,8 +96,8 @@ bool seesPinned(const FlashDecode& op) {
 std::string heldPositionsText(uint64_t pinned, uint64_t oldest, uint64_t length) {
   const uint64_t first = oldest == 0 ? 0 : std::min(pinned, length);
   if (length <= oldest) return first == 0 ? "no position" : fmt::format("the first {} alone", first);
-  const std::string newest = length - oldest == 1 ? fmt::format("position {}", oldest)
-                                                  : fmt::format("positions {} to {}", oldest, length - 1);
+  const std::string newest =
+      length - oldest == 1 ? fmt::format("position {}", oldest) : fmt::format("positions {} to {}", oldest, length - 1);
   return first == 0 ? newest : fmt::format("{} and the first {}", newest, first);
 }
 
