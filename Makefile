@@ -37,7 +37,7 @@ test-objc: setup ## the Objective-C++ tests on Linux, on both devices; ARGS=--sa
 	@.ci/objc $(ARGS)
 
 check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narrow and repeat
-	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" SHORT="$(SHORT)" .ci/check $(tested)
+	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" .ci/check $(tested)
 
 shaders: setup ## would a Mac's compiler take the kernels, as far as that can be told without it?
 	swift run $(tested) shader-check --all Shaders/Kernels/*.metal Shaders/Lib/*.h Shaders/Types/*.h

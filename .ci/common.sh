@@ -56,6 +56,3 @@ keepModules() {
   if onMac; then return; fi
   export PATH="$PWD/.ci/keeping:$PATH" MNK_KEPT_MODULES="$PWD/.build/modules"
 }
-
-# Large samples of what other suites cover as well: slow checks that a merge waits for go without them.
-leftOutOfShort="--without FlashDecodeGrid. --without KVCacheQuantizeDistortion."

@@ -60,7 +60,7 @@ TEST(KernelRegistry, RefusesAConstantGivenTwice) {
   EXPECT_ERROR(device->registry().pipeline(key("f", {{1, 2u}, {0, true}, {1, 3u}})),
                {.op = "KernelRegistry",
                 .what = "a function constant is given twice",
-                .got = "1: 2, 1: 3",
+                .got = "hasRows: 2, hasRows: 3",
                 .expected = "one value for index 1",
                 .fix = "once"});
   EXPECT_EQ(device->tried(Call::makePipeline), 0u);
