@@ -1,3 +1,5 @@
+#include <tuple>
+
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
 
@@ -52,29 +54,28 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
   return made;
 }
 
-// A step with the views and lists that it names.
+// A step with the views that the call needs, and the lists.
 struct Step {
-  std::optional<HeadsView> queries, keys, values;
+  HeadsView queries, keys, values;
   std::span<const uint32_t> sequences, rowCounts;
   AttentionResults results;
   AttentionOptions options;
 };
+enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
 
-Result<HeadsView> viewNamed(const std::optional<HeadsView>& view, std::string_view name) {
-  if (view) return *view;
-  return c::nullArgument(name);
-}
-
-Result<Step> stepFrom(const mnk_cache_step* step) {
+Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   auto given = c::descriptor("mnk_cache_step", step);
   if (!given) return std::move(given).error();
   Step made;
-  const std::pair<const mnk_heads_view*, std::optional<HeadsView>*> views[] = {
-      {&given->queries, &made.queries}, {&given->keys, &made.keys}, {&given->values, &made.values}};
-  for (const auto& [from, into] : views) {
+  const std::tuple<const mnk_heads_view*, HeadsView*, StepKind, std::string_view> views[] = {
+      {&given->queries, &made.queries, kAttends, "queries.tensor"},
+      {&given->keys, &made.keys, kAppends, "keys.tensor"},
+      {&given->values, &made.values, kAppends, "values.tensor"}};
+  for (const auto& [from, into, neededFor, name] : views) {
     auto view = c::viewFrom(*from);
     if (!view) return std::move(view).error();
-    *into = std::move(*view);
+    if (!*view && kinds & neededFor) return c::nullArgument(name);
+    if (*view) *into = std::move(**view);
   }
   static constexpr uint32_t kFirstSequence = 0;
   if (!given->sequences && given->sequence_count != 0) return c::nullArgument("sequences");
@@ -275,26 +276,20 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
 
 bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    auto given = stepFrom(step);
+    auto given = stepFrom(step, kAppends);
     if (!given) return std::move(given).error();
-    auto keys = viewNamed(given->keys, "keys.tensor");
-    if (!keys) return std::move(keys).error();
-    auto values = viewNamed(given->values, "values.tensor");
-    if (!values) return std::move(values).error();
-    if (auto listed = checkListed(*given, *keys, cache->cache); !listed) return listed;
-    return cache->cache.append(encoder->encoder, *keys, *values, given->sequences, given->rowCounts);
+    if (auto listed = checkListed(*given, given->keys, cache->cache); !listed) return listed;
+    return cache->cache.append(encoder->encoder, given->keys, given->values, given->sequences, given->rowCounts);
   });
 }
 
 bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
                              mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    auto given = stepFrom(step);
+    auto given = stepFrom(step, kAttends);
     if (!given) return std::move(given).error();
-    auto queries = viewNamed(given->queries, "queries.tensor");
-    if (!queries) return std::move(queries).error();
-    if (auto listed = checkListed(*given, *queries, cache->cache); !listed) return listed;
-    return cache->cache.attend(encoder->encoder, *queries, given->results, given->options, given->sequences,
+    if (auto listed = checkListed(*given, given->queries, cache->cache); !listed) return listed;
+    return cache->cache.attend(encoder->encoder, given->queries, given->results, given->options, given->sequences,
                                given->rowCounts);
   });
 }
@@ -302,21 +297,15 @@ bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    auto given = stepFrom(step);
+    auto given = stepFrom(step, kAppends | kAttends);
     if (!given) return std::move(given).error();
-    auto queries = viewNamed(given->queries, "queries.tensor");
-    if (!queries) return std::move(queries).error();
-    auto keys = viewNamed(given->keys, "keys.tensor");
-    if (!keys) return std::move(keys).error();
-    auto values = viewNamed(given->values, "values.tensor");
-    if (!values) return std::move(values).error();
     if (given->sequences.size() != 1 || !given->rowCounts.empty()) {
       return c::tooMany("AttentionCache", "sequences or row counts", given->sequences.size(), 1,
                         "Name one sequence; to decode several, append and attend.");
     }
-    return cache->cache.appendAndAttend(encoder->encoder, {.queries = *queries,
-                                                           .keys = *keys,
-                                                           .values = *values,
+    return cache->cache.appendAndAttend(encoder->encoder, {.queries = given->queries,
+                                                           .keys = given->keys,
+                                                           .values = given->values,
                                                            .results = given->results,
                                                            .options = given->options,
                                                            .sequence = given->sequences.front()});
