@@ -109,7 +109,8 @@ public final class AttentionCache: Sendable {
     /// An empty cache.
     ///
     /// Attention has kernels for head dims that are multiples of 8 up to 256, for 512, and for keys of 576 with values of
-    /// 512; quantized storage has those of its codec. Others are for caches that only store.
+    /// 512; over quantized storage for 32, 64, 128, 256 and 512, the same for keys and values. Other head dims are for
+    /// caches that only store.
     ///
     /// - Parameters:
     ///   - dimensions: Its extents.

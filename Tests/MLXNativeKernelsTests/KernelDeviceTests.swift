@@ -46,7 +46,8 @@ final class KernelDeviceTests: XCTestCase {
     func testObjectsOutliveTheDeviceTheyCameFrom() throws {
         var device: KernelDevice? = try KernelDevice.host(HostOptions(workers: 1))
         let tensor = try Tensor([1, 2, 3], on: XCTUnwrap(device))
-        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 1, capacity: 2), on: XCTUnwrap(device))
+        let cache = try AttentionCache(
+            .init(kvHeads: 1, headDim: 1, capacity: 2), isStorageOnly: true, on: XCTUnwrap(device))
         device = nil
         XCTAssertEqual(try tensor.array(of: Float.self), [1, 2, 3])
         XCTAssertEqual(cache.count, 0)
