@@ -34,6 +34,8 @@ extension AttentionCache {
     /// The file may come from anywhere: its numbers, its length and its checksum are checked, and nothing is made of a
     /// file that is damaged or forged.
     ///
+    /// A sliding-window cache comes back with its window, and with as many rows and drafted tokens as its slots serve.
+    ///
     /// - Parameters:
     ///   - path: A file that ``save(to:)`` wrote.
     ///   - bytes: The most that keys and values may take in memory.

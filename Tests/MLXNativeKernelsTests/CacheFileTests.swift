@@ -72,7 +72,7 @@ final class CacheFileTests: DeviceTestCase {
 
     func testSavedCachesKeepTheirWindowAndTheirUse() throws {
         let window = try AttentionCache(
-            .init(kvHeads: 2, headDim: 32, sequences: 2), slidingWindow: .init(window: 3, maxRows: 2, maxDraft: 4),
+            .init(kvHeads: 2, headDim: 32, sequences: 2), slidingWindow: .init(window: 3, maxRows: 4, maxDraft: 4),
             keepingFirst: 1, on: device)
         let storage = try AttentionCache(
             .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2, valueHeadDim: 3), isStorageOnly: true, on: device)
@@ -81,6 +81,12 @@ final class CacheFileTests: DeviceTestCase {
             try cache.save(to: path)
             try assertSame(AttentionCache(contentsOf: path, atMost: cache.bytes, on: device), cache)
         }
+        // A file knows the window and the slots: as many rows as these serve.
+        let single = try AttentionCache(
+            .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4), on: device)
+        try single.save(to: path)
+        let loaded = try AttentionCache(contentsOf: path, atMost: single.bytes, on: device)
+        XCTAssertEqual(loaded.slidingWindow, SlidingWindow(window: 4, maxRows: 6, maxDraft: 6))
     }
 
     func testWhatIsNoCacheIsRefused() throws {

@@ -90,7 +90,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         assertRefused(op: "AttentionCache", got: "-1") {
             try device.encode { try $0.dequantize(cache, from: -1, keys: keys) }
         }
-        assertRefused(op: "KVCacheDequantize") { try device.encode { try $0.dequantize(cache, from: 3) } }
+        assertRefused(op: "AttentionCache.dequantize") { try device.encode { try $0.dequantize(cache, from: 3) } }
         let dense = try AttentionCache(dimensions, on: device)
         assertRefused(op: "AttentionCache", what: "only a quantized cache") {
             try device.encode { try $0.dequantize(dense, from: 0, keys: keys) }
