@@ -117,6 +117,12 @@ public final class KernelDevice: Sendable {
 }
 
 extension KernelDevice: CustomStringConvertible {
-    /// The device's name.
-    public var description: String { name }
+    /// Name and kind. A Metal device also names its registry ID, which differs where a Mac has two GPUs of one name:
+    /// `Apple M2 Ultra (metal, registry ID 4294968437)`.
+    public var description: String {
+        #if canImport(Metal)
+            if let registryID { return "\(name) (metal, registry ID \(registryID))" }
+        #endif
+        return kind == .host ? name : "\(name) (\(kind.rawValue))"
+    }
 }

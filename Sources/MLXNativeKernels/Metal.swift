@@ -34,6 +34,9 @@
             object(mnk_device_metal_device(handle.pointer)) as? any MTLDevice
         }
 
+        /// What Metal tells GPUs apart by; nil for a device of another kind.
+        var registryID: UInt64? { mtlDevice?.registryID }
+
         /// Where work is submitted; nil for a device of another kind.
         public var mtlCommandQueue: (any MTLCommandQueue)? {
             object(mnk_device_metal_queue(handle.pointer)) as? any MTLCommandQueue

@@ -8,9 +8,13 @@ final class KernelDeviceTests: XCTestCase {
         XCTAssertEqual(device.kind, first.kind)
         XCTAssertEqual(device.name, first.name)
         XCTAssertFalse(device.name.isEmpty)
-        XCTAssertEqual("\(device)", device.name)
+        XCTAssert("\(device)".hasPrefix(device.name))
+        let all = KernelDevice.all.map(\.description)
+        XCTAssertEqual(Set(all).count, all.count, "\(all)")
         #if os(Linux)
             XCTAssertEqual(device.kind.rawValue, ProcessInfo.processInfo.environment["MNK_DEVICE"] ?? "host")
+            XCTAssert(all.contains("Soft M1 (metal)"), "\(all)")
+            XCTAssert(all.contains { $0.hasPrefix("Host (") }, "\(all)")
         #endif
     }
 
