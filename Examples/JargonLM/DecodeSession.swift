@@ -23,7 +23,7 @@ public final class DecodeSession {
     public let device: KernelDevice
     /// How keys and values are kept.
     public let storage: StorageChoice
-    /// One cache for each layer. Windowed layers have rings.
+    /// One cache for each layer. Windowed layers have rings of as many slots as their window has positions.
     public let caches: [AttentionCache]
     /// What tokens have cost so far.
     public private(set) var costs = DecodeCosts()
@@ -61,11 +61,15 @@ public final class DecodeSession {
         self.submission = submission
         var caches: [AttentionCache] = []
         for layer in 0..<sizes.layers {
+            let capacity = sizes.capacity(ofLayer: layer)
             caches.append(
-                try AttentionCache(
-                    .init(kvHeads: sizes.kvHeads, headDim: sizes.headDim, capacity: sizes.capacity(ofLayer: layer)),
-                    storage: storage.storage,
-                    whenFull: sizes.isWindowed(layer: layer) ? .overwriteOldest : .fail, on: device))
+                sizes.isWindowed(layer: layer)
+                    ? try AttentionCache(
+                        .init(kvHeads: sizes.kvHeads, headDim: sizes.headDim),
+                        slidingWindow: SlidingWindow(window: capacity), storage: storage.storage, on: device)
+                    : try AttentionCache(
+                        .init(kvHeads: sizes.kvHeads, headDim: sizes.headDim, capacity: capacity),
+                        storage: storage.storage, on: device))
         }
         self.caches = caches
         queries = try .zeros(shape: [sizes.heads, sizes.headDim], on: device)

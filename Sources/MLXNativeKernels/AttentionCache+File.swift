@@ -5,26 +5,36 @@
 extension AttentionCache {
     /// Writes the cache to a file that its owner alone can read.
     ///
-    /// Wait for submitted work first: what it has not stored yet is not saved. A file that is there is replaced once
-    /// all is written, and left as it was where the call throws.
+    /// Waits for submitted work that writes the cache; ``saveWhenFinished(to:)`` suspends instead. An existing file is
+    /// replaced once all is written, and left as it was if the call throws.
     ///
     /// ```swift
-    /// try done.wait()
     /// try cache.save(to: path)
     /// let again = try AttentionCache(contentsOf: path, atMost: 1 << 30, on: device)
     /// ```
     ///
-    /// - Throws: ``KernelError`` where the file cannot be written, a sequence is suspect, or the cache is changed
-    ///   meanwhile.
+    /// - Throws: ``KernelError`` if the file cannot be written, a sequence is suspect, the cache is changed meanwhile, or
+    ///   waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func save(to path: String) throws(KernelError) {
         try checkPath(path)
         try calling { mnk_cache_save(handle.pointer, path, $0) }
+    }
+
+    /// Writes the cache to a file as ``save(to:)`` does, without blocking the calling thread.
+    ///
+    /// Canceling the task does not stop it.
+    ///
+    /// - Throws: ``KernelError`` as ``save(to:)`` does.
+    public func saveWhenFinished(to path: String) async throws(KernelError) {
+        try await blocking { () throws(KernelError) in try self.save(to: path) }
     }
 
     /// The cache of a file, which goes on where the saved one was.
     ///
     /// The file may come from anywhere: its numbers, its length and its checksum are checked, and nothing is made of a
     /// file that is damaged or forged.
+    ///
+    /// A sliding-window cache comes back with its window, and with as many rows and drafted tokens as its slots serve.
     ///
     /// - Parameters:
     ///   - path: A file that ``save(to:)`` wrote.

@@ -56,8 +56,21 @@ extension AttentionCache {
     }
 }
 
+extension AttentionCache.Storage: CustomStringConvertible {
+    /// A short text: `float16`, `turbo, 4 bits` or `turbo, keys 5 bits, values 4 bits`.
+    public var description: String {
+        switch self {
+        case .dense(let dtype): dtype.rawValue
+        case .quantized(let codec, let keys, let values, _, _):
+            keys == values
+                ? "\(codec), \(keys.rawValue) bits"
+                : "\(codec), keys \(keys.rawValue) bits, values \(values.rawValue) bits"
+        }
+    }
+}
+
 extension AttentionCache.Storage {
-    /// What the C door takes in the place of an element type; `nil` for dense storage.
+    /// What the C API takes in the place of an element type; `nil` for dense storage.
     func quantization(_ calibration: AttentionCache.Calibration) throws(KernelError) -> mnk_cache_quantization? {
         switch self {
         case .dense(let dtype):

@@ -5,7 +5,7 @@
 /// Keys and values of past tokens, with the next position of each sequence.
 ///
 /// ``KernelEncoder/append(keys:values:to:sequence:)`` writes at the next position, which advances when the step's
-/// closure has returned and the work is submitted; an abandoned step advances nothing. Where submitted work fails
+/// closure has returned and the work is submitted; an abandoned step advances nothing. If submitted work fails
 /// on the device, the sequences it appended to are suspect until ``truncate(to:sequence:)`` or ``reset()``.
 ///
 /// ```swift
@@ -20,13 +20,21 @@
 /// cache.nextPosition      // 1
 /// ```
 ///
-/// Quantized storage keeps more tokens in the same memory; nothing else changes for whoever appends:
+/// Quantized storage keeps more tokens in the same memory; calling code does not change:
 ///
 /// ```swift
 /// let small = try AttentionCache(
 ///     .init(kvHeads: 8, headDim: 128, capacity: 4096),
 ///     storage: .quantized(.turbo, keys: .bits4, values: .bits4),
 ///     on: device)
+/// ```
+///
+/// A layer with a sliding window needs no capacity. The cache sizes itself, and rows that attend without a window of
+/// their own have the cache's:
+///
+/// ```swift
+/// let windowed = try AttentionCache(
+///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024, maxRows: 64), on: device)
 /// ```
 public final class AttentionCache: Sendable {
     /// The extents of a cache.
@@ -35,20 +43,26 @@ public final class AttentionCache: Sendable {
         public var kvHeads: Int
         /// Elements of a key of one head.
         public var headDim: Int
-        /// Slots of one sequence.
+        /// Slots of one sequence; 0 for a cache that sizes itself to a ``SlidingWindow``.
         public var capacity: Int
         /// Sequences that are kept side by side.
         public var sequences: Int
         /// Elements of a value of one head.
         public var valueHeadDim: Int
 
-        /// Dimensions with these extents; values have as many elements as keys unless told.
+        /// Dimensions with these extents. By default values have as many elements as keys.
         public init(kvHeads: Int, headDim: Int, capacity: Int, sequences: Int = 1, valueHeadDim: Int? = nil) {
             self.kvHeads = kvHeads
             self.headDim = headDim
             self.capacity = capacity
             self.sequences = sequences
             self.valueHeadDim = valueHeadDim ?? headDim
+        }
+
+        /// Dimensions without a capacity, for a cache that sizes itself to a ``SlidingWindow``.
+        public init(kvHeads: Int, headDim: Int, sequences: Int = 1, valueHeadDim: Int? = nil) {
+            self.init(
+                kvHeads: kvHeads, headDim: headDim, capacity: 0, sequences: sequences, valueHeadDim: valueHeadDim)
         }
     }
 
@@ -69,12 +83,16 @@ public final class AttentionCache: Sendable {
 
     let handle: Handle
 
-    /// The extents it was made with.
+    /// The extents it was made with, with the capacity that it has.
     public let dimensions: Dimensions
     /// How keys and values are stored.
     public let storage: Storage
     /// What an append does when every slot is taken.
     public let whenFull: WhenFull
+    /// What a sliding-window cache serves; `nil` for another. Rows that attend without a window have this one.
+    public let slidingWindow: SlidingWindow?
+    /// Whether nothing can attend to it, so that its head dims are free.
+    public let isStorageOnly: Bool
     /// Means and channel scales, over the copies that the cache keeps.
     public let calibration: Calibration
     /// All keys, over the cache's memory: `[sequences, kvHeads, capacity, headDim]`, or their codes, `uint8`, with the
@@ -90,11 +108,54 @@ public final class AttentionCache: Sendable {
 
     /// An empty cache.
     ///
-    /// - Throws: ``KernelError`` for impossible dimensions, an element type that is not a float, a codec that has no
-    ///   codes for such heads, or where memory runs out.
+    /// Attention has kernels for head dims that are multiples of 8 up to 256, for 512, and for keys of 576 with values of
+    /// 512; over quantized storage for 32, 64, 128, 256 and 512, the same for keys and values. Other head dims are for
+    /// caches that only store.
+    ///
+    /// - Parameters:
+    ///   - dimensions: Its extents.
+    ///   - storage: How keys and values are stored.
+    ///   - calibration: Means and channel scales for quantized storage, which are copied.
+    ///   - whenFull: What an append does when every slot is taken.
+    ///   - isStorageOnly: Whether nothing will attend to it, so that any head dims will do.
+    ///   - device: The device whose memory it uses.
+    /// - Throws: ``KernelError`` for impossible dimensions, head dims that attention has no kernel for, an element type
+    ///   that is not a float, a codec that has no codes for such heads, or if memory runs out.
     public convenience init(
         _ dimensions: Dimensions, storage: Storage = .dense(.float16), calibration: Calibration = Calibration(),
-        whenFull: WhenFull = .overwriteOldest, on device: KernelDevice
+        whenFull: WhenFull = .fail, isStorageOnly: Bool = false, on device: KernelDevice
+    ) throws(KernelError) {
+        try self.init(
+            dimensions, storage, calibration, whenFull, slidingWindow: mnk_sliding_window(),
+            isStorageOnly: isStorageOnly, on: device)
+    }
+
+    /// An empty cache for a layer that sees a window of the newest positions: a ring that serves the window exactly.
+    ///
+    /// It has `keepingFirst + window + max(maxRows, maxDraft) - 1` slots, unless the dimensions have a larger capacity.
+    /// Rows that attend without a window of their own have this one.
+    ///
+    /// - Parameters:
+    ///   - dimensions: Its extents.
+    ///   - slidingWindow: What it serves.
+    ///   - pinned: The number of first positions that are never overwritten.
+    ///     ``AttentionOptions/windowSeesPinned`` makes rows see them.
+    ///   - storage: How keys and values are stored.
+    ///   - calibration: Means and channel scales for quantized storage, which are copied.
+    ///   - device: The device whose memory it uses.
+    /// - Throws: ``KernelError`` as for another cache, and for a capacity that is too small for the window.
+    public convenience init(
+        _ dimensions: Dimensions, slidingWindow: SlidingWindow, keepingFirst pinned: Int = 0,
+        storage: Storage = .dense(.float16), calibration: Calibration = Calibration(), on device: KernelDevice
+    ) throws(KernelError) {
+        try self.init(
+            dimensions, storage, calibration, .overwriteOldest(keepingFirst: pinned),
+            slidingWindow: try slidingWindow.descriptor(op: "AttentionCache"), isStorageOnly: false, on: device)
+    }
+
+    private convenience init(
+        _ dimensions: Dimensions, _ storage: Storage, _ calibration: Calibration, _ whenFull: WhenFull,
+        slidingWindow: mnk_sliding_window, isStorageOnly: Bool, on device: KernelDevice
     ) throws(KernelError) {
         let op = "AttentionCache"
         let dtype: ElementType =
@@ -113,7 +174,9 @@ public final class AttentionCache: Sendable {
             dtype: dtype.code,
             when_full: whenFull.wrap.code,
             pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op),
-            quantization: nil)
+            quantization: nil,
+            sliding_window: slidingWindow,
+            is_storage_only: isStorageOnly)
         try self.init(
             Handle(mnk_cache_release) { error in
                 withExtendedLifetime(calibration) {
@@ -133,6 +196,8 @@ public final class AttentionCache: Sendable {
             sequences: Int(descriptor.sequences), valueHeadDim: Int(descriptor.value_head_dim))
         whenFull = WhenFull(
             wrap: descriptor.when_full == .MNK_RING ? .ring : .linear, pinned: Int(descriptor.pinned))
+        slidingWindow = SlidingWindow(descriptor.sliding_window)
+        isStorageOnly = descriptor.is_storage_only
         storage = Storage(descriptor)
         calibration = try Calibration(descriptor)
         keys = try Tensor { mnk_cache_make_keys(handle.pointer, $0) }
@@ -158,4 +223,9 @@ public final class AttentionCache: Sendable {
         let slot = mnk_cache_slot(handle.pointer, position)
         return slot < dimensions.capacity ? Int(slot) : nil
     }
+}
+
+extension AttentionCache: CustomStringConvertible {
+    /// One line: `8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when full, 16.8 MB`.
+    public var description: String { String(releasing: mnk_cache_copy_text(handle.pointer)) }
 }

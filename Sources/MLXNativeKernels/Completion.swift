@@ -6,8 +6,9 @@ import Foundation
 
 /// Submitted work.
 ///
-/// It runs to its end whether or not anybody waits. Waiting and awaiting may be repeated and mixed, from any
-/// thread; every call gives the same answer.
+/// It runs to its end whether or not a thread waits. Waiting and awaiting may be repeated and mixed, from any
+/// thread; every call gives the same answer. Reading a tensor waits for the work that writes it, so that waiting here is
+/// for the time it took, and for errors of work whose results are not read.
 ///
 /// ```swift
 /// let done = try device.encode { step in … }
@@ -40,9 +41,9 @@ public final class Completion: Sendable {
         self.outcome = outcome
     }
 
-    /// Blocks until the work is done.
+    /// Blocks until the work is done. Work in a command buffer of the app is done only after the app commits it.
     ///
-    /// - Throws: ``KernelError`` where the device stopped it.
+    /// - Throws: ``KernelError`` if the device stopped it, or if it read what earlier, failed work was to write.
     public func wait() throws(KernelError) {
         try calling { mnk_completion_wait(handle.pointer, $0) }
     }
@@ -51,7 +52,7 @@ public final class Completion: Sendable {
     ///
     /// Canceling the task does not stop the work.
     ///
-    /// - Throws: ``KernelError`` where the device stopped it.
+    /// - Throws: ``KernelError`` if the device stopped it, or if it read what earlier, failed work was to write.
     public var finished: Summary {
         get async throws(KernelError) {
             if let failure = await outcome.value { throw failure }

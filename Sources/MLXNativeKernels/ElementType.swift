@@ -7,8 +7,9 @@
 /// ```swift
 /// ElementType.float16.byteSize        // 2
 /// print(ElementType.bfloat16)         // bf16
+/// ElementType.bfloat16.rawValue       // "bfloat16"
 /// ```
-public enum ElementType: Sendable, CaseIterable {
+public enum ElementType: String, Sendable, CaseIterable {
     /// IEEE single precision, `float` in a kernel.
     case float32
     /// IEEE half precision, `half` in a kernel.

@@ -2,6 +2,31 @@
     internal import MLXNativeKernelsCore
 #endif
 
+/// A source of vectors, one for every sequence, token and head: a ``Tensor``, which is always token-major, or a
+/// ``HeadsView``, which states another layout.
+///
+/// ```swift
+/// try step.append(keys: k, values: v, to: cache)                        // [tokens, kvHeads, headDim]
+/// try step.append(keys: k.headMajor, values: v.headMajor, to: cache)    // [kvHeads, tokens, headDim], as MLX has them
+/// ```
+public protocol HeadsViewConvertible: Sendable {
+    /// Where the vectors are.
+    var headsView: HeadsView { get }
+}
+
+extension Tensor: HeadsViewConvertible {
+    /// All of the tensor, token-major: `[batch, tokens, heads, headDim]`, where the batch may be left out.
+    public var headsView: HeadsView { HeadsView(self) }
+
+    /// All of the tensor in MLX's `[batch, heads, tokens, headDim]`, where the batch may be left out.
+    public var headMajor: HeadsView { HeadsView(self, layout: .headMajor) }
+}
+
+extension HeadsView: HeadsViewConvertible {
+    /// The view itself.
+    public var headsView: HeadsView { self }
+}
+
 /// Vectors of `headDim` elements, one for every sequence, token and head, in a tensor's memory.
 ///
 /// By the tensor's shape, where the sequences may be left out:

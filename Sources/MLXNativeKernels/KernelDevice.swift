@@ -11,7 +11,7 @@
 /// let done = try device.encode { step in
 ///     try step.append(keys: keys, values: values, to: cache)
 /// }
-/// try done.wait()
+/// try done.wait()        // or let the next read of its results wait
 /// ```
 public final class KernelDevice: Sendable {
     /// What a device runs on.
@@ -69,6 +69,11 @@ public final class KernelDevice: Sendable {
     /// A name for people, such as that of the GPU.
     public var name: String { String(cString: mnk_device_name(handle.pointer)) }
 
+    /// The newest failure of work submitted on this device, for logs; `nil` if there was none.
+    public var lastFailure: KernelError? {
+        mnk_device_copy_last_failure(handle.pointer).map { KernelError(releasing: $0) }
+    }
+
     /// Forgets all compiled kernels, so that a changed file is read again; those in use live on.
     public func clearKernels() { mnk_device_clear_kernels(handle.pointer) }
 
@@ -86,9 +91,38 @@ public final class KernelDevice: Sendable {
     public func encode(label: String = "", _ body: (KernelEncoder) throws -> Void) throws -> Completion {
         try KernelEncoder { mnk_encoder_make(handle.pointer, label, $0) }.committed(after: body)
     }
+
+    /// Records the closure's work into one command buffer, submits it and suspends until it is done.
+    ///
+    /// When the closure throws, nothing runs and no cache advances. Canceling the task does not stop submitted work.
+    ///
+    /// ```swift
+    /// let summary = try await device.run { step in
+    ///     try step.append(keys: keys, values: values, to: cache)
+    /// }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - label: A name for debuggers and messages.
+    ///   - isolation: The caller's actor, on which the closure runs.
+    ///   - body: Records work on its step. The step ends with the closure; using it later throws.
+    /// - Returns: What was recorded, and the time it took.
+    /// - Throws: What `body` throws, or ``KernelError`` if the work cannot be submitted or fails.
+    @discardableResult
+    public func run(
+        label: String = "", isolation: isolated (any Actor)? = #isolation, _ body: (KernelEncoder) throws -> Void
+    ) async throws -> Summary {
+        try await encode(label: label, body).finished
+    }
 }
 
 extension KernelDevice: CustomStringConvertible {
-    /// The device's name.
-    public var description: String { name }
+    /// Name and kind. A Metal device also names its registry ID, which differs where a Mac has two GPUs of one name:
+    /// `Apple M2 Ultra (metal, registry ID 4294968437)`.
+    public var description: String {
+        #if canImport(Metal)
+            if let registryID { return "\(name) (metal, registry ID \(registryID))" }
+        #endif
+        return kind == .host ? name : "\(name) (\(kind.rawValue))"
+    }
 }

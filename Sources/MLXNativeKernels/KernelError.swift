@@ -36,6 +36,8 @@ public struct KernelError: Error, Equatable, Sendable {
         case pageFault
         /// The system forbids work on the device now, such as while the app is in the background.
         case notPermitted
+        /// Waiting here could never end, as for a command buffer that the app has not committed.
+        case wouldDeadlock
     }
 
     /// The kind of failure.

@@ -34,6 +34,9 @@
             object(mnk_device_metal_device(handle.pointer)) as? any MTLDevice
         }
 
+        /// What Metal tells GPUs apart by; nil for a device of another kind.
+        var registryID: UInt64? { mtlDevice?.registryID }
+
         /// Where work is submitted; nil for a device of another kind.
         public var mtlCommandQueue: (any MTLCommandQueue)? {
             object(mnk_device_metal_queue(handle.pointer)) as? any MTLCommandQueue
@@ -44,7 +47,8 @@
         /// Everything is encoded when the closure returns, as one compute encoder; no other encoder of the command
         /// buffer may be open then. When the closure throws, the command buffer is untouched. The work is done when
         /// the command buffer is, and its time is that of all the command buffer; one that is released without a
-        /// commit fails. Commit before you wait.
+        /// commit fails. Until the app commits it, ``Completion/wait()`` does not return, and reading or writing what the
+        /// work touches throws ``KernelError/Code/wouldDeadlock``.
         ///
         /// - Throws: What `body` throws, or ``KernelError`` where the command buffer cannot be used.
         @discardableResult
@@ -59,7 +63,10 @@
     }
 
     extension Tensor {
-        /// A tensor over a Metal buffer of the app's, without a copy.
+        /// A tensor over a Metal buffer of the app, without a copy.
+        ///
+        /// What the app does with the buffer is not checked: using its contents does not wait for submitted work, and the
+        /// app's own work on it is not waited for.
         ///
         /// - Throws: ``KernelError`` where the tensor does not lie inside the buffer, or the buffer is another device's.
         public static func wrapping(
@@ -74,6 +81,9 @@
         }
 
         /// The Metal buffer that holds it, from ``byteOffset`` on; nil for a tensor of another device.
+        ///
+        /// Its contents are not checked: using them does not wait for submitted work, does not report that such work
+        /// failed, and does not count as writing them again.
         public var mtlBuffer: (any MTLBuffer)? { object(mnk_tensor_metal_buffer(handle.pointer)) as? any MTLBuffer }
     }
 

@@ -65,7 +65,7 @@
         /// An error of the Objective-C classes, with all its parts; `nil` for one of another domain.
         public init?(_ error: NSError) {
             // Swift makes an enum of C of any number, which then has no case.
-            let known = UInt32(mnk_error_code.MNK_INVALID_ARGUMENT.rawValue)...mnk_error_code.MNK_NOT_PERMITTED.rawValue
+            let known = mnk_error_code.MNK_INVALID_ARGUMENT.rawValue...mnk_error_code.MNK_WOULD_DEADLOCK.rawValue
             guard error.domain == MNKErrorDomain, let number = UInt32(exactly: error.code), known.contains(number),
                 let code = mnk_error_code(rawValue: number)
             else { return nil }

@@ -41,9 +41,7 @@ public struct Summary: Sendable {
         total = Counts(summary.total)
         barriers = Int(clamping: summary.barriers)
         deviceSeconds = summary.device_seconds
-        let text = mnk_completion_copy_text(completion.pointer)
-        description = text.map { String(cString: $0) } ?? ""
-        mnk_text_release(text)
+        description = String(releasing: mnk_completion_copy_text(completion.pointer))
         self.completion = completion
     }
 

@@ -7,7 +7,10 @@ import Foundation
 extension Tensor {
     /// The elements as `Float`, converted from `float32`, `float16` or `bfloat16`.
     ///
-    /// - Throws: ``KernelError`` for a tensor of integers.
+    /// Waits for submitted work that writes them.
+    ///
+    /// - Throws: ``KernelError`` for a tensor of integers, if the work that was to write the elements failed, or if
+    ///   waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func array(of type: Float.Type) throws(KernelError) -> [Float] {
         switch dtype {
         case .float32: return try elements()
@@ -19,35 +22,59 @@ extension Tensor {
 
     /// The elements as they are.
     ///
-    /// - Throws: ``KernelError`` where the tensor holds another element type.
+    /// Waits for submitted work that writes them.
+    ///
+    /// - Throws: ``KernelError`` if the tensor holds another element type, if the work that was to write the elements
+    ///   failed, or if waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func array<Element: TensorElement>(of type: Element.Type) throws(KernelError) -> [Element] {
         try requireElementType(type)
         return try elements()
     }
 
-    /// A copy of all bytes.
+    /// The elements as `Float` once submitted work that writes them is done, without blocking the calling thread.
     ///
-    /// - Throws: ``KernelError`` where the device cannot read its memory back.
+    /// - Throws: ``KernelError`` as ``array(of:)-(Float.Type)`` does.
+    public func arrayWhenFinished(of type: Float.Type) async throws(KernelError) -> [Float] {
+        try await blocking { () throws(KernelError) in try self.array(of: Float.self) }
+    }
+
+    /// The elements as they are once submitted work that writes them is done, without blocking the calling thread.
+    ///
+    /// - Throws: ``KernelError`` as ``array(of:)-(Element.Type)`` does.
+    public func arrayWhenFinished<Element: TensorElement>(of type: Element.Type) async throws(KernelError) -> [Element]
+    {
+        try await blocking { () throws(KernelError) in try self.array(of: Element.self) }
+    }
+
+    /// A copy of all bytes. Waits for submitted work that writes them.
+    ///
+    /// - Throws: ``KernelError`` if the device cannot read its memory back, if the work that was to write the bytes failed,
+    ///   or if waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func bytes() throws(KernelError) -> [UInt8] { try elements() }
 
-    /// Replaces all elements by these numbers, converted to the tensor's float type.
+    /// Replaces all elements by these numbers, converted to the tensor's float type. Waits for submitted work that reads
+    /// or writes them.
     ///
-    /// - Throws: ``KernelError`` for a tensor of integers, or where the number of elements differs.
+    /// - Throws: ``KernelError`` for a tensor of integers, if the number of elements differs, or if waiting could never end
+    ///   (``KernelError/Code/wouldDeadlock``).
     public func write(_ values: [Float]) throws(KernelError) {
         try write(bytes: converted(values, to: dtype))
     }
 
-    /// Replaces all elements by these, bits unchanged.
+    /// Replaces all elements by these, bits unchanged. Waits for submitted work that reads or writes them.
     ///
-    /// - Throws: ``KernelError`` where the tensor holds another element type or number of elements.
+    /// - Throws: ``KernelError`` if the tensor holds another element type or number of elements, or if waiting could never
+    ///   end (``KernelError/Code/wouldDeadlock``).
     public func write<Element: TensorElement>(_ values: [Element]) throws(KernelError) {
         try requireElementType(Element.self)
         try write(bytes: values.withUnsafeBytes { Array($0) })
     }
 
-    /// Replaces all bytes by these, which must fill the tensor exactly.
+    /// Replaces all bytes by these, which must fill the tensor exactly. Waits for submitted work that reads or writes
+    /// them.
     ///
-    /// - Throws: ``KernelError`` where the number of bytes differs.
+    /// - Throws: ``KernelError`` if the number of bytes differs, or if waiting could never end
+    ///   (``KernelError/Code/wouldDeadlock``).
     public func write(bytes: some ContiguousBytes) throws(KernelError) {
         try calling { error in
             bytes.withUnsafeBytes { mnk_tensor_write(handle.pointer, $0.baseAddress, UInt64($0.count), error) }

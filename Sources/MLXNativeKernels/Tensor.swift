@@ -6,8 +6,13 @@ import Foundation
 
 /// A part of a device's memory with an element type and a shape, elements in row-major order without gaps.
 ///
-/// Slices and reshaped tensors share memory with the tensor they come from. Reading and writing do not wait for
-/// submitted work: call ``Completion/wait()`` first.
+/// Slices and reshaped tensors share memory with the tensor they come from.
+///
+/// Reading waits for submitted work that writes the same bytes, and writing for work that reads or writes them, so that
+/// results can be read right after ``KernelDevice/encode(label:_:)``. If that work failed, reading throws until the bytes
+/// are written again. In asynchronous code ``arrayWhenFinished(of:)-(Float.Type)`` suspends instead of blocking. Memory
+/// that is reached in other ways, by a pointer given to ``wrapping(_:shape:dtype:byteOffset:on:deallocator:)`` or by a
+/// Metal buffer, is not checked: wait for submitted work before using it.
 ///
 /// ```swift
 /// let keys = try Tensor(numbers, shape: [8, 128], dtype: .float16, on: device)   // numbers: [Float]
@@ -66,6 +71,9 @@ public final class Tensor: Sendable {
     }
 
     /// A tensor over memory that the caller owns, without a copy.
+    ///
+    /// What the caller does with the memory is not checked: using it directly does not wait for submitted work, does not
+    /// report that such work failed, and does not count as writing it again.
     ///
     /// - Parameters:
     ///   - memory: Stays valid until the deallocator is called.

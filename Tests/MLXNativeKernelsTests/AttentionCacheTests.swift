@@ -13,7 +13,7 @@ final class AttentionCacheTests: DeviceTestCase {
     func testFreshCacheIsEmptyAndKnowsItsSize() throws {
         let cache = try AttentionCache(
             .init(kvHeads: 3, headDim: 8, capacity: 5, sequences: 2, valueHeadDim: 4), storage: .dense(.bfloat16),
-            on: device)
+            isStorageOnly: true, on: device)
         XCTAssertEqual(cache.bytes, 2 * 3 * 5 * (8 + 4) * 2)
         XCTAssertEqual(cache.bytesPerSequence, 3 * 5 * (8 + 4) * 2)
         XCTAssertEqual(cache.keys.shape, [2, 3, 5, 8])
@@ -28,15 +28,17 @@ final class AttentionCacheTests: DeviceTestCase {
 
     func testSlotsTurnBehindPinnedPositions() throws {
         let ring = try AttentionCache(
-            .init(kvHeads: 1, headDim: 1, capacity: 5), whenFull: .overwriteOldest(keepingFirst: 2), on: device)
+            .init(kvHeads: 1, headDim: 1, capacity: 5), whenFull: .overwriteOldest(keepingFirst: 2),
+            isStorageOnly: true, on: device)
         XCTAssertEqual((0..<10).map { ring.slot(ofPosition: $0) }, [0, 1, 2, 3, 4, 2, 3, 4, 2, 3])
         XCTAssertNil(ring.slot(ofPosition: -1))
-        let linear = try AttentionCache(.init(kvHeads: 1, headDim: 1, capacity: 2), whenFull: .fail, on: device)
+        let linear = try AttentionCache(.init(kvHeads: 1, headDim: 1, capacity: 2), isStorageOnly: true, on: device)
         XCTAssertEqual((0..<4).map { linear.slot(ofPosition: $0) }, [0, 1, nil, nil])
     }
 
     func testFullLinearCacheRefusesAndStaysAsItWas() throws {
-        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 3), whenFull: .fail, on: device)
+        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 3), isStorageOnly: true, on: device)
+        XCTAssertEqual(cache.whenFull, .fail)
         try append(0..<3, to: cache)
         let before = try cache.keys.bytes()
         assertRefused { try append(3..<4, to: cache) }
@@ -46,7 +48,8 @@ final class AttentionCacheTests: DeviceTestCase {
     }
 
     func testTruncateForgetsWhatCameLater() throws {
-        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 4), on: device)
+        let cache = try AttentionCache(
+            .init(kvHeads: 1, headDim: 2, capacity: 4), whenFull: .overwriteOldest, isStorageOnly: true, on: device)
         try append(0..<6, to: cache)
         XCTAssertEqual(cache.count, 4)
         try cache.truncate(to: 4)
@@ -60,7 +63,8 @@ final class AttentionCacheTests: DeviceTestCase {
     }
 
     func testResetEmptiesOneSequenceOrAll() throws {
-        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 4, sequences: 3), on: device)
+        let cache = try AttentionCache(
+            .init(kvHeads: 1, headDim: 2, capacity: 4, sequences: 3), isStorageOnly: true, on: device)
         for sequence in 0..<3 { try append(0..<sequence + 1, to: cache, sequence: sequence) }
         try cache.reset(sequence: 1)
         XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [1, 0, 3])
@@ -72,7 +76,8 @@ final class AttentionCacheTests: DeviceTestCase {
 
     func testBatchAppendGivesEachSequenceItsOwnToken() throws {
         let cache = try AttentionCache(
-            .init(kvHeads: 2, headDim: 4, capacity: 4, sequences: 3), storage: .dense(.float32), on: device)
+            .init(kvHeads: 2, headDim: 4, capacity: 4, sequences: 3), storage: .dense(.float32), isStorageOnly: true,
+            on: device)
         try append(10..<13, to: cache, sequence: 2)
         let batch = try tokens(0..<2, heads: 2, headDim: 4)
         let done = try device.encode {
@@ -90,7 +95,7 @@ final class AttentionCacheTests: DeviceTestCase {
                     (0..<4).map { number(position: token, head: head, element: $0) })
             }
         }
-        for sequences in [[0, 3], [0, -1], [0]] {
+        for sequences in [[0, 3], [0, -1], [0, 1, 2]] {
             assertRefused {
                 try device.encode { try $0.append(keys: batch, values: batch, to: cache, sequences: sequences) }
             }
@@ -111,8 +116,50 @@ final class AttentionCacheTests: DeviceTestCase {
         }
     }
 
+    /// Attention has kernels for some head dims alone. A cache of others is made for storage, or not at all.
+    func testHeadDimsWithoutAttentionAreForStorageOnly() throws {
+        let quantized = AttentionCache.Storage.quantized(.turbo, keys: .bits4, values: .bits4)
+        let cases: [(AttentionCache.Storage, Int, Int, Bool)] = [
+            (.dense(.float16), 8, 8, true), (.dense(.float16), 256, 248, true), (.dense(.float16), 512, 512, true),
+            (.dense(.float16), 576, 512, true), (.dense(.float16), 4, 4, false), (.dense(.float16), 264, 264, false),
+            (quantized, 64, 64, true), (quantized, 64, 32, false),
+        ]
+        for (storage, headDim, valueHeadDim, isAttended) in cases {
+            let dimensions = AttentionCache.Dimensions(
+                kvHeads: 1, headDim: headDim, capacity: 2, valueHeadDim: valueHeadDim)
+            if isAttended {
+                XCTAssertFalse(try AttentionCache(dimensions, storage: storage, on: device).isStorageOnly)
+            } else {
+                assertRefused(op: "AttentionCache", what: "no attention kernel", got: "\(headDim) of keys") {
+                    try AttentionCache(dimensions, storage: storage, on: device)
+                }
+            }
+            XCTAssert(try AttentionCache(dimensions, storage: storage, isStorageOnly: true, on: device).isStorageOnly)
+        }
+    }
+
+    func testDescriptionsAreOneLine() throws {
+        let cache = try AttentionCache(.init(kvHeads: 2, headDim: 64, capacity: 4), on: device)
+        try append(0..<3, to: cache)
+        XCTAssertEqual(
+            "\(cache)", "2 heads of 64 as f16, 1 sequence at position 3, 4 slots that fail when full, 2.0 KB")
+        let window = try AttentionCache(
+            .init(kvHeads: 1, headDim: 64, sequences: 2), slidingWindow: .init(window: 3), keepingFirst: 1,
+            storage: .quantized(.turbo, keys: .bits5, values: .bits4), on: device)
+        for part in ["turbo", "5 bits and 4 bits", "2 sequences", "the first 1", "a window of 3"] {
+            XCTAssert("\(window)".contains(part), "\(window)")
+        }
+        XCTAssertFalse("\(window)".contains("\n"))
+
+        XCTAssertEqual("\(cache.storage)", "float16")
+        XCTAssertEqual("\(AttentionCache.Storage.dense(.bfloat16))", "bfloat16")
+        XCTAssertEqual("\(window.storage)", "turbo, keys 5 bits, values 4 bits")
+        XCTAssertEqual("\(AttentionCache.Storage.quantized(.mlx1, keys: .bits4, values: .bits4))", "mlx1, 4 bits")
+    }
+
     func testTensorsOfACacheOutliveIt() throws {
-        var cache: AttentionCache? = try AttentionCache(.init(kvHeads: 1, headDim: 2, capacity: 2), on: device)
+        var cache: AttentionCache? = try AttentionCache(
+            .init(kvHeads: 1, headDim: 2, capacity: 2), isStorageOnly: true, on: device)
         try append(0..<2, to: XCTUnwrap(cache))
         let keys = try XCTUnwrap(cache).keys
         cache = nil

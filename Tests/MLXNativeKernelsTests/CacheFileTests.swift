@@ -28,6 +28,8 @@ final class CacheFileTests: DeviceTestCase {
         XCTAssertEqual(got.dimensions, expected.dimensions, line: line)
         XCTAssertEqual(got.storage, expected.storage, line: line)
         XCTAssertEqual(got.whenFull, expected.whenFull, line: line)
+        XCTAssertEqual(got.slidingWindow, expected.slidingWindow, line: line)
+        XCTAssertEqual(got.isStorageOnly, expected.isStorageOnly, line: line)
         XCTAssertEqual(got.nextPosition(ofSequence: 1), expected.nextPosition(ofSequence: 1), line: line)
         XCTAssertEqual(got.count(ofSequence: 1), expected.count(ofSequence: 1), line: line)
         let tensors: [KeyPath<AttentionCache, Tensor?>] = [
@@ -66,6 +68,25 @@ final class CacheFileTests: DeviceTestCase {
             try assertSame(loaded, cache)
         }
         XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["cache"])
+    }
+
+    func testSavedCachesKeepTheirWindowAndTheirUse() throws {
+        let window = try AttentionCache(
+            .init(kvHeads: 2, headDim: 32, sequences: 2), slidingWindow: .init(window: 3, maxRows: 4, maxDraft: 4),
+            keepingFirst: 1, on: device)
+        let storage = try AttentionCache(
+            .init(kvHeads: 2, headDim: 32, capacity: 4, sequences: 2, valueHeadDim: 3), isStorageOnly: true, on: device)
+        try append(0..<9, to: [window])
+        for cache in [window, storage] {
+            try cache.save(to: path)
+            try assertSame(AttentionCache(contentsOf: path, atMost: cache.bytes, on: device), cache)
+        }
+        // A file knows the window and the slots: as many rows as these serve.
+        let single = try AttentionCache(
+            .init(kvHeads: 2, headDim: 32, capacity: 9), slidingWindow: .init(window: 4), on: device)
+        try single.save(to: path)
+        let loaded = try AttentionCache(contentsOf: path, atMost: single.bytes, on: device)
+        XCTAssertEqual(loaded.slidingWindow, SlidingWindow(window: 4, maxRows: 6, maxDraft: 6))
     }
 
     func testWhatIsNoCacheIsRefused() throws {

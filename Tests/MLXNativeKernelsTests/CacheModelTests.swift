@@ -62,7 +62,7 @@ final class CacheModelTests: DeviceTestCase {
         let dtype = [ElementType.float32, .float16, .bfloat16].randomElement(using: &random)!
         let cache = try AttentionCache(
             dimensions, storage: .dense(dtype), whenFull: isRing ? .overwriteOldest(keepingFirst: pinned) : .fail,
-            on: device)
+            isStorageOnly: true, on: device)
         var models = Array(
             repeating: Model(capacity: capacity, pinned: pinned, isRing: isRing), count: dimensions.sequences)
         var token = 0

@@ -8,7 +8,7 @@ final class CompletionTests: DeviceTestCase {
     }
 
     private func makeCache() throws -> AttentionCache {
-        try AttentionCache(.init(kvHeads: 2, headDim: 64, capacity: 16), on: device)
+        try AttentionCache(.init(kvHeads: 2, headDim: 64, capacity: 16), whenFull: .overwriteOldest, on: device)
     }
 
     func testFinishedGivesTheSummaryOfDoneWork() async throws {
@@ -54,7 +54,8 @@ final class CompletionTests: DeviceTestCase {
     func testFailureReachesEveryWaiterAndMarksTheCache() async throws {
         let host = try KernelDevice.host()
         let library = try KernelLibrary(text: TestKernels.text, label: "test kernels", on: host)
-        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 8, sequences: 2), on: host)
+        let cache = try AttentionCache(
+            .init(kvHeads: 1, headDim: 4, capacity: 8, sequences: 2), isStorageOnly: true, on: host)
         let token = try Tensor.zeros(shape: [1, 4], on: host)
         try host.encode { try $0.append(keys: token, values: token, to: cache) }.wait()
 

@@ -20,6 +20,7 @@ final class DoorTests: XCTestCase {
         ["KVCacheView", "QuantizedKVPlane", "QuantizedKVCacheView", "KVCodec", "KVQuantizeOptions", "HeadsView"]
         .map { Types($0) } + [
             Types("AttentionOptions"), Types("AttentionPartials"), Types("AttendedSequence"), Types("RotaryEmbedding"),
+            Types("SlidingWindow"),
             Types("AttentionResults", swift: nil, objc: "MNKAttentionResults"),
             Types("HeadsView.Strides", swift: "HeadsView.Strides", objc: "MNKHeadsStrides"),
             Types("YaRN", swift: "RotaryEmbedding.YaRN", objc: "MNKYaRN"),
@@ -42,26 +43,31 @@ final class DoorTests: XCTestCase {
     ]
     private static let objcMeanings: [String: [String]] = [
         "MNKAttentionCacheDescriptor.elementType": ["dtype"],
+        "MNKAttentionCacheDescriptor.storageOnly": ["isStorageOnly"],
         "MNKAttentionOptions.causal": ["isCausal"], "MNKAttentionResults.output": ["into"],
         "MNKFlashDecode.cache": ["over"], "MNKFlashDecode.quantizedCache": ["over"],
+        "MNKFlashDecode.queriesView": ["queries"],
         "MNKHadamard.source": ["from"], "MNKHadamard.destination": ["into"], "MNKHadamard.usesSigns": ["signs"],
         "MNKHadamard.codec": ["signs"], "MNKHadamard.inverse": ["isInverse"],
         "MNKHostOptions.allowsSameValue": ["allowSameValue"], "MNKHostOptions.perturbsResults": ["perturb"],
         "MNKKVCacheDequantize.cache": ["from"],
         "MNKKVCacheQuantize.cache": ["into"], "MNKKVCacheQuantize.rowSequences": ["rows"],
-        "MNKKVCacheQuantize.rowPositions": ["rows"],
+        "MNKKVCacheQuantize.rowPositions": ["rows"], "MNKKVCacheQuantize.keysView": ["keys"],
+        "MNKKVCacheQuantize.valuesView": ["values"],
         "MNKKVCacheWrite.cache": ["into"], "MNKKVCacheWrite.rowSequences": ["rows"],
-        "MNKKVCacheWrite.rowPositions": ["rows"],
+        "MNKKVCacheWrite.rowPositions": ["rows"], "MNKKVCacheWrite.keysView": ["keys"],
+        "MNKKVCacheWrite.valuesView": ["values"],
         "MNKRotaryEmbedding.inverse": ["isInverse"],
     ]
     /// Properties that Swift takes as arguments of an initializer.
     private static let swiftArguments: [String: [String]] = [
-        "AttentionCacheDescriptor": ["dtype", "whenFull", "pinned", "quantized"],
+        "AttentionCacheDescriptor": ["dtype", "whenFull", "pinned", "quantized", "slidingWindow", "isStorageOnly"],
         "KVQuantizedStorage": ["codec", "keyBits", "valueBits", "scaleFactor", "options"],
     ]
     /// Structs of C++ that are no options: parts of the core, results, and what both other doors take as arguments.
     private static let others: Set<String> = [
-        "Argument", "Binding", "DeviceLimits", "DeviceProfile", "Dispatch", "Error", "FunctionConstant", "Grid",
+        "AppendAndAttend", "Argument", "Binding", "DeviceLimits", "DeviceProfile", "Dispatch", "Error",
+        "FunctionConstant", "Grid",
         "InlineBytes", "KVCacheWrite.Rows", "KVCodecSizes", "KernelKey", "LibraryOrigin", "LibrarySource",
         "MemoryRange",
         "Plan", "QuantizedCacheExtents", "ReadyDispatch", "Region", "RotaryPositions", "RotaryPositions.List",
@@ -148,7 +154,10 @@ final class DoorTests: XCTestCase {
             ("count", "func count(ofSequence", "countOfSequence:"),
             ("isSuspect", "func isSuspect(sequence", "isSequenceSuspect:"),
             ("append", "func append(", "appendKeys:"), ("attend", "func attend(", "attendQueries:"),
+            ("appendAndAttend", "func appendAndAttend(", "appendAndAttendQueries:"),
+            ("copy", "func copy(sequence", "copySequence:"),
             ("dequantize", "func dequantize(", "dequantizeCache:"),
+            ("text", "extension AttentionCache: CustomStringConvertible", "Its `description` is one line"),
             ("truncate", "func truncate(to", "truncateToPosition:"), ("reset", "func reset()", "(void)reset;"),
         ]
         let header = try texts("MLXNativeKernelsCore/include/MLXNativeKernels", "AttentionCache.hpp")[0]

@@ -4,7 +4,8 @@ import XCTest
 /// When work runs and when caches advance.
 final class EncodeTests: DeviceTestCase {
     private func makeCache(whenFull: AttentionCache.WhenFull = .overwriteOldest) throws -> AttentionCache {
-        try AttentionCache(.init(kvHeads: 2, headDim: 4, capacity: 4), whenFull: whenFull, on: device)
+        try AttentionCache(
+            .init(kvHeads: 2, headDim: 4, capacity: 4), whenFull: whenFull, isStorageOnly: true, on: device)
     }
 
     func testAppendAdvancesOnlyAfterTheClosure() throws {

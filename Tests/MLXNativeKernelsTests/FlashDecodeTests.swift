@@ -3,80 +3,7 @@ import MLXNativeKernels
 import XCTest
 
 /// Attention through the Swift door, against a plain attention in double over the tokens that were appended.
-final class FlashDecodeTests: DeviceTestCase {
-    private let heads = 4
-    private let kvHeads = 2
-    private let headDim = 64
-    private var generator = SeededGenerator(seed: 5)
-
-    /// Keys or values of one position: `[kvHeads * headDim]`.
-    private struct Token {
-        var key: [Float]
-        var value: [Float]
-    }
-
-    /// Numbers between -1 and 1 that every float type of a cache holds exactly.
-    private func numbers(_ count: Int) -> [Float] {
-        (0..<count).map { _ in Float(Int.random(in: -100...100, using: &generator)) / 128 }
-    }
-
-    private func someTokens(_ count: Int) -> [Token] {
-        (0..<count).map { _ in Token(key: numbers(kvHeads * headDim), value: numbers(kvHeads * headDim)) }
-    }
-
-    private func tensor(_ rows: [[Float]]) throws -> Tensor {
-        try Tensor(rows.flatMap { $0 }, shape: [rows.count, kvHeads, headDim], on: device)
-    }
-
-    private func queries(_ rows: Int) throws -> Tensor {
-        try Tensor(numbers(rows * heads * headDim), shape: [rows, heads, headDim], on: device)
-    }
-
-    private func makeCache(
-        _ storage: AttentionCache.Storage = .dense(.float32), capacity: Int = 64, sequences: Int = 1,
-        whenFull: AttentionCache.WhenFull = .overwriteOldest
-    ) throws -> AttentionCache {
-        try AttentionCache(
-            .init(kvHeads: kvHeads, headDim: headDim, capacity: capacity, sequences: sequences), storage: storage,
-            whenFull: whenFull, on: device)
-    }
-
-    /// What rows of queries, the newest of `tokens`, make of those tokens whose positions are held.
-    private func attended(
-        _ queries: Tensor, over tokens: [Token], held: [Int]? = nil, scale: Double? = nil, window: Int = .max,
-        softcap: Double? = nil
-    ) throws -> [Float] {
-        let all = try queries.array(of: Float.self)
-        let rows = all.count / (heads * headDim)
-        return (0..<rows * heads).flatMap { row -> [Float] in
-            let position = tokens.count - rows + row / heads
-            let first = row % heads / (heads / kvHeads) * headDim
-            let query = all[row * headDim..<(row + 1) * headDim]
-            var sum = 0.0
-            var output = [Double](repeating: 0, count: headDim)
-            for key in held ?? Array(tokens.indices) where key <= position && position - key < window {
-                let product = zip(query, tokens[key].key[first..<first + headDim])
-                    .reduce(0) { $0 + Double($1.0) * Double($1.1) }
-                var score = product * (scale ?? 1 / Double(headDim).squareRoot())
-                if let softcap { score = softcap * tanh(score / softcap) }
-                let weight = exp(score)  // scores are too small to overflow
-                sum += weight
-                for element in 0..<headDim { output[element] += weight * Double(tokens[key].value[first + element]) }
-            }
-            return output.map { Float(sum == 0 ? 0 : $0 / sum) }
-        }
-    }
-
-    private func assertClose(
-        _ got: Tensor, _ expected: [Float], accuracy: Float = 2e-5, _ context: String = "",
-        file: StaticString = #filePath, line: UInt = #line
-    ) throws {
-        let got = try got.array(of: Float.self)
-        XCTAssertEqual(got.count, expected.count, context, file: file, line: line)
-        let worst = zip(got, expected).map { abs($0 - $1) }.max { !($1 <= $0) } ?? .infinity
-        XCTAssertLessThan(worst, accuracy, context, file: file, line: line)
-    }
-
+final class FlashDecodeTests: AttentionTestCase {
     func testDecodingAttendsToAllThatWasAppended() throws {
         for storage in [AttentionCache.Storage.dense(.float32), .dense(.float16), .dense(.bfloat16)] {
             let cache = try makeCache(storage)
@@ -185,8 +112,11 @@ final class FlashDecodeTests: DeviceTestCase {
         let out = try Tensor.zeros(shape: [2, heads, headDim], on: device)
         try device.encode { try $0.attend(q[0..<1], over: cache, into: out[0..<1]) }.wait()
         try assertClose(try out[0..<1], try attended(try q[0..<1], over: Array(tokens[..<7]), held: [4, 5, 6]))
-        assertRefused(op: "AttentionCache", what: "lost", got: "2 rows", expected: "a window of at most 2") {
-            try device.encode { try $0.attend(q, over: cache, into: out) }
+        // Without a window rows see what is left; a window promises more.
+        try device.encode { try $0.attend(q, over: cache, into: out) }
+        try assertClose(out, try attended(q, over: Array(tokens[..<7]), held: [4, 5, 6]))
+        assertRefused(op: "AttentionCache.attend", what: "overwritten", got: "position 3", expected: "at least 7") {
+            try device.encode { try $0.attend(q, over: cache, into: out, .init(window: 3)) }
         }
     }
 
@@ -243,12 +173,74 @@ final class FlashDecodeTests: DeviceTestCase {
         try assertClose(out, try attended(q, over: tokens), accuracy: 0.02)
     }
 
+    func testTheOpTakesQueriesOfAnyLayout() throws {
+        let tokens = someTokens(6)
+        let keys = try tensor(tokens.map(\.key))
+        let values = try tensor(tokens.map(\.value))
+        let memory = try (
+            Tensor.zeros(shape: [kvHeads, 8, headDim], on: device),
+            Tensor.zeros(shape: [kvHeads, 8, headDim], on: device)
+        )
+        let view = KVCacheView(keys: memory.0, values: memory.1)
+        let q = try queries(3)
+        let all = try q.array(of: Float.self)
+        func query(_ row: Int, _ head: Int) -> ArraySlice<Float> {
+            let start = (row * heads + head) * headDim
+            return all[start..<start + headDim]
+        }
+        let headMajor = try Tensor(
+            (0..<heads).flatMap { head in (0..<3).flatMap { query($0, head) } }, shape: [heads, 3, headDim],
+            on: device)
+        let flat = try q.reshaped([3, heads * headDim])
+        let out = try zeros(3)
+        let columns = try HeadsView.columns(of: flat, from: 0, heads: heads, headDim: headDim)
+        try device.encode { try $0.encode(KVCacheWrite(keys: keys, values: values, into: view, at: 0)) }
+        for op in [
+            FlashDecode(q, over: view, length: 6, into: out),
+            FlashDecode(headMajor.headMajor, over: view, length: 6, into: out),
+            FlashDecode(columns, over: view, length: 6, into: out),
+            FlashDecode(
+                try headMajor.reshaped([1, heads, 3, headDim]).headMajor, over: .dense(view),
+                sequences: [AttendedSequence(length: 6)], into: out),
+        ] {
+            try out.write([Float](repeating: 0, count: out.count))
+            try device.encode { try $0.encode(op) }
+            try assertClose(out, try attended(q, over: tokens), "\(op.queries)")
+        }
+    }
+
+    /// A ring of six slots had ten positions, and three were taken back.
+    func testLengthsThatASequenceHadCount() throws {
+        let tokens = someTokens(10)
+        let memory = try (0..<2).map { _ in try Tensor.zeros(shape: [kvHeads, 6, headDim], on: device) }
+        let view = KVCacheView(keys: memory[0], values: memory[1], wrap: .ring)
+        let q = try queries(1)
+        let out = try zeros(1)
+        let attended = [AttendedSequence(length: 7, highest: 10)]
+        XCTAssertEqual(attended[0].highest, 10)
+        try device.encode { step in
+            try step.encode(
+                KVCacheWrite(keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), into: view, at: 0))
+            try step.encode(FlashDecode(q, over: .dense(view), sequences: attended, into: out))
+        }
+        try assertClose(out, try self.attended(q, over: Array(tokens[..<7]), held: [4, 5, 6]))
+        assertRefused(op: "FlashDecode", what: "highest is out of range", got: "-1") {
+            try FlashDecode(
+                q, over: .dense(view), sequences: [AttendedSequence(length: 7, highest: -1)], into: out
+            ).plan()
+        }
+        assertRefused(op: "FlashDecode", what: "overwritten") {
+            try FlashDecode(q, over: .dense(view), sequences: attended, into: out, .init(window: 4)).plan()
+        }
+    }
+
     func testWhatCannotBeAttendedToIsRefused() throws {
         let cache = try makeCache(.dense(.float32), capacity: 4, whenFull: .fail)
         let q = try queries(1)
         let out = try Tensor.zeros(shape: [1, heads, headDim], on: device)
         func refused(
-            op: String = "FlashDecode", what: String = "", got: String = "", into: Tensor? = nil, sequence: Int = 0,
+            op: String = "AttentionCache.attend", what: String = "", got: String = "", into: Tensor? = nil,
+            sequence: Int = 0,
             _ options: AttentionOptions = AttentionOptions(), line: UInt = #line
         ) {
             assertRefused(op: op, what: what, got: got, line: line) {

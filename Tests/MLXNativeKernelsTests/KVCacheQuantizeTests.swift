@@ -95,6 +95,48 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         XCTAssertEqual(stored, [8, 8, 8, 11, 11, 11])
     }
 
+    /// Columns of a fused tensor, and head-major tensors, store the codes that token-major tensors store.
+    func testSourcesAreViewsOfAnyLayout() throws {
+        let fused = try normal([5, 2 * heads * headDim], seed: 8)
+        let columns = try (0..<2).map {
+            try HeadsView.columns(of: fused, from: $0 * heads * headDim, heads: heads, headDim: headDim)
+        }
+        let all = try fused.array(of: Float.self)
+        func vector(_ token: Int, _ head: Int) -> ArraySlice<Float> {
+            let start = (token * 2 * heads + head) * headDim
+            return all[start..<start + headDim]
+        }
+        let tokenMajor = try (0..<2).map { plane in
+            try Tensor(
+                (0..<5).flatMap { t in (0..<heads).flatMap { vector(t, plane * heads + $0) } },
+                shape: [5, heads, headDim], on: device)
+        }
+        let headMajor = try (0..<2).map { plane in
+            try Tensor(
+                (0..<heads).flatMap { h in (0..<5).flatMap { vector($0, plane * heads + h) } },
+                shape: [heads, 5, headDim], on: device)
+        }
+        func stored(_ quantize: (QuantizedKVCacheView) -> KVCacheQuantize) throws -> [[UInt8]] {
+            let cache = QuantizedKVCacheView(
+                keys: try plane(.turbo(.bits4), capacity: 8), values: try plane(.turbo(.bits4), capacity: 8))
+            try device.encode { try $0.encode(quantize(cache)) }
+            let planes = try [cache.keys, XCTUnwrap(cache.values)]
+            return try planes.flatMap { try [$0.codes.bytes(), $0.scales.bytes()] }
+        }
+        let expected = try stored { KVCacheQuantize(keys: tokenMajor[0], values: tokenMajor[1], into: $0, at: 2) }
+        let ops: [(QuantizedKVCacheView) -> KVCacheQuantize] = [
+            { KVCacheQuantize(keys: columns[0], values: columns[1], into: $0, at: 2) },
+            { KVCacheQuantize(keys: headMajor[0].headMajor, values: headMajor[1].headMajor, into: $0, at: 2) },
+            { KVCacheQuantize(keys: headMajor[0], values: columns[1], into: $0, at: 2, sourceLayout: .headMajor) },
+            {
+                KVCacheQuantize(
+                    keys: columns[0], values: tokenMajor[1], into: $0,
+                    rows: .init(sequences: [0, 0, 0, 0, 0], positions: [2, 3, 4, 5, 6]))
+            },
+        ]
+        for (index, op) in ops.enumerated() { XCTAssertEqual(try stored(op), expected, "op \(index)") }
+    }
+
     func testRowsGoToSequencesAndPositionsOfTheirOwn() throws {
         let keys = try normal([2, heads, headDim], seed: 5)
         for rows: KVCacheWrite.Rows in [

@@ -47,6 +47,49 @@ final class KVCacheWriteTests: DeviceTestCase {
         assertSame(try memory.array(of: Float.self), expected, "token-major ring")
     }
 
+    /// The same tokens head-major, as a view or by the layout of the source, and as columns of a wider tensor.
+    func testSourcesAreViewsOfAnyLayout() throws {
+        let tokenMajor = try source(0..<3)
+        let headMajor = try Tensor(
+            (0..<heads).flatMap { h in (0..<3).flatMap { row($0, head: h) } }, shape: [heads, 3, headDim], on: device)
+        // One column before the heads and two behind them.
+        let wide = try Tensor(
+            (0..<3).flatMap { t in [-1] + (0..<heads).flatMap { row(t, head: $0) } + [-1, -1] },
+            shape: [3, 1 + heads * headDim + 2], on: device)
+        let columns = try HeadsView.columns(of: wide, from: 1, heads: heads, headDim: headDim)
+        func stored(_ write: (KVCacheView) throws -> KVCacheWrite) throws -> [[Float]] {
+            let keys = try Tensor.zeros(shape: [heads, 4, headDim], on: device)
+            let values = try Tensor.zeros(shape: [heads, 4, headDim], on: device)
+            try run(write(KVCacheView(keys: keys, values: values)))
+            return try [keys.array(of: Float.self), values.array(of: Float.self)]
+        }
+        let expected = try stored { KVCacheWrite(keys: tokenMajor, values: tokenMajor, into: $0, at: 1) }
+        XCTAssertEqual(Array(expected[0][headDim..<2 * headDim]), row(0, head: 0))
+        let writes: [(KVCacheView) throws -> KVCacheWrite] = [
+            { KVCacheWrite(keys: headMajor.headMajor, values: headMajor.headMajor, into: $0, at: 1) },
+            { KVCacheWrite(keys: headMajor, values: headMajor, into: $0, at: 1, sourceLayout: .headMajor) },
+            { KVCacheWrite(keys: columns, values: columns, into: $0, at: 1) },
+            { KVCacheWrite(keys: columns, values: headMajor, into: $0, at: 1, sourceLayout: .headMajor) },
+            { KVCacheWrite(keys: tokenMajor, values: columns, into: $0, at: 1) },
+            {
+                KVCacheWrite(
+                    keys: headMajor.headMajor, values: columns, into: $0,
+                    rows: .init(sequences: [0, 0, 0], positions: [1, 2, 3]))
+            },
+        ]
+        for (index, write) in writes.enumerated() {
+            XCTAssertEqual(try stored(write), expected, "write \(index)")
+        }
+        var changed = KVCacheWrite(keys: tokenMajor, into: KVCacheView(keys: headMajor), at: 0)
+        changed.keys = columns
+        changed.values = columns.headsView
+        XCTAssertEqual(changed.keys.strides?.heads, heads)
+        assertRefused(op: "KVCacheWrite", what: "the offset of keys is out of range", got: "-1") {
+            changed.keys.strides?.offset = -1
+            return try changed.plan()
+        }
+    }
+
     func testRowsGoToSequencesAndPositionsOfTheirOwn() throws {
         let sequences = try Tensor([2, 0] as [UInt32], on: device)
         let positions = try Tensor([1, 3] as [UInt32], on: device)

@@ -21,7 +21,8 @@ final class QuantizedCacheTests: DeviceTestCase {
 
     func testQuantizedCacheKnowsItsShapesAndSizes() throws {
         let cache = try AttentionCache(
-            dimensions, storage: .quantized(.turbo, keys: .bits5, values: .bits3), on: device)
+            dimensions, storage: .quantized(.turbo, keys: .bits5, values: .bits3), whenFull: .overwriteOldest,
+            isStorageOnly: true, on: device)
         XCTAssertEqual(cache.storage, .quantized(.turbo, keys: .bits5, values: .bits3))
         XCTAssertEqual(cache.dimensions, dimensions)
         XCTAssertEqual(cache.keys.shape, [2, 2, 4, 20])
@@ -50,10 +51,10 @@ final class QuantizedCacheTests: DeviceTestCase {
             keyMeans: try channels(3), keyChannelScales: try channels(0.5))
         let cache = try AttentionCache(
             dimensions, storage: storage, calibration: calibration, whenFull: .overwriteOldest(keepingFirst: 1),
-            on: device)
+            isStorageOnly: true, on: device)
         let other = try AttentionCache(
             dimensions, storage: storage, calibration: calibration, whenFull: .overwriteOldest(keepingFirst: 1),
-            on: device)
+            isStorageOnly: true, on: device)
         XCTAssertEqual(cache.storage, storage)
         XCTAssertEqual(
             try XCTUnwrap(cache.calibration.keyMeans).array(of: Float.self), [Float](repeating: 3, count: 64))
@@ -71,7 +72,8 @@ final class QuantizedCacheTests: DeviceTestCase {
 
     func testDequantizeReadsWhatIsHeld() throws {
         let cache = try AttentionCache(
-            dimensions, storage: .quantized(.turbo, keys: .bits8, values: .bits8), on: device)
+            dimensions, storage: .quantized(.turbo, keys: .bits8, values: .bits8), whenFull: .overwriteOldest,
+            isStorageOnly: true, on: device)
         let keys = try Tensor.zeros(shape: [2, 2, 32], on: device)
         let values = try Tensor.zeros(shape: [2, 2, 64], on: device)
         try append(0..<6, to: cache)
@@ -88,7 +90,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         assertRefused(op: "AttentionCache", got: "-1") {
             try device.encode { try $0.dequantize(cache, from: -1, keys: keys) }
         }
-        assertRefused(op: "KVCacheDequantize") { try device.encode { try $0.dequantize(cache, from: 3) } }
+        assertRefused(op: "AttentionCache.dequantize") { try device.encode { try $0.dequantize(cache, from: 3) } }
         let dense = try AttentionCache(dimensions, on: device)
         assertRefused(op: "AttentionCache", what: "only a quantized cache") {
             try device.encode { try $0.dequantize(dense, from: 0, keys: keys) }
@@ -97,7 +99,8 @@ final class QuantizedCacheTests: DeviceTestCase {
 
     func testImpossibleStorageIsRefused() throws {
         assertRefused(op: "AttentionCache", got: "mlx1 of 5 bits") {
-            try AttentionCache(dimensions, storage: .quantized(.mlx1, keys: .bits5, values: .bits4), on: device)
+            try AttentionCache(
+                dimensions, storage: .quantized(.mlx1, keys: .bits5, values: .bits4), isStorageOnly: true, on: device)
         }
         assertRefused(op: "AttentionCache", what: "scale factor", got: "0") {
             try AttentionCache(
@@ -106,7 +109,7 @@ final class QuantizedCacheTests: DeviceTestCase {
         assertRefused(op: "AttentionCache", what: "cannot be used", got: "0 of head 0, channel 0") {
             try AttentionCache(
                 dimensions, storage: .quantized(.turbo, keys: .bits4, values: .bits4),
-                calibration: .init(keyChannelScales: channels(0)), on: device)
+                calibration: .init(keyChannelScales: channels(0)), isStorageOnly: true, on: device)
         }
         assertRefused(op: "AttentionCache", what: "a calibration is for quantized storage", got: "f16") {
             try AttentionCache(dimensions, calibration: .init(valueMeans: channels(1, headDim: 64)), on: device)

@@ -9,7 +9,8 @@ final class ThreadTests: DeviceTestCase {
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             do {
                 let cache = try AttentionCache(
-                    .init(kvHeads: 1, headDim: 4, capacity: 8), storage: .dense(.float32), on: device)
+                    .init(kvHeads: 1, headDim: 4, capacity: 8), storage: .dense(.float32), whenFull: .overwriteOldest,
+                    isStorageOnly: true, on: device)
                 for position in 0..<20 {
                     let token = try Tensor(
                         [Float](repeating: Float(thread * 100 + position), count: 4), shape: [1, 4], on: device)
@@ -28,7 +29,8 @@ final class ThreadTests: DeviceTestCase {
 
     func testThreadsAppendToSequencesOfOneCache() async throws {
         let device = try XCTUnwrap(self.device)
-        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 4, capacity: 64, sequences: 6), on: device)
+        let cache = try AttentionCache(
+            .init(kvHeads: 1, headDim: 4, capacity: 64, sequences: 6), isStorageOnly: true, on: device)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for sequence in 0..<6 {
                 group.addTask {

@@ -63,7 +63,7 @@ final class WrappedMemoryTests: DeviceTestCase {
         defer { memory.deallocate() }
         let released = Counter()
         let cache = try AttentionCache(
-            .init(kvHeads: 1, headDim: 4, capacity: 2), storage: .dense(.float32), on: device)
+            .init(kvHeads: 1, headDim: 4, capacity: 2), storage: .dense(.float32), isStorageOnly: true, on: device)
         let done = try {
             let source = try wrap(memory, shape: [1, 4], released)
             try source.write([1, 2, 3, 4])

@@ -5,37 +5,61 @@
 extension KernelEncoder {
     /// Writes new tokens at a sequence's next position, which advances when the step is submitted.
     ///
+    /// ```swift
+    /// try step.append(keys: k, values: v, to: cache)                        // [tokens, kvHeads, headDim]
+    /// try step.append(keys: k.headMajor, values: v.headMajor, to: cache)    // MLX's [1, kvHeads, tokens, headDim]
+    /// ```
+    ///
     /// - Parameters:
-    ///   - keys: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token; any float type.
-    ///   - values: The same with the cache's `valueHeadDim`.
+    ///   - keys: `[tokens, kvHeads, headDim]`, `[kvHeads, headDim]` for one token, or a view of another layout; any float
+    ///     type.
+    ///   - values: The same tokens with the cache's `valueHeadDim`.
     ///   - cache: Where they go.
     ///   - sequence: Which of its sequences they continue.
-    /// - Throws: ``KernelError`` where shapes do not fit the cache, or it is full and does not overwrite.
+    /// - Throws: ``KernelError`` if shapes do not fit the cache, or if it is full and does not overwrite.
     public func append(
-        keys: Tensor, values: Tensor, to cache: AttentionCache, sequence: Int = 0
+        keys: some HeadsViewConvertible, values: some HeadsViewConvertible, to cache: AttentionCache, sequence: Int = 0
     ) throws(KernelError) {
-        let sequence = try UInt32(sequence, "sequence", op: "AttentionCache")
-        try record { encoder, error in
-            mnk_encoder_append(
-                encoder, cache.handle.pointer, keys.handle.pointer, values.handle.pointer, sequence, error)
+        try append(keys: keys, values: values, to: cache, sequences: [sequence])
+    }
+
+    /// Writes new tokens of several sequences, each at its sequence's next position, in the order of the list.
+    ///
+    /// A sequence that is listed again continues after its earlier entry.
+    ///
+    /// ```swift
+    /// try step.append(keys: k, values: v, to: cache, sequences: [0, 2])                     // one token of each
+    /// try step.append(keys: k, values: v, to: cache, sequences: [0, 2], rowCounts: [5, 1])  // 6 tokens in all
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - keys: One token for each listed sequence, `[sequences.count, kvHeads, headDim]`; as many for each,
+    ///     `[sequences.count, tokens, kvHeads, headDim]`; or, with row counts, the tokens of all sequences one after
+    ///     another. Any float type.
+    ///   - values: The same tokens with the cache's `valueHeadDim`.
+    ///   - cache: Where they go.
+    ///   - sequences: The sequences that tokens continue.
+    ///   - rowCounts: How many tokens each listed sequence has; 0 leaves one out. `nil` means one token for each, or as
+    ///     many as `keys` has for each of its sequences.
+    /// - Throws: ``KernelError`` if shapes or counts do not fit, or if a sequence is unknown or full.
+    public func append(
+        keys: some HeadsViewConvertible, values: some HeadsViewConvertible, to cache: AttentionCache,
+        sequences: [Int], rowCounts: [Int]? = nil
+    ) throws(KernelError) {
+        let step = CacheStep(
+            keys: keys.headsView, values: values.headsView, sequences: sequences, rowCounts: rowCounts)
+        try record(step, op: "AttentionCache.append") {
+            mnk_encoder_append_step($0, cache.handle.pointer, $1, $2)
         }
     }
 
-    /// Writes one new token for each listed sequence, each at its own next position.
+    /// Makes one sequence of a cache a copy of another, whatever it held: a prompt that several answers share is
+    /// processed once.
     ///
-    /// - Parameters:
-    ///   - keys: `[sequences.count, kvHeads, headDim]`, in the order of the list; any float type.
-    ///   - values: The same with the cache's `valueHeadDim`.
-    ///   - cache: Where they go.
-    ///   - sequences: The sequence of each token.
-    /// - Throws: ``KernelError`` where shapes do not fit, or a sequence is unknown or full.
-    public func append(
-        keys: Tensor, values: Tensor, to cache: AttentionCache, sequences: [Int]
-    ) throws(KernelError) {
-        let list = try numbers(sequences, as: UInt32.self, "sequence", op: "AttentionCache")
-        try record { encoder, error in
-            mnk_encoder_append_rows(
-                encoder, cache.handle.pointer, keys.handle.pointer, values.handle.pointer, list, list.count, error)
-        }
+    /// - Throws: ``KernelError`` if a sequence is unknown, or if the source is suspect.
+    public func copy(sequence source: Int, to target: Int, in cache: AttentionCache) throws(KernelError) {
+        let op = "AttentionCache.copy"
+        let (source, target) = (try UInt32(source, "sequence", op: op), try UInt32(target, "sequence", op: op))
+        try record { mnk_encoder_copy_sequence($0, cache.handle.pointer, source, target, $1) }
     }
 }

@@ -14,50 +14,63 @@ extension KernelEncoder {
     /// }
     /// ```
     ///
+    /// With a window, a row that would see a position which a ring has overwritten is an error. Without one a row sees
+    /// what the ring holds up to its own position. Several rows in one step then see less than one by one, because the
+    /// keys of all of them are stored before the first attends;
+    /// ``appendAndAttend(queries:keys:values:over:into:_:sequence:logSumExp:)`` gives the results of one by one.
+    ///
     /// - Parameters:
-    ///   - queries: `[heads, headDim]` for one row, or `[rows, heads, headDim]`; any float type. The heads are a multiple
-    ///     of the cache's.
+    ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.
+    ///     The heads are a multiple of the cache's.
     ///   - cache: A dense or a quantized cache.
-    ///   - output: Gets the results, in any float type: the queries' shape with the cache's `valueHeadDim`.
+    ///   - output: Gets the results, in any float type: `[rows, heads, valueHeadDim]`, or without the rows for one row,
+    ///     whatever the layout of the queries.
     ///   - options: How queries attend.
     ///   - sequence: Which of the cache's sequences the queries continue.
-    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the queries'
-    ///     shape without its last axis.
-    /// - Throws: ``KernelError`` where shapes do not fit, where the sequence is unknown or suspect, or where its ring
-    ///   lost positions that rows would see.
+    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
+    ///     the results without its last axis.
+    /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown or suspect, or if a window reaches
+    ///   positions that the ring has overwritten.
     public func attend(
-        _ queries: Tensor, over cache: AttentionCache, into output: Tensor,
+        _ queries: some HeadsViewConvertible, over cache: AttentionCache, into output: Tensor,
         _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
-            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options, sequence: sequence)
+            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
+            sequences: [sequence])
     }
 
-    /// Attends as many rows of each listed sequence.
+    /// Attends rows of several sequences, in the order of the list.
+    ///
+    /// Lists mean what they mean in ``append(keys:values:to:sequences:rowCounts:)``, so that one list serves both calls: if
+    /// a sequence is listed again, the rows of its earlier entry are the older tokens.
     ///
     /// - Parameters:
-    ///   - queries: `[sequences.count, rows, heads, headDim]`, or `[sequences.count, heads, headDim]` for one row of each,
-    ///     in the order of the list; any float type.
+    ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
+    ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the queries continue.
-    ///   - output: Gets the results, in any float type: the queries' shape with the cache's `valueHeadDim`.
+    ///   - rowCounts: How many rows each listed sequence has; 0 leaves one out. `nil` means one row for each, or as many
+    ///     as `queries` has for each of its sequences.
+    ///   - output: Gets the results, in any float type: the axes of token-major queries with the cache's `valueHeadDim`.
     ///   - options: How queries attend.
-    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the queries'
-    ///     shape without its last axis.
-    /// - Throws: ``KernelError`` where shapes do not fit, where a sequence is unknown or suspect, or where its ring lost
-    ///   positions that rows would see.
+    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
+    ///     the results without its last axis.
+    /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if a window
+    ///   reaches positions that a ring has overwritten.
     public func attend(
-        _ queries: Tensor, over cache: AttentionCache, sequences: [Int], into output: Tensor,
-        _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
+        _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
+        into output: Tensor, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
-            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options, sequences: sequences)
+            queries, over: cache, AttentionResults(output: output, logSumExp: logSumExp), options,
+            sequences: sequences, rowCounts: rowCounts)
     }
 
     /// Attends queries to what a cache holds as a part of all keys; ``MergePartials`` finishes.
     ///
     /// - Parameters:
-    ///   - queries: `[heads, headDim]` for one row, or `[rows, heads, headDim]`; any float type.
+    ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.
     ///   - cache: A dense or a quantized cache.
     ///   - partials: Gets the part.
     ///   - options: How queries attend; sinks belong to the merge.
@@ -65,60 +78,85 @@ extension KernelEncoder {
     ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, `float32`.
     /// - Throws: ``KernelError`` as for results.
     public func attend(
-        _ queries: Tensor, over cache: AttentionCache, intoPartials partials: AttentionPartials,
+        _ queries: some HeadsViewConvertible, over cache: AttentionCache, intoPartials partials: AttentionPartials,
         _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
             queries, over: cache, AttentionResults(partials: partials, logSumExp: logSumExp), options,
-            sequence: sequence)
+            sequences: [sequence])
     }
 
-    /// Attends as many rows of each listed sequence to what a cache holds as a part of all keys.
+    /// Attends rows of several sequences to what a cache holds as a part of all keys.
     ///
     /// - Parameters:
-    ///   - queries: `[sequences.count, rows, heads, headDim]`, or `[sequences.count, heads, headDim]` for one row of each.
+    ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
+    ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the queries continue.
+    ///   - rowCounts: How many rows each listed sequence has; `nil` means as many for each.
     ///   - partials: Gets the part.
     ///   - options: How queries attend; sinks belong to the merge.
     ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, `float32`.
     /// - Throws: ``KernelError`` as for results.
     public func attend(
-        _ queries: Tensor, over cache: AttentionCache, sequences: [Int], intoPartials partials: AttentionPartials,
-        _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
+        _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
+        intoPartials partials: AttentionPartials, _ options: AttentionOptions = AttentionOptions(),
+        logSumExp: Tensor? = nil
     ) throws(KernelError) {
         try attend(
             queries, over: cache, AttentionResults(partials: partials, logSumExp: logSumExp), options,
-            sequences: sequences)
+            sequences: sequences, rowCounts: rowCounts)
     }
 
-    private func attend(
-        _ queries: Tensor, over cache: AttentionCache, _ results: AttentionResults, _ options: AttentionOptions,
-        sequence: Int
+    /// Appends any number of tokens and attends with their queries, in chunks that a ring can serve.
+    ///
+    /// The results are those of appending and attending token by token, so a prompt of any length goes through a small
+    /// ring in one call:
+    ///
+    /// ```swift
+    /// let cache = try AttentionCache(
+    ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024, maxRows: 64), on: device)
+    /// let done = try device.encode { step in
+    ///     try step.appendAndAttend(queries: q, keys: k, values: v, over: cache, into: out)
+    /// }
+    /// ```
+    ///
+    /// A window, here that of the cache, makes chunks long. Without one a full ring takes one token at a time.
+    ///
+    /// - Parameters:
+    ///   - queries: `[tokens, heads, headDim]`, `[heads, headDim]` for one token, or a view of another layout; any float
+    ///     type.
+    ///   - keys: The same tokens with the cache's heads.
+    ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - cache: A dense or a quantized cache.
+    ///   - output: Gets the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for one.
+    ///   - options: How queries attend. A mask is possible only if the tokens fit in one chunk.
+    ///   - sequence: Which of the cache's sequences the tokens continue.
+    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
+    ///     the results without its last axis.
+    /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown or suspect, or if the cache is full and
+    ///   does not overwrite; nothing is recorded then.
+    public func appendAndAttend(
+        queries: some HeadsViewConvertible, keys: some HeadsViewConvertible, values: some HeadsViewConvertible,
+        over cache: AttentionCache, into output: Tensor, _ options: AttentionOptions = AttentionOptions(),
+        sequence: Int = 0, logSumExp: Tensor? = nil
     ) throws(KernelError) {
-        let sequence = try UInt32(sequence, "sequence", op: "AttentionCache")
-        var how = try options.descriptor(op: "AttentionCache")
-        var whereTo = results.descriptor
-        try record { encoder, error in
-            withExtendedLifetime((results, options)) {
-                mnk_encoder_attend(
-                    encoder, cache.handle.pointer, queries.handle.pointer, &whereTo, &how, sequence, error)
-            }
+        let step = CacheStep(
+            queries: queries.headsView, keys: keys.headsView, values: values.headsView, sequences: [sequence],
+            results: AttentionResults(output: output, logSumExp: logSumExp), options: options)
+        try record(step, op: "AttentionCache.appendAndAttend") {
+            mnk_encoder_append_and_attend($0, cache.handle.pointer, $1, $2)
         }
     }
 
     private func attend(
-        _ queries: Tensor, over cache: AttentionCache, _ results: AttentionResults, _ options: AttentionOptions,
-        sequences: [Int]
+        _ queries: some HeadsViewConvertible, over cache: AttentionCache, _ results: AttentionResults,
+        _ options: AttentionOptions, sequences: [Int], rowCounts: [Int]? = nil
     ) throws(KernelError) {
-        let list = try numbers(sequences, as: UInt32.self, "sequence", op: "AttentionCache")
-        var how = try options.descriptor(op: "AttentionCache")
-        var whereTo = results.descriptor
-        try record { encoder, error in
-            withExtendedLifetime((results, options)) {
-                mnk_encoder_attend_sequences(
-                    encoder, cache.handle.pointer, queries.handle.pointer, &whereTo, &how, list, list.count, error)
-            }
+        let step = CacheStep(
+            queries: queries.headsView, sequences: sequences, rowCounts: rowCounts, results: results, options: options)
+        try record(step, op: "AttentionCache.attend") {
+            mnk_encoder_attend_step($0, cache.handle.pointer, $1, $2)
         }
     }
 }

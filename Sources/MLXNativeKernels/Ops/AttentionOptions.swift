@@ -63,9 +63,14 @@ public struct AttentionOptions: Sendable {
     public var scale: Float?
     /// Whether a row sees nothing after its own position.
     public var isCausal: Bool
-    /// How many newest positions a row sees, its own included; `nil` or 0 means all. Pinned positions before them are not
-    /// seen.
+    /// How many newest positions a row sees, its own included; `nil` or 0 means all, or the window of a cache that was
+    /// made with a ``SlidingWindow``.
+    ///
+    /// A window that reaches positions which a ring has overwritten is an error: a step of several rows needs
+    /// `window + rows - 1` slots.
     public var window: Int?
+    /// Whether a row with a window also sees the pinned positions of a ring.
+    public var windowSeesPinned: Bool
     /// Bounds scores to plus and minus this number; `nil` or 0 means none.
     public var softcap: Float?
     /// Added to scores, of any float type: `[rows, keys]`, `[heads, rows, keys]` or `[sequences, heads, rows, keys]`.
@@ -85,13 +90,14 @@ public struct AttentionOptions: Sendable {
 
     /// Options; those that are not named have their defaults. Nothing is checked before they are used.
     public init(
-        scale: Float? = nil, isCausal: Bool = true, window: Int? = nil, softcap: Float? = nil, mask: Tensor? = nil,
-        slopes: Tensor? = nil, sinks: Tensor? = nil, splits: Splits = .automatic, kernel: Kernel = .automatic,
-        merge: Merge = .automatic
+        scale: Float? = nil, isCausal: Bool = true, window: Int? = nil, windowSeesPinned: Bool = false,
+        softcap: Float? = nil, mask: Tensor? = nil, slopes: Tensor? = nil, sinks: Tensor? = nil,
+        splits: Splits = .automatic, kernel: Kernel = .automatic, merge: Merge = .automatic
     ) {
         self.scale = scale
         self.isCausal = isCausal
         self.window = window
+        self.windowSeesPinned = windowSeesPinned
         self.softcap = softcap
         self.mask = mask
         self.slopes = slopes
@@ -113,12 +119,13 @@ public struct AttentionOptions: Sendable {
             sinks: sinks?.handle.pointer,
             splits: try splitCount(op: op),
             kernel: kernel.code,
-            merge: merge.code)
+            merge: merge.code,
+            window_sees_pinned: windowSeesPinned)
     }
 
     private func splitCount(op: String) throws(KernelError) -> UInt32 {
         guard case .exactly(let count) = splits else { return 0 }
-        // The C door reads 0 as a number that was not given.
+        // The C API reads 0 as a number that was not given.
         guard count != 0 else {
             throw .invalid(
                 op: op, what: "keys cannot be divided into so many splits", got: "exactly 0", expected: "1 to 1024",

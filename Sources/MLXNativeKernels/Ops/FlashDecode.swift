@@ -8,11 +8,15 @@ public struct AttendedSequence: Sendable, Hashable {
     public var sequence: Int
     /// Its positions. A length of 0 gives zeros.
     public var length: Int
+    /// The largest length it has had, if tokens were taken back from a ring since; `nil` means ``length``. What those
+    /// tokens overwrote is not attended to.
+    public var highest: Int?
 
-    /// A sequence with so many positions.
-    public init(_ sequence: Int = 0, length: Int) {
+    /// A sequence with this many positions.
+    public init(_ sequence: Int = 0, length: Int, highest: Int? = nil) {
         self.sequence = sequence
         self.length = length
+        self.highest = highest
     }
 }
 
@@ -43,19 +47,20 @@ public struct FlashDecode: Sendable {
         case quantized(QuantizedKVCacheView)
     }
 
-    /// Queries of any float type: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or
-    /// `[sequences, rows, heads, headDim]`.
-    public var queries: Tensor
+    /// Queries of any float type; the tokens of the view are rows. A tensor is `[heads, headDim]` for one row,
+    /// `[rows, heads, headDim]`, or `[sequences, rows, heads, headDim]`.
+    public var queries: HeadsView
     /// The memory that is attended to.
     public var cache: Cache
     /// One for each sequence of the queries.
     public var sequences: [AttendedSequence]
-    /// Gets the results, in any float type, with the axes of the queries and the head dim of values.
+    /// Gets the results, in any float type: `[sequences, rows, heads, valueHeadDim]`, without the sequences if there is
+    /// one, and without the rows if there is one of those too. This does not depend on the layout of the queries.
     public var output: Tensor?
     /// Gets partial results instead.
     public var partials: AttentionPartials?
-    /// Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32` with the axes of the queries
-    /// but the last. Negative infinity where there is nothing to sum.
+    /// Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32` with the axes of the results
+    /// but the last. Negative infinity if there is nothing to sum.
     public var logSumExp: Tensor?
     /// How queries attend.
     public var options: AttentionOptions
@@ -65,7 +70,8 @@ public struct FlashDecode: Sendable {
 
     /// Attention of one sequence's newest rows.
     public init(
-        _ queries: Tensor, over view: KVCacheView, sequence: Int = 0, length: Int, into output: Tensor? = nil,
+        _ queries: some HeadsViewConvertible, over view: KVCacheView, sequence: Int = 0, length: Int,
+        into output: Tensor? = nil,
         _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
         logSumExp: Tensor? = nil
     ) {
@@ -76,7 +82,8 @@ public struct FlashDecode: Sendable {
 
     /// Attention of one sequence's newest rows over a quantized cache.
     public init(
-        _ queries: Tensor, over view: QuantizedKVCacheView, sequence: Int = 0, length: Int, into output: Tensor? = nil,
+        _ queries: some HeadsViewConvertible, over view: QuantizedKVCacheView, sequence: Int = 0, length: Int,
+        into output: Tensor? = nil,
         _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
         logSumExp: Tensor? = nil
     ) {
@@ -87,11 +94,12 @@ public struct FlashDecode: Sendable {
 
     /// Attention of the newest rows of several sequences.
     public init(
-        _ queries: Tensor, over cache: Cache, sequences: [AttendedSequence], into output: Tensor? = nil,
+        _ queries: some HeadsViewConvertible, over cache: Cache, sequences: [AttendedSequence],
+        into output: Tensor? = nil,
         _ options: AttentionOptions = AttentionOptions(), intoPartials partials: AttentionPartials? = nil,
         logSumExp: Tensor? = nil
     ) {
-        self.queries = queries
+        self.queries = queries.headsView
         self.cache = cache
         self.sequences = sequences
         self.output = output
@@ -123,9 +131,10 @@ extension KernelEncoder {
     }
 }
 
-/// The op in the types of the C door.
+/// The op in the types of the C API.
 private struct Operands {
     private let op: FlashDecode
+    private let queries: mnk_heads_view
     private var dense: mnk_kv_cache_view?
     private var quantized: mnk_quantized_kv_view?
     private var sequences: [mnk_attended_sequence] = []
@@ -135,6 +144,7 @@ private struct Operands {
     init(_ op: FlashDecode) throws(KernelError) {
         let name = "FlashDecode"
         self.op = op
+        queries = try op.queries.descriptor("queries", op: name)
         switch op.cache {
         case .dense(let view): dense = try view.descriptor(op: name)
         case .quantized(let view): quantized = try view.descriptor(op: name)
@@ -143,7 +153,8 @@ private struct Operands {
             sequences.append(
                 mnk_attended_sequence(
                     sequence: try UInt64(attended.sequence, "sequence", op: name),
-                    length: try UInt64(attended.length, "length", op: name)))
+                    length: try UInt64(attended.length, "length", op: name),
+                    highest: try UInt64(attended.highest ?? 0, "highest", op: name)))
         }
         results =
             AttentionResults(output: op.output, partials: op.partials, logSumExp: op.logSumExp).descriptor
@@ -156,17 +167,20 @@ private struct Operands {
                 sequences.withUnsafeBufferPointer { sequences in
                     withUnsafePointer(to: results) { results in
                         withUnsafePointer(to: options) { options in
-                            var complete = mnk_flash_decode(
-                                size: MemoryLayout<mnk_flash_decode>.size,
-                                queries: op.queries.handle.pointer,
-                                dense: dense,
-                                quantized: quantized,
-                                sequences: sequences.baseAddress,
-                                sequence_count: sequences.count,
-                                results: results,
-                                options: options,
-                                scratch: op.scratch?.handle.pointer)
-                            return withExtendedLifetime(op) { body(&complete) }
+                            withUnsafePointer(to: queries) { queries in
+                                var complete = mnk_flash_decode(
+                                    size: MemoryLayout<mnk_flash_decode>.size,
+                                    queries: nil,
+                                    dense: dense,
+                                    quantized: quantized,
+                                    sequences: sequences.baseAddress,
+                                    sequence_count: sequences.count,
+                                    results: results,
+                                    options: options,
+                                    scratch: op.scratch?.handle.pointer,
+                                    queries_view: queries)
+                                return withExtendedLifetime(op) { body(&complete) }
+                            }
                         }
                     }
                 }

@@ -21,9 +21,9 @@
 /// ```
 public struct KVCacheQuantize: Sendable {
     /// Source of the keys, of any float type.
-    public var keys: Tensor
+    public var keys: HeadsView
     /// Source of the values; `nil` stores keys alone.
-    public var values: Tensor?
+    public var values: HeadsView?
     /// Where they go.
     public var destination: QuantizedKVCacheView
     /// The sequence that tokens go to.
@@ -32,7 +32,8 @@ public struct KVCacheQuantize: Sendable {
     public var position = 0
     /// Where not `nil`: takes the place of ``sequence`` and ``position``.
     public var rows: KVCacheWrite.Rows?
-    /// The order of the source's axes.
+    /// The order of axes of ``keys`` and ``values``. `.headMajor` counts as if both views said so; views with strides
+    /// need neither.
     public var sourceLayout = KVLayout.tokenMajor
     /// First source token to store.
     public var sourceOffset = 0
@@ -51,13 +52,14 @@ public struct KVCacheQuantize: Sendable {
 
     /// Stores consecutive tokens, the first at `position`.
     public init(
-        keys: Tensor, values: Tensor? = nil, into destination: QuantizedKVCacheView, at position: Int,
+        keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil,
+        into destination: QuantizedKVCacheView, at position: Int,
         sequence: Int = 0, sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil,
         sourceIsRing: Bool = false, options: KVQuantizeOptions = KVQuantizeOptions(), counts: Tensor? = nil,
         probe: Tensor? = nil
     ) {
-        self.keys = keys
-        self.values = values
+        self.keys = keys.headsView
+        self.values = values?.headsView
         self.destination = destination
         self.position = position
         self.sequence = sequence
@@ -72,12 +74,13 @@ public struct KVCacheQuantize: Sendable {
 
     /// Stores each source token at a sequence and a position of its own.
     public init(
-        keys: Tensor, values: Tensor? = nil, into destination: QuantizedKVCacheView, rows: KVCacheWrite.Rows,
+        keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil,
+        into destination: QuantizedKVCacheView, rows: KVCacheWrite.Rows,
         sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil,
         options: KVQuantizeOptions = KVQuantizeOptions(), counts: Tensor? = nil
     ) {
-        self.keys = keys
-        self.values = values
+        self.keys = keys.headsView
+        self.values = values?.headsView
         self.destination = destination
         self.rows = rows
         self.sourceLayout = sourceLayout
@@ -108,20 +111,21 @@ extension KernelEncoder {
     }
 }
 
-/// The op in the types of the C door.
+/// The op in the types of the C API.
 private struct Operands {
     private let op: KVCacheQuantize
     private let descriptor: mnk_kv_cache_quantize
-    private let rows: RowOperands
+    private let operands: StoreOperands
 
     init(_ op: KVCacheQuantize) throws(KernelError) {
         let name = "KVCacheQuantize"
         self.op = op
-        rows = try RowOperands(op.rows, op: name)
+        operands = try StoreOperands(
+            keys: op.keys, values: op.values, layout: op.sourceLayout, rows: op.rows, op: name)
         descriptor = mnk_kv_cache_quantize(
             size: MemoryLayout<mnk_kv_cache_quantize>.size,
-            keys: op.keys.handle.pointer,
-            values: op.values?.handle.pointer,
+            keys: nil,
+            values: nil,
             source_layout: op.sourceLayout.code,
             source_offset: try UInt64(op.sourceOffset, "sourceOffset", op: name),
             has_tokens: op.tokens != nil,
@@ -135,14 +139,18 @@ private struct Operands {
             positions: mnk_row_indices(),
             options: op.options.descriptor,
             counts: op.counts?.handle.pointer,
-            probe: op.probe?.handle.pointer)
+            probe: op.probe?.handle.pointer,
+            keys_view: nil,
+            values_view: nil)
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_kv_cache_quantize>) -> Value) -> Value {
-        rows.withIndices { sequences, positions in
+        operands.withPointers { pointers in
             var complete = descriptor
-            complete.sequences = sequences
-            complete.positions = positions
+            complete.keys_view = pointers.keys
+            complete.values_view = pointers.values
+            complete.sequences = pointers.sequences
+            complete.positions = pointers.positions
             return withExtendedLifetime(op) { body(&complete) }
         }
     }

@@ -12,7 +12,8 @@
 /// nearest, ties to even. On a ring, a write longer than the ring keeps the newest tokens.
 ///
 /// Source shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default),
-/// or `[heads, tokens, headDim]` (head-major).
+/// or `[heads, tokens, headDim]` (``Tensor/headMajor``); a ``HeadsView`` with strides lies anywhere. Tokens of several
+/// sequences count one sequence after the other.
 ///
 /// ```swift
 /// let write = KVCacheWrite(keys: k, values: v, into: view, at: 12)
@@ -45,9 +46,9 @@ public struct KVCacheWrite: Sendable {
     }
 
     /// Source of the keys.
-    public var keys: Tensor
+    public var keys: HeadsView
     /// Source of the values; `nil` stores keys alone.
-    public var values: Tensor?
+    public var values: HeadsView?
     /// Where they go.
     public var destination: KVCacheView
     /// The sequence that tokens go to.
@@ -56,7 +57,8 @@ public struct KVCacheWrite: Sendable {
     public var position = 0
     /// Where not `nil`: takes the place of ``sequence`` and ``position``.
     public var rows: Rows?
-    /// The order of the source's axes.
+    /// The order of axes of ``keys`` and ``values``. `.headMajor` counts as if both views said so; views with strides
+    /// need neither.
     public var sourceLayout = KVLayout.tokenMajor
     /// First source token to store.
     public var sourceOffset = 0
@@ -67,11 +69,12 @@ public struct KVCacheWrite: Sendable {
 
     /// A write of consecutive tokens, the first at `position`.
     public init(
-        keys: Tensor, values: Tensor? = nil, into destination: KVCacheView, at position: Int, sequence: Int = 0,
+        keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil, into destination: KVCacheView,
+        at position: Int, sequence: Int = 0,
         sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil, sourceIsRing: Bool = false
     ) {
-        self.keys = keys
-        self.values = values
+        self.keys = keys.headsView
+        self.values = values?.headsView
         self.destination = destination
         self.position = position
         self.sequence = sequence
@@ -83,11 +86,12 @@ public struct KVCacheWrite: Sendable {
 
     /// A write where each source token goes to a sequence and a position of its own.
     public init(
-        keys: Tensor, values: Tensor? = nil, into destination: KVCacheView, rows: Rows,
+        keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil, into destination: KVCacheView,
+        rows: Rows,
         sourceLayout: KVLayout = .tokenMajor, sourceOffset: Int = 0, tokens: Int? = nil
     ) {
-        self.keys = keys
-        self.values = values
+        self.keys = keys.headsView
+        self.values = values?.headsView
         self.destination = destination
         self.rows = rows
         self.sourceLayout = sourceLayout
@@ -116,20 +120,21 @@ extension KernelEncoder {
     }
 }
 
-/// The op in the types of the C door.
+/// The op in the types of the C API.
 private struct Operands {
     private let op: KVCacheWrite
     private let descriptor: mnk_kv_cache_write
-    private let rows: RowOperands
+    private let operands: StoreOperands
 
     init(_ op: KVCacheWrite) throws(KernelError) {
         let name = "KVCacheWrite"
         self.op = op
-        rows = try RowOperands(op.rows, op: name)
+        operands = try StoreOperands(
+            keys: op.keys, values: op.values, layout: op.sourceLayout, rows: op.rows, op: name)
         descriptor = mnk_kv_cache_write(
             size: MemoryLayout<mnk_kv_cache_write>.size,
-            keys: op.keys.handle.pointer,
-            values: op.values?.handle.pointer,
+            keys: nil,
+            values: nil,
             source_layout: op.sourceLayout.code,
             source_offset: try UInt64(op.sourceOffset, "sourceOffset", op: name),
             has_tokens: op.tokens != nil,
@@ -140,14 +145,18 @@ private struct Operands {
             position: try UInt64(op.position, "position", op: name),
             has_rows: op.rows != nil,
             sequences: mnk_row_indices(),
-            positions: mnk_row_indices())
+            positions: mnk_row_indices(),
+            keys_view: nil,
+            values_view: nil)
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_kv_cache_write>) -> Value) -> Value {
-        rows.withIndices { sequences, positions in
+        operands.withPointers { pointers in
             var complete = descriptor
-            complete.sequences = sequences
-            complete.positions = positions
+            complete.keys_view = pointers.keys
+            complete.values_view = pointers.values
+            complete.sequences = pointers.sequences
+            complete.positions = pointers.positions
             return withExtendedLifetime(op) { body(&complete) }
         }
     }

@@ -147,26 +147,20 @@ private struct Operands {
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_multi_rope>) -> Value) -> Value {
-        (positionList ?? []).withUnsafeBufferPointer { positions in
-            (offsetList ?? []).withUnsafeBufferPointer { offsets in
+        withListPointer(to: positionList) { positions in
+            withListPointer(to: offsetList) { offsets in
                 op.rotary.frequencyFactors.withUnsafeBufferPointer { factors in
                     var complete = descriptor
-                    if positionList != nil { complete.positions.setList(positions) }
-                    if offsetList != nil { complete.offsets.setList(offsets) }
+                    complete.positions.list = positions
+                    complete.positions.list_count = positionList?.count ?? 0
+                    complete.offsets.list = offsets
+                    complete.offsets.list_count = offsetList?.count ?? 0
                     complete.rotary.frequency_factors = factors.baseAddress
                     complete.rotary.frequency_factor_count = factors.count
                     return withExtendedLifetime(op) { body(&complete) }
                 }
             }
         }
-    }
-}
-
-extension mnk_rotary_numbers {
-    /// An empty list may have no address; one that is given is not left out.
-    fileprivate mutating func setList(_ numbers: UnsafeBufferPointer<Int32>) {
-        list = numbers.baseAddress ?? UnsafePointer(bitPattern: MemoryLayout<Int32>.alignment)
-        list_count = numbers.count
     }
 }
 

@@ -61,6 +61,7 @@ extension KernelError.Code {
         case .MNK_TIMEOUT: self = .timeout
         case .MNK_PAGE_FAULT: self = .pageFault
         case .MNK_NOT_PERMITTED: self = .notPermitted
+        case .MNK_WOULD_DEADLOCK: self = .wouldDeadlock
         }
     }
 }

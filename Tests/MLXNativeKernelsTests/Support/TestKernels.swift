@@ -34,6 +34,15 @@ enum TestKernels {
         }
         export_kernel(sumOfGroup)
 
+        // Takes a time that grows with the rounds.
+        kernel void slow(
+            device uint* x [[buffer(0)]], constant uint& rounds [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+          uint state = x[i];
+          for (uint j = 0; j < rounds; ++j) state = (state * 1664525u + 1013904223u) ^ (state >> 7);
+          x[i] = state | 1;
+        }
+        export_kernel(slow)
+
         // Some threads pass the barrier and some do not: the Host device stops it.
         kernel void divergentBarrier(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
           if (i < 16) threadgroup_barrier(mem_flags::mem_threadgroup);

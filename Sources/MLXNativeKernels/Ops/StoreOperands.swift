@@ -1,0 +1,77 @@
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
+
+/// What the ops that store tokens have in common, in the types of the C API: a source, and rows.
+struct StoreOperands {
+    private let source: (keys: HeadsView, values: HeadsView?)
+    private let keys: mnk_heads_view
+    private let values: mnk_heads_view?
+    private let rows: KVCacheWrite.Rows?
+    private let sequences: [UInt32]
+    private let positions: [UInt32]
+
+    /// Pointers that are valid for one call.
+    struct Pointers {
+        let keys: UnsafePointer<mnk_heads_view>
+        let values: UnsafePointer<mnk_heads_view>?
+        let sequences: mnk_row_indices
+        let positions: mnk_row_indices
+    }
+
+    init(
+        keys: HeadsView, values: HeadsView?, layout: KVLayout, rows: KVCacheWrite.Rows?, op: String
+    ) throws(KernelError) {
+        source = (keys, values)
+        self.keys = try keys.descriptor("keys", layout, op: op)
+        self.values = try values?.descriptor("values", layout, op: op)
+        self.rows = rows
+        sequences = try rows?.sequences.list("a row's sequence", op: op) ?? []
+        positions = try rows?.positions.list("a row's position", op: op) ?? []
+    }
+
+    func withPointers<Value>(_ body: (Pointers) -> Value) -> Value {
+        sequences.withUnsafeBufferPointer { sequences in
+            positions.withUnsafeBufferPointer { positions in
+                withUnsafePointer(to: keys) { keys in
+                    withOptionalPointer(to: values) { values in
+                        withExtendedLifetime((source, rows)) {
+                            body(
+                                Pointers(
+                                    keys: keys, values: values,
+                                    sequences: mnk_row_indices(
+                                        list: sequences.baseAddress, list_count: sequences.count,
+                                        tensor: rows?.sequences.tensor),
+                                    positions: mnk_row_indices(
+                                        list: positions.baseAddress, list_count: positions.count,
+                                        tensor: rows?.positions.tensor)))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+extension HeadsView {
+    /// The view as the source of a store, which is head-major if the op says so.
+    fileprivate func descriptor(
+        _ name: String, _ sourceLayout: KVLayout, op: String
+    ) throws(KernelError) -> mnk_heads_view {
+        var view = try descriptor(name, op: op)
+        if sourceLayout == .headMajor { view.layout = sourceLayout.code }
+        return view
+    }
+}
+
+extension KVCacheWrite.Indices {
+    fileprivate func list(_ name: String, op: String) throws(KernelError) -> [UInt32] {
+        guard case .list(let list) = self else { return [] }
+        return try numbers(list, name, op: op)
+    }
+
+    fileprivate var tensor: OpaquePointer? {
+        guard case .tensor(let tensor) = self else { return nil }
+        return tensor.handle.pointer
+    }
+}

@@ -1,0 +1,285 @@
+import MLXNativeKernels
+import XCTest
+
+/// Views, lists and chunks of tokens through the Swift API. What they do is tested in C++.
+final class CacheStepTests: AttentionTestCase {
+    /// The same elements with the axes of tokens and heads exchanged: `[heads, tokens, headDim]`.
+    private func transposed(_ tensor: Tensor) throws -> Tensor {
+        let (tokens, heads, headDim) = (tensor.shape[0], tensor.shape[1], tensor.shape[2])
+        let all = try tensor.array(of: Float.self)
+        let elements = (0..<heads).flatMap { head in
+            (0..<tokens).flatMap { token in
+                let start = (token * heads + head) * headDim
+                return all[start..<start + headDim]
+            }
+        }
+        return try Tensor(elements, shape: [heads, tokens, headDim], on: device)
+    }
+
+    /// Queries, keys and values side by side: `[tokens, (heads + 2 * kvHeads) * headDim]`.
+    private func fused(_ queries: Tensor, _ tokens: [Token]) throws -> (q: HeadsView, k: HeadsView, v: HeadsView) {
+        let all = try queries.array(of: Float.self)
+        let width = heads * headDim
+        let rows = tokens.enumerated().flatMap { index, token in
+            all[index * width..<(index + 1) * width] + token.key + token.value
+        }
+        let tensor = try Tensor(rows, shape: [tokens.count, (heads + 2 * kvHeads) * headDim], on: device)
+        return (
+            try .columns(of: tensor, from: 0, heads: heads, headDim: headDim),
+            try .columns(of: tensor, from: width, heads: kvHeads, headDim: headDim),
+            try .columns(of: tensor, from: width + kvHeads * headDim, heads: kvHeads, headDim: headDim)
+        )
+    }
+
+    func testViewsOfEveryLayoutReachTheKernels() throws {
+        let tokens = someTokens(5)
+        let q = try queries(5)
+        let keys = try tensor(tokens.map(\.key))
+        let values = try tensor(tokens.map(\.value))
+        let expected = try attended(q, over: tokens)
+        func check(
+            _ name: String, _ q: some HeadsViewConvertible, _ keys: some HeadsViewConvertible,
+            _ values: some HeadsViewConvertible
+        ) throws {
+            for storage in [AttentionCache.Storage.dense(.float32), .quantized(.turbo, keys: .bits8, values: .bits8)] {
+                let accuracy: Float = storage == .dense(.float32) ? 2e-5 : 0.02
+                let cache = try makeCache(storage)
+                let out = try zeros(5)
+                try device.encode { step in
+                    try step.append(keys: keys, values: values, to: cache)
+                    try step.attend(q, over: cache, into: out)
+                }
+                try assertClose(out, expected, accuracy: accuracy, "\(name), \(storage)")
+
+                let again = try makeCache(storage)
+                let logSumExp = try Tensor.zeros(shape: [5, heads], on: device)
+                let one = try zeros(5)
+                try device.encode {
+                    try $0.appendAndAttend(
+                        queries: q, keys: keys, values: values, over: again, into: one, logSumExp: logSumExp)
+                }
+                try assertClose(one, expected, accuracy: accuracy, "\(name), \(storage) at once")
+                XCTAssert(try logSumExp.array(of: Float.self).allSatisfy { $0 != 0 })
+            }
+        }
+        try check("tensors", q, keys, values)
+        let (headQueries, headKeys, headValues) = try (transposed(q), transposed(keys), transposed(values))
+        try check("head-major", headQueries.headMajor, headKeys.headMajor, headValues.headMajor)
+        try check(
+            "MLX's four axes", headQueries.reshaped([1, heads, 5, headDim]).headMajor,
+            headKeys.reshaped([1, kvHeads, 5, headDim]).headMajor,
+            HeadsView(headValues.reshaped([1, kvHeads, 5, headDim]), layout: .headMajor))
+        let columns = try fused(q, tokens)
+        try check("columns", columns.q, columns.k, columns.v)
+        try check("a mixture", columns.q, keys, headValues.headMajor)
+    }
+
+    func testATensorIsTokenMajor() throws {
+        let tensor = try Tensor.zeros(shape: [2, 3, 4], on: device)
+        XCTAssertEqual(tensor.headsView.layout, .tokenMajor)
+        XCTAssertNil(tensor.headsView.strides)
+        XCTAssertEqual(tensor.headMajor.layout, .headMajor)
+        XCTAssertEqual(tensor.headMajor.headsView.layout, .headMajor)
+        // Two heads of three tokens in a cache of two heads: as a tensor it would be three heads.
+        let cache = try AttentionCache(
+            .init(kvHeads: 2, headDim: 4, capacity: 4), isStorageOnly: true, on: device)
+        assertRefused(op: "AttentionCache.append", got: "3") {
+            try device.encode { try $0.append(keys: tensor, values: tensor, to: cache) }
+        }
+        try device.encode { try $0.append(keys: tensor.headMajor, values: tensor.headMajor, to: cache) }
+        XCTAssertEqual(cache.nextPosition, 3)
+    }
+
+    /// Entries of one list serve both calls: a sequence that is listed again goes on, and sees what came before.
+    func testListsRepeatSequencesAndHaveRowCounts() throws {
+        for (sequences, counts) in [([1, 0, 1], [2, 3, 1]), ([0, 2], [4, 1]), ([2, 2, 2], [1, 0, 3]), ([1], [5])] {
+            let cache = try makeCache(sequences: 3)
+            var held = [someTokens(3), someTokens(0), someTokens(6)]
+            for sequence in 0..<3 { try append(held[sequence], to: cache, sequence: sequence) }
+            let total = counts.reduce(0, +)
+            let new = someTokens(total)
+            let q = try queries(total)
+            let out = try zeros(total)
+            try device.encode { step in
+                try step.append(
+                    keys: tensor(new.map(\.key)), values: tensor(new.map(\.value)), to: cache, sequences: sequences,
+                    rowCounts: counts)
+                try step.attend(q, over: cache, sequences: sequences, rowCounts: counts, into: out)
+            }
+            var row = 0
+            for (sequence, count) in zip(sequences, counts) {
+                held[sequence] += new[row..<row + count]
+                if count > 0 {
+                    try assertClose(
+                        try out[row..<row + count], try attended(try q[row..<row + count], over: held[sequence]),
+                        "\(sequences) of \(counts), rows from \(row)")
+                }
+                row += count
+            }
+            XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), held.map(\.count))
+        }
+    }
+
+    func testListsTakeOneTokenOrAnAxisOfSequences() throws {
+        let cache = try makeCache(sequences: 2)
+        let tokens = [someTokens(3), someTokens(3)]
+        let all = tokens[1] + tokens[0]
+        let q = try queries(6)
+        let out = try Tensor.zeros(shape: [2, 3, heads, headDim], on: device)
+        let partials = try AttentionPartials.zeros(shape: [2, 3, heads, headDim], on: device)
+        let merged = try Tensor.zeros(shape: [2, 3, heads, headDim], on: device)
+        func batch(_ part: KeyPath<Token, [Float]>) throws -> Tensor {
+            try tensor(all.map { $0[keyPath: part] }).reshaped([2, 3, kvHeads, headDim])
+        }
+        try device.encode { step in
+            try step.append(keys: batch(\.key), values: batch(\.value), to: cache, sequences: [1, 0])
+            let rows = try q.reshaped([2, 3, heads, headDim])
+            try step.attend(rows, over: cache, sequences: [1, 0], into: out)
+            try step.attend(rows, over: cache, sequences: [1, 0], intoPartials: partials)
+            try step.encode(
+                MergePartials(
+                    AttentionPartials(
+                        sums: partials.sums.reshaped([1, 2, 3, heads, headDim]),
+                        stats: partials.stats.reshaped([1, 2, 3, heads, 2])), into: merged))
+        }
+        let expected = try attended(try q[0..<3], over: tokens[1]) + attended(try q[3..<6], over: tokens[0])
+        try assertClose(out, expected)
+        try assertClose(merged, expected)
+        // One token of each, twice the same sequence.
+        let next = someTokens(2)
+        try device.encode {
+            try $0.append(
+                keys: tensor(next.map(\.key)), values: tensor(next.map(\.value)), to: cache, sequences: [1, 1])
+        }
+        XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [3, 5])
+    }
+
+    func testListsThatDoNotFitAreRefused() throws {
+        let cache = try makeCache(sequences: 2)
+        let three = try tensor(someTokens(3).map(\.key))
+        let out = try zeros(3)
+        func refused(
+            _ sequences: [Int], _ counts: [Int]?, what: String = "", got: String = "", line: UInt = #line
+        ) {
+            assertRefused(op: "AttentionCache.append", what: what, got: got, line: line) {
+                try device.encode {
+                    try $0.append(keys: three, values: three, to: cache, sequences: sequences, rowCounts: counts)
+                }
+            }
+            assertRefused(op: "AttentionCache.attend", what: what, got: got, line: line) {
+                try device.encode {
+                    try $0.attend(queries(3), over: cache, sequences: sequences, rowCounts: counts, into: out)
+                }
+            }
+        }
+        refused([0, 1], [3], what: "row counts do not match", got: "1 row count")
+        refused([0, 1], [], what: "row counts do not match", got: "0 row counts")
+        refused([0, 1], [4, -1], what: "a row count is out of range", got: "-1")
+        refused([0, 1], [1, 1], what: "rows do not match", got: "3 rows")
+        refused([0, 1], nil, what: "rows do not match", got: "3 rows")
+        refused([], nil, what: "rows do not match", got: "3 rows")
+        refused([], [], what: "rows do not match", got: "3 rows")
+        refused([0, 2], [1, 2], got: "sequence 2")
+        refused([0, -1], [1, 2], what: "sequence is out of range", got: "-1")
+        XCTAssertEqual((0..<2).map(cache.nextPosition(ofSequence:)), [0, 0])
+        // An empty list is no sequence; it is not the first one.
+        let none = try tensor([])
+        try device.encode { step in
+            try step.append(keys: none, values: none, to: cache, sequences: [])
+            try step.append(keys: none, values: none, to: cache, sequences: [], rowCounts: [])
+            try step.append(keys: none, values: none, to: cache)
+        }.wait()
+        XCTAssertEqual(cache.nextPosition, 0)
+    }
+
+    /// A prompt that is longer than the ring, in one call, against token by token.
+    func testAppendAndAttendIsTokenByToken() throws {
+        for (window, pinned, capacity) in [(nil, 0, 6), (4, 0, 6), (4, 0, 4), (3, 2, 8), (nil, 0, 64)]
+            as [(Int?, Int, Int)]
+        {
+            let whenFull = AttentionCache.WhenFull.overwriteOldest(keepingFirst: pinned)
+            let together = try makeCache(capacity: capacity, sequences: 2, whenFull: whenFull)
+            let single = try makeCache(capacity: capacity, sequences: 2, whenFull: whenFull)
+            let options = AttentionOptions(window: window, windowSeesPinned: true, softcap: 3)
+            for count in [1, 17, 0, 5] {
+                let tokens = someTokens(count)
+                let q = try queries(count)
+                let keys = try tensor(tokens.map(\.key))
+                let values = try tensor(tokens.map(\.value))
+                let (out, expected) = try (zeros(count), zeros(count))
+                let logSumExp = try Tensor.zeros(shape: [count, heads], on: device)
+                let expectedSums = try Tensor.zeros(shape: [count, heads], on: device)
+                try device.encode { step in
+                    try step.appendAndAttend(
+                        queries: q, keys: keys, values: values, over: together, into: out, options, sequence: 1,
+                        logSumExp: logSumExp)
+                    for row in 0..<count {
+                        let part = row..<row + 1
+                        try step.append(keys: keys[part], values: values[part], to: single, sequence: 1)
+                        try step.attend(
+                            q[part], over: single, into: expected[part], options, sequence: 1,
+                            logSumExp: expectedSums[part])
+                    }
+                }
+                guard count > 0 else { continue }
+                let context = "window \(window ?? 0), \(count) tokens, \(together)"
+                try assertClose(out, try expected.array(of: Float.self), context)
+                try assertClose(logSumExp, try expectedSums.array(of: Float.self), context)
+            }
+            XCTAssertEqual(together.nextPosition(ofSequence: 1), 23)
+            XCTAssertEqual(together.nextPosition, 0)
+        }
+    }
+
+    func testAppendAndAttendRefusesWhatDoesNotFit() throws {
+        let cache = try makeCache(capacity: 4, whenFull: .fail)
+        let ring = try makeCache(capacity: 4)
+        let five = try tensor(someTokens(5).map(\.key))
+        func refused(
+            _ cache: AttentionCache, queries rows: Int = 5, what: String = "", got: String = "",
+            _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, line: UInt = #line
+        ) {
+            assertRefused(op: "AttentionCache.appendAndAttend", what: what, got: got, line: line) {
+                try device.encode {
+                    try $0.appendAndAttend(
+                        queries: queries(rows), keys: five, values: five, over: cache, into: zeros(rows), options,
+                        sequence: sequence)
+                }
+            }
+        }
+        refused(cache)
+        refused(ring, queries: 4, what: "not of the same tokens", got: "4 tokens")
+        refused(
+            ring, what: "a mask cannot be divided", AttentionOptions(mask: try Tensor.zeros(shape: [5, 5], on: device)))
+        refused(ring, got: "sequence 1", sequence: 1)
+        refused(ring, what: "window is out of range", got: "-1", AttentionOptions(window: -1))
+        XCTAssertEqual([cache.nextPosition, ring.nextPosition], [0, 0])
+    }
+
+    func testCopiedSequencesGoOnByThemselves() throws {
+        for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits8, values: .bits8)] {
+            let cache = try makeCache(storage, capacity: 8, sequences: 3)
+            let prompt = someTokens(5)
+            try append(prompt, to: cache, sequence: 0)
+            try append(someTokens(7), to: cache, sequence: 2)
+            let own = someTokens(1)
+            let q = try queries(1)
+            let out = try zeros(1)
+            try device.encode { step in
+                try step.copy(sequence: 0, to: 2, in: cache)
+                try step.append(
+                    keys: tensor(own.map(\.key)), values: tensor(own.map(\.value)), to: cache, sequence: 2)
+                try step.attend(q, over: cache, into: out, sequence: 2)
+            }
+            try assertClose(out, try attended(q, over: prompt + own), accuracy: 0.02, "\(storage)")
+            XCTAssertEqual((0..<3).map(cache.nextPosition(ofSequence:)), [5, 0, 6])
+            try device.encode { try $0.attend(q, over: cache, into: out) }
+            try assertClose(out, try attended(q, over: prompt), accuracy: 0.02, "\(storage), the source")
+            for (source, target) in [(0, 3), (3, 0), (-1, 0), (0, -1)] {
+                assertRefused(op: "AttentionCache.copy") {
+                    try device.encode { try $0.copy(sequence: source, to: target, in: cache) }
+                }
+            }
+        }
+    }
+}

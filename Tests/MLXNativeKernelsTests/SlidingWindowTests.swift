@@ -1,0 +1,111 @@
+import MLXNativeKernels
+import XCTest
+
+final class SlidingWindowTests: AttentionTestCase {
+    private func makeCache(
+        _ window: SlidingWindow, keepingFirst pinned: Int = 0, capacity: Int? = nil
+    ) throws -> AttentionCache {
+        let dimensions =
+            capacity.map { AttentionCache.Dimensions(kvHeads: kvHeads, headDim: headDim, capacity: $0) }
+            ?? AttentionCache.Dimensions(kvHeads: kvHeads, headDim: headDim)
+        return try AttentionCache(
+            dimensions, slidingWindow: window, keepingFirst: pinned, storage: .dense(.float32), on: device)
+    }
+
+    func testCachesSizeThemselves() throws {
+        for (window, pinned, capacity) in [
+            (SlidingWindow(window: 8), 0, 8), (SlidingWindow(window: 8, maxRows: 4), 0, 11),
+            (SlidingWindow(window: 8, maxRows: 2, maxDraft: 5), 3, 15), (SlidingWindow(window: 1, maxRows: 0), 0, 1),
+        ] {
+            let cache = try makeCache(window, keepingFirst: pinned)
+            XCTAssertEqual(cache.dimensions.capacity, capacity)
+            XCTAssertEqual(cache.whenFull, .overwriteOldest(keepingFirst: pinned))
+            XCTAssertEqual(cache.slidingWindow?.window, window.window)
+            XCTAssertEqual(cache.slidingWindow?.maxRows, max(window.maxRows, 1))
+            XCTAssertEqual(cache.slidingWindow?.maxDraft, window.maxDraft)
+        }
+        let larger = try makeCache(SlidingWindow(window: 8), capacity: 20)
+        XCTAssertEqual(larger.dimensions.capacity, 20)
+        XCTAssertEqual(larger.slidingWindow, SlidingWindow(window: 8))
+        XCTAssertNil(try makeCache().slidingWindow)
+        let several = try AttentionCache(
+            .init(kvHeads: 2, headDim: 32, sequences: 3, valueHeadDim: 64), slidingWindow: .init(window: 4), on: device)
+        XCTAssertEqual(several.keys.shape, [3, 2, 4, 32])
+        XCTAssertEqual(several.values.shape, [3, 2, 4, 64])
+    }
+
+    func testWindowsThatCannotBeServedAreRefused() throws {
+        assertRefused(op: "AttentionCache", what: "sees nothing", got: "a window of 0") {
+            try makeCache(SlidingWindow(window: 0))
+        }
+        for (window, name) in [
+            (SlidingWindow(window: -1), "window"), (SlidingWindow(window: 1, maxRows: -1), "maxRows"),
+            (SlidingWindow(window: 1, maxDraft: -1), "maxDraft"),
+        ] {
+            assertRefused(op: "AttentionCache", what: "\(name) is out of range", got: "-1") { try makeCache(window) }
+        }
+        assertRefused(op: "AttentionCache", what: "keepingFirst is out of range", got: "-1") {
+            try makeCache(SlidingWindow(window: 1), keepingFirst: -1)
+        }
+        assertRefused(op: "AttentionCache", what: "too small for the sliding window", got: "9", expected: "at least 10")
+        {
+            try makeCache(SlidingWindow(window: 8, maxRows: 3), capacity: 9)
+        }
+        // A capacity that was left out is none.
+        assertRefused(op: "AttentionCache", what: "would hold nothing", got: "capacity 0") {
+            try AttentionCache(.init(kvHeads: 1, headDim: 64), on: device)
+        }
+    }
+
+    /// Drafts of four tokens: each row sees its window, and after a truncate the next rows see what was there before.
+    func testDraftsAreExactAfterTheyAreTakenBack() throws {
+        let cache = try makeCache(SlidingWindow(window: 8, maxRows: 4, maxDraft: 4))
+        var tokens: [Token] = []
+        for accepted in [4, 4, 4, 1, 0, 3, 2, 0, 4, 1] {
+            let draft = someTokens(4)
+            let q = try queries(4)
+            let out = try zeros(4)
+            try device.encode { step in
+                try step.append(keys: tensor(draft.map(\.key)), values: tensor(draft.map(\.value)), to: cache)
+                try step.attend(q, over: cache, into: out)  // with the window of the cache
+            }
+            try assertClose(out, try attended(q, over: tokens + draft, window: 8), "at \(tokens.count)")
+            tokens += draft[..<accepted]
+            try cache.truncate(to: tokens.count)
+        }
+        XCTAssertEqual(cache.nextPosition, 23)
+    }
+
+    func testRowsCanSeePinnedPositionsBeforeTheirWindow() throws {
+        let cache = try makeCache(SlidingWindow(window: 5, maxRows: 2), keepingFirst: 3)
+        let tokens = someTokens(20)
+        let q = try queries(2)
+        let out = try zeros(2)
+        try append(tokens, to: cache)
+        for seesPinned in [false, true] {
+            try device.encode { try $0.attend(q, over: cache, into: out, .init(windowSeesPinned: seesPinned)) }
+            try assertClose(out, try attended(q, over: tokens, window: 5, seesFirst: seesPinned ? 3 : 0))
+        }
+        // A smaller window of the rows' own, and one that is too large.
+        try device.encode { try $0.attend(q, over: cache, into: out, .init(window: 2)) }
+        try assertClose(out, try attended(q, over: tokens, window: 2))
+        assertRefused(op: "AttentionCache.attend", what: "overwritten", got: "window of 6") {
+            try device.encode { try $0.attend(q, over: cache, into: out, .init(window: 6)) }
+        }
+    }
+
+    func testPromptsGoThroughInOneCall() throws {
+        let cache = try makeCache(SlidingWindow(window: 5, maxRows: 3))
+        let tokens = someTokens(40)
+        let q = try queries(40)
+        let out = try zeros(40)
+        let done = try device.encode {
+            try $0.appendAndAttend(
+                queries: q, keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), over: cache, into: out
+            )
+        }
+        try assertClose(out, try attended(q, over: tokens, window: 5))
+        // Chunks of several tokens, not one by one.
+        XCTAssertLessThan(done.summary.counts(ofKind: "KVCacheWrite").dispatches, 40)
+    }
+}
