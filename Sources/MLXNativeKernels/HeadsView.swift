@@ -117,6 +117,13 @@ public struct HeadsView: Sendable {
                 tokenStride: Int(clamping: view.token_stride), headStride: Int(clamping: view.head_stride)))
     }
 
+    /// The same vectors, head-major if the layout is, as if the view said so. Strides need no layout.
+    func read(as layout: KVLayout) -> HeadsView {
+        var view = self
+        if layout == .headMajor { view.layout = layout }
+        return view
+    }
+
     func descriptor(_ name: String, op: String) throws(KernelError) -> mnk_heads_view {
         var view = mnk_heads_view()
         view.size = MemoryLayout<mnk_heads_view>.size

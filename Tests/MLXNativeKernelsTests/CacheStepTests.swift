@@ -74,6 +74,15 @@ final class CacheStepTests: AttentionTestCase {
         try check("a mixture", columns.q, keys, headValues.headMajor)
     }
 
+    /// Lists of rows are short, but a prompt is no list.
+    func testAPromptOfOneSequenceIsOneDispatch() throws {
+        let cache = try makeCache(.dense(.float16), capacity: 2000)
+        let prompt = try Tensor.zeros(shape: [1500, kvHeads, headDim], on: device)
+        let done = try device.encode { try $0.append(keys: prompt, values: prompt, to: cache) }
+        XCTAssertEqual(done.summary.total.dispatches, 1)
+        XCTAssertEqual(cache.nextPosition, 1500)
+    }
+
     func testATensorIsTokenMajor() throws {
         let tensor = try Tensor.zeros(shape: [2, 3, 4], on: device)
         XCTAssertEqual(tensor.headsView.layout, .tokenMajor)

@@ -17,7 +17,7 @@ final class CustomKernelTests: DeviceTestCase {
 
     func testLibraryNamesItsFunctions() {
         XCTAssertEqual(
-            library.functionNames.sorted(), ["divergentBarrier", "scale", "slow", "specialized", "sumOfGroup"])
+            library.functionNames.sorted(), ["divergentBarrier", "passGate", "scale", "specialized", "sumOfGroup"])
     }
 
     func testAChangedFileIsReadAgainAfterClearing() throws {

@@ -19,26 +19,16 @@ final class InFlightTests: DeviceTestCase {
         super.tearDown()
     }
 
-    /// Work of about half a second, which makes every element odd.
-    @discardableResult
-    private func encodeSlowly(_ tensor: Tensor, rounds: UInt32 = 200_000_000) throws -> Completion {
-        try device.encode { try slow(tensor, rounds, $0) }
-    }
-
-    private func slow(_ tensor: Tensor, _ rounds: UInt32, _ step: KernelEncoder) throws {
-        try step.dispatch(
-            "slow", in: library, buffers: [.readWrite(tensor, at: 0)], inline: [.value(rounds, at: 1)],
-            threads: GridSize(tensor.count))
-    }
-
-    private func counters() throws -> Tensor { try Tensor.zeros(shape: [2], dtype: .uint32, on: device) }
+    private func element() throws -> Tensor { try Tensor.zeros(shape: [1], dtype: .uint32, on: device) }
 
     func testReadingWaitsForTheWorkThatWrites() throws {
-        let (written, other) = try (counters(), counters())
-        let done = try encodeSlowly(written)
-        XCTAssertEqual(try other.array(of: UInt32.self), [0, 0])  // does not wait
+        let gate = try Gate(in: library, on: device)
+        let (written, other) = try (element(), element())
+        let done = try device.encode { try gate.pass(written, $0) }
+        XCTAssertEqual(try other.array(of: UInt32.self), [0])  // does not wait
         XCTAssertFalse(done.isDone)
-        XCTAssert(try written.array(of: UInt32.self).allSatisfy { $0 % 2 == 1 })
+        gate.openSoon()
+        XCTAssertEqual(try written.array(of: UInt32.self), [1])
 
         let floats = try Tensor((0..<100).map(Float.init), on: device)
         let results = try Tensor.zeros(shape: [100], on: device)
@@ -52,15 +42,16 @@ final class InFlightTests: DeviceTestCase {
         }
     }
 
-    func testWritingWaitsForTheWorkThatReads() throws {
-        let tensor = try counters()
-        try encodeSlowly(tensor)
-        try tensor.write([8, 6] as [UInt32])
-        XCTAssertEqual(try tensor.array(of: UInt32.self), [8, 6])
-        let again = try encodeSlowly(tensor, rounds: 1)
-        try tensor.write(bytes: [UInt8](repeating: 0, count: 8))
-        try again.wait()
-        XCTAssertEqual(try tensor.bytes(), [UInt8](repeating: 0, count: 8))
+    func testWritingWaitsForTheWorkThatTouchesTheBytes() throws {
+        for bytes in [[8, 0, 0, 0], [9, 0, 0, 0]] as [[UInt8]] {
+            let gate = try Gate(in: library, on: device)
+            let tensor = try element()
+            let done = try device.encode { try gate.pass(tensor, $0) }
+            gate.openSoon()
+            if bytes[0] == 8 { try tensor.write([8] as [UInt32]) } else { try tensor.write(bytes: bytes) }
+            try done.wait()
+            XCTAssertEqual(try tensor.bytes(), bytes)
+        }
     }
 
     func testSavingWaitsForTheWorkThatAppends() async throws {
@@ -68,12 +59,13 @@ final class InFlightTests: DeviceTestCase {
         defer { try? FileManager.default.removeItem(atPath: path) }
         let cache = try AttentionCache(.init(kvHeads: 2, headDim: 32, capacity: 64), on: device)
         let tokens = try tokens(0..<4, heads: 2, headDim: 32)
-        for round in 1...6 {
-            let pause = try counters()
+        for round in 1...4 {
+            let gate = try Gate(in: library, on: device)
             try device.encode { step in
-                try slow(pause, 20_000_000, step)
+                try gate.pass(element(), step)
                 try step.append(keys: tokens, values: tokens, to: cache)
             }
+            gate.openSoon()
             if round % 2 == 0 { try cache.save(to: path) } else { try await cache.saveWhenFinished(to: path) }
             let loaded = try AttentionCache(contentsOf: path, atMost: cache.bytes, on: device)
             XCTAssertEqual(loaded.nextPosition, 4 * round)
@@ -83,27 +75,28 @@ final class InFlightTests: DeviceTestCase {
             try await cache.saveWhenFinished(to: path + "/x")
             XCTFail("the file was saved")
         } catch {
-            XCTAssertEqual(error.what.contains("no file can be made"), true, "\(error)")
+            XCTAssert(error.what.contains("no file can be made"), "\(error)")
         }
     }
 
     /// More tasks wait than there are threads for tasks, and none holds one.
     func testTasksSuspendWhileTheyWait() async throws {
-        let tensor = try counters()
-        let done = try encodeSlowly(tensor)
+        let gate = try Gate(in: library, on: device)
+        let tensor = try element()
+        let done = try device.encode { try gate.pass(tensor, $0) }
         let started = Counter()
+        let tasks = 4 * ProcessInfo.processInfo.activeProcessorCount
         try await withThrowingTaskGroup(of: [UInt32].self) { group in
-            for _ in 0..<4 * ProcessInfo.processInfo.activeProcessorCount {
+            for _ in 0..<tasks {
                 group.addTask {
                     started.increment()
                     return try await tensor.arrayWhenFinished(of: UInt32.self)
                 }
             }
-            while started.value < 4 * ProcessInfo.processInfo.activeProcessorCount {
-                try await Task.sleep(nanoseconds: 1_000_000)
-            }
+            while started.value < tasks { try await Task.sleep(nanoseconds: 1_000_000) }
             XCTAssertFalse(done.isDone, "tasks waited for threads")
-            for try await elements in group { XCTAssert(elements.allSatisfy { $0 % 2 == 1 }) }
+            gate.open()
+            for try await elements in group { XCTAssertEqual(elements, [1]) }
         }
         let halves = try Tensor([1, 2.5], dtype: .float16, on: device)
         let floats = try await halves.arrayWhenFinished(of: Float.self)
@@ -117,33 +110,34 @@ final class InFlightTests: DeviceTestCase {
     }
 
     func testRunAwaitsTheWork() async throws {
-        let tensor = try counters()
-        let summary = try await device.run(label: "a run") { try slow(tensor, 1000, $0) }
+        let gate = try Gate(in: library, on: device)
+        gate.open()
+        let tensor = try element()
+        let summary = try await device.run(label: "a run") { try gate.pass(tensor, $0) }
         XCTAssertEqual(summary.total.dispatches, 1)
         XCTAssertGreaterThan(summary.deviceSeconds, 0)
-        XCTAssert(try tensor.array(of: UInt32.self).allSatisfy { $0 % 2 == 1 })
+        XCTAssertEqual(try tensor.array(of: UInt32.self), [1])
 
-        let untouched = try counters()
+        let untouched = try element()
         do {
             try await device.run { step in
-                try slow(untouched, 1, step)
+                try gate.pass(untouched, step)
                 throw Abandoned()
             }
             XCTFail("the closure's error is lost")
         } catch {
             XCTAssert(error is Abandoned)
         }
-        XCTAssertEqual(try untouched.array(of: UInt32.self), [0, 0])
+        XCTAssertEqual(try untouched.array(of: UInt32.self), [0])
     }
 
     @MainActor
     func testRunRecordsOnTheActorOfItsCaller() async throws {
-        let tensor = try counters()
         var recorded = 0  // isolated to the main actor
         try await device.run { step in
             MainActor.assertIsolated()
             recorded += 1
-            try slow(tensor, 1, step)
+            try step.barrier()
         }
         XCTAssertEqual(recorded, 1)
     }
@@ -203,8 +197,9 @@ final class InFlightTests: DeviceTestCase {
                 }
             }
             let handler = Handler()
-            let (first, second) = try (counters(), counters())
-            try encodeSlowly(first)
+            let gates = try (0..<2).map { _ in try Gate(in: library, on: device) }
+            let second = try element()
+            try device.encode { try gates[0].pass(element(), $0) }
 
             var failure: OpaquePointer?
             let plain = try XCTUnwrap(mnk_device_make_default(&failure))  // the same device
@@ -219,11 +214,13 @@ final class InFlightTests: DeviceTestCase {
                 }, context, &failure)
             defer { mnk_completion_release(completion) }
             handler.tensor = second
-            handler.done = try encodeSlowly(second)
+            handler.done = try device.encode { try gates[1].pass(second, $0) }
+            gates[0].open()
 
             wait(for: [handler.finished], timeout: 60)
             XCTAssertEqual(handler.errors.map(\.code), [.wouldDeadlock, .wouldDeadlock])
-            XCTAssert(try second.array(of: UInt32.self).allSatisfy { $0 % 2 == 1 })
+            gates[1].open()
+            XCTAssertEqual(try second.array(of: UInt32.self), [1])
         }
     #endif
 }

@@ -46,14 +46,34 @@ final class MultiRoPETests: DeviceTestCase {
     }
 
     func testRotateReadsTheOrderOfMLX() throws {
-        let queries = try units([1, 2, 3, 8])
-        let keys = try units([1, 1, 3, 8])
-        try device.encode { step in
-            try step.rotate(
-                queries, keys, layout: .headMajor, positions: .text(startingAt: 7), with: RotaryEmbedding())
-        }.wait()
-        assertAngles(try angles(queries, second: 4), [7, 8, 9, 7, 8, 9])
-        assertAngles(try angles(keys, second: 4), [7, 8, 9])
+        for isStatedByViews in [false, true] {
+            let queries = try units([1, 2, 3, 8])
+            let keys = try units([1, 1, 3, 8])
+            let positions = MultiRoPE.Positions.text(startingAt: 7)
+            try device.encode { step in
+                if isStatedByViews {
+                    try step.rotate(queries.headMajor, keys.headMajor, positions: positions, with: RotaryEmbedding())
+                } else {
+                    try step.rotate(queries, keys, layout: .headMajor, positions: positions, with: RotaryEmbedding())
+                }
+            }
+            assertAngles(try angles(queries, second: 4), [7, 8, 9, 7, 8, 9])
+            assertAngles(try angles(keys, second: 4), [7, 8, 9])
+        }
+    }
+
+    func testRotateTakesColumns() throws {
+        let fused = try units([2, 3, 8])
+        let flat = try fused.reshaped([2, 24])
+        let queries = try HeadsView.columns(of: flat, from: 0, heads: 2, headDim: 8)
+        let keys = try HeadsView.columns(of: flat, from: 16, heads: 1, headDim: 8)
+        for layout in KVLayout.allCases {  // strides need none
+            try device.encode {
+                try $0.rotate(queries, layout: layout, positions: .text(startingAt: 3), with: RotaryEmbedding())
+            }
+        }
+        try device.encode { try $0.rotate(queries, keys, positions: .text(startingAt: 1), with: RotaryEmbedding()) }
+        assertAngles(try angles(fused, second: 4), [7, 7, 1, 10, 10, 2])
     }
 
     func testPositionsComeFromEverywhere() throws {

@@ -98,21 +98,22 @@ extension KernelEncoder {
     ///
     /// - Parameters:
     ///   - queries: `[tokens, heads, headDim]`, `[heads, headDim]` for one token, or
-    ///     `[sequences, tokens, heads, headDim]`; any float type. One new token of each of B sequences is
-    ///     `[B, 1, heads, headDim]`.
-    ///   - keys: The same tokens with heads of their own.
-    ///   - layout: The order of axes. MLX's `[sequences, heads, tokens, headDim]` is `.headMajor`.
+    ///     `[sequences, tokens, heads, headDim]`, or a view of another layout; any float type. One new token of each of
+    ///     B sequences is `[B, 1, heads, headDim]`.
+    ///   - keys: The same tokens with their own heads.
+    ///   - layout: The order of axes. `.headMajor` counts as if both views said so; ``Tensor/headMajor`` says the same.
     ///   - positions: The position of each token.
     ///   - offsets: Added to all positions of a sequence.
     ///   - rotary: How positions turn pairs.
     /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
     public func rotate(
-        _ queries: Tensor, _ keys: Tensor? = nil, layout: KVLayout = .tokenMajor, positions: MultiRoPE.Positions,
-        offsets: MultiRoPE.Offsets? = nil, with rotary: RotaryEmbedding
+        _ queries: some HeadsViewConvertible, _ keys: (any HeadsViewConvertible)? = nil,
+        layout: KVLayout = .tokenMajor, positions: MultiRoPE.Positions, offsets: MultiRoPE.Offsets? = nil,
+        with rotary: RotaryEmbedding
     ) throws(KernelError) {
         try encode(
             MultiRoPE(
-                HeadsView(queries, layout: layout), keys.map { HeadsView($0, layout: layout) }, positions: positions,
+                queries.headsView.read(as: layout), keys?.headsView.read(as: layout), positions: positions,
                 offsets: offsets, with: rotary))
     }
 }

@@ -23,8 +23,8 @@ struct StoreOperands {
         keys: HeadsView, values: HeadsView?, layout: KVLayout, rows: KVCacheWrite.Rows?, op: String
     ) throws(KernelError) {
         source = (keys, values)
-        self.keys = try keys.descriptor("keys", layout, op: op)
-        self.values = try values?.descriptor("values", layout, op: op)
+        self.keys = try keys.read(as: layout).descriptor("keys", op: op)
+        self.values = try values?.read(as: layout).descriptor("values", op: op)
         self.rows = rows
         sequences = try rows?.sequences.list("a row's sequence", op: op) ?? []
         positions = try rows?.positions.list("a row's position", op: op) ?? []
@@ -50,17 +50,6 @@ struct StoreOperands {
                 }
             }
         }
-    }
-}
-
-extension HeadsView {
-    /// The view as the source of a store, which is head-major if the op says so.
-    fileprivate func descriptor(
-        _ name: String, _ sourceLayout: KVLayout, op: String
-    ) throws(KernelError) -> mnk_heads_view {
-        var view = try descriptor(name, op: op)
-        if sourceLayout == .headMajor { view.layout = sourceLayout.code }
-        return view
     }
 }
 

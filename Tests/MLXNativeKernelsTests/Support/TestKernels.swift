@@ -34,14 +34,16 @@ enum TestKernels {
         }
         export_kernel(sumOfGroup)
 
-        // Takes a time that grows with the rounds.
-        kernel void slow(
-            device uint* x [[buffer(0)]], constant uint& rounds [[buffer(1)]], uint i [[thread_position_in_grid]]) {
-          uint state = x[i];
-          for (uint j = 0; j < rounds; ++j) state = (state * 1664525u + 1013904223u) ^ (state >> 7);
-          x[i] = state | 1;
+        // Waits for the gate to open, for at least some seconds, and writes what it then is.
+        kernel void passGate(
+            device atomic_uint* gate [[buffer(0)]], device uint* x [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+          uint opened = 0;
+          for (uint j = 0; j < 4000000000u && opened == 0; ++j) {
+            opened = atomic_load_explicit(gate, memory_order_relaxed);
+          }
+          x[i] = opened;
         }
-        export_kernel(slow)
+        export_kernel(passGate)
 
         // Some threads pass the barrier and some do not: the Host device stops it.
         kernel void divergentBarrier(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {
