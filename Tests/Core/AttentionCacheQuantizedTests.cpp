@@ -126,7 +126,8 @@ TEST(AttentionCacheQuantized, WhatTheOpRefusesAdvancesNothing) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, turboDescriptor());
   CommandEncoder encoder(device);
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 64), tokens(device, 1, 2, 64)), {.op = "AttentionCache.append"});
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 64), tokens(device, 1, 2, 64)),
+               {.op = "AttentionCache.append"});
   EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 2, 32), tokens(device, 1, 2, 64), 3),
                {.op = "AttentionCache", .what = "the sequence is not in the cache"});
   REQUIRE(encoder.commit());
@@ -177,7 +178,7 @@ TEST(AttentionCacheQuantized, ReadsOnlyWhatItHolds) {
   REQUIRE(read(7, 0));
   const ExpectedError gone{.op = "AttentionCache",
                            .what = "the cache does not hold these positions",
-                           .expected = "4 to 7, or less than 1",
+                           .expected = "positions 4 to 6 and the first 1",
                            .fix = "Read positions that were appended and that the ring has not overwritten."};
   for (const auto& [position, count] : {std::pair(0, 2), {0, 4}, {1, 1}, {3, 1}, {3, 2}, {6, 2}, {7, 1}, {8, 0}}) {
     const Context context(fmt::format("{} + {}", position, count));

@@ -34,13 +34,9 @@ TEST(AttentionCacheStep, ListsMeanTheSameInAppendAndAttend) {
   struct List {
     std::vector<uint32_t> sequences, rowCounts;
   };
-  const List lists[] = {{{0, 0}, {}},
-                        {{0, 0, 1}, {}},
-                        {{2, 0, 2, 2}, {}},
-                        {{0, 1, 2}, {3, 1, 2}},
-                        {{1, 0, 2, 0}, {1, 4, 0, 4}},
-                        {{2, 2, 0}, {2, 3, 0}},
-                        {{0, 1}, {0, 0}}};
+  const List lists[] = {
+      {{0, 0}, {}},           {{0, 0, 1}, {}}, {{2, 0, 2, 2}, {}}, {{0, 1, 2}, {3, 1, 2}}, {{1, 0, 2, 0}, {1, 4, 0, 4}},
+      {{2, 2, 0}, {2, 3, 0}}, {{0, 1}, {0, 0}}};
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     for (const List& list : lists) {
       AttentionScene scene(device, attendedDescriptor(16));
@@ -70,8 +66,8 @@ TEST(AttentionCacheStep, ListsMeanTheSameInAppendAndAttend) {
       }
       for (uint64_t row = 0; row < rows; ++row) {
         const Context context(fmt::format("row {} of sequence {}", row, rowSequences[row]));
-        const auto expected = scene.history.attended(part(queries, row * kRow, kRow), {positions(0, own[row] + 1)},
-                                                     rowSequences[row]);
+        const auto expected =
+            scene.history.attended(part(queries, row * kRow, kRow), {positions(0, own[row] + 1)}, rowSequences[row]);
         EXPECT(largestDifference(part(got, row * kRow, kRow), expected) < kF32Sums);
       }
       for (uint32_t sequence = 0; sequence < 3; ++sequence) {
@@ -142,7 +138,8 @@ TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
     const std::vector<float> values = smallNumbers(scene.random, kTokens * kToken);
     std::vector<float> fusedElements;
     for (uint64_t token = 0; token < kTokens; ++token) {
-      for (const auto& [all, width] : {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
+      for (const auto& [all, width] :
+           {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
         const auto begin = all->begin() + token * width;
         fusedElements.insert(fusedElements.end(), begin, begin + width);
       }
@@ -152,7 +149,8 @@ TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
       return REQUIRE(HeadsView::columns(fused, first, heads, kAttendedDim));
     };
     const auto asHeads = [&](const std::vector<float>& elements, uint64_t heads) {
-      return HeadsView(scene.tensor(headMajor(elements, heads), {1, heads, kTokens, kAttendedDim}), KVLayout::headMajor);
+      return HeadsView(scene.tensor(headMajor(elements, heads), {1, heads, kTokens, kAttendedDim}),
+                       KVLayout::headMajor);
     };
     const Tensor results[] = {scene.zeros({kTokens, kQueryHeads, kAttendedDim}),
                               scene.zeros({kTokens, kQueryHeads, kAttendedDim}),
@@ -186,7 +184,8 @@ TEST(AttentionCacheStep, HeadMajorTensorsMustSaySo) {
                {.op = "AttentionCache.append", .got = "3 heads", .fix = "head-major"});
   REQUIRE(scene.cache.append(encoder, {swapped, KVLayout::headMajor}, {swapped, KVLayout::headMajor}));
   const Tensor queries = scene.zeros({kQueryHeads, 3, kAttendedDim}), out = scene.zeros({3, kQueryHeads, kAttendedDim});
-  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}), {.op = "AttentionCache.attend", .fix = "head-major"});
+  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}),
+               {.op = "AttentionCache.attend", .fix = "head-major"});
   REQUIRE(scene.cache.attend(encoder, {queries, KVLayout::headMajor}, {.into = out}));
 }
 
@@ -203,12 +202,12 @@ TEST(AttentionCacheStep, AppendAndAttendIsOneByOneInChunks) {
             const std::vector<float> values = smallNumbers(scene.random, tokens * kToken);
             const Tensor out = scene.zeros({tokens, kQueryHeads, kAttendedDim});
             CommandEncoder encoder(device);
-            REQUIRE(scene.cache.appendAndAttend(
-                encoder, {.queries = scene.tensor(queries, {tokens, kQueryHeads, kAttendedDim}),
-                          .keys = scene.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
-                          .values = scene.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
-                          .results = {.into = out},
-                          .options = {.window = window}}));
+            REQUIRE(scene.cache.appendAndAttend(encoder,
+                                                {.queries = scene.tensor(queries, {tokens, kQueryHeads, kAttendedDim}),
+                                                 .keys = scene.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
+                                                 .values = scene.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
+                                                 .results = {.into = out},
+                                                 .options = {.window = window}}));
             REQUIRE(REQUIRE(encoder.commit()).wait());
             std::vector<std::vector<uint64_t>> seen;
             for (uint64_t token = 0; token < tokens; ++token) {

@@ -1,70 +1,10 @@
 // When a cache's positions advance, what it refuses, and what cutting it leaves.
-#include "Cache/AttentionCacheRules.hpp"
 #include "Cases/AttentionCacheScene.hpp"
-#include "Cases/BrokenRule.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "Support/EveryDevice.hpp"
 #include "Support/FakeDevice.hpp"
 
 namespace mnk::test {
-
-namespace {
-
-const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
-    {"the cache would hold nothing", "kvHeads 0, headDim 4, capacity 4, sequences 3", "at least 1 of each",
-     "Give every extent a size.", [](AttentionCacheDescriptor& d) { d.kvHeads = 0; }},
-    {"the cache would hold nothing", "kvHeads 2, headDim 0, capacity 4, sequences 3", "at least 1 of each",
-     "Give every extent a size.", [](AttentionCacheDescriptor& d) { d.headDim = 0; }},
-    {"the cache would hold nothing", "kvHeads 2, headDim 4, capacity 0, sequences 3", "at least 1 of each",
-     "Give every extent a size.", [](AttentionCacheDescriptor& d) { d.capacity = 0; }},
-    {"the cache would hold nothing", "kvHeads 2, headDim 4, capacity 4, sequences 0", "at least 1 of each",
-     "Give every extent a size.", [](AttentionCacheDescriptor& d) { d.sequences = 0; }},
-    {"an extent is too large for the kernels", "2147483648", "less than 2^31 on every axis", "Split the cache.",
-     [](AttentionCacheDescriptor& d) { d.capacity = 1u << 31; }},
-    {"an extent is too large for the kernels", "4294967295", "less than 2^31 on every axis", "Split the cache.",
-     [](AttentionCacheDescriptor& d) { d.valueHeadDim = UINT32_MAX; }},
-    {"the cache cannot store this dtype", "u8", "f32, f16 or bf16", "Choose a floating-point dtype.",
-     [](AttentionCacheDescriptor& d) { d.dtype = DType::u8; }},
-    {"the cache pins too many positions", "4 pinned in a ring of 4",
-     "fewer than the capacity of a ring, and none in a linear cache",
-     "Pin fewer positions, or let a larger cache overwrite the oldest.",
-     [](AttentionCacheDescriptor& d) { d.pinned = 4; }},
-    {"the cache pins too many positions", "1 pinned in a linear cache of 4",
-     "fewer than the capacity of a ring, and none in a linear cache",
-     "Pin fewer positions, or let a larger cache overwrite the oldest.",
-     [](AttentionCacheDescriptor& d) { d.pinned = 1, d.whenFull = KVWrap::linear; }},
-    {"a sliding window sees nothing", "a window of 0", "at least 1 position, the row's own",
-     "Pass the model's window, or leave the sliding window out.",
-     [](AttentionCacheDescriptor& d) { d.slidingWindow.emplace(); }},
-    {"the capacity is too small for the sliding window", "4",
-     "at least 5: 1 pinned, a window of 2, and 2 for a step of 3 rows or a draft of 1",
-     "Leave the capacity out, and the cache sizes itself.",
-     [](AttentionCacheDescriptor& d) {
-       d.pinned = 1;
-       d.slidingWindow = {.window = 2, .maxRows = 3, .maxDraft = 1};
-     }},
-    {"there is no attention kernel for these head dims", "4 of keys and 12 of values",
-     "multiples of 8 up to 256, 512, or 576 with 512",
-     "Choose such head dims, or make the cache for storage only if nothing attends to it.",
-     [](AttentionCacheDescriptor& d) { d.valueHeadDim = 12, d.isStorageOnly = false; }},
-};
-
-}  // namespace
-
-TEST(AttentionCacheRules, EveryRuleHasACaseThatBreaksIt) {
-  expectEveryRuleIsBroken<AttentionCacheDescriptor>(attentionCacheRules(), kBroken);
-}
-
-TEST(AttentionCacheRules, EachErrorSaysWhatGotExpectedAndFix) {
-  const auto device = FakeDevice::make();
-  for (const auto& broken : kBroken) {
-    AttentionCacheDescriptor descriptor = kDescriptor;
-    broken.breakIn(descriptor);
-    expectBroken<AttentionCacheDescriptor>(attentionCacheRules(), descriptor, broken, "AttentionCache");
-    EXPECT_ERROR(AttentionCache::make(device, descriptor), {.op = "AttentionCache", .what = broken.what});
-  }
-  EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
-}
 
 TEST(AttentionCache, NeedsADeviceThatHasTheMemory) {
   EXPECT_ERROR(AttentionCache::make(nullptr, kDescriptor), {.what = "no device"});
@@ -78,8 +18,10 @@ TEST(AttentionCache, NeedsADeviceThatHasTheMemory) {
 
 TEST(AttentionCache, SizesItselfByWhatItMustServe) {
   const auto device = FakeDevice::make();
-  AttentionCacheDescriptor descriptor{
-      .kvHeads = 1, .headDim = 8, .pinned = 4, .slidingWindow = SlidingWindow{.window = 32, .maxRows = 16, .maxDraft = 4}};
+  AttentionCacheDescriptor descriptor{.kvHeads = 1,
+                                      .headDim = 8,
+                                      .pinned = 4,
+                                      .slidingWindow = SlidingWindow{.window = 32, .maxRows = 16, .maxDraft = 4}};
   EXPECT_EQ(makeCache(device, descriptor).descriptor().capacity, 4u + 32 + 16 - 1);
   EXPECT(makeCache(device, descriptor).descriptor().whenFull == KVWrap::ring);
   descriptor.slidingWindow = SlidingWindow{.window = 32, .maxRows = 1, .maxDraft = 4};
@@ -172,9 +114,12 @@ TEST(AttentionCache, ARefusedAppendAdvancesNothing) {
   AttentionCache cache = makeCache(device);
   CommandEncoder encoder(device);
   const Tensor good = tokens(device, 2);
-  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 3), good), {.op = "AttentionCache.append", .what = "keys do not have"});
-  EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1)), {.op = "AttentionCache.append", .what = "another number"});
-  EXPECT_ERROR(cache.append(encoder, Tensor{}, good), {.op = "AttentionCache.append", .what = "a source has no memory"});
+  EXPECT_ERROR(cache.append(encoder, tokens(device, 1, 3), good),
+               {.op = "AttentionCache.append", .what = "keys do not have"});
+  EXPECT_ERROR(cache.append(encoder, good, tokens(device, 1)),
+               {.op = "AttentionCache.append", .what = "another number"});
+  EXPECT_ERROR(cache.append(encoder, Tensor{}, good),
+               {.op = "AttentionCache.append", .what = "a source has no memory"});
   REQUIRE(cache.append(encoder, good, good));
   REQUIRE(encoder.commit());
   EXPECT_EQ(cache.nextPosition(), 2u);
@@ -297,8 +242,9 @@ TEST(AttentionCache, AFullCacheThatMayNotOverwriteRefuses) {
   AttentionCache cache = makeCache(device, linear);
   appendNow(cache, device, 3);
   CommandEncoder encoder(device);
-  EXPECT_ERROR(append(cache, encoder, 2),
-               {.op = "AttentionCache.append", .what = "past the end of a linear cache", .got = "position 3 + 2 tokens"});
+  EXPECT_ERROR(
+      append(cache, encoder, 2),
+      {.op = "AttentionCache.append", .what = "past the end of a linear cache", .got = "position 3 + 2 tokens"});
   const uint32_t sequences[] = {0, 1, 0};
   EXPECT_ERROR(cache.append(encoder, tokens(device, 3), tokens(device, 3), sequences),
                {.op = "AttentionCache",
@@ -358,7 +304,7 @@ TEST(AttentionCache, PinnedPositionsOutliveARing) {
   EXPECT_EQ(cache.count(), 4u);
   REQUIRE(cache.truncate(9));
   EXPECT_EQ(cache.count(), 3u);
-  EXPECT_ERROR(cache.truncate(7), {.what = "cannot be cut there", .expected = "8 to 9, or at most 2"});
+  EXPECT_ERROR(cache.truncate(7), {.what = "cannot be cut there", .expected = "0 to 2, or 8 to 9"});
   EXPECT_ERROR(cache.truncate(3), {.what = "cannot be cut there"});
   REQUIRE(cache.truncate(2));
   EXPECT_EQ(cache.count(), 2u);
@@ -410,7 +356,8 @@ TEST(AttentionCache, ServesMoreSequencesThanOneWriteHasRows) {
   const auto device = REQUIRE(Device::makeDefault());
   const auto count = static_cast<uint32_t>(2 * KVCacheWrite::kMaxRows + 3);
   AttentionCache cache = REQUIRE(AttentionCache::make(
-      device, {.kvHeads = 1, .headDim = 2, .capacity = 2, .sequences = count, .dtype = DType::f32, .isStorageOnly = true}));
+      device,
+      {.kvHeads = 1, .headDim = 2, .capacity = 2, .sequences = count, .dtype = DType::f32, .isStorageOnly = true}));
   std::vector<float> numbers(count * 2);
   std::vector<uint32_t> sequences(count);
   for (uint32_t i = 0; i < count; ++i) {

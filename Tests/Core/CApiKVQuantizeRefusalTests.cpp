@@ -139,10 +139,11 @@ TEST(CApiKVQuantize, NumbersThatAreUnknownOrTooManyAreRefused) {
   });
   // A count that no list can have, so that reading it would end the process.
   static const uint32_t one = 1;
-  ops.expectRefused({.op = "KVCacheQuantize", .what = "there are too many rows", .expected = "at most 1024"}, [](Quantize& op) {
-    op.has_rows = true;
-    op.sequences = {&one, SIZE_MAX, nullptr};
-  });
+  ops.expectRefused({.op = "KVCacheQuantize", .what = "there are too many rows", .expected = "at most 1024"},
+                    [](Quantize& op) {
+                      op.has_rows = true;
+                      op.sequences = {&one, SIZE_MAX, nullptr};
+                    });
 }
 
 // Numbers that the doors pass on are refused by the op, under its own name.

@@ -328,8 +328,11 @@ TEST(CApi, ListsThatAreTooLongAreRefusedBeforeTheyAreCopied) {
   scene.write.sequences = {.list = &one, .list_count = SIZE_MAX, .tensor = nullptr};
   scene.write.positions = {.list = &one, .list_count = 1, .tensor = nullptr};
   EXPECT(!mnk_kv_cache_write_make_plan(&scene.write, caught.out()));
-  caught.expect(
-      {.op = "KVCacheWrite", .what = "there are too many rows", .got = "1844674", .expected = "at most 1024", .fix = ""});
+  caught.expect({.op = "KVCacheWrite",
+                 .what = "there are too many rows",
+                 .got = "1844674",
+                 .expected = "at most 1024",
+                 .fix = ""});
 }
 
 TEST(CApi, AZeroedDescriptorStoresEveryTokenAndACountOfZeroNone) {

@@ -12,7 +12,8 @@ namespace {
 // A file with everything: turbo, means, channel scales, two sequences, one of which has turned.
 std::vector<std::byte> goodFile(const CacheFolder& folder, bool isQuantized = true) {
   const auto device = REQUIRE(Device::makeDefault());
-  AttentionCacheDescriptor descriptor{.kvHeads = 1, .headDim = 32, .capacity = 3, .sequences = 2, .whenFull = KVWrap::ring, .pinned = 1};
+  AttentionCacheDescriptor descriptor{
+      .kvHeads = 1, .headDim = 32, .capacity = 3, .sequences = 2, .whenFull = KVWrap::ring, .pinned = 1};
   if (isQuantized) {
     descriptor.quantized = KVQuantizedStorage{.keyBits = 2, .valueBits = 2};
     descriptor.quantized->keyMeans = constants(device, 1, 1, 32);
@@ -168,7 +169,8 @@ TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {
 TEST(CacheFileDamage, TheLimitIsForPositionsToo) {
   const CacheFolder folder;
   const auto device = FakeDevice::make();
-  REQUIRE(makeCache(device, {.kvHeads = 1, .headDim = 1, .capacity = 1, .sequences = 100000, .isStorageOnly = true}).save(folder.path()));
+  REQUIRE(makeCache(device, {.kvHeads = 1, .headDim = 1, .capacity = 1, .sequences = 100000, .isStorageOnly = true})
+              .save(folder.path()));
   EXPECT_ERROR(AttentionCache::load(device, folder.path(), 1599999),
                {.what = "the cache of the file is larger than allowed",
                 .got = "1600000 bytes",

@@ -15,8 +15,14 @@ struct Stored {
 
 // Dense and quantized caches, of rings and lines, with all that a descriptor can hold.
 std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
-  const AttentionCacheDescriptor dense{
-      .kvHeads = 2, .headDim = 3, .valueHeadDim = 5, .capacity = 6, .sequences = 3, .dtype = DType::f32, .whenFull = KVWrap::ring, .isStorageOnly = true};
+  const AttentionCacheDescriptor dense{.kvHeads = 2,
+                                       .headDim = 3,
+                                       .valueHeadDim = 5,
+                                       .capacity = 6,
+                                       .sequences = 3,
+                                       .dtype = DType::f32,
+                                       .whenFull = KVWrap::ring,
+                                       .isStorageOnly = true};
   std::vector<Stored> all;
   const auto add = [&](std::string name, AttentionCacheDescriptor descriptor, auto change) {
     change(descriptor);
@@ -83,8 +89,14 @@ TEST(CacheFile, RingsGoOnAtEveryPhase) {
       for (uint64_t cut = 0; cut < 2; ++cut) {
         const Context context(fmt::format("{} pinned, {} tokens, {} cut", pinned, appended, cut));
         Seeded random(appended);
-        AttentionCache cache = makeCache(
-            device, {.kvHeads = 2, .headDim = 2, .capacity = 4, .sequences = 2, .dtype = DType::f32, .whenFull = KVWrap::ring, .pinned = pinned, .isStorageOnly = true});
+        AttentionCache cache = makeCache(device, {.kvHeads = 2,
+                                                  .headDim = 2,
+                                                  .capacity = 4,
+                                                  .sequences = 2,
+                                                  .dtype = DType::f32,
+                                                  .whenFull = KVWrap::ring,
+                                                  .pinned = pinned,
+                                                  .isStorageOnly = true});
         appendAlike(device, random, {cache}, appended, 1);
         if (appended > cut) REQUIRE(cache.truncate(appended - cut, 1));
         REQUIRE(cache.save(folder.path()));
@@ -132,7 +144,8 @@ TEST(CacheFile, LargeCachesComeBackWhole) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   Seeded random;
-  AttentionCache cache = makeCache(device, {.kvHeads = 2, .headDim = 127, .capacity = 700, .dtype = DType::f32, .isStorageOnly = true});
+  AttentionCache cache =
+      makeCache(device, {.kvHeads = 2, .headDim = 127, .capacity = 700, .dtype = DType::f32, .isStorageOnly = true});
   appendAlike(device, random, {cache}, 690);
   REQUIRE(cache.save(folder.path()));
   expectSame(REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes())), cache);

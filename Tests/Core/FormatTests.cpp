@@ -48,7 +48,8 @@ TEST(Format, SummaryReadsAsOneLineAndNamesTimeOnlyWhenItIsKnown) {
 
 TEST(Format, DispatchAndPlanPrintWhatWouldRun) {
   Dispatch dispatch;
-  dispatch.kernel = {.library = nullptr, .function = "twist", .constants = {{0, true}, {1, -4}, {2, 7u}, {3, 0.5f}}};
+  dispatch.kernel = {
+      .library = nullptr, .function = "twist", .constants = {{90, true}, {91, -4}, {92, 7u}, {93, 0.5f}}};
   dispatch.grid.extent = {64, 2, 1};
   dispatch.buffers = {{.index = 0,
                        .buffer = nullptr,
@@ -57,7 +58,7 @@ TEST(Format, DispatchAndPlanPrintWhatWouldRun) {
                        .reads = {{.offset = 0, .rowBytes = 32, .rowStride = 64, .rows = 4}},
                        .writes = {{.offset = 32, .rowBytes = 32, .rowStride = 64, .rows = 2}}}};
   EXPECT_EQ(dispatch.text(),
-            "twist {0: true, 1: -4, 2: 7, 3: 0.5}: 64 x 2 x 1 threads, 128 bytes read, 64 bytes written");
+            "twist {90: true, 91: -4, 92: 7, 93: 0.5}: 64 x 2 x 1 threads, 128 bytes read, 64 bytes written");
   dispatch.bytesRead = 5;
   dispatch.bytesWritten = 0;
   dispatch.kernel.constants.clear();

@@ -78,7 +78,8 @@ Result<Step> stepFrom(const mnk_cache_step* step) {
   }
   static constexpr uint32_t kFirstSequence = 0;
   if (!given->sequences && given->sequence_count != 0) return c::nullArgument("sequences");
-  made.sequences = {given->sequences ? given->sequences : &kFirstSequence, given->sequences ? given->sequence_count : 1};
+  made.sequences = {given->sequences ? given->sequences : &kFirstSequence,
+                    given->sequences ? given->sequence_count : 1};
   if (given->row_counts) made.rowCounts = {given->row_counts, made.sequences.size()};
   if (given->results) {
     auto results = c::attentionResults(given->results);
@@ -91,10 +92,11 @@ Result<Step> stepFrom(const mnk_cache_step* step) {
   return made;
 }
 
-// Lists can only be as long as there are rows for them, unless they say that a sequence has none.
-Result<void> checkListed(const Step& step, const HeadsView& view) {
-  const uint64_t most = std::max<uint64_t>(view.resolved().totalTokens(), 1);
-  if (!step.rowCounts.empty() || step.sequences.size() <= most) return {};
+// A list is refused before it is read where it has more entries than rows and, with row counts, sequences without any.
+Result<void> checkListed(const Step& step, const HeadsView& view, const AttentionCache& cache) {
+  const uint64_t without = step.rowCounts.empty() ? 0 : cache.descriptor().sequences;
+  const uint64_t most = std::max<uint64_t>(view.resolved().totalTokens() + without, 1);
+  if (step.sequences.size() <= most) return {};
   return c::tooMany("AttentionCache", "sequences", step.sequences.size(), most, "Pass a row for each sequence.");
 }
 
@@ -177,7 +179,8 @@ mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
   descriptor.pinned = made.pinned;
   descriptor.quantization = made.quantized ? &cache->quantization : nullptr;
   if (const auto& sliding = made.slidingWindow) {
-    descriptor.sliding_window = {.window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
+    descriptor.sliding_window = {
+        .window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
   }
   descriptor.is_storage_only = made.isStorageOnly;
   return descriptor;
@@ -260,7 +263,8 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
     if (!sequences && count != 0) return c::nullArgument("sequences");
     const uint64_t most = queries->tensor.shape()[0];
-    if (count > most) return c::tooMany("AttentionCache", "sequences", count, most, "Pass one for each sequence of the queries.");
+    if (count > most)
+      return c::tooMany("AttentionCache", "sequences", count, most, "Pass one for each sequence of the queries.");
     auto where = c::attentionResults(results);
     if (!where) return std::move(where).error();
     auto how = c::attentionOptions(options);
@@ -277,7 +281,7 @@ bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_c
     if (!keys) return std::move(keys).error();
     auto values = viewNamed(given->values, "values.tensor");
     if (!values) return std::move(values).error();
-    if (auto listed = checkListed(*given, *keys); !listed) return listed;
+    if (auto listed = checkListed(*given, *keys, cache->cache); !listed) return listed;
     return cache->cache.append(encoder->encoder, *keys, *values, given->sequences, given->rowCounts);
   });
 }
@@ -289,7 +293,7 @@ bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const
     if (!given) return std::move(given).error();
     auto queries = viewNamed(given->queries, "queries.tensor");
     if (!queries) return std::move(queries).error();
-    if (auto listed = checkListed(*given, *queries); !listed) return listed;
+    if (auto listed = checkListed(*given, *queries, cache->cache); !listed) return listed;
     return cache->cache.attend(encoder->encoder, *queries, given->results, given->options, given->sequences,
                                given->rowCounts);
   });

@@ -65,7 +65,8 @@ Result<Dispatch> dispatchFrom(const mnk_dispatch* given, const DeviceLimits& lim
   }
   for (const mnk_inline_bytes& inlined : *inlines) {
     if (!inlined.bytes) return c::nullArgument("inline bytes");
-    if (inlined.count > limits.maxInlineBytes) return c::tooMany("CommandEncoder", "inline bytes", inlined.count, limits.maxInlineBytes);
+    if (inlined.count > limits.maxInlineBytes)
+      return c::tooMany("CommandEncoder", "inline bytes", inlined.count, limits.maxInlineBytes);
     const auto* bytes = static_cast<const std::byte*>(inlined.bytes);
     dispatch.inlines.push_back({inlined.index, {bytes, bytes + inlined.count}});
   }

@@ -67,7 +67,8 @@ Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& give
   if (!given.sequences && given.sequence_count != 0) return nullArgument("sequences");
   const uint64_t most = queries.isReadable() ? queries.resolved().sequences : 1;
   if (given.sequence_count > most) {
-    return tooMany(FlashDecode::name, "sequences", given.sequence_count, most, "Pass one for each sequence of the queries.");
+    return tooMany(FlashDecode::name, "sequences", given.sequence_count, most,
+                   "Pass one for each sequence of the queries.");
   }
   std::vector<AttendedSequence> sequences;
   for (size_t i = 0; i < given.sequence_count; ++i) {

@@ -7,7 +7,8 @@ namespace {
 Result<std::optional<RotaryOffsets>> numbersFrom(const mnk_rotary_numbers& given, std::string_view what) {
   if (given.tensor) return std::optional<RotaryOffsets>(given.tensor->tensor);
   if (!given.list && given.list_count != 0) return c::nullArgument(what);
-  if (given.list_count > MultiRoPE::kMaxListed) return c::tooMany(MultiRoPE::name, what, given.list_count, MultiRoPE::kMaxListed);
+  if (given.list_count > MultiRoPE::kMaxListed)
+    return c::tooMany(MultiRoPE::name, what, given.list_count, MultiRoPE::kMaxListed);
   if (!given.list) return std::optional<RotaryOffsets>();
   return std::optional<RotaryOffsets>(std::vector<int32_t>(given.list, given.list + given.list_count));
 }

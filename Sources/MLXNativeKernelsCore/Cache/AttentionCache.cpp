@@ -103,7 +103,7 @@ std::string AttentionCache::text() const {
 
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
-  return calledAs(kAppend, guarded(kAppend, [&]() -> Result<void> {
+  return guardedAs(kAppend, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
     if (!appending) return std::move(appending).error();
     const uint64_t position = (*appending)->after(sequence).next;
@@ -112,16 +112,17 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
     (*appending)->advanceTo(position + keys.resolved().totalTokens(), sequence);
     return {};
-  }));
+  });
 }
 
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts) {
-  return calledAs(kAppend, guarded(kAppend, [&]() -> Result<void> {
+  return guardedAs(kAppend, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, sequences);
     if (!appending) return std::move(appending).error();
     auto entries = sequenceRows(keys, sequences, rowCounts);
     if (!entries) return std::move(entries).error();
+    if (entries->size() == 1) return append(encoder, keys, values, sequences.front());
     const KVCacheView& view = state_->storage.view();
     std::vector<uint32_t> rowSequences, slots;
     std::map<uint32_t, uint64_t> next;
@@ -139,12 +140,12 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
     for (const auto& [sequence, position] : next) (*appending)->advanceTo(position, sequence);
     return {};
-  }));
+  });
 }
 
 Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint32_t target) {
   constexpr std::string_view kCopy = "AttentionCache.copy";
-  return calledAs(kCopy, guarded(kCopy, [&]() -> Result<void> {
+  return guardedAs(kCopy, [&]() -> Result<void> {
     if (auto known = state_->cursors.checkKnown(target); !known) return known;
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1});
     if (!appending) return std::move(appending).error();
@@ -155,21 +156,21 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
     (*appending)->replace(cursor, target);
     return {};
-  }));
+  });
 }
 
 Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,
                                         const std::optional<Tensor>& values, uint64_t position, uint32_t sequence,
                                         KVDomain domain) const {
   constexpr std::string_view kDequantize = "AttentionCache.dequantize";
-  return calledAs(kDequantize, guarded(kDequantize, [&]() -> Result<void> {
+  return guardedAs(kDequantize, [&]() -> Result<void> {
     if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
     auto planned = state_->storage.planDequantize(keys, values, sequence, position, domain);
     if (!planned) return std::move(planned).error();
     const uint64_t tokens = tokensOf(keys ? *keys : *values);
     if (auto held = state_->cursors.checkHeld(encoder, position, tokens, sequence); !held) return held;
     return encoder.encode(*planned);
-  }));
+  });
 }
 
 Result<void> AttentionCache::truncate(uint64_t position, uint32_t sequence) {

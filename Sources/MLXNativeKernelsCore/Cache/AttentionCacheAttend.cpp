@@ -119,18 +119,19 @@ Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& de
 
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                                     const AttentionOptions& options, uint32_t sequence) const {
-  return calledAs(kAttend, guarded(kAttend, [&]() -> Result<void> {
+  return guardedAs(kAttend, [&]() -> Result<void> {
     auto cursor = state_->cursors.seenBy(encoder, sequence);
     if (!cursor) return std::move(cursor).error();
     if (cursor->suspectFrom) return suspectError(sequence, *cursor);
-    return encoder.encode(state_->planAttend(encoder.device(), queries, results, options, {attendedBy(sequence, *cursor)}));
-  }));
+    return encoder.encode(
+        state_->planAttend(encoder.device(), queries, results, options, {attendedBy(sequence, *cursor)}));
+  });
 }
 
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                                     const AttentionOptions& options, std::span<const uint32_t> sequences,
                                     std::span<const uint32_t> rowCounts) const {
-  return calledAs(kAttend, guarded(kAttend, [&]() -> Result<void> {
+  return guardedAs(kAttend, [&]() -> Result<void> {
     for (const uint32_t sequence : sequences) {
       if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
     }
@@ -157,23 +158,24 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       firstRow += rows * (end - begin);
     }
     return encoder.encode(whole);
-  }));
+  });
 }
 
 Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
   constexpr std::string_view kCall = "AttentionCache.appendAndAttend";
-  return calledAs(kCall, guarded(kCall, [&]() -> Result<void> {
+  return guardedAs(kCall, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&step.sequence, 1});
     if (!appending) return std::move(appending).error();
     const uint64_t tokens = step.keys.resolved().totalTokens();
     for (const HeadsView* view : {&step.queries, &step.keys, &step.values}) {
       const HeadsView::Strides strides = view->resolved();
       if (strides.sequences == 1 && strides.tokens == tokens) continue;
-      return Error{.op = std::string(kCall),
-                   .what = "queries, keys and values are not of the same tokens of one sequence",
-                   .got = fmt::format("{} and {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
-                   .expected = fmt::format("{} of one sequence, as keys", countText(tokens, "token")),
-                   .fix = "Pass queries, keys and values of the same tokens, each with its own heads."};
+      return Error{
+          .op = std::string(kCall),
+          .what = "queries, keys and values are not of the same tokens of one sequence",
+          .got = fmt::format("{} and {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
+          .expected = fmt::format("{} of one sequence, as keys", countText(tokens, "token")),
+          .fix = "Pass queries, keys and values of the same tokens, each with its own heads."};
     }
     CacheCursor cursor = (*appending)->after(step.sequence);
     Plan whole{.op = std::string(kCall), .dispatches = {}};
@@ -195,7 +197,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
     if (auto encoded = encoder.encode(whole); !encoded) return encoded;
     (*appending)->advanceTo(cursor.next, step.sequence);
     return {};
-  }));
+  });
 }
 
 }  // namespace mnk

@@ -13,7 +13,8 @@ namespace {
 using Descriptor = AttentionCacheDescriptor;
 
 constexpr Rule<Descriptor> kRules[] = {
-    {"a sliding window sees nothing", [](const Descriptor& d) { return !d.slidingWindow || d.slidingWindow->window > 0; },
+    {"a sliding window sees nothing",
+     [](const Descriptor& d) { return !d.slidingWindow || d.slidingWindow->window > 0; },
      [](const Descriptor&) { return std::string("a window of 0"); },
      [](const Descriptor&) { return std::string("at least 1 position, the row's own"); },
      "Pass the model's window, or leave the sliding window out."},
@@ -75,7 +76,8 @@ void resolveDefaults(AttentionCacheDescriptor& d) {
   if (!d.slidingWindow) return;
   d.whenFull = KVWrap::ring;
   // A ring that is too large for 32 bits is refused as the largest one.
-  if (d.capacity == 0) d.capacity = static_cast<uint32_t>(std::min<uint64_t>(d.pinned + d.slidingWindow->slots(), UINT32_MAX));
+  if (d.capacity == 0)
+    d.capacity = static_cast<uint32_t>(std::min<uint64_t>(d.pinned + d.slidingWindow->slots(), UINT32_MAX));
 }
 
 std::span<const Rule<AttentionCacheDescriptor>> attentionCacheRules() {

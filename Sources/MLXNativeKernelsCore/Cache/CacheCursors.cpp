@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "Ops/FlashDecodeShape.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 
@@ -36,6 +37,16 @@ uint64_t CacheSlots::count(const CacheCursor& cursor) const {
 bool CacheSlots::holds(const CacheCursor& cursor, uint64_t position, uint64_t tokens) const {
   if (!fits(position, tokens, cursor.next)) return false;
   return tokens == 0 || position + tokens <= pinned || position >= oldestKept(cursor);
+}
+
+std::string CacheSlots::heldText(const CacheCursor& cursor) const {
+  return heldPositionsText(pinned, oldestKept(cursor), cursor.next);
+}
+
+std::string CacheSlots::cutsText(const CacheCursor& cursor) const {
+  const uint64_t oldest = oldestKept(cursor);
+  if (oldest == 0) return fmt::format("0 to {}", cursor.next);
+  return fmt::format("{}, or {} to {}", pinned == 0 ? "0" : fmt::format("0 to {}", pinned), oldest, cursor.next);
 }
 
 uint64_t CacheSlots::used(const CacheCursor& cursor) const {
@@ -98,13 +109,11 @@ Result<void> CacheCursors::checkHeld(const CommandEncoder& encoder, uint64_t pos
   if (!seen) return std::move(seen).error();
   const CacheCursor& cursor = *seen;
   if (!slots_.holds(cursor, position, tokens)) {
-    const uint64_t oldest = std::min(slots_.oldestKept(cursor), cursor.next);
-    return Error{
-        .op = std::string(kOp),
-        .what = "the cache does not hold these positions",
-        .got = fmt::format("position {} + {} of sequence {}", position, countText(tokens, "token"), sequence),
-        .expected = fmt::format("{} to {}, or less than {}", oldest, cursor.next, std::min(slots_.pinned, cursor.next)),
-        .fix = "Read positions that were appended and that the ring has not overwritten."};
+    return Error{.op = std::string(kOp),
+                 .what = "the cache does not hold these positions",
+                 .got = fmt::format("position {} + {} of sequence {}", position, countText(tokens, "token"), sequence),
+                 .expected = slots_.heldText(cursor),
+                 .fix = "Read positions that were appended and that the ring has not overwritten."};
   }
   if (cursor.suspectFrom && tokens != 0 && position + tokens > *cursor.suspectFrom) {
     return suspectError(sequence, cursor);
@@ -126,8 +135,9 @@ Result<void> CacheCursors::truncate(uint64_t position, uint32_t sequence) {
   if (position > cursor.next || (position < oldest && !leavesPinnedOnly)) {
     return Error{.op = std::string(kOp),
                  .what = "the sequence cannot be cut there",
-                 .got = fmt::format("position {}", position),
-                 .expected = fmt::format("{} to {}, or at most {}", oldest, cursor.next, slots_.pinned),
+                 .got = fmt::format("position {} of sequence {}, which has {}", position, sequence,
+                                    countText(cursor.next, "position")),
+                 .expected = slots_.cutsText(cursor),
                  .fix = "Cut at a position whose predecessors the cache still holds, or reset the sequence."};
   }
   cursor.next = position;

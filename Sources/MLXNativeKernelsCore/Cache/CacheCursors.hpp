@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
@@ -38,6 +39,9 @@ struct CacheSlots {
   // Positions that can be read.
   uint64_t count(const CacheCursor& cursor) const;
   bool holds(const CacheCursor& cursor, uint64_t position, uint64_t tokens) const;
+  // Positions that can be read, and positions that the sequence can be cut at, in words.
+  std::string heldText(const CacheCursor& cursor) const;
+  std::string cutsText(const CacheCursor& cursor) const;
   // Slots that were written since the last reset: the first so many.
   uint64_t used(const CacheCursor& cursor) const;
   // Whether appends and truncations can lead there.

@@ -146,7 +146,8 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   }
   if (const uint32_t window = fields.next(); window != 0) {
     const uint64_t spare = uint64_t{d.capacity} + 1 - std::min<uint64_t>(d.capacity, uint64_t{d.pinned} + window);
-    d.slidingWindow = {.window = window, .maxRows = static_cast<uint32_t>(spare), .maxDraft = static_cast<uint32_t>(spare)};
+    d.slidingWindow = {
+        .window = window, .maxRows = static_cast<uint32_t>(spare), .maxDraft = static_cast<uint32_t>(spare)};
     if (d.whenFull != KVWrap::ring) return impossible("a sliding window in a linear cache", "a ring");
   }
   if (fields.error()) return *fields.error();

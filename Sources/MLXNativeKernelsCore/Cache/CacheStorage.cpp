@@ -152,7 +152,8 @@ Result<Plan> CacheStorage::planRows(const HeadsView& keys, const HeadsView& valu
 Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t slots) const {
   const Planes all = planes();
   Plan whole{.op = std::string(KVCacheWrite::name), .dispatches = {}};
-  for (const auto& [keyPlane, valuePlane] : {std::pair(all[keys], all[values]), std::pair(all[keyScales], all[valueScales])}) {
+  for (const auto& [keyPlane, valuePlane] :
+       {std::pair(all[keys], all[values]), std::pair(all[keyScales], all[valueScales])}) {
     if (!keyPlane || slots == 0) continue;
     auto keyHalves = asHalves(*keyPlane, view_.heads(), view_.capacity());
     if (!keyHalves) return std::move(keyHalves).error();

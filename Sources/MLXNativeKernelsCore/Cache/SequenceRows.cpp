@@ -9,9 +9,9 @@ namespace {
 Error misfit(const HeadsView::Strides& strides, std::string expected, std::string_view fix) {
   return {.op = "AttentionCache",
           .what = "the rows do not match the listed sequences",
-          .got = strides.sequences == 1
-                     ? countText(strides.tokens, "row")
-                     : fmt::format("{} of {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "row")),
+          .got = strides.sequences == 1 ? countText(strides.tokens, "row")
+                                        : fmt::format("{} of {}", countText(strides.sequences, "sequence"),
+                                                      countText(strides.tokens, "row")),
           .expected = std::move(expected),
           .fix = std::string(fix)};
 }
@@ -25,7 +25,8 @@ Result<std::vector<SequenceRows>> sequenceRows(const HeadsView& view, std::span<
   if (rowCounts.empty()) {
     const bool hasOneEach = strides.sequences == 1 && strides.tokens == sequences.size();
     if (!hasOneEach && strides.sequences != sequences.size()) {
-      return misfit(strides, fmt::format("{} rows, or as many rows of each of {} sequences", sequences.size(), sequences.size()),
+      return misfit(strides,
+                    fmt::format("{} rows, or as many rows of each of {} sequences", sequences.size(), sequences.size()),
                     "Pass one row for each listed sequence, an axis of sequences, or row counts.");
     }
     for (const uint32_t sequence : sequences) entries.push_back({sequence, hasOneEach ? 1 : strides.tokens});

@@ -1,9 +1,11 @@
 #include "MLXNativeKernels/Dispatch.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "MLXNativeKernels/Device.hpp"
 #include "Support/Format.hpp"
+#include "Types/FunctionConstants.h"
 
 namespace mnk {
 
@@ -21,6 +23,28 @@ std::string valueText(const FunctionConstant& constant) {
       return fmt::format("{}", std::bit_cast<float>(constant.bits));
   }
   return "unknown";
+}
+
+// The name of a constant of the kernels that this package ships, such as "hasValues", or nothing.
+std::string shippedName(uint32_t index) {
+  static constexpr std::pair<uint32_t, std::string_view> kNames[] = {
+#define ROW(op, name, index) {index, #name},
+      MNK_FUNCTION_CONSTANTS(ROW)
+#undef ROW
+  };
+  for (const auto& [known, name] : kNames) {
+    if (known == index) return static_cast<char>(name[0] - 'A' + 'a') + std::string(name.substr(1));
+  }
+  return {};
+}
+
+// "hasValues", "keyBits: 4", "cacheType: f16", or "0: true" of a kernel of the caller's own. Nothing of what is false.
+std::string constantText(const FunctionConstant& constant, bool isOfCaller) {
+  const std::string called = isOfCaller ? std::string() : shippedName(constant.index);
+  if (called.empty()) return fmt::format("{}: {}", constant.index, valueText(constant));
+  if (constant.type == ConstantType::boolean) return constant.bits ? called : std::string();
+  if (called.ends_with("Type")) return fmt::format("{}: {}", called, name(static_cast<DType>(constant.bits)));
+  return fmt::format("{}: {}", called, valueText(constant));
 }
 
 uint64_t byteCount(const std::vector<Region>& regions) {
@@ -46,12 +70,12 @@ std::string_view name(ConstantType type) {
 }
 
 std::string KernelKey::text() const {
-  if (constants.empty()) return function;
   std::string values;
   for (const FunctionConstant& constant : constants) {
-    values += fmt::format("{}{}: {}", values.empty() ? "" : ", ", constant.index, valueText(constant));
+    const std::string value = constantText(constant, library != nullptr);
+    if (!value.empty()) values += (values.empty() ? "" : ", ") + value;
   }
-  return fmt::format("{} {{{}}}", function, values);
+  return values.empty() ? function : fmt::format("{} {{{}}}", function, values);
 }
 
 Binding Binding::whole(uint32_t index, const Tensor& tensor, Access access) {

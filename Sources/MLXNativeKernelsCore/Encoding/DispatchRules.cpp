@@ -196,10 +196,10 @@ constexpr Rule<Check> kRules[] = {
     {"a tensor belongs to another device", [](const Check& check) { return !firstForeign(check); },
      [](const Check& check) {
        const auto device = firstForeign(check)->buffer->device();
-       return fmt::format("memory of {} at index {}", device ? device->name() : "no device",
+       return fmt::format("memory of {} at index {}", device ? "another device, " + device->name() + "," : "no device",
                           firstForeign(check)->index);
      },
-     [](const Check& check) { return fmt::format("memory of {}", check.device.name()); },
+     [](const Check& check) { return fmt::format("memory of the encoder's device, {}", check.device.name()); },
      "Make the tensor on the device that encodes."},
 
     {"inline bytes have the wrong size", [](const Check& check) { return !firstBadInline(check); },

@@ -124,14 +124,6 @@ std::optional<LostPosition> firstLost(const Op& op) {
   return std::nullopt;
 }
 
-std::string heldText(const LostPosition& lost) {
-  const uint64_t oldest = lost.keys.oldest(), end = lost.sequence.length, pinned = lost.keys.pinned;
-  if (end <= oldest)
-    return pinned == 0 ? std::string("none of its positions") : fmt::format("the first {} alone", pinned);
-  const std::string newest = fmt::format("positions {} to {}", oldest, end - 1);
-  return pinned == 0 ? newest : fmt::format("{} and the first {}", newest, pinned);
-}
-
 // The axes that results may have before their last.
 std::vector<std::vector<uint64_t>> rowAxes(const Op& op) {
   const QueryShape queries = queryShape(op.queries);
@@ -288,7 +280,8 @@ constexpr Rule<Op> kOptionRules[] = {
      [](const Op& op) {
        const LostPosition lost = *firstLost(op);
        return fmt::format("row {} of sequence {}, whose window of {} begins at position {}, over a ring that holds {}",
-                          lost.row, lost.sequence.sequence, op.options.window, lost.position, heldText(lost));
+                          lost.row, lost.sequence.sequence, op.options.window, lost.position,
+                          heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length));
      },
      [](const Op& op) {
        const LostPosition lost = *firstLost(op);

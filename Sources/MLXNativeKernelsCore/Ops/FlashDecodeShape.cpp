@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "Support/Format.hpp"
+
 #include "Support/CheckedMath.hpp"
 
 namespace mnk {
@@ -89,6 +91,14 @@ uint64_t startOfWindow(const FlashDecode& op, uint64_t length, uint64_t row) {
 
 bool seesPinned(const FlashDecode& op) {
   return op.options.windowSeesPinned && op.options.window != 0 && slotsOf(op).pinned != 0;
+}
+
+std::string heldPositionsText(uint64_t pinned, uint64_t oldest, uint64_t length) {
+  const uint64_t first = oldest == 0 ? 0 : std::min(pinned, length);
+  if (length <= oldest) return first == 0 ? "no position" : fmt::format("the first {} alone", first);
+  const std::string newest =
+      length - oldest == 1 ? fmt::format("position {}", oldest) : fmt::format("positions {} to {}", oldest, length - 1);
+  return first == 0 ? newest : fmt::format("{} and the first {}", newest, first);
 }
 
 KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, uint64_t length, uint64_t firstRow, uint64_t rows) {

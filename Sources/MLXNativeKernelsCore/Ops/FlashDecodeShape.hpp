@@ -1,6 +1,7 @@
 // The numbers of a FlashDecode: its queries, its cache, and which keys of a sequence which rows see.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "MLXNativeKernels/FlashDecode.hpp"
@@ -46,6 +47,10 @@ struct AttendedKeys {
   uint64_t keyOf(uint64_t position) const;
   std::vector<SlotRun> slots(uint64_t firstKey, uint64_t endKey) const;
 };
+
+// What a sequence with so many positions holds, where `oldest` is the oldest position that is held besides pinned ones:
+// "positions 6 to 9 and the first 2".
+std::string heldPositionsText(uint64_t pinned, uint64_t oldest, uint64_t length);
 
 // The keys that some of the rows [firstRow, firstRow + rows) of a sequence see.
 struct KeyRange {

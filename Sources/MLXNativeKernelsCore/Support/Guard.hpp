@@ -51,9 +51,10 @@ auto guarded(std::string_view op, Body&& body) -> decltype(body()) {
   }
 }
 
-// The result of a call that other ops carry out, with errors that name the call the user made.
-template <typename T>
-Result<T> calledAs(std::string_view call, Result<T> result) {
+// Runs the body of a call that other ops carry out: their errors name the call that the user made.
+template <typename Body>
+auto guardedAs(std::string_view call, Body&& body) -> decltype(body()) {
+  auto result = guarded(call, std::forward<Body>(body));
   if (result) return result;
   Error error = std::move(result).error();
   error.op = call;

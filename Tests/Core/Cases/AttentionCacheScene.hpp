@@ -5,12 +5,8 @@
 
 namespace mnk::test {
 
-inline const AttentionCacheDescriptor kDescriptor{.kvHeads = 2,
-                                                  .headDim = 4,
-                                                  .capacity = 4,
-                                                  .sequences = 3,
-                                                  .whenFull = KVWrap::ring,
-                                                  .isStorageOnly = true};
+inline const AttentionCacheDescriptor kDescriptor{
+    .kvHeads = 2, .headDim = 4, .capacity = 4, .sequences = 3, .whenFull = KVWrap::ring, .isStorageOnly = true};
 
 inline AttentionCache makeCache(const std::shared_ptr<Device>& device,
                                 AttentionCacheDescriptor descriptor = kDescriptor) {

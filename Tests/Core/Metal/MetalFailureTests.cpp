@@ -93,7 +93,8 @@ TEST(MetalFailure, EveryCodeOfACommandBufferIsATypedErrorForWaitersAndHandlers) 
 TEST(MetalFailure, ACacheIsSuspectAfterAFailedCommandBuffer) {
   MetalScene scene;
   const auto device = scene.makeDevice();
-  auto cache = REQUIRE(AttentionCache::make(device, {.kvHeads = 1, .headDim = 1, .capacity = 8, .isStorageOnly = true}));
+  auto cache =
+      REQUIRE(AttentionCache::make(device, {.kvHeads = 1, .headDim = 1, .capacity = 8, .isStorageOnly = true}));
   const Tensor token = REQUIRE(makeTensor(device, {1}).reshaped(REQUIRE(Shape::make({1, 1}))));
   softmetal::faults().failCommandBuffer(0, 2);
   CommandEncoder encoder(device);

@@ -45,7 +45,7 @@ struct KernelKey {
   std::string function;
   std::vector<FunctionConstant> constants;
 
-  std::string text() const;  // "kvCacheConvert_f32_f16 {0: true, 1: false}"
+  std::string text() const;  // "kvCacheConvert_f32_f16 {hasValues, isVectorized}"
 };
 
 // Rows of bytes at a fixed distance; offsets count from the binding's start. One row is a plain range.

@@ -1,0 +1,183 @@
+// Steps of caches through the C API: views, lists, chunks, copies and sliding windows.
+#include "Cases/AttentionHistory.hpp"
+#include "Cases/AttentionScene.hpp"
+#include "Support/CDoor.hpp"
+
+// Passing NULL where the header forbids it is what some of these tests are about.
+#pragma clang diagnostic ignored "-Wnonnull"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint64_t kTokens = 5;
+constexpr uint64_t kRow = kQueryHeads * kAttendedDim;
+constexpr uint64_t kToken = kAttendedHeads * kAttendedDim;
+constexpr uint64_t kWidth = kRow + 2 * kToken;
+
+// A cache, and queries, keys and values of a few tokens side by side, as one projection leaves them.
+struct StepScene {
+  Owned<mnk_device> device = makeDevice();
+  Owned<mnk_tensor> fused = makeTensor(device.get(), MNK_F32, {kTokens, kWidth});
+  Owned<mnk_tensor> output = makeTensor(device.get(), MNK_F32, {kTokens, kQueryHeads, kAttendedDim});
+  mnk_cache_descriptor descriptor{.size = sizeof descriptor,
+                                  .kv_heads = kAttendedHeads,
+                                  .head_dim = kAttendedDim,
+                                  .capacity = 8,
+                                  .sequences = 2,
+                                  .dtype = MNK_F32,
+                                  .when_full = MNK_RING};
+  mnk_attention_results results{.size = sizeof results, .into = output.get()};
+  mnk_attention_options options{.size = sizeof options};
+  mnk_cache_step step{.size = sizeof step, .results = &results, .options = &options};
+  std::vector<float> queries, keys, values;
+  AttentionHistory history{kQueryHeads, kAttendedHeads, kAttendedDim};
+  Seeded random{7};
+
+  StepScene() {
+    EXPECT(mnk_heads_view_set_columns(&step.queries, fused.get(), 0, kQueryHeads, kAttendedDim, nullptr));
+    EXPECT(mnk_heads_view_set_columns(&step.keys, fused.get(), kRow, kAttendedHeads, kAttendedDim, nullptr));
+    EXPECT(mnk_heads_view_set_columns(&step.values, fused.get(), kRow + kToken, kAttendedHeads, kAttendedDim, nullptr));
+    fill();
+  }
+
+  void fill() {
+    queries = smallNumbers(random, kTokens * kRow);
+    keys = smallNumbers(random, kTokens * kToken);
+    values = smallNumbers(random, kTokens * kToken);
+    std::vector<float> all;
+    for (uint64_t token = 0; token < kTokens; ++token) {
+      for (const auto& [part, width] :
+           {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
+        all.insert(all.end(), part->begin() + token * width, part->begin() + (token + 1) * width);
+      }
+    }
+    EXPECT(mnk_tensor_write(fused.get(), all.data(), all.size() * sizeof(float), nullptr));
+  }
+
+  Owned<mnk_cache> make(mnk_error_out error = nullptr) const {
+    return {mnk_cache_make(device.get(), &descriptor, error), mnk_cache_release};
+  }
+  void commit(const Owned<mnk_encoder>& encoder) const {
+    const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                     mnk_completion_release);
+    EXPECT(mnk_completion_wait(done.get(), nullptr));
+  }
+  std::vector<float> got() const {
+    std::vector<float> floats(kTokens * kRow);
+    EXPECT(mnk_tensor_read(output.get(), floats.data(), floats.size() * sizeof(float), nullptr));
+    return floats;
+  }
+};
+
+std::vector<float> token(const std::vector<float>& all, uint64_t index, uint64_t width) {
+  return {all.begin() + index * width, all.begin() + (index + 1) * width};
+}
+
+}  // namespace
+
+TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
+  StepScene scene;
+  const auto cache = scene.make();
+  const uint32_t sequences[] = {1, 0, 1}, rowCounts[] = {2, 1, 2};
+  scene.step.sequences = sequences;
+  scene.step.row_counts = rowCounts;
+  scene.step.sequence_count = 3;
+  const auto encoder = makeEncoder(scene.device.get());
+  EXPECT(mnk_encoder_append_step(encoder.get(), cache.get(), &scene.step, nullptr));
+  EXPECT(mnk_encoder_attend_step(encoder.get(), cache.get(), &scene.step, nullptr));
+  scene.commit(encoder);
+  EXPECT_EQ(mnk_cache_next_position(cache.get(), 0), 1u);
+  EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 4u);
+  const uint32_t ofRow[] = {1, 1, 0, 1, 1};
+  for (uint64_t row = 0; row < kTokens; ++row) {
+    scene.history.append(token(scene.keys, row, kToken), token(scene.values, row, kToken), ofRow[row]);
+    const auto seen = positions(0, scene.history.size(ofRow[row]));
+    EXPECT(largestDifference(token(scene.got(), row, kRow),
+                             scene.history.attended(token(scene.queries, row, kRow), {seen}, ofRow[row])) < kF32Sums);
+  }
+}
+
+TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
+  StepScene scene;
+  scene.descriptor.capacity = 0;
+  scene.descriptor.when_full = MNK_LINEAR;
+  scene.descriptor.sliding_window = {.window = 3, .max_rows = 2, .max_draft = 1};
+  const auto cache = scene.make();
+  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
+  EXPECT_EQ(made.capacity, 4u);
+  EXPECT(made.when_full == MNK_RING && !made.is_storage_only);
+  EXPECT_EQ(made.sliding_window.window, 3u);
+  EXPECT_EQ(made.sliding_window.max_rows, 2u);
+  for (int round = 0; round < 3; ++round) {
+    scene.fill();
+    const auto encoder = makeEncoder(scene.device.get());
+    EXPECT(mnk_encoder_append_and_attend(encoder.get(), cache.get(), &scene.step, nullptr));
+    scene.commit(encoder);
+    std::vector<std::vector<uint64_t>> seen;
+    for (uint64_t row = 0; row < kTokens; ++row) {
+      const uint64_t end = scene.history.size() + row + 1;
+      seen.push_back(positions(end - std::min<uint64_t>(end, 3), end));
+    }
+    scene.history.append(scene.keys, scene.values);
+    EXPECT(largestDifference(scene.got(), scene.history.attended(scene.queries, seen)) < kF32Sums);
+  }
+  const auto encoder = makeEncoder(scene.device.get());
+  EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 1, nullptr));
+  scene.commit(encoder);
+  EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 15u);
+  char* text = mnk_cache_copy_text(cache.get());
+  EXPECT_EQ(std::string(text),
+            "2 heads of 32 as f32, 2 sequences, 4 slots that overwrite the oldest when full, a window of "
+            "3, 4.1 KB");
+  mnk_text_release(text);
+  EXPECT(mnk_cache_copy_text(nullptr) == nullptr);
+}
+
+TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
+  StepScene scene;
+  const auto cache = scene.make();
+  const auto encoder = makeEncoder(scene.device.get());
+  Caught caught;
+  const mnk_cache_step sound = scene.step;
+  const auto refuses = [&](auto call, const ExpectedError& expected) {
+    EXPECT(!call(encoder.get(), cache.get(), &scene.step, caught.out()));
+    caught.expect(expected);
+    scene.step = sound;
+  };
+  const auto refusedByAll = [&](auto change, const ExpectedError& expected) {
+    for (const auto call : {mnk_encoder_append_step, mnk_encoder_append_and_attend}) {
+      change();
+      refuses(call, expected);
+    }
+    change();
+    refuses(mnk_encoder_attend_step, expected);
+  };
+  refusedByAll([&] { scene.step.size = 8; }, {.what = "mnk_cache_step has the wrong size"});
+  refusedByAll([&] { scene.step.keys.size = 8; }, {.what = "mnk_heads_view has the wrong size"});
+  refusedByAll([&] { scene.step.sequence_count = 1; }, {.what = "sequences is missing"});
+  scene.step.keys.tensor = nullptr;
+  refuses(mnk_encoder_append_step, {.what = "keys.tensor is missing"});
+  scene.step.values.tensor = nullptr;
+  refuses(mnk_encoder_append_and_attend, {.what = "values.tensor is missing"});
+  scene.step.queries.tensor = nullptr;
+  refuses(mnk_encoder_attend_step, {.what = "queries.tensor is missing"});
+  const uint32_t many[] = {0, 1, 0, 1, 0, 1};
+  scene.step.sequences = many;
+  scene.step.sequence_count = 6;
+  refuses(mnk_encoder_append_step, {.op = "AttentionCache", .what = "there are too many sequences", .got = "6"});
+  scene.step.sequences = many;
+  scene.step.sequence_count = 2;
+  refuses(mnk_encoder_append_and_attend, {.op = "AttentionCache", .got = "2", .expected = "at most 1"});
+  EXPECT(!mnk_encoder_append_step(encoder.get(), cache.get(), nullptr, caught.out()));
+  caught.expect({.what = "mnk_cache_step is missing"});
+  EXPECT(!mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 2, caught.out()));
+  caught.expect({.op = "AttentionCache.copy", .got = "sequence 2"});
+  scene.descriptor.head_dim = 12;
+  EXPECT(!scene.make(caught.out()));
+  caught.expect({.what = "there is no attention kernel for these head dims", .got = "12 of keys and 12 of values"});
+  scene.descriptor.is_storage_only = true;
+  EXPECT(scene.make() != nullptr);
+}
+
+}  // namespace mnk::test
