@@ -151,9 +151,8 @@ NSString *differencesIn(const std::vector<Case> &cases, size_t stride, MakeOp ma
   using Change = void (*)(AttentionOptions &);
   for (const Change change :
        {Change([](AttentionOptions &o) { o.scale = 0.5f; }), Change([](AttentionOptions &o) { o.isCausal = false; }),
-        Change([](AttentionOptions &o) { o.window = 3; }),
-        Change([](AttentionOptions &o) { o.window = 3, o.windowSeesPinned = true; }),
-        Change([](AttentionOptions &o) { o.softcap = 20; }), Change([](AttentionOptions &o) { o.splits = 2; }),
+        Change([](AttentionOptions &o) { o.window = 3; }), Change([](AttentionOptions &o) { o.softcap = 20; }),
+        Change([](AttentionOptions &o) { o.splits = 2; }),
         Change([](AttentionOptions &o) { o.kernel = FlashDecodeKernel::vector; }),
         Change([](AttentionOptions &o) { o.merge = FlashDecodeMerge::separate; }),
         Change([](AttentionOptions &o) { o.splits = 2000; })}) {
