@@ -55,7 +55,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(cache.bytesSaved, -3 * 4 * 32 * 2 * 2);
   XCTAssertNil(cache.quantizedView);
   XCTAssertEqualObjects(cache.view.keys.shape, (@[ @3, @1, @4, @32 ]));
-  XCTAssertEqual(cache.view.wrap, MNKKVWrapRing);
+  XCTAssertEqual(cache.view.wrap, MNKKVWrapLinear);
   MNKAttentionCacheDescriptor *expected = self.descriptor;
   expected.valueHeadDim = 32;
   XCTAssertEqualObjects(cache.descriptor, expected);
@@ -101,6 +101,7 @@ using namespace mnk::objc_test;
 
 - (void)testARingKeepsThePinnedAndTheNewest {
   MNKAttentionCacheDescriptor *descriptor = self.descriptor;
+  descriptor.whenFull = MNKWhenFullOverwriteOldest;
   descriptor.pinned = 1;
   MNKAttentionCache *cache = [self cacheWith:descriptor];
   for (const float number : {100, 1, 2, 3, 4, 5, 6}) [self append:{number} to:cache sequence:1];
@@ -109,15 +110,16 @@ using namespace mnk::objc_test;
   XCTAssertEqualWithAccuracy([self attended:cache sequence:1 options:nil], (100 + 4 + 5 + 6) / 4.0, 1e-4);
   NSError *error = nil;
   XCTAssertFalse([cache truncateToPosition:3 sequence:1 error:&error]);
+}
 
-  descriptor.pinned = 0;
-  descriptor.whenFull = MNKWhenFullFail;
-  MNKAttentionCache *strict = [self cacheWith:descriptor];
-  [self append:{1, 2, 3, 4} to:strict sequence:0];
+- (void)testAFullCacheFailsUnlessSet {
+  NSError *error = nil;
+  MNKAttentionCache *cache = [self cacheWith:self.descriptor];
+  [self append:{1, 2, 3, 4} to:cache sequence:0];
   MNKTensor *token = [self zeros:@[ @1, @32 ]];
-  XCTAssertFalse([[self.device commandEncoder] appendKeys:token values:token toCache:strict error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"KVCacheWrite", @"past the end"), @"%@", error);
-  XCTAssertEqual(strict.nextPosition, 4u);
+  XCTAssertFalse([[self.device commandEncoder] appendKeys:token values:token toCache:cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"past the end"), @"%@", error);
+  XCTAssertEqual(cache.nextPosition, 4u);
 }
 
 - (void)testBatchesOfSequences {

@@ -24,6 +24,7 @@ using namespace mnk::objc_test;
 - (MNKAttentionCache *)filledCache:(BOOL)isQuantized {
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
   descriptor.sequences = 2;
+  descriptor.whenFull = MNKWhenFullOverwriteOldest;
   descriptor.pinned = 1;
   if (isQuantized) {
     descriptor.quantized = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:5 valueBits:3];

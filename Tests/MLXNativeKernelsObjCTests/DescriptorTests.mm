@@ -177,8 +177,8 @@ using namespace mnk::objc_test;
   MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
   MNKIntegers *integers = [MNKIntegers integersWithList:@[ @1 ]];
   NSDictionary *source = @{
-    @"keys" : two,
-    @"values" : two,
+    @"keysView" : [[MNKHeadsView alloc] initWithTensor:two],
+    @"valuesView" : [[MNKHeadsView alloc] initWithTensor:two],
     @"sourceLayout" : @0,
     @"sourceOffset" : @1,
     @"tokens" : @2,
@@ -229,6 +229,7 @@ using namespace mnk::objc_test;
                   @"scale" : @0.5f,
                   @"causal" : @NO,
                   @"window" : @2,
+                  @"windowSeesPinned" : @YES,
                   @"softcap" : @3,
                   @"mask" : one,
                   @"slopes" : one,
@@ -246,6 +247,7 @@ using namespace mnk::objc_test;
   XCTAssertEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:2]);
   XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:2 length:2]);
   XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:1]);
+  XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:2 highest:3]);
   MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
                                                                     codes:one
@@ -255,7 +257,7 @@ using namespace mnk::objc_test;
   wide.window = 9;
   [self checkDescriptor:decode
                 changes:@{
-                  @"queries" : two,
+                  @"queriesView" : [[MNKHeadsView alloc] initWithTensor:two],
                   @"cache" : [[MNKKVCacheView alloc] initWithKeys:two values:nil],
                   @"quantizedCache" : [[MNKQuantizedKVCacheView alloc] initWithKeys:plane values:nil],
                   @"sequences" : @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:1] ],
@@ -292,6 +294,9 @@ using namespace mnk::objc_test;
                   @"valueMeans" : one,
                   @"keyChannelScales" : one
                 }];
+  MNKSlidingWindow *window = [[MNKSlidingWindow alloc] initWithWindow:2];
+  XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:1 maxDraft:0]));
+  [self checkDescriptor:window changes:@{@"window" : @3, @"maxRows" : @4, @"maxDraft" : @5}];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:2 capacity:3];
   [self checkDescriptor:descriptor
                 changes:@{
@@ -302,12 +307,17 @@ using namespace mnk::objc_test;
                   @"sequences" : @6,
                   @"elementType" : @0,
                   @"quantized" : storage,
-                  @"whenFull" : @0,
-                  @"pinned" : @7
+                  @"whenFull" : @1,
+                  @"pinned" : @7,
+                  @"slidingWindow" : window,
+                  @"storageOnly" : @YES
                 }];
   descriptor.quantized = storage;
+  descriptor.slidingWindow = window;
   storage.keyBits = 8;
+  window.window = 9;
   XCTAssertEqual(descriptor.quantized.keyBits, 4u);
+  XCTAssertEqual(descriptor.slidingWindow.window, 2u);
 }
 
 - (void)testWhatAnOpIsMadeOfIsCopied {

@@ -14,26 +14,45 @@ using namespace mnk::objc_test;
 - (void)testNothingCanBeRecordedAfterACommit {
   MNKTensor *tensor = [self zeros:@[ @1, @32 ]], *out = [self zeros:@[ @1, @32 ]];
   MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  descriptor.sequences = 2;
   MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
   MNKCommandEncoder *step = [self.device commandEncoder];
   XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
   NSError *error = nil;
-  const std::vector<std::function<BOOL(NSError * __autoreleasing *)>> calls{
-      [=](NSError **e) { return [step insertBarrierWithError:e]; },
-      [=](NSError **e) { return [step appendKeys:tensor values:tensor toCache:cache error:e]; },
-      [=](NSError **e) { return [step attendQueries:tensor overCache:cache intoTensor:out options:nil error:e]; },
-      [=](NSError **e) {
-        return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:e];
-      },
-      [=](NSError **e) {
-        return [step encodeDispatch:[[MNKDispatch alloc] initWithFunction:@"f" library:nil] error:e];
-      },
-      [=](NSError **e) { return BOOL([step commitWithError:e] != nil); },
+  MNKHeadsView *view = [[MNKHeadsView alloc] initWithTensor:tensor];
+  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];
+  const std::vector<std::pair<NSString *, std::function<BOOL(NSError * __autoreleasing *)>>> calls{
+      {@"CommandEncoder", [=](NSError **e) { return [step insertBarrierWithError:e]; }},
+      {@"AttentionCache.append",
+       [=](NSError **e) { return [step appendKeys:tensor values:tensor toCache:cache error:e]; }},
+      {@"AttentionCache.attend",
+       [=](NSError **e) { return [step attendQueries:tensor overCache:cache intoTensor:out options:nil error:e]; }},
+      {@"AttentionCache.appendAndAttend",
+       [=](NSError **e) {
+         return [step appendAndAttendQueries:view
+                                        keys:view
+                                      values:view
+                                   overCache:cache
+                                    sequence:0
+                                     results:results
+                                     options:nil
+                                       error:e];
+       }},
+      {@"AttentionCache.copy", [=](NSError **e) { return [step copySequence:0 toSequence:1 inCache:cache error:e]; }},
+      {@"CommandEncoder",
+       [=](NSError **e) {
+         return [step encodeOperation:[[MNKHadamard alloc] initWithSource:tensor intoTensor:nil] error:e];
+       }},
+      {@"CommandEncoder",
+       [=](NSError **e) {
+         return [step encodeDispatch:[[MNKDispatch alloc] initWithFunction:@"f" library:nil] error:e];
+       }},
+      {@"CommandEncoder", [=](NSError **e) { return BOOL([step commitWithError:e] != nil); }},
   };
-  for (const auto &call : calls) {
+  for (const auto &[op, call] : calls) {
     error = nil;
     XCTAssertFalse(call(&error));
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"CommandEncoder", @"committed"), @"%@", error);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, op, @"committed"), @"%@", error);
     XCTAssertFalse(call(nil));
   }
   XCTAssertEqual(cache.nextPosition, 0u);

@@ -75,6 +75,9 @@ struct Change {
       {@"cache", nil, @"nil was passed for the cache"},
       {@"cache.keys", nil, @""},
       {@"values", _vectors, @""},
+      {@"keysView", nil, @"nil was passed for a view of heads"},
+      {@"keysView.layout", @2, @"the layout is unknown"},
+      {@"valuesView", [[MNKHeadsView alloc] initWithTensor:_vectors], @""},
       {@"sourceLayout", @2, @"the layout is unknown"},
       {@"cache.layout", @(UINT32_MAX), @"the layout is unknown"},
       {@"cache.wrap", @2, @"the wrap is unknown"},
@@ -214,6 +217,8 @@ struct Change {
   MNKQuantizedKVCacheView *quantized = self.quantize.cache;
   const std::vector<Change> changes{
       {@"queries", nil, @""},
+      {@"queriesView", nil, @"nil was passed for a view of heads"},
+      {@"queriesView.layout", @2, @"the layout is unknown"},
       {@"cache", nil, @"not one of dense and quantized"},
       {@"quantizedCache", quantized, @"not one of dense and quantized"},
       {@"results", nil, @"nil was passed for results"},
@@ -223,6 +228,7 @@ struct Change {
       {@"sequences", @[ @0 ], @"another class was passed for a sequence"},
       {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:NSUIntegerMax length:1] ], @""},
       {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:NSUIntegerMax] ], @""},
+      {@"sequences", @[ [[MNKAttendedSequence alloc] initWithSequence:0 length:3 highest:2] ], @""},
       {@"options.window", @(1ull << 32), @"the number for window is out of range"},
       {@"options.splits", @(1ull << 32), @"the number for splits is out of range"},
       {@"options.kernel", @3, @"the kernel is unknown"},
@@ -245,64 +251,6 @@ struct Change {
   turn.usesSigns = YES;
   turn.codec = static_cast<MNKKVCodecName>(2);
   [self refuse:turn op:@"Hadamard" what:@"the codec is unknown" line:__LINE__];
-}
-
-- (void)testStepsOverCaches {
-  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
-  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
-  MNKTensor *token = [self zeros:@[ @1, @32 ]];
-  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @32 ]]];
-  NSError *error = nil;
-  XCTAssertFalse([_step appendKeys:token values:token toCache:absentObject() error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"nil was passed for the cache"));
-  XCTAssertFalse([_step appendKeys:absentObject() values:token toCache:cache error:&error]);
-  XCTAssertFalse([_step appendKeys:token values:absentObject() toCache:cache error:&error]);
-  XCTAssertFalse([_step appendKeys:token values:token toCache:cache sequence:NSUInteger{1} << 32 error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the number for sequence is out of range"));
-  for (id number in @[ @-1, @4294967296, @1.5, @"0", [NSNull null] ]) {
-    XCTAssertFalse(([_step appendKeys:token values:token toCache:cache sequences:@[ number ] error:&error]));
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"for a sequence"));
-    XCTAssertFalse(([_step attendQueries:token
-                               overCache:cache
-                               sequences:@[ number ]
-                                 results:results
-                                 options:nil
-                                   error:&error]));
-    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"for a sequence"));
-  }
-  XCTAssertFalse([_step appendKeys:token values:token toCache:cache sequences:absentObject() error:&error]);
-  XCTAssertFalse([_step attendQueries:token overCache:cache intoTensor:absentObject() options:nil error:&error]);
-  XCTAssertFalse([_step attendQueries:token
-                            overCache:cache
-                             sequence:0
-                              results:absentObject()
-                              options:nil
-                                error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"nil was passed for results"));
-  XCTAssertFalse([_step attendQueries:token overCache:absentObject() sequence:0 results:results options:nil error:nil]);
-  XCTAssertFalse([_step attendQueries:token overCache:cache sequence:9 results:results options:nil error:nil]);
-  XCTAssertFalse([_step dequantizeCache:cache
-                               intoKeys:token
-                                 values:nil
-                               position:0
-                               sequence:0
-                                 domain:MNKKVDomainOriginal
-                                  error:&error]);
-  XCTAssertFalse([_step dequantizeCache:cache
-                               intoKeys:token
-                                 values:nil
-                               position:0
-                               sequence:0
-                                 domain:static_cast<MNKKVDomain>(2)
-                                  error:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"the domain is unknown"));
-  XCTAssertFalse([_step dequantizeCache:absentObject()
-                               intoKeys:nil
-                                 values:nil
-                               position:0
-                               sequence:0
-                                 domain:MNKKVDomainOriginal
-                                  error:nil]);
 }
 
 - (void)testCodecsAndPlanes {

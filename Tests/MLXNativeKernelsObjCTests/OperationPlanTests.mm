@@ -99,10 +99,12 @@ NSString *differencesIn(const std::vector<Case> &cases, size_t stride, MakeOp ma
     return test::makeOp(
         one, [&](DType dtype, const Shape &shape, uint64_t shift) { return tensorOn(device, dtype, shape, shift); });
   }));
-  XCTAssertNil(differencesIn(test::rowCases(), 1, [](const auto &one, const auto &device) {
-    return test::makeOp(
-        one, [&](DType dtype, const Shape &shape, uint64_t shift) { return tensorOn(device, dtype, shape, shift); });
-  }));
+  for (const auto &cases : {test::rowCases(), test::sourceCases()}) {
+    XCTAssertNil(differencesIn(cases, 1, [](const auto &one, const auto &device) {
+      return test::makeOp(
+          one, [&](DType dtype, const Shape &shape, uint64_t shift) { return tensorOn(device, dtype, shape, shift); });
+    }));
+  }
 }
 
 - (void)testKVCacheQuantize {
@@ -142,6 +144,7 @@ NSString *differencesIn(const std::vector<Case> &cases, size_t stride, MakeOp ma
   XCTAssertNil(differencesIn(test::allDecodeCases(), 13, make));
   XCTAssertNil(differencesIn(test::scoreCases(), 1, make));
   XCTAssertNil(differencesIn(test::ringCases(), 5, make));
+  XCTAssertNil(differencesIn(test::queryCases(), 1, make));
 }
 
 - (void)testEveryOptionOfFlashDecodeReachesTheCore {
@@ -279,6 +282,13 @@ NSString *differencesIn(const std::vector<Case> &cases, size_t stride, MakeOp ma
     REQUIRE(core.append(encoder, keys, values, sequences));
     REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.window = 2}, 1));
     REQUIRE(core.attend(encoder, tensor({2, 4, 64}), {.into = out}, {.softcap = 2}, sequences));
+    const HeadsView headMajor(keys, KVLayout::headMajor), rows(tensor({2, 4, 64}));
+    const uint32_t counts[] = {2, 0};
+    REQUIRE(core.append(encoder, headMajor, values, sequences, counts));
+    REQUIRE(core.attend(encoder, rows, {.into = out}, {}, sequences, counts));
+    REQUIRE(core.appendAndAttend(
+        encoder, {.queries = rows, .keys = headMajor, .values = values, .results = {.into = out}, .sequence = 2}));
+    REQUIRE(core.copy(encoder, 2, 1));
     REQUIRE(encoder.commit());
     MNKCommandEncoder *step = [object commandEncoder];
     MNKAttentionOptions *window = [[MNKAttentionOptions alloc] init], *softcap = [[MNKAttentionOptions alloc] init];
@@ -299,9 +309,38 @@ NSString *differencesIn(const std::vector<Case> &cases, size_t stride, MakeOp ma
                                results:results
                                options:softcap
                                  error:nil]));
+    MNKHeadsView *keyView = [MNKHeadsView viewWithTensor:objectOver(keys) layout:MNKKVLayoutHeadMajor];
+    MNKHeadsView *valueView = [[MNKHeadsView alloc] initWithTensor:objectOver(values)];
+    MNKHeadsView *queryView = [[MNKHeadsView alloc] initWithTensor:queries];
+    XCTAssertTrue(([step appendKeysView:keyView
+                             valuesView:valueView
+                                toCache:cache
+                              sequences:@[ @2, @0 ]
+                              rowCounts:@[ @2, @0 ]
+                                  error:nil]));
+    XCTAssertTrue(([step attendQueriesView:queryView
+                                 overCache:cache
+                                 sequences:@[ @2, @0 ]
+                                 rowCounts:@[ @2, @0 ]
+                                   results:results
+                                   options:nil
+                                     error:nil]));
+    XCTAssertTrue([step appendAndAttendQueries:queryView
+                                          keys:keyView
+                                        values:valueView
+                                     overCache:cache
+                                      sequence:2
+                                       results:results
+                                       options:nil
+                                         error:nil]);
+    XCTAssertTrue([step copySequence:2 toSequence:1 inCache:cache error:nil]);
     XCTAssertNotNil([step commitWithError:nil]);
     const auto committed = device->committed();
     XCTAssertEqual(committed.size(), 2u);
+    for (uint32_t sequence = 0; sequence < 3; ++sequence) {
+      XCTAssertEqual([cache nextPositionOfSequence:sequence], core.nextPosition(sequence));
+    }
+    XCTAssertEqualObjects(cache.description, [NSString stringWithUTF8String:core.text().c_str()]);
     XCTAssertEqual(committed[0].trace, committed[1].trace);
     for (size_t i = 0; i < committed[0].dispatches.size(); ++i) {
       const Dispatch &got = committed[1].dispatches[i].dispatch, &due = committed[0].dispatches[i].dispatch;

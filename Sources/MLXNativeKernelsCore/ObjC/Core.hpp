@@ -76,8 +76,9 @@ Tensor coreOf(MNKTensor* _Nullable tensor);
 std::optional<Tensor> optionalCoreOf(MNKTensor* _Nullable tensor);
 MNKTensor* _Nullable tensorFrom(const std::optional<Tensor>& tensor);
 std::shared_ptr<Library> coreOf(MNKKernelLibrary* _Nullable library);
-Result<AttentionCache> coreOf(MNKAttentionCache* _Nullable cache);
 
+// Nothing, and a failure, for nil.
+std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullable cache);
 DType read(Reading& reading, MNKElementType type);
 KVLayout read(Reading& reading, MNKKVLayout layout);
 KVCodecName read(Reading& reading, MNKKVCodecName name);

@@ -19,6 +19,7 @@ static_assert(kSame<MNKErrorDeviceLost, ErrorCode::deviceLost>);
 static_assert(kSame<MNKErrorTimeout, ErrorCode::timeout>);
 static_assert(kSame<MNKErrorPageFault, ErrorCode::pageFault>);
 static_assert(kSame<MNKErrorNotPermitted, ErrorCode::notPermitted>);
+static_assert(kSame<MNKErrorWouldDeadlock, ErrorCode::wouldDeadlock>);
 static_assert(kSame<MNKElementTypeFloat32, DType::f32>);
 static_assert(kSame<MNKElementTypeFloat16, DType::f16>);
 static_assert(kSame<MNKElementTypeBFloat16, DType::bf16>);

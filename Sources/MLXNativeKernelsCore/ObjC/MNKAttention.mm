@@ -6,7 +6,10 @@ using objc::Reading;
 @implementation MNKAttentionOptions
 
 + (NSArray<NSString *> *)valueKeys {
-  return @[ @"scale", @"causal", @"window", @"softcap", @"mask", @"slopes", @"sinks", @"splits", @"kernel", @"merge" ];
+  return @[
+    @"scale", @"causal", @"window", @"windowSeesPinned", @"softcap", @"mask", @"slopes", @"sinks", @"splits", @"kernel",
+    @"merge"
+  ];
 }
 
 - (instancetype)init {
@@ -54,13 +57,18 @@ using objc::Reading;
 @implementation MNKAttendedSequence
 
 + (NSArray<NSString *> *)valueKeys {
-  return @[ @"sequence", @"length" ];
+  return @[ @"sequence", @"length", @"highest" ];
 }
 
 - (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length {
+  return [self initWithSequence:sequence length:length highest:0];
+}
+
+- (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length highest:(NSUInteger)highest {
   if ((self = [super init])) {
     _sequence = sequence;
     _length = length;
+    _highest = highest;
   }
   return self;
 }
@@ -74,15 +82,35 @@ using objc::Reading;
 @implementation MNKFlashDecode
 
 + (NSArray<NSString *> *)valueKeys {
-  return @[ @"queries", @"cache", @"quantizedCache", @"sequences", @"results", @"options", @"scratch" ];
+  return @[ @"queriesView", @"cache", @"quantizedCache", @"sequences", @"results", @"options", @"scratch" ];
 }
 
 - (instancetype)initWithQueries:(MNKTensor *)queries
                       overCache:(MNKKVCacheView *)cache
                       sequences:(NSArray<MNKAttendedSequence *> *)sequences
                         results:(MNKAttentionResults *)results {
+  return [self initWithQueriesView:[[MNKHeadsView alloc] initWithTensor:queries]
+                         overCache:cache
+                         sequences:sequences
+                           results:results];
+}
+
+- (instancetype)initWithQueries:(MNKTensor *)queries
+             overQuantizedCache:(MNKQuantizedKVCacheView *)cache
+                      sequences:(NSArray<MNKAttendedSequence *> *)sequences
+                        results:(MNKAttentionResults *)results {
+  return [self initWithQueriesView:[[MNKHeadsView alloc] initWithTensor:queries]
+                overQuantizedCache:cache
+                         sequences:sequences
+                           results:results];
+}
+
+- (instancetype)initWithQueriesView:(MNKHeadsView *)queries
+                          overCache:(MNKKVCacheView *)cache
+                          sequences:(NSArray<MNKAttendedSequence *> *)sequences
+                            results:(MNKAttentionResults *)results {
   if ((self = [super init])) {
-    _queries = queries;
+    _queriesView = [queries copy];
     _cache = [cache copy];
     _sequences = [sequences copy];
     _results = [results copy];
@@ -91,18 +119,25 @@ using objc::Reading;
   return self;
 }
 
-- (instancetype)initWithQueries:(MNKTensor *)queries
-             overQuantizedCache:(MNKQuantizedKVCacheView *)cache
-                      sequences:(NSArray<MNKAttendedSequence *> *)sequences
-                        results:(MNKAttentionResults *)results {
+- (instancetype)initWithQueriesView:(MNKHeadsView *)queries
+                 overQuantizedCache:(MNKQuantizedKVCacheView *)cache
+                          sequences:(NSArray<MNKAttendedSequence *> *)sequences
+                            results:(MNKAttentionResults *)results {
   if ((self = [super init])) {
-    _queries = queries;
+    _queriesView = [queries copy];
     _quantizedCache = [cache copy];
     _sequences = [sequences copy];
     _results = [results copy];
     _options = [[MNKAttentionOptions alloc] init];
   }
   return self;
+}
+
+- (MNKTensor *)queries {
+  return _queriesView.tensor;
+}
+- (void)setQueries:(MNKTensor *)queries {
+  self.queriesView = [[MNKHeadsView alloc] initWithTensor:queries];
 }
 
 - (Result<Plan>)corePlanOn:(Device *)device {
@@ -112,7 +147,7 @@ using objc::Reading;
                  "Set cache or quantizedCache, and leave the other nil.");
     return reading.error();
   }
-  FlashDecode op{.queries = objc::coreOf(_queries),
+  FlashDecode op{.queries = objc::read(reading, _queriesView),
                  .over = {},
                  .results = objc::read(reading, _results),
                  .options = objc::read(reading, _options),
@@ -124,7 +159,7 @@ using objc::Reading;
   }
   for (MNKAttendedSequence *one in _sequences) {
     if (!reading.isA([MNKAttendedSequence class], one, "a sequence")) break;
-    op.sequences.push_back({one.sequence, one.length});
+    op.sequences.push_back({one.sequence, one.length, one.highest});
   }
   if (reading.failed()) return reading.error();
   return device ? plan(op, *device) : plan(op);
@@ -164,6 +199,7 @@ AttentionOptions read(Reading &reading, MNKAttentionOptions *options) {
   return {.scale = options.scale,
           .isCausal = options.isCausal != NO,
           .window = reading.narrow(options.window, "window"),
+          .windowSeesPinned = options.windowSeesPinned != NO,
           .softcap = options.softcap,
           .mask = optionalCoreOf(options.mask),
           .slopes = optionalCoreOf(options.slopes),

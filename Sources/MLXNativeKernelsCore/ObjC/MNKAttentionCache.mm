@@ -24,12 +24,33 @@ using objc::Reading;
 
 @end
 
+@implementation MNKSlidingWindow
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"window", @"maxRows", @"maxDraft" ];
+}
+
+- (instancetype)initWithWindow:(NSUInteger)window {
+  return [self initWithWindow:window maxRows:SlidingWindow().maxRows maxDraft:SlidingWindow().maxDraft];
+}
+
+- (instancetype)initWithWindow:(NSUInteger)window maxRows:(NSUInteger)maxRows maxDraft:(NSUInteger)maxDraft {
+  if ((self = [super init])) {
+    _window = window;
+    _maxRows = maxRows;
+    _maxDraft = maxDraft;
+  }
+  return self;
+}
+
+@end
+
 @implementation MNKAttentionCacheDescriptor
 
 + (NSArray<NSString *> *)valueKeys {
   return @[
     @"kvHeads", @"headDim", @"valueHeadDim", @"capacity", @"sequences", @"elementType", @"quantized", @"whenFull",
-    @"pinned"
+    @"pinned", @"slidingWindow", @"storageOnly"
   ];
 }
 
@@ -37,7 +58,7 @@ using objc::Reading;
   if ((self = [super init])) {
     _sequences = 1;
     _elementType = MNKElementTypeFloat16;
-    _whenFull = MNKWhenFullOverwriteOldest;
+    _whenFull = MNKWhenFullFail;
   }
   return self;
 }
@@ -75,8 +96,14 @@ Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *giv
                                 .sequences = reading.narrow(given.sequences, "sequences"),
                                 .dtype = objc::read(reading, given.elementType),
                                 .whenFull = reading.choice(given.whenFull, KVWrap::ring, "choice for a full cache"),
-                                .pinned = reading.narrow(given.pinned, "pinned")};
+                                .pinned = reading.narrow(given.pinned, "pinned"),
+                                .isStorageOnly = given.isStorageOnly != NO};
   if (given.quantized) made.quantized = readStorage(reading, given.quantized);
+  if (MNKSlidingWindow *window = given.slidingWindow) {
+    made.slidingWindow = SlidingWindow{.window = reading.narrow(window.window, "window"),
+                                       .maxRows = reading.narrow(window.maxRows, "maxRows"),
+                                       .maxDraft = reading.narrow(window.maxDraft, "maxDraft")};
+  }
   return reading.result(made);
 }
 
@@ -167,6 +194,12 @@ uint32_t sequenceNumber(NSUInteger sequence) {
   descriptor.quantized = core.quantized ? storageFrom(*core.quantized) : nil;
   descriptor.whenFull = static_cast<MNKWhenFull>(core.whenFull);
   descriptor.pinned = core.pinned;
+  if (const auto &window = core.slidingWindow) {
+    descriptor.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:window->window
+                                                                maxRows:window->maxRows
+                                                               maxDraft:window->maxDraft];
+  }
+  descriptor.storageOnly = core.isStorageOnly;
   return descriptor;
 }
 - (MNKKVCacheView *)view {
@@ -175,6 +208,10 @@ uint32_t sequenceNumber(NSUInteger sequence) {
 - (MNKQuantizedKVCacheView *)quantizedView {
   const auto view = _core->quantizedView();
   return view ? objc::viewFrom(*view) : nil;
+}
+
+- (NSString *)description {
+  return objc::stringFrom(_core->text());
 }
 
 - (NSUInteger)bytes {
@@ -223,13 +260,8 @@ uint32_t sequenceNumber(NSUInteger sequence) {
 
 namespace mnk::objc {
 
-Result<AttentionCache> coreOf(MNKAttentionCache *cache) {
-  if (cache) return *cache->_core;
-  return Error{.op = "AttentionCache",
-               .what = "nil was passed for the cache",
-               .got = "nil",
-               .expected = "a cache",
-               .fix = "Pass a cache."};
+std::optional<AttentionCache> read(Reading &reading, MNKAttentionCache *cache) {
+  return reading.needed(cache, "the cache") ? cache->_core : std::nullopt;
 }
 
 }  // namespace mnk::objc

@@ -1,9 +1,32 @@
-#include <span>
-
 #import "ObjC/Core.hpp"
+#include "Support/Format.hpp"
 
 using namespace mnk;
 using objc::Reading;
+
+namespace {
+
+constexpr std::string_view kAppend = "AttentionCache.append";
+constexpr std::string_view kAttend = "AttentionCache.attend";
+
+struct SequenceList {
+  std::vector<uint32_t> sequences, rowCounts;
+};
+
+SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<NSNumber *> *rowCounts) {
+  SequenceList list{.sequences = reading.integers<uint32_t>(sequences, "a sequence"), .rowCounts = {}};
+  if (!rowCounts) return list;
+  list.rowCounts = reading.integers<uint32_t>(rowCounts, "a row count");
+  // The core takes an empty list for none.
+  if (list.rowCounts.empty() && !list.sequences.empty()) {
+    reading.fail("the row counts do not match the listed sequences", "0 row counts",
+                 fmt::format("{}, one for each sequence", list.sequences.size()),
+                 "Pass a row count for each listed sequence, or nil.");
+  }
+  return list;
+}
+
+}  // namespace
 
 @implementation MNKCommandEncoder {
   std::unique_ptr<CommandEncoder> _core;
@@ -33,14 +56,11 @@ using objc::Reading;
            toCache:(MNKAttentionCache *)cache
           sequence:(NSUInteger)sequence
              error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache");
-    const uint32_t one = reading.narrow(sequence, "sequence");
-    auto target = objc::coreOf(cache);
-    if (!target) return target.error();
-    if (reading.failed()) return reading.error();
-    return target->append(*self->_core, objc::coreOf(keys), objc::coreOf(values), one);
-  });
+  return [self appendKeysView:[[MNKHeadsView alloc] initWithTensor:keys]
+                   valuesView:[[MNKHeadsView alloc] initWithTensor:values]
+                      toCache:cache
+                     sequence:sequence
+                        error:error];
 }
 
 - (BOOL)appendKeys:(MNKTensor *)keys
@@ -48,13 +68,42 @@ using objc::Reading;
            toCache:(MNKAttentionCache *)cache
          sequences:(NSArray<NSNumber *> *)sequences
              error:(NSError **)error {
+  return [self appendKeysView:[[MNKHeadsView alloc] initWithTensor:keys]
+                   valuesView:[[MNKHeadsView alloc] initWithTensor:values]
+                      toCache:cache
+                    sequences:sequences
+                    rowCounts:nil
+                        error:error];
+}
+
+- (BOOL)appendKeysView:(MNKHeadsView *)keys
+            valuesView:(MNKHeadsView *)values
+               toCache:(MNKAttentionCache *)cache
+              sequence:(NSUInteger)sequence
+                 error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache");
-    const auto list = reading.integers<uint32_t>(sequences, "a sequence");
-    auto target = objc::coreOf(cache);
-    if (!target) return target.error();
+    Reading reading(kAppend);
+    auto target = objc::read(reading, cache);
+    const HeadsView newKeys = objc::read(reading, keys), newValues = objc::read(reading, values);
+    const uint32_t one = reading.narrow(sequence, "sequence");
     if (reading.failed()) return reading.error();
-    return target->append(*self->_core, objc::coreOf(keys), objc::coreOf(values), list);
+    return target->append(*self->_core, newKeys, newValues, one);
+  });
+}
+
+- (BOOL)appendKeysView:(MNKHeadsView *)keys
+            valuesView:(MNKHeadsView *)values
+               toCache:(MNKAttentionCache *)cache
+             sequences:(NSArray<NSNumber *> *)sequences
+             rowCounts:(NSArray<NSNumber *> *)rowCounts
+                 error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    Reading reading(kAppend);
+    auto target = objc::read(reading, cache);
+    const HeadsView newKeys = objc::read(reading, keys), newValues = objc::read(reading, values);
+    const SequenceList list = readList(reading, sequences, rowCounts);
+    if (reading.failed()) return reading.error();
+    return target->append(*self->_core, newKeys, newValues, list.sequences, list.rowCounts);
   });
 }
 
@@ -77,16 +126,12 @@ using objc::Reading;
               results:(MNKAttentionResults *)results
               options:(MNKAttentionOptions *)options
                 error:(NSError **)error {
-  return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache");
-    const uint32_t one = reading.narrow(sequence, "sequence");
-    const AttentionResults into = objc::read(reading, results);
-    const AttentionOptions how = objc::read(reading, options);
-    auto source = objc::coreOf(cache);
-    if (!source) return source.error();
-    if (reading.failed()) return reading.error();
-    return source->attend(*self->_core, objc::coreOf(queries), into, how, one);
-  });
+  return [self attendQueriesView:[[MNKHeadsView alloc] initWithTensor:queries]
+                       overCache:cache
+                        sequence:sequence
+                         results:results
+                         options:options
+                           error:error];
 }
 
 - (BOOL)attendQueries:(MNKTensor *)queries
@@ -95,15 +140,84 @@ using objc::Reading;
               results:(MNKAttentionResults *)results
               options:(MNKAttentionOptions *)options
                 error:(NSError **)error {
+  return [self attendQueriesView:[[MNKHeadsView alloc] initWithTensor:queries]
+                       overCache:cache
+                       sequences:sequences
+                       rowCounts:nil
+                         results:results
+                         options:options
+                           error:error];
+}
+
+- (BOOL)attendQueriesView:(MNKHeadsView *)queries
+                overCache:(MNKAttentionCache *)cache
+                 sequence:(NSUInteger)sequence
+                  results:(MNKAttentionResults *)results
+                  options:(MNKAttentionOptions *)options
+                    error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache");
-    const auto list = reading.integers<uint32_t>(sequences, "a sequence");
+    Reading reading(kAttend);
+    const auto source = objc::read(reading, cache);
+    const HeadsView rows = objc::read(reading, queries);
+    const uint32_t one = reading.narrow(sequence, "sequence");
     const AttentionResults into = objc::read(reading, results);
-    const AttentionOptions how = objc::read(reading, options);
-    auto source = objc::coreOf(cache);
-    if (!source) return source.error();
+    const AttentionOptions chosen = objc::read(reading, options);
     if (reading.failed()) return reading.error();
-    return source->attend(*self->_core, objc::coreOf(queries), into, how, std::span<const uint32_t>(list));
+    return source->attend(*self->_core, rows, into, chosen, one);
+  });
+}
+
+- (BOOL)attendQueriesView:(MNKHeadsView *)queries
+                overCache:(MNKAttentionCache *)cache
+                sequences:(NSArray<NSNumber *> *)sequences
+                rowCounts:(NSArray<NSNumber *> *)rowCounts
+                  results:(MNKAttentionResults *)results
+                  options:(MNKAttentionOptions *)options
+                    error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    Reading reading(kAttend);
+    const auto source = objc::read(reading, cache);
+    const HeadsView rows = objc::read(reading, queries);
+    const SequenceList list = readList(reading, sequences, rowCounts);
+    const AttentionResults into = objc::read(reading, results);
+    const AttentionOptions chosen = objc::read(reading, options);
+    if (reading.failed()) return reading.error();
+    return source->attend(*self->_core, rows, into, chosen, list.sequences, list.rowCounts);
+  });
+}
+
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                     overCache:(MNKAttentionCache *)cache
+                      sequence:(NSUInteger)sequence
+                       results:(MNKAttentionResults *)results
+                       options:(MNKAttentionOptions *)options
+                         error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    Reading reading("AttentionCache.appendAndAttend");
+    auto target = objc::read(reading, cache);
+    const AppendAndAttend step{.queries = objc::read(reading, queries),
+                               .keys = objc::read(reading, keys),
+                               .values = objc::read(reading, values),
+                               .results = objc::read(reading, results),
+                               .options = objc::read(reading, options),
+                               .sequence = reading.narrow(sequence, "sequence")};
+    if (reading.failed()) return reading.error();
+    return target->appendAndAttend(*self->_core, step);
+  });
+}
+
+- (BOOL)copySequence:(NSUInteger)source
+          toSequence:(NSUInteger)target
+             inCache:(MNKAttentionCache *)cache
+               error:(NSError **)error {
+  return objc::run(error, [&]() -> Result<void> {
+    Reading reading("AttentionCache.copy");
+    auto both = objc::read(reading, cache);
+    const uint32_t from = reading.narrow(source, "the source"), to = reading.narrow(target, "the target");
+    if (reading.failed()) return reading.error();
+    return both->copy(*self->_core, from, to);
   });
 }
 
@@ -128,14 +242,13 @@ using objc::Reading;
                  domain:(MNKKVDomain)domain
                   error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
-    Reading reading("AttentionCache");
+    Reading reading("AttentionCache.dequantize");
+    const auto source = objc::read(reading, cache);
     const uint32_t one = reading.narrow(sequence, "sequence");
-    const KVDomain how = objc::read(reading, domain);
-    auto source = objc::coreOf(cache);
-    if (!source) return source.error();
+    const KVDomain form = objc::read(reading, domain);
     if (reading.failed()) return reading.error();
     return source->dequantize(*self->_core, objc::optionalCoreOf(keys), objc::optionalCoreOf(values), position, one,
-                              how);
+                              form);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "Encoding/Completion.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #import "ObjC/Core.hpp"
@@ -7,6 +8,18 @@ using objc::Reading;
 
 MNKDeviceKind const MNKDeviceKindHost = @"host";
 MNKDeviceKind const MNKDeviceKindMetal = @"metal";
+
+namespace {
+
+Error failedWithoutError() {
+  return {.op = "MNKDevice",
+          .what = "the block failed without an error",
+          .got = "NO, and no error",
+          .expected = "YES, or NO and an error",
+          .fix = "Pass the block's error to the calls in it, or store one."};
+}
+
+}  // namespace
 
 @implementation MNKHostOptions
 
@@ -75,6 +88,32 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 - (MNKCommandEncoder *)commandEncoderWithLabel:(NSString *)label {
   auto core = std::make_unique<CommandEncoder>(_core, objc::textFrom(label));
   return [[MNKCommandEncoder alloc] initWithDevice:self core:std::move(core)];
+}
+
+- (MNKSummary *)runWithError:(NSError **)error block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *, NSError **))block {
+  // Nothing is recorded that could not be waited for.
+  const BOOL canRun = objc::run(error, [&]() -> Result<void> {
+    Reading reading("MNKDevice");
+    if (!reading.needed(block, "the block")) return reading.error();
+    return isInFinishedHandler() ? Result<void>(waitInHandler("MNKDevice")) : Result<void>();
+  });
+  if (!canRun) return nil;
+  MNKCommandEncoder *step = [self commandEncoder];
+  NSError *failure = nil;
+  if (!block(step, &failure)) {
+    if (failure && error) *error = failure;
+    if (!failure) objc::store(error, failedWithoutError());
+    return nil;
+  }
+  MNKCompletion *done = [step commitWithError:error];
+  return [done waitWithError:error] ? done.summary : nil;
+}
+
+- (NSError *)lastFailure {
+  return objc::make(nil, [&]() -> Result<NSError *> {
+    const auto failure = self->_core->lastFailure();
+    return failure ? objc::errorFrom(*failure) : nil;
+  });
 }
 
 - (void)clearKernels {

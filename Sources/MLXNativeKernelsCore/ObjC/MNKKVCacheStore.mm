@@ -4,7 +4,7 @@
 
 + (NSArray<NSString *> *)valueKeys {
   return @[
-    @"keys", @"values", @"sourceLayout", @"sourceOffset", @"tokens", @"sourceIsRing", @"sequence", @"position",
+    @"keysView", @"valuesView", @"sourceLayout", @"sourceOffset", @"tokens", @"sourceIsRing", @"sequence", @"position",
     @"rowSequences", @"rowPositions"
   ];
 }
@@ -12,6 +12,19 @@
 - (instancetype)init {
   if ((self = [super init])) _sourceLayout = MNKKVLayoutTokenMajor;
   return self;
+}
+
+- (MNKTensor *)keys {
+  return _keysView.tensor;
+}
+- (void)setKeys:(MNKTensor *)keys {
+  self.keysView = [[MNKHeadsView alloc] initWithTensor:keys];
+}
+- (MNKTensor *)values {
+  return _valuesView.tensor;
+}
+- (void)setValues:(MNKTensor *)values {
+  self.valuesView = values ? [[MNKHeadsView alloc] initWithTensor:(MNKTensor *_Nonnull)values] : nil;
 }
 
 @end

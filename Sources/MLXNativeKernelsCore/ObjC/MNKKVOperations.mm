@@ -14,8 +14,8 @@ RowIndices readIndices(Reading &reading, MNKIntegers *indices, std::string_view 
 // What all ops that store tokens have in common: a source, and where its tokens go.
 template <typename Op>
 void readStore(Reading &reading, MNKKVCacheStore *given, Op &op) {
-  op.keys = objc::coreOf(given.keys);
-  op.values = objc::optionalCoreOf(given.values);
+  op.keys = objc::read(reading, given.keysView);
+  if (given.valuesView) op.values = objc::read(reading, given.valuesView);
   op.sourceLayout = objc::read(reading, given.sourceLayout);
   op.sourceOffset = given.sourceOffset;
   if (given.tokens) op.tokens = reading.integer<uint64_t>(given.tokens, "tokens");
@@ -50,9 +50,19 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
                       values:(MNKTensor *)values
                    intoCache:(MNKKVCacheView *)cache
                     position:(NSUInteger)position {
+  return [self initWithKeysView:[[MNKHeadsView alloc] initWithTensor:keys]
+                     valuesView:values ? [[MNKHeadsView alloc] initWithTensor:(MNKTensor *_Nonnull)values] : nil
+                      intoCache:cache
+                       position:position];
+}
+
+- (instancetype)initWithKeysView:(MNKHeadsView *)keys
+                      valuesView:(MNKHeadsView *)values
+                       intoCache:(MNKKVCacheView *)cache
+                        position:(NSUInteger)position {
   if ((self = [super init])) {
-    self.keys = keys;
-    self.values = values;
+    self.keysView = keys;
+    self.valuesView = values;
     self.position = position;
     _cache = [cache copy];
   }
@@ -79,9 +89,19 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
                       values:(MNKTensor *)values
                    intoCache:(MNKQuantizedKVCacheView *)cache
                     position:(NSUInteger)position {
+  return [self initWithKeysView:[[MNKHeadsView alloc] initWithTensor:keys]
+                     valuesView:values ? [[MNKHeadsView alloc] initWithTensor:(MNKTensor *_Nonnull)values] : nil
+                      intoCache:cache
+                       position:position];
+}
+
+- (instancetype)initWithKeysView:(MNKHeadsView *)keys
+                      valuesView:(MNKHeadsView *)values
+                       intoCache:(MNKQuantizedKVCacheView *)cache
+                        position:(NSUInteger)position {
   if ((self = [super init])) {
-    self.keys = keys;
-    self.values = values;
+    self.keysView = keys;
+    self.valuesView = values;
     self.position = position;
     _cache = [cache copy];
     _options = [[MNKKVQuantizeOptions alloc] init];

@@ -77,6 +77,12 @@ using objc::Reading;
   return self;
 }
 
++ (instancetype)viewWithTensor:(MNKTensor *)tensor layout:(MNKKVLayout)layout {
+  MNKHeadsView *view = [[self alloc] initWithTensor:tensor];
+  view.layout = layout;
+  return view;
+}
+
 + (instancetype)viewWithColumnsOfTensor:(MNKTensor *)tensor
                             firstColumn:(NSUInteger)firstColumn
                                   heads:(NSUInteger)heads

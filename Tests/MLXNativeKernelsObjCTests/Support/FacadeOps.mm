@@ -27,6 +27,23 @@ MNKIntegers *objectFor(const std::variant<std::vector<Number>, Tensor> &numbers)
   return [MNKIntegers integersWithList:list];
 }
 
+MNKHeadsView *objectFor(const HeadsView &view) {
+  MNKHeadsView *object = [[MNKHeadsView alloc] initWithTensor:objectOver(view.tensor)];
+  object.layout = static_cast<MNKKVLayout>(view.layout);
+  if (!view.strides) return object;
+  MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
+  strides.sequences = view.strides->sequences;
+  strides.tokens = view.strides->tokens;
+  strides.heads = view.strides->heads;
+  strides.headDim = view.strides->headDim;
+  strides.offset = view.strides->offset;
+  strides.sequenceStride = view.strides->sequenceStride;
+  strides.tokenStride = view.strides->tokenStride;
+  strides.headStride = view.strides->headStride;
+  object.strides = strides;
+  return object;
+}
+
 // Where tokens come from and go to, which is the same for both ops that store them.
 template <typename Object, typename Op>
 void fill(Object *object, const Op &op) {
@@ -74,6 +91,7 @@ MNKAttentionOptions *objectFor(const AttentionOptions &options) {
   object.scale = options.scale;
   object.causal = options.isCausal;
   object.window = options.window;
+  object.windowSeesPinned = options.windowSeesPinned;
   object.softcap = options.softcap;
   object.mask = objectOver(options.mask);
   object.slopes = objectOver(options.slopes);
@@ -88,23 +106,6 @@ namespace {
 
 MNKAttentionPartials *objectFor(const AttentionPartials &partials) {
   return [[MNKAttentionPartials alloc] initWithSums:objectOver(partials.sums) stats:objectOver(partials.stats)];
-}
-
-MNKHeadsView *objectFor(const HeadsView &view) {
-  MNKHeadsView *object = [[MNKHeadsView alloc] initWithTensor:objectOver(view.tensor)];
-  object.layout = static_cast<MNKKVLayout>(view.layout);
-  if (!view.strides) return object;
-  MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
-  strides.sequences = view.strides->sequences;
-  strides.tokens = view.strides->tokens;
-  strides.heads = view.strides->heads;
-  strides.headDim = view.strides->headDim;
-  strides.offset = view.strides->offset;
-  strides.sequenceStride = view.strides->sequenceStride;
-  strides.tokenStride = view.strides->tokenStride;
-  strides.headStride = view.strides->headStride;
-  object.strides = strides;
-  return object;
 }
 
 MNKRotaryPositions *objectFor(const RotaryPositions &positions) {
@@ -168,6 +169,12 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
   object.elementType = static_cast<MNKElementType>(descriptor.dtype);
   object.whenFull = static_cast<MNKWhenFull>(descriptor.whenFull);
   object.pinned = descriptor.pinned;
+  object.storageOnly = descriptor.isStorageOnly;
+  if (const auto &window = descriptor.slidingWindow) {
+    object.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:window->window
+                                                            maxRows:window->maxRows
+                                                           maxDraft:window->maxDraft];
+  }
   if (!descriptor.quantized) return object;
   const KVQuantizedStorage &given = *descriptor.quantized;
   MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:static_cast<MNKKVCodecName>(given.codec)
@@ -183,19 +190,19 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
 }
 
 MNKKVCacheWrite *objectFor(const KVCacheWrite &op) {
-  MNKKVCacheWrite *object = [[MNKKVCacheWrite alloc] initWithKeys:objectOver(op.keys)
-                                                           values:objectOver(op.values)
-                                                        intoCache:objectFor(op.into)
-                                                         position:op.position];
+  MNKKVCacheWrite *object = [[MNKKVCacheWrite alloc] initWithKeysView:objectFor(op.keys)
+                                                           valuesView:op.values ? objectFor(*op.values) : nil
+                                                            intoCache:objectFor(op.into)
+                                                             position:op.position];
   fill(object, op);
   return object;
 }
 
 MNKKVCacheQuantize *objectFor(const KVCacheQuantize &op) {
-  MNKKVCacheQuantize *object = [[MNKKVCacheQuantize alloc] initWithKeys:objectOver(op.keys)
-                                                                 values:objectOver(op.values)
-                                                              intoCache:objectFor(op.into)
-                                                               position:op.position];
+  MNKKVCacheQuantize *object = [[MNKKVCacheQuantize alloc] initWithKeysView:objectFor(op.keys)
+                                                                 valuesView:op.values ? objectFor(*op.values) : nil
+                                                                  intoCache:objectFor(op.into)
+                                                                   position:op.position];
   fill(object, op);
   object.options = objectFor(op.options);
   object.counts = objectOver(op.counts);
@@ -236,19 +243,21 @@ MNKMultiRoPE *objectFor(const MultiRoPE &op) {
 MNKFlashDecode *objectFor(const FlashDecode &op) {
   NSMutableArray<MNKAttendedSequence *> *sequences = [NSMutableArray array];
   for (const AttendedSequence &one : op.sequences) {
-    [sequences addObject:[[MNKAttendedSequence alloc] initWithSequence:one.sequence length:one.length]];
+    [sequences addObject:[[MNKAttendedSequence alloc] initWithSequence:one.sequence
+                                                                length:one.length
+                                                               highest:one.highest]];
   }
   MNKFlashDecode *object = nil;
   if (const auto *dense = std::get_if<KVCacheView>(&op.over)) {
-    object = [[MNKFlashDecode alloc] initWithQueries:objectOver(op.queries.tensor)
-                                           overCache:objectFor(*dense)
-                                           sequences:sequences
-                                             results:objectFor(op.results)];
+    object = [[MNKFlashDecode alloc] initWithQueriesView:objectFor(op.queries)
+                                               overCache:objectFor(*dense)
+                                               sequences:sequences
+                                                 results:objectFor(op.results)];
   } else {
-    object = [[MNKFlashDecode alloc] initWithQueries:objectOver(op.queries.tensor)
-                                  overQuantizedCache:objectFor(std::get<QuantizedKVCacheView>(op.over))
-                                           sequences:sequences
-                                             results:objectFor(op.results)];
+    object = [[MNKFlashDecode alloc] initWithQueriesView:objectFor(op.queries)
+                                      overQuantizedCache:objectFor(std::get<QuantizedKVCacheView>(op.over))
+                                               sequences:sequences
+                                                 results:objectFor(op.results)];
   }
   object.options = objectFor(op.options);
   object.scratch = objectOver(op.scratch);

@@ -14,6 +14,7 @@ static BOOL run(NSError **error) {
                                                                                        headDim:kHeadDim
                                                                                       capacity:4];
   descriptor.elementType = MNKElementTypeFloat32;
+  descriptor.whenFull = MNKWhenFullOverwriteOldest;
   MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:device descriptor:descriptor error:error];
   if (!cache) return NO;
 
@@ -37,11 +38,16 @@ static BOOL run(NSError **error) {
                                           error:error];
   if (!output) return NO;
 
-  MNKCommandEncoder *step = [device commandEncoder];
-  if (![step appendKeys:tokens values:tokens toCache:cache error:error]) return NO;
-  if (![step attendQueries:query overCache:cache intoTensor:output options:nil error:error]) return NO;
-  MNKCompletion *done = [step commitWithError:error];
-  if (!done || ![done waitWithError:error]) return NO;
+  MNKSummary *summary = [device runWithError:error
+                                       block:^BOOL(MNKCommandEncoder *step, NSError **failure) {
+                                         return [step appendKeys:tokens values:tokens toCache:cache error:failure] &&
+                                                [step attendQueries:query
+                                                          overCache:cache
+                                                         intoTensor:output
+                                                            options:nil
+                                                              error:failure];
+                                       }];
+  if (!summary) return NO;
 
   float mean[kHeadDim];
   if (![output readFloats:mean count:kHeadDim error:error]) return NO;

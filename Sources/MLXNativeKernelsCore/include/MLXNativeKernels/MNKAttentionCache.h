@@ -39,6 +39,26 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
   MNKWhenFullOverwriteOldest,
 };
 
+/// What a sliding-window cache serves exactly: steps that append up to `maxRows` tokens and attend with their rows,
+/// which each see `window` positions, also after up to `maxDraft` of the newest tokens were taken back.
+@interface MNKSlidingWindow : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithWindow:(NSUInteger)window;
+- (instancetype)initWithWindow:(NSUInteger)window
+                       maxRows:(NSUInteger)maxRows
+                      maxDraft:(NSUInteger)maxDraft NS_DESIGNATED_INITIALIZER;
+
+/// Positions that a row sees, its own included.
+@property(nonatomic) NSUInteger window;
+/// 1 unless set.
+@property(nonatomic) NSUInteger maxRows;
+@property(nonatomic) NSUInteger maxDraft;
+
+@end
+
 /// The extents of a cache, and how it stores.
 @interface MNKAttentionCacheDescriptor : MNKDescriptor
 
@@ -51,7 +71,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 @property(nonatomic) NSUInteger headDim;
 /// 0 means as `headDim`.
 @property(nonatomic) NSUInteger valueHeadDim;
-/// Slots of one sequence.
+/// Slots of one sequence. 0 means as many as the sliding window needs.
 @property(nonatomic) NSUInteger capacity;
 /// 1 unless set.
 @property(nonatomic) NSUInteger sequences;
@@ -59,18 +79,27 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 @property(nonatomic) MNKElementType elementType;
 /// `nil` for a dense cache.
 @property(nonatomic, nullable, copy) MNKQuantizedStorage *quantized;
-/// Overwrites the oldest unless set.
+/// Fails unless set.
 @property(nonatomic) MNKWhenFull whenFull;
-/// First positions that are never overwritten.
+/// First positions that are never overwritten, of a cache that overwrites the oldest.
 @property(nonatomic) NSUInteger pinned;
+/// Makes a cache that overwrites the oldest and has the slots for this window. Rows that attend without a window of
+/// their own then have this one. `nil` for a cache without a window.
+@property(nonatomic, nullable, copy) MNKSlidingWindow *slidingWindow;
+/// Whether nothing attends to the cache, so that any head dims will do. Otherwise there must be an attention kernel for
+/// them.
+@property(nonatomic, getter=isStorageOnly) BOOL storageOnly;
 
 @end
 
 /// Keys and values of past tokens, with the next position of each sequence.
 ///
 /// An append writes at the next position, which advances when its encoder is committed; one that is dropped advances
-/// nothing. Where submitted work fails on the device, the sequences it appended to are suspect until they are truncated
-/// or reset.
+/// nothing. If submitted work fails on the device, the sequences it appended to are suspect until they are truncated or
+/// reset.
+///
+/// Its `description` is one line, such as `8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when
+/// full, 16.8 MB`.
 ///
 /// ```objc
 /// MNKAttentionCacheDescriptor *d = [MNKAttentionCacheDescriptor descriptorWithKVHeads:8 headDim:128 capacity:4096];
@@ -94,8 +123,8 @@ __attribute__((objc_subclassing_restricted))
                                maxBytes:(NSUInteger)maxBytes
                                   error:(NSError **)error NS_DESIGNATED_INITIALIZER;
 
-/// Writes the cache to a file that its owner alone can read. Wait for submitted work first. A file that is there is
-/// replaced once all is written, and left as it was where the call fails.
+/// Writes the cache to a file that its owner alone can read, after waiting for submitted work that writes the cache. A
+/// file that is there is replaced once all is written, and left as it was if the call fails.
 - (BOOL)saveToURL:(NSURL *)url error:(NSError **)error NS_SWIFT_NAME(save(to:));
 
 /// What it was made with, with no property left to a default.

@@ -30,8 +30,11 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
 @property(nonatomic) float scale;
 /// Whether a row sees nothing after its own position; `YES` unless set.
 @property(nonatomic, getter=isCausal) BOOL causal;
-/// How many newest positions a row sees, its own included, and no pinned ones before; 0 means all.
+/// How many newest positions a row sees, its own included; 0 means all, or the window of a sliding-window cache. A row
+/// whose window reaches positions that a ring has overwritten is an error.
 @property(nonatomic) NSUInteger window;
+/// Whether a row with a window also sees the pinned positions of a ring.
+@property(nonatomic) BOOL windowSeesPinned;
 /// Scores become softcap * tanh(score / softcap); 0 means none.
 @property(nonatomic) float softcap;
 /// Added to scores, oldest visible key first: any float type, `[rows, keys]`, `[heads, rows, keys]` or
@@ -56,15 +59,15 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
 
 - (instancetype)initWithSums:(MNKTensor *)sums stats:(MNKTensor *)stats NS_DESIGNATED_INITIALIZER;
 
-/// Results without their division: `float32`, the axes of the queries with the values' head dim.
+/// Results without their division: `float32`, the axes of results with the values' head dim.
 @property(nonatomic) MNKTensor *sums;
-/// What they are to be divided by: `float32`, the axes of the queries with a last axis of 2.
+/// What they are to be divided by: `float32`, the axes of results with a last axis of 2.
 @property(nonatomic) MNKTensor *stats;
 
 @end
 
-/// Where attention goes: results, or partials instead of them, and what else is wanted. Axes before the last are those
-/// of the queries.
+/// Where attention goes: results, or partials instead of them, and what else is wanted. For queries of any layout, axes
+/// before the last are `[sequences, rows, heads]`, `[rows, heads]` for one sequence, or `[heads]` for one row.
 @interface MNKAttentionResults : MNKDescriptor
 
 + (instancetype)resultsIntoTensor:(MNKTensor *)output;

@@ -10,7 +10,8 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// Records work for one command buffer, places barriers where two dispatches touch the same bytes, and submits it.
 ///
-/// A call that fails has recorded nothing. An encoder that is released before it is committed runs nothing, and no
+/// A call that fails has recorded nothing; one that would read memory which failed work was to write fails, until the
+/// memory is written again. An encoder that is released before it is committed runs nothing, and no
 /// cache advances. It belongs to one thread at a time, and one commit ends it.
 ///
 /// ```objc
@@ -28,7 +29,8 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly) MNKDevice *device;
 
 /// Writes keys and values at the next position of the only or first sequence, or quantizes them, whichever the cache
-/// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token.
+/// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can say
+/// otherwise.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
@@ -39,15 +41,36 @@ __attribute__((objc_subclassing_restricted))
            toCache:(MNKAttentionCache *)cache
           sequence:(NSUInteger)sequence
              error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequence:));
-/// One token for each listed sequence, in the order of the list.
+/// One token for each listed sequence, in the order of the list, or `[sequences, tokens, kvHeads, headDim]`.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
          sequences:(NSArray<NSNumber *> *)sequences
              error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequences:));
+/// Appends tokens of one sequence that lie in any layout.
+- (BOOL)appendKeysView:(MNKHeadsView *)keys
+            valuesView:(MNKHeadsView *)values
+               toCache:(MNKAttentionCache *)cache
+              sequence:(NSUInteger)sequence
+                 error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequence:));
+/// Appends tokens of several sequences that lie in any layout, in the order of the list. A sequence that is listed
+/// again goes on.
+///
+/// - Parameter rowCounts: How many tokens each listed sequence has; `nil` means one for each, or as many as the views
+///   have for each of their sequences.
+- (BOOL)appendKeysView:(MNKHeadsView *)keys
+            valuesView:(MNKHeadsView *)values
+               toCache:(MNKAttentionCache *)cache
+             sequences:(NSArray<NSNumber *> *)sequences
+             rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
+                 error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequences:rowCounts:));
 
 /// Attends queries, the newest tokens of the only or first sequence, to all that the cache holds of it, with what this
 /// encoder has appended: `[heads, headDim]` for one row, or `[rows, heads, headDim]`.
+///
+/// With a window, a row that would see a position which a ring has overwritten is an error. Without one a row sees what
+/// the ring holds up to its own position. Several rows in one step then see less than one by one, because the keys of
+/// all of them are stored before the first attends; `appendAndAttendQueries:` gives the results of one by one.
 - (BOOL)attendQueries:(MNKTensor *)queries
             overCache:(MNKAttentionCache *)cache
            intoTensor:(MNKTensor *)output
@@ -67,6 +90,40 @@ __attribute__((objc_subclassing_restricted))
               results:(MNKAttentionResults *)results
               options:(nullable MNKAttentionOptions *)options
                 error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:results:options:));
+/// Attends queries of one sequence that lie in any layout.
+- (BOOL)attendQueriesView:(MNKHeadsView *)queries
+                overCache:(MNKAttentionCache *)cache
+                 sequence:(NSUInteger)sequence
+                  results:(MNKAttentionResults *)results
+                  options:(nullable MNKAttentionOptions *)options
+                    error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequence:results:options:));
+/// Attends queries of several sequences that lie in any layout. Lists mean what they mean in an append: a sequence's
+/// rows are its newest tokens, or the newest before those of a later entry for the same sequence.
+- (BOOL)attendQueriesView:(MNKHeadsView *)queries
+                overCache:(MNKAttentionCache *)cache
+                sequences:(NSArray<NSNumber *> *)sequences
+                rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
+                  results:(MNKAttentionResults *)results
+                  options:(nullable MNKAttentionOptions *)options
+                    error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:rowCounts:results:options:));
+
+/// Appends any number of tokens of one sequence and attends with their queries, in chunks that a ring can serve: the
+/// results are those of appending and attending token by token.
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                     overCache:(MNKAttentionCache *)cache
+                      sequence:(NSUInteger)sequence
+                       results:(MNKAttentionResults *)results
+                       options:(nullable MNKAttentionOptions *)options
+                         error:(NSError **)error
+    NS_SWIFT_NAME(appendAndAttend(_:keys:values:over:sequence:results:options:));
+
+/// Makes a sequence a copy of another, whatever it held.
+- (BOOL)copySequence:(NSUInteger)source
+          toSequence:(NSUInteger)target
+             inCache:(MNKAttentionCache *)cache
+               error:(NSError **)error NS_SWIFT_NAME(copySequence(_:to:in:));
 
 /// Turns queries, and keys, in place by their positions: token-major, `[tokens, heads, headDim]`, `[heads, headDim]`
 /// for one token, or `[sequences, tokens, heads, headDim]`. `MNKMultiRoPE` can do more.
@@ -94,11 +151,11 @@ __attribute__((objc_subclassing_restricted))
 /// without it.
 - (BOOL)insertBarrierWithError:(NSError **)error NS_SWIFT_NAME(insertBarrier());
 
-/// Submits the work.
+/// Submits the work. It fails if it reads what earlier, failed work was to write.
 - (nullable MNKCompletion *)commitWithError:(NSError **)error NS_SWIFT_NAME(commit());
 /// Submits the work. The handler is called once, with what was done or with why it failed: on a thread of the device
-/// when the work is done, or before this returns where it cannot be submitted. It must not wait for other work of the
-/// device.
+/// when the work is done, or before this returns where it cannot be submitted. It can read the results of this work. It
+/// cannot wait for other work, which may need that thread: such waits fail with `MNKErrorWouldDeadlock`.
 - (void)commitWithCompletionHandler:
     (void(NS_SWIFT_SENDABLE ^)(MNKSummary *_Nullable summary, NSError *_Nullable failure))completionHandler
     NS_SWIFT_ASYNC_NAME(run());

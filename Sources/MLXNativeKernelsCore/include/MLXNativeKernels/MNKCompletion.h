@@ -41,7 +41,8 @@ __attribute__((objc_subclassing_restricted))
 - (instancetype)init NS_UNAVAILABLE;
 + (instancetype)new NS_UNAVAILABLE;
 
-/// Waits until the work is done. Every call gives the same answer.
+/// Waits until the work is done. Every call gives the same answer. In a handler of finished work it fails with
+/// `MNKErrorWouldDeadlock` if this work is not done.
 - (BOOL)waitWithError:(NSError **)error NS_SWIFT_NAME(wait());
 @property(nonatomic, readonly, getter=isDone) BOOL done;
 /// What was submitted; its time is 0 until the work is done.

@@ -1,6 +1,6 @@
 #import <Foundation/Foundation.h>
 
-@class MNKCommandEncoder, MNKHostOptions;
+@class MNKCommandEncoder, MNKHostOptions, MNKSummary;
 
 NS_ASSUME_NONNULL_BEGIN
 
@@ -45,6 +45,24 @@ __attribute__((objc_subclassing_restricted))
 - (MNKCommandEncoder *)commandEncoder NS_SWIFT_NAME(makeCommandEncoder());
 /// The label is a name for debuggers and messages.
 - (MNKCommandEncoder *)commandEncoderWithLabel:(NSString *)label NS_SWIFT_NAME(makeCommandEncoder(label:));
+
+/// Runs the block with an encoder, commits what it recorded and waits until the work is done.
+///
+/// Nothing runs if the block returns `NO`; then the error is the one that it stored. In a handler of finished work this
+/// fails with `MNKErrorWouldDeadlock`.
+///
+/// ```objc
+/// MNKSummary *summary = [device runWithError:&error block:^BOOL(MNKCommandEncoder *step, NSError **failure) {
+///   return [step appendKeys:k values:v toCache:cache error:failure] &&
+///          [step attendQueries:q overCache:cache intoTensor:out options:nil error:failure];
+/// }];
+/// ```
+- (nullable MNKSummary *)runWithError:(NSError **)error
+                                block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *step, NSError **failure))block
+    NS_SWIFT_NAME(run(_:));
+
+/// The newest failure of work submitted on this device, for logs; `nil` if there was none.
+@property(nonatomic, readonly, nullable) NSError *lastFailure;
 
 /// Forgets all compiled kernels, so that a changed file is read again. Those in use live on.
 - (void)clearKernels;

@@ -30,6 +30,8 @@ typedef NS_ERROR_ENUM(MNKErrorDomain, MNKErrorCode){
     MNKErrorPageFault = 9,
     /// The system forbids work on the device now, such as while the app is in the background.
     MNKErrorNotPermitted = 10,
+    /// Waiting here could never end, such as in a handler of finished work.
+    MNKErrorWouldDeadlock = 11,
 };
 
 /// An `NSString`: the op or the object that refused, such as `KVCacheWrite`.

@@ -2,6 +2,8 @@
 #import <MLXNativeKernels/MNKOperation.h>
 #import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
 
+@class MNKHeadsView;
+
 NS_ASSUME_NONNULL_BEGIN
 
 /// A sequence of a cache, and how many positions it has, those of the queries included. A length of 0 gives zeros.
@@ -10,10 +12,16 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)init NS_UNAVAILABLE;
 + (instancetype)new NS_UNAVAILABLE;
 
-- (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length NS_DESIGNATED_INITIALIZER;
+- (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length;
+- (instancetype)initWithSequence:(NSUInteger)sequence
+                          length:(NSUInteger)length
+                         highest:(NSUInteger)highest NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic, readonly) NSUInteger sequence;
 @property(nonatomic, readonly) NSUInteger length;
+/// The largest length that the sequence has had since it was empty, if tokens were taken back since; 0 means `length`.
+/// A ring has lost what those tokens overwrote.
+@property(nonatomic, readonly) NSUInteger highest;
 
 @end
 
@@ -26,13 +34,24 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)initWithQueries:(MNKTensor *)queries
                       overCache:(MNKKVCacheView *)cache
                       sequences:(NSArray<MNKAttendedSequence *> *)sequences
-                        results:(MNKAttentionResults *)results NS_DESIGNATED_INITIALIZER;
+                        results:(MNKAttentionResults *)results;
 - (instancetype)initWithQueries:(MNKTensor *)queries
              overQuantizedCache:(MNKQuantizedKVCacheView *)cache
                       sequences:(NSArray<MNKAttendedSequence *> *)sequences
-                        results:(MNKAttentionResults *)results NS_DESIGNATED_INITIALIZER;
+                        results:(MNKAttentionResults *)results;
+- (instancetype)initWithQueriesView:(MNKHeadsView *)queries
+                          overCache:(MNKKVCacheView *)cache
+                          sequences:(NSArray<MNKAttendedSequence *> *)sequences
+                            results:(MNKAttentionResults *)results NS_DESIGNATED_INITIALIZER;
+- (instancetype)initWithQueriesView:(MNKHeadsView *)queries
+                 overQuantizedCache:(MNKQuantizedKVCacheView *)cache
+                          sequences:(NSArray<MNKAttendedSequence *> *)sequences
+                            results:(MNKAttentionResults *)results NS_DESIGNATED_INITIALIZER;
 
-/// Any float type: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or `[sequences, rows, heads, headDim]`.
+/// Any float type, a token of the view for each row.
+@property(nonatomic, copy) MNKHeadsView *queriesView;
+/// The tensor of `queriesView`. Setting it makes a view that is token-major: `[heads, headDim]` for one row,
+/// `[rows, heads, headDim]`, or `[sequences, rows, heads, headDim]`.
 @property(nonatomic) MNKTensor *queries;
 /// One of these two.
 @property(nonatomic, nullable, copy) MNKKVCacheView *cache;

@@ -2,6 +2,8 @@
 #import <MLXNativeKernels/MNKKVCacheView.h>
 #import <MLXNativeKernels/MNKOperation.h>
 
+@class MNKHeadsView;
+
 NS_ASSUME_NONNULL_BEGIN
 
 /// What the ops that store tokens in a cache have in common: a source, and where its tokens go.
@@ -9,10 +11,17 @@ NS_ASSUME_NONNULL_BEGIN
 /// `MNKKVCacheWrite` and `MNKKVCacheQuantize` are such ops.
 @interface MNKKVCacheStore : MNKOperation
 
-/// `[tokens, heads, headDim]`, or `[heads, headDim]` for one token; head-major `[heads, tokens, headDim]`.
+/// Keys in any layout. The tokens of several sequences count one sequence after the other.
+@property(nonatomic, copy) MNKHeadsView *keysView;
+/// Values of the same sequences and tokens, in a layout of their own.
+@property(nonatomic, nullable, copy) MNKHeadsView *valuesView;
+/// The tensor of `keysView`. Setting it makes a view that is token-major: `[tokens, heads, headDim]`, or
+/// `[heads, headDim]` for one token.
 @property(nonatomic) MNKTensor *keys;
+/// The same for `valuesView`.
 @property(nonatomic, nullable) MNKTensor *values;
-/// Token-major unless set.
+/// Head-major means that both views are, `[heads, tokens, headDim]`, as if they said so themselves. Token-major unless
+/// set.
 @property(nonatomic) MNKKVLayout sourceLayout;
 /// First source token to store.
 @property(nonatomic) NSUInteger sourceOffset;

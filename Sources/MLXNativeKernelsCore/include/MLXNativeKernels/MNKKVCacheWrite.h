@@ -16,7 +16,11 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)initWithKeys:(MNKTensor *)keys
                       values:(nullable MNKTensor *)values
                    intoCache:(MNKKVCacheView *)cache
-                    position:(NSUInteger)position NS_DESIGNATED_INITIALIZER;
+                    position:(NSUInteger)position;
+- (instancetype)initWithKeysView:(MNKHeadsView *)keys
+                      valuesView:(nullable MNKHeadsView *)values
+                       intoCache:(MNKKVCacheView *)cache
+                        position:(NSUInteger)position NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic, copy) MNKKVCacheView *cache;
 

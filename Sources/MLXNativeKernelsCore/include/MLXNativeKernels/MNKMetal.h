@@ -30,7 +30,9 @@ NS_ASSUME_NONNULL_BEGIN
 /// Records into a command buffer that the app commits itself.
 ///
 /// A commit of the encoder encodes everything into it, as one compute encoder, while no other encoder of it is open;
-/// before that the command buffer is untouched. The work is done when the command buffer is. Commit it before you wait.
+/// before that the command buffer is untouched. The work is done when the command buffer is. Commit it before you wait:
+/// until then waiting for the completion does not return, and reading or writing what the work touches fails with
+/// `MNKErrorWouldDeadlock`.
 - (nullable MNKCommandEncoder *)commandEncoderIntoCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
                                                           label:(NSString *)label
                                                           error:(NSError **)error
@@ -48,7 +50,9 @@ NS_ASSUME_NONNULL_BEGIN
                                           device:(MNKDevice *)device
                                            error:(NSError **)error;
 
-/// The Metal buffer that holds it, from `byteOffset` on; `nil` for a tensor of another device.
+/// The Metal buffer that holds it, from `byteOffset` on; `nil` for a tensor of another device. What the app does with
+/// it is not checked: reads and writes of its contents do not wait for submitted work, and the app's own work on it is
+/// not waited for.
 @property(nonatomic, readonly, nullable) id<MTLBuffer> mtlBuffer;
 
 @end

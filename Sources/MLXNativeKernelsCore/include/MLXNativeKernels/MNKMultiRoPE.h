@@ -35,7 +35,10 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)init NS_UNAVAILABLE;
 + (instancetype)new NS_UNAVAILABLE;
 
+/// A token-major tensor.
 - (instancetype)initWithTensor:(MNKTensor *)tensor NS_DESIGNATED_INITIALIZER;
+
++ (instancetype)viewWithTensor:(MNKTensor *)tensor layout:(MNKKVLayout)layout;
 
 /// Heads side by side in the columns of a `[tokens, width]` or `[sequences, tokens, width]` tensor, as a fused
 /// projection leaves them. Fails where the tensor has another rank.

@@ -26,6 +26,11 @@ FOUNDATION_EXPORT NSUInteger MNKElementTypeSize(MNKElementType type)
 ///
 /// Slices and reshaped tensors share memory. Shapes are arrays of at most eight extents, outermost first.
 ///
+/// Reading and writing wait for work that was committed before the call and touches the same bytes: a read waits for
+/// work that writes them, a write for work that reads or writes them. A read fails if the work that was to write the
+/// bytes failed, until they are written again. Where waiting could never end, in a handler of finished work or for a
+/// command buffer that the app has not committed, they fail with `MNKErrorWouldDeadlock`.
+///
 /// ```objc
 /// MNKTensor *queries = [MNKTensor tensorWithFloats:numbers shape:@[ @32, @128 ] elementType:MNKElementTypeFloat16
 ///                                           device:device error:&error];
@@ -60,7 +65,8 @@ __attribute__((objc_subclassing_restricted))
 /// Memory of the caller's, without a copy.
 ///
 /// - Parameters:
-///   - memory: Stays valid until the deallocator is called.
+///   - memory: Stays valid until the deallocator is called. What the caller does with it directly is not checked: wait
+///     for submitted work first.
 ///   - length: Bytes of the memory.
 ///   - offset: Where the tensor starts in it, in bytes.
 ///   - deallocator: Called once, on any thread, after the last user of the memory is gone; where this call fails,
@@ -88,12 +94,11 @@ __attribute__((objc_subclassing_restricted))
 /// Where it starts in the buffer under it.
 @property(nonatomic, readonly) NSUInteger byteOffset;
 
-/// Copies all elements of a float type out, as `float`. `count` must be the tensor's. It does not wait for submitted
-/// work.
+/// Copies all elements of a float type out, as `float`. `count` must be the tensor's.
 - (BOOL)readFloats:(float *)floats count:(NSUInteger)count error:(NSError **)error;
 /// Copies numbers into all elements of a float type. `count` must be the tensor's.
 - (BOOL)writeFloats:(const float *)floats count:(NSUInteger)count error:(NSError **)error;
-/// A copy of its bytes. It does not wait for submitted work.
+/// A copy of its bytes.
 - (nullable NSData *)dataWithError:(NSError **)error NS_SWIFT_NAME(data());
 /// Copies bytes into the tensor, which must be as many as it has.
 - (BOOL)writeData:(NSData *)data error:(NSError **)error;

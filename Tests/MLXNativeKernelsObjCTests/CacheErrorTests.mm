@@ -1,0 +1,197 @@
+#import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
+
+using namespace mnk::objc_test;
+
+// What steps over caches can be passed whatever the headers say. Each is an error, and records nothing.
+@interface CacheErrorTests : DeviceTestCase
+@end
+
+@implementation CacheErrorTests {
+  MNKCommandEncoder *_step;
+  MNKAttentionCache *_cache;
+  MNKTensor *_token;
+  MNKHeadsView *_view;
+  MNKAttentionResults *_results;
+}
+
+- (void)setUp {
+  [super setUp];
+  _step = [self.device commandEncoder];
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1 headDim:32 capacity:4];
+  _cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+  _token = [self zeros:@[ @1, @32 ]];
+  _view = [[MNKHeadsView alloc] initWithTensor:(MNKTensor *_Nonnull)_token];
+  _results = [MNKAttentionResults resultsIntoTensor:[self zeros:@[ @1, @32 ]]];
+}
+
+- (void)tearDown {
+  XCTAssertEqual([_step commitWithError:nil].summary.total.dispatches, 0u);
+  XCTAssertEqual(_cache.nextPosition, 0u);
+  [super tearDown];
+}
+
+- (void)testTensors {
+  NSError *error = nil;
+  XCTAssertFalse([_step appendKeys:_token values:_token toCache:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for the cache"));
+  XCTAssertFalse([_step appendKeys:absentObject() values:_token toCache:_cache error:&error]);
+  XCTAssertFalse([_step appendKeys:_token values:absentObject() toCache:_cache error:&error]);
+  XCTAssertFalse([_step appendKeys:_token values:_token toCache:_cache sequence:NSUInteger{1} << 32 error:&error]);
+  XCTAssertNil(
+      wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the number for sequence is out of range"));
+  XCTAssertFalse([_step appendKeys:_token values:_token toCache:_cache sequences:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for a sequence"));
+  XCTAssertFalse([_step attendQueries:_token overCache:_cache intoTensor:absentObject() options:nil error:&error]);
+  XCTAssertFalse([_step attendQueries:_token
+                            overCache:_cache
+                             sequence:0
+                              results:absentObject()
+                              options:nil
+                                error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"nil was passed for results"));
+  XCTAssertFalse([_step attendQueries:_token
+                            overCache:absentObject()
+                             sequence:0
+                              results:_results
+                              options:nil
+                                error:nil]);
+  XCTAssertFalse([_step attendQueries:_token overCache:_cache sequence:9 results:_results options:nil error:nil]);
+}
+
+- (void)testViews {
+  NSError *error = nil;
+  XCTAssertFalse([_step appendKeysView:absentObject() valuesView:_view toCache:_cache sequence:0 error:&error]);
+  XCTAssertNil(
+      wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"nil was passed for a view of heads"));
+  XCTAssertFalse([_step appendKeysView:_view valuesView:absentObject() toCache:_cache sequence:0 error:nil]);
+  MNKHeadsView *unknown = [MNKHeadsView viewWithTensor:_token layout:static_cast<MNKKVLayout>(2)];
+  XCTAssertFalse([_step appendKeysView:_view valuesView:unknown toCache:_cache sequence:0 error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the layout is unknown"));
+  XCTAssertFalse([_step attendQueriesView:unknown
+                                overCache:_cache
+                                 sequence:0
+                                  results:_results
+                                  options:nil
+                                    error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", @"the layout is unknown"));
+  // A tensor is token-major, also where its extents would fit as head-major.
+  MNKTensor *swapped = [self zeros:@[ @1, @3, @32 ]];
+  XCTAssertFalse([_step appendKeys:swapped values:swapped toCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @""));
+  XCTAssertTrue([error.userInfo[MNKErrorFixKey] rangeOfString:@"head-major"].length > 0, @"%@", error);
+}
+
+- (void)testLists {
+  NSError *error = nil;
+  for (id number in @[ @-1, @4294967296, @1.5, @"0", [NSNull null] ]) {
+    for (const BOOL isCount : {NO, YES}) {
+      NSArray *sequences = isCount ? @[ @0 ] : @[ number ], *counts = isCount ? @[ number ] : nil;
+      NSString *what = isCount ? @"for a row count" : @"for a sequence";
+      XCTAssertFalse([_step appendKeysView:_view
+                                valuesView:_view
+                                   toCache:_cache
+                                 sequences:sequences
+                                 rowCounts:counts
+                                     error:&error]);
+      XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", what));
+      XCTAssertFalse([_step attendQueriesView:_view
+                                    overCache:_cache
+                                    sequences:sequences
+                                    rowCounts:counts
+                                      results:_results
+                                      options:nil
+                                        error:&error]);
+      XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.attend", what));
+    }
+    XCTAssertFalse(([_step appendKeys:_token values:_token toCache:_cache sequences:@[ number ] error:nil]));
+    XCTAssertFalse(([_step attendQueries:_token
+                               overCache:_cache
+                               sequences:@[ number ]
+                                 results:_results
+                                 options:nil
+                                   error:nil]));
+  }
+  // An empty list of counts is not the same as none.
+  for (NSArray *counts in @[ @[], @[ @1, @1 ] ]) {
+    XCTAssertFalse(([_step appendKeysView:_view
+                               valuesView:_view
+                                  toCache:_cache
+                                sequences:@[ @0 ]
+                                rowCounts:counts
+                                    error:&error]));
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append",
+                         @"the row counts do not match the listed sequences"));
+    XCTAssertEqualObjects(error.userInfo[MNKErrorExpectedKey], @"1, one for each sequence");
+  }
+  XCTAssertFalse(([_step appendKeysView:_view
+                             valuesView:_view
+                                toCache:_cache
+                              sequences:@[ @0 ]
+                              rowCounts:@[ @2 ]
+                                  error:&error]));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.append", @"the rows do not match"));
+}
+
+- (void)testAppendAndAttend {
+  NSError *error = nil;
+  for (const int absent : {0, 1, 2, 3, 4}) {
+    XCTAssertFalse([_step appendAndAttendQueries:absent == 0 ? absentObject() : _view
+                                            keys:absent == 1 ? absentObject() : _view
+                                          values:absent == 2 ? absentObject() : _view
+                                       overCache:absent == 3 ? absentObject() : _cache
+                                        sequence:0
+                                         results:absent == 4 ? absentObject() : _results
+                                         options:nil
+                                           error:&error]);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"nil was passed for"));
+  }
+  for (const NSUInteger sequence : {NSUInteger{1}, NSUIntegerMax}) {
+    XCTAssertFalse([_step appendAndAttendQueries:_view
+                                            keys:_view
+                                          values:_view
+                                       overCache:_cache
+                                        sequence:sequence
+                                         results:_results
+                                         options:nil
+                                           error:&error]);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"sequence"));
+  }
+}
+
+- (void)testCopies {
+  NSError *error = nil;
+  XCTAssertFalse([_step copySequence:0 toSequence:0 inCache:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"nil was passed for the cache"));
+  XCTAssertFalse([_step copySequence:NSUInteger{1} << 32 toSequence:0 inCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"the source is out of range"));
+  XCTAssertFalse([_step copySequence:0 toSequence:NSUIntegerMax inCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @"the target is out of range"));
+  XCTAssertFalse([_step copySequence:0 toSequence:1 inCache:_cache error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.copy", @""));
+  XCTAssertFalse([_step copySequence:1 toSequence:0 inCache:_cache error:nil]);
+}
+
+- (void)testDequantize {
+  NSError *error = nil;
+  for (const int domain : {0, 2}) {
+    XCTAssertFalse([_step dequantizeCache:_cache
+                                 intoKeys:_token
+                                   values:nil
+                                 position:0
+                                 sequence:0
+                                   domain:static_cast<MNKKVDomain>(domain)
+                                    error:&error]);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.dequantize",
+                         domain == 0 ? @"" : @"the domain is unknown"));
+  }
+  XCTAssertFalse([_step dequantizeCache:absentObject()
+                               intoKeys:nil
+                                 values:nil
+                               position:0
+                               sequence:0
+                                 domain:MNKKVDomainOriginal
+                                  error:nil]);
+}
+
+@end

@@ -1,0 +1,288 @@
+#import "Support/Bridging.hpp"
+#import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
+
+using namespace mnk::objc_test;
+
+// Steps over views and lists, in chunks, over sliding windows, and copies of sequences.
+@interface CacheStepTests : DeviceTestCase
+@end
+
+@implementation CacheStepTests
+
+- (MNKAttentionCacheDescriptor *)descriptorWithHeads:(NSUInteger)heads capacity:(NSUInteger)capacity {
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:heads
+                                                                                       headDim:32
+                                                                                      capacity:capacity];
+  descriptor.sequences = 3;
+  descriptor.elementType = MNKElementTypeFloat32;
+  return descriptor;
+}
+
+- (MNKAttentionCache *)cacheWith:(MNKAttentionCacheDescriptor *)descriptor {
+  NSError *error = nil;
+  MNKAttentionCache *cache = [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error];
+  XCTAssertNotNil(cache, @"%@", error);
+  return cache;
+}
+
+// Tokens of one head, each a number throughout. Keys of zeros weigh all positions alike, so that attention is a mean.
+- (MNKHeadsView *)tokens:(const std::vector<float> &)numbers {
+  std::vector<float> elements;
+  for (const float number : numbers) elements.insert(elements.end(), 32, number);
+  return [[MNKHeadsView alloc] initWithTensor:[self floats:elements shape:@[ @(numbers.size()), @1, @32 ]]];
+}
+- (MNKHeadsView *)zeroTokens:(NSUInteger)count {
+  return [[MNKHeadsView alloc] initWithTensor:[self zeros:@[ @(count), @1, @32 ]]];
+}
+
+- (void)expect:(const std::vector<float> &)numbers in:(MNKTensor *)rows {
+  const auto got = [self floatsOf:rows];
+  XCTAssertEqual(got.size(), numbers.size() * 32);
+  for (size_t i = 0; i < got.size(); ++i) XCTAssertEqualWithAccuracy(got[i], numbers[i / 32], 1e-4, @"element %zu", i);
+}
+
+- (void)append:(const std::vector<float> &)numbers to:(MNKAttentionCache *)cache sequence:(NSUInteger)sequence {
+  MNKHeadsView *keys = [self zeroTokens:numbers.size()], *values = [self tokens:numbers];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeysView:keys valuesView:values toCache:cache sequence:sequence error:error];
+  }];
+}
+
+- (void)expect:(float)number
+            of:(MNKAttentionCache *)cache
+      sequence:(NSUInteger)sequence
+       options:(nullable MNKAttentionOptions *)options {
+  MNKTensor *queries = [self zeros:@[ @1, @32 ]], *out = [self zeros:@[ @1, @32 ]];
+  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step attendQueries:queries overCache:cache sequence:sequence results:results options:options error:error];
+  }];
+  [self expect:{number} in:out];
+}
+
+// The same tokens as tensors, head-major, and in the columns of a fused projection.
+- (void)testViewsOfAnyLayout {
+  constexpr NSUInteger kTokens = 3, kHeads = 2, kDim = 32, kWidth = 3 * kHeads * kDim;
+  const auto fused = [self floatsOf:[self numbers:@[ @(kTokens), @(kWidth) ] seed:1]];
+  MNKTensor *projection = [self floats:fused shape:@[ @(kTokens), @(kWidth) ]];
+  NSMutableArray<MNKHeadsView *> *columns = [NSMutableArray array], *tokenMajor = [NSMutableArray array],
+                                 *headMajor = [NSMutableArray array];
+  for (NSUInteger part = 0; part < 3; ++part) {
+    std::vector<float> byToken(kTokens * kHeads * kDim), byHead(byToken.size());
+    for (NSUInteger t = 0; t < kTokens; ++t) {
+      for (NSUInteger h = 0; h < kHeads; ++h) {
+        for (NSUInteger e = 0; e < kDim; ++e) {
+          const float number = fused[t * kWidth + (part * kHeads + h) * kDim + e];
+          byToken[(t * kHeads + h) * kDim + e] = byHead[(h * kTokens + t) * kDim + e] = number;
+        }
+      }
+    }
+    NSError *error = nil;
+    MNKHeadsView *view = [MNKHeadsView viewWithColumnsOfTensor:projection
+                                                   firstColumn:part * kHeads * kDim
+                                                         heads:kHeads
+                                                       headDim:kDim
+                                                         error:&error];
+    XCTAssertNotNil(view, @"%@", error);
+    [columns addObject:view];
+    [tokenMajor addObject:[[MNKHeadsView alloc] initWithTensor:[self floats:byToken
+                                                                      shape:@[ @(kTokens), @(kHeads), @(kDim) ]]]];
+    [headMajor addObject:[MNKHeadsView viewWithTensor:[self floats:byHead shape:@[ @(kHeads), @(kTokens), @(kDim) ]]
+                                               layout:MNKKVLayoutHeadMajor]];
+  }
+  MNKAttentionCache *cache = [self cacheWith:[self descriptorWithHeads:kHeads capacity:8]];
+  NSArray<NSNumber *> *shape = @[ @(kTokens), @(kHeads), @(kDim) ];
+  MNKTensor *plain = [self zeros:shape];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeys:tokenMajor[1].tensor values:tokenMajor[2].tensor toCache:cache error:error] &&
+           [step attendQueries:tokenMajor[0].tensor overCache:cache intoTensor:plain options:nil error:error];
+  }];
+  NSData *expected = [plain dataWithError:nil];
+  XCTAssertNotEqualObjects(expected, [[self zeros:shape] dataWithError:nil]);
+  for (NSArray<MNKHeadsView *> *views in @[ columns, tokenMajor, headMajor ]) {
+    MNKTensor *one = [self zeros:shape], *listed = [self zeros:shape];
+    [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+      return [step appendKeysView:views[1] valuesView:views[2] toCache:cache sequence:1 error:error] &&
+             [step attendQueriesView:views[0]
+                           overCache:cache
+                            sequence:1
+                             results:[MNKAttentionResults resultsIntoTensor:one]
+                             options:nil
+                               error:error] &&
+             [step appendKeysView:views[1]
+                       valuesView:views[2]
+                          toCache:cache
+                        sequences:@[ @2 ]
+                        rowCounts:@[ @(kTokens) ]
+                            error:error] &&
+             [step attendQueriesView:views[0]
+                           overCache:cache
+                           sequences:@[ @2 ]
+                           rowCounts:@[ @(kTokens) ]
+                             results:[MNKAttentionResults resultsIntoTensor:listed]
+                             options:nil
+                               error:error];
+    }];
+    XCTAssertEqualObjects([one dataWithError:nil], expected);
+    XCTAssertEqualObjects([listed dataWithError:nil], expected);
+    for (const NSUInteger sequence : {1, 2}) XCTAssertTrue([cache resetSequence:sequence error:nil]);
+  }
+}
+
+- (void)testRowCounts {
+  MNKAttentionCache *cache = [self cacheWith:[self descriptorWithHeads:1 capacity:8]];
+  NSArray *sequences = @[ @2, @0, @1, @2 ], *counts = @[ @2, @1, @0, @1 ];
+  MNKHeadsView *keys = [self zeroTokens:4], *values = [self tokens:{1, 2, 5, 9}];
+  MNKTensor *out = [self zeros:@[ @4, @1, @32 ]];
+  MNKAttentionResults *results = [MNKAttentionResults resultsIntoTensor:out];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeysView:keys
+                     valuesView:values
+                        toCache:cache
+                      sequences:sequences
+                      rowCounts:counts
+                          error:error] &&
+           [step attendQueriesView:keys
+                         overCache:cache
+                         sequences:sequences
+                         rowCounts:counts
+                           results:results
+                           options:nil
+                             error:error];
+  }];
+  [self expect:{1, 1.5, 5, 4} in:out];
+  XCTAssertEqual([cache nextPositionOfSequence:0], 1u);
+  XCTAssertEqual([cache nextPositionOfSequence:1], 0u);
+  XCTAssertEqual([cache nextPositionOfSequence:2], 3u);
+  // Without counts: as many as the views have for each of their sequences.
+  MNKHeadsView *batch = [[MNKHeadsView alloc] initWithTensor:[self zeros:@[ @2, @2, @1, @32 ]]];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeysView:batch valuesView:batch toCache:cache sequences:@[ @1, @0 ] rowCounts:nil error:error];
+  }];
+  XCTAssertEqual([cache nextPositionOfSequence:0], 3u);
+  XCTAssertEqual([cache nextPositionOfSequence:1], 2u);
+}
+
+- (void)testAppendAndAttendIsOneByOne {
+  for (const NSUInteger window : {0, 2}) {
+    MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
+    descriptor.whenFull = MNKWhenFullOverwriteOldest;
+    MNKAttentionCache *cache = [self cacheWith:descriptor];
+    constexpr int kTokens = 10;
+    std::vector<float> numbers, means;
+    for (int t = 0; t < kTokens; ++t) {
+      numbers.push_back(static_cast<float>(t * t));
+      const int oldest = std::max(0, t - (window == 0 ? 4 : static_cast<int>(window)) + 1);
+      float sum = 0;
+      for (int seen = oldest; seen <= t; ++seen) sum += numbers[seen];
+      means.push_back(sum / static_cast<float>(t - oldest + 1));
+    }
+    MNKHeadsView *keys = [self zeroTokens:kTokens], *values = [self tokens:numbers];
+    MNKTensor *out = [self zeros:@[ @(kTokens), @1, @32 ]];
+    MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
+    options.window = window;
+    [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+      return [step appendAndAttendQueries:keys
+                                     keys:keys
+                                   values:values
+                                overCache:cache
+                                 sequence:1
+                                  results:[MNKAttentionResults resultsIntoTensor:out]
+                                  options:options
+                                    error:error];
+    }];
+    [self expect:means in:out];
+    XCTAssertEqual([cache nextPositionOfSequence:1], 10u);
+    XCTAssertEqual(cache.nextPosition, 0u);
+  }
+}
+
+- (void)testCopiesOfSequences {
+  MNKAttentionCache *cache = [self cacheWith:[self descriptorWithHeads:1 capacity:4]];
+  [self append:{1, 2, 6} to:cache sequence:0];
+  [self append:{50} to:cache sequence:2];
+  MNKCommandEncoder *step = [self.device commandEncoder];
+  XCTAssertTrue([step copySequence:0 toSequence:2 inCache:cache error:nil]);
+  XCTAssertEqual([cache nextPositionOfSequence:2], 1u);
+  XCTAssertTrue([[step commitWithError:nil] waitWithError:nil]);
+  XCTAssertEqual([cache nextPositionOfSequence:2], 3u);
+  [self append:{11} to:cache sequence:2];
+  [self expect:5 of:cache sequence:2 options:nil];
+  [self expect:3 of:cache sequence:0 options:nil];
+}
+
+- (void)testASlidingWindowSizesTheCache {
+  MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:0];
+  descriptor.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:4 maxRows:2 maxDraft:3];
+  descriptor.pinned = 2;
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
+  MNKAttentionCacheDescriptor *expected = [descriptor copy];
+  expected.capacity = 2 + 4 + 3 - 1;
+  expected.whenFull = MNKWhenFullOverwriteOldest;
+  expected.valueHeadDim = 32;
+  XCTAssertEqualObjects(cache.descriptor, expected);
+  // Attending without a window has that of the cache, also after as many tokens as a draft has are taken back.
+  for (const float number : {100, 200, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) [self append:{number} to:cache sequence:1];
+  [self expect:8.5 of:cache sequence:1 options:nil];
+  XCTAssertTrue([cache truncateToPosition:9 sequence:1 error:nil]);
+  [self append:{20} to:cache sequence:1];
+  [self expect:9.5 of:cache sequence:1 options:nil];
+  MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
+  options.windowSeesPinned = YES;
+  [self expect:(5 + 6 + 7 + 20 + 100 + 200) / 6.0f of:cache sequence:1 options:options];
+  options.window = 2;
+  options.windowSeesPinned = NO;
+  [self expect:13.5 of:cache sequence:1 options:options];
+
+  descriptor.capacity = 20;
+  XCTAssertEqual([self cacheWith:descriptor].descriptor.capacity, 20u);
+  const std::vector<std::pair<NSString *, NSNumber *>> changes{
+      {@"capacity", @7},
+      {@"slidingWindow.window", @0},
+      {@"slidingWindow.window", @(1ull << 32)},
+      {@"slidingWindow.maxRows", @(1ull << 32)},
+      {@"slidingWindow.maxDraft", @(NSUIntegerMax)},
+  };
+  for (const auto &[path, value] : changes) {
+    MNKAttentionCacheDescriptor *refused = [descriptor copy];
+    [refused setValue:value forKeyPath:path];
+    NSError *error = nil;
+    XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device descriptor:refused error:&error], @"%@",
+                 refused);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @""));
+  }
+}
+
+- (void)testHeadDimsWithoutAttentionAreForStorage {
+  MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
+  descriptor.headDim = 20;
+  NSError *error = nil;
+  XCTAssertNil([[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"there is no attention kernel"));
+  descriptor.storageOnly = YES;
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
+  XCTAssertTrue(cache.descriptor.isStorageOnly);
+  MNKTensor *token = [self zeros:@[ @1, @20 ]];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **failure) {
+    return [step appendKeys:token values:token toCache:cache error:failure];
+  }];
+  XCTAssertEqual(cache.nextPosition, 1u);
+}
+
+- (void)testADescriptionIsTheCoresLine {
+  MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:8 capacity:4096];
+  descriptor.sequences = 1;
+  descriptor.headDim = 128;
+  descriptor.elementType = MNKElementTypeFloat16;
+  MNKTensor *token = [self zeros:@[ @8, @128 ]];
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeys:token values:token toCache:cache error:error];
+  }];
+  XCTAssertEqualObjects(cache.description,
+                        @"8 heads of 128 as f16, 1 sequence at position 1, 4096 slots that fail when "
+                        @"full, 16.8 MB");
+}
+
+@end
