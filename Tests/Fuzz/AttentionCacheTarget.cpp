@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "CacheNumbers.hpp"
+#include "CacheProgram.hpp"
 #include "Judge.hpp"
 #include "Numbers.hpp"
 
@@ -314,20 +315,21 @@ class AttentionCacheCase final : public Case {
 };
 
 std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
+  if (coin(random, 3, 4)) return makeCacheProgram(world, random);
   return std::make_unique<AttentionCacheCase>(world, random);
 }
 
 }  // namespace
 
 Target attentionCacheTarget() {
-  return {.name = "AttentionCache",
-          .share = 80,
-          .refusals = {kNoDescriptor, kSize,       kNotADType,     kNotAWrap,     kNothing,
-                       kExtent,       kDType,      kPinned, kSmallForWindow, kNoKernel,  kTooLarge,     kQuantizationSize,
-                       kNotACodec,    kNotARule,   kNotATreatment, kCodec,        kHeadDims,
-                       kScaleFactor,  kCandidates, kNoChannels,    kChannelShape, kUnusable,
-                       kSequence,     kCut},
-          .make = makeCase};
+  std::vector<std::string_view> refusals{
+      kNoDescriptor, kSize,     kNotADType, kNotAWrap,         kNothing,   kExtent,   kDType,
+      kPinned,       kTooLarge, kNoKernel,  kQuantizationSize, kNotACodec, kNotARule, kNotATreatment,
+      kCodec,        kHeadDims, kSequence,  kSmallForWindow,   kUnusable,  kCut,      kScaleFactor,
+      kCandidates,   kNoChannels, kChannelShape};
+  const auto ofPrograms = cacheProgramRefusals();
+  refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
+  return {.name = "AttentionCache", .share = 80, .refusals = std::move(refusals), .make = makeCase};
 }
 
 }  // namespace mnk::fuzz

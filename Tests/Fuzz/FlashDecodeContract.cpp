@@ -64,8 +64,7 @@ std::string refusalOfStruct(const Words& words) {
 // The element after the last of all queries; 0 where there are none.
 unsigned __int128 endOfQueries(const Words& words) {
   const mnk_heads_view places = *queryPlaces(words);
-  const QueryDims dims = queryDims(words);
-  if (dims.vectors() == 0 || dims.headDim == 0) return 0;
+  if (std::min({places.sequences, places.tokens, places.heads, places.head_dim}) == 0) return 0;
   using Wide = unsigned __int128;
   return Wide{places.offset} + places.head_dim + Wide{places.sequence_stride} * (places.sequences - 1) +
          Wide{places.token_stride} * (places.tokens - 1) + Wide{places.head_stride} * (places.heads - 1);

@@ -4,6 +4,8 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/SequenceRows.hpp"
+#include "Ops/CacheAddressRules.hpp"
+#include "Ops/FlashDecodeRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
@@ -134,6 +136,8 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     for (const uint32_t sequence : sequences) {
       if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
     }
+    // All of the queries, before they are divided.
+    if (auto error = firstBroken(queryRules(), FlashDecode{.queries = queries}, kAttend)) return *error;
     auto entries = sequenceRows(queries, sequences, rowCounts);
     if (!entries) return std::move(entries).error();
     auto attended = attendedSequences(*entries, options.isCausal, state_->cursors, encoder);
@@ -165,6 +169,10 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
   return calledAs(kCall, guarded(kCall, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&step.sequence, 1});
     if (!appending) return std::move(appending).error();
+    // All of them, before they are divided.
+    const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = state_->storage.view()};
+    if (auto error = firstBroken(cacheSourceRules(), stored, kCall)) return *error;
+    if (auto error = firstBroken(queryRules(), FlashDecode{.queries = step.queries}, kCall)) return *error;
     const uint64_t tokens = step.keys.resolved().totalTokens();
     for (const HeadsView* view : {&step.queries, &step.keys, &step.values}) {
       const HeadsView::Strides strides = view->resolved();
