@@ -329,7 +329,7 @@ Target attentionCacheTarget() {
       kCandidates,   kNoChannels, kChannelShape};
   const auto ofPrograms = cacheProgramRefusals();
   refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
-  return {.name = "AttentionCache", .share = 80, .refusals = std::move(refusals), .make = makeCase};
+  return {.name = "AttentionCache", .share = 460, .refusals = std::move(refusals), .make = makeCase};
 }
 
 }  // namespace mnk::fuzz

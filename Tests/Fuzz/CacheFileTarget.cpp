@@ -314,7 +314,7 @@ std::unique_ptr<Case> makeCase(World&, Seeded& random) {
 
 Target cacheFileTarget() {
   return {.name = "CacheFile",
-          .share = 40,
+          .share = 121,
           .refusals = {kNoFile, kNotPlain, kNotACache, kVersion, kShort, kLong, kCannotBe, kSequenceCannotBe, kTooLarge,
                        kUnusable, kDamaged},
           .make = makeCase};

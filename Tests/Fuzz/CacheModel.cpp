@@ -85,10 +85,22 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
   return {};
 }
 
+// Whether so many tokens can be stored before the first of them attends, without a loss of what it sees.
+bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const {
+  if (!cache_.isRing || tokens <= 1) return true;
+  const uint64_t window = windowOf(options), end = cursor.next + tokens, ring = cache_.capacity - cache_.pinned;
+  if (window == 0) return std::max(cursor.highest, end) <= cache_.capacity;
+  const uint64_t first = std::max<uint64_t>(cursor.next, cache_.pinned);  // rows at pinned positions lose nothing
+  return end <= std::max<uint64_t>(first + 1 - std::min(first + 1, window), cache_.pinned) + ring;
+}
+
 std::string_view CacheModel::refusalOfBoth(uint32_t sequence, uint64_t tokens, const RowOptions& options) const {
   Cursor cursor = cursors_[sequence];
   if (tokens != 0 && !cache_.isRing && cursor.next + tokens > cache_.capacity) {
     return "the write runs past the end of a linear cache";
+  }
+  if (options.isBidirectional && !canServe(cursor, tokens, options)) {
+    return "attention that is not causal cannot be divided into chunks";
   }
   if (tokens != 0 && cache_.isStorageOnly) return kNoKernelHere;
   for (uint64_t token = 0; token < tokens; ++token) {

@@ -53,6 +53,7 @@ class CacheModel {
 
  private:
   bool holds(const Cursor& cursor, uint64_t position) const;
+  bool canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const;
   bool reachesLost(const Cursor& cursor, uint64_t row, const RowOptions& options) const;
   uint64_t windowOf(const RowOptions& options) const { return options.window == 0 ? cache_.window : options.window; }
 

@@ -183,6 +183,7 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "there is no kernel for these head dims",
           "a sequence has fewer positions than queries",
           "a sequence is listed again in attention that is not causal",
+          "attention that is not causal cannot be divided into chunks",
           "a window reaches positions that the ring has overwritten",
           "attention has no target, or two",
           "a result does not match the queries",

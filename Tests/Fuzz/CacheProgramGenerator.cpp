@@ -248,7 +248,7 @@ class Generator {
     if (!call.hasOptions) return options;
     options.window = coin(random_, 1, 2) ? 0 : 1 + random_.below(10);
     options.seesPinned = coin(random_, 1, 3);
-    options.isBidirectional = call.kind == Kind::attend && coin(random_, 1, 6);
+    options.isBidirectional = coin(random_, 1, 6);
     call.options = {.size = sizeof call.options,
                     .is_bidirectional = options.isBidirectional,
                     .window = static_cast<uint32_t>(options.window),
@@ -279,8 +279,10 @@ class Generator {
       for (uint64_t end = row + rows; row < end; ++row) {
         if (call.kind == Kind::attend) continue;
         model_.append(sequence, part(keys, row * kv, kv), part(values, row * kv, kv));
-        if (call.kind == Kind::appendAndAttend) attend({sequence, 1}, 0, row);
+        if (call.kind == Kind::appendAndAttend && !options.isBidirectional) attend({sequence, 1}, 0, row);
       }
+      // Rows that see each other attend when all are stored.
+      if (call.kind == Kind::appendAndAttend && options.isBidirectional && rows != 0) attend(entries[i], 0, 0);
     }
     // Codes of 8 bits are near enough to tell one position from another.
     if (!out.empty()) attended_.push_back({*call.into, out, model_.cache().isQuantized ? 0.08 : 2e-5});

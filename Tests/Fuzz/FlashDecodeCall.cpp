@@ -259,7 +259,7 @@ Target flashDecodeTarget() {
                                    "mnk_attention_options has the wrong size",
                                    "the number is not a kernel of FlashDecode",
                                    "the number is not a way of merging"});
-  return {.name = "FlashDecode", .share = 20, .refusals = std::move(refusals), .make = makeCase};
+  return {.name = "FlashDecode", .share = 760, .refusals = std::move(refusals), .make = makeCase};
 }
 
 }  // namespace mnk::fuzz

@@ -107,6 +107,15 @@ Error dividedMask() {
           .fix = "Attend without a mask, or to each sequence or chunk by itself."};
 }
 
+// A row would see the newer ones of its own chunk alone.
+Error dividedRows(uint64_t tokens, uint64_t chunk) {
+  return {.op = std::string(kAttend),
+          .what = "attention that is not causal cannot be divided into chunks",
+          .got = fmt::format("{}, of which the ring can serve {} at once", countText(tokens, "token"), chunk),
+          .expected = "causal attention, or tokens that the ring can serve at once",
+          .fix = "Make the ring larger, or append and attend to fewer tokens at a time."};
+}
+
 }  // namespace
 
 Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
@@ -188,6 +197,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
     for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
       chunk = state_->cursors.slots().exactChunk(cursor, tokens - first, state_->windowOf(step.options));
       if (step.options.mask && chunk != tokens) return dividedMask();
+      if (!step.options.isCausal && chunk != tokens) return dividedRows(tokens, chunk);
       const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
       auto stored = state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next);
       if (!stored) return std::move(stored).error();
