@@ -185,11 +185,18 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
   constexpr uint64_t kMost = uint64_t{1} << 40;
   const auto backwards = [](const Tensor& tensor, uint64_t heads) {
     const uint64_t row = heads * kAttendedDim;
-    return HeadsView(tensor, {.tokens = 2, .heads = heads, .headDim = kAttendedDim, .offset = row,
-                              .tokenStride = -row, .headStride = kAttendedDim});
+    return HeadsView(tensor, {.tokens = 2,
+                              .heads = heads,
+                              .headDim = kAttendedDim,
+                              .offset = row,
+                              .tokenStride = -row,
+                              .headStride = kAttendedDim});
   };
   const auto many = [](const Tensor& tensor, uint64_t stride) {
-    return HeadsView(tensor, {.tokens = kMost, .heads = kAttendedHeads, .headDim = kAttendedDim, .tokenStride = stride,
+    return HeadsView(tensor, {.tokens = kMost,
+                              .heads = kAttendedHeads,
+                              .headDim = kAttendedDim,
+                              .tokenStride = stride,
                               .headStride = kAttendedDim});
   };
   const Tensor keys = scene.zeros({2, kAttendedHeads, kAttendedDim}), queries = scene.someQueries(2);
@@ -198,7 +205,8 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
   CommandEncoder encoder(device);
   EXPECT_ERROR(scene.cache.attend(encoder, backwards(queries, kQueryHeads), {.into = out}, {}, apart, oneEach),
                {.op = "AttentionCache.attend", .what = "queries lie outside of their tensor", .fix = "Correct"});
-  AppendAndAttend step{.queries = backwards(queries, kQueryHeads), .keys = keys, .values = keys, .results = {.into = out}};
+  AppendAndAttend step{
+      .queries = backwards(queries, kQueryHeads), .keys = keys, .values = keys, .results = {.into = out}};
   EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "queries lie outside of their tensor"});
   step.queries = queries;

@@ -110,10 +110,14 @@ class AttentionCacheCase final : public Case {
   void attack(Seeded& random) {
     mnk_cache_descriptor& d = storage_.descriptor;
     const auto number = static_cast<uint32_t>(edge(random, {d.capacity, 1u << 31, UINT32_MAX}));
-    uint32_t* const extents[] = {&d.kv_heads,  &d.head_dim,
-                                 &d.value_head_dim, &d.capacity,
-                                 &d.sequences, &d.pinned,
-                                 &d.sliding_window.window, &d.sliding_window.max_rows,
+    uint32_t* const extents[] = {&d.kv_heads,
+                                 &d.head_dim,
+                                 &d.value_head_dim,
+                                 &d.capacity,
+                                 &d.sequences,
+                                 &d.pinned,
+                                 &d.sliding_window.window,
+                                 &d.sliding_window.max_rows,
                                  &d.sliding_window.max_draft};
     if (isQuantized_ && coin(random, 1, 2)) return attackQuantization(random);
     switch (random.below(10)) {
@@ -322,11 +326,11 @@ std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
 }  // namespace
 
 Target attentionCacheTarget() {
-  std::vector<std::string_view> refusals{
-      kNoDescriptor, kSize,     kNotADType, kNotAWrap,         kNothing,   kExtent,   kDType,
-      kPinned,       kTooLarge, kNoKernel,  kQuantizationSize, kNotACodec, kNotARule, kNotATreatment,
-      kCodec,        kHeadDims, kSequence,  kSmallForWindow,   kUnusable,  kCut,      kScaleFactor,
-      kCandidates,   kNoChannels, kChannelShape};
+  std::vector<std::string_view> refusals{kNoDescriptor,     kSize,       kNotADType,      kNotAWrap,      kNothing,
+                                         kExtent,           kDType,      kPinned,         kTooLarge,      kNoKernel,
+                                         kQuantizationSize, kNotACodec,  kNotARule,       kNotATreatment, kCodec,
+                                         kHeadDims,         kSequence,   kSmallForWindow, kUnusable,      kCut,
+                                         kScaleFactor,      kCandidates, kNoChannels,     kChannelShape};
   const auto ofPrograms = cacheProgramRefusals();
   refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
   return {.name = "AttentionCache", .share = 460, .refusals = std::move(refusals), .make = makeCase};

@@ -28,8 +28,12 @@ std::string_view nameOf(Kind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-bool appends(const CacheCall& call) { return call.kind != Kind::attend; }
-bool attends(const CacheCall& call) { return call.kind != Kind::append; }
+bool appends(const CacheCall& call) {
+  return call.kind != Kind::attend;
+}
+bool attends(const CacheCall& call) {
+  return call.kind != Kind::append;
+}
 
 uint64_t rowsOf(const CacheCall& call) {
   uint64_t rows = 0;
@@ -44,7 +48,8 @@ struct NamedHeads {
 };
 std::vector<NamedHeads> viewsOf(CacheCall& call) {
   std::vector<NamedHeads> views;
-  if (attends(call)) views.push_back({&call.queries, "queries.tensor is missing", "queries lie outside of their tensor"});
+  if (attends(call))
+    views.push_back({&call.queries, "queries.tensor is missing", "queries lie outside of their tensor"});
   if (appends(call)) {
     constexpr std::string_view kOutside = "vectors lie outside of their tensor";
     views.push_back({&call.keys, "keys.tensor is missing", kOutside});
@@ -227,9 +232,10 @@ std::string CacheCall::text() const {
   if (kind == Kind::truncate) return text + fmt::format(" sequence {} at {}", sequence, position);
   if (kind == Kind::copy) return text + fmt::format(" {} to {}", sequence, target);
   if (kind == Kind::commit || kind == Kind::drop) return text;
-  text += fmt::format("{}{}{}{} (size {}), sequences {} [{}]", hasEncoder ? "" : " without encoder",
-                      hasCache ? "" : " without cache", hasStep ? "" : " without step",
-                      isCommitted ? " after a commit" : "", size, hasSequences ? "" : "NULL", fmt::join(sequences, ", "));
+  text +=
+      fmt::format("{}{}{}{} (size {}), sequences {} [{}]", hasEncoder ? "" : " without encoder",
+                  hasCache ? "" : " without cache", hasStep ? "" : " without step",
+                  isCommitted ? " after a commit" : "", size, hasSequences ? "" : "NULL", fmt::join(sequences, ", "));
   if (sequenceCount) text += fmt::format(" said to be {}", *sequenceCount);
   if (hasRowCounts) text += fmt::format(", rows [{}]", fmt::join(rowCounts, ", "));
   text += textOf("queries", queries) + textOf("keys", keys) + textOf("values", values);

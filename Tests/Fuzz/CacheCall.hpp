@@ -33,12 +33,12 @@ struct CacheCall {
   size_t resultsSize = sizeof(mnk_attention_results);
   std::optional<TensorWords> into;
   mnk_attention_options options{};
-  uint64_t position = 0;               // of a cut
-  uint32_t sequence = 0, target = 0;   // of a cut or a copy
+  uint64_t position = 0;              // of a cut
+  uint32_t sequence = 0, target = 0;  // of a cut or a copy
 
-  std::string refusal;                          // what the error must say; empty where the call is fine
-  std::vector<CacheModel::Cursor> committed;    // where sequences stand afterwards
-  std::vector<ExpectedNumbers> results;         // of a commit: all that its encoder has attended to
+  std::string refusal;                        // what the error must say; empty where the call is fine
+  std::vector<CacheModel::Cursor> committed;  // where sequences stand afterwards
+  std::vector<ExpectedNumbers> results;       // of a commit: all that its encoder has attended to
 
   std::vector<StepEntry> entries() const;  // of a step without an attack
   std::string text() const;

@@ -27,14 +27,15 @@ struct CacheNumbers {
   uint32_t codec = 0, keyBits = 0, valueBits = 0;  // turbo is 0, mlx1 is 1
   float scaleFactor = 1;
   uint32_t candidates = 5;
-  bool hasChannels = false;  // means or channel scales
+  bool hasChannels = false;                        // means or channel scales
   uint32_t window = 0, maxRows = 1, maxDraft = 0;  // of a sliding window, if it is not 0
   bool isStorageOnly = false;
 
   // What fields are that were left to their defaults.
   CacheNumbers resolved() const;
 
-  // Of resolved ones: what the error must say, but for that about means and channel scales themselves; empty where all is right.
+  // Of resolved ones: what the error must say, but for that about means and channel scales themselves; empty where all
+  // is right.
   std::string_view refusal() const;
   // Keys and values of one slot of one head; 0 where there is no such codec.
   uint64_t slotBytes() const;

@@ -59,9 +59,10 @@ void expect(World& world, const ExpectedNumbers& results) {
     std::memcpy(&image[e * into.elementBytes()], &bits, into.elementBytes());
   }
   const double digit = dtype == DType::f32 ? 0x1p-20 : (dtype == DType::f16 ? 0x1p-10 : 0x1p-7);
-  world.allow(into, [numbers = results.numbers, slack = results.slack, dtype, digit](uint64_t e, uint64_t, uint64_t got) {
-    return std::abs(test::valueOf(dtype, got) - numbers[e]) <= slack + digit * std::abs(numbers[e]);
-  });
+  world.allow(into,
+              [numbers = results.numbers, slack = results.slack, dtype, digit](uint64_t e, uint64_t, uint64_t got) {
+                return std::abs(test::valueOf(dtype, got) - numbers[e]) <= slack + digit * std::abs(numbers[e]);
+              });
 }
 
 class CacheProgram final : public Case {

@@ -41,7 +41,10 @@ CacheNumbers drawCache(Seeded& random) {
 class Generator {
  public:
   Generator(World& world, Seeded& random, const CacheNumbers& cache)
-      : world_(world), random_(random), queryHeads_(cache.kvHeads * (1 + random.below(2))), model_(cache, queryHeads_) {}
+      : world_(world),
+        random_(random),
+        queryHeads_(cache.kvHeads * (1 + random.below(2))),
+        model_(cache, queryHeads_) {}
 
   std::vector<CacheCall> draw() {
     const uint64_t attacked = random_.below(10);  // which call, if there are so many
@@ -112,9 +115,10 @@ class Generator {
     }
     CacheCall call{.kind = draw < 4 ? Kind::append : (draw < 7 ? Kind::attend : Kind::appendAndAttend)};
     const std::vector<StepEntry> entries = drawEntries(call);
-    const uint64_t rows =
-        std::accumulate(entries.begin(), entries.end(), uint64_t{0}, [](uint64_t n, const auto& e) { return n + e.rows; });
-    const bool isEven = std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
+    const uint64_t rows = std::accumulate(entries.begin(), entries.end(), uint64_t{0},
+                                          [](uint64_t n, const auto& e) { return n + e.rows; });
+    const bool isEven =
+        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
     // As an axis of sequences, or one after another.
     const bool needsAxis = !call.hasRowCounts && entries.size() > 1 && entries[0].rows != 1;
     axis_ = isEven && call.kind != Kind::appendAndAttend && (needsAxis || coin(random_, 1, 3)) ? entries.size() : 0;
@@ -158,7 +162,8 @@ class Generator {
     while (call.kind != Kind::appendAndAttend && entries.size() < 5 && coin(random_, 1, 3)) {
       entries.push_back({anySequence(), coin(random_, 1, 2) ? entries[0].rows : random_.below(4)});
     }
-    const bool isEven = std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
+    const bool isEven =
+        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
     call.hasRowCounts = call.kind != Kind::appendAndAttend && (!isEven || coin(random_, 1, 2));
     // Without counts there is one row for each, or an axis of sequences.
     if (!call.hasRowCounts && entries.size() > 1 && (entries[0].rows == 0 || coin(random_, 1, 2))) {

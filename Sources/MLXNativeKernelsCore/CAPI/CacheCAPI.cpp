@@ -308,12 +308,12 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
     auto values = viewNamed(given->values, "values.tensor");
     if (!values) return std::move(values).error();
     if (given->sequences.size() != 1 || !given->rowCounts.empty()) {
-      return Error{.op = "AttentionCache.appendAndAttend",
-                   .what = "the step is not of one sequence",
-                   .got = countText(given->sequences.size(), "sequence") +
-                          (given->rowCounts.empty() ? "" : ", with row counts"),
-                   .expected = "one sequence, without row counts",
-                   .fix = "Name one sequence; to decode several, append and attend."};
+      return Error{
+          .op = "AttentionCache.appendAndAttend",
+          .what = "the step is not of one sequence",
+          .got = countText(given->sequences.size(), "sequence") + (given->rowCounts.empty() ? "" : ", with row counts"),
+          .expected = "one sequence, without row counts",
+          .fix = "Name one sequence; to decode several, append and attend."};
     }
     return cache->cache.appendAndAttend(encoder->encoder, {.queries = *queries,
                                                            .keys = *keys,

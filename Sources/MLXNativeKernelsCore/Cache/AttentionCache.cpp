@@ -123,7 +123,8 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     if (!appending) return std::move(appending).error();
     const KVCacheView& view = state_->storage.view();
     // Before rows are counted and listed one by one.
-    if (auto error = firstBroken(cacheSourceRules(), KVCacheWrite{.keys = keys, .values = values, .into = view}, kAppend)) {
+    if (auto error =
+            firstBroken(cacheSourceRules(), KVCacheWrite{.keys = keys, .values = values, .into = view}, kAppend)) {
       return *error;
     }
     auto entries = sequenceRows(keys, sequences, rowCounts);
