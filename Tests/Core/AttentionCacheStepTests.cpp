@@ -175,6 +175,54 @@ TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
 }
 
 // A plain tensor is token-major whatever its extents, even where they would fit as head-major.
+// Each of the parts that they are divided into would be inside.
+TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionScene scene(device, attendedDescriptor(16));
+  scene.appendNow(16, 0);
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  const auto backwards = [](const Tensor& tensor, uint64_t heads) {
+    const uint64_t row = heads * kAttendedDim;
+    return HeadsView(tensor, {.tokens = 2,
+                              .heads = heads,
+                              .headDim = kAttendedDim,
+                              .offset = row,
+                              .tokenStride = -row,
+                              .headStride = kAttendedDim});
+  };
+  const auto many = [](const Tensor& tensor, uint64_t stride) {
+    return HeadsView(tensor, {.tokens = kMost,
+                              .heads = kAttendedHeads,
+                              .headDim = kAttendedDim,
+                              .tokenStride = stride,
+                              .headStride = kAttendedDim});
+  };
+  const Tensor keys = scene.zeros({2, kAttendedHeads, kAttendedDim}), queries = scene.someQueries(2);
+  const Tensor out = scene.zeros({2, kQueryHeads, kAttendedDim});
+  const std::vector<uint32_t> first{0}, apart{0, 1, 0}, oneEach{1, 0, 1};
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(scene.cache.attend(encoder, backwards(queries, kQueryHeads), {.into = out}, {}, apart, oneEach),
+               {.op = "AttentionCache.attend", .what = "queries lie outside of their tensor", .fix = "Correct"});
+  AppendAndAttend step{
+      .queries = backwards(queries, kQueryHeads), .keys = keys, .values = keys, .results = {.into = out}};
+  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+               {.op = "AttentionCache.appendAndAttend", .what = "queries lie outside of their tensor"});
+  step.queries = queries;
+  step.values = backwards(keys, kAttendedHeads);
+  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+               {.op = "AttentionCache.appendAndAttend", .what = "vectors lie outside of their tensor"});
+  // Rows are not listed before it is known that they can be there.
+  EXPECT_ERROR(scene.cache.append(encoder, many(keys, kAttendedHeads * kAttendedDim), many(keys, 0), first),
+               {.op = "AttentionCache.append", .what = "vectors lie outside of their tensor", .fix = "Correct"});
+  EXPECT_ERROR(scene.cache.append(encoder, many(keys, 0), many(keys, 0), first),
+               {.op = "AttentionCache.append",
+                .what = "an extent is too large for the kernel",
+                .got = "1099511627776",
+                .expected = "less than 2^31 rows",
+                .fix = "Pass fewer rows at a time"});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+}
+
 TEST(AttentionCacheStep, HeadMajorTensorsMustSaySo) {
   const auto device = devicesUnderTest().front().device;
   AttentionScene scene(device, attendedDescriptor(16));
@@ -245,8 +293,16 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
                 .got = "1 sequence and 11 tokens",
                 .expected = "12 tokens of one sequence",
                 .fix = "of the same tokens"});
-  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   step.values = keys;
+  step.options.isCausal = false;
+  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+               {.op = "AttentionCache.appendAndAttend",
+                .what = "attention that is not causal cannot be divided into chunks",
+                .got = "12 tokens, of which the ring can serve 8 at once",
+                .expected = "causal attention, or tokens that the ring can serve at once",
+                .fix = "Make the ring larger"});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  step.options.isCausal = true;
   REQUIRE(scene.cache.appendAndAttend(encoder, step));
   EXPECT_EQ(scene.cache.nextPosition(), 0u);
   REQUIRE(REQUIRE(encoder.commit()).wait());

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "CacheNumbers.hpp"
+#include "CacheProgram.hpp"
 #include "Judge.hpp"
 #include "Numbers.hpp"
 
@@ -34,8 +35,8 @@ class AttentionCacheCase final : public Case {
     mnk_cache_descriptor& d = storage_.descriptor;
     d = {.size = sizeof d,
          .kv_heads = static_cast<uint32_t>(1 + random.below(3)),
-         .head_dim = static_cast<uint32_t>(1 + random.below(8)),
-         .value_head_dim = static_cast<uint32_t>(random.below(8)),
+         .head_dim = static_cast<uint32_t>(8 * (1 + random.below(8))),
+         .value_head_dim = static_cast<uint32_t>(8 * random.below(8)),
          .capacity = static_cast<uint32_t>(1 + random.below(9)),
          .sequences = static_cast<uint32_t>(1 + random.below(3)),
          .dtype = oneOf(random, {MNK_F32, MNK_F16, MNK_BF16}),
@@ -44,7 +45,12 @@ class AttentionCacheCase final : public Case {
     if (d.when_full == MNK_RING) d.pinned = static_cast<uint32_t>(random.below(d.capacity));
     position_ = coin(random, 3, 4) ? 0 : edge(random, {d.capacity});
     sequence_ = static_cast<uint32_t>(coin(random, 3, 4) ? random.below(d.sequences) : edge(random, {d.sequences}));
+    if (coin(random, 1, 4)) slide(random);
     if (coin(random, 1, 2)) quantize(random);
+    if (coin(random, 1, 4)) {
+      d.is_storage_only = true;
+      if (!isQuantized_) d.head_dim = static_cast<uint32_t>(1 + random.below(20));
+    }
     if (coin(random, 1, 2)) attack(random);
     if (isQuantized_) makeChannels(world, random);
     // A cache keeps a few words for every sequence: as many as there may be would fill the machine.
@@ -54,11 +60,12 @@ class AttentionCacheCase final : public Case {
   std::string text() const override {
     const mnk_cache_descriptor& d = storage_.descriptor;
     return fmt::format(
-        "AttentionCache{} (size {}): {} heads of {} and {}, capacity {}, {} sequences, dtype {}, wrap {}, {} pinned{}; "
-        "cut sequence {} at {}",
+        "AttentionCache{} (size {}): {} heads of {} and {}, capacity {}, {} sequences, dtype {}, wrap {}, {} pinned, "
+        "window {} for {} rows and drafts of {}{}{}; cut sequence {} at {}",
         isNull_ ? " NULL" : "", d.size, d.kv_heads, d.head_dim, d.value_head_dim, d.capacity, d.sequences,
-        static_cast<uint32_t>(d.dtype), static_cast<uint32_t>(d.when_full), d.pinned, quantizationText(), sequence_,
-        position_);
+        static_cast<uint32_t>(d.dtype), static_cast<uint32_t>(d.when_full), d.pinned, d.sliding_window.window,
+        d.sliding_window.max_rows, d.sliding_window.max_draft, d.is_storage_only ? ", storage only" : "",
+        quantizationText(), sequence_, position_);
   }
 
   Verdict run(World& world) override {
@@ -91,10 +98,27 @@ class AttentionCacheCase final : public Case {
  private:
   static constexpr unsigned __int128 kSmall = 1 << 20;
 
+  // A window, and a ring that is as large as it needs, or is left to size itself.
+  void slide(Seeded& random) {
+    mnk_cache_descriptor& d = storage_.descriptor;
+    d.sliding_window = {.window = static_cast<uint32_t>(1 + random.below(6)),
+                        .max_rows = static_cast<uint32_t>(random.below(5)),
+                        .max_draft = static_cast<uint32_t>(random.below(5))};
+    d.capacity = coin(random, 1, 2) ? 0 : static_cast<uint32_t>(d.pinned + 9 + random.below(4));
+  }
+
   void attack(Seeded& random) {
     mnk_cache_descriptor& d = storage_.descriptor;
     const auto number = static_cast<uint32_t>(edge(random, {d.capacity, 1u << 31, UINT32_MAX}));
-    uint32_t* const extents[] = {&d.kv_heads, &d.head_dim, &d.value_head_dim, &d.capacity, &d.sequences, &d.pinned};
+    uint32_t* const extents[] = {&d.kv_heads,
+                                 &d.head_dim,
+                                 &d.value_head_dim,
+                                 &d.capacity,
+                                 &d.sequences,
+                                 &d.pinned,
+                                 &d.sliding_window.window,
+                                 &d.sliding_window.max_rows,
+                                 &d.sliding_window.max_draft};
     if (isQuantized_ && coin(random, 1, 2)) return attackQuantization(random);
     switch (random.below(10)) {
       case 0:
@@ -112,6 +136,10 @@ class AttentionCacheCase final : public Case {
         return;
       case 4:  // all of them just below the limit: more elements than can be counted
         for (uint32_t* extent : {&d.kv_heads, &d.head_dim, &d.capacity}) *extent = (1u << 31) - 1;
+        d.is_storage_only = true;
+        return;
+      case 5:
+        d.head_dim = static_cast<uint32_t>(1 + random.below(300));
         return;
       default:
         *extents[random.below(std::size(extents))] = number;
@@ -215,7 +243,7 @@ class AttentionCacheCase final : public Case {
     const mnk_cache_descriptor& d = storage_.descriptor;
     CacheNumbers cache{.kvHeads = d.kv_heads,
                        .headDim = d.head_dim,
-                       .valueHeadDim = d.value_head_dim == 0 ? d.head_dim : d.value_head_dim,
+                       .valueHeadDim = d.value_head_dim,
                        .capacity = d.capacity,
                        .sequences = d.sequences,
                        .dtype = static_cast<uint32_t>(d.dtype),
@@ -231,7 +259,11 @@ class AttentionCacheCase final : public Case {
       cache.candidates = q.options.candidates == 0 ? 5 : q.options.candidates;
       cache.hasChannels = q.key_means || q.value_means || q.key_channel_scales;
     }
-    return cache;
+    cache.window = d.sliding_window.window;
+    cache.maxRows = d.sliding_window.max_rows;
+    cache.maxDraft = d.sliding_window.max_draft;
+    cache.isStorageOnly = d.is_storage_only;
+    return cache.resolved();
   }
 
   std::string_view quantizationRefusal() const {
@@ -265,7 +297,7 @@ class AttentionCacheCase final : public Case {
     if (const std::string_view refused = cache.refusal(); !refused.empty()) return refused;
     if (isQuantized_ && !channelRefusal().empty()) return channelRefusal();
     unsigned __int128 elements = 1;
-    for (const uint32_t extent : {d.sequences, d.kv_heads, d.capacity, isQuantized_ ? 1 : d.head_dim}) {
+    for (const uint32_t extent : {d.sequences, d.kv_heads, cache.capacity, isQuantized_ ? 1 : d.head_dim}) {
       elements *= extent;
       if (elements > UINT64_MAX / 8) return kTooLarge;
     }
@@ -287,20 +319,21 @@ class AttentionCacheCase final : public Case {
 };
 
 std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
+  if (coin(random, 3, 4)) return makeCacheProgram(world, random);
   return std::make_unique<AttentionCacheCase>(world, random);
 }
 
 }  // namespace
 
 Target attentionCacheTarget() {
-  return {.name = "AttentionCache",
-          .share = 80,
-          .refusals = {kNoDescriptor, kSize,       kNotADType,     kNotAWrap,     kNothing,
-                       kExtent,       kDType,      kPinned,        kTooLarge,     kQuantizationSize,
-                       kNotACodec,    kNotARule,   kNotATreatment, kCodec,        kHeadDims,
-                       kScaleFactor,  kCandidates, kNoChannels,    kChannelShape, kUnusable,
-                       kSequence,     kCut},
-          .make = makeCase};
+  std::vector<std::string_view> refusals{kNoDescriptor,     kSize,       kNotADType,      kNotAWrap,      kNothing,
+                                         kExtent,           kDType,      kPinned,         kTooLarge,      kNoKernel,
+                                         kQuantizationSize, kNotACodec,  kNotARule,       kNotATreatment, kCodec,
+                                         kHeadDims,         kSequence,   kSmallForWindow, kUnusable,      kCut,
+                                         kScaleFactor,      kCandidates, kNoChannels,     kChannelShape};
+  const auto ofPrograms = cacheProgramRefusals();
+  refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
+  return {.name = "AttentionCache", .share = 460, .refusals = std::move(refusals), .make = makeCase};
 }
 
 }  // namespace mnk::fuzz

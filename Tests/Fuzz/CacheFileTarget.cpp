@@ -74,7 +74,9 @@ CacheNumbers numbersOf(const Bytes& file) {
           .valueBits = at<uint32_t>(file, 56),
           .scaleFactor = at<float>(file, 60),
           .candidates = at<uint32_t>(file, 64),
-          .hasChannels = at<uint32_t>(file, 80) != 0};
+          .hasChannels = at<uint32_t>(file, 80) != 0,
+          .window = at<uint32_t>(file, 84),
+          .isStorageOnly = true};
 }
 
 struct Cursor {
@@ -101,9 +103,10 @@ std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   const CacheNumbers cache = numbersOf(file);
   if (cache.dtype > 3 || at<uint32_t>(file, 36) > 1 || at<uint32_t>(file, 44) > 1) return kCannotBe;
   if (cache.isQuantized != (cache.dtype == 3) || cache.valueHeadDim == 0) return kCannotBe;
-  for (size_t offset = cache.isQuantized ? 84 : 48; offset < kHeader; offset += 4) {
+  for (size_t offset = 48; !cache.isQuantized && offset < 84; offset += 4) {
     if (at<uint32_t>(file, offset) != 0) return kCannotBe;
   }
+  if (cache.window != 0 && !cache.isRing) return kCannotBe;
   const auto channels = at<uint32_t>(file, 80);
   if (cache.isQuantized && (cache.codec > 1 || channels > 7)) return kCannotBe;
   for (const size_t offset : {68, 72, 76}) {
@@ -179,6 +182,7 @@ Bytes validFile(Seeded& random) {
     for (const size_t offset : {68, 72, 76}) put(file, offset, below(2));
     put(file, 80, isTurbo && coin(random, 1, 2) ? below(8) : 0);
   }
+  if (isRing && coin(random, 1, 3)) put(file, 84, 1 + below(capacity - pinned));
   const CacheNumbers cache = numbersOf(file);
   uint64_t payload = 0;
   for (uint32_t sequence = 0; sequence < sequences; ++sequence) {
@@ -310,7 +314,7 @@ std::unique_ptr<Case> makeCase(World&, Seeded& random) {
 
 Target cacheFileTarget() {
   return {.name = "CacheFile",
-          .share = 40,
+          .share = 121,
           .refusals = {kNoFile, kNotPlain, kNotACache, kVersion, kShort, kLong, kCannotBe, kSequenceCannotBe, kTooLarge,
                        kUnusable, kDamaged},
           .make = makeCase};

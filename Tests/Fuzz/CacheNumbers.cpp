@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 namespace mnk::fuzz {
 
@@ -17,13 +18,38 @@ uint64_t vectorBytes(uint32_t codec, uint32_t bits, uint64_t headDim) {
   return (bits == 5 || bits == 6 || bits == 8) && (headDim == 256 || headDim == 512) ? headDim + scales : 0;
 }
 
+bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
+  const auto isOneOf = [](uint64_t dim, std::initializer_list<uint64_t> dims) {
+    return std::find(dims.begin(), dims.end(), dim) != dims.end();
+  };
+  if (isQuantized) return keyDim == valueDim && isOneOf(keyDim, {32, 64, 128, 256, 512});
+  const auto isShort = [](uint64_t dim) { return dim >= 8 && dim <= 256 && dim % 8 == 0; };
+  return (isShort(keyDim) && isShort(valueDim)) || (valueDim == 512 && isOneOf(keyDim, {512, 576}));
+}
+
+// Slots that a sliding window needs, pinned ones included.
+uint64_t slotsForWindow(const CacheNumbers& cache) {
+  return uint64_t{cache.pinned} + cache.window + std::max({cache.maxRows, cache.maxDraft, 1u}) - 1;
+}
+
 }  // namespace
+
+CacheNumbers CacheNumbers::resolved() const {
+  CacheNumbers all = *this;
+  if (valueHeadDim == 0) all.valueHeadDim = headDim;
+  if (window == 0) return all;
+  all.isRing = true;
+  if (capacity == 0) all.capacity = static_cast<uint32_t>(std::min<uint64_t>(slotsForWindow(*this), UINT32_MAX));
+  return all;
+}
 
 std::string_view CacheNumbers::refusal() const {
   if (std::min({kvHeads, headDim, capacity, sequences}) == 0) return kNothing;
   if (std::max({kvHeads, headDim, valueHeadDim, capacity, sequences}) >= 1u << 31) return kExtent;
+  if (window != 0 && capacity < slotsForWindow(*this)) return kSmallForWindow;
   if (!isQuantized && dtype > 2) return kDType;
   if (pinned != 0 && (!isRing || pinned >= capacity)) return kPinned;
+  if (!isStorageOnly && !hasKernel(headDim, valueHeadDim, isQuantized)) return kNoKernel;
   if (!isQuantized) return {};
   if (vectorBytes(codec, keyBits, headDim) == 0 || vectorBytes(codec, valueBits, valueHeadDim) == 0) return kCodec;
   const uint32_t longest = std::max(headDim, valueHeadDim), shortest = std::min(headDim, valueHeadDim);

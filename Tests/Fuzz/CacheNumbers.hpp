@@ -9,6 +9,8 @@ constexpr std::string_view kNothing = "the cache would hold nothing";
 constexpr std::string_view kExtent = "an extent is too large for the kernels";
 constexpr std::string_view kDType = "the cache cannot store this dtype";
 constexpr std::string_view kPinned = "the cache pins too many positions";
+constexpr std::string_view kSmallForWindow = "the capacity is too small for the sliding window";
+constexpr std::string_view kNoKernel = "there is no attention kernel for these head dims";
 constexpr std::string_view kCodec = "the codec cannot code such vectors";
 constexpr std::string_view kHeadDims = "head dims of keys and values are too different";
 constexpr std::string_view kScaleFactor = "the scale factor cannot be used";
@@ -25,9 +27,15 @@ struct CacheNumbers {
   uint32_t codec = 0, keyBits = 0, valueBits = 0;  // turbo is 0, mlx1 is 1
   float scaleFactor = 1;
   uint32_t candidates = 5;
-  bool hasChannels = false;  // means or channel scales
+  bool hasChannels = false;                        // means or channel scales
+  uint32_t window = 0, maxRows = 1, maxDraft = 0;  // of a sliding window, if it is not 0
+  bool isStorageOnly = false;
 
-  // What the error must say, but for that about means and channel scales themselves; empty where all is right.
+  // What fields are that were left to their defaults.
+  CacheNumbers resolved() const;
+
+  // Of resolved ones: what the error must say, but for that about means and channel scales themselves; empty where all
+  // is right.
   std::string_view refusal() const;
   // Keys and values of one slot of one head; 0 where there is no such codec.
   uint64_t slotBytes() const;

@@ -11,7 +11,7 @@ namespace mnk::fuzz {
 constexpr uint32_t kMostWorkers = 64;
 
 struct CampaignOptions {
-  uint64_t cases = 400'000;  // of which KVCacheWrite gets more than 200,000
+  uint64_t cases = 400'000;  // half of which are attention and caches
   uint64_t seed = 1;
   std::optional<uint64_t> only = {};  // the number of one case to run
   std::string target = {};            // empty: all of them

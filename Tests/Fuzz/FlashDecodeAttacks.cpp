@@ -117,8 +117,8 @@ void attackSequences(Words& words, Seeded& random) {
   }
   if (words.sequences.empty()) return;
   mnk_attended_sequence& attended = words.sequences[random.below(words.sequences.size())];
-  uint64_t& number = coin(random, 1, 2) ? attended.sequence : attended.length;
-  number = edge(random, {number, 1, 3, 12});
+  uint64_t& number = *oneOf(random, {&attended.sequence, &attended.length, &attended.highest});
+  number = edge(random, {number, attended.length, 1, 3, 12});
 }
 
 void attackCodec(Words& words, Seeded& random) {

@@ -120,7 +120,7 @@ class FlashDecodeCall final : public OpCall {
     const CacheDims dims = cacheDims(*cache.write.keyCache, words_.view().layout);
     std::set<std::pair<uint64_t, uint64_t>> seen;
     for (const mnk_attended_sequence& attended : words_.sequences) {
-      for (const HeldSlot& held : heldSlots(words_, attended.length)) {
+      for (const HeldSlot& held : heldSlots(words_, attended)) {
         for (uint64_t row = 0; row < queryDims(words_).rows; ++row) {
           if (sees(words_, attended.length, row, held.position)) seen.emplace(attended.sequence, held.slot);
         }
@@ -211,6 +211,7 @@ std::string FlashDecodeWords::text() const {
                       static_cast<uint32_t>(view().wrap), view().pinned);
   for (const mnk_attended_sequence& attended : sequences) {
     text += fmt::format(" {} of length {},", attended.sequence, attended.length);
+    if (attended.highest != 0) text += fmt::format(" highest {},", attended.highest);
   }
   if (sequenceCount) text += fmt::format(" said to be {}", *sequenceCount);
   text += textOf("into", into) + textOf("sums", sums) + textOf("stats", stats) + textOf("logSumExp", logSumExp);
@@ -258,7 +259,7 @@ Target flashDecodeTarget() {
                                    "mnk_attention_options has the wrong size",
                                    "the number is not a kernel of FlashDecode",
                                    "the number is not a way of merging"});
-  return {.name = "FlashDecode", .share = 20, .refusals = std::move(refusals), .make = makeCase};
+  return {.name = "FlashDecode", .share = 760, .refusals = std::move(refusals), .make = makeCase};
 }
 
 }  // namespace mnk::fuzz

@@ -89,8 +89,12 @@ std::string refusalOf(const FlashDecodeWords& words);
 struct HeldSlot {
   uint64_t position, slot;
 };
-// The oldest first.
-std::vector<HeldSlot> heldSlots(const FlashDecodeWords& words, uint64_t length);
+// The largest length that a sequence has had.
+uint64_t writtenOf(const mnk_attended_sequence& attended);
+// The oldest first, of words whose sequences fit in their cache.
+std::vector<HeldSlot> heldSlots(const FlashDecodeWords& words, const mnk_attended_sequence& attended);
+// The keys of the sequence that has most of them.
+uint64_t mostHeld(const FlashDecodeWords& words);
 // Whether row `row` of a sequence with so many positions sees a position.
 bool sees(const FlashDecodeWords& words, uint64_t length, uint64_t row, uint64_t position);
 // What a valid call makes of the world's images.

@@ -64,8 +64,7 @@ std::string refusalOfStruct(const Words& words) {
 // The element after the last of all queries; 0 where there are none.
 unsigned __int128 endOfQueries(const Words& words) {
   const mnk_heads_view places = *queryPlaces(words);
-  const QueryDims dims = queryDims(words);
-  if (dims.vectors() == 0 || dims.headDim == 0) return 0;
+  if (std::min({places.sequences, places.tokens, places.heads, places.head_dim}) == 0) return 0;
   using Wide = unsigned __int128;
   return Wide{places.offset} + places.head_dim + Wide{places.sequence_stride} * (places.sequences - 1) +
          Wide{places.token_stride} * (places.tokens - 1) + Wide{places.head_stride} * (places.heads - 1);
@@ -152,7 +151,10 @@ std::string refusalOfSequences(const Words& words) {
   const auto any = [&](auto is) { return std::any_of(all.begin(), all.end(), is); };
   if (words.sequenceCount.value_or(all.size()) != queries.sequences) return "the sequences do not match the queries";
   if (any([&](const auto& s) { return s.sequence >= cache.sequences; })) return "the sequence is not in the cache";
-  if (any([&](const auto& s) { return isRing ? s.length >= kExtentEnd : s.length > cache.capacity; })) {
+  if (any([](const auto& s) { return writtenOf(s) < s.length; })) {
+    return "a sequence has had fewer positions than it has";
+  }
+  if (any([&](const auto& s) { return isRing ? writtenOf(s) >= kExtentEnd : writtenOf(s) > cache.capacity; })) {
     return "a sequence is longer than its cache";
   }
   const bool hasPositions = !options.is_bidirectional || options.window != 0 || words.used(words.slopes);
@@ -191,10 +193,7 @@ bool isMask(const Words& words, const TensorWords& mask) {
     const uint64_t extent = mask.shape[axis];
     if (extent != 1 && extent != wanted[4 - rank + axis]) return false;
   }
-  uint64_t longest = 0;
-  for (const mnk_attended_sequence& s : words.sequences) longest = std::max(longest, s.length);
-  longest = std::min(longest, cacheDims(*words.cache.write.keyCache, words.view().layout).capacity);
-  return mask.shape.back() >= longest && mask.shape.back() < kExtentEnd;
+  return mask.shape.back() >= mostHeld(words) && mask.shape.back() < kExtentEnd;
 }
 
 bool canUseMatrices(const Words& words) {
@@ -209,8 +208,8 @@ bool windowReachesLost(const Words& words) {
   const uint64_t capacity = cacheDims(*words.cache.write.keyCache, words.view().layout).capacity;
   if (window == 0) return false;
   for (const mnk_attended_sequence& s : words.sequences) {
-    if (s.length <= capacity) continue;
-    const uint64_t oldest = s.length - capacity + pinned;
+    if (writtenOf(s) <= capacity) continue;
+    const uint64_t oldest = writtenOf(s) - capacity + pinned;
     for (uint64_t position = s.length - std::min(rows, s.length); position < s.length; ++position) {
       const uint64_t begin = std::max(position + 1 - std::min(position + 1, window), pinned);
       if (position >= pinned && begin < oldest) return true;

@@ -85,10 +85,7 @@ void drawOptions(Words& words, Seeded& random) {
     const uint64_t axes[] = {queries.sequences, queries.heads, queries.rows};
     std::vector<uint64_t> shape;
     for (uint64_t axis = random.below(3); axis < 3; ++axis) shape.push_back(coin(random, 1, 3) ? 1 : axes[axis]);
-    uint64_t longest = 0;
-    for (const mnk_attended_sequence& s : words.sequences) longest = std::max(longest, s.length);
-    const uint64_t capacity = cacheDims(*words.cache.write.keyCache, words.view().layout).capacity;
-    shape.push_back(std::min(longest, capacity) + random.below(3));
+    shape.push_back(mostHeld(words) + random.below(3));
     words.mask = TensorWords{.dtype = drawFloat(random), .shape = shape, .arena = Arena::kMask};
   }
 }
@@ -109,20 +106,19 @@ void drawResults(Words& words, Seeded& random, uint64_t valueDim) {
   if (coin(random, 1, 4)) words.logSumExp = TensorWords{.dtype = MNK_F32, .shape = rows, .arena = Arena::kLogSumExp};
 }
 
+// Small ones most of the time: what is checked does not depend on the size, and what a case costs does.
 Dims drawDims(Seeded& random, bool isQuantized) {
   const uint64_t sequences = coin(random, 1, 24) ? 0 : 1 + random.below(3);
-  const uint64_t heads = coin(random, 1, 3) ? 1 : 1 + random.below(3), capacity = 1 + random.below(12);
+  const uint64_t heads = coin(random, 1, 2) ? 1 : 1 + random.below(3), capacity = 1 + random.below(12);
+  const bool isLong = coin(random, 1, 12);
   if (isQuantized) {
-    const uint64_t headDim = oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 128, 256, 512});
+    const uint64_t headDim = isLong ? oneOf<uint64_t>(random, {128, 256, 512}) : oneOf<uint64_t>(random, {32, 32, 64});
     return {sequences, heads, capacity, headDim, headDim};
   }
-  if (coin(random, 1, 3)) {
-    const uint64_t keyDim = 8 * (1 + random.below(coin(random, 1, 4) ? 32 : 8));
-    const uint64_t valueDim = coin(random, 1, 2) ? keyDim : 8 * (1 + random.below(8));
-    return {sequences, heads, capacity, keyDim, valueDim};
-  }
-  const uint64_t keyDim = oneOf<uint64_t>(random, {32, 32, 32, 32, 64, 64, 80, 96, 128, 192, 256, 512, 576});
-  const uint64_t valueDim = keyDim == 576 || (keyDim == 192 && coin(random, 1, 2)) ? keyDim - 64 : keyDim;
+  if (isLong && coin(random, 1, 4)) return {sequences, heads, capacity, coin(random, 1, 2) ? 512u : 576u, 512};
+  const uint64_t most = isLong ? 32 : 8;
+  const uint64_t keyDim = 8 * (1 + random.below(most));
+  const uint64_t valueDim = coin(random, 2, 3) ? keyDim : 8 * (1 + random.below(most));
   return {sequences, heads, capacity, keyDim, valueDim};
 }
 
@@ -133,7 +129,13 @@ void drawSequences(Words& words, Seeded& random, const Dims& dims, uint64_t coun
     uint64_t length = isRing ? random.below(3 * dims.capacity + 1) : random.below(dims.capacity + 1);
     if (isRing && coin(random, 1, 16)) length = (uint64_t{1} << 31) - 1 - random.below(8);
     if (length < rows) length = isRing && coin(random, 3, 4) ? rows : 0;
-    words.sequences.push_back({.sequence = random.below(std::max<uint64_t>(dims.sequences, 1)), .length = length});
+    mnk_attended_sequence attended{.sequence = random.below(std::max<uint64_t>(dims.sequences, 1)), .length = length};
+    // Tokens were taken back: as many as a ring can lose, or a few more, so that it holds pinned positions alone.
+    if (coin(random, 1, 4)) {
+      const uint64_t most = isRing ? length + dims.capacity + 1 : dims.capacity;
+      attended.highest = std::min(length + random.below(most - length + 1), (uint64_t{1} << 31) - 1);
+    }
+    words.sequences.push_back(attended);
   }
 }
 
@@ -176,7 +178,8 @@ Words drawWords(Seeded& random, Bank bank) {
 
   const uint64_t count = dims.sequences == 0 ? 0 : 1 + random.below(3);
   const uint64_t rows = coin(random, 1, 24) ? 0 : (coin(random, 1, 12) ? 9 : 1 + random.below(3));
-  const uint64_t heads = dims.heads * (coin(random, 1, 16) ? 0 : 1 + random.below(4));
+  const uint64_t group = coin(random, 1, 16) ? 0 : 1 + random.below(coin(random, 1, 4) ? 4 : 2);
+  const uint64_t heads = dims.heads * group;
   words.queries = TensorWords{.dtype = drawFloat(random), .shape = {heads, dims.keyDim}, .arena = Arena::kQueries};
   const bool hasRows = rows != 1 || count != 1 || coin(random, 1, 2);
   const bool hasSequences = count != 1 || coin(random, 1, 4);

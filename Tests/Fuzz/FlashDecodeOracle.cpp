@@ -125,7 +125,7 @@ class Attention {
     const auto position = static_cast<double>(attended.length) - static_cast<double>(dims_.rows - index);
     Row row{.sums = Vector(valueDimOf(words_))};
     std::vector<std::pair<double, const Vector*>> seen;
-    const std::vector<HeldSlot> held = heldSlots(words_, attended.length);
+    const std::vector<HeldSlot> held = heldSlots(words_, attended);
     for (uint64_t k = 0; k < held.size(); ++k) {
       if (!sees(words_, attended.length, index, held[k].position)) continue;
       const Vector& key = keys_.at(attended.sequence, held[k].slot, kvHead);
@@ -195,20 +195,29 @@ void store(World& world, const std::optional<TensorWords>& tensor, const Vector&
 
 }  // namespace
 
-std::vector<HeldSlot> heldSlots(const Words& words, uint64_t length) {
+uint64_t writtenOf(const mnk_attended_sequence& attended) {
+  return attended.highest == 0 ? attended.length : attended.highest;
+}
+
+std::vector<HeldSlot> heldSlots(const Words& words, const mnk_attended_sequence& attended) {
   const mnk_kv_cache_view& view = words.view();
-  const uint64_t capacity = cacheDims(*words.cache.write.keyCache, view.layout).capacity;
+  const uint64_t capacity = cacheDims(*words.cache.write.keyCache, view.layout).capacity, length = attended.length;
+  const uint64_t ring = capacity - view.pinned, written = writtenOf(attended);
+  const bool hasLost = view.wrap == MNK_RING && written > capacity;
   std::vector<HeldSlot> held;
-  if (view.wrap == MNK_LINEAR || length <= capacity) {
-    for (uint64_t position = 0; position < length; ++position) held.push_back({position, position});
-    return held;
+  for (uint64_t position = 0; position < std::min<uint64_t>(length, view.pinned); ++position) {
+    held.push_back({position, position});
   }
-  const uint64_t ring = capacity - view.pinned;
-  for (uint64_t position = 0; position < view.pinned; ++position) held.push_back({position, position});
-  for (uint64_t position = length - ring; position < length; ++position) {
-    held.push_back({position, view.pinned + (position - view.pinned) % ring});
+  for (uint64_t position = hasLost ? written - ring : view.pinned; position < length; ++position) {
+    held.push_back({position, view.wrap == MNK_RING ? view.pinned + (position - view.pinned) % ring : position});
   }
   return held;
+}
+
+uint64_t mostHeld(const Words& words) {
+  size_t most = 0;
+  for (const mnk_attended_sequence& s : words.sequences) most = std::max(most, heldSlots(words, s).size());
+  return most;
 }
 
 bool sees(const Words& words, uint64_t length, uint64_t row, uint64_t position) {

@@ -52,6 +52,7 @@ uint64_t tokensOf(const KVCacheWriteWords& words);
 // A source as [heads, tokens of all sequences, headDim], a cache as [sequences, heads, capacity, headDim].
 struct SourceDims {
   uint64_t sequences = 0, heads = 0, tokens = 0, headDim = 0;
+  uint64_t tokensOfEach = 0;  // sequence
 };
 struct CacheDims {
   uint64_t sequences, heads, capacity, headDim;

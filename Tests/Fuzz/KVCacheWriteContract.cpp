@@ -71,7 +71,7 @@ bool isSwapped(const TensorWords& tensor, const std::optional<mnk_heads_view>& v
 
 SourceDims dimsOf(const std::optional<mnk_heads_view>& places) {
   if (!places) return {};
-  return {places->sequences, places->heads, places->sequences * places->tokens, places->head_dim};
+  return {places->sequences, places->heads, places->sequences * places->tokens, places->head_dim, places->tokens};
 }
 
 // Ranks, dtypes and extents of the operands.
@@ -175,7 +175,7 @@ SourceDims dimsOfValues(const Words& words) {
 }
 
 bool isOfSameTokens(const SourceDims& a, const SourceDims& b) {
-  return a.sequences == b.sequences && a.tokens == b.tokens;
+  return a.sequences == b.sequences && a.tokensOfEach == b.tokensOfEach;
 }
 
 bool hasTooManyTokens(const Words& words) {

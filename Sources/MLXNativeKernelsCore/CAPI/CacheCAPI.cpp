@@ -2,6 +2,7 @@
 
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
+#include "Support/Format.hpp"
 
 using namespace mnk;
 
@@ -300,8 +301,12 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
     auto given = stepFrom(step, kAppends | kAttends);
     if (!given) return std::move(given).error();
     if (given->sequences.size() != 1 || !given->rowCounts.empty()) {
-      return c::tooMany("AttentionCache", "sequences or row counts", given->sequences.size(), 1,
-                        "Name one sequence; to decode several, append and attend.");
+      return Error{
+          .op = "AttentionCache.appendAndAttend",
+          .what = "the step is not of one sequence",
+          .got = countText(given->sequences.size(), "sequence") + (given->rowCounts.empty() ? "" : ", with row counts"),
+          .expected = "one sequence, without row counts",
+          .fix = "Name one sequence; to decode several, append and attend."};
     }
     return cache->cache.appendAndAttend(encoder->encoder, {.queries = given->queries,
                                                            .keys = given->keys,

@@ -6,6 +6,7 @@
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/SequenceRows.hpp"
+#include "Ops/CacheAddressRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
@@ -120,10 +121,15 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
   return guardedAs(kAppend, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, sequences);
     if (!appending) return std::move(appending).error();
+    const KVCacheView& view = state_->storage.view();
+    // Before rows are counted and listed one by one.
+    if (auto error =
+            firstBroken(cacheSourceRules(), KVCacheWrite{.keys = keys, .values = values, .into = view}, kAppend)) {
+      return *error;
+    }
     auto entries = sequenceRows(keys, sequences, rowCounts);
     if (!entries) return std::move(entries).error();
     if (entries->size() == 1) return append(encoder, keys, values, sequences.front());
-    const KVCacheView& view = state_->storage.view();
     std::vector<uint32_t> rowSequences, slots;
     std::map<uint32_t, uint64_t> next;
     for (const auto& [sequence, rows] : *entries) {

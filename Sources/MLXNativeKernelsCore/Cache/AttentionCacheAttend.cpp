@@ -4,6 +4,8 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/SequenceRows.hpp"
+#include "Ops/CacheAddressRules.hpp"
+#include "Ops/FlashDecodeRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
@@ -105,6 +107,15 @@ Error dividedMask() {
           .fix = "Attend without a mask, or to each sequence or chunk by itself."};
 }
 
+// A row would see the newer ones of its own chunk alone.
+Error dividedRows(uint64_t tokens, uint64_t chunk) {
+  return {.op = std::string(kAttend),
+          .what = "attention that is not causal cannot be divided into chunks",
+          .got = fmt::format("{}, of which the ring can serve {} at once", countText(tokens, "token"), chunk),
+          .expected = "causal attention, or tokens that the ring can serve at once",
+          .fix = "Make the ring larger, or append and attend to fewer tokens at a time."};
+}
+
 }  // namespace
 
 Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
@@ -135,6 +146,8 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     for (const uint32_t sequence : sequences) {
       if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
     }
+    // All of the queries, before they are divided.
+    if (auto error = firstBroken(queryRules(), FlashDecode{.queries = queries}, kAttend)) return *error;
     auto entries = sequenceRows(queries, sequences, rowCounts);
     if (!entries) return std::move(entries).error();
     auto attended = attendedSequences(*entries, options.isCausal, state_->cursors, encoder);
@@ -166,6 +179,10 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
   return guardedAs(kCall, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&step.sequence, 1});
     if (!appending) return std::move(appending).error();
+    // All of them, before they are divided.
+    const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = state_->storage.view()};
+    if (auto error = firstBroken(cacheSourceRules(), stored, kCall)) return *error;
+    if (auto error = firstBroken(queryRules(), FlashDecode{.queries = step.queries}, kCall)) return *error;
     const uint64_t tokens = step.keys.resolved().totalTokens();
     for (const HeadsView* view : {&step.queries, &step.keys, &step.values}) {
       const HeadsView::Strides strides = view->resolved();
@@ -182,6 +199,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
     for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
       chunk = state_->cursors.slots().exactChunk(cursor, tokens - first, state_->windowOf(step.options));
       if (step.options.mask && chunk != tokens) return dividedMask();
+      if (!step.options.isCausal && chunk != tokens) return dividedRows(tokens, chunk);
       const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
       auto stored = state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next);
       if (!stored) return std::move(stored).error();

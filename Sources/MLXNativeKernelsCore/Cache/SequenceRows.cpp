@@ -1,5 +1,7 @@
 #include "Cache/SequenceRows.hpp"
 
+#include <algorithm>
+
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -21,6 +23,15 @@ Error misfit(const HeadsView::Strides& strides, std::string expected, std::strin
 Result<std::vector<SequenceRows>> sequenceRows(const HeadsView& view, std::span<const uint32_t> sequences,
                                                std::span<const uint32_t> rowCounts) {
   const HeadsView::Strides strides = view.resolved();
+  // A product that wraps around has a factor that is too large already.
+  const uint64_t largest = std::max({strides.sequences, strides.tokens, strides.totalTokens()});
+  if (largest >= kMaxKVExtent) {
+    return Error{.op = "AttentionCache",
+                 .what = "an extent is too large for the kernel",
+                 .got = fmt::format("{}", largest),
+                 .expected = "less than 2^31 rows",
+                 .fix = "Pass fewer rows at a time."};
+  }
   std::vector<SequenceRows> entries;
   if (rowCounts.empty()) {
     const bool hasOneEach = strides.sequences == 1 && strides.tokens == sequences.size();

@@ -117,7 +117,8 @@ class AttentionCache {
                       std::span<const uint32_t> rowCounts = {}) const;
 
   // Appends any number of tokens and attends with their queries, in chunks that the ring can serve: the results are
-  // those of appending and attending token by token. Without a window a full ring takes one token at a time.
+  // those of appending and attending token by token. Without a window a full ring takes one token at a time. Tokens
+  // that take several chunks need causal attention, without a mask.
   Result<void> appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step);
 
   // Makes `target` a copy of `source`, whatever it held.

@@ -115,7 +115,8 @@ bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_c
 bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
                              mnk_error_out error);
 // Appends any number of tokens of one sequence and attends with their queries, in chunks that a ring can serve: the
-// results are those of appending and attending token by token.
+// results are those of appending and attending token by token. Tokens that take several chunks need causal attention,
+// without a mask.
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error);
 // Makes `target` a copy of `source`, whatever it held.

@@ -1,0 +1,295 @@
+#include "CacheCall.hpp"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "Numbers.hpp"
+
+namespace mnk::fuzz {
+
+namespace {
+
+using Kind = CacheCallKind;
+
+std::string textOf(std::string_view name, const HeadsWords& heads) {
+  if (!heads.tensor) return {};
+  const mnk_heads_view& view = heads.view;
+  std::string text = fmt::format("\n    {}: {}, size {}", name, heads.tensor->text(), view.size);
+  if (!view.has_strides) return text + fmt::format(", layout {}", static_cast<uint32_t>(view.layout));
+  return text + fmt::format(", {} x {}, {} of {}, at {}, strides {}, {} and {}", view.sequences, view.tokens,
+                            view.heads, view.head_dim, view.offset, view.sequence_stride, view.token_stride,
+                            view.head_stride);
+}
+
+std::string_view nameOf(Kind kind) {
+  constexpr std::string_view kNames[] = {"append", "attend", "append and attend", "copy", "truncate", "commit", "drop"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+bool appends(const CacheCall& call) {
+  return call.kind != Kind::attend;
+}
+bool attends(const CacheCall& call) {
+  return call.kind != Kind::append;
+}
+
+uint64_t rowsOf(const CacheCall& call) {
+  uint64_t rows = 0;
+  for (const StepEntry& entry : call.entries()) rows += entry.rows;
+  return rows;
+}
+
+// The views that the call needs, with their names.
+struct NamedHeads {
+  HeadsWords* heads;
+  std::string_view missing, outside;
+};
+std::vector<NamedHeads> viewsOf(CacheCall& call) {
+  std::vector<NamedHeads> views;
+  if (attends(call))
+    views.push_back({&call.queries, "queries.tensor is missing", "queries lie outside of their tensor"});
+  if (appends(call)) {
+    constexpr std::string_view kOutside = "vectors lie outside of their tensor";
+    views.push_back({&call.keys, "keys.tensor is missing", kOutside});
+    views.push_back({&call.values, "values.tensor is missing", kOutside});
+  }
+  return views;
+}
+
+// What the C API refuses before it looks at the cache.
+std::string attackStruct(CacheCall& call, Seeded& random) {
+  const auto views = viewsOf(call);
+  const NamedHeads& view = views[random.below(views.size())];
+  switch (random.below(11)) {
+    case 0:
+      call.hasEncoder = false;
+      return "encoder is missing";
+    case 1:
+      call.hasCache = false;
+      return "cache is missing";
+    case 2:
+      call.hasStep = false;
+      return "mnk_cache_step is missing";
+    case 3:
+      call.size = oneOf<size_t>(random, {0, call.size - 1, 2 * call.size + 1, call.size + 8});
+      call.tail = 1;
+      return "mnk_cache_step has the wrong size";
+    case 4:
+      view.heads->view.size += coin(random, 1, 2) ? 8 : -8;
+      return "mnk_heads_view has the wrong size";
+    case 5:
+      if (view.heads->view.has_strides) return {};
+      view.heads->view.layout = test::number<mnk_kv_layout>(static_cast<uint32_t>(2 + random.below(9)));
+      return "the number is not a layout";
+    case 6:
+      view.heads->tensor.reset();
+      return std::string(view.missing);
+    case 7:
+      call.hasSequences = false;
+      call.sequenceCount = 1 + random.below(3);
+      return "sequences is missing";
+    case 8:
+      if (!call.hasResults) return {};
+      call.resultsSize = oneOf<size_t>(random, {0, call.resultsSize - 8, 3 * call.resultsSize});
+      return "mnk_attention_results has the wrong size";
+    case 9:
+      if (!call.hasOptions) return {};
+      call.options.size = oneOf<size_t>(random, {0, call.options.size - 8, 3 * call.options.size});
+      return "mnk_attention_options has the wrong size";
+    default:
+      call.isCommitted = true;
+      return "the encoder is used after it was committed";
+  }
+}
+
+std::string attackLists(CacheCall& call, const CacheModel& model, Seeded& random) {
+  if (!call.hasSequences || call.sequences.empty()) return {};
+  uint32_t& sequence = call.sequences[random.below(call.sequences.size())];
+  switch (random.below(3)) {
+    case 0: {
+      const auto count = static_cast<uint32_t>(model.cursors().size());
+      sequence = oneOf(random, {count, count + 1, UINT32_MAX, 1u << 31});
+      return "the sequence is not in the cache";
+    }
+    case 1: {
+      if (call.kind == Kind::appendAndAttend) {
+        call.rowCounts = {static_cast<uint32_t>(rowsOf(call))};
+        call.hasRowCounts = true;
+        return "the step is not of one sequence";
+      }
+      if (!call.hasRowCounts) return {};
+      uint32_t& rows = call.rowCounts[random.below(call.rowCounts.size())];
+      rows += coin(random, 1, 2) ? 1 : UINT32_MAX;
+      return "the rows do not match the listed sequences";
+    }
+    default:
+      if (call.kind == Kind::appendAndAttend) {
+        call.sequences.resize(coin(random, 1, 3) ? 0 : 2 + random.below(3));
+        return "the step is not of one sequence";
+      }
+      if (call.hasRowCounts) return {};
+      call.sequences.resize(rowsOf(call) + 2 + random.below(3));
+      return "there are too many sequences";
+  }
+}
+
+// Vectors elsewhere, or of other extents. Views without strides would be taken for those of the other layout.
+std::string attackView(CacheCall& call, const CacheModel& model, Seeded& random) {
+  const auto views = viewsOf(call);
+  const NamedHeads& view = views[random.below(views.size())];
+  const bool isQueries = view.heads == &call.queries, isKeys = view.heads == &call.keys;
+  mnk_heads_view& strides = view.heads->view;
+  switch (random.below(5)) {
+    case 4:
+      // Distances below zero would lead to vectors that are inside.
+      if (!strides.has_strides || strides.sequences != 1 || strides.tokens < 2) return {};
+      strides.offset += (strides.tokens - 1) * strides.token_stride;
+      strides.token_stride = -strides.token_stride;
+      return std::string(view.outside);
+    case 0:
+      if (!strides.has_strides) return {};
+      (coin(random, 1, 2) ? strides.offset : strides.head_stride) = edge(random, {view.heads->tensor->elements() + 2});
+      // All of them must be outside, whichever part is looked at first.
+      strides.offset = std::max(strides.offset, view.heads->tensor->elements());
+      return std::string(view.outside);
+    case 1:
+      if (!strides.has_strides) return {};
+      strides.head_dim -= 1;
+      if (isQueries) return "queries have another head dim than keys";
+      return isKeys ? "keys do not have the cache's heads and headDim"
+                    : "values do not have the cache's heads and headDim";
+    case 2: {
+      // More tokens than there can be: of all views, so that they agree.
+      if (call.kind != Kind::append || call.hasRowCounts || call.sequences.size() != 1) return {};
+      if (!call.keys.view.has_strides || !call.values.view.has_strides) return {};
+      const uint64_t tokens = oneOf<uint64_t>(random, {1u << 31, uint64_t{1} << 33, uint64_t{1} << 62});
+      const bool isFolded = coin(random, 1, 2);
+      for (HeadsWords* heads : {&call.keys, &call.values}) {
+        heads->view.sequences = 1, heads->view.tokens = tokens;
+        if (isFolded) heads->view.token_stride = 0;
+      }
+      return isFolded ? "an extent is too large for the kernel" : "vectors lie outside of their tensor";
+    }
+    default:
+      if (isQueries) return {};
+      if (isKeys) {
+        if (model.cache().isQuantized) return {};
+        call.keys.tensor->dtype = MNK_U32;
+        call.keys.tensor->offset = call.keys.tensor->offset / 4 * 4;
+        if (call.keys.tensor->offset + call.keys.tensor->bytes() > World::kArenaBytes) call.keys.tensor->offset = 0;
+        if (call.keys.tensor->bytes() > World::kArenaBytes) return {};
+        return "this pair of dtypes cannot be written";
+      }
+      if (call.values.tensor->dtype == MNK_F32) return {};
+      call.values.tensor->dtype = call.values.tensor->dtype == MNK_F16 ? MNK_BF16 : MNK_F16;
+      return "values have another dtype than keys";
+  }
+}
+
+std::string attackAttention(CacheCall& call, Seeded& random) {
+  if (!attends(call)) return {};
+  switch (random.below(5)) {
+    case 0:
+      call.hasResults = coin(random, 1, 2);
+      call.into.reset();
+      return "attention has no target, or two";
+    case 1:
+      call.into->shape.back() -= 1;
+      return "a result does not match the queries";
+    case 2:
+      // Without a window, rows that see each other may have no positions.
+      if (!call.hasOptions || call.options.is_bidirectional) return {};
+      call.options.window = static_cast<uint32_t>((uint64_t{1} << 31) + random.below(1u << 31));
+      return "the window is too large";
+    case 3:
+      if (!call.hasOptions) return {};
+      call.options.scale = oneOf(random, {-1.0f, NAN, INFINITY});
+      return "the scale cannot be used";
+    default:
+      if (call.into->dtype != call.queries.tensor->dtype) return {};
+      call.into->arena = call.queries.tensor->arena;
+      call.into->offset = call.queries.tensor->offset;
+      return call.into->bytes() + call.into->offset <= World::kArenaBytes ? "operands share memory" : "";
+  }
+}
+
+}  // namespace
+
+std::vector<StepEntry> CacheCall::entries() const {
+  std::vector<StepEntry> entries;
+  const auto places = placesOf(kind == Kind::attend ? queries : keys);
+  const uint64_t total = places->sequences * places->tokens;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    entries.push_back({sequences[i], hasRowCounts ? rowCounts[i] : total / sequences.size()});
+  }
+  return entries;
+}
+
+std::string CacheCall::text() const {
+  std::string text = fmt::format("\n  {}", nameOf(kind));
+  if (kind == Kind::truncate) return text + fmt::format(" sequence {} at {}", sequence, position);
+  if (kind == Kind::copy) return text + fmt::format(" {} to {}", sequence, target);
+  if (kind == Kind::commit || kind == Kind::drop) return text;
+  text +=
+      fmt::format("{}{}{}{} (size {}), sequences {} [{}]", hasEncoder ? "" : " without encoder",
+                  hasCache ? "" : " without cache", hasStep ? "" : " without step",
+                  isCommitted ? " after a commit" : "", size, hasSequences ? "" : "NULL", fmt::join(sequences, ", "));
+  if (sequenceCount) text += fmt::format(" said to be {}", *sequenceCount);
+  if (hasRowCounts) text += fmt::format(", rows [{}]", fmt::join(rowCounts, ", "));
+  text += textOf("queries", queries) + textOf("keys", keys) + textOf("values", values);
+  if (into) text += fmt::format("\n    into: {}", into->text());
+  if (hasOptions) {
+    text += fmt::format("\n    window {}{}, {}, scale {}", options.window,
+                        options.window_sees_pinned ? " and pinned ones" : "",
+                        options.is_bidirectional ? "bidirectional" : "causal", options.scale);
+  }
+  return text;
+}
+
+bool attack(CacheCall& call, const CacheModel& model, Seeded& random) {
+  const CacheCall before = call;
+  const bool hasRows = rowsOf(call) != 0;
+  switch (hasRows ? random.below(5) : random.below(2)) {
+    case 0:
+      call.refusal = attackStruct(call, random);
+      break;
+    case 1:
+      call.refusal = attackLists(call, model, random);
+      break;
+    case 2:
+      call.refusal = attackAttention(call, random);
+      break;
+    default:
+      call.refusal = attackView(call, model, random);
+  }
+  if (!call.refusal.empty()) return true;
+  call = before;
+  return false;
+}
+
+CacheStep::CacheStep(const CacheCall& call, World& world, Seeded& random) : call_(call) {
+  const auto made = [&](const HeadsWords& heads) {
+    mnk_heads_view view = heads.view;
+    view.tensor = heads.tensor ? world.make(*heads.tensor, random) : nullptr;
+    return view;
+  };
+  if (call.into) results_.into = world.make(*call.into, random);
+  results_.size = call.resultsSize;
+  options_ = call.options;
+  std::memset(step_.tail, call.tail, sizeof step_.tail);
+  static constexpr uint32_t kNone = 0;
+  const uint32_t* list = call.sequences.empty() ? &kNone : call.sequences.data();
+  step_.value = {.size = call.size,
+                 .queries = made(call.queries),
+                 .keys = made(call.keys),
+                 .values = made(call.values),
+                 .sequences = call.hasSequences ? list : nullptr,
+                 .row_counts = call.hasRowCounts ? call.rowCounts.data() : nullptr,
+                 .sequence_count = call.sequenceCount.value_or(call.hasSequences ? call.sequences.size() : 0),
+                 .results = call.hasResults ? &results_ : nullptr,
+                 .options = call.hasOptions ? &options_ : nullptr};
+}
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,76 @@
+// One call of a cache program in numbers.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CacheModel.hpp"
+#include "MultiRoPECall.hpp"
+#include "World.hpp"
+
+namespace mnk::fuzz {
+
+enum class CacheCallKind : uint8_t { append, attend, appendAndAttend, copy, truncate, commit, drop };
+
+// Numbers that attention must write, each of which may be off by the slack.
+struct ExpectedNumbers {
+  TensorWords into;
+  std::vector<double> numbers;
+  double slack = 0;
+};
+
+struct CacheCall {
+  CacheCallKind kind = CacheCallKind::append;
+  bool hasEncoder = true, hasCache = true, hasStep = true;
+  bool isCommitted = false;  // in an encoder that was committed before
+  size_t size = sizeof(mnk_cache_step);
+  uint8_t tail = 0;  // what follows the step
+  HeadsWords queries, keys, values;
+  std::vector<uint32_t> sequences, rowCounts;
+  bool hasSequences = true, hasRowCounts = false;
+  std::optional<size_t> sequenceCount;  // in place of the list's own
+  bool hasResults = false, hasOptions = false;
+  size_t resultsSize = sizeof(mnk_attention_results);
+  std::optional<TensorWords> into;
+  mnk_attention_options options{};
+  uint64_t position = 0;              // of a cut
+  uint32_t sequence = 0, target = 0;  // of a cut or a copy
+
+  std::string refusal;                        // what the error must say; empty where the call is fine
+  std::vector<CacheModel::Cursor> committed;  // where sequences stand afterwards
+  std::vector<ExpectedNumbers> results;       // of a commit: all that its encoder has attended to
+
+  std::vector<StepEntry> entries() const;  // of a step without an attack
+  std::string text() const;
+};
+
+// Breaks one thing in a step that is fine, and says what the error must say of it. False where there is nothing of the
+// kind that was drawn.
+bool attack(CacheCall& call, const CacheModel& model, Seeded& random);
+
+struct CacheProgramWords {
+  CacheNumbers cache;
+  std::vector<CacheCall> calls;
+};
+// Fills the memory of its operands.
+CacheProgramWords drawProgram(World& world, Seeded& random);
+
+// The handles and structs of a step, while a call is made.
+class CacheStep {
+ public:
+  CacheStep(const CacheCall& call, World& world, Seeded& random);
+  CacheStep(const CacheStep&) = delete;
+  CacheStep& operator=(const CacheStep&) = delete;
+  const mnk_cache_step* get() const { return call_.hasStep ? &step_.value : nullptr; }
+
+ private:
+  const CacheCall& call_;
+  mnk_attention_results results_{};
+  mnk_attention_options options_{};
+  struct {
+    mnk_cache_step value{};
+    unsigned char tail[sizeof(mnk_cache_step)]{};
+  } step_;
+};
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,158 @@
+#include "CacheModel.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace mnk::fuzz {
+
+namespace {
+
+constexpr std::string_view kTooFew = "a sequence has fewer positions than queries";
+constexpr std::string_view kLost = "a window reaches positions that the ring has overwritten";
+constexpr std::string_view kNoKernelHere = "there is no kernel for these head dims";
+
+}  // namespace
+
+CacheModel::CacheModel(const CacheNumbers& cache, uint64_t queryHeads)
+    : cache_(cache), cursors_(cache.sequences), history_(queryHeads, cache.kvHeads, cache.headDim) {}
+
+bool CacheModel::holds(const Cursor& cursor, uint64_t position) const {
+  if (position >= cursor.next) return false;
+  if (!cache_.isRing || position < cache_.pinned || cursor.highest <= cache_.capacity) return true;
+  return position + (cache_.capacity - cache_.pinned) >= cursor.highest;
+}
+
+uint64_t CacheModel::count(const Cursor& cursor) const {
+  uint64_t held = 0;
+  for (uint64_t position = 0; position < cursor.next; ++position) held += holds(cursor, position);
+  return held;
+}
+
+std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entries) const {
+  if (cache_.isRing) return {};
+  std::map<uint32_t, uint64_t> added;
+  for (const auto& [sequence, rows] : entries) {
+    uint64_t& rowsSoFar = added[sequence];
+    rowsSoFar += rows;
+    if (rows != 0 && cursors_[sequence].next + rowsSoFar > cache_.capacity) return "the sequence is full";
+  }
+  return {};
+}
+
+// Whether a row names a position in its window that a ring has overwritten.
+bool CacheModel::reachesLost(const Cursor& cursor, uint64_t row, const RowOptions& options) const {
+  const uint64_t window = windowOf(options);
+  if (window == 0 || row < cache_.pinned) return false;
+  for (uint64_t back = 0; back < window && back <= row; ++back) {
+    if (!holds(cursor, row - back)) return true;
+  }
+  return false;
+}
+
+std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options) const {
+  std::map<uint32_t, uint64_t> rowsBehind;
+  std::vector<uint64_t> behind(entries.size());
+  bool hasRows = false;
+  for (size_t i = entries.size(); i-- > 0;) {
+    const auto [sequence, rows] = entries[i];
+    behind[i] = rowsBehind[sequence];
+    rowsBehind[sequence] += rows;
+    if (rows == 0) continue;
+    hasRows = true;
+    if (behind[i] != 0 && options.isBidirectional) {
+      return "a sequence is listed again in attention that is not causal";
+    }
+    const uint64_t next = cursors_[sequence].next;
+    if (next != 0 && next <= behind[i]) return kTooFew;
+  }
+  if (hasRows && cache_.isStorageOnly) return kNoKernelHere;
+  const bool needsPositions = !options.isBidirectional || windowOf(options) != 0;
+  // Neighbors with as many rows attend together, and the first of such groups is checked first.
+  for (size_t begin = 0, end; begin < entries.size(); begin = end) {
+    const uint64_t rows = entries[begin].rows;
+    for (end = begin; end < entries.size() && entries[end].rows == rows;) ++end;
+    for (size_t i = begin; i < end && needsPositions; ++i) {
+      const uint64_t next = cursors_[entries[i].sequence].next;
+      if (next != 0 && next < behind[i] + rows) return kTooFew;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      const Cursor& cursor = cursors_[entries[i].sequence];
+      for (uint64_t row = behind[i] + rows; cursor.next != 0 && row > behind[i]; --row) {
+        if (row <= cursor.next && reachesLost(cursor, cursor.next - row, options)) return kLost;
+      }
+    }
+  }
+  return {};
+}
+
+// Whether so many tokens can be stored before the first of them attends, without a loss of what it sees.
+bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const {
+  if (!cache_.isRing || tokens <= 1) return true;
+  const uint64_t window = windowOf(options), end = cursor.next + tokens, ring = cache_.capacity - cache_.pinned;
+  if (window == 0) return std::max(cursor.highest, end) <= cache_.capacity;
+  const uint64_t first = std::max<uint64_t>(cursor.next, cache_.pinned);  // rows at pinned positions lose nothing
+  return end <= std::max<uint64_t>(first + 1 - std::min(first + 1, window), cache_.pinned) + ring;
+}
+
+std::string_view CacheModel::refusalOfBoth(uint32_t sequence, uint64_t tokens, const RowOptions& options) const {
+  Cursor cursor = cursors_[sequence];
+  if (tokens != 0 && !cache_.isRing && cursor.next + tokens > cache_.capacity) {
+    return "the write runs past the end of a linear cache";
+  }
+  if (options.isBidirectional && !canServe(cursor, tokens, options)) {
+    return "attention that is not causal cannot be divided into chunks";
+  }
+  if (tokens != 0 && cache_.isStorageOnly) return kNoKernelHere;
+  for (uint64_t token = 0; token < tokens; ++token) {
+    cursor.highest = std::max(cursor.highest, ++cursor.next);
+    if (reachesLost(cursor, cursor.next - 1, options)) return kLost;
+  }
+  return {};
+}
+
+std::string_view CacheModel::refusalOfCut(uint32_t sequence, uint64_t position) const {
+  if (sequence >= cursors_.size()) return "the sequence is not in the cache";
+  const Cursor& cursor = cursors_[sequence];
+  const bool hasLost = cache_.isRing && cursor.highest > cache_.capacity;
+  const uint64_t oldest = hasLost ? cursor.highest - (cache_.capacity - cache_.pinned) : 0;
+  const bool isPossible =
+      position == 0 || (position <= cursor.next && (position <= cache_.pinned || position >= oldest));
+  return isPossible ? "" : "the sequence cannot be cut there";
+}
+
+void CacheModel::append(uint32_t sequence, const std::vector<float>& keys, const std::vector<float>& values) {
+  Cursor& cursor = cursors_[sequence];
+  cursor.highest = std::max(cursor.highest, ++cursor.next);
+  history_.append(keys, values, sequence);
+}
+
+void CacheModel::cut(uint32_t sequence, uint64_t position) {
+  Cursor& cursor = cursors_[sequence];
+  cursor.next = position;
+  if (position <= cache_.pinned) cursor.highest = position;  // a ring is empty again
+  history_.truncate(position, sequence);
+}
+
+void CacheModel::copy(uint32_t source, uint32_t target) {
+  cursors_[target] = cursors_[source];
+  if (source != target) history_.copy(source, target);
+}
+
+SeenPositions CacheModel::seen(const StepEntry& entry, uint64_t behind, const RowOptions& options) const {
+  const Cursor& cursor = cursors_[entry.sequence];
+  const auto length = static_cast<int64_t>(cursor.next - std::min(cursor.next, behind));
+  const auto window = static_cast<int64_t>(windowOf(options));
+  SeenPositions all(entry.rows);
+  for (uint64_t row = 0; row < entry.rows; ++row) {
+    const int64_t own = length - static_cast<int64_t>(entry.rows - row);
+    for (int64_t position = 0; position < length; ++position) {
+      if (!options.isBidirectional && position > own) continue;
+      const bool isPinned = options.seesPinned && position < cache_.pinned;
+      if (window != 0 && position <= own - window && !isPinned) continue;
+      if (holds(cursor, static_cast<uint64_t>(position))) all[row].push_back(static_cast<uint64_t>(position));
+    }
+  }
+  return all;
+}
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,65 @@
+// What an AttentionCache must hold after calls on it: where sequences stand, and all tokens that they ever had.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "CacheNumbers.hpp"
+#include "Cases/AttentionHistory.hpp"
+
+namespace mnk::fuzz {
+
+// A sequence of a step and how many of its rows are of that sequence.
+struct StepEntry {
+  uint32_t sequence;
+  uint64_t rows;
+};
+
+struct RowOptions {
+  uint64_t window = 0;  // that of the cache where it is 0
+  bool seesPinned = false;
+  bool isBidirectional = false;
+};
+
+// Positions that each row of an entry sees.
+using SeenPositions = std::vector<std::vector<uint64_t>>;
+
+class CacheModel {
+ public:
+  struct Cursor {
+    uint64_t next = 0, highest = 0;
+  };
+
+  // `cache` is resolved and can be made.
+  CacheModel(const CacheNumbers& cache, uint64_t queryHeads);
+
+  const CacheNumbers& cache() const { return cache_; }
+  const std::vector<Cursor>& cursors() const { return cursors_; }
+  uint64_t count(const Cursor& cursor) const;  // positions that can be attended to
+  const test::AttentionHistory& history() const { return history_; }
+
+  // What an error must say; empty where the call is fine.
+  std::string_view refusalOfAppend(const std::vector<StepEntry>& entries) const;
+  std::string_view refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options) const;
+  std::string_view refusalOfBoth(uint32_t sequence, uint64_t tokens, const RowOptions& options) const;
+  std::string_view refusalOfCut(uint32_t sequence, uint64_t position) const;
+
+  // The next token of a sequence.
+  void append(uint32_t sequence, const std::vector<float>& keys, const std::vector<float>& values);
+  void cut(uint32_t sequence, uint64_t position);
+  void copy(uint32_t source, uint32_t target);
+  // What rows of an entry see that `behind` newer rows of the same sequence follow.
+  SeenPositions seen(const StepEntry& entry, uint64_t behind, const RowOptions& options) const;
+
+ private:
+  bool holds(const Cursor& cursor, uint64_t position) const;
+  bool canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const;
+  bool reachesLost(const Cursor& cursor, uint64_t row, const RowOptions& options) const;
+  uint64_t windowOf(const RowOptions& options) const { return options.window == 0 ? cache_.window : options.window; }
+
+  CacheNumbers cache_;
+  std::vector<Cursor> cursors_;
+  test::AttentionHistory history_;
+};
+
+}  // namespace mnk::fuzz

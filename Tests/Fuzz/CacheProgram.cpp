@@ -1,0 +1,197 @@
+#include "CacheProgram.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "CacheCall.hpp"
+#include "Judge.hpp"
+#include "Reference/SoftFloat.hpp"
+
+namespace mnk::fuzz {
+
+namespace {
+
+using test::Owned;
+using Kind = CacheCallKind;
+
+Owned<mnk_cache> makeCache(World& world, const CacheNumbers& cache) {
+  const mnk_cache_quantization quantization{.size = sizeof quantization,
+                                            .codec = static_cast<mnk_kv_codec_name>(cache.codec),
+                                            .key_bits = cache.keyBits,
+                                            .value_bits = cache.valueBits};
+  const mnk_cache_descriptor descriptor{
+      .size = sizeof descriptor,
+      .kv_heads = cache.kvHeads,
+      .head_dim = cache.headDim,
+      .capacity = cache.window != 0 ? 0 : cache.capacity,
+      .sequences = cache.sequences,
+      .dtype = static_cast<mnk_dtype>(cache.dtype),
+      .when_full = cache.isRing ? MNK_RING : MNK_LINEAR,
+      .pinned = cache.pinned,
+      .quantization = cache.isQuantized ? &quantization : nullptr,
+      .sliding_window = {.window = cache.window, .max_rows = cache.maxRows, .max_draft = cache.maxDraft},
+      .is_storage_only = cache.isStorageOnly};
+  test::Caught caught;
+  Owned<mnk_cache> made(mnk_cache_make(world.device(0), &descriptor, caught.out()), mnk_cache_release);
+  if (!made) throw std::runtime_error(fmt::format("no cache: {}", mnk_error_message(caught.get())));
+  return made;
+}
+
+Owned<mnk_encoder> makeEncoder(World& world) {
+  return {mnk_encoder_make(world.device(0), "fuzz", nullptr), mnk_encoder_release};
+}
+
+// What went wrong.
+std::string commit(mnk_encoder* encoder) {
+  test::Caught caught;
+  const Owned<mnk_completion> done(mnk_encoder_commit(encoder, nullptr, nullptr, caught.out()), mnk_completion_release);
+  if (done && mnk_completion_wait(done.get(), caught.out())) return {};
+  return fmt::format("the encoder did not run: {}", caught.isSet() ? mnk_error_message(caught.get()) : "no error");
+}
+
+void expect(World& world, const ExpectedNumbers& results) {
+  const TensorWords& into = results.into;
+  const auto dtype = static_cast<DType>(into.dtype);
+  const auto image = world.image(into);
+  for (uint64_t e = 0; e < results.numbers.size(); ++e) {
+    const uint64_t bits = test::nearestBits(dtype, results.numbers[e]);
+    std::memcpy(&image[e * into.elementBytes()], &bits, into.elementBytes());
+  }
+  const double digit = dtype == DType::f32 ? 0x1p-20 : (dtype == DType::f16 ? 0x1p-10 : 0x1p-7);
+  world.allow(into,
+              [numbers = results.numbers, slack = results.slack, dtype, digit](uint64_t e, uint64_t, uint64_t got) {
+                return std::abs(test::valueOf(dtype, got) - numbers[e]) <= slack + digit * std::abs(numbers[e]);
+              });
+}
+
+class CacheProgram final : public Case {
+ public:
+  CacheProgram(World& world, Seeded& random) : random_(random), words_(drawProgram(world, random)) {}
+
+  std::string text() const override {
+    const CacheNumbers& c = words_.cache;
+    std::string text = fmt::format("{} heads of {}, capacity {}, {} sequences, dtype {}{}, {}, {} pinned, window {}",
+                                   c.kvHeads, c.headDim, c.capacity, c.sequences, c.dtype,
+                                   c.isQuantized ? ", quantized" : (c.isStorageOnly ? ", storage only" : ""),
+                                   c.isRing ? "a ring" : "linear", c.pinned, c.window);
+    for (const CacheCall& call : words_.calls) text += call.text();
+    return text;
+  }
+
+  Verdict run(World& world) override {
+    const Owned<mnk_cache> cache = makeCache(world, words_.cache);
+    world.remember();
+    for (const CacheCall& call : words_.calls) {
+      for (const ExpectedNumbers& results : call.results) expect(world, results);
+    }
+    Owned<mnk_encoder> encoder = makeEncoder(world);
+    Verdict all;
+    for (size_t index = 0; index < words_.calls.size() && all.failure.empty(); ++index) {
+      const CacheCall& call = words_.calls[index];
+      Verdict verdict;
+      if (call.kind == Kind::commit || call.kind == Kind::drop) {
+        if (call.kind == Kind::commit) verdict.failure = commit(encoder.get());
+        encoder = makeEncoder(world);
+      } else {
+        verdict = make(world, call, cache.get(), encoder.get());
+      }
+      if (verdict.failure.empty()) verdict.failure = differenceOf(cache.get(), call.committed);
+      if (!verdict.refusal.empty()) all = verdict;
+      if (!verdict.failure.empty()) all.failure = fmt::format("call {}: {}", index + 1, verdict.failure);
+    }
+    if (all.failure.empty()) all.failure = world.difference();
+    return all;
+  }
+
+ private:
+  Verdict make(World& world, const CacheCall& call, mnk_cache* cache, mnk_encoder* encoder) {
+    test::Caught caught;
+    if (call.kind == Kind::truncate) {
+      return judge(caught, mnk_cache_truncate(cache, call.position, call.sequence, caught.out()), call.refusal);
+    }
+    if (call.kind == Kind::copy) {
+      const bool isDone = mnk_encoder_copy_sequence(encoder, cache, call.sequence, call.target, caught.out());
+      return judge(caught, isDone, call.refusal);
+    }
+    const CacheStep step(call, world, random_);
+    const Owned<mnk_encoder> committed = makeEncoder(world);
+    if (call.isCommitted) {
+      if (std::string failure = commit(committed.get()); !failure.empty()) return {.failure = std::move(failure)};
+      encoder = committed.get();
+    }
+    const auto encode = call.kind == Kind::append
+                            ? mnk_encoder_append_step
+                            : (call.kind == Kind::appendAndAttend ? mnk_encoder_append_and_attend : nullptr);
+    if (!call.hasEncoder) encoder = nullptr;
+    if (!call.hasCache) cache = nullptr;
+    const bool isDone = encode ? encode(encoder, cache, step.get(), caught.out())
+                               : mnk_encoder_attend_step(encoder, cache, step.get(), caught.out());
+    return judge(caught, isDone, call.refusal);
+  }
+
+  // Where the sequences are not what they must be, in words.
+  std::string differenceOf(const mnk_cache* cache, const std::vector<CacheModel::Cursor>& cursors) const {
+    const CacheModel model(words_.cache, words_.cache.kvHeads);
+    for (uint32_t sequence = 0; sequence < cursors.size(); ++sequence) {
+      const uint64_t next = mnk_cache_next_position(cache, sequence), count = mnk_cache_count(cache, sequence);
+      if (mnk_cache_is_suspect(cache, sequence)) return fmt::format("sequence {} is suspect", sequence);
+      if (next == cursors[sequence].next && count == model.count(cursors[sequence])) continue;
+      return fmt::format("sequence {} is at position {} with {} held, expected {} and {}", sequence, next, count,
+                         cursors[sequence].next, model.count(cursors[sequence]));
+    }
+    return {};
+  }
+
+  Seeded& random_;
+  CacheProgramWords words_;
+};
+
+}  // namespace
+
+std::unique_ptr<Case> makeCacheProgram(World& world, Seeded& random) {
+  return std::make_unique<CacheProgram>(world, random);
+}
+
+std::vector<std::string_view> cacheProgramRefusals() {
+  return {"encoder is missing",
+          "cache is missing",
+          "mnk_cache_step is missing",
+          "mnk_cache_step has the wrong size",
+          "mnk_heads_view has the wrong size",
+          "the number is not a layout",
+          "queries.tensor is missing",
+          "keys.tensor is missing",
+          "values.tensor is missing",
+          "sequences is missing",
+          "mnk_attention_results has the wrong size",
+          "mnk_attention_options has the wrong size",
+          "the encoder is used after it was committed",
+          "the sequence is not in the cache",
+          "the rows do not match the listed sequences",
+          "there are too many sequences",
+          "the step is not of one sequence",
+          "the sequence is full",
+          "the write runs past the end of a linear cache",
+          "vectors lie outside of their tensor",
+          "queries lie outside of their tensor",
+          "an extent is too large for the kernel",
+          "this pair of dtypes cannot be written",
+          "values have another dtype than keys",
+          "keys do not have the cache's heads and headDim",
+          "values do not have the cache's heads and headDim",
+          "queries have another head dim than keys",
+          "there is no kernel for these head dims",
+          "a sequence has fewer positions than queries",
+          "a sequence is listed again in attention that is not causal",
+          "attention that is not causal cannot be divided into chunks",
+          "a window reaches positions that the ring has overwritten",
+          "attention has no target, or two",
+          "a result does not match the queries",
+          "the scale cannot be used",
+          "the window is too large",
+          "operands share memory",
+          "the sequence cannot be cut there"};
+}
+
+}  // namespace mnk::fuzz

@@ -1,0 +1,316 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "CacheCall.hpp"
+#include "Numbers.hpp"
+#include "Reference/SoftFloat.hpp"
+
+namespace mnk::fuzz {
+
+namespace {
+
+using Kind = CacheCallKind;
+using Floats = std::vector<float>;
+
+CacheNumbers drawCache(Seeded& random) {
+  const auto below = [&](uint64_t end) { return static_cast<uint32_t>(random.below(end)); };
+  CacheNumbers cache{.kvHeads = 1 + below(2),
+                     .headDim = 8 * (1 + below(3)),
+                     .capacity = 1 + below(9),
+                     .sequences = 1 + below(3),
+                     .dtype = below(3),
+                     .isRing = coin(random, 3, 4)};
+  if (cache.isRing && coin(random, 1, 2)) cache.pinned = below(std::min(cache.capacity, 4u));
+  if (cache.isRing && coin(random, 1, 4)) {
+    cache.window = 1 + below(5), cache.maxRows = below(4), cache.maxDraft = below(4);
+    cache.capacity = 0;
+  }
+  if (coin(random, 1, 6)) {
+    cache.isQuantized = true;
+    cache.headDim = 32, cache.keyBits = cache.valueBits = 8;
+  } else if (coin(random, 1, 16)) {
+    cache.isStorageOnly = true;
+    cache.headDim = 8 * below(3) + 1 + below(7);
+  }
+  return cache.resolved();
+}
+
+class Generator {
+ public:
+  Generator(World& world, Seeded& random, const CacheNumbers& cache)
+      : world_(world),
+        random_(random),
+        queryHeads_(cache.kvHeads * (1 + random.below(2))),
+        model_(cache, queryHeads_) {}
+
+  std::vector<CacheCall> draw() {
+    const uint64_t attacked = random_.below(10);  // which call, if there are so many
+    for (uint64_t index = 0, count = 2 + random_.below(5); index < count; ++index) {
+      if (!isRecording_ && coin(random_, 1, 5)) {
+        drawCut();
+        continue;
+      }
+      if (!drawRecorded(index == attacked)) break;
+      if (coin(random_, 1, 2)) end(coin(random_, 1, 6) ? Kind::drop : Kind::commit);
+    }
+    end(coin(random_, 1, 8) ? Kind::drop : Kind::commit);
+    return std::move(calls_);
+  }
+
+ private:
+  void add(CacheCall call) {
+    call.committed = committed_.cursors();
+    calls_.push_back(std::move(call));
+  }
+
+  void end(Kind kind) {
+    CacheCall call{.kind = kind};
+    if (kind == Kind::drop) {
+      model_ = committed_;
+    } else {
+      call.results = std::move(attended_);
+      committed_ = model_;
+    }
+    attended_.clear();
+    isRecording_ = false;
+    add(std::move(call));
+  }
+
+  uint32_t anySequence() { return static_cast<uint32_t>(random_.below(model_.cursors().size())); }
+
+  // A step back most of the time.
+  void drawCut() {
+    CacheCall call{.kind = Kind::truncate, .sequence = anySequence()};
+    const uint64_t next = model_.cursors()[call.sequence].next;
+    call.position = coin(random_, 3, 4) ? next - std::min(next, random_.below(4)) : edge(random_, {next, next / 2});
+    if (coin(random_, 1, 12)) call.sequence = static_cast<uint32_t>(edge(random_, {model_.cursors().size()}));
+    call.refusal = model_.refusalOfCut(call.sequence, call.position);
+    if (call.refusal.empty()) model_.cut(call.sequence, call.position);
+    committed_ = model_;
+    add(std::move(call));
+  }
+
+  void drawCopy() {
+    CacheCall call{.kind = Kind::copy, .sequence = anySequence(), .target = anySequence()};
+    if (coin(random_, 1, 8)) {
+      (coin(random_, 1, 2) ? call.sequence : call.target) =
+          static_cast<uint32_t>(model_.cursors().size() + random_.below(2));
+      call.refusal = "the sequence is not in the cache";
+    } else {
+      model_.copy(call.sequence, call.target);
+    }
+    add(std::move(call));
+  }
+
+  // False where there is no more memory for operands.
+  bool drawRecorded(bool isAttacked) {
+    isRecording_ = true;
+    const uint64_t draw = random_.below(10);
+    if (draw == 0) {
+      drawCopy();
+      return true;
+    }
+    CacheCall call{.kind = draw < 4 ? Kind::append : (draw < 7 ? Kind::attend : Kind::appendAndAttend)};
+    const std::vector<StepEntry> entries = drawEntries(call);
+    const uint64_t rows = std::accumulate(entries.begin(), entries.end(), uint64_t{0},
+                                          [](uint64_t n, const auto& e) { return n + e.rows; });
+    const bool isEven =
+        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
+    // As an axis of sequences, or one after another.
+    const bool needsAxis = !call.hasRowCounts && entries.size() > 1 && entries[0].rows != 1;
+    axis_ = isEven && call.kind != Kind::appendAndAttend && (needsAxis || coin(random_, 1, 3)) ? entries.size() : 0;
+    const mnk_dtype dtype = drawFloat();
+    const CacheNumbers& cache = model_.cache();
+    Floats queries, keys, values;
+    bool isPlaced = true;
+    if (call.kind != Kind::attend) {
+      isPlaced = drawVectors(call.keys, keys, dtype, rows, cache.kvHeads) &&
+                 drawVectors(call.values, values, dtype, rows, cache.kvHeads);
+    }
+    if (call.kind != Kind::append) {
+      isPlaced = isPlaced && drawVectors(call.queries, queries, drawFloat(), rows, queryHeads_) && drawInto(call, rows);
+    }
+    if (!isPlaced) return false;
+    const RowOptions options = drawOptions(call);
+    call.refusal = refusalOf(call, entries, options);
+    if (!call.refusal.empty()) {
+      add(std::move(call));
+      return true;
+    }
+    if (isAttacked && attack(call, model_, random_)) {
+      add(std::move(call));
+      return true;
+    }
+    apply(call, entries, options, queries, keys, values);
+    add(std::move(call));
+    return true;
+  }
+
+  std::string_view refusalOf(const CacheCall& call, const std::vector<StepEntry>& entries,
+                             const RowOptions& options) const {
+    if (call.kind == Kind::append) return model_.refusalOfAppend(entries);
+    if (call.kind == Kind::attend) return model_.refusalOfAttend(entries, options);
+    return model_.refusalOfBoth(entries[0].sequence, entries[0].rows, options);
+  }
+
+  std::vector<StepEntry> drawEntries(CacheCall& call) {
+    std::vector<StepEntry> entries{{anySequence(), random_.below(5)}};
+    if (call.kind == Kind::appendAndAttend) entries[0].rows = random_.below(12);
+    while (call.kind != Kind::appendAndAttend && entries.size() < 5 && coin(random_, 1, 3)) {
+      entries.push_back({anySequence(), coin(random_, 1, 2) ? entries[0].rows : random_.below(4)});
+    }
+    const bool isEven =
+        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
+    call.hasRowCounts = call.kind != Kind::appendAndAttend && (!isEven || coin(random_, 1, 2));
+    // Without counts there is one row for each, or an axis of sequences.
+    if (!call.hasRowCounts && entries.size() > 1 && (entries[0].rows == 0 || coin(random_, 1, 2))) {
+      for (StepEntry& entry : entries) entry.rows = 1;
+    }
+    for (const auto& [sequence, rows] : entries) {
+      call.sequences.push_back(sequence);
+      if (call.hasRowCounts) call.rowCounts.push_back(static_cast<uint32_t>(rows));
+    }
+    call.hasSequences = entries.size() != 1 || entries[0].sequence != 0 || coin(random_, 1, 2);
+    return entries;
+  }
+
+  mnk_dtype drawFloat() { return oneOf(random_, {MNK_F32, MNK_F16, MNK_BF16}); }
+
+  // Memory behind that of the operands before it.
+  bool allocate(TensorWords& words) {
+    for (uint32_t tries = 0; tries < World::kArenas; ++tries) {
+      words.arena = (firstArena_ + tries) % World::kArenas;
+      uint64_t& used = used_[words.arena];
+      const uint64_t begin = (used + 3) / 4 * 4 + 4 * random_.below(4);
+      if (begin + words.bytes() > World::kArenaBytes) continue;
+      words.offset = begin;
+      used = begin + words.bytes();
+      firstArena_ = words.arena + 1;
+      return true;
+    }
+    return false;
+  }
+
+  // Numbers that every float type holds, [rows, heads, headDim], in one of the layouts that a model may leave them in.
+  bool drawVectors(HeadsWords& heads, Floats& numbers, mnk_dtype dtype, uint64_t rows, uint64_t headCount) {
+    const uint64_t dim = model_.cache().headDim, sequences = std::max<uint64_t>(axis_, 1), each = rows / sequences;
+    for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
+      numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
+    }
+    mnk_heads_view view{.size = sizeof view, .layout = MNK_TOKEN_MAJOR};
+    TensorWords words{.dtype = dtype, .shape = {each, headCount, dim}};
+    if (axis_ != 0) words.shape.insert(words.shape.begin(), sequences);
+    switch (random_.below(3)) {
+      case 0:
+        if (rows == 1 && axis_ == 0 && coin(random_, 1, 2)) words.shape = {headCount, dim};
+        break;
+      case 1:
+        view.layout = MNK_HEAD_MAJOR;
+        std::swap(words.shape[words.shape.size() - 3], words.shape[words.shape.size() - 2]);
+        break;
+      default: {
+        view.has_strides = true;
+        view.sequences = sequences, view.tokens = each, view.heads = headCount, view.head_dim = dim;
+        view.offset = random_.below(5);
+        const uint64_t width = view.offset + headCount * dim + random_.below(5);
+        view.head_stride = dim, view.token_stride = width, view.sequence_stride = each * width;
+        words.shape = {sequences * each, width};
+      }
+    }
+    if (!allocate(words)) return false;
+    heads = {words, view};
+    store(heads, numbers, rows, headCount);
+    return true;
+  }
+
+  void store(const HeadsWords& heads, const Floats& numbers, uint64_t rows, uint64_t headCount) {
+    const mnk_heads_view places = *placesOf(heads);
+    const uint64_t dim = places.head_dim, size = heads.tensor->elementBytes();
+    std::vector<std::byte> bytes(heads.tensor->bytes());
+    for (uint64_t i = 0; i < numbers.size(); ++i) {
+      const uint64_t row = i / (headCount * dim), head = i / dim % headCount, each = rows / places.sequences;
+      const uint64_t element = places.offset + row / each * places.sequence_stride + row % each * places.token_stride +
+                               head * places.head_stride + i % dim;
+      const uint64_t bits = test::nearestBits(static_cast<DType>(heads.tensor->dtype), numbers[i]);
+      std::memcpy(&bytes[element * size], &bits, size);
+    }
+    world_.fill(*heads.tensor, bytes);
+  }
+
+  bool drawInto(CacheCall& call, uint64_t rows) {
+    call.hasResults = true;
+    call.into = TensorWords{.dtype = drawFloat(), .shape = {rows, queryHeads_, model_.cache().headDim}};
+    if (axis_ != 0) call.into->shape = {axis_, rows / axis_, queryHeads_, model_.cache().headDim};
+    return allocate(*call.into);
+  }
+
+  RowOptions drawOptions(CacheCall& call) {
+    RowOptions options;
+    call.hasOptions = call.kind != Kind::append && coin(random_, 3, 4);
+    if (!call.hasOptions) return options;
+    options.window = coin(random_, 1, 2) ? 0 : 1 + random_.below(10);
+    options.seesPinned = coin(random_, 1, 3);
+    options.isBidirectional = coin(random_, 1, 6);
+    call.options = {.size = sizeof call.options,
+                    .is_bidirectional = options.isBidirectional,
+                    .window = static_cast<uint32_t>(options.window),
+                    .window_sees_pinned = options.seesPinned};
+    return options;
+  }
+
+  void apply(const CacheCall& call, const std::vector<StepEntry>& entries, const RowOptions& options,
+             const Floats& queries, const Floats& keys, const Floats& values) {
+    const uint64_t dim = model_.cache().headDim, kv = model_.cache().kvHeads * dim, rowLength = queryHeads_ * dim;
+    const auto part = [](const Floats& all, uint64_t first, uint64_t count) {
+      return Floats(all.begin() + static_cast<ptrdiff_t>(first), all.begin() + static_cast<ptrdiff_t>(first + count));
+    };
+    std::vector<double> out;
+    const auto attend = [&](const StepEntry& entry, uint64_t behind, uint64_t firstRow) {
+      const auto rows = model_.history().attended(part(queries, firstRow * rowLength, entry.rows * rowLength),
+                                                  model_.seen(entry, behind, options), entry.sequence);
+      out.insert(out.end(), rows.begin(), rows.end());
+    };
+    uint64_t row = 0;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const auto [sequence, rows] = entries[i];
+      uint64_t behind = 0;
+      for (size_t later = i + 1; later < entries.size(); ++later) {
+        if (entries[later].sequence == sequence) behind += entries[later].rows;
+      }
+      if (call.kind == Kind::attend && rows != 0) attend(entries[i], behind, row);
+      for (uint64_t end = row + rows; row < end; ++row) {
+        if (call.kind == Kind::attend) continue;
+        model_.append(sequence, part(keys, row * kv, kv), part(values, row * kv, kv));
+        if (call.kind == Kind::appendAndAttend && !options.isBidirectional) attend({sequence, 1}, 0, row);
+      }
+      // Rows that see each other attend when all are stored.
+      if (call.kind == Kind::appendAndAttend && options.isBidirectional && rows != 0) attend(entries[i], 0, 0);
+    }
+    // Codes of 8 bits are near enough to tell one position from another.
+    if (!out.empty()) attended_.push_back({*call.into, out, model_.cache().isQuantized ? 0.08 : 2e-5});
+  }
+
+  World& world_;
+  Seeded& random_;
+  uint64_t queryHeads_;
+  CacheModel model_;
+  CacheModel committed_ = model_;
+  bool isRecording_ = false;
+  uint64_t axis_ = 0;  // sequences of the views' axis for them; 0: none
+  std::vector<ExpectedNumbers> attended_;
+  std::array<uint64_t, World::kArenas> used_{};
+  uint32_t firstArena_ = 0;
+  std::vector<CacheCall> calls_;
+};
+
+}  // namespace
+
+CacheProgramWords drawProgram(World& world, Seeded& random) {
+  const CacheNumbers cache = drawCache(random);
+  return {cache, Generator(world, random, cache).draw()};
+}
+
+}  // namespace mnk::fuzz
