@@ -159,7 +159,7 @@ TEST(AttentionCacheAttend, WindowsOverLostPositionsAreRefused) {
       scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1),
       {.op = "AttentionCache.attend",
        .what = "a window reaches positions that the ring has overwritten",
-       .got = "row 0 of sequence 1, whose window of 3 begins at position 3, over a ring that holds positions 4 "
+       .got = "row 0 of sequence 1, whose window of 3 reaches position 3, over a ring that holds positions 4 "
               "to 6",
        .expected = "a capacity of at least 7",
        .fix = "fewer tokens at a time"});

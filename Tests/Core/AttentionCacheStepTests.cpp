@@ -1,5 +1,6 @@
 // Steps of an AttentionCache over several sequences, over views of other layouts, in chunks, and copies of sequences.
 #include "Cases/AttentionScene.hpp"
+#include "Cases/CacheFileScene.hpp"
 #include "Support/EveryDevice.hpp"
 #include "Support/FakeDevice.hpp"
 
@@ -90,7 +91,7 @@ TEST(AttentionCacheStep, ListsThatDoNotFitAreRefused) {
                {.op = "AttentionCache.append",
                 .what = kRows,
                 .got = "3 rows",
-                .expected = "2 rows, or as many rows of each of 2 sequences",
+                .expected = "2 rows, or as many for each of 2 sequences",
                 .fix = "row counts"});
   EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, two),
                {.op = "AttentionCache.attend", .what = kRows, .got = "3 rows"});
@@ -320,7 +321,7 @@ TEST(AttentionCacheStep, ACopyOfASequenceGoesOnByItself) {
       scene.appendNow(4, 2);
       CommandEncoder encoder(device);
       REQUIRE(scene.cache.copy(encoder, 0, 2));
-      EXPECT_EQ(encoder.summary().total.dispatches, isQuantized ? 2u : 1u);
+      EXPECT_EQ(encoder.summary().total.dispatches, isQuantized ? 4u : 2u);  // pinned positions, and the others
       REQUIRE(scene.cache.copy(encoder, 0, 0));
       const Tensor queries = scene.someQueries(2), copied = scene.zeros({2, kQueryHeads, kAttendedDim});
       REQUIRE(scene.cache.attend(encoder, queries, {.into = copied}, {}, 2));
@@ -333,6 +334,110 @@ TEST(AttentionCacheStep, ACopyOfASequenceGoesOnByItself) {
       EXPECT_EQ(floatsOf(copied), scene.attendNow(queries, {}, 0));
     }
   });
+}
+
+TEST(AttentionCacheStep, ACopyNeedsItsSourceUnchanged) {
+  const auto device = FakeDevice::make();
+  AttentionScene scene(device, attendedDescriptor(4));
+  scene.appendNow(4, 0);
+  for (const bool isReset : {false, true}) {
+    CommandEncoder copying(device);
+    REQUIRE(scene.cache.copy(copying, 0, 1));
+    if (isReset) {
+      REQUIRE(scene.cache.reset(0));
+    } else {
+      scene.appendNow(3, 0);
+    }
+    const auto committed = copying.commit();
+    EXPECT_ERROR(committed, {.what = "changed by somebody else while this encoder recorded", .got = "sequence 0"});
+    EXPECT(!committed && committed.error().retryable);
+    EXPECT_EQ(scene.cache.nextPosition(1), 0u);
+  }
+}
+
+// What a failed step was to write is neither saved nor copied once it was taken back.
+TEST(AttentionCacheStep, ARecoveredSequenceIsCopiedAndSaved) {
+  for (const uint32_t capacity : {8, 3}) {
+    const auto device = FakeDevice::make();
+    AttentionScene scene(device, attendedDescriptor(capacity, 1));
+    scene.appendNow(4);
+    device->holdCompletions();
+    CommandEncoder failing(device);
+    scene.append(failing, 1);
+    const auto done = REQUIRE(failing.commit());
+    device->finishNext(fakeFailure());
+    EXPECT(!done.wait());
+    scene.truncate(4);
+    CommandEncoder encoder(device);
+    REQUIRE(scene.cache.copy(encoder, 0, 1));
+    const auto copied = REQUIRE(encoder.commit());
+    device->finishNext({});
+    REQUIRE(copied.wait());
+    EXPECT_EQ(scene.cache.nextPosition(1), 4u);
+    const CacheFolder folder;
+    REQUIRE(scene.cache.save(folder.path()));
+    EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), UINT32_MAX)).nextPosition(), 4u);
+  }
+}
+
+TEST(AttentionCacheStep, TokensOfSeveralSequencesNeedAList) {
+  const auto device = FakeDevice::make();
+  AttentionCacheDescriptor descriptor = attendedDescriptor(8);
+  descriptor.quantized = KVQuantizedStorage{};
+  AttentionScene scene(device, descriptor);
+  const Tensor two = scene.zeros({2, 3, kAttendedHeads, kAttendedDim});
+  const Tensor one = scene.zeros({1, 3, kAttendedHeads, kAttendedDim});
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(scene.cache.append(encoder, two, two),
+               {.op = "AttentionCache.append",
+                .what = "the tokens are of several sequences",
+                .got = "2 sequences of 3 tokens",
+                .expected = "tokens of one sequence",
+                .fix = "List the sequences"});
+  REQUIRE(scene.cache.append(encoder, one, one));
+  EXPECT_ERROR(scene.cache.dequantize(encoder, two, std::nullopt, 0), {.what = "the tokens are of several sequences"});
+  REQUIRE(scene.cache.dequantize(encoder, one, std::nullopt, 0));
+  // All tokens of the axis count, not only its first.
+  EXPECT_ERROR(scene.cache.dequantize(encoder, one, std::nullopt, 1), {.what = "the cache does not hold these positions"});
+}
+
+// A result of one part must not be an operand of another.
+TEST(AttentionCacheStep, ResultsOfDividedCallsHaveMemoryOfTheirOwn) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionScene scene(device, attendedDescriptor(4));
+  scene.appendNow(4, 0);
+  scene.appendNow(4, 1);
+  const Tensor all = scene.zeros({12, kQueryHeads, kAttendedDim}), keys = scene.zeros({8, kAttendedHeads, kAttendedDim});
+  const auto rows = [&](uint64_t first, uint64_t count) { return REQUIRE(all.slice(first, count)); };
+  const std::vector<uint32_t> sequences{0, 1}, rowCounts{2, 1};
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(scene.cache.attend(encoder, rows(0, 3), {.into = rows(2, 3)}, {}, sequences, rowCounts),
+               {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
+  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}}),
+               {.op = "AttentionCache.appendAndAttend",
+                .what = "operands share memory",
+                .got = "queries overlapping results",
+                .expected = "separate memory",
+                .fix = "memory of their own"});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+}
+
+TEST(AttentionCacheStep, ResultsHaveTheAxesOfTheirRows) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionScene scene(device, attendedDescriptor(8));
+  scene.appendNow(3, 0);
+  scene.appendNow(3, 1);
+  const std::vector<uint32_t> sequences{0, 1};
+  const Tensor queries = scene.zeros({2, 3, kQueryHeads, kAttendedDim});
+  CommandEncoder encoder(device);
+  const auto attend = [&](std::vector<uint64_t> axes) {
+    axes.insert(axes.end(), {kQueryHeads, kAttendedDim});
+    return scene.cache.attend(encoder, queries, {.into = scene.zeros(axes)}, {}, sequences);
+  };
+  for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{2, 3}, {6}}) REQUIRE(attend(axes));
+  for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{3, 2}, {1, 6}, {6, 1}}) {
+    EXPECT_ERROR(attend(axes), {.op = "AttentionCache.attend", .what = "a result does not match the queries"});
+  }
 }
 
 TEST(AttentionCacheStep, ACopyThatFailsLeavesItsTargetSuspect) {

@@ -183,11 +183,11 @@ const BrokenRule<Op> kBroken[] = {
      "the largest length that the sequence has had, or 0",
      "Pass the length before tokens were taken back, or 0 if none were.", [](Op& op) { op.sequences[0].highest = 6; }},
     {"a window reaches positions that the ring has overwritten",
-     "row 0 of sequence 3, whose window of 2 begins at position 3, over a ring that holds positions 4 to 6 and the "
+     "row 0 of sequence 3, whose window of 2 reaches position 3, over a ring that holds positions 4 to 6 and the "
      "first 2",
      "a capacity of at least 6", kWindowFix, [](Op& op) { op.options.window = 2; }},
     {"a window reaches positions that the ring has overwritten",
-     "row 1 of sequence 1, whose window of 1000 begins at position 2, over a ring that holds the first 2 "
+     "row 1 of sequence 1, whose window of 1000 reaches position 2, over a ring that holds the first 2 "
      "alone",
      "a capacity of at least 8", kWindowFix,
      [](Op& op) {

@@ -46,7 +46,8 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
     if (!storage) return std::move(storage).error();
     made.quantized = std::move(*storage);
   }
-  if (given->sliding_window.window != 0) {
+  const mnk_sliding_window& sliding = given->sliding_window;
+  if (sliding.window != 0 || sliding.max_rows != 0 || sliding.max_draft != 0) {
     made.slidingWindow = {.window = given->sliding_window.window,
                           .maxRows = std::max(given->sliding_window.max_rows, 1u),
                           .maxDraft = given->sliding_window.max_draft};

@@ -17,9 +17,16 @@ namespace {
 constexpr std::string_view kOp = "AttentionCache";
 constexpr std::string_view kAppend = "AttentionCache.append";
 
-// Of a tensor that an op has accepted as [tokens, heads, headDim] or [heads, headDim].
-uint64_t tokensOf(const Tensor& tensor) {
-  return tensor.shape().rank() == 2 ? 1 : tensor.shape()[0];
+// Tokens of one sequence have no axis of sequences, or one of 1.
+Result<void> checkOneSequence(const HeadsView& view) {
+  const HeadsView::Strides strides = view.resolved();
+  if (strides.sequences <= 1) return {};
+  return Error{
+      .op = std::string(kOp),
+      .what = "the tokens are of several sequences",
+      .got = fmt::format("{} of {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
+      .expected = "tokens of one sequence",
+      .fix = "List the sequences, or reshape the tokens."};
 }
 
 Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
@@ -107,6 +114,7 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
   return guardedAs(kAppend, [&]() -> Result<void> {
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
     if (!appending) return std::move(appending).error();
+    if (auto one = checkOneSequence(keys); !one) return one;
     const uint64_t position = (*appending)->after(sequence).next;
     auto planned = state_->storage.planAppend(keys, values, sequence, position);
     if (!planned) return std::move(planned).error();
@@ -156,8 +164,8 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint
     auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1});
     if (!appending) return std::move(appending).error();
     if (source == target) return {};
-    const CacheCursor cursor = (*appending)->after(source);
-    auto planned = state_->storage.planCopy(source, target, state_->cursors.slots().used(cursor));
+    const CacheCursor cursor = (*appending)->require(source);
+    auto planned = state_->storage.planCopy(source, target, cursor.next, state_->cursors.slots().oldestKept(cursor));
     if (!planned) return std::move(planned).error();
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
     (*appending)->replace(cursor, target);
@@ -173,7 +181,9 @@ Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::opti
     if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
     auto planned = state_->storage.planDequantize(keys, values, sequence, position, domain);
     if (!planned) return std::move(planned).error();
-    const uint64_t tokens = tokensOf(keys ? *keys : *values);
+    const HeadsView target(keys ? *keys : *values);
+    if (auto one = checkOneSequence(target); !one) return one;
+    const uint64_t tokens = target.resolved().tokens;
     if (auto held = state_->cursors.checkHeld(encoder, position, tokens, sequence); !held) return held;
     return encoder.encode(*planned);
   });

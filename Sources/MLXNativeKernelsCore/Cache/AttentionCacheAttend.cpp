@@ -4,8 +4,11 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/SequenceRows.hpp"
+#include "Ops/AttentionResultRules.hpp"
 #include "Ops/CacheAddressRules.hpp"
 #include "Ops/FlashDecodeRules.hpp"
+#include "Ops/HeadsMemory.hpp"
+#include "Ops/Overlap.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 
@@ -15,16 +18,25 @@ namespace {
 
 constexpr std::string_view kAttend = "AttentionCache.attend";
 
+// The rows of a call, as they are divided among sequences: `rows` of each of `entries`, or 0 where counts differ.
+struct CallRows {
+  uint64_t total = 0;
+  uint64_t entries = 0;
+  uint64_t rows = 0;
+};
+
 // The part of a result that rows from `first` on have, as the result of `count` sequences of `rows` rows. Its last
-// `innerAxes` axes are those of one row. A tensor of another number of rows stays as it is, for the rules to refuse.
-Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, uint64_t totalRows, uint64_t first, uint64_t rows,
+// `innerAxes` axes are those of one row; those before are one of all rows, or those of entries and their rows. Another
+// tensor stays as it is, for the rules to refuse.
+Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, const CallRows& call, uint64_t first, uint64_t rows,
                       uint64_t count) {
   const auto extents = tensor.shape().extents();
   if (extents.size() <= innerAxes) return {};
+  const auto outer = extents.first(extents.size() - innerAxes);
   const std::vector<uint64_t> inner(extents.end() - innerAxes, extents.end());
-  uint64_t outer = 1;
-  for (const uint64_t extent : extents.first(extents.size() - innerAxes)) outer *= extent;
-  if (outer != totalRows) return {};
+  const bool hasAll = outer.size() == 1 && outer[0] == call.total;
+  const bool hasEntries = outer.size() == 2 && call.rows != 0 && outer[0] == call.entries && outer[1] == call.rows;
+  if (!hasAll && !hasEntries) return {};
   const auto reshaped = [&](std::initializer_list<uint64_t> axes) -> Result<void> {
     std::vector<uint64_t> all(axes);
     all.insert(all.end(), inner.begin(), inner.end());
@@ -35,17 +47,17 @@ Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, uint64_t totalRows, ui
     tensor = std::move(*made);
     return {};
   };
-  if (auto flat = reshaped({totalRows}); !flat) return flat;
+  if (auto flat = reshaped({call.total}); !flat) return flat;
   auto part = tensor.slice(first, rows * count);
   if (!part) return std::move(part).error();
   tensor = std::move(*part);
   return reshaped({count, rows});
 }
 
-Result<AttentionResults> resultsOf(AttentionResults results, uint64_t totalRows, uint64_t first, uint64_t rows,
+Result<AttentionResults> resultsOf(AttentionResults results, const CallRows& call, uint64_t first, uint64_t rows,
                                    uint64_t count) {
   const auto take = [&](Tensor& tensor, uint32_t innerAxes) {
-    return takeRows(tensor, innerAxes, totalRows, first, rows, count);
+    return takeRows(tensor, innerAxes, call, first, rows, count);
   };
   if (results.into) {
     if (auto taken = take(*results.into, 2); !taken) return std::move(taken).error();
@@ -58,6 +70,20 @@ Result<AttentionResults> resultsOf(AttentionResults results, uint64_t totalRows,
     if (auto taken = take(*results.logSumExp, 1); !taken) return std::move(taken).error();
   }
   return results;
+}
+
+// Each part of a call is checked by itself; results of one part must not be what another one reads.
+std::optional<Error> sharedMemory(std::string_view call, const std::vector<NamedRange>& sources,
+                                  const AttentionResults& results) {
+  std::vector<NamedRange> targets;
+  addTargets(targets, results);
+  const auto overlap = firstOverlap(sources, targets);
+  if (!overlap) return std::nullopt;
+  return Error{.op = std::string(call),
+               .what = "operands share memory",
+               .got = overlap->text(),
+               .expected = "separate memory",
+               .fix = "Write results to memory of their own."};
 }
 
 // A sequence as rows see it that `rowsBehind` newer tokens follow.
@@ -152,8 +178,11 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     if (!entries) return std::move(entries).error();
     auto attended = attendedSequences(*entries, options.isCausal, state_->cursors, encoder);
     if (!attended) return std::move(attended).error();
-    uint64_t totalRows = 0;
-    for (const SequenceRows& entry : *entries) totalRows += entry.rows;
+    if (auto error = sharedMemory(kAttend, {{"queries", rangeOf(queries)}}, results)) return *error;
+    CallRows call{.entries = entries->size()};
+    for (const SequenceRows& entry : *entries) call.total += entry.rows;
+    const bool isUniform = !entries->empty() && call.total == entries->front().rows * call.entries;
+    call.rows = isUniform ? entries->front().rows : 0;
     // Neighbors with as many rows attend together.
     Plan whole{.op = std::string(FlashDecode::name), .dispatches = {}};
     uint64_t firstRow = 0;
@@ -161,8 +190,8 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       const uint64_t rows = (*entries)[begin].rows;
       for (end = begin + 1; end < entries->size() && (*entries)[end].rows == rows;) ++end;
       if (rows == 0) continue;
-      if (options.mask && end - begin != entries->size()) return dividedMask();
-      auto part = resultsOf(results, totalRows, firstRow, rows, end - begin);
+      if (options.mask && rows * (end - begin) != call.total) return dividedMask();
+      auto part = resultsOf(results, call, firstRow, rows, end - begin);
       if (!part) return std::move(part).error();
       auto planned = state_->planAttend(encoder.device(), runsOf(queries, firstRow, rows, end - begin), *part, options,
                                         {attended->begin() + begin, attended->begin() + end});
@@ -194,6 +223,9 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           .expected = fmt::format("{} of one sequence, as keys", countText(tokens, "token")),
           .fix = "Pass queries, keys and values of the same tokens, each with its own heads."};
     }
+    const std::vector<NamedRange> sources{
+        {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};
+    if (auto error = sharedMemory(kCall, sources, step.results)) return *error;
     CacheCursor cursor = (*appending)->after(step.sequence);
     Plan whole{.op = std::string(kCall), .dispatches = {}};
     for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
@@ -204,7 +236,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
       auto stored = state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next);
       if (!stored) return std::move(stored).error();
       cursor.advanceTo(cursor.next + chunk);
-      auto results = resultsOf(step.results, tokens, first, chunk, 1);
+      auto results = resultsOf(step.results, {.total = tokens, .entries = 1, .rows = tokens}, first, chunk, 1);
       if (!results) return std::move(results).error();
       auto attended = state_->planAttend(encoder.device(), part(step.queries), *results, step.options,
                                          {attendedBy(step.sequence, cursor)});

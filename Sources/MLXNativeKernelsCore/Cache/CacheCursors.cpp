@@ -49,6 +49,14 @@ std::string CacheSlots::cutsText(const CacheCursor& cursor) const {
   return fmt::format("{}, or {} to {}", pinned == 0 ? "0" : fmt::format("0 to {}", pinned), oldest, cursor.next);
 }
 
+std::vector<SlotRun> CacheSlots::heldSlots(const CacheCursor& cursor) const {
+  const uint64_t oldest = oldestKept(cursor), ring = capacity - pinned;
+  if (oldest == 0) return {{0, cursor.next}};
+  const uint64_t first = pinned + (oldest - pinned) % ring, count = cursor.next > oldest ? cursor.next - oldest : 0;
+  const uint64_t toEnd = std::min(count, capacity - first);
+  return {{0, std::min(cursor.next, pinned)}, {pinned, count - toEnd}, {first, toEnd}};
+}
+
 uint64_t CacheSlots::used(const CacheCursor& cursor) const {
   return std::min(cursor.highest, capacity);
 }
@@ -182,6 +190,12 @@ void CacheCursors::Appending::advanceTo(uint64_t next, uint32_t sequence) {
   changeOf(sequence).after.advanceTo(next);
 }
 
+CacheCursor CacheCursors::Appending::require(uint32_t sequence) {
+  Change& change = changeOf(sequence);
+  change.isRequired = true;
+  return change.after;
+}
+
 void CacheCursors::Appending::replace(const CacheCursor& by, uint32_t sequence) {
   Change& change = changeOf(sequence);
   change.after = by;
@@ -191,7 +205,9 @@ void CacheCursors::Appending::replace(const CacheCursor& by, uint32_t sequence) 
 Result<void> CacheCursors::Appending::advance() {
   std::lock_guard lock(cursors_->mutex_);
   // A sequence whose append was refused is none of this encoder's business.
-  std::erase_if(changes_, [](const Change& change) { return change.before == change.after && !change.isReplaced; });
+  std::erase_if(changes_, [](const Change& change) {
+    return change.before == change.after && !change.isReplaced && !change.isRequired;
+  });
   for (const Change& change : changes_) {
     const CacheCursor& now = cursors_->cursors_[change.sequence];
     if (now == change.before) continue;
@@ -219,6 +235,7 @@ void CacheCursors::Appending::finished(const Result<void>& outcome) {
   if (outcome) return;
   std::lock_guard lock(cursors_->mutex_);
   for (const Change& change : changes_) {
+    if (change.before == change.after && !change.isReplaced) continue;
     CacheCursor& cursor = cursors_->cursors_[change.sequence];
     cursor.suspectFrom = std::min(cursor.suspectFrom.value_or(UINT64_MAX), change.isReplaced ? 0 : change.before.next);
   }

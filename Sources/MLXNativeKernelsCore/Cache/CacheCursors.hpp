@@ -12,6 +12,7 @@
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
+#include "Ops/CacheAddressing.hpp"
 
 namespace mnk {
 
@@ -42,6 +43,8 @@ struct CacheSlots {
   // Positions that can be read, and positions that the sequence can be cut at, in words.
   std::string heldText(const CacheCursor& cursor) const;
   std::string cutsText(const CacheCursor& cursor) const;
+  // The slots of positions that can be read, in the order of slots.
+  std::vector<SlotRun> heldSlots(const CacheCursor& cursor) const;
   // Slots that were written since the last reset: the first so many.
   uint64_t used(const CacheCursor& cursor) const;
   // Whether appends and truncations can lead there.
@@ -89,6 +92,8 @@ class CacheCursors::Appending final : public EncodingParticipant {
   // Where the sequence stands after what was recorded.
   CacheCursor after(uint32_t sequence);
   void advanceTo(uint64_t next, uint32_t sequence);
+  // The same, of a sequence that is read and must stand there still when the encoder is committed.
+  CacheCursor require(uint32_t sequence);
   // All that the sequence held is replaced.
   void replace(const CacheCursor& by, uint32_t sequence);
 
@@ -102,6 +107,7 @@ class CacheCursors::Appending final : public EncodingParticipant {
     CacheCursor before;
     CacheCursor after;
     bool isReplaced = false;  // even if it ends where it began
+    bool isRequired = false;
   };
   Change& changeOf(uint32_t sequence);
 

@@ -51,8 +51,30 @@ class SummingReader {
 struct Run {
   Buffer& buffer;
   uint64_t offset;
+  bool isHeld;                 // or the slots hold nothing that can be read
   std::span<std::byte> bytes;  // as many; the body fills them or finds them filled
 };
+
+// The slots of a sequence that a file holds, and which of them hold positions that can be read.
+struct FileSlots {
+  SlotRun slots;
+  bool isHeld;
+};
+std::vector<FileSlots> fileSlots(const CacheSlots& slots, const CacheCursor& cursor) {
+  std::vector<FileSlots> all;
+  uint64_t end = 0;
+  const auto addUpTo = [&](uint64_t to, bool isHeld) {
+    if (to > end) all.push_back({{end, to - end}, isHeld});
+    end = std::max(end, to);
+  };
+  for (const SlotRun& held : slots.heldSlots(cursor)) {
+    if (held.count == 0) continue;
+    addUpTo(held.begin, false);
+    addUpTo(held.begin + held.count, true);
+  }
+  addUpTo(slots.used(cursor), false);
+  return all;
+}
 
 // Every slot that a file holds, in its order and a piece at a time.
 template <typename Body>
@@ -60,17 +82,21 @@ Result<void> forEachRun(const CacheStorage& storage, const CacheSlots& slots, st
                         uint64_t heads, Body body) {
   std::vector<std::byte> piece(1 << 18);
   for (size_t sequence = 0; sequence < cursors.size(); ++sequence) {
-    const uint64_t used = slots.used(cursors[sequence]);
-    for (uint64_t head = 0; used != 0 && head < heads; ++head) {
+    const std::vector<FileSlots> parts = fileSlots(slots, cursors[sequence]);
+    for (uint64_t head = 0; !parts.empty() && head < heads; ++head) {
       for (const std::optional<Tensor>& plane : storage.planes()) {
         if (!plane) continue;
-        const uint64_t headBytes = plane->byteCount() / cursors.size() / heads;
-        uint64_t offset = plane->byteOffset() + (sequence * heads + head) * headBytes;
-        for (uint64_t left = headBytes / slots.capacity * used; left != 0;) {
-          const uint64_t count = std::min<uint64_t>(left, piece.size());
-          if (auto done = body(Run{*plane->buffer(), offset, std::span(piece).first(count)}); !done) return done;
-          offset += count;
-          left -= count;
+        const uint64_t slotBytes = plane->byteCount() / cursors.size() / heads / slots.capacity;
+        const uint64_t headOffset = plane->byteOffset() + (sequence * heads + head) * slots.capacity * slotBytes;
+        for (const FileSlots& part : parts) {
+          uint64_t offset = headOffset + part.slots.begin * slotBytes;
+          for (uint64_t left = part.slots.count * slotBytes; left != 0;) {
+            const uint64_t count = std::min<uint64_t>(left, piece.size());
+            const Run run{*plane->buffer(), offset, part.isHeld, std::span(piece).first(count)};
+            if (auto done = body(run); !done) return done;
+            offset += count;
+            left -= count;
+          }
         }
       }
     }
@@ -172,7 +198,12 @@ Result<void> AttentionCache::save(const std::string& path) const {
       if (auto written = file.write(bytes); !written) return written;
     }
     auto copied = forEachRun(state_->storage, header.slots(), cursors, d.kvHeads, [&](const Run& run) -> Result<void> {
-      if (auto read = run.buffer.read(run.offset, run.bytes); !read) return read;
+      // Tokens that were taken back are of no use to a reader, and work that was to write them may have failed.
+      if (!run.isHeld) {
+        std::fill(run.bytes.begin(), run.bytes.end(), std::byte{0});
+      } else if (auto read = run.buffer.read(run.offset, run.bytes); !read) {
+        return read;
+      }
       return file.write(run.bytes);
     });
     if (!copied) return copied;

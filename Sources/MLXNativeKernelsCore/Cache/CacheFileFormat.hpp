@@ -20,7 +20,8 @@
 //                   2^62
 //                   means of keys, means of values, channel scales of keys, f32, those that follow
 //                   for each sequence and head the slots below min(highest, capacity): keys, scales of keys, values,
-//                   scales of values, as QuantizedKVCacheView.hpp and KVCodec.hpp define them
+//                   scales of values, as QuantizedKVCacheView.hpp and KVCodec.hpp define them; slots that hold no
+//                   position which can be read may hold anything
 //                4  CRC-32 of all bytes before it
 #pragma once
 #include <array>

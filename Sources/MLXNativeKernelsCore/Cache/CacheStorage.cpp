@@ -87,14 +87,14 @@ Result<Tensor> asHalves(const Tensor& plane, uint64_t heads, uint64_t capacity) 
   return bytes ? bytes->viewedAs(DType::f16) : bytes;
 }
 
-// One sequence of a plane as the source of a write.
-HeadsView sequenceOf(const Tensor& plane, uint64_t sequence, uint64_t slots) {
+// Slots of one sequence of a plane as the source of a write.
+HeadsView slotsOf(const Tensor& plane, uint64_t sequence, uint64_t firstSlot, uint64_t slots) {
   const Shape& shape = plane.shape();
   return {plane,
           {.tokens = slots,
            .heads = shape[1],
            .headDim = shape[3],
-           .offset = sequence * shape[1] * shape[2] * shape[3],
+           .offset = (sequence * shape[1] * shape[2] + firstSlot) * shape[3],
            .tokenStride = shape[3],
            .headStride = shape[2] * shape[3]}};
 }
@@ -149,12 +149,15 @@ Result<Plan> CacheStorage::planRows(const HeadsView& keys, const HeadsView& valu
                    slots);
 }
 
-Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t slots) const {
+Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const {
   const Planes all = planes();
+  // Until a ring wraps, positions lie in the order of slots; then it goes round behind its pinned slots.
+  const uint64_t inOrder = oldest == 0 ? length : std::min<uint64_t>(length, view_.pinned);
+  const uint64_t wrapped = oldest == 0 || length < oldest ? 0 : length - oldest;
   Plan whole{.op = std::string(KVCacheWrite::name), .dispatches = {}};
   for (const auto& [keyPlane, valuePlane] :
        {std::pair(all[keys], all[values]), std::pair(all[keyScales], all[valueScales])}) {
-    if (!keyPlane || slots == 0) continue;
+    if (!keyPlane) continue;
     auto keyHalves = asHalves(*keyPlane, view_.heads(), view_.capacity());
     if (!keyHalves) return std::move(keyHalves).error();
     auto valueHalves = asHalves(*valuePlane, view_.heads(), view_.capacity());
@@ -164,11 +167,27 @@ Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t s
     if (!targetKeys) return std::move(targetKeys).error();
     auto targetValues = valueHalves->slice(target, 1);
     if (!targetValues) return std::move(targetValues).error();
-    auto planned = plan(KVCacheWrite{.keys = sequenceOf(*keyHalves, source, slots),
-                                     .values = sequenceOf(*valueHalves, source, slots),
-                                     .into = {.keys = *targetKeys, .values = *targetValues}});
-    if (!planned) return planned;
-    whole.append(std::move(*planned));
+    const KVCacheView into{.keys = *targetKeys, .values = *targetValues, .wrap = view_.wrap, .pinned = view_.pinned};
+    const auto add = [&](uint64_t firstSlot, uint64_t slots, KVCacheWrite write) -> Result<void> {
+      write.keys = slotsOf(*keyHalves, source, firstSlot, slots);
+      write.values = slotsOf(*valueHalves, source, firstSlot, slots);
+      write.into = into;
+      auto planned = plan(write);
+      if (!planned) return std::move(planned).error();
+      whole.append(std::move(*planned));
+      return {};
+    };
+    if (inOrder != 0) {
+      if (auto added = add(0, inOrder, {}); !added) return std::move(added).error();
+    }
+    if (wrapped != 0) {
+      KVCacheWrite write;
+      write.sourceIsRing = true;
+      write.sourceOffset = (oldest - view_.pinned) % view_.ringLength();
+      write.tokens = wrapped;
+      write.position = oldest;
+      if (auto added = add(view_.pinned, view_.ringLength(), std::move(write)); !added) return std::move(added).error();
+    }
   }
   return whole;
 }

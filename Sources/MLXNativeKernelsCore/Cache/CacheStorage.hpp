@@ -28,8 +28,8 @@ class CacheStorage {
   // One token for each sequence, all in one plan.
   Result<Plan> planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
                         std::span<const uint32_t> slots) const;
-  // The first `slots` slots of a sequence, byte for byte.
-  Result<Plan> planCopy(uint32_t source, uint32_t target, uint64_t slots) const;
+  // What a sequence of `length` positions holds, byte for byte: its pinned positions, and those from `oldest` on.
+  Result<Plan> planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const;
   Result<Plan> planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values, uint32_t sequence,
                               uint64_t position, KVDomain domain) const;
 

@@ -37,7 +37,8 @@ Result<std::vector<SequenceRows>> sequenceRows(const HeadsView& view, std::span<
     const bool hasOneEach = strides.sequences == 1 && strides.tokens == sequences.size();
     if (!hasOneEach && strides.sequences != sequences.size()) {
       return misfit(strides,
-                    fmt::format("{} rows, or as many rows of each of {} sequences", sequences.size(), sequences.size()),
+                    fmt::format("{}, or as many for each of {}", countText(sequences.size(), "row"),
+                                countText(sequences.size(), "sequence")),
                     "Pass one row for each listed sequence, an axis of sequences, or row counts.");
     }
     for (const uint32_t sequence : sequences) entries.push_back({sequence, hasOneEach ? 1 : strides.tokens});

@@ -256,7 +256,7 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     completion.state_ = std::make_shared<Completion::State>();
     completion.state_->summary = impl_->summary;
     // Everything that can run out of memory is made before the first participant advances.
-    const auto work = std::make_shared<SubmittedWork>(impl_->submission->underWay());
+    const auto work = std::make_shared<SubmittedWork>(impl_->submission->progress());
     auto whenFinished = [state = completion.state_, participants = impl_->participants, work,
                          failures = impl_->device->failures_, finished = std::move(finished)](SubmissionReport report) {
       const FinishedHandler handler;

@@ -65,6 +65,15 @@ Error notCommitted(bool toWrite) {
           .retryable = true};
 }
 
+Error failedUnreported() {
+  return {.code = ErrorCode::deviceFault,
+          .op = "Buffer",
+          .what = "work on this memory failed",
+          .got = "a command buffer of the app's that ended with an error",
+          .expected = "memory that was written since",
+          .fix = "See the command buffer's error; write the memory again, or submit work that writes it."};
+}
+
 // Whether `accessed` has a byte of `marked` that no earlier access has written.
 bool readsMarked(const Touched& accessed, const Touched& marked, std::span<const Touched> before,
                  std::span<const Touched> earlier) {
@@ -109,12 +118,16 @@ Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite) {
   std::unique_lock lock(mutex_);
   const uint64_t end = nextOrder_;
   for (;;) {
-    const auto blocking = std::find_if(works_.begin(), works_.end(), [&](const Work& work) {
-      return work.isRunning && work.order < end && touches(work, toWrite);
-    });
-    if (blocking == works_.end()) break;
+    WorkProgress progress = WorkProgress::done;
+    for (const Work& work : works_) {
+      if (!work.isRunning || work.order >= end || !touches(work, toWrite)) continue;
+      progress = work.progress ? work.progress() : WorkProgress::underWay;
+      if (progress != WorkProgress::done) break;
+    }
+    if (progress == WorkProgress::done) break;
+    if (progress == WorkProgress::failed) return failedUnreported();
     if (isInFinishedHandler()) return waitInHandler("Buffer");
-    if (blocking->isUnderWay && !blocking->isUnderWay()) return notCommitted(toWrite);
+    if (progress == WorkProgress::notStarted) return notCommitted(toWrite);
     changed_.wait(lock);
   }
   if (toWrite) return {};
@@ -216,15 +229,14 @@ void MemoryTracker::clearUncovered(const MemoryRange& range) noexcept {
 
 // Takes out what neither runs nor leaves a failure; its memory is freed when the lock is not held any more.
 void MemoryTracker::dropSettled(Works& dropped) noexcept {
-  for (auto work = works_.begin(); work != works_.end();) {
-    const auto next = std::next(work);
-    if (!work->isRunning && (!work->failure || work->touched.empty())) {
-      if (work->failure) --failed_;
-      dropped.splice(dropped.end(), works_, work);
-      known_.fetch_sub(1, std::memory_order_release);
-    }
-    work = next;
-  }
+  for (auto work = works_.begin(); work != works_.end();) drop(work++, dropped);
+}
+
+void MemoryTracker::drop(Works::iterator work, Works& dropped) noexcept {
+  if (work->isRunning || (work->failure && !work->touched.empty())) return;
+  if (work->failure) --failed_;
+  dropped.splice(dropped.end(), works_, work);
+  known_.fetch_sub(1, std::memory_order_release);
 }
 
 void LiveMemory::begin(const MemoryRange& range) noexcept {
@@ -247,14 +259,15 @@ void LiveMemory::end() noexcept {
   (previous_ ? previous_->next_ : tracker.live_) = next_;
   if (next_) next_->previous_ = previous_;
   isLinked_ = false;
-  if (tracker.failed_ != 0) tracker.clearUncovered(range_);
+  if (tracker.failed_ == 0) return;
+  tracker.clearUncovered(range_);
   tracker.dropSettled(dropped);
 }
 
-SubmittedWork::SubmittedWork(std::function<bool()> isUnderWay) {
+SubmittedWork::SubmittedWork(std::function<WorkProgress()> progress) {
   held_.emplace_back();
   work_ = held_.begin();
-  work_->isUnderWay = std::move(isUnderWay);
+  work_->progress = std::move(progress);
 }
 
 SubmittedWork::~SubmittedWork() {
@@ -320,7 +333,9 @@ void SubmittedWork::retire() noexcept {
   {
     std::lock_guard lock(tracker.mutex_);
     work_->isRunning = false;
-    tracker.dropSettled(dropped);
+    tracker.drop(work_, dropped);
+    // Its writes may have cleared what was left of failures.
+    if (tracker.failed_ != 0) tracker.dropSettled(dropped);
     isSubmitted_ = false;
   }
   tracker.changed_.notify_all();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "Encoding/HazardTracker.hpp"
+#include "MLXNativeKernels/Device.hpp"
 
 namespace mnk {
 
@@ -60,7 +61,7 @@ class MemoryTracker {
   struct Work {
     uint64_t order = 0;            // of its commit
     std::vector<Touched> touched;  // in the order it was recorded; once failed: what was to be written and is not yet
-    std::function<bool()> isUnderWay;
+    std::function<WorkProgress()> progress;
     bool isRunning = true;
     std::optional<Error> failure;  // the first one, where failed work makes later work fail
   };
@@ -73,6 +74,7 @@ class MemoryTracker {
   void clearUncovered(const MemoryRange& range) noexcept;
   bool isLive(const MemoryRange& range) const;
   void dropSettled(Works& dropped) noexcept;
+  void drop(Works::iterator work, Works& dropped) noexcept;
 
   static std::atomic<uint64_t> known_;  // the length of works_
 
@@ -87,7 +89,7 @@ class MemoryTracker {
 // The work of one encoder: made before it is committed, and held by whatever will report its outcome.
 class SubmittedWork {
  public:
-  explicit SubmittedWork(std::function<bool()> isUnderWay);
+  explicit SubmittedWork(std::function<WorkProgress()> progress);
   // Work that was submitted and never retired has failed: its device dropped it.
   ~SubmittedWork();
   SubmittedWork(const SubmittedWork&) = delete;

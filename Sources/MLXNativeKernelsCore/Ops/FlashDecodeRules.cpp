@@ -279,7 +279,7 @@ constexpr Rule<Op> kOptionRules[] = {
     {"a window reaches positions that the ring has overwritten", [](const Op& op) { return !firstLost(op); },
      [](const Op& op) {
        const LostPosition lost = *firstLost(op);
-       return fmt::format("row {} of sequence {}, whose window of {} begins at position {}, over a ring that holds {}",
+       return fmt::format("row {} of sequence {}, whose window of {} reaches position {}, over a ring that holds {}",
                           lost.row, lost.sequence.sequence, op.options.window, lost.position,
                           heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length));
      },

@@ -37,6 +37,38 @@ TEST(MetalInFlight, AReadWaitsForTheCommandBuffer) {
   EXPECT(REQUIRE(read) == REQUIRE(valuesOf(copy.in)));
 }
 
+// A handler that the app added first runs before the end of the work is reported, on the thread that will report it.
+TEST(MetalInFlight, AHandlerOfTheAppsReadsWhatItsCommandBufferWrote) {
+  MetalScene scene;
+  const auto device = scene.makeDevice();
+  for (const bool fails : {false, true}) {
+    const CopyScene copy(device);
+    const AutoreleasePool pool;
+    const auto native = appBuffer(device);
+    std::optional<Result<std::vector<float>>> read;
+    std::latch isRead{1};
+    native->addCompletedHandler([&](MTL::CommandBuffer*) {
+      read = valuesOf(copy.out);
+      isRead.count_down();
+    });
+    const Completion done = commitInto(device, native.get(), copy);
+    if (fails) softmetal::faults().failCommandBuffer(1, 2);
+    native->commit();
+    isRead.wait();
+    EXPECT_EQ(bool(done.wait()), !fails);
+    if (fails) {
+      EXPECT_ERROR(*read, {.code = ErrorCode::deviceFault,
+                           .op = "Buffer",
+                           .what = "work on this memory failed",
+                           .got = "a command buffer of the app's that ended with an error",
+                           .expected = "memory that was written since",
+                           .fix = "See the command buffer's error"});
+    } else {
+      EXPECT(REQUIRE(*read) == REQUIRE(valuesOf(copy.in)));
+    }
+  }
+}
+
 TEST(MetalInFlight, AnAppsCommandBufferIsWaitedForOnceItIsCommitted) {
   MetalScene scene;
   const auto device = scene.makeDevice();

@@ -81,9 +81,13 @@ class MetalSubmission::AppBuffer {
  public:
   explicit AppBuffer(const MTL::CommandBuffer* commands) : commands_(commands) {}
 
-  bool isUnderWay() {
+  WorkProgress progress() {
     std::lock_guard lock(mutex_);
-    return !commands_ || commands_->status() > MTL::CommandBufferStatusEnqueued;
+    if (!commands_) return WorkProgress::underWay;
+    const MTL::CommandBufferStatus status = commands_->status();
+    if (status == MTL::CommandBufferStatusCompleted) return WorkProgress::done;
+    if (status == MTL::CommandBufferStatusError) return WorkProgress::failed;
+    return status > MTL::CommandBufferStatusEnqueued ? WorkProgress::underWay : WorkProgress::notStarted;
   }
   void forget() {
     std::lock_guard lock(mutex_);
@@ -214,9 +218,9 @@ Result<void> MetalSubmission::submit(const std::shared_ptr<Work>& work) {
   return {};
 }
 
-std::function<bool()> MetalSubmission::underWay() const {
+std::function<WorkProgress()> MetalSubmission::progress() const {
   if (!appBuffer_) return {};
-  return [appBuffer = appBuffer_] { return appBuffer->isUnderWay(); };
+  return [appBuffer = appBuffer_] { return appBuffer->progress(); };
 }
 
 void MetalSubmission::commit(std::function<void(SubmissionReport)> finished) {

@@ -23,7 +23,7 @@ class MetalSubmission final : public Submission {
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
   void commit(std::function<void(SubmissionReport)> finished) override;
-  std::function<bool()> underWay() const override;
+  std::function<WorkProgress()> progress() const override;
 
  private:
   struct Barrier {};

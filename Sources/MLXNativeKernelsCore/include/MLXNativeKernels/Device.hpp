@@ -110,6 +110,10 @@ struct SubmissionReport {
   double deviceSeconds = 0;
 };
 
+// Work in a command buffer of the app's runs once the app commits it, and handlers of the app's may run before the end of
+// the work is reported.
+enum class WorkProgress : uint8_t { notStarted, underWay, done, failed };
+
 // One command buffer being filled. Dispatches with no barrier between them may run in any order or at once.
 class Submission {
  public:
@@ -119,9 +123,9 @@ class Submission {
   // Called last, at most once; a submission that is destroyed without it runs nothing. `finished` runs once, on a
   // thread of the device, when the work is done or has failed.
   virtual void commit(std::function<void(SubmissionReport)> finished) = 0;
-  // Tells whether work that was committed will run without anything else from the caller, for as long as it is not
-  // finished; on any thread, also after the submission is destroyed. Null: always.
-  virtual std::function<bool()> underWay() const { return {}; }
+  // Tells how far committed work is, for as long as its end was not reported; on any thread, also after the submission
+  // is destroyed. Null: it is under way until its end is reported.
+  virtual std::function<WorkProgress()> progress() const { return {}; }
 };
 
 class Device : public std::enable_shared_from_this<Device> {
