@@ -161,12 +161,14 @@ std::string attackView(CacheCall& call, const CacheModel& model, Seeded& random)
       return isKeys ? "keys do not have the cache's heads and headDim"
                     : "values do not have the cache's heads and headDim";
     case 2: {
-      // More tokens than there can be: of all views, so that they agree.
-      if (call.kind != Kind::append || call.hasRowCounts || call.sequences.size() != 1) return {};
-      if (!call.keys.view.has_strides || !call.values.view.has_strides) return {};
+      // More tokens than there can be: of both views, so that they agree.
+      if (call.kind != Kind::append || call.sequences.size() != 1) return {};
+      call.hasRowCounts = false;
       const uint64_t tokens = oneOf<uint64_t>(random, {1u << 31, uint64_t{1} << 33, uint64_t{1} << 62});
       const bool isFolded = coin(random, 1, 2);
       for (HeadsWords* heads : {&call.keys, &call.values}) {
+        heads->view = *placesOf(*heads);
+        heads->view.size = sizeof heads->view, heads->view.has_strides = true;
         heads->view.sequences = 1, heads->view.tokens = tokens;
         if (isFolded) heads->view.token_stride = 0;
       }

@@ -34,6 +34,10 @@ class Plane {
     if (coded_.channelScales) channels_ = floatsOf(*coded_.channelScales);
   }
 
+  bool hasFiniteMeans() const {
+    return std::all_of(means_.begin(), means_.end(), [](float mean) { return std::isfinite(mean); });
+  }
+
   const Vector& at(uint64_t sequence, uint64_t slot, uint64_t head) {
     const uint64_t index = slotIndex(tensor_, words_.view().layout, sequence, slot, head);
     auto [found, isNew] = vectors_.try_emplace(index);
@@ -113,6 +117,9 @@ class Attention {
     };
     mask_ = read(words.mask), slopes_ = read(words.slopes), sinks_ = read(words.sinks);
   }
+
+  // Means of values are added to all results, those of no key included.
+  bool hasFiniteMeans() const { return values_.hasFiniteMeans(); }
 
   Row row(uint64_t sequence, uint64_t index, uint64_t head) {
     const mnk_attended_sequence& attended = words_.sequences[sequence];
@@ -239,13 +246,15 @@ void applyDecode(const Words& words, World& world) {
     const bool isEmpty = row.sum == 0;
     // A factor of e^slack in a weight is a part of that size of all values that it weighs.
     // Operands that share memory may hold anything, of which nothing is told here.
-    const bool isTold = std::isfinite(row.sum) && std::isfinite(row.scoreSlack) && std::isfinite(row.largestValue);
+    const bool isTold = std::isfinite(row.sum) && std::isfinite(row.scoreSlack) && std::isfinite(row.largestValue) &&
+                        (std::isfinite(row.sink) || row.sink == -INFINITY) && attention.hasFiniteMeans();
     const double relative = !isTold ? INFINITY : (isEmpty ? 0 : 2 * row.scoreSlack + 1e-5);
+    const double emptySlack = isTold ? 0 : INFINITY;
     for (const double number : row.sums) {
       into.push_back(isEmpty ? 0 : number / row.divisor());
-      intoSlack.push_back(isEmpty ? 0 : relative * row.largestValue * row.sum / row.divisor());
+      intoSlack.push_back(isEmpty ? emptySlack : relative * row.largestValue * row.sum / row.divisor());
       sums.push_back(number);
-      sumsSlack.push_back(isEmpty ? 0 : relative * row.largestValue * row.sum);
+      sumsSlack.push_back(isEmpty ? emptySlack : relative * row.largestValue * row.sum);
     }
     stats.push_back(isEmpty ? 0 : row.largest * std::numbers::log2e), stats.push_back(row.sum);
     // Where there is no key, the largest score says nothing.

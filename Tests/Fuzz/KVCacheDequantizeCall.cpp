@@ -204,7 +204,7 @@ Target kvCacheDequantizeTarget() {
                    "from.keys.codes is missing", "from.keys.scales is missing", "from.values.codes is missing",
                    "from.values.scales is missing", "the number is not a layout", "the number is not a wrap",
                    "the number is not a codec", "the number is not a domain"});
-  return {.name = "KVCacheDequantize", .share = 80, .refusals = std::move(refusals), .make = makeCase};
+  return {.name = "KVCacheDequantize", .share = 120, .refusals = std::move(refusals), .make = makeCase};
 }
 
 }  // namespace mnk::fuzz

@@ -300,7 +300,7 @@ Target kvCacheQuantizeTarget() {
        "the number is not a rule for scales", "the number is not a treatment of NaN and infinity",
        "the list of rows is missing", "there are too many rows", "keys_view->tensor is missing",
        "values_view->tensor is missing", "mnk_heads_view has the wrong size"});
-  return {.name = "KVCacheQuantize", .share = 120, .refusals = std::move(refusals), .make = makeCase};
+  return {.name = "KVCacheQuantize", .share = 190, .refusals = std::move(refusals), .make = makeCase};
 }
 
 }  // namespace mnk::fuzz

@@ -229,7 +229,7 @@ Target kvCacheWriteTarget() {
        "keys is missing", "into.keys is missing", "the number is not a layout", "the number is not a wrap",
        "the list of rows is missing", "there are too many rows", "keys_view->tensor is missing",
        "values_view->tensor is missing", "mnk_heads_view has the wrong size"});
-  return {.name = "KVCacheWrite", .share = 800, .refusals = std::move(refusals), .make = makeCase};
+  return {.name = "KVCacheWrite", .share = 690, .refusals = std::move(refusals), .make = makeCase};
 }
 
 }  // namespace mnk::fuzz

@@ -17,7 +17,7 @@ using namespace mnk::fuzz;
 
 namespace {
 
-constexpr uint64_t kEnoughToMeetAll = 100'000;
+constexpr uint64_t kEnoughToMeetAll = 400'000;
 
 bool readNumber(const char* text, uint64_t& number) {
   const char* end = text + std::strlen(text);
