@@ -155,14 +155,13 @@ TEST(AttentionCacheAttend, WindowsOverLostPositionsAreRefused) {
   scene.appendNow(2, 2);
   const Tensor two = scene.someQueries(2), out = scene.zeros({2, kQueryHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(
-      scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1),
-      {.op = "AttentionCache.attend",
-       .what = "a window reaches positions that the ring has overwritten",
-       .got = "row 0 of sequence 1, whose window of 3 reaches position 3, over a ring that holds positions 4 "
-              "to 6",
-       .expected = "a capacity of at least 7",
-       .fix = "fewer tokens at a time"});
+  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1),
+               {.op = "AttentionCache.attend",
+                .what = "a window reaches positions that the ring has overwritten",
+                .got = "row 0 of sequence 1, whose window of 3 reaches position 3, over a ring that holds positions 4 "
+                       "to 6",
+                .expected = "a capacity of at least 7",
+                .fix = "fewer tokens at a time"});
   const std::vector<uint32_t> both{2, 1};
   EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {.window = 4}, both),
                {.op = "AttentionCache.attend", .got = "row 0 of sequence 1", .expected = "at least 7"});

@@ -87,12 +87,11 @@ TEST(AttentionCacheStep, ListsThatDoNotFitAreRefused) {
   const std::vector<uint32_t> two{0, 1}, twice{0, 0}, oneAndTwo{1, 2}, twoAndTwo{2, 2}, one{3}, fourTimes{0, 0, 0, 0};
   CommandEncoder encoder(device);
   constexpr std::string_view kRows = "the rows do not match the listed sequences";
-  EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two),
-               {.op = "AttentionCache.append",
-                .what = kRows,
-                .got = "3 rows",
-                .expected = "2 rows, or as many for each of 2 sequences",
-                .fix = "row counts"});
+  EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two), {.op = "AttentionCache.append",
+                                                              .what = kRows,
+                                                              .got = "3 rows",
+                                                              .expected = "2 rows, or as many for each of 2 sequences",
+                                                              .fix = "row counts"});
   EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, two),
                {.op = "AttentionCache.attend", .what = kRows, .got = "3 rows"});
   EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two, twoAndTwo),
@@ -388,17 +387,17 @@ TEST(AttentionCacheStep, TokensOfSeveralSequencesNeedAList) {
   const Tensor two = scene.zeros({2, 3, kAttendedHeads, kAttendedDim});
   const Tensor one = scene.zeros({1, 3, kAttendedHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.append(encoder, two, two),
-               {.op = "AttentionCache.append",
-                .what = "the tokens are of several sequences",
-                .got = "2 sequences of 3 tokens",
-                .expected = "tokens of one sequence",
-                .fix = "List the sequences"});
+  EXPECT_ERROR(scene.cache.append(encoder, two, two), {.op = "AttentionCache.append",
+                                                       .what = "the tokens are of several sequences",
+                                                       .got = "2 sequences of 3 tokens",
+                                                       .expected = "tokens of one sequence",
+                                                       .fix = "List the sequences"});
   REQUIRE(scene.cache.append(encoder, one, one));
   EXPECT_ERROR(scene.cache.dequantize(encoder, two, std::nullopt, 0), {.what = "the tokens are of several sequences"});
   REQUIRE(scene.cache.dequantize(encoder, one, std::nullopt, 0));
   // All tokens of the axis count, not only its first.
-  EXPECT_ERROR(scene.cache.dequantize(encoder, one, std::nullopt, 1), {.what = "the cache does not hold these positions"});
+  EXPECT_ERROR(scene.cache.dequantize(encoder, one, std::nullopt, 1),
+               {.what = "the cache does not hold these positions"});
 }
 
 // A result of one part must not be an operand of another.
@@ -407,13 +406,15 @@ TEST(AttentionCacheStep, ResultsOfDividedCallsHaveMemoryOfTheirOwn) {
   AttentionScene scene(device, attendedDescriptor(4));
   scene.appendNow(4, 0);
   scene.appendNow(4, 1);
-  const Tensor all = scene.zeros({12, kQueryHeads, kAttendedDim}), keys = scene.zeros({8, kAttendedHeads, kAttendedDim});
+  const Tensor all = scene.zeros({12, kQueryHeads, kAttendedDim}),
+               keys = scene.zeros({8, kAttendedHeads, kAttendedDim});
   const auto rows = [&](uint64_t first, uint64_t count) { return REQUIRE(all.slice(first, count)); };
   const std::vector<uint32_t> sequences{0, 1}, rowCounts{2, 1};
   CommandEncoder encoder(device);
   EXPECT_ERROR(scene.cache.attend(encoder, rows(0, 3), {.into = rows(2, 3)}, {}, sequences, rowCounts),
                {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
-  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}}),
+  EXPECT_ERROR(scene.cache.appendAndAttend(
+                   encoder, {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}}),
                {.op = "AttentionCache.appendAndAttend",
                 .what = "operands share memory",
                 .got = "queries overlapping results",

@@ -168,7 +168,7 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   refuses(mnk_encoder_append_step, {.op = "AttentionCache", .what = "there are too many sequences", .got = "6"});
   scene.step.sequences = many;
   scene.step.sequence_count = 2;
-  refuses(mnk_encoder_append_and_attend, {.op = "AttentionCache", .got = "2", .expected = "at most 1"});
+  refuses(mnk_encoder_append_and_attend, {.op = "AttentionCache.appendAndAttend", .got = "2 sequences"});
   EXPECT(!mnk_encoder_append_step(encoder.get(), cache.get(), nullptr, caught.out()));
   caught.expect({.what = "mnk_cache_step is missing"});
   EXPECT(!mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 2, caught.out()));

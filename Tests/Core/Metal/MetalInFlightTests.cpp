@@ -52,7 +52,7 @@ TEST(MetalInFlight, AHandlerOfTheAppsReadsWhatItsCommandBufferWrote) {
       isRead.count_down();
     });
     const Completion done = commitInto(device, native.get(), copy);
-    if (fails) softmetal::faults().failCommandBuffer(1, 2);
+    if (fails) softmetal::faults().failCommandBuffer(0, 2);
     native->commit();
     isRead.wait();
     EXPECT_EQ(bool(done.wait()), !fails);

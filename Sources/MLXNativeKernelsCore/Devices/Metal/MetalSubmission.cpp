@@ -82,6 +82,7 @@ class MetalSubmission::AppBuffer {
   explicit AppBuffer(const MTL::CommandBuffer* commands) : commands_(commands) {}
 
   WorkProgress progress() {
+    const AutoreleasePool pool;
     std::lock_guard lock(mutex_);
     if (!commands_) return WorkProgress::underWay;
     const MTL::CommandBufferStatus status = commands_->status();

@@ -110,8 +110,8 @@ struct SubmissionReport {
   double deviceSeconds = 0;
 };
 
-// Work in a command buffer of the app's runs once the app commits it, and handlers of the app's may run before the end of
-// the work is reported.
+// Work in a command buffer of the app's runs once the app commits it, and handlers of the app's may run before the end
+// of the work is reported.
 enum class WorkProgress : uint8_t { notStarted, underWay, done, failed };
 
 // One command buffer being filled. Dispatches with no barrier between them may run in any order or at once.
