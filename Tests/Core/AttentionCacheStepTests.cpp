@@ -1,6 +1,5 @@
-// Steps of an AttentionCache over several sequences, over views of other layouts, in chunks, and copies of sequences.
+// Steps of an AttentionCache over several sequences, over views of other layouts, and in chunks.
 #include "Cases/AttentionScene.hpp"
-#include "Cases/CacheFileScene.hpp"
 #include "Support/EveryDevice.hpp"
 #include "Support/FakeDevice.hpp"
 
@@ -309,76 +308,6 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
   EXPECT_EQ(scene.cache.nextPosition(), 12u);
 }
 
-TEST(AttentionCacheStep, ACopyOfASequenceGoesOnByItself) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const bool isQuantized : {false, true}) {
-      AttentionCacheDescriptor descriptor = attendedDescriptor(6, 2);
-      if (isQuantized) descriptor.quantized = KVQuantizedStorage{.keyBits = 3, .valueBits = 5};
-      AttentionScene scene(device, descriptor);
-      scene.appendNow(10, 0);
-      scene.truncate(9, 0);
-      scene.appendNow(4, 2);
-      CommandEncoder encoder(device);
-      REQUIRE(scene.cache.copy(encoder, 0, 2));
-      EXPECT_EQ(encoder.summary().total.dispatches, isQuantized ? 4u : 2u);  // pinned positions, and the others
-      REQUIRE(scene.cache.copy(encoder, 0, 0));
-      const Tensor queries = scene.someQueries(2), copied = scene.zeros({2, kQueryHeads, kAttendedDim});
-      REQUIRE(scene.cache.attend(encoder, queries, {.into = copied}, {}, 2));
-      EXPECT_EQ(scene.cache.nextPosition(2), 4u);
-      REQUIRE(REQUIRE(encoder.commit()).wait());
-      EXPECT_EQ(scene.cache.nextPosition(2), 9u);
-      EXPECT_EQ(scene.cache.count(2), scene.cache.count(0));
-      EXPECT_EQ(floatsOf(copied), scene.attendNow(queries, {}, 0));
-      scene.appendNow(1, 2);
-      EXPECT_EQ(floatsOf(copied), scene.attendNow(queries, {}, 0));
-    }
-  });
-}
-
-TEST(AttentionCacheStep, ACopyNeedsItsSourceUnchanged) {
-  const auto device = FakeDevice::make();
-  AttentionScene scene(device, attendedDescriptor(4));
-  scene.appendNow(4, 0);
-  for (const bool isReset : {false, true}) {
-    CommandEncoder copying(device);
-    REQUIRE(scene.cache.copy(copying, 0, 1));
-    if (isReset) {
-      REQUIRE(scene.cache.reset(0));
-    } else {
-      scene.appendNow(3, 0);
-    }
-    const auto committed = copying.commit();
-    EXPECT_ERROR(committed, {.what = "changed by somebody else while this encoder recorded", .got = "sequence 0"});
-    EXPECT(!committed && committed.error().retryable);
-    EXPECT_EQ(scene.cache.nextPosition(1), 0u);
-  }
-}
-
-// What a failed step was to write is neither saved nor copied once it was taken back.
-TEST(AttentionCacheStep, ARecoveredSequenceIsCopiedAndSaved) {
-  for (const uint32_t capacity : {8, 3}) {
-    const auto device = FakeDevice::make();
-    AttentionScene scene(device, attendedDescriptor(capacity, 1));
-    scene.appendNow(4);
-    device->holdCompletions();
-    CommandEncoder failing(device);
-    scene.append(failing, 1);
-    const auto done = REQUIRE(failing.commit());
-    device->finishNext(fakeFailure());
-    EXPECT(!done.wait());
-    scene.truncate(4);
-    CommandEncoder encoder(device);
-    REQUIRE(scene.cache.copy(encoder, 0, 1));
-    const auto copied = REQUIRE(encoder.commit());
-    device->finishNext({});
-    REQUIRE(copied.wait());
-    EXPECT_EQ(scene.cache.nextPosition(1), 4u);
-    const CacheFolder folder;
-    REQUIRE(scene.cache.save(folder.path()));
-    EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), UINT32_MAX)).nextPosition(), 4u);
-  }
-}
-
 TEST(AttentionCacheStep, TokensOfSeveralSequencesNeedAList) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = attendedDescriptor(8);
@@ -439,34 +368,6 @@ TEST(AttentionCacheStep, ResultsHaveTheAxesOfTheirRows) {
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{3, 2}, {1, 6}, {6, 1}}) {
     EXPECT_ERROR(attend(axes), {.op = "AttentionCache.attend", .what = "a result does not match the queries"});
   }
-}
-
-TEST(AttentionCacheStep, ACopyThatFailsLeavesItsTargetSuspect) {
-  const auto device = FakeDevice::make();
-  AttentionScene scene(device, attendedDescriptor(8));
-  scene.appendNow(3, 0);
-  scene.appendNow(3, 1);
-  {
-    CommandEncoder encoder(device);
-    EXPECT_ERROR(scene.cache.copy(encoder, 0, 3), {.op = "AttentionCache.copy", .got = "sequence 3"});
-    EXPECT_ERROR(scene.cache.copy(encoder, 3, 0), {.op = "AttentionCache.copy", .got = "sequence 3"});
-  }
-  device->holdCompletions();
-  CommandEncoder encoder(device);
-  REQUIRE(scene.cache.copy(encoder, 0, 1));
-  const auto done = REQUIRE(encoder.commit());
-  device->finishNext(fakeFailure());
-  EXPECT(!done.wait());
-  EXPECT(!scene.cache.isSuspect(0));
-  EXPECT(scene.cache.isSuspect(1));
-  EXPECT_ERROR(scene.cache.truncate(2, 1), {.got = "unknown from position 0"});
-  // A later copy makes it good again.
-  CommandEncoder again(device);
-  REQUIRE(scene.cache.copy(again, 0, 1));
-  const auto doneAgain = REQUIRE(again.commit());
-  device->finishNext({});
-  REQUIRE(doneAgain.wait());
-  EXPECT(!scene.cache.isSuspect(1));
 }
 
 }  // namespace mnk::test
