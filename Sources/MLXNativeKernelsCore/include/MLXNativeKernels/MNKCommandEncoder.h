@@ -108,7 +108,8 @@ __attribute__((objc_subclassing_restricted))
                     error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:rowCounts:results:options:));
 
 /// Appends any number of tokens of one sequence and attends with their queries, in chunks that a ring can serve: the
-/// results are those of appending and attending token by token.
+/// results are those of appending and attending token by token. Tokens that take several chunks need causal attention,
+/// without a mask.
 - (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
                           keys:(MNKHeadsView *)keys
                         values:(MNKHeadsView *)values
