@@ -219,11 +219,11 @@ TEST(MemoryInFlight, WorkIsKnownWhenAParticipantAdvances) {
     void finished(const Result<void>&) override {}
   };
   const Scene s;
-  std::jthread reader;
+  std::thread reader;
   std::atomic<bool> hasRead = false;
   const auto observer = std::make_shared<Observer>();
   observer->onAdvance = [&] {
-    reader = std::jthread([&] {
+    reader = std::thread([&] {
       if (valuesOf(s.b)) hasRead = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -275,7 +275,7 @@ TEST(MemoryInFlight, SeveralThreadsReadBesideADeviceThatWrites) {
     const Tensor fixed = floats(device, 16, 5);
     std::atomic<int> wrong = 0;
     std::barrier step(kReaders + 1);
-    std::vector<std::jthread> readers;
+    std::vector<std::thread> readers;
     for (int i = 0; i < kReaders; ++i) {
       readers.emplace_back([&] {
         for (int now = 1; now <= kSteps; ++now) {
@@ -296,7 +296,7 @@ TEST(MemoryInFlight, SeveralThreadsReadBesideADeviceThatWrites) {
       commitCopy(device, fixed, REQUIRE(beside.slice(0, 16)));
       step.arrive_and_wait();
     }
-    readers.clear();
+    for (std::thread& reader : readers) reader.join();
     EXPECT_EQ(wrong.load(), 0);
   });
 }

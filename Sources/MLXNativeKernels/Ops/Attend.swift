@@ -130,7 +130,8 @@ extension KernelEncoder {
     ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Gets the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for one.
-    ///   - options: How queries attend. A mask is possible only if the tokens fit in one chunk.
+    ///   - options: How queries attend. A mask, or attention that is not causal, is possible only if the tokens fit
+    ///     in one chunk.
     ///   - sequence: Which of the cache's sequences the tokens continue.
     ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
     ///     the results without its last axis.

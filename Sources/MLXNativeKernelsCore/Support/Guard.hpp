@@ -24,7 +24,13 @@ inline Error copyOrCode(const Error& error) noexcept {
   try {
     return error;
   } catch (...) {
-    return {.code = error.code, .op = "Device", .what = "work failed", .retryable = error.retryable};
+    return {.code = error.code,
+            .op = "Device",
+            .what = "work failed",
+            .got = {},
+            .expected = {},
+            .fix = {},
+            .retryable = error.retryable};
   }
 }
 

@@ -246,7 +246,7 @@ TEST(MetalSubmission, ManyThreadsSubmitToOneDevice) {
   const auto device = scene.makeDevice();
   std::vector<std::string> results(4);
   {
-    std::vector<std::jthread> threads;
+    std::vector<std::thread> threads;
     for (std::string& result : results) {
       threads.emplace_back([&result, device] {
         for (int i = 0; i < 10; ++i) {
@@ -260,6 +260,7 @@ TEST(MetalSubmission, ManyThreadsSubmitToOneDevice) {
         }
       });
     }
+    for (std::thread& thread : threads) thread.join();
   }
   for (const std::string& result : results) EXPECT_EQ(result, "");
 }

@@ -19,7 +19,7 @@ template <typename Finish, typename Call>
 auto waitingFor(Finish finish, Call call) {
   std::atomic<bool> hasReturned = false;
   bool wasEarly = false;
-  std::jthread finisher([&] {
+  std::thread finisher([&] {
     for (int i = 0; i < 20 && !hasReturned; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     wasEarly = hasReturned;
     finish();

@@ -36,9 +36,9 @@ struct KVQuantizedStorage {
   KVCodec valueCodec() const { return {codec, valueBits, scaleFactor}; }
 };
 
-// What a sliding-window cache must serve exactly: steps of up to maxRows rows that each see `window` positions, also
-// after up to maxDraft of the newest tokens were taken back. Such a step sees window + maxRows - 1 positions, and
-// tokens that are taken back have overwritten as many.
+// What a sliding-window cache must serve exactly: steps that append up to maxRows tokens, whose rows each see `window`
+// positions, also after up to maxDraft of the newest tokens were taken back. Such a step sees window + maxRows - 1
+// positions, and tokens that are taken back have overwritten as many.
 struct SlidingWindow {
   uint32_t window = 0;  // positions that a row sees, its own included
   uint32_t maxRows = 1;
