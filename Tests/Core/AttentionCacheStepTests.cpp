@@ -283,7 +283,11 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
   CommandEncoder encoder(device);
   // The first chunk of eight could be served, and nothing after it.
   EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
-               {.op = "AttentionCache.appendAndAttend", .expected = "a capacity of at least 9"});
+               {.op = "AttentionCache.appendAndAttend",
+                .what = "the ring is too small for the window",
+                .got = "token 8 of 12, whose window of 9 reaches positions that a ring of 8 has overwritten",
+                .expected = "a capacity of at least 9",
+                .fix = "Make the ring that large, or pass a smaller window."});
   step.options.window = 8;
   step.values = scene.zeros({11, kAttendedHeads, kAttendedDim});
   EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),

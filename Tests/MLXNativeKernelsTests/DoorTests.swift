@@ -137,6 +137,7 @@ final class DoorTests: XCTestCase {
         // Parts of the core, kinds of arguments that the doors have functions for, and Objective-C's name for KVWrap.
         let others: Set = [
             "Access", "Argument.Kind", "ConstantType", "Grid.Unit", "LibrarySource.Kind", "MatrixLayout",
+            "WorkProgress",
         ]
         XCTAssertEqual(Set(cxx.cases.keys), Set(enums.map(\.cxx)).union(others))
         XCTAssertEqual(Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess", "MNKWhenFull"]))
@@ -188,7 +189,8 @@ final class DoorTests: XCTestCase {
         for (name, properties) in objc.properties {
             var keys = try XCTUnwrap(own[name], "\(name) has no keys")
             if extended.contains(name) { keys.formUnion(own[objc.bases[name] ?? ""] ?? []) }
-            let missing = Set(properties).subtracting(keys)
+            // A tensor such as `keys` is that of the view `keysView`, which is the value.
+            let missing = Set(properties).filter { !keys.contains($0) && !keys.contains($0 + "View") }
             XCTAssertTrue(missing.isEmpty, "\(name) leaves \(missing.sorted()) out of its value")
         }
     }

@@ -72,6 +72,21 @@ Result<AttentionResults> resultsOf(AttentionResults results, const CallRows& cal
   return results;
 }
 
+// All results, before they are divided: of rows one after another, or of entries and their rows.
+std::optional<Error> misfitResult(std::string_view call, const AttentionResults& results, const CallRows& rows,
+                                  uint64_t heads, uint64_t headDim) {
+  std::vector<std::vector<uint64_t>> forms{{rows.total, heads}};
+  if (rows.rows != 0) forms.push_back({rows.entries, rows.rows, heads});
+  if (rows.total == 1) forms.push_back({heads});
+  const auto misfit = firstMisfit(results, forms, headDim);
+  if (!misfit) return std::nullopt;
+  return Error{.op = std::string(call),
+               .what = "a result does not match the queries",
+               .got = misfit->got,
+               .expected = misfit->expected,
+               .fix = "Give results the axes of the queries and the head dim of values."};
+}
+
 // Each part of a call is checked by itself; results of one part must not be what another one reads.
 std::optional<Error> sharedMemory(std::string_view call, const std::vector<NamedRange>& sources,
                                   const AttentionResults& results) {
@@ -133,6 +148,19 @@ Error dividedMask() {
           .fix = "Attend without a mask, or to each sequence or chunk by itself."};
 }
 
+// `first` of `tokens` tokens were stored before.
+Error tooSmallRing(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
+                   uint64_t tokens) {
+  const uint64_t takenBack = std::max<uint64_t>(cursor.highest - cursor.next, 1) - 1;
+  const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);  // enough to overwrite nothing
+  return {.op = std::string(kAttend),
+          .what = "the ring is too small for the window",
+          .got = fmt::format("token {} of {}, whose window of {} reaches positions that a ring of {} has overwritten",
+                             first, tokens, window, slots.capacity),
+          .expected = fmt::format("a capacity of at least {}", std::min(slots.pinned + window + takenBack, never)),
+          .fix = "Make the ring that large, or pass a smaller window."};
+}
+
 // A row would see the newer ones of its own chunk alone.
 Error dividedRows(uint64_t tokens, uint64_t chunk) {
   return {.op = std::string(kAttend),
@@ -183,6 +211,9 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     for (const SequenceRows& entry : *entries) call.total += entry.rows;
     const bool isUniform = !entries->empty() && call.total == entries->front().rows * call.entries;
     call.rows = isUniform ? entries->front().rows : 0;
+    if (auto error = misfitResult(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim)) {
+      return *error;
+    }
     // Neighbors with as many rows attend together.
     Plan whole{.op = std::string(FlashDecode::name), .dispatches = {}};
     uint64_t firstRow = 0;
@@ -226,17 +257,24 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
     const std::vector<NamedRange> sources{
         {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};
     if (auto error = sharedMemory(kCall, sources, step.results)) return *error;
+    const CallRows call{.total = tokens, .entries = 1, .rows = tokens};
+    if (auto error =
+            misfitResult(kCall, step.results, call, step.queries.resolved().heads, state_->descriptor.valueHeadDim)) {
+      return *error;
+    }
     CacheCursor cursor = (*appending)->after(step.sequence);
     Plan whole{.op = std::string(kCall), .dispatches = {}};
     for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
       chunk = state_->cursors.slots().exactChunk(cursor, tokens - first, state_->windowOf(step.options));
+      if (chunk == 0)
+        return tooSmallRing(state_->cursors.slots(), cursor, state_->windowOf(step.options), first, tokens);
       if (step.options.mask && chunk != tokens) return dividedMask();
       if (!step.options.isCausal && chunk != tokens) return dividedRows(tokens, chunk);
       const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
       auto stored = state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next);
       if (!stored) return std::move(stored).error();
       cursor.advanceTo(cursor.next + chunk);
-      auto results = resultsOf(step.results, {.total = tokens, .entries = 1, .rows = tokens}, first, chunk, 1);
+      auto results = resultsOf(step.results, call, first, chunk, 1);
       if (!results) return std::move(results).error();
       auto attended = state_->planAttend(encoder.device(), part(step.queries), *results, step.options,
                                          {attendedBy(step.sequence, cursor)});

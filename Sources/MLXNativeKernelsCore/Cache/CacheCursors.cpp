@@ -72,12 +72,13 @@ bool CacheSlots::canReach(const CacheCursor& cursor) const {
 uint64_t CacheSlots::exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const {
   if (wrap == KVWrap::linear || tokens == 0) return tokens;
   // Nothing may be written behind this position before the first row has attended.
-  uint64_t end = cursor.highest <= capacity ? capacity : 0;
-  if (window != 0) {
-    const uint64_t first = std::max(cursor.next, pinned);  // rows at pinned positions see nothing that is overwritten
-    end = std::max(first + 1 - std::min(first + 1, window), pinned) + (capacity - pinned);
+  if (window == 0) {
+    const uint64_t free = cursor.highest <= capacity ? capacity - cursor.next : 0;
+    return std::min(tokens, std::max<uint64_t>(free, 1));
   }
-  return end > cursor.next ? std::min(tokens, end - cursor.next) : 1;
+  const uint64_t first = std::max(cursor.next, pinned);  // rows at pinned positions see nothing that is overwritten
+  const uint64_t end = std::max(first + 1 - std::min(first + 1, window), pinned) + (capacity - pinned);
+  return end > cursor.next && end >= cursor.highest ? std::min(tokens, end - cursor.next) : 0;
 }
 
 CacheCursor CacheCursors::at(uint32_t sequence) const {

@@ -50,7 +50,7 @@ struct CacheSlots {
   // Whether appends and truncations can lead there.
   bool canReach(const CacheCursor& cursor) const;
   // How many of `tokens` tokens can be stored before the first of them attends, so that all attend as they would one by
-  // one; at least 1. A window of 0 is none.
+  // one; 0 where not even one of them would see its whole window. A window of 0 is none.
   uint64_t exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const;
 };
 

@@ -22,7 +22,7 @@ bool areGrouped(const Op& op, uint64_t heads) {
 bool fitsAsHeadMajor(const Op& op) {
   const QueryShape queries = queryShape(op.queries);
   const bool isPlain = !op.queries.strides && op.queries.layout == KVLayout::tokenMajor;
-  return isPlain && queries.rows != 0 && op.queries.tensor.shape().rank() >= 3 && !areGrouped(op, queries.heads) &&
+  return isPlain && queries.rows != 0 && op.queries.tensor.shape().rank() >= 3 && !isMultiple(op, queries.heads) &&
          areGrouped(op, queries.rows);
 }
 
