@@ -84,7 +84,7 @@ final class QuantizedCacheTests: DeviceTestCase {
             // Numbers go up to 250; 8 bits of vectors of such a size leave an error of a few.
             XCTAssertEqual(number, expected, accuracy: 8)
         }
-        assertRefused(op: "AttentionCache", got: "position 1", expected: "2 to 6") {
+        assertRefused(op: "AttentionCache", got: "position 1", expected: "positions 2 to 5") {
             try device.encode { try $0.dequantize(cache, from: 1, keys: keys) }
         }
         assertRefused(op: "AttentionCache", got: "-1") {
