@@ -34,12 +34,14 @@ enum TestKernels {
         }
         export_kernel(sumOfGroup)
 
-        // Waits for the gate to open, for at least some seconds, and writes what it then is.
+        // Waits for the gate to open, for some ten seconds at most, and writes what it then is.
         kernel void passGate(
             device atomic_uint* gate [[buffer(0)]], device uint* x [[buffer(1)]], uint i [[thread_position_in_grid]]) {
           uint opened = 0;
-          for (uint j = 0; j < 4000000000u && opened == 0; ++j) {
-            opened = atomic_load_explicit(gate, memory_order_relaxed);
+          for (uint j = 0; j < 40 && opened == 0; ++j) {
+            for (uint k = 0; k < 1000000000u && opened == 0; ++k) {
+              opened = atomic_load_explicit(gate, memory_order_relaxed);
+            }
           }
           x[i] = opened;
         }
