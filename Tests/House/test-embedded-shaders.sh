@@ -20,7 +20,7 @@ embedded=$core/Devices/Metal/EmbeddedShaders.inc
 before=$(cat Shaders/Types/Stamp.h)
 
 header=Shaders/Lib/CacheAddress.h
-sed 's/index -= p.sourceLength/index += p.sourceLength/' "$header" >"$scratch/$header"
+sed 's/slot -= p.capacity/slot += p.capacity/' "$header" >"$scratch/$header"
 if cmp -s "$scratch/$header" "$header"; then fail "nothing to change in $header"; fi
 refuses "another byte in a header of a kernel"
 "$scratch/.ci/embed-shaders" >/dev/null
