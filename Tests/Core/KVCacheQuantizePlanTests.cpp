@@ -154,7 +154,7 @@ TEST(KVCacheQuantizePlan, LoadsFourElementsWhereVectorsAreAligned) {
   const auto isVectorized = [](uint64_t tokens, const KVCacheWriteCase::Fused& fused) {
     const KVCacheQuantize op = planOp(
         {.write = {.source = DType::f16, .headDim = 64, .valueHeadDim = 32, .sourceTokens = tokens, .fused = fused}});
-    const auto& constants = REQUIRE(plan(op)).dispatches.at(0).kernel.constants;
+    const auto constants = REQUIRE(plan(op)).dispatches.at(0).kernel.constants;
     return std::find(constants.begin(), constants.end(), FunctionConstant(kKVCodecIsVectorized, true)) !=
            constants.end();
   };
