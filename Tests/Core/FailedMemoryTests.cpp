@@ -67,7 +67,7 @@ Tensor part(const Tensor& tensor, uint64_t begin, uint64_t count) {
 
 TEST(FailedMemory, ReadingAndEncodingReportTheFailure) {
   const Scene s;
-  s.failWriting(s.b);  // nobody kept its completion
+  s.failWriting(s.b);  // its completion is dropped
   for (int i = 0; i < 2; ++i) {
     EXPECT_ERROR(valuesOf(s.b), (kRead));
     EXPECT_ERROR(s.encodeReading(s.b), (kEncode));
@@ -368,7 +368,7 @@ TEST(FailedMemory, IsExactForRows) {
   }
 }
 
-// A list of so many rows would take more memory than it is worth.
+// A list of all these rows would take more memory than it is worth.
 TEST(FailedMemory, VeryManyRowsCountAsOneRange) {
   const Scene s;
   const Region rows{.offset = 0, .rowBytes = 1, .rowStride = 2, .rows = (1 << 20) + 1};

@@ -85,7 +85,7 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
   return {};
 }
 
-// Whether so many tokens can be stored before the first of them attends, without a loss of what it sees.
+// Whether this number of tokens can be stored before the first of them attends, without a loss of what it sees.
 bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOptions& options) const {
   if (!cache_.isRing || tokens <= 1) return true;
   const uint64_t window = windowOf(options), end = cursor.next + tokens, ring = cache_.capacity - cache_.pinned;

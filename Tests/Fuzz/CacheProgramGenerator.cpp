@@ -47,7 +47,7 @@ class Generator {
         model_(cache, queryHeads_) {}
 
   std::vector<CacheCall> draw() {
-    const uint64_t attacked = random_.below(10);  // which call, if there are so many
+    const uint64_t attacked = random_.below(10);  // which call, if the program is that long
     for (uint64_t index = 0, count = 2 + random_.below(5); index < count; ++index) {
       if (!isRecording_ && coin(random_, 1, 5)) {
         drawCut();

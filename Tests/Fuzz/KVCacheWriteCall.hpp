@@ -40,7 +40,7 @@ KVCacheWriteWords attackedWrite(Seeded& random, Bank bank);
 void attackOnce(KVCacheWriteWords& words, Seeded& random);
 // The contract of KVCacheWrite.hpp and mnk.h restated over plain numbers: what the error must say, or nothing.
 std::string refusalOf(const KVCacheWriteWords& words);
-// The parts of it that all ops share which store tokens: lists that the C door refuses, handles, layouts and ranks of
+// The parts of it that all ops share which store tokens: lists that the C API refuses, handles, layouts and ranks of
 // sources, which tokens go where. The last needs operands that are valid.
 std::string refusalOfLists(const KVCacheWriteWords& words);
 std::string refusalOfSources(const KVCacheWriteWords& words);

@@ -274,7 +274,7 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
       }
     };
     std::function<void(SubmissionReport)> handler = std::move(whenFinished);
-    // Known before a participant's advance can be seen, so that whoever sees it waits for the work.
+    // Known before a participant's advance can be seen, so that a caller that sees it waits for the work.
     work->submit(impl_->touched);
     if (auto advanced = impl_->advance(); !advanced) {
       work->withdraw(impl_->touched);

@@ -52,11 +52,11 @@ struct CacheAddressing {
 
   explicit CacheAddressing(KVCacheWrite of);
 
-  // Of a kernel that loads so many elements of the source at a time.
+  // For a kernel that loads this number of source elements at a time.
   CacheAddressParams params(uint64_t unitElements = 1) const;
   // Binds keys or values, as the op reads them, and declares the tokens that are stored.
   Binding sourceBinding(uint32_t index, const HeadsView& source, Access access) const;
-  // The bytes of the cache that are written, where a row takes so many.
+  // The bytes of the cache that are written, for rows of this size.
   std::vector<Region> cacheRegions(uint64_t rowBytes) const;
   // Rows from tensors go wherever they say: any byte of the cache may be written, though only so many rows are.
   bool isAnywhere() const { return op.rows && !rows; }

@@ -113,7 +113,7 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   return constants;
 }
 
-// The bytes of a pass in results that have so many for each of the rows of all heads.
+// The bytes of a pass in results, for vectors of this size.
 std::vector<Region> passRegions(const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t bytesPerVector) {
   const uint64_t rowBytes = layout.queries.heads * bytesPerVector;
   return {{.offset = (pass.firstSequence * layout.queries.rows + pass.firstRow) * rowBytes,

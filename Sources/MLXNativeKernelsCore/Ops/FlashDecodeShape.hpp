@@ -48,7 +48,7 @@ struct AttendedKeys {
   std::vector<SlotRun> slots(uint64_t firstKey, uint64_t endKey) const;
 };
 
-// What a sequence with so many positions holds, where `oldest` is the oldest position that is held besides pinned ones:
+// What a sequence of `length` positions holds, where `oldest` is the oldest position held besides the pinned ones:
 // "positions 6 to 9 and the first 2".
 std::string heldPositionsText(uint64_t pinned, uint64_t oldest, uint64_t length);
 

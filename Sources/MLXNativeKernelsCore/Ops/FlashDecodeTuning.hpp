@@ -30,7 +30,7 @@ FlashDecodeTuning tuningFor(const DeviceProfile& profile);
 bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized);
 std::string attentionDimsText(bool isQuantized);
 
-// The instance of the vector kernel for so many rows of a head of the cache: of these head dims, or, for vectors of
+// The instance of the vector kernel for `rows` rows of a head of the cache: of these head dims, or, for vectors of
 // elements, the smallest that they fit in. It has 0 rows where there is none.
 struct VectorInstance {
   uint32_t keyDim = 0;

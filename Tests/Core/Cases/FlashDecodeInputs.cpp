@@ -43,7 +43,7 @@ std::vector<std::byte> uniformBytes(Seeded& random, const Tensor& tensor, double
   return elements.bytes();
 }
 
-// Queries, among numbers that nobody may read.
+// Queries, among numbers that no kernel may read.
 std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const FlashDecodeCase& attend) {
   Elements elements(attend.queries);
   for (uint64_t e = 0; e < op.queries.tensor.shape().elementCount(); ++e) {
