@@ -75,8 +75,8 @@ std::string description(const Dispatch& dispatch) {
 }
 
 // Asks an app's command buffer for its status without keeping it alive, which would hide that the app dropped it. The
-// command buffer holds the handler that holds the Work, which forgets it here before it is gone: a caller that asks at that
-// moment is waited for.
+// command buffer holds the handler that holds the Work, which forgets it here before it is gone: a caller that asks at
+// that moment is waited for.
 class MetalSubmission::AppBuffer {
  public:
   explicit AppBuffer(const MTL::CommandBuffer* commands) : commands_(commands) {}
