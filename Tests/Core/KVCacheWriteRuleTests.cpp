@@ -25,12 +25,12 @@ constexpr std::string_view kValuesFit = "Reshape the values, or write to a cache
 constexpr std::string_view kTokenMajor =
     "[tokens, heads, headDim], [heads, headDim] or [sequences, tokens, heads, headDim]";
 constexpr std::string_view kHeadMajor = "[heads, tokens, headDim] or [sequences, heads, tokens, headDim]";
-constexpr std::string_view kStateKeys = "Reshape the keys, or state where they lie (sourceLayout, or a HeadsView).";
-constexpr std::string_view kStateValues = "Reshape the values, or state where they lie (sourceLayout, or a HeadsView).";
+constexpr std::string_view kStateKeys = "Reshape the keys, or state where they lie with a HeadsView.";
+constexpr std::string_view kStateValues = "Reshape the values, or state where they lie with a HeadsView.";
 constexpr std::string_view kStateHeadMajor =
-    "Pass [tokens, heads, headDim], or state that the source is head-major (sourceLayout, or a HeadsView).";
+    "Pass [tokens, heads, headDim], or state that the source is head-major with a HeadsView.";
 constexpr std::string_view kStateTokenMajor =
-    "Pass [heads, tokens, headDim], or state that the source is token-major (sourceLayout, or a HeadsView).";
+    "Pass [heads, tokens, headDim], or state that the source is token-major with a HeadsView.";
 constexpr std::string_view kStrides = "Correct the offset, the strides or the counts.";
 constexpr std::string_view kShorter = "Pass a smaller offset or fewer tokens, or a longer source.";
 constexpr std::string_view kFewerPinned = "fewer pinned slots than the ring's capacity, and none in a linear cache";

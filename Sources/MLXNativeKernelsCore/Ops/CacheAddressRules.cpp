@@ -105,12 +105,12 @@ constexpr Rule<Op> kSourceRules[] = {
     {"keys have the wrong rank", [](const Op& op) { return hasRank(op.keys, op.sourceLayout); },
      [](const Op& op) { return op.keys.tensor.shape().text(); },
      [](const Op& op) { return shapesText(op.keys, op.sourceLayout); },
-     "Reshape the keys, or state where they lie (sourceLayout, or a HeadsView)."},
+     "Reshape the keys, or state where they lie with a HeadsView."},
 
     {"values have the wrong rank", [](const Op& op) { return !op.values || hasRank(*op.values, op.sourceLayout); },
      [](const Op& op) { return op.values->tensor.shape().text(); },
      [](const Op& op) { return shapesText(*op.values, op.sourceLayout); },
-     "Reshape the values, or state where they lie (sourceLayout, or a HeadsView)."},
+     "Reshape the values, or state where they lie with a HeadsView."},
 
     {"vectors lie outside of their tensor", [](const Op& op) { return !firstOutside(op); },
      [](const Op& op) {
@@ -127,12 +127,12 @@ constexpr Rule<Op> kLayoutRules[] = {
     {"a head-major source is read as token-major", [](const Op& op) { return !firstSwapped(op, KVLayout::tokenMajor); },
      [](const Op& op) { return swappedText(op, KVLayout::tokenMajor); },
      [](const Op& op) { return fmt::format("{} heads on the second-to-last axis", op.into.heads()); },
-     "Pass [tokens, heads, headDim], or state that the source is head-major (sourceLayout, or a HeadsView)."},
+     "Pass [tokens, heads, headDim], or state that the source is head-major with a HeadsView."},
 
     {"a token-major source is read as head-major", [](const Op& op) { return !firstSwapped(op, KVLayout::headMajor); },
      [](const Op& op) { return swappedText(op, KVLayout::headMajor); },
      [](const Op& op) { return fmt::format("{} heads on the third-to-last axis", op.into.heads()); },
-     "Pass [heads, tokens, headDim], or state that the source is token-major (sourceLayout, or a HeadsView)."},
+     "Pass [heads, tokens, headDim], or state that the source is token-major with a HeadsView."},
 };
 
 constexpr Rule<Op> kAddressRules[] = {
