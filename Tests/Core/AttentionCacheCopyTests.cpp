@@ -32,22 +32,26 @@ TEST(AttentionCacheCopy, ACopyOfASequenceGoesOnByItself) {
   });
 }
 
-TEST(AttentionCacheCopy, ACopyNeedsItsSourceUnchanged) {
+TEST(AttentionCacheCopy, ACopyNeedsWhatItReadsAndItsTargetUnchanged) {
   const auto device = FakeDevice::make();
-  AttentionScene scene(device, attendedDescriptor(4));
-  scene.appendNow(4, 0);
-  for (const bool isReset : {false, true}) {
+  enum class Change : uint8_t { append, wrap, resetSource, appendToTarget };
+  for (const Change change : {Change::append, Change::wrap, Change::resetSource, Change::appendToTarget}) {
+    AttentionScene scene(device, attendedDescriptor(6));
+    scene.appendNow(4, 0);
     CommandEncoder copying(device);
     REQUIRE(scene.cache.copy(copying, 0, 1));
-    if (isReset) {
+    if (change == Change::resetSource) {
       REQUIRE(scene.cache.reset(0));
     } else {
-      scene.appendNow(3, 0);
+      scene.appendNow(change == Change::wrap ? 3 : 1, change == Change::appendToTarget ? 1 : 0);
     }
     const auto committed = copying.commit();
-    EXPECT_ERROR(committed, {.what = "changed by somebody else while this encoder recorded", .got = "sequence 0"});
-    EXPECT(!committed && committed.error().retryable);
-    EXPECT_EQ(scene.cache.nextPosition(1), 0u);
+    EXPECT_EQ(bool(committed), change == Change::append);
+    EXPECT_EQ(scene.cache.nextPosition(1), change == Change::append ? 4u : change == Change::appendToTarget ? 1u : 0u);
+    if (committed) continue;
+    EXPECT_ERROR(committed, {.what = "changed while this encoder recorded",
+                             .got = change == Change::appendToTarget ? "sequence 1" : "sequence 0"});
+    EXPECT(committed.error().retryable);
   }
 }
 

@@ -23,10 +23,10 @@ TEST(AttentionCacheOutcome, TheSecondOfTwoEncodersConflicts) {
   REQUIRE(first.commit());
   const auto refused = second.commit();
   EXPECT_ERROR(refused, {.op = "AttentionCache",
-                         .what = "the cache was changed by somebody else while this encoder recorded",
+                         .what = "the cache was changed while this encoder recorded",
                          .got = "sequence 0 at position 2",
                          .expected = "position 0, where the encoder began",
-                         .fix = "Append to a cache from one encoder at a time, and encode this step again."});
+                         .fix = "Encode this step again, with a new encoder."});
   EXPECT(!refused && refused.error().retryable);
   EXPECT_EQ(cache.nextPosition(), 2u);
   EXPECT_EQ(device->committed().size(), 1u);
@@ -69,7 +69,7 @@ TEST(AttentionCacheOutcome, TruncatingWhileAnEncoderRecordsConflicts) {
   CommandEncoder encoder(device);
   REQUIRE(append(cache, encoder, 1));
   REQUIRE(cache.truncate(2));
-  EXPECT_ERROR(encoder.commit(), {.op = "AttentionCache", .what = "changed by somebody else"});
+  EXPECT_ERROR(encoder.commit(), {.op = "AttentionCache", .what = "changed while this encoder recorded"});
   EXPECT_EQ(cache.nextPosition(), 2u);
 }
 

@@ -1,5 +1,8 @@
 // Caches that are saved and loaded again: nothing is lost, and both go on alike.
+#include <thread>
+
 #include "Cases/CacheFileScene.hpp"
+#include "HostTestSupport.hpp"
 #include "Support/EveryDevice.hpp"
 #include "Support/FakeDevice.hpp"
 #include "Support/HeldWork.hpp"
@@ -303,17 +306,65 @@ TEST(CacheFile, SavingWaitsForSubmittedWork) {
 
 TEST(CacheFile, ACacheThatIsChangedWhileItIsSavedIsNotSaved) {
   const CacheFolder folder;
-  const auto device = FakeDevice::make();
+  for (const bool standsWhereItStood : {false, true}) {
+    const auto device = FakeDevice::make();
+    AttentionCache cache = makeCache(device);
+    appendNow(cache, device, 2);
+    REQUIRE(cache.save(folder.path()));
+    const std::vector<std::byte> before = readFile(folder.path());
+    device->onRead = [&] {
+      REQUIRE(cache.truncate(1));
+      if (standsWhereItStood) appendNow(cache, device, 1);
+    };
+    const auto saved = cache.save(folder.path());
+    EXPECT_ERROR(saved, {.what = "the cache was changed while it was saved",
+                         .got = "an append, a truncate, a reset or a failure meanwhile",
+                         .expected = "a cache that stays as it is while it is saved",
+                         .fix = "Save between steps."});
+    EXPECT(!saved && saved.error().retryable);
+    EXPECT(readFile(folder.path()) == before);
+    EXPECT_EQ(folder.fileCount(), 1u);
+  }
+}
+
+// Each turn writes its number everywhere, so a file of two turns would show.
+TEST(AttentionCacheThreads, SavesHoldOneStateWhileAnotherThreadRewritesTheCache) {
+  const CacheFolder folder;
+  const auto device = hostDevice({.workers = 1});
   AttentionCache cache = makeCache(device);
-  appendNow(cache, device, 2);
+  std::atomic<bool> isDone = false;
+  const auto fillWith = [&](float turn) {
+    REQUIRE(cache.truncate(0));
+    const Tensor source = tokens(device, 4);
+    const std::vector<float> elements(4 * 2 * 4, turn);
+    REQUIRE(source.write(std::as_bytes(std::span(elements))));
+    CommandEncoder encoder(device);
+    REQUIRE(cache.append(encoder, source, source));
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+  };
+  fillWith(1);
+  std::thread writer([&] {
+    for (int turn = 2; !isDone; ++turn) fillWith(static_cast<float>(turn % 1000));
+  });
+  int saves = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto saved = cache.save(folder.path());
+    if (!saved) {
+      EXPECT(saved.error().retryable);
+      continue;
+    }
+    ++saves;
+    const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes()));
+    if (loaded.nextPosition() == 0) continue;
+    const std::vector<std::byte> keys = bytesOf(loaded.view().keys), values = bytesOf(*loaded.view().values);
+    const uint64_t ofSequence = keys.size() / 3;
+    for (uint64_t at = 0; at < ofSequence; ++at) {
+      EXPECT(keys[at] == keys[at % 2] && values[at] == keys[at % 2]);
+    }
+  }
+  isDone = true;
+  writer.join();
   REQUIRE(cache.save(folder.path()));
-  const std::vector<std::byte> before = readFile(folder.path());
-  device->onRead = [&] { REQUIRE(cache.truncate(1)); };
-  const auto saved = cache.save(folder.path());
-  EXPECT_ERROR(saved, {.what = "the cache was changed while it was saved", .fix = "Save between steps"});
-  EXPECT(!saved && saved.error().retryable);
-  EXPECT(readFile(folder.path()) == before);
-  EXPECT_EQ(folder.fileCount(), 1u);
 }
 
 }  // namespace mnk::test

@@ -35,12 +35,13 @@ struct Witness : EncodingParticipant {
       : name(std::move(name)), story(story), refuses(refuses) {}
   void tell(const char* what) const { *story += fmt::format("{}{} {}", story->empty() ? "" : ", ", name, what); }
 
-  Result<void> advance() override {
-    tell(refuses ? "refuses" : "advances");
-    return refuses ? Result<void>(Error{.op = "Witness", .what = "refused"}) : Result<void>();
+  Result<void> check() override {
+    if (!refuses) return {};
+    tell("refuses");
+    return Error{.op = "Witness", .what = "refused"};
   }
-  void retreat() override { tell("retreats"); }
-  void finished(const Result<void>& outcome) override { tell(outcome ? "succeeds" : "fails"); }
+  void advance() noexcept override { tell("advances"); }
+  void finished(const Result<void>& outcome) noexcept override { tell(outcome ? "succeeds" : "fails"); }
 };
 
 }  // namespace
@@ -242,7 +243,7 @@ TEST(Completion, ParticipantsHearOfFailure) {
   EXPECT_EQ(story, "one advances, one fails");
 }
 
-TEST(Completion, ARefusalTakesBackEarlierAdvancesInReverseAndSubmitsNothing) {
+TEST(Completion, ARefusalAdvancesNoneAndSubmitsNothing) {
   const Scene s;
   std::string story;
   CommandEncoder encoder(s.device);
@@ -255,7 +256,7 @@ TEST(Completion, ARefusalTakesBackEarlierAdvancesInReverseAndSubmitsNothing) {
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
   int calls = 0;
   EXPECT_ERROR(encoder.commit([&](const Result<Summary>&) { ++calls; }), {.op = "Witness", .what = "refused"});
-  EXPECT_EQ(story, "one advances, two advances, three refuses, two retreats, one retreats");
+  EXPECT_EQ(story, "three refuses");
   EXPECT_EQ(s.device->committed().size(), 0u);
   EXPECT_EQ(calls, 0);
   // Nothing was submitted, so the same work may be committed once the reason is gone.
@@ -266,6 +267,36 @@ TEST(Completion, ARefusalTakesBackEarlierAdvancesInReverseAndSubmitsNothing) {
             "one advances, two advances, three advances, four advances, "
             "one succeeds, two succeeds, three succeeds, four succeeds");
   EXPECT_EQ(s.device->committed()[0].trace, "A");
+}
+
+TEST(Completion, WorkThatCannotBePreparedAdvancesNothing) {
+  const Scene s;
+  std::string story;
+  CommandEncoder encoder(s.device);
+  REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
+  REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
+  s.device->failAt(FakeDevice::Call::prepare);
+  int calls = 0;
+  EXPECT_ERROR(encoder.commit([&](const Result<Summary>&) { ++calls; }),
+               {.code = ErrorCode::deviceFault, .op = "FakeDevice"});
+  EXPECT_EQ(story, "");
+  REQUIRE(encoder.commit([&](const Result<Summary>&) { ++calls; }));
+  EXPECT_EQ(story, "one advances, one succeeds");
+  EXPECT_EQ(calls, 1);
+}
+
+// Such as a command buffer of the app's that takes no more work.
+TEST(Completion, WorkThatTheDeviceDoesNotTakeFailsForParticipantsAndWaiters) {
+  const Scene s;
+  std::string story;
+  CommandEncoder encoder(s.device);
+  REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
+  REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
+  s.device->failAt(FakeDevice::Call::commit);
+  const Completion completion = REQUIRE(encoder.commit(
+      [&](const Result<Summary>& result) { story += result ? ", callback" : ", callback of a failure"; }));
+  EXPECT_ERROR(completion.wait(), {.code = ErrorCode::deviceFault, .op = "FakeDevice"});
+  EXPECT_EQ(story, "one advances, one fails, callback of a failure");
 }
 
 TEST(Completion, NobodyCannotJoin) {

@@ -213,9 +213,9 @@ TEST(FailedMemory, OtherDevicesMayFinishInAnyOrder) {
 TEST(FailedMemory, ParticipantsAndHandlersHearOfDependence) {
   struct Witness : EncodingParticipant {
     std::string heard;
-    Result<void> advance() override { return {}; }
-    void retreat() override {}
-    void finished(const Result<void>& outcome) override { heard = outcome ? "success" : outcome.error().what; }
+    Result<void> check() override { return {}; }
+    void advance() noexcept override {}
+    void finished(const Result<void>& outcome) noexcept override { heard = outcome ? "success" : outcome.error().what; }
   };
   const Scene s;
   s.commit({s.a}, {s.b});

@@ -71,7 +71,7 @@ TEST(HostDevice, RunsSubmissionsInOrderAndReportsTime) {
         REQUIRE(makeReady(device, {.function = "copy16",
                                    .grid = threads({kUnits, 1, 1}, {256, 1, 1}),
                                    .buffers = {bytesOf(stages[stage]), bytesOf(stages[stage + 1])}}))));
-    submission->commit([&reports, stage](SubmissionReport report) { reports[stage].set_value(std::move(report)); });
+    commit(*submission, [&reports, stage](SubmissionReport report) { reports[stage].set_value(std::move(report)); });
   }
   for (auto& promised : reports) {
     const SubmissionReport report = promised.get_future().get();
@@ -142,10 +142,10 @@ TEST(HostDevice, HoldsWhatASubmissionNeedsUntilItIsDone) {
     std::promise<void> start;
     // Work queued before keeps the queue busy until every other reference is gone.
     auto blocker = REQUIRE(owner->makeSubmission("blocker"));
-    blocker->commit([gate = std::make_shared<std::shared_future<void>>(start.get_future().share())](SubmissionReport) {
+    commit(*blocker, [gate = std::make_shared<std::shared_future<void>>(start.get_future().share())](SubmissionReport) {
       gate->wait();
     });
-    submission->commit([&](SubmissionReport) {
+    commit(*submission, [&](SubmissionReport) {
       EXPECT_EQ(released.load(), 1);
       done.set_value();
     });
@@ -162,7 +162,7 @@ TEST(HostDevice, HoldsWhatASubmissionNeedsUntilItIsDone) {
 
 TEST(HostDevice, ExceptionsOfACallbackStayInside) {
   const auto device = hostDevice({});
-  REQUIRE(device->makeSubmission("throws"))->commit([](SubmissionReport) { throw std::runtime_error("no"); });
+  commit(*REQUIRE(device->makeSubmission("throws")), [](SubmissionReport) { throw std::runtime_error("no"); });
   std::vector<uint32_t> from = {1, 2, 3, 4}, to(4);
   REQUIRE(runOn(
       device, {.function = "copy16", .grid = threads({1, 1, 1}, {1, 1, 1}), .buffers = {bytesOf(from), bytesOf(to)}}));

@@ -41,7 +41,7 @@ Result<void> submitTogether(const std::shared_ptr<Device>& device, std::vector<R
     if (withBarriers) submission->barrier();
   }
   std::promise<Result<void>> outcome;
-  submission->commit([&](SubmissionReport report) { outcome.set_value(std::move(report.outcome)); });
+  commit(*submission, [&](SubmissionReport report) { outcome.set_value(std::move(report.outcome)); });
   return outcome.get_future().get();
 }
 

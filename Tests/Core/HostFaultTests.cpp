@@ -126,7 +126,7 @@ TEST(HostFaults, OfASubmissionWithoutALabelNameTheKernelAlone) {
       device,
       {.function = "faultDivergentSimd", .grid = threads({32, 1, 1}, {32, 1, 1}), .buffers = {bytesOf(data)}}))));
   std::promise<Result<void>> promised;
-  submission->commit([&](SubmissionReport report) { promised.set_value(std::move(report.outcome)); });
+  commit(*submission, [&](SubmissionReport report) { promised.set_value(std::move(report.outcome)); });
   const Result<void> outcome = promised.get_future().get();
   if (outcome) return fail(__FILE__, __LINE__, "the submission succeeded");
   EXPECT_EQ(outcome.error().what, "kernel faultDivergentSimd of library conformance stopped");

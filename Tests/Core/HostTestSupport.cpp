@@ -39,6 +39,11 @@ Result<ReadyDispatch> makeReady(const std::shared_ptr<Device>& device, const Hos
   return ready;
 }
 
+void commit(Submission& submission, std::function<void(SubmissionReport)> finished) {
+  REQUIRE(submission.prepare(std::move(finished)));
+  REQUIRE(submission.commit());
+}
+
 Result<void> submit(const std::shared_ptr<Device>& device, std::vector<ReadyDispatch> dispatches) {
   auto submission = device->makeSubmission("test");
   if (!submission) return std::move(submission).error();
@@ -47,7 +52,7 @@ Result<void> submit(const std::shared_ptr<Device>& device, std::vector<ReadyDisp
     (*submission)->barrier();
   }
   std::promise<Result<void>> outcome;
-  (*submission)->commit([&](SubmissionReport report) { outcome.set_value(std::move(report.outcome)); });
+  commit(**submission, [&](SubmissionReport report) { outcome.set_value(std::move(report.outcome)); });
   return outcome.get_future().get();
 }
 

@@ -31,6 +31,8 @@ inline Grid threads(Size3 extent, Size3 threadgroup) {
 std::shared_ptr<Device> hostDevice(const host::Options& options);
 std::shared_ptr<Library> conformanceLibrary();
 
+// Prepares and commits.
+void commit(Submission& submission, std::function<void(SubmissionReport)> finished);
 // Wraps the buffers, so that a sanitizer sees the vectors' own ends.
 Result<ReadyDispatch> makeReady(const std::shared_ptr<Device>& device, const HostRun& run,
                                 std::shared_ptr<Library> library = conformanceLibrary());

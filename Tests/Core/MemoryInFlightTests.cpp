@@ -177,9 +177,9 @@ TEST(MemoryInFlight, AHandlerDoesNotWaitForOtherWork) {
 
 TEST(MemoryInFlight, WorkThatIsNotSubmittedIsNotWaitedFor) {
   struct Reluctant : EncodingParticipant {
-    Result<void> advance() override { return Error{.op = "Reluctant", .what = "refused"}; }
-    void retreat() override {}
-    void finished(const Result<void>&) override {}
+    Result<void> check() override { return Error{.op = "Reluctant", .what = "refused"}; }
+    void advance() noexcept override {}
+    void finished(const Result<void>&) noexcept override {}
   };
   const Scene s;
   {
@@ -196,11 +196,11 @@ TEST(MemoryInFlight, WorkThatIsNotSubmittedIsNotWaitedFor) {
 TEST(MemoryInFlight, ARefusedCommitCanBeTriedAgainAndIsWaitedForThen) {
   struct Once : EncodingParticipant {
     int calls = 0;
-    Result<void> advance() override {
+    Result<void> check() override {
       return calls++ ? Result<void>() : Result<void>(Error{.op = "Once", .what = "refused"});
     }
-    void retreat() override {}
-    void finished(const Result<void>&) override {}
+    void advance() noexcept override {}
+    void finished(const Result<void>&) noexcept override {}
   };
   const Scene s;
   CommandEncoder encoder(s.device);
@@ -214,9 +214,9 @@ TEST(MemoryInFlight, ARefusedCommitCanBeTriedAgainAndIsWaitedForThen) {
 TEST(MemoryInFlight, WorkIsKnownWhenAParticipantAdvances) {
   struct Observer : EncodingParticipant {
     std::function<void()> onAdvance;
-    Result<void> advance() override { return onAdvance(), Result<void>(); }
-    void retreat() override {}
-    void finished(const Result<void>&) override {}
+    Result<void> check() override { return {}; }
+    void advance() noexcept override { onAdvance(); }
+    void finished(const Result<void>&) noexcept override {}
   };
   const Scene s;
   std::thread reader;

@@ -221,7 +221,7 @@ using namespace mnk::objc_test;
   XCTAssertTrue([second appendKeys:token values:token toCache:cache error:nil]);
   XCTAssertTrue([[first commitWithError:nil] waitWithError:nil]);
   XCTAssertNil([second commitWithError:&error]);
-  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"changed by somebody else"));
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache", @"changed while this encoder recorded"));
   XCTAssertEqualObjects(error.userInfo[MNKErrorIsRetryableKey], @YES);
   XCTAssertEqual(cache.nextPosition, 3u);
 }

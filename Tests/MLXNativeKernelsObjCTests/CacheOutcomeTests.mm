@@ -128,7 +128,7 @@ using test::FakeDevice;
   XCTAssertNotNil([[self stepAppendingTo:0] commitWithError:nil]);
   [conflicting commitWithCompletionHandler:handler];
   XCTAssertEqual(calls, 1);
-  XCTAssertNil(wrongIn(reason, MNKErrorInvalidArgument, @"AttentionCache", @"changed by somebody else"));
+  XCTAssertNil(wrongIn(reason, MNKErrorInvalidArgument, @"AttentionCache", @"changed while this encoder recorded"));
   // A second commit of one that was submitted.
   MNKCommandEncoder *step = [_device commandEncoder];
   XCTAssertNotNil([step commitWithError:nil]);

@@ -73,11 +73,9 @@ void SoftCommandBuffer::start() {
     buffer->complete(std::move(report), early, std::move(*kept));
     HandlerThread::shared().arrived();
   };
-  if (submission) {
-    (*submission)->commit(finished);
-  } else {
-    thread.push([finished, error = submission.error()] { finished({.outcome = error}); });
-  }
+  mnk::Result<void> committed = submission ? (*submission)->prepare(finished) : submission.error();
+  if (committed) committed = (*submission)->commit();
+  if (!committed) thread.push([finished, error = committed.error()] { finished({.outcome = error}); });
 }
 
 // The reference goes on to the handlers, so that objects end on their thread and not on the Host device's.

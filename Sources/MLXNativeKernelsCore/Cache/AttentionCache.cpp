@@ -29,6 +29,22 @@ Result<void> checkOneSequence(const HeadsView& view) {
       .fix = "List the sequences, or reshape the tokens."};
 }
 
+// Whether all of these positions hold what was appended there.
+Result<void> checkHeld(const CacheSlots& slots, const CacheCursor& cursor, uint64_t position, uint64_t tokens,
+                       uint32_t sequence) {
+  if (!slots.holds(cursor, position, tokens)) {
+    return Error{.op = std::string(kOp),
+                 .what = "the cache does not hold these positions",
+                 .got = fmt::format("position {} + {} of sequence {}", position, countText(tokens, "token"), sequence),
+                 .expected = slots.heldText(cursor),
+                 .fix = "Read positions that were appended and that the ring has not overwritten."};
+  }
+  if (cursor.suspectFrom && tokens != 0 && position + tokens > *cursor.suspectFrom) {
+    return suspectError(sequence, cursor);
+  }
+  return {};
+}
+
 Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
   return {.op = std::string(kOp),
           .what = "the sequence is full",
@@ -112,14 +128,15 @@ std::string AttentionCache::text() const {
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
   return guardedAs(kAppend, [&]() -> Result<void> {
-    auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
-    if (!appending) return std::move(appending).error();
+    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
+    if (!recording) return std::move(recording).error();
+    auto cursor = (*recording)->known(sequence);
+    if (!cursor) return std::move(cursor).error();
     if (auto one = checkOneSequence(keys); !one) return one;
-    const uint64_t position = (*appending)->after(sequence).next;
-    auto planned = state_->storage.planAppend(keys, values, sequence, position);
+    auto planned = state_->storage.planAppend(keys, values, sequence, cursor->next);
     if (!planned) return std::move(planned).error();
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    (*appending)->advanceTo(position + keys.resolved().totalTokens(), sequence);
+    (*recording)->advanceTo(cursor->next + keys.resolved().totalTokens(), sequence);
     return {};
   });
 }
@@ -127,8 +144,14 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts) {
   return guardedAs(kAppend, [&]() -> Result<void> {
-    auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, sequences);
-    if (!appending) return std::move(appending).error();
+    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, sequences);
+    if (!recording) return std::move(recording).error();
+    std::map<uint32_t, uint64_t> next;
+    for (const uint32_t sequence : sequences) {
+      auto cursor = (*recording)->known(sequence);
+      if (!cursor) return std::move(cursor).error();
+      next.emplace(sequence, cursor->next);
+    }
     const KVCacheView& view = state_->storage.view();
     // Before rows are counted and listed one by one.
     if (auto error =
@@ -139,9 +162,8 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     if (!entries) return std::move(entries).error();
     if (entries->size() == 1) return append(encoder, keys, values, sequences.front());
     std::vector<uint32_t> rowSequences, slots;
-    std::map<uint32_t, uint64_t> next;
     for (const auto& [sequence, rows] : *entries) {
-      uint64_t& position = next.try_emplace(sequence, (*appending)->after(sequence).next).first->second;
+      uint64_t& position = next[sequence];
       for (uint64_t row = 0; row < rows; ++row, ++position) {
         if (view.wrap == KVWrap::linear && position >= view.capacity()) return fullError(sequence, position, view);
         rowSequences.push_back(sequence);
@@ -152,7 +174,7 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     auto planned = state_->storage.planRows(keys, values, rowSequences, slots);
     if (!planned) return std::move(planned).error();
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    for (const auto& [sequence, position] : next) (*appending)->advanceTo(position, sequence);
+    for (const auto& [sequence, position] : next) (*recording)->advanceTo(position, sequence);
     return {};
   });
 }
@@ -161,14 +183,18 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint
   constexpr std::string_view kCopy = "AttentionCache.copy";
   return guardedAs(kCopy, [&]() -> Result<void> {
     if (auto known = state_->cursors.checkKnown(target); !known) return known;
-    auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1});
-    if (!appending) return std::move(appending).error();
+    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1});
+    if (!recording) return std::move(recording).error();
+    auto cursor = (*recording)->known(source);
+    if (!cursor) return std::move(cursor).error();
     if (source == target) return {};
-    const CacheCursor cursor = (*appending)->require(source);
-    auto planned = state_->storage.planCopy(source, target, cursor.next, state_->cursors.slots().oldestKept(cursor));
+    (void)(*recording)->after(target);
+    const uint64_t oldest = state_->cursors.slots().oldestKept(*cursor);
+    auto planned = state_->storage.planCopy(source, target, cursor->next, oldest);
     if (!planned) return std::move(planned).error();
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    (*appending)->replace(cursor, target);
+    (*recording)->read(oldest, cursor->next, source);
+    (*recording)->replace(*cursor, target);
     return {};
   });
 }
@@ -178,14 +204,19 @@ Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::opti
                                         KVDomain domain) const {
   constexpr std::string_view kDequantize = "AttentionCache.dequantize";
   return guardedAs(kDequantize, [&]() -> Result<void> {
-    if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
+    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
+    if (!recording) return std::move(recording).error();
     auto planned = state_->storage.planDequantize(keys, values, sequence, position, domain);
     if (!planned) return std::move(planned).error();
     const HeadsView target(keys ? *keys : *values);
     if (auto one = checkOneSequence(target); !one) return one;
     const uint64_t tokens = target.resolved().tokens;
-    if (auto held = state_->cursors.checkHeld(encoder, position, tokens, sequence); !held) return held;
-    return encoder.encode(*planned);
+    if (auto held = checkHeld(state_->cursors.slots(), (*recording)->after(sequence), position, tokens, sequence);
+        !held)
+      return held;
+    if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
+    (*recording)->read(position, position + tokens, sequence);
+    return {};
   });
 }
 

@@ -109,14 +109,13 @@ AttendedSequence attendedBy(uint32_t sequence, const CacheCursor& cursor, uint64
 
 // Rows of an entry are older than those of a later one for the same sequence.
 Result<std::vector<AttendedSequence>> attendedSequences(std::span<const SequenceRows> entries, bool isCausal,
-                                                        const CacheCursors& cursors, const CommandEncoder& encoder) {
+                                                        CacheCursors::Recording& recording) {
   std::vector<AttendedSequence> attended(entries.size());
   std::map<uint32_t, uint64_t> rowsBehind;
   for (size_t i = entries.size(); i-- > 0;) {
     const auto [sequence, rows] = entries[i];
-    auto cursor = cursors.seenBy(encoder, sequence);
+    auto cursor = recording.known(sequence);
     if (!cursor) return std::move(cursor).error();
-    if (cursor->suspectFrom) return suspectError(sequence, *cursor);
     uint64_t& behind = rowsBehind[sequence];
     // Rows that see tokens behind their own would need both lengths.
     if (behind != 0 && rows != 0 && !isCausal) {
@@ -182,14 +181,27 @@ Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& de
   return device ? plan(op, *device) : plan(op);
 }
 
+void AttentionCache::State::noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended,
+                                     uint64_t rows, const AttentionOptions& options) const {
+  const CacheCursor cursor{.next = attended.length, .highest = std::max(attended.highest, attended.length)};
+  const uint64_t oldest = cursors.slots().oldestKept(cursor), window = windowOf(options);
+  const uint64_t firstRow = cursor.next - std::min(cursor.next, rows);
+  const uint64_t begin = window == 0 ? oldest : std::max(oldest, firstRow + 1 - std::min(firstRow + 1, window));
+  recording.read(begin, rows == 0 ? begin : cursor.next, static_cast<uint32_t>(attended.sequence));
+}
+
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                                     const AttentionOptions& options, uint32_t sequence) const {
   return guardedAs(kAttend, [&]() -> Result<void> {
-    auto cursor = state_->cursors.seenBy(encoder, sequence);
+    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
+    if (!recording) return std::move(recording).error();
+    auto cursor = (*recording)->known(sequence);
     if (!cursor) return std::move(cursor).error();
-    if (cursor->suspectFrom) return suspectError(sequence, *cursor);
-    return encoder.encode(
-        state_->planAttend(encoder.device(), queries, results, options, {attendedBy(sequence, *cursor)}));
+    const AttendedSequence attended = attendedBy(sequence, *cursor);
+    auto planned = state_->planAttend(encoder.device(), queries, results, options, {attended});
+    if (auto encoded = encoder.encode(planned); !encoded) return encoded;
+    state_->noteRead(**recording, attended, queries.resolved().tokens, options);
+    return {};
   });
 }
 
@@ -197,14 +209,13 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
                                     const AttentionOptions& options, std::span<const uint32_t> sequences,
                                     std::span<const uint32_t> rowCounts) const {
   return guardedAs(kAttend, [&]() -> Result<void> {
-    for (const uint32_t sequence : sequences) {
-      if (auto known = state_->cursors.checkKnown(sequence); !known) return known;
-    }
+    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, sequences);
+    if (!recording) return std::move(recording).error();
     // All of the queries, before they are divided.
     if (auto error = firstBroken(queryRules(), FlashDecode{.queries = queries}, kAttend)) return *error;
     auto entries = sequenceRows(queries, sequences, rowCounts);
     if (!entries) return std::move(entries).error();
-    auto attended = attendedSequences(*entries, options.isCausal, state_->cursors, encoder);
+    auto attended = attendedSequences(*entries, options.isCausal, **recording);
     if (!attended) return std::move(attended).error();
     if (auto error = sharedMemory(kAttend, {{"queries", rangeOf(queries)}}, results)) return *error;
     CallRows call{.entries = entries->size()};
@@ -230,15 +241,22 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       whole.append(std::move(*planned));
       firstRow += rows * (end - begin);
     }
-    return encoder.encode(whole);
+    if (auto encoded = encoder.encode(whole); !encoded) return encoded;
+    for (size_t i = 0; i < entries->size(); ++i) {
+      state_->noteRead(**recording, (*attended)[i], (*entries)[i].rows, options);
+    }
+    return {};
   });
 }
 
 Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
   constexpr std::string_view kCall = "AttentionCache.appendAndAttend";
   return guardedAs(kCall, [&]() -> Result<void> {
-    auto appending = CacheCursors::join({state_, &state_->cursors}, encoder, {&step.sequence, 1});
-    if (!appending) return std::move(appending).error();
+    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&step.sequence, 1});
+    if (!recording) return std::move(recording).error();
+    auto known = (*recording)->known(step.sequence);
+    if (!known) return std::move(known).error();
+    CacheCursor cursor = *known;
     // All of them, before they are divided.
     const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = state_->storage.view()};
     if (auto error = firstBroken(cacheSourceRules(), stored, kCall)) return *error;
@@ -262,7 +280,6 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
             misfitResult(kCall, step.results, call, step.queries.resolved().heads, state_->descriptor.valueHeadDim)) {
       return *error;
     }
-    CacheCursor cursor = (*appending)->after(step.sequence);
     Plan whole{.op = std::string(kCall), .dispatches = {}};
     for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
       chunk = state_->cursors.slots().exactChunk(cursor, tokens - first, state_->windowOf(step.options));
@@ -283,7 +300,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
       whole.append(std::move(*attended));
     }
     if (auto encoded = encoder.encode(whole); !encoded) return encoded;
-    (*appending)->advanceTo(cursor.next, step.sequence);
+    (*recording)->advanceTo(cursor.next, step.sequence);
     return {};
   });
 }

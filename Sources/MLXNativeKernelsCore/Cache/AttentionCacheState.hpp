@@ -23,6 +23,9 @@ struct AttentionCache::State {
   Result<Plan> planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
                           const AttentionResults& results, const AttentionOptions& options,
                           std::vector<AttendedSequence> attended) const;
+  // `rows` rows attend to a sequence.
+  void noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended, uint64_t rows,
+                const AttentionOptions& options) const;
 };
 
 }  // namespace mnk

@@ -11,7 +11,7 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kOp = "AttentionCache";
-constexpr uint64_t kMostPositions = uint64_t{1} << 62;  // nobody appends as many, and no sum of positions wraps
+constexpr uint64_t kMostPositions = uint64_t{1} << 62;  // more than are ever appended, and no sum of them wraps
 
 }  // namespace
 
@@ -82,22 +82,27 @@ uint64_t CacheSlots::exactChunk(const CacheCursor& cursor, uint64_t tokens, uint
 }
 
 CacheCursor CacheCursors::at(uint32_t sequence) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(EncodingParticipant::mutex());
   return sequence < cursors_.size() ? cursors_[sequence] : CacheCursor{};
 }
 
 std::vector<CacheCursor> CacheCursors::all() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(EncodingParticipant::mutex());
   return cursors_;
 }
 
+uint64_t CacheCursors::changes() const {
+  std::lock_guard lock(EncodingParticipant::mutex());
+  return changes_;
+}
+
 void CacheCursors::restore(std::vector<CacheCursor> cursors) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(EncodingParticipant::mutex());
   cursors_ = std::move(cursors);
+  ++changes_;
 }
 
 Result<void> CacheCursors::checkKnown(uint32_t sequence) const {
-  std::lock_guard lock(mutex_);
   if (sequence < cursors_.size()) return {};
   return Error{.op = std::string(kOp),
                .what = "the sequence is not in the cache",
@@ -106,42 +111,14 @@ Result<void> CacheCursors::checkKnown(uint32_t sequence) const {
                .fix = "Pass a sequence that the cache holds."};
 }
 
-Result<CacheCursor> CacheCursors::seenBy(const CommandEncoder& encoder, uint32_t sequence) const {
-  if (auto known = checkKnown(sequence); !known) return std::move(known).error();
-  const auto appending = std::static_pointer_cast<Appending>(encoder.participant(this));
-  return appending ? appending->after(sequence) : at(sequence);
-}
-
-Result<void> CacheCursors::checkHeld(const CommandEncoder& encoder, uint64_t position, uint64_t tokens,
-                                     uint32_t sequence) const {
-  auto seen = seenBy(encoder, sequence);
-  if (!seen) return std::move(seen).error();
-  const CacheCursor& cursor = *seen;
-  if (!slots_.holds(cursor, position, tokens)) {
-    return Error{.op = std::string(kOp),
-                 .what = "the cache does not hold these positions",
-                 .got = fmt::format("position {} + {} of sequence {}", position, countText(tokens, "token"), sequence),
-                 .expected = slots_.heldText(cursor),
-                 .fix = "Read positions that were appended and that the ring has not overwritten."};
-  }
-  if (cursor.suspectFrom && tokens != 0 && position + tokens > *cursor.suspectFrom) {
-    return suspectError(sequence, cursor);
-  }
-  return {};
-}
-
 Result<void> CacheCursors::truncate(uint64_t position, uint32_t sequence) {
   if (auto known = checkKnown(sequence); !known) return known;
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(EncodingParticipant::mutex());
   CacheCursor& cursor = cursors_[sequence];
-  if (position == 0) {
-    cursor = {};
-    return {};
-  }
   const uint64_t oldest = slots_.oldestKept(cursor);
   const bool leavesPinnedOnly = position <= slots_.pinned;
-  if (cursor.suspectFrom && position > *cursor.suspectFrom) return suspectError(sequence, cursor);
-  if (position > cursor.next || (position < oldest && !leavesPinnedOnly)) {
+  if (position != 0 && cursor.suspectFrom && position > *cursor.suspectFrom) return suspectError(sequence, cursor);
+  if (position != 0 && (position > cursor.next || (position < oldest && !leavesPinnedOnly))) {
     return Error{.op = std::string(kOp),
                  .what = "the sequence cannot be cut there",
                  .got = fmt::format("position {} of sequence {}, which has {}", position, sequence,
@@ -149,6 +126,7 @@ Result<void> CacheCursors::truncate(uint64_t position, uint32_t sequence) {
                  .expected = slots_.cutsText(cursor),
                  .fix = "Cut at a position whose predecessors the cache still holds, or reset the sequence."};
   }
+  cut(position, sequence);
   cursor.next = position;
   if (leavesPinnedOnly) cursor.highest = position;  // the ring is empty again
   cursor.suspectFrom.reset();
@@ -156,89 +134,149 @@ Result<void> CacheCursors::truncate(uint64_t position, uint32_t sequence) {
 }
 
 void CacheCursors::reset() {
-  std::lock_guard lock(mutex_);
-  std::fill(cursors_.begin(), cursors_.end(), CacheCursor{});
+  std::lock_guard lock(EncodingParticipant::mutex());
+  for (uint32_t sequence = 0; sequence < cursors_.size(); ++sequence) {
+    cut(0, sequence);
+    cursors_[sequence] = {};
+  }
 }
 
-Result<CacheCursors::Appending*> CacheCursors::join(const std::shared_ptr<CacheCursors>& cursors,
-                                                    CommandEncoder& encoder, std::span<const uint32_t> sequences) {
-  auto participant = std::static_pointer_cast<Appending>(encoder.participant(cursors.get()));
-  if (!participant) {
-    participant = std::make_shared<Appending>(cursors);
-    if (auto joined = encoder.join(cursors.get(), participant); !joined) return std::move(joined).error();
+// Tells encoders that still record. The lock is held.
+void CacheCursors::cut(uint64_t position, uint32_t sequence) noexcept {
+  ++changes_;
+  if (position >= cursors_[sequence].next) return;
+  for (Recording* recording = recordings_; recording; recording = recording->next_) {
+    const auto found = recording->changes_.find(sequence);
+    if (found != recording->changes_.end()) found->second.cutAt = std::min(found->second.cutAt, position);
   }
+}
+
+Result<CacheCursors::Recording*> CacheCursors::join(const std::shared_ptr<CacheCursors>& cursors,
+                                                    CommandEncoder& encoder, std::span<const uint32_t> sequences) {
   for (uint32_t sequence : sequences) {
     if (auto known = cursors->checkKnown(sequence); !known) return std::move(known).error();
-    const CacheCursor cursor = participant->after(sequence);
-    if (cursor.suspectFrom) return suspectError(sequence, cursor);
   }
-  return participant.get();
+  auto recording = std::static_pointer_cast<Recording>(encoder.participant(cursors.get()));
+  if (!recording) {
+    recording = std::make_shared<Recording>(cursors);
+    if (auto joined = encoder.join(cursors.get(), recording); !joined) return std::move(joined).error();
+  }
+  return recording.get();
 }
 
-CacheCursors::Appending::Change& CacheCursors::Appending::changeOf(uint32_t sequence) {
-  const auto found =
-      std::find_if(changes_.begin(), changes_.end(), [&](const Change& change) { return change.sequence == sequence; });
-  if (found != changes_.end()) return *found;
-  const CacheCursor now = cursors_->at(sequence);
-  return changes_.emplace_back(Change{sequence, now, now});
+CacheCursors::Recording::Recording(std::shared_ptr<CacheCursors> cursors) : cursors_(std::move(cursors)) {
+  std::lock_guard lock(mutex());
+  next_ = std::exchange(cursors_->recordings_, this);
+  if (next_) next_->previous_ = this;
 }
 
-CacheCursor CacheCursors::Appending::after(uint32_t sequence) {
+CacheCursors::Recording::~Recording() {
+  std::lock_guard lock(mutex());
+  leave();
+}
+
+void CacheCursors::Recording::leave() noexcept {
+  if (!std::exchange(isListed_, false)) return;
+  (previous_ ? previous_->next_ : cursors_->recordings_) = next_;
+  if (next_) next_->previous_ = previous_;
+}
+
+CacheCursors::Recording::Change& CacheCursors::Recording::changeOf(uint32_t sequence) {
+  Change& change = changes_[sequence];
+  if (change.isWritten()) return change;
+  // What others append is seen until this encoder appends too.
+  change.before = change.after = cursors_->cursors_[sequence];
+  if (change.cutAt >= change.readEnd) change.cutAt = UINT64_MAX;  // before anything of it was read
+  return change;
+}
+
+CacheCursor CacheCursors::Recording::after(uint32_t sequence) {
+  std::lock_guard lock(mutex());
   return changeOf(sequence).after;
 }
 
-void CacheCursors::Appending::advanceTo(uint64_t next, uint32_t sequence) {
-  changeOf(sequence).after.advanceTo(next);
+Result<CacheCursor> CacheCursors::Recording::known(uint32_t sequence) {
+  const CacheCursor cursor = after(sequence);
+  if (cursor.suspectFrom) return suspectError(sequence, cursor);
+  return cursor;
 }
 
-CacheCursor CacheCursors::Appending::require(uint32_t sequence) {
-  Change& change = changeOf(sequence);
-  change.isRequired = true;
-  return change.after;
+void CacheCursors::Recording::advanceTo(uint64_t next, uint32_t sequence) {
+  std::lock_guard lock(mutex());
+  changes_[sequence].after.advanceTo(next);
 }
 
-void CacheCursors::Appending::replace(const CacheCursor& by, uint32_t sequence) {
-  Change& change = changeOf(sequence);
+void CacheCursors::Recording::read(uint64_t begin, uint64_t end, uint32_t sequence) {
+  if (begin >= end) return;
+  std::lock_guard lock(mutex());
+  Change& change = changes_[sequence];
+  const uint64_t pinned = cursors_->slots_.pinned;
+  if (end > pinned) change.readInRing = std::min(change.readInRing, std::max(begin, pinned));
+  change.readEnd = std::max(change.readEnd, end);
+}
+
+void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) {
+  std::lock_guard lock(mutex());
+  Change& change = changes_[sequence];
   change.after = by;
   change.isReplaced = true;
 }
 
-Result<void> CacheCursors::Appending::advance() {
-  std::lock_guard lock(cursors_->mutex_);
-  // A sequence whose append was refused is none of this encoder's business.
-  std::erase_if(changes_, [](const Change& change) {
-    return change.before == change.after && !change.isReplaced && !change.isRequired;
-  });
-  for (const Change& change : changes_) {
-    const CacheCursor& now = cursors_->cursors_[change.sequence];
-    if (now == change.before) continue;
-    if (now.suspectFrom) return suspectError(change.sequence, now);
-    return Error{.op = std::string(kOp),
-                 .what = "the cache was changed by somebody else while this encoder recorded",
-                 .got = fmt::format("sequence {} at position {}", change.sequence, now.next),
-                 .expected = fmt::format("position {}, where the encoder began", change.before.next),
-                 .fix = "Append to a cache from one encoder at a time, and encode this step again.",
-                 .retryable = true};
+Result<void> CacheCursors::Recording::check() {
+  for (const auto& [sequence, change] : changes_) {
+    if (auto checked = check(sequence, change); !checked) return checked;
   }
-  for (const Change& change : changes_) cursors_->cursors_[change.sequence] = change.after;
   return {};
 }
 
-void CacheCursors::Appending::retreat() {
-  std::lock_guard lock(cursors_->mutex_);
-  for (const Change& change : changes_) {
-    CacheCursor& now = cursors_->cursors_[change.sequence];
-    if (now == change.after) now = change.before;
+Result<void> CacheCursors::Recording::check(uint32_t sequence, const Change& change) const {
+  const CacheCursor& now = cursors_->cursors_[sequence];
+  if (!change.isWritten() && change.readEnd == 0) return {};  // such as of an append that was refused
+  const bool hasMoved = change.isWritten() && now != change.before;
+  if (now.suspectFrom && (hasMoved || change.readEnd > *now.suspectFrom)) return suspectError(sequence, now);
+  const auto changed = [&](std::string got, std::string expected) {
+    return Error{.op = std::string(kOp),
+                 .what = "the cache was changed while this encoder recorded",
+                 .got = std::move(got),
+                 .expected = std::move(expected),
+                 .fix = "Encode this step again, with a new encoder.",
+                 .retryable = true};
+  };
+  if (hasMoved) {
+    return changed(fmt::format("sequence {} at position {}", sequence, now.next),
+                   fmt::format("position {}, where the encoder began", change.before.next));
+  }
+  const uint64_t used = std::max(change.readEnd, change.isWritten() ? change.before.next : 0);
+  if (change.cutAt < used) {
+    return changed(fmt::format("sequence {}, cut at position {}", sequence, change.cutAt),
+                   fmt::format("positions before {} as they were when they were encoded", used));
+  }
+  const uint64_t oldest = cursors_->slots_.oldestKept(now);
+  if (change.readInRing < oldest) {
+    return changed(fmt::format("sequence {}, whose ring has overwritten positions before {}", sequence, oldest),
+                   fmt::format("positions from {}, which the encoder reads", change.readInRing));
+  }
+  return {};
+}
+
+void CacheCursors::Recording::advance() noexcept {
+  leave();
+  for (const auto& [sequence, change] : changes_) {
+    if (!change.isWritten()) continue;
+    if (change.isReplaced) cursors_->cut(0, sequence);
+    cursors_->cursors_[sequence] = change.after;
+    ++cursors_->changes_;
   }
 }
 
-void CacheCursors::Appending::finished(const Result<void>& outcome) {
+void CacheCursors::Recording::finished(const Result<void>& outcome) noexcept {
   if (outcome) return;
-  std::lock_guard lock(cursors_->mutex_);
-  for (const Change& change : changes_) {
-    if (change.before == change.after && !change.isReplaced) continue;
-    CacheCursor& cursor = cursors_->cursors_[change.sequence];
+  std::lock_guard lock(mutex());
+  for (const auto& [sequence, change] : changes_) {
+    if (!change.isWritten()) continue;
+    CacheCursor& cursor = cursors_->cursors_[sequence];
     cursor.suspectFrom = std::min(cursor.suspectFrom.value_or(UINT64_MAX), change.isReplaced ? 0 : change.before.next);
+    ++cursors_->changes_;
   }
 }
 

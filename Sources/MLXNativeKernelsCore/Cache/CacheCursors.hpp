@@ -3,8 +3,8 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,7 +56,7 @@ struct CacheSlots {
 
 class CacheCursors {
  public:
-  class Appending;
+  class Recording;
 
   CacheCursors(CacheSlots slots, uint32_t sequences) : slots_(slots), cursors_(sequences) {}
 
@@ -65,54 +65,72 @@ class CacheCursors {
   CacheCursor at(uint32_t sequence) const;
   std::vector<CacheCursor> all() const;
   void restore(std::vector<CacheCursor> cursors);
+  // How often a sequence was changed: two equal numbers mean that nothing changed in between.
+  uint64_t changes() const;
 
   Result<void> checkKnown(uint32_t sequence) const;
-  // Where a known sequence stands in the eyes of an encoder, which sees what it has appended itself.
-  Result<CacheCursor> seenBy(const CommandEncoder& encoder, uint32_t sequence) const;
-  // Whether all of these positions hold what was appended there, as seen by an encoder.
-  Result<void> checkHeld(const CommandEncoder& encoder, uint64_t position, uint64_t tokens, uint32_t sequence) const;
   Result<void> truncate(uint64_t position, uint32_t sequence);
   void reset();
 
-  // What this encoder appends. All listed sequences are known and not suspect.
-  static Result<Appending*> join(const std::shared_ptr<CacheCursors>& cursors, CommandEncoder& encoder,
+  // What this encoder records. All listed sequences are known.
+  static Result<Recording*> join(const std::shared_ptr<CacheCursors>& cursors, CommandEncoder& encoder,
                                  std::span<const uint32_t> sequences);
 
  private:
+  void cut(uint64_t position, uint32_t sequence) noexcept;
+
   CacheSlots slots_;
-  mutable std::mutex mutex_;
+  // All under EncodingParticipant::mutex.
   std::vector<CacheCursor> cursors_;
+  uint64_t changes_ = 0;
+  Recording* recordings_ = nullptr;  // of encoders that are not committed, as a list
 };
 
-// It starts from the cache's cursors and becomes them when the encoder is committed.
-class CacheCursors::Appending final : public EncodingParticipant {
+// What one encoder appends to and reads of a cache. It starts from the cache's cursors and becomes them when the
+// encoder is committed; the commit is refused if the cache has changed so that what was recorded would not be what it
+// does.
+class CacheCursors::Recording final : public EncodingParticipant {
  public:
-  explicit Appending(std::shared_ptr<CacheCursors> cursors) : cursors_(std::move(cursors)) {}
+  explicit Recording(std::shared_ptr<CacheCursors> cursors);
+  ~Recording() override;
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
 
   // Where the sequence stands after what was recorded.
   CacheCursor after(uint32_t sequence);
+  // The same, of a sequence whose contents are known.
+  Result<CacheCursor> known(uint32_t sequence);
   void advanceTo(uint64_t next, uint32_t sequence);
-  // The same, of a sequence that is read and must stand there still when the encoder is committed.
-  CacheCursor require(uint32_t sequence);
+  // Positions from `begin` up to `end`, and pinned ones before them, are read.
+  void read(uint64_t begin, uint64_t end, uint32_t sequence);
   // All that the sequence held is replaced.
   void replace(const CacheCursor& by, uint32_t sequence);
 
-  Result<void> advance() override;
-  void retreat() override;
-  void finished(const Result<void>& outcome) override;
+  Result<void> check() override;
+  void advance() noexcept override;
+  void finished(const Result<void>& outcome) noexcept override;
 
  private:
+  friend class CacheCursors;
   struct Change {
-    uint32_t sequence;
     CacheCursor before;
     CacheCursor after;
-    bool isReplaced = false;  // even if it ends where it began
-    bool isRequired = false;
+    bool isReplaced = false;           // even if it ends where it began
+    uint64_t readInRing = UINT64_MAX;  // the first position read that can be overwritten
+    uint64_t readEnd = 0;
+    uint64_t cutAt = UINT64_MAX;  // the lowest position at which others have cut the sequence meanwhile
+
+    bool isWritten() const { return before != after || isReplaced; }
   };
   Change& changeOf(uint32_t sequence);
+  Result<void> check(uint32_t sequence, const Change& change) const;
+  void leave() noexcept;
 
   std::shared_ptr<CacheCursors> cursors_;
-  std::vector<Change> changes_;
+  std::map<uint32_t, Change> changes_;  // by sequence
+  Recording* previous_ = nullptr;
+  Recording* next_ = nullptr;
+  bool isListed_ = true;
 };
 
 Error suspectError(uint32_t sequence, const CacheCursor& cursor);

@@ -169,6 +169,7 @@ Result<std::vector<CacheCursor>> readCursors(SummingReader& file, uint64_t lengt
 
 Result<void> AttentionCache::save(const std::string& path) const {
   return guarded(kOp, [&]() -> Result<void> {
+    const uint64_t changes = state_->cursors.changes();
     const std::vector<CacheCursor> cursors = state_->cursors.all();
     for (uint32_t sequence = 0; sequence < cursors.size(); ++sequence) {
       if (cursors[sequence].suspectFrom) return suspectError(sequence, cursors[sequence]);
@@ -208,12 +209,12 @@ Result<void> AttentionCache::save(const std::string& path) const {
     });
     if (!copied) return copied;
     if (auto written = replacement->write(encodeChecksum(file.sum())); !written) return written;
-    if (state_->cursors.all() != cursors) {
+    if (state_->cursors.changes() != changes) {
       return Error{.op = std::string(kOp),
                    .what = "the cache was changed while it was saved",
-                   .got = "a sequence that moved on",
-                   .expected = "a cache that nobody appends to, truncates or resets meanwhile",
-                   .fix = "Save between steps, when submitted work is done.",
+                   .got = "an append, a truncate, a reset or a failure meanwhile",
+                   .expected = "a cache that stays as it is while it is saved",
+                   .fix = "Save between steps.",
                    .retryable = true};
     }
     return replacement->commit();

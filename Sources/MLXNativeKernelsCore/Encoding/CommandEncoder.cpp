@@ -32,6 +32,7 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
 }  // namespace
 
 struct CommandEncoder::Impl {
+  struct Ending;
   struct Participation {
     const void* key;
     std::shared_ptr<EncodingParticipant> participant;
@@ -69,7 +70,32 @@ struct CommandEncoder::Impl {
   Result<Lent> lendZeroed(uint64_t bytes);
   Result<void> encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> noteTouched(const std::vector<ReadyDispatch>& ready);
-  Result<void> advance();
+  Result<void> advance(SubmittedWork& work);
+};
+
+// What is to be done when the device has finished the work. Nothing in it allocates.
+struct CommandEncoder::Impl::Ending {
+  std::shared_ptr<Completion::State> state;
+  std::optional<SubmittedWork> work;
+  std::shared_ptr<FailureLog> failures;
+  std::vector<Participation> participants;
+  Finished finished;
+
+  void reach(SubmissionReport report) noexcept {
+    const FinishedHandler handler;
+    auto outcome = work->settle(std::move(report.outcome));
+    if (!outcome) failures->record(outcome.error());
+    for (const Participation& joined : participants) joined.participant->finished(outcome);
+    // Handlers and waiters read the results of this work without waiting, and readers find it done.
+    const auto finish = [&]() noexcept { state->finish(std::move(outcome), report.deviceSeconds); };
+    work->retire(std::ref(finish));
+    if (!finished) return;
+    try {
+      finished(*state->outcome);
+    } catch (...) {
+      // The caller's exception has nowhere to go on a thread of the device.
+    }
+  }
 };
 
 // Whether the encoder can still record; makes the submission.
@@ -210,14 +236,15 @@ Result<void> CommandEncoder::Impl::noteTouched(const std::vector<ReadyDispatch>&
   return {};
 }
 
-// Advances every participant, or none.
-Result<void> CommandEncoder::Impl::advance() {
-  for (size_t i = 0; i < participants.size(); ++i) {
-    auto advanced = participants[i].participant->advance();
-    if (advanced) continue;
-    while (i > 0) participants[--i].participant->retreat();
-    return advanced;
+// Advances every participant, or none. The work is known before an advance can be seen, so that a caller that sees it
+// waits for the work.
+Result<void> CommandEncoder::Impl::advance(SubmittedWork& work) {
+  std::lock_guard lock(EncodingParticipant::mutex());
+  for (const Participation& joined : participants) {
+    if (auto checked = joined.participant->check(); !checked) return checked;
   }
+  work.submit(touched);
+  for (const Participation& joined : participants) joined.participant->advance();
   return {};
 }
 
@@ -252,44 +279,31 @@ Result<void> CommandEncoder::barrier() {
 Result<Completion> CommandEncoder::commit(Finished finished) {
   return guarded(kOp, [&]() -> Result<Completion> {
     if (auto opened = impl_->open(); !opened) return std::move(opened).error();
+    // Everything that can run out of memory is made before the first participant advances.
     Completion completion;
     completion.state_ = std::make_shared<Completion::State>();
     completion.state_->summary = impl_->summary;
-    // Everything that can run out of memory is made before the first participant advances.
-    const auto work = std::make_shared<SubmittedWork>(impl_->submission->progress());
-    auto whenFinished = [state = completion.state_, participants = impl_->participants, work,
-                         failures = impl_->device->failures_, finished = std::move(finished)](SubmissionReport report) {
-      const FinishedHandler handler;
-      auto outcome = work->settle(std::move(report.outcome));
-      if (!outcome) failures->record(outcome.error());
-      for (const auto& joined : participants) joined.participant->finished(outcome);
-      // Handlers and waiters read the results of this work without waiting.
-      work->retire();
-      state->finish(std::move(outcome), report.deviceSeconds);
-      if (!finished) return;
-      try {
-        finished(state->report());
-      } catch (...) {
-        // The caller's exception has nowhere to go on a thread of the device.
-      }
-    };
-    std::function<void(SubmissionReport)> handler = std::move(whenFinished);
-    // Known before a participant's advance can be seen, so that a caller that sees it waits for the work.
-    work->submit(impl_->touched);
-    if (auto advanced = impl_->advance(); !advanced) {
-      work->withdraw(impl_->touched);
-      return std::move(advanced).error();
+    const auto ending = std::make_shared<Impl::Ending>();
+    ending->state = completion.state_;
+    ending->work.emplace(impl_->submission->progress());
+    ending->failures = impl_->device->failures_;
+    ending->finished = std::move(finished);
+    auto prepared = impl_->submission->prepare([ending](SubmissionReport report) { ending->reach(std::move(report)); });
+    if (!prepared) return std::move(prepared).error();
+
+    Result<void> committed;
+    {
+      std::lock_guard lock(impl_->device->committing_);
+      if (auto advanced = impl_->advance(*ending->work); !advanced) return std::move(advanced).error();
+      ending->participants.swap(impl_->participants);
+      committed = impl_->submission->commit();
     }
     impl_->isCommitted = true;
-    impl_->participants.clear();
+    impl_->submission.reset();
     impl_->scratch.reset();
     impl_->zeroed.reset();
-    try {
-      std::exchange(impl_->submission, nullptr)->commit(handler);
-    } catch (const std::exception& exception) {
-      // Participants have advanced, so the failure reaches them and the waiters as one of the device would.
-      handler({.outcome = outOfMemory(kOp, exception.what())});
-    }
+    // Participants have advanced, so the failure reaches them and the waiters as one of the device would.
+    if (!committed) ending->reach({.outcome = std::move(committed)});
     return completion;
   });
 }
@@ -318,6 +332,13 @@ const Summary& CommandEncoder::summary() const {
 }
 const std::shared_ptr<Device>& CommandEncoder::device() const {
   return impl_->device;
+}
+
+std::mutex& EncodingParticipant::mutex() {
+  // Never destroyed: devices finish work while the process ends.
+  alignas(std::mutex) static std::byte storage[sizeof(std::mutex)];
+  static auto* const shared = new (storage) std::mutex;
+  return *shared;
 }
 
 std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key) const {

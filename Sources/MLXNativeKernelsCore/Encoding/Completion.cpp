@@ -1,8 +1,22 @@
 #include "Encoding/Completion.hpp"
 
 #include "Support/Format.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk {
+
+namespace {
+
+// Work that succeeded is not reported as failed because its counts by kind cannot be copied.
+Summary copied(const Summary& summary) noexcept {
+  try {
+    return summary;
+  } catch (...) {
+    return {.total = summary.total, .barriers = summary.barriers, .deviceSeconds = summary.deviceSeconds, .kinds = {}};
+  }
+}
+
+}  // namespace
 
 Result<Summary> Completion::wait() const {
   if (!state_) {
@@ -15,7 +29,8 @@ Result<Summary> Completion::wait() const {
   std::unique_lock lock(state_->mutex);
   if (!state_->outcome && isInFinishedHandler()) return waitInHandler("Completion");
   state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
-  return state_->report();
+  const Result<Summary>& outcome = *state_->outcome;
+  return outcome ? Result<Summary>(copied(*outcome)) : Result<Summary>(copyOrCode(outcome.error()));
 }
 
 bool Completion::isDone() const {
@@ -27,7 +42,7 @@ bool Completion::isDone() const {
 Summary Completion::summary() const {
   if (!state_) return {};
   std::lock_guard lock(state_->mutex);
-  return state_->summary;
+  return copied(state_->submitted());
 }
 
 std::string Summary::text() const {

@@ -11,20 +11,23 @@ namespace mnk {
 struct Completion::State {
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
-  Summary summary;
-  std::optional<Result<void>> outcome;
+  Summary summary;  // moves into the outcome of work that succeeds
+  std::optional<Result<Summary>> outcome;
 
-  void finish(Result<void> result, double deviceSeconds) {
+  void finish(Result<void> result, double deviceSeconds) noexcept {
     {
       std::lock_guard lock(mutex);
       summary.deviceSeconds = deviceSeconds;
-      outcome = std::move(result);
+      if (result) {
+        outcome.emplace(std::move(summary));
+      } else {
+        outcome.emplace(std::move(result).error());
+      }
     }
     changed.notify_all();
   }
 
-  // Only once the outcome is known.
-  Result<Summary> report() const { return *outcome ? Result<Summary>(summary) : Result<Summary>(outcome->error()); }
+  const Summary& submitted() const { return outcome && *outcome ? **outcome : summary; }
 };
 
 // Whether this thread runs a handler of finished work, on which the device may be waiting.

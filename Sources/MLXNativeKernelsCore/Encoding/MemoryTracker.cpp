@@ -293,14 +293,6 @@ void SubmittedWork::submit(std::vector<Touched>& touched) noexcept {
   isSubmitted_ = true;
 }
 
-void SubmittedWork::withdraw(std::vector<Touched>& touched) noexcept {
-  {
-    std::lock_guard lock(MemoryTracker::shared().mutex_);
-    work_->touched.swap(touched);
-  }
-  retire();
-}
-
 Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
   MemoryTracker& tracker = MemoryTracker::shared();
   std::lock_guard lock(tracker.mutex_);
@@ -327,11 +319,12 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
   return outcome;
 }
 
-void SubmittedWork::retire() noexcept {
+void SubmittedWork::retire(const std::function<void()>& told) noexcept {
   MemoryTracker& tracker = MemoryTracker::shared();
   MemoryTracker::Works dropped;
   {
     std::lock_guard lock(tracker.mutex_);
+    if (told) told();
     work_->isRunning = false;
     tracker.drop(work_, dropped);
     // Its writes may have cleared what was left of failures.

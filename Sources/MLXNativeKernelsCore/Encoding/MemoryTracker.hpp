@@ -97,14 +97,12 @@ class SubmittedWork {
 
   // From now on others wait for it. Takes what it touches out of the list.
   void submit(std::vector<Touched>& touched) noexcept;
-  // It was not submitted after all. Puts the list back.
-  void withdraw(std::vector<Touched>& touched) noexcept;
 
   // What became of it: also a failure where it read what failed work was to write. What it was to write is known to
   // hold nothing, or to be there again.
   Result<void> settle(Result<void> outcome) noexcept;
-  // Others wait no longer.
-  void retire() noexcept;
+  // Others wait no longer. `told` runs before any of them goes on.
+  void retire(const std::function<void()>& told = {}) noexcept;
 
  private:
   MemoryTracker::Works held_;  // its entry, while it is not submitted

@@ -117,23 +117,26 @@ TEST(MetalFailure, ALostDeviceFailsEverythingAfterIt) {
   copy.expectUntouched();
 }
 
-TEST(MetalFailure, WithoutACommandBufferOrEncoderTheWorkFails) {
+TEST(MetalFailure, WithoutACommandBufferOrEncoderNothingIsCommitted) {
   MetalScene scene;
   const auto device = scene.makeDevice();
+  const CopyScene copy(device);
+  CommandEncoder encoder(device, "token 3");
+  REQUIRE(encoder.encode(copy.write));
+  int calls = 0;
   for (const auto call : {softmetal::Call::commandBuffer, softmetal::Call::encoder}) {
     softmetal::faults().failAt(call);
-    const Submitted submitted(device);
-    const auto waited = submitted.done.wait();
-    EXPECT_ERROR(waited, {.code = ErrorCode::deviceFault,
-                          .what = call == softmetal::Call::encoder ? "no command encoder can be had"
-                                                                   : "no command buffer can be had",
-                          .got = "none for 'token 3'",
-                          .fix = "try again"});
-    EXPECT(!waited && waited.error().retryable);
-    EXPECT_EQ(submitted.calls->load(), 1);
-    submitted.copy.expectUntouched();
+    const auto committed = encoder.commit([&](const Result<Summary>&) { ++calls; });
+    EXPECT_ERROR(committed, {.code = ErrorCode::deviceFault,
+                             .what = call == softmetal::Call::encoder ? "no command encoder can be had"
+                                                                      : "no command buffer can be had",
+                             .got = "none for 'token 3'",
+                             .fix = "try again"});
+    EXPECT(!committed && committed.error().retryable);
+    EXPECT_EQ(calls, 0);
+    copy.expectUntouched();
   }
-  REQUIRE(Submitted(device).done.wait());
+  REQUIRE(REQUIRE(encoder.commit()).wait());
 }
 
 TEST(MetalFailure, ALateHandlerIsWaitedFor) {

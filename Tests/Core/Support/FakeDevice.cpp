@@ -80,6 +80,7 @@ class FakeDevice::FakeSubmission : public Submission {
   }
   ~FakeSubmission() override {
     if (!isCommitted_) ++device_->dropped_;
+    if (isCommitted_ && finished_) finished_({});
   }
 
   Result<void> dispatch(ReadyDispatch ready) override {
@@ -91,14 +92,20 @@ class FakeDevice::FakeSubmission : public Submission {
 
   void barrier() override { addToTrace("|"); }
 
-  void commit(std::function<void(SubmissionReport)> finished) override {
+  Result<void> prepare(std::function<void(SubmissionReport)> finished) override {
+    if (auto error = device_->attempt(Call::prepare)) return *error;
+    finished_ = std::move(finished);
+    return {};
+  }
+
+  // Work that is not held back finishes when the submission ends.
+  Result<void> commit() noexcept override {
+    if (auto error = device_->attempt(Call::commit)) return *error;
     isCommitted_ = true;
-    {
-      std::lock_guard lock(device_->mutex_);
-      device_->committed_.push_back(std::move(recorded_));
-      if (device_->isHolding_) return device_->held_.push_back(std::move(finished));
-    }
-    finished({});
+    std::lock_guard lock(device_->mutex_);
+    device_->committed_.push_back(std::move(recorded_));
+    if (device_->isHolding_) device_->held_.push_back(std::exchange(finished_, {}));
+    return {};
   }
 
  private:
@@ -106,6 +113,7 @@ class FakeDevice::FakeSubmission : public Submission {
 
   std::shared_ptr<FakeDevice> device_;
   Recorded recorded_;
+  std::function<void(SubmissionReport)> finished_;
   bool isCommitted_ = false;
 };
 

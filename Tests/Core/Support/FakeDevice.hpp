@@ -18,7 +18,16 @@ namespace mnk::test {
 class FakeDevice : public Device {
  public:
   // The calls that can be made to fail.
-  enum class Call : uint8_t { makeBuffer, makeShippedLibrary, makeLibrary, makePipeline, makeSubmission, dispatch };
+  enum class Call : uint8_t {
+    makeBuffer,
+    makeShippedLibrary,
+    makeLibrary,
+    makePipeline,
+    makeSubmission,
+    dispatch,
+    prepare,
+    commit,
+  };
 
   struct Function {
     uint32_t maxThreads = 1024;

@@ -34,10 +34,10 @@ HostQueue::~HostQueue() {
   }
 }
 
-void HostQueue::push(std::function<void()> work) {
+void HostQueue::push(Work& work) noexcept {
   {
     std::lock_guard lock(state_->mutex);
-    state_->work.push_back(std::move(work));
+    state_->work.splice(state_->work.end(), work);
   }
   state_->wake.notify_one();
 }
@@ -48,10 +48,10 @@ void HostQueue::drain(std::shared_ptr<State> state) {
     state->wake.wait(lock, [&] { return state->stopping || !state->work.empty(); });
     if (state->work.empty()) return;
     {
-      const std::function<void()> work = std::move(state->work.front());
-      state->work.pop_front();
+      Work next;
+      next.splice(next.end(), state->work, state->work.begin());
       lock.unlock();
-      work();
+      next.front()();
     }  // what the work held is released here, without the lock
     lock.lock();
   }

@@ -1,8 +1,8 @@
 // A thread that runs submissions in the order they were committed.
 #pragma once
 #include <condition_variable>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -20,13 +20,15 @@ class HostQueue {
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;
 
-  void push(std::function<void()> work);
+  // Work is handed over in lists, which the caller has made: here nothing is allocated.
+  using Work = std::list<std::function<void()>>;
+  void push(Work& work) noexcept;
 
  private:
   struct State {
     std::mutex mutex;
     std::condition_variable wake;
-    std::deque<std::function<void()>> work;
+    Work work;
     bool stopping = false;
   };
   HostQueue() = default;

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <random>
 
 #include "Devices/Host/Checking/CheckedRun.hpp"
 #include "Devices/Host/Checking/GuardedRun.hpp"
 #include "Devices/Host/HostPipeline.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk::host {
 
@@ -43,53 +43,56 @@ void HostSubmission::barrier() {
   if (!groups_.back().empty()) groups_.emplace_back();
 }
 
-Result<void> HostSubmission::run(std::vector<Group>& groups, const Options& options, std::string_view label) {
-  std::minstd_rand random(static_cast<uint32_t>(options.orderSeed));
-  for (Group& group : groups) {
-    if (options.orderSeed != 0) std::shuffle(group.begin(), group.end(), random);
-    std::vector<DispatchTrace> sinceBarrier;
-    for (const ReadyDispatch& ready : group) {
-      const DispatchJob job{ready, options, label};
-      if (auto outcome = runUnder(options.checking, job, sinceBarrier); !outcome) return outcome;
+// In one shared object, so that the queue's copy of the work holds the only references.
+struct HostSubmission::Work {
+  std::shared_ptr<Device> device;
+  Options options;
+  std::string label;
+  std::vector<Group> groups;
+  std::function<void(SubmissionReport)> finished;
+
+  Result<void> run() {
+    std::minstd_rand random(static_cast<uint32_t>(options.orderSeed));
+    for (Group& group : groups) {
+      if (options.orderSeed != 0) std::shuffle(group.begin(), group.end(), random);
+      std::vector<DispatchTrace> sinceBarrier;
+      for (const ReadyDispatch& ready : group) {
+        const DispatchJob job{ready, options, label};
+        if (auto outcome = runUnder(options.checking, job, sinceBarrier); !outcome) return outcome;
+      }
+    }
+    return {};
+  }
+
+  void runAndReport() noexcept {
+    const auto start = std::chrono::steady_clock::now();
+    SubmissionReport report{.outcome = guarded("Host device", [&] { return run(); })};
+    report.deviceSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    // Everything is free again before the caller hears that the work is done.
+    groups.clear();
+    device.reset();
+    try {
+      if (finished) finished(std::move(report));
+    } catch (...) {  // the caller's code; there is nobody to tell
     }
   }
+};
+
+Result<void> HostSubmission::prepare(std::function<void(SubmissionReport)> finished) {
+  auto work = std::make_shared<Work>(device_, options_, label_, std::vector<Group>(), std::move(finished));
+  HostQueue::Work queued;
+  queued.emplace_back([work] { work->runAndReport(); });
+  prepared_ = std::move(work);
+  queued_ = std::move(queued);
   return {};
 }
 
-void HostSubmission::commit(std::function<void(SubmissionReport)> finished) {
-  // In one shared object, so that the queue's copy of the work holds the only references.
-  struct Work {
-    std::shared_ptr<Device> device;
-    Options options;
-    std::string label;
-    std::vector<Group> groups;
-    std::function<void(SubmissionReport)> finished;
-  };
-  auto work =
-      std::make_shared<Work>(std::move(device_), options_, std::move(label_), std::move(groups_), std::move(finished));
-  queue_.push([work = std::move(work)] {
-    const auto start = std::chrono::steady_clock::now();
-    SubmissionReport report;
-    try {
-      report.outcome = run(work->groups, work->options, work->label);
-    } catch (const std::exception& exception) {
-      report.outcome = Error{.code = ErrorCode::outOfMemory,
-                             .op = "Host device",
-                             .what = "the submission could not be run",
-                             .got = exception.what(),
-                             .expected = "memory for its work",
-                             .fix = "Free memory and try again.",
-                             .retryable = true};
-    }
-    report.deviceSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    // Everything is free again before the caller hears that the work is done.
-    work->groups.clear();
-    work->device.reset();
-    try {
-      if (work->finished) work->finished(std::move(report));
-    } catch (...) {  // the caller's code; there is nobody to tell
-    }
-  });
+Result<void> HostSubmission::commit() noexcept {
+  prepared_->groups = std::move(groups_);
+  prepared_.reset();
+  queue_.push(queued_);
+  device_.reset();
+  return {};
 }
 
 }  // namespace mnk::host

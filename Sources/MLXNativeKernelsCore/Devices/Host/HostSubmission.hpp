@@ -13,18 +13,21 @@ class HostSubmission final : public Submission {
 
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
-  void commit(std::function<void(SubmissionReport)> finished) override;
+  Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
+  Result<void> commit() noexcept override;
 
  private:
   // Dispatches with no barrier between them.
   using Group = std::vector<ReadyDispatch>;
-  static Result<void> run(std::vector<Group>& groups, const Options& options, std::string_view label);
+  struct Work;
 
   std::shared_ptr<Device> device_;
   HostQueue& queue_;
   Options options_;
   std::string label_;  // names the submission in errors
   std::vector<Group> groups_ = {{}};
+  std::shared_ptr<Work> prepared_;
+  HostQueue::Work queued_;  // runs what is prepared
 };
 
 }  // namespace mnk::host

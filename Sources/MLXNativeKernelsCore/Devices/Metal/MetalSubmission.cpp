@@ -108,6 +108,7 @@ struct MetalSubmission::Work {
   std::string label;
   std::shared_ptr<AppBuffer> appBuffer;
   std::function<void(SubmissionReport)> finished;  // null once it was called
+  bool isCommitted = false;                        // or there is nothing to report
 
   ~Work() {
     if (appBuffer) appBuffer->forget();
@@ -125,7 +126,7 @@ struct MetalSubmission::Work {
     steps.clear();
     device.reset();
     try {
-      if (const auto call = std::exchange(finished, nullptr)) call(std::move(report));
+      if (const auto call = std::exchange(finished, nullptr); call && isCommitted) call(std::move(report));
     } catch (...) {  // the caller's code; there is nobody to tell
     }
   }
@@ -152,6 +153,7 @@ MetalSubmission::MetalSubmission(std::shared_ptr<Device> device, Target target, 
 
 MetalSubmission::~MetalSubmission() {
   const AutoreleasePool pool;
+  prepared_ = {};
   target_ = {};
 }
 
@@ -173,49 +175,30 @@ void MetalSubmission::barrier() {
   steps_.emplace_back(Barrier{});
 }
 
-void MetalSubmission::encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps,
-                             std::span<NS::String* const> descriptions) const {
-  size_t described = 0;
-  for (const Step& step : steps) {
-    const auto* ready = std::get_if<ReadyDispatch>(&step);
-    if (!ready) {
-      encoder.memoryBarrier(MTL::BarrierScopeBuffers);
-      continue;
-    }
-    if (!descriptions.empty()) encoder.pushDebugGroup(descriptions[described++]);
-    encodeDispatch(encoder, *ready, target_.nothing.get());
-    if (!descriptions.empty()) encoder.popDebugGroup();
-  }
-}
-
-Result<void> MetalSubmission::submit(const std::shared_ptr<Work>& work) {
-  // Whatever can throw is made first: once there is an encoder, everything gets into it.
-  std::vector<NS::String*> descriptions;
-  for (const Step& step : work->steps) {
-    const auto* ready = std::get_if<ReadyDispatch>(&step);
-    if (!ready || !target_.describesDispatches) continue;
-    NS::String* text = nsText(description(ready->dispatch));
-    descriptions.push_back(text ? text : nsText("a name that is not UTF-8"));
-  }
-  NS::String* label = nsText(label_.empty() ? "MLXNativeKernels" : label_);
-  const MTL::HandlerFunction handler = [work](MTL::CommandBuffer* done) { work->finish(*done); };
-
-  const bool isAppOwned = bool(target_.appBuffer);
-  // Work holds every buffer and pipeline until the end, so Metal need not retain each of them again.
-  MTL::CommandBuffer* commands =
-      isAppOwned ? target_.appBuffer.get() : target_.queue->commandBufferWithUnretainedReferences();
-  if (!commands) return cannotEncode("command buffer", label_);
-  if (auto open = checkOpen(*commands); !open) return open;
-  if (!isAppOwned) commands->setLabel(label);
-  if (!work->steps.empty()) {
-    auto* encoder = commands->computeCommandEncoder(MTL::DispatchTypeConcurrent);
+Result<void> MetalSubmission::encode(const Prepared& prepared) const {
+  MTL::CommandBuffer& commands = *prepared.commands.get();
+  if (auto open = checkOpen(commands); !open) return open;
+  if (!steps_.empty()) {
+    auto* encoder = commands.computeCommandEncoder(MTL::DispatchTypeConcurrent);
     if (!encoder) return cannotEncode("command encoder", label_);
-    encoder->setLabel(label);
-    encode(*encoder, work->steps, descriptions);
+    encoder->setLabel(prepared.label.get());
+    auto description = prepared.descriptions.begin();
+    for (const Step& step : steps_) {
+      const auto* ready = std::get_if<ReadyDispatch>(&step);
+      if (!ready) {
+        encoder->memoryBarrier(MTL::BarrierScopeBuffers);
+        continue;
+      }
+      if (target_.describesDispatches) encoder->pushDebugGroup((description++)->get());
+      encodeDispatch(*encoder, *ready, target_.nothing.get());
+      if (target_.describesDispatches) encoder->popDebugGroup();
+    }
     encoder->endEncoding();
   }
-  commands->addCompletedHandler(handler);
-  if (!isAppOwned) commands->commit();
+  const std::shared_ptr<Work> work = prepared.work;  // a block would keep a reference to `prepared`
+  commands.addCompletedHandler(^(MTL::CommandBuffer* done) {
+    work->finish(*done);
+  });
   return {};
 }
 
@@ -224,16 +207,47 @@ std::function<WorkProgress()> MetalSubmission::progress() const {
   return [appBuffer = appBuffer_] { return appBuffer->progress(); };
 }
 
-void MetalSubmission::commit(std::function<void(SubmissionReport)> finished) {
+Result<void> MetalSubmission::prepare(std::function<void(SubmissionReport)> finished) {
   const AutoreleasePool pool;
-  auto work = std::make_shared<Work>();
-  work->device = std::move(device_);
-  work->steps = std::move(steps_);
-  work->label = label_;
-  work->appBuffer = appBuffer_;
-  work->finished = std::move(finished);
-  auto submitted = guarded(kOp, [&] { return submit(work); });
-  if (!submitted) work->finish({.outcome = std::move(submitted)});
+  Prepared prepared;
+  for (const Step& step : steps_) {
+    const auto* ready = std::get_if<ReadyDispatch>(&step);
+    if (!ready || !target_.describesDispatches) continue;
+    NS::String* text = nsText(description(ready->dispatch));
+    prepared.descriptions.push_back(retained(text ? text : nsText("a name that is not UTF-8")));
+  }
+  prepared.label = retained(nsText(label_.empty() ? "MLXNativeKernels" : label_));
+  prepared.work = std::make_shared<Work>();
+  prepared.work->device = device_;
+  prepared.work->label = label_;
+  prepared.work->finished = std::move(finished);
+  prepared.commands = target_.appBuffer;
+  if (prepared.commands) {
+    if (auto open = checkOpen(*prepared.commands.get()); !open) return open;
+  } else {
+    // Work holds every buffer and pipeline until the end, so Metal need not retain each of them again.
+    prepared.commands = retained(target_.queue->commandBufferWithUnretainedReferences());
+    if (!prepared.commands) return cannotEncode("command buffer", label_);
+    prepared.commands->setLabel(prepared.label.get());
+    if (auto encoded = encode(prepared); !encoded) return encoded;
+  }
+  prepared_ = std::move(prepared);
+  return {};
+}
+
+Result<void> MetalSubmission::commit() noexcept {
+  const AutoreleasePool pool;
+  const Prepared prepared = std::exchange(prepared_, {});
+  Work& work = *prepared.work;
+  if (appBuffer_) {
+    auto encoded = guarded(kOp, [&] { return encode(prepared); });
+    if (!encoded) return encoded;
+  }
+  work.appBuffer = appBuffer_;
+  work.steps = std::move(steps_);
+  work.isCommitted = true;
+  if (!appBuffer_) prepared.commands->commit();
+  return {};
 }
 
 }  // namespace mnk::metal

@@ -1,5 +1,6 @@
-// Work for one command buffer, kept as data until it is committed: then it becomes one compute encoder, in which
-// dispatches run side by side except across barriers. So an abandoned submission leaves nothing behind.
+// Work for one command buffer, kept as data until the end: then it becomes one compute encoder, in which dispatches run
+// side by side except across barriers. A command buffer of the app's is left alone until the commit, so an abandoned
+// submission leaves nothing behind.
 #pragma once
 #include <variant>
 
@@ -22,7 +23,8 @@ class MetalSubmission final : public Submission {
 
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
-  void commit(std::function<void(SubmissionReport)> finished) override;
+  Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
+  Result<void> commit() noexcept override;
   std::function<WorkProgress()> progress() const override;
 
  private:
@@ -31,16 +33,23 @@ class MetalSubmission final : public Submission {
   struct Work;
   class AppBuffer;
 
-  // With a description for each dispatch, or none.
-  void encode(MTL::ComputeCommandEncoder& encoder, const std::vector<Step>& steps,
-              std::span<NS::String* const> descriptions) const;
-  Result<void> submit(const std::shared_ptr<Work>& work);
+  // What was made ahead, because it takes memory.
+  struct Prepared {
+    Owned<MTL::CommandBuffer> commands;
+    Owned<NS::String> label;
+    std::vector<Owned<NS::String>> descriptions;  // of each dispatch, or none
+    std::shared_ptr<Work> work;
+  };
+
+  // All steps, and what happens when they are done, in a command buffer.
+  Result<void> encode(const Prepared& prepared) const;
 
   std::shared_ptr<Device> device_;
   Target target_;
   std::string label_;
   std::vector<Step> steps_;
   std::shared_ptr<AppBuffer> appBuffer_;  // null without one
+  Prepared prepared_;
 };
 
 // Metal ends a process that encodes into a command buffer after its commit.

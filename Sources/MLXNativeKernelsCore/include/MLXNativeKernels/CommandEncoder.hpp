@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct Summary {
 // Submitted work.
 class Completion {
  public:
-  // Waits until the work is done; every call gives the same answer. In a handler of finished work it is an error
+  // Waits until the work is done; every call gives the same answer, except that the counts by kind are missing where
+  // there is no memory for them. In a handler of finished work it is an error
   // (wouldDeadlock) if this work is not done. Work in a command buffer of the app's is done only after the app commits.
   Result<Summary> wait() const;
   bool isDone() const;
@@ -48,12 +50,16 @@ class Completion {
 class EncodingParticipant {
  public:
   virtual ~EncodingParticipant() = default;
-  // The encoder is being committed. May refuse; then nothing is submitted.
-  virtual Result<void> advance() = 0;
-  // Another participant refused after this one had advanced.
-  virtual void retreat() = 0;
+  // The encoder is being committed: may it be? If one participant refuses, nothing is submitted and none advances.
+  virtual Result<void> check() = 0;
+  // All participants have agreed.
+  virtual void advance() noexcept = 0;
   // The submitted work is done or has failed.
-  virtual void finished(const Result<void>& outcome) = 0;
+  virtual void finished(const Result<void>& outcome) noexcept = 0;
+
+  // The one lock under which the participants of an encoder are checked and advance, so that no thread sees some of
+  // them advanced and others not. Whatever else uses their state takes it too.
+  static std::mutex& mutex();
 };
 
 class CommandEncoder {

@@ -120,9 +120,12 @@ class Submission {
   virtual ~Submission() = default;
   virtual Result<void> dispatch(ReadyDispatch ready) = 0;
   virtual void barrier() = 0;
-  // Called last, at most once; a submission that is destroyed without it runs nothing. `finished` runs once, on a
-  // thread of the device, when the work is done or has failed.
-  virtual void commit(std::function<void(SubmissionReport)> finished) = 0;
+  // Makes all that `commit` needs, as far as memory is concerned. May be called again, also after more was recorded;
+  // the last call counts.
+  virtual Result<void> prepare(std::function<void(SubmissionReport)> finished) = 0;
+  // Called last, at most once, after `prepare`; a submission that is destroyed without it runs nothing. `finished` runs
+  // once, on a thread of the device, when the work is done or has failed; if this call fails, it does not run.
+  virtual Result<void> commit() noexcept = 0;
   // Tells how far committed work is, for as long as its end was not reported; on any thread, also after the submission
   // is destroyed. Null: it is under way until its end is reported.
   virtual std::function<WorkProgress()> progress() const { return {}; }
@@ -178,6 +181,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<KernelRegistry> registry_;
   std::shared_ptr<ScratchPool> scratch_;
   std::shared_ptr<FailureLog> failures_;
+  std::mutex committing_;  // work runs in the order in which caches advance
   std::mutex probing_;
   std::mutex asking_;
   std::optional<MatrixLayout> matrixLayout_;
