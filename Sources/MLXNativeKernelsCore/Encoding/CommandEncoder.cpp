@@ -53,7 +53,7 @@ struct CommandEncoder::Impl {
   std::string label;
   std::unique_ptr<Submission> submission;  // made by the first use
   HazardTracker hazards;
-  std::vector<Touched> touched;     // by all that is recorded, but for scratch memory
+  TouchedMemory touched;            // by all that is recorded, but for scratch memory
   std::shared_ptr<Buffer> scratch;  // all plans share it; hazards order them
   std::shared_ptr<Buffer> zeroed;   // plans have parts of their own, each zeroed when it is encoded
   uint64_t zeroedUsed = 0;
@@ -214,16 +214,21 @@ Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, 
     if (!prepared) return std::move(prepared).error();
     if (!dispatch.grid.isEmpty()) ready.push_back(std::move(*prepared));
   }
-  const size_t known = touched.size();
+  const size_t known = touched.inOrder.size();
   if (auto noted = noteTouched(ready); !noted) return noted;
   for (size_t i = 0; i < ready.size(); ++i) {
     auto recorded = guarded(kOp, [&] { return record(std::move(ready[i])); });
     if (recorded) continue;
-    touched.resize(known);
+    touched.inOrder.resize(known);
     if (i != 0 || isMidway) failure = recorded.error();
     return recorded;
   }
-  return {};
+  auto indexed = guarded(kOp, [&]() -> Result<void> {
+    for (size_t i = known; i < touched.inOrder.size(); ++i) touched.index.add(touched.inOrder[i]);
+    return {};
+  });
+  if (!indexed) failure = indexed.error();
+  return indexed;
 }
 
 // Refuses to read what failed work was to write.
@@ -231,8 +236,8 @@ Result<void> CommandEncoder::Impl::noteTouched(const std::vector<ReadyDispatch>&
   std::vector<Touched> adding;
   const Buffer* const own[] = {scratch.get(), zeroed.get()};
   for (const ReadyDispatch& next : ready) addTouched(next.dispatch, own, adding);
-  if (auto readable = MemoryTracker::shared().checkReads(touched, adding); !readable) return readable;
-  touched.insert(touched.end(), adding.begin(), adding.end());
+  if (auto readable = MemoryTracker::shared().checkReads(touched.inOrder, adding); !readable) return readable;
+  touched.inOrder.insert(touched.inOrder.end(), adding.begin(), adding.end());
   return {};
 }
 

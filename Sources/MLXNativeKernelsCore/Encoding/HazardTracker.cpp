@@ -6,11 +6,6 @@ namespace mnk {
 
 namespace {
 
-// Not by byteCount, which repeated rows may take past 64 bits.
-bool isEmpty(const Region& region) {
-  return region.rowBytes == 0 || region.rows == 0;
-}
-
 // Whether some row of `rows` meets [begin, end).
 bool meetsRange(const Region& rows, uint64_t begin, uint64_t end) {
   if (rows.rowStride == 0 || end <= rows.offset) return begin < rows.offset + rows.rowBytes && rows.offset < end;
@@ -43,14 +38,7 @@ bool overlap(const Region& a, const Region& b) {
 }
 
 void addBytes(const Region& region, ByteRanges& bytes, uint64_t from, uint64_t to) {
-  if (isEmpty(region)) return;
-  if (region.rowStride <= region.rowBytes) return bytes.add(std::max(region.offset, from), std::min(region.end(), to));
-  uint64_t row = from <= region.offset ? 0 : (from - region.offset) / region.rowStride;
-  for (; row < region.rows; ++row) {
-    const uint64_t begin = region.offset + row * region.rowStride;
-    if (begin >= to) return;
-    bytes.add(std::max(begin, from), std::min(begin + region.rowBytes, to));
-  }
+  forEachRange(region, from, to, [&](uint64_t begin, uint64_t end) { bytes.add(begin, end); });
 }
 
 namespace {
@@ -80,19 +68,31 @@ void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except,
   });
 }
 
+void TouchedIndex::add(const Touched& touched) {
+  Space& space = spaces_[touched.space];
+  (touched.isWrite ? space.writes : space.reads).add(touched.region);
+}
+
+bool TouchedIndex::conflicts(const Touched& next) const {
+  const auto space = spaces_.find(next.space);
+  if (space == spaces_.end()) return false;
+  return space->second.writes.meets(next.region) || (next.isWrite && space->second.reads.meets(next.region));
+}
+
+size_t TouchedIndex::count() const {
+  size_t count = 0;
+  for (const auto& [space, regions] : spaces_) count += regions.reads.count() + regions.writes.count();
+  return count;
+}
+
 bool HazardTracker::conflicts(std::span<const Binding> bindings) const {
   bool found = false;
-  forEachTouched(bindings, [&](const Binding&, const Touched& next) {
-    found = found || std::any_of(touched_.begin(), touched_.end(), [&](const Touched& earlier) {
-              return earlier.space == next.space && (earlier.isWrite || next.isWrite) &&
-                     overlap(earlier.region, next.region);
-            });
-  });
+  forEachTouched(bindings, [&](const Binding&, const Touched& next) { found = found || index_.conflicts(next); });
   return found;
 }
 
 void HazardTracker::add(std::span<const Binding> bindings) {
-  forEachTouched(bindings, [&](const Binding&, const Touched& touched) { touched_.push_back(touched); });
+  forEachTouched(bindings, [&](const Binding&, const Touched& touched) { index_.add(touched); });
 }
 
 }  // namespace mnk

@@ -1,10 +1,13 @@
 // Knows what the dispatches since the last barrier read and wrote, and whether the next one must wait for them:
 // read after write, write after read and write after write, byte for byte.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
+#include "Encoding/RegionSet.hpp"
 #include "MLXNativeKernels/Dispatch.hpp"
 #include "Support/ByteRanges.hpp"
 
@@ -21,20 +24,61 @@ struct Touched {
 // Adds what a dispatch touches outside of these buffers, its reads before its writes.
 void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except, std::vector<Touched>& to);
 
+// What is read and written, of any number of spaces.
+class TouchedIndex {
+ public:
+  // Without memory for all of it, a part may have been added.
+  void add(const Touched& touched);
+  // Whether a read meets something that is written, or a write meets something that is read or written.
+  bool conflicts(const Touched& next) const;
+  void clear() { spaces_.clear(); }
+  void swap(TouchedIndex& other) noexcept { spaces_.swap(other.spaces_); }
+  size_t count() const;
+
+ private:
+  struct Space {
+    RegionSet reads, writes;
+  };
+  std::map<const void*, Space> spaces_;
+};
+
 class HazardTracker {
  public:
   bool conflicts(std::span<const Binding> bindings) const;
+  // Without memory for all of them, a part may have been added.
   void add(std::span<const Binding> bindings);
-  void clear() { touched_.clear(); }
+  void clear() { index_.clear(); }
+  // Ranges that are kept.
+  size_t count() const { return index_.count(); }
 
  private:
-  std::vector<Touched> touched_;
+  TouchedIndex index_;
 };
+
+// Without bytes. Not by byteCount, which repeated rows may take past 64 bits.
+inline bool isEmpty(const Region& region) {
+  return region.rowBytes == 0 || region.rows == 0;
+}
 
 // Whether two sets of rows in one space share a byte. Exact when one of them is a plain range or both have the same
 // stride; otherwise ranges that enclose each other count as sharing.
 bool overlap(const Region& a, const Region& b);
 
+// Visits the region's ranges of bytes that lie in [from, to), from the first on.
+template <typename Visit>
+void forEachRange(const Region& region, uint64_t from, uint64_t to, Visit visit) {
+  if (isEmpty(region)) return;
+  const auto visitWithin = [&](uint64_t begin, uint64_t end) {
+    if (std::max(begin, from) < std::min(end, to)) visit(std::max(begin, from), std::min(end, to));
+  };
+  if (region.rowStride <= region.rowBytes) return visitWithin(region.offset, region.end());
+  uint64_t row = from <= region.offset ? 0 : (from - region.offset) / region.rowStride;
+  for (; row < region.rows; ++row) {
+    const uint64_t begin = region.offset + row * region.rowStride;
+    if (begin >= to) return;
+    visitWithin(begin, begin + region.rowBytes);
+  }
+}
 // Adds the region's bytes that lie in [from, to).
 void addBytes(const Region& region, ByteRanges& bytes, uint64_t from = 0, uint64_t to = UINT64_MAX);
 

@@ -1,6 +1,7 @@
 #include "Encoding/MemoryTracker.hpp"
 
 #include <algorithm>
+#include <map>
 #include <new>
 
 #include "Encoding/Completion.hpp"
@@ -74,21 +75,17 @@ Error failedUnreported() {
           .fix = "See the command buffer's error; write the memory again, or submit work that writes it."};
 }
 
-// Whether `accessed` has a byte of `marked` that no earlier access has written.
-bool readsMarked(const Touched& accessed, const Touched& marked, std::span<const Touched> before,
-                 std::span<const Touched> earlier) {
-  if (hasManyRows(accessed)) return true;
-  const uint64_t from = marked.region.offset, to = marked.region.end();
-  ByteRanges known, bytes, written;
-  addBytes(marked.region, known);
-  addBytes(accessed.region, bytes, from, to);
-  for (const auto list : {before, earlier}) {
-    for (const Touched& touched : list) {
-      if (touched.isWhole && !hasManyRows(touched) && meet(touched, marked))
-        addBytes(touched.region, written, from, to);
-    }
-  }
-  return bytes.without(written).firstShared(known).has_value();
+Touched asRead(Touched touched) {
+  touched.isWrite = false;
+  return touched;
+}
+
+// Takes the bytes of what was written out of those that are missing.
+void removeWritten(std::map<const void*, IntervalSet>& missing, const Touched& written) {
+  const auto space = missing.find(written.space);
+  if (space == missing.end() || !written.isWhole || hasManyRows(written)) return;
+  if (!meetsAny(space->second, written.region)) return;
+  forEachRange(written.region, 0, UINT64_MAX, [&](uint64_t begin, uint64_t end) { space->second.remove(begin, end); });
 }
 
 }  // namespace
@@ -112,8 +109,9 @@ Result<void> MemoryTracker::waitToWrite(const MemoryRange& bytes) {
 Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite) {
   const Touched wanted = plain(bytes);
   const auto touches = [&](const Work& work, bool alsoReads) {
-    return std::any_of(work.touched.begin(), work.touched.end(),
-                       [&](const Touched& touched) { return (touched.isWrite || alsoReads) && meet(touched, wanted); });
+    Touched touched = wanted;
+    touched.isWrite = alsoReads;
+    return work.mayConflict(touched) && (!work.failure || work.isMarked(touched));
   };
   std::unique_lock lock(mutex_);
   const uint64_t end = nextOrder_;
@@ -141,7 +139,8 @@ void MemoryTracker::written(const MemoryRange& bytes) noexcept {
   if (failed_.load(std::memory_order_acquire) == 0) return;
   Works dropped;
   std::lock_guard lock(mutex_);
-  clear(plain(bytes), nextOrder_);
+  const Touched taken = plain(bytes);
+  clear({&taken, 1}, nextOrder_);
   dropSettled(dropped);
 }
 
@@ -152,58 +151,118 @@ Result<void> MemoryTracker::checkReads(std::span<const Touched> before, std::spa
   return {};
 }
 
+bool MemoryTracker::Work::isMarked(const Touched& bytes) const {
+  return std::any_of(touched.inOrder.begin(), touched.inOrder.end(),
+                     [&](const Touched& marked) { return meet(marked, bytes); });
+}
+
+// Whether accesses read bytes that this work failed to write, and that no earlier access has written.
+bool MemoryTracker::Work::failsReads(std::span<const Touched> before, std::span<const Touched> accesses) const {
+  TouchedIndex reads;
+  bool mayFail = false;
+  for (const Touched& access : accesses) {
+    if (access.isWrite || !mayConflict(access)) continue;
+    if (hasManyRows(access)) {
+      if (isMarked(access)) return true;
+      continue;
+    }
+    reads.add(access);
+    mayFail = true;
+  }
+  if (!mayFail) return false;
+  std::map<const void*, IntervalSet> missing;
+  for (const Touched& marked : touched.inOrder) {
+    if (!reads.conflicts(marked)) continue;
+    IntervalSet& bytes = missing[marked.space];
+    forEachRange(marked.region, 0, UINT64_MAX, [&](uint64_t begin, uint64_t end) { bytes.add(begin, end); });
+  }
+  if (missing.empty()) return false;
+  for (const Touched& written : before) removeWritten(missing, written);
+  for (const Touched& access : accesses) {
+    removeWritten(missing, access);
+    const auto space = missing.find(access.space);
+    if (!access.isWrite && space != missing.end() && meetsAny(space->second, access.region)) return true;
+  }
+  return false;
+}
+
 // The work committed before `order` that failed to write what these accesses read, or null.
 const MemoryTracker::Work* MemoryTracker::failedRead(std::span<const Touched> before, std::span<const Touched> accesses,
                                                      uint64_t order) const {
   for (const Work& work : works_) {
-    if (!work.failure || work.order >= order) continue;
-    for (const Touched& marked : work.touched) {
-      for (size_t i = 0; i < accesses.size(); ++i) {
-        if (accesses[i].isWrite || !meet(accesses[i], marked)) continue;
-        if (readsMarked(accesses[i], marked, before, accesses.first(i))) return &work;
-      }
-    }
+    if (work.failure && work.order < order && work.failsReads(before, accesses)) return &work;
   }
   return nullptr;
 }
 
 // Keeps what the work was to write in memory that still is a buffer's. The newest failure is the one to report.
 void MemoryTracker::fail(Work& work, const Error& failure) noexcept {
-  std::erase_if(work.touched, [&](const Touched& touched) {
+  std::vector<Touched>& marks = work.touched.inOrder;
+  std::erase_if(marks, [&](const Touched& touched) {
     return !touched.isWrite || !isLive({touched.space, touched.region.offset, touched.region.end()});
   });
-  for (Touched& touched : work.touched) {
-    if (hasManyRows(touched)) touched = plain({touched.space, touched.region.offset, touched.region.end()});
-    clear(touched, work.order);
+  for (Touched& touched : marks) {
+    if (!hasManyRows(touched)) continue;
+    touched = plain({touched.space, touched.region.offset, touched.region.end()});
+    try {
+      work.touched.index.add(touched);
+    } catch (...) {
+      work.isIndexed = false;
+    }
   }
+  clear(marks, work.order);
   work.failure = copyOrCode(failure);
   ++failed_;
 }
 
 // Takes bytes out of what work committed before `order` failed to write. Without memory to say what is left, all is.
-void MemoryTracker::clear(const Touched& written, uint64_t before) noexcept {
-  if (hasManyRows(written)) return;
+void MemoryTracker::clear(std::span<const Touched> written, uint64_t before) noexcept {
   for (Work& work : works_) {
     if (!work.failure || work.order >= before) continue;
-    const auto isMet = [&](const Touched& marked) { return meet(marked, written); };
-    if (std::none_of(work.touched.begin(), work.touched.end(), isMet)) continue;
     try {
-      std::vector<Touched> left;
-      for (const Touched& marked : work.touched) {
-        if (!isMet(marked)) {
-          left.push_back(marked);
-          continue;
-        }
-        ByteRanges bytes, taken;
-        addBytes(marked.region, bytes);
-        addBytes(written.region, taken, marked.region.offset, marked.region.end());
-        const ByteRanges rest = bytes.without(taken);
-        for (const auto& range : rest.ranges()) left.push_back(plain({marked.space, range.begin, range.end}));
-      }
-      work.touched = std::move(left);
+      work.clear(written);
     } catch (...) {  // they stay failed
     }
   }
+}
+
+void MemoryTracker::Work::clear(std::span<const Touched> written) {
+  struct Bytes {
+    ByteRanges marked, taken;
+    uint64_t begin = UINT64_MAX, end = 0;
+  };
+  const auto canClear = [&](const Touched& bytes) { return !hasManyRows(bytes) && mayConflict(asRead(bytes)); };
+  TouchedIndex taken;
+  bool takesAny = false;
+  for (const Touched& bytes : written) {
+    if (!canClear(bytes)) continue;
+    taken.add(bytes);
+    takesAny = true;
+  }
+  if (!takesAny) return;
+  std::map<const void*, Bytes> spaces;
+  std::vector<Touched> left;
+  for (const Touched& marked : touched.inOrder) {
+    if (!taken.conflicts(asRead(marked))) {
+      left.push_back(marked);
+      continue;
+    }
+    Bytes& bytes = spaces[marked.space];
+    addBytes(marked.region, bytes.marked);
+    bytes.begin = std::min(bytes.begin, marked.region.offset);
+    bytes.end = std::max(bytes.end, marked.region.end());
+  }
+  if (spaces.empty()) return;
+  for (const Touched& bytes : written) {
+    const auto space = spaces.find(bytes.space);
+    if (space == spaces.end() || !canClear(bytes)) continue;
+    addBytes(bytes.region, space->second.taken, space->second.begin, space->second.end);
+  }
+  for (const auto& [space, bytes] : spaces) {
+    const ByteRanges rest = bytes.marked.without(bytes.taken);
+    for (const auto& range : rest.ranges()) left.push_back(plain({space, range.begin, range.end}));
+  }
+  touched.inOrder = std::move(left);
 }
 
 bool MemoryTracker::isLive(const MemoryRange& range) const {
@@ -222,7 +281,9 @@ void MemoryTracker::clearUncovered(const MemoryRange& range) noexcept {
       if (memory->range_.overlaps(range)) covered.add(memory->range_.begin, memory->range_.end);
     }
     const ByteRanges uncovered = bytes.without(covered);
-    for (const auto& left : uncovered.ranges()) clear(plain({range.space, left.begin, left.end}), nextOrder_);
+    std::vector<Touched> forgotten;
+    for (const auto& left : uncovered.ranges()) forgotten.push_back(plain({range.space, left.begin, left.end}));
+    clear(forgotten, nextOrder_);
   } catch (...) {  // they stay failed, until they are written
   }
 }
@@ -233,7 +294,7 @@ void MemoryTracker::dropSettled(Works& dropped) noexcept {
 }
 
 void MemoryTracker::drop(Works::iterator work, Works& dropped) noexcept {
-  if (work->isRunning || (work->failure && !work->touched.empty())) return;
+  if (work->isRunning || (work->failure && !work->touched.inOrder.empty())) return;
   if (work->failure) --failed_;
   dropped.splice(dropped.end(), works_, work);
   known_.fetch_sub(1, std::memory_order_release);
@@ -283,7 +344,7 @@ SubmittedWork::~SubmittedWork() {
   retire();
 }
 
-void SubmittedWork::submit(std::vector<Touched>& touched) noexcept {
+void SubmittedWork::submit(TouchedMemory& touched) noexcept {
   MemoryTracker& tracker = MemoryTracker::shared();
   std::lock_guard lock(tracker.mutex_);
   work_->order = tracker.nextOrder_++;
@@ -299,7 +360,7 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
   std::optional<Error> first;
   if (outcome && tracker.failed_ != 0) {
     try {
-      if (const auto* failed = tracker.failedRead({}, work_->touched, work_->order)) {
+      if (const auto* failed = tracker.failedRead({}, work_->touched.inOrder, work_->order)) {
         first = copyOrCode(*failed->failure);
         outcome = failedDependence(*first);
       }
@@ -312,9 +373,9 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
   if (!outcome) {
     tracker.fail(*work_, first ? *first : outcome.error());
   } else {
-    for (const Touched& touched : work_->touched) {
-      if (touched.isWhole) tracker.clear(touched, work_->order);
-    }
+    // Nothing else is asked of the list of work that succeeded.
+    std::erase_if(work_->touched.inOrder, [](const Touched& touched) { return !touched.isWhole; });
+    tracker.clear(work_->touched.inOrder, work_->order);
   }
   return outcome;
 }

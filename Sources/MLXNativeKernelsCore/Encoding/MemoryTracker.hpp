@@ -15,6 +15,17 @@
 
 namespace mnk {
 
+// What work touches.
+struct TouchedMemory {
+  std::vector<Touched> inOrder;
+  TouchedIndex index;
+
+  void swap(TouchedMemory& other) noexcept {
+    inOrder.swap(other.inOrder);
+    index.swap(other.index);
+  }
+};
+
 // Memory that a buffer covers. Failures are kept for such memory alone: its addresses may become something else after.
 class LiveMemory {
  public:
@@ -59,18 +70,27 @@ class MemoryTracker {
   friend class LiveMemory;
   friend class SubmittedWork;
   struct Work {
-    uint64_t order = 0;            // of its commit
-    std::vector<Touched> touched;  // in the order it was recorded; once failed: what was to be written and is not yet
+    uint64_t order = 0;  // of its commit
+    // In the order it was recorded; once failed: what was to be written and is not yet, of which the index knows more.
+    TouchedMemory touched;
     std::function<WorkProgress()> progress;
     bool isRunning = true;
     std::optional<Error> failure;  // the first one, where failed work makes later work fail
+    bool isIndexed = true;         // or memory ran out
+
+    // Whether these bytes meet what the index knows; false is certain.
+    bool mayConflict(const Touched& bytes) const { return !isIndexed || touched.index.conflicts(bytes); }
+    // Once it has failed: whether it was to write some of these bytes, and nothing has since.
+    bool isMarked(const Touched& bytes) const;
+    bool failsReads(std::span<const Touched> before, std::span<const Touched> accesses) const;
+    void clear(std::span<const Touched> written);
   };
   using Works = std::list<Work>;
 
   Result<void> wait(const MemoryRange& bytes, bool toWrite);
   const Work* failedRead(std::span<const Touched> before, std::span<const Touched> accesses, uint64_t order) const;
   void fail(Work& work, const Error& failure) noexcept;
-  void clear(const Touched& written, uint64_t before) noexcept;
+  void clear(std::span<const Touched> written, uint64_t before) noexcept;
   void clearUncovered(const MemoryRange& range) noexcept;
   bool isLive(const MemoryRange& range) const;
   void dropSettled(Works& dropped) noexcept;
@@ -95,8 +115,8 @@ class SubmittedWork {
   SubmittedWork(const SubmittedWork&) = delete;
   SubmittedWork& operator=(const SubmittedWork&) = delete;
 
-  // From now on others wait for it. Takes what it touches out of the list.
-  void submit(std::vector<Touched>& touched) noexcept;
+  // From now on others wait for it. Takes what it touches.
+  void submit(TouchedMemory& touched) noexcept;
 
   // What became of it: also a failure where it read what failed work was to write. What it was to write is known to
   // hold nothing, or to be there again.
