@@ -109,6 +109,7 @@ void SoftCommandBuffer::complete(mnk::SubmissionReport report, std::optional<std
 void SoftCommandBuffer::runHandlers(std::vector<MTL::CommandBufferHandler>& handlers) {
   for (const auto handler : std::exchange(handlers, {})) {
     try {
+      const At calling(Place::handler);
       handler(reinterpret_cast<MTL::CommandBuffer*>(this));
     } catch (...) {
       violate(fmt::format("a handler of {} threw an exception; Apple ends the process", describe()));

@@ -42,6 +42,12 @@ thread_local LastMessage lastSent;
 
 }  // namespace
 
+thread_local Place At::current = Place::elsewhere;
+
+Place place() {
+  return At::current;
+}
+
 void startRuntime() {
   static const bool started = [] {
     defineFoundation();
@@ -115,6 +121,7 @@ std::string objc_class::methodText(SEL selector) const {
 extern "C" {
 
 SEL sel_registerName(const char* name) {
+  const At inside(Place::inside);
   std::lock_guard lock(tables().mutex);
   return reinterpret_cast<SEL>(const_cast<char*>(tables().selectors.insert(name).first->c_str()));
 }
@@ -122,6 +129,7 @@ SEL sel_registerName(const char* name) {
 // Apple gives null for a class that it does not have. Here every class exists, so that a message to one that has no
 // methods is told.
 Class objc_lookUpClass(const char* name) {
+  const At inside(Place::inside);
   std::lock_guard lock(tables().mutex);
   auto& entry = tables().classes[name];
   if (!entry) {
@@ -152,6 +160,7 @@ void softmetal_zero_struct();
 
 // Called by the trampolines of MessageSend.cpp with the receiver of a message; gives the function to jump to.
 __attribute__((visibility("hidden"))) void* softmetal_lookup(void* receiver, SEL selector, int returnsStruct) {
+  const At inside(Place::inside);
   startRuntime();
   void* const zero = reinterpret_cast<void*>(returnsStruct ? &softmetal_zero_struct : &softmetal_zero);
   if (!receiver) {

@@ -7,7 +7,10 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "SoftMetal.hpp"
 
 namespace softmetal {
 
@@ -38,6 +41,20 @@ struct objc_class {
 
 namespace softmetal {
 
+// The calling thread is at that place until the end of the scope.
+class At {
+ public:
+  explicit At(Place place) : before_(std::exchange(current, place)) {}
+  ~At() { current = before_; }
+  At(const At&) = delete;
+  At& operator=(const At&) = delete;
+
+ private:
+  friend Place place();
+  static thread_local Place current;
+  Place before_;
+};
+
 // Set when the class is defined.
 template <typename T>
 inline objc_class* classOf = nullptr;
@@ -60,6 +77,7 @@ struct MemberTraits<R (T::*)(A...)> {
   using Return = R;
   template <typename Self, auto M>
   static R call(Self* self, SEL, A... arguments) {
+    const At inside(Place::inside);
     return (self->*M)(arguments...);
   }
   static R nil(void*, SEL, A...) { return R(); }
@@ -68,6 +86,7 @@ template <typename R, typename... A>
 struct MemberTraits<R (*)(A...)> {
   template <auto F>
   static R call(Class, SEL, A... arguments) {
+    const At inside(Place::inside);
     return F(arguments...);
   }
 };

@@ -121,11 +121,13 @@ using namespace softmetal;
 extern "C" {
 
 SoftDevice* MTLCreateSystemDefaultDevice() {
+  const At inside(Place::inside);
   setLastMessage("MTLCreateSystemDefaultDevice");
   return SoftDevice::get(0);
 }
 
 SoftArray* MTLCopyAllDevices() {
+  const At inside(Place::inside);
   setLastMessage("MTLCopyAllDevices");
   std::vector<Ref<Object>> found;
   for (size_t i = 0; i < machine().devices.size(); ++i) {

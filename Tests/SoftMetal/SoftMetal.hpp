@@ -130,6 +130,11 @@ struct CompileOptions {
 // What the last newLibraryWithSource: was given; nothing where that was nil, or there was none.
 std::optional<CompileOptions> lastCompileOptions();
 
+// Where the calling thread is: in the software Metal, in a handler that it has called, or in neither. For tests that
+// make allocations of the product fail, and not those of the software Metal.
+enum class Place : uint8_t { elsewhere, inside, handler };
+Place place();
+
 // A file that newLibraryWithURL: and newLibraryWithFile: take for a metallib.
 struct Metallib {
   std::string linked;              // the label of a library that is linked into the program

@@ -64,8 +64,8 @@ const char* mnk_device_name(const mnk_device* device) {
 mnk_error* mnk_device_copy_last_failure(const mnk_device* device) {
   mnk_error* last = nullptr;
   c::run(&last, {}, [&]() -> Result<void> {
-    const auto failure = device ? device->device->lastFailure() : std::nullopt;
-    return failure ? Result<void>(*failure) : Result<void>();
+    auto failure = device ? device->device->lastFailure() : std::nullopt;
+    return failure ? Result<void>(std::move(*failure)) : Result<void>();
   });
   return last;
 }

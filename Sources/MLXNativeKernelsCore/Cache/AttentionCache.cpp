@@ -221,7 +221,7 @@ Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::opti
 }
 
 Result<void> AttentionCache::truncate(uint64_t position, uint32_t sequence) {
-  return state_->cursors.truncate(position, sequence);
+  return guarded(kOp, [&] { return state_->cursors.truncate(position, sequence); });
 }
 Result<void> AttentionCache::reset(uint32_t sequence) {
   return truncate(0, sequence);

@@ -8,6 +8,7 @@
 #include "Encoding/ScratchPool.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "Support/Format.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk {
 
@@ -66,11 +67,15 @@ MatrixLayout Device::matrixLayout() {
 bool Device::ordersThreadgroups() {
   std::lock_guard lock(asking_);
   if (ordersThreadgroups_) return *ordersThreadgroups_;
-  const auto library = registry().shippedLibrary();
-  if (!library) return false;  // a later call may find one
-  const std::vector<std::string> names = (*library)->functionNames();
-  ordersThreadgroups_ = std::find(names.begin(), names.end(), "ordersThreadgroups") != names.end();
-  return *ordersThreadgroups_;
+  const auto found = guarded("Device", [&]() -> Result<bool> {
+    auto library = registry().shippedLibrary();
+    if (!library) return std::move(library).error();
+    const std::vector<std::string> names = (*library)->functionNames();
+    return std::find(names.begin(), names.end(), "ordersThreadgroups") != names.end();
+  });
+  if (!found) return false;  // a later call may find out
+  ordersThreadgroups_ = *found;
+  return *found;
 }
 
 }  // namespace mnk

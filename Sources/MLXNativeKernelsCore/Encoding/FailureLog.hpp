@@ -13,9 +13,9 @@ class FailureLog {
     std::lock_guard lock(mutex_);
     last_ = copyOrCode(failure);
   }
-  std::optional<Error> last() const {
+  std::optional<Error> last() const noexcept {
     std::lock_guard lock(mutex_);
-    return last_;
+    return last_ ? std::optional(copyOrCode(*last_)) : std::nullopt;
   }
 
  private:

@@ -23,16 +23,19 @@ struct KernelRegistry::Slot {
   }
 };
 
-KernelRegistry::KernelRegistry(Device& device) : device_(device), shipped_(std::make_shared<Slot<Library>>()) {}
+KernelRegistry::KernelRegistry(Device& device) : device_(device) {}
 KernelRegistry::~KernelRegistry() = default;
 
 Result<std::shared_ptr<Library>> KernelRegistry::shippedLibrary() {
-  std::shared_ptr<Slot<Library>> slot;
-  {
-    std::lock_guard lock(mutex_);
-    slot = shipped_;
-  }
-  return guarded("KernelRegistry", [&] { return slot->get([&] { return device_.makeShippedLibrary(); }); });
+  return guarded("KernelRegistry", [&] {
+    std::shared_ptr<Slot<Library>> slot;
+    {
+      std::lock_guard lock(mutex_);
+      if (!shipped_) shipped_ = std::make_shared<Slot<Library>>();
+      slot = shipped_;
+    }
+    return slot->get([&] { return device_.makeShippedLibrary(); });
+  });
 }
 
 Result<std::shared_ptr<Library>> KernelRegistry::library(const LibrarySource& source) {
@@ -83,7 +86,9 @@ size_t KernelRegistry::pipelineCount() const {
   std::vector<std::shared_ptr<Slot<Pipeline>>> slots;
   {
     std::lock_guard lock(mutex_);
-    for (const auto& entry : pipelines_) slots.push_back(entry.second);
+    for (const auto& entry : pipelines_) {
+      if (entry.second) slots.push_back(entry.second);  // null where there was no memory for it
+    }
   }
   return static_cast<size_t>(std::count_if(slots.begin(), slots.end(), [](const auto& slot) {
     std::lock_guard lock(slot->mutex);
@@ -91,9 +96,9 @@ size_t KernelRegistry::pipelineCount() const {
   }));
 }
 
-void KernelRegistry::clear() {
+void KernelRegistry::clear() noexcept {
   std::lock_guard lock(mutex_);
-  shipped_ = std::make_shared<Slot<Library>>();
+  shipped_.reset();
   libraries_.clear();
   pipelines_.clear();
 }

@@ -4,6 +4,7 @@
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
+#include "Support/Guard.hpp"
 #include "Types/MatrixLayoutTypes.h"
 
 namespace mnk {
@@ -44,7 +45,7 @@ bool isLayout(const Findings& findings, uint32_t (*firstOf)(uint32_t lane)) {
 }  // namespace
 
 Result<MatrixLayout> probeMatrixLayout(const std::shared_ptr<Device>& device) {
-  auto findings = probe(device);
+  auto findings = guarded("Device", [&] { return probe(device); });
   if (!findings) return std::move(findings).error();
   const auto rowMajor = [](uint32_t lane) { return 2 * lane; };
   const auto interleaved = [](uint32_t lane) {

@@ -1,26 +1,30 @@
 #include "MLXNativeKernels/HeadsView.hpp"
 
+#include "Support/Guard.hpp"
+
 namespace mnk {
 
 Result<HeadsView> HeadsView::columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim) {
-  const Shape& shape = tensor.shape();
-  const uint32_t rank = shape.rank();
-  if (rank != 2 && rank != 3) {
-    return Error{.op = "HeadsView",
-                 .what = "the tensor has no columns",
-                 .got = shape.text(),
-                 .expected = "[tokens, width] or [sequences, tokens, width]",
-                 .fix = "Reshape the tensor, or give strides."};
-  }
-  const uint64_t tokens = shape[rank - 2], width = shape[rank - 1];
-  return HeadsView(tensor, Strides{.sequences = rank == 3 ? shape[0] : 1,
-                                   .tokens = tokens,
-                                   .heads = heads,
-                                   .headDim = headDim,
-                                   .offset = firstColumn,
-                                   .sequenceStride = tokens * width,
-                                   .tokenStride = width,
-                                   .headStride = headDim});
+  return guarded("HeadsView", [&]() -> Result<HeadsView> {
+    const Shape& shape = tensor.shape();
+    const uint32_t rank = shape.rank();
+    if (rank != 2 && rank != 3) {
+      return Error{.op = "HeadsView",
+                   .what = "the tensor has no columns",
+                   .got = shape.text(),
+                   .expected = "[tokens, width] or [sequences, tokens, width]",
+                   .fix = "Reshape the tensor, or give strides."};
+    }
+    const uint64_t tokens = shape[rank - 2], width = shape[rank - 1];
+    return HeadsView(tensor, Strides{.sequences = rank == 3 ? shape[0] : 1,
+                                     .tokens = tokens,
+                                     .heads = heads,
+                                     .headDim = headDim,
+                                     .offset = firstColumn,
+                                     .sequenceStride = tokens * width,
+                                     .tokenStride = width,
+                                     .headStride = headDim});
+  });
 }
 
 bool HeadsView::isReadable() const {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "Support/Format.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk {
 
@@ -52,18 +53,20 @@ std::string KVCodec::text() const {
 }
 
 Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim) {
-  if (!codec.canCode(headDim)) {
-    return Error{.op = "KVCodec",
-                 .what = "the codec cannot code such vectors",
-                 .got = fmt::format("{}, head dim {}", codec.text(), headDim),
-                 .expected = std::string(expectedText(codec)),
-                 .fix = "Choose other bits, the other codec, or a dense cache."};
-  }
-  KVCodecSizes sizes;
-  sizes.codeBytes = isByteCoded(codec) ? headDim : headDim * codec.bits / 8;
-  sizes.scales = codec.name == KVCodecName::mlx1 && headDim == 512 ? 2 : 1;
-  sizes.scaleBytes = sizes.scales * byteSize(codec.scaleType());
-  return sizes;
+  return guarded("KVCodec", [&]() -> Result<KVCodecSizes> {
+    if (!codec.canCode(headDim)) {
+      return Error{.op = "KVCodec",
+                   .what = "the codec cannot code such vectors",
+                   .got = fmt::format("{}, head dim {}", codec.text(), headDim),
+                   .expected = std::string(expectedText(codec)),
+                   .fix = "Choose other bits, the other codec, or a dense cache."};
+    }
+    KVCodecSizes sizes;
+    sizes.codeBytes = isByteCoded(codec) ? headDim : headDim * codec.bits / 8;
+    sizes.scales = codec.name == KVCodecName::mlx1 && headDim == 512 ? 2 : 1;
+    sizes.scaleBytes = sizes.scales * byteSize(codec.scaleType());
+    return sizes;
+  });
 }
 
 uint64_t headDimOf(const KVCodec& codec, uint64_t codeBytes) {

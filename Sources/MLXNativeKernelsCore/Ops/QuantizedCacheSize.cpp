@@ -1,29 +1,32 @@
 #include "MLXNativeKernels/QuantizedKVCacheView.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk {
 
 Result<uint64_t> quantizedCacheBytes(const QuantizedCacheExtents& extents) {
-  auto keys = sizes(extents.keys, extents.headDim);
-  if (!keys) return std::move(keys).error();
-  uint64_t position = keys->bytes();
-  if (extents.values) {
-    auto values = sizes(*extents.values, extents.valueHeadDim);
-    if (!values) return std::move(values).error();
-    position += values->bytes();
-  }
-  std::optional<uint64_t> bytes = position;
-  for (const uint64_t extent : {extents.heads, extents.capacity, extents.sequences}) {
-    bytes = bytes ? checkedMultiply(*bytes, extent) : bytes;
-  }
-  if (bytes) return *bytes;
-  return Error{.op = "QuantizedKVCacheView",
-               .what = "the cache has too many bytes to count",
-               .got = fmt::format("{} heads, capacity {} and {} sequences of {} bytes", extents.heads, extents.capacity,
-                                  extents.sequences, position),
-               .expected = "less than 2^64 bytes",
-               .fix = "Pass smaller extents."};
+  return guarded("QuantizedKVCacheView", [&]() -> Result<uint64_t> {
+    auto keys = sizes(extents.keys, extents.headDim);
+    if (!keys) return std::move(keys).error();
+    uint64_t position = keys->bytes();
+    if (extents.values) {
+      auto values = sizes(*extents.values, extents.valueHeadDim);
+      if (!values) return std::move(values).error();
+      position += values->bytes();
+    }
+    std::optional<uint64_t> bytes = position;
+    for (const uint64_t extent : {extents.heads, extents.capacity, extents.sequences}) {
+      bytes = bytes ? checkedMultiply(*bytes, extent) : bytes;
+    }
+    if (bytes) return *bytes;
+    return Error{.op = "QuantizedKVCacheView",
+                 .what = "the cache has too many bytes to count",
+                 .got = fmt::format("{} heads, capacity {} and {} sequences of {} bytes", extents.heads,
+                                    extents.capacity, extents.sequences, position),
+                 .expected = "less than 2^64 bytes",
+                 .fix = "Pass smaller extents."};
+  });
 }
 
 }  // namespace mnk

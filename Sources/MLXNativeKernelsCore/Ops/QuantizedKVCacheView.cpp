@@ -2,30 +2,34 @@
 
 #include <vector>
 
+#include "Support/Guard.hpp"
+
 namespace mnk {
 
 Result<QuantizedKVPlane> QuantizedKVPlane::zeros(const std::shared_ptr<Device>& device, const KVCodec& codec,
                                                  uint64_t heads, uint64_t headDim, uint64_t capacity,
                                                  std::optional<uint64_t> sequences, KVLayout layout) {
-  auto ofOne = sizes(codec, headDim);
-  if (!ofOne) return std::move(ofOne).error();
-  std::vector<uint64_t> slots;
-  if (sequences) slots.push_back(*sequences);
-  slots.push_back(layout == KVLayout::headMajor ? heads : capacity);
-  slots.push_back(layout == KVLayout::headMajor ? capacity : heads);
-  const auto zeros = [&](DType dtype, std::optional<uint64_t> perSlot) -> Result<Tensor> {
-    auto extents = slots;
-    if (perSlot) extents.push_back(*perSlot);
-    auto shape = Shape::make(extents);
-    if (!shape) return std::move(shape).error();
-    return Tensor::zeros(device, dtype, *shape);
-  };
-  auto codes = zeros(DType::u8, ofOne->codeBytes);
-  if (!codes) return std::move(codes).error();
-  // A single scale has no axis.
-  auto scales = zeros(codec.scaleType(), ofOne->scales == 1 ? std::nullopt : std::optional(ofOne->scales));
-  if (!scales) return std::move(scales).error();
-  return QuantizedKVPlane{.codec = codec, .codes = *codes, .scales = *scales};
+  return guarded("QuantizedKVPlane", [&]() -> Result<QuantizedKVPlane> {
+    auto ofOne = sizes(codec, headDim);
+    if (!ofOne) return std::move(ofOne).error();
+    std::vector<uint64_t> slots;
+    if (sequences) slots.push_back(*sequences);
+    slots.push_back(layout == KVLayout::headMajor ? heads : capacity);
+    slots.push_back(layout == KVLayout::headMajor ? capacity : heads);
+    const auto zeros = [&](DType dtype, std::optional<uint64_t> perSlot) -> Result<Tensor> {
+      auto extents = slots;
+      if (perSlot) extents.push_back(*perSlot);
+      auto shape = Shape::make(extents);
+      if (!shape) return std::move(shape).error();
+      return Tensor::zeros(device, dtype, *shape);
+    };
+    auto codes = zeros(DType::u8, ofOne->codeBytes);
+    if (!codes) return std::move(codes).error();
+    // A single scale has no axis.
+    auto scales = zeros(codec.scaleType(), ofOne->scales == 1 ? std::nullopt : std::optional(ofOne->scales));
+    if (!scales) return std::move(scales).error();
+    return QuantizedKVPlane{.codec = codec, .codes = *codes, .scales = *scales};
+  });
 }
 
 uint64_t QuantizedKVPlane::headDim() const {

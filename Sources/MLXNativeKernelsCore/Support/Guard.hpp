@@ -1,5 +1,5 @@
 // Keeps exceptions of the standard library inside: guarded runs a body that gives a Result and turns whatever
-// escapes it into an Error.
+// escapes it into an Error. Nothing here throws, and nothing needs memory where there is none.
 #pragma once
 #include <exception>
 #include <new>
@@ -9,14 +9,48 @@
 
 namespace mnk {
 
-inline Error outOfMemory(std::string_view op, std::string got) {
-  return {.code = ErrorCode::outOfMemory,
-          .op = std::string(op),
-          .what = "memory ran out",
-          .got = std::move(got),
-          .expected = "free memory",
-          .fix = "Free memory, or ask for less.",
-          .retryable = true};
+// A text that every standard library keeps inside of the string object: its first 15 characters.
+inline std::string inPlace(std::string_view text) noexcept {
+  return std::string(text.substr(0, 15));
+}
+
+// The op of a call such as "AttentionCache.append", without the call.
+inline std::string opInPlace(std::string_view op) noexcept {
+  return inPlace(op.substr(0, op.find('.')));
+}
+
+// With shorter texts where there is no memory for all of them.
+inline Error outOfMemory(std::string_view op, std::string_view got) noexcept {
+  try {
+    return {.code = ErrorCode::outOfMemory,
+            .op = std::string(op),
+            .what = "memory ran out",
+            .got = std::string(got),
+            .expected = "free memory",
+            .fix = "Free memory, or ask for less.",
+            .retryable = true};
+  } catch (...) {
+    return {.code = ErrorCode::outOfMemory,
+            .op = opInPlace(op),
+            .what = inPlace("memory ran out"),
+            .got = inPlace("an allocation"),
+            .expected = inPlace("free memory"),
+            .fix = inPlace("Free memory."),
+            .retryable = true};
+  }
+}
+
+inline Error unexpectedException(std::string_view op, std::string_view got) noexcept {
+  try {
+    return {.code = ErrorCode::deviceFault,
+            .op = std::string(op),
+            .what = "an unexpected exception was stopped",
+            .got = std::string(got),
+            .expected = "none",
+            .fix = "This is a bug in MLXNativeKernels; please report it with this text."};
+  } catch (...) {
+    return outOfMemory(op, "an exception");
+  }
 }
 
 // Where there is no memory for all of it: its code.
@@ -25,8 +59,8 @@ inline Error copyOrCode(const Error& error) noexcept {
     return error;
   } catch (...) {
     return {.code = error.code,
-            .op = "Device",
-            .what = "work failed",
+            .op = opInPlace(error.op),
+            .what = inPlace(error.code == ErrorCode::outOfMemory ? "memory ran out" : "work failed"),
             .got = {},
             .expected = {},
             .fix = {},
@@ -41,19 +75,9 @@ auto guarded(std::string_view op, Body&& body) -> decltype(body()) {
   } catch (const std::bad_alloc&) {
     return outOfMemory(op, "a failed allocation");
   } catch (const std::exception& exception) {
-    return Error{.code = ErrorCode::deviceFault,
-                 .op = std::string(op),
-                 .what = "an unexpected exception was stopped",
-                 .got = exception.what(),
-                 .expected = "none",
-                 .fix = "This is a bug in MLXNativeKernels; please report it with this text."};
+    return unexpectedException(op, exception.what());
   } catch (...) {  // on Apple's systems also an NSException, which has no C++ type
-    return Error{.code = ErrorCode::deviceFault,
-                 .op = std::string(op),
-                 .what = "an unexpected exception was stopped",
-                 .got = "an exception that is not of C++",
-                 .expected = "none",
-                 .fix = "This is a bug in MLXNativeKernels; please report it."};
+    return unexpectedException(op, "an exception that is not of C++");
   }
 }
 
@@ -63,7 +87,10 @@ auto guardedAs(std::string_view call, Body&& body) -> decltype(body()) {
   auto result = guarded(call, std::forward<Body>(body));
   if (result) return result;
   Error error = std::move(result).error();
-  error.op = call;
+  try {
+    error.op = call;
+  } catch (...) {  // it names the op that carries out the call
+  }
   return error;
 }
 

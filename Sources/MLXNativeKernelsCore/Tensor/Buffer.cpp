@@ -5,6 +5,7 @@
 #include "Encoding/MemoryTracker.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk {
 
@@ -30,23 +31,27 @@ Error notVisible() {
 }  // namespace
 
 Result<void> Buffer::read(uint64_t offset, std::span<std::byte> into) const {
-  if (!fits(offset, into.size(), length_)) return outside(offset, into.size(), length_);
-  if (into.empty()) return {};
-  if (!MemoryTracker::isIdle()) {
-    if (auto ready = MemoryTracker::shared().waitToRead(part(offset, into.size())); !ready) return ready;
-  }
-  return copyOut(offset, into);
+  return guarded("Buffer", [&]() -> Result<void> {
+    if (!fits(offset, into.size(), length_)) return outside(offset, into.size(), length_);
+    if (into.empty()) return {};
+    if (!MemoryTracker::isIdle()) {
+      if (auto ready = MemoryTracker::shared().waitToRead(part(offset, into.size())); !ready) return ready;
+    }
+    return copyOut(offset, into);
+  });
 }
 
 Result<void> Buffer::write(uint64_t offset, std::span<const std::byte> from) {
-  if (!fits(offset, from.size(), length_)) return outside(offset, from.size(), length_);
-  if (from.empty()) return {};
-  if (MemoryTracker::isIdle()) return copyIn(offset, from);
-  const MemoryRange bytes = part(offset, from.size());
-  if (auto ready = MemoryTracker::shared().waitToWrite(bytes); !ready) return ready;
-  auto copied = copyIn(offset, from);
-  if (copied) MemoryTracker::shared().written(bytes);
-  return copied;
+  return guarded("Buffer", [&]() -> Result<void> {
+    if (!fits(offset, from.size(), length_)) return outside(offset, from.size(), length_);
+    if (from.empty()) return {};
+    if (MemoryTracker::isIdle()) return copyIn(offset, from);
+    const MemoryRange bytes = part(offset, from.size());
+    if (auto ready = MemoryTracker::shared().waitToWrite(bytes); !ready) return ready;
+    auto copied = copyIn(offset, from);
+    if (copied) MemoryTracker::shared().written(bytes);
+    return copied;
+  });
 }
 
 MemoryRange Buffer::part(uint64_t offset, uint64_t bytes) const {

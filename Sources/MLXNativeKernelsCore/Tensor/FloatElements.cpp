@@ -3,6 +3,8 @@
 #include <bit>
 #include <vector>
 
+#include "Support/Guard.hpp"
+
 namespace mnk {
 
 namespace {
@@ -56,31 +58,35 @@ Error noFloats() {
 }  // namespace
 
 Result<void> readFloats(const Tensor& tensor, std::span<float> into) {
-  if (!into.data() && !into.empty()) return noFloats();
-  switch (tensor.dtype()) {
-    case DType::f32:
-      return tensor.read(std::as_writable_bytes(into));
-    case DType::f16:
-      return readAs<Half>(tensor, into);
-    case DType::bf16:
-      return readAs<BrainFloat>(tensor, into);
-    default:
-      return notFloat(tensor);
-  }
+  return guarded("Tensor", [&]() -> Result<void> {
+    if (!into.data() && !into.empty()) return noFloats();
+    switch (tensor.dtype()) {
+      case DType::f32:
+        return tensor.read(std::as_writable_bytes(into));
+      case DType::f16:
+        return readAs<Half>(tensor, into);
+      case DType::bf16:
+        return readAs<BrainFloat>(tensor, into);
+      default:
+        return notFloat(tensor);
+    }
+  });
 }
 
 Result<void> writeFloats(const Tensor& tensor, std::span<const float> from) {
-  if (!from.data() && !from.empty()) return noFloats();
-  switch (tensor.dtype()) {
-    case DType::f32:
-      return tensor.write(std::as_bytes(from));
-    case DType::f16:
-      return writeAs<Half>(tensor, from);
-    case DType::bf16:
-      return writeAs<BrainFloat>(tensor, from);
-    default:
-      return notFloat(tensor);
-  }
+  return guarded("Tensor", [&]() -> Result<void> {
+    if (!from.data() && !from.empty()) return noFloats();
+    switch (tensor.dtype()) {
+      case DType::f32:
+        return tensor.write(std::as_bytes(from));
+      case DType::f16:
+        return writeAs<Half>(tensor, from);
+      case DType::bf16:
+        return writeAs<BrainFloat>(tensor, from);
+      default:
+        return notFloat(tensor);
+    }
+  });
 }
 
 }  // namespace mnk

@@ -4,6 +4,7 @@
 
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk {
 
@@ -16,30 +17,32 @@ std::string textOf(std::span<const uint64_t> extents) {
 }  // namespace
 
 Result<Shape> Shape::make(std::span<const uint64_t> extents) {
-  if (extents.size() > kMaxRank) {
-    return Error{.op = "Shape",
-                 .what = "the shape has too many extents",
-                 .got = countText(extents.size(), "extent"),
-                 .expected = fmt::format("at most {}", kMaxRank),
-                 .fix = "Join neighboring axes."};
-  }
-  // Zero extents are left out of the product, so that no order of multiplication can overflow.
-  uint64_t count = 1;
-  for (uint64_t extent : extents) {
-    const auto product = checkedMultiply(count, extent == 0 ? 1 : extent);
-    if (!product || *product > UINT64_MAX / 8) {
+  return guarded("Shape", [&]() -> Result<Shape> {
+    if (extents.size() > kMaxRank) {
       return Error{.op = "Shape",
-                   .what = "the shape holds more elements than 64-bit sizes can count",
-                   .got = textOf(extents),
-                   .expected = "fewer than 2^61 elements",
-                   .fix = "Pass smaller extents."};
+                   .what = "the shape has too many extents",
+                   .got = countText(extents.size(), "extent"),
+                   .expected = fmt::format("at most {}", kMaxRank),
+                   .fix = "Join neighboring axes."};
     }
-    count = *product;
-  }
-  Shape shape;
-  shape.rank_ = static_cast<uint32_t>(extents.size());
-  for (uint32_t axis = 0; axis < shape.rank_; ++axis) shape.extents_[axis] = extents[axis];
-  return shape;
+    // Zero extents are left out of the product, so that no order of multiplication can overflow.
+    uint64_t count = 1;
+    for (uint64_t extent : extents) {
+      const auto product = checkedMultiply(count, extent == 0 ? 1 : extent);
+      if (!product || *product > UINT64_MAX / 8) {
+        return Error{.op = "Shape",
+                     .what = "the shape holds more elements than 64-bit sizes can count",
+                     .got = textOf(extents),
+                     .expected = "fewer than 2^61 elements",
+                     .fix = "Pass smaller extents."};
+      }
+      count = *product;
+    }
+    Shape shape;
+    shape.rank_ = static_cast<uint32_t>(extents.size());
+    for (uint32_t axis = 0; axis < shape.rank_; ++axis) shape.extents_[axis] = extents[axis];
+    return shape;
+  });
 }
 
 Result<Shape> Shape::make(std::initializer_list<uint64_t> extents) {

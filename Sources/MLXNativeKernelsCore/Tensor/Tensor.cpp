@@ -42,96 +42,107 @@ Error wrongCopySize(uint64_t got, uint64_t expected) {
 }  // namespace
 
 Result<Tensor> Tensor::zeros(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape) {
-  if (!device) {
-    return Error{.op = std::string(kOp),
-                 .what = "there is no device to allocate on",
-                 .got = "a null device",
-                 .expected = "a device",
-                 .fix = "Make one with Device::makeDefault."};
-  }
-  if (!isKnown(dtype)) return unknownDType(dtype);
-  auto buffer = device->makeBuffer(shape.elementCount() * byteSize(dtype));
-  if (!buffer) return std::move(buffer).error();
-  return over(std::move(*buffer), dtype, shape);
+  return guarded(kOp, [&]() -> Result<Tensor> {
+    if (!device) {
+      return Error{.op = std::string(kOp),
+                   .what = "there is no device to allocate on",
+                   .got = "a null device",
+                   .expected = "a device",
+                   .fix = "Make one with Device::makeDefault."};
+    }
+    if (!isKnown(dtype)) return unknownDType(dtype);
+    auto buffer = device->makeBuffer(shape.elementCount() * byteSize(dtype));
+    if (!buffer) return std::move(buffer).error();
+    return over(std::move(*buffer), dtype, shape);
+  });
 }
 
 Result<Tensor> Tensor::over(std::shared_ptr<Buffer> buffer, DType dtype, const Shape& shape, uint64_t byteOffset) {
-  if (!buffer) return noMemory("use");
-  if (!isKnown(dtype)) return unknownDType(dtype);
-  const uint64_t bytes = shape.elementCount() * byteSize(dtype);
-  if (!fits(byteOffset, bytes, buffer->length())) {
-    return Error{
-        .op = std::string(kOp),
-        .what = "the tensor does not fit in its buffer",
-        .got = fmt::format("{} {} ({}) at byte {}", name(dtype), shape.text(), countText(bytes, "byte"), byteOffset),
-        .expected = fmt::format("at most {}", countText(buffer->length(), "byte")),
-        .fix = "Make the buffer larger, or the shape or the offset smaller."};
-  }
-  if (byteOffset % byteSize(dtype) != 0 || buffer->range().begin % byteSize(dtype) != 0) {
-    return Error{.op = std::string(kOp),
-                 .what = "the tensor does not start at a multiple of its element size",
-                 .got = fmt::format("{} at byte {}", name(dtype), buffer->range().begin % byteSize(dtype) + byteOffset),
-                 .expected = fmt::format("a multiple of {}", byteSize(dtype)),
-                 .fix = "Align the memory and the offset to the element size."};
-  }
-  Tensor tensor;
-  tensor.buffer_ = std::move(buffer);
-  tensor.dtype_ = dtype;
-  tensor.shape_ = shape;
-  tensor.byteOffset_ = byteOffset;
-  return tensor;
+  return guarded(kOp, [&]() -> Result<Tensor> {
+    if (!buffer) return noMemory("use");
+    if (!isKnown(dtype)) return unknownDType(dtype);
+    const uint64_t bytes = shape.elementCount() * byteSize(dtype);
+    if (!fits(byteOffset, bytes, buffer->length())) {
+      return Error{
+          .op = std::string(kOp),
+          .what = "the tensor does not fit in its buffer",
+          .got = fmt::format("{} {} ({}) at byte {}", name(dtype), shape.text(), countText(bytes, "byte"), byteOffset),
+          .expected = fmt::format("at most {}", countText(buffer->length(), "byte")),
+          .fix = "Make the buffer larger, or the shape or the offset smaller."};
+    }
+    if (byteOffset % byteSize(dtype) != 0 || buffer->range().begin % byteSize(dtype) != 0) {
+      return Error{
+          .op = std::string(kOp),
+          .what = "the tensor does not start at a multiple of its element size",
+          .got = fmt::format("{} at byte {}", name(dtype), buffer->range().begin % byteSize(dtype) + byteOffset),
+          .expected = fmt::format("a multiple of {}", byteSize(dtype)),
+          .fix = "Align the memory and the offset to the element size."};
+    }
+    Tensor tensor;
+    tensor.buffer_ = std::move(buffer);
+    tensor.dtype_ = dtype;
+    tensor.shape_ = shape;
+    tensor.byteOffset_ = byteOffset;
+    return tensor;
+  });
 }
 
 Result<Tensor> Tensor::slice(uint64_t begin, uint64_t count) const {
-  if (!buffer_) return noMemory("slice");
-  if (shape_.rank() == 0 || !fits(begin, count, shape_[0])) {
-    return Error{.op = std::string(kOp),
-                 .what = "the slice lies outside the tensor",
-                 .got = fmt::format("begin {}, count {}", begin, count),
-                 .expected = fmt::format("a range of the outermost axis of {}", shape_.text()),
-                 .fix = "Pass a begin and a count inside the outermost axis."};
-  }
-  std::array<uint64_t, Shape::kMaxRank> extents{};
-  uint64_t inner = 1;
-  for (uint32_t axis = 0; axis < shape_.rank(); ++axis) {
-    extents[axis] = axis == 0 ? count : shape_[axis];
-    if (axis != 0) inner *= shape_[axis];
-  }
-  auto shape = Shape::make(std::span<const uint64_t>(extents.data(), shape_.rank()));
-  if (!shape) return std::move(shape).error();
-  return over(buffer_, dtype_, *shape, byteOffset_ + begin * inner * byteSize(dtype_));
+  return guarded(kOp, [&]() -> Result<Tensor> {
+    if (!buffer_) return noMemory("slice");
+    if (shape_.rank() == 0 || !fits(begin, count, shape_[0])) {
+      return Error{.op = std::string(kOp),
+                   .what = "the slice lies outside the tensor",
+                   .got = fmt::format("begin {}, count {}", begin, count),
+                   .expected = fmt::format("a range of the outermost axis of {}", shape_.text()),
+                   .fix = "Pass a begin and a count inside the outermost axis."};
+    }
+    std::array<uint64_t, Shape::kMaxRank> extents{};
+    uint64_t inner = 1;
+    for (uint32_t axis = 0; axis < shape_.rank(); ++axis) {
+      extents[axis] = axis == 0 ? count : shape_[axis];
+      if (axis != 0) inner *= shape_[axis];
+    }
+    auto shape = Shape::make(std::span<const uint64_t>(extents.data(), shape_.rank()));
+    if (!shape) return std::move(shape).error();
+    return over(buffer_, dtype_, *shape, byteOffset_ + begin * inner * byteSize(dtype_));
+  });
 }
 
 Result<Tensor> Tensor::reshaped(const Shape& shape) const {
-  if (!buffer_) return noMemory("reshape");
-  if (shape.elementCount() != shape_.elementCount()) {
-    return Error{.op = std::string(kOp),
-                 .what = "the new shape holds another number of elements",
-                 .got = shape.text(),
-                 .expected = fmt::format("{} elements, as {}", shape_.elementCount(), shape_.text()),
-                 .fix = "Pass a shape with the same number of elements, or slice first."};
-  }
-  return over(buffer_, dtype_, shape, byteOffset_);
+  return guarded(kOp, [&]() -> Result<Tensor> {
+    if (!buffer_) return noMemory("reshape");
+    if (shape.elementCount() != shape_.elementCount()) {
+      return Error{.op = std::string(kOp),
+                   .what = "the new shape holds another number of elements",
+                   .got = shape.text(),
+                   .expected = fmt::format("{} elements, as {}", shape_.elementCount(), shape_.text()),
+                   .fix = "Pass a shape with the same number of elements, or slice first."};
+    }
+    return over(buffer_, dtype_, shape, byteOffset_);
+  });
 }
 
 Result<Tensor> Tensor::viewedAs(DType dtype) const {
-  if (!buffer_) return noMemory("view");
-  if (!isKnown(dtype)) return unknownDType(dtype);
-  const uint32_t rank = shape_.rank();
-  const uint64_t lastBytes = (rank == 0 ? 1 : shape_[rank - 1]) * byteSize(dtype_);
-  if (rank == 0 || lastBytes % byteSize(dtype) != 0) {
-    return Error{.op = std::string(kOp),
-                 .what = "the last axis does not divide into the new dtype",
-                 .got = fmt::format("{} bytes in the last axis of {} {}", lastBytes, name(dtype_), shape_.text()),
-                 .expected = fmt::format("a multiple of {} bytes for {}", byteSize(dtype), name(dtype)),
-                 .fix = "Reshape first, or choose a narrower dtype."};
-  }
-  std::array<uint64_t, Shape::kMaxRank> extents{};
-  for (uint32_t axis = 0; axis < rank; ++axis) extents[axis] = shape_[axis];
-  extents[rank - 1] = lastBytes / byteSize(dtype);
-  auto shape = Shape::make(std::span<const uint64_t>(extents.data(), rank));
-  if (!shape) return std::move(shape).error();
-  return over(buffer_, dtype, *shape, byteOffset_);
+  return guarded(kOp, [&]() -> Result<Tensor> {
+    if (!buffer_) return noMemory("view");
+    if (!isKnown(dtype)) return unknownDType(dtype);
+    const uint32_t rank = shape_.rank();
+    const uint64_t lastBytes = (rank == 0 ? 1 : shape_[rank - 1]) * byteSize(dtype_);
+    if (rank == 0 || lastBytes % byteSize(dtype) != 0) {
+      return Error{.op = std::string(kOp),
+                   .what = "the last axis does not divide into the new dtype",
+                   .got = fmt::format("{} bytes in the last axis of {} {}", lastBytes, name(dtype_), shape_.text()),
+                   .expected = fmt::format("a multiple of {} bytes for {}", byteSize(dtype), name(dtype)),
+                   .fix = "Reshape first, or choose a narrower dtype."};
+    }
+    std::array<uint64_t, Shape::kMaxRank> extents{};
+    for (uint32_t axis = 0; axis < rank; ++axis) extents[axis] = shape_[axis];
+    extents[rank - 1] = lastBytes / byteSize(dtype);
+    auto shape = Shape::make(std::span<const uint64_t>(extents.data(), rank));
+    if (!shape) return std::move(shape).error();
+    return over(buffer_, dtype, *shape, byteOffset_);
+  });
 }
 
 std::string Tensor::text() const {
@@ -147,15 +158,19 @@ MemoryRange Tensor::range() const {
 }
 
 Result<void> Tensor::read(std::span<std::byte> into) const {
-  if (!buffer_) return noMemory("read");
-  if (into.size() != byteCount()) return wrongCopySize(into.size(), byteCount());
-  return buffer_->read(byteOffset_, into);
+  return guarded(kOp, [&]() -> Result<void> {
+    if (!buffer_) return noMemory("read");
+    if (into.size() != byteCount()) return wrongCopySize(into.size(), byteCount());
+    return buffer_->read(byteOffset_, into);
+  });
 }
 
 Result<void> Tensor::write(std::span<const std::byte> from) const {
-  if (!buffer_) return noMemory("write");
-  if (from.size() != byteCount()) return wrongCopySize(from.size(), byteCount());
-  return buffer_->write(byteOffset_, from);
+  return guarded(kOp, [&]() -> Result<void> {
+    if (!buffer_) return noMemory("write");
+    if (from.size() != byteCount()) return wrongCopySize(from.size(), byteCount());
+    return buffer_->write(byteOffset_, from);
+  });
 }
 
 }  // namespace mnk

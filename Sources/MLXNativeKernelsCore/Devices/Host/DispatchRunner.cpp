@@ -149,7 +149,7 @@ Result<void> runThreadgroups(const DispatchJob& job, const Arguments& arguments,
     };
     if (!watcher) {
       runAll();
-    } else if (const std::string trap = runCatchingTraps(runAll); !trap.empty()) {
+    } else if (const std::string_view trap = runCatchingTraps(runAll); !trap.empty()) {
       worker.discard();
       fault.kind = FaultKind::stopped;
       fmt::format_to_n(fault.text, sizeof fault.text - 1, "{}", trap);

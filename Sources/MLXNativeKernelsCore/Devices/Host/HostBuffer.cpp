@@ -20,7 +20,7 @@ constexpr std::byte kCanary{0xC5};
 
 }  // namespace
 
-HostBuffer::HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t bytes, std::function<void()> release)
+HostBuffer::HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t bytes, Releasing release)
     : Buffer(bytes),
       device_(std::move(device)),
       memory_(static_cast<std::byte*>(memory)),
@@ -30,11 +30,7 @@ HostBuffer::HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t by
 
 HostBuffer::~HostBuffer() {
   live_.end();
-  if (!release_) return;
-  try {
-    release_();
-  } catch (...) {  // the caller's code; there is nobody to tell
-  }
+  release_.run();
 }
 
 MemoryRange HostBuffer::range() const {
@@ -61,7 +57,7 @@ void HostBuffer::forbidCanaries() const {
 }
 
 Result<std::shared_ptr<Buffer>> HostBuffer::make(std::shared_ptr<Device> device, uint64_t bytes, bool withCanaries) {
-  if (bytes == 0) return wrap(std::move(device), nothing, 0, {});
+  if (bytes == 0) return wrap(std::move(device), nothing, 0, Releasing({}));
   const uint64_t margin = withCanaries ? kCanaryBytes : 0;
   const uint64_t mapped = bytes + 2 * margin;
   void* memory = MAP_FAILED;
@@ -77,11 +73,12 @@ Result<std::shared_ptr<Buffer>> HostBuffer::make(std::shared_ptr<Device> device,
                  .fix = "Ask for less, or free other buffers first.",
                  .retryable = bytes <= kMaxBufferBytes};
   }
-  auto* start = static_cast<std::byte*>(memory) + margin;
-  auto buffer = std::make_shared<HostBuffer>(std::move(device), start, bytes, [memory, mapped] {
+  Releasing unmapping([memory, mapped] {
     sanitizer::allow(memory, mapped);
     munmap(memory, mapped);
   });
+  auto* start = static_cast<std::byte*>(memory) + margin;
+  auto buffer = std::make_shared<HostBuffer>(std::move(device), start, bytes, std::move(unmapping));
   if (withCanaries) {
     std::fill_n(start - margin, margin, kCanary);
     std::fill_n(start + bytes, margin, kCanary);
@@ -92,7 +89,7 @@ Result<std::shared_ptr<Buffer>> HostBuffer::make(std::shared_ptr<Device> device,
 }
 
 std::shared_ptr<Buffer> HostBuffer::wrap(std::shared_ptr<Device> device, void* memory, uint64_t bytes,
-                                         std::function<void()> release) {
+                                         Releasing release) {
   return std::make_shared<HostBuffer>(std::move(device), memory, bytes, std::move(release));
 }
 

@@ -1,10 +1,10 @@
 // Memory of the Host device: its own pages, or the caller's bytes.
 #pragma once
-#include <functional>
 #include <optional>
 
 #include "Encoding/MemoryTracker.hpp"
 #include "MLXNativeKernels/Device.hpp"
+#include "Support/Releasing.hpp"
 
 namespace mnk::host {
 
@@ -14,10 +14,9 @@ class HostBuffer final : public Buffer {
  public:
   // With canaries: bytes before and after it that nobody should change.
   static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, uint64_t bytes, bool withCanaries);
-  static std::shared_ptr<Buffer> wrap(std::shared_ptr<Device> device, void* memory, uint64_t bytes,
-                                      std::function<void()> release);
+  static std::shared_ptr<Buffer> wrap(std::shared_ptr<Device> device, void* memory, uint64_t bytes, Releasing release);
 
-  HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t bytes, std::function<void()> release);
+  HostBuffer(std::shared_ptr<Device> device, void* memory, uint64_t bytes, Releasing release);
   ~HostBuffer() override;
 
   std::shared_ptr<Device> device() const override { return device_; }
@@ -38,7 +37,7 @@ class HostBuffer final : public Buffer {
   std::shared_ptr<Device> device_;
   std::byte* memory_;
   bool hasCanaries_ = false;
-  std::function<void()> release_;
+  Releasing release_;
   LiveMemory live_;
 };
 

@@ -12,10 +12,13 @@
 #include "Devices/Host/Runtime/Module.h"
 #include "Devices/Host/ShippedKernels.hpp"
 #include "Devices/Host/WorkerPool.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk::host {
 
 namespace {
+
+constexpr std::string_view kOp = "Host device";
 
 class HostDevice final : public Device {
  public:
@@ -37,24 +40,30 @@ class HostDevice final : public Device {
   DeviceProfile profile() const override { return {.family = "host", .cores = workers()}; }
 
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
-    return HostBuffer::make(shared_from_this(), bytes, options_.checking != Checking::off);
+    return guarded(kOp,
+                   [&] { return HostBuffer::make(shared_from_this(), bytes, options_.checking != Checking::off); });
   }
 
   Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
-    if (!memory || bytes > kMaxBufferBytes) {
-      if (release) release();
-      return Error{.code = ErrorCode::invalidArgument,
-                   .op = "Host device",
-                   .what = "memory cannot be wrapped",
-                   .got = memory ? fmt::format("{} bytes", bytes) : "a null pointer",
-                   .expected = fmt::format("a pointer to at most {} bytes", kMaxBufferBytes),
-                   .fix = "Pass the address of memory that stays valid until it is released."};
-    }
-    return HostBuffer::wrap(shared_from_this(), memory, bytes, std::move(release));
+    Releasing releasing(std::move(release));
+    return guarded(kOp, [&]() -> Result<std::shared_ptr<Buffer>> {
+      if (!memory || bytes > kMaxBufferBytes) {
+        return Error{.code = ErrorCode::invalidArgument,
+                     .op = std::string(kOp),
+                     .what = "memory cannot be wrapped",
+                     .got = memory ? fmt::format("{} bytes", bytes) : "a null pointer",
+                     .expected = fmt::format("a pointer to at most {} bytes", kMaxBufferBytes),
+                     .fix = "Pass the address of memory that stays valid until it is released."};
+      }
+      return HostBuffer::wrap(shared_from_this(), memory, bytes, std::move(releasing));
+    });
   }
 
   Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override {
-    return std::unique_ptr<Submission>(std::make_unique<HostSubmission>(shared_from_this(), *queue_, options_, label));
+    return guarded(kOp, [&]() -> Result<std::unique_ptr<Submission>> {
+      return std::unique_ptr<Submission>(
+          std::make_unique<HostSubmission>(shared_from_this(), *queue_, options_, label));
+    });
   }
 
  protected:
@@ -96,11 +105,13 @@ class HostDevice final : public Device {
 }  // namespace
 
 Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
-  auto used = resolve(options);
-  if (!used) return std::move(used).error();
-  auto queue = HostQueue::make();
-  if (!queue) return std::move(queue).error();
-  return std::shared_ptr<Device>(std::make_shared<HostDevice>(std::move(*used), std::move(*queue)));
+  return guarded(kOp, [&]() -> Result<std::shared_ptr<Device>> {
+    auto used = resolve(options);
+    if (!used) return std::move(used).error();
+    auto queue = HostQueue::make();
+    if (!queue) return std::move(queue).error();
+    return std::shared_ptr<Device>(std::make_shared<HostDevice>(std::move(*used), std::move(*queue)));
+  });
 }
 
 }  // namespace mnk::host

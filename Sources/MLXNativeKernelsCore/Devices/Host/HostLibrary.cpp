@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "Support/Guard.hpp"
+
 namespace mnk::host {
 
 namespace {
@@ -18,20 +20,23 @@ LibraryOrigin originOf(const std::optional<LibrarySource>& source) {
 
 }  // namespace
 
+LoadedObject::~LoadedObject() {
+  if (handle) dlclose(handle);
+  if (file >= 0) close(file);
+}
+
 HostLibrary::HostLibrary(std::string label, std::string registeredLabel, const Module& module, LoadedObject object,
                          std::optional<LibrarySource> source, ModuleVariant variant)
     : label_(std::move(label)),
       registeredLabel_(std::move(registeredLabel)),
       module_(module),
-      object_(object),
+      object_(std::move(object)),
       source_(std::move(source)),
       origin_(originOf(source_)),
       variant_(std::move(variant)) {}
 
 HostLibrary::~HostLibrary() {
   for (Worker* worker : workers_) module_.destroyWorker(worker);
-  if (object_.handle) dlclose(object_.handle);
-  if (object_.file >= 0) close(object_.file);
 }
 
 LibrarySource HostLibrary::sourceOf(const RegisteredKernel& kernel) const {
@@ -74,35 +79,46 @@ std::vector<const RegisteredConstant*> HostLibrary::constants(uint32_t index) co
   return found;
 }
 
-Worker* HostLibrary::takeWorker() {
+Worker* HostLibrary::takeWorker() noexcept {
   std::lock_guard lock(mutex_);
-  if (workers_.empty()) return module_.makeWorker();
+  if (workers_.empty()) {
+    try {
+      workers_.reserve(workersMade_ + 1);  // so that giving it back needs no memory
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+    Worker* made = module_.makeWorker();
+    if (made) ++workersMade_;
+    return made;
+  }
   Worker* worker = workers_.back();
   workers_.pop_back();
   return worker;
 }
 
-void HostLibrary::giveBack(Worker* worker) {
+void HostLibrary::giveBack(Worker* worker) noexcept {
   std::lock_guard lock(mutex_);
   workers_.push_back(worker);
 }
 
 Result<std::shared_ptr<Library>> linkedLibrary(std::string_view label) {
-  static std::mutex mutex;
-  static auto& libraries = *new std::map<std::string, std::shared_ptr<Library>, std::less<>>;
-  std::lock_guard lock(mutex);
-  if (const auto found = libraries.find(label); found != libraries.end()) return found->second;
-  auto library = std::make_shared<HostLibrary>(std::string(label), programModule());
-  if (library->functionNames().empty()) {
-    return Error{.code = ErrorCode::libraryNotFound,
-                 .op = "Host device",
-                 .what = "no kernels were compiled into this program under the label",
-                 .got = std::string(label),
-                 .expected = "a label that a .cpp file gives as MNK_HOST_LIBRARY",
-                 .fix = "Link that file into the program; HostKernels.h shows one."};
-  }
-  libraries.emplace(label, library);
-  return std::shared_ptr<Library>(library);
+  return guarded("Host device", [&]() -> Result<std::shared_ptr<Library>> {
+    static std::mutex mutex;
+    static auto& libraries = *new std::map<std::string, std::shared_ptr<Library>, std::less<>>;
+    std::lock_guard lock(mutex);
+    if (const auto found = libraries.find(label); found != libraries.end()) return found->second;
+    auto library = std::make_shared<HostLibrary>(std::string(label), programModule());
+    if (library->functionNames().empty()) {
+      return Error{.code = ErrorCode::libraryNotFound,
+                   .op = "Host device",
+                   .what = "no kernels were compiled into this program under the label",
+                   .got = std::string(label),
+                   .expected = "a label that a .cpp file gives as MNK_HOST_LIBRARY",
+                   .fix = "Link that file into the program; HostKernels.h shows one."};
+    }
+    libraries.emplace(label, library);
+    return std::shared_ptr<Library>(std::move(library));
+  });
 }
 
 }  // namespace mnk::host

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "Devices/Host/Runtime/Module.h"
 #include "MLXNativeKernels/HostDevice.hpp"
@@ -12,10 +13,16 @@ namespace mnk::host {
 
 inline constexpr std::string_view kShippedLabel = "MLXNativeKernels";
 
-// A module compiled at run time: what dlopen gave, and its file, which has no name any more.
+// A module compiled at run time: what dlopen gave, and its file, which has no name any more. Closes them.
 struct LoadedObject {
   void* handle = nullptr;
   int file = -1;
+
+  LoadedObject() = default;
+  LoadedObject(LoadedObject&& other) noexcept
+      : handle(std::exchange(other.handle, nullptr)), file(std::exchange(other.file, -1)) {}
+  LoadedObject& operator=(LoadedObject&&) = delete;
+  ~LoadedObject();
 };
 
 // How a module was compiled.
@@ -59,8 +66,8 @@ class HostLibrary final : public Library {
                                                const std::function<Result<std::shared_ptr<HostLibrary>>()>& compile);
 
   // Workers are kept for later dispatches. Null: out of memory.
-  Worker* takeWorker();
-  void giveBack(Worker* worker);
+  Worker* takeWorker() noexcept;
+  void giveBack(Worker* worker) noexcept;
 
  private:
   bool isOurs(const char* registeredLabel) const { return registeredLabel_ == registeredLabel; }
@@ -73,7 +80,8 @@ class HostLibrary final : public Library {
   LibraryOrigin origin_;
   ModuleVariant variant_;
   std::mutex mutex_;
-  std::vector<Worker*> workers_;
+  std::vector<Worker*> workers_;  // those that no dispatch uses
+  size_t workersMade_ = 0;
   std::mutex variantsMutex_;  // held while a variant compiles
   std::map<ModuleVariant, std::shared_ptr<HostLibrary>> variants_;
 };

@@ -132,20 +132,19 @@ ProgramRun compileModule(const ModuleVariant& variant, const TemporaryDirectory&
 Result<std::shared_ptr<HostLibrary>> load(const LibrarySource& source, const ModuleVariant& variant,
                                           const TemporaryDirectory& directory) {
   const std::string path = (directory.path() / "Module.so").string();
-  LoadedObject object{.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL), .file = -1};
+  LoadedObject object;
+  object.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto symbol = object.handle ? reinterpret_cast<ModuleSymbol>(dlsym(object.handle, kModuleSymbol)) : nullptr;
   const Module* module = symbol ? symbol() : nullptr;
   if (!module || module->version != kModuleVersion || module->bytes != sizeof(Module)) {
     const char* reason = object.handle ? "another version of the executor" : dlerror();
-    Error error =
-        hostError(ErrorCode::shaderBuild, fmt::format("library {} was compiled but cannot be loaded", labelOf(source)),
-                  reason ? reason : "an unknown reason", "a shared object that this program can load",
-                  "Check that the compiler makes code for this machine.");
-    if (object.handle) dlclose(object.handle);
-    return error;
+    return hostError(ErrorCode::shaderBuild,
+                     fmt::format("library {} was compiled but cannot be loaded", labelOf(source)),
+                     reason ? reason : "an unknown reason", "a shared object that this program can load",
+                     "Check that the compiler makes code for this machine.");
   }
   if (variant.checked) object.file = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // findings name lines
-  return std::make_shared<HostLibrary>(labelOf(source), kModuleLabel, *module, object, source, variant);
+  return std::make_shared<HostLibrary>(labelOf(source), kModuleLabel, *module, std::move(object), source, variant);
 }
 
 // What the compiler says, without the lines about our own files.

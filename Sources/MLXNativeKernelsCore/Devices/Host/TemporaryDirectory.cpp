@@ -1,5 +1,7 @@
 #include "TemporaryDirectory.hpp"
 
+#include <ftw.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,7 +16,12 @@ std::optional<TemporaryDirectory> TemporaryDirectory::make() {
   if (error) return std::nullopt;
   std::string pattern = (base / "mnk-host-XXXXXX").string();
   if (!mkdtemp(pattern.data())) return std::nullopt;
-  return TemporaryDirectory(pattern);
+  try {
+    return TemporaryDirectory(pattern);
+  } catch (...) {
+    rmdir(pattern.c_str());
+    throw;
+  }
 }
 
 TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::move(other.path_)) {
@@ -22,8 +29,11 @@ TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept : pa
 }
 
 TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  if (path_.empty()) return;
+  // std::filesystem::remove_all throws where memory runs out.
+  constexpr int kMostOpen = 8;
+  const auto removeOne = [](const char* path, const struct stat*, int, struct FTW*) { return ::remove(path); };
+  (void)nftw(path_.c_str(), removeOne, kMostOpen, FTW_DEPTH | FTW_PHYS);
 }
 
 bool TemporaryDirectory::write(const std::filesystem::path& relative, std::string_view text) const {

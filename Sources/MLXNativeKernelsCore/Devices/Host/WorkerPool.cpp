@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <list>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 namespace mnk::host {
@@ -40,8 +40,7 @@ class WorkerPool {
     const uint32_t helpers = job.helpersWanted;  // helpers count it down from now on
     {
       std::lock_guard lock(mutex_);
-      startThreads(helpers);
-      jobs_.push_back(&job);
+      announce(job, helpers);
     }
     for (uint32_t i = 0; i < helpers; ++i) wake_.notify_one();
     job.drain();
@@ -52,11 +51,12 @@ class WorkerPool {
   }
 
  private:
-  // With fewer threads than wanted the work still gets done.
-  void startThreads(uint32_t count) {
+  // With fewer threads than wanted, or none, the work still gets done.
+  void announce(Job& job, uint32_t helpers) noexcept {
     try {
-      for (; threadCount_ < count; ++threadCount_) std::thread([this] { help(); }).detach();
-    } catch (const std::system_error&) {
+      jobs_.push_back(&job);
+      for (; threadCount_ < helpers; ++threadCount_) std::thread([this] { help(); }).detach();
+    } catch (const std::exception&) {  // the system has no more threads, or there is no memory
     }
   }
 

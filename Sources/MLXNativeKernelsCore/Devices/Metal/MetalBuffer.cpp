@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "Support/Format.hpp"
+#include "Support/Releasing.hpp"
 
 namespace mnk::metal {
 
@@ -20,27 +21,6 @@ Error noMemory(uint64_t bytes, uint64_t most) {
   error.retryable = bytes <= most;
   return error;
 }
-
-// Runs what it holds once: when it is told to, or else at its end.
-class Releasing {
- public:
-  explicit Releasing(std::function<void()> release) : release_(std::move(release)) {}
-  ~Releasing() { run(); }
-  Releasing(const Releasing&) = delete;
-  Releasing& operator=(const Releasing&) = delete;
-
-  void run() noexcept {
-    const auto release = std::exchange(release_, nullptr);
-    if (!release) return;
-    try {
-      release();
-    } catch (...) {  // the caller's code; there is nobody to tell
-    }
-  }
-
- private:
-  std::function<void()> release_;
-};
 
 }  // namespace
 
@@ -77,8 +57,9 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::make(std::shared_ptr<Device> device
 Result<std::shared_ptr<Buffer>> MetalBuffer::wrapMemory(std::shared_ptr<Device> device, MTL::Device* native,
                                                         void* memory, uint64_t bytes, std::function<void()> release) {
   const AutoreleasePool pool;
+  Releasing atFailure(std::move(release));
   // Shared with the block that Metal calls: it runs whoever ends last.
-  const auto releasing = std::make_shared<Releasing>(std::move(release));
+  const auto releasing = std::make_shared<Releasing>(std::move(atFailure));
   if (memory && bytes == 0) return make(std::move(device), native, 0);
   const auto page = static_cast<uint64_t>(getpagesize());
   const auto address = reinterpret_cast<uintptr_t>(memory);

@@ -48,12 +48,16 @@ class MetalDevice final : public Device {
   MTL::CommandQueue* queue() const { return queue_.get(); }
 
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
-    return MetalBuffer::make(shared_from_this(), device_.get(), bytes);
+    return guarded(kOp, [&] { return MetalBuffer::make(shared_from_this(), device_.get(), bytes); });
   }
   Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override {
-    return MetalBuffer::wrapMemory(shared_from_this(), device_.get(), memory, bytes, std::move(release));
+    return guarded(kOp, [&] {
+      return MetalBuffer::wrapMemory(shared_from_this(), device_.get(), memory, bytes, std::move(release));
+    });
   }
-  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override { return submission({}, label); }
+  Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override {
+    return guarded(kOp, [&] { return submission({}, label); });
+  }
 
   Result<std::unique_ptr<Submission>> submission(Owned<MTL::CommandBuffer> appBuffer, std::string_view label) {
     return std::unique_ptr<Submission>(std::make_unique<MetalSubmission>(

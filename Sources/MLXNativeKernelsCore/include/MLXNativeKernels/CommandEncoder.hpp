@@ -84,7 +84,8 @@ class CommandEncoder {
     return encode(plan(op));
   }
   Result<void> encode(const Plan& plan);
-  Result<void> encode(const Result<Plan>& planned) { return planned ? encode(*planned) : planned.error(); }
+  // By value, so that the error of a plan that was just made is passed on without a copy, which could fail.
+  Result<void> encode(Result<Plan> planned) { return planned ? encode(*planned) : std::move(planned).error(); }
   // Records one dispatch, for kernels of the caller's own.
   Result<void> dispatch(const Dispatch& dispatch);
   // Orders everything recorded so far before everything that follows.

@@ -23,7 +23,7 @@ class KernelRegistry {
 
   size_t pipelineCount() const;
   // Forgets pipelines and libraries; those in use live on until their last user is gone.
-  void clear();
+  void clear() noexcept;
 
  private:
   template <typename T>
@@ -32,7 +32,7 @@ class KernelRegistry {
 
   Device& device_;
   mutable std::mutex mutex_;
-  std::shared_ptr<Slot<Library>> shipped_;
+  std::shared_ptr<Slot<Library>> shipped_;  // made by the first use
   std::map<std::pair<LibrarySource::Kind, std::string>, std::shared_ptr<Slot<Library>>> libraries_;
   std::map<PipelineKey, std::shared_ptr<Slot<Pipeline>>> pipelines_;
 };

@@ -70,7 +70,9 @@ Error noMemoryToCheck(const DispatchJob& job, std::string_view what) {
 Result<MarginCopies> MarginCopies::make(const DispatchJob& job, Arguments& arguments) {
   MarginCopies result;
   const Arguments originals = arguments;
-  for (const Span& span : boundSpans(job.ready.dispatch, arguments)) {
+  const std::vector<Span> spans = boundSpans(job.ready.dispatch, arguments);
+  result.copies_.reserve(spans.size());  // so that no mapping can be lost
+  for (const Span& span : spans) {
     Copy copy;
     copy.original = span.begin;
     copy.bytes = static_cast<size_t>(span.end - span.begin);

@@ -88,7 +88,7 @@ int runOrJump(const std::function<void()>& body) {
 
 }  // namespace
 
-std::string runCatchingTraps(const std::function<void()>& body) {
+std::string_view runCatchingTraps(const std::function<void()>& body) {
 #if MNK_HOST_TSAN  // which follows jumps between stacks by itself, and not these
   body();
 #else

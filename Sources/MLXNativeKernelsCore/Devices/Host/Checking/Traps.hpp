@@ -2,12 +2,12 @@
 // a returned value. For checked execution only: it replaces the process's handlers of these signals while it runs.
 #pragma once
 #include <functional>
-#include <string>
+#include <string_view>
 
 namespace mnk::host {
 
 // What ended the body, such as "a bad address"; empty where it returned. After a trap nothing that the body's frames
 // own is released. A trap on another thread goes where it would have gone.
-std::string runCatchingTraps(const std::function<void()>& body);
+std::string_view runCatchingTraps(const std::function<void()>& body);
 
 }  // namespace mnk::host

@@ -1,0 +1,29 @@
+// Runs a function once: when it is told to, or else at its end. So memory that a call takes over is released also where
+// the call fails before there is an object to hold it.
+#pragma once
+#include <functional>
+#include <utility>
+
+namespace mnk {
+
+class Releasing {
+ public:
+  explicit Releasing(std::function<void()> release) noexcept : release_(std::move(release)) {}
+  Releasing(Releasing&& other) noexcept : release_(std::exchange(other.release_, nullptr)) {}
+  Releasing& operator=(Releasing&&) = delete;
+  ~Releasing() { run(); }
+
+  void run() noexcept {
+    const auto release = std::exchange(release_, nullptr);
+    if (!release) return;
+    try {
+      release();
+    } catch (...) {  // the caller's code; there is no one to report to
+    }
+  }
+
+ private:
+  std::function<void()> release_;
+};
+
+}  // namespace mnk

@@ -1,0 +1,262 @@
+#include <optional>
+
+#include "MLXNativeKernels/HostDevice.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "MLXNativeKernels/MetalDevice.hpp"
+#include "Session.hpp"
+
+namespace mnk::inject {
+
+namespace {
+
+Status failure(const Error& error) {
+  return {false, error.code, error.message()};
+}
+
+template <typename T>
+Status statusOf(const Result<T>& result) {
+  return result ? Status() : failure(result.error());
+}
+
+// Moves what a call made to where it is kept.
+template <typename T, typename Kept>
+Status keep(Result<T> result, Kept& kept) {
+  if (!result) return failure(result.error());
+  kept = std::move(*result);
+  return {};
+}
+
+// For functions that return plain values, which may throw this exception and no other.
+template <typename Body>
+Status callForValue(const char* name, Body&& body) {
+  try {
+    call(name, body);
+    return {};
+  } catch (const std::bad_alloc&) {
+    return {false, ErrorCode::outOfMemory, "std::bad_alloc"};
+  }
+}
+
+DType dtypeOf(Kind kind) {
+  return kind == Kind::f32 ? DType::f32 : kind == Kind::f16 ? DType::f16 : DType::u8;
+}
+
+class CppSession final : public Session {
+ public:
+  Status makeDevice(bool isMetal) override {
+    const host::Options onHost{.workers = 2, .checking = host::Checking::off, .compiler = {}};
+    const metal::Options onMetal{.libraryPath = {}};
+    return keep(call("makeDevice", [&] { return isMetal ? metal::makeDevice(onMetal) : host::makeDevice(onHost); }),
+                device_);
+  }
+
+  Status makeTensor(Name name) override {
+    return keep(call("Tensor::zeros",
+                     [&]() -> Result<Tensor> {
+                       auto shape = shapeOf(name);
+                       if (!shape) return std::move(shape).error();
+                       return Tensor::zeros(device_, dtypeOf(kAbout[name].kind), *shape);
+                     }),
+                tensors_[name]);
+  }
+  Status wrap(Name name, void* memory, uint64_t bytes, std::atomic<int>& released) override {
+    return keep(call("Device::wrapMemory",
+                     [&]() -> Result<Tensor> {
+                       auto buffer = device_->wrapMemory(memory, bytes, [&released] { ++released; });
+                       if (!buffer) return std::move(buffer).error();
+                       auto shape = shapeOf(name);
+                       if (!shape) return std::move(shape).error();
+                       return Tensor::over(std::move(*buffer), DType::f32, *shape);
+                     }),
+                tensors_[name]);
+  }
+  Status slice(Name name, Name of, uint64_t begin, uint64_t count) override {
+    return keep(call("Tensor::slice", [&] { return tensors_[of].slice(begin, count); }), tensors_[name]);
+  }
+  Status reshape(Name name, Name of) override {
+    return keep(call("Tensor::reshaped",
+                     [&]() -> Result<Tensor> {
+                       auto shape = shapeOf(name);
+                       if (!shape) return std::move(shape).error();
+                       return tensors_[of].reshaped(*shape);
+                     }),
+                tensors_[name]);
+  }
+  Status write(Name name, std::span<const float> from) override {
+    return statusOf(call("Tensor::write", [&] { return tensors_[name].write(std::as_bytes(from)); }));
+  }
+  Status read(Name name, std::span<float> into) override {
+    return statusOf(call("Tensor::read", [&] { return tensors_[name].read(std::as_writable_bytes(into)); }));
+  }
+
+  Status plan(Op op) override {
+    return withOp(op, [&](const auto& made) {
+      auto planned = call("plan", [&] { return mnk::plan(made); });
+      if (!planned) return failure(planned.error());
+      return callForValue("Plan::text", [&] { return planned->text(); });
+    });
+  }
+  Status makeEncoder() override {
+    return callForValue("CommandEncoder", [&] {
+      encoder_ = std::make_unique<CommandEncoder>(device_, "a label that is longer than any string holds in place");
+    });
+  }
+  Status encode(Op op) override {
+    return withOp(op, [&](const auto& made) {
+      return statusOf(call("CommandEncoder::encode", [&] { return encoder_->encode(made); }));
+    });
+  }
+  Status commit(std::atomic<int>& finished) override {
+    return keep(call("CommandEncoder::commit",
+                     [&] { return encoder_->commit([&finished](const Result<Summary>&) { ++finished; }); }),
+                completion_);
+  }
+  Status wait() override {
+    return statusOf(call("Completion::wait", [&] { return completion_.wait(); }));
+  }
+  void dropEncoder() override {
+    call("~CommandEncoder", [&] {
+      encoder_.reset();
+      completion_ = {};
+    });
+  }
+
+  Status makeCache(bool isQuantized) override {
+    AttentionCacheDescriptor descriptor{.kvHeads = kHeads,
+                                        .headDim = kHeadDim,
+                                        .capacity = kCapacity,
+                                        .sequences = kSequences,
+                                        .dtype = DType::f32};
+    if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
+    return keep(call("AttentionCache::make", [&] { return AttentionCache::make(device_, descriptor); }), cache_);
+  }
+  Status append(uint32_t sequence) override {
+    const HeadsView keys(tensors_[kKeys]), values(tensors_[kValues]);
+    return statusOf(call("AttentionCache::append", [&] { return cache_->append(*encoder_, keys, values, sequence); }));
+  }
+  Status attend(uint32_t sequence) override {
+    const HeadsView queries(tensors_[kQueries]);
+    return statusOf(call("AttentionCache::attend", [&] {
+      return cache_->attend(*encoder_, queries, {.into = tensors_[kAttended]}, {}, sequence);
+    }));
+  }
+  Status appendRows(std::span<const uint32_t> sequences) override {
+    const HeadsView keys(tensors_[kRowKeys]), values(tensors_[kRowValues]);
+    return statusOf(
+        call("AttentionCache::append of a list", [&] { return cache_->append(*encoder_, keys, values, sequences); }));
+  }
+  Status attendRows(std::span<const uint32_t> sequences) override {
+    const HeadsView queries(tensors_[kRowQueries]);
+    return statusOf(call("AttentionCache::attend to a list", [&] {
+      return cache_->attend(*encoder_, queries, {.into = tensors_[kRowAttended]}, {}, sequences);
+    }));
+  }
+  Status appendAndAttend(uint32_t sequence) override {
+    const AppendAndAttend step{.queries = HeadsView(tensors_[kQueries]),
+                               .keys = HeadsView(tensors_[kKeys]),
+                               .values = HeadsView(tensors_[kValues]),
+                               .results = {.into = tensors_[kAttended]},
+                               .sequence = sequence};
+    return statusOf(call("AttentionCache::appendAndAttend", [&] { return cache_->appendAndAttend(*encoder_, step); }));
+  }
+  Status copy(uint32_t source, uint32_t target) override {
+    return statusOf(call("AttentionCache::copy", [&] { return cache_->copy(*encoder_, source, target); }));
+  }
+  Status dequantize(uint32_t sequence) override {
+    return statusOf(call("AttentionCache::dequantize", [&] {
+      return cache_->dequantize(*encoder_, tensors_[kReadKeys], tensors_[kReadValues], 0, sequence);
+    }));
+  }
+  Status truncate(uint64_t position, uint32_t sequence) override {
+    return statusOf(call("AttentionCache::truncate", [&] { return cache_->truncate(position, sequence); }));
+  }
+  Status text() override {
+    return callForValue("AttentionCache::text", [&] { return cache_->text(); });
+  }
+  Status save(const char* path) override {
+    const std::string file = path;
+    return statusOf(call("AttentionCache::save", [&] { return cache_->save(file); }));
+  }
+  Status load(const char* path) override {
+    const std::string file = path;
+    return keep(call("AttentionCache::load", [&] { return AttentionCache::load(device_, file, 1 << 20); }), cache_);
+  }
+  uint64_t position(uint32_t sequence) override { return cache_->nextPosition(sequence); }
+  bool isSuspect(uint32_t sequence) override { return cache_->isSuspect(sequence); }
+  void dropCache() override {
+    call("~AttentionCache", [&] { cache_.reset(); });
+  }
+
+  void dropTensors() override {
+    dropEncoder();
+    dropCache();
+    call("~Tensor", [&] { tensors_ = {}; });
+  }
+  void dropDevice() override {
+    call("~Device", [&] { device_.reset(); });
+  }
+
+ private:
+  static Result<Shape> shapeOf(Name name) {
+    return Shape::make(std::span<const uint64_t>(kAbout[name].shape).first(kAbout[name].rank));
+  }
+  KVCacheView dense() const { return {.keys = tensors_[kDenseKeys], .values = tensors_[kDenseValues]}; }
+  QuantizedKVCacheView quantized() const {
+    return {.keys = {.codes = tensors_[kKeyCodes], .scales = tensors_[kKeyScales]},
+            .values = QuantizedKVPlane{.codes = tensors_[kValueCodes], .scales = tensors_[kValueScales]}};
+  }
+  FlashDecode decode(std::variant<KVCacheView, QuantizedKVCacheView> over, AttentionResults results) const {
+    return {.queries = HeadsView(tensors_[kQueries]),
+            .over = std::move(over),
+            .sequences = {{.sequence = 0, .length = kTokens}},
+            .results = std::move(results)};
+  }
+
+  template <typename Body>
+  Status withOp(Op op, Body body) {
+    const HeadsView keys(tensors_[kKeys]), values(tensors_[kValues]);
+    switch (op) {
+      case Op::write:
+        return body(KVCacheWrite{.keys = keys, .values = values, .into = dense()});
+      case Op::quantize:
+        return body(KVCacheQuantize{.keys = keys, .values = values, .into = quantized()});
+      case Op::dequantize:
+        return body(
+            KVCacheDequantize{.from = quantized(), .keys = tensors_[kReadKeys], .values = tensors_[kReadValues]});
+      case Op::hadamard:
+        return body(Hadamard{.from = tensors_[kWrapped], .into = tensors_[kTurned], .signs = KVCodecName::turbo});
+      case Op::attend:
+        return body(decode(dense(), {.into = tensors_[kAttended]}));
+      case Op::attendQuantized:
+        return body(decode(quantized(), {.into = tensors_[kAttendedQuantized]}));
+      case Op::attendPartials:
+        return body(decode(dense(), {.partials = AttentionPartials{tensors_[kPartSums], tensors_[kPartStats]}}));
+      case Op::merge:
+        return body(MergePartials{.partials = {tensors_[kPartialSums], tensors_[kPartialStats]},
+                                  .results = {.into = tensors_[kMerged]}});
+      case Op::rope:
+        return body(MultiRoPE{.queries = HeadsView(tensors_[kQueries]),
+                              .keys = keys,
+                              .rotatedQueries = HeadsView(tensors_[kRotatedQueries]),
+                              .rotatedKeys = HeadsView(tensors_[kRotatedKeys]),
+                              .positions = RotaryPositions(7)});
+      case Op::broken:
+        return body(KVCacheWrite{.keys = keys, .values = values, .into = dense(), .position = kCapacity});
+    }
+    return {};
+  }
+
+  std::shared_ptr<Device> device_;
+  std::array<Tensor, kNames> tensors_;
+  std::unique_ptr<CommandEncoder> encoder_;
+  Completion completion_;
+  std::optional<AttentionCache> cache_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> makeCppSession() {
+  return std::make_unique<CppSession>();
+}
+
+}  // namespace mnk::inject

@@ -1,0 +1,161 @@
+#include "Injection.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "SoftMetal.hpp"
+
+namespace mnk::inject {
+
+namespace {
+
+std::atomic<bool> isOn = false;
+std::atomic<uint64_t> first = 0, end = 0, seenCount = 0, failedCount = 0;
+std::atomic<Threads> others = Threads::all;
+std::atomic<int64_t> mappings = 0;
+constexpr size_t kSmall = 1 << 20;
+thread_local bool isTestThread = false;
+thread_local bool isArmed = false;
+
+bool runsLibrary() {
+  const softmetal::Place place = softmetal::place();
+  if (isTestThread) return isArmed && place != softmetal::Place::inside;
+  return others == Threads::all || place == softmetal::Place::handler;
+}
+
+bool mustFail() {
+  if (!isOn || !runsLibrary()) return false;
+  const uint64_t number = seenCount++;
+  if (number < first || number >= end) return false;
+  ++failedCount;
+  return true;
+}
+
+void* allocate(size_t bytes, size_t alignment) {
+  if (mustFail()) return nullptr;
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(bytes);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+void* allocateOrThrow(size_t bytes, size_t alignment) {
+  if (void* memory = allocate(bytes, alignment)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void begin(uint64_t from, uint64_t count, Threads threads) {
+  isTestThread = true;
+  first = from;
+  end = from + count;
+  seenCount = failedCount = 0;
+  others = threads;
+  isOn = true;
+}
+void stop() {
+  isOn = false;
+}
+uint64_t seen() {
+  return seenCount;
+}
+uint64_t failed() {
+  return failedCount;
+}
+
+Armed::Armed() {
+  isArmed = true;
+}
+Armed::~Armed() {
+  isArmed = false;
+}
+
+int64_t smallMappings() {
+  return mappings;
+}
+
+}  // namespace mnk::inject
+
+using mnk::inject::allocate;
+using mnk::inject::allocateOrThrow;
+
+void* operator new(size_t bytes) {
+  return allocateOrThrow(bytes, 0);
+}
+void* operator new[](size_t bytes) {
+  return allocateOrThrow(bytes, 0);
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return allocateOrThrow(bytes, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return allocateOrThrow(bytes, static_cast<size_t>(alignment));
+}
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, 0);
+}
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, 0);
+}
+void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate(bytes, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate(bytes, static_cast<size_t>(alignment));
+}
+// The forms with a size or nothrow call these.
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+
+// The linker sends the program's calls of mmap and munmap here: no sanitizer reports a mapping that is lost.
+extern "C" {
+void* __real_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset);
+int __real_munmap(void* address, size_t bytes);
+
+void* __wrap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  void* memory = __real_mmap(address, bytes, protection, flags, file, offset);
+  if (memory != MAP_FAILED && bytes < mnk::inject::kSmall) ++mnk::inject::mappings;
+  return memory;
+}
+int __wrap_munmap(void* address, size_t bytes) {
+  if (bytes < mnk::inject::kSmall) --mnk::inject::mappings;
+  return __real_munmap(address, bytes);
+}
+}

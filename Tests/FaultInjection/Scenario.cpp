@@ -1,0 +1,274 @@
+#include "Scenario.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+namespace mnk::inject {
+
+namespace {
+
+using Step = std::function<Status()>;
+
+// Where Metal can wrap it.
+alignas(16384) float wrappedMemory[16384 / sizeof(float)];
+
+class Scenario {
+ public:
+  Scenario(Session& session, const Setting& setting, Numbers& expected, Tally& tally)
+      : session_(session), setting_(setting), expected_(expected), tally_(tally) {}
+
+  void run() {
+    if (setting_.isCold) {
+      require([&] { return session_.makeDevice(setting_.isMetal); });
+    }
+    makeTensors();
+    for (const Op op : kOps) {
+      require([&] { return session_.plan(op); });
+    }
+    requireBrokenRule([&] { return session_.plan(Op::broken); });
+    std::vector<Step> ops;
+    for (const Op op : kOps) ops.push_back([this, op] { return session_.encode(op); });
+    submit(ops, [&] { requireBrokenRule([&] { return session_.encode(Op::broken); }); });
+    for (const Name name : {kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries,
+                            kRotatedKeys}) {
+      compare("ops", name);
+    }
+    for (const bool isQuantized : {false, true}) useCache(isQuantized);
+    session_.dropTensors();
+    if (setting_.isCold) session_.dropDevice();
+    eventually("finished handlers ran once for each successful commit", [&] { return finished_ == commits_; });
+    eventually("wrapped memory is released once for each call", [&] { return released_ == wraps_; });
+  }
+
+ private:
+  void makeTensors() {
+    for (uint8_t name = 0; name <= kPartialStats; ++name) {
+      if (name != kWrapped) require([&] { return session_.makeTensor(static_cast<Name>(name)); });
+    }
+    require([&] { return session_.makeTensor(kRowAttended); });
+    require([&] {
+      ++wraps_;
+      const Status status = session_.wrap(kWrapped, wrappedMemory, sizeof wrappedMemory, released_);
+      if (!status.succeeded && released_ != wraps_) throw Wrong("a call that failed did not release its memory at once");
+      return status;
+    });
+    std::vector<float> numbers(kElements);
+    for (const Name name : {kKeys, kValues, kQueries, kWrapped}) {
+      for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(0.37f * static_cast<float>(i + 100 * name));
+      require([&] { return session_.write(name, numbers); });
+    }
+    require([&] { return session_.slice(kRowKeys, kKeys, 0, 2); });
+    require([&] { return session_.slice(kRowValues, kValues, 0, 2); });
+    require([&] { return session_.slice(kRowQueries, kQueries, 1, 2); });
+    require([&] { return session_.reshape(kPartSums, kPartialSums); });
+    require([&] { return session_.reshape(kPartStats, kPartialStats); });
+  }
+
+  void useCache(bool isQuantized) {
+    static constexpr uint32_t kRows[] = {0, 1};
+    const std::string of = isQuantized ? "quantized cache" : "dense cache";
+    require([&] { return session_.makeCache(isQuantized); });
+    hasCache_ = true;
+    positions_ = {};
+    submit({[&] { return session_.append(0); }, [&] { return session_.attend(0); }});
+    moveTo({3, 0, 0});
+    compare(of + ", first step", kAttended);
+    submit({[&] { return session_.appendRows(kRows); }, [&] { return session_.attendRows(kRows); }});
+    moveTo({4, 1, 0});
+    compare(of + ", rows of several sequences", kRowAttended);
+    submit({[&] { return session_.appendAndAttend(0); }});
+    moveTo({7, 1, 0});
+    compare(of + ", appendAndAttend", kAttended);
+    submit({[&] { return session_.copy(0, 2); }, [&] { return session_.attend(2); }});
+    moveTo({7, 1, 7});
+    compare(of + ", a copy", kAttended);
+    require([&] { return session_.truncate(4, 0); });
+    moveTo({4, 1, 7});
+    if (isQuantized) {
+      submit({[&] { return session_.dequantize(0); }});
+      compare(of, kReadKeys);
+      compare(of, kReadValues);
+    }
+    submit({[&] { return session_.attend(0); }});
+    compare(of + ", truncated", kAttended);
+    require([&] { return session_.text(); });
+
+    const std::string path = setting_.folder + "/cache";
+    require([&] { return session_.save(path.c_str()); });
+    require([&] { return session_.load(path.c_str()); });
+    ::unlink(path.c_str());
+    checkPositions();
+    submit({[&] { return session_.attend(0); }});
+    compare(of + ", truncated", kAttended);  // the file held the same
+    session_.dropCache();
+    hasCache_ = false;
+  }
+
+  // A call that ends with `wanted`, at the latest when there is memory.
+  void requireEnd(const Step& step, bool succeeds, ErrorCode code) {
+    const auto isWanted = [&](const Status& status) {
+      return status.succeeded == succeeds && (succeeds || status.code == code);
+    };
+    Status status = step();
+    if (isWanted(status)) {
+      ++tally_.succeeded;
+      return;
+    }
+    noteOutOfMemory(status);
+    status = step();
+    if (!isWanted(status)) throw Wrong(fmt::format("made again with memory, the call ended with: {}", textOf(status)));
+  }
+  void require(const Step& step) { requireEnd(step, true, {}); }
+  void requireBrokenRule(const Step& step) { requireEnd(step, false, ErrorCode::invalidArgument); }
+
+  // From here on memory is available.
+  void noteOutOfMemory(const Status& status) {
+    ++tally_.failed;
+    const uint64_t failed = failedAllocations();
+    inject::stop();
+    if (status.succeeded || status.code != ErrorCode::outOfMemory || failed == 0) {
+      throw Wrong(fmt::format("the call ended with: {}", textOf(status)));
+    }
+    checkPositions();
+    for (const auto& entry : std::filesystem::directory_iterator(setting_.folder)) {
+      if (entry.path().filename() != "cache") throw Wrong("a failed call left " + entry.path().string());
+    }
+  }
+
+  // Records and runs, again where the work failed or an encoder holds part of a call.
+  void submit(const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      require([&] { return session_.makeEncoder(); });
+      if (!encodeAll(encodes)) {
+        checkPositions();
+        continue;
+      }
+      between();
+      const int before = finished_;
+      requireCommit();
+      if (waits()) {
+        eventually("the finished handler runs once", [&] { return finished_ == before + 1; });
+        return;
+      }
+      eventually("the finished handler of failed work runs once", [&] { return finished_ == before + 1; });
+      recover();
+    }
+    throw Wrong("the work failed again when there was memory");
+  }
+
+  // False where the encoder cannot go on.
+  bool encodeAll(const std::vector<Step>& encodes) {
+    for (const Step& encode : encodes) {
+      Status status = encode();
+      if (status.succeeded) {
+        ++tally_.succeeded;
+        continue;
+      }
+      noteOutOfMemory(status);
+      status = encode();
+      if (status.succeeded) continue;
+      if (status.code != ErrorCode::outOfMemory) throw Wrong("made again, the call ended with: " + textOf(status));
+      return false;
+    }
+    return true;
+  }
+
+  void requireCommit() {
+    require([&] {
+      const int before = finished_;
+      const Status status = session_.commit(finished_);
+      if (status.succeeded) {
+        ++commits_;
+      } else if (finished_ != before) {
+        throw Wrong("the finished handler of a failed commit ran");
+      }
+      return status;
+    });
+  }
+
+  // False where the work itself failed.
+  bool waits() {
+    Status status = session_.wait();
+    if (status.succeeded) {
+      ++tally_.succeeded;
+      return true;
+    }
+    ++tally_.failed;
+    const uint64_t failed = failedAllocations();
+    inject::stop();
+    if (status.code != ErrorCode::outOfMemory || failed == 0) throw Wrong("the work ended with: " + textOf(status));
+    return session_.wait().succeeded;
+  }
+
+  // A failed step leaves sequences suspect; they are cut where they stood.
+  void recover() {
+    for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
+      if (session_.position(sequence) == positions_[sequence] && !session_.isSuspect(sequence)) continue;
+      require([&] { return session_.truncate(positions_[sequence], sequence); });
+    }
+    checkPositions();
+  }
+
+  void moveTo(const std::array<uint64_t, kSequences>& positions) {
+    positions_ = positions;
+    checkPositions();
+  }
+  void checkPositions() {
+    for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
+      const uint64_t position = session_.position(sequence);
+      if (position == positions_[sequence] && !session_.isSuspect(sequence)) continue;
+      throw Wrong(fmt::format("sequence {} is at position {}{}, expected {}", sequence, position,
+                              session_.isSuspect(sequence) ? " and suspect" : "", positions_[sequence]));
+    }
+  }
+
+  void compare(const std::string& of, Name name) {
+    const About& about = kAbout[name];
+    uint64_t count = 1;
+    for (size_t axis = 0; axis < about.rank; ++axis) count *= about.shape[axis];
+    std::vector<float> numbers(count);
+    require([&] { return session_.read(name, numbers); });
+    const auto& expected = expected_.try_emplace(fmt::format("{}: {}", of, about.name), numbers).first->second;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (std::abs(numbers[i] - expected[i]) <= 1e-5f * (1 + std::abs(expected[i]))) continue;
+      throw Wrong(
+          fmt::format("{} of {}: element {} is {}, expected {}", about.name, of, i, numbers[i], expected[i]));
+    }
+  }
+
+  // For what a thread of the device does.
+  static void eventually(const char* what, const std::function<bool()>& holds) {
+    for (int i = 0; i < 5000; ++i) {
+      if (holds()) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    throw Wrong(fmt::format("it does not hold that {}", what));
+  }
+
+  static uint64_t failedAllocations() { return inject::failed(); }
+  static std::string textOf(const Status& status) { return status.succeeded ? "success" : status.message; }
+
+  Session& session_;
+  const Setting& setting_;
+  Numbers& expected_;
+  Tally& tally_;
+  // Outlived by no work: the session waits for all that it commits.
+  std::atomic<int> finished_ = 0, released_ = 0;
+  int commits_ = 0, wraps_ = 0;
+  bool hasCache_ = false;
+  std::array<uint64_t, kSequences> positions_ = {};
+};
+
+}  // namespace
+
+void runScenario(Session& session, const Setting& setting, Numbers& expected, Tally& tally) {
+  Scenario(session, setting, expected, tally).run();
+}
+
+}  // namespace mnk::inject
