@@ -3,6 +3,8 @@
 // committed work fails on the device, the sequences it appended to are suspect until they are truncated to where that
 // work began, or reset. Keys and values are stored as numbers, or coded by a KVCodec; a cache of either kind can be
 // saved to a file and goes on from there when it is loaded.
+// Several threads may use a cache, each with encoders of its own. A commit is refused, with a retryable error, if the
+// cache has changed since the encoder recorded so that the work would read or follow other tokens.
 #pragma once
 #include <algorithm>
 #include <cstdint>
