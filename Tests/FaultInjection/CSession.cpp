@@ -177,9 +177,8 @@ class CSession final : public Session {
                [&](mnk_error_out error) { return mnk_encoder_append_and_attend(encoder_, cache_, &step, error); });
   }
   Status copy(uint32_t source, uint32_t target) override {
-    return run("mnk_encoder_copy_sequence", [&](mnk_error_out error) {
-      return mnk_encoder_copy_sequence(encoder_, cache_, source, target, error);
-    });
+    return run("mnk_encoder_copy_sequence",
+               [&](mnk_error_out error) { return mnk_encoder_copy_sequence(encoder_, cache_, source, target, error); });
   }
   Status dequantize(uint32_t sequence) override {
     return run("mnk_encoder_dequantize", [&](mnk_error_out error) {
@@ -251,11 +250,8 @@ class CSession final : public Session {
                      .keys = t[kReadKeys],
                      .values = t[kReadValues],
                      .layout = MNK_TOKEN_MAJOR},
-          hadamard{.size = sizeof hadamard,
-                   .from = t[kWrapped],
-                   .into = t[kTurned],
-                   .has_signs = true,
-                   .signs = MNK_TURBO},
+          hadamard{
+              .size = sizeof hadamard, .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_TURBO},
           into{.size = sizeof into, .into = t[kAttended]},
           intoQuantized{.size = sizeof into, .into = t[kAttendedQuantized]},
           partials{.size = sizeof into, .partial_sums = t[kPartSums], .partial_stats = t[kPartStats]},
@@ -278,10 +274,7 @@ class CSession final : public Session {
                .rotated_queries = viewOf(t[kRotatedQueries]),
                .rotated_keys = viewOf(t[kRotatedKeys]),
                .first_position = 7,
-               .rotary = {.size = sizeof(mnk_rotary_embedding),
-                          .layout = MNK_HALF_SPLIT,
-                          .base = 10000,
-                          .scale = 1}} {
+               .rotary = {.size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1}} {
       broken.position = kCapacity;
       attendQuantized.dense = nullptr;
       attendQuantized.quantized = &quantized;

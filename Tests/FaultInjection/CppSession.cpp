@@ -122,11 +122,8 @@ class CppSession final : public Session {
   }
 
   Status makeCache(bool isQuantized) override {
-    AttentionCacheDescriptor descriptor{.kvHeads = kHeads,
-                                        .headDim = kHeadDim,
-                                        .capacity = kCapacity,
-                                        .sequences = kSequences,
-                                        .dtype = DType::f32};
+    AttentionCacheDescriptor descriptor{
+        .kvHeads = kHeads, .headDim = kHeadDim, .capacity = kCapacity, .sequences = kSequences, .dtype = DType::f32};
     if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
     return keep(call("AttentionCache::make", [&] { return AttentionCache::make(device_, descriptor); }), cache_);
   }

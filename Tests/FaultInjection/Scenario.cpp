@@ -35,8 +35,8 @@ class Scenario {
     std::vector<Step> ops;
     for (const Op op : kOps) ops.push_back([this, op] { return session_.encode(op); });
     submit(ops, [&] { requireBrokenRule([&] { return session_.encode(Op::broken); }); });
-    for (const Name name : {kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries,
-                            kRotatedKeys}) {
+    for (const Name name :
+         {kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries, kRotatedKeys}) {
       compare("ops", name);
     }
     for (const bool isQuantized : {false, true}) useCache(isQuantized);
@@ -55,7 +55,8 @@ class Scenario {
     require([&] {
       ++wraps_;
       const Status status = session_.wrap(kWrapped, wrappedMemory, sizeof wrappedMemory, released_);
-      if (!status.succeeded && released_ != wraps_) throw Wrong("a call that failed did not release its memory at once");
+      if (!status.succeeded && released_ != wraps_)
+        throw Wrong("a call that failed did not release its memory at once");
       return status;
     });
     std::vector<float> numbers(kElements);
@@ -142,7 +143,8 @@ class Scenario {
   }
 
   // Records and runs, again where the work failed or an encoder holds part of a call.
-  void submit(const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
+  void submit(
+      const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
     for (int attempt = 0; attempt < 2; ++attempt) {
       require([&] { return session_.makeEncoder(); });
       if (!encodeAll(encodes)) {
@@ -237,8 +239,7 @@ class Scenario {
     const auto& expected = expected_.try_emplace(fmt::format("{}: {}", of, about.name), numbers).first->second;
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (std::abs(numbers[i] - expected[i]) <= 1e-5f * (1 + std::abs(expected[i]))) continue;
-      throw Wrong(
-          fmt::format("{} of {}: element {} is {}, expected {}", about.name, of, i, numbers[i], expected[i]));
+      throw Wrong(fmt::format("{} of {}: element {} is {}, expected {}", about.name, of, i, numbers[i], expected[i]));
     }
   }
 

@@ -36,13 +36,34 @@ inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // of a step
 
 enum Name : uint8_t {
   // [tokens, heads, headDim]; the first three are filled with numbers.
-  kKeys, kValues, kQueries, kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries,
-  kRotatedKeys, kWrapped,
+  kKeys,
+  kValues,
+  kQueries,
+  kAttended,
+  kAttendedQuantized,
+  kMerged,
+  kReadKeys,
+  kReadValues,
+  kTurned,
+  kRotatedQueries,
+  kRotatedKeys,
+  kWrapped,
   // Memory of a cache.
-  kDenseKeys, kDenseValues, kKeyCodes, kValueCodes, kKeyScales, kValueScales,
-  kPartialSums, kPartialStats,
+  kDenseKeys,
+  kDenseValues,
+  kKeyCodes,
+  kValueCodes,
+  kKeyScales,
+  kValueScales,
+  kPartialSums,
+  kPartialStats,
   // Views of others.
-  kRowKeys, kRowValues, kRowQueries, kRowAttended, kPartSums, kPartStats,
+  kRowKeys,
+  kRowValues,
+  kRowQueries,
+  kRowAttended,
+  kPartSums,
+  kPartStats,
   kNames
 };
 
@@ -83,10 +104,19 @@ inline constexpr About kAbout[kNames] = {
 };
 
 enum class Op : uint8_t {
-  write, quantize, dequantize, hadamard, attend, attendQuantized, attendPartials, merge, rope, broken
+  write,
+  quantize,
+  dequantize,
+  hadamard,
+  attend,
+  attendQuantized,
+  attendPartials,
+  merge,
+  rope,
+  broken
 };
-inline constexpr Op kOps[] = {Op::write,  Op::quantize,        Op::dequantize,     Op::hadamard,
-                              Op::attend, Op::attendQuantized, Op::attendPartials, Op::merge, Op::rope};
+inline constexpr Op kOps[] = {Op::write,           Op::quantize,       Op::dequantize, Op::hadamard, Op::attend,
+                              Op::attendQuantized, Op::attendPartials, Op::merge,      Op::rope};
 
 class Session {
  public:

@@ -184,8 +184,8 @@ int main(int count, char** arguments) {
     }
   }
   std::filesystem::remove_all(folder);
-  fmt::print("{}: {} points and {} bursts; {} calls failed, {} succeeded\n", failures == 0 ? "passed" : "failed", points,
-             bursts, tally.failed, tally.succeeded);
+  fmt::print("{}: {} points and {} bursts; {} calls failed, {} succeeded\n", failures == 0 ? "passed" : "failed",
+             points, bursts, tally.failed, tally.succeeded);
   std::fflush(stdout);
   return failures == 0 ? 0 : 1;
 }
