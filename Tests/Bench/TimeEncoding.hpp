@@ -14,7 +14,7 @@ constexpr Encoded kEncoded[] = {Encoded::appends, Encoded::appendToMany, Encoded
                                 Encoded::attendWithRows};
 const char* name(Encoded encoded);
 
-// The least of some runs, in seconds for all n.
+// The least of some runs, in seconds of processor time for all n.
 Result<double> timeEncoding(Encoded encoded, uint32_t n, uint32_t repetitions);
 
 }  // namespace mnk::bench
