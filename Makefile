@@ -65,7 +65,7 @@ check-tsan: setup ## the same under ThreadSanitizer, one thread for each lane
 demo: setup ## write text with a small language model through the kernels; ARGS=--help
 	swift run $(optimized) decode-demo $(ARGS)
 
-bench: setup ## measure the kernels against plain C++ and memcpy
+bench: setup ## measure the kernels against plain C++ and memcpy, and what encoding costs
 	swift run -c release bench $(ARGS)
 
 decode-bench: setup ## measure FlashDecode against reading as much and plain C++; ARGS=--help

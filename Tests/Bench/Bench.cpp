@@ -4,6 +4,7 @@
 
 #include "MLXNativeKernels/Device.hpp"
 #include "NativeAttention.hpp"
+#include "TimeEncoding.hpp"
 #include "TimeQuantization.hpp"
 #include "TimeRotations.hpp"
 #include "TimeWrites.hpp"
@@ -70,6 +71,21 @@ bool quantization(uint32_t workers, const QuantizationSizes& sizes) {
   return true;
 }
 
+bool encoding(Encoded encoded) {
+  constexpr uint32_t kFew = 1024, kMany = 16 * kFew;
+  std::printf("  %-24s", name(encoded));
+  double first = 0, last = 0;
+  for (uint32_t n = kFew; n <= kMany; n *= 4) {
+    auto seconds = timeEncoding(encoded, n, kRepetitions / 6);
+    if (!seconds) return report(seconds.error());
+    last = *seconds / n;
+    if (n == kFew) first = last;
+    std::printf("%3uK %7.2f us   ", n / kFew, last * 1e6);
+  }
+  std::printf("ratio %.2f\n", last / first);
+  return true;
+}
+
 }  // namespace
 
 int bench_run(void) {
@@ -104,5 +120,8 @@ int bench_run(void) {
     good = good && quantization(2, {.codec = {.bits = 8}, .candidates = 5, .tokens = tokens});
     good = good && quantization(2, {.codec = {.name = KVCodecName::mlx1}, .candidates = 1, .tokens = tokens});
   }
+
+  std::printf("\nEncoding for 8 heads of 64, f16, for each of n; a ratio is that of 16K to that of 1K\n");
+  for (const Encoded encoded : kEncoded) good = good && encoding(encoded);
   return good ? 0 : 1;
 }

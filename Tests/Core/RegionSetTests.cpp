@@ -152,6 +152,25 @@ TEST(RegionSet, TokensOfASequenceAreKeptTogether) {
   }
 }
 
+TEST(RegionSet, TokensOfManySequencesAreKeptTogether) {
+  constexpr uint64_t kSequences = 200, kTokens = 3, kRowBytes = 128, kStride = 16 * kRowBytes, kHeads = 8;
+  for (const uint64_t base : {0, 4096, 15 * 128 + 64}) {
+    RegionSet set;
+    for (uint64_t token = 0; token < kTokens; ++token) {
+      for (uint64_t sequence = 0; sequence < kSequences; ++sequence) {
+        const Region rows{.offset = base + sequence * kHeads * kStride + token * kRowBytes,
+                          .rowBytes = kRowBytes,
+                          .rowStride = kStride,
+                          .rows = kHeads};
+        EXPECT(!set.meets(rows));
+        set.add(rows);
+        EXPECT(set.meets(rows));
+      }
+      EXPECT(set.count() <= kSequences + 8);  // what encloses each of them has gaps between
+    }
+  }
+}
+
 TEST(RegionSet, RangesThatTouchBecomeOne) {
   RegionSet set;
   for (const uint64_t begin : {30, 10, 20, 0}) set.add({.offset = begin, .rowBytes = 10});

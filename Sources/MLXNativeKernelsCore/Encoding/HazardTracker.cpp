@@ -79,12 +79,6 @@ bool TouchedIndex::conflicts(const Touched& next) const {
   return space->second.writes.meets(next.region) || (next.isWrite && space->second.reads.meets(next.region));
 }
 
-size_t TouchedIndex::count() const {
-  size_t count = 0;
-  for (const auto& [space, regions] : spaces_) count += regions.reads.count() + regions.writes.count();
-  return count;
-}
-
 bool HazardTracker::conflicts(std::span<const Binding> bindings) const {
   bool found = false;
   forEachTouched(bindings, [&](const Binding&, const Touched& next) { found = found || index_.conflicts(next); });

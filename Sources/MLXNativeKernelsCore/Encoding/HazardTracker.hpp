@@ -33,7 +33,6 @@ class TouchedIndex {
   bool conflicts(const Touched& next) const;
   void clear() { spaces_.clear(); }
   void swap(TouchedIndex& other) noexcept { spaces_.swap(other.spaces_); }
-  size_t count() const;
 
  private:
   struct Space {
@@ -48,8 +47,6 @@ class HazardTracker {
   // Without memory for all of them, a part may have been added.
   void add(std::span<const Binding> bindings);
   void clear() { index_.clear(); }
-  // Ranges that are kept.
-  size_t count() const { return index_.count(); }
 
  private:
   TouchedIndex index_;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "Encoding/Completion.hpp"
+#include "Encoding/MemoryErrors.hpp"
 #include "Support/Guard.hpp"
 
 namespace mnk {
@@ -26,53 +27,6 @@ bool meet(const Touched& a, const Touched& b) {
 // Too many for a list of their bytes: then all between them counts too, or none.
 bool hasManyRows(const Touched& touched) {
   return touched.region.rowStride > touched.region.rowBytes && touched.region.rows > (1 << 20);
-}
-
-Error failureOf(Error cause, std::string_view op, std::string_view what, std::string_view fix) {
-  cause.fix.clear();  // what is to be done now is another thing
-  std::string message = cause.message();
-  message.pop_back();  // its period
-  return {.code = cause.code,
-          .op = std::string(op),
-          .what = std::string(what),
-          .got = std::move(message),
-          .expected = "memory that was written since",
-          .fix = std::string(fix)};
-}
-
-Error failedBytes(const Error& cause) {
-  return failureOf(cause, "Buffer", "earlier work that was to write this memory failed",
-                   "Write the memory again, or submit work that writes it.");
-}
-
-Error failedInput(const Error& cause) {
-  return failureOf(cause, "CommandEncoder", "a kernel would read memory that failed work was to write",
-                   "Write the memory again before work that reads it is encoded.");
-}
-
-Error failedDependence(const Error& cause) {
-  return failureOf(cause, "CommandEncoder", "the work read memory that failed work was to write",
-                   "Write the memory again, then submit this work again.");
-}
-
-Error notCommitted(bool toWrite) {
-  return {.code = ErrorCode::wouldDeadlock,
-          .op = "Buffer",
-          .what = "work on this memory has not been started",
-          .got = "a command buffer of the app's that is not committed",
-          .expected = "work that runs",
-          .fix = toWrite ? "Write it after the command buffer is committed."
-                         : "Read it after the command buffer is committed.",
-          .retryable = true};
-}
-
-Error failedUnreported() {
-  return {.code = ErrorCode::deviceFault,
-          .op = "Buffer",
-          .what = "work on this memory failed",
-          .got = "a command buffer of the app's that ended with an error",
-          .expected = "memory that was written since",
-          .fix = "See the command buffer's error; write the memory again, or submit work that writes it."};
 }
 
 Touched asRead(Touched touched) {

@@ -69,9 +69,11 @@ void StridedRows::add(const Rectangle& rectangle) {
     } else {
       next->second.bytes.add(rectangle.begin, rectangle.end);
     }
-    if (next->second.last == rectangle.lastLine) return;
+    if (next->second.last == rectangle.lastLine) break;
     line = next->second.last + 1;
   }
+  if (rectangle.lastLine != UINT64_MAX) joinBefore(rectangle.lastLine + 1);
+  joinBefore(rectangle.firstLine);
 }
 
 // Makes a line the first of those with the same bytes.
@@ -82,6 +84,18 @@ void StridedRows::splitBefore(uint64_t line) {
   if (before.last < line) return;
   lines_.emplace_hint(found, line, before);
   before.last = line - 1;
+}
+
+// Undoes a split between lines whose bytes have become the same, such as those of sequences that stand at one position.
+// Lists that are long to compare stay apart.
+void StridedRows::joinBefore(uint64_t line) {
+  constexpr size_t kFew = 4;
+  const auto found = lines_.find(line);
+  if (found == lines_.end() || found == lines_.begin()) return;
+  Lines& before = std::prev(found)->second;
+  if (before.last + 1 != line || before.bytes.count() > kFew || before.bytes != found->second.bytes) return;
+  before.last = found->second.last;
+  lines_.erase(found);
 }
 
 size_t StridedRows::count() const {

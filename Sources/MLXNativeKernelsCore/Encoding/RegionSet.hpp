@@ -45,6 +45,7 @@ class StridedRows {
   bool meets(const Rectangle& rectangle) const;
   void add(const Rectangle& rectangle);
   void splitBefore(uint64_t line);
+  void joinBefore(uint64_t line);
 
   uint64_t stride_;
   IntervalSet enclosing_;

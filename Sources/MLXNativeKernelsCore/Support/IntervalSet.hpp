@@ -21,6 +21,7 @@ class IntervalSet {
   }
   auto end() const { return ranges_.end(); }
   size_t count() const { return ranges_.size(); }
+  bool operator==(const IntervalSet&) const = default;
 
  private:
   std::map<uint64_t, uint64_t> ranges_;  // ends by begins
