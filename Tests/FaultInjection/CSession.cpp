@@ -55,6 +55,15 @@ class CSession final : public Session {
     });
   }
 
+  Status compile() override {
+    mnk_library* library = nullptr;
+    const Status made = make("mnk_library_make_from_text", library, mnk_library_release, [&](mnk_error_out error) {
+      return mnk_library_make_from_text(device_, kKernelText, "a label that is longer than any string", error);
+    });
+    drop("mnk_library_release", library, mnk_library_release);
+    call("mnk_device_clear_kernels", [&] { mnk_device_clear_kernels(device_); });
+    return made;
+  }
   Status makeTensor(Name name) override {
     const About& about = kAbout[name];
     return make("mnk_tensor_make", tensors_[name], mnk_tensor_release, [&](mnk_error_out error) {
@@ -177,9 +186,8 @@ class CSession final : public Session {
                [&](mnk_error_out error) { return mnk_encoder_append_and_attend(encoder_, cache_, &step, error); });
   }
   Status copy(uint32_t source, uint32_t target) override {
-    return run("mnk_encoder_copy_sequence", [&](mnk_error_out error) {
-      return mnk_encoder_copy_sequence(encoder_, cache_, source, target, error);
-    });
+    return run("mnk_encoder_copy_sequence",
+               [&](mnk_error_out error) { return mnk_encoder_copy_sequence(encoder_, cache_, source, target, error); });
   }
   Status dequantize(uint32_t sequence) override {
     return run("mnk_encoder_dequantize", [&](mnk_error_out error) {
@@ -251,11 +259,8 @@ class CSession final : public Session {
                      .keys = t[kReadKeys],
                      .values = t[kReadValues],
                      .layout = MNK_TOKEN_MAJOR},
-          hadamard{.size = sizeof hadamard,
-                   .from = t[kWrapped],
-                   .into = t[kTurned],
-                   .has_signs = true,
-                   .signs = MNK_TURBO},
+          hadamard{
+              .size = sizeof hadamard, .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_TURBO},
           into{.size = sizeof into, .into = t[kAttended]},
           intoQuantized{.size = sizeof into, .into = t[kAttendedQuantized]},
           partials{.size = sizeof into, .partial_sums = t[kPartSums], .partial_stats = t[kPartStats]},
@@ -278,10 +283,7 @@ class CSession final : public Session {
                .rotated_queries = viewOf(t[kRotatedQueries]),
                .rotated_keys = viewOf(t[kRotatedKeys]),
                .first_position = 7,
-               .rotary = {.size = sizeof(mnk_rotary_embedding),
-                          .layout = MNK_HALF_SPLIT,
-                          .base = 10000,
-                          .scale = 1}} {
+               .rotary = {.size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1}} {
       broken.position = kCapacity;
       attendQuantized.dense = nullptr;
       attendQuantized.quantized = &quantized;

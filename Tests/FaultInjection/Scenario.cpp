@@ -27,8 +27,10 @@ class Scenario {
     if (setting_.isCold) {
       require([&] { return session_.makeDevice(setting_.isMetal); });
     }
-    makeTensors();
     switch (setting_.part) {
+      case Part::library:
+        require([&] { return session_.compile(); });
+        break;
       case Part::ops:
         useOps();
         break;
@@ -45,6 +47,7 @@ class Scenario {
 
  private:
   void useOps() {
+    makeTensors();
     for (const Op op : kOps) {
       require([&] { return session_.plan(op); });
     }
@@ -52,8 +55,8 @@ class Scenario {
     std::vector<Step> ops;
     for (const Op op : kOps) ops.push_back([this, op] { return session_.encode(op); });
     submit(ops, [&] { requireBrokenRule([&] { return session_.encode(Op::broken); }); });
-    for (const Name name : {kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries,
-                            kRotatedKeys}) {
+    for (const Name name :
+         {kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries, kRotatedKeys}) {
       compare("ops", name);
     }
   }
@@ -66,7 +69,8 @@ class Scenario {
     require([&] {
       ++wraps_;
       const Status status = session_.wrap(kWrapped, wrappedMemory, sizeof wrappedMemory, released_);
-      if (!status.succeeded && released_ != wraps_) throw Wrong("a call that failed did not release its memory at once");
+      if (!status.succeeded && released_ != wraps_)
+        throw Wrong("a call that failed did not release its memory at once");
       return status;
     });
     std::vector<float> numbers(kElements);
@@ -83,6 +87,7 @@ class Scenario {
 
   void useCache(bool isQuantized) {
     static constexpr uint32_t kRows[] = {0, 1};
+    makeTensors();
     const std::string of = isQuantized ? "quantized cache" : "dense cache";
     require([&] { return session_.makeCache(isQuantized); });
     hasCache_ = true;
@@ -153,7 +158,8 @@ class Scenario {
   }
 
   // Records and runs, again where the work failed or an encoder holds part of a call.
-  void submit(const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
+  void submit(
+      const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
     for (int attempt = 0; attempt < 2; ++attempt) {
       require([&] { return session_.makeEncoder(); });
       if (!encodeAll(encodes)) {
@@ -248,8 +254,7 @@ class Scenario {
     const auto& expected = expected_.try_emplace(fmt::format("{}: {}", of, about.name), numbers).first->second;
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (std::abs(numbers[i] - expected[i]) <= 1e-5f * (1 + std::abs(expected[i]))) continue;
-      throw Wrong(
-          fmt::format("{} of {}: element {} is {}, expected {}", about.name, of, i, numbers[i], expected[i]));
+      throw Wrong(fmt::format("{} of {}: element {} is {}, expected {}", about.name, of, i, numbers[i], expected[i]));
     }
   }
 

@@ -22,8 +22,8 @@ struct Tally {
 using Numbers = std::map<std::string, std::vector<float>>;
 
 // Each is a scenario of its own, so that few steps follow or precede the allocation that fails.
-enum class Part : uint8_t { ops, denseCache, quantizedCache };
-inline constexpr const char* kPartNames[] = {"ops", "dense", "quantized"};
+enum class Part : uint8_t { library, ops, denseCache, quantizedCache };
+inline constexpr const char* kPartNames[] = {"library", "ops", "dense", "quantized"};
 
 struct Setting {
   Part part = Part::ops;

@@ -36,13 +36,34 @@ inline constexpr uint64_t kElements = kTokens * kHeads * kHeadDim;  // of a step
 
 enum Name : uint8_t {
   // [tokens, heads, headDim]; the first three are filled with numbers.
-  kKeys, kValues, kQueries, kAttended, kAttendedQuantized, kMerged, kReadKeys, kReadValues, kTurned, kRotatedQueries,
-  kRotatedKeys, kWrapped,
+  kKeys,
+  kValues,
+  kQueries,
+  kAttended,
+  kAttendedQuantized,
+  kMerged,
+  kReadKeys,
+  kReadValues,
+  kTurned,
+  kRotatedQueries,
+  kRotatedKeys,
+  kWrapped,
   // Memory of a cache.
-  kDenseKeys, kDenseValues, kKeyCodes, kValueCodes, kKeyScales, kValueScales,
-  kPartialSums, kPartialStats,
+  kDenseKeys,
+  kDenseValues,
+  kKeyCodes,
+  kValueCodes,
+  kKeyScales,
+  kValueScales,
+  kPartialSums,
+  kPartialStats,
   // Views of others.
-  kRowKeys, kRowValues, kRowQueries, kRowAttended, kPartSums, kPartStats,
+  kRowKeys,
+  kRowValues,
+  kRowQueries,
+  kRowAttended,
+  kPartSums,
+  kPartStats,
   kNames
 };
 
@@ -83,16 +104,30 @@ inline constexpr About kAbout[kNames] = {
 };
 
 enum class Op : uint8_t {
-  write, quantize, dequantize, hadamard, attend, attendQuantized, attendPartials, merge, rope, broken
+  write,
+  quantize,
+  dequantize,
+  hadamard,
+  attend,
+  attendQuantized,
+  attendPartials,
+  merge,
+  rope,
+  broken
 };
-inline constexpr Op kOps[] = {Op::write,  Op::quantize,        Op::dequantize,     Op::hadamard,
-                              Op::attend, Op::attendQuantized, Op::attendPartials, Op::merge, Op::rope};
+inline constexpr Op kOps[] = {Op::write,           Op::quantize,       Op::dequantize, Op::hadamard, Op::attend,
+                              Op::attendQuantized, Op::attendPartials, Op::merge,      Op::rope};
+
+inline constexpr char kKernelText[] =
+    "kernel void injected(device float* numbers [[buffer(0)]]) { numbers[0] = 1; }\nexport_kernel(injected)\n";
 
 class Session {
  public:
   virtual ~Session() = default;
 
   virtual Status makeDevice(bool isMetal) = 0;
+  // Compiles kernel text, then lets the device forget it.
+  virtual Status compile() = 0;
   virtual Status makeTensor(Name name) = 0;
   // `released` counts how often the memory was released.
   virtual Status wrap(Name name, void* memory, uint64_t bytes, std::atomic<int>& released) = 0;
