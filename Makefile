@@ -15,8 +15,8 @@ endif
 test check shaders: export MNK_SOFT_METAL := $(realpath .)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup precompile build test test-objc check shaders fuzz check-asan check-tsan check-arm64 check-apple \
-  tables embed demo bench decode-bench docs format lint walls ci clean
+.PHONY: help setup precompile build test test-objc check shaders fuzz check-asan check-tsan check-memory \
+  check-arm64 check-apple tables embed demo bench decode-bench docs format lint walls ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,9 @@ check-asan: setup ## the C++ tests and a short fuzz under AddressSanitizer and U
 
 check-tsan: setup ## the same under ThreadSanitizer, one thread for each lane
 	@.ci/sanitize thread $(FILTER)
+
+check-memory: setup ## every allocation of the library fails once, under AddressSanitizer; ARGS="--device metal --stride 1"
+	@.ci/inject $(ARGS)
 
 demo: setup ## write text with a small language model through the kernels; ARGS=--help
 	swift run $(optimized) decode-demo $(ARGS)

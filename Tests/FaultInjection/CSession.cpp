@@ -55,6 +55,15 @@ class CSession final : public Session {
     });
   }
 
+  Status compile() override {
+    mnk_library* library = nullptr;
+    const Status made = make("mnk_library_make_from_text", library, mnk_library_release, [&](mnk_error_out error) {
+      return mnk_library_make_from_text(device_, kKernelText, "a label that is longer than any string", error);
+    });
+    drop("mnk_library_release", library, mnk_library_release);
+    call("mnk_device_clear_kernels", [&] { mnk_device_clear_kernels(device_); });
+    return made;
+  }
   Status makeTensor(Name name) override {
     const About& about = kAbout[name];
     return make("mnk_tensor_make", tensors_[name], mnk_tensor_release, [&](mnk_error_out error) {

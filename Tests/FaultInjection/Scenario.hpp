@@ -21,7 +21,12 @@ struct Tally {
 // The numbers that a run without failures read, by name.
 using Numbers = std::map<std::string, std::vector<float>>;
 
+// Each is a scenario of its own, so that few steps follow or precede the allocation that fails.
+enum class Part : uint8_t { library, ops, denseCache, quantizedCache };
+inline constexpr const char* kPartNames[] = {"library", "ops", "dense", "quantized"};
+
 struct Setting {
+  Part part = Part::ops;
   bool isMetal = false;
   bool isCold = false;  // the scenario makes the device, and with it libraries and pipelines
   std::string folder;   // an empty one for files

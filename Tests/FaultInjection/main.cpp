@@ -1,8 +1,10 @@
 // Runs a scenario once for each of the library's allocations with that one failing, then with several in a row:
-//   inject [--device host|metal] [--api c++|c] [--cold | --warm] [--burst N] [--point N]
+//   inject [--device host|metal] [--api c++|c] [--cold | --warm] [--part library|ops|dense|quantized]
+//     [--burst N] [--stride N] [--point N]
 // A failure prints the options that run it again alone.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 #include <unistd.h>
 
@@ -22,7 +24,8 @@ namespace {
 
 struct Options {
   std::optional<bool> isMetal, isC, isCold;
-  std::optional<uint64_t> burst, point;
+  std::optional<std::string_view> part;
+  std::optional<uint64_t> burst, stride, point;
 };
 
 // What runs now, as options; for a process that is about to end.
@@ -31,6 +34,7 @@ char running[256] = "nothing";
 [[noreturn]] void reportTermination() {
   std::fprintf(stderr, "the process was about to end in %s\nrun it again with: .ci/inject %s\n", currentCall.load(),
                running);
+  __sanitizer_print_stack_trace();
   std::_Exit(1);
 }
 
@@ -49,12 +53,12 @@ bool settlesAt(Counter counter, int64_t expected) {
   return false;
 }
 
-// A device, an API and whether the device is made anew in each run.
+// A part of the scenario on a device, through an API.
 class Suite {
  public:
-  Suite(bool isMetal, bool isC, bool isCold, std::string folder)
-      : isC_(isC), setting_{isMetal, isCold, std::move(folder)}, session_(isC ? makeCSession() : makeCppSession()) {
-    if (!isCold) (void)session_->makeDevice(isMetal);
+  Suite(bool isC, Setting setting)
+      : isC_(isC), setting_(std::move(setting)), session_(isC ? makeCSession() : makeCppSession()) {
+    if (!setting_.isCold) (void)session_->makeDevice(setting_.isMetal);
     // The second finds the memory that the device keeps, such as scratch memory.
     for (int i = 0; i < 2; ++i) runScenario(*session_, setting_, numbers_, ignored_);
   }
@@ -65,8 +69,7 @@ class Suite {
 
   // False where the scenario has no such allocation.
   bool run(uint64_t point, uint64_t burst) {
-    std::snprintf(running, sizeof running, "--device %s --api %s %s --burst %llu --point %llu",
-                  setting_.isMetal ? "metal" : "host", isC_ ? "c" : "c++", setting_.isCold ? "--cold" : "--warm",
+    std::snprintf(running, sizeof running, "%s --burst %llu --point %llu", name().c_str(),
                   static_cast<unsigned long long>(burst), static_cast<unsigned long long>(point));
     const size_t files = openFiles();
     const int64_t mappings = smallMappings();
@@ -102,6 +105,12 @@ class Suite {
     if (__lsan_do_recoverable_leak_check() != 0) reportFailure("memory has leaked in one of the last 100 runs");
   }
 
+  // As options.
+  std::string name() const {
+    return fmt::format("--device {} --api {} {} --part {}", setting_.isMetal ? "metal" : "host", isC_ ? "c" : "c++",
+                       setting_.isCold ? "--cold" : "--warm", kPartNames[static_cast<size_t>(setting_.part)]);
+  }
+
   Tally tally;
   uint64_t runs = 0, failures = 0;
 
@@ -133,6 +142,10 @@ Options parse(int count, char** arguments) {
       options.isC = value() == "c";
     } else if (option == "--cold" || option == "--warm") {
       options.isCold = option == "--cold";
+    } else if (option == "--part") {
+      options.part = value();
+    } else if (option == "--stride") {
+      options.stride = std::strtoull(value().data(), nullptr, 10);
     } else if (option == "--burst") {
       options.burst = std::strtoull(value().data(), nullptr, 10);
     } else if (option == "--point") {
@@ -145,47 +158,59 @@ Options parse(int count, char** arguments) {
   return options;
 }
 
+struct Total {
+  uint64_t points = 0, bursts = 0, failures = 0;
+  Tally calls;
+};
+
+void runSuite(const Options& options, bool isC, const Setting& setting, Total& total) {
+  constexpr uint64_t kMostFailures = 20;
+  Suite suite(isC, setting);
+  for (const uint64_t burst : {1, 2, 3, 8}) {
+    if (options.burst.value_or(burst) != burst) continue;
+    // Each variant takes some of the points, and other ones than the rest: the core below both APIs is the same. What
+    // compiles at each run, or makes a device, takes fewer.
+    const uint64_t between = setting.isCold ? 61 : setting.part == Part::library ? 17 : 7;
+    const uint64_t stride = options.stride.value_or(burst == 1 ? between : 3 * between);
+    const uint64_t first = options.point.value_or((2 * isC + 3 * setting.isMetal + burst) % stride);
+    for (uint64_t point = first; suite.run(point, burst) && suite.failures < kMostFailures; point += stride) {
+      ++(burst == 1 ? total.points : total.bursts);
+      if (options.point) break;
+    }
+  }
+  suite.checkLeaks();
+  total.failures += suite.failures;
+  total.calls.succeeded += suite.tally.succeeded;
+  total.calls.failed += suite.tally.failed;
+  fmt::print("{}: {} runs, {} wrong\n", suite.name(), suite.runs, suite.failures);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const Options options = parse(count, arguments);
   std::set_terminate(reportTermination);
   char folder[] = "/tmp/mnk-inject-XXXXXX";
-  if (!::mkdtemp(folder)) return 2;
-  uint64_t points = 0, bursts = 0, failures = 0;
-  Tally tally;
+  if (!::mkdtemp(folder) || ::setenv("TMPDIR", folder, 1) != 0) return 2;
+  Total total;
   for (const bool isMetal : {false, true}) {
     for (const bool isC : {false, true}) {
       for (const bool isCold : {false, true}) {
-        if (options.isMetal.value_or(isMetal) != isMetal || options.isC.value_or(isC) != isC ||
-            options.isCold.value_or(isCold) != isCold) {
-          continue;
-        }
-        Suite suite(isMetal, isC, isCold, folder);
-        for (const uint64_t burst : {1, 2, 3, 8}) {
-          if (options.burst.value_or(burst) != burst) continue;
-          // All points with a device that is kept; of the others a part, that differs with the length of the burst.
-          const uint64_t stride = (isCold ? 7 : 1) * (burst == 1 ? 1 : 3);
-          const uint64_t first = options.point.value_or(burst % stride);
-          for (uint64_t point = first; suite.run(point, burst) && !options.point && suite.failures < 20;) {
-            point += stride;
-            ++(burst == 1 ? points : bursts);
+        for (const Part part : {Part::library, Part::ops, Part::denseCache, Part::quantizedCache}) {
+          if (options.isMetal.value_or(isMetal) != isMetal || options.isC.value_or(isC) != isC ||
+              options.isCold.value_or(isCold) != isCold || (isCold && part == Part::library) ||
+              options.part.value_or(kPartNames[static_cast<size_t>(part)]) != kPartNames[static_cast<size_t>(part)]) {
+            continue;
           }
+          runSuite(options, isC, {part, isMetal, isCold, folder}, total);
         }
-        suite.checkLeaks();
-        failures += suite.failures;
-        tally.succeeded += suite.tally.succeeded;
-        tally.failed += suite.tally.failed;
-        std::printf("%s, %s, %s: %llu runs, %llu wrong\n", isMetal ? "metal" : "host", isC ? "C" : "C++",
-                    isCold ? "cold" : "warm", static_cast<unsigned long long>(suite.runs),
-                    static_cast<unsigned long long>(suite.failures));
-        std::fflush(stdout);
       }
     }
   }
   std::filesystem::remove_all(folder);
-  fmt::print("{}: {} points and {} bursts; {} calls failed, {} succeeded\n", failures == 0 ? "passed" : "failed",
-             points, bursts, tally.failed, tally.succeeded);
+  fmt::print("{}: {} points and {} bursts; {} calls failed, {} succeeded\n", total.failures == 0 ? "passed" : "failed",
+             total.points, total.bursts, total.calls.failed, total.calls.succeeded);
   std::fflush(stdout);
-  return failures == 0 ? 0 : 1;
+  return total.failures == 0 ? 0 : 1;
 }

@@ -130,7 +130,10 @@ struct SoftPool : Object {
 
 template <typename T>
 ClassBuilder<T>& ClassBuilder<T>::withAlloc() {
-  class_->make = []() -> Object* { return make<T>(); };
+  class_->make = []() -> Object* {
+    const At inside(Place::inside);
+    return make<T>();
+  };
   class_->isa->methods[sel_registerName("alloc")].function =
       reinterpret_cast<void*>(+[](Class self, SEL) -> Object* { return self->make(); });
   return *this;
