@@ -135,8 +135,10 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     if (auto one = checkOneSequence(keys); !one) return one;
     auto planned = state_->storage.planAppend(keys, values, sequence, cursor->next);
     if (!planned) return std::move(planned).error();
+    const uint64_t end = cursor->next + keys.resolved().totalTokens();
+    if (auto checked = checkPositions(sequence, end); !checked) return checked;
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    (*recording)->advanceTo(cursor->next + keys.resolved().totalTokens(), sequence);
+    (*recording)->advanceTo(end, sequence);
     return {};
   });
 }
@@ -170,6 +172,9 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
         // A slot is a position too, and always fits in the 32 bits of a row.
         slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
       }
+    }
+    for (const auto& [sequence, end] : next) {
+      if (auto checked = checkPositions(sequence, end); !checked) return checked;
     }
     auto planned = state_->storage.planRows(keys, values, rowSequences, slots);
     if (!planned) return std::move(planned).error();

@@ -19,18 +19,21 @@ Summary copied(const Summary& summary) noexcept {
 }  // namespace
 
 Result<Summary> Completion::wait() const {
-  if (!state_) {
-    return Error{.op = "Completion",
-                 .what = "nothing was committed",
-                 .got = "an empty completion",
-                 .expected = "one that an encoder's commit returned",
-                 .fix = "Commit an encoder and wait for what it returns."};
-  }
-  std::unique_lock lock(state_->mutex);
-  if (!state_->outcome && isInFinishedHandler()) return waitInHandler("Completion");
-  state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
-  const Result<Summary>& outcome = *state_->outcome;
-  return outcome ? Result<Summary>(copied(*outcome)) : Result<Summary>(copyOrCode(outcome.error()));
+  return guarded("Completion", [&]() -> Result<Summary> {
+    if (!state_) {
+      return Error{.op = "Completion",
+                   .what = "nothing was committed",
+                   .got = "an empty completion",
+                   .expected = "one that an encoder's commit returned",
+                   .fix = "Commit an encoder and wait for what it returns."};
+    }
+    std::unique_lock lock(state_->mutex);
+    if (!state_->outcome && isInFinishedHandler()) return waitInHandler("Completion");
+    state_->changed.wait(lock, [&] { return state_->outcome.has_value(); });
+    const Result<Summary>& outcome = *state_->outcome;
+    if (!outcome) return copyOrCode(outcome.error());
+    return copied(*outcome);
+  });
 }
 
 bool Completion::isDone() const {
