@@ -271,7 +271,7 @@ TEST(CacheFileDamage, PathsThatLeadToNoFile) {
                   .what = "the path does not lead to a plain file",
                   .got = name,
                   .expected = "a plain file",
-                  .fix = "Pass the path of a file, not of a folder or a device."});
+                  .fix = "Pass the path of a file, not of a folder, a pipe or a device."});
   }
   EXPECT_ERROR(AttentionCache::load(device, folder.path(std::string(300, 'n')), kPlenty),
                {.what = "the file cannot be opened"});

@@ -6,7 +6,7 @@
 #include "Cache/CacheFileFormat.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Crc32.hpp"
-#include "Support/File.hpp"
+#include "Support/FileReplacement.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 

@@ -1,13 +1,13 @@
-// Files in a few words: one that is read from its start, and one that takes the place of another once it is complete.
-// Both are buffered. Errors name the path and what the system says.
+// A file that is read from its start, and what files that are read and written have in common. FileReplacement.hpp has
+// the one that is written. Errors name the path and what the system reports.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "MLXNativeKernels/Result.hpp"
 
@@ -17,16 +17,27 @@ namespace mnk {
 class FileDescriptor {
  public:
   explicit FileDescriptor(int number = -1) : number_(number) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : number_(other.release()) {}
-  FileDescriptor& operator=(FileDescriptor&&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
   ~FileDescriptor();
 
   int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
 };
+
+// As much as is read or written at a time. Larger spans are not copied into a buffer first.
+inline constexpr size_t kFileBufferBytes = 1 << 18;
+
+// `number` is an errno value.
+Error fileError(std::string_view op, std::string_view what, const std::string& path, int number, std::string_view fix);
+Error notPlainFile(std::string_view op, const std::string& path);
+// Refuses a path that is empty or has a zero in it, where the system would see its end.
+Result<void> checkPath(std::string_view op, const std::string& path);
 
 class FileReader {
  public:
@@ -41,41 +52,15 @@ class FileReader {
  private:
   FileReader(std::string_view op, std::string path, FileDescriptor file)
       : op_(op), path_(std::move(path)), file_(std::move(file)) {}
+  Result<size_t> readSome(std::span<std::byte> into);
 
   std::string op_;
   std::string path_;
   FileDescriptor file_;
   uint64_t length_ = 0;
-  std::vector<std::byte> buffer_;
-  size_t used_ = 0;  // of the buffer
-};
-
-// Written beside the path under another name, for its owner alone to read. Without `commit` it is removed again.
-class FileReplacement {
- public:
-  static Result<FileReplacement> make(std::string_view op, const std::string& path);
-  FileReplacement(FileReplacement&& other) noexcept
-      : op_(std::move(other.op_)),
-        path_(std::move(other.path_)),
-        temporary_(std::exchange(other.temporary_, {})),
-        file_(std::move(other.file_)),
-        buffer_(std::move(other.buffer_)) {}
-  ~FileReplacement();
-
-  Result<void> write(std::span<const std::byte> bytes);
-  // Takes the place of whatever lies at the path. Even if the machine stops, one of the two is there and whole.
-  Result<void> commit();
-
- private:
-  FileReplacement(std::string_view op, std::string path, std::string temporary, FileDescriptor file)
-      : op_(op), path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
-  Result<void> flush();
-
-  std::string op_;
-  std::string path_;
-  std::string temporary_;
-  FileDescriptor file_;
-  std::vector<std::byte> buffer_;
+  std::unique_ptr<std::byte[]> buffer_;
+  size_t used_ = 0;    // of the buffer
+  size_t filled_ = 0;  // of the buffer
 };
 
 }  // namespace mnk

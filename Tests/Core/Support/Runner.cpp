@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "Cases/KilledSave.hpp"
 #include "CoreTests.h"
 
 namespace {
@@ -27,6 +28,8 @@ int core_test_program(int argumentCount, char** arguments) {
       only.push_back(arguments[i + 1]);
     } else if (option == "--without") {
       without.push_back(arguments[i + 1]);
+    } else if (option == "--save-until-killed") {
+      mnk::test::saveUntilKilled(arguments[i + 1]);
     } else if (option == "--slowest") {
       slowest = std::strtoul(arguments[i + 1], nullptr, 10);
     } else if (option != "--part" || std::sscanf(arguments[i + 1], "%zu/%zu", &part, &parts) != 2 ||

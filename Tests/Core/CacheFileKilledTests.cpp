@@ -1,0 +1,105 @@
+// Saves that are killed at any moment: the file is always whole, and the next save removes what is left of them.
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "Cases/CacheFileScene.hpp"
+#include "Cases/KilledSave.hpp"
+#include "Support/FakeDevice.hpp"
+#include "Support/TemporaryFile.hpp"
+
+#if defined(__APPLE__)
+#include <TargetConditionals.h>
+#include <mach-o/dyld.h>
+#else
+extern char** environ;
+#endif
+
+// Apps of iOS may not start processes.
+#if !(defined(__APPLE__) && TARGET_OS_IPHONE)
+
+namespace mnk::test {
+
+namespace {
+
+// The program of these tests, which lies beside the one that runs them where that is XCTest's. Xcode builds none.
+std::string testProgram() {
+#if defined(__APPLE__)
+  char path[4096];
+  uint32_t length = sizeof path;
+  const std::filesystem::path self = _NSGetExecutablePath(path, &length) == 0 ? path : "";
+#else
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+#endif
+  const std::filesystem::path program = self.parent_path() / "core-tests";
+  return std::filesystem::exists(program) ? program.string() : "";
+}
+
+ino_t fileNumber(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
+// Starts a process that saves, waits until it has begun to, and kills it at some moment of the next saves.
+void killASave(const std::string& program, const std::string& path, uint32_t microseconds) {
+  const ino_t before = fileNumber(path);
+  std::string name = program, label = "child", option = "--save-until-killed", to = path;
+  char* arguments[] = {name.data(), label.data(), option.data(), to.data(), nullptr};
+  pid_t child = 0;
+#if defined(__APPLE__)
+  char** environ = nullptr;
+#endif
+  const int started = ::posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environ);
+  EXPECT_EQ(started, 0);
+  if (started != 0) throw Stop{};
+  int status = 0;
+  bool isOver = false;
+  while (fileNumber(path) == before && !isOver) {
+    isOver = ::waitpid(child, &status, WNOHANG) == child;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  EXPECT(!isOver);  // it only ends where saving fails
+  if (isOver) throw Stop{};
+  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+}
+
+void killSaves(const std::string& name, bool leavesFiles) {
+  const std::string program = testProgram();
+  if (program.empty()) return;
+  const CacheFolder folder;
+  const int kills = std::getenv("MNK_TEST_FULL") ? 200 : 20;
+  const auto device = FakeDevice::make();
+  Seeded random;
+  bool hasLeft = false;
+  for (int i = 0; i < kills; ++i) {
+    const Context context(fmt::format("after kill {}", i));
+    killASave(program, folder.path(name), static_cast<uint32_t>(random.below(4000)));
+    hasLeft = hasLeft || folder.fileCount() > 1;
+    const uint64_t next = REQUIRE(AttentionCache::load(device, folder.path(name), 1 << 24)).nextPosition();
+    EXPECT(next <= 2);
+    EXPECT(folder.fileCount() <= 2);  // what earlier saves left, the last has removed
+  }
+  if (leavesFiles) EXPECT(hasLeft);
+  REQUIRE(makeCache(device).save(folder.path(name)));
+  EXPECT_EQ(folder.fileCount(), 1u);
+}
+
+}  // namespace
+
+TEST(CacheFileKilled, LeavesAWholeFileAndNothingElse) {
+  killSaves("cache", false);
+}
+TEST(CacheFileKilled, LeavesAWholeFileWhereTemporaryFilesHaveNames) {
+  killSaves("cache.named", true);
+}
+
+}  // namespace mnk::test
+
+#endif

@@ -1,0 +1,28 @@
+#include "Cases/KilledSave.hpp"
+
+#include <stdlib.h>
+
+#include "Cases/CacheFileScene.hpp"
+#include "Support/FakeDevice.hpp"
+#include "Support/TemporaryFile.hpp"
+
+namespace mnk::test {
+
+void saveUntilKilled(const std::string& path) {
+  TemporaryFile::setNamesAlways(path.ends_with(".named"));
+  const auto device = FakeDevice::make();
+  // A token is several of the pieces that are written at a time.
+  auto cache = AttentionCache::make(
+      device, {.kvHeads = 1, .headDim = 1 << 17, .capacity = 2, .dtype = DType::f32, .isStorageOnly = true});
+  const auto shape = Shape::make({1, 1, 1 << 17});
+  auto token = Tensor::zeros(device, DType::f32, *shape);
+  while (cache && token) {
+    if (cache->nextPosition() == 2 && !cache->truncate(1)) break;
+    CommandEncoder encoder(device);
+    if (!cache->save(path) || !cache->append(encoder, *token, *token) || !encoder.commit()) break;
+    if (cache->nextPosition() == 2 && !cache->save(path)) break;
+  }
+  ::exit(1);
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,278 @@
+// What a save may replace, what it leaves behind, and what it removes of saves that were killed.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <set>
+#include <thread>
+
+#include "Cases/CacheFileScene.hpp"
+#include "Support/FileReplacement.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::byte> bytesOfText(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+Result<void> replace(const std::string& path, std::string_view text = "new") {
+  auto replacement = FileReplacement::make("Test", path);
+  if (!replacement) return std::move(replacement).error();
+  if (auto written = replacement->write(bytesOfText(text)); !written) return written;
+  return replacement->commit();
+}
+
+// With files that have no name, where there are such, and without.
+template <typename Body>
+void withEitherTemporary(Body body) {
+  for (const bool namesAlways : {false, true}) {
+    const Context context(namesAlways ? "named" : "unnamed");
+    TemporaryFile::setNamesAlways(namesAlways);
+    body();
+    TemporaryFile::setNamesAlways(false);
+  }
+}
+
+mode_t permissionsOf(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  return status.st_mode & 07777;
+}
+
+std::set<int> openFiles() {
+  std::set<int> open;
+  for (int number = 0; number < 1024; ++number) {
+    if (::fcntl(number, F_GETFD) >= 0) open.insert(number);
+  }
+  return open;
+}
+
+constexpr ExpectedError kNotPlain{.op = "Test",
+                                  .what = "the path does not lead to a plain file",
+                                  .got = "other",
+                                  .expected = "a plain file",
+                                  .fix = "Pass the path of a file, not of a folder, a pipe or a device."};
+
+}  // namespace
+
+TEST(FileReplacement, RefusesWhatIsNotAPlainFile) {
+  const auto isRefused = [](const CacheFolder& folder) {
+    struct stat before {
+    }, after{};
+    EXPECT_EQ(::lstat(folder.path("other").c_str(), &before), 0);
+    EXPECT_ERROR(replace(folder.path("other")), (kNotPlain));
+    EXPECT_EQ(::lstat(folder.path("other").c_str(), &after), 0);
+    EXPECT(before.st_ino == after.st_ino && before.st_mode == after.st_mode);
+    EXPECT_EQ(folder.fileCount(), 1u);
+    // Nor through a link.
+    fs::create_symlink("other", folder.path("to other"));
+    EXPECT_ERROR(replace(folder.path("to other")), (kNotPlain));
+  };
+  {
+    const CacheFolder folder;
+    EXPECT_EQ(::mkfifo(folder.path("other").c_str(), 0600), 0);
+    isRefused(folder);
+  }
+  {
+    const CacheFolder folder;
+    fs::create_directory(folder.path("other"));
+    isRefused(folder);
+  }
+  {
+    const CacheFolder folder;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, folder.path("other").c_str(), sizeof address.sun_path - 1);
+    const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    isRefused(folder);
+  }
+}
+
+TEST(FileReplacement, FollowsLinksToTheFileThatTheyName) {
+  const CacheFolder folder;
+  fs::create_directory(folder.path("inside"));
+  writeFile(folder.path("inside/file"), bytesOfText("old"));
+  fs::create_symlink("inside/file", folder.path("relative"));
+  fs::create_symlink(folder.path("relative"), folder.path("absolute"));
+  for (const char* link : {"relative", "absolute"}) {
+    REQUIRE(replace(folder.path(link), link));
+    EXPECT(fs::is_symlink(folder.path(link)));
+    EXPECT(readFile(folder.path("inside/file")) == bytesOfText(link));
+  }
+  fs::create_symlink("inside/new", folder.path("dangling"));
+  REQUIRE(replace(folder.path("dangling")));
+  EXPECT(fs::is_symlink(folder.path("dangling")) && fs::is_regular_file(fs::symlink_status(folder.path("inside/new"))));
+
+  fs::create_symlink("around", folder.path("loop"));
+  fs::create_symlink("loop", folder.path("around"));
+  EXPECT_ERROR(replace(folder.path("loop")), {.op = "Test",
+                                              .what = "the path cannot be followed to a file",
+                                              .got = "loop\": Too many levels of symbolic links",
+                                              .expected = "a file that can be read or written there",
+                                              .fix = "Pass the path of a file."});
+  EXPECT(fs::is_symlink(folder.path("loop")));
+}
+
+TEST(FileReplacement, KeepsThePermissionsOfTheOldFile) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    REQUIRE(replace(folder.path()));
+    EXPECT_EQ(permissionsOf(folder.path()), 0600u);  // holds what users have written
+    for (const mode_t mode : {0644u, 0660u, 0400u}) {
+      EXPECT_EQ(::chmod(folder.path().c_str(), mode), 0);
+      REQUIRE(replace(folder.path()));
+      EXPECT_EQ(permissionsOf(folder.path()), mode);
+    }
+  });
+}
+
+TEST(FileReplacement, WithoutCommitNothingChanges) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    REQUIRE(replace(folder.path(), "old"));
+    {
+      FileReplacement replacement = REQUIRE(FileReplacement::make("Test", folder.path()));
+      REQUIRE(replacement.write(bytesOfText("new")));
+      const FileReplacement moved = std::move(replacement);
+    }
+    EXPECT_EQ(folder.fileCount(), 1u);
+    EXPECT(readFile(folder.path()) == bytesOfText("old"));
+  });
+}
+
+TEST(FileReplacement, PiecesOfAnySizeArriveInOrder) {
+  const CacheFolder folder;
+  std::vector<std::byte> all;
+  FileReplacement replacement = REQUIRE(FileReplacement::make("Test", folder.path()));
+  for (const size_t count : {1, 1 << 18, 100, (1 << 18) - 100, (1 << 18) - 1, 1, 0, (1 << 19) + 3, 7}) {
+    std::vector<std::byte> piece(count);
+    for (std::byte& byte : piece) byte = static_cast<std::byte>(all.size() * 7 + (&byte - piece.data()) * 13);
+    all.insert(all.end(), piece.begin(), piece.end());
+    REQUIRE(replacement.write(piece));
+  }
+  REQUIRE(replacement.commit());
+  EXPECT(readFile(folder.path()) == all);
+  FileReader reader = REQUIRE(FileReader::open("Test", folder.path()));
+  std::vector<std::byte> read(all.size());
+  size_t at = 0;
+  for (const size_t count : {3, 1 << 18, (1 << 18) - 1, 2, 1 << 19}) {
+    REQUIRE(reader.read(std::span(read).subspan(at, count)));
+    at += count;
+  }
+  REQUIRE(reader.read(std::span(read).subspan(at)));
+  EXPECT(read == all);
+}
+
+// A program that is started meanwhile would keep the file, and its lock.
+TEST(FileReplacement, OtherProgramsInheritNoFile) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    const std::set<int> before = openFiles();
+    const FileReplacement replacement = REQUIRE(FileReplacement::make("Test", folder.path()));
+    size_t opened = 0;
+    for (const int number : openFiles()) {
+      struct stat status {};
+      if (before.contains(number) || ::fstat(number, &status) != 0 || !S_ISREG(status.st_mode)) continue;
+      opened += 1;
+      EXPECT_EQ(::fcntl(number, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    }
+    EXPECT(opened >= 1);
+  });
+}
+
+TEST(FileReplacement, RemovesWhatKilledSavesHaveLeft) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    writeFile(folder.path(".mnk-aB3xyz"), bytesOfText("left"));
+    REQUIRE(replace(folder.path()));
+    EXPECT_EQ(folder.fileCount(), 1u);
+  });
+}
+
+TEST(FileReplacement, LeavesFilesThatMayBeInUseOrAreNotItsOwn) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    for (const char* name : {".mnk-aB3xy", ".mnk-aB3xyz9", ".mnk-aB3x_z", "mnk-aB3xyz", "other"}) {
+      writeFile(folder.path(name), bytesOfText("kept"));
+    }
+    fs::create_directory(folder.path(".mnk-folder"));
+    fs::create_symlink("other", folder.path(".mnk-linked"));
+    EXPECT_EQ(::mkfifo(folder.path(".mnk-00fifo").c_str(), 0600), 0);
+    size_t kept = 8;
+    if (::geteuid() == 0) {
+      writeFile(folder.path(".mnk-others"), bytesOfText("of another user"));
+      EXPECT_EQ(::chown(folder.path(".mnk-others").c_str(), 1, 1), 0);
+      kept += 1;
+    }
+    const FileDescriptor held(::open(folder.path(".mnk-locked").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    EXPECT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
+    REQUIRE(replace(folder.path()));
+    EXPECT_EQ(folder.fileCount(), kept + 2);
+    EXPECT(fs::exists(folder.path(".mnk-locked")));
+  });
+}
+
+TEST(FileReplacement, ASaveBesideAnotherRemovesNothingOfIt) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    FileReplacement slow = REQUIRE(FileReplacement::make("Test", folder.path("slow")));
+    REQUIRE(slow.write(bytesOfText("slow")));
+    REQUIRE(replace(folder.path("quick")));
+    REQUIRE(slow.commit());
+    EXPECT(readFile(folder.path("slow")) == bytesOfText("slow"));
+    EXPECT_EQ(folder.fileCount(), 2u);
+  });
+}
+
+// Each looks for abandoned files while the others make, lock and rename theirs.
+TEST(FileReplacement, ManySavesAtOnceAllArrive) {
+  withEitherTemporary([] {
+    const CacheFolder folder;
+    std::vector<std::thread> threads;
+    std::atomic<size_t> failures = 0;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&, thread] {
+        const std::string name = folder.path(std::to_string(thread));
+        for (int i = 0; i < 50; ++i) {
+          const std::string text = std::to_string(i);
+          if (!replace(name, text) || readFile(name) != bytesOfText(text)) failures += 1;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(failures.load(), 0u);
+    EXPECT_EQ(folder.fileCount(), 4u);
+  });
+}
+
+TEST(Crc32, IsThatOfZipInPiecesOfAnySize) {
+  Crc32 known;
+  known.add(bytesOfText("123456789"));
+  EXPECT_EQ(known.value(), 0xCBF43926u);
+  // Bit by bit, as it is defined.
+  std::vector<std::byte> bytes(200);
+  uint32_t expected = 0xFFFFFFFF;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(i * 37 + 11);
+    expected ^= static_cast<uint32_t>(bytes[i]);
+    for (int bit = 0; bit < 8; ++bit) expected = (expected >> 1) ^ (expected & 1 ? 0xEDB88320 : 0);
+  }
+  for (size_t piece = 1; piece <= bytes.size(); ++piece) {
+    Crc32 sum;
+    for (size_t at = 0; at < bytes.size(); at += piece) {
+      sum.add(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at)));
+    }
+    EXPECT_EQ(sum.value(), ~expected);
+  }
+}
+
+}  // namespace mnk::test
