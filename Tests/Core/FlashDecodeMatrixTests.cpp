@@ -132,8 +132,8 @@ TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
   const KVCacheView dense{.keys = tensorOf(device, DType::f16, {1, kKeys, kDim}),
                           .values = tensorOf(device, DType::f16, {1, kKeys, kDim})};
   const auto isChosen = [&](const std::variant<KVCacheView, QuantizedKVCacheView>& cache, uint64_t heads,
-                            std::string family) {
-    const FlashDecode op{.queries = tensorOf(device, DType::f32, {heads, kDim}),
+                            std::string family, DType queries = DType::f16) {
+    const FlashDecode op{.queries = tensorOf(device, queries, {heads, kDim}),
                          .over = cache,
                          .sequences = {{0, kKeys}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, kDim})}};
@@ -145,6 +145,9 @@ TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
   EXPECT(isChosen(dense, 9, "apple9"));
   EXPECT(!isChosen(coded, 32, "host"));
   EXPECT(!isChosen(dense, 32, "another"));
+  // Queries that may be beyond the range of halves.
+  EXPECT(!isChosen(coded, 32, "apple9", DType::f32));
+  EXPECT(!isChosen(dense, 32, "apple9", DType::f32));
 }
 
 // Rows that pad a matrix take no memory where simdgroups merge theirs, so that fewer rows leave room for more

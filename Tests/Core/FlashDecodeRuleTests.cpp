@@ -51,6 +51,8 @@ constexpr std::string_view kAxes =
     "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values.";
 constexpr std::string_view kMaskDue =
     "floats [rows 3, keys 5], with axes of heads 6 and sequences 2 before them or without";
+constexpr std::string_view kScales = "a number from 1e-37 to 1e+38";
+constexpr std::string_view kSoftcaps = "a number from 1e-30 to 1e+30";
 constexpr std::string_view kMaskFix = "Give the mask a column for each key, oldest first; other axes may be 1.";
 constexpr std::string_view kPinDue = "fewer pinned slots than the ring's capacity, and none in a linear cache";
 constexpr std::string_view kPinFix = "Pin fewer slots, or make the cache a larger ring.";
@@ -136,8 +138,9 @@ const BrokenRule<Op> kBroken[] = {
        viewOf(op).wrap = KVWrap::linear;
        viewOf(op).pinned = 0;
      }},
-    {"a sequence is longer than its cache", "a length of 2147483648", "less than 2^31",
-     "Pass how many positions the sequence has.", [](Op& op) { op.sequences[0].length = uint64_t{1} << 31; }},
+    {"a sequence has too many positions", "a length of 2147483648", "at most 2^31 - 1 positions",
+     "Start the sequence again; kernels count positions up to there.",
+     [](Op& op) { op.sequences[0].length = uint64_t{1} << 31; }},
     {"a sequence has fewer positions than queries", "a length of 2 and 3 rows",
      "a length that counts the rows of the queries, or 0",
      "Append keys and values of the queries' tokens first, or count them in.",
@@ -171,12 +174,24 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.results.logSumExp = planTensor(DType::f32, {2, 3, 6, 1});
      }},
-    {"the scale cannot be used", "-1", "a positive number", "Pass a positive scale, or none for 1 / sqrt(headDim).",
+    {"the scale cannot be used", "-1", kScales, "Pass a positive scale, or none for 1 / sqrt(headDim).",
      [](Op& op) { op.options.scale = -1; }},
-    {"the scale cannot be used", "nan", "a positive number", "Pass a positive scale, or none for 1 / sqrt(headDim).",
+    {"the scale cannot be used", "nan", kScales, "Pass a positive scale, or none for 1 / sqrt(headDim).",
      [](Op& op) { op.options.scale = std::numeric_limits<float>::quiet_NaN(); }},
-    {"the softcap cannot be used", "inf", "a positive number", "Pass a positive softcap, or none.",
+    {"the scale cannot be used", "3e+38", kScales, "Pass a positive scale, or none for 1 / sqrt(headDim).",
+     [](Op& op) { op.options.scale = 3e38f; }},
+    {"the scale cannot be used", "1e-38", kScales, "Pass a positive scale, or none for 1 / sqrt(headDim).",
+     [](Op& op) { op.options.scale = 1e-38f; }},
+    {"the softcap cannot be used", "inf", kSoftcaps, "Pass a positive softcap, or none.",
      [](Op& op) { op.options.softcap = std::numeric_limits<float>::infinity(); }},
+    {"the softcap cannot be used", "nan", kSoftcaps, "Pass a positive softcap, or none.",
+     [](Op& op) { op.options.softcap = std::numeric_limits<float>::quiet_NaN(); }},
+    {"the softcap cannot be used", "-2", kSoftcaps, "Pass a positive softcap, or none.",
+     [](Op& op) { op.options.softcap = -2; }},
+    {"the softcap cannot be used", "3e+38", kSoftcaps, "Pass a positive softcap, or none.",
+     [](Op& op) { op.options.softcap = 3e38f; }},
+    {"the softcap cannot be used", "1e-31", kSoftcaps, "Pass a positive softcap, or none.",
+     [](Op& op) { op.options.softcap = 1e-31f; }},
     {"the window is too large", "2147483648", "less than 2^31", "Pass a smaller window, or none.",
      [](Op& op) { op.options.window = uint32_t{1} << 31; }},
     {"a sequence has had fewer positions than it has", "a length of 7 and a highest of 6",

@@ -154,9 +154,10 @@ std::string refusalOfSequences(const Words& words) {
   if (any([](const auto& s) { return writtenOf(s) < s.length; })) {
     return "a sequence has had fewer positions than it has";
   }
-  if (any([&](const auto& s) { return isRing ? writtenOf(s) >= kExtentEnd : writtenOf(s) > cache.capacity; })) {
+  if (any([&](const auto& s) { return !isRing && writtenOf(s) > cache.capacity; })) {
     return "a sequence is longer than its cache";
   }
+  if (any([](const auto& s) { return writtenOf(s) >= kExtentEnd; })) return "a sequence has too many positions";
   const bool hasPositions = !options.is_bidirectional || options.window != 0 || words.used(words.slopes);
   if (hasPositions && any([&](const auto& s) { return s.length != 0 && s.length < queries.rows; })) {
     return "a sequence has fewer positions than queries";
@@ -221,8 +222,9 @@ bool windowReachesLost(const Words& words) {
 std::string refusalOfOptions(const Words& words) {
   const mnk_attention_options options = words.usedOptions();
   const std::vector<uint64_t> heads{queryDims(words).heads};
-  if (!std::isfinite(options.scale) || options.scale < 0) return "the scale cannot be used";
-  if (!std::isfinite(options.softcap) || options.softcap < 0) return "the softcap cannot be used";
+  const auto isWithin = [](float x, float least, float most) { return x == 0 || (x >= least && x <= most); };
+  if (!isWithin(options.scale, 1e-37f, 1e38f)) return "the scale cannot be used";
+  if (!isWithin(options.softcap, 1e-30f, 1e30f)) return "the softcap cannot be used";
   if (options.window >= kExtentEnd) return "the window is too large";
   if (windowReachesLost(words)) return "a window reaches positions that the ring has overwritten";
   if (const auto& mask = words.used(words.mask); mask && !isMask(words, *mask)) {

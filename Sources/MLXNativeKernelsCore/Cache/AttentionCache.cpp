@@ -118,8 +118,10 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     const uint64_t position = (*appending)->after(sequence).next;
     auto planned = state_->storage.planAppend(keys, values, sequence, position);
     if (!planned) return std::move(planned).error();
+    const uint64_t end = position + keys.resolved().totalTokens();
+    if (auto checked = checkPositions(sequence, end); !checked) return checked;
     if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    (*appending)->advanceTo(position + keys.resolved().totalTokens(), sequence);
+    (*appending)->advanceTo(end, sequence);
     return {};
   });
 }
@@ -148,6 +150,9 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
         // A slot is a position too, and always fits in the 32 bits of a row.
         slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
       }
+    }
+    for (const auto& [sequence, end] : next) {
+      if (auto checked = checkPositions(sequence, end); !checked) return checked;
     }
     auto planned = state_->storage.planRows(keys, values, rowSequences, slots);
     if (!planned) return std::move(planned).error();

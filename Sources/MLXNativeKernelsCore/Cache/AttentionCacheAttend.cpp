@@ -273,6 +273,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
       const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
       auto stored = state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next);
       if (!stored) return std::move(stored).error();
+      if (auto checked = checkPositions(step.sequence, cursor.next + chunk); !checked) return checked;
       cursor.advanceTo(cursor.next + chunk);
       auto results = resultsOf(step.results, call, first, chunk, 1);
       if (!results) return std::move(results).error();

@@ -63,6 +63,15 @@ Result<std::vector<SequenceRows>> sequenceRows(const HeadsView& view, std::span<
                 "Pass the rows of all sequences one after another, without an axis of sequences.");
 }
 
+Result<void> checkPositions(uint32_t sequence, uint64_t end) {
+  if (end < kMaxKVExtent) return {};
+  return Error{.op = "AttentionCache",
+               .what = "the sequence would have too many positions",
+               .got = fmt::format("{} of sequence {}", countText(end, "position"), sequence),
+               .expected = "at most 2^31 - 1 positions",
+               .fix = "Reset the sequence, and append again what it is to hold."};
+}
+
 HeadsView runsOf(const HeadsView& view, uint64_t firstToken, uint64_t rows, uint64_t count) {
   HeadsView::Strides strides = view.resolved();
   if (strides.sequences == 1) {

@@ -19,6 +19,9 @@ struct SequenceRows {
 Result<std::vector<SequenceRows>> sequenceRows(const HeadsView& view, std::span<const uint32_t> sequences,
                                                std::span<const uint32_t> rowCounts);
 
+// Refuses to let a sequence grow to an end that attention cannot count to.
+Result<void> checkPositions(uint32_t sequence, uint64_t end);
+
 // `count` runs of `rows` tokens each, from a token on, as a view of as many sequences. Tokens of a view with several
 // sequences are counted sequence after sequence; a run then is one of its sequences.
 HeadsView runsOf(const HeadsView& view, uint64_t firstToken, uint64_t rows, uint64_t count);

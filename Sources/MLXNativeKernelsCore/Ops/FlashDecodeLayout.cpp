@@ -53,6 +53,8 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
 bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile) {
   if (!canUseMatrices(op) || op.options.kernel == FlashDecodeKernel::vector) return false;
   if (op.options.kernel == FlashDecodeKernel::matrix) return true;
+  // Halves have neither their range nor their precision.
+  if (op.queries.tensor.dtype() == DType::f32) return false;
   const QueryShape queries = queryShape(op.queries);
   const uint64_t rows = queries.heads / slotsOf(op).heads() * std::min(queries.rows, FlashDecode::kRowsPerPass);
   const FlashDecodeTuning tuning = tuningFor(profile);

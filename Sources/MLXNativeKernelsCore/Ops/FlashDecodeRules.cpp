@@ -234,17 +234,15 @@ constexpr Rule<Op> kSequenceRules[] = {
      "Pass the length before tokens were taken back, or 0 if none were."},
 
     {"a sequence is longer than its cache",
-     [](const Op& op) {
-       const View slots = slotsOf(op);
-       return slots.wrap == KVWrap::linear ? longestLength(op) <= slots.capacity() : longestLength(op) < kMaxKVExtent;
-     },
+     [](const Op& op) { return slotsOf(op).wrap != KVWrap::linear || longestLength(op) <= slotsOf(op).capacity(); },
      [](const Op& op) { return fmt::format("a length of {}", longestLength(op)); },
-     [](const Op& op) {
-       const View slots = slotsOf(op);
-       return slots.wrap == KVWrap::linear ? fmt::format("at most capacity {}", slots.capacity())
-                                           : std::string("less than 2^31");
-     },
+     [](const Op& op) { return fmt::format("at most capacity {}", slotsOf(op).capacity()); },
      "Pass how many positions the sequence has."},
+
+    {"a sequence has too many positions", [](const Op& op) { return longestLength(op) < kMaxKVExtent; },
+     [](const Op& op) { return fmt::format("a length of {}", longestLength(op)); },
+     [](const Op&) { return std::string("at most 2^31 - 1 positions"); },
+     "Start the sequence again; kernels count positions up to there."},
 
     {"a sequence has fewer positions than queries", [](const Op& op) { return !firstTooShort(op); },
      [](const Op& op) {
@@ -255,6 +253,16 @@ constexpr Rule<Op> kSequenceRules[] = {
 
 };
 
+// Times log2(e) they are still finite and normal, since GPUs take what is smaller for 0.
+constexpr float kMinScale = 1e-37f, kMaxScale = 1e38f;
+// A score is divided by the softcap, and the quotient multiplied by it: quotients that are taken for 0 are scores of no
+// more than 1e-7.
+constexpr float kMinSoftcap = 1e-30f, kMaxSoftcap = 1e30f;
+
+bool isUnsetOrWithin(float number, float least, float most) {
+  return number == 0 || (number >= least && number <= most);
+}
+
 constexpr Rule<Op> kOptionRules[] = {
     {"a result does not match the queries",
      [](const Op& op) { return !firstMisfit(op.results, rowAxes(op), valueDimOf(op)); },
@@ -262,15 +270,16 @@ constexpr Rule<Op> kOptionRules[] = {
      [](const Op& op) { return firstMisfit(op.results, rowAxes(op), valueDimOf(op))->expected; },
      "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values."},
 
-    {"the scale cannot be used", [](const Op& op) { return std::isfinite(op.options.scale) && op.options.scale >= 0; },
+    {"the scale cannot be used", [](const Op& op) { return isUnsetOrWithin(op.options.scale, kMinScale, kMaxScale); },
      [](const Op& op) { return fmt::format("{}", op.options.scale); },
-     [](const Op&) { return std::string("a positive number"); },
+     [](const Op&) { return fmt::format("a number from {} to {}", kMinScale, kMaxScale); },
      "Pass a positive scale, or none for 1 / sqrt(headDim)."},
 
     {"the softcap cannot be used",
-     [](const Op& op) { return std::isfinite(op.options.softcap) && op.options.softcap >= 0; },
+     [](const Op& op) { return isUnsetOrWithin(op.options.softcap, kMinSoftcap, kMaxSoftcap); },
      [](const Op& op) { return fmt::format("{}", op.options.softcap); },
-     [](const Op&) { return std::string("a positive number"); }, "Pass a positive softcap, or none."},
+     [](const Op&) { return fmt::format("a number from {} to {}", kMinSoftcap, kMaxSoftcap); },
+     "Pass a positive softcap, or none."},
 
     {"the window is too large", [](const Op& op) { return op.options.window < kMaxKVExtent; },
      [](const Op& op) { return fmt::format("{}", op.options.window); },

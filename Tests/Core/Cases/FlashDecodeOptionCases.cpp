@@ -88,6 +88,12 @@ std::vector<Case> scoreCases() {
     if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
     cases.push_back(attend);
   }
+  for (float softcap : {1e-30f, 1e-6f, 1e6f, 1e30f}) {
+    Case attend = smallCase(fmt::format("a softcap of {}", softcap));
+    attend.options.softcap = softcap;
+    attend.givesLogSumExp = true;
+    cases.push_back(attend);
+  }
   for (float scale : {1.0f, 0.01f}) {
     Case attend = smallCase(fmt::format("a scale of {}", scale));
     attend.options.scale = scale;

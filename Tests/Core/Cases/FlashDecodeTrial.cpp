@@ -33,7 +33,8 @@ bool isFaultOfKind(double got, double expected) {
 }
 
 bool isByMatrix(const FlashDecodeCase& attend) {
-  return attend.fitsMatrices() && attend.options.kernel != FlashDecodeKernel::vector;
+  if (!attend.fitsMatrices() || attend.options.kernel == FlashDecodeKernel::vector) return false;
+  return attend.options.kernel == FlashDecodeKernel::matrix || attend.queries != DType::f32;
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+// Sequences near the last position that kernels can count to: 2^31 - 1.
+#include "Cases/CacheFileScene.hpp"
+#include "Support/EveryDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint64_t kLimit = (uint64_t{1} << 31) - 1;
+constexpr size_t kNextOffset = 88, kHighestOffset = 96;  // of the first sequence, in a file
+
+AttentionCacheDescriptor ring() {
+  return {.kvHeads = 1, .headDim = 32, .capacity = 4, .sequences = 2, .dtype = DType::f32, .whenFull = KVWrap::ring};
+}
+
+// The cache with its first sequence, which has turned, at another position.
+AttentionCache movedTo(const std::shared_ptr<Device>& device, const AttentionCache& cache, uint64_t position) {
+  const CacheFolder folder;
+  REQUIRE(cache.save(folder.path()));
+  std::vector<std::byte> file = readFile(folder.path());
+  forge(file, kNextOffset, position);
+  forge(file, kHighestOffset, position);
+  writeFile(folder.path(), file);
+  return REQUIRE(AttentionCache::load(device, folder.path(), kPlenty));
+}
+
+constexpr ExpectedError kTooMany{.what = "the sequence would have too many positions",
+                                 .got = "2147483648 positions of sequence 0",
+                                 .expected = "at most 2^31 - 1 positions",
+                                 .fix = "Reset the sequence, and append again what it is to hold."};
+
+}  // namespace
+
+TEST(AttentionCacheLimit, AttendsUpToTheLastPositionAndRefusesTheNext) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    Seeded random(5);
+    AttentionCache near = makeCache(device, ring());
+    appendAlike(device, random, {near}, 8);
+    AttentionCache far = movedTo(device, near, kLimit + 1 - 8);  // in the same slots
+    appendAlike(device, random, {near, far}, 7);
+    EXPECT_EQ(far.nextPosition(), kLimit);
+
+    const Tensor queries = someTokens(device, random, 1, 1, 32), token = someTokens(device, random, 1, 1, 32);
+    const Tensor slopes = constants(device, 0.25f, 1, 1);
+    const auto attend = [&](const AttentionCache& cache, uint32_t window) {
+      const Tensor into = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 1, 32}))));
+      AttentionOptions options{.window = window};
+      options.slopes = REQUIRE(slopes.reshaped(REQUIRE(Shape::make({1}))));
+      CommandEncoder encoder(device);
+      REQUIRE(cache.attend(encoder, queries, {.into = into}, options));
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      return bytesOf(into);
+    };
+    for (const uint32_t window : {0u, 3u}) EXPECT(attend(far, window) == attend(near, window));
+
+    const Tensor into = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 1, 32}))));
+    CommandEncoder encoder(device);
+    EXPECT_ERROR(far.append(encoder, token, token), (kTooMany));
+    const uint32_t sequences[] = {1, 0};
+    const Tensor two = someTokens(device, random, 2, 1, 32);
+    EXPECT_ERROR(far.append(encoder, two, two, sequences), (kTooMany));
+    EXPECT_ERROR(
+        far.appendAndAttend(encoder, {.queries = queries, .keys = token, .values = token, .results = {.into = into}}),
+        (kTooMany));
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    EXPECT_EQ(far.nextPosition(), kLimit);
+    EXPECT(attend(far, 0) == attend(near, 0));
+    far.reset();
+    appendAlike(device, random, {far}, 1);
+  });
+}
+
+// A file may hold a longer sequence; attention says what is wrong.
+TEST(AttentionCacheLimit, AttentionToALongerSequenceIsRefused) {
+  const auto device = REQUIRE(Device::makeDefault());
+  Seeded random(5);
+  AttentionCache cache = makeCache(device, ring());
+  appendAlike(device, random, {cache}, 8);
+  const AttentionCache far = movedTo(device, cache, kLimit + 1);
+  const Tensor into = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 1, 32}))));
+  CommandEncoder encoder(device);
+  EXPECT_ERROR(far.attend(encoder, someTokens(device, random, 1, 1, 32), {.into = into}),
+               {.op = "AttentionCache.attend",
+                .what = "a sequence has too many positions",
+                .got = "a length of 2147483648",
+                .expected = "at most 2^31 - 1 positions",
+                .fix = "Start the sequence again"});
+}
+
+}  // namespace mnk::test
