@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include "Encoding/Completion.hpp"
+
 namespace mnk::host {
 
 Result<std::unique_ptr<HostQueue>> HostQueue::make() {
@@ -27,7 +29,9 @@ HostQueue::~HostQueue() {
     state_->stopping = true;
   }
   state_->wake.notify_one();
-  if (thread_.get_id() == std::this_thread::get_id()) {
+  // In a handler of this queue the thread would wait for itself; in one of another device, maybe for a handler that
+  // waits for this one.
+  if (isInFinishedHandler()) {
     thread_.detach();
   } else {
     thread_.join();
@@ -43,6 +47,8 @@ void HostQueue::push(std::function<void()> work) {
 }
 
 void HostQueue::drain(std::shared_ptr<State> state) {
+  // What runs on this thread besides handlers cannot wait for the device either, such as releases of wrapped memory.
+  const FinishedHandler handler;
   std::unique_lock lock(state->mutex);
   for (;;) {
     state->wake.wait(lock, [&] { return state->stopping || !state->work.empty(); });

@@ -146,7 +146,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
   virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
   // Memory of the caller's, used without a copy. `release` runs once, when the last user is gone; it runs
-  // at once when the call fails. It may run on a thread of the device and must not wait for the device's work.
+  // at once when the call fails. It may run on a thread of the device and must not wait for the device's work; on a
+  // thread of the Host device such waits are errors (wouldDeadlock).
   virtual Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) = 0;
 
   virtual Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) = 0;

@@ -1,0 +1,144 @@
+// Every call that waits for a device, made in a handler of finished work while other work is behind it: each is an
+// error at once, or does not need to wait. Whatever hangs here would hang for ever in an app.
+#include <latch>
+#include <optional>
+
+#include "Cases/CacheFileScene.hpp"
+#include "HostTestSupport.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/HeldWork.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+const ExpectedError kInHandler{.code = ErrorCode::wouldDeadlock,
+                               .what = "a handler of finished work cannot wait for other work",
+                               .got = "work that is not finished",
+                               .expected = "work that is finished, such as the handler's own",
+                               .fix = "Wait on another thread, or read in that work's own handler."};
+
+// Runs a body in a handler of finished work, after `then` has committed work that cannot start before it returns.
+void inHandler(const std::shared_ptr<Device>& device, const std::function<void()>& then,
+               const std::function<void()>& body) {
+  auto isCommitted = std::make_shared<std::latch>(1), isDone = std::make_shared<std::latch>(1);
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.commit([=](const Result<Summary>&) {
+    isCommitted->wait();
+    body();
+    isDone->count_down();
+  }));
+  then();
+  isCommitted->count_down();
+  isDone->wait();
+}
+
+}  // namespace
+
+TEST(HandlerWait, EveryCallThatWouldWaitIsRefused) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const CacheFolder folder;
+    Seeded random;
+    AttentionCacheDescriptor descriptor = turboDescriptor();
+    AttentionCache saved = makeCache(device, descriptor), cache = makeCache(device, descriptor);
+    appendAlike(device, random, {saved}, 2);
+    REQUIRE(saved.save(folder.path("saved")));
+    const Tensor keys = someTokens(device, random, 1, descriptor.kvHeads, descriptor.headDim);
+    const Tensor values = someTokens(device, random, 1, descriptor.kvHeads, descriptor.valueHeadDim);
+    std::optional<Completion> later;
+    // Failures are recorded on the test's own thread.
+    std::vector<std::pair<std::string, Result<void>>> refused, allowed;
+    const auto outcomeOf = [](auto result) -> Result<void> {
+      return result ? Result<void>() : Result<void>(std::move(result).error());
+    };
+    inHandler(
+        device,
+        [&] {
+          CommandEncoder encoder(device);
+          REQUIRE(cache.append(encoder, keys, values));
+          later = REQUIRE(encoder.commit());
+        },
+        [&] {
+          std::byte byte{};
+          const Tensor codes = cache.view().keys;
+          refused.emplace_back("Completion::wait", outcomeOf(later->wait()));
+          refused.emplace_back("CommandEncoder::run",
+                               outcomeOf(CommandEncoder::run(device, [](CommandEncoder&) { return Result<void>(); })));
+          refused.emplace_back("Tensor::write", codes.write(std::vector<std::byte>(codes.byteCount())));
+          std::vector<std::byte> all(codes.byteCount());
+          refused.emplace_back("Tensor::read", codes.read(all));
+          refused.emplace_back("Buffer::read", codes.buffer()->read(codes.byteOffset(), {&byte, 1}));
+          refused.emplace_back("Buffer::write", codes.buffer()->write(codes.byteOffset(), {&byte, 1}));
+          refused.emplace_back("AttentionCache::save", cache.save(folder.path("refused")));
+          // These have nothing to wait for.
+          allowed.emplace_back("save", saved.save(folder.path("saved again")));
+          allowed.emplace_back("load", outcomeOf(AttentionCache::load(device, folder.path("saved"), kPlenty)));
+          allowed.emplace_back("make", outcomeOf(AttentionCache::make(device, descriptor)));
+          (void)device->matrixLayout();
+          CommandEncoder encoder(device);
+          allowed.emplace_back("encode", saved.append(encoder, keys, values));
+          allowed.emplace_back("commit", outcomeOf(encoder.commit()));
+        });
+    for (const auto& [name, outcome] : refused) {
+      const Context context(name);
+      EXPECT_ERROR(outcome, (kInHandler));
+    }
+    for (const auto& [name, outcome] : allowed) {
+      const Context context(name);
+      REQUIRE(outcome);
+    }
+    EXPECT_EQ(refused.size() + allowed.size(), 12u);
+    EXPECT_EQ(folder.fileCount(), 2u);
+    REQUIRE(later->wait());
+    EXPECT(device->matrixLayout() != MatrixLayout::unknown || device->kind() == "metal");
+  });
+}
+
+// Memory of finished work is released on the device's thread.
+TEST(HandlerWait, AReleaseOfMemoryCannotWaitForItsDevice) {
+  const auto device = hostDevice({});
+  std::latch isCommitted(1), isReleased(1);
+  std::optional<Completion> later;
+  std::optional<Result<Summary>> waited;
+  alignas(64) static float memory[16];
+  Gate gate(device);  // until the work alone holds the memory
+  {
+    const auto buffer = REQUIRE(device->wrapMemory(memory, sizeof memory, [&] {
+      isCommitted.wait();
+      waited = later->wait();
+      isReleased.count_down();
+    }));
+    const Tensor wrapped = REQUIRE(Tensor::over(buffer, DType::f32, REQUIRE(Shape::make({1, 1, 16}))));
+    const Tensor source = REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 1, 16}))));
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.encode(KVCacheWrite{.keys = source, .into = {.keys = wrapped}}));
+    REQUIRE(encoder.commit());
+  }
+  CommandEncoder encoder(device);
+  later = REQUIRE(encoder.commit());
+  isCommitted.count_down();
+  gate.open();
+  isReleased.wait();
+  EXPECT_ERROR(*waited, (kInHandler));
+}
+
+TEST(HandlerWait, HandlersMayReleaseEachOthersDevices) {
+  auto released = std::make_shared<std::latch>(2);
+  {
+    std::shared_ptr<Device> devices[] = {hostDevice({}), hostDevice({})};
+    auto areBoth = std::make_shared<std::latch>(3);
+    for (int i = 0; i < 2; ++i) {
+      CommandEncoder encoder(devices[i]);
+      REQUIRE(encoder.commit([=, other = devices[1 - i]](const Result<Summary>&) mutable {
+        areBoth->arrive_and_wait();
+        other.reset();
+        released->count_down();
+      }));
+    }
+    for (auto& device : devices) device.reset();
+    areBoth->count_down();
+  }
+  released->wait();
+}
+
+}  // namespace mnk::test
