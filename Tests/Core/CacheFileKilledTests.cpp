@@ -72,7 +72,9 @@ void killASave(const std::string& program, const std::string& path, uint32_t mic
 
 void killSaves(const std::string& name, bool leavesFiles) {
   const std::string program = testProgram();
+#if defined(__APPLE__)
   if (program.empty()) return;
+#endif
   const CacheFolder folder;
   const int kills = std::getenv("MNK_TEST_FULL") ? 200 : 20;
   const auto device = FakeDevice::make();
@@ -82,8 +84,11 @@ void killSaves(const std::string& name, bool leavesFiles) {
     const Context context(fmt::format("after kill {}", i));
     killASave(program, folder.path(name), static_cast<uint32_t>(random.below(4000)));
     hasLeft = hasLeft || folder.fileCount() > 1;
-    const uint64_t next = REQUIRE(AttentionCache::load(device, folder.path(name), 1 << 24)).nextPosition();
-    EXPECT(next <= 2);
+    const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(name), 1 << 24));
+    const uint64_t stored = loaded.nextPosition() * kKilledSaveWidth;
+    std::vector<float> keys(2 * kKilledSaveWidth);
+    REQUIRE(loaded.view().keys.read(std::as_writable_bytes(std::span(keys))));
+    EXPECT_EQ(std::count(keys.begin(), keys.end(), kKilledSaveElement), static_cast<int64_t>(stored));
     EXPECT(folder.fileCount() <= 2);  // what earlier saves left, the last has removed
   }
   if (leavesFiles) EXPECT(hasLeft);

@@ -6,8 +6,11 @@
 
 namespace mnk::test {
 
-// As the option --save-until-killed of Tests/House/core-tests. The file holds 1 token or 2. With a path that ends in
-// ".named", temporary files always have names.
+inline constexpr uint32_t kKilledSaveWidth = 1 << 17;
+inline constexpr float kKilledSaveElement = 1.5f;
+
+// As the option --save-until-killed of Tests/House/core-tests. The file holds up to 2 tokens, whose keys are of this
+// width and element. With a path that ends in ".named", temporary files always have names.
 [[noreturn]] void saveUntilKilled(const std::string& path);
 
 }  // namespace mnk::test

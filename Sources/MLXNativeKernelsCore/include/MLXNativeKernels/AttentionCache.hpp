@@ -138,9 +138,9 @@ class AttentionCache {
   Result<void> reset(uint32_t sequence);
   void reset();
 
-  // Writes the cache to a file that its owner alone can read. A file that is there is replaced once all is written,
-  // and left as it was where the call fails. Waits for submitted work that writes the cache. A cache that is changed
-  // meanwhile is an error.
+  // Writes the cache to a file. A new one is for its owner alone to read. A file that is there is replaced once all is
+  // written, keeps its permissions, and is left as it was where the call fails; symbolic links are followed. Waits for
+  // submitted work that writes the cache. A cache that is changed meanwhile is an error.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Keys, values and
   // scales may take at most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory

@@ -133,8 +133,9 @@ bool mnk_cache_truncate(mnk_cache* cache, uint64_t position, uint32_t sequence, 
 bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out error);
 void mnk_cache_reset(mnk_cache* cache);
 
-// Writes the cache to a file, after waiting for submitted work that writes it. A file that is there is replaced when
-// all is written, and left as it was where the call fails.
+// Writes the cache to a file, after waiting for submitted work that writes it. A new one is for its owner alone to
+// read. A file that is there is replaced when all is written, keeps its permissions, and is left as it was where the
+// call fails; symbolic links are followed.
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error);
 // The cache of a file, which need not be trusted: it is checked before it is believed, and nothing is made where keys
 // and values would take more than max_bytes.
