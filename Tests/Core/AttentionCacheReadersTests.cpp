@@ -181,6 +181,61 @@ TEST(AttentionCacheReaders, AppendsAfterOtherTokensThanWhenTheyWereEncodedAreRef
   EXPECT_EQ(cache.nextPosition(), 3u);
 }
 
+TEST(AttentionCacheReaders, AnAppendAfterAnotherThatWasTakenBackIsRefused) {
+  const auto device = FakeDevice::make();
+  AttentionCache cache = makeCache(device);
+  appendNow(cache, device, 1);
+  CommandEncoder encoder(device);
+  REQUIRE(append(cache, encoder, 1));
+  appendNow(cache, device, 2);
+  REQUIRE(cache.truncate(1));
+  EXPECT_ERROR(encoder.commit(), {.what = kWhat,
+                                  .got = "sequence 0, appended to and cut, at position 1",
+                                  .expected = "position 1, where the encoder began"});
+}
+
+// What an encoder has written itself is not compared with what was there before.
+TEST(AttentionCacheReaders, OfWhatTheirEncoderWritesAreNotRefused) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionScene scene(device, attendedDescriptor(4));
+    scene.appendNow(2, 0);
+    scene.appendNow(9, 1);  // its ring has wrapped
+    const Tensor queries = scene.someQueries(1), copied = scene.zeros({1, kQueryHeads, kAttendedDim});
+    CommandEncoder encoder(device);
+    REQUIRE(scene.cache.copy(encoder, 0, 1));
+    REQUIRE(scene.cache.attend(encoder, queries, {.into = copied}, {}, 1));
+    REQUIRE(REQUIRE(encoder.commit()).wait());
+    EXPECT(largestDifference(floatsOf(copied), scene.expected(queries, 1, positions(0, 2))) < kF32Sums);
+  });
+  // A copy over a suspect sequence, and an append where another encoder has appended and been cut back.
+  const auto device = FakeDevice::make();
+  device->holdCompletions();
+  AttentionScene scene(device, attendedDescriptor(4));
+  CommandEncoder failing(device);
+  scene.append(failing, 2, 1);
+  REQUIRE(failing.commit());
+  EXPECT(device->finishNext(fakeFailure()));
+  const Tensor queries = scene.someQueries(1), out = scene.zeros({1, kQueryHeads, kAttendedDim});
+  CommandEncoder encoder(device);
+  REQUIRE(scene.cache.copy(encoder, 0, 1));
+  scene.append(encoder, 1, 1);
+  REQUIRE(scene.cache.attend(encoder, queries, {.into = out}, {}, 1));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(scene.cache.nextPosition(1), 1u);
+}
+
+// The handler may hold the encoder.
+TEST(AttentionCacheReaders, ARefusedCommitForgetsItsHandler) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionCache cache = makeCache(device);
+    const auto encoder = std::make_shared<CommandEncoder>(device);
+    REQUIRE(append(cache, *encoder, 1));
+    appendNow(cache, device, 1);
+    EXPECT(!encoder->commit([encoder](const Result<Summary>&) {}));
+    EXPECT_EQ(encoder.use_count(), 1);
+  });
+}
+
 TEST(AttentionCacheReaders, OfWhatFailedWorkWasToWriteAreRefused) {
   const auto device = FakeDevice::make();
   AttentionScene scene(device, linear(8));
@@ -239,13 +294,17 @@ TEST(AttentionCacheThreads, ReadersSeeOneStateWhileAnotherThreadRewritesTheCache
     for (float turn = 1; !isDone; ++turn) {
       scene.cache.reset();
       CommandEncoder encoder(device);
-      const Tensor tokens = filled(6, turn);
+      const Tensor tokens = filled(3, turn);
       REQUIRE(scene.cache.append(encoder, tokens, tokens));
       REQUIRE(encoder.commit());
+      CommandEncoder second(device);
+      REQUIRE(scene.cache.append(second, tokens, tokens));
+      REQUIRE(second.commit());
     }
   });
   const Tensor queries = scene.someQueries(1), out = scene.zeros({1, kQueryHeads, kAttendedDim});
-  for (int right = 0, tries = 0; right < 100 && tries < 20000; ++tries) {
+  int right = 0;
+  for (int tries = 0; right < 100 && tries < 20000; ++tries) {
     CommandEncoder encoder(device);
     REQUIRE(scene.cache.attend(encoder, queries, {.into = out}));
     const auto committed = encoder.commit();
@@ -262,6 +321,34 @@ TEST(AttentionCacheThreads, ReadersSeeOneStateWhileAnotherThreadRewritesTheCache
   }
   isDone = true;
   writer.join();
+  EXPECT(right > 0);
+}
+
+// One thread lists a sequence twice, another appends to it; no token may take the place of another.
+TEST(AttentionCacheThreads, ListsWithASequenceTwiceLoseNoTokens) {
+  const auto device = FakeDevice::make();
+  AttentionCacheDescriptor descriptor = kDescriptor;
+  descriptor.capacity = 1 << 20;
+  AttentionCache cache = makeCache(device, descriptor);
+  const Tensor one = tokens(device, 1), two = tokens(device, 2);
+  std::atomic<bool> isDone = false;
+  uint64_t appended = 0;
+  std::thread other([&] {
+    while (!isDone) {
+      CommandEncoder encoder(device);
+      if (cache.append(encoder, one, one) && encoder.commit()) ++appended;
+    }
+  });
+  uint64_t listed = 0;
+  const uint32_t sequences[] = {0, 0};
+  for (int i = 0; i < 300; ++i) {
+    CommandEncoder encoder(device);
+    REQUIRE(cache.append(encoder, two, two, sequences));
+    if (encoder.commit()) listed += 2;
+  }
+  isDone = true;
+  other.join();
+  EXPECT_EQ(cache.nextPosition(), appended + listed);
 }
 
 }  // namespace mnk::test

@@ -192,7 +192,7 @@ TEST(FileReplacement, OtherProgramsInheritNoFile) {
 TEST(FileReplacement, RemovesWhatKilledSavesHaveLeft) {
   withEitherTemporary([] {
     const CacheFolder folder;
-    writeFile(folder.path(".mnk-aB3xyz"), bytesOfText("left"));
+    writeFile(folder.path(".mnk-save-0123456789abcdef.tmp"), bytesOfText("left"));
     REQUIRE(replace(folder.path()));
     EXPECT_EQ(folder.fileCount(), 1u);
   });
@@ -201,24 +201,57 @@ TEST(FileReplacement, RemovesWhatKilledSavesHaveLeft) {
 TEST(FileReplacement, LeavesFilesThatMayBeInUseOrAreNotItsOwn) {
   withEitherTemporary([] {
     const CacheFolder folder;
-    for (const char* name : {".mnk-aB3xy", ".mnk-aB3xyz9", ".mnk-aB3x_z", "mnk-aB3xyz", "other"}) {
+    for (const char* name : {".mnk-save-0123456789abcde.tmp", ".mnk-save-0123456789abcdef0.tmp",
+                             ".mnk-save-0123456789abcdeg.tmp", "mnk-save-0123456789abcdef.tmp", "other"}) {
       writeFile(folder.path(name), bytesOfText("kept"));
     }
-    fs::create_directory(folder.path(".mnk-folder"));
-    fs::create_symlink("other", folder.path(".mnk-linked"));
-    EXPECT_EQ(::mkfifo(folder.path(".mnk-00fifo").c_str(), 0600), 0);
+    fs::create_directory(folder.path(".mnk-save-f01de4f01de4f01d.tmp"));
+    fs::create_symlink("other", folder.path(".mnk-save-11111111eeeeeeed.tmp"));
+    EXPECT_EQ(::mkfifo(folder.path(".mnk-save-00f1f0000000f1f0.tmp").c_str(), 0600), 0);
     size_t kept = 8;
     if (::geteuid() == 0) {
-      writeFile(folder.path(".mnk-others"), bytesOfText("of another user"));
-      EXPECT_EQ(::chown(folder.path(".mnk-others").c_str(), 1, 1), 0);
+      writeFile(folder.path(".mnk-save-0000000000000bad.tmp"), bytesOfText("of another user"));
+      EXPECT_EQ(::chown(folder.path(".mnk-save-0000000000000bad.tmp").c_str(), 1, 1), 0);
       kept += 1;
     }
-    const FileDescriptor held(::open(folder.path(".mnk-locked").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    const FileDescriptor held(
+        ::open(folder.path(".mnk-save-10cced10cced10cc.tmp").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
     EXPECT_EQ(::flock(held.get(), LOCK_EX | LOCK_NB), 0);
     REQUIRE(replace(folder.path()));
     EXPECT_EQ(folder.fileCount(), kept + 2);
-    EXPECT(fs::exists(folder.path(".mnk-locked")));
+    EXPECT(fs::exists(folder.path(".mnk-save-10cced10cced10cc.tmp")));
   });
+}
+
+TEST(FileReplacement, ANameOfTemporaryFilesIsRefused) {
+  const CacheFolder folder;
+  EXPECT_ERROR(replace(folder.path(".mnk-save-0123456789abcdef.tmp")),
+               {.what = "the name is one of temporary files",
+                .got = ".mnk-save-0123456789abcdef.tmp",
+                .expected = "a name that the next save does not remove",
+                .fix = "Pass another name."});
+  EXPECT_EQ(folder.fileCount(), 0u);
+}
+
+// Files of other users can be made by root alone.
+TEST(FileReplacement, ALinkOfAnotherUserIsNotFollowedAndAGroupIsKept) {
+  if (::geteuid() != 0) return;
+  const CacheFolder folder;
+  writeFile(folder.path("file"), bytesOfText("old"));
+  EXPECT_EQ(::chown(folder.path("file").c_str(), 0, 7), 0);
+  EXPECT_EQ(::chmod(folder.path("file").c_str(), 0640), 0);
+  fs::create_symlink("file", folder.path("link"));
+  EXPECT_EQ(::lchown(folder.path("link").c_str(), 7, 7), 0);
+  EXPECT_ERROR(replace(folder.path("link")), {.what = "the path is a link of another user",
+                                              .got = "link",
+                                              .expected = "a link that this user or the owner of its folder has made",
+                                              .fix = "Pass the path of the file itself, in a folder of your own."});
+  EXPECT(readFile(folder.path("file")) == bytesOfText("old"));
+  REQUIRE(replace(folder.path("file")));
+  struct stat status {};
+  EXPECT_EQ(::stat(folder.path("file").c_str(), &status), 0);
+  EXPECT_EQ(status.st_gid, 7u);
+  EXPECT_EQ(status.st_mode & 0777u, 0640u);
 }
 
 TEST(FileReplacement, ASaveBesideAnotherRemovesNothingOfIt) {

@@ -13,7 +13,7 @@ void begin(uint64_t first, uint64_t count, Threads threads);
 // Memory is available again.
 void stop();
 uint64_t seen();    // allocations since begin
-uint64_t failed();  // of which so many failed
+uint64_t failed();  // those of them that failed
 
 // The calling thread runs the library until the end of the scope.
 class Armed {

@@ -20,18 +20,19 @@ Owned<mnk_cache> makeCache(World& world, const CacheNumbers& cache) {
                                             .codec = static_cast<mnk_kv_codec_name>(cache.codec),
                                             .key_bits = cache.keyBits,
                                             .value_bits = cache.valueBits};
-  const mnk_cache_descriptor descriptor{
-      .size = sizeof descriptor,
-      .kv_heads = cache.kvHeads,
-      .head_dim = cache.headDim,
-      .capacity = cache.window != 0 ? 0 : cache.capacity,
-      .sequences = cache.sequences,
-      .dtype = static_cast<mnk_dtype>(cache.dtype),
-      .when_full = cache.isRing ? MNK_RING : MNK_LINEAR,
-      .pinned = cache.pinned,
-      .quantization = cache.isQuantized ? &quantization : nullptr,
-      .sliding_window = {.window = cache.window, .max_rows = cache.maxRows, .max_draft = cache.maxDraft},
-      .is_storage_only = cache.isStorageOnly};
+  mnk_cache_descriptor descriptor{.size = sizeof descriptor,
+                                  .kv_heads = cache.kvHeads,
+                                  .head_dim = cache.headDim,
+                                  .capacity = cache.window != 0 ? 0 : cache.capacity,
+                                  .sequences = cache.sequences,
+                                  .dtype = static_cast<mnk_dtype>(cache.dtype),
+                                  .when_full = cache.isRing ? MNK_RING : MNK_LINEAR,
+                                  .pinned = cache.pinned,
+                                  .quantization = cache.isQuantized ? &quantization : nullptr,
+                                  .is_storage_only = cache.isStorageOnly};
+  if (cache.window != 0) {
+    descriptor.sliding_window = {.window = cache.window, .max_rows = cache.maxRows, .max_draft = cache.maxDraft};
+  }
   test::Caught caught;
   Owned<mnk_cache> made(mnk_cache_make(world.device(0), &descriptor, caught.out()), mnk_cache_release);
   if (!made) throw std::runtime_error(fmt::format("no cache: {}", mnk_error_message(caught.get())));

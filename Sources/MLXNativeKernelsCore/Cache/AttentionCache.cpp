@@ -150,6 +150,7 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     if (!recording) return std::move(recording).error();
     std::map<uint32_t, uint64_t> next;
     for (const uint32_t sequence : sequences) {
+      if (next.contains(sequence)) continue;  // others may append between two looks at it
       auto cursor = (*recording)->known(sequence);
       if (!cursor) return std::move(cursor).error();
       next.emplace(sequence, cursor->next);

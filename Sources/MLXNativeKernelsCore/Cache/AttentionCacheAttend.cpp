@@ -111,12 +111,21 @@ AttendedSequence attendedBy(uint32_t sequence, const CacheCursor& cursor, uint64
 Result<std::vector<AttendedSequence>> attendedSequences(std::span<const SequenceRows> entries, bool isCausal,
                                                         CacheCursors::Recording& recording) {
   std::vector<AttendedSequence> attended(entries.size());
-  std::map<uint32_t, uint64_t> rowsBehind;
+  struct Listed {
+    CacheCursor cursor;  // looked at once, since others may append meanwhile
+    uint64_t rowsBehind = 0;
+  };
+  std::map<uint32_t, Listed> listed;
   for (size_t i = entries.size(); i-- > 0;) {
     const auto [sequence, rows] = entries[i];
-    auto cursor = recording.known(sequence);
-    if (!cursor) return std::move(cursor).error();
-    uint64_t& behind = rowsBehind[sequence];
+    auto found = listed.find(sequence);
+    if (found == listed.end()) {
+      auto known = recording.known(sequence);
+      if (!known) return std::move(known).error();
+      found = listed.emplace(sequence, Listed{.cursor = *known}).first;
+    }
+    const CacheCursor& cursor = found->second.cursor;
+    uint64_t& behind = found->second.rowsBehind;
     // Rows that see tokens behind their own would need both lengths.
     if (behind != 0 && rows != 0 && !isCausal) {
       return Error{.op = std::string(kAttend),
@@ -125,15 +134,15 @@ Result<std::vector<AttendedSequence>> attendedSequences(std::span<const Sequence
                    .expected = "each sequence once",
                    .fix = "List the sequence once, with a row count for all of its rows."};
     }
-    if (cursor->next != 0 && cursor->next <= behind && rows != 0) {
+    if (cursor.next != 0 && cursor.next <= behind && rows != 0) {
       return Error{.op = std::string(kAttend),
                    .what = "a sequence has fewer positions than queries",
                    .got = fmt::format("{} of sequence {}, which has {}", countText(behind + rows, "row"), sequence,
-                                      countText(cursor->next, "position")),
+                                      countText(cursor.next, "position")),
                    .expected = "rows of tokens that were appended",
                    .fix = "Append keys and values of the queries' tokens first."};
     }
-    attended[i] = attendedBy(sequence, *cursor, behind);
+    attended[i] = attendedBy(sequence, cursor, behind);
     behind += rows;
   }
   return attended;

@@ -141,7 +141,7 @@ void CacheCursors::reset() {
   }
 }
 
-// Tells encoders that still record. The lock is held.
+// Marks the cut in recordings that are not committed. The lock is held.
 void CacheCursors::cut(uint64_t position, uint32_t sequence) noexcept {
   ++changes_;
   if (position >= cursors_[sequence].next) return;
@@ -207,9 +207,12 @@ void CacheCursors::Recording::advanceTo(uint64_t next, uint32_t sequence) {
 }
 
 void CacheCursors::Recording::read(uint64_t begin, uint64_t end, uint32_t sequence) {
-  if (begin >= end) return;
   std::lock_guard lock(mutex());
   Change& change = changes_[sequence];
+  // What this encoder writes itself cannot change.
+  if (change.isReplaced) return;
+  if (change.isWritten()) end = std::min(end, change.before.next);
+  if (begin >= end) return;
   const uint64_t pinned = cursors_->slots_.pinned;
   if (end > pinned) change.readInRing = std::min(change.readInRing, std::max(begin, pinned));
   change.readEnd = std::max(change.readEnd, end);
@@ -243,8 +246,10 @@ Result<void> CacheCursors::Recording::check(uint32_t sequence, const Change& cha
                  .retryable = true};
   };
   if (hasMoved) {
-    return changed(fmt::format("sequence {} at position {}", sequence, now.next),
-                   fmt::format("position {}, where the encoder began", change.before.next));
+    const bool isBack = now.next == change.before.next;
+    return changed(
+        fmt::format("sequence {}{} at position {}", sequence, isBack ? ", appended to and cut," : "", now.next),
+        fmt::format("position {}, where the encoder began", change.before.next));
   }
   const uint64_t used = std::max(change.readEnd, change.isWritten() ? change.before.next : 0);
   if (change.cutAt < used) {

@@ -1,5 +1,5 @@
-// Where the sequences of a cache stand, and what an encoder that appends to them will make of it. All functions may be
-// called from any thread, except for those of an Appending, which belongs to its encoder.
+// Where the sequences of a cache stand, and what encoders that are not committed have recorded for them. All functions
+// may be called from any thread.
 #pragma once
 #include <algorithm>
 #include <cstdint>

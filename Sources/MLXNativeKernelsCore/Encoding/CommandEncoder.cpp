@@ -296,12 +296,18 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     auto prepared = impl_->submission->prepare([ending](SubmissionReport report) { ending->reach(std::move(report)); });
     if (!prepared) return std::move(prepared).error();
 
-    Result<void> committed;
+    Result<void> advanced, committed;
     {
       std::lock_guard lock(impl_->device->committing_);
-      if (auto advanced = impl_->advance(*ending->work); !advanced) return std::move(advanced).error();
-      ending->participants.swap(impl_->participants);
-      committed = impl_->submission->commit();
+      advanced = impl_->advance(*ending->work);
+      if (advanced) {
+        ending->participants.swap(impl_->participants);
+        committed = impl_->submission->commit();
+      }
+    }
+    if (!advanced) {
+      impl_->submission->discardPrepared();
+      return std::move(advanced).error();
     }
     impl_->isCommitted = true;
     impl_->submission.reset();

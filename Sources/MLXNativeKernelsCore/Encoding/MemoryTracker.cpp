@@ -334,12 +334,12 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
   return outcome;
 }
 
-void SubmittedWork::retire(const std::function<void()>& told) noexcept {
+void SubmittedWork::retire(const std::function<void()>& beforeWaitersResume) noexcept {
   MemoryTracker& tracker = MemoryTracker::shared();
   MemoryTracker::Works dropped;
   {
     std::lock_guard lock(tracker.mutex_);
-    if (told) told();
+    if (beforeWaitersResume) beforeWaitersResume();
     work_->isRunning = false;
     tracker.drop(work_, dropped);
     // Its writes may have cleared what was left of failures.

@@ -121,8 +121,8 @@ class SubmittedWork {
   // What became of it: also a failure where it read what failed work was to write. What it was to write is known to
   // hold nothing, or to be there again.
   Result<void> settle(Result<void> outcome) noexcept;
-  // Others wait no longer. `told` runs before any of them goes on.
-  void retire(const std::function<void()>& told = {}) noexcept;
+  // Others wait no longer.
+  void retire(const std::function<void()>& beforeWaitersResume = {}) noexcept;
 
  private:
   MemoryTracker::Works held_;  // its entry, while it is not submitted

@@ -67,7 +67,7 @@ Result<size_t> FileReader::readSome(std::span<std::byte> into) {
                  .what = "the file became shorter while it was read",
                  .got = fmt::format("\"{}\"", path_),
                  .expected = bytesText(length_),
-                 .fix = "Let nobody else write to the file."};
+                 .fix = "Make sure that no other process writes to the file."};
   }
   return static_cast<size_t>(got);
 }

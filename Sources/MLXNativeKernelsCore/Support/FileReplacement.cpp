@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 
+#include "Support/Format.hpp"
+
 namespace mnk {
 
 namespace {
@@ -31,6 +33,13 @@ int synchronizeFolder(const std::string& folder) {
   return errno;
 }
 
+// In a folder that all may write to, a link of another user could lead anywhere.
+bool isTrusted(const struct stat& link, const std::string& folder) {
+  struct stat status {};
+  return link.st_uid == ::geteuid() || link.st_uid == 0 ||
+         (::stat(folder.empty() ? "." : folder.c_str(), &status) == 0 && link.st_uid == status.st_uid);
+}
+
 }  // namespace
 
 Result<FileReplacement::Target> FileReplacement::findTarget(std::string_view op, const std::string& path) {
@@ -45,9 +54,17 @@ Result<FileReplacement::Target> FileReplacement::findTarget(std::string_view op,
     }
     if (S_ISREG(status.st_mode)) {
       target.permissions = status.st_mode & 0777;
+      target.group = status.st_gid;
       return target;
     }
     if (!S_ISLNK(status.st_mode)) return notPlainFile(op, path);
+    if (!isTrusted(status, target.folder())) {
+      return Error{.op = std::string(op),
+                   .what = "the path is a link of another user",
+                   .got = fmt::format("\"{}\"", target.path),
+                   .expected = "a link that this user or the owner of its folder has made",
+                   .fix = "Pass the path of the file itself, in a folder of your own."};
+    }
     std::array<char, PATH_MAX> text;
     const ssize_t length = ::readlink(target.path.c_str(), text.data(), text.size());
     if (length <= 0 || static_cast<size_t>(length) == text.size()) {
@@ -69,6 +86,13 @@ Result<FileReplacement> FileReplacement::make(std::string_view op, const std::st
   if (auto checked = checkPath(op, path); !checked) return std::move(checked).error();
   auto target = findTarget(op, path);
   if (!target) return std::move(target).error();
+  if (TemporaryFile::isTemporaryName(std::string_view(target->path).substr(target->folder().size()))) {
+    return Error{.op = std::string(op),
+                 .what = "the name is one of temporary files",
+                 .got = fmt::format("\"{}\"", path),
+                 .expected = "a name that the next save does not remove",
+                 .fix = "Pass another name."};
+  }
   FileReplacement made(op, path, std::move(*target));
   TemporaryFile::removeAbandoned(made.target_.folder());
   if (const int number = made.file_.make(); number != 0) {
@@ -108,7 +132,9 @@ Result<void> FileReplacement::writeOut(std::span<const std::byte> bytes) {
 
 Result<void> FileReplacement::commit() {
   if (auto flushed = flush(); !flushed) return flushed;
-  (void)::fchmod(file_.descriptor(), target_.permissions);  // some file systems have none
+  // Some file systems have no permissions. Without the group, the group's are not for another one.
+  const bool hasGroup = !target_.group || ::fchown(file_.descriptor(), -1, *target_.group) == 0;
+  (void)::fchmod(file_.descriptor(), target_.permissions & (hasGroup ? 0777 : 0707));
   if (synchronize(file_.descriptor()) != 0) {
     return fileError(op_, "the file cannot be written", path_, errno, "Make room on the disk, and save again.");
   }

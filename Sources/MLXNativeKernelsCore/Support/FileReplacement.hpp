@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <optional>
 #include <vector>
 
 #include "Support/TemporaryFile.hpp"
@@ -9,8 +10,8 @@
 namespace mnk {
 
 // A path may be a symbolic link: the file that it leads to is replaced or made. Only plain files are replaced, and the
-// new one has the permissions of the old. A file where none was is for its owner alone to read, since a cache holds
-// what users have written. Without `commit` nothing changes.
+// new one has the permissions and the group of the old. A file where none was is for its owner alone to read, since a
+// cache holds what users have written. Without `commit` nothing changes.
 class FileReplacement {
  public:
   static Result<FileReplacement> make(std::string_view op, const std::string& path);
@@ -23,6 +24,7 @@ class FileReplacement {
   struct Target {
     std::string path;
     mode_t permissions = 0600;
+    std::optional<gid_t> group = {};  // of the file that is replaced
 
     std::string folder() const { return path.substr(0, path.rfind('/') + 1); }
   };

@@ -1,5 +1,5 @@
-// Runs a function once: when it is told to, or else at its end. So memory that a call takes over is released also where
-// the call fails before there is an object to hold it.
+// Runs a function once: when `run` is called, or when it is destroyed. So memory that a call takes over is released
+// also where the call fails before there is an object to hold it.
 #pragma once
 #include <functional>
 #include <utility>

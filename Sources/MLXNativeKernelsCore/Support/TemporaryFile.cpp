@@ -16,17 +16,12 @@ namespace mnk {
 
 namespace {
 
-constexpr std::string_view kStart = ".mnk-";
-constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-constexpr size_t kRandomLetters = 6;
+constexpr std::string_view kStart = ".mnk-save-", kEnd = ".tmp";
+constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr size_t kRandomDigits = 16;
 constexpr int kAttempts = 100;
 
 std::atomic<bool> namesAlways = false;
-
-bool isTemporaryName(std::string_view name) {
-  return name.size() == kStart.size() + kRandomLetters && name.starts_with(kStart) &&
-         name.find_first_not_of(kLetters, kStart.size()) == std::string_view::npos;
-}
 
 bool isPlainFileOfThisUser(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
@@ -56,7 +51,12 @@ struct OpenFileLink {
 }  // namespace
 
 TemporaryFile::TemporaryFile(std::string folder) : folder_(std::move(folder)) {
-  name_ = folder_ + std::string(kStart) + std::string(kRandomLetters, '-');
+  name_ = folder_ + std::string(kStart) + std::string(kRandomDigits, '-') + std::string(kEnd);
+}
+
+bool TemporaryFile::isTemporaryName(std::string_view name) {
+  return name.size() == kStart.size() + kRandomDigits + kEnd.size() && name.starts_with(kStart) &&
+         name.ends_with(kEnd) && name.find_first_not_of(kDigits, kStart.size()) == name.size() - kEnd.size();
 }
 
 TemporaryFile::~TemporaryFile() {
@@ -65,7 +65,8 @@ TemporaryFile::~TemporaryFile() {
 
 void TemporaryFile::chooseName() {
   std::random_device random;
-  std::generate(name_.end() - kRandomLetters, name_.end(), [&] { return kLetters[random() % kLetters.size()]; });
+  const auto end = name_.end() - kEnd.size();
+  std::generate(end - kRandomDigits, end, [&] { return kDigits[random() % kDigits.size()]; });
 }
 
 int TemporaryFile::make() {
@@ -122,7 +123,7 @@ void TemporaryFile::removeAbandoned(const std::string& folder) {
         !isPlainFileOfThisUser(status)) {
       continue;
     }
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const FileDescriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !isPlainFileOfThisUser(status)) continue;
     // Its owner may have renamed it meanwhile. With the lock, neither an owner nor another save changes the name.
     if (lock(file.get()) && names(path.c_str(), file.get())) ::unlink(path.c_str());

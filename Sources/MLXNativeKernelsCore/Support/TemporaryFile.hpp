@@ -1,7 +1,7 @@
 // A file that has no name until it takes the place of another, so that nothing is left of it if the process is killed.
-// Some systems have no such files, and none can take a place without a name for that moment. Such a name,
-// ".mnk-" and 6 letters or digits, is locked for as long as its owner lives; without its owner it is abandoned, and
-// `removeAbandoned` removes it.
+// Some systems have no such files, and none can take a place without a name for that moment. Such a name, ".mnk-save-",
+// 16 hexadecimal digits and ".tmp", is locked for as long as its owner lives; without its owner it is abandoned, and
+// `removeAbandoned` removes it. On a network's file system the lock must be known to all machines that save there.
 #pragma once
 #include <string>
 
@@ -26,7 +26,8 @@ class TemporaryFile {
   // Replaces the file at the path, which is in the same folder. Afterwards this is no longer temporary.
   int moveTo(const std::string& path);
 
-  // Removes files of this user in the folder whose owners are gone.
+  static bool isTemporaryName(std::string_view name);
+  // Removes files of this user in the folder whose owners are gone. Lists the folder.
   static void removeAbandoned(const std::string& folder);
   // For tests: as on a system without files that have no name.
   static void setNamesAlways(bool always);

@@ -98,6 +98,8 @@ class FakeDevice::FakeSubmission : public Submission {
     return {};
   }
 
+  void discardPrepared() noexcept override { finished_ = {}; }
+
   // Work that is not held back finishes when the submission ends.
   Result<void> commit() noexcept override {
     if (auto error = device_->attempt(Call::commit)) return *error;

@@ -87,6 +87,11 @@ Result<void> HostSubmission::prepare(std::function<void(SubmissionReport)> finis
   return {};
 }
 
+void HostSubmission::discardPrepared() noexcept {
+  prepared_.reset();
+  queued_.clear();
+}
+
 Result<void> HostSubmission::commit() noexcept {
   prepared_->groups = std::move(groups_);
   prepared_.reset();

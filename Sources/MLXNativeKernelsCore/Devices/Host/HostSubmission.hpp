@@ -14,6 +14,7 @@ class HostSubmission final : public Submission {
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
   Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
+  void discardPrepared() noexcept override;
   Result<void> commit() noexcept override;
 
  private:

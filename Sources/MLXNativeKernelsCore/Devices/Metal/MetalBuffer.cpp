@@ -58,7 +58,7 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::wrapMemory(std::shared_ptr<Device> 
                                                         void* memory, uint64_t bytes, std::function<void()> release) {
   const AutoreleasePool pool;
   Releasing atFailure(std::move(release));
-  // Shared with the block that Metal calls: it runs whoever ends last.
+  // Shared with the block that Metal calls: it runs once, by the block or when the last owner is destroyed.
   const auto releasing = std::make_shared<Releasing>(std::move(atFailure));
   if (memory && bytes == 0) return make(std::move(device), native, 0);
   const auto page = static_cast<uint64_t>(getpagesize());

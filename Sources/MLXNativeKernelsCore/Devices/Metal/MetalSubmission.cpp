@@ -175,15 +175,15 @@ void MetalSubmission::barrier() {
   steps_.emplace_back(Barrier{});
 }
 
-Result<void> MetalSubmission::encode(const Prepared& prepared) const {
+Result<void> MetalSubmission::encode(const Prepared& prepared, const std::vector<Step>& steps) const {
   MTL::CommandBuffer& commands = *prepared.commands.get();
   if (auto open = checkOpen(commands); !open) return open;
-  if (!steps_.empty()) {
+  if (!steps.empty()) {
     auto* encoder = commands.computeCommandEncoder(MTL::DispatchTypeConcurrent);
     if (!encoder) return cannotEncode("command encoder", label_);
     encoder->setLabel(prepared.label.get());
     auto description = prepared.descriptions.begin();
-    for (const Step& step : steps_) {
+    for (const Step& step : steps) {
       const auto* ready = std::get_if<ReadyDispatch>(&step);
       if (!ready) {
         encoder->memoryBarrier(MTL::BarrierScopeBuffers);
@@ -229,25 +229,32 @@ Result<void> MetalSubmission::prepare(std::function<void(SubmissionReport)> fini
     prepared.commands = retained(target_.queue->commandBufferWithUnretainedReferences());
     if (!prepared.commands) return cannotEncode("command buffer", label_);
     prepared.commands->setLabel(prepared.label.get());
-    if (auto encoded = encode(prepared); !encoded) return encoded;
+    if (auto encoded = encode(prepared, steps_); !encoded) return encoded;
   }
   prepared_ = std::move(prepared);
   return {};
 }
 
+void MetalSubmission::discardPrepared() noexcept {
+  const AutoreleasePool pool;
+  prepared_ = {};
+}
+
 Result<void> MetalSubmission::commit() noexcept {
   const AutoreleasePool pool;
   const Prepared prepared = std::exchange(prepared_, {});
+  // All of it before the app's command buffer has the handler, which another thread may let run.
   Work& work = *prepared.work;
-  if (appBuffer_) {
-    auto encoded = guarded(kOp, [&] { return encode(prepared); });
-    if (!encoded) return encoded;
-  }
   work.appBuffer = appBuffer_;
   work.steps = std::move(steps_);
   work.isCommitted = true;
-  if (!appBuffer_) prepared.commands->commit();
-  return {};
+  if (!appBuffer_) {
+    prepared.commands->commit();
+    return {};
+  }
+  auto encoded = guarded(kOp, [&] { return encode(prepared, work.steps); });
+  if (!encoded) work.isCommitted = false;
+  return encoded;
 }
 
 }  // namespace mnk::metal

@@ -24,6 +24,7 @@ class MetalSubmission final : public Submission {
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
   Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
+  void discardPrepared() noexcept override;
   Result<void> commit() noexcept override;
   std::function<WorkProgress()> progress() const override;
 
@@ -41,8 +42,8 @@ class MetalSubmission final : public Submission {
     std::shared_ptr<Work> work;
   };
 
-  // All steps, and what happens when they are done, in a command buffer.
-  Result<void> encode(const Prepared& prepared) const;
+  // The steps, and what happens when they are done, in a command buffer.
+  Result<void> encode(const Prepared& prepared, const std::vector<Step>& steps) const;
 
   std::shared_ptr<Device> device_;
   Target target_;

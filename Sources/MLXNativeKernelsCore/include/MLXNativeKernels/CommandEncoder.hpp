@@ -57,8 +57,9 @@ class EncodingParticipant {
   // The submitted work is done or has failed.
   virtual void finished(const Result<void>& outcome) noexcept = 0;
 
-  // The one lock under which the participants of an encoder are checked and advance, so that no thread sees some of
-  // them advanced and others not. Whatever else uses their state takes it too.
+  // The one lock of the process under which participants are checked and advance, so that no thread sees some of an
+  // encoder's advanced and others not. What else uses their state takes it too. `check` and `advance` must not take it
+  // again, and so must not use or release caches and encoders; `finished` is called without it.
   static std::mutex& mutex();
 };
 

@@ -123,6 +123,8 @@ class Submission {
   // Makes all that `commit` needs, as far as memory is concerned. May be called again, also after more was recorded;
   // the last call counts.
   virtual Result<void> prepare(std::function<void(SubmissionReport)> finished) = 0;
+  // Drops what `prepare` made, `finished` included.
+  virtual void discardPrepared() noexcept = 0;
   // Called last, at most once, after `prepare`; a submission that is destroyed without it runs nothing. `finished` runs
   // once, on a thread of the device, when the work is done or has failed; if this call fails, it does not run.
   virtual Result<void> commit() noexcept = 0;
