@@ -294,6 +294,7 @@ class AttentionCacheCase final : public Case {
     if (static_cast<uint32_t>(d.when_full) > MNK_RING) return kNotAWrap;
     if (isQuantized_ && !quantizationRefusal().empty()) return quantizationRefusal();
     const CacheNumbers cache = numbers();
+    if (cache.window == 0 && (cache.maxRows != 0 || cache.maxDraft != 0)) return kNoWindow;
     if (const std::string_view refused = cache.refusal(); !refused.empty()) return refused;
     if (isQuantized_ && !channelRefusal().empty()) return channelRefusal();
     unsigned __int128 elements = 1;
@@ -326,11 +327,11 @@ std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
 }  // namespace
 
 Target attentionCacheTarget() {
-  std::vector<std::string_view> refusals{kNoDescriptor,     kSize,       kNotADType,      kNotAWrap,      kNothing,
-                                         kExtent,           kDType,      kPinned,         kTooLarge,      kNoKernel,
-                                         kQuantizationSize, kNotACodec,  kNotARule,       kNotATreatment, kCodec,
-                                         kHeadDims,         kSequence,   kSmallForWindow, kUnusable,      kCut,
-                                         kScaleFactor,      kCandidates, kNoChannels,     kChannelShape};
+  std::vector<std::string_view> refusals{
+      kNoDescriptor, kSize,       kNotADType,  kNotAWrap,         kNothing,   kExtent,   kDType,
+      kPinned,       kTooLarge,   kNoKernel,   kQuantizationSize, kNotACodec, kNotARule, kNotATreatment,
+      kCodec,        kHeadDims,   kSequence,   kSmallForWindow,   kNoWindow,  kUnusable, kCut,
+      kScaleFactor,  kCandidates, kNoChannels, kChannelShape};
   const auto ofPrograms = cacheProgramRefusals();
   refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
   return {.name = "AttentionCache", .share = 460, .refusals = std::move(refusals), .make = makeCase};

@@ -293,11 +293,11 @@ class CacheFileCase final : public Case {
       verdict.failure = mnk_error_message(caught.get());
       return verdict;
     }
-    const std::vector<std::byte> saved = readFile(again);
+    const Bytes saved = readFile(again);
     const size_t beforeSlots = kHeader + numbers.sequences * 16, checksum = 4;
     bool isSame = saved.size() == file_.size();
     for (size_t i = 0; isSame && i + checksum < saved.size(); ++i) {
-      isSame = saved[i] == file_[i] || (i >= beforeSlots && saved[i] == std::byte{0});
+      isSame = saved[i] == file_[i] || (i >= beforeSlots && saved[i] == 0);
     }
     if (!isSame) verdict.failure = "what was loaded is saved as another file";
     const Owned<mnk_cache> loaded(mnk_cache_make_from_path(world.device(0), again.c_str(), kMost, caught.out()),

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kTooFew = "a sequence has fewer positions than queries";
 constexpr std::string_view kLost = "a window reaches positions that the ring has overwritten";
+constexpr std::string_view kPastEnd = "the write runs past the end of a linear cache";
 constexpr std::string_view kNoKernelHere = "there is no kernel for these head dims";
 
 }  // namespace
@@ -34,7 +35,8 @@ std::string_view CacheModel::refusalOfAppend(const std::vector<StepEntry>& entri
   for (const auto& [sequence, rows] : entries) {
     uint64_t& rowsSoFar = added[sequence];
     rowsSoFar += rows;
-    if (rows != 0 && cursors_[sequence].next + rowsSoFar > cache_.capacity) return "the sequence is full";
+    if (rows == 0 || cursors_[sequence].next + rowsSoFar <= cache_.capacity) continue;
+    return entries.size() == 1 ? kPastEnd : "the sequence is full";
   }
   return {};
 }
@@ -96,16 +98,13 @@ bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOption
 
 std::string_view CacheModel::refusalOfBoth(uint32_t sequence, uint64_t tokens, const RowOptions& options) const {
   Cursor cursor = cursors_[sequence];
-  if (tokens != 0 && !cache_.isRing && cursor.next + tokens > cache_.capacity) {
-    return "the write runs past the end of a linear cache";
-  }
-  if (options.isBidirectional && !canServe(cursor, tokens, options)) {
-    return "attention that is not causal cannot be divided into chunks";
-  }
-  if (tokens != 0 && cache_.isStorageOnly) return kNoKernelHere;
+  if (tokens != 0 && !cache_.isRing && cursor.next + tokens > cache_.capacity) return kPastEnd;
+  const bool isDivided = !canServe(cursor, tokens, options);
   for (uint64_t token = 0; token < tokens; ++token) {
     cursor.highest = std::max(cursor.highest, ++cursor.next);
-    if (reachesLost(cursor, cursor.next - 1, options)) return kLost;
+    if (reachesLost(cursor, cursor.next - 1, options)) return "the ring is too small for the window";
+    if (isDivided && options.isBidirectional) return "attention that is not causal cannot be divided into chunks";
+    if (cache_.isStorageOnly) return kNoKernelHere;
   }
   return {};
 }

@@ -9,6 +9,7 @@ constexpr std::string_view kNothing = "the cache would hold nothing";
 constexpr std::string_view kExtent = "an extent is too large for the kernels";
 constexpr std::string_view kDType = "the cache cannot store this dtype";
 constexpr std::string_view kPinned = "the cache pins too many positions";
+constexpr std::string_view kNoWindow = "a sliding window sees nothing";
 constexpr std::string_view kSmallForWindow = "the capacity is too small for the sliding window";
 constexpr std::string_view kNoKernel = "there is no attention kernel for these head dims";
 constexpr std::string_view kCodec = "the codec cannot code such vectors";

@@ -187,6 +187,7 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "a sequence is listed again in attention that is not causal",
           "attention that is not causal cannot be divided into chunks",
           "a window reaches positions that the ring has overwritten",
+          "the ring is too small for the window",
           "attention has no target, or two",
           "a result does not match the queries",
           "the scale cannot be used",

@@ -151,6 +151,9 @@ class Generator {
 
   std::string_view refusalOf(const CacheCall& call, const std::vector<StepEntry>& entries,
                              const RowOptions& options) const {
+    uint64_t most = call.hasRowCounts ? model_.cache().sequences : 0;
+    for (const StepEntry& entry : entries) most += entry.rows;
+    if (entries.size() > std::max<uint64_t>({most, axis_, 1})) return "there are too many sequences";
     if (call.kind == Kind::append) return model_.refusalOfAppend(entries);
     if (call.kind == Kind::attend) return model_.refusalOfAttend(entries, options);
     return model_.refusalOfBoth(entries[0].sequence, entries[0].rows, options);

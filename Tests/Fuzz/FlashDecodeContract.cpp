@@ -132,12 +132,12 @@ std::string refusalOfShapes(const Words& words) {
     return "there is no kernel for these head dims";
   const bool isPlain =
       !words.queriesView || (!words.queriesView->has_strides && words.queriesView->layout == MNK_TOKEN_MAJOR);
-  if (isPlain && words.queries->shape.size() >= 3 && queries.rows != 0 && !areGrouped(queries.heads, cache.heads) &&
+  const bool isMultiple = cache.heads != 0 && queries.heads % cache.heads == 0;
+  if (isPlain && words.queries->shape.size() >= 3 && queries.rows != 0 && !isMultiple &&
       areGrouped(queries.rows, cache.heads)) {
     return "queries fit the cache only as head-major";
   }
   if (queries.heads == 0 || areGrouped(queries.heads, cache.heads)) return {};
-  const bool isMultiple = cache.heads != 0 && queries.heads % cache.heads == 0;
   return isMultiple ? "there are too many query heads for each head of the cache"
                     : "query heads are no multiple of the cache's heads";
 }

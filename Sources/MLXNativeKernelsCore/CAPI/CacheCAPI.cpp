@@ -95,10 +95,12 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   return made;
 }
 
-// A list is refused before it is read where it has more entries than rows and, with row counts, sequences without any.
+// A list is refused before it is read where it has more entries than the view has sequences, and than rows and, with
+// row counts, sequences without any.
 Result<void> checkListed(const Step& step, const HeadsView& view, const AttentionCache& cache) {
   const uint64_t without = step.rowCounts.empty() ? 0 : cache.descriptor().sequences;
-  const uint64_t most = std::max<uint64_t>(view.resolved().totalTokens() + without, 1);
+  const HeadsView::Strides strides = view.resolved();
+  const uint64_t most = std::max<uint64_t>({strides.totalTokens() + without, strides.sequences, 1});
   if (step.sequences.size() <= most) return {};
   return c::tooMany("AttentionCache", "sequences", step.sequences.size(), most, "Pass a row for each sequence.");
 }

@@ -76,7 +76,7 @@ Result<AttentionResults> resultsOf(AttentionResults results, const CallRows& cal
 std::optional<Error> misfitResult(std::string_view call, const AttentionResults& results, const CallRows& rows,
                                   uint64_t heads, uint64_t headDim) {
   std::vector<std::vector<uint64_t>> forms{{rows.total, heads}};
-  if (rows.rows != 0) forms.push_back({rows.entries, rows.rows, heads});
+  if (rows.rows != 0 || rows.total == 0) forms.push_back({rows.entries, rows.rows, heads});
   if (rows.total == 1) forms.push_back({heads});
   const auto misfit = firstMisfit(results, forms, headDim);
   if (!misfit) return std::nullopt;
@@ -289,11 +289,13 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
             misfitResult(kCall, step.results, call, step.queries.resolved().heads, state_->descriptor.valueHeadDim)) {
       return *error;
     }
+    const CacheSlots& slots = state_->cursors.slots();
+    const uint64_t window = state_->windowOf(step.options);
     Plan whole{.op = std::string(kCall), .dispatches = {}};
     for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
-      chunk = state_->cursors.slots().exactChunk(cursor, tokens - first, state_->windowOf(step.options));
-      if (chunk == 0)
-        return tooSmallRing(state_->cursors.slots(), cursor, state_->windowOf(step.options), first, tokens);
+      chunk = slots.exactChunk(cursor, tokens - first, window);
+      if (chunk == 0 && window < kMaxKVExtent) return tooSmallRing(slots, cursor, window, first, tokens);
+      if (chunk == 0) chunk = tokens - first;  // the rules of attention refuse the window
       if (step.options.mask && chunk != tokens) return dividedMask();
       if (!step.options.isCausal && chunk != tokens) return dividedRows(tokens, chunk);
       const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };

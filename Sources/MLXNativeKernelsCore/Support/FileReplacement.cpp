@@ -48,7 +48,7 @@ Result<FileReplacement::Target> FileReplacement::findTarget(std::string_view op,
   for (int links = 0; links <= kMaxLinks; ++links) {
     struct stat status {};
     if (::lstat(target.path.c_str(), &status) != 0) {
-      if (errno == ENOENT) return target;
+      if (errno == ENOENT || errno == ENOTDIR) return target;  // making the file succeeds, or says what is wrong
       number = errno;
       break;
     }
