@@ -1,4 +1,6 @@
 // Copies of a cache's sequences.
+#include <fmt/ranges.h>
+
 #include "Cases/AttentionScene.hpp"
 #include "Cases/CacheFileScene.hpp"
 #include "Support/EveryDevice.hpp"

@@ -1,4 +1,6 @@
 // What was encoded for a cache is refused at the commit if the cache has changed so that it would read something else.
+#include <fmt/ranges.h>
+
 #include <thread>
 
 #include "Cases/AttentionScene.hpp"

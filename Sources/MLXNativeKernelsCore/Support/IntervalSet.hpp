@@ -1,6 +1,7 @@
 // A set of bytes as ranges that neither touch nor overlap, for bytes that are added and asked for in turn. ByteRanges
 // is the smaller one for bytes that are all added first.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
