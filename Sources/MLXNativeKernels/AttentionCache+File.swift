@@ -3,10 +3,11 @@
 #endif
 
 extension AttentionCache {
-    /// Writes the cache to a file that its owner alone can read.
+    /// Writes the cache to a file.
     ///
-    /// Waits for submitted work that writes the cache; ``saveWhenFinished(to:)`` suspends instead. An existing file is
-    /// replaced once all is written, and left as it was if the call throws.
+    /// Waits for submitted work that writes the cache; ``saveWhenFinished(to:)`` suspends instead. A new file is for its
+    /// owner alone to read. An existing file is replaced once all is written, keeps its permissions, and is left as it
+    /// was if the call throws. Symbolic links are followed.
     ///
     /// ```swift
     /// try cache.save(to: path)

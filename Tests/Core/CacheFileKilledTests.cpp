@@ -45,8 +45,10 @@ ino_t fileNumber(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-// Starts a process that saves, waits until it has begun to, and kills it at some moment of the next saves.
-void killASave(const std::string& program, const std::string& path, uint32_t microseconds) {
+// Starts a process that saves, waits until it has begun to, and kills it at some moment of the next saves. A temporary
+// file that has a name is waited for.
+void killASave(const std::string& program, const CacheFolder& folder, const std::string& path, bool hasNames,
+               uint32_t microseconds) {
   const ino_t before = fileNumber(path);
   std::string name = program, label = "child", option = "--save-until-killed", to = path;
   char* arguments[] = {name.data(), label.data(), option.data(), to.data(), nullptr};
@@ -66,11 +68,12 @@ void killASave(const std::string& program, const std::string& path, uint32_t mic
   EXPECT(!isOver);  // it only ends where saving fails
   if (isOver) throw Stop{};
   std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+  for (int i = 0; hasNames && folder.fileCount() < 2 && i < 100000; ++i) std::this_thread::yield();
   ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
 }
 
-void killSaves(const std::string& name, bool leavesFiles) {
+void killSaves(const std::string& name, bool hasNames) {
   const std::string program = testProgram();
 #if defined(__APPLE__)
   if (program.empty()) return;
@@ -82,7 +85,7 @@ void killSaves(const std::string& name, bool leavesFiles) {
   bool hasLeft = false;
   for (int i = 0; i < kills; ++i) {
     const Context context(fmt::format("after kill {}", i));
-    killASave(program, folder.path(name), static_cast<uint32_t>(random.below(4000)));
+    killASave(program, folder, folder.path(name), hasNames, static_cast<uint32_t>(random.below(4000)));
     hasLeft = hasLeft || folder.fileCount() > 1;
     const AttentionCache loaded = REQUIRE(AttentionCache::load(device, folder.path(name), 1 << 24));
     const uint64_t stored = loaded.nextPosition() * kKilledSaveWidth;
@@ -91,7 +94,7 @@ void killSaves(const std::string& name, bool leavesFiles) {
     EXPECT_EQ(std::count(keys.begin(), keys.end(), kKilledSaveElement), static_cast<int64_t>(stored));
     EXPECT(folder.fileCount() <= 2);  // what earlier saves left, the last has removed
   }
-  if (leavesFiles) EXPECT(hasLeft);
+  if (hasNames) EXPECT(hasLeft);
   REQUIRE(makeCache(device).save(folder.path(name)));
   EXPECT_EQ(folder.fileCount(), 1u);
 }

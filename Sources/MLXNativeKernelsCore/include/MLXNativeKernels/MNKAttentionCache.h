@@ -126,8 +126,9 @@ __attribute__((objc_subclassing_restricted))
                                maxBytes:(NSUInteger)maxBytes
                                   error:(NSError **)error NS_DESIGNATED_INITIALIZER;
 
-/// Writes the cache to a file that its owner alone can read, after waiting for submitted work that writes the cache. A
-/// file that is there is replaced once all is written, and left as it was if the call fails.
+/// Writes the cache to a file, after waiting for submitted work that writes the cache. A new file is for its owner
+/// alone to read. A file that is there is replaced once all is written, keeps its permissions, and is left as it was if
+/// the call fails; symbolic links are followed.
 - (BOOL)saveToURL:(NSURL *)url error:(NSError **)error NS_SWIFT_NAME(save(to:));
 
 /// What it was made with, with no property left to a default.
