@@ -348,7 +348,7 @@ TEST(AttentionCacheThreads, SavesHoldOneStateWhileAnotherThreadRewritesTheCache)
     }
   });
   int saves = 0;
-  for (int i = 0; saves < 50 && i < 2000; ++i) {
+  for (int i = 0; saves < 20 && i < 2000; ++i) {
     const auto saved = cache.save(folder.path());
     if (!saved) {
       EXPECT(saved.error().retryable);
