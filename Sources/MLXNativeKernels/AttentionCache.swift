@@ -8,8 +8,9 @@
 /// closure has returned and the work is submitted; an abandoned step advances nothing. If submitted work fails
 /// on the device, the sequences it appended to are suspect until ``truncate(to:sequence:)`` or ``reset()``.
 ///
-/// Several threads may use a cache, each with steps of its own. A step is refused, with a retryable error, if the cache
-/// has changed since it was recorded so that it would read or follow other tokens; <doc:Errors> has the details.
+/// Several threads may use a cache, each with steps of its own. A step is refused, with a retryable error, if after it
+/// was recorded another thread changed tokens that it reads or the position at which it appends; <doc:Errors> has the
+/// details.
 ///
 /// ```swift
 /// let cache = try AttentionCache(

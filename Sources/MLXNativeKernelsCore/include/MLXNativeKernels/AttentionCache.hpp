@@ -3,8 +3,8 @@
 // committed work fails on the device, the sequences it appended to are suspect until they are truncated to where that
 // work began, or reset. Keys and values are stored as numbers, or coded by a KVCodec; a cache of either kind can be
 // saved to a file and goes on from there when it is loaded.
-// Several threads may use a cache, each with encoders of its own. A commit is refused, with a retryable error, if the
-// cache has changed since the encoder recorded so that the work would read or follow other tokens.
+// Several threads may use a cache, each with encoders of its own. A commit is refused, with a retryable error, if after
+// the encoder recorded another thread changed tokens that it reads or the position at which it appends.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -140,7 +140,7 @@ class AttentionCache {
 
   // Writes the cache to a file. A new one is for its owner alone to read. A file that is there is replaced once all is
   // written, keeps its permissions, and is left as it was where the call fails; symbolic links are followed. Waits for
-  // submitted work that writes the cache. A cache that is changed meanwhile is an error.
+  // submitted work that writes the cache. Fails, with a retryable error, if the cache changes meanwhile.
   Result<void> save(const std::string& path) const;
   // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Keys, values and
   // scales may take at most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory

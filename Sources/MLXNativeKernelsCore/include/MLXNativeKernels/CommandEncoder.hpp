@@ -93,8 +93,9 @@ class CommandEncoder {
   Result<void> barrier();
 
   using Finished = std::function<void(const Result<Summary>&)>;
-  // Submits. `finished`, if any, runs once, on a thread of the device when the device took the work. It can read the
-  // results of this work. It cannot wait for other work, which may need that thread: such waits are errors.
+  // Submits. If that succeeds, `finished` runs exactly once when the work is done, on a thread of the device; otherwise
+  // it does not run. It can read the results of this work. It cannot wait for other work, which may need that thread:
+  // such waits fail with wouldDeadlock.
   // Work that reads what earlier, failed work was to write fails too.
   Result<Completion> commit(Finished finished = {});
 

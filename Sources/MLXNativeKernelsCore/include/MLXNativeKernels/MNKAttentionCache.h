@@ -98,8 +98,8 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 /// nothing. If submitted work fails on the device, the sequences it appended to are suspect until they are truncated or
 /// reset.
 ///
-/// Several threads may use a cache, each with encoders of its own. A commit is refused, with a retryable error, if the
-/// cache has changed since the encoder recorded so that the work would read or follow other tokens.
+/// Several threads may use a cache, each with encoders of its own. A commit is refused, with a retryable error, if
+/// after the encoder recorded another thread changed tokens that it reads or the position at which it appends.
 ///
 /// Its `description` is one line, such as `8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when
 /// full, 16.8 MB`.

@@ -80,8 +80,8 @@ bool mnk_cache_is_suspect(const mnk_cache* cache, uint32_t sequence);
 uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
 
 // Records a write at the next position, which advances when the encoder is committed. A commit is refused, with a
-// retryable error, if the cache has changed since the encoder recorded so that the work would read or follow other
-// tokens.
+// retryable error, if after the encoder recorded another thread changed tokens that it reads or the position at which
+// it appends.
 bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
                         uint32_t sequence, mnk_error_out error);
 // One token for each listed sequence.
