@@ -12,12 +12,6 @@ namespace mnk::test {
 
 namespace {
 
-const ExpectedError kInHandler{.code = ErrorCode::wouldDeadlock,
-                               .what = "a handler of finished work cannot wait for other work",
-                               .got = "work that is not finished",
-                               .expected = "work that is finished, such as the handler's own",
-                               .fix = "Wait on another thread, or read in that work's own handler."};
-
 // Runs a body in a handler of finished work, after `then` has committed work that cannot start before it returns.
 void inHandler(const std::shared_ptr<Device>& device, const std::function<void()>& then,
                const std::function<void()>& body) {

@@ -10,12 +10,6 @@ namespace mnk::test {
 
 namespace {
 
-const ExpectedError kInHandler{.code = ErrorCode::wouldDeadlock,
-                               .what = "a handler of finished work cannot wait for other work",
-                               .got = "work that is not finished",
-                               .expected = "work that is finished, such as the handler's own",
-                               .fix = "Wait on another thread, or read in that work's own handler."};
-
 // A device that holds its work back, and tensors on it.
 struct Scene {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();

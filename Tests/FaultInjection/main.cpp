@@ -121,7 +121,7 @@ class Suite {
                  running);
   }
 
-  // Scratch memory that the device keeps may be kept anew where it was not.
+  // Scratch memory that the device keeps may be kept where it was not before.
   static constexpr int64_t kKeptMappings = 0;
 
   bool isC_;

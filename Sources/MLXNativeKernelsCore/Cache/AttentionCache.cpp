@@ -194,7 +194,7 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint
     auto cursor = (*recording)->known(source);
     if (!cursor) return std::move(cursor).error();
     if (source == target) return {};
-    (void)(*recording)->after(target);
+    (void)(*recording)->after(target);  // so that `replace` needs no memory
     const uint64_t oldest = state_->cursors.slots().oldestKept(*cursor);
     auto planned = state_->storage.planCopy(source, target, cursor->next, oldest);
     if (!planned) return std::move(planned).error();

@@ -87,8 +87,7 @@ class CacheCursors {
 };
 
 // What one encoder appends to and reads of a cache. It starts from the cache's cursors and becomes them when the
-// encoder is committed; the commit is refused if the cache has changed so that what was recorded would not be what it
-// does.
+// encoder is committed. The commit is refused if others have changed what the encoder reads or where it appends.
 class CacheCursors::Recording final : public EncodingParticipant {
  public:
   explicit Recording(std::shared_ptr<CacheCursors> cursors);
@@ -96,7 +95,8 @@ class CacheCursors::Recording final : public EncodingParticipant {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Where the sequence stands after what was recorded.
+  // Where the sequence stands after what was recorded. The functions below it that change the sequence need this call
+  // before them, and then no memory.
   CacheCursor after(uint32_t sequence);
   // The same, of a sequence whose contents are known.
   Result<CacheCursor> known(uint32_t sequence);

@@ -32,7 +32,7 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
 }  // namespace
 
 struct CommandEncoder::Impl {
-  struct Ending;
+  struct CompletionTask;
   struct Participation {
     const void* key;
     std::shared_ptr<EncodingParticipant> participant;
@@ -74,14 +74,14 @@ struct CommandEncoder::Impl {
 };
 
 // What is to be done when the device has finished the work. Nothing in it allocates.
-struct CommandEncoder::Impl::Ending {
+struct CommandEncoder::Impl::CompletionTask {
   std::shared_ptr<Completion::State> state;
   std::optional<SubmittedWork> work;
   std::shared_ptr<FailureLog> failures;
   std::vector<Participation> participants;
   Finished finished;
 
-  void reach(SubmissionReport report) noexcept {
+  void run(SubmissionReport report) noexcept {
     const FinishedHandler handler;
     auto outcome = work->settle(std::move(report.outcome));
     if (!outcome) failures->record(outcome.error());
@@ -288,20 +288,20 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     Completion completion;
     completion.state_ = std::make_shared<Completion::State>();
     completion.state_->summary = impl_->summary;
-    const auto ending = std::make_shared<Impl::Ending>();
-    ending->state = completion.state_;
-    ending->work.emplace(impl_->submission->progress());
-    ending->failures = impl_->device->failures_;
-    ending->finished = std::move(finished);
-    auto prepared = impl_->submission->prepare([ending](SubmissionReport report) { ending->reach(std::move(report)); });
+    const auto task = std::make_shared<Impl::CompletionTask>();
+    task->state = completion.state_;
+    task->work.emplace(impl_->submission->progress());
+    task->failures = impl_->device->failures_;
+    task->finished = std::move(finished);
+    auto prepared = impl_->submission->prepare([task](SubmissionReport report) { task->run(std::move(report)); });
     if (!prepared) return std::move(prepared).error();
 
     Result<void> advanced, committed;
     {
       std::lock_guard lock(impl_->device->committing_);
-      advanced = impl_->advance(*ending->work);
+      advanced = impl_->advance(*task->work);
       if (advanced) {
-        ending->participants.swap(impl_->participants);
+        task->participants.swap(impl_->participants);
         committed = impl_->submission->commit();
       }
     }
@@ -314,7 +314,7 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     impl_->scratch.reset();
     impl_->zeroed.reset();
     // Participants have advanced, so the failure reaches them and the waiters as one of the device would.
-    if (!committed) ending->reach({.outcome = std::move(committed)});
+    if (!committed) task->run({.outcome = std::move(committed)});
     return completion;
   });
 }

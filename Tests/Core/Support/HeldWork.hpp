@@ -13,6 +13,13 @@
 
 namespace mnk::test {
 
+// Of whatever would wait in a handler of finished work.
+inline const ExpectedError kInHandler{.code = ErrorCode::wouldDeadlock,
+                                      .what = "a handler of finished work cannot wait for other work",
+                                      .got = "work that is not finished",
+                                      .expected = "work that is finished, such as the handler's own",
+                                      .fix = "Wait on another thread, or read in that work's own handler."};
+
 // Runs a call that has to wait, then `finish` on another thread, which ends the wait. A call that does not wait fails
 // the test.
 template <typename Finish, typename Call>
