@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <stdexcept>
 #include <thread>
@@ -297,6 +298,24 @@ TEST(Completion, WorkThatTheDeviceDoesNotTakeFailsForParticipantsAndWaiters) {
       [&](const Result<Summary>& result) { story += result ? ", callback" : ", callback of a failure"; }));
   EXPECT_ERROR(completion.wait(), {.code = ErrorCode::deviceFault, .op = "FakeDevice"});
   EXPECT_EQ(story, "one advances, one fails, callback of a failure");
+}
+
+// A thread that sees a cache advanced may submit work that reads what was appended.
+TEST(Completion, WorkRunsInTheOrderInWhichParticipantsAdvance) {
+  const Scene s;
+  CommandEncoder first(s.device), second(s.device);
+  REQUIRE(first.dispatch(fakeDispatch("first", {s.a}, {s.b})));
+  REQUIRE(second.dispatch(fakeDispatch("second", {s.c}, {s.d})));
+  std::thread other;
+  s.device->onCommit = [&] {
+    other = std::thread([&] { REQUIRE(second.commit()); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  };
+  REQUIRE(first.commit());
+  other.join();
+  const auto committed = s.device->committed();
+  EXPECT_EQ(committed.size(), 2u);
+  EXPECT_EQ(committed.front().trace, "first");
 }
 
 TEST(Completion, NobodyCannotJoin) {

@@ -213,8 +213,7 @@ void CacheCursors::Recording::read(uint64_t begin, uint64_t end, uint32_t sequen
   if (change.isReplaced) return;
   if (change.isWritten()) end = std::min(end, change.before.next);
   if (begin >= end) return;
-  const uint64_t pinned = cursors_->slots_.pinned;
-  if (end > pinned) change.readInRing = std::min(change.readInRing, std::max(begin, pinned));
+  if (end > cursors_->slots_.pinned) change.readInRing = std::min(change.readInRing, begin);
   change.readEnd = std::max(change.readEnd, end);
 }
 

@@ -116,7 +116,7 @@ class CacheCursors::Recording final : public EncodingParticipant {
     CacheCursor before;
     CacheCursor after;
     bool isReplaced = false;           // even if it ends where it began
-    uint64_t readInRing = UINT64_MAX;  // the first position read that can be overwritten
+    uint64_t readInRing = UINT64_MAX;  // where the first read begins that reaches behind the pinned slots
     uint64_t readEnd = 0;
     uint64_t cutAt = UINT64_MAX;  // the lowest position at which others have cut the sequence meanwhile
 

@@ -102,6 +102,7 @@ class FakeDevice::FakeSubmission : public Submission {
 
   // Work that is not held back finishes when the submission ends.
   Result<void> commit() noexcept override {
+    if (const auto call = std::exchange(device_->onCommit, {})) call();
     if (auto error = device_->attempt(Call::commit)) return *error;
     isCommitted_ = true;
     std::lock_guard lock(device_->mutex_);

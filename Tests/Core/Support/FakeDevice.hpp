@@ -56,8 +56,8 @@ class FakeDevice : public Device {
   // Finishes the oldest submission that is held; false when there is none.
   bool finishNext(const Result<void>& outcome, double deviceSeconds = 0);
 
-  // Called before memory of this device is read by the processor.
-  std::function<void()> onRead;
+  // Called before memory of this device is read by the processor, and when it is given work.
+  std::function<void()> onRead, onCommit;
 
   std::vector<Recorded> committed() const;
   uint64_t droppedSubmissions() const { return dropped_; }
