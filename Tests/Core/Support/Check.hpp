@@ -68,7 +68,7 @@ T require(const char* file, int line, const char* text, Result<T> result) {
 // Four parts of an error that a test expects. An empty part is not compared; others must occur in the part.
 struct ExpectedError {
   ErrorCode code = ErrorCode::invalidArgument;
-  std::string_view op, what, got, expected, fix;
+  std::string_view op{}, what{}, got{}, expected{}, fix{};
 };
 void expectError(const char* file, int line, const char* text, const Error* error, const ExpectedError& expected);
 template <typename T>
