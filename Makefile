@@ -42,7 +42,7 @@ check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narr
 shaders: setup ## would a Mac's compiler take the kernels, as far as that can be told without it?
 	swift run $(tested) shader-check --all Shaders/Kernels/*.metal Shaders/Lib/*.h Shaders/Types/*.h
 	swift run $(tested) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal \
-	  Tests/Shaders/RotaryTable.metal
+	  Tests/Shaders/CodeSearch.metal Tests/Shaders/RotaryTable.metal
 
 check-apple: setup ## type-check what is compiled for a Mac and an iPhone; ARGS=--all-editions
 	@.ci/check-apple $(ARGS)

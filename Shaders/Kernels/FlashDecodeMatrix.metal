@@ -1,52 +1,137 @@
-// Attention of up to eight rows over a cache with 8x8 matrices of halves, whose products are summed in f32. Everything
-// is transposed, so that nothing but the largest score and the sum of a row crosses lanes:
-//   scores  [key][row]  = keys [key][dim] * queries [dim][row]
-//   results [dim][row] += values [dim][key] * weights [key][row]     weights are what becomes of the scores, in place
-// Scales of codes act on scores and on weights, so that what is multiplied are levels.
+// Attention of up to `Rows` rows over a cache with 8x8 matrices of halves, whose products are summed in f32. The
+// simdgroups of a threadgroup take turns at tiles of `Keys` keys of a split; MatrixTile.h has the phases of a tile.
 #include "../Lib/AttentionFinish.h"
 #include "../Lib/AttentionRows.h"
 #include "../Lib/AttentionTogether.h"
-#include "../Lib/MatrixPieces.h"
+#include "../Lib/MatrixTile.h"
 
-pipeline_constant(bool, flashHasTokens, kFlashDecodeHasTokens);
-
-// The exponent of a number as it is stored; 0 where it is none.
-inline uint finiteExponent(float x) {
-  const uint exponent = (as_type<uint>(x) >> 23) & 255u;
-  return exponent < 253u ? exponent : 0u;
+// Whether queries are prepared in threadgroup memory: rotated for a quantized cache, and brought into the range of
+// halves. f16 queries of a dense cache are used as they are.
+inline bool preparesQueries() {
+  return flashIsCoded || flashQueryType != uint(kFloat16);
 }
 
-// Keys of a tile, or its values with their scales by rows of weights. From `end` on it is the last key again: what is
-// made of it does not count, and no branch keeps a load from an earlier place.
-template <ushort Dim, ushort Blocks>
-inline void loadKeys(
-    thread CachePiece<Dim / 4>* pieces, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
-    CacheVectors from, MatrixLane at, uint base, uint end) {
-  MNK_UNROLL
-  for (ushort n = 0; n < Blocks; ++n) {
-    const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
-    loadShare<Dim, 4>(pieces[n], from, vectorOfKey(p, sequence, key), at.column / 2u);
-  }
+// A lane's share of the queries of its two columns in each block of rows: eight neighboring elements at a time, of
+// which it uses the even or the odd ones.
+template <ushort Dim, ushort RowBlocks>
+struct QueryShare {
+  uint of[RowBlocks][2][Dim / 8];
+};
+
+// Prepared queries in threadgroup memory: halves, then what the keys' mean adds to products, then the factors that undo
+// the normalization. Rows of halves are padded, so that those of neighboring lanes lie in other banks.
+constexpr uint preparedRow(ushort dim, uint r) {  // in halves
+  return r * kFlashDecodeMatrixQueryStride(dim);
 }
-template <ushort Dim, ushort Blocks>
-inline void loadValues(
-    thread CachePiece<Dim / 8>* pieces, thread uint* scales, constant FlashDecodeParams& p,
-    constant FlashDecodeSequence& sequence, CacheVectors from, MatrixLane at, uint base, uint end) {
+constexpr uint preparedFloats(ushort dim, ushort rows) {  // where biases start, then scales
+  return rows * kFlashDecodeMatrixQueryStride(dim) / 2;
+}
+
+// Rotates a query, multiplies it by the power of two that takes its largest magnitude to [2^14, 2^15), where halves
+// have their full precision, and stores it. A query with an infinity or NaN stays as it is.
+template <ushort Dim, ushort Rows, ushort Chunks>
+inline void prepareQuery(
+    threadgroup float* prepared, thread float4* x, uint r, constant FlashDecodeParams& p, uint kvHead, uint lanes,
+    uint lane, device const float* keyMeans, device const float* channelScales) {
+  const float bias = rotateQuery<Chunks>(x, p, kvHead, Dim, lanes, lane, 1.0f, keyMeans, channelScales);
+  uint largest = 0;  // magnitudes compare as their bits do, and those of infinity and NaN are larger than any others
   MNK_UNROLL
-  for (ushort n = 0; n < 2 * Blocks; ++n) {
-    const uint key = min(base + n / 2 * 8u + keyOfBlock(at.column + n % 2), end - 1u);
-    loadShare<Dim, 8>(pieces[n], from, vectorOfKey(p, sequence, key), at.row);
+  for (ushort i = 0; i < Chunks; ++i) {
+    const uint4 bits = as_type<uint4>(x[i]) & uint4(0x7fffffffu);
+    largest = max(largest, max(max(bits.x, bits.y), max(bits.z, bits.w)));
   }
-  if (flashIsCoded) {
+  largest = largestOverLanes(largest, 32);
+  const uint exponent = largest < 0x7f800000u ? max(largest >> 23, 15u) : 141u;
+  const float factor = as_type<float>((268u - exponent) << 23);
+  if (r < Rows && lane < lanes) {
     MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
-      scales[n] = storedScale(from, vectorOfKey(p, sequence, key), 0);
+    for (ushort i = 0; i < Chunks; ++i) {
+      const float4 y = x[i] * factor;
+      reinterpret_cast<threadgroup half4*>(prepared)[preparedRow(Dim, r) / 4u + lane * Chunks + i] =
+          half4(half(y.x), half(y.y), half(y.z), half(y.w));
+    }
+  }
+  if (r < Rows && lane == 0u) {
+    prepared[preparedFloats(Dim, Rows) + r] = bias;
+    prepared[preparedFloats(Dim, Rows) + Rows + r] = as_type<float>((exponent - 14u) << 23);
+  }
+}
+
+template <ushort Rows, ushort Dim, ushort RowBlocks>
+inline void readQueries(
+    thread QueryShare<Dim, RowBlocks>& share, thread MatrixRows<Dim, RowBlocks>& rows, threadgroup float* prepared,
+    MatrixLane at, float queryScale) {
+  MNK_UNROLL
+  for (ushort r = 0; r < 2 * RowBlocks; ++r) {
+    const uint row = r / 2 * 8u + at.column + r % 2;
+    MNK_UNROLL
+    for (ushort i = 0; i < Dim / 32; ++i) {
+      const uint element = sharedElement<Dim, 4>(at.row / 2u, 8u * i);
+      setHalves(
+          share.of[r / 2][r % 2] + 4 * i,
+          reinterpret_cast<threadgroup const uint4*>(prepared)[(preparedRow(Dim, row) + element) / 8u]);
+    }
+  }
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    const uint row = b * 8u + at.column;
+    threadgroup const float* floats = prepared + preparedFloats(Dim, Rows) + row;
+    rows.bias[b] = float2(floats[0], floats[1]) * queryScale;
+    rows.scoreScale[b] = float2(floats[Rows], floats[Rows + 1]) * queryScale;
+  }
+}
+
+// Merges the simdgroups' parts of rows in threadgroup memory and finishes them, a few rows at a time, because memory
+// does not hold those of all.
+template <ushort Chunks, ushort Dim, ushort RowBlocks>
+inline void reduceRows(
+    thread MatrixRows<Dim, RowBlocks>& state, constant FlashDecodeParams& p, uint sequenceIndex, uint3 place,
+    uint firstRow, threadgroup float* pool, MatrixLane at, uint simdgroups, uint simdgroup, uint lane,
+    AttentionOutputs out) {
+  constexpr ushort PartRows = kFlashDecodeMatrixPartRows(Dim);
+  constexpr ushort PartStride = Dim + kFlashDecodeMatrixPadding;
+  const uint rows = p.group * p.rows;
+  const float unit = flashIsCoded ? as_type<float>(state.unit << 23) : 1.0f;
+  threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
+  threadgroup float* partSums = pool + firstPartSum(simdgroups * PartRows);
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    const float2 rowSum = sumOfColumns(state.rowSum[b]);
+    for (uint from = 0; from < 8u && firstRow + b * 8u + from < rows; from += PartRows) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tables, or with the rows before
+      if (at.column / PartRows * PartRows == from) {
+        MNK_UNROLL
+        for (ushort side = 0; side < 2; ++side) {
+          const uint part = simdgroup * PartRows + at.column % PartRows + side;
+          threadgroup float* partInto = partSums + part * PartStride;
+          MNK_UNROLL
+          for (ushort i = 0; i < Dim / 8; i = ushort(i + 4)) {
+            *reinterpret_cast<threadgroup float4*>(partInto + sharedElement<Dim, 8>(at.row, i)) =
+                float4(
+                    state.result[b][i].thread_elements()[side], state.result[b][i + 1].thread_elements()[side],
+                    state.result[b][i + 2].thread_elements()[side], state.result[b][i + 3].thread_elements()[side]) *
+                unit;
+          }
+          if (at.row == 0u) {
+            partStats[part] = side == 0 ? float2(state.rowMax[b].x, rowSum.x) : float2(state.rowMax[b].y, rowSum.y);
+          }
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      for (uint r = simdgroup; r < PartRows; r += simdgroups) {
+        const uint row = firstRow + b * 8u + from + r;
+        if (row < rows) {  // columns that pad a matrix have no part
+          const MergedRow<Chunks> merged = mergedInThreadgroup<Chunks>(
+              partSums + r * PartStride, PartRows * PartStride, partStats + r, PartRows, simdgroups, p.finish.lanes,
+              lane);
+          finishPart<Chunks>(merged, p, rowIndex(p, sequenceIndex, place.y, row), place.x, lane, out);
+        }
+      }
     }
   }
 }
 
-template <ushort Dim>
+template <ushort Dim, ushort Rows, ushort Keys>
 kernel void flashDecodeMatrix(
     constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
@@ -70,18 +155,19 @@ kernel void flashDecodeMatrix(
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr ushort Rows = kFlashDecodeMatrixRows;
-  constexpr ushort Blocks = Dim > 128 ? 1 : 2;  // of eight keys, in a tile
-  constexpr ushort Tile = 8 * Blocks;
-  constexpr ushort Matrices = Dim / 8;
+  constexpr ushort RowBlocks = Rows / 8;
+  constexpr ushort Blocks = Keys / 8;
   constexpr ushort Chunks = (Dim + 127) / 128;
   constexpr ushort QueryLanes = Dim / (4 * Chunks);
+  // Loads of the next tile overlap with the arithmetic of this one. Small tiles, which are for GPUs with few registers,
+  // are loaded when they are needed, and other simdgroups run meanwhile.
+  constexpr bool Prefetches = Keys > 8;
 
-  const uint sequenceIndex = place.z / p.rowGroups;
+  const uint sequenceIndex = sequenceOf(p, place);
   constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
   const uint kvHead = place.y;
   const uint rows = p.group * p.rows;
-  const uint firstRow = place.z % p.rowGroups * Rows;
+  const uint firstRow = (place.z - sequenceIndex * p.rowGroups) * Rows;
   const MatrixLane at = matrixLane(lane);
 
   const ulong ofHead = firstVector(p, sequence, kvHead);
@@ -89,264 +175,134 @@ kernel void flashDecodeMatrix(
       vectorsFrom(keys, keyScales, ofHead, kvKeyBits, Dim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   const CacheVectors valueVectors = vectorsFrom(
       values, valueScales, ofHead, kvValueBits, Dim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
-
-  // Tables of levels, then queries and what the keys' mean adds to their products.
-  threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
-  threadgroup half2* valueTable = keyTable;
-  threadgroup float* sharedQueries = pool + kFlashDecodeMatrixTableBytes / 4;
-  threadgroup float* sharedBiases = sharedQueries + Rows * Dim;
-  if (flashIsCoded) {
-    const uint index = simdgroup * 32u + lane;
-    fillTable(keyTable, kvKeyBits, index, simdgroups * 32u);
-    if (kvKeyBits != kvValueBits) {
-      valueTable = keyTable + kFlashDecodeMatrixTableBytes / 8;
-      fillTable(valueTable, kvValueBits, index, simdgroups * 32u);
-    }
-  }
-  for (uint r = simdgroup; r < Rows; r += simdgroups) {
-    const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + r, rows - 1u), slopes);
-    float4 x[Chunks];
-    const float bias =
-        loadQuery<Chunks>(x, p, queries, row, kvHead, Dim, QueryLanes, lane, 1.0f, keyMeans, channelScales);
-    if (lane < QueryLanes) {
-      MNK_UNROLL
-      for (ushort i = 0; i < Chunks; ++i) {
-        reinterpret_cast<threadgroup float4*>(sharedQueries + r * Dim)[lane * Chunks + i] = x[i];
-      }
-    }
-    if (lane == 0u) {
-      sharedBiases[r] = bias;
-    }
-  }
-
-  // The two rows of this lane's columns.
-  const AttentionRow row0 =
-      attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + at.column, rows - 1u), slopes);
-  const AttentionRow row1 =
-      attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + at.column + 1u, rows - 1u), slopes);
   const uint begin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint end = min(begin + sequence.splitKeys, sequence.endKey);
-  // Between these keys each row sees each. Rows are in the order of their positions.
-  const AttentionRow oldest = attentionRow(p, sequence, sequenceIndex, kvHead, 0, slopes);
-  const AttentionRow newest = attentionRow(p, sequence, sequenceIndex, kvHead, rows - 1u, slopes);
-  const uint commonBegin = newest.firstKey;
-  const uint commonEnd = min(end, oldest.endKey);
 
-  CachePiece<Dim / 4> keyPieces[Blocks];
-  CachePiece<Dim / 8> valuePieces[2 * Blocks];
-  uint storedScales[Blocks];
-  uint base = begin + simdgroup * Tile;
+  // The first loads overlap with the rest of the preparation. Queries come first, because they are needed first. Those
+  // that are prepared are shared among simdgroups.
+  float4 x[Chunks];
+  if (preparesQueries()) {
+    const uint row = min(firstRow + min(simdgroup, uint(Rows) - 1u), rows - 1u);
+    loadQuery<Chunks>(x, queries, queryStart(p, sequenceIndex, kvHead, row), Dim, QueryLanes, lane);
+  }
+  QueryShare<Dim, RowBlocks> share;
+  MatrixTile<Dim, Blocks> tile;
+  uint base = begin + simdgroup * Keys;
   if (base < end) {
-    loadKeys<Dim, Blocks>(keyPieces, p, sequence, keyVectors, at, base, end);
-    loadValues<Dim, Blocks>(valuePieces, storedScales, p, sequence, valueVectors, at, base, end);
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // tables and queries are written
-
-  simdgroup_half8x8 query[Matrices];
-  simdgroup_float8x8 result[Matrices];
-  MNK_UNROLL
-  for (ushort i = 0; i < Matrices; ++i) {
-    const uint element = sharedElement<Dim, 4>(at.row / 2u, 2u * i + at.row % 2u);
-    query[i] = matrixOf(
-        half2(half(sharedQueries[at.column * Dim + element]), half(sharedQueries[(at.column + 1u) * Dim + element])));
-    result[i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-  }
-  float2 bias = float2(0.0f);
-  if (kvHasKeyMeans && flashIsCoded) {
-    bias = float2(sharedBiases[at.column], sharedBiases[at.column + 1u]) * p.queryScale;
-  }
-  threadgroup const half2* ownKeys = keyTable + copyOfLane(kvKeyBits, lane);
-  threadgroup const half2* ownValues = valueTable + copyOfLane(kvValueBits, lane);
-
-  float2 largest = float2(kNoLargest);
-  float2 sum = float2(0.0f);
-  uint unit =
-      1;  // exponent of the largest scale of values yet, which results count in: weights times scales are halves
-  while (base < end) {
-    const uint next = base + simdgroups * Tile;
-    // Two chains of sums for each block hide the latency of products.
-    simdgroup_float8x8 even[Blocks];
-    simdgroup_float8x8 odd[Blocks];
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      even[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-      odd[n] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-    }
-    MNK_UNROLL
-    for (ushort i = 0; i < Matrices; i = ushort(i + 2)) {
+    if (!preparesQueries()) {
       MNK_UNROLL
-      for (ushort n = 0; n < Blocks; ++n) {
-        simdgroup_half8x8 key = matrixOf(keyPair(keyPieces[n], i, kvKeyBits, ownKeys));
-        simdgroup_multiply_accumulate(even[n], key, query[i], even[n]);
-      }
-      MNK_UNROLL
-      for (ushort n = 0; n < Blocks; ++n) {
-        simdgroup_half8x8 key = matrixOf(keyPair(keyPieces[n], i + 1u, kvKeyBits, ownKeys));
-        simdgroup_multiply_accumulate(odd[n], key, query[i + 1], odd[n]);
-      }
-    }
-    float2 scores[Blocks];
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      const float factor = flashIsCoded ? scaleOfLevels(keyPieces[n].scale, keyVectors) * p.queryScale : p.queryScale;
-      scores[n] = float2(
-                      even[n].thread_elements()[0] + odd[n].thread_elements()[0],
-                      even[n].thread_elements()[1] + odd[n].thread_elements()[1]) *
-                      factor +
-                  bias;
-    }
-    loadKeys<Dim, Blocks>(keyPieces, p, sequence, keyVectors, at, next, end);  // on their way for the rest of this tile
-    const bool isCommon = base >= commonBegin && base + Tile <= commonEnd;
-    if (flashHasSoftcap || flashHasSlopes || flashHasMask || !isCommon) {
-      MNK_UNROLL
-      for (ushort n = 0; n < Blocks; ++n) {
-        const uint key = base + n * 8u + keyOfBlock(at.row);
-        const bool isSeen0 = isCommon || (key < end && isSeenBy(p, row0, key));
-        const bool isSeen1 = isCommon || (key < end && isSeenBy(p, row1, key));
-        const float2 score = scores[n];
-        scores[n] = float2(kNoScore);
-        if (isSeen0) {
-          scores[n].x = scoreOf(p, sequence, row0, key, score.x, mask);
-        }
-        if (isSeen1) {
-          scores[n].y = scoreOf(p, sequence, row1, key, score.y, mask);
+      for (ushort r = 0; r < 2 * RowBlocks; ++r) {
+        const uint row = min(firstRow + r / 2 * 8u + at.column + r % 2, rows - 1u);
+        const ulong start = queryStart(p, sequenceIndex, kvHead, row);
+        MNK_UNROLL
+        for (ushort i = 0; i < Dim / 32; ++i) {
+          loadHalves(share.of[r / 2][r % 2] + 4 * i, queries, start + sharedElement<Dim, 4>(at.row / 2u, 8u * i));
         }
       }
     }
+    if (Prefetches) {
+      loadKeys(tile, p, sequence, keyVectors, at, base, end);
+      loadValues(tile, p, sequence, valueVectors, at, base, end);
+      loadValueScales(tile, p, sequence, valueVectors, at, base, end);
+    }
+  }
 
-    float2 top = largest;
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      top = max(top, scores[n]);
-    }
-    top = largestOfColumns(top);
-    if (simd_any(top.x > largest.x || top.y > largest.y)) {
-      const float2 fade = float2(fast::exp2(largest.x - top.x), fast::exp2(largest.y - top.y));
-      largest = top;
-      sum *= fade;
-      MNK_UNROLL
-      for (ushort i = 0; i < Matrices; ++i) {
-        result[i].thread_elements()[0] *= fade.x;
-        result[i].thread_elements()[1] *= fade.y;
-      }
-    }
-    float2 scaled[Blocks];
-    MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      const float scale = flashIsCoded ? scaleOfLevels(storedScales[n], valueVectors) : 1.0f;
-      const float2 weight = float2(fast::exp2(scores[n].x - largest.x), fast::exp2(scores[n].y - largest.y));
-      sum += weight;
-      // A scale of a key that does not count may be no number.
-      scaled[n] = float2(weight.x == 0.0f ? 0.0f : weight.x * scale, weight.y == 0.0f ? 0.0f : weight.y * scale);
-    }
-    float rescale = 1.0f;
+  MatrixRows<Dim, RowBlocks> state;
+  const uint tableBytes = 1u << (kvKeyBits == kvValueBits ? flashTableBits : flashTableBits - 1u);
+  threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
+  threadgroup half2* valueTable = kvKeyBits == kvValueBits ? keyTable : keyTable + tableBytes / 4u;
+  if (preparesQueries()) {
+    // Beside tables there is no room: queries lie where a table ends, which is filled up when they have been read.
+    const uint tableEnd = flashIsCoded ? tableBytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
     if (flashIsCoded) {
-      uint exponent = unit;
-      MNK_UNROLL
-      for (ushort n = 0; n < Blocks; ++n) {
-        exponent = max(exponent, max(finiteExponent(scaled[n].x), finiteExponent(scaled[n].y)));
+      if (kvKeyBits != kvValueBits) {
+        fillTable(keyTable, kvKeyBits, 0, tableBytes, simdgroup, lane, simdgroups);
       }
-      if (simd_any(exponent > unit)) {
-        exponent = largestOverLanes(exponent, 32);
-        const uint grown = exponent - unit;
-        const float fade = as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
-        MNK_UNROLL
-        for (ushort i = 0; i < Matrices; ++i) {
-          result[i].thread_elements()[0] *= fade;
-          result[i].thread_elements()[1] *= fade;
-        }
-        unit = exponent;
-      }
-      rescale = as_type<float>((254u - unit) << 23);
+      fillTable(valueTable, kvValueBits, 0, tableEnd, simdgroup, lane, simdgroups);
     }
-    half2 weights[Blocks];
+    threadgroup float* prepared = reinterpret_cast<threadgroup float*>(valueTable) + tableEnd / 4u;
+    // Each simdgroup runs the loop once at least: a load that only some need would be moved into it.
+    for (uint r = simdgroup; r < max(simdgroup + 1u, uint(Rows)); r += simdgroups) {
+      if (r != simdgroup) {
+        const uint row = min(firstRow + r, rows - 1u);
+        loadQuery<Chunks>(x, queries, queryStart(p, sequenceIndex, kvHead, row), Dim, QueryLanes, lane);
+      }
+      prepareQuery<Dim, Rows, Chunks>(prepared, x, r, p, kvHead, QueryLanes, lane, keyMeans, channelScales);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    readQueries<Rows>(share, state, prepared, at, p.queryScale);
+    if (flashIsCoded) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // queries are read
+      fillTable(valueTable, kvValueBits, tableEnd, tableBytes, simdgroup, lane, simdgroups);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+  } else {
     MNK_UNROLL
-    for (ushort n = 0; n < Blocks; ++n) {
-      weights[n] = half2(half(scaled[n].x * rescale), half(scaled[n].y * rescale));
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      state.scoreScale[b] = float2(p.queryScale);
     }
-    if (flashIsCoded || !flashHasTokens || isCommon) {
-      MNK_UNROLL
-      for (ushort i = 0; i < Matrices; i = ushort(i + 2)) {
-        MNK_UNROLL
-        for (ushort n = 0; n < Blocks; ++n) {
-          simdgroup_half8x8 weight = matrixOf(weights[n]);
-          simdgroup_half8x8 a =
-              matrixOf(valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i, kvValueBits, ownValues));
-          simdgroup_half8x8 b =
-              matrixOf(valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i + 1u, kvValueBits, ownValues));
-          simdgroup_multiply_accumulate(result[i], a, weight, result[i]);
-          simdgroup_multiply_accumulate(result[i + 1], b, weight, result[i + 1]);
-        }
-      }
-    } else {
-      // A value that one token sees and another does not may be no number, and nothing times that is no number either:
-      // tokens are computed one after the other, and each takes its own columns.
-      for (uint token = 0; token < p.rows; ++token) {
-        const bool isOwn0 = min(firstRow + at.column, rows - 1u) / p.group == token;
-        const bool isOwn1 = min(firstRow + at.column + 1u, rows - 1u) / p.group == token;
-        const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, token * p.group, slopes);
-        MNK_UNROLL
-        for (ushort i = 0; i < Matrices; ++i) {
-          simdgroup_float8x8 more = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
-          MNK_UNROLL
-          for (ushort n = 0; n < Blocks; ++n) {
-            const uint key0 = base + n * 8u + keyOfBlock(at.column);
-            const uint key1 = base + n * 8u + keyOfBlock(at.column + 1u);
-            const half2 pair = valuePair(valuePieces[2 * n], valuePieces[2 * n + 1], i, kvValueBits, ownValues);
-            const half2 seen =
-                half2(isSeenBy(p, row, key0) ? pair.x : half(0.0f), isSeenBy(p, row, key1) ? pair.y : half(0.0f));
-            simdgroup_half8x8 value = matrixOf(seen);
-            simdgroup_half8x8 weight = matrixOf(weights[n]);
-            simdgroup_multiply_accumulate(more, value, weight, more);
-          }
-          result[i].thread_elements()[0] += isOwn0 ? more.thread_elements()[0] : 0.0f;
-          result[i].thread_elements()[1] += isOwn1 ? more.thread_elements()[1] : 0.0f;
-        }
-      }
+  }
+  const uint keyCopy = copyOfLane(kvKeyBits, lane);
+  const uint valueCopy = copyOfLane(kvValueBits, lane);
+
+  startSoftmax(state);
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    MNK_UNROLL
+    for (ushort i = 0; i < Dim / 8; ++i) {
+      const uint first = share.of[b][0][i];
+      const uint second = share.of[b][1][i];
+      const uint even = (first & 0xffffu) | (second << 16);
+      const uint odd = (first >> 16) | (second & 0xffff0000u);
+      state.query[b][i] = matrixOf(as_type<half2>(at.row % 2u == 0u ? even : odd));
     }
-    loadValues<Dim, Blocks>(valuePieces, storedScales, p, sequence, valueVectors, at, next, end);  // during scores
+    MNK_UNROLL
+    for (ushort side = 0; side < 2; ++side) {
+      const uint row = min(firstRow + b * 8u + at.column + side, rows - 1u);
+      state.row[b][side] = attentionRow(p, sequence, sequenceIndex, kvHead, row, slopes);
+    }
+  }
+  // Between these keys each row sees each: rows are in the order of their positions.
+  const uint commonBegin = attentionRow(p, sequence, sequenceIndex, kvHead, rows - 1u, slopes).firstKey;
+  const uint commonEnd = min(end, attentionRow(p, sequence, sequenceIndex, kvHead, 0, slopes).endKey);
+
+  while (base < end) {
+    const uint next = base + simdgroups * Keys;
+    const bool isCommon = base >= commonBegin && base + Keys <= commonEnd;
+    if (!Prefetches) {
+      loadKeys(tile, p, sequence, keyVectors, at, base, end);
+      loadValueScales(tile, p, sequence, valueVectors, at, base, end);
+    }
+    MatrixScores<RowBlocks, Blocks> scores = scoreTile(tile, state, keyVectors, keyTable, keyCopy);
+    if (Prefetches) {
+      loadKeys(tile, p, sequence, keyVectors, at, next, end);
+    }
+    maskScores(scores, state, p, sequence, mask, at, base, end, isCommon);
+    updateSoftmax(scores, state);
+    if (flashIsCoded) {
+      scaleProbs(scores, state, tile, valueVectors, flashHasMask || !isCommon);
+    }
+    if (!Prefetches) {
+      loadValues(tile, p, sequence, valueVectors, at, base, end);
+    }
+    accumulateValues(scores, state, tile, p, sequence, slopes, valueTable, valueCopy, at, base, end, isCommon);
+    if (Prefetches) {
+      loadValues(tile, p, sequence, valueVectors, at, next, end);
+      loadValueScales(tile, p, sequence, valueVectors, at, next, end);
+    }
     base = next;
   }
-  sum = sumOfColumns(sum);
-  const float unscale = flashIsCoded ? as_type<float>(unit << 23) : 1.0f;
 
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // everybody is done with the tables
-  // Columns that pad a matrix have no part, so that memory holds those of more simdgroups.
-  const uint partRows = min(uint(Rows), rows);
-  threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
-  threadgroup float* partSums = pool + firstPartSum(simdgroups * partRows);
-  MNK_UNROLL
-  for (ushort side = 0; side < 2; ++side) {
-    if (at.column + side < partRows) {
-      const uint part = simdgroup * partRows + at.column + side;
-      MNK_UNROLL
-      for (ushort i = 0; i < Matrices; ++i) {
-        partSums[part * Dim + sharedElement<Dim, 8>(at.row, i)] = result[i].thread_elements()[side] * unscale;
-      }
-      if (at.row == 0u) {
-        partStats[part] = side == 0 ? float2(largest.x, sum.x) : float2(largest.y, sum.y);
-      }
-    }
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint r = simdgroup; r < partRows; r += simdgroups) {
-    if (firstRow + r < rows) {
-      const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, firstRow + r, slopes);
-      const MergedRow<Chunks> merged = mergedInThreadgroup<Chunks>(
-          partSums + r * Dim, partStats + r, simdgroups, partRows, Dim, lane * (4u * Chunks));
-      finishPart<Chunks>(
-          merged, p, row.index, place.x, lane, valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats);
-    }
-  }
+  const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats, arrived};
+  reduceRows<Chunks>(state, p, sequenceIndex, place, firstRow, pool, at, simdgroups, simdgroup, lane, out);
 #if MNK_HAS_DEVICE_FENCES
   if (flashMergesTogether) {
-    finishTogether<Chunks, Rows>(
-        p, sequenceIndex, place, firstRow, pool, simdgroups, simdgroup, lane, valueMeans, sinks, into, logSumExp, sums,
-        stats, splitSums, splitStats, arrived);
+    finishTogether<Chunks, Rows>(p, sequenceIndex, place, firstRow, pool, simdgroups, simdgroup, lane, out);
   }
 #endif
 }
 
-#define ROW(dim) instantiate_kernel("flashDecodeMatrix_" #dim, flashDecodeMatrix, dim)
+#define ROW(dim, rows, keys) \
+  instantiate_kernel("flashDecodeMatrix_" #dim "_" #rows "_" #keys, flashDecodeMatrix, dim, rows, keys)
 MNK_FLASH_MATRIX_INSTANCES(ROW)
 #undef ROW

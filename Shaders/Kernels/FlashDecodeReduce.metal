@@ -17,21 +17,22 @@ kernel void flashDecodeReduce(
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
   const uint headDim = p.finish.headDim;
-  const uint first = lane * (4u * Chunks);
+  const uint lanes = p.finish.lanes;
   const ulong start = ulong(row) * p.rowStride;
-  MergedRow<Chunks> merged = mergedInMemory<Chunks, const float>(
-      partSums + start * headDim, partStats + 2u * start, p.parts, p.partStride, headDim, first, simdgroup, simdgroups);
+  const StoredParts stored{partSums + start * headDim, partStats + 2u * start, p.partStride};
+  MergedRow<Chunks> merged = mergedInMemory<Chunks, 4>(stored, p.parts, lanes, lane, simdgroup, simdgroups);
   if (simdgroups > 1u) {
     threadgroup float2* poolStats = reinterpret_cast<threadgroup float2*>(pool);
     threadgroup float* poolSums = pool + firstPartSum(simdgroups);
-    storeInThreadgroup<Chunks>(merged, poolSums, poolStats, simdgroup, headDim, first);
+    storeInThreadgroup<Chunks>(merged, poolSums, poolStats, simdgroup, headDim, lane * (4u * Chunks));
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (simdgroup == 0u) {
-      merged = mergedInThreadgroup<Chunks>(poolSums, poolStats, simdgroups, 1, headDim, first);
+      merged = mergedInThreadgroup<Chunks>(poolSums, headDim, poolStats, 1, simdgroups, lanes, lane);
     }
   }
   if (simdgroup == 0u) {
-    finishRow<Chunks>(merged, p.finish, row, lane, valueMeans, sinks, into, logSumExp, sums, stats);
+    const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, nullptr, nullptr, nullptr};
+    finishRow<Chunks>(merged, p.finish, row, lane, out);
   }
 }
 

@@ -15,12 +15,14 @@ constexpr ushort vectorLanes(ushort headDim) {
          : headDim == 256 || headDim == 512 ? 32
                                             : 16;
 }
-// Vectors of a tile that a lane has a share of.
+// Vectors of a tile that a lane has a share of: as many as registers hold beside queries and results. Some GPUs have
+// 128 of them.
 constexpr ushort vectorSteps(ushort elements, ushort rows) {
-  return elements > 20 ? 2 : elements > 8 || rows == 8 ? 4 : 8;
+  return rows == 2 || rows == 4 || elements > 20 ? 2 : rows == 8 || elements > 8 ? 4 : 8;
 }
 
-template <ushort KeyDim, ushort ValueDim, ushort Rows>
+// `FewLanes` is for devices where exchanges are expensive and registers, or memory that is as fast, are not.
+template <ushort KeyDim, ushort ValueDim, ushort Rows, bool FewLanes>
 kernel void flashDecodeVector(
     constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
@@ -44,11 +46,13 @@ kernel void flashDecodeVector(
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr ushort Lanes = vectorLanes(KeyDim);
+  constexpr ushort Lanes = !FewLanes ? vectorLanes(KeyDim) : KeyDim >= 512 && Rows == 1 ? 2 : Rows;
   constexpr ushort Groups = 32 / Lanes;  // vectors loaded at once
   constexpr ushort KeyElements = KeyDim / Lanes;
   constexpr ushort ValueElements = ValueDim / Lanes;
-  constexpr ushort Steps = vectorSteps(KeyElements, Rows);
+  constexpr ushort Both = KeyElements | ValueElements;
+  constexpr ushort Width = !FewLanes ? 4 : Both % 16 == 0 ? 16 : Both % 8 == 0 ? 8 : 4;  // computed with at once
+  constexpr ushort Steps = FewLanes ? (Lanes == 1 ? 2 : 8) : vectorSteps(KeyElements, Rows);
   constexpr ushort Tile = Steps * Groups;
   constexpr ushort Scores = Rows * Steps;                         // of which a lane has a share
   constexpr ushort Own = Scores > Lanes ? Scores / Lanes : 1;     // of which it has the sum in the end
@@ -56,11 +60,11 @@ kernel void flashDecodeVector(
   constexpr ushort RowLanes = Lanes / Rows;                       // lanes that have sums of one row
   constexpr ushort Chunks = (ValueDim + 127) / 128;
 
-  const uint sequenceIndex = place.z / p.rowGroups;
+  const uint sequenceIndex = sequenceOf(p, place);
   constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
   const uint kvHead = place.y;
   const uint rows = p.group * p.rows;
-  const uint firstRow = place.z % p.rowGroups * Rows;
+  const uint firstRow = (place.z - sequenceIndex * p.rowGroups) * Rows;
   const uint at = lane % Lanes;
   const uint groupIndex = lane / Lanes;
 
@@ -78,17 +82,19 @@ kernel void flashDecodeVector(
     fillLevels(valueLevels, kvValueBits, index, simdgroups * 32u);
   }
 
-  float4 query[Rows][KeyElements / 4];
-  float4 result[Rows][ValueElements / 4];
+  floats<Width> query[Rows][KeyElements / Width];
+  floats<Width> result[Rows][ValueElements / Width];
   float biases[Rows];
   MNK_UNROLL
   for (ushort r = 0; r < Rows; ++r) {
     const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + r, rows - 1u), slopes);
-    biases[r] = loadQuery<KeyElements / 4>(
-        query[r], p, queries, row, kvHead, keyVectors.headDim, Lanes, lane, p.queryScale, keyMeans, channelScales);
+    thread float4* q = reinterpret_cast<thread float4*>(query[r]);
+    loadQuery<KeyElements / 4>(q, queries, row.query, keyVectors.headDim, Lanes, lane);
+    biases[r] = rotateQuery<KeyElements / 4>(
+        q, p, kvHead, keyVectors.headDim, Lanes, lane, p.queryScale, keyMeans, channelScales);
     MNK_UNROLL
-    for (ushort i = 0; i < ValueElements / 4; ++i) {
-      result[r][i] = float4(0.0f);
+    for (ushort i = 0; i < ValueElements / Width; ++i) {
+      result[r][i] = floats<Width>(0.0f);
     }
   }
 
@@ -130,26 +136,25 @@ kernel void flashDecodeVector(
     for (ushort t = 0; t < Steps; ++t) {
       const uint key = min(base + t * Groups + groupIndex, end - 1u);
       loadPiece(valuePieces[t], valueVectors, vectorOfKey(p, sequence, key), at * ValueElements);
+      MNK_PREFETCH(valueVectors.vectors + (vectorOfKey(p, sequence, key) + Tile) * valueVectors.bytes + at * 64u);
     }
 
     float scores[Scores];
     MNK_UNROLL
     for (ushort t = 0; t < Steps; ++t) {
-      float products[Rows];
+      decltype(productsOf(query[0][0], query[0][0])) products[Rows];
       MNK_UNROLL
-      for (ushort i = 0; i < KeyElements / 4; ++i) {
-        const float4 x = fourOfPiece(keyPieces[t], i, kvKeyBits, keyLevels);
+      for (ushort i = 0; i < KeyElements / Width; ++i) {
+        const floats<Width> x = floatsOfPiece<Width>(keyPieces[t], i, kvKeyBits, keyLevels);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
-          const float4 q = query[r][i];
-          products[r] = i == 0 ? q.x * x.x : fma(q.x, x.x, products[r]);
-          products[r] = fma(q.w, x.w, fma(q.z, x.z, fma(q.y, x.y, products[r])));
+          products[r] = i == 0 ? productsOf(query[r][i], x) : addedProducts(products[r], query[r][i], x);
         }
       }
       const float scale = flashIsCoded ? scaleOfLevels(keyPieces[t].scale, keyVectors) : 1.0f;
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
-        scores[r * Steps + t] = flashIsCoded ? products[r] * scale : products[r];
+        scores[r * Steps + t] = flashIsCoded ? totalOf(products[r]) * scale : totalOf(products[r]);
       }
     }
     const uint next = base + simdgroups * Tile;
@@ -158,6 +163,7 @@ kernel void flashDecodeVector(
       for (ushort t = 0; t < Steps; ++t) {
         const uint key = min(next + t * Groups + groupIndex, end - 1u);
         loadPiece(keyPieces[t], keyVectors, vectorOfKey(p, sequence, key), at * KeyElements);
+        MNK_PREFETCH(keyVectors.vectors + (vectorOfKey(p, sequence, key) + Tile) * keyVectors.bytes + at * 64u);
       }
     }
     sumTransposed<Scores, Lanes / 2, 1>(scores, lane);
@@ -181,12 +187,13 @@ kernel void flashDecodeVector(
       const float fade = fast::exp2(largest - top);
       largest = top;
       sum *= fade;
+      float fades[Rows];
+      gatherLanes<Rows>(fades, fade, 0, RowLanes);
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
-        const float ofRow = simd_shuffle(fade, ushort(r * RowLanes));
         MNK_UNROLL
-        for (ushort i = 0; i < ValueElements / 4; ++i) {
-          result[r][i] *= ofRow;
+        for (ushort i = 0; i < ValueElements / Width; ++i) {
+          result[r][i] *= fades[r];
         }
       }
     }
@@ -195,6 +202,9 @@ kernel void flashDecodeVector(
       scores[i] = fast::exp2(scores[i] - largest);
       sum += scores[i];
     }
+    if (FewLanes) {
+      MNK_GATHER_SHARES(scores, Own, Lanes);  // of all lanes that share a vector, in their order
+    }
 
     const bool mayBeZero = flashHasMask || !isCommon;
     MNK_UNROLL
@@ -202,21 +212,23 @@ kernel void flashDecodeVector(
       float weights[Rows];
       bool counts[Rows];
       const float scale = flashIsCoded ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
-      MNK_UNROLL
-      for (ushort r = 0; r < Rows; ++r) {
-        const float weight =
-            simd_shuffle(scores[t % Own], ushort(groupIndex * Lanes + r * RowLanes + t / Own * Copies));
-        counts[r] = !mayBeZero || weight != 0.0f;  // what counts for nothing may be no number
-        weights[r] = flashIsCoded ? weight * scale : weight;
+      if (!FewLanes) {
+        gatherLanes<Rows>(weights, scores[t % Own], ushort(groupIndex * Lanes + t / Own * Copies), RowLanes);
       }
       MNK_UNROLL
-      for (ushort i = 0; i < ValueElements / 4; ++i) {
-        const float4 x = fourOfPiece(valuePieces[t], i, kvValueBits, valueLevels);
+      for (ushort r = 0; r < Rows; ++r) {
+        weights[r] = FewLanes ? scores[r * Steps + t] : weights[r];
+        counts[r] = !mayBeZero || weights[r] != 0.0f;  // what counts for nothing may be no number
+        weights[r] = flashIsCoded ? weights[r] * scale : weights[r];
+      }
+      MNK_UNROLL
+      for (ushort i = 0; i < ValueElements / Width; ++i) {
+        const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, kvValueBits, valueLevels);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
           // Copies, because a choice between places in an array would move it out of registers.
-          const float4 before = result[r][i];
-          const float4 after = fma(float4(weights[r]), x, before);
+          const floats<Width> before = result[r][i];
+          const floats<Width> after = fma(floats<Width>(weights[r]), x, before);
           result[r][i] = counts[r] ? after : before;
         }
       }
@@ -230,7 +242,7 @@ kernel void flashDecodeVector(
   float flat[Rows * ValueElements];
   MNK_UNROLL
   for (ushort i = 0; i < Rows * ValueElements / 4; ++i) {
-    const float4 x = result[i / (ValueElements / 4)][i % (ValueElements / 4)];
+    const float4 x = reinterpret_cast<thread const float4*>(result[i / (ValueElements / 4)])[i % (ValueElements / 4)];
     flat[4 * i] = x.x;
     flat[4 * i + 1] = x.y;
     flat[4 * i + 2] = x.z;
@@ -254,25 +266,29 @@ kernel void flashDecodeVector(
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
+  const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats, arrived};
   for (uint r = simdgroup; r < Rows; r += simdgroups) {
     if (firstRow + r < rows) {
-      const AttentionRow finished = attentionRow(p, sequence, sequenceIndex, kvHead, firstRow + r, slopes);
       finishPart<Chunks>(
           mergedInThreadgroup<Chunks>(
-              partSums + r * ValueDim, partStats + r, simdgroups, Rows, ValueDim, lane * (4u * Chunks)),
-          p, finished.index, place.x, lane, valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats);
+              partSums + r * ValueDim, Rows * ValueDim, partStats + r, Rows, simdgroups, p.finish.lanes, lane),
+          p, rowIndex(p, sequenceIndex, kvHead, firstRow + r), place.x, lane, out);
     }
   }
 #if MNK_HAS_DEVICE_FENCES
   if (flashMergesTogether) {
-    finishTogether<Chunks, Rows>(
-        p, sequenceIndex, place, firstRow, pool, simdgroups, simdgroup, lane, valueMeans, sinks, into, logSumExp, sums,
-        stats, splitSums, splitStats, arrived);
+    finishTogether<Chunks, Rows>(p, sequenceIndex, place, firstRow, pool, simdgroups, simdgroup, lane, out);
   }
 #endif
 }
 
-#define ROW(keyDim, valueDim, rows) \
-  instantiate_kernel("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows, flashDecodeVector, keyDim, valueDim, rows)
+#define INSTANCE(name, ...) instantiate_kernel("flashDecodeVector_" name, flashDecodeVector, __VA_ARGS__)
+#define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows, keyDim, valueDim, rows, false)
 MNK_FLASH_VECTOR_INSTANCES(ROW)
 #undef ROW
+#if MNK_HAS_WIDE_VECTORS
+#define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows "_fewLanes", keyDim, valueDim, rows, true)
+MNK_FLASH_VECTOR_INSTANCES(ROW)
+#undef ROW
+#endif
+#undef INSTANCE

@@ -1,6 +1,7 @@
 // Turns vectors by the Walsh-Hadamard transform, with or without the signs of a codec. Lanes of a simdgroup share a
-// vector, or several short ones; every lane goes all the way, because lanes exchange elements. Results that take the
-// place of their vectors are read where they are written, because buffers of two arguments may not alias.
+// vector or several short ones, and simdgroups share a long one; every lane goes all the way, because lanes exchange
+// elements. Results that take the place of their vectors are read where they are written, because buffers of two
+// arguments may not alias.
 #include "../Lib/FourElements.h"
 #include "../Lib/KVCodec.h"
 #include "../Types/HadamardTypes.h"
@@ -20,42 +21,74 @@ inline float4 hadamardSigned(float4 x, constant HadamardParams& p, uint first) {
   return x;
 }
 
-template <ushort Chunks>
+// `Parts` simdgroups share a vector. Each transforms its own part; then they exchange parts through the threadgroup's
+// memory for the last stages of the transform.
+template <ushort Chunks, ushort Parts>
 kernel void hadamard(
     constant HadamardParams& p [[buffer(kHadamardParams)]],
     device const uchar* from [[buffer(kHadamardFrom), function_constant(hadamardIsApart)]],
     device uchar* into [[buffer(kHadamardInto)]], uint2 group [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup_array(float4, parts, Parts == 1 ? 1 : 32 * Chunks * Parts);
   device const uchar* source = into;
   if (hadamardIsApart) {
     source = from;
   }
-  const uint first = lane % p.lanes * 4u * Chunks;
-  const uint vector = (group.x * simdgroups + simdgroup) * (32u / p.lanes) + lane / p.lanes;
+  const uint index = group.x * simdgroups + simdgroup;
+  const uint part = index % Parts;
+  const uint first = (part * p.lanes + lane % p.lanes) * 4u * Chunks;
+  const uint vector = 32u / p.lanes * (index / Parts) + lane / p.lanes;
   const ulong element = ulong(vector) * p.length + first;
 
+  uint words[4 * Chunks] = {};
+  if (vector < p.vectors) {
+    loadChunks<Chunks>(source, hadamardFromType, hadamardIsVectorized, element, words);
+  }
   float4 x[Chunks];
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] = float4(0.0f);
-    if (vector < p.vectors) {
-      x[i] = loadFour(source, hadamardFromType, hadamardIsVectorized, element + 4u * i);
-      if (p.isInverse == 0u) {
-        x[i] = hadamardSigned(x[i], p, first + 4u * i);
-      }
+    x[i] = floatsOfWords(words, hadamardFromType, i);
+    if (p.isInverse == 0u) {
+      x[i] = hadamardSigned(x[i], p, first + 4u * i);
     }
   }
-  turned<Chunks>(x, p.lanes, lane, p.inverseRoot);
-  if (vector < p.vectors) {
+  turned<Chunks>(x, p.lanes, lane, powerOfTwoIn(p.inverseRoot));
+  if (Parts > 1) {
+    MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      if (p.isInverse != 0u) {
-        x[i] = hadamardSigned(x[i], p, first + 4u * i);
-      }
-      storeFour(into, hadamardIntoType, hadamardIsVectorized, element + 4u * i, x[i]);
+      parts[(part * Chunks + i) * 32u + lane] = x[i];
     }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    MNK_UNROLL
+    for (ushort i = 0; i < Chunks; ++i) {
+      float4 sums[Parts];
+      MNK_UNROLL
+      for (ushort q = 0; q < Parts; ++q) {
+        sums[q] = parts[(q * Chunks + i) * 32u + lane];
+      }
+      MNK_UNROLL
+      for (ushort h = 1; h < Parts; h = ushort(h * 2)) {
+        MNK_UNROLL
+        for (ushort q = 0; q < Parts; q = ushort(q + 2 * h)) {
+          sums[q] += sums[q + h] * ((part & h) != 0u ? -1.0f : 1.0f);
+        }
+      }
+      x[i] = sums[0];
+    }
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] *= withoutPowerOfTwo(p.inverseRoot);
+    if (p.isInverse != 0u) {
+      x[i] = hadamardSigned(x[i], p, first + 4u * i);
+    }
+  }
+  if (vector < p.vectors) {
+    storeChunks<Chunks>(into, hadamardIntoType, hadamardIsVectorized, element, x);
   }
 }
 
-#define ROW(chunks) instantiate_kernel("hadamard_" #chunks, hadamard, chunks)
-MNK_VECTOR_CHUNKS(ROW)
+#define ROW(chunks, parts) instantiate_kernel("hadamard_" #chunks "_" #parts, hadamard, chunks, parts)
+MNK_HADAMARD_INSTANCES(ROW)
 #undef ROW

@@ -21,49 +21,58 @@ kernel void kvCacheDequantize(
     [[buffer(kKVCacheDequantizeChannelScales), function_constant(kvHasChannelScales)]],
     uint2 group [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup_array(float, levels, 2 * 256);
   uint index = group.x * simdgroups + simdgroup;
   bool isValue = false;
-  constant KVCodecPlane* plane = &p.keys;
-  constant CacheSource* target = &p.address.keys;
   device uchar* into = keys;
   device const uchar* codes = keyCodes;
   device const uchar* scales = keyScales;
-  uint bits = kvKeyBits;
   if (kvHasValues) {
     if (index >= p.keys.simdgroups) {
       index -= p.keys.simdgroups;
       isValue = true;
-      plane = &p.values;
-      target = &p.address.values;
       into = values;
       codes = valueCodes;
       scales = valueScales;
-      bits = kvValueBits;
     }
   }
 
-  const uint at = lane % plane->lanes;
-  const uint first = at * 4u * Chunks;
-  const uint head = index * (32u / plane->lanes) + lane / plane->lanes;
+  const KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
+  const uint first = lane % plane.lanes * 4u * Chunks;
+  const uint head = index * (32u / plane.lanes) + lane / plane.lanes;
   const bool isRead = head < p.heads;
   const CacheAddress address = addressInRun(p.address, min(head, p.heads - 1u), group.y);
-  const ulong elementOfHead = ulong(head) * plane->headDim + first;
+  const ulong elementOfHead = ulong(head) * plane.headDim + first;
+
+  // Bits are a constant of either call, so that its loops unroll. The levels are filled while codes are loaded.
+  const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
+  const uint place = simdgroup * 32u + lane;
+  uint words[4 * Chunks];
+  codes += address.cacheRow * plane.codeBytes;
+  if (isValue && isOwnTable) {
+    loadCodes<4 * Chunks>(codes, kvValueBits, plane.headDim, first, kvHasAlignedCodes, words);
+  } else {
+    loadCodes<4 * Chunks>(codes, kvKeyBits, plane.headDim, first, kvHasAlignedCodes, words);
+  }
+  const uint scale = storedScale(scales, address.cacheRow, plane.headDim, first);
+  fillLevels(levels, kvKeyBits, place, simdgroups * 32u);
+  if (isOwnTable) {
+    fillLevels(levels + 256, kvValueBits, place, simdgroups * 32u);
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // levels are filled
 
   float4 x[Chunks];
-  const CodeBook book = codeBook(bits);
+  const float factor = scaleOfLevels(scale, plane.headDim, plane.inverseRoot, plane.scaleFactor);
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] = float4(0.0f);
-    if (isRead) {
-      device const uchar* row = codes + address.cacheRow * plane->codeBytes;
-      const uint scale = storedScale(scales, address.cacheRow, plane->headDim, first);
-      x[i] = levelsOf(book, loadCodes(row, bits, plane->headDim, first + 4u * i)) *
-             scaleOfLevels(scale, plane->headDim, plane->inverseRoot, plane->scaleFactor);
-    }
+    x[i] = factor * (isValue && isOwnTable ? levelsOfCodes<4 * Chunks>(words, i, kvValueBits, levels + 256)
+                                           : levelsOfCodes<4 * Chunks>(words, i, kvKeyBits, levels));
   }
   if (p.isOriginal != 0u) {
-    turned<Chunks>(x, plane->lanes, lane, plane->inverseRoot);
+    turned<Chunks>(x, plane.lanes, lane, plane.inverseRoot);
+    MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      x[i] = flipped(x[i], codecSigns(plane->headDim, first + 4u * i));
+      x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
       if (isRead) {
         if (kvHasChannelScales && !isValue) {
           x[i] /= fourFloats(channelScales, elementOfHead + 4u * i);
@@ -78,10 +87,10 @@ kernel void kvCacheDequantize(
     }
   }
   if (isRead) {
-    const ulong element = sourceUnit(p.address, *target, head, address.sourceToken) + first;
-    for (ushort i = 0; i < Chunks; ++i) {
-      storeFour(into, kvElementType, kvIsVectorizedElements, element + 4u * i, x[i]);
-    }
+    const ulong keyUnit = sourceUnit(p.address, p.address.keys, head, address.sourceToken);
+    const ulong valueUnit = sourceUnit(p.address, p.address.values, head, address.sourceToken);
+    const ulong element = (isValue ? valueUnit : keyUnit) + first;
+    storeChunks<Chunks>(into, kvElementType, kvIsVectorizedElements, element, x);
   }
 }
 

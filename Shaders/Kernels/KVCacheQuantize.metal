@@ -17,6 +17,48 @@ inline half turboScale(float scale, bool isNan) {
   return isNan ? as_type<half>(ushort(0x7e00)) : half(as_type<float>(bits));
 }
 
+// Where the codes and the scale of a vector go.
+struct QuantizedRow {
+  device uchar* codes;
+  device uchar* scales;
+  ulong row;
+  bool isStored;
+};
+
+// Encodes and stores a vector; says whether its scale saturated. `at` counts the lanes of the vector.
+template <ushort Chunks>
+inline bool quantizeVector(
+    threadgroup const float* tables, thread float4* x, KVCodecPlane plane, uint bits, VectorSize size,
+    QuantizedRow into, constant KVCacheQuantizeParams& p, uint at, bool isValue) {
+  const bool isNan = !size.isFinite && (p.flags & uint(kKVPropagatesNonFinite)) != 0u;
+  uint4 codes[Chunks];
+  bool isSaturated = false;
+  if (kvIsTurbo) {
+    const uint unbiased = isValue ? uint(kKVUnbiasedValues) : uint(kKVUnbiasedKeys);
+    const float scale = timesPowerOfTwo(
+        encodeTurbo<Chunks>(
+            tables, x, codes, plane, bits, (p.flags & unbiased) != 0u, p.candidates, p.candidateSpacing),
+        size.power);
+    isSaturated = as_type<uint>(scale) > 0x477fe000u;
+    if (into.isStored && at == 0u) {
+      reinterpret_cast<device half*>(into.scales)[into.row] = turboScale(scale, isNan);
+    }
+  } else {
+    const float scale = encodeMlx1<Chunks>(tables, x, codes, plane, bits, size.power);
+    if (kvHasCounts) {
+      isSaturated = largestOverLanes(as_type<uint>(scale), plane.lanes) == 0x7f7fffffu;
+    }
+    const uint blocks = mlx1Blocks(plane.headDim);
+    const uint lanesOfBlock = plane.lanes / blocks;
+    if (into.isStored && at % lanesOfBlock == 0u) {
+      reinterpret_cast<device float*>(into.scales)[into.row * blocks + at / lanesOfBlock] =
+          isNan ? as_type<float>(0x7fc00000u) : scale;
+    }
+  }
+  storeCodes<Chunks>(codes, bits, into.codes + into.row * plane.codeBytes, plane.lanes, at, into.isStored);
+  return isSaturated;
+}
+
 template <ushort Chunks>
 kernel void kvCacheQuantize(
     constant KVCacheQuantizeParams& p [[buffer(kKVCacheQuantizeParams)]],
@@ -35,41 +77,52 @@ kernel void kvCacheQuantize(
     device float* probe [[buffer(kKVCacheQuantizeProbe), function_constant(kvHasProbe)]],
     uint2 group [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  threadgroup_array(float, tables, 2 * kCodeTableFloats);
   uint index = group.x * simdgroups + simdgroup;
   bool isValue = false;
-  constant KVCodecPlane* plane = &p.keys;
-  constant CacheSource* from = &p.address.keys;
   device const uchar* source = keys;
-  device uchar* codesInto = keyCodes;
-  device uchar* scalesInto = keyScales;
-  uint bits = kvKeyBits;
+  QuantizedRow into = {keyCodes, keyScales, 0, false};
   if (kvHasValues) {
     if (index >= p.keys.simdgroups) {
       index -= p.keys.simdgroups;
       isValue = true;
-      plane = &p.values;
-      from = &p.address.values;
       source = values;
-      codesInto = valueCodes;
-      scalesInto = valueScales;
-      bits = kvValueBits;
+      into = QuantizedRow{valueCodes, valueScales, 0, false};
     }
   }
 
-  const uint at = lane % plane->lanes;
+  KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
+  const uint at = lane % plane.lanes;
   const uint first = at * 4u * Chunks;
-  const uint head = index * (32u / plane->lanes) + lane / plane->lanes;
+  const uint head = index * (32u / plane.lanes) + lane / plane.lanes;
   const uint held = min(head, p.heads - 1u);
   const CacheAddress address = cacheAddress(p.address, sequences, positions, held, group.y);
-  const bool isStored = head < p.heads && address.isStored;
-  const ulong element = sourceUnit(p.address, *from, held, address.sourceToken) + first;
-  const ulong elementOfHead = ulong(head) * plane->headDim + first;
+  into.row = address.cacheRow;
+  into.isStored = head < p.heads && address.isStored;
+  const ulong keyUnit = sourceUnit(p.address, p.address.keys, held, address.sourceToken);
+  const ulong valueUnit = sourceUnit(p.address, p.address.values, held, address.sourceToken);
+  const ulong element = (isValue ? valueUnit : keyUnit) + first;
+  const ulong elementOfHead = ulong(head) * plane.headDim + first;
 
+  uint words[4 * Chunks] = {};
+  if (into.isStored) {
+    loadChunks<Chunks>(source, kvElementType, kvIsVectorizedElements, element, words);
+  }
+  // The tables are filled while the vector is loaded.
+  const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
+  const uint place = simdgroup * 32u + lane;
+  fillCodeTables(tables, kvKeyBits, place, simdgroups * 32u);
+  if (isOwnTable) {
+    fillCodeTables(tables + kCodeTableFloats, kvValueBits, place, simdgroups * 32u);
+  }
   float4 x[Chunks];
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] = float4(0.0f);
-    if (isStored) {
-      x[i] = withoutSubnormal(loadFour(source, kvElementType, kvIsVectorizedElements, element + 4u * i));
+    x[i] = floatsOfWords(words, kvElementType, i);
+    if (!isNarrow()) {
+      x[i] = withoutSubnormal(x[i]);
+    }
+    if (into.isStored) {
       if (kvHasKeyMeans && !isValue) {
         x[i] = withoutSubnormal(x[i] - withoutSubnormal(fourFloats(keyMeans, elementOfHead + 4u * i)));
       }
@@ -82,39 +135,29 @@ kernel void kvCacheQuantize(
     }
   }
 
-  const VectorSize size = takeOutSize<Chunks>(x, plane->lanes);
+  const VectorSize size = takeOutSize<Chunks>(x, plane.lanes);
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] = flipped(x[i], codecSigns(plane->headDim, first + 4u * i));
+    x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
   }
-  walshHadamard<Chunks>(x, plane->lanes, lane);
+  walshHadamard<Chunks>(x, plane.lanes, lane);
 
-  const bool isNan = !size.isFinite && (p.flags & uint(kKVPropagatesNonFinite)) != 0u;
-  uint4 codes[Chunks];
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // tables are filled
+  // Bits and lanes are constants of either call, so that its loops unroll.
   bool isSaturated = false;
-  if (kvIsTurbo) {
-    const uint unbiased = isValue ? uint(kKVUnbiasedValues) : uint(kKVUnbiasedKeys);
-    const float scale = timesPowerOfTwo(
-        encodeTurbo<Chunks>(x, codes, *plane, bits, (p.flags & unbiased) != 0u, p.candidates, p.candidateSpacing),
-        size.power);
-    isSaturated = as_type<uint>(scale) > 0x477fe000u;
-    if (isStored && at == 0u) {
-      reinterpret_cast<device half*>(scalesInto)[address.cacheRow] = turboScale(scale, isNan);
-    }
+  if (isValue && (isOwnTable || kvValueLanes != kvKeyLanes)) {
+    plane.lanes = kvValueLanes;
+    plane.headDim = kvValueLanes * 4u * Chunks;
+    isSaturated = quantizeVector<Chunks>(
+        isOwnTable ? tables + kCodeTableFloats : tables, x, plane, kvValueBits, size, into, p, at, true);
   } else {
-    const float scale = encodeMlx1<Chunks>(x, codes, *plane, bits, size.power);
-    if (kvHasCounts) {
-      isSaturated = largestOverLanes(as_type<uint>(scale), plane->lanes) == 0x7f7fffffu;
-    }
-    const uint blocks = mlx1Blocks(plane->headDim);
-    const uint lanesOfBlock = plane->lanes / blocks;
-    if (isStored && at % lanesOfBlock == 0u) {
-      reinterpret_cast<device float*>(scalesInto)[address.cacheRow * blocks + at / lanesOfBlock] =
-          isNan ? as_type<float>(0x7fc00000u) : scale;
-    }
+    plane.lanes = kvKeyLanes;
+    plane.headDim = kvKeyLanes * 4u * Chunks;
+    isSaturated = quantizeVector<Chunks>(tables, x, plane, kvKeyBits, size, into, p, at, isValue);
   }
-  storeCodes<Chunks>(codes, bits, codesInto + address.cacheRow * plane->codeBytes, *plane, at, isStored);
 
-  if (kvHasProbe && isStored && !isValue) {
+  if (kvHasProbe && into.isStored && !isValue) {
+    MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
       probe[elementOfHead + 4u * i] = x[i].x;
       probe[elementOfHead + 4u * i + 1u] = x[i].y;
@@ -122,7 +165,7 @@ kernel void kvCacheQuantize(
       probe[elementOfHead + 4u * i + 3u] = x[i].w;
     }
   }
-  if (kvHasCounts && isStored && at == 0u) {
+  if (kvHasCounts && into.isStored && at == 0u) {
     if (!size.isFinite) {
       atomic_fetch_add_explicit(&counts[0], 1u, memory_order_relaxed);
     }

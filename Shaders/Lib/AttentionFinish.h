@@ -15,23 +15,54 @@ pipeline_constant(bool, flashWritesPartials, kFlashDecodeWritesPartials);
 pipeline_constant(bool, flashWritesResults, kFlashDecodeWritesResults);
 pipeline_constant(bool, flashWritesSums, kFlashDecodeWritesSums);
 
-// Stores a row as a part: sums, largest score and sum of weights.
-template <ushort Chunks, typename Number>
+// Where rows and their parts go, and what finishing a row reads. The last three serve merging in the same dispatch.
+struct AttentionOutputs {
+  device const float* valueMeans;
+  device const float* sinks;
+  device uchar* into;
+  device float* logSumExp;
+  device float* sums;
+  device float* stats;
+  device atomic_float* partSums;
+  device atomic_float* partStats;
+  device atomic_uint* arrived;
+};
+
+// Stores a row as a part, sums, largest score and sum of weights: where StoredParts or ExchangedParts finds it.
+template <ushort Chunks>
 inline void storePart(
-    MergedRow<Chunks> row, device Number* sums, device Number* stats, ulong index, uint headDim, uint first) {
-  if (first < headDim) {
-    device Number* into = sums + index * headDim + first;
+    MergedRow<Chunks> row, device float* sums, device float* stats, ulong index, uint lanes, uint lane) {
+  if (lane < lanes) {
+    device float* into = sums + (index * lanes + lane) * (4u * Chunks);
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      putPart(into + 4 * i, row.x[i].x);
-      putPart(into + 4 * i + 1, row.x[i].y);
-      putPart(into + 4 * i + 2, row.x[i].z);
-      putPart(into + 4 * i + 3, row.x[i].w);
+      into[4 * i] = row.x[i].x;
+      into[4 * i + 1] = row.x[i].y;
+      into[4 * i + 2] = row.x[i].z;
+      into[4 * i + 3] = row.x[i].w;
     }
   }
-  if (first == 0u) {
-    putPart(stats + 2u * index, row.largest);
-    putPart(stats + 2u * index + 1u, row.sum);
+  if (lane == 0u) {
+    stats[2u * index] = row.rowMax;
+    stats[2u * index + 1u] = row.rowSum;
+  }
+}
+template <ushort Chunks>
+inline void exchangePart(
+    MergedRow<Chunks> row, device atomic_float* sums, device atomic_float* stats, ulong index, uint lanes, uint lane) {
+  if (lane < lanes) {
+    device atomic_float* into = sums + index * (4u * Chunks * lanes) + lane;
+    MNK_UNROLL
+    for (ushort i = 0; i < Chunks; ++i) {
+      atomic_store_explicit(into + 4u * i * lanes, row.x[i].x, memory_order_relaxed);
+      atomic_store_explicit(into + (4u * i + 1u) * lanes, row.x[i].y, memory_order_relaxed);
+      atomic_store_explicit(into + (4u * i + 2u) * lanes, row.x[i].z, memory_order_relaxed);
+      atomic_store_explicit(into + (4u * i + 3u) * lanes, row.x[i].w, memory_order_relaxed);
+    }
+  }
+  if (lane == 0u) {
+    atomic_store_explicit(stats + 2u * index, row.rowMax, memory_order_relaxed);
+    atomic_store_explicit(stats + 2u * index + 1u, row.rowSum, memory_order_relaxed);
   }
 }
 
@@ -39,21 +70,20 @@ inline void storePart(
 // part.
 template <ushort Chunks>
 inline void finishRow(
-    MergedRow<Chunks> row, constant FlashDecodeFinish& p, ulong index, uint lane, device const float* valueMeans,
-    device const float* sinks, device uchar* into, device float* logSumExp, device float* sums, device float* stats) {
+    MergedRow<Chunks> row, constant FlashDecodeFinish& p, ulong index, uint lane, AttentionOutputs out) {
   const uint first = lane * (4u * Chunks);
   const uint head = uint(index % p.heads);
   float factor = 1.0f;
-  float largest = row.largest;
-  float total = row.sum;
+  float rowMax = row.rowMax;
+  float total = row.rowSum;
   if (flashHasSinks) {
-    const float sink = sinks[head] * kLog2E;
-    largest = max(largest, sink);
-    factor = fast::exp2(row.largest - largest);
-    total = total * factor + fast::exp2(sink - largest);
+    const float sink = out.sinks[head] * kLog2E;
+    rowMax = max(rowMax, sink);
+    factor = fast::exp2(row.rowMax - rowMax);
+    total = total * factor + fast::exp2(sink - rowMax);
   }
   if (flashHasLogSumExp && lane == 0u) {
-    logSumExp[index] = total == 0.0f ? as_type<float>(0xff800000u) : (largest + precise::log2(total)) * kLn2;
+    out.logSumExp[index] = total == 0.0f ? as_type<float>(0xff800000u) : (rowMax + precise::log2(total)) * kLn2;
   }
   if (!flashWritesPartials) {
     factor = total == 0.0f ? 0.0f : factor / total;
@@ -70,17 +100,17 @@ inline void finishRow(
       for (ushort i = 0; i < Chunks; ++i) {
         row.x[i] = flipped(row.x[i], codecSigns(p.headDim, first + 4u * i));
         if (kvHasValueMeans) {
-          row.x[i] += fourFloats(valueMeans, ofHead + 4u * i) * (row.sum * factor);
+          row.x[i] += fourFloats(out.valueMeans, ofHead + 4u * i) * (row.rowSum * factor);
         }
       }
     }
   }
   if (flashWritesPartials) {
-    storePart<Chunks, float>(row, sums, stats, index, p.headDim, first);
+    storePart<Chunks>(row, out.sums, out.stats, index, p.lanes, lane);
   } else if (first < p.headDim) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      storeFour(into, flashIntoType, flashIsVectorizedInto, index * p.headDim + first + 4u * i, row.x[i]);
+      storeFour(out.into, flashIntoType, flashIsVectorizedInto, index * p.headDim + first + 4u * i, row.x[i]);
     }
   }
 }
@@ -88,16 +118,13 @@ inline void finishRow(
 // Finishes a row, or stores it as the part of a split, for another dispatch or another threadgroup to merge.
 template <ushort Chunks>
 inline void finishPart(
-    MergedRow<Chunks> row, constant FlashDecodeParams& p, ulong index, uint split, uint lane,
-    device const float* valueMeans, device const float* sinks, device uchar* into, device float* logSumExp,
-    device float* sums, device float* stats, device atomic_float* partSums, device atomic_float* partStats) {
+    MergedRow<Chunks> row, constant FlashDecodeParams& p, ulong index, uint split, uint lane, AttentionOutputs out) {
   const ulong part = index * p.splits + split;
-  const uint first = lane * (4u * Chunks);
   if (flashMergesTogether) {
-    storePart<Chunks, atomic_float>(row, partSums, partStats, part, p.finish.headDim, first);
+    exchangePart<Chunks>(row, out.partSums, out.partStats, part, p.finish.lanes, lane);
   } else if (flashIsSplit) {
-    storePart<Chunks, float>(row, sums, stats, part, p.finish.headDim, first);
+    storePart<Chunks>(row, out.sums, out.stats, part, p.finish.lanes, lane);
   } else {
-    finishRow<Chunks>(row, p.finish, index, lane, valueMeans, sinks, into, logSumExp, sums, stats);
+    finishRow<Chunks>(row, p.finish, index, lane, out);
   }
 }

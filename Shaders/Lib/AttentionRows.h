@@ -12,6 +12,7 @@ pipeline_constant(bool, flashIsVectorized, kFlashDecodeIsVectorized);
 pipeline_constant(bool, flashHasMask, kFlashDecodeHasMask);
 pipeline_constant(bool, flashHasSlopes, kFlashDecodeHasSlopes);
 pipeline_constant(bool, flashHasSoftcap, kFlashDecodeHasSoftcap);
+pipeline_constant(bool, flashHasTokens, kFlashDecodeHasTokens);
 pipeline_constant(bool, flashIsInOrder, kFlashDecodeIsInOrder);
 pipeline_constant(bool, flashSeesPinned, kFlashDecodeSeesPinned);
 
@@ -31,20 +32,37 @@ inline uint keyOfPosition(constant FlashDecodeParams& p, constant FlashDecodeSeq
   return position <= p.pinned ? position : max(p.pinned, position - min(position, sequence.skipped));
 }
 
+// The sequence of a threadgroup, and the token of a row. Decoding one token of one sequence needs no division, which
+// would hold up the first loads.
+inline uint sequenceOf(constant FlashDecodeParams& p, uint3 place) {
+  return p.rowGroups > 1u ? place.z / p.rowGroups : place.z;
+}
+inline uint tokenOf(constant FlashDecodeParams& p, uint row) {
+  return flashHasTokens ? row / p.group : 0u;
+}
+
 // Of a row of a head of the cache, among all rows of results.
 inline ulong rowIndex(constant FlashDecodeParams& p, uint sequenceIndex, uint kvHead, uint row) {
-  const ulong token = ulong(p.firstSequence + sequenceIndex) * p.allRows + p.firstRow + row / p.group;
-  return token * p.finish.heads + kvHead * p.group + row % p.group;
+  const uint token = tokenOf(p, row);
+  const ulong tokenIndex = ulong(p.firstSequence + sequenceIndex) * p.allRows + p.firstRow + token;
+  return tokenIndex * p.finish.heads + kvHead * p.group + (row - token * p.group);
+}
+
+// The first element of a row's query.
+inline ulong queryStart(constant FlashDecodeParams& p, uint sequenceIndex, uint kvHead, uint row) {
+  const uint token = tokenOf(p, row);
+  return sequenceIndex * p.querySequenceStride + token * p.queryRowStride +
+         (kvHead * p.group + (row - token * p.group)) * p.queryHeadStride;
 }
 
 inline AttentionRow attentionRow(
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint sequenceIndex, uint kvHead, uint row,
     device const float* slopes) {
-  const uint token = row / p.group;
+  const uint token = tokenOf(p, row);
   AttentionRow made;
-  made.head = kvHead * p.group + row % p.group;
+  made.head = kvHead * p.group + (row - token * p.group);
   made.index = rowIndex(p, sequenceIndex, kvHead, row);
-  made.query = sequenceIndex * p.querySequenceStride + token * p.queryRowStride + made.head * p.queryHeadStride;
+  made.query = queryStart(p, sequenceIndex, kvHead, row);
   made.position = int(sequence.length) - int(p.allRows - p.firstRow - token);
   const uint until = uint(max(made.position + 1, 0));  // positions up to its own
   const uint end = p.isCausal != 0u ? until : sequence.length;
@@ -108,25 +126,34 @@ inline float scoreOf(
   return score;
 }
 
-// Reads a query whose elements lanes share as in WalshHadamard.h, and makes of it what is multiplied with vectors of
-// the cache, times `scale`. Where vectors are coded it is turned as they are; the result is then what the keys' mean
-// adds to each product. Elements from `headDim` on are 0.
+// Reads a query whose elements lanes share as in WalshHadamard.h. Elements from `headDim` on are 0.
 template <ushort Chunks>
-inline float loadQuery(
-    thread float4* x, constant FlashDecodeParams& p, device const uchar* queries, AttentionRow row, uint kvHead,
-    uint headDim, uint lanes, uint lane, float scale, device const float* keyMeans, device const float* channelScales) {
+inline void loadQuery(thread float4* x, device const uchar* queries, ulong start, uint headDim, uint lanes, uint lane) {
   const uint first = lane % lanes * (4u * Chunks);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = float4(0.0f);
     if (!flashIsPadded || first + 4u * i < headDim) {
-      x[i] = loadFour(queries, flashQueryType, flashIsVectorized, row.query + first + 4u * i) * scale;
+      x[i] = loadFour(queries, flashQueryType, flashIsVectorized, start + first + 4u * i);
     }
+  }
+}
+
+// Multiplies a query by `scale`. For a quantized cache it is also rotated as its vectors are; the result is then what
+// the keys' mean adds to each product.
+template <ushort Chunks>
+inline float rotateQuery(
+    thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
+    device const float* keyMeans, device const float* channelScales) {
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] *= scale;
   }
   if (!flashIsCoded) {
     return 0.0f;
   }
   float bias = 0.0f;
+  const uint first = lane % lanes * (4u * Chunks);
   const ulong ofHead = ulong(kvHead) * headDim + first;
   if (kvHasKeyMeans) {
     MNK_UNROLL

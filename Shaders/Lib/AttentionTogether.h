@@ -28,41 +28,45 @@ inline bool arrivesLast(device atomic_uint* arrived, uint parts, threadgroup uin
 template <ushort Chunks, ushort Rows>
 inline void finishTogether(
     constant FlashDecodeParams& p, uint sequenceIndex, uint3 place, uint firstRow, threadgroup float* pool,
-    uint simdgroups, uint simdgroup, uint lane, device const float* valueMeans, device const float* sinks,
-    device uchar* into, device float* logSumExp, device float* sums, device float* stats, device atomic_float* partSums,
-    device atomic_float* partStats, device atomic_uint* arrived) {
+    uint simdgroups, uint simdgroup, uint lane, AttentionOutputs out) {
   const bool isFirstThread = simdgroup == 0u && lane == 0u;
   const uint group = place.z * p.finish.kvHeads + place.y;
-  if (!arrivesLast(arrived + group, p.splits, reinterpret_cast<threadgroup uint*>(pool), isFirstThread)) {
+  if (!arrivesLast(out.arrived + group, p.splits, reinterpret_cast<threadgroup uint*>(pool), isFirstThread)) {
     return;
   }
   const uint headDim = p.finish.headDim;
-  const uint first = lane * (4u * Chunks);
+  const uint lanes = p.finish.lanes;
   const uint rows = min(uint(Rows), p.group * p.rows - firstRow);
-  const uint sharers = max(min(simdgroups / rows, p.splits), 1u);
+  uint rowBits = 0;  // a division would take long
+  while (1u << rowBits < rows) {
+    ++rowBits;
+  }
+  const uint sharers = min(simdgroups >> rowBits, p.splits);
+  const uint sharer = sharers > 1u ? simdgroup >> rowBits : 0u;
+  const uint step = sharers > 1u ? 1u << rowBits : simdgroups;
   threadgroup float2* poolStats = reinterpret_cast<threadgroup float2*>(pool + kFlashDecodeCountBytes / 4);
   threadgroup float* poolSums = pool + kFlashDecodeCountBytes / 4 + firstPartSum(sharers * rows);
-  if (sharers > 1u) {
-    const uint row = simdgroup % rows;
-    const uint sharer = simdgroup / rows;
-    if (sharer < sharers) {
-      const ulong start = rowIndex(p, sequenceIndex, place.y, firstRow + row) * p.splits;
-      const MergedRow<Chunks> merged = mergedInMemory<Chunks, atomic_float>(
-          partSums + start * headDim, partStats + 2u * start, p.splits, 1, headDim, first, sharer, sharers);
-      storeInThreadgroup<Chunks>(merged, poolSums, poolStats, simdgroup, headDim, first);
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-  }
-  for (uint row = simdgroup; row < rows; row += simdgroups) {
+  constexpr ushort Ahead = Chunks > 2 ? 4 : 8;
+  for (uint row = sharers > 1u ? simdgroup % step : simdgroup; row < rows; row += step) {
     const ulong index = rowIndex(p, sequenceIndex, place.y, firstRow + row);
-    MergedRow<Chunks> merged;
-    if (sharers > 1u) {
-      merged = mergedInThreadgroup<Chunks>(poolSums + row * headDim, poolStats + row, sharers, rows, headDim, first);
-    } else {
-      merged = mergedInMemory<Chunks, atomic_float>(
-          partSums + index * p.splits * headDim, partStats + 2u * index * p.splits, p.splits, 1, headDim, first, 0, 1);
+    const ExchangedParts parts{out.partSums + index * p.splits * headDim, out.partStats + 2u * index * p.splits};
+    if (sharers > 1u && sharer < sharers) {
+      storeInThreadgroup<Chunks>(
+          mergedInMemory<Chunks, Ahead>(parts, p.splits, lanes, lane, sharer, sharers), poolSums, poolStats,
+          sharer * rows + row, headDim, lane * (4u * Chunks));
+    } else if (sharers < 2u) {
+      finishRow<Chunks>(mergedInMemory<Chunks, Ahead>(parts, p.splits, lanes, lane, 0, 1), p.finish, index, lane, out);
     }
-    finishRow<Chunks>(merged, p.finish, index, lane, valueMeans, sinks, into, logSumExp, sums, stats);
+  }
+  if (sharers < 2u) {
+    return;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (simdgroup < rows) {
+    finishRow<Chunks>(
+        mergedInThreadgroup<Chunks>(
+            poolSums + simdgroup * headDim, rows * headDim, poolStats + simdgroup, rows, sharers, lanes, lane),
+        p.finish, rowIndex(p, sequenceIndex, place.y, firstRow + simdgroup), lane, out);
   }
 }
 

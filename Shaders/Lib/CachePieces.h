@@ -3,15 +3,13 @@
 #pragma once
 #include "../Types/FlashDecodeTypes.h"
 #include "CodePlanes.h"
-#include "Elements.h"
+#include "FourElements.h"
+#include "Lanes.h"
 
 pipeline_constant(uint, flashCacheType, kFlashDecodeCacheType);
 pipeline_constant(bool, flashIsCoded, kFlashDecodeIsCoded);
 pipeline_constant(bool, flashIsAligned, kFlashDecodeIsAligned);
 pipeline_constant(bool, flashIsPadded, kFlashDecodeIsPadded);
-
-// Planes of codes that a vector has at most: of 7 bits. A fixed number, so that loops over them unroll.
-constant constexpr ushort kMostPlanes = 3;
 
 template <ushort Elements>
 struct CachePiece {
@@ -19,33 +17,8 @@ struct CachePiece {
   uint scale;
 };
 
-// Bytes that a processor loads at once: 1, 2, 4, 8 or 16 of them, to as many words as they fill.
 inline void loadWords(device const uchar* from, uint bytes, thread uint* words) {
-  if (!flashIsAligned) {
-    for (uint i = 0; i < bytes; i += 4u) {
-      uint word = 0;
-      for (uint j = i; j < min(i + 4u, bytes); ++j) {
-        word |= uint(from[j]) << (8u * (j - i));
-      }
-      words[i / 4u] = word;
-    }
-  } else if (bytes == 16u) {
-    const uint4 x = *reinterpret_cast<device const uint4*>(from);
-    words[0] = x.x;
-    words[1] = x.y;
-    words[2] = x.z;
-    words[3] = x.w;
-  } else if (bytes == 8u) {
-    const uint2 x = *reinterpret_cast<device const uint2*>(from);
-    words[0] = x.x;
-    words[1] = x.y;
-  } else if (bytes == 4u) {
-    words[0] = *reinterpret_cast<device const uint*>(from);
-  } else if (bytes == 2u) {
-    words[0] = *reinterpret_cast<device const ushort*>(from);
-  } else {
-    words[0] = *from;
-  }
+  loadBytes(from, bytes, flashIsAligned, words);
 }
 
 // How vectors of keys or of values of one head are found and read.
@@ -107,70 +80,58 @@ inline void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulo
     }
     return;
   }
-  uint shift = 0;
-  uint word = 0;
-  MNK_UNROLL
-  for (ushort plane = 0; plane < kMostPlanes; ++plane) {
-    if (shift < from.bits) {
-      const uint width = planeWidth(from.bits, shift);
-      const uint bytes = Elements * width / 8u;
-      MNK_UNROLL
-      for (uint i = 0; i < bytes; i += 16u) {
-        loadWords(at + first * width / 8u + i, min(bytes, 16u), piece.words + word + i / 4u);
-      }
-      at += from.headDim * width / 8u;
-      word += (Elements * width + 31u) / 32u;
-      shift += width;
-    }
-  }
+  loadCodes<Elements>(at, from.bits, from.headDim, first, flashIsAligned, piece.words);
   piece.scale = storedScale(from, row, first);
 }
 
-// A code of a piece.
-template <ushort Elements>
-inline uint codeOfPiece(thread const CachePiece<Elements>& piece, uint e, uint bits) {
-  uint code = 0;
+// N codes of a piece, which begin as 0.
+template <ushort N, ushort Elements>
+inline void codesOfPiece(thread uint* codes, thread const CachePiece<Elements>& piece, uint first, uint bits) {
   uint shift = 0;
   uint word = 0;
   MNK_UNROLL
   for (ushort plane = 0; plane < kMostPlanes; ++plane) {
     if (shift < bits) {
       const uint width = planeWidth(bits, shift);
-      const uint bit = e * width;
-      code |= ((piece.words[word + bit / 32u] >> (bit % 32u)) & ((1u << width) - 1u)) << shift;
+      addFields<N>(codes, piece.words + word, first, width, shift);
       word += (Elements * width + 31u) / 32u;
       shift += width;
     }
   }
-  return code & ((1u << bits) - 1u);  // a byte of mlx1 has more bits than its code, and memory may hold anything
+  MNK_UNROLL
+  for (ushort i = 0; i < N; ++i) {
+    codes[i] &= (1u << bits) - 1u;  // a byte of mlx1 has more bits than its code, and memory may hold anything
+  }
 }
-
-// Four elements, or levels from a table of them.
 template <ushort Elements>
-inline float4 fourOfPiece(
-    thread const CachePiece<Elements>& piece, ushort chunk, uint bits, threadgroup const float* levels) {
-  if (!flashIsCoded) {
-    if (flashCacheType == uint(kFloat32)) {
-      return as_type<float4>(uint4(
-          piece.words[4 * chunk], piece.words[4 * chunk + 1], piece.words[4 * chunk + 2], piece.words[4 * chunk + 3]));
-    }
-    const uint a = piece.words[2 * chunk];
-    const uint b = piece.words[2 * chunk + 1];
-    if (flashCacheType == uint(kFloat16)) {
-      return float4(as_type<half4>(uint2(a, b)));
-    }
-    return as_type<float4>(uint4(a << 16, a & 0xffff0000u, b << 16, b & 0xffff0000u));
-  }
-  const uint first = 4u * chunk;
-  return float4(
-      levels[codeOfPiece(piece, first, bits)], levels[codeOfPiece(piece, first + 1u, bits)],
-      levels[codeOfPiece(piece, first + 2u, bits)], levels[codeOfPiece(piece, first + 3u, bits)]);
+inline uint codeOfPiece(thread const CachePiece<Elements>& piece, uint e, uint bits) {
+  return codeAt<Elements>(piece.words, e, bits);
 }
 
-// Writes the levels of all codes of so many bits, shared among the threads.
-inline void fillLevels(threadgroup float* levels, uint bits, uint index, uint threads) {
-  const CodeBook book = codeBook(bits);
-  for (uint code = index; code < (1u << bits); code += threads) {
-    levels[code] = levelOf(book, code);
+// `Width` elements, or levels from a table of them.
+template <ushort Width, ushort Elements>
+inline floats<Width> floatsOfPiece(
+    thread const CachePiece<Elements>& piece, ushort chunk, uint bits, threadgroup const float* levels) {
+  floats<Width> x;
+  const uint first = chunk * Width;
+  if (!flashIsCoded && flashCacheType == uint(kFloat16)) {
+    setHalves(x, piece.words + first / 2u);
+    return x;
   }
+  if (flashIsCoded) {
+    uint codes[Width] = {};
+    codesOfPiece<Width>(codes, piece, first, bits);
+    MNK_UNROLL
+    for (ushort i = 0; i < Width; ++i) {
+      x[i] = levels[codes[i]];
+    }
+    return x;
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Width; ++i) {
+    const bool isWhole = flashCacheType == uint(kFloat32);
+    const uint word = piece.words[isWhole ? first + i : (first + i) / 2u];
+    x[i] = as_type<float>(isWhole ? word : i % 2 == 0 ? word << 16 : word & 0xffff0000u);
+  }
+  return x;
 }

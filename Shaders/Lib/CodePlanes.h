@@ -1,10 +1,14 @@
 // Rows of codes in memory. mlx1 with 5, 6 and 8 bits has a byte for each code; otherwise codes lie in planes by the
-// binary digits of their bits, the widest first: see KVCodec.hpp. Rows are written in words of 32 bits where they are
-// aligned.
+// binary digits of their bits, the widest first: see KVCodec.hpp.
 #pragma once
+#include "FourElements.h"
 #include "KVCodec.h"
 
-pipeline_constant(bool, kvStoresWords, kKVCacheQuantizeStoresWords);
+// Up to 16 bytes of a row can be loaded or stored at once, as far as a lane has them.
+pipeline_constant(bool, kvHasAlignedCodes, kKVCodecHasAlignedCodes);
+
+// Planes of codes that a vector has at most: of 7 bits. A fixed number, so that loops over them unroll.
+constant constexpr ushort kMostPlanes = 3;
 
 // The width of the plane that holds the low bits of codes from `shift` on: the highest power of two in what is left.
 inline uint planeWidth(uint bits, uint shift) {
@@ -15,79 +19,104 @@ inline uint planeWidth(uint bits, uint shift) {
   return left >= 8u ? 8u : left >= 4u ? 4u : left >= 2u ? 2u : 1u;
 }
 
-inline uint packedFour(uint4 codes, uint width) {
-  const uint4 low = codes & ((1u << width) - 1u);
-  return low.x | (low.y << width) | (low.z << (2u * width)) | (low.w << (3u * width));
-}
-
-inline void storeWord(device uchar* row, uint index, uint word, uint bytes) {
-  if (kvStoresWords) {
-    reinterpret_cast<device uint*>(row)[index] = word;
-  } else {
-    for (uint i = 0; i < bytes; ++i) {
-      row[4u * index + i] = uchar((word >> (8u * i)) & 0xffu);
-    }
-  }
-}
-
 // One plane of a vector's codes. `at` counts the lanes of the vector.
 template <ushort Chunks>
 inline void storePlane(
-    thread const uint4* codes, uint shift, uint width, device uchar* plane, uint planeBytes, uint lanes, uint at,
-    bool isStored) {
-  const uint laneBits = 4u * Chunks * width;
-  if (laneBits < 32u) {
-    // Lanes put their bits together, and the first of them stores the word.
-    const uint lanesOfWord = min(32u / laneBits, lanes);
-    uint own = 0;
-    for (ushort i = 0; i < Chunks; ++i) {
-      own |= packedFour(codes[i] >> shift, width) << (4u * i * width);
+    thread const uint4* codes, uint bits, uint shift, device uchar* plane, uint lanes, uint at, bool isStored) {
+  const uint width = planeWidth(bits, shift);
+  uint words[Chunks] = {};
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    uint4 low = codes[i] >> shift;
+    if (shift + width < bits) {
+      low &= (1u << width) - 1u;
     }
-    const uint word = unionOverLanes(own << ((at % lanesOfWord) * laneBits), lanesOfWord);
-    if (isStored && at % lanesOfWord == 0u) {
-      storeWord(plane, at / lanesOfWord, word, min(4u, planeBytes));
-    }
-    return;
+    // No two have a bit in common, and a sum takes one instruction with the shift.
+    const uint four = low.x + (low.y << width) + (low.z << (2u * width)) + (low.w << (3u * width));
+    words[i * width / 8u] += four << (4u * i * width % 32u);
   }
-  const uint wordsOfLane = laneBits / 32u;
-  const uint chunksOfWord = 8u / width;
-  for (uint index = 0; index < wordsOfLane; ++index) {
-    uint word = 0;
-    for (uint i = 0; i < chunksOfWord; ++i) {
-      word |= packedFour(codes[index * chunksOfWord + i] >> shift, width) << (4u * i * width);
+  const uint laneBytes = Chunks * width / 2u;
+  if (Chunks * width >= 8u) {
+    MNK_UNROLL
+    for (uint i = 0; i < laneBytes; i += 16u) {
+      if (isStored) {
+        storeBytes(plane + at * laneBytes + i, min(laneBytes, 16u), kvHasAlignedCodes, words + i / 4u);
+      }
     }
-    if (isStored) {
-      storeWord(plane, at * wordsOfLane + index, word, 4u);
+  } else {
+    // Lanes put their bits together, and the first of them stores the word.
+    const uint lanesOfWord = min(8u / (Chunks * width), lanes);
+    words[0] = unionOverLanes(words[0] << (at % lanesOfWord * 4u * Chunks * width), lanesOfWord);
+    if (isStored && at % lanesOfWord == 0u) {
+      const uint bytes = lanesOfWord * Chunks * width / 2u;
+      storeBytes(plane + at / lanesOfWord * bytes, bytes, kvHasAlignedCodes, words);
     }
   }
 }
 
 template <ushort Chunks>
-inline void storeCodes(
-    thread const uint4* codes, uint bits, device uchar* row, constant KVCodecPlane& plane, uint at, bool isStored) {
+inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, uint lanes, uint at, bool isStored) {
   uint shift = 0;
-  while (shift < bits) {
-    const uint width = planeWidth(bits, shift);
-    const uint bytes = plane.headDim * width / 8u;
-    storePlane<Chunks>(codes, shift, width, row, bytes, plane.lanes, at, isStored);
-    row += bytes;
-    shift += width;
+  MNK_UNROLL
+  for (ushort plane = 0; plane < kMostPlanes; ++plane) {
+    if (shift < bits) {
+      storePlane<Chunks>(codes, bits, shift, row, lanes, at, isStored);
+      const uint width = planeWidth(bits, shift);
+      row += lanes * Chunks * width / 2u;
+      shift += width;
+    }
   }
 }
 
-// The codes of four elements from `first` on.
-inline uint4 loadCodes(device const uchar* row, uint bits, uint headDim, uint first) {
-  uint4 codes = uint4(0u);
+// The codes of `Elements` neighboring elements from `first` on, which is a multiple of that: the words of each plane.
+template <ushort Elements>
+inline void loadCodes(
+    device const uchar* row, uint bits, uint headDim, uint first, bool isAligned, thread uint* words) {
   uint shift = 0;
-  while (shift < bits) {
-    const uint width = planeWidth(bits, shift);
-    for (uint i = 0; i < 4u; ++i) {
-      const uint bit = (first + i) * width;
-      codes[i] |= ((uint(row[bit / 8u]) >> (bit % 8u)) & ((1u << width) - 1u)) << shift;
+  // Planes of turbo begin at multiples of the narrowest one's bytes.
+  const uint most = kvIsTurbo ? min(headDim * (bits & (~bits + 1u)) / 8u, 16u) : 16u;
+  MNK_UNROLL
+  for (ushort plane = 0; plane < kMostPlanes; ++plane) {
+    if (shift < bits) {
+      const uint width = planeWidth(bits, shift);
+      const uint bytes = max(Elements * width / 8u, 1u);
+      const uint atOnce = min(bytes, most);
+      MNK_UNROLL
+      for (uint i = 0; i < bytes; i += atOnce) {
+        loadBytes(row + first * width / 8u + i, atOnce, isAligned, words + i / 4u);
+      }
+      if (Elements * width < 8u) {
+        words[0] >>= first * width % 8u;
+      }
+      row += headDim * width / 8u;
+      words += (Elements * width + 31u) / 32u;
+      shift += width;
     }
-    row += headDim * width / 8u;
-    shift += width;
   }
-  // A byte of mlx1 has more bits than its code, and memory may hold anything.
-  return codes & ((1u << bits) - 1u);
+}
+
+// A code of those.
+template <ushort Elements>
+inline uint codeAt(thread const uint* words, uint e, uint bits) {
+  uint code = 0;
+  uint shift = 0;
+  MNK_UNROLL
+  for (ushort plane = 0; plane < kMostPlanes; ++plane) {
+    if (shift < bits) {
+      const uint width = planeWidth(bits, shift);
+      const uint bit = e * width;
+      code |= ((words[bit / 32u] >> (bit % 32u)) & ((1u << width) - 1u)) << shift;
+      words += (Elements * width + 31u) / 32u;
+      shift += width;
+    }
+  }
+  return code & ((1u << bits) - 1u);  // a byte of mlx1 has more bits than its code, and memory may hold anything
+}
+
+template <ushort Elements>
+inline float4 levelsOfCodes(thread const uint* words, ushort chunk, uint bits, threadgroup const float* levels) {
+  const uint first = 4u * chunk;
+  return float4(
+      levels[codeAt<Elements>(words, first, bits)], levels[codeAt<Elements>(words, first + 1u, bits)],
+      levels[codeAt<Elements>(words, first + 2u, bits)], levels[codeAt<Elements>(words, first + 3u, bits)]);
 }

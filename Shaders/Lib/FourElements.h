@@ -56,6 +56,83 @@ inline void storeFour(device uchar* into, uint type, bool isVectorized, ulong in
   }
 }
 
+// Bytes that a processor loads at once: 1, 2, 4, 8 or 16 of them, to as many words as they fill.
+inline void loadBytes(device const uchar* from, uint bytes, bool isAligned, thread uint* words) {
+  if (!isAligned) {
+    for (uint i = 0; i < bytes; ++i) {
+      words[i / 4u] = (i % 4u == 0u ? 0u : words[i / 4u]) | (uint(from[i]) << (8u * (i % 4u)));
+    }
+  } else if (bytes == 16u) {
+    const uint4 x = *reinterpret_cast<device const uint4*>(from);
+    words[0] = x.x;
+    words[1] = x.y;
+    words[2] = x.z;
+    words[3] = x.w;
+  } else if (bytes == 8u) {
+    const uint2 x = *reinterpret_cast<device const uint2*>(from);
+    words[0] = x.x;
+    words[1] = x.y;
+  } else if (bytes == 4u) {
+    words[0] = *reinterpret_cast<device const uint*>(from);
+  } else if (bytes == 2u) {
+    words[0] = *reinterpret_cast<device const ushort*>(from);
+  } else {
+    words[0] = *from;
+  }
+}
+inline void storeBytes(device uchar* into, uint bytes, bool isAligned, thread const uint* words) {
+  if (!isAligned) {
+    for (uint i = 0; i < bytes; ++i) {
+      into[i] = uchar((words[i / 4u] >> (8u * (i % 4u))) & 0xffu);
+    }
+  } else if (bytes == 16u) {
+    *reinterpret_cast<device uint4*>(into) = uint4(words[0], words[1], words[2], words[3]);
+  } else if (bytes == 8u) {
+    *reinterpret_cast<device uint2*>(into) = uint2(words[0], words[1]);
+  } else {
+    *reinterpret_cast<device uint*>(into) = words[0];
+  }
+}
+
+// The words of neighboring elements, `Chunks` fours of them. They are converted later, because that waits for the load.
+template <ushort Chunks>
+inline void loadChunks(device const uchar* from, uint type, bool isAligned, ulong index, thread uint* words) {
+  const uint size = type == uint(kFloat32) ? 4u : 2u;
+  const uint bytes = min(4u * Chunks * size, 16u);
+  MNK_UNROLL
+  for (uint i = 0; i < 4u * Chunks * size; i += bytes) {
+    loadBytes(from + index * size + i, bytes, isAligned, words + i / 4u);
+  }
+}
+inline float4 floatsOfWords(thread const uint* words, uint type, ushort chunk) {
+  if (type == uint(kFloat32)) {
+    words += 4 * chunk;
+    return as_type<float4>(uint4(words[0], words[1], words[2], words[3]));
+  }
+  const uint a = words[2 * chunk];
+  const uint b = words[2 * chunk + 1];
+  if (type == uint(kFloat16)) {
+    return float4(as_type<half4>(uint2(a, b)));
+  }
+  return as_type<float4>(uint4(a << 16, a & 0xffff0000u, b << 16, b & 0xffff0000u));
+}
+inline uint2 wordsOfFloats(float4 x, uint type) {  // of elements of 16 bits
+  return type == uint(kFloat16) ? as_type<uint2>(roundedFour(x, half())) : as_type<uint2>(roundedFour(x, bfloat()));
+}
+template <ushort Chunks>
+inline void storeChunks(device uchar* into, uint type, bool isAligned, ulong index, thread const float4* x) {
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    if (type == uint(kFloat32) || !isAligned || Chunks == 1) {
+      storeFour(into, type, isAligned, index + 4u * i, x[i]);
+    } else if (i % 2 == 0) {
+      const float4 next = x[i + (Chunks == 1 ? 0 : 1)];
+      *reinterpret_cast<device uint4*>(into + 2u * (index + 4u * i)) =
+          uint4(wordsOfFloats(x[i], type), wordsOfFloats(next, type));
+    }
+  }
+}
+
 // Means and channel scales, at any multiple of four bytes.
 inline float4 fourFloats(device const float* from, ulong index) {
   return float4(from[index], from[index + 1u], from[index + 2u], from[index + 3u]);

@@ -8,50 +8,53 @@
 pipeline_constant(bool, kvIsTurbo, kKVCodecIsTurbo);
 pipeline_constant(uint, kvKeyBits, kKVCodecKeyBits);
 pipeline_constant(uint, kvValueBits, kKVCodecValueBits);
+pipeline_constant(uint, kvKeyLanes, kKVCodecKeyLanes);
+pipeline_constant(uint, kvValueLanes, kKVCodecValueLanes);
 pipeline_constant(uint, kvElementType, kKVCodecElementType);
 pipeline_constant(bool, kvIsVectorizedElements, kKVCodecIsVectorized);
 pipeline_constant(bool, kvHasKeyMeans, kKVCodecHasKeyMeans);
 pipeline_constant(bool, kvHasValueMeans, kKVCodecHasValueMeans);
 pipeline_constant(bool, kvHasChannelScales, kKVCodecHasChannelScales);
 
-// Levels of numbers of variance 1, and the boundaries between them: positive halves.
+// Keys or values. All parameters are loaded before one is chosen: a choice of addresses would be loaded by each lane.
+inline KVCodecPlane planeOf(constant KVCodecPlane& keys, constant KVCodecPlane& values, bool isValue, uint chunks) {
+  const uint lanes = isValue ? kvValueLanes : kvKeyLanes;
+  const uint2 bytes = uint2(keys.codeBytes, values.codeBytes);
+  const float2 roots = float2(keys.inverseRoot, values.inverseRoot);
+  const float2 factors = float2(keys.scaleFactor, values.scaleFactor);
+  return KVCodecPlane{
+      lanes * 4u * chunks,
+      lanes,
+      0,
+      isValue ? bytes.y : bytes.x,
+      isValue ? roots.y : roots.x,
+      isValue ? factors.y : factors.x};
+}
+
+// Levels of numbers of variance 1, the positive half. The boundaries between turbo's are their midpoints.
 struct CodeBook {
   constant const float* levels;
-  constant const float* boundaries;
-  uint halfCount;  // levels in a half
+  constant const float* boundaries;  // of mlx1
+  uint halfCount;                    // levels in a half
 };
 
 inline CodeBook codeBook(uint bits) {
-  if (kvIsTurbo) {
-    const uint first = (1u << (bits - 1u)) - 2u;
-    return CodeBook{kTurboLevels + first, kTurboBoundaries + first, 1u << (bits - 1u)};
-  }
-  const uint first = bits == 8u ? 56u : bits == 6u ? 24u : bits == 5u ? 8u : 0u;
-  return CodeBook{kMlx1Levels + first, kMlx1Boundaries + first, 1u << (bits - 1u)};
-}
-
-// The index of the level for x: how many boundaries lie below it. Numbers are compared by their bits, which do not
-// change their order where they are positive, so that no compiler can take a liberty.
-inline uint codeOf(CodeBook book, float x) {
-  const bool isPositive = as_type<int>(x) > 0;
-  // On a boundary the lower index wins, which for a negative number is the one farther from zero.
-  const uint end = (as_type<uint>(x) & 0x7fffffffu) + (isPositive ? 0u : 1u);
-  uint below = 0;
-  for (uint step = book.halfCount >> 1; step != 0u; step >>= 1) {
-    below += as_type<uint>(book.boundaries[below + step - 1u]) < end ? step : 0u;
-  }
-  return isPositive ? book.halfCount + below : book.halfCount - 1u - below;
+  const uint mlx1First = bits == 8u ? 56u : bits == 6u ? 24u : bits == 5u ? 8u : 0u;
+  return CodeBook{
+      kvIsTurbo ? kTurboLevels + (1u << (bits - 1u)) - 2u : kMlx1Levels + mlx1First, kMlx1Boundaries + mlx1First,
+      1u << (bits - 1u)};
 }
 
 inline float levelOf(CodeBook book, uint code) {
   return code >= book.halfCount ? book.levels[code - book.halfCount] : -book.levels[book.halfCount - 1u - code];
 }
 
-inline uint4 codesOf(CodeBook book, float4 x) {
-  return uint4(codeOf(book, x.x), codeOf(book, x.y), codeOf(book, x.z), codeOf(book, x.w));
-}
-inline float4 levelsOf(CodeBook book, uint4 codes) {
-  return float4(levelOf(book, codes.x), levelOf(book, codes.y), levelOf(book, codes.z), levelOf(book, codes.w));
+// Writes the levels of all codes of so many bits, shared among the threads.
+inline void fillLevels(threadgroup float* levels, uint bits, uint index, uint threads) {
+  const CodeBook book = codeBook(bits);
+  for (uint code = index; code < (1u << bits); code += threads) {
+    levels[code] = levelOf(book, code);
+  }
 }
 
 // Signs of the four elements from `first` on, of a vector of the given length.
@@ -112,6 +115,12 @@ inline float4 withoutSubnormal(float4 x) {
       exponents.w == 0u ? 0.0f : x.w);
 }
 
+// Elements are f16 as they were given. Where the largest lies in [2, 4), they and their sums are multiples of 2^-38:
+// far from subnormal, so that nothing has to be left out.
+inline bool isNarrow() {
+  return kvElementType == uint(kFloat16) && !kvHasKeyMeans && !kvHasValueMeans && !kvHasChannelScales;
+}
+
 // A vector whose largest element lies in [2, 4), and the power of two that was taken out. No number that arises from
 // its sums can be subnormal: elements that are less than 2^-100 of the largest are left out, and so are those below
 // 2^-125. Results are then the same on devices that flush subnormal numbers.
@@ -123,6 +132,7 @@ struct VectorSize {
 template <ushort Chunks>
 inline VectorSize takeOutSize(thread float4* x, uint lanes) {
   uint largest = 0;
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     const uint4 bits = as_type<uint4>(x[i]) & 0x7fffffffu;
     largest = max(max(largest, max(bits.x, bits.y)), max(bits.z, bits.w));
@@ -131,14 +141,19 @@ inline VectorSize takeOutSize(thread float4* x, uint lanes) {
   const bool isFinite = largest < 0x7f800000u;
   const uint exponent = largest >> 23;
   const bool isZero = !isFinite || exponent < 2u;
-  const uint least = exponent > 102u ? exponent - 100u : 2u;
+  const uint least = isZero ? 256u : exponent > 102u ? exponent - 100u : 2u;
   const float factor = as_type<float>(isZero ? 0x3f800000u : (255u - exponent) << 23);
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     const uint4 exponents = (as_type<uint4>(x[i]) >> 23) & 0xffu;
     const float4 scaled = x[i] * factor;
-    x[i] = float4(
-        isZero || exponents.x < least ? 0.0f : scaled.x, isZero || exponents.y < least ? 0.0f : scaled.y,
-        isZero || exponents.z < least ? 0.0f : scaled.z, isZero || exponents.w < least ? 0.0f : scaled.w);
+    if (isNarrow() && !isZero) {
+      x[i] = scaled;
+    } else {
+      x[i] = float4(
+          exponents.x < least ? 0.0f : scaled.x, exponents.y < least ? 0.0f : scaled.y,
+          exponents.z < least ? 0.0f : scaled.z, exponents.w < least ? 0.0f : scaled.w);
+    }
   }
   return VectorSize{isZero ? 0 : as_type<int>(exponent) - 128, isFinite};
 }

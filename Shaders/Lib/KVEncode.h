@@ -1,7 +1,7 @@
 // Codes and scales of a vector that was turned by walshHadamard, but not yet divided by sqrt(headDim). Each lane has
 // the codes of its own elements; all lanes of a vector have its scale.
 #pragma once
-#include "KVCodec.h"
+#include "CodeSearch.h"
 
 // <x, c> and <c, c> of four elements.
 inline float2 productsWith(float4 x, float4 c) {
@@ -9,16 +9,18 @@ inline float2 productsWith(float4 x, float4 c) {
       fma(x.y, c.y, x.x * c.x) + fma(x.w, c.w, x.z * c.z), fma(c.y, c.y, c.x * c.x) + fma(c.w, c.w, c.z * c.z));
 }
 
-// Over all elements of a vector, or of a block of it: neighbors first, then pairs of neighbors and so on. What comes
-// out depends on the elements alone, not on how many of them a lane holds.
-template <ushort Chunks>
-inline float2 sumOfProducts(thread float2* products, uint lanes) {
+// Over what a lane holds: neighbors first, then pairs of neighbors and so on. Sums over lanes go on likewise, so that
+// they depend on the elements alone, not on how many of them a lane holds.
+template <ushort Chunks, typename T>
+inline T sumOfChunks(thread T* x) {
+  MNK_UNROLL
   for (ushort h = 1; h < Chunks; h = ushort(h * 2)) {
+    MNK_UNROLL
     for (ushort i = 0; i < Chunks; i = ushort(i + 2 * h)) {
-      products[i] += products[i + h];
+      x[i] += x[i + h];
     }
   }
-  return sumOverLanes(products[0], lanes);
+  return x[0];
 }
 
 // Numbers below 2^-60 become zero, so that no product of two can be subnormal. Beside the vector's largest element they
@@ -30,77 +32,113 @@ inline float withoutDust(float x) {
 // The sum of squares over the lanes of a vector, or of a block of it.
 template <ushort Chunks>
 inline float energyOf(thread float4* y, uint lanes) {
-  float2 products[Chunks];
+  float squares[Chunks];
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    y[i] = float4(withoutDust(y[i].x), withoutDust(y[i].y), withoutDust(y[i].z), withoutDust(y[i].w));
-    products[i] = productsWith(y[i], y[i]);
+    if (!isNarrow()) {
+      y[i] = float4(withoutDust(y[i].x), withoutDust(y[i].y), withoutDust(y[i].z), withoutDust(y[i].w));
+    }
+    squares[i] = productsWith(y[i], y[i]).x;
   }
-  return sumOfProducts<Chunks>(products, lanes).x;
+  return sumOverLanes(sumOfChunks<Chunks>(squares), lanes);
 }
 
-// The size g that gives the levels nearest in direction to u, of numbers u / g for g around 1.
+// <u, c> and <c, c> over what a lane holds, for the levels c of codes.
 template <ushort Chunks>
-inline float bestFactor(thread const float4* u, CodeBook book, uint lanes, uint candidates, float spacing) {
-  float bestFactor = 1.0f;
-  float2 best = float2(0.0f, 1.0f);
-  for (uint m = 0; m < candidates; ++m) {
-    const float size = fma(spacing, float(m) - 0.5f * float(candidates - 1u), 1.0f);
-    const float factor = 1.0f / size;
-    float2 products[Chunks];
-    for (ushort i = 0; i < Chunks; ++i) {
-      products[i] = productsWith(u[i], levelsOf(book, codesOf(book, u[i] * factor)));
+inline float2 productsWithLevels(threadgroup const float* levels, thread const float4* u, thread const uint4* codes) {
+  float2 products[Chunks];
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    products[i] = productsWith(u[i], levelsOf(levels, codes[i]));
+  }
+  return sumOfChunks<Chunks>(products);
+}
+
+// The size g that gives the levels nearest in direction to u, of numbers u / g for g around 1: 1 / g, and <u, c> and
+// <c, c> for it. Lanes exchange sums after `Together` candidates, so that they wait less for each other.
+struct BestSize {
+  float factor;
+  float2 sums;
+};
+
+template <ushort Chunks, ushort Together>
+inline BestSize bestSize(
+    threadgroup const float* tables, thread const float4* u, constant const float* guess, uint bits, uint lanes,
+    uint candidates, float spacing) {
+  BestSize best = {1.0f, float2(0.0f, 1.0f)};
+  for (uint first = 0; first < candidates; first += Together) {
+    float factors[Together];
+    float2 sums[Together];
+    MNK_UNROLL
+    for (ushort t = 0; t < Together; ++t) {
+      factors[t] = 1.0f / fma(spacing, float(first + t) - 0.5f * float(candidates - 1u), 1.0f);
+      uint4 codes[Chunks];
+      MNK_UNROLL
+      for (ushort i = 0; i < Chunks; ++i) {
+        codes[i] = codesOf(tables, guess, bits, withinGuess(guess, u[i]) * factors[t]);
+      }
+      sums[t] = productsWithLevels<Chunks>(tables, u, codes);
     }
-    const float2 sums = sumOfProducts<Chunks>(products, lanes);
-    // The cosine's square is sums.x^2 / sums.y up to a constant.
-    if (sums.x * sums.x * best.y > best.x * best.x * sums.y) {
-      best = sums;
-      bestFactor = factor;
+    MNK_UNROLL
+    for (ushort t = 0; t < Together; ++t) {
+      sums[t] = sumOverLanes(sums[t], lanes);
+      // The cosine's square is sums.x^2 / sums.y up to a constant.
+      const float2 s = sums[t];
+      if (first + t < candidates && s.x * s.x * best.sums.y > best.sums.x * best.sums.x * s.y) {
+        best = BestSize{factors[t], s};
+      }
     }
   }
-  return bestFactor;
+  return best;
 }
 
 // Gives the scale of levels for r = y / sqrt(headDim). y becomes numbers of variance 1.
 template <ushort Chunks>
 inline float encodeTurbo(
-    thread float4* y, thread uint4* codes, constant KVCodecPlane& plane, uint bits, bool isUnbiased, uint candidates,
-    float candidateSpacing) {
-  const CodeBook book = codeBook(bits);
+    threadgroup const float* tables, thread float4* y, thread uint4* codes, KVCodecPlane plane, uint bits,
+    bool isUnbiased, uint candidates, float candidateSpacing) {
   const float length = float(plane.headDim);
   const float size = precise::sqrt(energyOf<Chunks>(y, plane.lanes) / length);
   const float inverse = size > 0.0f ? 1.0f / size : 0.0f;
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     y[i] *= inverse;
   }
-  float factor = 1.0f;
+  constant const float* guess = codeGuess(bits);
+  BestSize best = {1.0f, float2(0.0f, 1.0f)};
   if (candidates > 1u) {
-    factor = bestFactor<Chunks>(y, book, plane.lanes, candidates, candidateSpacing * kTurboReach[bits]);
+    constexpr ushort kTogether = Chunks > 2 ? 1 : 6;
+    best = bestSize<Chunks, kTogether>(
+        tables, y, guess, bits, plane.lanes, candidates, candidateSpacing * kTurboReach[bits]);
   }
-  float2 products[Chunks];
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    codes[i] = codesOf(book, y[i] * factor);
-    products[i] = productsWith(y[i], levelsOf(book, codes[i]));
+    codes[i] = codesOf(tables, guess, bits, withinGuess(guess, y[i]) * best.factor);
   }
-  const float2 sums = sumOfProducts<Chunks>(products, plane.lanes);
-  if (!(sums.x > 0.0f)) {
+  if (candidates == 1u) {
+    best.sums = sumOverLanes(productsWithLevels<Chunks>(tables, y, codes), plane.lanes);
+  }
+  if (!(best.sums.x > 0.0f)) {
     return 0.0f;
   }
-  return (isUnbiased ? length / sums.x : sums.x / sums.y) * size * plane.inverseRoot;
+  return (isUnbiased ? length / best.sums.x : best.sums.x / best.sums.y) * size * plane.inverseRoot;
 }
 
 // Gives this lane's scale for the vector as it was before `power` was taken out. y becomes what is compared with
 // boundaries.
 template <ushort Chunks>
-inline float encodeMlx1(thread float4* y, thread uint4* codes, constant KVCodecPlane& plane, uint bits, int power) {
-  const CodeBook book = codeBook(bits);
+inline float encodeMlx1(
+    threadgroup const float* tables, thread float4* y, thread uint4* codes, KVCodecPlane plane, uint bits, int power) {
   const uint blocks = mlx1Blocks(plane.headDim);
   const float length = float(plane.headDim / blocks);
   const float size = precise::sqrt(energyOf<Chunks>(y, plane.lanes / blocks) / length);
   const float scale = timesPowerOfTwo(blocks == 2u ? size * plane.inverseRoot : size, power);
   const float factor = scale > 1e-10f ? plane.scaleFactor / size : 0.0f;
+  constant const float* guess = codeGuess(bits);
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     y[i] *= factor;
-    codes[i] = codesOf(book, y[i]);
+    codes[i] = codesOf(tables, guess, bits, withinGuess(guess, y[i]));
   }
   return scale;
 }

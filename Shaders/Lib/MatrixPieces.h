@@ -4,9 +4,11 @@
 //   keys    matrix [key][dim]: a lane has a quarter of one vector, two elements of it in each matrix
 //   values  matrix [dim][key]: a lane has an eighth of two vectors, one element of each in each matrix
 #pragma once
+#include "AttentionRows.h"
 #include "CachePieces.h"
 
 pipeline_constant(bool, flashHasRowMajorMatrices, kFlashDecodeHasRowMajorMatrices);
+pipeline_constant(uint, flashTableBits, kFlashDecodeTableBits);
 
 // The row and the first of the two columns that a lane holds.
 struct MatrixLane {
@@ -52,6 +54,25 @@ inline uint sharedElement(uint part, uint e) {
   return flashIsCoded ? part * (Dim / Parts) + e : (e / 8u * Parts + part) * 8u + e % 8u;
 }
 
+// Eight neighboring elements of queries, as pairs of halves.
+inline void setHalves(thread uint* into, uint4 words) {
+  into[0] = words.x;
+  into[1] = words.y;
+  into[2] = words.z;
+  into[3] = words.w;
+}
+inline void loadHalves(thread uint* into, device const uchar* queries, ulong index) {
+  if (flashIsAligned) {
+    setHalves(into, *reinterpret_cast<device const uint4*>(queries + 2u * index));
+    return;
+  }
+  device const ushort* from = reinterpret_cast<device const ushort*>(queries) + index;
+  MNK_UNROLL
+  for (ushort i = 0; i < 4; ++i) {
+    into[i] = uint(from[2 * i]) | uint(from[2 * i + 1]) << 16;
+  }
+}
+
 template <ushort Dim, ushort Parts>
 inline void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors from, ulong row, uint part) {
   if (flashIsCoded) {
@@ -70,27 +91,49 @@ inline void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors from, 
 inline uint tableEntryBits(uint bits) {  // of an entry's number
   return bits == 4u ? 8u : bits;
 }
-inline uint tableCopyBits(uint bits) {  // of a copy's; one table has kFlashDecodeMatrixTableBytes, two have half each
-  return min((kvKeyBits == kvValueBits ? 12u : 11u) - tableEntryBits(bits), 5u);
+inline uint tableCopyBits(uint bits) {  // of a copy's, whose entry has four bytes; two tables have half the memory each
+  return min(flashTableBits - (kvKeyBits == kvValueBits ? 2u : 3u) - tableEntryBits(bits), 5u);
 }
 
-inline half levelAsHalf(uint bits, uint code) {
-  return half(levelOf(codeBook(bits), code));
-}
-inline void fillTable(threadgroup half2* table, uint bits, uint index, uint threads) {
-  for (uint i = index; i < 1u << (tableEntryBits(bits) + tableCopyBits(bits)); i += threads) {
-    const uint entry = i >> tableCopyBits(bits);
-    const half low = levelAsHalf(bits, bits == 4u ? entry & 15u : entry);
-    table[i] = half2(low, bits == 4u ? levelAsHalf(4, entry >> 4) : low);
+// Fills the bytes of a table from `first` to before `end`, which are multiples of 512. Each lane holds a level, so that
+// there is no load for each entry of few bits.
+inline void fillTable(
+    threadgroup half2* table, uint bits, uint first, uint end, uint simdgroup, uint lane, uint simdgroups) {
+  const CodeBook book = codeBook(bits);
+  const float own = levelOf(book, lane % (1u << min(bits, 5u)));
+  threadgroup half4* into = reinterpret_cast<threadgroup half4*>(table);  // two copies of an entry
+  const uint all = 4u << (tableEntryBits(bits) + tableCopyBits(bits));
+  for (uint i = first / 8u + simdgroup * 32u + lane; i < min(end, all) / 8u; i += simdgroups * 32u) {
+    const uint entry = i >> (tableCopyBits(bits) - 1u);
+    float2 levels;
+    if (bits == 4u) {
+      levels = float2(simd_shuffle(own, ushort(entry & 15u)), simd_shuffle(own, ushort(entry >> 4)));
+    } else {
+      levels = float2(bits <= 5u ? simd_shuffle(own, ushort(entry)) : levelOf(book, entry));
+    }
+    into[i] = half4(half(levels.x), half(levels.y), half(levels.x), half(levels.y));
   }
 }
 
-// The copy of a table that a lane reads, and an entry of it: `own` is the lane's copy of the first.
+// Where a lane's copy of a table starts, in bytes.
 inline uint copyOfLane(uint bits, uint lane) {
-  return lane % (1u << tableCopyBits(bits));
+  return lane % (1u << tableCopyBits(bits)) * 4u;
 }
-inline half2 entryOf(threadgroup const half2* own, uint bits, uint entry) {
-  return own[entry << tableCopyBits(bits)];
+// The entry of the code from bit `first` of a word on, or of two codes: a shift, a choice of bits and a load.
+inline half2 entryOf(threadgroup const half2* table, uint copy, uint bits, uint word, uint first) {
+  const uint place = 2u + tableCopyBits(bits);  // of an entry's number in the bits of its address
+  const uint moved = first >= place ? word >> (first - place) : word << (place - first);
+  const uint offset = (moved & (((1u << tableEntryBits(bits)) - 1u) << place)) | copy;
+  return *reinterpret_cast<threadgroup const half2*>(reinterpret_cast<threadgroup const uchar*>(table) + offset);
+}
+// The level of a code of a piece.
+template <ushort Elements>
+inline half levelOfPiece(
+    thread const CachePiece<Elements>& piece, uint e, uint bits, threadgroup const half2* table, uint copy) {
+  if (planeWidth(bits, 0) == 8u) {
+    return entryOf(table, copy, bits, piece.words[e / 4u], e % 4u * 8u).x;
+  }
+  return entryOf(table, copy, bits, codeOfPiece(piece, e, bits), 0).x;
 }
 
 inline half halfOfWord(uint word, uint index) {
@@ -100,23 +143,22 @@ inline half halfOfWord(uint word, uint index) {
 
 // Elements 2 * i and 2 * i + 1 of a share of a key.
 template <ushort Elements>
-inline half2 keyPair(thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* own) {
+inline half2 keyPair(
+    thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* table, uint copy) {
   if (!flashIsCoded) {
     return as_type<half2>(piece.words[i]);
   }
   if (bits == 4u) {
-    return entryOf(own, bits, (piece.words[i / 4u] >> (8u * (i % 4u))) & 255u);
+    return entryOf(table, copy, bits, piece.words[i / 4u], i % 4u * 8u);
   }
-  return half2(
-      entryOf(own, bits, codeOfPiece(piece, 2u * i, bits)).x,
-      entryOf(own, bits, codeOfPiece(piece, 2u * i + 1u, bits)).x);
+  return half2(levelOfPiece(piece, 2u * i, bits, table, copy), levelOfPiece(piece, 2u * i + 1u, bits, table, copy));
 }
 
 // Element i of the shares of two values.
 template <ushort Elements>
 inline half2 valuePair(
     thread const CachePiece<Elements>& a, thread const CachePiece<Elements>& b, uint i, uint bits,
-    threadgroup const half2* own) {
+    threadgroup const half2* table, uint copy) {
   if (!flashIsCoded) {
     return half2(halfOfWord(a.words[i / 2u], i % 2u), halfOfWord(b.words[i / 2u], i % 2u));
   }
@@ -126,7 +168,7 @@ inline half2 valuePair(
     const uint y = b.words[i / 8u];
     const uint both =
         i % 2u == 0u ? (x & 0x0f0f0f0fu) | ((y << 4) & 0xf0f0f0f0u) : ((x >> 4) & 0x0f0f0f0fu) | (y & 0xf0f0f0f0u);
-    return entryOf(own, bits, (both >> (i % 8u / 2u * 8u)) & 255u);
+    return entryOf(table, copy, bits, both, i % 8u / 2u * 8u);
   }
-  return half2(entryOf(own, bits, codeOfPiece(a, i, bits)).x, entryOf(own, bits, codeOfPiece(b, i, bits)).x);
+  return half2(levelOfPiece(a, i, bits, table, copy), levelOfPiece(b, i, bits, table, copy));
 }

@@ -1,7 +1,7 @@
 // A softmax that is built up from parts. A part is the largest of its scores, the sum of 2^(score - largest), and the
 // sum of values with these weights. Scores count in units of 1 / log2(e), so that weights are powers of two.
 #pragma once
-#include "Words.h"
+#include "Lanes.h"
 
 constant constexpr float kLog2E = 1.44269504088896341f;
 constant constexpr float kLn2 = 0.693147180559945309f;
@@ -25,68 +25,33 @@ constexpr ushort transposedParts(ushort n, ushort lanes) {
 template <ushort N, ushort First, ushort Last>
 inline void sumTransposed(thread float* v, uint lane) {
   ushort n = N;
+  float sent[N];
   MNK_UNROLL
   for (ushort step = First; step >= Last; step = ushort(step / 2)) {
     const bool isUpper = (lane & step) != 0u;
-    if (n % 8 == 0) {
-      n = ushort(n / 2);
-      MNK_UNROLL
-      for (ushort i = 0; i < n; i = ushort(i + 4)) {
-        const float4 a = float4(v[i], v[i + 1], v[i + 2], v[i + 3]);
-        const float4 b = float4(v[i + n], v[i + n + 1], v[i + n + 2], v[i + n + 3]);
-        const float4 sum = (isUpper ? b : a) + simd_shuffle_xor(isUpper ? a : b, step);
-        v[i] = sum.x;
-        v[i + 1] = sum.y;
-        v[i + 2] = sum.z;
-        v[i + 3] = sum.w;
-      }
-    } else if (n % 4 == 0) {
-      n = ushort(n / 2);
-      MNK_UNROLL
-      for (ushort i = 0; i < n; i = ushort(i + 2)) {
-        const float2 a = float2(v[i], v[i + 1]);
-        const float2 b = float2(v[i + n], v[i + n + 1]);
-        const float2 sum = (isUpper ? b : a) + simd_shuffle_xor(isUpper ? a : b, step);
-        v[i] = sum.x;
-        v[i + 1] = sum.y;
-      }
-    } else if (n % 2 == 0) {
-      n = ushort(n / 2);
-      MNK_UNROLL
-      for (ushort i = 0; i < n; ++i) {
-        const float a = v[i];
-        const float b = v[i + n];
-        v[i] = (isUpper ? b : a) + simd_shuffle_xor(isUpper ? a : b, step);
-      }
-    } else {
-      MNK_UNROLL
-      for (ushort i = 0; i < n; ++i) {
-        v[i] += simd_shuffle_xor(v[i], step);
-      }
+    const bool isHalved = n % 2 == 0;
+    n = isHalved ? ushort(n / 2) : n;
+    MNK_UNROLL
+    for (ushort i = 0; i < n; ++i) {
+      const float a = v[i];
+      const float b = isHalved ? v[i + n] : a;
+      sent[i] = isUpper ? a : b;
+      v[i] = isUpper ? b : a;
+    }
+    exchangeXor(sent, n, step);
+    MNK_UNROLL
+    for (ushort i = 0; i < n; ++i) {
+      v[i] += sent[i];
     }
   }
-}
-
-// Over lanes that differ in the bits from `first` to below `end`.
-inline float largestOver(float x, ushort first, ushort end) {
-  for (ushort step = first; step < end; step = ushort(step * 2)) {
-    x = max(x, simd_shuffle_xor(x, step));
-  }
-  return x;
-}
-inline float sumOver(float x, ushort first, ushort end) {
-  for (ushort step = first; step < end; step = ushort(step * 2)) {
-    x += simd_shuffle_xor(x, step);
-  }
-  return x;
 }
 
 // A lane's share of a row of results, and what it is to be divided by.
 template <ushort Chunks>
 struct MergedRow {
   float4 x[Chunks];
-  float largest;
-  float sum;
+  float rowMax;
+  float rowSum;
 };
 
 // In threadgroup memory the stats of parts come first; then, where four floats can be loaded at once, their sums.
@@ -106,108 +71,130 @@ inline void storeInThreadgroup(
     }
   }
   if (first == 0u) {
-    stats[index] = float2(row.largest, row.sum);
+    stats[index] = float2(row.rowMax, row.rowSum);
   }
 }
 
-// Merges the parts of a row from threadgroup memory. `first` is the lane's first element; where it is `headDim` or more
-// the lane has none.
+// A row without parts, and so many more parts of it: those from `first` on, `step` apart, of which there are `parts`.
 template <ushort Chunks>
-inline MergedRow<Chunks> mergedInThreadgroup(
-    threadgroup const float* sums, threadgroup const float2* stats, uint parts, uint partStride, uint headDim,
-    uint first) {
+inline MergedRow<Chunks> emptyRow() {
   MergedRow<Chunks> row;
-  row.largest = kNoLargest;
-  row.sum = 0.0f;
-  for (uint part = 0; part < parts; ++part) {
-    row.largest = max(row.largest, stats[part * partStride].x);
-  }
+  row.rowMax = kNoLargest;
+  row.rowSum = 0.0f;
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     row.x[i] = float4(0.0f);
   }
-  for (uint part = 0; part < parts; ++part) {
-    const float2 stat = stats[part * partStride];
-    const float weight = fast::exp2(stat.x - row.largest);
-    row.sum += weight * stat.y;
-    if (first < headDim) {
-      threadgroup const float4* from =
-          reinterpret_cast<threadgroup const float4*>(sums + part * partStride * headDim + first);
+  return row;
+}
+template <ushort Chunks, ushort Count>
+inline void addParts(
+    thread MergedRow<Chunks>& row, thread const float2* stats, thread const float4* x, uint first, uint step,
+    uint parts) {
+  float newMax = row.rowMax;
+  MNK_UNROLL
+  for (ushort j = 0; j < Count; ++j) {
+    newMax = max(newMax, stats[j].x);
+  }
+  const float rescale = fast::exp2(row.rowMax - newMax);
+  row.rowMax = newMax;
+  row.rowSum *= rescale;
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    row.x[i] *= rescale;
+  }
+  MNK_UNROLL
+  for (ushort j = 0; j < Count; ++j) {
+    const float weight = first + j * step < parts ? fast::exp2(stats[j].x - newMax) : 0.0f;
+    row.rowSum += weight * stats[j].y;
+    MNK_UNROLL
+    for (ushort i = 0; i < Chunks; ++i) {
+      row.x[i] += weight * x[j * Chunks + i];
+    }
+  }
+}
+
+// Merges the parts of a row from threadgroup memory, `sumStride` floats and `statStride` stats apart. `lanes` lanes
+// share the row. Several parts are loaded at once, and sums before their weights are known, because each load takes
+// long. Past the last part it is loaded again and weighs nothing; that it may raise the largest, with which all weights
+// are compared in the end, changes no result.
+template <ushort Chunks>
+inline MergedRow<Chunks> mergedInThreadgroup(
+    threadgroup const float* sums, uint sumStride, threadgroup const float2* stats, uint statStride, uint parts,
+    uint lanes, uint lane) {
+  constexpr ushort Ahead = Chunks > 1 ? 4 : 8;
+  MergedRow<Chunks> row = emptyRow<Chunks>();
+  const uint own = min(lane, lanes - 1u);  // a lane that has no elements computes what nobody reads
+  for (uint part = 0; part < parts; part += Ahead) {
+    float2 stat[Ahead];
+    float4 x[Ahead * Chunks];
+    MNK_UNROLL
+    for (ushort j = 0; j < Ahead; ++j) {
+      const uint index = min(part + j, parts - 1u);
+      stat[j] = stats[index * statStride];
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
-        row.x[i] += weight * from[i];
+        x[j * Chunks + i] = reinterpret_cast<threadgroup const float4*>(sums + index * sumStride)[own * Chunks + i];
       }
     }
+    addParts<Chunks, Ahead>(row, stat, x, part, 1, parts);
   }
   return row;
 }
 
-// A number of a part in memory. What threadgroups of one dispatch exchange is atomic.
-inline float partAt(device const float* from) {
-  return *from;
+// Where the parts of a row are found in memory: where a dispatch before has stored them,
+struct StoredParts {
+  device const float* sums;
+  device const float* stats;
+  uint stride;  // vectors from a part to the next
+};
+inline float2 statOf(StoredParts from, uint part) {
+  const ulong at = 2u * ulong(part) * from.stride;
+  return float2(from.stats[at], from.stats[at + 1u]);
 }
-inline float partAt(device atomic_float* from) {
-  return atomic_load_explicit(from, memory_order_relaxed);
+inline float4 foursOf(StoredParts from, uint part, uint lane, ushort i, ushort chunks, uint lanes) {
+  device const float* at = from.sums + (ulong(part) * from.stride * lanes + lane) * (4u * chunks) + 4u * i;
+  return float4(at[0], at[1], at[2], at[3]);
 }
-inline void putPart(device float* into, float x) {
-  *into = x;
+// or where threadgroups of the same dispatch have. What they exchange is atomic, and one float at a time: neighboring
+// lanes have neighboring floats.
+struct ExchangedParts {
+  device atomic_float* sums;
+  device atomic_float* stats;
+};
+inline float2 statOf(ExchangedParts from, uint part) {
+  return float2(
+      atomic_load_explicit(from.stats + 2u * part, memory_order_relaxed),
+      atomic_load_explicit(from.stats + 2u * part + 1u, memory_order_relaxed));
 }
-inline void putPart(device atomic_float* into, float x) {
-  atomic_store_explicit(into, x, memory_order_relaxed);
+inline float4 foursOf(ExchangedParts from, uint part, uint lane, ushort i, ushort chunks, uint lanes) {
+  device atomic_float* at = from.sums + (part * chunks + i) * (4u * lanes) + lane;
+  return float4(
+      atomic_load_explicit(at, memory_order_relaxed), atomic_load_explicit(at + lanes, memory_order_relaxed),
+      atomic_load_explicit(at + 2u * lanes, memory_order_relaxed),
+      atomic_load_explicit(at + 3u * lanes, memory_order_relaxed));
 }
 
-// The same from memory, for parts `begin`, `begin + step`, and so on. Several parts are loaded at once, and sums before
-// their weights are known, because each load takes long. Past the last part it is loaded again and adds nothing; that
-// it may raise the largest, with which all weights are compared in the end, changes no result.
-template <ushort Chunks, typename Number>
-inline MergedRow<Chunks> mergedInMemory(
-    device Number* sums, device Number* stats, uint parts, uint partStride, uint headDim, uint first, uint begin,
-    uint step) {
-  constexpr ushort Ahead = 4;
-  MergedRow<Chunks> row;
-  row.largest = kNoLargest;
-  row.sum = 0.0f;
-  MNK_UNROLL
-  for (ushort i = 0; i < Chunks; ++i) {
-    row.x[i] = float4(0.0f);
-  }
-  const uint element = min(first, headDim - 4u * Chunks);  // a lane that has none computes what nobody reads
+// The same for parts `begin`, `begin + step`, and so on in memory.
+template <ushort Chunks, ushort Ahead, typename Parts>
+inline MergedRow<Chunks> mergedInMemory(Parts from, uint parts, uint lanes, uint lane, uint begin, uint step) {
+  MergedRow<Chunks> row = emptyRow<Chunks>();
+  const uint own = min(lane, lanes - 1u);
   for (uint part = begin; part < parts; part += Ahead * step) {
     float2 stat[Ahead];
-    float4 x[Ahead][Chunks];
+    float4 x[Ahead * Chunks];
     MNK_UNROLL
     for (ushort j = 0; j < Ahead; ++j) {
-      const ulong index = ulong(min(part + j * step, parts - 1u)) * partStride;
-      stat[j] = float2(partAt(stats + 2u * index), partAt(stats + 2u * index + 1u));
-      device Number* from = sums + index * headDim + element;
+      const uint index = min(part + j * step, parts - 1u);
+      stat[j] = statOf(from, index);
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
-        x[j][i] =
-            float4(partAt(from + 4 * i), partAt(from + 4 * i + 1), partAt(from + 4 * i + 2), partAt(from + 4 * i + 3));
+        x[j * Chunks + i] = foursOf(from, index, own, i, Chunks, lanes);
       }
     }
-    float largest = row.largest;
     MNK_UNROLL
-    for (ushort j = 0; j < Ahead; ++j) {
-      largest = max(largest, stat[j].x);
-    }
-    const float fade = fast::exp2(row.largest - largest);
-    row.largest = largest;
-    row.sum *= fade;
-    MNK_UNROLL
-    for (ushort i = 0; i < Chunks; ++i) {
-      row.x[i] *= fade;
-    }
-    MNK_UNROLL
-    for (ushort j = 0; j < Ahead; ++j) {
-      if (part + j * step < parts) {
-        const float weight = fast::exp2(stat[j].x - largest);
-        row.sum += weight * stat[j].y;
-        MNK_UNROLL
-        for (ushort i = 0; i < Chunks; ++i) {
-          row.x[i] += weight * x[j][i];
-        }
-      }
+    for (ushort j = 0; j < Ahead; j = ushort(j + 4)) {  // by fours, so that bits do not depend on how many are loaded
+      addParts<Chunks, 4>(row, stat + j, x + j * Chunks, part + j * step, step, parts);
     }
   }
   return row;

@@ -9,12 +9,15 @@
 
 template <ushort Chunks>
 inline void walshHadamard(thread float4* x, uint lanes, uint lane) {
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     const float4 a = x[i];
     const float4 b = float4(a.x + a.y, a.x - a.y, a.z + a.w, a.z - a.w);
     x[i] = float4(b.x + b.z, b.y + b.w, b.x - b.z, b.y - b.w);
   }
+  MNK_UNROLL
   for (ushort h = 1; h < Chunks; h = ushort(h * 2)) {
+    MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
       if ((i & h) == 0) {
         const float4 a = x[i];
@@ -25,28 +28,34 @@ inline void walshHadamard(thread float4* x, uint lanes, uint lane) {
     }
   }
   for (uint distance = 1; distance < lanes; distance *= 2u) {
-    const bool isSecond = (lane & distance) != 0u;
+    // Times 1 or -1 is exact, so that one multiply-add gives the sum or the difference.
+    const float sign = (lane & distance) != 0u ? -1.0f : 1.0f;
+    MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      const float4 own = x[i];
-      const float4 other = simd_shuffle_xor(own, ushort(distance));
-      x[i] = isSecond ? other - own : own + other;
+      x[i] = simd_shuffle_xor(x[i], ushort(distance)) + x[i] * sign;
     }
   }
+}
+
+inline float powerOfTwoIn(float x) {
+  return as_type<float>(as_type<uint>(x) & 0x7f800000u);
+}
+inline float withoutPowerOfTwo(float x) {
+  return as_type<float>((as_type<uint>(x) & 0x7fffffu) | 0x3f800000u);
 }
 
 // The transform times `inverseRoot`, which is 1 / sqrt(n). The power of two in it comes first, so that no sum on the
 // way is larger than the vector is long; the rest, 1 or sqrt(2), comes last.
 template <ushort Chunks>
 inline void turned(thread float4* x, uint lanes, uint lane, float inverseRoot) {
-  const uint bits = as_type<uint>(inverseRoot);
-  const float before = as_type<float>(bits & 0x7f800000u);
-  const float after = as_type<float>((bits & 0x7fffffu) | 0x3f800000u);
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] *= before;
+    x[i] *= powerOfTwoIn(inverseRoot);
   }
   walshHadamard<Chunks>(x, lanes, lane);
+  MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] *= after;
+    x[i] *= withoutPowerOfTwo(inverseRoot);
   }
 }
 
@@ -57,7 +66,8 @@ inline float4 flipped(float4 x, uint signs) {
 }
 
 // Over `lanes` neighbors, in the same tree for each of them, so that all get the same bits.
-inline float2 sumOverLanes(float2 x, uint lanes) {
+template <typename T>
+inline T sumOverLanes(T x, uint lanes) {
   for (uint distance = 1; distance < lanes; distance *= 2u) {
     x += simd_shuffle_xor(x, ushort(distance));
   }

@@ -29,11 +29,18 @@
   ROW(512, 512, 2)                      \
   ROW(576, 512, 1)
 
-// Instances of the matrix kernel: head dims.
+// Instances of the matrix kernel: head dims, the rows that a simdgroup computes together, the keys of its tiles.
 #define MNK_FLASH_MATRIX_INSTANCES(ROW) \
-  ROW(64)                               \
-  ROW(128)                              \
-  ROW(256)
+  ROW(64, 8, 16)                        \
+  ROW(64, 8, 32)                        \
+  ROW(64, 16, 32)                       \
+  ROW(128, 8, 8)                        \
+  ROW(128, 8, 16)                       \
+  ROW(128, 8, 32)                       \
+  ROW(128, 16, 16)                      \
+  ROW(128, 16, 32)                      \
+  ROW(256, 8, 8)                        \
+  ROW(256, 8, 16)
 
 // Instances of the kernels that finish rows: float4s that a lane holds of a row.
 #define MNK_FLASH_REDUCE_INSTANCES(ROW) \
@@ -64,9 +71,15 @@ enum FlashDecodeBuffer {
   kFlashDecodeArrived = 19,  // how many threadgroups have stored their parts of the same rows
 };
 
-// Threadgroup memory of the matrix kernel's tables of levels, which its queries follow.
-#define kFlashDecodeMatrixTableBytes 16384
-#define kFlashDecodeMatrixRows 8
+// Rows whose parts the simdgroups of the matrix kernel merge at a time, and floats after each part, so that those of
+// neighboring lanes lie in other banks.
+#define kFlashDecodeMatrixPartRows(dim) ((dim) > 128 ? 2 : 4)
+#define kFlashDecodeMatrixPadding 4
+// Halves of a query that the matrix kernel prepares in threadgroup memory, padded likewise; and bytes of all queries,
+// with two floats each, in units of which it fills its tables.
+#define kFlashDecodeMatrixQueryStride(dim) ((dim) + 8)
+#define kFlashDecodeMatrixQueryBytes(dim, rows) \
+  (((rows) * (kFlashDecodeMatrixQueryStride(dim) * 2 + 8) + 511) / 512 * 512)
 
 // Threadgroup memory before the parts that the last threadgroup merges: its count.
 #define kFlashDecodeCountBytes 16

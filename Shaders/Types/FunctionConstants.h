@@ -2,56 +2,61 @@
 // may be compiled as one text, where an index can have only one meaning.
 #pragma once
 
-#define MNK_FUNCTION_CONSTANTS(ROW)                                                                             \
-  ROW(KVCache, HasValues, 0)                                                                                    \
-  ROW(KVCache, HasRows, 1)                                                                                      \
-  ROW(KVCache, RowsMayRepeat, 2)                                                                                \
-  ROW(KVCacheWrite, IsVectorized, 3)                                                                            \
-  ROW(MultiRoPE, HasKeys, 4)                                                                                    \
-  ROW(MultiRoPE, IsApart, 5)                                                                                    \
-  ROW(MultiRoPE, HasKeysApart, 6)                                                                               \
-  ROW(MultiRoPE, HasPositions, 7)                                                                               \
-  ROW(MultiRoPE, HasOffsets, 8)                                                                                 \
-  ROW(MultiRoPE, IsInterleaved, 9)                                                                              \
-  ROW(MultiRoPE, IsVectorized, 10)                                                                              \
-  ROW(KVCodec, IsTurbo, 11)                                                                                     \
-  ROW(KVCodec, KeyBits, 12)                                                                                     \
-  ROW(KVCodec, ValueBits, 13)                                                                                   \
-  ROW(KVCodec, ElementType, 14) /* of the side that is not coded: a FloatType */                                \
-  ROW(KVCodec, IsVectorized, 15)                                                                                \
-  ROW(KVCodec, HasKeyMeans, 16)                                                                                 \
-  ROW(KVCodec, HasValueMeans, 17)                                                                               \
-  ROW(KVCodec, HasChannelScales, 18)                                                                            \
-  ROW(KVCacheQuantize, StoresWords, 19)                                                                         \
-  ROW(KVCacheQuantize, HasCounts, 20)                                                                           \
-  ROW(KVCacheQuantize, HasProbe, 21)                                                                            \
-  ROW(Hadamard, FromType, 22)                                                                                   \
-  ROW(Hadamard, IntoType, 23)                                                                                   \
-  ROW(Hadamard, IsApart, 24)                                                                                    \
-  ROW(Hadamard, IsVectorized, 25)                                                                               \
-  ROW(FlashDecode, CacheType, 26) /* a FloatType, as the next three; of no meaning where the cache is coded */  \
-  ROW(FlashDecode, QueryType, 27)                                                                               \
-  ROW(FlashDecode, IntoType, 28)                                                                                \
-  ROW(FlashDecode, MaskType, 29)                                                                                \
-  ROW(FlashDecode, IsAligned, 30)    /* the cache's memory: vectors of 16 bytes can be loaded */                \
-  ROW(FlashDecode, IsVectorized, 31) /* queries */                                                              \
-  ROW(FlashDecode, HasMask, 32)                                                                                 \
-  ROW(FlashDecode, HasSlopes, 33)                                                                               \
-  ROW(FlashDecode, HasSinks, 34)                                                                                \
-  ROW(FlashDecode, HasSoftcap, 35)                                                                              \
-  ROW(FlashDecode, HasLogSumExp, 36)                                                                            \
-  ROW(FlashDecode, IsSplit, 37)        /* rows are merged by another dispatch */                                \
-  ROW(FlashDecode, WritesPartials, 38) /* what is finished are partials */                                      \
-  ROW(FlashDecode, IsCoded, 39)                                                                                 \
-  ROW(FlashDecode, HasRowMajorMatrices, 40)                                                                     \
-  ROW(FlashDecode, IsVectorizedInto, 41)                                                                        \
-  ROW(FlashDecode, WritesResults, 42)                                                                           \
-  ROW(FlashDecode, WritesSums, 43)                                                                              \
+// clang-format off
+#define MNK_FUNCTION_CONSTANTS(ROW) \
+  ROW(KVCache, HasValues, 0) \
+  ROW(KVCache, HasRows, 1) \
+  ROW(KVCache, RowsMayRepeat, 2) \
+  ROW(KVCacheWrite, IsVectorized, 3) \
+  ROW(MultiRoPE, HasKeys, 4) \
+  ROW(MultiRoPE, IsApart, 5) \
+  ROW(MultiRoPE, HasKeysApart, 6) \
+  ROW(MultiRoPE, HasPositions, 7) \
+  ROW(MultiRoPE, HasOffsets, 8) \
+  ROW(MultiRoPE, IsInterleaved, 9) \
+  ROW(MultiRoPE, IsVectorized, 10) \
+  ROW(KVCodec, IsTurbo, 11) \
+  ROW(KVCodec, KeyBits, 12) \
+  ROW(KVCodec, ValueBits, 13) \
+  ROW(KVCodec, ElementType, 14) /* of the side that is not coded: a FloatType */ \
+  ROW(KVCodec, IsVectorized, 15) \
+  ROW(KVCodec, HasKeyMeans, 16) \
+  ROW(KVCodec, HasValueMeans, 17) \
+  ROW(KVCodec, HasChannelScales, 18) \
+  ROW(KVCodec, HasAlignedCodes, 19) \
+  ROW(KVCacheQuantize, HasCounts, 20) \
+  ROW(KVCacheQuantize, HasProbe, 21) \
+  ROW(Hadamard, FromType, 22) \
+  ROW(Hadamard, IntoType, 23) \
+  ROW(Hadamard, IsApart, 24) \
+  ROW(Hadamard, IsVectorized, 25) \
+  ROW(FlashDecode, CacheType, 26) /* a FloatType, as the next three; of no meaning where the cache is coded */ \
+  ROW(FlashDecode, QueryType, 27) \
+  ROW(FlashDecode, IntoType, 28) \
+  ROW(FlashDecode, MaskType, 29) \
+  ROW(FlashDecode, IsAligned, 30) /* the cache, and queries of the matrix kernel: 16-byte loads are legal */ \
+  ROW(FlashDecode, IsVectorized, 31) /* queries */ \
+  ROW(FlashDecode, HasMask, 32) \
+  ROW(FlashDecode, HasSlopes, 33) \
+  ROW(FlashDecode, HasSinks, 34) \
+  ROW(FlashDecode, HasSoftcap, 35) \
+  ROW(FlashDecode, HasLogSumExp, 36) \
+  ROW(FlashDecode, IsSplit, 37) /* rows are merged by another dispatch */ \
+  ROW(FlashDecode, WritesPartials, 38) /* what is finished are partials */ \
+  ROW(FlashDecode, IsCoded, 39) \
+  ROW(FlashDecode, HasRowMajorMatrices, 40) \
+  ROW(FlashDecode, IsVectorizedInto, 41) \
+  ROW(FlashDecode, WritesResults, 42) \
+  ROW(FlashDecode, WritesSums, 43) \
   ROW(FlashDecode, MergesTogether, 44) /* rows are merged by the last threadgroup that stores a part of them */ \
-  ROW(FlashDecode, IsInOrder, 45)      /* the keys of a head lie one after the other, and stay there */         \
-  ROW(FlashDecode, HasTokens, 46)      /* a sequence has several rows of queries */                             \
-  ROW(FlashDecode, IsPadded, 47)       /* vectors of the cache are shorter than the instance's */               \
-  ROW(FlashDecode, SeesPinned, 48)     /* rows with a window also see pinned positions */
+  ROW(FlashDecode, IsInOrder, 45) /* the keys of a head lie one after the other, and stay there */ \
+  ROW(FlashDecode, HasTokens, 46) /* a sequence has several rows of queries */ \
+  ROW(FlashDecode, IsPadded, 47) /* vectors of the cache are shorter than the instance's */ \
+  ROW(FlashDecode, SeesPinned, 48) /* rows with a window also see pinned positions */ \
+  ROW(KVCodec, KeyLanes, 49) /* that share a vector */ \
+  ROW(KVCodec, ValueLanes, 50) \
+  ROW(FlashDecode, TableBits, 51) /* the matrix kernel's codebook tables take two to this power bytes */
+// clang-format on
 
 #define ROW(op, name, index) k##op##name = index,
 enum FunctionConstantIndex { MNK_FUNCTION_CONSTANTS(ROW) };

@@ -2,6 +2,15 @@
 #pragma once
 #include "KVCodecTypes.h"
 
+// Float4s that a lane holds, and simdgroups that share a vector. Beyond 1024 elements one has too few registers.
+#define MNK_HADAMARD_INSTANCES(ROW) \
+  ROW(1, 1)                         \
+  ROW(2, 1)                         \
+  ROW(4, 1)                         \
+  ROW(8, 1)                         \
+  ROW(8, 2)                         \
+  ROW(8, 4)
+
 enum HadamardBuffer {
   kHadamardParams = 0,
   kHadamardFrom = 1,

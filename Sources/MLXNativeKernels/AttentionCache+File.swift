@@ -17,7 +17,7 @@ extension AttentionCache {
     /// - Throws: ``KernelError`` if the file cannot be written, a sequence is suspect, the cache is changed meanwhile, or
     ///   waiting could never end (``KernelError/Code/wouldDeadlock``).
     public func save(to path: String) throws(KernelError) {
-        try checkPath(path)
+        try checkPath(path, op: "AttentionCache")
         try calling { mnk_cache_save(handle.pointer, path, $0) }
     }
 
@@ -45,18 +45,9 @@ extension AttentionCache {
     public convenience init(
         contentsOf path: String, atMost bytes: Int, on device: KernelDevice
     ) throws(KernelError) {
-        try checkPath(path)
+        try checkPath(path, op: "AttentionCache")
         let bytes = try UInt64(bytes, "atMost", op: "AttentionCache")
         try self.init(
             Handle(mnk_cache_release) { mnk_cache_make_from_path(device.handle.pointer, path, bytes, $0) })
-    }
-}
-
-/// C would see a path that ends at the zero.
-private func checkPath(_ path: String) throws(KernelError) {
-    guard !path.utf8.contains(0) else {
-        throw .invalid(
-            op: "AttentionCache", what: "the path names no file", got: "a path with a zero in it",
-            expected: "the name of a file", fix: "Pass the path of a file.")
     }
 }

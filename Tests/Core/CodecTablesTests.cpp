@@ -103,17 +103,6 @@ TEST(CodecTables, TurboLevelsAreTheBest) {
   }
 }
 
-TEST(CodecTables, TurboBoundariesAreMidpoints) {
-  for (int bits = 2; bits <= 8; bits++) {
-    const Context context(fmt::format("{} bits", bits));
-    const auto [_, levels, boundaries] = shipped::turbo(bits);
-    for (size_t i = 0; i + 1 < levels.size(); i++) {
-      EXPECT_EQ(boundaries[i], float((double(levels[i]) + double(levels[i + 1])) / 2));
-    }
-    EXPECT_EQ(boundaries.back(), FLT_MAX);
-  }
-}
-
 // The numbers of caches that exist: distortions were computed from the format's own text.
 TEST(CodecTables, Mlx1LevelsAreThoseOfTheFormat) {
   struct Known {

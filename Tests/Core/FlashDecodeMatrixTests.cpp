@@ -137,35 +137,103 @@ TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
                          .over = cache,
                          .sequences = {{0, kKeys}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, kDim})}};
-    return wantsMatrices(op, {.family = std::move(family)});
+    return wantsMatrices(op, {.profile = {.family = std::move(family)}});
   };
   EXPECT(!isChosen(coded, 4, "apple9"));
   EXPECT(isChosen(coded, 5, "apple9"));
-  EXPECT(!isChosen(dense, 8, "apple9"));
-  EXPECT(isChosen(dense, 9, "apple9"));
+  EXPECT(!isChosen(dense, 4, "apple9"));
+  EXPECT(isChosen(dense, 5, "apple9"));
   EXPECT(!isChosen(coded, 32, "host"));
-  EXPECT(!isChosen(dense, 32, "another"));
-  // Queries that may be beyond the range of halves.
+  EXPECT(!isChosen(dense, 1, "another"));
+  EXPECT(isChosen(dense, 2, "another"));
+  EXPECT(isChosen(coded, 1, "another"));
+  // Queries that are more precise than halves.
   EXPECT(!isChosen(coded, 32, "apple9", DType::f32));
   EXPECT(!isChosen(dense, 32, "apple9", DType::f32));
 }
 
-// Rows that pad a matrix take no memory where simdgroups merge theirs, so that fewer rows leave room for more
-// simdgroups.
-TEST(FlashDecodeMatrix, HasAsManySimdgroupsAsMemoryHoldsRowsOf) {
+// Instances that fit into 128 registers, and tiles that leave no simdgroup without one.
+TEST(FlashDecodeMatrix, InstancesDependOnTheDeviceAndTheKeys) {
   const auto device = hostDevice({});
-  const KVCacheView cache{.keys = tensorOf(device, DType::f16, {1, kKeys, 256}),
-                          .values = tensorOf(device, DType::f16, {1, kKeys, 256})};
-  for (const auto [heads, simdgroups] : {std::pair{uint64_t{1}, 8u}, {4, 7u}, {8, 3u}, {16, 3u}}) {
+  const auto functionOf = [&](std::string family, uint64_t headDim, uint64_t heads, uint64_t keys) {
+    const KVCacheView cache{.keys = tensorOf(device, DType::f16, {1, keys, headDim}),
+                            .values = tensorOf(device, DType::f16, {1, keys, headDim})};
+    const FlashDecode op{.queries = tensorOf(device, DType::f16, {heads, headDim}),
+                         .over = cache,
+                         .sequences = {{0, keys}},
+                         .results = {.into = tensorOf(device, DType::f16, {heads, headDim})},
+                         .options = {.splits = 1}};
+    return FlashDecodeLayout::of(op, {.profile = {.family = std::move(family)}, .hasMatrices = true}).function();
+  };
+  EXPECT_EQ(functionOf("apple9", 64, 16, 512), "flashDecodeMatrix_64_8_16");
+  EXPECT_EQ(functionOf("apple9", 128, 16, 512), "flashDecodeMatrix_128_8_8");
+  EXPECT_EQ(functionOf("apple9", 128, 4, 512), "flashDecodeVector_128_128_4");
+  EXPECT_EQ(functionOf("apple9", 256, 16, 512), "flashDecodeVector_256_256_4");
+  const auto tileOf = [](uint64_t mostKeys) { return matrixTileKeys(128, 8, mostKeys); };
+  EXPECT_EQ(tileOf(64), 32u);
+  EXPECT_EQ(tileOf(31), 16u);
+  EXPECT_EQ(tileOf(0), 8u);
+  const FlashDecodeTuning many{.matrixRowsTogether = 16}, few{.matrixRowsTogether = 8};
+  EXPECT_EQ(matrixRows(many, 128, 8), 8u);
+  EXPECT_EQ(matrixRows(many, 128, 9), 16u);
+  EXPECT_EQ(matrixRows(few, 128, 9), 8u);
+  EXPECT_EQ(matrixRows(many, 256, 9), 8u);
+}
+
+// A few rows are merged at a time, so that memory holds parts of them from all simdgroups.
+TEST(FlashDecodeMatrix, HasAllSimdgroupsForAnyRows) {
+  const auto device = hostDevice({});
+  constexpr uint64_t kMany = 256;
+  const KVCacheView cache{.keys = tensorOf(device, DType::f16, {1, kMany, 256}),
+                          .values = tensorOf(device, DType::f16, {1, kMany, 256})};
+  for (const uint64_t heads : {1, 4, 8, 16}) {
     const Context context(fmt::format("{} rows", heads));
     const FlashDecode op{.queries = tensorOf(device, DType::f32, {heads, 256}),
                          .over = cache,
-                         .sequences = {{0, kKeys}},
+                         .sequences = {{0, kMany}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, 256})},
-                         .options = {.kernel = FlashDecodeKernel::matrix}};
+                         .options = {.splits = 1, .kernel = FlashDecodeKernel::matrix}};
     const auto layout = FlashDecodeLayout::of(op, {.profile = {.family = "apple9"}, .hasMatrices = true});
-    EXPECT_EQ(layout.simdgroups, simdgroups);
-    EXPECT(layout.simdgroups == 8 || layout.threadgroupBytes(op, layout.simdgroups + 1) > 32u * 1024);
+    EXPECT_EQ(layout.simdgroups, 8u);
+  }
+}
+
+TEST(FlashDecodeMatrix, HasLongTilesWhereASimdgroupHasTwo) {
+  const auto device = hostDevice({});
+  const KVCodec codec{.bits = 4};
+  const auto plane = [&] {
+    return QuantizedKVPlane{.codec = codec,
+                            .codes = tensorOf(device, DType::u8, {1, 4096, 64}),
+                            .scales = tensorOf(device, codec.scaleType(), {1, 4096})};
+  };
+  const QuantizedKVCacheView cache{.keys = plane(), .values = plane()};
+  for (const auto [keys, tile] : {std::pair{uint64_t{1}, 16u}, {496, 16}, {497, 32}, {4096, 32}}) {
+    const FlashDecode op{.queries = tensorOf(device, DType::f16, {4, 128}),
+                         .over = cache,
+                         .sequences = {{0, keys}},
+                         .results = {.into = tensorOf(device, DType::f16, {4, 128})},
+                         .options = {.splits = 1}};
+    const auto layout = FlashDecodeLayout::of(op, {.profile = {.family = "another"}, .hasMatrices = true});
+    EXPECT_EQ(layout.tileKeys, tile);
+    EXPECT_EQ(layout.simdgroups, 8u);
+  }
+}
+
+TEST(FlashDecodeMatrix, HasNoMoreSimdgroupsThanTilesBeyondFour) {
+  const auto device = hostDevice({});
+  const KVCacheView cache{.keys = tensorOf(device, DType::f16, {1, 256, kDim}),
+                          .values = tensorOf(device, DType::f16, {1, 256, kDim})};
+  for (const auto [keys, splits, simdgroups] :
+       {std::tuple{uint64_t{1}, 1u, 4u}, {64, 1, 4}, {65, 1, 5}, {96, 1, 6}, {256, 1, 8}, {256, 2, 8}, {256, 3, 6}}) {
+    for (const auto kernel : {FlashDecodeKernel::vector, FlashDecodeKernel::matrix}) {
+      const FlashDecode op{.queries = tensorOf(device, DType::f16, {4, kDim}),
+                           .over = cache,
+                           .sequences = {{0, keys}},
+                           .results = {.into = tensorOf(device, DType::f16, {4, kDim})},
+                           .options = {.splits = splits, .kernel = kernel}};
+      const auto layout = FlashDecodeLayout::of(op, {.profile = {.family = "apple9"}, .hasMatrices = true});
+      EXPECT_EQ(layout.simdgroups, simdgroups);
+    }
   }
 }
 

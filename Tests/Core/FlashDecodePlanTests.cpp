@@ -4,6 +4,7 @@
 #include <set>
 
 #include "Cases/FlashDecodeCase.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecodeTuning.hpp"
 #include "Support/Check.hpp"
@@ -205,13 +206,16 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
     cases.push_back(cases[c]);
     cases.back().options.kernel = FlashDecodeKernel::matrix;
   }
-  const auto device = devicesUnderTest().front().device;
-  for (const Case& attend : cases) {
-    const bool isMatrix = attend.options.kernel == FlashDecodeKernel::matrix;
-    for (const Dispatch& dispatch :
-         REQUIRE(isMatrix ? plan(planOp(attend), *device) : plan(planOp(attend))).dispatches) {
+  const auto add = [&](const Plan& planned) {
+    for (const Dispatch& dispatch : planned.dispatches) {
       functions.insert(dispatch.kernel.function);
       for (const FunctionConstant& constant : dispatch.kernel.constants) values[constant.index].insert(constant.bits);
+    }
+  };
+  for (const Case& attend : cases) {
+    if (attend.options.kernel != FlashDecodeKernel::matrix) add(REQUIRE(plan(planOp(attend))));
+    for (const DeviceUnderTest& tested : devicesUnderTest()) {
+      if (tested.device->kind() == "host") add(REQUIRE(plan(planOp(attend), *tested.device)));
     }
   }
   const auto expectReached = [&](const std::string& function) {
@@ -223,12 +227,13 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
 #define ROW(chunks) expectReached("flashDecodeReduce_" #chunks);
   MNK_FLASH_REDUCE_INSTANCES(ROW)
 #undef ROW
-  for (uint64_t headDim : {64, 128, 256}) {
-    expectReached(fmt::format("flashDecodeMatrix_{}", headDim));
-  }
+#define ROW(headDim, rows, keys) expectReached("flashDecodeMatrix_" #headDim "_" #rows "_" #keys);
+  MNK_FLASH_MATRIX_INSTANCES(ROW)
+#undef ROW
   for (const auto& [index, seen] : values) {
-    // The one is known of a device alone; the other is asked for by FlashDecodeTogether.
-    if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeMergesTogether) continue;
+    // These are known of a device alone; or asked for by FlashDecodeTogether.
+    if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeTableBits) continue;
+    if (index == kFlashDecodeMergesTogether) continue;
     if (seen.size() < 2) fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
   }
 }
@@ -268,6 +273,20 @@ TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
     const bool isOfCodes = keyDim == 32 || keyDim == 64 || keyDim == 128 || keyDim == 256 || keyDim == 512;
     EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true), isOfCodes);
     EXPECT(!hasAttentionKernel(keyDim, keyDim / 2, true));
+  }
+}
+
+TEST(FlashDecodePlan, FewLanesShareAVectorOnTheHostAlone) {
+  for (const auto& [family, function] : {std::pair("host", "flashDecodeVector_128_128_4_fewLanes"),
+                                         {"apple9", "flashDecodeVector_128_128_4"},
+                                         {"", "flashDecodeVector_128_128_4"}}) {
+    Case attend = plainCase(100);
+    attend.headDim = attend.valueHeadDim = 128;
+    attend.group = 4;
+    attend.options.kernel = FlashDecodeKernel::vector;
+    const auto device = REQUIRE(host::makeDevice({.compiler = {}, .family = family}));
+    EXPECT_EQ(device->profile().family, family);
+    EXPECT_EQ(REQUIRE(plan(planOp(attend), *device)).dispatches.at(0).kernel.function, function);
   }
 }
 

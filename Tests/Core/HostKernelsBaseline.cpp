@@ -5,6 +5,7 @@
 
 MNK_HOST_KERNELS_BEGIN
 #include "../Shaders/BlockSums.metal"
+#include "../Shaders/CodeSearch.metal"
 #include "../Shaders/Conformance.metal"
 #include "../Shaders/ConformanceMatrix.metal"
 #include "../Shaders/ConformanceTypes.metal"

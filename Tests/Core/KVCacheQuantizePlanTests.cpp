@@ -150,7 +150,7 @@ TEST(KVCacheQuantizePlan, CasesReachEveryKernel) {
   }
 }
 
-TEST(KVCacheQuantizePlan, LoadsFourElementsWhereVectorsAreAligned) {
+TEST(KVCacheQuantizePlan, Loads16BytesWhereVectorsAreAligned) {
   const auto isVectorized = [](uint64_t tokens, const KVCacheWriteCase::Fused& fused) {
     const KVCacheQuantize op = planOp(
         {.write = {.source = DType::f16, .headDim = 64, .valueHeadDim = 32, .sourceTokens = tokens, .fused = fused}});
@@ -159,11 +159,11 @@ TEST(KVCacheQuantizePlan, LoadsFourElementsWhereVectorsAreAligned) {
            constants.end();
   };
   EXPECT(isVectorized(3, {}));
-  EXPECT(isVectorized(3, {.lead = 4, .between = 12, .tail = 8}));
-  EXPECT(!isVectorized(3, {.lead = 2}));
-  EXPECT(!isVectorized(3, {.between = 1, .tail = 3}));
-  EXPECT(!isVectorized(3, {.tail = 2}));
-  EXPECT(isVectorized(1, {.tail = 2}));
+  EXPECT(isVectorized(3, {.lead = 8, .between = 24, .tail = 16}));
+  EXPECT(!isVectorized(3, {.lead = 4}));
+  EXPECT(!isVectorized(3, {.between = 1, .tail = 7}));
+  EXPECT(!isVectorized(3, {.tail = 4}));
+  EXPECT(isVectorized(1, {.tail = 4}));
 }
 
 TEST(KVCacheQuantizePlan, IsOneDispatchWhateverTheTokens) {

@@ -133,7 +133,7 @@ const char* Arguments::help() {
          "  --kernel NAME     vector or matrix, where the device shall not choose\n"
          "  --splits N        parts of the keys, where the device shall not choose\n"
          "  --cold            turns between copies of the cache, more than processors keep close\n"
-         "  --tune            measures kernels and splits, and prints what to add to the device's table\n"
+         "  --tune            measures what the device could choose, and what that gains over the table\n"
          "  --shaders DIR     whose text is counted (Shaders)\n";
 }
 

@@ -54,7 +54,7 @@ bool run(const Arguments& arguments) {
     DeviceReport results{.kind = std::string(device->kind()), .name = device->name()};
     if (arguments.isTuning) {
       std::printf("%s\n", results.name.c_str());
-      if (auto tuned = tune(device); !tuned) good = report(tuned.error());
+      if (auto tuned = tune(device, arguments.cases); !tuned) good = report(tuned.error());
       continue;
     }
     auto shipped = ShippedSize::of(*device, arguments.shaders);

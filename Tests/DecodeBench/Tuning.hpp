@@ -1,12 +1,14 @@
-// Measures what a device's row of FlashDecode's tuning table chooses among, and prints that row.
+// Measures what `prepare` would choose on a device, and what that gains over the table.
 #pragma once
 #include <memory>
+#include <vector>
 
+#include "DecodeCase.hpp"
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/Result.hpp"
 
 namespace mnk::bench::decode {
 
-Result<void> tune(const std::shared_ptr<Device>& device);
+Result<void> tune(const std::shared_ptr<Device>& device, const std::vector<DecodeCase>& cases);
 
 }  // namespace mnk::bench::decode

@@ -199,6 +199,20 @@ class CSession final : public Session {
     return run("mnk_cache_truncate",
                [&](mnk_error_out error) { return mnk_cache_truncate(cache_, position, sequence, error); });
   }
+  Status prepare(const char* tuningFile) override {
+    const mnk_rotary_embedding rotary{.size = sizeof rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
+    const mnk_cache* caches[] = {cache_};
+    const mnk_preparation preparation{.size = sizeof preparation,
+                                      .caches = caches,
+                                      .cache_count = 1,
+                                      .rows = kTokens,
+                                      .dtype = MNK_F32,
+                                      .rotary = &rotary,
+                                      .tuning = MNK_TUNING_MEASURE,
+                                      .tuning_file = tuningFile};
+    return run("mnk_device_prepare",
+               [&](mnk_error_out error) { return mnk_device_prepare(device_, &preparation, nullptr, error); });
+  }
   Status text() override {
     return copied(call("mnk_cache_copy_text", [&] { return mnk_cache_copy_text(cache_); }));
   }

@@ -133,6 +133,16 @@ class CppSession final : public Session {
     if (isQuantized) descriptor.quantized = KVQuantizedStorage{};
     return keep(call("AttentionCache::make", [&] { return AttentionCache::make(device_, descriptor); }), cache_);
   }
+  Status prepare(const char* tuningFile) override {
+    return statusOf(call("prepare", [&] {
+      return mnk::prepare(device_, {.caches = {*cache_},
+                                    .rows = kTokens,
+                                    .dtype = DType::f32,
+                                    .rotary = RotaryEmbedding{},
+                                    .tuning = Tuning::measure,
+                                    .tuningFile = tuningFile});
+    }));
+  }
   Status append(uint32_t sequence) override {
     const HeadsView keys(tensors_[kKeys]), values(tensors_[kValues]);
     return statusOf(call("AttentionCache::append", [&] { return cache_->append(*encoder_, keys, values, sequence); }));

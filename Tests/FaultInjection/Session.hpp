@@ -144,6 +144,7 @@ class Session {
   virtual void dropEncoder() = 0;
 
   virtual Status makeCache(bool isQuantized) = 0;
+  virtual Status prepare(const char* tuningFile) = 0;
   virtual Status append(uint32_t sequence) = 0;
   virtual Status attend(uint32_t sequence) = 0;
   virtual Status appendRows(std::span<const uint32_t> sequences) = 0;

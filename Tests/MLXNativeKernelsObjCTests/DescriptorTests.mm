@@ -1,46 +1,14 @@
 #import "Support/Bridging.hpp"
+#import "Support/DescriptorChecks.h"
 #import "Support/DeviceTestCase.h"
 #import "Support/FacadeOps.hpp"
 
 using namespace mnk::objc_test;
 
-// The properties that make a descriptor's value, which the framework keeps to itself.
-@interface MNKDescriptor (Values)
-+ (NSArray<NSString *> *)valueKeys;
-@end
-
 @interface DescriptorTests : DeviceTestCase
 @end
 
 @implementation DescriptorTests
-
-// A copy is equal and apart; each property by itself makes a difference, in the copy alone, and these are all.
-- (void)checkDescriptor:(MNKDescriptor *)descriptor changes:(NSDictionary<NSString *, id> *)changes {
-  Class kind = [descriptor class];
-  XCTAssertEqualObjects([NSSet setWithArray:[kind valueKeys]], [NSSet setWithArray:changes.allKeys], @"%@", kind);
-  MNKDescriptor *same = [descriptor copy];
-  XCTAssertNotIdentical(same, descriptor);
-  XCTAssertTrue([same isMemberOfClass:kind]);
-  XCTAssertEqualObjects(same, descriptor);
-  XCTAssertEqual(same.hash, descriptor.hash);
-  XCTAssertNotEqualObjects(descriptor, @"descriptor");
-  XCTAssertFalse([descriptor isEqual:nil]);
-  for (NSString *key in changes) {
-    MNKDescriptor *other = [descriptor copy];
-    id before = [descriptor valueForKey:key];
-    [other setValue:changes[key] forKey:key];
-    XCTAssertEqualObjects([other valueForKey:key], changes[key], @"%@ of %@", key, kind);
-    XCTAssertNotEqualObjects(other, descriptor, @"%@ of %@", key, kind);
-    XCTAssertNotEqualObjects(descriptor, other, @"%@ of %@", key, kind);
-    XCTAssertEqualObjects([descriptor valueForKey:key], before, @"%@ of %@", key, kind);
-    XCTAssertEqualObjects([other copy], other, @"%@ of %@", key, kind);
-    XCTAssertEqual([[other copy] hash], other.hash, @"%@ of %@", key, kind);
-    NSString *shown = [NSString stringWithFormat:@"%@ = ", key];
-    XCTAssertTrue([other.description rangeOfString:shown].length > 0, @"%@", other.description);
-    [other setValue:before forKey:key];
-    XCTAssertEqualObjects(other, descriptor, @"%@ of %@", key, kind);
-  }
-}
 
 - (void)testHostOptions {
   [self checkDescriptor:[[MNKHostOptions alloc] init]

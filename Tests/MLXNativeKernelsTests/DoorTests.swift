@@ -22,6 +22,7 @@ final class DoorTests: XCTestCase {
             Types("AttentionOptions"), Types("AttentionPartials"), Types("AttendedSequence"), Types("RotaryEmbedding"),
             Types("SlidingWindow"),
             Types("AttentionResults", swift: nil, objc: "MNKAttentionResults"),
+            Types("Preparation", swift: nil, objc: "MNKPreparation"),
             Types("HeadsView.Strides", swift: "HeadsView.Strides", objc: "MNKHeadsStrides"),
             Types("YaRN", swift: "RotaryEmbedding.YaRN", objc: "MNKYaRN"),
             Types("AttentionCacheDescriptor", swift: "AttentionCache.Dimensions", objc: "MNKAttentionCacheDescriptor"),
@@ -57,8 +58,11 @@ final class DoorTests: XCTestCase {
         "MNKKVCacheWrite.cache": ["into"], "MNKKVCacheWrite.rowSequences": ["rows"],
         "MNKKVCacheWrite.rowPositions": ["rows"], "MNKKVCacheWrite.keysView": ["keys"],
         "MNKKVCacheWrite.valuesView": ["values"],
+        "MNKPreparation.elementType": ["dtype"], "MNKPreparation.tuningFileURL": ["tuningFile"],
         "MNKRotaryEmbedding.inverse": ["isInverse"],
     ]
+    /// Properties that only tests of the core need.
+    private static let cxxAlone: [String: Set<String>] = ["host.Options": ["family"]]
     /// Properties that Swift takes as arguments of an initializer.
     private static let swiftArguments: [String: [String]] = [
         "AttentionCacheDescriptor": ["dtype", "whenFull", "pinned", "quantized", "slidingWindow", "isStorageOnly"],
@@ -70,7 +74,8 @@ final class DoorTests: XCTestCase {
         "FunctionConstant", "Grid",
         "InlineBytes", "KVCacheWrite.Rows", "KVCodecSizes", "KernelKey", "LibraryOrigin", "LibrarySource",
         "MemoryRange",
-        "Plan", "QuantizedCacheExtents", "ReadyDispatch", "Region", "RotaryPositions", "RotaryPositions.List",
+        "Plan", "PreparationSummary", "QuantizedCacheExtents", "ReadyDispatch", "Region", "RotaryPositions",
+        "RotaryPositions.List",
         "SubmissionReport", "Summary", "Summary.Counts", "ThreadgroupMemory", "metal.Options",
     ]
 
@@ -86,6 +91,7 @@ final class DoorTests: XCTestCase {
         let all = Self.types + cxx.ops.map { Types($0) }
         for type in all {
             let expected = Set(try XCTUnwrap(cxx.properties[type.cxx], "C++ has no \(type.cxx)"))
+                .subtracting(Self.cxxAlone[type.cxx] ?? [])
             XCTAssertFalse(expected.isEmpty, type.cxx)
             if let name = type.swift {
                 let arguments = Self.swiftArguments[type.cxx] ?? []
@@ -121,6 +127,7 @@ final class DoorTests: XCTestCase {
             ("RotaryLayout", "RotaryEmbedding.Layout", "MNKRotaryLayout", "MNKRotaryLayout"),
             ("RotaryOtherAxis", "RotaryEmbedding.OtherAxis", "MNKRotaryOtherAxis", "MNKRotaryOther"),
             ("RotaryPairing", "RotaryEmbedding.Pairing", "MNKRotaryPairing", "MNKRotaryPairing"),
+            ("Tuning", "Tuning", "MNKTuning", "MNKTuning"),
             ("host.Checking", "HostOptions.Checking", "MNKHostChecking", "MNKHostChecking"),
             ("host.Level", "HostOptions.Level", "MNKHostLevel", "MNKHostLevel"),
         ]
@@ -141,6 +148,23 @@ final class DoorTests: XCTestCase {
         ]
         XCTAssertEqual(Set(cxx.cases.keys), Set(enums.map(\.cxx)).union(others))
         XCTAssertEqual(Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess", "MNKWhenFull"]))
+    }
+
+    /// Swift takes as arguments what the other doors have as properties of a descriptor.
+    func testSwiftPreparesWithEveryProperty() throws {
+        let cxx = try doors().cxx.properties
+        let swift = try texts("MLXNativeKernels", "Prepare.swift")[0]
+        let declaration = try XCTUnwrap(swift.firstMatch(of: /public func prepare\((?s:(.*?))\) async/)).1
+        let arguments = declaration.matches(of: /(?:for )?(\w+): [\[A-Z]/).map { String($0.1) }
+        XCTAssertEqual(arguments, cxx["Preparation"])
+        // Whether the file holds the choices is all that the other doors say of the last two.
+        XCTAssertEqual(
+            cxx["PreparationSummary"], ["kernels", "measured", "known", "seconds", "tuningFile", "notKept"])
+        let objc = try texts("MLXNativeKernelsCore/include/MLXNativeKernels", "MNKPreparation.h")[0]
+        for name in ["kernels", "measured", "known", "seconds", "isKept"] {
+            XCTAssertTrue(swift.contains("public let \(name):"), name)
+            XCTAssertNotNil(objc.firstMatch(of: try Regex("readonly.*\\b\(name)\\b")), name)
+        }
     }
 
     /// What the cache can do, and how each door says it.

@@ -18,6 +18,7 @@ SoftLibrary* makeLibrary(SoftDevice* device, std::shared_ptr<mnk::Library> host)
   auto* library = make<SoftLibrary>();
   library->owner = Ref<SoftDevice>(device);
   library->names = host->functionNames();
+  std::erase_if(library->names, [](const std::string& name) { return name.ends_with("_fewLanes"); });  // the Host's own
   library->host = std::move(host);
   return library;
 }

@@ -119,6 +119,7 @@ void emptyQuarantine();
 
 struct SoftPool : Object {
   std::vector<Object*> objects;
+  SoftPool* outer = nullptr;  // of the same thread, while it is open
   bool isOpen = false;
 
   Object* initPool();

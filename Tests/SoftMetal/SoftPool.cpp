@@ -1,9 +1,6 @@
 // NSAutoreleasePool: each thread has a stack of them.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "SoftObject.hpp"
 #include "State.hpp"
 
@@ -11,21 +8,23 @@ namespace softmetal {
 
 namespace {
 
-thread_local std::vector<SoftPool*> pools;
+// Without a destructor: blocks of Foundation's threads, and what they hold, are released after all destructors of the
+// thread have run.
+thread_local SoftPool* innermost = nullptr;
 
 }  // namespace
 
 bool hasPool() {
-  return !pools.empty();
+  return innermost != nullptr;
 }
 
 void autorelease(Object* object) {
-  if (pools.empty()) {
+  if (!innermost) {
     violate(fmt::format("{} was autoreleased by {} on a thread without a pool and leaks", object->describe(),
                         lastMessage()));
     return;
   }
-  pools.back()->addObject(object);
+  innermost->addObject(object);
 }
 
 Object* SoftPool::initPool() {
@@ -34,20 +33,22 @@ Object* SoftPool::initPool() {
     return this;
   }
   isOpen = true;
-  pools.push_back(this);
+  outer = innermost;
+  innermost = this;
   return this;
 }
 
 void SoftPool::drain() {
   if (!isOpen) return;
-  const auto place = std::find(pools.begin(), pools.end(), this);
-  if (place == pools.end()) {
+  const SoftPool* found = innermost;
+  while (found && found != this) found = found->outer;
+  if (!found) {
     violate("an NSAutoreleasePool was drained on a thread that did not make it");
     return;
   }
-  if (this != pools.back()) {
+  if (this != innermost) {
     violate("an NSAutoreleasePool was drained before the pools inside of it");
-    while (pools.back() != this) pools.back()->drain();
+    while (innermost != this) innermost->drain();
   }
   isOpen = false;
   // While they go, objects may autorelease others into this pool.
@@ -57,7 +58,7 @@ void SoftPool::drain() {
     object->pooled -= 1;
     softmetal::release(object);
   }
-  pools.pop_back();
+  innermost = outer;
 }
 
 void SoftPool::addObject(Object* object) {

@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
-#include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "CodeGuess.hpp"
 #include "Codec.hpp"
 #include "LloydMax.hpp"
 #include "SignSearch.hpp"
@@ -43,32 +45,35 @@ std::string table(const char* type, const char* name, const std::vector<std::vec
   return "constant " + std::string(type) + " " + name + "[" + std::to_string(count) + "] = {" + rows + "\n};\n";
 }
 
+std::vector<float> turboLevels(int bits) {
+  std::vector<float> levels;
+  for (const double level : lloydMaxLevels(bits)) levels.push_back(clearlyRounded(level));
+  return levels;
+}
+
+namespace mlx1 {
+#define constant [[maybe_unused]] constexpr
+using uint = uint32_t;
+#include "../../Shaders/Lib/Mlx1Tables.h"
+#undef constant
+}  // namespace mlx1
+
 }  // namespace
 
 std::string turboTables() {
-  std::vector<std::vector<float>> levels, boundaries;
-  for (int bits = 2; bits <= 8; bits++) {
-    std::vector<float>& of = levels.emplace_back();
-    for (const double level : lloydMaxLevels(bits)) of.push_back(clearlyRounded(level));
-    std::vector<float>& between = boundaries.emplace_back();
-    // The sum of two floats of like size is exact in double.
-    for (size_t i = 0; i + 1 < of.size(); i++) between.push_back(float((double(of[i]) + double(of[i + 1])) / 2));
-    between.push_back(std::numeric_limits<float>::max());
-  }
+  std::vector<std::vector<float>> levels;
+  for (int bits = 2; bits <= 8; bits++) levels.push_back(turboLevels(bits));
   std::vector<std::vector<uint32_t>> signs;
   for (const auto& [headDim, seed] : kSignSeeds) signs.push_back(signsOf(headDim, seed));
   const std::vector<std::vector<float>> reach = {{std::begin(kReach), std::end(kReach)}};
   return R"(// Made by .ci/make-tables: constants of the `turbo` codec. Levels are the best there are for numbers of the
-// standard normal distribution. Levels and boundaries of `bits` stand from entry (1 << (bits - 1)) - 2 on: the positive
-// half, in rising order, of which the negative half is the mirror image.
+// standard normal distribution, and boundaries are their midpoints. Levels of `bits` stand from entry
+// (1 << (bits - 1)) - 2 on: the positive half, in rising order, of which the negative half is the mirror image.
 #pragma once
 #include "Words.h"
 
 // clang-format off
 )" + table("float", "kTurboLevels", levels) +
-         R"(
-// Where a level and the next meet; zero, in the middle, is not listed. Nothing passes the last entry of each.
-)" + table("float", "kTurboBoundaries", boundaries) +
          R"(
 // For D elements from word D / 32 - 1 on. Bit j % 32 of word j / 32 set: element j changes its sign.
 )" + table("uint", "kTurboSigns", signs) +
@@ -76,6 +81,33 @@ std::string turboTables() {
 // By bits, for the search for a better scale: candidate m of M is 1 + reach * (m - (M - 1) / 2) / sqrt(M - 1) times the
 // plain scale, so that 5 candidates are reach / 2 apart and 17 are reach / 4 apart.
 )" + table("float", "kTurboReach", reach) +
+         "// clang-format on\n";
+}
+
+std::string codeGuesses() {
+  std::vector<std::vector<float>> turbo, mlx1;
+  for (int bits = 2; bits <= 8; bits++) {
+    const std::vector<float> levels = turboLevels(bits);
+    std::vector<float> boundaries;
+    for (size_t i = 0; i + 1 < levels.size(); i++) boundaries.push_back((levels[i] + levels[i + 1]) / 2);
+    // 17 candidates go twice as far as 5.
+    turbo.push_back(codeGuess(bits, boundaries, 2 * kReach[bits]));
+  }
+  for (const auto& [bits, first] : {std::pair{4, 0}, std::pair{5, 8}, std::pair{6, 24}, std::pair{8, 56}}) {
+    const size_t count = (size_t(1) << (bits - 1)) - 1;
+    mlx1.push_back(codeGuess(bits, std::span(mlx1::kMlx1Boundaries).subspan(size_t(first), count), 0));
+  }
+  return R"(// Made by .ci/make-tables: the polynomials that codes are guessed by, see CodeSearch.h. Rows of six: the coefficients
+// of x, x * |x| and so on, and the largest |x|. Up to 5 bits two coefficients are enough.
+#pragma once
+#include "Words.h"
+
+// clang-format off
+// For 2 to 8 bits.
+)" + table("float", "kTurboGuesses", turbo) +
+         R"(
+// For 4, 5, 6 and 8 bits.
+)" + table("float", "kMlx1Guesses", mlx1) +
          "// clang-format on\n";
 }
 

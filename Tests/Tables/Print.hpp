@@ -1,9 +1,10 @@
-// Shaders/Lib/TurboTables.h as text.
+// Shaders/Lib/TurboTables.h and CodeGuesses.h as text.
 #pragma once
 #include <string>
 
 namespace mnk::tables {
 
 std::string turboTables();
+std::string codeGuesses();
 
 }  // namespace mnk::tables

@@ -1,5 +1,6 @@
-// Makes the tables of the `turbo` codec.
+// Makes the tables of the `turbo` codec, and guesses of codes for both codecs.
 //   make-tables                 prints Shaders/Lib/TurboTables.h
+//   make-tables --guesses       prints Shaders/Lib/CodeGuesses.h
 //   make-tables --search 50000  looks for better signs among so many seeds, and prints what it finds
 #include <cstdio>
 #include <cstdlib>
@@ -27,9 +28,10 @@ int search(uint32_t seeds) {
 
 int main(int count, char** arguments) try {
   if (count == 1) return std::fputs(turboTables().c_str(), stdout) < 0;
+  if (count == 2 && std::string_view(arguments[1]) == "--guesses") return std::fputs(codeGuesses().c_str(), stdout) < 0;
   const long seeds = count == 3 && std::string_view(arguments[1]) == "--search" ? std::atol(arguments[2]) : 0;
   if (seeds > 0 && seeds <= UINT32_MAX) return search(uint32_t(seeds));
-  std::fputs("error: usage: make-tables [--search SEEDS], with at least 1 seed\n", stderr);
+  std::fputs("error: usage: make-tables [--guesses | --search SEEDS], with at least 1 seed\n", stderr);
   return 2;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "error: %s\n", error.what());

@@ -15,3 +15,12 @@ extension String {
         mnk_text_release(text)
     }
 }
+
+/// Checks a path for C, which sees one that ends at the zero, and may read an empty one as none.
+func checkPath(_ path: String, op: String) throws(KernelError) {
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+        throw .invalid(
+            op: op, what: "the path names no file", got: path.isEmpty ? "an empty path" : "a path with a zero in it",
+            expected: "the name of a file", fix: "Pass the path of a file.")
+    }
+}

@@ -98,6 +98,10 @@ Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge given) {
   return upTo(FlashDecodeMerge::together, given, "way of merging", "MNK_MERGE_AUTOMATIC to MNK_MERGE_TOGETHER");
 }
 
+Result<Tuning> tuning(mnk_tuning given) {
+  return upTo(Tuning::measure, given, "way of tuning", "MNK_TUNING_TABLE or MNK_TUNING_MEASURE");
+}
+
 Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault) {
   switch (const auto number = static_cast<uint32_t>(given)) {
     case MNK_SCALE_DEFAULT:

@@ -149,12 +149,14 @@ Result<KVNonFinite> nonFinite(mnk_kv_non_finite given);
 Result<KVDomain> domain(mnk_kv_domain given);
 Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel given);
 Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge given);
+Result<Tuning> tuning(mnk_tuning given);
 // 0 is the default, which differs for keys and values; the others are one more than in C++.
 Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
 
 // Structs that are zero where the caller leaves the choice.
 Result<KVCodec> codec(const mnk_kv_codec& given);
+Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given);
 Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& given);
 
 // What an op's two functions do once its descriptor is read.

@@ -1,5 +1,46 @@
 #include "CAPI/HeadsViews.hpp"
 
+namespace mnk::c {
+
+Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given) {
+  if (given.size != sizeof given) return wrongSize("mnk_rotary_embedding", given.size, sizeof given);
+  auto layout = rotaryLayout(given.layout);
+  if (!layout) return std::move(layout).error();
+  auto pairing = rotaryPairing(given.pairing);
+  if (!pairing) return std::move(pairing).error();
+  auto otherAxis = rotaryOtherAxis(given.other_axis);
+  if (!otherAxis) return std::move(otherAxis).error();
+  if (!given.frequency_factors && given.frequency_factor_count != 0) return nullArgument("frequency_factors");
+  constexpr size_t kMostFactors = MultiRoPE::kMaxRopeDim / 2;
+  if (given.frequency_factor_count > kMostFactors) {
+    return tooMany(MultiRoPE::name, "frequency factors", given.frequency_factor_count, kMostFactors,
+                   "Pass one for each pair that turns.");
+  }
+
+  RotaryEmbedding made{.layout = *layout,
+                       .base = given.base,
+                       .pairing = *pairing,
+                       .otherAxis = *otherAxis,
+                       .scale = given.scale,
+                       .isInverse = given.is_inverse};
+  std::copy(std::begin(given.sections), std::end(given.sections), made.sections.begin());
+  if (given.has_rope_dim) made.ropeDim = given.rope_dim;
+  if (given.frequency_factors) {
+    made.frequencyFactors.assign(given.frequency_factors, given.frequency_factors + given.frequency_factor_count);
+  }
+  if (given.has_yarn) {
+    made.yarn = YaRN{.originalContext = given.yarn.original_context,
+                     .extensionFactor = given.yarn.extension_factor,
+                     .attentionFactor = given.yarn.attention_factor,
+                     .betaFast = given.yarn.beta_fast,
+                     .betaSlow = given.yarn.beta_slow,
+                     .roundsCorners = !given.yarn.keeps_fractions};
+  }
+  return made;
+}
+
+}  // namespace mnk::c
+
 using namespace mnk;
 
 namespace {
@@ -11,43 +52,6 @@ Result<std::optional<RotaryOffsets>> numbersFrom(const mnk_rotary_numbers& given
     return c::tooMany(MultiRoPE::name, what, given.list_count, MultiRoPE::kMaxListed);
   if (!given.list) return std::optional<RotaryOffsets>();
   return std::optional<RotaryOffsets>(std::vector<int32_t>(given.list, given.list + given.list_count));
-}
-
-Result<RotaryEmbedding> rotaryFrom(const mnk_rotary_embedding& given) {
-  if (given.size != sizeof given) return c::wrongSize("mnk_rotary_embedding", given.size, sizeof given);
-  auto layout = c::rotaryLayout(given.layout);
-  if (!layout) return std::move(layout).error();
-  auto pairing = c::rotaryPairing(given.pairing);
-  if (!pairing) return std::move(pairing).error();
-  auto otherAxis = c::rotaryOtherAxis(given.other_axis);
-  if (!otherAxis) return std::move(otherAxis).error();
-  if (!given.frequency_factors && given.frequency_factor_count != 0) return c::nullArgument("frequency_factors");
-  constexpr size_t kMostFactors = MultiRoPE::kMaxRopeDim / 2;
-  if (given.frequency_factor_count > kMostFactors) {
-    return c::tooMany(MultiRoPE::name, "frequency factors", given.frequency_factor_count, kMostFactors,
-                      "Pass one for each pair that turns.");
-  }
-
-  RotaryEmbedding rotary{.layout = *layout,
-                         .base = given.base,
-                         .pairing = *pairing,
-                         .otherAxis = *otherAxis,
-                         .scale = given.scale,
-                         .isInverse = given.is_inverse};
-  std::copy(std::begin(given.sections), std::end(given.sections), rotary.sections.begin());
-  if (given.has_rope_dim) rotary.ropeDim = given.rope_dim;
-  if (given.frequency_factors) {
-    rotary.frequencyFactors.assign(given.frequency_factors, given.frequency_factors + given.frequency_factor_count);
-  }
-  if (given.has_yarn) {
-    rotary.yarn = YaRN{.originalContext = given.yarn.original_context,
-                       .extensionFactor = given.yarn.extension_factor,
-                       .attentionFactor = given.yarn.attention_factor,
-                       .betaFast = given.yarn.beta_fast,
-                       .betaSlow = given.yarn.beta_slow,
-                       .roundsCorners = !given.yarn.keeps_fractions};
-  }
-  return rotary;
 }
 
 Result<MultiRoPE> opFrom(const mnk_multi_rope* given) {
@@ -78,7 +82,7 @@ Result<MultiRoPE> opFrom(const mnk_multi_rope* given) {
   auto offsets = numbersFrom(rope->offsets, "offsets");
   if (!offsets) return std::move(offsets).error();
   op.offsets = *offsets;
-  auto rotary = rotaryFrom(rope->rotary);
+  auto rotary = c::rotary(rope->rotary);
   if (!rotary) return std::move(rotary).error();
   op.rotary = *rotary;
   return op;

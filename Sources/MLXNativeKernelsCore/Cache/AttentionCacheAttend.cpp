@@ -180,13 +180,20 @@ Error dividedRows(uint64_t tokens, uint64_t chunk) {
 
 }  // namespace
 
-Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
-                                               const AttentionResults& results, const AttentionOptions& options,
-                                               std::vector<AttendedSequence> attended) const {
+FlashDecode AttentionCache::State::attention(const HeadsView& queries, const AttentionResults& results,
+                                             const AttentionOptions& options,
+                                             std::vector<AttendedSequence> attended) const {
   FlashDecode op{.queries = queries, .over = storage.view(), .sequences = std::move(attended), .results = results};
   if (const auto& quantized = storage.quantizedView()) op.over = *quantized;
   op.options = options;
   op.options.window = windowOf(options);
+  return op;
+}
+
+Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
+                                               const AttentionResults& results, const AttentionOptions& options,
+                                               std::vector<AttendedSequence> attended) const {
+  const FlashDecode op = attention(queries, results, options, std::move(attended));
   return device ? plan(op, *device) : plan(op);
 }
 

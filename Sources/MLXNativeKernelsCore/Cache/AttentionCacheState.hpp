@@ -20,6 +20,8 @@ struct AttentionCache::State {
   uint32_t windowOf(const AttentionOptions& options) const {
     return options.window == 0 && descriptor.slidingWindow ? descriptor.slidingWindow->window : options.window;
   }
+  FlashDecode attention(const HeadsView& queries, const AttentionResults& results, const AttentionOptions& options,
+                        std::vector<AttendedSequence> attended) const;
   Result<Plan> planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
                           const AttentionResults& results, const AttentionOptions& options,
                           std::vector<AttendedSequence> attended) const;

@@ -78,4 +78,14 @@ bool Device::ordersThreadgroups() {
   return *found;
 }
 
+std::shared_ptr<const MeasuredTuning> Device::measuredTuning() const {
+  std::lock_guard lock(asking_);
+  return measuredTuning_;
+}
+
+void Device::useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning) {
+  std::lock_guard lock(asking_);
+  measuredTuning_ = std::move(tuning);
+}
+
 }  // namespace mnk

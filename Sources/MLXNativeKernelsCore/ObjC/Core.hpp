@@ -56,6 +56,10 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)initWithCore:(mnk::Summary)core;
 @end
 
+@interface MNKPreparationSummary ()
+- (instancetype)initWithCore:(const mnk::PreparationSummary&)core;
+@end
+
 @interface MNKCompletion ()
 - (instancetype)initWithCore:(mnk::Completion)core;
 @end
@@ -93,6 +97,7 @@ RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);
 // Without options: the defaults.
 AttentionOptions read(Reading& reading, MNKAttentionOptions* _Nullable options);
 AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable results);
+Preparation read(Reading& reading, MNKPreparation* _Nullable preparation);
 Result<Dispatch> coreOf(MNKDispatch* _Nullable dispatch);
 
 MNKQuantizedKVPlane* planeFrom(const QuantizedKVPlane& plane);

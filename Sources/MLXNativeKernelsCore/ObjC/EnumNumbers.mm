@@ -57,6 +57,8 @@ static_assert(kSame<MNKFlashDecodeKernelMatrix, FlashDecodeKernel::matrix>);
 static_assert(kSame<MNKFlashDecodeMergeAutomatic, FlashDecodeMerge::automatic>);
 static_assert(kSame<MNKFlashDecodeMergeSeparate, FlashDecodeMerge::separate>);
 static_assert(kSame<MNKFlashDecodeMergeTogether, FlashDecodeMerge::together>);
+static_assert(kSame<MNKTuningTable, Tuning::table>);
+static_assert(kSame<MNKTuningMeasure, Tuning::measure>);
 static_assert(kSame<MNKAccessRead, Access::read>);
 static_assert(kSame<MNKAccessWrite, Access::write>);
 static_assert(kSame<MNKAccessReadWrite, Access::readWrite>);

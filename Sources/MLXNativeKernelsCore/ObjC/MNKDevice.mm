@@ -109,6 +109,17 @@ Error failedWithoutError() {
   return [done waitWithError:error] ? done.summary : nil;
 }
 
+- (MNKPreparationSummary *)prepare:(MNKPreparation *)preparation error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKPreparationSummary *> {
+    Reading reading("prepare");
+    const Preparation given = objc::read(reading, preparation);
+    if (reading.failed()) return reading.error();
+    const auto prepared = mnk::prepare(self->_core, given);
+    if (!prepared) return prepared.error();
+    return [[MNKPreparationSummary alloc] initWithCore:*prepared];
+  });
+}
+
 - (NSError *)lastFailure {
   return objc::make(nil, [&]() -> Result<NSError *> {
     const auto failure = self->_core->lastFailure();

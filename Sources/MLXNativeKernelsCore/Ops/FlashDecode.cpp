@@ -30,7 +30,7 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
   const double scale =
       op.options.scale != 0 ? double{op.options.scale} : 1 / std::sqrt(static_cast<double>(layout.keyDim));
   FlashDecodeParams params{
-      .finish = finishOf(layout.queries.heads, slots.heads(), layout.valueDim),
+      .finish = finishOf(layout.queries.heads, slots.heads(), layout.valueDim, finishChunks(layout.kernelValueDim())),
       .group = narrow(layout.group),
       .rows = narrow(pass.rows),
       .firstRow = narrow(pass.firstRow),
@@ -89,26 +89,29 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   // and compiled in the middle of a text.
   const bool isInOrder = slots.layout == KVLayout::headMajor && slots.wrap == KVWrap::linear;
   const DType maskType = op.options.mask ? op.options.mask->dtype() : DType::f32;
-  constants.insert(constants.end(), {{kKVCodecKeyBits, bitsOf(quantized ? &quantized->keys : nullptr)},
-                                     {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
-                                     {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
-                                     {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
-                                     {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
-                                     {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
-                                     {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
-                                     {kFlashDecodeIsAligned, isAligned(slots.keys) && isAligned(*slots.values)},
-                                     {kFlashDecodeIsVectorized, elementAlignment(op.queries, 4) == 4},
-                                     {kFlashDecodeHasMask, op.options.mask.has_value()},
-                                     {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
-                                     {kFlashDecodeHasSoftcap, op.options.softcap != 0},
-                                     {kFlashDecodeIsSplit, isSplit},
-                                     {kFlashDecodeMergesTogether, layout.mergesTogether},
-                                     {kFlashDecodeIsInOrder, isInOrder},
-                                     {kFlashDecodeIsPadded, layout.isPadded()},
-                                     {kFlashDecodeSeesPinned, seesPinned(op)}});
+  constants.insert(constants.end(),
+                   {{kKVCodecKeyBits, bitsOf(quantized ? &quantized->keys : nullptr)},
+                    {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
+                    {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
+                    {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
+                    {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
+                    {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
+                    {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
+                    {kFlashDecodeIsAligned, isAligned(slots.keys) && isAligned(*slots.values) &&
+                                                (!layout.usesMatrices || elementAlignment(op.queries, 8) == 8)},
+                    {kFlashDecodeIsVectorized, elementAlignment(op.queries, 4) == 4},
+                    {kFlashDecodeHasMask, op.options.mask.has_value()},
+                    {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
+                    {kFlashDecodeHasSoftcap, op.options.softcap != 0},
+                    {kFlashDecodeIsSplit, isSplit},
+                    {kFlashDecodeMergesTogether, layout.mergesTogether},
+                    {kFlashDecodeIsInOrder, isInOrder},
+                    {kFlashDecodeHasTokens, layout.passes.front().rows > 1},
+                    {kFlashDecodeIsPadded, layout.isPadded()},
+                    {kFlashDecodeSeesPinned, seesPinned(op)}});
   if (layout.usesMatrices) {
     constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
-    constants.push_back({kFlashDecodeHasTokens, layout.passes.front().rows > 1});
+    constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
   }
   return constants;
 }
@@ -224,18 +227,19 @@ Plan makePlan(const Op& op, const FlashDecodeLayout& layout) {
   if (!op.scratch) plan.scratchBytes = layout.sumsBytes() + layout.statsBytes();
   if (layout.mergesTogether) return plan;
   const auto [sums, stats] = splitBindings(op.scratch, layout.sumsBytes(), layout.statsBytes());
-  plan.dispatches.push_back(makeReduce({.kind = Op::name,
-                                        .rows = layout.queries.vectors(),
-                                        .parts = layout.splits,
-                                        .rowStride = layout.splits,
-                                        .partStride = 1,
-                                        .simdgroups = layout.tuning.reduceSimdgroups,
-                                        .finish = finishOf(layout.queries.heads, slotsOf(op).heads(), layout.valueDim),
-                                        .sums = sums,
-                                        .stats = stats,
-                                        .quantized = quantizedOf(op),
-                                        .sinks = op.options.sinks,
-                                        .results = op.results}));
+  plan.dispatches.push_back(makeReduce(
+      {.kind = Op::name,
+       .rows = layout.queries.vectors(),
+       .parts = layout.splits,
+       .rowStride = layout.splits,
+       .partStride = 1,
+       .simdgroups = layout.tuning.reduceSimdgroups,
+       .finish = finishOf(layout.queries.heads, slotsOf(op).heads(), layout.valueDim, finishChunks(layout.valueDim)),
+       .sums = sums,
+       .stats = stats,
+       .quantized = quantizedOf(op),
+       .sinks = op.options.sinks,
+       .results = op.results}));
   return plan;
 }
 
@@ -285,28 +289,47 @@ Result<Plan> plan(const FlashDecode& op) {
   });
 }
 
+Result<FlashDecodeLayout> layoutOn(Device& device, const FlashDecode& op,
+                                   const std::optional<FlashDecodeChoice>& choice) {
+  FlashDecodeTarget target{.profile = device.profile(), .measured = choice};
+  if (const auto tuning = device.measuredTuning(); tuning && !choice) {
+    target.measured = tuning->find(FlashDecodeWorkload::of(op));
+  }
+  const bool wants = wantsMatrices(op, target);
+  if (wants) {
+    const MatrixLayout matrices = device.matrixLayout();
+    target.hasMatrices = matrices != MatrixLayout::unknown;
+    target.hasRowMajorMatrices = matrices == MatrixLayout::rowMajor;
+    if (!target.hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
+  }
+  // What was measured with one kernel says nothing of the other.
+  if (target.measured && target.measured->usesMatrices != (wants && target.hasMatrices)) target.measured.reset();
+  target.ordersThreadgroups = mayMergeTogether(op, target) && device.ordersThreadgroups();
+  if (!target.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
+  auto layout = FlashDecodeLayout::of(op, target);
+  // A function that needs many registers can have fewer threads than a threadgroup might.
+  const KernelKey key{.library = nullptr, .function = layout.function(), .constants = constantsOf(op, layout)};
+  auto pipeline = device.registry().pipeline(key);
+  if (!pipeline) return std::move(pipeline).error();
+  const uint32_t most = std::max<uint32_t>((*pipeline)->maxThreadsPerThreadgroup() / 32, 1);
+  layout.simdgroups = std::min(layout.simdgroups, most);
+  return layout;
+}
+
+Result<Plan> planAs(const FlashDecode& op, Device& device, const FlashDecodeChoice& choice) {
+  auto layout = layoutOn(device, op, choice);
+  if (!layout) return std::move(layout).error();
+  return makePlan(op, *layout);
+}
+
 Result<Plan> plan(const FlashDecode& op, Device& device) {
   return guarded(Op::name, [&]() -> Result<Plan> {
     if (auto error = firstBroken(op)) return *error;
     if (isEmpty(op)) return emptyPlan();
-    FlashDecodeTarget target{.profile = device.profile()};
-    target.ordersThreadgroups = mayMergeTogether(op, target.profile) && device.ordersThreadgroups();
-    if (!target.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
-    if (wantsMatrices(op, target.profile)) {
-      const MatrixLayout matrices = device.matrixLayout();
-      target.hasMatrices = matrices != MatrixLayout::unknown;
-      target.hasRowMajorMatrices = matrices == MatrixLayout::rowMajor;
-      if (!target.hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
-    }
-    auto layout = FlashDecodeLayout::of(op, target);
-    if (auto error = checkScratch(op, layout)) return *error;
-    // A function that needs many registers can have fewer threads than a threadgroup might.
-    const KernelKey key{.library = nullptr, .function = layout.function(), .constants = constantsOf(op, layout)};
-    auto pipeline = device.registry().pipeline(key);
-    if (!pipeline) return std::move(pipeline).error();
-    const uint32_t most = std::max<uint32_t>((*pipeline)->maxThreadsPerThreadgroup() / 32, 1);
-    layout.simdgroups = std::min(layout.simdgroups, most);
-    return makePlan(op, layout);
+    auto layout = layoutOn(device, op);
+    if (!layout) return std::move(layout).error();
+    if (auto error = checkScratch(op, *layout)) return *error;
+    return makePlan(op, *layout);
   });
 }
 

@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
 constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);  // what travels with a dispatch
-constexpr uint64_t kSplitUnit = 16;  // keys of the matrix kernel's tiles, of which no split has a part
 
 uint64_t ceilDivide(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
@@ -50,20 +49,28 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
 
 }  // namespace
 
-bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile) {
-  if (!canUseMatrices(op) || op.options.kernel == FlashDecodeKernel::vector) return false;
-  if (op.options.kernel == FlashDecodeKernel::matrix) return true;
-  // Halves have neither their range nor their precision.
-  if (op.queries.tensor.dtype() == DType::f32) return false;
+bool mayUseMatrices(const FlashDecode& op) {
+  // Halves do not have the precision of f32.
+  return canUseMatrices(op) && op.queries.tensor.dtype() != DType::f32;
+}
+
+bool wantsMatrices(const FlashDecode& op, const FlashDecodeTarget& target) {
+  if (op.options.kernel != FlashDecodeKernel::automatic) {
+    return canUseMatrices(op) && op.options.kernel == FlashDecodeKernel::matrix;
+  }
+  if (!mayUseMatrices(op)) return false;
+  if (target.measured) return target.measured->usesMatrices;
   const QueryShape queries = queryShape(op.queries);
   const uint64_t rows = queries.heads / slotsOf(op).heads() * std::min(queries.rows, FlashDecode::kRowsPerPass);
-  const FlashDecodeTuning tuning = tuningFor(profile);
+  const FlashDecodeTuning tuning = tuningFor(target.profile);
+  if (keyDimOf(op) > tuning.matrixHeadDim) return false;
   return rows >= (quantizedOf(op) ? tuning.codedMatrixRows : tuning.denseMatrixRows);
 }
 
-bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile) {
+bool mayMergeTogether(const FlashDecode& op, const FlashDecodeTarget& target) {
   if (op.options.merge != FlashDecodeMerge::automatic) return op.options.merge == FlashDecodeMerge::together;
-  return tuningFor(profile).mostSplitsTogether > 1;
+  if (target.measured) return target.measured->mergesTogether;
+  return tuningFor(target.profile).mostSplitsTogether > 1;
 }
 
 FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const FlashDecodeTarget& target) {
@@ -77,28 +84,48 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const FlashDecode
   layout.group = layout.queries.heads / kvHeads;
   layout.passes = passesOf(op, layout.queries);
   const uint64_t rows = layout.group * layout.passes.front().rows;
-  layout.usesMatrices = target.hasMatrices && wantsMatrices(op, target.profile);
-  layout.instance = vectorInstance(layout.keyDim, layout.valueDim, rows);
-  layout.rowsTogether = layout.usesMatrices ? uint32_t{kFlashDecodeMatrixRows} : layout.instance.rows;
+  layout.usesMatrices = target.hasMatrices && wantsMatrices(op, target);
+  const auto& measured = target.measured;
+  layout.instance =
+      vectorInstance(layout.keyDim, layout.valueDim, std::min<uint64_t>(rows, layout.tuning.vectorRowsTogether));
+  layout.rowsTogether = !layout.usesMatrices ? layout.instance.rows
+                        : measured           ? measured->rowsTogether
+                                             : matrixRows(layout.tuning, layout.keyDim, rows);
   uint64_t longest = 0;
   for (const FlashDecodePass& pass : layout.passes) {
     for (const KeyRange& keys : pass.keys) longest = std::max(longest, keys.count());
   }
-  const uint64_t threadgroups = kvHeads * layout.queries.sequences * layout.rowGroups(layout.passes.front());
-  layout.splits = op.options.splits != 0 ? op.options.splits
-                                         : automaticSplits(layout.tuning, target.profile, threadgroups, longest);
+  if (op.options.splits != 0) {
+    layout.splits = op.options.splits;
+  } else if (measured) {
+    // A file may say anything; parts of all rows together stay within this many bytes.
+    constexpr uint64_t kMostPartBytes = uint64_t{1} << 28;
+    const uint64_t bytes = layout.queries.vectors() * (layout.valueDim + 2) * sizeof(float);  // of a split
+    const uint64_t most = std::max<uint64_t>(kMostPartBytes / bytes, 1);
+    layout.splits = withoutEmptySplits(std::min<uint64_t>(measured->splits, most), longest);
+  } else {
+    layout.splits = automaticSplits(layout.tuning, target.profile, layout.threadgroups(op), longest);
+  }
   const bool areFew =
-      op.options.merge == FlashDecodeMerge::together || layout.splits <= layout.tuning.mostSplitsTogether;
-  layout.mergesTogether =
-      target.ordersThreadgroups && mayMergeTogether(op, target.profile) && layout.splits > 1 && areFew;
-  layout.simdgroups = layout.usesMatrices ? layout.tuning.matrixSimdgroups : layout.tuning.vectorSimdgroups;
+      op.options.merge == FlashDecodeMerge::together || measured || layout.splits <= layout.tuning.mostSplitsTogether;
+  layout.mergesTogether = target.ordersThreadgroups && mayMergeTogether(op, target) && layout.splits > 1 && areFew;
+  layout.simdgroups = measured ? measured->simdgroups : layout.automaticSimdgroups(op, longest);
   while (layout.simdgroups > 1 && layout.threadgroupBytes(op, layout.simdgroups) > kThreadgroupBytes) {
     --layout.simdgroups;
   }
+  if (layout.usesMatrices && measured) {
+    layout.tileKeys = measured->tileKeys;
+  } else if (layout.usesMatrices) {
+    // Tiles of many keys pay where each simdgroup has two of them or more.
+    constexpr uint64_t kUsual = 16;
+    const uint32_t elements = quantizedOf(op) ? layout.tuning.codedMatrixTile : layout.tuning.denseMatrixTile;
+    const uint64_t most = std::max(splitKeys(longest, layout.splits) / layout.simdgroups / 2, kUsual);
+    layout.tileKeys =
+        matrixTileKeys(layout.keyDim, layout.rowsTogether, std::min<uint64_t>(elements / layout.keyDim, most));
+  }
   for (FlashDecodePass& pass : layout.passes) {
     for (FlashDecodeSequence& sequence : pass.sequences) {
-      const uint64_t share = ceilDivide(sequence.endKey - sequence.firstKey, layout.splits);
-      sequence.splitKeys = static_cast<uint32_t>(ceilDivide(share, kSplitUnit) * kSplitUnit);
+      sequence.splitKeys = static_cast<uint32_t>(splitKeys(sequence.endKey - sequence.firstKey, layout.splits));
     }
   }
   return layout;
@@ -108,23 +135,50 @@ uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
   return ceilDivide(group * pass.rows, rowsTogether);
 }
 
+uint64_t FlashDecodeLayout::threadgroups(const FlashDecode& op) const {
+  return slotsOf(op).heads() * queries.sequences * rowGroups(passes.front());
+}
+
+FlashDecodeChoice FlashDecodeLayout::choice() const {
+  return {.usesMatrices = usesMatrices,
+          .rowsTogether = usesMatrices ? rowsTogether : 0,
+          .tileKeys = tileKeys,
+          .simdgroups = simdgroups,
+          .splits = splits,
+          .mergesTogether = mergesTogether};
+}
+
+uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t longest) const {
+  const uint32_t wanted = usesMatrices ? tuning.matrixSimdgroups : tuning.vectorSimdgroups;
+  // All simdgroups of the matrix kernel rotate queries and fill tables for codes, before there is a tile for any.
+  if (usesMatrices && quantizedOf(op)) return wanted;
+  // Others are of use only for a tile of their own, and to merge what the rest has computed.
+  constexpr uint64_t kTile = 16, kLeast = 4;
+  const uint64_t tiles = ceilDivide(splitKeys(longest, splits), kTile);
+  return static_cast<uint32_t>(std::min<uint64_t>(wanted, std::max(tiles, kLeast)));
+}
+
 std::string FlashDecodeLayout::function() const {
-  if (usesMatrices) return fmt::format("flashDecodeMatrix_{}", keyDim);
-  return fmt::format("flashDecodeVector_{}_{}_{}", instance.keyDim, instance.valueDim, instance.rows);
+  if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", keyDim, rowsTogether, tileKeys);
+  return fmt::format("flashDecodeVector_{}_{}_{}{}", instance.keyDim, instance.valueDim, instance.rows,
+                     tuning.sharesAmongFewLanes ? "_fewLanes" : "");
 }
 
 uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t count) const {
-  // The first pass has the most rows. The vector kernel merges those that pad others, too.
-  const uint64_t rows = std::min<uint64_t>(rowsTogether, group * passes.front().rows);
-  const uint64_t parts = count * (usesMatrices ? rows : rowsTogether);
   const uint64_t counting = mergesTogether ? kFlashDecodeCountBytes : 0;
-  const uint64_t merging = counting + mergingBytes(parts, usesMatrices ? valueDim : instance.valueDim);
+  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  uint64_t merging = 0;
   uint64_t levels = 0;
   if (usesMatrices) {
-    levels = kFlashDecodeMatrixTableBytes + kFlashDecodeMatrixRows * (keyDim + 1) * sizeof(float);
-  } else if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    levels =
-        ((uint64_t{1} << quantized->keys.codec.bits) + (uint64_t{1} << quantized->values->codec.bits)) * sizeof(float);
+    const uint64_t parts = count * kFlashDecodeMatrixPartRows(keyDim);
+    merging = counting + mergingBytes(parts, valueDim + kFlashDecodeMatrixPadding);
+    levels = quantized ? uint64_t{1} << tuning.matrixTableBits : kFlashDecodeMatrixQueryBytes(keyDim, rowsTogether);
+  } else {
+    merging = counting + mergingBytes(uint64_t{count} * rowsTogether, instance.valueDim);
+    if (quantized) {
+      levels = ((uint64_t{1} << quantized->keys.codec.bits) + (uint64_t{1} << quantized->values->codec.bits)) *
+               sizeof(float);
+    }
   }
   return static_cast<uint32_t>(std::max(merging, levels));
 }
@@ -143,11 +197,11 @@ uint32_t finishChunks(uint64_t headDim) {
   return headDim <= 128 ? 1 : headDim <= 256 ? 2 : 4;
 }
 
-FlashDecodeFinish finishOf(uint64_t heads, uint64_t kvHeads, uint64_t headDim) {
+FlashDecodeFinish finishOf(uint64_t heads, uint64_t kvHeads, uint64_t headDim, uint32_t chunks) {
   return {.heads = static_cast<uint32_t>(heads),
           .kvHeads = static_cast<uint32_t>(kvHeads),
           .headDim = static_cast<uint32_t>(headDim),
-          .lanes = static_cast<uint32_t>(headDim / (4 * finishChunks(headDim))),
+          .lanes = static_cast<uint32_t>(headDim / (4 * chunks)),
           .inverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(headDim)))};
 }
 

@@ -1,12 +1,14 @@
 // How a FlashDecode is cut into dispatches: which kernel, how many splits, which rows and sequences each dispatch has.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "MLXNativeKernels/FlashDecode.hpp"
 #include "Ops/FlashDecodeShape.hpp"
 #include "Ops/FlashDecodeTuning.hpp"
+#include "Ops/MeasuredTuning.hpp"
 #include "Types/FlashDecodeTypes.h"
 
 namespace mnk {
@@ -14,15 +16,18 @@ namespace mnk {
 // What is known of the device that runs it.
 struct FlashDecodeTarget {
   DeviceProfile profile = {};
-  bool hasMatrices = false;          // 8x8 matrices of simdgroups, in a layout that kernels know
-  bool hasRowMajorMatrices = false;  // which layout
-  bool ordersThreadgroups = false;   // or nobody has asked
+  bool hasMatrices = false;                        // 8x8 matrices of simdgroups, in a layout that kernels know
+  bool hasRowMajorMatrices = false;                // which layout
+  bool ordersThreadgroups = false;                 // or nobody has asked
+  std::optional<FlashDecodeChoice> measured = {};  // of the kernel that is wanted; takes the place of the table
 };
 
+// Whether the matrix kernel may be chosen, where nobody asks for it.
+bool mayUseMatrices(const FlashDecode& op);
 // Whether the matrix kernel is the one to use on such a device, if it has matrices.
-bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile);
+bool wantsMatrices(const FlashDecode& op, const FlashDecodeTarget& target);
 // Whether splits may be merged in the dispatch that makes them, if the device orders threadgroups.
-bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile);
+bool mayMergeTogether(const FlashDecode& op, const FlashDecodeTarget& target);
 
 // Rows and sequences of one dispatch.
 struct FlashDecodePass {
@@ -43,6 +48,7 @@ struct FlashDecodeLayout {
   bool hasRowMajorMatrices = false;
   VectorInstance instance = {};  // where it does not
   uint32_t rowsTogether = 0;     // of a simdgroup
+  uint32_t tileKeys = 0;         // of the matrix kernel
   uint32_t simdgroups = 0;
   uint32_t splits = 0;
   bool mergesTogether = false;  // the splits, in the dispatch that makes them
@@ -52,7 +58,11 @@ struct FlashDecodeLayout {
 
   // Whether vectors are shorter than those that the kernel was made for.
   bool isPadded() const { return !usesMatrices && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
+  uint64_t kernelValueDim() const { return usesMatrices ? valueDim : instance.valueDim; }
   uint64_t rowGroups(const FlashDecodePass& pass) const;
+  uint64_t threadgroups(const FlashDecode& op) const;  // of the first pass, for each split
+  FlashDecodeChoice choice() const;
+  uint32_t automaticSimdgroups(const FlashDecode& op, uint64_t longest) const;
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.
@@ -62,11 +72,19 @@ struct FlashDecodeLayout {
   uint64_t countBytes(const FlashDecode& op, const FlashDecodePass& pass) const;
 };
 
+// The layout on a device, for an op that breaks no rule and is not empty: as `choice` says, or else as was measured on
+// the device, or else as its row of the table says.
+Result<FlashDecodeLayout> layoutOn(Device& device, const FlashDecode& op,
+                                   const std::optional<FlashDecodeChoice>& choice = {});
+// What runs with such a choice.
+Result<Plan> planAs(const FlashDecode& op, Device& device, const FlashDecodeChoice& choice);
+
 // Threadgroup memory in which so many parts of rows are merged: stats, then sums where float4s can be loaded.
 uint64_t mergingBytes(uint64_t parts, uint64_t headDim);
 
-// float4s of a row that a lane holds when the row is finished, and lanes that hold it.
+// float4s of a row that a lane holds when a kernel made for this head dim finishes it. A kernel may also serve shorter
+// rows, which fewer lanes hold then.
 uint32_t finishChunks(uint64_t headDim);
-FlashDecodeFinish finishOf(uint64_t heads, uint64_t kvHeads, uint64_t headDim);
+FlashDecodeFinish finishOf(uint64_t heads, uint64_t kvHeads, uint64_t headDim, uint32_t chunks);
 
 }  // namespace mnk

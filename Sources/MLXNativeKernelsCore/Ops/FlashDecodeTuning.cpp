@@ -18,26 +18,55 @@ constexpr FlashDecodeTuning kTable[] = {
      .reduceSimdgroups = 1,
      .threadgroupsPerCore = 2,
      .leastKeys = 256,
-     .cores = 2},
-    // Nothing was measured on an Apple GPU. What follows are counts of instructions of the kernels at head dim 128, as
-    // compiled for another GPU, with 16 for each product of matrices, which run at the rate of plain ones before M5. A
-    // KiB of 4-bit codes takes 690 in the vector kernel for four rows, 1170 for eight, and 710 in the matrix kernel for
-    // any up to eight; an M4 Max issues some 500 while it loads a KiB. A KiB of f16 takes 120, 240 and 150 instead, so
-    // that both kernels wait for memory. Where neither is faster the exact one is chosen.
+     .matrixRowsTogether = 16,
+     .denseMatrixTile = 1024,
+     .codedMatrixTile = 4096,
+     .matrixTableBits = 15,
+     .cores = 2,
+     .sharesAmongFewLanes = true},
+    // An estimate: nothing was measured on an Apple GPU. Its kernels are those that fit into 128 registers, as compiled
+    // for another GPU: up to four rows in the vector kernel, eight in the matrix kernel with small tiles, and none of
+    // the latter for head dim 256. The matrix kernel is taken where the vector kernel would read the cache twice;
+    // below, the exact one is. Products of matrices run at the rate of plain ones before M5, and a KiB of 4-bit codes
+    // takes about as many instructions for eight rows there as for four in the vector kernel. Two threadgroups for each
+    // core were faster than four on the one GPU that was measured.
     {.family = "apple",
      .vectorSimdgroups = 8,
      .matrixSimdgroups = 8,
      .reduceSimdgroups = 8,
-     .threadgroupsPerCore = 4,
+     .threadgroupsPerCore = 2,
      .leastKeys = 64,
-     .denseMatrixRows = 9,
+     .denseMatrixRows = 5,
      .codedMatrixRows = 5,
+     .vectorRowsTogether = 4,
+     .matrixHeadDim = 128,
+     .denseMatrixTile = 1024,
+     .codedMatrixTile = 1024,
      .cores = 10},
-    {.family = ""},
+    // Any other device, of which no more is known than its cores: as many threadgroups as are sure to run at the same
+    // time. What follows was measured on an H200 with the kernels translated to PTX, for 8 heads of a cache, 1 to 64 Ki
+    // keys and head dims 64 to 512. With two threadgroups for each core there are twice as many parts to merge, which
+    // takes 2 to 6 us; with fewer, cores are idle. Merging together saves 1 us up to 16 parts, and costs time beyond.
+    // For four rows over f16 and 1, 4, 16 and 64 Ki keys the matrix kernel takes 9.6, 12.9, 24.5 and 68.7 us, the
+    // vector kernel 9.7, 13.3, 25.9 and 72.1; for one row the latter is faster. For codes the matrix kernel is faster
+    // with any number of rows. Tiles of 32 keys instead of 16 take 36 instead of 44 us for 64 Ki keys of 4 bits, and
+    // 11.0 instead of 10.6 us for 1 Ki keys, of which a simdgroup has less than one such tile; tables with a copy for
+    // each of 32 banks take 44 instead of 47 us for 64 Ki keys.
+    {.family = "",
+     .denseMatrixRows = 2,
+     .codedMatrixRows = 1,
+     .matrixRowsTogether = 16,
+     .codedMatrixTile = 4096,
+     .matrixTableBits = 15,
+     .mostSplitsTogether = 16},
 };
 
 #define ROW(keyDim, valueDim, rows) {keyDim, valueDim, rows},
 constexpr VectorInstance kVectorInstances[] = {MNK_FLASH_VECTOR_INSTANCES(ROW)};
+#undef ROW
+
+#define ROW(headDim, rows, keys) {headDim, rows, keys},
+constexpr MatrixInstance kMatrixInstances[] = {MNK_FLASH_MATRIX_INSTANCES(ROW)};
 #undef ROW
 
 // Vectors up to this length are served by longer instances, if a lane's loads end where they end.
@@ -80,12 +109,44 @@ VectorInstance vectorInstance(uint64_t keyDim, uint64_t valueDim, uint64_t rows)
   return best;
 }
 
+uint32_t matrixRows(const FlashDecodeTuning& tuning, uint64_t headDim, uint64_t rows) {
+  uint32_t best = 0;
+  for (const MatrixInstance& instance : kMatrixInstances) {
+    if (instance.headDim != headDim || instance.rows > tuning.matrixRowsTogether) continue;
+    if (best < rows) best = instance.rows;  // instances are listed from few rows to many
+  }
+  return best;
+}
+
+uint32_t matrixTileKeys(uint64_t headDim, uint32_t instanceRows, uint64_t mostKeys) {
+  uint32_t best = 0;
+  for (const MatrixInstance& instance : kMatrixInstances) {
+    if (instance.headDim != headDim || instance.rows != instanceRows) continue;
+    if (best == 0 || instance.keys <= mostKeys) best = instance.keys;  // from few keys to many
+  }
+  return best;
+}
+
+std::span<const MatrixInstance> matrixInstances() {
+  return kMatrixInstances;
+}
+
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,
                          uint64_t longest) {
   const uint64_t cores = profile.cores != 0 ? profile.cores : tuning.cores;
   const uint64_t wanted = cores * tuning.threadgroupsPerCore / std::max<uint64_t>(threadgroups, 1);
-  const uint64_t most = longest / tuning.leastKeys;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, std::clamp<uint64_t>(most, 1, FlashDecode::kMaxSplits)));
+  const uint64_t most = std::clamp<uint64_t>(longest / tuning.leastKeys, 1, FlashDecode::kMaxSplits);
+  return withoutEmptySplits(std::clamp<uint64_t>(wanted, 1, most), longest);
+}
+
+uint32_t withoutEmptySplits(uint64_t splits, uint64_t keys) {
+  const uint64_t ofEach = splitKeys(keys, splits);
+  return static_cast<uint32_t>(ofEach == 0 ? 1 : (keys + ofEach - 1) / ofEach);
+}
+
+uint64_t splitKeys(uint64_t keys, uint64_t splits) {
+  constexpr uint64_t kUnit = 16;  // of which no split has a part
+  return ((keys + splits - 1) / splits + kUnit - 1) / kUnit * kUnit;
 }
 
 }  // namespace mnk

@@ -1,5 +1,6 @@
 #include "MLXNativeKernels/Hadamard.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "Ops/HadamardRules.hpp"
@@ -24,24 +25,28 @@ Dispatch makeDispatch(const Op& op) {
   const bool isApart = !isInPlace(op);
   const uint64_t length = lengthOf(op);
   const uint64_t vectors = op.from.shape().elementCount() / length;
-  const VectorLanes lanes = VectorLanes::forLength(length);
+  VectorLanes lanes = VectorLanes::forVectors(vectors, length, length);
+  const uint32_t parts = std::max<uint32_t>(lanes.chunks / 8, 1);
+  lanes.chunks /= parts;
   const HadamardParams params{.length = static_cast<uint32_t>(length),
-                              .lanes = lanes.lanesOf(length),
+                              .lanes = lanes.lanesOf(length / parts),
                               .vectors = static_cast<uint32_t>(vectors),
                               .signs = signsOf(op),
                               .isInverse = op.isInverse,
                               .inverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(length)))};
   Dispatch dispatch;
   dispatch.kind = Op::name;
-  dispatch.kernel.function = fmt::format("hadamard_{}", lanes.chunks);
+  dispatch.kernel.function = fmt::format("hadamard_{}_{}", lanes.chunks, parts);
   dispatch.kernel.constants = {{kHadamardFromType, static_cast<uint32_t>(op.from.dtype())},
                                {kHadamardIntoType, static_cast<uint32_t>(into.dtype())},
                                {kHadamardIsApart, isApart},
-                               {kHadamardIsVectorized, isAlignedToFour(op.from) && isAlignedToFour(into)}};
+                               {kHadamardIsVectorized, isAlignedTo16Bytes(op.from) && isAlignedTo16Bytes(into)}};
   dispatch.inlines.push_back(InlineBytes::of(kHadamardParams, params));
   if (isApart) dispatch.buffers.push_back(Binding::whole(kHadamardFrom, op.from, Access::read));
   dispatch.buffers.push_back(Binding::whole(kHadamardInto, into, isApart ? Access::write : Access::readWrite));
-  dispatch.grid = gridOf(lanes, lanes.simdgroupsOf(length, vectors), 1);
+  // Simdgroups that share a vector have a threadgroup of their own.
+  dispatch.grid = gridOf(lanes, lanes.simdgroupsOf(length / parts, vectors), 1);
+  dispatch.grid.threadgroup[0] *= parts;
   return dispatch;
 }
 

@@ -1,7 +1,5 @@
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 
-#include <algorithm>
-
 #include "Ops/CacheAddressRules.hpp"
 #include "Ops/CacheAddressing.hpp"
 #include "Ops/KVCacheDequantizeRules.hpp"
@@ -48,15 +46,11 @@ Dispatch makeDispatch(const Op& op) {
   const std::vector<DequantizedPlane> planes = planesOf(op);
   const CacheAddressing addressing(addressesOf(op));
   const uint64_t heads = addressing.op.into.heads();
-  uint64_t longest = 0;
   std::vector<HeadsView> targets;
-  for (const DequantizedPlane& plane : planes) {
-    longest = std::max(longest, plane.from.headDim());
-    targets.push_back(sourceOf(plane.into, op.layout));
-  }
-  const VectorLanes lanes = VectorLanes::forLength(longest);
+  for (const DequantizedPlane& plane : planes) targets.push_back(sourceOf(plane.into, op.layout));
   const QuantizedKVPlane& first = planes.front().from;
   const QuantizedKVPlane* second = planes.size() > 1 ? &planes[1].from : nullptr;
+  const VectorLanes lanes = VectorLanes::forPlanes(heads * addressing.params().tokens, first, second);
   KVCacheDequantizeParams params{.address = addressing.params(),
                                  .keys = codecPlaneOf(first, lanes, heads),
                                  .values = {},
@@ -68,7 +62,7 @@ Dispatch makeDispatch(const Op& op) {
   dispatch.kind = Op::name;
   dispatch.kernel.function = fmt::format("kvCacheDequantize_{}", lanes.chunks);
   dispatch.kernel.constants = addressing.constants();
-  const auto own = codecConstants(first, second, targets);
+  const auto own = codecConstants(first, second, lanes, targets);
   dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), own.begin(), own.end());
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheDequantizeParams, params));
   for (size_t plane = 0; plane < planes.size(); ++plane) {

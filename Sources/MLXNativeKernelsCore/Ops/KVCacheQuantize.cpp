@@ -1,6 +1,5 @@
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "Ops/CacheAddressRules.hpp"
@@ -62,16 +61,10 @@ Dispatch makeDispatch(const Op& op) {
   const std::vector<Plane> planes = planesOf(op);
   const CacheAddressing addressing(addressesOf(op));
   const uint64_t heads = addressing.op.into.heads();
-  uint64_t longest = 0;
-  bool storesWords = true;
   std::vector<HeadsView> sources;
-  for (const Plane& plane : planes) {
-    const uint64_t codeBytes = sizes(plane.into.codec, plane.into.headDim())->codeBytes;
-    longest = std::max(longest, plane.into.headDim());
-    storesWords = storesWords && plane.into.codes.range().begin % 4 == 0 && codeBytes % 4 == 0;
-    sources.push_back(plane.source);
-  }
-  const VectorLanes lanes = VectorLanes::forLength(longest);
+  for (const Plane& plane : planes) sources.push_back(plane.source);
+  const QuantizedKVPlane* values = op.values ? &*op.into.values : nullptr;
+  const VectorLanes lanes = VectorLanes::forPlanes(heads * addressing.params().tokens, op.into.keys, values);
   KVCacheQuantizeParams params{
       .address = addressing.params(),
       .keys = codecPlaneOf(op.into.keys, lanes, heads),
@@ -80,16 +73,14 @@ Dispatch makeDispatch(const Op& op) {
       .flags = flagsOf(op.options),
       .candidates = op.options.candidates,
       .candidateSpacing = op.options.candidates > 1 ? 1 / std::sqrt(op.options.candidates - 1.0f) : 0};
-  if (op.values) params.values = codecPlaneOf(*op.into.values, lanes, heads);
+  if (values) params.values = codecPlaneOf(*values, lanes, heads);
 
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = fmt::format("kvCacheQuantize_{}", lanes.chunks);
-  dispatch.kernel.constants = {{kKVCacheQuantizeStoresWords, storesWords},
-                               {kKVCacheQuantizeHasCounts, op.counts.has_value()},
+  dispatch.kernel.constants = {{kKVCacheQuantizeHasCounts, op.counts.has_value()},
                                {kKVCacheQuantizeHasProbe, op.probe.has_value()}};
-  for (const auto& more :
-       {addressing.constants(), codecConstants(op.into.keys, op.values ? &*op.into.values : nullptr, sources)}) {
+  for (const auto& more : {addressing.constants(), codecConstants(op.into.keys, values, lanes, sources)}) {
     dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), more.begin(), more.end());
   }
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheQuantizeParams, params));

@@ -23,7 +23,7 @@ Result<Plan> plan(const MergePartials& op) {
                                           .rowStride = 1,
                                           .partStride = rows,
                                           .simdgroups = 8,
-                                          .finish = finishOf(heads, heads, headDim),
+                                          .finish = finishOf(heads, heads, headDim, finishChunks(headDim)),
                                           .sums = MemoryPart::of(op.partials.sums),
                                           .stats = MemoryPart::of(op.partials.stats),
                                           .sinks = op.sinks,

@@ -1,6 +1,7 @@
 #include "Ops/VectorLanes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "Ops/HeadsMemory.hpp"
@@ -9,6 +10,18 @@ namespace mnk {
 
 VectorLanes VectorLanes::forLength(uint64_t longest) {
   return {.chunks = static_cast<uint32_t>(std::max<uint64_t>(longest / 128, 1))};
+}
+
+VectorLanes VectorLanes::forVectors(uint64_t vectors, uint64_t longest, uint64_t shortest) {
+  constexpr uint64_t kManyElements = 1 << 18;
+  const VectorLanes least = forLength(longest);
+  if (vectors * longest < kManyElements) return least;
+  return {.chunks = std::max(least.chunks, static_cast<uint32_t>(std::min<uint64_t>(shortest / 4, 4)))};
+}
+
+VectorLanes VectorLanes::forPlanes(uint64_t vectors, const QuantizedKVPlane& first, const QuantizedKVPlane* second) {
+  const auto [shortest, longest] = std::minmax({first.headDim(), second ? second->headDim() : first.headDim()});
+  return forVectors(vectors, longest, shortest);
 }
 
 bool VectorLanes::canShare(uint64_t a, uint64_t b) {
@@ -32,12 +45,35 @@ bool isAlignedToFour(const Tensor& tensor) {
   return tensor.range().begin % (4 * byteSize(tensor.dtype())) == 0;
 }
 
+bool isAlignedTo16Bytes(const Tensor& tensor) {
+  return tensor.range().begin % 16 == 0;
+}
+
+namespace {
+
+// Whether a lane finds its codes of every row at a multiple of their bytes, or of a word that lanes share.
+bool hasAlignedCodes(const QuantizedKVPlane& plane, const VectorLanes& lanes) {
+  const Shape& shape = plane.codes.shape();
+  const bool hasBytes = plane.codec.name == KVCodecName::mlx1 && plane.codec.bits != 4;  // one for each code
+  const uint64_t bytesOfLane = (hasBytes ? 8 : std::bit_floor(plane.codec.bits)) * lanes.chunks / 2;
+  return (plane.codes.range().begin | shape[shape.rank() - 1]) % std::clamp<uint64_t>(bytesOfLane, 4, 16) == 0;
+}
+
+}  // namespace
+
 std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, const QuantizedKVPlane* second,
-                                             std::span<const HeadsView> numbers) {
-  const auto isAligned = [](const HeadsView& view) { return elementAlignment(view, 4) == 4; };
+                                             const VectorLanes& lanes, std::span<const HeadsView> numbers) {
+  const auto isAligned = [](const HeadsView& view) {
+    const uint64_t most = 16 / byteSize(view.tensor.dtype());
+    return elementAlignment(view, most) == most;
+  };
+  const QuantizedKVPlane& last = second ? *second : first;
   return {{kKVCodecIsTurbo, first.codec.name == KVCodecName::turbo},
           {kKVCodecKeyBits, first.codec.bits},
-          {kKVCodecValueBits, second ? second->codec.bits : first.codec.bits},
+          {kKVCodecValueBits, last.codec.bits},
+          {kKVCodecKeyLanes, lanes.lanesOf(first.headDim())},
+          {kKVCodecValueLanes, lanes.lanesOf(last.headDim())},
+          {kKVCodecHasAlignedCodes, hasAlignedCodes(first, lanes) && hasAlignedCodes(last, lanes)},
           {kKVCodecElementType, static_cast<uint32_t>(numbers.front().tensor.dtype())},
           {kKVCodecIsVectorized, std::all_of(numbers.begin(), numbers.end(), isAligned)},
           {kKVCodecHasKeyMeans, first.means.has_value()},

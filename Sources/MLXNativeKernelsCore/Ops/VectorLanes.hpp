@@ -17,6 +17,10 @@ struct VectorLanes {
   uint32_t chunks = 0;  // float4s of a lane
 
   static VectorLanes forLength(uint64_t longest);
+  // For many vectors a lane holds up to 16 elements, so that lanes exchange fewer of them; few vectors are spread over
+  // more lanes, to fill the device.
+  static VectorLanes forVectors(uint64_t vectors, uint64_t longest, uint64_t shortest);
+  static VectorLanes forPlanes(uint64_t vectors, const QuantizedKVPlane& first, const QuantizedKVPlane* second);
   // Whether the shorter vector is at least as long as what a lane holds.
   static bool canShare(uint64_t a, uint64_t b);
 
@@ -29,9 +33,10 @@ Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows);
 
 // What kernels of quantized caches are specialized for: one plane or two, and the numbers on their other side.
 std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, const QuantizedKVPlane* second,
-                                             std::span<const HeadsView> numbers);
+                                             const VectorLanes& lanes, std::span<const HeadsView> numbers);
 // Whether the tensor starts where four of its elements can be loaded at once.
 bool isAlignedToFour(const Tensor& tensor);
+bool isAlignedTo16Bytes(const Tensor& tensor);
 
 KVCodecPlane codecPlaneOf(const QuantizedKVPlane& plane, const VectorLanes& lanes, uint64_t heads);
 

@@ -47,6 +47,17 @@ func save(_ cache: MNKAttentionCache, to url: URL) throws -> MNKError.Code? {
     }
 }
 
+func prepare(_ device: MNKDevice, for caches: [MNKAttentionCache], file: URL) throws -> any Sendable {
+    let preparation = MNKPreparation(caches: caches)
+    preparation.queryHeads = 32
+    preparation.elementType = .bfloat16
+    preparation.tuning = .measure
+    preparation.tuningFileURL = file
+    let summary = try device.prepare(preparation)
+    print(summary.kernels, summary.measured, summary.known, summary.seconds, summary.isKept)
+    return summary
+}
+
 func share(_ device: MNKDevice, _ tensor: MNKTensor) -> any Sendable {
     switch tensor.elementType {
     case .float32, .float16, .bfloat16: return tensor

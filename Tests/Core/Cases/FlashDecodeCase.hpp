@@ -64,7 +64,8 @@ struct FlashDecodeCase {
   QueryPlaces queryPlaces = QueryPlaces::tokenMajor;
   uint64_t queryGap = 4;  // elements between vectors that have gaps, and of columns beside them
   std::vector<AttendedSequence> sequences = {{0, 17}};
-  float size = 1;  // queries are uniform up to it; keys and values up to 1
+  float size = 1;                 // queries are uniform up to it; keys and values up to 1
+  std::vector<float> sizes = {};  // of one query after the other, instead; all elements are what is not finite
   // Results.
   DType into = DType::f32;
   uint32_t resultRank = 0;  // of `into`; 0: that of token-major queries

@@ -52,7 +52,10 @@ std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const F
   for (uint64_t vector = 0; vector < attend.sequences.size() * attend.rows * attend.heads(); ++vector) {
     const uint64_t row = vector / attend.heads();
     const uint64_t first = queryStart(op.queries, row / attend.rows, row % attend.rows, vector % attend.heads());
-    for (uint64_t j = 0; j < attend.headDim; ++j) elements.put(first + j, uniform(random, -attend.size, attend.size));
+    const double size = attend.sizes.empty() ? attend.size : attend.sizes[vector % attend.sizes.size()];
+    for (uint64_t j = 0; j < attend.headDim; ++j) {
+      elements.put(first + j, std::isfinite(size) ? uniform(random, -size, size) : size);
+    }
   }
   return elements.bytes();
 }

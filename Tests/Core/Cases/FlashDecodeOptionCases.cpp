@@ -209,6 +209,20 @@ std::vector<Case> quantizedCases() {
   }
   // The same number of both, which share a table.
   for (uint32_t bits : {2u, 3u, 4u, 6u, 7u}) add({.bits = bits}, {.bits = bits}, bits == 2 ? 128 : 64);
+  // More keys than the longest tiles have, for as many rows as fill one block of the matrix kernel, and two.
+  for (uint64_t headDim : {64, 128, 256}) {
+    for (uint64_t rows : {2, 4}) {
+      add({.bits = rows == 2 ? 8u : 4u}, {.bits = 4}, headDim);
+      Case& made = cases.back();
+      made.name += fmt::format(", {} rows", 4 * rows);
+      made.sequences = {{0, 64 + rows + headDim / 32}};
+      made.group = 4;
+      made.rows = rows;
+      made.capacity = made.pinned = 0;
+      made.wrap = KVWrap::linear;
+      made.options.window = made.options.splits = 0;
+    }
+  }
   constexpr KVCodecName kMlx1 = KVCodecName::mlx1;
   for (uint64_t headDim : {64, 128, 256, 512}) add({kMlx1, 4}, {kMlx1, 4}, headDim);
   for (uint32_t bits : {5u, 6u, 8u}) {

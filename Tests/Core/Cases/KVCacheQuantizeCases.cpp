@@ -173,6 +173,17 @@ std::vector<Case> addressCases() {
       cases.push_back(made);
     }
   }
+  // A byte for each code, of which a lane has as many as are moved at once.
+  for (uint32_t bits : {5u, 6u, 8u}) {
+    for (uint64_t headDim : {256, 512}) {
+      for (uint64_t shift : {4, 8}) {
+        cases.push_back({.name = fmt::format("mlx1 of {} bits at {}, codes at byte {}", bits, headDim, shift),
+                         .write = {.headDim = headDim, .valueHeadDim = 0, .cacheShift = shift},
+                         .keyCodec = {KVCodecName::mlx1, bits},
+                         .options = {.candidates = 1}});
+      }
+    }
+  }
   // A source that is aligned for elements alone, with everything else in order.
   for (DType source : kSources) {
     for (const auto& [codec, headDim] : everyCodec()) {

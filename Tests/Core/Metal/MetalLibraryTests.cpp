@@ -145,7 +145,8 @@ TEST(MetalText, WithoutAFileTheEmbeddedTextIsCompiledAsTheShadersExpect) {
   EXPECT_EQ(softmetal::counters().compiles, 1u);
   const auto options = softmetal::lastCompileOptions();
   EXPECT(options && options->languageVersion == ((3 << 16) | 2) && !options->fastMathEnabled);
-  const auto shipped = REQUIRE(REQUIRE(host::makeDevice({}))->registry().shippedLibrary())->functionNames();
+  auto shipped = REQUIRE(REQUIRE(host::makeDevice({}))->registry().shippedLibrary())->functionNames();
+  std::erase_if(shipped, [](const std::string& name) { return name.ends_with("_fewLanes"); });  // the Host's own
   EXPECT(library->functionNames() == shipped);
 }
 

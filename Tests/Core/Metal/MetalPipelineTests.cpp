@@ -129,7 +129,7 @@ TEST(MetalPipeline, MistakesInAKeyAreTypedErrors) {
                 .op = "Metal device",
                 .what = "library MLXNativeKernels has no such function",
                 .got = "kvCacheMove_3",
-                .expected = "one of flashDecodeMatrix_128, ",
+                .expected = "one of flashDecodeMatrix_128_16_16, ",
                 .fix = "correct the name"});
   EXPECT_ERROR(device->registry().pipeline({.function = "kvCacheMove_16", .constants = {{0, 1.5f}}}),
                {.code = ErrorCode::shaderBuild, .what = "kvCacheMove_16 cannot be specialized"});

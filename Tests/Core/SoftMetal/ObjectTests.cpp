@@ -1,4 +1,6 @@
 // Reference counts, pools, and what happens to those who miscount.
+#include <pthread.h>
+
 #include <atomic>
 #include <thread>
 
@@ -146,6 +148,30 @@ TEST(SoftMetalObjects, TellsOfAPoolOfAnotherThread) {
     std::thread([&] { pool->drain(); }).join();
   }).join();
   EXPECT_VIOLATIONS("drained on a thread that did not make it");
+}
+
+// Foundation's threads release their blocks in the destructor of a key, which runs after those of thread-local
+// variables.
+TEST(SoftMetalObjects, PoolsWorkAtTheEndOfAThread) {
+  const SoftRig rig;
+  const size_t count = softmetal::liveCount();
+  pthread_key_t key{};
+  EXPECT_EQ(pthread_key_create(&key,
+                               [](void* calls) {
+                                 const Pool pool;
+                                 text("a string");
+                                 *static_cast<int*>(calls) += 1;
+                               }),
+            0);
+  int calls = 0;
+  std::thread([&] {
+    const Pool pool;
+    text("another");
+    EXPECT_EQ(pthread_setspecific(key, &calls), 0);
+  }).join();
+  EXPECT_EQ(pthread_key_delete(key), 0);
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(softmetal::liveCount(), count);
 }
 
 TEST(SoftMetalObjects, CountsOnManyThreads) {

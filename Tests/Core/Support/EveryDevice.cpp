@@ -29,14 +29,17 @@ std::vector<DeviceUnderTest> makeDevices() {
   };
   if (environmentAsksForChecks()) {
     addHost("host", {.compiler = {}});
+    addHost("host with the kernels of a GPU", {.compiler = {}, .family = "apple9"});
     addDescribedMetal("metal");
     return devices;
   }
   for (const auto& device : Device::all()) devices.push_back({std::string(device->kind()), device});
   addDescribedMetal("metal with described dispatches");
-  for (uint64_t seed : {1, 2, 3}) {
-    addHost(fmt::format("host in random order {}", seed),
-            {.orderSeed = seed, .checking = host::Checking::guarded, .compiler = {}});
+  // With the kernels that a processor has, an Apple GPU, and a GPU of which nothing is known.
+  uint64_t seed = 0;
+  for (const char* family : {"host", "apple9", "other"}) {
+    addHost(fmt::format("host in random order {}, as {}", ++seed, family),
+            {.orderSeed = seed, .checking = host::Checking::guarded, .compiler = {}, .family = family});
   }
   addHost("host with one baseline worker", {.workers = 1, .level = host::Level::baseline, .compiler = {}});
   return devices;

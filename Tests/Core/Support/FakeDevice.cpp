@@ -50,13 +50,15 @@ class FakeBuffer : public Buffer {
 
 class FakeLibrary : public Library {
  public:
-  explicit FakeLibrary(std::string label) : label_(std::move(label)) {}
+  explicit FakeLibrary(std::string label, std::vector<std::string> functions = {})
+      : label_(std::move(label)), functions_(std::move(functions)) {}
   std::string_view label() const override { return label_; }
   const LibraryOrigin& origin() const override { return origin_; }
-  std::vector<std::string> functionNames() const override { return {}; }
+  std::vector<std::string> functionNames() const override { return functions_; }
 
  private:
   std::string label_;
+  std::vector<std::string> functions_;
   LibraryOrigin origin_;
 };
 
@@ -80,7 +82,7 @@ class FakeDevice::FakeSubmission : public Submission {
   }
   ~FakeSubmission() override {
     if (!isCommitted_) ++device_->dropped_;
-    if (isCommitted_ && finished_) finished_({});
+    if (isCommitted_ && finished_) finished_({.outcome = {}, .deviceSeconds = seconds_});
   }
 
   Result<void> dispatch(ReadyDispatch ready) override {
@@ -105,6 +107,7 @@ class FakeDevice::FakeSubmission : public Submission {
     if (const auto call = std::exchange(device_->onCommit, {})) call();
     if (auto error = device_->attempt(Call::commit)) return *error;
     isCommitted_ = true;
+    if (device_->onRun) seconds_ = device_->onRun(recorded_);
     std::lock_guard lock(device_->mutex_);
     device_->committed_.push_back(std::move(recorded_));
     if (device_->isHolding_) device_->held_.push_back(std::exchange(finished_, {}));
@@ -118,6 +121,7 @@ class FakeDevice::FakeSubmission : public Submission {
   Recorded recorded_;
   std::function<void(SubmissionReport)> finished_;
   bool isCommitted_ = false;
+  double seconds_ = 0;
 };
 
 FakeDevice::FakeDevice() {
@@ -193,7 +197,7 @@ Result<std::unique_ptr<Submission>> FakeDevice::makeSubmission(std::string_view 
 
 Result<std::shared_ptr<Library>> FakeDevice::makeShippedLibrary() {
   if (auto error = attempt(Call::makeShippedLibrary)) return *error;
-  return std::shared_ptr<Library>(std::make_shared<FakeLibrary>("shipped"));
+  return std::shared_ptr<Library>(std::make_shared<FakeLibrary>("shipped", shippedFunctions));
 }
 
 Result<std::shared_ptr<Library>> FakeDevice::makeLibrary(const LibrarySource& source) {

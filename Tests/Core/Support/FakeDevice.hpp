@@ -58,6 +58,10 @@ class FakeDevice : public Device {
 
   // Called before memory of this device is read by the processor, and when it is given work.
   std::function<void()> onRead, onCommit;
+  // What work does when it runs, and the seconds that it takes.
+  std::function<double(const Recorded&)> onRun;
+  DeviceProfile itsProfile;
+  std::vector<std::string> shippedFunctions;
 
   std::vector<Recorded> committed() const;
   uint64_t droppedSubmissions() const { return dropped_; }
@@ -66,6 +70,7 @@ class FakeDevice : public Device {
   std::string_view kind() const override { return "fake"; }
   std::string name() const override { return "Fake"; }
   const DeviceLimits& limits() const override { return limits_; }
+  DeviceProfile profile() const override { return itsProfile; }
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override;
   Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override;
   Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override;

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <vector>
 
 namespace mnk::test::shipped {
 
@@ -15,18 +17,23 @@ using uint = uint32_t;
 // Positive halves. The last boundary is the one that nothing passes.
 struct Codebook {
   int bits;
-  std::span<const float> levels, boundaries;
+  std::span<const float> levels;
+  std::vector<float> boundaries;
 };
 
 inline Codebook turbo(int bits) {
   const size_t count = size_t(1) << (bits - 1);
-  return {bits, std::span(kTurboLevels).subspan(count - 2, count),
-          std::span(kTurboBoundaries).subspan(count - 2, count)};
+  const auto levels = std::span(kTurboLevels).subspan(count - 2, count);
+  std::vector<float> boundaries;
+  for (size_t i = 0; i + 1 < count; i++) boundaries.push_back((levels[i] + levels[i + 1]) / 2);
+  boundaries.push_back(std::numeric_limits<float>::max());
+  return {bits, levels, boundaries};
 }
 
 inline Codebook mlx1(int bits) {
   const size_t count = size_t(1) << (bits - 1), first = bits == 8 ? 56 : count - 8;
-  return {bits, std::span(kMlx1Levels).subspan(first, count), std::span(kMlx1Boundaries).subspan(first, count)};
+  const auto boundaries = std::span(kMlx1Boundaries).subspan(first, count);
+  return {bits, std::span(kMlx1Levels).subspan(first, count), {boundaries.begin(), boundaries.end()}};
 }
 
 }  // namespace mnk::test::shipped

@@ -70,6 +70,9 @@ constexpr char kKernelArguments[] = {
 constexpr char kKernelWords[] = {
 #embed "Vocabulary/KernelWords.h"
 };
+constexpr char kLanes[] = {
+#embed "Vocabulary/Lanes.h"
+};
 constexpr char kMath[] = {
 #embed "Vocabulary/Math.h"
 };
@@ -123,6 +126,7 @@ constexpr EmbeddedSource kSources[] = {
     {"Vocabulary/Integers.h", text(kIntegers)},
     {"Vocabulary/KernelArguments.h", text(kKernelArguments)},
     {"Vocabulary/KernelWords.h", text(kKernelWords)},
+    {"Vocabulary/Lanes.h", text(kLanes)},
     {"Vocabulary/Math.h", text(kMath)},
     {"Vocabulary/PackedVectors.h", text(kPackedVectors)},
     {"Vocabulary/PerturbedMath.h", text(kPerturbedMath)},

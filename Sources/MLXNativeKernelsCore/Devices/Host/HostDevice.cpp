@@ -37,7 +37,7 @@ class HostDevice final : public Device {
                        workers() == 1 ? "" : "s");
   }
   const DeviceLimits& limits() const override { return limits_; }
-  DeviceProfile profile() const override { return {.family = "host", .cores = workers()}; }
+  DeviceProfile profile() const override { return {.family = options_.family, .cores = workers()}; }
 
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
     return guarded(kOp,

@@ -150,6 +150,7 @@ class AttentionCache {
  private:
   AttentionCache() = default;
 
+  friend class Preparing;
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -18,6 +18,7 @@ namespace mnk {
 
 class FailureLog;
 class KernelRegistry;
+class MeasuredTuning;
 class ScratchPool;
 
 struct DeviceLimits {
@@ -170,6 +171,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // Whether a threadgroup can read what others of its dispatch have stored, in order. The shipped library tells: it can
   // where it was compiled with fences for the whole device.
   bool ordersThreadgroups();
+  // Choices that `prepare` has measured, or found in its file, for plans to follow; null: none yet.
+  std::shared_ptr<const MeasuredTuning> measuredTuning() const;
 
  protected:
   Device();
@@ -181,14 +184,19 @@ class Device : public std::enable_shared_from_this<Device> {
 
  private:
   friend class CommandEncoder;
+  friend class Preparing;
+  void useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning);
+
   std::unique_ptr<KernelRegistry> registry_;
   std::shared_ptr<ScratchPool> scratch_;
   std::shared_ptr<FailureLog> failures_;
   std::mutex committing_;  // work runs in the order in which caches advance
   std::mutex probing_;
-  std::mutex asking_;
+  mutable std::mutex asking_;
+  std::mutex preparing_;  // what is measured at the same time as something else is wrong
   std::optional<MatrixLayout> matrixLayout_;
   std::optional<bool> ordersThreadgroups_;
+  std::shared_ptr<const MeasuredTuning> measuredTuning_;
 };
 
 }  // namespace mnk

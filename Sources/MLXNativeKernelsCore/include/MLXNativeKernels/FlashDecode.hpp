@@ -40,9 +40,9 @@ struct AttendedSequence {
 };
 
 // The vector kernel computes in f32 throughout. The matrix kernel takes queries, keys, values and weights as f16 and
-// sums in f32: up to eight rows cost what one costs. Queries, as they are multiplied with what the cache stores (times
-// channel scales, and rotated for codes), must be within the range of f16: an element beyond 65504 gives NaN, and
-// elements below 6e-5 lose precision. The automatic choice never takes it for f32 queries.
+// sums in f32: up to eight rows cost what one costs. Queries of f32 and bf16, and those of quantized caches, are first
+// multiplied by a power of two for each row, so that they keep the precision of f16 whatever their magnitude. The
+// automatic choice never takes it for f32 queries, which are more precise.
 enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
 
 // Who merges the parts of splits: a second dispatch, or, together with attending, the threadgroup that stores the last

@@ -35,6 +35,8 @@ struct Options {
   bool perturb = false;  // results of functions are moved within the error that Metal allows, sums have random trees
   Level level = Level::best;
   std::string compiler;  // for kernels compiled at run time; empty: clang++ of the search path
+  // Of DeviceProfile. With that of a GPU, operations choose the kernels that they would choose there, for tests.
+  std::string family = "host";
 };
 
 Result<std::shared_ptr<Device>> makeDevice(const Options& options);

@@ -27,6 +27,7 @@
 #import <MLXNativeKernels/MNKMergePartials.h>
 #import <MLXNativeKernels/MNKMultiRoPE.h>
 #import <MLXNativeKernels/MNKOperation.h>
+#import <MLXNativeKernels/MNKPreparation.h>
 #import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
 #import <MLXNativeKernels/MNKRotaryEmbedding.h>
 #import <MLXNativeKernels/MNKTensor.h>

@@ -14,5 +14,6 @@
 #include "MLXNativeKernels/MergePartials.hpp"
 #include "MLXNativeKernels/MetalDevice.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/Prepare.hpp"
 #include "MLXNativeKernels/Result.hpp"
 #include "MLXNativeKernels/Tensor.hpp"

@@ -1,6 +1,6 @@
 #import <Foundation/Foundation.h>
 
-@class MNKCommandEncoder, MNKHostOptions, MNKSummary;
+@class MNKCommandEncoder, MNKHostOptions, MNKPreparation, MNKPreparationSummary, MNKSummary;
 
 NS_ASSUME_NONNULL_BEGIN
 
@@ -60,6 +60,12 @@ __attribute__((objc_subclassing_restricted))
 - (nullable MNKSummary *)runWithError:(NSError **)error
                                 block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *step, NSError **failure))block
     NS_SWIFT_NAME(run(_:));
+
+/// Compiles the kernels of steps over caches ahead of time, and measures which are the fastest if asked to.
+///
+/// Without it, a step compiles what it needs when it is first recorded. The call waits for the device; in a handler of
+/// finished work it fails with `MNKErrorWouldDeadlock`. It does not change the caches.
+- (nullable MNKPreparationSummary *)prepare:(MNKPreparation *)preparation error:(NSError **)error;
 
 /// The newest failure of work submitted on this device, for logs; `nil` if there was none.
 @property(nonatomic, readonly, nullable) NSError *lastFailure;

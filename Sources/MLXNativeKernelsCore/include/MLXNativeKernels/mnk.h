@@ -19,5 +19,6 @@
 #include "MLXNativeKernels/mnk_kv_codec.h"
 #include "MLXNativeKernels/mnk_kv_quantize.h"
 #include "MLXNativeKernels/mnk_multi_rope.h"
+#include "MLXNativeKernels/mnk_prepare.h"
 
 #endif

@@ -14,8 +14,8 @@ MNK_HEADER_BEGIN
 typedef enum MNK_CLOSED(mnk_flash_decode_kernel) {
   MNK_KERNEL_AUTOMATIC = 0,
   MNK_KERNEL_VECTOR = 1,  // computes in f32 throughout
-  // Takes operands as f16: up to eight rows cost what one costs. Queries beyond 65504 give NaN and those below 6e-5
-  // lose precision; the automatic choice never takes it for f32 queries.
+  // Takes operands as f16, queries of any magnitude: up to eight rows cost what one costs. The automatic choice never
+  // takes it for f32 queries.
   MNK_KERNEL_MATRIX = 2,
 } mnk_flash_decode_kernel;
 

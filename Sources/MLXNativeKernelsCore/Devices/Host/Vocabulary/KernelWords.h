@@ -3,6 +3,7 @@
 #pragma once
 #include "Atomics.h"
 #include "KernelArguments.h"
+#include "Lanes.h"
 #include "SimdgroupMatrix.h"
 
 #pragma clang diagnostic ignored "-Wunknown-attributes"

@@ -82,25 +82,14 @@ using MatrixDeposit = T;
 
 using MatrixRow = metal::raw<float, 8>;
 
-#if defined(__x86_64__)
-inline constexpr bool kIsX86 = true;
-#else
-inline constexpr bool kIsX86 = false;
-#endif
-
 // Exact. Through references, because without AVX a function cannot pass such vectors.
 template <int Level, class T>
 MNK_HOST_INLINE void widen(MatrixRow& into, const metal::raw<T, 8>& row) {
   using Bits = metal::raw<uint32_t, 8>;
   if constexpr (metal::is_same_v<T, metal::bfloat>) {
     into = __builtin_bit_cast(MatrixRow, __builtin_convertvector(row, Bits) << 16);
-  } else if constexpr (metal::is_same_v<T, metal::half> && Level == MNK_HOST_BASELINE && kIsX86) {
-    // The compiler would call a function for each element.
-    const Bits bits = __builtin_convertvector(__builtin_bit_cast(metal::raw<metal::ushort, 8>, row), Bits);
-    const MatrixRow number = __builtin_bit_cast(MatrixRow, (bits & 0x7fff) << 13) * 0x1p112f;
-    const Bits isInfiniteOrNaN = __builtin_bit_cast(Bits, (bits & 0x7c00) == 0x7c00);
-    into = __builtin_bit_cast(
-        MatrixRow, __builtin_bit_cast(Bits, number) | (isInfiniteOrNaN & 0x7f800000) | (bits & 0x8000) << 16);
+  } else if constexpr (metal::is_same_v<T, metal::half>) {
+    metal::widenHalves<8, Level>(into, row);
   } else {
     into = __builtin_convertvector(row, MatrixRow);
   }

@@ -4,6 +4,10 @@
 #include "SmallFloats.h"
 #include "Swizzles.h"
 
+#if !defined(MNK_HOST_LEVEL)
+#define MNK_HOST_LEVEL 1  // MNK_HOST_BASELINE, for files that hold no kernels
+#endif
+
 namespace metal {
 
 template <class T>
@@ -83,9 +87,35 @@ MNK_HOST_INLINE constexpr raw<T, N> narrow(Wide wide) {
   }
 }
 
+#if defined(__x86_64__)
+inline constexpr bool kIsX86 = true;
+#else
+inline constexpr bool kIsX86 = false;
+#endif
+
+// Exact. Through references, because without AVX a function cannot pass long vectors.
+template <int N, int Level = MNK_HOST_LEVEL>
+MNK_HOST_INLINE void widenHalves(raw<float, N>& into, const raw<half, N>& from) {
+  if constexpr (Level == 1 && kIsX86) {  // MNK_HOST_BASELINE, where the compiler would call a function for each element
+    using Bits = raw<uint, N>;
+    const Bits bits = __builtin_convertvector(__builtin_bit_cast(raw<ushort, N>, from), Bits);
+    const raw<float, N> number = __builtin_bit_cast(raw<float, N>, (bits & 0x7fff) << 13) * 0x1p112f;
+    const Bits isInfiniteOrNaN = __builtin_bit_cast(Bits, (bits & 0x7c00) == 0x7c00);
+    into = __builtin_bit_cast(
+        raw<float, N>, __builtin_bit_cast(Bits, number) | (isInfiniteOrNaN & 0x7f800000) | (bits & 0x8000) << 16);
+  } else {
+    into = __builtin_convertvector(from, raw<float, N>);
+  }
+}
+
 template <class T, int N, class U>
 MNK_HOST_INLINE constexpr raw<T, N> convert(raw<U, N> v) {
-  if constexpr (is_same_v<T, bool>) {
+  if constexpr (is_same_v<T, float> && is_same_v<U, half>) {
+    if (__builtin_is_constant_evaluated()) return __builtin_convertvector(v, raw<T, N>);
+    raw<T, N> wide;
+    widenHalves<N>(wide, v);
+    return wide;
+  } else if constexpr (is_same_v<T, bool>) {
     return __builtin_convertvector(widen<U, N>(v) != 0, raw<T, N>) & 1;
   } else if constexpr (is_same_v<T, bfloat>) {
     return narrow<T, N>(__builtin_convertvector(widen<U, N>(v), raw<float, N>));

@@ -1,0 +1,60 @@
+// The code of a number, by tables that a threadgroup keeps in its memory: levels of all codes, then lower boundaries. A
+// polynomial guesses the code, at most one too large, and a boundary corrects it. So the code is exact, however the
+// guess is rounded: how many boundaries lie below the number.
+#pragma once
+#include "CodeGuesses.h"
+#include "KVCodec.h"
+
+constant constexpr uint kCodeTableFloats = 256 + 257;
+
+// The last boundary is one that nothing passes.
+inline float lowerBoundary(CodeBook book, uint code) {
+  const uint middle = book.halfCount;
+  if (code == middle) {
+    return 0.0f;
+  }
+  const uint i = code > middle ? code - middle - 1u : middle - 1u - code;
+  float boundary = 3.4028235e38f;
+  if (i + 1u < middle) {
+    boundary = kvIsTurbo ? 0.5f * (book.levels[i] + book.levels[i + 1u]) : book.boundaries[i];
+  }
+  return code > middle ? boundary : -boundary;
+}
+
+inline void fillCodeTables(threadgroup float* tables, uint bits, uint index, uint threads) {
+  fillLevels(tables, bits, index, threads);
+  for (uint code = index; code <= (1u << bits); code += threads) {
+    tables[256u + code] = lowerBoundary(codeBook(bits), code);
+  }
+}
+
+inline constant const float* codeGuess(uint bits) {
+  return kvIsTurbo ? kTurboGuesses + 6u * (bits - 2u) : kMlx1Guesses + 6u * (min(bits, 7u) - 4u);
+}
+
+// Beyond these all codes are the first or the last.
+inline float4 withinGuess(constant const float* guess, float4 x) {
+  return clamp(x, float4(-guess[5]), float4(guess[5]));
+}
+
+// Of a number within the guess.
+inline uint codeOf(threadgroup const float* tables, constant const float* guess, uint bits, float x) {
+  // From 2 on floats are this far apart, so that the last bits of the sum are the guess, rounded to a whole number.
+  const float step = 0x1p-22f;
+  const float a = fabs(x);
+  float slope = step * guess[1];
+  if (bits > 5u) {
+    slope += a * (step * guess[2] + a * (step * guess[3] + a * (step * guess[4])));
+  }
+  const float sum = x * (step * guess[0] + a * slope) + (2.0f + step * float(1u << (bits - 1u)));
+  const uint code = as_type<uint>(sum) & 0x3fffffffu;
+  return tables[256u + code] < x ? code : code - 1u;
+}
+inline uint4 codesOf(threadgroup const float* tables, constant const float* guess, uint bits, float4 x) {
+  return uint4(
+      codeOf(tables, guess, bits, x.x), codeOf(tables, guess, bits, x.y), codeOf(tables, guess, bits, x.z),
+      codeOf(tables, guess, bits, x.w));
+}
+inline float4 levelsOf(threadgroup const float* levels, uint4 codes) {
+  return float4(levels[codes.x], levels[codes.y], levels[codes.z], levels[codes.w]);
+}

@@ -1,0 +1,74 @@
+// What lanes exchange and compute with at once. The Host device, where each exchange is expensive and vectors are long,
+// has its own form.
+#pragma once
+#include "Words.h"
+
+#if MNK_EXCHANGES_AT_ONCE
+MNK_USE_EXCHANGES_AT_ONCE
+#else
+
+inline void exchangeXor(thread float* x, ushort n, ushort distance) {
+  MNK_UNROLL
+  for (ushort i = 0; i < n; ++i) {
+    x[i] = simd_shuffle_xor(x[i], distance);
+  }
+}
+
+// From N lanes: `first`, `first + stride`, and so on.
+template <ushort N>
+inline void gatherLanes(thread float* into, float x, ushort first, ushort stride) {
+  MNK_UNROLL
+  for (ushort i = 0; i < N; ++i) {
+    into[i] = simd_shuffle(x, ushort(first + i * stride));
+  }
+}
+
+// Over lanes that differ in the bits from `first` to below `end`.
+inline float largestOver(float x, ushort first, ushort end) {
+  for (ushort step = first; step < end; step = ushort(step * 2)) {
+    x = max(x, simd_shuffle_xor(x, step));
+  }
+  return x;
+}
+inline float sumOver(float x, ushort first, ushort end) {
+  for (ushort step = first; step < end; step = ushort(step * 2)) {
+    x += simd_shuffle_xor(x, step);
+  }
+  return x;
+}
+
+#endif
+
+#if MNK_HAS_WIDE_VECTORS
+MNK_USE_WIDE_VECTORS
+#else
+template <ushort N>
+using floats = vec<float, N>;
+#define MNK_PREFETCH(address)
+#define MNK_GATHER_SHARES(x, n, lanes)
+
+// N fields of `width` bits, from number `first` on.
+template <ushort N>
+inline void addFields(thread uint* codes, thread const uint* words, uint first, uint width, uint shift) {
+  MNK_UNROLL
+  for (ushort i = 0; i < N; ++i) {
+    const uint bit = (first + i) * width;
+    codes[i] |= ((words[bit / 32u] >> (bit % 32u)) & ((1u << width) - 1u)) << shift;
+  }
+}
+#endif
+
+// Sums of products, in a form that is cheap to add to.
+inline float productsOf(float4 a, float4 b) {
+  return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, a.x * b.x)));
+}
+inline float addedProducts(float sum, float4 a, float4 b) {
+  return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
+}
+inline float totalOf(float sum) {
+  return sum;
+}
+
+inline void setHalves(thread float4& x, thread const uint* words) {
+  x = float4(as_type<half4>(uint2(words[0], words[1])));
+}

@@ -1,0 +1,328 @@
+// The phases of a tile of keys and values in the matrix kernel: load, score, softmax, values. Everything is transposed,
+// so that only the maximum and the sum of a row cross lanes:
+//   scores  [key][row]  = keys [key][dim] * queries [dim][row]
+//   results [dim][row] += values [dim][key] * probs [key][row]     probs replace scores, in place
+// Scales of quantized vectors act on scores and probs, so that matrices hold codebook entries.
+#pragma once
+#include "MatrixPieces.h"
+
+// A lane's share of a tile, in blocks of eight keys.
+template <ushort Dim, ushort Blocks>
+struct MatrixTile {
+  CachePiece<Dim / 4> keys[Blocks];
+  CachePiece<Dim / 8> values[2 * Blocks];
+  uint valueScales[Blocks];  // of the keys of the lane's rows
+};
+
+// The rows of a simdgroup, in blocks of eight, and their softmax so far. A lane has two rows of each block: those of
+// its columns.
+template <ushort Dim, ushort RowBlocks>
+struct MatrixRows {
+  AttentionRow row[RowBlocks][2];
+  simdgroup_half8x8 query[RowBlocks][Dim / 8];
+  float2 scoreScale[RowBlocks];  // of products with these queries
+  float2 bias[RowBlocks];        // what the keys' mean adds to scores
+  simdgroup_float8x8 result[RowBlocks][Dim / 8];
+  float2 rowMax[RowBlocks];
+  float2 rowSum[RowBlocks];
+  // Probs times scales of values are halves. For their range, results of a quantized cache count in units of a power of
+  // two, that of the largest product so far.
+  uint unit;  // its exponent
+};
+
+template <ushort RowBlocks, ushort Blocks>
+struct MatrixScores {
+  float2 of[RowBlocks][Blocks];
+};
+
+// The exponent of a number as it is stored; 0 for infinity and NaN.
+inline uint finiteExponent(float x) {
+  const uint exponent = (as_type<uint>(x) >> 23) & 255u;
+  return exponent < 253u ? exponent : 0u;
+}
+
+template <ushort Dim, ushort RowBlocks>
+inline void startSoftmax(thread MatrixRows<Dim, RowBlocks>& rows) {
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    rows.rowMax[b] = float2(kNoLargest);
+    rows.rowSum[b] = float2(0.0f);
+    MNK_UNROLL
+    for (ushort i = 0; i < Dim / 8; ++i) {
+      rows.result[b][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    }
+  }
+  rows.unit = 1;
+}
+
+template <ushort Dim, ushort RowBlocks>
+inline void scaleResults(thread MatrixRows<Dim, RowBlocks>& rows, ushort b, float2 factor) {
+  MNK_UNROLL
+  for (ushort i = 0; i < Dim / 8; ++i) {
+    rows.result[b][i].thread_elements()[0] *= factor.x;
+    rows.result[b][i].thread_elements()[1] *= factor.y;
+  }
+}
+
+// Keys of a tile, then its values and their scales. Past `end` the last key is loaded again: without a branch the
+// compiler can move loads up, and its score does not count.
+template <ushort Dim, ushort Blocks>
+inline void loadKeys(
+    thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
+    CacheVectors from, MatrixLane at, uint base, uint end) {
+  MNK_UNROLL
+  for (ushort n = 0; n < Blocks; ++n) {
+    const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
+    loadShare<Dim, 4>(tile.keys[n], from, vectorOfKey(p, sequence, key), at.column / 2u);
+  }
+}
+template <ushort Dim, ushort Blocks>
+inline void loadValues(
+    thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
+    CacheVectors from, MatrixLane at, uint base, uint end) {
+  MNK_UNROLL
+  for (ushort n = 0; n < 2 * Blocks; ++n) {
+    const uint key = min(base + n / 2 * 8u + keyOfBlock(at.column + n % 2), end - 1u);
+    loadShare<Dim, 8>(tile.values[n], from, vectorOfKey(p, sequence, key), at.row);
+  }
+}
+template <ushort Dim, ushort Blocks>
+inline void loadValueScales(
+    thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
+    CacheVectors from, MatrixLane at, uint base, uint end) {
+  if (flashIsCoded) {
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
+      tile.valueScales[n] = storedScale(from, vectorOfKey(p, sequence, key), 0);
+    }
+  }
+}
+
+template <ushort Dim, ushort Blocks, ushort RowBlocks>
+inline MatrixScores<RowBlocks, Blocks> scoreTile(
+    thread MatrixTile<Dim, Blocks>& tile, thread MatrixRows<Dim, RowBlocks>& rows, CacheVectors keys,
+    threadgroup const half2* table, uint copy) {
+  // With few blocks, two chains of sums for each hide the latency of products.
+  constexpr ushort Chains = Blocks * RowBlocks > 2 ? 1 : 2;
+  simdgroup_float8x8 products[RowBlocks][Blocks][Chains];
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks * Chains; ++i) {
+    products[i / (Blocks * Chains)][i / Chains % Blocks][i % Chains] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Dim / 8; ++i) {
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      simdgroup_half8x8 key = matrixOf(keyPair(tile.keys[n], i, kvKeyBits, table, copy));
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        simdgroup_multiply_accumulate(products[b][n][i % Chains], key, rows.query[b][i], products[b][n][i % Chains]);
+      }
+    }
+  }
+  MatrixScores<RowBlocks, Blocks> scores;
+  MNK_UNROLL
+  for (ushort n = 0; n < Blocks; ++n) {
+    const float scale = flashIsCoded ? scaleOfLevels(tile.keys[n].scale, keys) : 1.0f;
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      float2 product = float2(products[b][n][0].thread_elements()[0], products[b][n][0].thread_elements()[1]);
+      if (Chains > 1) {
+        product +=
+            float2(products[b][n][Chains - 1].thread_elements()[0], products[b][n][Chains - 1].thread_elements()[1]);
+      }
+      scores.of[b][n] = product * (rows.scoreScale[b] * scale);
+      if (flashIsCoded && kvHasKeyMeans) {
+        scores.of[b][n] += rows.bias[b];
+      }
+    }
+  }
+  return scores;
+}
+
+// Applies softcap, slopes and mask to scores, and hides keys that a row does not see. `isCommon`: all rows see all keys
+// of the tile.
+template <ushort Dim, ushort Blocks, ushort RowBlocks>
+inline void maskScores(
+    thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows,
+    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, device const uchar* mask, MatrixLane at,
+    uint base, uint end, bool isCommon) {
+  if (!flashHasSoftcap && !flashHasSlopes && !flashHasMask && isCommon) {
+    return;
+  }
+  MNK_UNROLL
+  for (ushort n = 0; n < Blocks; ++n) {
+    const uint key = base + n * 8u + keyOfBlock(at.row);
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      const float2 score = scores.of[b][n];
+      const bool isSeen0 = isCommon || (key < end && isSeenBy(p, rows.row[b][0], key));
+      const bool isSeen1 = isCommon || (key < end && isSeenBy(p, rows.row[b][1], key));
+      scores.of[b][n] = float2(
+          isSeen0 ? scoreOf(p, sequence, rows.row[b][0], key, score.x, mask) : kNoScore,
+          isSeen1 ? scoreOf(p, sequence, rows.row[b][1], key, score.y, mask) : kNoScore);
+    }
+  }
+}
+
+// Raises each row's maximum to that of its scores and rescales its sums where one has grown; scores become probs.
+template <ushort Dim, ushort Blocks, ushort RowBlocks>
+inline void updateSoftmax(thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows) {
+  float2 newMax[RowBlocks];
+  bool isHigher = false;
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    newMax[b] = rows.rowMax[b];
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      newMax[b] = max(newMax[b], scores.of[b][n]);
+    }
+    newMax[b] = largestOfColumns(newMax[b]);
+    isHigher = isHigher || newMax[b].x > rows.rowMax[b].x || newMax[b].y > rows.rowMax[b].y;
+  }
+  if (simd_any(isHigher)) {
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      const float2 rescale =
+          float2(fast::exp2(rows.rowMax[b].x - newMax[b].x), fast::exp2(rows.rowMax[b].y - newMax[b].y));
+      rows.rowMax[b] = newMax[b];
+      rows.rowSum[b] *= rescale;
+      scaleResults(rows, b, rescale);
+    }
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    const ushort b = i / Blocks;
+    const float2 score = scores.of[b][i % Blocks];
+    const float2 prob = float2(fast::exp2(score.x - rows.rowMax[b].x), fast::exp2(score.y - rows.rowMax[b].y));
+    rows.rowSum[b] += prob;
+    scores.of[b][i % Blocks] = prob;
+  }
+}
+
+// Multiplies probs by the scales of the values, and raises the unit of results where a product needs it.
+template <ushort Dim, ushort Blocks, ushort RowBlocks>
+inline void scaleProbs(
+    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<Dim, RowBlocks>& rows,
+    thread MatrixTile<Dim, Blocks>& tile, CacheVectors values, bool mayBeZero) {
+  const float unitEnd = as_type<float>((rows.unit + 1u) << 23);
+  bool isLarger = false;
+  MNK_UNROLL
+  for (ushort n = 0; n < Blocks; ++n) {
+    const float scale = scaleOfLevels(tile.valueScales[n], values);
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      const float2 prob = probs.of[b][n];
+      float2 scaled = prob * scale;
+      if (mayBeZero) {  // the scale of a key that does not count may be NaN
+        scaled = float2(prob.x == 0.0f ? 0.0f : scaled.x, prob.y == 0.0f ? 0.0f : scaled.y);
+      }
+      isLarger = isLarger || max(max(scaled.x, -scaled.x), max(scaled.y, -scaled.y)) >= unitEnd;
+      probs.of[b][n] = scaled;
+    }
+  }
+  if (simd_any(isLarger)) {
+    uint exponent = rows.unit;
+    MNK_UNROLL
+    for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+      const float2 prob = probs.of[i / Blocks][i % Blocks];
+      exponent = max(exponent, max(finiteExponent(prob.x), finiteExponent(prob.y)));
+    }
+    exponent = largestOverLanes(exponent, 32);
+    const uint grown = exponent - rows.unit;
+    const float rescale = as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      scaleResults(rows, b, float2(rescale));
+    }
+    rows.unit = exponent;
+  }
+}
+
+// Whether all halves of these pieces are finite, in all lanes.
+template <ushort Elements, ushort Count>
+inline bool areFinite(thread const CachePiece<Elements>* pieces) {
+  bool isFinite = true;
+  MNK_UNROLL
+  for (ushort i = 0; i < Count * Elements / 2; ++i) {
+    const uint word = pieces[i / (Elements / 2)].words[i % (Elements / 2)];
+    isFinite = isFinite && (word & 0x7c00u) != 0x7c00u && (word & 0x7c000000u) != 0x7c000000u;
+  }
+  return !simd_any(!isFinite);
+}
+
+// Adds the values of a tile to the results, weighted by probs.
+template <ushort Dim, ushort Blocks, ushort RowBlocks>
+inline void accumulateValues(
+    thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<Dim, RowBlocks>& rows,
+    thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
+    device const float* slopes, threadgroup const half2* table, uint copy, MatrixLane at, uint base, uint end,
+    bool isCommon) {
+  const float perUnit = flashIsCoded ? as_type<float>((254u - rows.unit) << 23) : 1.0f;
+  simdgroup_half8x8 prob[RowBlocks][Blocks];
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    const float2 x = probs.of[i / Blocks][i % Blocks] * perUnit;
+    prob[i / Blocks][i % Blocks] = matrixOf(half2(half(x.x), half(x.y)));
+  }
+  if (flashIsCoded || !flashHasTokens || isCommon || areFinite<Dim / 8, 2 * Blocks>(tile.values)) {
+    MNK_UNROLL
+    for (ushort i = 0; i < Dim / 8; i = ushort(i + 2)) {
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        simdgroup_half8x8 even =
+            matrixOf(valuePair(tile.values[2 * n], tile.values[2 * n + 1], i, kvValueBits, table, copy));
+        simdgroup_half8x8 odd =
+            matrixOf(valuePair(tile.values[2 * n], tile.values[2 * n + 1], i + 1u, kvValueBits, table, copy));
+        MNK_UNROLL
+        for (ushort b = 0; b < RowBlocks; ++b) {
+          simdgroup_multiply_accumulate(rows.result[b][i], even, prob[b][n], rows.result[b][i]);
+          simdgroup_multiply_accumulate(rows.result[b][i + 1], odd, prob[b][n], rows.result[b][i + 1]);
+        }
+      }
+    }
+    return;
+  }
+  // A value that one token sees and another does not may be infinite or NaN, and 0 * NaN is NaN: tokens are computed
+  // one after the other, and each adds to its own columns.
+  uint seenBy[2 * Blocks];  // bit t of the key of a column: token t sees it
+  MNK_UNROLL
+  for (ushort n = 0; n < 2 * Blocks; ++n) {
+    seenBy[n] = 0;
+  }
+  const int firstPosition = attentionRow(p, sequence, 0, 0, 0, slopes).position;
+  for (uint token = 0; token < p.rows; ++token) {
+    const AttentionRow row = attentionRow(p, sequence, 0, 0, token * p.group, slopes);  // any head sees the same keys
+    MNK_UNROLL
+    for (ushort n = 0; n < 2 * Blocks; ++n) {
+      const uint key = base + n / 2 * 8u + keyOfBlock(at.column + n % 2);
+      seenBy[n] |= key < end && isSeenBy(p, row, key) ? 1u << token : 0u;
+    }
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Dim / 8; ++i) {
+    for (uint token = 0; token < p.rows; ++token) {
+      simdgroup_half8x8 value[Blocks];
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        const half2 pair = valuePair(tile.values[2 * n], tile.values[2 * n + 1], i, kvValueBits, table, copy);
+        value[n] = matrixOf(half2(
+            ((seenBy[2 * n] >> token) & 1u) != 0u ? pair.x : half(0.0f),
+            ((seenBy[2 * n + 1] >> token) & 1u) != 0u ? pair.y : half(0.0f)));
+      }
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        simdgroup_float8x8 sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        MNK_UNROLL
+        for (ushort n = 0; n < Blocks; ++n) {
+          simdgroup_multiply_accumulate(sum, value[n], prob[b][n], sum);
+        }
+        const bool isOwn0 = rows.row[b][0].position - firstPosition == int(token);
+        const bool isOwn1 = rows.row[b][1].position - firstPosition == int(token);
+        rows.result[b][i].thread_elements()[0] += isOwn0 ? sum.thread_elements()[0] : 0.0f;
+        rows.result[b][i].thread_elements()[1] += isOwn1 ? sum.thread_elements()[1] : 0.0f;
+      }
+    }
+  }
+}

@@ -1,0 +1,156 @@
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
+
+/// How attention chooses kernels, splits and sizes of threadgroups. The choice changes the last bits of results.
+///
+/// <doc:PreparingADevice> describes both.
+public enum Tuning: Sendable, Hashable, CaseIterable {
+    /// By a table that comes with the library. Choices that an earlier call measured stay in use.
+    case table
+    /// By measuring on this device, for some tens of milliseconds for each shape. The choices are kept in a file and not
+    /// measured again.
+    case measure
+
+    fileprivate var code: mnk_tuning { self == .table ? .MNK_TUNING_TABLE : .MNK_TUNING_MEASURE }
+}
+
+extension KernelDevice {
+    /// Compiles the kernels of steps over caches ahead of time, and measures which are the fastest if asked to.
+    ///
+    /// Without it, a step compiles what it needs when it is first recorded. Steps that differ from what was prepared work
+    /// as well. The call suspends and blocks no thread of the caller; canceling the task does not stop it. It does not
+    /// change the caches.
+    ///
+    /// ```swift
+    /// let rotary = RotaryEmbedding(base: 1e6)
+    /// let ready = try await device.prepare(for: caches, queryHeads: 32, rotary: rotary, tuning: .measure)
+    /// print(ready)        // 9 kernels, 3 shapes measured, 0 known, 0.2 s
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - caches: Caches of this device, such as one for each layer.
+    ///   - queryHeads: Heads of queries; `nil` or 0 means as many as the cache has.
+    ///   - rows: The most tokens of a sequence in one step. Steps with one token are always prepared.
+    ///   - dtype: The type of queries, results, keys and values: a float type.
+    ///   - options: How steps attend.
+    ///   - rotary: How steps rotate queries and keys; `nil` if they do not.
+    ///   - tuning: How attention chooses kernels, splits and sizes of threadgroups.
+    ///   - tuningFile: The path of the file for measured choices; `nil` means a file in the user's caches folder.
+    /// - Returns: What is ready.
+    /// - Throws: ``KernelError`` if a cache belongs to another device, no step can have these rows, heads or options, or a
+    ///   kernel cannot be compiled. A file that cannot be written is no error:
+    ///   ``PreparationSummary/isKept`` reports it.
+    @discardableResult
+    public func prepare(
+        for caches: [AttentionCache], queryHeads: Int? = nil, rows: Int = 1, dtype: ElementType = .float16,
+        options: AttentionOptions = AttentionOptions(), rotary: RotaryEmbedding? = nil, tuning: Tuning = .table,
+        tuningFile: String? = nil
+    ) async throws(KernelError) -> PreparationSummary {
+        let preparation = Preparation(
+            caches: caches, queryHeads: queryHeads ?? 0, rows: rows, dtype: dtype, options: options, rotary: rotary,
+            tuning: tuning, tuningFile: tuningFile)
+        return try await blocking { () throws(KernelError) in try preparation.prepare(self) }
+    }
+}
+
+/// What ``KernelDevice/prepare(for:queryHeads:rows:dtype:options:rotary:tuning:tuningFile:)`` has done.
+public struct PreparationSummary: Sendable, Hashable {
+    /// Kernels that are ready to run.
+    public let kernels: Int
+    /// Shapes that the call measured.
+    public let measured: Int
+    /// Shapes that were measured before.
+    public let known: Int
+    /// Time that the call took, in seconds.
+    public let seconds: Double
+    /// Whether the measured choices are in the file. Choices that could not be kept are used until the device is
+    /// released.
+    public let isKept: Bool
+    /// The whole summary in one line: `9 kernels, 3 shapes measured, 0 known, 0.2 s`.
+    public let description: String
+
+    fileprivate init(_ summary: mnk_preparation_summary) {
+        kernels = Int(clamping: summary.kernels)
+        measured = Int(clamping: summary.measured)
+        known = Int(clamping: summary.known)
+        seconds = summary.seconds
+        isKept = summary.is_kept
+        description = withUnsafePointer(to: summary) { String(releasing: mnk_preparation_summary_copy_text($0)) }
+    }
+}
+
+extension PreparationSummary: CustomStringConvertible {}
+
+/// The arguments of a call, for another thread.
+private struct Preparation: Sendable {
+    let caches: [AttentionCache]
+    let queryHeads: Int
+    let rows: Int
+    let dtype: ElementType
+    let options: AttentionOptions
+    let rotary: RotaryEmbedding?
+    let tuning: Tuning
+    let tuningFile: String?
+
+    /// Blocks until the device is prepared.
+    func prepare(_ device: KernelDevice) throws(KernelError) -> PreparationSummary {
+        let op = "prepare"
+        // The C API reads 0 as a number that was not given.
+        guard rows != 0 else {
+            throw .invalid(
+                op: op, what: "the rows do not fit a cache", got: "0 rows", expected: "at least 1",
+                fix: "Pass the most tokens that a step appends to a sequence.")
+        }
+        if let tuningFile { try checkPath(tuningFile, op: op) }
+        var preparation = mnk_preparation()
+        preparation.size = MemoryLayout<mnk_preparation>.size
+        preparation.cache_count = caches.count
+        preparation.query_heads = try UInt32(queryHeads, "queryHeads", op: op)
+        preparation.rows = try UInt32(rows, "rows", op: op)
+        preparation.dtype = dtype.code
+        preparation.tuning = tuning.code
+        let attention = try options.descriptor(op: op)
+        let rotation = try rotary?.descriptor(op: op)
+        var summary = mnk_preparation_summary()
+        summary.size = MemoryLayout<mnk_preparation_summary>.size
+        try calling { error in
+            withPointers(attention, rotation) { caches, attention, rotation, file in
+                preparation.caches = caches
+                preparation.options = attention
+                preparation.rotary = rotation
+                preparation.tuning_file = file
+                return mnk_device_prepare(device.handle.pointer, &preparation, &summary, error)
+            }
+        }
+        return PreparationSummary(summary)
+    }
+
+    /// Pointers to what the C API reads during the call.
+    private func withPointers<Value>(
+        _ attention: mnk_attention_options, _ rotation: mnk_rotary_embedding?,
+        _ body: (
+            UnsafePointer<OpaquePointer?>?, UnsafePointer<mnk_attention_options>, UnsafePointer<mnk_rotary_embedding>?,
+            UnsafePointer<CChar>?
+        ) -> Value
+    ) -> Value {
+        let handles = caches.map { Optional($0.handle.pointer) }
+        let factors = rotary?.frequencyFactors ?? []
+        return withExtendedLifetime(self) {
+            handles.withUnsafeBufferPointer { handles in
+                factors.withUnsafeBufferPointer { factors in
+                    var rotation = rotation
+                    rotation?.frequency_factors = factors.baseAddress
+                    rotation?.frequency_factor_count = factors.count
+                    return withOptionalPointer(to: rotation) { rotation in
+                        withUnsafePointer(to: attention) { attention in
+                            withOptionalCString(tuningFile) { file in
+                                body(handles.baseAddress, attention, rotation, file)
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

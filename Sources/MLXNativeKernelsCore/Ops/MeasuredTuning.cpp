@@ -1,0 +1,162 @@
+#include "Ops/MeasuredTuning.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <vector>
+
+#include "Ops/FlashDecodeShape.hpp"
+#include "Ops/FlashDecodeTuning.hpp"
+#include "Support/Format.hpp"
+
+namespace mnk {
+
+namespace {
+
+constexpr std::string_view kVector = "vector", kMatrix = "matrix", kSeparate = "separate", kTogether = "together";
+constexpr uint32_t kMaxSimdgroups = 32;
+constexpr uint64_t kMaxExtent = uint64_t{1} << 32;
+
+std::string lineOf(const FlashDecodeWorkload& w, const FlashDecodeChoice& c) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}\n", w.storage, name(w.queries), w.keyDim, w.valueDim,
+                     w.rows, w.heads, w.keys, c.usesMatrices ? kMatrix : kVector, c.rowsTogether, c.tileKeys,
+                     c.simdgroups, c.splits, c.mergesTogether ? kTogether : kSeparate);
+}
+
+// Splits a line at single spaces.
+std::vector<std::string_view> words(std::string_view line) {
+  std::vector<std::string_view> found;
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find(' ', begin), line.size());
+    found.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return found;
+}
+
+template <typename Number>
+bool readNumber(std::string_view word, Number& into, uint64_t most) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || value > most) return false;
+  into = static_cast<Number>(value);
+  return true;
+}
+
+std::optional<DType> queryType(std::string_view word) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    if (word == name(type)) return type;
+  }
+  return std::nullopt;
+}
+
+bool canRun(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice) {
+  if (choice.simdgroups == 0 || choice.splits == 0) return false;
+  if (!choice.usesMatrices) return choice.rowsTogether == 0 && choice.tileKeys == 0;
+  for (const MatrixInstance& instance : matrixInstances()) {
+    const bool isIt = instance.rows == choice.rowsTogether && instance.keys == choice.tileKeys;
+    if (isIt && instance.headDim == workload.keyDim && instance.headDim == workload.valueDim) return true;
+  }
+  return false;
+}
+
+bool readLine(std::string_view line, FlashDecodeWorkload& w, FlashDecodeChoice& c) {
+  const auto all = words(line);
+  if (all.size() != 13) return false;
+  const auto type = queryType(all[1]);
+  if (!type) return false;
+  w.storage = all[0];
+  w.queries = *type;
+  c.usesMatrices = all[7] == kMatrix;
+  c.mergesTogether = all[12] == kTogether;
+  return readNumber(all[2], w.keyDim, kMaxExtent) && readNumber(all[3], w.valueDim, kMaxExtent) &&
+         readNumber(all[4], w.rows, kMaxExtent) && readNumber(all[5], w.heads, kMaxExtent) &&
+         readNumber(all[6], w.keys, kMaxExtent) && readNumber(all[8], c.rowsTogether, kMaxExtent - 1) &&
+         readNumber(all[9], c.tileKeys, kMaxExtent - 1) && readNumber(all[10], c.simdgroups, kMaxSimdgroups) &&
+         readNumber(all[11], c.splits, FlashDecode::kMaxSplits) && canRun(w, c) &&
+         lineOf(w, c) == fmt::format("{}\n", line);
+}
+
+// How many times more keys the one has than the other.
+double distance(uint64_t a, uint64_t b) {
+  return static_cast<double>(std::max(a, b)) / static_cast<double>(std::max<uint64_t>(std::min(a, b), 1));
+}
+
+}  // namespace
+
+std::string FlashDecodeChoice::text() const {
+  const std::string kernel =
+      usesMatrices ? fmt::format("{} {}x{}", kMatrix, rowsTogether, tileKeys) : std::string(kVector);
+  const std::string_view merge = splits == 1 ? "" : mergesTogether ? ", merged together" : ", merged separately";
+  return fmt::format("{}, {}, {}{}", kernel, countText(simdgroups, "simdgroup"), countText(splits, "split"), merge);
+}
+
+FlashDecodeWorkload FlashDecodeWorkload::of(const FlashDecode& op) {
+  const QueryShape queries = queryShape(op.queries);
+  const KVCacheView slots = slotsOf(op);
+  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  FlashDecodeWorkload workload{
+      .storage = {},
+      .queries = op.queries.tensor.dtype(),
+      .keyDim = keyDimOf(op),
+      .valueDim = valueDimOf(op),
+      .rows = queries.heads / slots.heads() * std::min(queries.rows, FlashDecode::kRowsPerPass),
+      .heads = slots.heads() * queries.sequences};
+  workload.storage = quantized ? fmt::format("{}{}:{}", name(quantized->keys.codec.name), quantized->keys.codec.bits,
+                                             quantized->values->codec.bits)
+                               : std::string(name(slots.keys.dtype()));
+  for (const AttendedSequence& attended : op.sequences) {
+    const KeyRange seen = keysSeen(op, keysOf(op, attended, 0), attended.length, 0, queries.rows);
+    workload.keys = std::max(workload.keys, seen.count());
+  }
+  return workload;
+}
+
+std::string FlashDecodeWorkload::text() const {
+  const std::string dims = keyDim == valueDim ? fmt::format("{}", keyDim) : fmt::format("{} and {}", keyDim, valueDim);
+  return fmt::format("{}, head dim {}, {} of {}, {}, {}", storage, dims, countText(rows, "row"), name(queries),
+                     countText(heads, "head"), countText(keys, "key"));
+}
+
+std::optional<FlashDecodeChoice> MeasuredTuning::find(const FlashDecodeWorkload& workload) const {
+  const auto after = choices_.lower_bound(workload);
+  std::optional<FlashDecodeChoice> best;
+  double least = 2;
+  const auto consider = [&](const auto& entry) {
+    FlashDecodeWorkload same = workload;
+    same.keys = entry.first.keys;
+    const double far = distance(workload.keys, same.keys);
+    if (same != entry.first || far > least || (best && far == least)) return;
+    least = far;
+    best = entry.second;
+  };
+  if (after != choices_.begin()) consider(*std::prev(after));
+  if (after != choices_.end()) consider(*after);
+  return best;
+}
+
+void MeasuredTuning::set(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice) {
+  choices_[workload] = choice;
+}
+
+std::string MeasuredTuning::lines() const {
+  std::string all;
+  for (const auto& [workload, choice] : choices_) all += lineOf(workload, choice);
+  return all;
+}
+
+std::optional<MeasuredTuning> MeasuredTuning::parse(std::string_view lines) {
+  MeasuredTuning tuning;
+  while (!lines.empty()) {
+    const size_t end = lines.find('\n');
+    if (end == lines.npos) return std::nullopt;
+    FlashDecodeWorkload workload;
+    FlashDecodeChoice choice;
+    if (!readLine(lines.substr(0, end), workload, choice)) return std::nullopt;
+    if (!tuning.choices_.emplace(workload, choice).second) return std::nullopt;
+    lines.remove_prefix(end + 1);
+  }
+  return tuning;
+}
+
+}  // namespace mnk

@@ -1,0 +1,62 @@
+// The fastest ways to run FlashDecode on one device, as far as they were measured.
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "MLXNativeKernels/FlashDecode.hpp"
+
+namespace mnk {
+
+// How a FlashDecode runs, as far as its caller leaves that open.
+struct FlashDecodeChoice {
+  bool usesMatrices = false;
+  uint32_t rowsTogether = 0;  // of the matrix kernel: rows of a simdgroup, and keys of a tile
+  uint32_t tileKeys = 0;
+  uint32_t simdgroups = 0;  // of a threadgroup
+  uint32_t splits = 0;
+  bool mergesTogether = false;
+
+  bool operator==(const FlashDecodeChoice&) const = default;
+  std::string text() const;  // "matrix 8x16, 8 simdgroups, 16 splits, merged together"
+};
+
+// What the speed of a FlashDecode depends on besides the device.
+struct FlashDecodeWorkload {
+  std::string storage;  // "f16", or "turbo4:3" for keys of 4 bits and values of 3
+  DType queries = DType::f16;
+  uint64_t keyDim = 0;
+  uint64_t valueDim = 0;
+  uint64_t rows = 0;   // of each head of the cache: heads of its group, times tokens
+  uint64_t heads = 0;  // of the cache, in all sequences
+  uint64_t keys = 0;   // of the longest sequence
+
+  static FlashDecodeWorkload of(const FlashDecode& op);
+  auto operator<=>(const FlashDecodeWorkload&) const = default;
+  std::string text() const;  // "turbo4:4, head dim 128, 4 rows of f16, 8 heads, 4096 keys"
+};
+
+class MeasuredTuning {
+ public:
+  // What was measured for a workload that has at most twice or half as many keys and is the same otherwise; of several
+  // the nearest.
+  std::optional<FlashDecodeChoice> find(const FlashDecodeWorkload& workload) const;
+  void set(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice);
+  // Adds those of workloads that are not known yet.
+  void add(const MeasuredTuning& other) { choices_.insert(other.choices_.begin(), other.choices_.end()); }
+  size_t size() const { return choices_.size(); }
+  bool operator==(const MeasuredTuning&) const = default;
+
+  // One line for each workload.
+  std::string lines() const;
+  // Reads what `lines` wrote. Nothing if there is anything that it would not write, or that no kernel is for.
+  static std::optional<MeasuredTuning> parse(std::string_view lines);
+
+ private:
+  std::map<FlashDecodeWorkload, FlashDecodeChoice> choices_;  // `keys` counts last
+};
+
+}  // namespace mnk

@@ -1,0 +1,238 @@
+#include "MLXNativeKernels/Prepare.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "Cache/AttentionCacheState.hpp"
+#include "Encoding/Completion.hpp"
+#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "Ops/FlashDecodeRules.hpp"
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+#include "Tuning/FlashDecodeTuner.hpp"
+#include "Tuning/TuningFile.hpp"
+
+namespace mnk {
+
+namespace {
+
+constexpr std::string_view kOp = "prepare";
+constexpr double kBudget = 0.03;          // seconds of the device's time for a workload
+constexpr size_t kMostCaches = 8;         // that one workload is measured over
+constexpr uint64_t kLeastMeasured = 256;  // keys; with fewer, no choice makes much of a difference
+constexpr uint64_t kManyElements = 1 << 18;
+constexpr uint64_t kMeasuredDistance = 4;  // a choice serves up to twice and down to half of its keys
+
+}  // namespace
+
+class Preparing {
+ public:
+  Preparing(std::shared_ptr<Device> device, const Preparation& what) : device_(std::move(device)), what_(what) {}
+
+  Result<PreparationSummary> run() {
+    if (auto checked = check(); !checked) return std::move(checked).error();
+    const std::lock_guard lock(device_->preparing_);
+    const auto begin = std::chrono::steady_clock::now();
+    device_->matrixLayout();
+    device_->ordersThreadgroups();
+    if (what_.tuning == Tuning::measure) {
+      if (auto measured = measure(); !measured) return std::move(measured).error();
+    }
+    for (const AttentionCache& cache : what_.caches) {
+      if (auto made = compile(cache); !made) return std::move(made).error();
+    }
+    summary_.kernels = kernels_.size();
+    summary_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return summary_;
+  }
+
+ private:
+  Result<void> check() const {
+    if (isInFinishedHandler()) return waitInHandler(kOp);
+    if (what_.dtype != DType::f32 && what_.dtype != DType::f16 && what_.dtype != DType::bf16) {
+      return Error{.op = std::string(kOp),
+                   .what = "there are no kernels for tokens of this dtype",
+                   .got = std::string(name(what_.dtype)),
+                   .expected = "f32, f16 or bf16",
+                   .fix = "Pass the dtype of queries and keys."};
+    }
+    for (const AttentionCache& cache : what_.caches) {
+      const AttentionCacheDescriptor& d = cache.descriptor();
+      if (cache.view().keys.buffer()->device() != device_) {
+        return Error{.op = std::string(kOp),
+                     .what = "a cache is of another device",
+                     .got = cache.text(),
+                     .expected = fmt::format("a cache of {}", device_->name()),
+                     .fix = "Prepare each device with its own caches."};
+      }
+      if (what_.rows >= 1 && what_.rows <= d.capacity) continue;
+      return Error{.op = std::string(kOp),
+                   .what = "the rows do not fit a cache",
+                   .got = countText(what_.rows, "row"),
+                   .expected = fmt::format("1 to {}, the slots of the smallest cache", d.capacity),
+                   .fix = "Pass the most tokens that a step appends to a sequence."};
+    }
+    return {};
+  }
+
+  static const AttentionCache::State& stateOf(const AttentionCache& cache) { return *cache.state_; }
+
+  uint64_t queryHeads(const AttentionCache& cache) const {
+    return what_.queryHeads != 0 ? what_.queryHeads : cache.descriptor().kvHeads;
+  }
+
+  // Memory for plans to name; operands of one plan have none in common.
+  enum class Operand : uint8_t { queries, keys, values, results };
+  Result<Tensor> memory(Operand operand, const std::vector<uint64_t>& extents) {
+    const auto found = memory_.find({operand, extents});
+    if (found != memory_.end()) return found->second;
+    auto shape = Shape::make(extents);
+    if (!shape) return std::move(shape).error();
+    auto made = Tensor::zeros(device_, what_.dtype, *shape);
+    if (made) memory_.emplace(std::pair(operand, extents), *made);
+    return made;
+  }
+
+  // The numbers of sequences and rows that steps may have: passes over the cache take up to eight rows.
+  std::set<uint64_t> rowCounts() const {
+    if (what_.options.mask) return {what_.rows};  // a mask may fit no other
+    std::set<uint64_t> counts{1, std::min<uint64_t>(what_.rows, FlashDecode::kRowsPerPass)};
+    if (what_.rows % FlashDecode::kRowsPerPass != 0) counts.insert(what_.rows % FlashDecode::kRowsPerPass);
+    return counts;
+  }
+  std::set<uint64_t> sequenceCounts(const AttentionCache& cache) const {
+    const uint64_t all = cache.descriptor().sequences;
+    const bool hasSequences = what_.options.mask && what_.options.mask->shape().rank() > 3;
+    return hasSequences ? std::set<uint64_t>{all} : std::set<uint64_t>{1, all};
+  }
+
+  Result<FlashDecode> attention(const AttentionCache& cache, uint64_t sequences, uint64_t rows, uint64_t length) {
+    const AttentionCacheDescriptor& d = cache.descriptor();
+    auto queries = memory(Operand::queries, {sequences, rows, queryHeads(cache), d.headDim});
+    if (!queries) return std::move(queries).error();
+    auto results = memory(Operand::results, {sequences, rows, queryHeads(cache), d.valueHeadDim});
+    if (!results) return std::move(results).error();
+    std::vector<AttendedSequence> attended;
+    for (uint64_t sequence = 0; sequence < sequences; ++sequence) attended.push_back({sequence, length});
+    return stateOf(cache).attention(*queries, {.into = *results}, what_.options, std::move(attended));
+  }
+
+  Result<void> measure() {
+    const TuningFile file = TuningFile::of(*device_, what_.tuningFile);
+    const auto known = device_->measuredTuning();
+    const std::optional<MeasuredTuning> kept = file.load();
+    MeasuredTuning tuning = known ? *known : MeasuredTuning();
+    if (kept) tuning.add(*kept);
+    std::map<FlashDecodeWorkload, std::vector<FlashDecode>> workloads;
+    for (const AttentionCache& cache : what_.caches) {
+      if (cache.descriptor().isStorageOnly) continue;
+      for (const uint64_t sequences : sequenceCounts(cache)) {
+        for (const uint64_t rows : rowCounts()) {
+          for (uint64_t length = cache.descriptor().capacity; length >= kLeastMeasured; length /= kMeasuredDistance) {
+            auto op = attention(cache, sequences, rows, length);
+            if (!op) return std::move(op).error();
+            if (auto error = firstBroken(*op)) return *error;
+            auto& ops = workloads[FlashDecodeWorkload::of(*op)];
+            if (ops.size() < kMostCaches) ops.push_back(std::move(*op));
+          }
+        }
+      }
+    }
+    for (const auto& [workload, ops] : workloads) {
+      if (tuning.find(workload)) {
+        ++summary_.known;
+        continue;
+      }
+      auto measured = measureFlashDecode(device_, ops, kBudget);
+      if (!measured) return std::move(measured).error();
+      tuning.set(workload, measured->fastest);
+      ++summary_.measured;
+    }
+    if (kept != std::optional(tuning) && tuning.size() != 0) {
+      if (auto saved = file.save(tuning); !saved) summary_.notKept = std::move(saved).error();
+    }
+    if (!summary_.notKept && tuning.size() != 0) summary_.tuningFile = file.path();
+    device_->useMeasuredTuning(std::make_shared<const MeasuredTuning>(std::move(tuning)));
+    return {};
+  }
+
+  Result<void> compile(const AttentionCache& cache) {
+    const AttentionCacheDescriptor& d = cache.descriptor();
+    const CacheStorage& storage = stateOf(cache).storage;
+    // Kernels differ for many elements, but not beyond.
+    const uint64_t many = kManyElements / (uint64_t{d.kvHeads} * std::min(d.headDim, d.valueHeadDim)) + 1;
+    const uint64_t mostRows = std::min<uint64_t>(what_.rows, many);
+    for (const uint64_t tokens : std::set<uint64_t>{1, mostRows, d.sequences}) {
+      auto keys = memory(Operand::keys, {tokens, d.kvHeads, d.headDim});
+      if (!keys) return std::move(keys).error();
+      auto values = memory(Operand::values, {tokens, d.kvHeads, d.valueHeadDim});
+      if (!values) return std::move(values).error();
+      if (tokens <= mostRows) {
+        if (auto made = compile(storage.planAppend(*keys, *values, 0, 0)); !made) return made;
+      }
+      if (tokens == d.sequences) {  // one for each
+        std::vector<uint32_t> sequences(tokens), slots(tokens, 0);
+        std::iota(sequences.begin(), sequences.end(), 0u);
+        if (auto made = compile(storage.planRows(*keys, *values, sequences, slots)); !made) return made;
+      }
+      if (what_.rotary && !d.isStorageOnly) {
+        auto queries = memory(Operand::queries, {tokens, queryHeads(cache), d.headDim});
+        if (!queries) return std::move(queries).error();
+        const MultiRoPE op{.queries = *queries, .keys = HeadsView(*keys), .rotary = *what_.rotary};
+        if (auto made = compile(plan(op)); !made) return made;
+      }
+    }
+    if (d.isStorageOnly) return {};
+    for (const uint64_t sequences : sequenceCounts(cache)) {
+      for (const uint64_t rows : rowCounts()) {
+        // Splits, and with them kernels, depend on the length.
+        for (uint64_t length = d.capacity; length >= rows; length /= 2) {
+          auto op = attention(cache, sequences, rows, length);
+          if (!op) return std::move(op).error();
+          if (auto made = compile(plan(*op, *device_)); !made) return made;
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<void> compile(const Result<Plan>& planned) {
+    if (!planned) return planned.error();
+    for (const Dispatch& dispatch : planned->dispatches) {
+      auto pipeline = device_->registry().pipeline(dispatch.kernel);
+      if (!pipeline) return std::move(pipeline).error();
+      kernels_.insert(pipeline->get());
+    }
+    return {};
+  }
+
+  std::shared_ptr<Device> device_;
+  const Preparation& what_;
+  PreparationSummary summary_;
+  std::map<std::pair<Operand, std::vector<uint64_t>>, Tensor> memory_;
+  std::set<const Pipeline*> kernels_;
+};
+
+std::string PreparationSummary::text() const {
+  return fmt::format("{}, {} measured, {} known, {:.1f} s", countText(kernels, "kernel"), countText(measured, "shape"),
+                     known, seconds);
+}
+
+Result<PreparationSummary> prepare(const std::shared_ptr<Device>& device, const Preparation& preparation) {
+  return guardedAs(kOp, [&]() -> Result<PreparationSummary> {
+    if (!device) {
+      return Error{.op = std::string(kOp),
+                   .what = "there is no device",
+                   .got = "a null pointer",
+                   .expected = "a device",
+                   .fix = "Pass the device that the caches were made on."};
+    }
+    return Preparing(device, preparation).run();
+  });
+}
+
+}  // namespace mnk

@@ -1,0 +1,123 @@
+#include "Tuning/TuningFile.hpp"
+
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "Support/Crc32.hpp"
+#include "Support/File.hpp"
+#include "Support/FileReplacement.hpp"
+#include "Support/Format.hpp"
+#include "Types/Stamp.h"
+
+namespace mnk {
+
+namespace {
+
+constexpr std::string_view kOp = "prepare";
+constexpr std::string_view kTitle = "MLXNativeKernels tuning 1";
+constexpr std::string_view kColumns =
+    "cache queries keyDim valueDim rows heads keys kernel rowsTogether tileKeys simdgroups splits merge";
+constexpr std::string_view kChecksum = "crc32 ";
+constexpr uint64_t kMaxBytes = 256 * 1024;
+
+// In one line, whatever a system calls itself.
+std::string inOneLine(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return text;
+}
+
+std::string systemText() {
+  utsname system{};
+  if (uname(&system) != 0) return "unknown";
+  return inOneLine(fmt::format("{} {} {}", system.sysname, system.release, system.version));
+}
+
+std::string headingOf(const Device& device) {
+  const DeviceProfile profile = device.profile();
+  return fmt::format("{}\ndevice {}, {}, {}, {}\nsystem {}\nshaders {}\n{}\n", kTitle, device.kind(),
+                     inOneLine(device.name()), inOneLine(profile.family), countText(profile.cores, "core"),
+                     systemText(), MNK_SHADER_STAMP, kColumns);
+}
+
+uint32_t checksum(std::string_view text) {
+  Crc32 sum;
+  sum.add(std::as_bytes(std::span(text)));
+  return sum.value();
+}
+
+// An environment variable that names a folder; nothing if it is not set, or relative to wherever the process was
+// started.
+std::string folderIn(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && value[0] == '/' ? value : "";
+}
+
+std::string cachesFolder() {
+#if defined(__APPLE__)
+  const std::string home = folderIn("HOME");  // of an app in a sandbox, its container
+  return home.empty() ? "" : home + "/Library/Caches";
+#else
+  if (const std::string own = folderIn("XDG_CACHE_HOME"); !own.empty()) return own;
+  const std::string home = folderIn("HOME");
+  return home.empty() ? "" : home + "/.cache";
+#endif
+}
+
+// Makes the folder of a file and the one that it is in, for the owner alone.
+Result<void> makeFolder(const std::string& file) {
+  const std::string folder = file.substr(0, file.rfind('/'));
+  for (const std::string& path : {folder.substr(0, folder.rfind('/')), folder}) {
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+      return fileError(kOp, "the folder for tuning cannot be made", path, errno, "Pass a tuning file elsewhere.");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TuningFile TuningFile::of(const Device& device, const std::string& path) {
+  TuningFile file;
+  file.heading_ = headingOf(device);
+  file.path_ = path;
+  const std::string folder = cachesFolder();
+  if (!path.empty() || folder.empty()) return file;
+  // Two devices of one name share a file only if they are alike.
+  const DeviceProfile profile = device.profile();
+  const std::string identity = fmt::format("{} {} {} {}", device.kind(), device.name(), profile.family, profile.cores);
+  file.path_ = fmt::format("{}/MLXNativeKernels/tuning-{:08x}.txt", folder, checksum(identity));
+  file.makesFolder_ = true;
+  return file;
+}
+
+std::optional<MeasuredTuning> TuningFile::load() const {
+  if (path_.empty()) return std::nullopt;
+  auto opened = FileReader::open(kOp, path_);
+  if (!opened || opened->length() > kMaxBytes) return std::nullopt;
+  std::string text(opened->length(), '\0');
+  if (!opened->read(std::as_writable_bytes(std::span(text)))) return std::nullopt;
+  const size_t last = text.rfind(kChecksum);
+  if (last == text.npos || !text.starts_with(heading_) || last < heading_.size()) return std::nullopt;
+  if (text.substr(last) != fmt::format("{}{:08x}\n", kChecksum, checksum(text.substr(0, last)))) return std::nullopt;
+  return MeasuredTuning::parse(std::string_view(text).substr(heading_.size(), last - heading_.size()));
+}
+
+Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
+  if (path_.empty()) return {};
+  if (makesFolder_) {
+    if (auto made = makeFolder(path_); !made) return made;
+  }
+  std::string text = heading_ + tuning.lines();
+  text += fmt::format("{}{:08x}\n", kChecksum, checksum(text));
+  auto replacement = FileReplacement::make(kOp, path_);
+  if (!replacement) return std::move(replacement).error();
+  if (auto written = replacement->write(std::as_bytes(std::span(text))); !written) return written;
+  return replacement->commit();
+}
+
+}  // namespace mnk

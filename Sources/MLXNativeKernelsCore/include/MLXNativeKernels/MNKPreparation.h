@@ -1,0 +1,72 @@
+#import <MLXNativeKernels/MNKDescriptor.h>
+#import <MLXNativeKernels/MNKTensor.h>
+
+@class MNKAttentionCache, MNKAttentionOptions, MNKRotaryEmbedding;
+
+NS_ASSUME_NONNULL_BEGIN
+
+/// How attention chooses kernels, splits and sizes of threadgroups. The choice changes the last bits of results.
+typedef NS_CLOSED_ENUM(uint32_t, MNKTuning) {
+  /// By a table that comes with the library. Choices that an earlier call measured stay in use.
+  MNKTuningTable = 0,
+  /// By measuring on this device, for some tens of milliseconds for each shape. The choices are kept in a file and not
+  /// measured again.
+  MNKTuningMeasure,
+};
+
+/// The steps that a device is prepared for.
+///
+/// ```objc
+/// MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:caches];
+/// preparation.queryHeads = 32;
+/// preparation.tuning = MNKTuningMeasure;
+/// NSLog(@"%@", [device prepare:preparation error:&error]);
+/// ```
+@interface MNKPreparation : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithCaches:(NSArray<MNKAttentionCache *> *)caches NS_DESIGNATED_INITIALIZER;
+
+/// Caches of the device that is prepared, such as one for each layer.
+@property(nonatomic, copy) NSArray<MNKAttentionCache *> *caches;
+/// Heads of queries; 0 means as many as the cache has.
+@property(nonatomic) NSUInteger queryHeads;
+/// The most tokens of a sequence in one step; 1 unless set. Steps with one token are always prepared.
+@property(nonatomic) NSUInteger rows;
+/// The float type of queries, results, keys and values; `float16` unless set.
+@property(nonatomic) MNKElementType elementType;
+/// How steps attend; `nil` means the defaults.
+@property(nonatomic, nullable, copy) MNKAttentionOptions *options;
+/// How steps rotate queries and keys; `nil` if they do not.
+@property(nonatomic, nullable, copy) MNKRotaryEmbedding *rotary;
+/// By the table unless set.
+@property(nonatomic) MNKTuning tuning;
+/// The file for measured choices; `nil` means one in the user's caches folder.
+@property(nonatomic, nullable, copy) NSURL *tuningFileURL;
+
+@end
+
+/// What is ready. Its `description` is one line: `12 kernels, 3 shapes measured, 0 known, 0.4 s`.
+NS_SWIFT_SENDABLE
+__attribute__((objc_subclassing_restricted))
+@interface MNKPreparationSummary : NSObject
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+/// Kernels that are ready to run.
+@property(nonatomic, readonly) NSUInteger kernels;
+/// Shapes that the call measured.
+@property(nonatomic, readonly) NSUInteger measured;
+/// Shapes that were measured before.
+@property(nonatomic, readonly) NSUInteger known;
+/// Time that the call took.
+@property(nonatomic, readonly) NSTimeInterval seconds;
+/// Whether the measured choices are in the file. Choices that could not be kept are used until the device is released.
+@property(nonatomic, readonly, getter=isKept) BOOL kept;
+
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,81 @@
+// Preparing a device through the C door.
+#include "Cases/CacheFileScene.hpp"
+#include "Support/CDoor.hpp"
+
+// Passing NULL where the header forbids it is what some of these tests are about.
+#pragma clang diagnostic ignored "-Wnonnull"
+
+namespace mnk::test {
+
+namespace {
+
+struct Scene {
+  mnk_cache_descriptor descriptor{
+      .size = sizeof descriptor, .kv_heads = 2, .head_dim = 64, .capacity = 256, .sequences = 1, .dtype = MNK_F16};
+  Owned<mnk_device> device = makeDevice();
+  Owned<mnk_cache> cache{mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release};
+  const mnk_cache* caches[1] = {cache.get()};
+  mnk_preparation preparation{
+      .size = sizeof preparation, .caches = caches, .cache_count = 1, .query_heads = 8, .dtype = MNK_F16};
+};
+
+}  // namespace
+
+TEST(CApiPrepare, ReportsWhatIsReady) {
+  const CacheFolder folder;
+  const std::string file = folder.path("tuning");
+  Scene scene;
+  mnk_rotary_embedding rotary{.size = sizeof rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
+  mnk_attention_options options{.size = sizeof options, .softcap = 30};
+  scene.preparation.rotary = &rotary;
+  scene.preparation.options = &options;
+  scene.preparation.rows = 4;
+  mnk_preparation_summary summary{.size = sizeof summary};
+  EXPECT(mnk_device_prepare(scene.device.get(), &scene.preparation, &summary, nullptr));
+  EXPECT(summary.kernels >= 3);
+  EXPECT(summary.measured == 0 && summary.known == 0 && !summary.is_kept);
+  scene.preparation.tuning = MNK_TUNING_MEASURE;
+  scene.preparation.tuning_file = file.c_str();
+  EXPECT(mnk_device_prepare(scene.device.get(), &scene.preparation, &summary, nullptr));
+  EXPECT(summary.measured + summary.known == 2 && summary.is_kept);
+  EXPECT(mnk_device_prepare(scene.device.get(), &scene.preparation, nullptr, nullptr));
+}
+
+TEST(CApiPrepare, ASummaryIsOneLine) {
+  const mnk_preparation_summary summary{
+      .size = sizeof summary, .kernels = 12, .measured = 1, .known = 3, .seconds = 0.42};
+  char* text = mnk_preparation_summary_copy_text(&summary);
+  EXPECT_EQ(std::string_view(text ? text : ""), "12 kernels, 1 shape measured, 3 known, 0.4 s");
+  mnk_text_release(text);
+  EXPECT(!mnk_preparation_summary_copy_text(nullptr));
+}
+
+TEST(CApiPrepare, RefusesWhatItCannotRead) {
+  Scene scene;
+  Caught caught;
+  const auto refused = [&](std::string_view what, auto change) {
+    mnk_preparation preparation = scene.preparation;
+    change(preparation);
+    EXPECT(!mnk_device_prepare(scene.device.get(), &preparation, nullptr, caught.out()));
+    caught.expect({.what = what});
+  };
+  const mnk_cache* none[1] = {nullptr};
+  refused("mnk_preparation has the wrong size", [](auto& p) { p.size = 8; });
+  refused("caches is missing", [](auto& p) { p.caches = nullptr; });
+  refused("a cache is missing", [&](auto& p) { p.caches = none; });
+  refused("caches", [](auto& p) { p.cache_count = 5000; });
+  refused("dtype", [](auto& p) { p.dtype = static_cast<mnk_dtype>(99); });
+  refused("way of tuning", [](auto& p) { p.tuning = static_cast<mnk_tuning>(2); });
+  refused("the rows do not fit a cache", [](auto& p) { p.rows = 257; });
+  mnk_rotary_embedding rotary{.size = 1};
+  refused("mnk_rotary_embedding has the wrong size", [&](auto& p) { p.rotary = &rotary; });
+  mnk_attention_options options{.size = 1};
+  refused("mnk_attention_options has the wrong size", [&](auto& p) { p.options = &options; });
+  mnk_preparation_summary summary{.size = 3};
+  EXPECT(!mnk_device_prepare(scene.device.get(), &scene.preparation, &summary, caught.out()));
+  caught.expect({.what = "mnk_preparation_summary has the wrong size"});
+  EXPECT(!mnk_device_prepare(nullptr, &scene.preparation, nullptr, nullptr));
+  EXPECT(!mnk_device_prepare(scene.device.get(), nullptr, nullptr, nullptr));
+}
+
+}  // namespace mnk::test

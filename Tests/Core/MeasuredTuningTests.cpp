@@ -1,0 +1,247 @@
+// Choices that were measured: which one a workload gets, how they are kept, and what a file may not say.
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "Cases/CacheFileScene.hpp"
+#include "Ops/FlashDecodeLayout.hpp"
+#include "Support/TimedDevice.hpp"
+#include "Tuning/TuningFile.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+const FlashDecodeWorkload kWorkload{
+    .storage = "f16", .queries = DType::f16, .keyDim = 128, .valueDim = 128, .rows = 4, .heads = 8, .keys = 4096};
+const FlashDecodeChoice kVector{.simdgroups = 8, .splits = 16};
+const FlashDecodeChoice kMatrix{
+    .usesMatrices = true, .rowsTogether = 8, .tileKeys = 16, .simdgroups = 4, .splits = 33, .mergesTogether = true};
+
+FlashDecodeWorkload withKeys(uint64_t keys) {
+  FlashDecodeWorkload workload = kWorkload;
+  workload.keys = keys;
+  return workload;
+}
+
+MeasuredTuning someTuning() {
+  MeasuredTuning tuning;
+  tuning.set(withKeys(1024), kVector);
+  tuning.set(withKeys(4096), kMatrix);
+  FlashDecodeWorkload coded = kWorkload;
+  coded.storage = "turbo4:3";
+  tuning.set(coded, kVector);
+  return tuning;
+}
+
+std::string textOf(const std::string& path) {
+  const auto bytes = readFile(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void writeText(const std::string& path, std::string_view text) {
+  writeFile(path, std::as_bytes(std::span(text)));
+}
+
+// With a checksum that is right, so that the text itself is what is refused.
+std::string sealed(std::string text) {
+  Crc32 sum;
+  sum.add(std::as_bytes(std::span(text)));
+  return text + fmt::format("crc32 {:08x}\n", sum.value());
+}
+
+// Sets a variable of the environment while it lives.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Environment() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+}  // namespace
+
+TEST(MeasuredTuning, TheNearestNumberOfKeysDecides) {
+  const MeasuredTuning tuning = someTuning();
+  const std::pair<uint64_t, std::optional<FlashDecodeChoice>> cases[] = {
+      {0, {}},         {511, {}},       {512, kVector},  {1024, kVector}, {2000, kVector},
+      {2048, kVector}, {2049, kMatrix}, {4096, kMatrix}, {8192, kMatrix}, {8193, {}}};
+  for (const auto& [keys, expected] : cases) {
+    const Context context(fmt::format("{} keys", keys));
+    EXPECT(tuning.find(withKeys(keys)) == expected);
+  }
+}
+
+TEST(MeasuredTuning, AnotherWorkloadGetsNoChoice) {
+  const MeasuredTuning tuning = someTuning();
+  const auto differs = [&](auto change) {
+    FlashDecodeWorkload workload = kWorkload;
+    change(workload);
+    return !tuning.find(workload);
+  };
+  EXPECT(differs([](auto& w) { w.storage = "bf16"; }));
+  EXPECT(differs([](auto& w) { w.queries = DType::f32; }));
+  EXPECT(differs([](auto& w) { w.keyDim = 64; }));
+  EXPECT(differs([](auto& w) { w.valueDim = 64; }));
+  EXPECT(differs([](auto& w) { w.rows = 5; }));
+  EXPECT(differs([](auto& w) { w.heads = 9; }));
+  EXPECT(!differs([](auto&) {}));
+}
+
+TEST(MeasuredTuning, LinesAreReadAsTheyWereWritten) {
+  const MeasuredTuning tuning = someTuning();
+  EXPECT(MeasuredTuning::parse(tuning.lines()) == std::optional(tuning));
+  EXPECT(MeasuredTuning::parse("") == std::optional(MeasuredTuning()));
+}
+
+TEST(MeasuredTuning, LinesThatNobodyWroteAreRefused) {
+  const std::string good = "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 together\n";
+  EXPECT(MeasuredTuning::parse(good).has_value());
+  for (const char* bad : {"f16 f16 128 128 4 8 4096 matrix 8 16 4 33 together",
+                          "\n",
+                          " ",
+                          "f16\n",
+                          "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 together \n",
+                          "f16 f16 128 128 4 8 4096 matrix 8 17 4 33 together\n",
+                          "f16 f16 128 64 4 8 4096 matrix 8 16 4 33 together\n",
+                          "f16 f16 100 100 4 8 4096 matrix 8 16 4 33 together\n",
+                          "f16 f16 128 128 4 8 4096 matrix 8 16 0 33 together\n",
+                          "f16 f16 128 128 4 8 4096 matrix 8 16 33 33 together\n",
+                          "f16 f16 128 128 4 8 4096 matrix 8 16 4 0 together\n",
+                          "f16 f16 128 128 4 8 4096 matrix 8 16 4 1025 together\n",
+                          "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 apart\n",
+                          "f16 f16 128 128 4 8 4096 other 0 0 4 33 together\n",
+                          "f16 f16 128 128 4 8 4096 vector 8 16 4 33 together\n",
+                          "f16 u8 128 128 4 8 4096 vector 0 0 4 33 together\n",
+                          "f16 f16 128 128 4 8 -1 vector 0 0 4 33 together\n",
+                          "f16 f16 128 128 4 8 0x10 vector 0 0 4 33 together\n",
+                          "f16 f16 128 128 4 8 99999999999999999999 vector 0 0 4 33 together\n",
+                          "f16 f16 128 128 4 8 8589934592 vector 0 0 4 33 together\n",
+                          "f16 f16 0128 128 4 8 4096 vector 0 0 4 33 together\n"}) {
+    const Context context(bad);
+    EXPECT(!MeasuredTuning::parse(bad));
+    EXPECT(!MeasuredTuning::parse(good + bad));
+  }
+  EXPECT(!MeasuredTuning::parse(good + good));
+}
+
+// 1024 splits of so many rows would take 74 GB.
+TEST(MeasuredTuning, SplitsStayWithinMemory) {
+  TimedDevice timed;
+  const auto tensor = [&](std::vector<uint64_t> shape) {
+    return REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make(shape))));
+  };
+  const Tensor keys = tensor({2, 1, 16384, 64});
+  FlashDecode op{.queries = tensor({2, 8, 32, 64}),
+                 .over = KVCacheView{.keys = keys, .values = keys},
+                 .sequences = {{0, 16384}, {1, 16384}},
+                 .results = {.into = tensor({2, 8, 32, 64})}};
+  const FlashDecodeTarget target{.measured = FlashDecodeChoice{.simdgroups = 1, .splits = 1024}};
+  EXPECT_EQ(FlashDecodeLayout::of(op, target).splits, 1024u);
+  op.queries = tensor({2, 4096, 32, 64});
+  op.results.into = tensor({2, 4096, 32, 64});
+  EXPECT_EQ(FlashDecodeLayout::of(op, target).splits, 3u);
+}
+
+TEST(TuningFile, HoldsForOneDeviceAlone) {
+  const CacheFolder folder;
+  const std::string path = folder.path("tuning");
+  const MeasuredTuning tuning = someTuning();
+  const TimedDevice device;
+  REQUIRE(TuningFile::of(*device.device, path).save(tuning));
+  EXPECT(TuningFile::of(*device.device, path).load() == std::optional(tuning));
+  const TimedDevice more({.family = "timed", .cores = 33}), other({.family = "other", .cores = 32});
+  EXPECT(!TuningFile::of(*more.device, path).load());
+  EXPECT(!TuningFile::of(*other.device, path).load());
+  EXPECT_EQ(folder.fileCount(), 1u);
+}
+
+TEST(TuningFile, DamagedFilesCountForNothing) {
+  const CacheFolder folder;
+  const std::string path = folder.path("tuning");
+  const TimedDevice device;
+  const TuningFile file = TuningFile::of(*device.device, path);
+  EXPECT(!file.load());
+  REQUIRE(file.save(someTuning()));
+  const std::string good = textOf(path);
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string changed = good;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    writeText(path, changed);
+    EXPECT(!file.load());
+    writeText(path, good.substr(0, i));
+    EXPECT(!file.load());
+  }
+  const std::string body = good.substr(0, good.rfind("crc32 "));
+  const std::string heading = body.substr(0, body.find("f16 f16"));
+  for (const std::string& text : {sealed(body + "something else\n"), sealed(""), sealed("heading\n"), good + "\n",
+                                  sealed(heading + std::string(1 << 20, ' ') + "\n")}) {
+    writeText(path, text);
+    EXPECT(!file.load());
+  }
+  std::string many = heading;
+  for (uint64_t keys = 1; keys <= 6000; ++keys)
+    many += fmt::format("f16 f16 64 64 1 1 {} vector 0 0 1 1 separate\n", keys);
+  writeText(path, sealed(many));
+  EXPECT(!file.load());
+  writeText(path, sealed(body));
+  EXPECT(file.load() == std::optional(someTuning()));
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT(!file.load());
+}
+
+TEST(TuningFile, IsInTheUsersFolderForCaches) {
+  const CacheFolder folder;
+  const TimedDevice device, more({.family = "timed", .cores = 33});
+#if defined(__APPLE__)
+  const Environment home("HOME", folder.path("home"));
+  ::mkdir(folder.path("home").c_str(), 0700);
+  ::mkdir(folder.path("home/Library").c_str(), 0700);
+  const std::string caches = folder.path("home/Library/Caches");
+#else
+  const std::string caches = folder.path("caches");
+  const Environment cacheHome("XDG_CACHE_HOME", caches);
+#endif
+  const TuningFile file = TuningFile::of(*device.device, "");
+  EXPECT(file.path().starts_with(caches + "/MLXNativeKernels/tuning-"));
+  EXPECT(file.path() != TuningFile::of(*more.device, "").path());
+  REQUIRE(file.save(someTuning()));
+  EXPECT(file.load() == std::optional(someTuning()));
+  struct stat status {};
+  EXPECT_EQ(::stat((caches + "/MLXNativeKernels").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST(TuningFile, AnUnusableFolderIsAnErrorOfWritingAlone) {
+  const TimedDevice device;
+#if !defined(__APPLE__)
+  const Environment cacheHome("XDG_CACHE_HOME", "relative");
+#endif
+  {
+    const Environment home("HOME", "");
+    const TuningFile file = TuningFile::of(*device.device, "");
+    EXPECT_EQ(file.path(), "");
+    EXPECT(bool(file.save(someTuning())));
+    EXPECT(!file.load());
+  }
+  const CacheFolder folder;
+  writeText(folder.path("plain"), "");
+#if defined(__APPLE__)
+  const Environment home("HOME", folder.path("plain"));
+#else
+  const Environment other("XDG_CACHE_HOME", folder.path("plain"));
+#endif
+  const TuningFile file = TuningFile::of(*device.device, "");
+  EXPECT_ERROR(
+      file.save(someTuning()),
+      {.op = "prepare", .what = "the folder for tuning cannot be made", .fix = "Pass a tuning file elsewhere."});
+  EXPECT(!file.load());
+}
+
+}  // namespace mnk::test

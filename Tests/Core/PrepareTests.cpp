@@ -1,0 +1,361 @@
+// Preparing a device: each choice can be the fastest one and is then taken, kept and found again; later steps compile
+// nothing; what a call refuses.
+#include <future>
+
+#include "Cases/CacheFileScene.hpp"
+#include "HostTestSupport.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Support/EveryDevice.hpp"
+#include "Support/HeldWork.hpp"
+#include "Support/TimedDevice.hpp"
+#include "Tuning/FlashDecodeTuner.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint32_t kHeads = 8;  // of the cache
+constexpr uint32_t kDim = 128;
+
+AttentionCache cacheOn(const std::shared_ptr<Device>& device, uint32_t capacity = 4096, bool isCoded = false,
+                       uint32_t sequences = 1) {
+  AttentionCacheDescriptor descriptor{.kvHeads = kHeads, .headDim = kDim, .capacity = capacity, .sequences = sequences};
+  if (isCoded) descriptor.quantized = KVQuantizedStorage{};
+  return REQUIRE(AttentionCache::make(device, descriptor));
+}
+
+FlashDecode opOver(const AttentionCache& cache, const std::shared_ptr<Device>& device, uint64_t queryHeads,
+                   uint64_t length, uint64_t rows = 1) {
+  const Shape shape = REQUIRE(Shape::make({1, rows, queryHeads, kDim}));
+  FlashDecode op{.queries = REQUIRE(Tensor::zeros(device, DType::f16, shape)),
+                 .over = cache.view(),
+                 .sequences = {{0, length}},
+                 .results = {.into = REQUIRE(Tensor::zeros(device, DType::f16, shape))}};
+  if (const auto quantized = cache.quantizedView()) op.over = *quantized;
+  return op;
+}
+
+FlashDecodeChoice chosen(const FlashDecode& op, Device& device) {
+  return TimedDevice::choiceOf(REQUIRE(plan(op, device)).dispatches.front());
+}
+
+const FlashDecodeChoice kFastest[] = {
+    {.simdgroups = 4, .splits = 8},
+    {.simdgroups = 2, .splits = 64, .mergesTogether = true},
+    {.usesMatrices = true, .rowsTogether = 8, .tileKeys = 16, .simdgroups = 8, .splits = 4, .mergesTogether = true},
+    {.usesMatrices = true, .rowsTogether = 8, .tileKeys = 32, .simdgroups = 4, .splits = 16},
+    {.usesMatrices = true, .rowsTogether = 16, .tileKeys = 16, .simdgroups = 2, .splits = 32},
+    {.usesMatrices = true, .rowsTogether = 16, .tileKeys = 32, .simdgroups = 8, .splits = 2, .mergesTogether = true},
+};
+
+}  // namespace
+
+TEST(FlashDecodeTuner, FindsTheFastestChoice) {
+  for (const bool isCoded : {false, true}) {
+    for (const FlashDecodeChoice& fastest : kFastest) {
+      const Context context(fmt::format("{}, {}", isCoded ? "codes" : "f16", fastest.text()));
+      TimedDevice timed;
+      timed.seconds = fastestAt(fastest);
+      const AttentionCache cache = cacheOn(timed.device, 4096, isCoded);
+      const FlashDecode op = opOver(cache, timed.device, 16 * kHeads, 4096);
+      const MeasuredFlashDecode found = REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
+      EXPECT_EQ(found.fastest.text(), fastest.text());
+      EXPECT_EQ(found.planned.text(), chosen(op, *timed.device).text());
+      EXPECT(std::abs(found.fastestSeconds - 1e-5) < 1e-9);
+      EXPECT(found.plannedSeconds >= found.fastestSeconds);
+      EXPECT(found.candidates <= 40);
+    }
+  }
+}
+
+TEST(FlashDecodeTuner, KeepsWhatIsPlannedUnlessAnotherIsClearlyFaster) {
+  TimedDevice timed;
+  const AttentionCache cache = cacheOn(timed.device);
+  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
+  const FlashDecodeChoice planned = chosen(op, *timed.device);
+  timed.seconds = [&](const FlashDecodeChoice& choice) { return choice == planned ? 1e-5 : 0.99e-5; };
+  EXPECT(REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10)).fastest == planned);
+  timed.seconds = [&](const FlashDecodeChoice& choice) { return choice == planned ? 1e-5 : 0.9e-5; };
+  EXPECT(REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10)).fastest != planned);
+}
+
+TEST(FlashDecodeTuner, StopsWhenItsTimeIsSpent) {
+  TimedDevice timed;
+  timed.seconds = [](const FlashDecodeChoice&) { return 1.0; };
+  const AttentionCache cache = cacheOn(timed.device);
+  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
+  EXPECT_EQ(REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 5)).candidates, 1u);
+}
+
+TEST(FlashDecodeTuner, WhatTheDeviceLacksIsNoCandidate) {
+  TimedDevice timed({.family = "timed", .cores = 32}, false);
+  timed.device->shippedFunctions = {};
+  timed.seconds = [](const FlashDecodeChoice& choice) {
+    EXPECT(!choice.usesMatrices && !choice.mergesTogether);
+    return 1e-5;
+  };
+  const AttentionCache cache = cacheOn(timed.device);
+  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
+  REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
+}
+
+TEST(Prepare, PlansFollowWhatWasMeasured) {
+  const CacheFolder folder;
+  for (const FlashDecodeChoice& fastest : kFastest) {
+    const Context context(fastest.text());
+    const std::string file = folder.path(fastest.text());
+    TimedDevice timed;
+    timed.seconds = fastestAt(fastest);
+    const AttentionCache cache = cacheOn(timed.device, 16384);
+    const FlashDecode op = opOver(cache, timed.device, 128, 16384);
+    const FlashDecodeChoice planned = chosen(op, *timed.device);
+    FlashDecode byVectors = op;
+    byVectors.options.kernel = FlashDecodeKernel::vector;
+    const FlashDecodeChoice plannedByVectors = chosen(byVectors, *timed.device);
+    const Preparation preparation{.caches = {cache}, .queryHeads = 128, .tuning = Tuning::measure, .tuningFile = file};
+    const PreparationSummary first = REQUIRE(prepare(timed.device, preparation));
+    EXPECT_EQ(first.measured, 4u);  // 16384, 4096, 1024 and 256 keys
+    EXPECT_EQ(first.known, 0u);
+    EXPECT_EQ(first.tuningFile, file);
+    EXPECT(!first.notKept);
+    EXPECT_EQ(chosen(op, *timed.device).text(), fastest.text());
+    // What the caller asks for counts.
+    FlashDecode own = op;
+    own.options = {.splits = 3, .kernel = FlashDecodeKernel::vector, .merge = FlashDecodeMerge::separate};
+    const FlashDecodeChoice asked = chosen(own, *timed.device);
+    EXPECT(!asked.usesMatrices && asked.splits == 3 && !asked.mergesTogether);
+    if (fastest.usesMatrices) EXPECT(chosen(byVectors, *timed.device) == plannedByVectors);
+    // No split of fewer keys is empty.
+    FlashDecode shorter = op;
+    shorter.sequences = {{0, 8200}};
+    EXPECT_EQ(chosen(shorter, *timed.device).splits, fastest.splits == 64   ? 57u
+                                                     : fastest.splits == 32 ? 31u
+                                                                            : fastest.splits);
+    // Nothing is measured again, neither here nor in a later process.
+    const uint64_t submissions = timed.submissions;
+    EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).known, 4u);
+    EXPECT_EQ(timed.submissions, submissions);
+    TimedDevice later;
+    const AttentionCache laterCache = cacheOn(later.device, 16384);
+    const FlashDecode laterOp = opOver(laterCache, later.device, 128, 16384);
+    EXPECT_EQ(chosen(laterOp, *later.device).text(), planned.text());
+    Preparation again = preparation;
+    again.caches = {laterCache};
+    const PreparationSummary second = REQUIRE(prepare(later.device, again));
+    EXPECT_EQ(second.measured, 0u);
+    EXPECT_EQ(later.submissions, 0u);
+    EXPECT_EQ(chosen(laterOp, *later.device).text(), fastest.text());
+    // Another device measures for itself.
+    TimedDevice other({.family = "timed", .cores = 7});
+    again.caches = {cacheOn(other.device, 16384)};
+    EXPECT_EQ(REQUIRE(prepare(other.device, again)).measured, 4u);
+  }
+}
+
+TEST(Prepare, LaterCallsNeedNoFile) {
+  const CacheFolder folder;
+  TimedDevice timed;
+  const Preparation preparation{.caches = {cacheOn(timed.device)},
+                                .queryHeads = 32,
+                                .tuning = Tuning::measure,
+                                .tuningFile = folder.path("tuning")};
+  EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).measured, 3u);
+  std::filesystem::remove(folder.path("tuning"));
+  EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).known, 3u);
+  EXPECT_EQ(folder.fileCount(), 1u);  // which is written again
+}
+
+TEST(Prepare, WhatAFileHoldsIsKept) {
+  const CacheFolder folder;
+  const std::string file = folder.path("tuning");
+  TimedDevice timed, other;
+  const auto measured = [&](TimedDevice& on, uint32_t queryHeads) {
+    return REQUIRE(prepare(on.device, {.caches = {cacheOn(on.device)},
+                                       .queryHeads = queryHeads,
+                                       .tuning = Tuning::measure,
+                                       .tuningFile = file}))
+        .measured;
+  };
+  EXPECT_EQ(measured(timed, 32), 3u);
+  EXPECT_EQ(measured(other, 64), 3u);  // as another process would
+  EXPECT_EQ(measured(timed, 64), 0u);
+  TimedDevice later;
+  EXPECT_EQ(measured(later, 32), 0u);
+  EXPECT_EQ(measured(later, 64), 0u);
+}
+
+TEST(Prepare, ServesStorageAloneAndMasks) {
+  TimedDevice timed;
+  const AttentionCache storage =
+      REQUIRE(AttentionCache::make(timed.device, {.kvHeads = 1, .headDim = 5, .capacity = 512, .isStorageOnly = true}));
+  EXPECT(REQUIRE(prepare(timed.device, {.caches = {storage}, .rotary = RotaryEmbedding{}})).kernels >= 1);
+  const AttentionCache cache = cacheOn(timed.device, 512);
+  const Tensor mask = REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make({4, 512}))));
+  REQUIRE(prepare(timed.device, {.caches = {cache}, .queryHeads = 8, .rows = 4, .options = {.mask = mask}}));
+}
+
+TEST(Prepare, CompilesForEveryLength) {
+  for (const bool isCoded : {false, true}) {
+    TimedDevice timed({.family = "timed", .cores = 64});
+    const AttentionCache cache = cacheOn(timed.device, 4096, isCoded);
+    REQUIRE(prepare(timed.device, {.caches = {cache}, .queryHeads = 32, .rows = 3}));
+    const size_t made = timed.device->registry().pipelineCount();
+    for (uint64_t length = 3; length <= 4096; ++length) {
+      for (const uint64_t rows : {1, 3}) REQUIRE(plan(opOver(cache, timed.device, 32, length, rows), *timed.device));
+    }
+    EXPECT_EQ(timed.device->registry().pipelineCount(), made);
+  }
+}
+
+TEST(Prepare, ATableMeasuresNothingAndLeavesWhatWasMeasured) {
+  const CacheFolder folder;
+  TimedDevice timed;
+  timed.seconds = fastestAt(kFastest[1]);
+  const AttentionCache cache = cacheOn(timed.device);
+  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
+  const FlashDecodeChoice planned = chosen(op, *timed.device);
+  Preparation preparation{.caches = {cache}, .queryHeads = 32, .tuningFile = folder.path("tuning")};
+  EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).tuningFile, "");
+  EXPECT_EQ(timed.submissions, 0u);
+  EXPECT_EQ(folder.fileCount(), 0u);
+  EXPECT(chosen(op, *timed.device) == planned);
+  preparation.tuning = Tuning::measure;
+  REQUIRE(prepare(timed.device, preparation));
+  preparation.tuning = Tuning::table;
+  REQUIRE(prepare(timed.device, preparation));
+  EXPECT_EQ(chosen(op, *timed.device).text(), kFastest[1].text());
+}
+
+TEST(Prepare, ChoicesThatCannotBeKeptAreUsed) {
+  const CacheFolder folder;
+  TimedDevice timed;
+  timed.seconds = fastestAt(kFastest[0]);
+  const AttentionCache cache = cacheOn(timed.device);
+  const PreparationSummary summary = REQUIRE(prepare(
+      timed.device,
+      {.caches = {cache}, .queryHeads = 32, .tuning = Tuning::measure, .tuningFile = folder.path("missing/tuning")}));
+  EXPECT(summary.notKept.has_value());
+  EXPECT_EQ(summary.tuningFile, "");
+  EXPECT_EQ(chosen(opOver(cache, timed.device, 32, 4096), *timed.device).text(), kFastest[0].text());
+}
+
+TEST(Prepare, StepsThatWerePreparedCompileNothing) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const bool isCoded : {false, true}) {
+      const Context context(isCoded ? "codes" : "f16");
+      device->registry().clear();
+      AttentionCache cache = cacheOn(device, 512, isCoded, 2);
+      const RotaryEmbedding rotary{.base = 5e5};
+      const PreparationSummary summary =
+          REQUIRE(prepare(device, {.caches = {cache}, .queryHeads = 32, .rows = 3, .rotary = rotary}));
+      EXPECT(summary.kernels >= 3);
+      EXPECT_EQ(summary.measured, 0u);
+      const size_t made = device->registry().pipelineCount();
+      EXPECT(made >= summary.kernels);
+      const auto tensor = [&](std::vector<uint64_t> shape) {
+        return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))));
+      };
+      const auto step = [&](uint64_t tokens, const std::vector<uint32_t>& sequences) {
+        const Tensor queries = tensor({tokens, 32, kDim}), keys = tensor({tokens, kHeads, kDim});
+        const Tensor values = tensor({tokens, kHeads, kDim}), into = tensor({tokens, 32, kDim});
+        CommandEncoder encoder(device);
+        REQUIRE(encoder.encode(MultiRoPE{.queries = queries, .keys = HeadsView(keys), .rotary = rotary}));
+        if (sequences.empty()) {
+          REQUIRE(cache.append(encoder, keys, values));
+          REQUIRE(cache.attend(encoder, queries, {.into = into}));
+        } else {
+          REQUIRE(cache.append(encoder, keys, values, sequences));
+          REQUIRE(cache.attend(encoder, queries, {.into = into}, {}, sequences));
+        }
+        REQUIRE(REQUIRE(encoder.commit()).wait());
+      };
+      for (int i = 0; i < 3; ++i) step(1, {});
+      for (int i = 0; i < 40; ++i) step(3, {});
+      step(2, {0, 1});
+      EXPECT_EQ(device->registry().pipelineCount(), made);
+    }
+  });
+}
+
+// On a device that really runs: whatever is the fastest there, results are right.
+TEST(Prepare, MeasuredChoicesGiveTheSameResults) {
+  const CacheFolder folder;
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
+    const AttentionCache cache = cacheOn(device, 1024, true);
+    const FlashDecode op = opOver(cache, device, 32, 1024);
+    const auto results = [&] {
+      REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
+      return bytesOf(*op.results.into);
+    };
+    const auto before = results();
+    const PreparationSummary summary =
+        REQUIRE(prepare(device, {.caches = {cache},
+                                 .queryHeads = 32,
+                                 .tuning = Tuning::measure,
+                                 .tuningFile = folder.path(std::string(device->kind()))}));
+    EXPECT_EQ(summary.measured + summary.known, 2u);
+    EXPECT(results() == before);  // an empty cache is all zeros
+  });
+}
+
+TEST(Prepare, RefusesWhatNoStepCanHave) {
+  TimedDevice timed, other;
+  const AttentionCache cache = cacheOn(timed.device, 64);
+  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .rows = 0}),
+               {.op = "prepare",
+                .what = "the rows do not fit a cache",
+                .got = "0 rows",
+                .expected = "1 to 64",
+                .fix = "Pass the most tokens that a step appends to a sequence."});
+  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .rows = 65}), {.op = "prepare", .got = "65 rows"});
+  EXPECT_ERROR(prepare(nullptr, {.caches = {cache}}), {.op = "prepare",
+                                                       .what = "there is no device",
+                                                       .got = "a null pointer",
+                                                       .expected = "a device",
+                                                       .fix = "Pass the device that the caches were made on."});
+  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .dtype = DType::u8}),
+               {.op = "prepare",
+                .what = "there are no kernels for tokens of this dtype",
+                .got = "u8",
+                .expected = "f32, f16 or bf16",
+                .fix = "Pass the dtype of queries and keys."});
+  EXPECT_ERROR(prepare(other.device, {.caches = {cache}}), {.op = "prepare",
+                                                            .what = "a cache is of another device",
+                                                            .got = "8 heads of 128",
+                                                            .expected = "a cache of Fake",
+                                                            .fix = "Prepare each device with its own caches."});
+  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .queryHeads = 9}), {.op = "prepare"});
+  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .queryHeads = 9, .tuning = Tuning::measure}),
+               {.op = "prepare"});
+  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .options = {.softcap = -1}}), {.op = "prepare"});
+  EXPECT_EQ(timed.submissions, 0u);
+  EXPECT_EQ(REQUIRE(prepare(timed.device, {})).kernels, 0u);
+}
+
+TEST(Prepare, FailuresOfTheDeviceAreItsErrors) {
+  const CacheFolder folder;
+  for (const FakeDevice::Call call :
+       {FakeDevice::Call::makePipeline, FakeDevice::Call::makeBuffer, FakeDevice::Call::commit}) {
+    TimedDevice timed;
+    const AttentionCache cache = cacheOn(timed.device);
+    timed.device->matrixLayout();
+    timed.device->failAt(call);
+    const Preparation preparation{.caches = {cache}, .tuning = Tuning::measure, .tuningFile = folder.path("tuning")};
+    EXPECT_ERROR(prepare(timed.device, preparation), {.code = ErrorCode::deviceFault, .op = "prepare"});
+    EXPECT_EQ(folder.fileCount(), 0u);
+    EXPECT(!timed.device->measuredTuning());
+  }
+}
+
+TEST(Prepare, AHandlerOfFinishedWorkCannotWaitForIt) {
+  const auto device = hostDevice({});
+  const AttentionCache cache = cacheOn(device, 64);
+  std::promise<Result<PreparationSummary>> answered;
+  CommandEncoder encoder(device);
+  const auto done = REQUIRE(
+      encoder.commit([&](const Result<Summary>&) { answered.set_value(prepare(device, {.caches = {cache}})); }));
+  EXPECT_ERROR(answered.get_future().get(), (kInHandler));
+  REQUIRE(done.wait());
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,158 @@
+import Foundation
+import MLXNativeKernels
+import XCTest
+
+/// Measures on Host devices of its own alone, so that the choices of the device that all tests share stay those of the
+/// table.
+final class PrepareTests: AttentionTestCase {
+    private var folder: URL!
+
+    override func setUpWithError() throws {
+        try super.setUpWithError()
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("mnk-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    override func tearDown() {
+        try? FileManager.default.removeItem(at: folder)
+        super.tearDown()
+    }
+
+    private func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
+
+    /// A cache with enough slots to be measured.
+    private func measuredCache(on device: KernelDevice) throws -> AttentionCache {
+        try AttentionCache(.init(kvHeads: kvHeads, headDim: headDim, capacity: 256), on: device)
+    }
+
+    func testStepsWorkAfterPreparing() async throws {
+        for storage in [AttentionCache.Storage.dense(.float32), .quantized(.turbo, keys: .bits8, values: .bits8)] {
+            let cache = try makeCache(storage)
+            let rotary = RotaryEmbedding(frequencyFactors: [Float](repeating: 2, count: headDim / 2))
+            let ready = try await device.prepare(
+                for: [cache, makeCache()], queryHeads: heads, rows: 5, dtype: .float32,
+                options: AttentionOptions(softcap: 3), rotary: rotary)
+            XCTAssertGreaterThanOrEqual(ready.kernels, 3, "\(storage)")
+            XCTAssertEqual([ready.measured, ready.known], [0, 0])
+            XCTAssertFalse(ready.isKept)
+            XCTAssertGreaterThan(ready.seconds, 0)
+            XCTAssertTrue(
+                ready.description.hasPrefix("\(ready.kernels) kernels, 0 shapes measured, 0 known, "), "\(ready)")
+            XCTAssertEqual(cache.nextPosition, 0)
+
+            let tokens = someTokens(5)
+            let q = try queries(5)
+            let out = try zeros(5)
+            try append(tokens, to: cache)
+            try await device.run { try $0.attend(q, over: cache, into: out, .init(softcap: 3)) }
+            try assertClose(
+                out, try attended(q, over: tokens, softcap: 3), accuracy: storage == .dense(.float32) ? 2e-5 : 0.02,
+                "\(storage)")
+        }
+    }
+
+    func testWhatWasMeasuredIsKnownLater() async throws {
+        let file = path("tuning")
+        for isFirst in [true, false] {
+            let host = try KernelDevice.host()
+            let cache = try measuredCache(on: host)
+            let ready = try await host.prepare(
+                for: [cache], queryHeads: heads, rows: 4, tuning: .measure, tuningFile: file)
+            XCTAssertEqual([ready.measured, ready.known], isFirst ? [2, 0] : [0, 2], "\(ready)")
+            XCTAssertTrue(ready.isKept)
+            XCTAssertTrue(FileManager.default.fileExists(atPath: file))
+            let again = try await host.prepare(
+                for: [cache], queryHeads: heads, rows: 4, tuning: .measure, tuningFile: file)
+            XCTAssertEqual([again.measured, again.known], [0, 2], "\(again)")
+        }
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["tuning"])
+    }
+
+    /// Measured choices give the results that those of the table give, but for the last bits.
+    func testMeasuredChoicesAttend() async throws {
+        let host = try KernelDevice.host()
+        let cache = try measuredCache(on: host)
+        let tokens = (0..<256).map { _ in Token(key: numbers(kvHeads * headDim), value: numbers(kvHeads * headDim)) }
+        func made(_ rows: [Float], _ heads: Int) throws -> Tensor {
+            try Tensor(rows, shape: [rows.count / heads / headDim, heads, headDim], on: host)
+        }
+        let q = try made(numbers(heads * headDim), heads)
+        let out = try Tensor.zeros(shape: [1, heads, headDim], on: host)
+        try host.encode {
+            try $0.append(
+                keys: made(tokens.flatMap(\.key), kvHeads), values: made(tokens.flatMap(\.value), kvHeads), to: cache)
+        }
+        try await host.prepare(
+            for: [cache], queryHeads: heads, dtype: .float32, tuning: .measure, tuningFile: path("tuning"))
+        XCTAssertEqual(cache.nextPosition, 256)
+        try await host.run { try $0.attend(q, over: cache, into: out) }
+        try assertClose(out, try attended(q, over: tokens), accuracy: 1e-3)
+    }
+
+    func testAFileThatCannotBeWrittenIsReported() async throws {
+        let host = try KernelDevice.host()
+        let ready = try await host.prepare(
+            for: [measuredCache(on: host)], tuning: .measure, tuningFile: path("missing/tuning"))
+        XCTAssertEqual(ready.measured, 1)
+        XCTAssertFalse(ready.isKept)
+    }
+
+    func testNoCachesNeedNothing() async throws {
+        let ready = try await device.prepare(for: [])
+        XCTAssertEqual(ready.kernels, 0)
+    }
+
+    /// One thread is enough for the caller's tasks: the call takes none of those that tasks share.
+    func testManyTasksPrepareAtTheSameTime() async throws {
+        let host = try KernelDevice.host()
+        let cache = try measuredCache(on: host)
+        let file = path("tuning")
+        let shapes = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<16 {
+                group.addTask {
+                    let ready = try await host.prepare(for: [cache], tuning: .measure, tuningFile: file)
+                    return ready.measured
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        XCTAssertEqual(shapes, 1)
+    }
+
+    func testWhatNoStepCanHaveIsRefused() async throws {
+        let cache = try makeCache()
+        let other = try KernelDevice.host()
+        let foreign = try measuredCache(on: other)
+        let file = path("tuning")
+        await assertPreparationRefused([cache], rows: 0, what: "the rows do not fit a cache", got: "0 rows")
+        await assertPreparationRefused([cache], rows: 65, what: "the rows do not fit a cache", got: "65 rows")
+        await assertPreparationRefused([cache], rows: -1, what: "rows is out of range", got: "-1")
+        await assertPreparationRefused([cache], queryHeads: -1, what: "queryHeads is out of range", got: "-1")
+        await assertPreparationRefused([cache], queryHeads: 3, got: "3")
+        await assertPreparationRefused([cache], dtype: .uint8, what: "no kernels for tokens of this dtype", got: "u8")
+        await assertPreparationRefused([cache], options: .init(softcap: -1), what: "softcap")
+        await assertPreparationRefused([cache], options: .init(window: -1), what: "window is out of range", got: "-1")
+        await assertPreparationRefused([cache], rotary: .init(ropeDim: -1), what: "ropeDim is out of range", got: "-1")
+        await assertPreparationRefused([cache, foreign], what: "a cache is of another device")
+        await assertPreparationRefused([cache], file: file + "\0", what: "the path names no file", got: "a zero")
+        await assertPreparationRefused([cache], file: "", what: "the path names no file", got: "an empty path")
+        XCTAssertFalse(FileManager.default.fileExists(atPath: file))
+    }
+
+    private func assertPreparationRefused(
+        _ caches: [AttentionCache], queryHeads: Int? = nil, rows: Int = 1, dtype: ElementType = .float16,
+        options: AttentionOptions = .init(), rotary: RotaryEmbedding? = nil, file: String? = nil, what: String = "",
+        got: String = "", line: UInt = #line
+    ) async {
+        let outcome: Result<PreparationSummary, KernelError>
+        do {
+            outcome = .success(
+                try await device.prepare(
+                    for: caches, queryHeads: queryHeads, rows: rows, dtype: dtype, options: options, rotary: rotary,
+                    tuningFile: file))
+        } catch {
+            outcome = .failure(error)
+        }
+        assertRefused(op: "prepare", what: what, got: got, line: line) { try outcome.get() }
+    }
+}
