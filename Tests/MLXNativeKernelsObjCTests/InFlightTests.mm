@@ -156,17 +156,22 @@ using test::FakeDevice;
     fake->holdCompletions();
     XCTAssertNil(device.lastFailure);
     NSError *error = nil;
-    MNKSummary *summary = test::waitingFor([&] { EXPECT(fake->finishNext(self.fault)); },
-                                           [&] {
-                                             NSError *__autoreleasing failure = nil;
-                                             MNKSummary *made =
-                                                 [device runWithError:&failure
-                                                                block:^BOOL(MNKCommandEncoder *step, NSError **e) {
-                                                                  return [step encodeOperation:transform error:e];
-                                                                }];
-                                             error = failure;
-                                             return made;
-                                           });
+    MNKSummary *summary = test::waitingFor(
+        [&] {
+          // The call itself commits the work that it waits for.
+          for (int i = 0; i < 10'000 && !fake->finishNext(self.fault); ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        },
+        [&] {
+          NSError *__autoreleasing failure = nil;
+          MNKSummary *made = [device runWithError:&failure
+                                            block:^BOOL(MNKCommandEncoder *step, NSError **e) {
+                                              return [step encodeOperation:transform error:e];
+                                            }];
+          error = failure;
+          return made;
+        });
     XCTAssertNil(summary);
     XCTAssertNil(wrongIn(error, self.fault));
     XCTAssertNil(wrongIn(device.lastFailure, self.fault));
