@@ -9,9 +9,6 @@ struct CacheSource {
   uint64_t headStride;
 };
 MNK_SIZE(struct CacheSource, 24);
-MNK_OFFSET(struct CacheSource, sequenceStride, 0);
-MNK_OFFSET(struct CacheSource, tokenStride, 8);
-MNK_OFFSET(struct CacheSource, headStride, 16);
 
 // A row is one head and token of the cache, whose strides count rows.
 struct CacheAddressParams {
@@ -34,20 +31,3 @@ struct CacheAddressParams {
   uint32_t firstSlot;      // of the first token that is not pinned
 };
 MNK_SIZE(struct CacheAddressParams, 112);
-MNK_OFFSET(struct CacheAddressParams, keys, 0);
-MNK_OFFSET(struct CacheAddressParams, values, 24);
-MNK_OFFSET(struct CacheAddressParams, sequenceStride, 48);
-MNK_OFFSET(struct CacheAddressParams, sequence, 56);
-MNK_OFFSET(struct CacheAddressParams, sequences, 60);
-MNK_OFFSET(struct CacheAddressParams, tokens, 64);
-MNK_OFFSET(struct CacheAddressParams, sourceStart, 68);
-MNK_OFFSET(struct CacheAddressParams, sourceLength, 72);
-MNK_OFFSET(struct CacheAddressParams, sourceSequenceLength, 76);
-MNK_OFFSET(struct CacheAddressParams, slotStride, 80);
-MNK_OFFSET(struct CacheAddressParams, cacheHeadStride, 84);
-MNK_OFFSET(struct CacheAddressParams, capacity, 88);
-MNK_OFFSET(struct CacheAddressParams, pinned, 92);
-MNK_OFFSET(struct CacheAddressParams, pinnedTokens, 96);
-MNK_OFFSET(struct CacheAddressParams, pinnedSlot, 100);
-MNK_OFFSET(struct CacheAddressParams, skippedTokens, 104);
-MNK_OFFSET(struct CacheAddressParams, firstSlot, 108);

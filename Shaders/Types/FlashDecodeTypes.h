@@ -93,11 +93,6 @@ struct FlashDecodeFinish {
   float inverseRoot;  // 1 / sqrt(headDim)
 };
 MNK_SIZE(struct FlashDecodeFinish, 20);
-MNK_OFFSET(struct FlashDecodeFinish, heads, 0);
-MNK_OFFSET(struct FlashDecodeFinish, kvHeads, 4);
-MNK_OFFSET(struct FlashDecodeFinish, headDim, 8);
-MNK_OFFSET(struct FlashDecodeFinish, lanes, 12);
-MNK_OFFSET(struct FlashDecodeFinish, inverseRoot, 16);
 
 // One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds; where rows
 // see pinned positions beside a window, those between them are not counted.
@@ -112,14 +107,6 @@ struct FlashDecodeSequence {
   uint32_t splitKeys;  // keys of a split
 };
 MNK_SIZE(struct FlashDecodeSequence, 32);
-MNK_OFFSET(struct FlashDecodeSequence, sequence, 0);
-MNK_OFFSET(struct FlashDecodeSequence, hidden, 4);
-MNK_OFFSET(struct FlashDecodeSequence, length, 8);
-MNK_OFFSET(struct FlashDecodeSequence, skipped, 12);
-MNK_OFFSET(struct FlashDecodeSequence, start, 16);
-MNK_OFFSET(struct FlashDecodeSequence, firstKey, 20);
-MNK_OFFSET(struct FlashDecodeSequence, endKey, 24);
-MNK_OFFSET(struct FlashDecodeSequence, splitKeys, 28);
 
 struct FlashDecodeParams {
   struct FlashDecodeFinish finish;
@@ -151,33 +138,6 @@ struct FlashDecodeParams {
   uint64_t queryHeadStride;
 };
 MNK_SIZE(struct FlashDecodeParams, 144);
-MNK_OFFSET(struct FlashDecodeParams, finish, 0);
-MNK_OFFSET(struct FlashDecodeParams, group, 20);
-MNK_OFFSET(struct FlashDecodeParams, rows, 24);
-MNK_OFFSET(struct FlashDecodeParams, firstRow, 28);
-MNK_OFFSET(struct FlashDecodeParams, allRows, 32);
-MNK_OFFSET(struct FlashDecodeParams, firstSequence, 36);
-MNK_OFFSET(struct FlashDecodeParams, rowGroups, 40);
-MNK_OFFSET(struct FlashDecodeParams, splits, 44);
-MNK_OFFSET(struct FlashDecodeParams, capacity, 48);
-MNK_OFFSET(struct FlashDecodeParams, pinned, 52);
-MNK_OFFSET(struct FlashDecodeParams, slotStride, 56);
-MNK_OFFSET(struct FlashDecodeParams, cacheHeadStride, 60);
-MNK_OFFSET(struct FlashDecodeParams, isCausal, 64);
-MNK_OFFSET(struct FlashDecodeParams, window, 68);
-MNK_OFFSET(struct FlashDecodeParams, queryScale, 72);
-MNK_OFFSET(struct FlashDecodeParams, softcap, 76);
-MNK_OFFSET(struct FlashDecodeParams, keyInverseRoot, 80);
-MNK_OFFSET(struct FlashDecodeParams, keyScaleFactor, 84);
-MNK_OFFSET(struct FlashDecodeParams, valueScaleFactor, 88);
-MNK_OFFSET(struct FlashDecodeParams, keyCodeBytes, 92);
-MNK_OFFSET(struct FlashDecodeParams, valueCodeBytes, 96);
-MNK_OFFSET(struct FlashDecodeParams, maskRowStride, 100);
-MNK_OFFSET(struct FlashDecodeParams, maskHeadStride, 104);
-MNK_OFFSET(struct FlashDecodeParams, maskSequenceStride, 112);
-MNK_OFFSET(struct FlashDecodeParams, querySequenceStride, 120);
-MNK_OFFSET(struct FlashDecodeParams, queryRowStride, 128);
-MNK_OFFSET(struct FlashDecodeParams, queryHeadStride, 136);
 
 // A kernel that merges parts of rows: of splits, or of MergePartials.
 struct FlashDecodeReduceParams {
@@ -187,7 +147,3 @@ struct FlashDecodeReduceParams {
   uint32_t partStride;  // between parts of a row
 };
 MNK_SIZE(struct FlashDecodeReduceParams, 32);
-MNK_OFFSET(struct FlashDecodeReduceParams, finish, 0);
-MNK_OFFSET(struct FlashDecodeReduceParams, parts, 20);
-MNK_OFFSET(struct FlashDecodeReduceParams, rowStride, 24);
-MNK_OFFSET(struct FlashDecodeReduceParams, partStride, 28);

@@ -32,9 +32,3 @@ struct HadamardParams {
   float inverseRoot;  // 1 / sqrt(length)
 };
 MNK_SIZE(struct HadamardParams, 24);
-MNK_OFFSET(struct HadamardParams, length, 0);
-MNK_OFFSET(struct HadamardParams, lanes, 4);
-MNK_OFFSET(struct HadamardParams, vectors, 8);
-MNK_OFFSET(struct HadamardParams, signs, 12);
-MNK_OFFSET(struct HadamardParams, isInverse, 16);
-MNK_OFFSET(struct HadamardParams, inverseRoot, 20);

@@ -24,8 +24,3 @@ struct KVCacheDequantizeParams {
   uint32_t isOriginal;  // else the rotated domain
 };
 MNK_SIZE(struct KVCacheDequantizeParams, 168);
-MNK_OFFSET(struct KVCacheDequantizeParams, address, 0);
-MNK_OFFSET(struct KVCacheDequantizeParams, keys, 112);
-MNK_OFFSET(struct KVCacheDequantizeParams, values, 136);
-MNK_OFFSET(struct KVCacheDequantizeParams, heads, 160);
-MNK_OFFSET(struct KVCacheDequantizeParams, isOriginal, 164);

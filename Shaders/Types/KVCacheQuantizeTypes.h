@@ -36,10 +36,3 @@ struct KVCacheQuantizeParams {
   float candidateSpacing;  // in units of the reach of the bits
 };
 MNK_SIZE(struct KVCacheQuantizeParams, 176);
-MNK_OFFSET(struct KVCacheQuantizeParams, address, 0);
-MNK_OFFSET(struct KVCacheQuantizeParams, keys, 112);
-MNK_OFFSET(struct KVCacheQuantizeParams, values, 136);
-MNK_OFFSET(struct KVCacheQuantizeParams, heads, 160);
-MNK_OFFSET(struct KVCacheQuantizeParams, flags, 164);
-MNK_OFFSET(struct KVCacheQuantizeParams, candidates, 168);
-MNK_OFFSET(struct KVCacheQuantizeParams, candidateSpacing, 172);

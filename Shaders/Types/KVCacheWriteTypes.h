@@ -37,6 +37,3 @@ struct KVCacheWriteParams {
   uint32_t valueUnits;  // in a row of values
 };
 MNK_SIZE(struct KVCacheWriteParams, 120);
-MNK_OFFSET(struct KVCacheWriteParams, address, 0);
-MNK_OFFSET(struct KVCacheWriteParams, keyUnits, 112);
-MNK_OFFSET(struct KVCacheWriteParams, valueUnits, 116);

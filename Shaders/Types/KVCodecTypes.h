@@ -23,9 +23,3 @@ struct KVCodecPlane {
   float scaleFactor;    // of mlx1
 };
 MNK_SIZE(struct KVCodecPlane, 24);
-MNK_OFFSET(struct KVCodecPlane, headDim, 0);
-MNK_OFFSET(struct KVCodecPlane, lanes, 4);
-MNK_OFFSET(struct KVCodecPlane, simdgroups, 8);
-MNK_OFFSET(struct KVCodecPlane, codeBytes, 12);
-MNK_OFFSET(struct KVCodecPlane, inverseRoot, 16);
-MNK_OFFSET(struct KVCodecPlane, scaleFactor, 20);

@@ -1,4 +1,5 @@
-// Asserts, on the host and in the shader, that both see the same struct.
+// Asserts, on the host and in the shader, that both see the same struct. None has padding, so that the size of all its
+// members settles their offsets.
 #pragma once
 #ifdef __METAL_VERSION__
 #include <metal_stdlib>
@@ -8,5 +9,3 @@
 #endif
 
 #define MNK_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type " has another size than its other side")
-#define MNK_OFFSET(type, field, bytes) \
-  static_assert(__builtin_offsetof(type, field) == (bytes), #type "::" #field " lies elsewhere on its other side")

@@ -38,8 +38,6 @@ struct RotaryFrequency {
   uint32_t high;
 };
 MNK_SIZE(struct RotaryFrequency, 8);
-MNK_OFFSET(struct RotaryFrequency, low, 0);
-MNK_OFFSET(struct RotaryFrequency, high, 4);
 
 // Queries or keys. Strides count elements.
 struct MultiRoPEOperand {
@@ -53,14 +51,6 @@ struct MultiRoPEOperand {
   uint32_t headGroups;  // threads that share the heads of a token
 };
 MNK_SIZE(struct MultiRoPEOperand, 56);
-MNK_OFFSET(struct MultiRoPEOperand, fromSequenceStride, 0);
-MNK_OFFSET(struct MultiRoPEOperand, fromTokenStride, 8);
-MNK_OFFSET(struct MultiRoPEOperand, fromHeadStride, 16);
-MNK_OFFSET(struct MultiRoPEOperand, intoSequenceStride, 24);
-MNK_OFFSET(struct MultiRoPEOperand, intoTokenStride, 32);
-MNK_OFFSET(struct MultiRoPEOperand, intoHeadStride, 40);
-MNK_OFFSET(struct MultiRoPEOperand, heads, 48);
-MNK_OFFSET(struct MultiRoPEOperand, headGroups, 52);
 
 // A unit is what one thread turns in a head: a pair, or four. Units from rotatedUnits on are copied.
 struct MultiRoPEParams {
@@ -80,17 +70,3 @@ struct MultiRoPEParams {
   float sineScale;
 };
 MNK_SIZE(struct MultiRoPEParams, 160);
-MNK_OFFSET(struct MultiRoPEParams, queries, 0);
-MNK_OFFSET(struct MultiRoPEParams, keys, 56);
-MNK_OFFSET(struct MultiRoPEParams, tokens, 112);
-MNK_OFFSET(struct MultiRoPEParams, totalTokens, 116);
-MNK_OFFSET(struct MultiRoPEParams, headsPerGroup, 120);
-MNK_OFFSET(struct MultiRoPEParams, rotatedUnits, 124);
-MNK_OFFSET(struct MultiRoPEParams, pairDistance, 128);
-MNK_OFFSET(struct MultiRoPEParams, copiedOffset, 132);
-MNK_OFFSET(struct MultiRoPEParams, copiedDistance, 136);
-MNK_OFFSET(struct MultiRoPEParams, axisStride, 140);
-MNK_OFFSET(struct MultiRoPEParams, signs, 144);
-MNK_OFFSET(struct MultiRoPEParams, firstPosition, 148);
-MNK_OFFSET(struct MultiRoPEParams, cosineScale, 152);
-MNK_OFFSET(struct MultiRoPEParams, sineScale, 156);
