@@ -79,13 +79,13 @@ void printHeading(const DeviceReport& report) {
   if (report.shipped.files) {
     fmt::print(", of {} files with {}", report.shipped.files, bytesText(report.shipped.textBytes));
   }
-  fmt::print("\n{:>7} {:>7} {:>4} {:>7} {:>5}  {:<28} {:>6} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11}\n", "storage",
+  fmt::print("\n{:>7} {:>7} {:>4} {:>7} {:>5}  {:<37} {:>6} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11}\n", "storage",
              "heads", "d", "length", "rows", "kernel", "splits", "dispatches", "bytes", "time", "GB/s", "to read",
              "to plain", "difference");
 }
 
 void print(const Measurement& m) {
-  fmt::print("{:>7} {:>7} {:>4} {:>7} {:>5}  {:<28} {:>6} {:>10} {:>9} {:>10} {:>8.2f} {:>8} {:>8} {:>11}\n",
+  fmt::print("{:>7} {:>7} {:>4} {:>7} {:>5}  {:<37} {:>6} {:>10} {:>9} {:>10} {:>8.2f} {:>8} {:>8} {:>11}\n",
              m.shape.storage.text(), fmt::format("{}/{}", m.shape.heads(), m.shape.kvHeads), m.shape.headDim,
              m.shape.length, m.shape.rows, m.work.kernel, m.work.splits, m.work.dispatches, bytesText(m.bytes),
              fmt::format("{:.1f} us", m.seconds * 1e6), m.gigabytesPerSecond(), ratio(m.seconds, m.readSeconds),
