@@ -19,20 +19,20 @@ extension KernelDevice {
     /// Compiles the kernels of steps over caches ahead of time, and measures which are the fastest if asked to.
     ///
     /// Without it, a step compiles what it needs when it is first recorded. Steps that differ from what was prepared work
-    /// as well. The call suspends and blocks no thread of the caller; canceling the task does not stop it. It does not
-    /// change the caches.
+    /// as well. The call does not block the calling thread while it waits; canceling the task does not stop it. It does
+    /// not change the caches.
     ///
     /// ```swift
     /// let rotary = RotaryEmbedding(base: 1e6)
-    /// let ready = try await device.prepare(for: caches, queryHeads: 32, rotary: rotary, tuning: .measure)
+    /// let ready = try await device.prepare(for: caches, queryHeads: 32, dtype: .float16, rotary: rotary, tuning: .measure)
     /// print(ready)        // 9 kernels, 3 shapes measured, 0 known, 0.2 s
     /// ```
     ///
     /// - Parameters:
     ///   - caches: Caches of this device, such as one for each layer.
-    ///   - queryHeads: Heads of queries; `nil` or 0 means as many as the cache has.
+    ///   - queryHeads: Heads of the queries of steps; `nil` or 0 means as many as the cache has.
     ///   - rows: The most tokens of a sequence in one step. Steps with one token are always prepared.
-    ///   - dtype: The type of queries, results, keys and values: a float type.
+    ///   - dtype: The type of the queries, results, keys and values of steps: a float type.
     ///   - options: How steps attend.
     ///   - rotary: How steps rotate queries and keys; `nil` if they do not.
     ///   - tuning: How attention chooses kernels, splits and sizes of threadgroups.
@@ -43,7 +43,7 @@ extension KernelDevice {
     ///   ``PreparationSummary/isKept`` reports it.
     @discardableResult
     public func prepare(
-        for caches: [AttentionCache], queryHeads: Int? = nil, rows: Int = 1, dtype: ElementType = .float16,
+        for caches: [AttentionCache], queryHeads: Int? = nil, rows: Int = 1, dtype: ElementType = .float32,
         options: AttentionOptions = AttentionOptions(), rotary: RotaryEmbedding? = nil, tuning: Tuning = .table,
         tuningFile: String? = nil
     ) async throws(KernelError) -> PreparationSummary {
@@ -64,8 +64,8 @@ public struct PreparationSummary: Sendable, Hashable {
     public let known: Int
     /// Time that the call took, in seconds.
     public let seconds: Double
-    /// Whether the measured choices are in the file. Choices that could not be kept are used until the device is
-    /// released.
+    /// Whether there are measured choices and the file holds them. Choices that could not be kept are used until the
+    /// device is released.
     public let isKept: Bool
     /// The whole summary in one line: `9 kernels, 3 shapes measured, 0 known, 0.2 s`.
     public let description: String

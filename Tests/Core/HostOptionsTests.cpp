@@ -1,37 +1,14 @@
 // Options of the Host device from the caller and from the environment.
-#include <cstdlib>
-
 #include "Devices/Host/HostOptions.hpp"
 #include "Support/Check.hpp"
+#include "Support/EnvironmentVariable.hpp"
 
 using namespace mnk;
 using namespace mnk::host;
 using namespace mnk::test;
 
-namespace {
-
-// Sets a variable for a scope; no value removes it.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) {
-      before_ = before;
-      wasSet_ = true;
-    }
-    value ? setenv(name, value, 1) : unsetenv(name);
-  }
-  ~Variable() { wasSet_ ? setenv(name_, before_.c_str(), 1) : unsetenv(name_); }
-
- private:
-  const char* name_;
-  std::string before_;
-  bool wasSet_ = false;
-};
-
-}  // namespace
-
 TEST(HostOptions, TakeWhatTheEnvironmentSaysWhereNothingIsSet) {
-  const Variable seed("MNK_HOST_SEED", "18446744073709551615"), checking("MNK_HOST_CHECKING", "guarded"),
+  const EnvironmentVariable seed("MNK_HOST_SEED", "18446744073709551615"), checking("MNK_HOST_CHECKING", "guarded"),
       perturb("MNK_HOST_PERTURB", "1");
   const Options used = REQUIRE(resolve({}));
   EXPECT_EQ(used.orderSeed, ~uint64_t(0));
@@ -41,7 +18,8 @@ TEST(HostOptions, TakeWhatTheEnvironmentSaysWhereNothingIsSet) {
 }
 
 TEST(HostOptions, AreOffWithoutAnEnvironment) {
-  const Variable seed("MNK_HOST_SEED", nullptr), checking("MNK_HOST_CHECKING", "off"), perturb("MNK_HOST_PERTURB", "0");
+  const EnvironmentVariable seed("MNK_HOST_SEED", std::nullopt), checking("MNK_HOST_CHECKING", "off"),
+      perturb("MNK_HOST_PERTURB", "0");
   const Options used = REQUIRE(resolve({}));
   EXPECT_EQ(used.orderSeed, 0u);
   EXPECT(used.checking == Checking::off);
@@ -58,7 +36,7 @@ TEST(HostOptions, RefuseVariablesThatCannotBeRead) {
         Case{"MNK_HOST_SEED", "18446744073709551616", "a whole number below 2^64"},
         Case{"MNK_HOST_CHECKING", "Full", "off, guarded or full"}, Case{"MNK_HOST_PERTURB", "yes", "0 or 1"}}) {
     const Context context(fmt::format("{}={}", test.name, test.value));
-    const Variable variable(test.name, test.value);
+    const EnvironmentVariable variable(test.name, test.value);
     EXPECT_ERROR(resolve({}), {.op = "Host device",
                                .what = fmt::format("environment variable {} cannot be read", test.name),
                                .got = test.value,

@@ -1,10 +1,10 @@
 // Choices that were measured: which one a workload gets, how they are kept, and what a file may not say.
 #include <sys/stat.h>
-
-#include <cstdlib>
+#include <unistd.h>
 
 #include "Cases/CacheFileScene.hpp"
 #include "Ops/FlashDecodeLayout.hpp"
+#include "Support/EnvironmentVariable.hpp"
 #include "Support/TimedDevice.hpp"
 #include "Tuning/TuningFile.hpp"
 
@@ -49,20 +49,6 @@ std::string sealed(std::string text) {
   sum.add(std::as_bytes(std::span(text)));
   return text + fmt::format("crc32 {:08x}\n", sum.value());
 }
-
-// Sets a variable of the environment while it lives.
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Environment() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 }  // namespace
 
@@ -200,13 +186,13 @@ TEST(TuningFile, IsInTheUsersFolderForCaches) {
   const CacheFolder folder;
   const TimedDevice device, more({.family = "timed", .cores = 33});
 #if defined(__APPLE__)
-  const Environment home("HOME", folder.path("home"));
+  const EnvironmentVariable home("HOME", folder.path("home"));
   ::mkdir(folder.path("home").c_str(), 0700);
   ::mkdir(folder.path("home/Library").c_str(), 0700);
   const std::string caches = folder.path("home/Library/Caches");
 #else
   const std::string caches = folder.path("caches");
-  const Environment cacheHome("XDG_CACHE_HOME", caches);
+  const EnvironmentVariable cacheHome("XDG_CACHE_HOME", caches);
 #endif
   const TuningFile file = TuningFile::of(*device.device, "");
   EXPECT(file.path().starts_with(caches + "/MLXNativeKernels/tuning-"));
@@ -221,27 +207,46 @@ TEST(TuningFile, IsInTheUsersFolderForCaches) {
 TEST(TuningFile, AnUnusableFolderIsAnErrorOfWritingAlone) {
   const TimedDevice device;
 #if !defined(__APPLE__)
-  const Environment cacheHome("XDG_CACHE_HOME", "relative");
+  const EnvironmentVariable cacheHome("XDG_CACHE_HOME", "relative");
 #endif
   {
-    const Environment home("HOME", "");
+    const EnvironmentVariable home("HOME", "");
     const TuningFile file = TuningFile::of(*device.device, "");
     EXPECT_EQ(file.path(), "");
-    EXPECT(bool(file.save(someTuning())));
+    EXPECT_ERROR(file.save(someTuning()), {.op = "prepare",
+                                           .what = "there is no folder for caches",
+                                           .got = "no absolute path in HOME",
+                                           .expected = "the user's home folder",
+                                           .fix = "Set HOME, or pass a tuning file."});
     EXPECT(!file.load());
   }
   const CacheFolder folder;
   writeText(folder.path("plain"), "");
 #if defined(__APPLE__)
-  const Environment home("HOME", folder.path("plain"));
+  const EnvironmentVariable home("HOME", folder.path("plain"));
 #else
-  const Environment other("XDG_CACHE_HOME", folder.path("plain"));
+  const EnvironmentVariable other("XDG_CACHE_HOME", folder.path("plain"));
 #endif
   const TuningFile file = TuningFile::of(*device.device, "");
-  EXPECT_ERROR(
-      file.save(someTuning()),
-      {.op = "prepare", .what = "the folder for tuning cannot be made", .fix = "Pass a tuning file elsewhere."});
+  EXPECT_ERROR(file.save(someTuning()), {.op = "prepare",
+                                         .what = "the folder for tuning cannot be made",
+                                         .expected = "a folder that this process may write to",
+                                         .fix = "Pass a tuning file elsewhere."});
   EXPECT(!file.load());
+}
+
+TEST(TuningFile, OneThatNobodyMayReadIsNotReplaced) {
+  if (::geteuid() == 0) return;  // may read everything
+  const CacheFolder folder;
+  const TimedDevice device;
+  const TuningFile file = TuningFile::of(*device.device, folder.path("tuning"));
+  REQUIRE(file.save(someTuning()));
+  ::chmod(file.path().c_str(), 0);
+  EXPECT(!file.load());
+  EXPECT_ERROR(file.save(someTuning()), {.op = "prepare",
+                                         .what = "the tuning file cannot be read",
+                                         .got = "Permission denied",
+                                         .fix = "Change its mode, or delete it."});
 }
 
 }  // namespace mnk::test

@@ -112,7 +112,8 @@ TEST(Prepare, PlansFollowWhatWasMeasured) {
     FlashDecode byVectors = op;
     byVectors.options.kernel = FlashDecodeKernel::vector;
     const FlashDecodeChoice plannedByVectors = chosen(byVectors, *timed.device);
-    const Preparation preparation{.caches = {cache}, .queryHeads = 128, .tuning = Tuning::measure, .tuningFile = file};
+    const Preparation preparation{
+        .caches = {cache}, .queryHeads = 128, .dtype = DType::f16, .tuning = Tuning::measure, .tuningFile = file};
     const PreparationSummary first = REQUIRE(prepare(timed.device, preparation));
     EXPECT_EQ(first.measured, 4u);  // 16384, 4096, 1024 and 256 keys
     EXPECT_EQ(first.known, 0u);
@@ -172,6 +173,7 @@ TEST(Prepare, WhatAFileHoldsIsKept) {
   const auto measured = [&](TimedDevice& on, uint32_t queryHeads) {
     return REQUIRE(prepare(on.device, {.caches = {cacheOn(on.device)},
                                        .queryHeads = queryHeads,
+                                       .dtype = DType::f16,
                                        .tuning = Tuning::measure,
                                        .tuningFile = file}))
         .measured;
@@ -191,14 +193,15 @@ TEST(Prepare, ServesStorageAloneAndMasks) {
   EXPECT(REQUIRE(prepare(timed.device, {.caches = {storage}, .rotary = RotaryEmbedding{}})).kernels >= 1);
   const AttentionCache cache = cacheOn(timed.device, 512);
   const Tensor mask = REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make({4, 512}))));
-  REQUIRE(prepare(timed.device, {.caches = {cache}, .queryHeads = 8, .rows = 4, .options = {.mask = mask}}));
+  REQUIRE(prepare(timed.device,
+                  {.caches = {cache}, .queryHeads = 8, .rows = 4, .dtype = DType::f16, .options = {.mask = mask}}));
 }
 
 TEST(Prepare, CompilesForEveryLength) {
   for (const bool isCoded : {false, true}) {
     TimedDevice timed({.family = "timed", .cores = 64});
     const AttentionCache cache = cacheOn(timed.device, 4096, isCoded);
-    REQUIRE(prepare(timed.device, {.caches = {cache}, .queryHeads = 32, .rows = 3}));
+    REQUIRE(prepare(timed.device, {.caches = {cache}, .queryHeads = 32, .rows = 3, .dtype = DType::f16}));
     const size_t made = timed.device->registry().pipelineCount();
     for (uint64_t length = 3; length <= 4096; ++length) {
       for (const uint64_t rows : {1, 3}) REQUIRE(plan(opOver(cache, timed.device, 32, length, rows), *timed.device));
@@ -214,7 +217,8 @@ TEST(Prepare, ATableMeasuresNothingAndLeavesWhatWasMeasured) {
   const AttentionCache cache = cacheOn(timed.device);
   const FlashDecode op = opOver(cache, timed.device, 32, 4096);
   const FlashDecodeChoice planned = chosen(op, *timed.device);
-  Preparation preparation{.caches = {cache}, .queryHeads = 32, .tuningFile = folder.path("tuning")};
+  Preparation preparation{
+      .caches = {cache}, .queryHeads = 32, .dtype = DType::f16, .tuningFile = folder.path("tuning")};
   EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).tuningFile, "");
   EXPECT_EQ(timed.submissions, 0u);
   EXPECT_EQ(folder.fileCount(), 0u);
@@ -231,9 +235,11 @@ TEST(Prepare, ChoicesThatCannotBeKeptAreUsed) {
   TimedDevice timed;
   timed.seconds = fastestAt(kFastest[0]);
   const AttentionCache cache = cacheOn(timed.device);
-  const PreparationSummary summary = REQUIRE(prepare(
-      timed.device,
-      {.caches = {cache}, .queryHeads = 32, .tuning = Tuning::measure, .tuningFile = folder.path("missing/tuning")}));
+  const PreparationSummary summary = REQUIRE(prepare(timed.device, {.caches = {cache},
+                                                                    .queryHeads = 32,
+                                                                    .dtype = DType::f16,
+                                                                    .tuning = Tuning::measure,
+                                                                    .tuningFile = folder.path("missing/tuning")}));
   EXPECT(summary.notKept.has_value());
   EXPECT_EQ(summary.tuningFile, "");
   EXPECT_EQ(chosen(opOver(cache, timed.device, 32, 4096), *timed.device).text(), kFastest[0].text());
@@ -246,8 +252,8 @@ TEST(Prepare, StepsThatWerePreparedCompileNothing) {
       device->registry().clear();
       AttentionCache cache = cacheOn(device, 512, isCoded, 2);
       const RotaryEmbedding rotary{.base = 5e5};
-      const PreparationSummary summary =
-          REQUIRE(prepare(device, {.caches = {cache}, .queryHeads = 32, .rows = 3, .rotary = rotary}));
+      const PreparationSummary summary = REQUIRE(
+          prepare(device, {.caches = {cache}, .queryHeads = 32, .rows = 3, .dtype = DType::f16, .rotary = rotary}));
       EXPECT(summary.kernels >= 3);
       EXPECT_EQ(summary.measured, 0u);
       const size_t made = device->registry().pipelineCount();
@@ -291,6 +297,7 @@ TEST(Prepare, MeasuredChoicesGiveTheSameResults) {
     const PreparationSummary summary =
         REQUIRE(prepare(device, {.caches = {cache},
                                  .queryHeads = 32,
+                                 .dtype = DType::f16,
                                  .tuning = Tuning::measure,
                                  .tuningFile = folder.path(std::string(device->kind()))}));
     EXPECT_EQ(summary.measured + summary.known, 2u);
@@ -324,9 +331,20 @@ TEST(Prepare, RefusesWhatNoStepCanHave) {
                                                             .got = "8 heads of 128",
                                                             .expected = "a cache of Fake",
                                                             .fix = "Prepare each device with its own caches."});
-  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .queryHeads = 9}), {.op = "prepare"});
-  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .queryHeads = 9, .tuning = Tuning::measure}),
-               {.op = "prepare"});
+  for (const uint32_t heads : {9u, 264u, 0xffffffffu}) {
+    EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .queryHeads = heads, .tuning = Tuning::measure}),
+                 {.op = "prepare",
+                  .what = "the heads of queries do not fit a cache",
+                  .got = fmt::format("{} heads", heads),
+                  .expected = "a multiple of the cache's 8, at most 32 times as many",
+                  .fix = "Pass the heads of queries of the model."});
+  }
+  EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .tuning = static_cast<Tuning>(2)}),
+               {.op = "prepare",
+                .what = "there is no such tuning",
+                .got = "2",
+                .expected = "table or measure",
+                .fix = "Pass one of the cases of Tuning."});
   EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .options = {.softcap = -1}}), {.op = "prepare"});
   EXPECT_EQ(timed.submissions, 0u);
   EXPECT_EQ(REQUIRE(prepare(timed.device, {})).kernels, 0u);
@@ -354,7 +372,9 @@ TEST(Prepare, AHandlerOfFinishedWorkCannotWaitForIt) {
   CommandEncoder encoder(device);
   const auto done = REQUIRE(
       encoder.commit([&](const Result<Summary>&) { answered.set_value(prepare(device, {.caches = {cache}})); }));
-  EXPECT_ERROR(answered.get_future().get(), (kInHandler));
+  ExpectedError expected = kInHandler;
+  expected.fix = "Call prepare on another thread.";
+  EXPECT_ERROR(answered.get_future().get(), (expected));
   REQUIRE(done.wait());
 }
 

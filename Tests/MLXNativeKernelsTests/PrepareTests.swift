@@ -140,7 +140,7 @@ final class PrepareTests: AttentionTestCase {
     }
 
     private func assertPreparationRefused(
-        _ caches: [AttentionCache], queryHeads: Int? = nil, rows: Int = 1, dtype: ElementType = .float16,
+        _ caches: [AttentionCache], queryHeads: Int? = nil, rows: Int = 1, dtype: ElementType = .float32,
         options: AttentionOptions = .init(), rotary: RotaryEmbedding? = nil, file: String? = nil, what: String = "",
         got: String = "", line: UInt = #line
     ) async {

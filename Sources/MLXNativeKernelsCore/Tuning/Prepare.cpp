@@ -24,6 +24,7 @@ constexpr std::string_view kOp = "prepare";
 constexpr double kBudget = 0.03;          // seconds of the device's time for a workload
 constexpr size_t kMostCaches = 8;         // that one workload is measured over
 constexpr uint64_t kLeastMeasured = 256;  // keys; with fewer, no choice makes much of a difference
+constexpr uint64_t kMaxGroup = FlashDecode::kMaxGroup;
 constexpr uint64_t kManyElements = 1 << 18;
 constexpr uint64_t kMeasuredDistance = 4;  // a choice serves up to twice and down to half of its keys
 
@@ -52,7 +53,18 @@ class Preparing {
 
  private:
   Result<void> check() const {
-    if (isInFinishedHandler()) return waitInHandler(kOp);
+    if (isInFinishedHandler()) {
+      Error error = waitInHandler(kOp);
+      error.fix = "Call prepare on another thread.";
+      return error;
+    }
+    if (what_.tuning != Tuning::table && what_.tuning != Tuning::measure) {
+      return Error{.op = std::string(kOp),
+                   .what = "there is no such tuning",
+                   .got = fmt::format("{}", static_cast<uint32_t>(what_.tuning)),
+                   .expected = "table or measure",
+                   .fix = "Pass one of the cases of Tuning."};
+    }
     if (what_.dtype != DType::f32 && what_.dtype != DType::f16 && what_.dtype != DType::bf16) {
       return Error{.op = std::string(kOp),
                    .what = "there are no kernels for tokens of this dtype",
@@ -68,6 +80,14 @@ class Preparing {
                      .got = cache.text(),
                      .expected = fmt::format("a cache of {}", device_->name()),
                      .fix = "Prepare each device with its own caches."};
+      }
+      if (!d.isStorageOnly && (what_.queryHeads % d.kvHeads != 0 || what_.queryHeads / d.kvHeads > kMaxGroup)) {
+        return Error{
+            .op = std::string(kOp),
+            .what = "the heads of queries do not fit a cache",
+            .got = countText(what_.queryHeads, "head"),
+            .expected = fmt::format("a multiple of the cache's {}, at most {} times as many", d.kvHeads, kMaxGroup),
+            .fix = "Pass the heads of queries of the model."};
       }
       if (what_.rows >= 1 && what_.rows <= d.capacity) continue;
       return Error{.op = std::string(kOp),
@@ -153,6 +173,7 @@ class Preparing {
       ++summary_.measured;
     }
     if (kept != std::optional(tuning) && tuning.size() != 0) {
+      if (const auto others = file.load()) tuning.add(*others);  // what another process has measured meanwhile
       if (auto saved = file.save(tuning); !saved) summary_.notKept = std::move(saved).error();
     }
     if (!summary_.notKept && tuning.size() != 0) summary_.tuningFile = file.path();

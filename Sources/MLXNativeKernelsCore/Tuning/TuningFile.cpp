@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -73,7 +74,10 @@ Result<void> makeFolder(const std::string& file) {
   const std::string folder = file.substr(0, file.rfind('/'));
   for (const std::string& path : {folder.substr(0, folder.rfind('/')), folder}) {
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      return fileError(kOp, "the folder for tuning cannot be made", path, errno, "Pass a tuning file elsewhere.");
+      Error error =
+          fileError(kOp, "the folder for tuning cannot be made", path, errno, "Pass a tuning file elsewhere.");
+      error.expected = "a folder that this process may write to";
+      return error;
     }
   }
   return {};
@@ -108,7 +112,17 @@ std::optional<MeasuredTuning> TuningFile::load() const {
 }
 
 Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
-  if (path_.empty()) return {};
+  if (path_.empty()) {
+    return Error{.op = std::string(kOp),
+                 .what = "there is no folder for caches",
+                 .got = "no absolute path in HOME",
+                 .expected = "the user's home folder",
+                 .fix = "Set HOME, or pass a tuning file."};
+  }
+  // A replacement keeps the mode, and nobody could read that either.
+  if (access(path_.c_str(), R_OK) != 0 && errno == EACCES) {
+    return fileError(kOp, "the tuning file cannot be read", path_, EACCES, "Change its mode, or delete it.");
+  }
   if (makesFolder_) {
     if (auto made = makeFolder(path_); !made) return made;
   }

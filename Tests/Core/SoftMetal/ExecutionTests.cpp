@@ -1,30 +1,11 @@
 #include <fmt/ranges.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <optional>
 
 #include "SoftMetal/Rig.hpp"
+#include "Support/EnvironmentVariable.hpp"
 
 using namespace mnk::test;
-
-namespace {
-
-// Sets a variable of the environment for the scope.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value, 1);
-  }
-  ~Variable() { old_ ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
-
-}  // namespace
 
 TEST(SoftMetalExecution, RunsADispatch) {
   const SoftRig rig;
@@ -43,7 +24,7 @@ TEST(SoftMetalExecution, RunsADispatch) {
 TEST(SoftMetalExecution, OrdersWhatMustBeOrdered) {
   enum Way { serial, barriers, encoders };
   for (const char* seed : {"1", "2", "3"}) {
-    const Variable variable("MNK_HOST_SEED", seed);
+    const EnvironmentVariable variable("MNK_HOST_SEED", seed);
     const SoftRig rig;
     for (const Way way : {serial, barriers, encoders}) {
       const Context context(fmt::format("seed {}, way {}", seed, static_cast<int>(way)));
@@ -109,7 +90,7 @@ TEST(SoftMetalExecution, ShowsWhatWasEncoded) {
 
 // What the Host device finds is an error of the command buffer and a violation.
 TEST(SoftMetalExecution, PassesOnWhatTheHostDeviceFinds) {
-  const Variable variable("MNK_HOST_CHECKING", "guarded");
+  const EnvironmentVariable variable("MNK_HOST_CHECKING", "guarded");
   const SoftRig rig;
   const auto copy = rig.copy();
   std::memset(copy.from->contents(), 7, 64);
@@ -123,7 +104,7 @@ TEST(SoftMetalExecution, PassesOnWhatTheHostDeviceFinds) {
 }
 
 TEST(SoftMetalText, PassesOnARaceThatNobodyDeclared) {
-  const Variable variable("MNK_HOST_CHECKING", "full");
+  const EnvironmentVariable variable("MNK_HOST_CHECKING", "full");
   const SoftRig rig;
   const auto copy = rig.copy(MTL::DispatchTypeConcurrent);
   copy.dispatch();

@@ -38,7 +38,8 @@ std::vector<DeviceUnderTest> makeDevices() {
   // With the kernels that a processor has, an Apple GPU, and a GPU of which nothing is known.
   uint64_t seed = 0;
   for (const char* family : {"host", "apple9", "other"}) {
-    addHost(fmt::format("host in random order {}, as {}", ++seed, family),
+    ++seed;
+    addHost(fmt::format("host in random order {}, as {}", seed, family),
             {.orderSeed = seed, .checking = host::Checking::guarded, .compiler = {}, .family = family});
   }
   addHost("host with one baseline worker", {.workers = 1, .level = host::Level::baseline, .compiler = {}});

@@ -31,11 +31,11 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKTuning) {
 
 /// Caches of the device that is prepared, such as one for each layer.
 @property(nonatomic, copy) NSArray<MNKAttentionCache *> *caches;
-/// Heads of queries; 0 means as many as the cache has.
+/// Heads of the queries of steps; 0 means as many as the cache has.
 @property(nonatomic) NSUInteger queryHeads;
 /// The most tokens of a sequence in one step; 1 unless set. Steps with one token are always prepared.
 @property(nonatomic) NSUInteger rows;
-/// The float type of queries, results, keys and values; `float16` unless set.
+/// The float type of the queries, results, keys and values of steps; `float32` unless set.
 @property(nonatomic) MNKElementType elementType;
 /// How steps attend; `nil` means the defaults.
 @property(nonatomic, nullable, copy) MNKAttentionOptions *options;
@@ -64,7 +64,8 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly) NSUInteger known;
 /// Time that the call took.
 @property(nonatomic, readonly) NSTimeInterval seconds;
-/// Whether the measured choices are in the file. Choices that could not be kept are used until the device is released.
+/// Whether there are measured choices and the file holds them. Choices that could not be kept are used until the device
+/// is released.
 @property(nonatomic, readonly, getter=isKept) BOOL kept;
 
 @end

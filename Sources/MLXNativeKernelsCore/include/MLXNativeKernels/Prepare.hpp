@@ -17,20 +17,20 @@ enum class Tuning : uint32_t {
   // By a table that comes with the library. What an earlier call has measured stays in use.
   table,
   // By measuring on this device, some tens of milliseconds for each shape of a cache, of which none has to be filled.
-  // The answers are kept in a file by device, version of the system and shaders, and not measured again. Until that
+  // The choices are kept in a file by device, version of the system and kernels, and not measured again. Until that
   // file changes, results are the same from run to run, bit for bit.
   measure,
 };
 
 struct Preparation {
   std::vector<AttentionCache> caches = {};  // of one device; such as one for each layer
-  uint32_t queryHeads = 0;                  // 0: as many as the cache has
+  uint32_t queryHeads = 0;                  // as steps have them; 0: as many as the cache has
   uint32_t rows = 1;                        // tokens of a sequence in one step, at most; one is always prepared for
-  DType dtype = DType::f16;                 // of queries, results, keys and values: f32, f16 or bf16
+  DType dtype = DType::f32;                 // of steps' queries, results, keys and values: f32, f16 or bf16
   AttentionOptions options = {};            // that steps attend with
   std::optional<RotaryEmbedding> rotary = {};
   Tuning tuning = Tuning::table;
-  std::string tuningFile = {};  // empty: a file in the user's folder for caches
+  std::string tuningFile = {};  // empty: a file in the user's caches folder
 };
 
 struct PreparationSummary {
@@ -38,7 +38,7 @@ struct PreparationSummary {
   uint64_t measured = 0;  // shapes that this call measured
   uint64_t known = 0;     // shapes that were measured before
   double seconds = 0;
-  std::string tuningFile = {};        // where the answers are; empty: nowhere
+  std::string tuningFile = {};        // that holds the measured choices; empty: none does
   std::optional<Error> notKept = {};  // why they could not be written there
 
   std::string text() const;  // "12 kernels, 3 shapes measured, 0 known, 0.4 s"

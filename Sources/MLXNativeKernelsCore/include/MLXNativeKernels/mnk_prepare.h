@@ -11,20 +11,20 @@ MNK_HEADER_BEGIN
 // How kernels, splits and sizes of threadgroups are chosen. Which are chosen changes the last bits of results.
 typedef enum MNK_CLOSED(mnk_tuning) {
   MNK_TUNING_TABLE = 0,    // by a table; what an earlier call has measured stays in use
-  MNK_TUNING_MEASURE = 1,  // by measuring, some tens of milliseconds for each shape; the answers are kept in a file
+  MNK_TUNING_MEASURE = 1,  // by measuring, some tens of milliseconds for each shape; the choices are kept in a file
 } mnk_tuning;
 
 typedef struct mnk_preparation {
   size_t size;                                               // sizeof(mnk_preparation)
   const mnk_cache* MNK_NULLABLE const* MNK_NULLABLE caches;  // of the device; such as one for each layer
   size_t cache_count;
-  uint32_t query_heads;  // 0: as many as the cache has
+  uint32_t query_heads;  // as steps have them; 0: as many as the cache has
   uint32_t rows;         // tokens of a sequence in one step, at most; 0 is 1, which is always prepared for
-  mnk_dtype dtype;       // of queries, results, keys and values: f32, f16 or bf16
+  mnk_dtype dtype;       // of steps' queries, results, keys and values: f32, f16 or bf16
   const mnk_attention_options* MNK_NULLABLE options;  // that steps attend with; NULL: the defaults
   const mnk_rotary_embedding* MNK_NULLABLE rotary;    // NULL: none
   mnk_tuning tuning;
-  const char* MNK_NULLABLE tuning_file;  // NULL: a file in the user's folder for caches
+  const char* MNK_NULLABLE tuning_file;  // NULL or empty: a file in the user's caches folder
 } mnk_preparation;
 
 typedef struct mnk_preparation_summary {
@@ -33,10 +33,10 @@ typedef struct mnk_preparation_summary {
   uint64_t measured;  // shapes that this call measured
   uint64_t known;     // shapes that were measured before
   double seconds;
-  bool is_kept;  // what was measured is in the file
+  bool is_kept;  // there are measured choices, and the file holds them
 } mnk_preparation_summary;
 
-// Waits for the device. `summary` may be NULL.
+// Waits for the device; in a handler of finished work that is an error (wouldDeadlock). `summary` may be NULL.
 bool mnk_device_prepare(mnk_device* device, const mnk_preparation* preparation,
                         mnk_preparation_summary* MNK_NULLABLE summary, mnk_error_out error);
 // "12 kernels, 3 shapes measured, 0 known, 0.4 s". The caller releases it with mnk_text_release.
