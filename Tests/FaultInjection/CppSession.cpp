@@ -134,14 +134,12 @@ class CppSession final : public Session {
     return keep(call("AttentionCache::make", [&] { return AttentionCache::make(device_, descriptor); }), cache_);
   }
   Status prepare(const char* tuningFile) override {
-    return statusOf(call("prepare", [&] {
-      return mnk::prepare(device_, {.caches = {*cache_},
-                                    .rows = kTokens,
-                                    .dtype = DType::f32,
-                                    .rotary = RotaryEmbedding{},
-                                    .tuning = Tuning::measure,
-                                    .tuningFile = tuningFile});
-    }));
+    const Preparation preparation{.caches = {*cache_},
+                                  .rows = kTokens,
+                                  .rotary = RotaryEmbedding{},
+                                  .tuning = Tuning::measure,
+                                  .tuningFile = tuningFile};
+    return statusOf(call("prepare", [&] { return mnk::prepare(device_, preparation); }));
   }
   Status append(uint32_t sequence) override {
     const HeadsView keys(tensors_[kKeys]), values(tensors_[kValues]);
