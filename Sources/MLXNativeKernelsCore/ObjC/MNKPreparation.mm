@@ -13,7 +13,7 @@ using objc::Reading;
   if ((self = [super init])) {
     _caches = [caches copy];
     _rows = 1;
-    _elementType = MNKElementTypeFloat16;
+    _elementType = MNKElementTypeFloat32;
   }
   return self;
 }
