@@ -56,7 +56,7 @@ using namespace mnk::objc_test;
                   @"caches" : @[ cache ],
                   @"queryHeads" : @8,
                   @"rows" : @2,
-                  @"elementType" : @0,
+                  @"elementType" : @1,
                   @"options" : options,
                   @"rotary" : rotary,
                   @"tuning" : @(MNKTuningMeasure),
