@@ -218,7 +218,7 @@ kernel void flashDecodeVector(
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
         weights[r] = FewLanes ? scores[r * Steps + t] : weights[r];
-        counts[r] = !mayBeZero || weights[r] != 0.0f;  // what counts for nothing may be no number
+        counts[r] = !mayBeZero || weights[r] != 0.0f;  // what has no weight may be NaN
         weights[r] = flashIsCoded ? weights[r] * scale : weights[r];
       }
       MNK_UNROLL

@@ -49,7 +49,7 @@ inline float levelOf(CodeBook book, uint code) {
   return code >= book.halfCount ? book.levels[code - book.halfCount] : -book.levels[book.halfCount - 1u - code];
 }
 
-// Writes the levels of all codes of so many bits, shared among the threads.
+// Writes the levels of all codes of `bits` bits; the threads share the work.
 inline void fillLevels(threadgroup float* levels, uint bits, uint index, uint threads) {
   const CodeBook book = codeBook(bits);
   for (uint code = index; code < (1u << bits); code += threads) {

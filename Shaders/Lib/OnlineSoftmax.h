@@ -75,7 +75,7 @@ inline void storeInThreadgroup(
   }
 }
 
-// A row without parts, and so many more parts of it: those from `first` on, `step` apart, of which there are `parts`.
+// A row without parts, and `Count` more parts of it: those from `first` on, `step` apart, of which there are `parts`.
 template <ushort Chunks>
 inline MergedRow<Chunks> emptyRow() {
   MergedRow<Chunks> row;
@@ -124,7 +124,7 @@ inline MergedRow<Chunks> mergedInThreadgroup(
     uint lanes, uint lane) {
   constexpr ushort Ahead = Chunks > 1 ? 4 : 8;
   MergedRow<Chunks> row = emptyRow<Chunks>();
-  const uint own = min(lane, lanes - 1u);  // a lane that has no elements computes what nobody reads
+  const uint own = min(lane, lanes - 1u);  // a lane that has no elements computes what is not read
   for (uint part = 0; part < parts; part += Ahead) {
     float2 stat[Ahead];
     float4 x[Ahead * Chunks];

@@ -1,4 +1,4 @@
-// Preparing a device through the C door.
+// Preparing a device through the C API.
 #include "Cases/CacheFileScene.hpp"
 #include "Support/CDoor.hpp"
 

@@ -116,7 +116,7 @@ TEST(MeasuredTuning, LinesThatNobodyWroteAreRefused) {
   EXPECT(!MeasuredTuning::parse(good + good));
 }
 
-// 1024 splits of so many rows would take 74 GB.
+// 1024 splits of all rows would take 74 GB.
 TEST(MeasuredTuning, SplitsStayWithinMemory) {
   TimedDevice timed;
   const auto tensor = [&](std::vector<uint64_t> shape) {

@@ -150,14 +150,14 @@ final class DoorTests: XCTestCase {
         XCTAssertEqual(Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess", "MNKWhenFull"]))
     }
 
-    /// Swift takes as arguments what the other doors have as properties of a descriptor.
+    /// Swift takes as arguments what the other APIs have as properties of a descriptor.
     func testSwiftPreparesWithEveryProperty() throws {
         let cxx = try doors().cxx.properties
         let swift = try texts("MLXNativeKernels", "Prepare.swift")[0]
         let declaration = try XCTUnwrap(swift.firstMatch(of: /public func prepare\((?s:(.*?))\) async/)).1
         let arguments = declaration.matches(of: /(?:for )?(\w+): [\[A-Z]/).map { String($0.1) }
         XCTAssertEqual(arguments, cxx["Preparation"])
-        // Whether the file holds the choices is all that the other doors say of the last two.
+        // Of the last two, the other APIs only say whether the file holds the choices.
         XCTAssertEqual(
             cxx["PreparationSummary"], ["kernels", "measured", "known", "seconds", "tuningFile", "notKept"])
         let objc = try texts("MLXNativeKernelsCore/include/MLXNativeKernels", "MNKPreparation.h")[0]

@@ -18,11 +18,11 @@ struct FlashDecodeTarget {
   DeviceProfile profile = {};
   bool hasMatrices = false;                        // 8x8 matrices of simdgroups, in a layout that kernels know
   bool hasRowMajorMatrices = false;                // which layout
-  bool ordersThreadgroups = false;                 // or nobody has asked
+  bool ordersThreadgroups = false;                 // or it was not probed
   std::optional<FlashDecodeChoice> measured = {};  // of the kernel that is wanted; takes the place of the table
 };
 
-// Whether the matrix kernel may be chosen, where nobody asks for it.
+// Whether the matrix kernel may be chosen where the caller names no kernel.
 bool mayUseMatrices(const FlashDecode& op);
 // Whether the matrix kernel is the one to use on such a device, if it has matrices.
 bool wantsMatrices(const FlashDecode& op, const FlashDecodeTarget& target);

@@ -63,7 +63,7 @@ uint32_t matrixTileKeys(uint64_t headDim, uint32_t instanceRows, uint64_t mostKe
 // Parts that the longest of the key ranges is divided into, where nobody asks for a number.
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,
                          uint64_t longest);
-// As many parts of so many keys as have any.
+// At most `splits` parts of `keys` keys, none of them empty.
 uint32_t withoutEmptySplits(uint64_t splits, uint64_t keys);
 // Keys of each part but the last.
 uint64_t splitKeys(uint64_t keys, uint64_t splits);

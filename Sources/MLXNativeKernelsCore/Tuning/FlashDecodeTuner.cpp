@@ -14,7 +14,7 @@ namespace {
 constexpr double kLeastSeconds = 2e-4;  // of a submission, whose own time is then shared by its calls
 constexpr uint64_t kMostCalls = 64;     // in one submission
 constexpr int kRuns = 3;                // of which the fastest counts: whatever disturbs a run only makes it slower
-constexpr double kHopeless = 1.5;       // a first run that takes so many times the fastest is the last
+constexpr double kHopeless = 1.5;       // times the fastest: a slower first run is the last
 constexpr double kWorthAChange = 0.98;  // nearer than that, times of one choice differ from run to run
 
 // A search along one property at a time, because their product is some hundred candidates.

@@ -19,7 +19,7 @@ struct MeasuredFlashDecode {
 
 // `ops`, of which there is at least one, are of one workload and read caches of their own: they run in turn, so that
 // what one reads is not in the device's caches when it is read again. Results are overwritten. No further candidate is
-// tried after so many seconds of the device's time.
+// tried after `budget` seconds of the device's time.
 Result<MeasuredFlashDecode> measureFlashDecode(const std::shared_ptr<Device>& device, std::span<const FlashDecode> ops,
                                                double budget);
 

@@ -119,7 +119,7 @@ Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
                  .expected = "the user's home folder",
                  .fix = "Set HOME, or pass a tuning file."};
   }
-  // A replacement keeps the mode, and nobody could read that either.
+  // A replacement keeps the mode, so that it would be unreadable as well.
   if (access(path_.c_str(), R_OK) != 0 && errno == EACCES) {
     return fileError(kOp, "the tuning file cannot be read", path_, EACCES, "Change its mode, or delete it.");
   }

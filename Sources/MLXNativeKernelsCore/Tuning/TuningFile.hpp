@@ -1,5 +1,5 @@
 // The file in which a user's measured choices are kept, one for each device. It holds for one version of the system and
-// of the shaders: of any other, or where anything in it is wrong, it counts as not there and is written anew.
+// of the shaders: of any other, or where anything in it is wrong, it counts as missing and is written again.
 #pragma once
 #include <optional>
 #include <string>
