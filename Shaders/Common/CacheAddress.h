@@ -1,8 +1,8 @@
 // Where a token of a cache write comes from and where it goes.
 #pragma once
-#include "../Types/CacheAddressTypes.h"
-#include "../Types/FunctionConstants.h"
-#include "Words.h"
+#include "CacheAddressTypes.h"
+#include "FunctionConstants.h"
+#include "MetalCompat.h"
 
 pipeline_constant(bool, kvHasValues, kKVCacheHasValues);
 pipeline_constant(bool, kvHasRows, kKVCacheHasRows);

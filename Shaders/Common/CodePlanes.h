@@ -70,7 +70,7 @@ inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, 
 
 // The codes of `Elements` neighboring elements from `first` on, which is a multiple of that: the words of each plane.
 template <ushort Elements>
-inline void loadCodes(
+MNK_SHARED void loadCodes(
     device const uchar* row, uint bits, uint headDim, uint first, bool isAligned, thread uint* words) {
   uint shift = 0;
   // Planes of turbo begin at multiples of the narrowest one's bytes.

@@ -1,6 +1,6 @@
 // Element types under the names that the host gives them, and conversions that round once, to nearest even.
 #pragma once
-#include "Words.h"
+#include "MetalCompat.h"
 
 typedef float f32;
 typedef half f16;

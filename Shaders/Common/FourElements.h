@@ -1,8 +1,8 @@
 // Four neighboring elements of a type that a function constant names, as floats. Vectors are loaded and stored at once
 // where the host found that they are aligned.
 #pragma once
-#include "../Types/FloatTypes.h"
 #include "Elements.h"
+#include "FloatTypes.h"
 
 template <typename T>
 inline float4 fourOf(device const T* from, bool isVectorized) {

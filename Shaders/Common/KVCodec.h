@@ -1,6 +1,6 @@
 // What the two codecs of quantized caches share: levels, signs, and the size of a vector taken out as a power of two.
 #pragma once
-#include "../Types/KVCodecTypes.h"
+#include "KVCodecTypes.h"
 #include "Mlx1Tables.h"
 #include "TurboTables.h"
 #include "WalshHadamard.h"

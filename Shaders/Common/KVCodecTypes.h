@@ -14,12 +14,11 @@
   ROW(32)
 
 // Keys or values of a quantized cache.
-struct KVCodecPlane {
-  uint32_t headDim;
-  uint32_t lanes;       // that share a vector
-  uint32_t simdgroups;  // that share the heads of a token
-  uint32_t codeBytes;   // of a vector
-  float inverseRoot;    // 1 / sqrt(headDim)
-  float scaleFactor;    // of mlx1
-};
-MNK_SIZE(struct KVCodecPlane, 24);
+#define MNK_KV_CODEC_PLANE(FIELD)                                   \
+  FIELD(uint32_t, headDim)                                          \
+  FIELD(uint32_t, lanes)      /* that share a vector */             \
+  FIELD(uint32_t, simdgroups) /* that share the heads of a token */ \
+  FIELD(uint32_t, codeBytes)  /* of a vector */                     \
+  FIELD(float, inverseRoot)   /* 1 / sqrt(headDim) */               \
+  FIELD(float, scaleFactor)   /* of mlx1 */
+MNK_STRUCT(KVCodecPlane, MNK_KV_CODEC_PLANE);

@@ -1,7 +1,7 @@
 // What lanes exchange and compute with at once. The Host device, where each exchange is expensive and vectors are long,
 // has its own form.
 #pragma once
-#include "Words.h"
+#include "MetalCompat.h"
 
 #if MNK_EXCHANGES_AT_ONCE
 MNK_USE_EXCHANGES_AT_ONCE

@@ -1,5 +1,6 @@
-// Asserts, on the host and in the shader, that both see the same struct. None has padding, so that the size of all its
-// members settles their offsets.
+// Structs that the host and the shaders share. One list of FIELD(type, name) makes a struct on both sides and asserts
+// that it has no padding, so that the order of its fields settles their offsets. A type is a number of a fixed size or
+// another such struct.
 #pragma once
 #ifdef __METAL_VERSION__
 #include <metal_stdlib>
@@ -8,4 +9,10 @@
 #include <stdint.h>
 #endif
 
-#define MNK_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type " has another size than its other side")
+#define MNK_FIELD(type, name) type name;
+#define MNK_FIELD_BYTES(type, name) +sizeof(type)
+#define MNK_STRUCT(name, FIELDS) \
+  struct name {                  \
+    FIELDS(MNK_FIELD)            \
+  };                             \
+  static_assert(sizeof(name) == 0 FIELDS(MNK_FIELD_BYTES), #name " has padding: its sides may differ")

@@ -2,7 +2,7 @@
 // Levels and boundaries of 4, 5, 6 and 8 bits stand from entry 0, 8, 24 and 56 on: the positive half, in rising order,
 // of which the negative half is the mirror image.
 #pragma once
-#include "Words.h"
+#include "MetalCompat.h"
 
 // clang-format off
 constant float kMlx1Levels[184] = {

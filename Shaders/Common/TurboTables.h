@@ -2,7 +2,7 @@
 // standard normal distribution, and boundaries are their midpoints. Levels of `bits` stand from entry
 // (1 << (bits - 1)) - 2 on: the positive half, in rising order, of which the negative half is the mirror image.
 #pragma once
-#include "Words.h"
+#include "MetalCompat.h"
 
 // clang-format off
 constant float kTurboLevels[254] = {

@@ -5,7 +5,7 @@
 // The transform only adds and subtracts, in an order that does not depend on how many lanes there are: unless a
 // compiler reorders sums, every device gives the same bits.
 #pragma once
-#include "Words.h"
+#include "MetalCompat.h"
 
 template <ushort Chunks>
 inline void walshHadamard(thread float4* x, uint lanes, uint lane) {

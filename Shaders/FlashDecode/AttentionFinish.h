@@ -1,8 +1,8 @@
 // What becomes of a row when all its parts are merged: the division, the way back from the codec's domain, the result.
 #pragma once
-#include "../Types/FlashDecodeTypes.h"
-#include "CachePieces.h"
-#include "FourElements.h"
+#include "../Common/FourElements.h"
+#include "CacheTile.h"
+#include "FlashDecodeTypes.h"
 #include "OnlineSoftmax.h"
 
 pipeline_constant(uint, flashIntoType, kFlashDecodeIntoType);
@@ -30,7 +30,7 @@ struct AttentionOutputs {
 
 // Stores a row as a part, sums, largest score and sum of weights: where StoredParts or ExchangedParts finds it.
 template <ushort Chunks>
-inline void storePart(
+MNK_SHARED void storePart(
     MergedRow<Chunks> row, device float* sums, device float* stats, ulong index, uint lanes, uint lane) {
   if (lane < lanes) {
     device float* into = sums + (index * lanes + lane) * (4u * Chunks);
@@ -69,7 +69,7 @@ inline void exchangePart(
 // The lanes of a simdgroup hold a row, each `Chunks` float4s from element lane * 4 * Chunks on; all lanes must take
 // part.
 template <ushort Chunks>
-inline void finishRow(
+MNK_SHARED void finishRow(
     MergedRow<Chunks> row, constant FlashDecodeFinish& p, ulong index, uint lane, AttentionOutputs out) {
   const uint first = lane * (4u * Chunks);
   const uint head = uint(index % p.heads);
@@ -117,7 +117,7 @@ inline void finishRow(
 
 // Finishes a row, or stores it as the part of a split, for another dispatch or another threadgroup to merge.
 template <ushort Chunks>
-inline void finishPart(
+MNK_SHARED void finishPart(
     MergedRow<Chunks> row, constant FlashDecodeParams& p, ulong index, uint split, uint lane, AttentionOutputs out) {
   const ulong part = index * p.splits + split;
   if (flashMergesTogether) {

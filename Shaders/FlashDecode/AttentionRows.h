@@ -1,9 +1,9 @@
 // The rows of queries that attend to a cache together: which keys they see, where these lie, how a query is read and
 // how a product becomes a score.
 #pragma once
-#include "../Types/FlashDecodeTypes.h"
-#include "CachePieces.h"
-#include "FourElements.h"
+#include "../Common/FourElements.h"
+#include "CacheTile.h"
+#include "FlashDecodeTypes.h"
 #include "OnlineSoftmax.h"
 
 pipeline_constant(uint, flashQueryType, kFlashDecodeQueryType);
@@ -55,7 +55,7 @@ inline ulong queryStart(constant FlashDecodeParams& p, uint sequenceIndex, uint 
          (kvHead * p.group + (row - token * p.group)) * p.queryHeadStride;
 }
 
-inline AttentionRow attentionRow(
+MNK_SHARED AttentionRow attentionRow(
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint sequenceIndex, uint kvHead, uint row,
     device const float* slopes) {
   const uint token = tokenOf(p, row);
@@ -107,7 +107,7 @@ inline ulong vectorOfKey(constant FlashDecodeParams& p, constant FlashDecodeSequ
 }
 
 // From a product with a query that was multiplied by queryScale to a score, for a key that the row sees.
-inline float scoreOf(
+MNK_SHARED float scoreOf(
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, AttentionRow row, uint key, float product,
     device const uchar* mask) {
   float score = product;
@@ -128,7 +128,8 @@ inline float scoreOf(
 
 // Reads a query whose elements lanes share as in WalshHadamard.h. Elements from `headDim` on are 0.
 template <ushort Chunks>
-inline void loadQuery(thread float4* x, device const uchar* queries, ulong start, uint headDim, uint lanes, uint lane) {
+MNK_SHARED void loadQuery(
+    thread float4* x, device const uchar* queries, ulong start, uint headDim, uint lanes, uint lane) {
   const uint first = lane % lanes * (4u * Chunks);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
@@ -142,7 +143,7 @@ inline void loadQuery(thread float4* x, device const uchar* queries, ulong start
 // Multiplies a query by `scale`. For a quantized cache it is also rotated as its vectors are; the result is then what
 // the keys' mean adds to each product.
 template <ushort Chunks>
-inline float rotateQuery(
+MNK_SHARED float rotateQuery(
     thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
     device const float* keyMeans, device const float* channelScales) {
   MNK_UNROLL

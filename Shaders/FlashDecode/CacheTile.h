@@ -1,10 +1,10 @@
 // What a lane holds of a vector of a cache: neighboring elements of a dense one, or codes and their scale. It is kept
 // as it was loaded, because a conversion would wait for the load.
 #pragma once
-#include "../Types/FlashDecodeTypes.h"
-#include "CodePlanes.h"
-#include "FourElements.h"
-#include "Lanes.h"
+#include "../Common/CodePlanes.h"
+#include "../Common/FourElements.h"
+#include "../Common/Lanes.h"
+#include "FlashDecodeTypes.h"
 
 pipeline_constant(uint, flashCacheType, kFlashDecodeCacheType);
 pipeline_constant(bool, flashIsCoded, kFlashDecodeIsCoded);
@@ -62,7 +62,7 @@ inline float scaleOfLevels(uint stored, CacheVectors from) {
 // that is shorter than the kernel's are 0 and not loaded: it is a multiple of eight elements, and so ends between
 // loads.
 template <ushort Elements>
-inline void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
+MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
   device const uchar* at = from.vectors + row * from.bytes;
   if (!flashIsCoded) {
     const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;

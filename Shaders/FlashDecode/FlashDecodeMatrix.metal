@@ -1,9 +1,9 @@
 // Attention of up to `Rows` rows over a cache with 8x8 matrices of halves, whose products are summed in f32. The
 // simdgroups of a threadgroup take turns at tiles of `Keys` keys of a split; MatrixTile.h has the phases of a tile.
-#include "../Lib/AttentionFinish.h"
-#include "../Lib/AttentionRows.h"
-#include "../Lib/AttentionTogether.h"
-#include "../Lib/MatrixTile.h"
+#include "AttentionFinish.h"
+#include "AttentionRows.h"
+#include "InKernelMerge.h"
+#include "MatrixTile.h"
 
 // Whether queries are prepared in threadgroup memory: rotated for a quantized cache, and brought into the range of
 // halves. f16 queries of a dense cache are used as they are.

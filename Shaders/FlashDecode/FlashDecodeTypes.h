@@ -1,8 +1,8 @@
 // What FlashDecode's and MergePartials' host code and kernels agree on: buffer indices, parameters, instances.
 #pragma once
-#include "FloatTypes.h"
-#include "FunctionConstants.h"
-#include "Layout.h"
+#include "../Common/FloatTypes.h"
+#include "../Common/FunctionConstants.h"
+#include "../Common/Layout.h"
 
 // Instances of the vector kernel: head dims of keys and values, and the rows that a simdgroup computes together. Up to
 // 256 an instance also serves shorter vectors of elements; the smallest that does is the first.
@@ -27,6 +27,23 @@
   ROW(256, 256, 4)                      \
   ROW(512, 512, 1)                      \
   ROW(512, 512, 2)                      \
+  ROW(576, 512, 1)
+
+// Those in which few lanes share a vector, for the Host device: other lengths are padded, because each instance takes a
+// second to compile.
+#define MNK_FLASH_FEW_LANES_INSTANCES(ROW) \
+  ROW(32, 32, 1)                           \
+  ROW(32, 32, 4)                           \
+  ROW(64, 64, 1)                           \
+  ROW(64, 64, 4)                           \
+  ROW(64, 64, 8)                           \
+  ROW(128, 128, 1)                         \
+  ROW(128, 128, 4)                         \
+  ROW(128, 128, 8)                         \
+  ROW(256, 256, 1)                         \
+  ROW(256, 256, 4)                         \
+  ROW(512, 512, 1)                         \
+  ROW(512, 512, 2)                         \
   ROW(576, 512, 1)
 
 // Instances of the matrix kernel: head dims, the rows that a simdgroup computes together, the keys of its tiles.
@@ -85,65 +102,61 @@ enum FlashDecodeBuffer {
 #define kFlashDecodeCountBytes 16
 
 // What a row becomes in the end.
-struct FlashDecodeFinish {
-  uint32_t heads;  // of the queries
-  uint32_t kvHeads;
-  uint32_t headDim;   // of values
-  uint32_t lanes;     // that hold a row
-  float inverseRoot;  // 1 / sqrt(headDim)
-};
-MNK_SIZE(struct FlashDecodeFinish, 20);
+#define MNK_FLASH_DECODE_FINISH(FIELD)            \
+  FIELD(uint32_t, heads) /* of the queries */     \
+  FIELD(uint32_t, kvHeads)                        \
+  FIELD(uint32_t, headDim)  /* of values */       \
+  FIELD(uint32_t, lanes)    /* that hold a row */ \
+  FIELD(float, inverseRoot) /* 1 / sqrt(headDim) */
+MNK_STRUCT(FlashDecodeFinish, MNK_FLASH_DECODE_FINISH);
 
 // One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds; where rows
 // see pinned positions beside a window, those between them are not counted.
-struct FlashDecodeSequence {
-  uint32_t sequence;  // of the cache
-  uint32_t hidden;    // keys after the pinned ones that the cache holds and that are not counted
-  uint32_t length;    // positions
-  uint32_t skipped;   // positions after the pinned ones that are not counted: overwritten in a ring, or hidden
-  uint32_t start;     // what is added to a key's index for its slot, after the pinned ones
-  uint32_t firstKey;  // keys that any row of the dispatch sees
-  uint32_t endKey;
-  uint32_t splitKeys;  // keys of a split
-};
-MNK_SIZE(struct FlashDecodeSequence, 32);
+#define MNK_FLASH_DECODE_SEQUENCE(FIELD)                                                                       \
+  FIELD(uint32_t, sequence) /* of the cache */                                                                 \
+  FIELD(uint32_t, hidden)   /* keys after the pinned ones that the cache holds and that are not counted */     \
+  FIELD(uint32_t, length)   /* positions */                                                                    \
+  FIELD(uint32_t, skipped)  /* positions after the pinned ones that are not counted: overwritten, or hidden */ \
+  FIELD(uint32_t, start)    /* what is added to a key's index for its slot, after the pinned ones */           \
+  FIELD(uint32_t, firstKey) /* keys that any row of the dispatch sees */                                       \
+  FIELD(uint32_t, endKey)                                                                                      \
+  FIELD(uint32_t, splitKeys) /* keys of a split */
+MNK_STRUCT(FlashDecodeSequence, MNK_FLASH_DECODE_SEQUENCE);
 
-struct FlashDecodeParams {
-  struct FlashDecodeFinish finish;
-  uint32_t group;     // query heads for each head of the cache
-  uint32_t rows;      // of a sequence's queries in this dispatch
-  uint32_t firstRow;  // of them, among all rows of the sequence
-  uint32_t allRows;
-  uint32_t firstSequence;  // of this dispatch, among those of the queries
-  uint32_t rowGroups;      // simdgroups' worth of rows for each head of the cache
-  uint32_t splits;
-  uint32_t capacity;
-  uint32_t pinned;
-  uint32_t slotStride;  // in vectors
-  uint32_t cacheHeadStride;
-  uint32_t isCausal;
-  uint32_t window;   // 0: none
-  float queryScale;  // what queries are multiplied by: log2(e) is in it unless there is a softcap
-  float softcap;
-  float keyInverseRoot;  // 1 / sqrt(headDim) of keys
-  float keyScaleFactor;  // of mlx1
-  float valueScaleFactor;
-  uint32_t keyCodeBytes;  // of a vector, of elements or of codes
-  uint32_t valueCodeBytes;
-  uint32_t maskRowStride;  // in elements; 0 where one serves all
-  uint64_t maskHeadStride;
-  uint64_t maskSequenceStride;
-  uint64_t querySequenceStride;  // in elements, from the first of the dispatch on
-  uint64_t queryRowStride;
-  uint64_t queryHeadStride;
-};
-MNK_SIZE(struct FlashDecodeParams, 144);
+#define MNK_FLASH_DECODE_PARAMS(FIELD)                                                                      \
+  FIELD(FlashDecodeFinish, finish)                                                                          \
+  FIELD(uint32_t, group)    /* query heads for each head of the cache */                                    \
+  FIELD(uint32_t, rows)     /* of a sequence's queries in this dispatch */                                  \
+  FIELD(uint32_t, firstRow) /* of them, among all rows of the sequence */                                   \
+  FIELD(uint32_t, allRows)                                                                                  \
+  FIELD(uint32_t, firstSequence) /* of this dispatch, among those of the queries */                         \
+  FIELD(uint32_t, rowGroups)     /* simdgroups' worth of rows for each head of the cache */                 \
+  FIELD(uint32_t, splits)                                                                                   \
+  FIELD(uint32_t, capacity)                                                                                 \
+  FIELD(uint32_t, pinned)                                                                                   \
+  FIELD(uint32_t, slotStride) /* in vectors */                                                              \
+  FIELD(uint32_t, cacheHeadStride)                                                                          \
+  FIELD(uint32_t, isCausal)                                                                                 \
+  FIELD(uint32_t, window)  /* 0: none */                                                                    \
+  FIELD(float, queryScale) /* what queries are multiplied by: log2(e) is in it unless there is a softcap */ \
+  FIELD(float, softcap)                                                                                     \
+  FIELD(float, keyInverseRoot) /* 1 / sqrt(headDim) of keys */                                              \
+  FIELD(float, keyScaleFactor) /* of mlx1 */                                                                \
+  FIELD(float, valueScaleFactor)                                                                            \
+  FIELD(uint32_t, keyCodeBytes) /* of a vector, of elements or of codes */                                  \
+  FIELD(uint32_t, valueCodeBytes)                                                                           \
+  FIELD(uint32_t, maskRowStride) /* in elements; 0 where one serves all */                                  \
+  FIELD(uint64_t, maskHeadStride)                                                                           \
+  FIELD(uint64_t, maskSequenceStride)                                                                       \
+  FIELD(uint64_t, querySequenceStride) /* in elements, from the first of the dispatch on */                 \
+  FIELD(uint64_t, queryRowStride)                                                                           \
+  FIELD(uint64_t, queryHeadStride)
+MNK_STRUCT(FlashDecodeParams, MNK_FLASH_DECODE_PARAMS);
 
 // A kernel that merges parts of rows: of splits, or of MergePartials.
-struct FlashDecodeReduceParams {
-  struct FlashDecodeFinish finish;
-  uint32_t parts;
-  uint32_t rowStride;   // between rows of parts, in vectors
-  uint32_t partStride;  // between parts of a row
-};
-MNK_SIZE(struct FlashDecodeReduceParams, 32);
+#define MNK_FLASH_DECODE_REDUCE_PARAMS(FIELD)                         \
+  FIELD(FlashDecodeFinish, finish)                                    \
+  FIELD(uint32_t, parts)                                              \
+  FIELD(uint32_t, rowStride)  /* between rows of parts, in vectors */ \
+  FIELD(uint32_t, partStride) /* between parts of a row */
+MNK_STRUCT(FlashDecodeReduceParams, MNK_FLASH_DECODE_REDUCE_PARAMS);

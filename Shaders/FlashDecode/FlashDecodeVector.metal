@@ -2,10 +2,10 @@
 // reads tiles of keys and values once for all of them; the simdgroups of a threadgroup take turns at the tiles of a
 // split. In a simdgroup, `Lanes` neighboring lanes share a vector, so that several vectors are loaded at once. Vectors
 // of elements that are shorter than `KeyDim` or `ValueDim` count as padded with zeros.
-#include "../Lib/AttentionFinish.h"
-#include "../Lib/AttentionRows.h"
-#include "../Lib/AttentionTogether.h"
-#include "../Lib/CachePieces.h"
+#include "AttentionFinish.h"
+#include "AttentionRows.h"
+#include "CacheTile.h"
+#include "InKernelMerge.h"
 
 // Neighboring lanes that share a vector: so many that each has a multiple of four elements, few enough to hold in
 // registers for several rows.
@@ -288,7 +288,7 @@ MNK_FLASH_VECTOR_INSTANCES(ROW)
 #undef ROW
 #if MNK_HAS_WIDE_VECTORS
 #define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows "_fewLanes", keyDim, valueDim, rows, true)
-MNK_FLASH_VECTOR_INSTANCES(ROW)
+MNK_FLASH_FEW_LANES_INSTANCES(ROW)
 #undef ROW
 #endif
 #undef INSTANCE

@@ -26,7 +26,7 @@ inline bool arrivesLast(device atomic_uint* arrived, uint parts, threadgroup uin
 // Called by all threads after finishPart has stored the threadgroup's parts of up to `Rows` rows. Rows are merged by a
 // simdgroup each, or by several that share the parts where there are simdgroups enough.
 template <ushort Chunks, ushort Rows>
-inline void finishTogether(
+MNK_SHARED void finishTogether(
     constant FlashDecodeParams& p, uint sequenceIndex, uint3 place, uint firstRow, threadgroup float* pool,
     uint simdgroups, uint simdgroup, uint lane, AttentionOutputs out) {
   const bool isFirstThread = simdgroup == 0u && lane == 0u;

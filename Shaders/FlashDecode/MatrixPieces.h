@@ -5,7 +5,7 @@
 //   values  matrix [dim][key]: a lane has an eighth of two vectors, one element of each in each matrix
 #pragma once
 #include "AttentionRows.h"
-#include "CachePieces.h"
+#include "CacheTile.h"
 
 pipeline_constant(bool, flashHasRowMajorMatrices, kFlashDecodeHasRowMajorMatrices);
 pipeline_constant(uint, flashTableBits, kFlashDecodeTableBits);
@@ -74,7 +74,7 @@ inline void loadHalves(thread uint* into, device const uchar* queries, ulong ind
 }
 
 template <ushort Dim, ushort Parts>
-inline void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors from, ulong row, uint part) {
+MNK_SHARED void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors from, ulong row, uint part) {
   if (flashIsCoded) {
     loadPiece(piece, from, row, part * (Dim / Parts));
     return;
@@ -97,7 +97,7 @@ inline uint tableCopyBits(uint bits) {  // of a copy's, whose entry has four byt
 
 // Fills the bytes of a table from `first` to before `end`, which are multiples of 512. Each lane holds a level, so that
 // there is no load for each entry of few bits.
-inline void fillTable(
+MNK_SHARED void fillTable(
     threadgroup half2* table, uint bits, uint first, uint end, uint simdgroup, uint lane, uint simdgroups) {
   const CodeBook book = codeBook(bits);
   const float own = levelOf(book, lane % (1u << min(bits, 5u)));

@@ -67,7 +67,7 @@ inline void scaleResults(thread MatrixRows<Dim, RowBlocks>& rows, ushort b, floa
 // Keys of a tile, then its values and their scales. Past `end` the last key is loaded again: without a branch the
 // compiler can move loads up, and its score does not count.
 template <ushort Dim, ushort Blocks>
-inline void loadKeys(
+MNK_SHARED void loadKeys(
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     CacheVectors from, MatrixLane at, uint base, uint end) {
   MNK_UNROLL
@@ -77,7 +77,7 @@ inline void loadKeys(
   }
 }
 template <ushort Dim, ushort Blocks>
-inline void loadValues(
+MNK_SHARED void loadValues(
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     CacheVectors from, MatrixLane at, uint base, uint end) {
   MNK_UNROLL
@@ -87,7 +87,7 @@ inline void loadValues(
   }
 }
 template <ushort Dim, ushort Blocks>
-inline void loadValueScales(
+MNK_SHARED void loadValueScales(
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     CacheVectors from, MatrixLane at, uint base, uint end) {
   if (flashIsCoded) {
@@ -100,7 +100,7 @@ inline void loadValueScales(
 }
 
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
-inline MatrixScores<RowBlocks, Blocks> scoreTile(
+MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
     thread MatrixTile<Dim, Blocks>& tile, thread MatrixRows<Dim, RowBlocks>& rows, CacheVectors keys,
     threadgroup const half2* table, uint copy) {
   // With few blocks, two chains of sums for each hide the latency of products.
@@ -144,7 +144,7 @@ inline MatrixScores<RowBlocks, Blocks> scoreTile(
 // Applies softcap, slopes and mask to scores, and hides keys that a row does not see. `isCommon`: all rows see all keys
 // of the tile.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
-inline void maskScores(
+MNK_SHARED void maskScores(
     thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows,
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, device const uchar* mask, MatrixLane at,
     uint base, uint end, bool isCommon) {
@@ -168,7 +168,7 @@ inline void maskScores(
 
 // Raises each row's maximum to that of its scores and rescales its sums where one has grown; scores become probs.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
-inline void updateSoftmax(thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows) {
+MNK_SHARED void updateSoftmax(thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows) {
   float2 newMax[RowBlocks];
   bool isHigher = false;
   MNK_UNROLL
@@ -203,7 +203,7 @@ inline void updateSoftmax(thread MatrixScores<RowBlocks, Blocks>& scores, thread
 
 // Multiplies probs by the scales of the values, and raises the unit of results where a product needs it.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
-inline void scaleProbs(
+MNK_SHARED void scaleProbs(
     thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<Dim, RowBlocks>& rows,
     thread MatrixTile<Dim, Blocks>& tile, CacheVectors values, bool mayBeZero) {
   const float unitEnd = as_type<float>((rows.unit + 1u) << 23);
@@ -254,7 +254,7 @@ inline bool areFinite(thread const CachePiece<Elements>* pieces) {
 
 // Adds the values of a tile to the results, weighted by probs.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
-inline void accumulateValues(
+MNK_SHARED void accumulateValues(
     thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<Dim, RowBlocks>& rows,
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     device const float* slopes, threadgroup const half2* table, uint copy, MatrixLane at, uint base, uint end,

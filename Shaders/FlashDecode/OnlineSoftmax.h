@@ -1,7 +1,7 @@
 // A softmax that is built up from parts. A part is the largest of its scores, the sum of 2^(score - largest), and the
 // sum of values with these weights. Scores count in units of 1 / log2(e), so that weights are powers of two.
 #pragma once
-#include "Lanes.h"
+#include "../Common/Lanes.h"
 
 constant constexpr float kLog2E = 1.44269504088896341f;
 constant constexpr float kLn2 = 0.693147180559945309f;
@@ -119,7 +119,7 @@ inline void addParts(
 // long. Past the last part it is loaded again and weighs nothing; that it may raise the largest, with which all weights
 // are compared in the end, changes no result.
 template <ushort Chunks>
-inline MergedRow<Chunks> mergedInThreadgroup(
+MNK_SHARED MergedRow<Chunks> mergedInThreadgroup(
     threadgroup const float* sums, uint sumStride, threadgroup const float2* stats, uint statStride, uint parts,
     uint lanes, uint lane) {
   constexpr ushort Ahead = Chunks > 1 ? 4 : 8;
@@ -177,7 +177,7 @@ inline float4 foursOf(ExchangedParts from, uint part, uint lane, ushort i, ushor
 
 // The same for parts `begin`, `begin + step`, and so on in memory.
 template <ushort Chunks, ushort Ahead, typename Parts>
-inline MergedRow<Chunks> mergedInMemory(Parts from, uint parts, uint lanes, uint lane, uint begin, uint step) {
+MNK_SHARED MergedRow<Chunks> mergedInMemory(Parts from, uint parts, uint lanes, uint lane, uint begin, uint step) {
   MergedRow<Chunks> row = emptyRow<Chunks>();
   const uint own = min(lane, lanes - 1u);
   for (uint part = begin; part < parts; part += Ahead * step) {

@@ -2,9 +2,9 @@
 // vector or several short ones, and simdgroups share a long one; every lane goes all the way, because lanes exchange
 // elements. Results that take the place of their vectors are read where they are written, because buffers of two
 // arguments may not alias.
-#include "../Lib/FourElements.h"
-#include "../Lib/KVCodec.h"
-#include "../Types/HadamardTypes.h"
+#include "../Common/FourElements.h"
+#include "../Common/KVCodec.h"
+#include "HadamardTypes.h"
 
 pipeline_constant(uint, hadamardFromType, kHadamardFromType);
 pipeline_constant(uint, hadamardIntoType, kHadamardIntoType);

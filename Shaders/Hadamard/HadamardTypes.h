@@ -1,6 +1,6 @@
 // What Hadamard's host code and kernels agree on: buffer indices, parameters.
 #pragma once
-#include "KVCodecTypes.h"
+#include "../Common/KVCodecTypes.h"
 
 // Float4s that a lane holds, and simdgroups that share a vector. Beyond 1024 elements one has too few registers.
 #define MNK_HADAMARD_INSTANCES(ROW) \
@@ -23,12 +23,11 @@ enum HadamardSigns {
   kHadamardMlx1Signs = 2,
 };
 
-struct HadamardParams {
-  uint32_t length;
-  uint32_t lanes;  // that share a vector
-  uint32_t vectors;
-  uint32_t signs;  // HadamardSigns
-  uint32_t isInverse;
-  float inverseRoot;  // 1 / sqrt(length)
-};
-MNK_SIZE(struct HadamardParams, 24);
+#define MNK_HADAMARD_PARAMS(FIELD)                 \
+  FIELD(uint32_t, length)                          \
+  FIELD(uint32_t, lanes) /* that share a vector */ \
+  FIELD(uint32_t, vectors)                         \
+  FIELD(uint32_t, signs) /* HadamardSigns */       \
+  FIELD(uint32_t, isInverse)                       \
+  FIELD(float, inverseRoot) /* 1 / sqrt(length) */
+MNK_STRUCT(HadamardParams, MNK_HADAMARD_PARAMS);

@@ -1,10 +1,10 @@
 // Reads vectors of a quantized cache back as numbers. Lanes and simdgroups share vectors as in KVCacheQuantize. Where
 // values are read alone they stand in the place of the keys.
-#include "../Lib/CacheAddress.h"
-#include "../Lib/CodePlanes.h"
-#include "../Lib/FourElements.h"
-#include "../Lib/KVCodec.h"
-#include "../Types/KVCacheDequantizeTypes.h"
+#include "../Common/CacheAddress.h"
+#include "../Common/CodePlanes.h"
+#include "../Common/FourElements.h"
+#include "../Common/KVCodec.h"
+#include "KVCacheDequantizeTypes.h"
 
 template <ushort Chunks>
 kernel void kvCacheDequantize(

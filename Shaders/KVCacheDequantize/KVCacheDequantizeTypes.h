@@ -1,7 +1,7 @@
 // What KVCacheDequantize's host code and kernels agree on: buffer indices, parameters.
 #pragma once
-#include "CacheAddressTypes.h"
-#include "KVCodecTypes.h"
+#include "../Common/CacheAddressTypes.h"
+#include "../Common/KVCodecTypes.h"
 
 enum KVCacheDequantizeBuffer {
   kKVCacheDequantizeParams = 0,
@@ -16,11 +16,10 @@ enum KVCacheDequantizeBuffer {
   kKVCacheDequantizeChannelScales = 9,
 };
 
-struct KVCacheDequantizeParams {
-  struct CacheAddressParams address;
-  struct KVCodecPlane keys;
-  struct KVCodecPlane values;
-  uint32_t heads;
-  uint32_t isOriginal;  // else the rotated domain
-};
-MNK_SIZE(struct KVCacheDequantizeParams, 168);
+#define MNK_KV_CACHE_DEQUANTIZE_PARAMS(FIELD) \
+  FIELD(CacheAddressParams, address)          \
+  FIELD(KVCodecPlane, keys)                   \
+  FIELD(KVCodecPlane, values)                 \
+  FIELD(uint32_t, heads)                      \
+  FIELD(uint32_t, isOriginal) /* else the rotated domain */
+MNK_STRUCT(KVCacheDequantizeParams, MNK_KV_CACHE_DEQUANTIZE_PARAMS);

@@ -1,7 +1,7 @@
 // Made by .ci/make-tables: the polynomials that codes are guessed by, see CodeSearch.h. Rows of six: the coefficients
 // of x, x * |x| and so on, and the largest |x|. Up to 5 bits two coefficients are enough.
 #pragma once
-#include "Words.h"
+#include "../Common/MetalCompat.h"
 
 // clang-format off
 // For 2 to 8 bits.

@@ -2,8 +2,8 @@
 // polynomial guesses the code, at most one too large, and a boundary corrects it. So the code is exact, however the
 // guess is rounded: how many boundaries lie below the number.
 #pragma once
+#include "../Common/KVCodec.h"
 #include "CodeGuesses.h"
-#include "KVCodec.h"
 
 constant constexpr uint kCodeTableFloats = 256 + 257;
 

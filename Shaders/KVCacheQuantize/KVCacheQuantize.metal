@@ -2,11 +2,11 @@
 // share a vector, or several short ones; simdgroups past those of the keys take the values, so that one dispatch stores
 // both. Every lane goes all the way, because lanes exchange elements; those without a vector carry zeros and store
 // nothing.
-#include "../Lib/CacheAddress.h"
-#include "../Lib/CodePlanes.h"
-#include "../Lib/FourElements.h"
-#include "../Lib/KVEncode.h"
-#include "../Types/KVCacheQuantizeTypes.h"
+#include "../Common/CacheAddress.h"
+#include "../Common/CodePlanes.h"
+#include "../Common/FourElements.h"
+#include "KVCacheQuantizeTypes.h"
+#include "KVEncode.h"
 
 pipeline_constant(bool, kvHasCounts, kKVCacheQuantizeHasCounts);
 pipeline_constant(bool, kvHasProbe, kKVCacheQuantizeHasProbe);

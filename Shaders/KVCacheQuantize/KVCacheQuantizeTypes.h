@@ -1,7 +1,7 @@
 // What KVCacheQuantize's host code and kernels agree on: buffer indices, parameters.
 #pragma once
-#include "CacheAddressTypes.h"
-#include "KVCodecTypes.h"
+#include "../Common/CacheAddressTypes.h"
+#include "../Common/KVCodecTypes.h"
 
 enum KVCacheQuantizeBuffer {
   kKVCacheQuantizeParams = 0,
@@ -26,13 +26,12 @@ enum KVCacheQuantizeFlags {
   kKVPropagatesNonFinite = 4,
 };
 
-struct KVCacheQuantizeParams {
-  struct CacheAddressParams address;
-  struct KVCodecPlane keys;
-  struct KVCodecPlane values;
-  uint32_t heads;
-  uint32_t flags;          // KVCacheQuantizeFlags
-  uint32_t candidates;     // of turbo's search for a better size
-  float candidateSpacing;  // in units of the reach of the bits
-};
-MNK_SIZE(struct KVCacheQuantizeParams, 176);
+#define MNK_KV_CACHE_QUANTIZE_PARAMS(FIELD)                                \
+  FIELD(CacheAddressParams, address)                                       \
+  FIELD(KVCodecPlane, keys)                                                \
+  FIELD(KVCodecPlane, values)                                              \
+  FIELD(uint32_t, heads)                                                   \
+  FIELD(uint32_t, flags)         /* KVCacheQuantizeFlags */                \
+  FIELD(uint32_t, candidates)    /* of turbo's search for a better size */ \
+  FIELD(float, candidateSpacing) /* in units of the reach of the bits */
+MNK_STRUCT(KVCacheQuantizeParams, MNK_KV_CACHE_QUANTIZE_PARAMS);

@@ -1,8 +1,8 @@
 // Stores new tokens in a cache. Grid: (unit, head, token). A thread stores one unit of a row; units past those of the
 // keys are units of the values, so that one dispatch moves both.
-#include "../Lib/CacheAddress.h"
-#include "../Lib/Elements.h"
-#include "../Types/KVCacheWriteTypes.h"
+#include "../Common/CacheAddress.h"
+#include "../Common/Elements.h"
+#include "KVCacheWriteTypes.h"
 
 pipeline_constant(bool, kvIsVectorized, kKVCacheWriteIsVectorized);
 

@@ -1,8 +1,8 @@
 // What KVCacheWrite's host code and kernels agree on: exported names, buffer indices, parameters.
 #pragma once
-#include "CacheAddressTypes.h"
-#include "FunctionConstants.h"
-#include "Layout.h"
+#include "../Common/CacheAddressTypes.h"
+#include "../Common/FunctionConstants.h"
+#include "../Common/Layout.h"
 
 // Conversions, a row for each (source, cache) pair: kvCacheConvert_f32_f16 …
 #define MNK_KV_CACHE_CONVERSIONS(ROW) \
@@ -31,9 +31,8 @@ enum KVCacheWriteBuffer {
 };
 
 // A unit is what one thread stores: an element, four elements, or the bytes of a move.
-struct KVCacheWriteParams {
-  struct CacheAddressParams address;
-  uint32_t keyUnits;    // in a row of keys
-  uint32_t valueUnits;  // in a row of values
-};
-MNK_SIZE(struct KVCacheWriteParams, 120);
+#define MNK_KV_CACHE_WRITE_PARAMS(FIELD)             \
+  FIELD(CacheAddressParams, address)                 \
+  FIELD(uint32_t, keyUnits)   /* in a row of keys */ \
+  FIELD(uint32_t, valueUnits) /* in a row of values */
+MNK_STRUCT(KVCacheWriteParams, MNK_KV_CACHE_WRITE_PARAMS);

@@ -1,6 +1,6 @@
 // Merges the parts of rows, a threadgroup for each row: its simdgroups share the parts, and the first of them finishes
 // the row.
-#include "../Lib/AttentionFinish.h"
+#include "../FlashDecode/AttentionFinish.h"
 
 template <ushort Chunks>
 kernel void flashDecodeReduce(

@@ -2,9 +2,9 @@
 // groups of the keys follow those of the queries. A thread works out the angles of its unit once, for all heads of its
 // group. It alone reads and writes its elements, so results may take the place of what they are made of; then they are
 // read where they are written, because buffers of two arguments may not alias.
-#include "../Lib/Elements.h"
-#include "../Lib/RotaryAngle.h"
-#include "../Types/MultiRoPETypes.h"
+#include "../Common/Elements.h"
+#include "MultiRoPETypes.h"
+#include "RotaryAngle.h"
 
 pipeline_constant(bool, ropeHasKeys, kMultiRoPEHasKeys);
 pipeline_constant(bool, ropeIsApart, kMultiRoPEIsApart);

@@ -2,8 +2,8 @@
 // digits, and the polynomials below need only operations that every device rounds correctly: their error is less than
 // 2^-23 whatever the accuracy of a device's own sine.
 #pragma once
-#include "../Types/MultiRoPETypes.h"
-#include "Words.h"
+#include "../Common/MetalCompat.h"
+#include "MultiRoPETypes.h"
 
 struct Rotation {
   float cosine;

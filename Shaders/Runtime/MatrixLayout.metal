@@ -1,7 +1,7 @@
 // Finds out which elements of an 8 x 8 simdgroup matrix a lane holds, which Metal leaves to the GPU: every element of
 // the matrix is its own index. One simdgroup.
-#include "../Lib/Words.h"
-#include "../Types/MatrixLayoutTypes.h"
+#include "../Common/MetalCompat.h"
+#include "MatrixLayoutTypes.h"
 
 kernel void matrixLayoutProbe(
     device uint* found [[buffer(kMatrixLayoutFound)]], uint lane [[thread_index_in_simdgroup]]) {

@@ -1,6 +1,6 @@
 // What the layout probe's host code and kernel agree on: buffer indices, and what it says about each lane.
 #pragma once
-#include "Layout.h"
+#include "../Common/Layout.h"
 
 enum MatrixLayoutBuffer {
   kMatrixLayoutFound = 0,

@@ -1,8 +1,8 @@
 // Kernels that do nothing, and whose names say something of the library. One names the text that it was made from, so
 // that a device can refuse a library that is older or newer than the code that calls it. The other is there where it
 // was compiled for devices that order memory between threadgroups.
-#include "../Lib/Words.h"
-#include "../Types/Stamp.h"
+#include "../Common/MetalCompat.h"
+#include "Stamp.h"
 
 template <typename Unused>
 kernel void shaderStamp() {}

@@ -3,56 +3,50 @@
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 using namespace mnk;
 
 namespace {
 
 Result<KVQuantizedStorage> storageFrom(const mnk_cache_quantization* quantization) {
-  auto given = c::descriptor("mnk_cache_quantization", quantization);
-  if (!given) return std::move(given).error();
-  auto codec = c::codec({given->codec, given->key_bits, given->scale_factor});
-  if (!codec) return std::move(codec).error();
-  auto options = c::quantizeOptions(given->options);
-  if (!options) return std::move(options).error();
-  KVQuantizedStorage storage{.codec = codec->name,
-                             .keyBits = given->key_bits,
-                             .valueBits = given->value_bits == 0 ? given->key_bits : given->value_bits,
-                             .scaleFactor = codec->scaleFactor,
-                             .options = *options};
-  if (given->key_means) storage.keyMeans = given->key_means->tensor;
-  if (given->value_means) storage.valueMeans = given->value_means->tensor;
-  if (given->key_channel_scales) storage.keyChannelScales = given->key_channel_scales->tensor;
+  MNK_TRY(auto given, c::descriptor("mnk_cache_quantization", quantization));
+  MNK_TRY(auto codec, c::codec({given.codec, given.key_bits, given.scale_factor}));
+  MNK_TRY(auto options, c::quantizeOptions(given.options));
+  KVQuantizedStorage storage{.codec = codec.name,
+                             .keyBits = given.key_bits,
+                             .valueBits = given.value_bits == 0 ? given.key_bits : given.value_bits,
+                             .scaleFactor = codec.scaleFactor,
+                             .options = options};
+  if (given.key_means) storage.keyMeans = given.key_means->tensor;
+  if (given.value_means) storage.valueMeans = given.value_means->tensor;
+  if (given.key_channel_scales) storage.keyChannelScales = given.key_channel_scales->tensor;
   return storage;
 }
 
 Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* descriptor) {
-  auto given = c::descriptor("mnk_cache_descriptor", descriptor);
-  if (!given) return std::move(given).error();
-  auto type = c::dtype(given->dtype);
-  if (!type) return std::move(type).error();
-  auto whenFull = c::wrap(given->when_full);
-  if (!whenFull) return std::move(whenFull).error();
-  AttentionCacheDescriptor made{.kvHeads = given->kv_heads,
-                                .headDim = given->head_dim,
-                                .valueHeadDim = given->value_head_dim,
-                                .capacity = given->capacity,
-                                .sequences = given->sequences,
-                                .dtype = *type,
-                                .whenFull = *whenFull,
-                                .pinned = given->pinned};
-  if (given->quantization) {
-    auto storage = storageFrom(given->quantization);
-    if (!storage) return std::move(storage).error();
-    made.quantized = std::move(*storage);
+  MNK_TRY(auto given, c::descriptor("mnk_cache_descriptor", descriptor));
+  MNK_TRY(auto type, c::dtype(given.dtype));
+  MNK_TRY(auto whenFull, c::wrap(given.when_full));
+  AttentionCacheDescriptor made{.kvHeads = given.kv_heads,
+                                .headDim = given.head_dim,
+                                .valueHeadDim = given.value_head_dim,
+                                .capacity = given.capacity,
+                                .sequences = given.sequences,
+                                .dtype = type,
+                                .whenFull = whenFull,
+                                .pinned = given.pinned};
+  if (given.quantization) {
+    MNK_TRY(auto storage, storageFrom(given.quantization));
+    made.quantized = std::move(storage);
   }
-  const mnk_sliding_window& sliding = given->sliding_window;
+  const mnk_sliding_window& sliding = given.sliding_window;
   if (sliding.window != 0 || sliding.max_rows != 0 || sliding.max_draft != 0) {
-    made.slidingWindow = {.window = given->sliding_window.window,
-                          .maxRows = std::max(given->sliding_window.max_rows, 1u),
-                          .maxDraft = given->sliding_window.max_draft};
+    made.slidingWindow = {.window = given.sliding_window.window,
+                          .maxRows = std::max(given.sliding_window.max_rows, 1u),
+                          .maxDraft = given.sliding_window.max_draft};
   }
-  made.isStorageOnly = given->is_storage_only;
+  made.isStorageOnly = given.is_storage_only;
   return made;
 }
 
@@ -66,32 +60,27 @@ struct Step {
 enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
 
 Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
-  auto given = c::descriptor("mnk_cache_step", step);
-  if (!given) return std::move(given).error();
+  MNK_TRY(auto given, c::descriptor("mnk_cache_step", step));
   Step made;
   const std::tuple<const mnk_heads_view*, HeadsView*, StepKind, std::string_view> views[] = {
-      {&given->queries, &made.queries, kAttends, "queries.tensor"},
-      {&given->keys, &made.keys, kAppends, "keys.tensor"},
-      {&given->values, &made.values, kAppends, "values.tensor"}};
+      {&given.queries, &made.queries, kAttends, "queries.tensor"},
+      {&given.keys, &made.keys, kAppends, "keys.tensor"},
+      {&given.values, &made.values, kAppends, "values.tensor"}};
   for (const auto& [from, into, neededFor, name] : views) {
-    auto view = c::viewFrom(*from);
-    if (!view) return std::move(view).error();
-    if (!*view && kinds & neededFor) return c::nullArgument(name);
-    if (*view) *into = std::move(**view);
+    MNK_TRY(auto view, c::viewFrom(*from));
+    if (!view && kinds & neededFor) return c::nullArgument(name);
+    if (view) *into = std::move(*view);
   }
   static constexpr uint32_t kFirstSequence = 0;
-  if (!given->sequences && given->sequence_count != 0) return c::nullArgument("sequences");
-  made.sequences = {given->sequences ? given->sequences : &kFirstSequence,
-                    given->sequences ? given->sequence_count : 1};
-  if (given->row_counts) made.rowCounts = {given->row_counts, made.sequences.size()};
-  if (given->results) {
-    auto results = c::attentionResults(given->results);
-    if (!results) return std::move(results).error();
-    made.results = std::move(*results);
+  if (!given.sequences && given.sequence_count != 0) return c::nullArgument("sequences");
+  made.sequences = {given.sequences ? given.sequences : &kFirstSequence, given.sequences ? given.sequence_count : 1};
+  if (given.row_counts) made.rowCounts = {given.row_counts, made.sequences.size()};
+  if (given.results) {
+    MNK_TRY(auto results, c::attentionResults(given.results));
+    made.results = std::move(results);
   }
-  auto options = c::attentionOptions(given->options);
-  if (!options) return std::move(options).error();
-  made.options = std::move(*options);
+  MNK_TRY(auto options, c::attentionOptions(given.options));
+  made.options = std::move(options);
   return made;
 }
 
@@ -152,9 +141,8 @@ Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> made) {
 
 mnk_cache* mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error) {
   return c::make<mnk_cache>(error, {{device, "device"}}, [&]() -> Result<mnk_cache*> {
-    auto given = descriptorFrom(descriptor);
-    if (!given) return std::move(given).error();
-    return c::handleFor(AttentionCache::make(device->device, *given));
+    MNK_TRY(auto given, descriptorFrom(descriptor));
+    return c::handleFor(AttentionCache::make(device->device, given));
   });
 }
 
@@ -254,11 +242,9 @@ bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_
                         const mnk_attention_results* results, const mnk_attention_options* options, uint32_t sequence,
                         mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
-    auto where = c::attentionResults(results);
-    if (!where) return std::move(where).error();
-    auto how = c::attentionOptions(options);
-    if (!how) return std::move(how).error();
-    return cache->cache.attend(encoder->encoder, queries->tensor, *where, *how, sequence);
+    MNK_TRY(auto where, c::attentionResults(results));
+    MNK_TRY(auto how, c::attentionOptions(options));
+    return cache->cache.attend(encoder->encoder, queries->tensor, where, how, sequence);
   });
 }
 
@@ -270,53 +256,48 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
     const uint64_t most = queries->tensor.shape()[0];
     if (count > most)
       return c::tooMany("AttentionCache", "sequences", count, most, "Pass one for each sequence of the queries.");
-    auto where = c::attentionResults(results);
-    if (!where) return std::move(where).error();
-    auto how = c::attentionOptions(options);
-    if (!how) return std::move(how).error();
-    return cache->cache.attend(encoder->encoder, queries->tensor, *where, *how, {sequences, count});
+    MNK_TRY(auto where, c::attentionResults(results));
+    MNK_TRY(auto how, c::attentionOptions(options));
+    return cache->cache.attend(encoder->encoder, queries->tensor, where, how, {sequences, count});
   });
 }
 
 bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    auto given = stepFrom(step, kAppends);
-    if (!given) return std::move(given).error();
-    if (auto listed = checkListed(*given, given->keys, cache->cache); !listed) return listed;
-    return cache->cache.append(encoder->encoder, given->keys, given->values, given->sequences, given->rowCounts);
+    MNK_TRY(auto given, stepFrom(step, kAppends));
+    MNK_TRY(checkListed(given, given.keys, cache->cache));
+    return cache->cache.append(encoder->encoder, given.keys, given.values, given.sequences, given.rowCounts);
   });
 }
 
 bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
                              mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    auto given = stepFrom(step, kAttends);
-    if (!given) return std::move(given).error();
-    if (auto listed = checkListed(*given, given->queries, cache->cache); !listed) return listed;
-    return cache->cache.attend(encoder->encoder, given->queries, given->results, given->options, given->sequences,
-                               given->rowCounts);
+    MNK_TRY(auto given, stepFrom(step, kAttends));
+    MNK_TRY(checkListed(given, given.queries, cache->cache));
+    return cache->cache.attend(encoder->encoder, given.queries, given.results, given.options, given.sequences,
+                               given.rowCounts);
   });
 }
 
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    auto given = stepFrom(step, kAppends | kAttends);
-    if (!given) return std::move(given).error();
-    if (given->sequences.size() != 1 || !given->rowCounts.empty()) {
+    MNK_TRY(auto given, stepFrom(step, kAppends | kAttends));
+    if (given.sequences.size() != 1 || !given.rowCounts.empty()) {
       return Error{
           .op = "AttentionCache.appendAndAttend",
           .what = "the step is not of one sequence",
-          .got = countText(given->sequences.size(), "sequence") + (given->rowCounts.empty() ? "" : ", with row counts"),
+          .got = countText(given.sequences.size(), "sequence") + (given.rowCounts.empty() ? "" : ", with row counts"),
           .expected = "one sequence, without row counts",
           .fix = "Name one sequence; to decode several, append and attend."};
     }
-    return cache->cache.appendAndAttend(encoder->encoder, {.queries = given->queries,
-                                                           .keys = given->keys,
-                                                           .values = given->values,
-                                                           .results = given->results,
-                                                           .options = given->options,
-                                                           .sequence = given->sequences.front()});
+    return cache->cache.appendAndAttend(encoder->encoder, {.queries = given.queries,
+                                                           .keys = given.keys,
+                                                           .values = given.values,
+                                                           .results = given.results,
+                                                           .options = given.options,
+                                                           .sequence = given.sequences.front()});
   });
 }
 
@@ -330,9 +311,8 @@ bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const 
                             const mnk_tensor* values, uint64_t position, uint32_t sequence, mnk_kv_domain domain,
                             mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    auto read = c::domain(domain);
-    if (!read) return std::move(read).error();
-    return cache->cache.dequantize(encoder->encoder, c::optional(keys), c::optional(values), position, sequence, *read);
+    MNK_TRY(auto read, c::domain(domain));
+    return cache->cache.dequantize(encoder->encoder, c::optional(keys), c::optional(values), position, sequence, read);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "CAPI/Handles.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 using namespace mnk;
 
@@ -40,15 +41,14 @@ mnk_device* mnk_device_make_at(size_t index, mnk_error_out error) {
 
 mnk_device* mnk_device_make_host(const mnk_host_options* options, mnk_error_out error) {
   return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
-    auto given = c::descriptor("mnk_host_options", options);
-    if (!given) return std::move(given).error();
-    return c::handleFor(host::makeDevice({.workers = given->workers,
-                                          .orderSeed = given->order_seed,
-                                          .checking = static_cast<host::Checking>(given->checking),
-                                          .allowSameValue = given->allow_same_value,
-                                          .perturb = given->perturb,
-                                          .level = static_cast<host::Level>(given->level),
-                                          .compiler = given->compiler ? given->compiler : ""}));
+    MNK_TRY(auto given, c::descriptor("mnk_host_options", options));
+    return c::handleFor(host::makeDevice({.workers = given.workers,
+                                          .orderSeed = given.order_seed,
+                                          .checking = static_cast<host::Checking>(given.checking),
+                                          .allowSameValue = given.allow_same_value,
+                                          .perturb = given.perturb,
+                                          .level = static_cast<host::Level>(given.level),
+                                          .compiler = given.compiler ? given.compiler : ""}));
   });
 }
 

@@ -1,5 +1,6 @@
 #include "CAPI/Handles.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 using namespace mnk;
 
@@ -36,47 +37,40 @@ Result<Access> accessFrom(mnk_access given) {
 }
 
 Result<Dispatch> dispatchFrom(const mnk_dispatch* given, const DeviceLimits& limits) {
-  auto d = c::descriptor("mnk_dispatch", given);
-  if (!d) return std::move(d).error();
-  if (!d->function) return c::nullArgument("function");
-  auto buffers = listFrom(d->buffers, d->buffer_count, "buffers");
-  if (!buffers) return std::move(buffers).error();
-  auto inlines = listFrom(d->inlines, d->inline_count, "inlines");
-  if (!inlines) return std::move(inlines).error();
-  auto memories = listFrom(d->threadgroup_memory, d->threadgroup_memory_count, "threadgroup_memory");
-  if (!memories) return std::move(memories).error();
-  auto constants = listFrom(d->constants, d->constant_count, "constants");
-  if (!constants) return std::move(constants).error();
+  MNK_TRY(auto d, c::descriptor("mnk_dispatch", given));
+  if (!d.function) return c::nullArgument("function");
+  MNK_TRY(auto buffers, listFrom(d.buffers, d.buffer_count, "buffers"));
+  MNK_TRY(auto inlines, listFrom(d.inlines, d.inline_count, "inlines"));
+  MNK_TRY(auto memories, listFrom(d.threadgroup_memory, d.threadgroup_memory_count, "threadgroup_memory"));
+  MNK_TRY(auto constants, listFrom(d.constants, d.constant_count, "constants"));
 
   Dispatch dispatch;
-  dispatch.kind = d->kind ? d->kind : "Custom";
-  dispatch.kernel.function = d->function;
-  if (d->library) dispatch.kernel.library = d->library->library;
-  for (const mnk_constant& constant : *constants) {
-    auto made = constantFrom(constant);
-    if (!made) return std::move(made).error();
-    dispatch.kernel.constants.push_back(*made);
+  dispatch.kind = d.kind ? d.kind : "Custom";
+  dispatch.kernel.function = d.function;
+  if (d.library) dispatch.kernel.library = d.library->library;
+  for (const mnk_constant& constant : constants) {
+    MNK_TRY(auto made, constantFrom(constant));
+    dispatch.kernel.constants.push_back(made);
   }
-  for (const mnk_binding& binding : *buffers) {
+  for (const mnk_binding& binding : buffers) {
     if (!binding.tensor) return c::nullArgument("the tensor of a binding");
-    auto access = accessFrom(binding.access);
-    if (!access) return std::move(access).error();
-    dispatch.buffers.push_back(Binding::whole(binding.index, binding.tensor->tensor, *access));
+    MNK_TRY(auto access, accessFrom(binding.access));
+    dispatch.buffers.push_back(Binding::whole(binding.index, binding.tensor->tensor, access));
   }
-  for (const mnk_inline_bytes& inlined : *inlines) {
+  for (const mnk_inline_bytes& inlined : inlines) {
     if (!inlined.bytes) return c::nullArgument("inline bytes");
     if (inlined.count > limits.maxInlineBytes)
       return c::tooMany("CommandEncoder", "inline bytes", inlined.count, limits.maxInlineBytes);
     const auto* bytes = static_cast<const std::byte*>(inlined.bytes);
     dispatch.inlines.push_back({inlined.index, {bytes, bytes + inlined.count}});
   }
-  for (const mnk_threadgroup_memory& memory : *memories) {
+  for (const mnk_threadgroup_memory& memory : memories) {
     dispatch.threadgroupMemory.push_back({memory.index, memory.bytes});
   }
-  dispatch.grid.unit = d->grid_is_threadgroups ? Grid::Unit::threadgroups : Grid::Unit::threads;
+  dispatch.grid.unit = d.grid_is_threadgroups ? Grid::Unit::threadgroups : Grid::Unit::threads;
   for (size_t axis = 0; axis < 3; ++axis) {
-    dispatch.grid.extent[axis] = d->grid[axis];
-    dispatch.grid.threadgroup[axis] = d->threadgroup[axis];
+    dispatch.grid.extent[axis] = d.grid[axis];
+    dispatch.grid.threadgroup[axis] = d.threadgroup[axis];
   }
   return dispatch;
 }
@@ -99,9 +93,8 @@ void mnk_encoder_release(mnk_encoder* encoder) {
 
 bool mnk_encoder_dispatch(mnk_encoder* encoder, const mnk_dispatch* dispatch, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}}, [&]() -> Result<void> {
-    auto made = dispatchFrom(dispatch, encoder->encoder.device()->limits());
-    if (!made) return std::move(made).error();
-    return encoder->encoder.dispatch(*made);
+    MNK_TRY(auto made, dispatchFrom(dispatch, encoder->encoder.device()->limits()));
+    return encoder->encoder.dispatch(made);
   });
 }
 
@@ -122,9 +115,8 @@ mnk_completion* mnk_encoder_commit(mnk_encoder* encoder, mnk_finished finished, 
         mnk_error_release(failure);
       };
     }
-    auto completion = encoder->encoder.commit(std::move(callback));
-    if (!completion) return std::move(completion).error();
-    handle->completion = *completion;
+    MNK_TRY(auto completion, encoder->encoder.commit(std::move(callback)));
+    handle->completion = completion;
     return handle.release();
   });
 }

@@ -1,6 +1,7 @@
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
 #include "CAPI/KVViews.hpp"
+#include "Support/Try.hpp"
 
 using namespace mnk;
 
@@ -18,33 +19,28 @@ Result<AttentionPartials> partialsFrom(const mnk_tensor* sums, const mnk_tensor*
 
 Result<AttentionOptions> attentionOptions(const mnk_attention_options* options) {
   if (!options) return AttentionOptions{};
-  auto given = descriptor("mnk_attention_options", options);
-  if (!given) return std::move(given).error();
-  auto kernel = flashDecodeKernel(given->kernel);
-  if (!kernel) return std::move(kernel).error();
-  auto merge = flashDecodeMerge(given->merge);
-  if (!merge) return std::move(merge).error();
-  return AttentionOptions{.scale = given->scale,
-                          .isCausal = !given->is_bidirectional,
-                          .window = given->window,
-                          .windowSeesPinned = given->window_sees_pinned,
-                          .softcap = given->softcap,
-                          .mask = optional(given->mask),
-                          .slopes = optional(given->slopes),
-                          .sinks = optional(given->sinks),
-                          .splits = given->splits,
-                          .kernel = *kernel,
-                          .merge = *merge};
+  MNK_TRY(auto given, descriptor("mnk_attention_options", options));
+  MNK_TRY(auto kernel, flashDecodeKernel(given.kernel));
+  MNK_TRY(auto merge, flashDecodeMerge(given.merge));
+  return AttentionOptions{.scale = given.scale,
+                          .isCausal = !given.is_bidirectional,
+                          .window = given.window,
+                          .windowSeesPinned = given.window_sees_pinned,
+                          .softcap = given.softcap,
+                          .mask = optional(given.mask),
+                          .slopes = optional(given.slopes),
+                          .sinks = optional(given.sinks),
+                          .splits = given.splits,
+                          .kernel = kernel,
+                          .merge = merge};
 }
 
 Result<AttentionResults> attentionResults(const mnk_attention_results* results) {
-  auto given = descriptor("mnk_attention_results", results);
-  if (!given) return std::move(given).error();
-  AttentionResults made{.into = optional(given->into), .logSumExp = optional(given->log_sum_exp)};
-  if (given->partial_sums || given->partial_stats) {
-    auto partials = partialsFrom(given->partial_sums, given->partial_stats);
-    if (!partials) return std::move(partials).error();
-    made.partials = std::move(*partials);
+  MNK_TRY(auto given, descriptor("mnk_attention_results", results));
+  AttentionResults made{.into = optional(given.into), .logSumExp = optional(given.log_sum_exp)};
+  if (given.partial_sums || given.partial_stats) {
+    MNK_TRY(auto partials, partialsFrom(given.partial_sums, given.partial_stats));
+    made.partials = std::move(partials);
   }
   return made;
 }
@@ -53,10 +49,9 @@ namespace {
 
 Result<HeadsView> queriesFrom(const mnk_flash_decode& given) {
   if (given.queries_view) {
-    auto view = viewFrom(*given.queries_view);
-    if (!view) return std::move(view).error();
-    if (!*view) return nullArgument("queries_view.tensor");
-    return std::move(**view);
+    MNK_TRY(auto view, viewFrom(*given.queries_view));
+    if (!view) return nullArgument("queries_view.tensor");
+    return std::move(*view);
   }
   if (!given.queries) return nullArgument("queries");
   return HeadsView(given.queries->tensor);
@@ -88,45 +83,33 @@ Result<std::variant<KVCacheView, QuantizedKVCacheView>> cacheFrom(const mnk_flas
                  .fix = "Set either dense or quantized, and leave the other NULL."};
   }
   if (given.dense) {
-    auto view = cacheView(*given.dense, "dense");
-    if (!view) return std::move(view).error();
-    return Cache(std::move(*view));
+    MNK_TRY(auto view, cacheView(*given.dense, "dense"));
+    return Cache(std::move(view));
   }
-  auto view = quantizedView(*given.quantized, "quantized");
-  if (!view) return std::move(view).error();
-  return Cache(std::move(*view));
+  MNK_TRY(auto view, quantizedView(*given.quantized, "quantized"));
+  return Cache(std::move(view));
 }
 
 Result<FlashDecode> decodeFrom(const mnk_flash_decode* op) {
-  auto given = descriptor("mnk_flash_decode", op);
-  if (!given) return std::move(given).error();
-  auto queries = queriesFrom(*given);
-  if (!queries) return std::move(queries).error();
-  auto over = cacheFrom(*given);
-  if (!over) return std::move(over).error();
-  auto sequences = sequencesFrom(*given, *queries);
-  if (!sequences) return std::move(sequences).error();
-  auto results = attentionResults(given->results);
-  if (!results) return std::move(results).error();
-  auto options = attentionOptions(given->options);
-  if (!options) return std::move(options).error();
-  return FlashDecode{.queries = std::move(*queries),
-                     .over = std::move(*over),
-                     .sequences = std::move(*sequences),
-                     .results = std::move(*results),
-                     .options = std::move(*options),
-                     .scratch = optional(given->scratch)};
+  MNK_TRY(auto given, descriptor("mnk_flash_decode", op));
+  MNK_TRY(auto queries, queriesFrom(given));
+  MNK_TRY(auto over, cacheFrom(given));
+  MNK_TRY(auto sequences, sequencesFrom(given, queries));
+  MNK_TRY(auto results, attentionResults(given.results));
+  MNK_TRY(auto options, attentionOptions(given.options));
+  return FlashDecode{.queries = std::move(queries),
+                     .over = std::move(over),
+                     .sequences = std::move(sequences),
+                     .results = std::move(results),
+                     .options = std::move(options),
+                     .scratch = optional(given.scratch)};
 }
 
 Result<MergePartials> mergeFrom(const mnk_merge_partials* op) {
-  auto given = descriptor("mnk_merge_partials", op);
-  if (!given) return std::move(given).error();
-  auto partials = partialsFrom(given->partial_sums, given->partial_stats);
-  if (!partials) return std::move(partials).error();
-  auto results = attentionResults(given->results);
-  if (!results) return std::move(results).error();
-  return MergePartials{
-      .partials = std::move(*partials), .sinks = optional(given->sinks), .results = std::move(*results)};
+  MNK_TRY(auto given, descriptor("mnk_merge_partials", op));
+  MNK_TRY(auto partials, partialsFrom(given.partial_sums, given.partial_stats));
+  MNK_TRY(auto results, attentionResults(given.results));
+  return MergePartials{.partials = std::move(partials), .sinks = optional(given.sinks), .results = std::move(results)};
 }
 
 }  // namespace
@@ -135,9 +118,8 @@ Result<MergePartials> mergeFrom(const mnk_merge_partials* op) {
 
 mnk_plan* mnk_flash_decode_make_plan(const mnk_flash_decode* op, const mnk_device* device, mnk_error_out error) {
   return c::make<mnk_plan>(error, {}, [&]() -> Result<mnk_plan*> {
-    auto decode = c::decodeFrom(op);
-    if (!decode) return std::move(decode).error();
-    return c::handleFor(device ? plan(*decode, *device->device) : plan(*decode));
+    MNK_TRY(auto decode, c::decodeFrom(op));
+    return c::handleFor(device ? plan(decode, *device->device) : plan(decode));
   });
 }
 

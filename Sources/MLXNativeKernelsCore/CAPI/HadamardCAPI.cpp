@@ -1,19 +1,19 @@
 #include "CAPI/Handles.hpp"
 
+#include "Support/Try.hpp"
+
 using namespace mnk;
 
 namespace {
 
 Result<Hadamard> opFrom(const mnk_hadamard* op) {
-  auto given = c::descriptor("mnk_hadamard", op);
-  if (!given) return std::move(given).error();
-  if (!given->from) return c::nullArgument("from");
-  Hadamard hadamard{.from = given->from->tensor, .isInverse = given->is_inverse};
-  if (given->into) hadamard.into = given->into->tensor;
-  if (given->has_signs) {
-    auto signs = c::codecName(given->signs);
-    if (!signs) return std::move(signs).error();
-    hadamard.signs = *signs;
+  MNK_TRY(auto given, c::descriptor("mnk_hadamard", op));
+  if (!given.from) return c::nullArgument("from");
+  Hadamard hadamard{.from = given.from->tensor, .isInverse = given.is_inverse};
+  if (given.into) hadamard.into = given.into->tensor;
+  if (given.has_signs) {
+    MNK_TRY(auto signs, c::codecName(given.signs));
+    hadamard.signs = signs;
   }
   return hadamard;
 }

@@ -9,6 +9,7 @@
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "MLXNativeKernels/mnk.h"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 struct mnk_error {
   mnk::Error error;
@@ -175,11 +176,9 @@ Result<void> encode(mnk_encoder& encoder, const Result<Op>& op) {
 inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype given, const uint64_t* extents,
                                       size_t rank, uint64_t byteOffset) {
   if (!buffer) return std::move(buffer).error();
-  auto type = dtype(given);
-  if (!type) return std::move(type).error();
-  auto made = shape(extents, rank);
-  if (!made) return std::move(made).error();
-  return handleFor(Tensor::over(*buffer, *type, *made, byteOffset));
+  MNK_TRY(auto type, dtype(given));
+  MNK_TRY(auto made, shape(extents, rank));
+  return handleFor(Tensor::over(*buffer, type, made, byteOffset));
 }
 
 }  // namespace mnk::c

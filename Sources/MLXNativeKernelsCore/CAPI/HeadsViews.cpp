@@ -1,5 +1,7 @@
 #include "CAPI/HeadsViews.hpp"
 
+#include "Support/Try.hpp"
+
 using namespace mnk;
 
 namespace mnk::c {
@@ -17,9 +19,8 @@ Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& given) {
                                                                             .tokenStride = given.token_stride,
                                                                             .headStride = given.head_stride}));
   }
-  auto layout = c::layout(given.layout);
-  if (!layout) return std::move(layout).error();
-  return std::optional(HeadsView(given.tensor->tensor, *layout));
+  MNK_TRY(auto layout, c::layout(given.layout));
+  return std::optional(HeadsView(given.tensor->tensor, layout));
 }
 
 }  // namespace mnk::c
@@ -27,9 +28,8 @@ Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& given) {
 bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64_t first_column, uint64_t heads,
                                 uint64_t head_dim, mnk_error_out error) {
   return c::run(error, {{view, "view"}, {tensor, "tensor"}}, [&]() -> Result<void> {
-    auto columns = HeadsView::columns(tensor->tensor, first_column, heads, head_dim);
-    if (!columns) return std::move(columns).error();
-    const HeadsView::Strides strides = columns->resolved();
+    MNK_TRY(auto columns, HeadsView::columns(tensor->tensor, first_column, heads, head_dim));
+    const HeadsView::Strides strides = columns.resolved();
     *view = {.size = sizeof *view,
              .tensor = tensor,
              .layout = MNK_TOKEN_MAJOR,

@@ -1,40 +1,34 @@
 #include "CAPI/KVSource.hpp"
 #include "CAPI/KVViews.hpp"
+#include "Support/Try.hpp"
 
 using namespace mnk;
 
 namespace {
 
 Result<KVCacheQuantize> quantizeFrom(const mnk_kv_cache_quantize* op) {
-  auto given = c::descriptor("mnk_kv_cache_quantize", op);
-  if (!given) return std::move(given).error();
+  MNK_TRY(auto given, c::descriptor("mnk_kv_cache_quantize", op));
   KVCacheQuantize quantize;
-  if (auto source = c::readSource(*given, quantize); !source) return std::move(source).error();
-  auto into = c::quantizedView(given->into, "into");
-  if (!into) return std::move(into).error();
-  quantize.into = *into;
-  if (auto places = c::readPlaces(*given, quantize); !places) return std::move(places).error();
-  auto options = c::quantizeOptions(given->options);
-  if (!options) return std::move(options).error();
-  quantize.options = *options;
-  if (given->counts) quantize.counts = given->counts->tensor;
-  if (given->probe) quantize.probe = given->probe->tensor;
+  MNK_TRY(c::readSource(given, quantize));
+  MNK_TRY(auto into, c::quantizedView(given.into, "into"));
+  quantize.into = into;
+  MNK_TRY(c::readPlaces(given, quantize));
+  MNK_TRY(auto options, c::quantizeOptions(given.options));
+  quantize.options = options;
+  if (given.counts) quantize.counts = given.counts->tensor;
+  if (given.probe) quantize.probe = given.probe->tensor;
   return quantize;
 }
 
 Result<KVCacheDequantize> dequantizeFrom(const mnk_kv_cache_dequantize* op) {
-  auto given = c::descriptor("mnk_kv_cache_dequantize", op);
-  if (!given) return std::move(given).error();
-  auto from = c::quantizedView(given->from, "from");
-  if (!from) return std::move(from).error();
-  auto layout = c::layout(given->layout);
-  if (!layout) return std::move(layout).error();
-  auto domain = c::domain(given->domain);
-  if (!domain) return std::move(domain).error();
+  MNK_TRY(auto given, c::descriptor("mnk_kv_cache_dequantize", op));
+  MNK_TRY(auto from, c::quantizedView(given.from, "from"));
+  MNK_TRY(auto layout, c::layout(given.layout));
+  MNK_TRY(auto domain, c::domain(given.domain));
   KVCacheDequantize dequantize{
-      .from = *from, .sequence = given->sequence, .position = given->position, .layout = *layout, .domain = *domain};
-  if (given->keys) dequantize.keys = given->keys->tensor;
-  if (given->values) dequantize.values = given->values->tensor;
+      .from = from, .sequence = given.sequence, .position = given.position, .layout = layout, .domain = domain};
+  if (given.keys) dequantize.keys = given.keys->tensor;
+  if (given.values) dequantize.values = given.values->tensor;
   return dequantize;
 }
 

@@ -1,19 +1,18 @@
 #include "CAPI/KVSource.hpp"
 #include "CAPI/KVViews.hpp"
+#include "Support/Try.hpp"
 
 using namespace mnk;
 
 namespace {
 
 Result<KVCacheWrite> writeFrom(const mnk_kv_cache_write* op) {
-  auto given = c::descriptor("mnk_kv_cache_write", op);
-  if (!given) return std::move(given).error();
+  MNK_TRY(auto given, c::descriptor("mnk_kv_cache_write", op));
   KVCacheWrite write;
-  if (auto source = c::readSource(*given, write); !source) return std::move(source).error();
-  auto into = c::cacheView(given->into, "into");
-  if (!into) return std::move(into).error();
-  write.into = *into;
-  if (auto places = c::readPlaces(*given, write); !places) return std::move(places).error();
+  MNK_TRY(c::readSource(given, write));
+  MNK_TRY(auto into, c::cacheView(given.into, "into"));
+  write.into = into;
+  MNK_TRY(c::readPlaces(given, write));
   return write;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "CAPI/Handles.hpp"
 #include "CAPI/HeadsViews.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::c {
 
@@ -24,14 +25,11 @@ inline Result<std::optional<HeadsView>> sourceFrom(const mnk_heads_view* view, c
 template <typename Given, typename Op>
 Result<void> readSource(const Given& given, Op& op) {
   if (!given.keys && !given.keys_view) return nullArgument("keys");
-  auto sourceLayout = layout(given.source_layout);
-  if (!sourceLayout) return std::move(sourceLayout).error();
-  auto keys = sourceFrom(given.keys_view, given.keys, *sourceLayout, "keys_view->tensor");
-  if (!keys) return std::move(keys).error();
-  auto values = sourceFrom(given.values_view, given.values, *sourceLayout, "values_view->tensor");
-  if (!values) return std::move(values).error();
-  op.keys = **keys;
-  op.values = *values;
+  MNK_TRY(auto sourceLayout, layout(given.source_layout));
+  MNK_TRY(auto keys, sourceFrom(given.keys_view, given.keys, sourceLayout, "keys_view->tensor"));
+  MNK_TRY(auto values, sourceFrom(given.values_view, given.values, sourceLayout, "values_view->tensor"));
+  op.keys = *keys;
+  op.values = values;
   op.sourceOffset = given.source_offset;
   if (given.has_tokens) op.tokens = given.tokens;
   op.sourceIsRing = given.source_is_ring;
@@ -44,11 +42,9 @@ Result<void> readPlaces(const Given& given, Op& op) {
   op.sequence = given.sequence;
   op.position = given.position;
   if (!given.has_rows) return {};
-  auto sequences = indicesFrom(Op::name, given.sequences);
-  if (!sequences) return std::move(sequences).error();
-  auto positions = indicesFrom(Op::name, given.positions);
-  if (!positions) return std::move(positions).error();
-  op.rows = KVCacheWrite::Rows{*sequences, *positions};
+  MNK_TRY(auto sequences, indicesFrom(Op::name, given.sequences));
+  MNK_TRY(auto positions, indicesFrom(Op::name, given.positions));
+  op.rows = KVCacheWrite::Rows{sequences, positions};
   return {};
 }
 

@@ -1,5 +1,7 @@
 #include "CAPI/KVViews.hpp"
 
+#include "Support/Try.hpp"
+
 namespace mnk::c {
 
 namespace {
@@ -10,9 +12,8 @@ Result<std::optional<QuantizedKVPlane>> planeFrom(const mnk_quantized_kv_plane& 
   if (!given.codes && !hasOthers) return std::optional<QuantizedKVPlane>();
   if (!given.codes) return nullArgument(name + ".codes");
   if (!given.scales) return nullArgument(name + ".scales");
-  auto made = codec(given.codec);
-  if (!made) return std::move(made).error();
-  QuantizedKVPlane plane{.codec = *made, .codes = given.codes->tensor, .scales = given.scales->tensor};
+  MNK_TRY(auto made, codec(given.codec));
+  QuantizedKVPlane plane{.codec = made, .codes = given.codes->tensor, .scales = given.scales->tensor};
   if (given.means) plane.means = given.means->tensor;
   if (given.channel_scales) plane.channelScales = given.channel_scales->tensor;
   return std::optional(plane);
@@ -24,11 +25,9 @@ Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string&
   // Inside another struct a longer view would have moved all that follows it.
   if (given.size != sizeof given) return wrongSize("mnk_kv_cache_view", given.size, sizeof given);
   if (!given.keys) return nullArgument(name + ".keys");
-  auto order = layout(given.layout);
-  if (!order) return std::move(order).error();
-  auto wraps = wrap(given.wrap);
-  if (!wraps) return std::move(wraps).error();
-  KVCacheView view{.keys = given.keys->tensor, .layout = *order, .wrap = *wraps, .pinned = given.pinned};
+  MNK_TRY(auto order, layout(given.layout));
+  MNK_TRY(auto wraps, wrap(given.wrap));
+  KVCacheView view{.keys = given.keys->tensor, .layout = order, .wrap = wraps, .pinned = given.pinned};
   if (given.values) view.values = given.values->tensor;
   return view;
 }
@@ -36,17 +35,12 @@ Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string&
 Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& given, const std::string& name) {
   // Inside another struct a longer view would have moved all that follows it.
   if (given.size != sizeof given) return wrongSize("mnk_quantized_kv_view", given.size, sizeof given);
-  auto keys = planeFrom(given.keys, name + ".keys");
-  if (!keys) return std::move(keys).error();
-  if (!*keys) return nullArgument(name + ".keys.codes");
-  auto values = planeFrom(given.values, name + ".values");
-  if (!values) return std::move(values).error();
-  auto order = layout(given.layout);
-  if (!order) return std::move(order).error();
-  auto wraps = wrap(given.wrap);
-  if (!wraps) return std::move(wraps).error();
-  return QuantizedKVCacheView{
-      .keys = **keys, .values = *values, .layout = *order, .wrap = *wraps, .pinned = given.pinned};
+  MNK_TRY(auto keys, planeFrom(given.keys, name + ".keys"));
+  if (!keys) return nullArgument(name + ".keys.codes");
+  MNK_TRY(auto values, planeFrom(given.values, name + ".values"));
+  MNK_TRY(auto order, layout(given.layout));
+  MNK_TRY(auto wraps, wrap(given.wrap));
+  return QuantizedKVCacheView{.keys = *keys, .values = values, .layout = order, .wrap = wraps, .pinned = given.pinned};
 }
 
 }  // namespace mnk::c

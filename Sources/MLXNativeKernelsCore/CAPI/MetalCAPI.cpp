@@ -1,16 +1,16 @@
 #include "CAPI/Handles.hpp"
 #include "MLXNativeKernels/mnk_metal.h"
+#include "Support/Try.hpp"
 
 using namespace mnk;
 
 mnk_device* mnk_device_make_metal(const mnk_metal_options* options, mnk_error_out error) {
   return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
-    auto given = c::descriptor("mnk_metal_options", options);
-    if (!given) return std::move(given).error();
-    return c::handleFor(metal::makeDevice({.device = static_cast<MTL::Device*>(given->device),
-                                           .queue = static_cast<MTL::CommandQueue*>(given->queue),
-                                           .libraryPath = given->library_path ? given->library_path : "",
-                                           .describesDispatches = given->describes_dispatches}));
+    MNK_TRY(auto given, c::descriptor("mnk_metal_options", options));
+    return c::handleFor(metal::makeDevice({.device = static_cast<MTL::Device*>(given.device),
+                                           .queue = static_cast<MTL::CommandQueue*>(given.queue),
+                                           .libraryPath = given.library_path ? given.library_path : "",
+                                           .describesDispatches = given.describes_dispatches}));
   });
 }
 
@@ -37,9 +37,8 @@ mnk_encoder* mnk_encoder_make_into_metal(mnk_device* device, void* command_buffe
                                          mnk_error_out error) {
   return c::make<mnk_encoder>(
       error, {{device, "device"}, {command_buffer, "command_buffer"}}, [&]() -> Result<mnk_encoder*> {
-        auto submission =
-            metal::makeSubmission(device->device, static_cast<MTL::CommandBuffer*>(command_buffer), label ? label : "");
-        if (!submission) return std::move(submission).error();
-        return new mnk_encoder{CommandEncoder(device->device, std::move(*submission))};
+        MNK_TRY(auto submission, metal::makeSubmission(device->device, static_cast<MTL::CommandBuffer*>(command_buffer),
+                                                       label ? label : ""));
+        return new mnk_encoder{CommandEncoder(device->device, std::move(submission))};
       });
 }

@@ -1,15 +1,14 @@
 #include "CAPI/HeadsViews.hpp"
 
+#include "Support/Try.hpp"
+
 namespace mnk::c {
 
 Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given) {
   if (given.size != sizeof given) return wrongSize("mnk_rotary_embedding", given.size, sizeof given);
-  auto layout = rotaryLayout(given.layout);
-  if (!layout) return std::move(layout).error();
-  auto pairing = rotaryPairing(given.pairing);
-  if (!pairing) return std::move(pairing).error();
-  auto otherAxis = rotaryOtherAxis(given.other_axis);
-  if (!otherAxis) return std::move(otherAxis).error();
+  MNK_TRY(auto layout, rotaryLayout(given.layout));
+  MNK_TRY(auto pairing, rotaryPairing(given.pairing));
+  MNK_TRY(auto otherAxis, rotaryOtherAxis(given.other_axis));
   if (!given.frequency_factors && given.frequency_factor_count != 0) return nullArgument("frequency_factors");
   constexpr size_t kMostFactors = MultiRoPE::kMaxRopeDim / 2;
   if (given.frequency_factor_count > kMostFactors) {
@@ -17,10 +16,10 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given) {
                    "Pass one for each pair that turns.");
   }
 
-  RotaryEmbedding made{.layout = *layout,
+  RotaryEmbedding made{.layout = layout,
                        .base = given.base,
-                       .pairing = *pairing,
-                       .otherAxis = *otherAxis,
+                       .pairing = pairing,
+                       .otherAxis = otherAxis,
                        .scale = given.scale,
                        .isInverse = given.is_inverse};
   std::copy(std::begin(given.sections), std::end(given.sections), made.sections.begin());
@@ -54,46 +53,40 @@ Result<std::optional<RotaryOffsets>> numbersFrom(const mnk_rotary_numbers& given
   return std::optional<RotaryOffsets>(std::vector<int32_t>(given.list, given.list + given.list_count));
 }
 
-Result<MultiRoPE> opFrom(const mnk_multi_rope* given) {
-  auto rope = c::descriptor("mnk_multi_rope", given);
-  if (!rope) return std::move(rope).error();
-  if (!rope->queries.tensor) return c::nullArgument("queries.tensor");
+Result<MultiRoPE> ropeFrom(const mnk_multi_rope* given) {
+  MNK_TRY(auto rope, c::descriptor("mnk_multi_rope", given));
+  if (!rope.queries.tensor) return c::nullArgument("queries.tensor");
   MultiRoPE op;
   const std::pair<const mnk_heads_view*, std::optional<HeadsView>*> optional[] = {
-      {&rope->keys, &op.keys}, {&rope->rotated_queries, &op.rotatedQueries}, {&rope->rotated_keys, &op.rotatedKeys}};
-  auto queries = c::viewFrom(rope->queries);
-  if (!queries) return std::move(queries).error();
-  op.queries = **queries;
+      {&rope.keys, &op.keys}, {&rope.rotated_queries, &op.rotatedQueries}, {&rope.rotated_keys, &op.rotatedKeys}};
+  MNK_TRY(auto queries, c::viewFrom(rope.queries));
+  op.queries = *queries;
   for (const auto& [from, into] : optional) {
-    auto view = c::viewFrom(*from);
-    if (!view) return std::move(view).error();
-    *into = *view;
+    MNK_TRY(auto view, c::viewFrom(*from));
+    *into = view;
   }
-  auto positions = numbersFrom(rope->positions, "positions");
-  if (!positions) return std::move(positions).error();
-  op.positions = RotaryPositions(rope->first_position);
-  if (*positions) {
-    if (const auto* list = std::get_if<std::vector<int32_t>>(&**positions)) {
-      op.positions = RotaryPositions(*list, std::max(1u, rope->positions.list_axes));
+  MNK_TRY(auto positions, numbersFrom(rope.positions, "positions"));
+  op.positions = RotaryPositions(rope.first_position);
+  if (positions) {
+    if (const auto* list = std::get_if<std::vector<int32_t>>(&*positions)) {
+      op.positions = RotaryPositions(*list, std::max(1u, rope.positions.list_axes));
     } else {
-      op.positions = RotaryPositions(std::get<Tensor>(**positions));
+      op.positions = RotaryPositions(std::get<Tensor>(*positions));
     }
   }
-  auto offsets = numbersFrom(rope->offsets, "offsets");
-  if (!offsets) return std::move(offsets).error();
-  op.offsets = *offsets;
-  auto rotary = c::rotary(rope->rotary);
-  if (!rotary) return std::move(rotary).error();
-  op.rotary = *rotary;
+  MNK_TRY(auto offsets, numbersFrom(rope.offsets, "offsets"));
+  op.offsets = offsets;
+  MNK_TRY(auto rotary, c::rotary(rope.rotary));
+  op.rotary = rotary;
   return op;
 }
 
 }  // namespace
 
 mnk_plan* mnk_multi_rope_make_plan(const mnk_multi_rope* op, mnk_error_out error) {
-  return c::make<mnk_plan>(error, {}, [&] { return c::planFor(opFrom(op)); });
+  return c::make<mnk_plan>(error, {}, [&] { return c::planFor(ropeFrom(op)); });
 }
 
 bool mnk_encoder_multi_rope(mnk_encoder* encoder, const mnk_multi_rope* op, mnk_error_out error) {
-  return c::run(error, {{encoder, "encoder"}}, [&] { return c::encode(*encoder, opFrom(op)); });
+  return c::run(error, {{encoder, "encoder"}}, [&] { return c::encode(*encoder, ropeFrom(op)); });
 }

@@ -1,5 +1,7 @@
 #include "CAPI/Handles.hpp"
 
+#include "Support/Try.hpp"
+
 using namespace mnk;
 
 size_t mnk_dtype_size(mnk_dtype dtype) {
@@ -12,11 +14,9 @@ const char* mnk_dtype_name(mnk_dtype dtype) {
 mnk_tensor* mnk_tensor_make(mnk_device* device, mnk_dtype dtype, const uint64_t* shape, size_t rank,
                             mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{device, "device"}}, [&]() -> Result<mnk_tensor*> {
-    auto type = c::dtype(dtype);
-    if (!type) return std::move(type).error();
-    auto extents = c::shape(shape, rank);
-    if (!extents) return std::move(extents).error();
-    return c::handleFor(Tensor::zeros(device->device, *type, *extents));
+    MNK_TRY(auto type, c::dtype(dtype));
+    MNK_TRY(auto extents, c::shape(shape, rank));
+    return c::handleFor(Tensor::zeros(device->device, type, extents));
   });
 }
 
@@ -44,9 +44,8 @@ mnk_tensor* mnk_tensor_make_slice(const mnk_tensor* tensor, uint64_t begin, uint
 mnk_tensor* mnk_tensor_make_reshaped(const mnk_tensor* tensor, const uint64_t* shape, size_t rank,
                                      mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{tensor, "tensor"}}, [&]() -> Result<mnk_tensor*> {
-    auto extents = c::shape(shape, rank);
-    if (!extents) return std::move(extents).error();
-    return c::handleFor(tensor->tensor.reshaped(*extents));
+    MNK_TRY(auto extents, c::shape(shape, rank));
+    return c::handleFor(tensor->tensor.reshaped(extents));
   });
 }
 

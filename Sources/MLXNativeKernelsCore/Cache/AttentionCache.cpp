@@ -6,15 +6,15 @@
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/SequenceRows.hpp"
-#include "Ops/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-constexpr std::string_view kOp = "AttentionCache";
 constexpr std::string_view kAppend = "AttentionCache.append";
 
 // Tokens of one sequence have no axis of sequences, or one of 1.
@@ -22,7 +22,7 @@ Result<void> checkOneSequence(const HeadsView& view) {
   const HeadsView::Strides strides = view.resolved();
   if (strides.sequences <= 1) return {};
   return Error{
-      .op = std::string(kOp),
+      .op = std::string(kCacheName),
       .what = "the tokens are of several sequences",
       .got = fmt::format("{} of {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
       .expected = "tokens of one sequence",
@@ -33,7 +33,7 @@ Result<void> checkOneSequence(const HeadsView& view) {
 Result<void> checkHeld(const CacheSlots& slots, const CacheCursor& cursor, uint64_t position, uint64_t tokens,
                        uint32_t sequence) {
   if (!slots.holds(cursor, position, tokens)) {
-    return Error{.op = std::string(kOp),
+    return Error{.op = std::string(kCacheName),
                  .what = "the cache does not hold these positions",
                  .got = fmt::format("position {} + {} of sequence {}", position, countText(tokens, "token"), sequence),
                  .expected = slots.heldText(cursor),
@@ -46,7 +46,7 @@ Result<void> checkHeld(const CacheSlots& slots, const CacheCursor& cursor, uint6
 }
 
 Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
-  return {.op = std::string(kOp),
+  return {.op = std::string(kCacheName),
           .what = "the sequence is full",
           .got = fmt::format("sequence {} at position {}", sequence, position),
           .expected = fmt::format("less than capacity {}", view.capacity()),
@@ -57,16 +57,15 @@ Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
 
 Result<AttentionCache> AttentionCache::make(const std::shared_ptr<Device>& device,
                                             const AttentionCacheDescriptor& given) {
-  return guarded(kOp, [&]() -> Result<AttentionCache> {
+  return guarded(kCacheName, [&]() -> Result<AttentionCache> {
     AttentionCacheDescriptor descriptor = given;
     resolveDefaults(descriptor);
-    if (auto error = firstBroken(descriptor)) return *error;
+    MNK_TRY(checkRules(descriptor));
     if (descriptor.quantized) descriptor.dtype = DType::u8;
-    auto storage = CacheStorage::make(device, descriptor);
-    if (!storage) return std::move(storage).error();
+    MNK_TRY(auto storage, CacheStorage::make(device, descriptor));
     const CacheSlots slots{descriptor.capacity, descriptor.whenFull, descriptor.pinned};
     AttentionCache cache;
-    cache.state_ = std::make_shared<State>(descriptor, std::move(*storage), slots);
+    cache.state_ = std::make_shared<State>(descriptor, std::move(storage), slots);
     return cache;
   });
 }
@@ -128,17 +127,14 @@ std::string AttentionCache::text() const {
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
   return guardedAs(kAppend, [&]() -> Result<void> {
-    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
-    if (!recording) return std::move(recording).error();
-    auto cursor = (*recording)->known(sequence);
-    if (!cursor) return std::move(cursor).error();
-    if (auto one = checkOneSequence(keys); !one) return one;
-    auto planned = state_->storage.planAppend(keys, values, sequence, cursor->next);
-    if (!planned) return std::move(planned).error();
-    const uint64_t end = cursor->next + keys.resolved().totalTokens();
-    if (auto checked = checkPositions(sequence, end); !checked) return checked;
-    if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    (*recording)->advanceTo(end, sequence);
+    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
+    MNK_TRY(auto cursor, recording->known(sequence));
+    MNK_TRY(checkOneSequence(keys));
+    MNK_TRY(auto planned, state_->storage.planAppend(keys, values, sequence, cursor.next));
+    const uint64_t end = cursor.next + keys.resolved().totalTokens();
+    MNK_TRY(checkPositions(sequence, end));
+    MNK_TRY(encoder.encode(planned));
+    recording->advanceTo(end, sequence);
     return {};
   });
 }
@@ -146,26 +142,20 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts) {
   return guardedAs(kAppend, [&]() -> Result<void> {
-    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, sequences);
-    if (!recording) return std::move(recording).error();
+    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
     std::map<uint32_t, uint64_t> next;
     for (const uint32_t sequence : sequences) {
       if (next.contains(sequence)) continue;  // others may append between two looks at it
-      auto cursor = (*recording)->known(sequence);
-      if (!cursor) return std::move(cursor).error();
-      next.emplace(sequence, cursor->next);
+      MNK_TRY(auto cursor, recording->known(sequence));
+      next.emplace(sequence, cursor.next);
     }
     const KVCacheView& view = state_->storage.view();
     // Before rows are counted and listed one by one.
-    if (auto error =
-            firstBroken(cacheSourceRules(), KVCacheWrite{.keys = keys, .values = values, .into = view}, kAppend)) {
-      return *error;
-    }
-    auto entries = sequenceRows(keys, sequences, rowCounts);
-    if (!entries) return std::move(entries).error();
-    if (entries->size() == 1) return append(encoder, keys, values, sequences.front());
+    MNK_TRY(checkRules(cacheSourceRules(), KVCacheWrite{.keys = keys, .values = values, .into = view}, kAppend));
+    MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
+    if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
     std::vector<uint32_t> rowSequences, slots;
-    for (const auto& [sequence, rows] : *entries) {
+    for (const auto& [sequence, rows] : entries) {
       uint64_t& position = next[sequence];
       for (uint64_t row = 0; row < rows; ++row, ++position) {
         if (view.wrap == KVWrap::linear && position >= view.capacity()) return fullError(sequence, position, view);
@@ -174,13 +164,10 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
         slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
       }
     }
-    for (const auto& [sequence, end] : next) {
-      if (auto checked = checkPositions(sequence, end); !checked) return checked;
-    }
-    auto planned = state_->storage.planRows(keys, values, rowSequences, slots);
-    if (!planned) return std::move(planned).error();
-    if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    for (const auto& [sequence, position] : next) (*recording)->advanceTo(position, sequence);
+    for (const auto& [sequence, end] : next) MNK_TRY(checkPositions(sequence, end));
+    MNK_TRY(auto planned, state_->storage.planRows(keys, values, rowSequences, slots));
+    MNK_TRY(encoder.encode(planned));
+    for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
     return {};
   });
 }
@@ -188,19 +175,16 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
 Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint32_t target) {
   constexpr std::string_view kCopy = "AttentionCache.copy";
   return guardedAs(kCopy, [&]() -> Result<void> {
-    if (auto known = state_->cursors.checkKnown(target); !known) return known;
-    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1});
-    if (!recording) return std::move(recording).error();
-    auto cursor = (*recording)->known(source);
-    if (!cursor) return std::move(cursor).error();
+    MNK_TRY(state_->cursors.checkKnown(target));
+    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1}));
+    MNK_TRY(auto cursor, recording->known(source));
     if (source == target) return {};
-    (void)(*recording)->after(target);  // so that `replace` needs no memory
-    const uint64_t oldest = state_->cursors.slots().oldestKept(*cursor);
-    auto planned = state_->storage.planCopy(source, target, cursor->next, oldest);
-    if (!planned) return std::move(planned).error();
-    if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    (*recording)->read(oldest, cursor->next, source);
-    (*recording)->replace(*cursor, target);
+    (void)recording->after(target);  // so that `replace` needs no memory
+    const uint64_t oldest = state_->cursors.slots().oldestKept(cursor);
+    MNK_TRY(auto planned, state_->storage.planCopy(source, target, cursor.next, oldest));
+    MNK_TRY(encoder.encode(planned));
+    recording->read(oldest, cursor.next, source);
+    recording->replace(cursor, target);
     return {};
   });
 }
@@ -210,24 +194,20 @@ Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::opti
                                         KVDomain domain) const {
   constexpr std::string_view kDequantize = "AttentionCache.dequantize";
   return guardedAs(kDequantize, [&]() -> Result<void> {
-    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
-    if (!recording) return std::move(recording).error();
-    auto planned = state_->storage.planDequantize(keys, values, sequence, position, domain);
-    if (!planned) return std::move(planned).error();
+    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
+    MNK_TRY(auto planned, state_->storage.planDequantize(keys, values, sequence, position, domain));
     const HeadsView target(keys ? *keys : *values);
-    if (auto one = checkOneSequence(target); !one) return one;
+    MNK_TRY(checkOneSequence(target));
     const uint64_t tokens = target.resolved().tokens;
-    if (auto held = checkHeld(state_->cursors.slots(), (*recording)->after(sequence), position, tokens, sequence);
-        !held)
-      return held;
-    if (auto encoded = encoder.encode(*planned); !encoded) return encoded;
-    (*recording)->read(position, position + tokens, sequence);
+    MNK_TRY(checkHeld(state_->cursors.slots(), recording->after(sequence), position, tokens, sequence));
+    MNK_TRY(encoder.encode(planned));
+    recording->read(position, position + tokens, sequence);
     return {};
   });
 }
 
 Result<void> AttentionCache::truncate(uint64_t position, uint32_t sequence) {
-  return guarded(kOp, [&] { return state_->cursors.truncate(position, sequence); });
+  return guarded(kCacheName, [&] { return state_->cursors.truncate(position, sequence); });
 }
 Result<void> AttentionCache::reset(uint32_t sequence) {
   return truncate(0, sequence);

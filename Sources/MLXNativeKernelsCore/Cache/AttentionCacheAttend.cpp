@@ -4,13 +4,14 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/SequenceRows.hpp"
-#include "Ops/AttentionResultRules.hpp"
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/FlashDecodeRules.hpp"
-#include "Ops/HeadsMemory.hpp"
-#include "Ops/Overlap.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/Common/Overlap.hpp"
+#include "Ops/FlashDecode/AttentionResultRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -40,17 +41,14 @@ Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, const CallRows& call, 
   const auto reshaped = [&](std::initializer_list<uint64_t> axes) -> Result<void> {
     std::vector<uint64_t> all(axes);
     all.insert(all.end(), inner.begin(), inner.end());
-    auto shape = Shape::make(all);
-    if (!shape) return std::move(shape).error();
-    auto made = tensor.reshaped(*shape);
-    if (!made) return std::move(made).error();
-    tensor = std::move(*made);
+    MNK_TRY(auto shape, Shape::make(all));
+    MNK_TRY(auto made, tensor.reshaped(shape));
+    tensor = std::move(made);
     return {};
   };
-  if (auto flat = reshaped({call.total}); !flat) return flat;
-  auto part = tensor.slice(first, rows * count);
-  if (!part) return std::move(part).error();
-  tensor = std::move(*part);
+  MNK_TRY(reshaped({call.total}));
+  MNK_TRY(auto part, tensor.slice(first, rows * count));
+  tensor = std::move(part);
   return reshaped({count, rows});
 }
 
@@ -59,27 +57,23 @@ Result<AttentionResults> resultsOf(AttentionResults results, const CallRows& cal
   const auto take = [&](Tensor& tensor, uint32_t innerAxes) {
     return takeRows(tensor, innerAxes, call, first, rows, count);
   };
-  if (results.into) {
-    if (auto taken = take(*results.into, 2); !taken) return std::move(taken).error();
-  }
+  if (results.into) MNK_TRY(take(*results.into, 2));
   if (results.partials) {
-    if (auto taken = take(results.partials->sums, 2); !taken) return std::move(taken).error();
-    if (auto taken = take(results.partials->stats, 2); !taken) return std::move(taken).error();
+    MNK_TRY(take(results.partials->sums, 2));
+    MNK_TRY(take(results.partials->stats, 2));
   }
-  if (results.logSumExp) {
-    if (auto taken = take(*results.logSumExp, 1); !taken) return std::move(taken).error();
-  }
+  if (results.logSumExp) MNK_TRY(take(*results.logSumExp, 1));
   return results;
 }
 
 // All results, before they are divided: of rows one after another, or of entries and their rows.
-std::optional<Error> misfitResult(std::string_view call, const AttentionResults& results, const CallRows& rows,
-                                  uint64_t heads, uint64_t headDim) {
+Result<void> checkResults(std::string_view call, const AttentionResults& results, const CallRows& rows, uint64_t heads,
+                          uint64_t headDim) {
   std::vector<std::vector<uint64_t>> forms{{rows.total, heads}};
   if (rows.rows != 0 || rows.total == 0) forms.push_back({rows.entries, rows.rows, heads});
   if (rows.total == 1) forms.push_back({heads});
   const auto misfit = firstMisfit(results, forms, headDim);
-  if (!misfit) return std::nullopt;
+  if (!misfit) return {};
   return Error{.op = std::string(call),
                .what = "a result does not match the queries",
                .got = misfit->got,
@@ -88,12 +82,12 @@ std::optional<Error> misfitResult(std::string_view call, const AttentionResults&
 }
 
 // Each part of a call is checked by itself; results of one part must not be what another one reads.
-std::optional<Error> sharedMemory(std::string_view call, const std::vector<NamedRange>& sources,
-                                  const AttentionResults& results) {
+Result<void> checkOverlap(std::string_view call, const std::vector<NamedRange>& sources,
+                          const AttentionResults& results) {
   std::vector<NamedRange> targets;
   addTargets(targets, results);
   const auto overlap = firstOverlap(sources, targets);
-  if (!overlap) return std::nullopt;
+  if (!overlap) return {};
   return Error{.op = std::string(call),
                .what = "operands share memory",
                .got = overlap->text(),
@@ -120,9 +114,8 @@ Result<std::vector<AttendedSequence>> attendedSequences(std::span<const Sequence
     const auto [sequence, rows] = entries[i];
     auto found = listed.find(sequence);
     if (found == listed.end()) {
-      auto known = recording.known(sequence);
-      if (!known) return std::move(known).error();
-      found = listed.emplace(sequence, Listed{.cursor = *known}).first;
+      MNK_TRY(auto known, recording.known(sequence));
+      found = listed.emplace(sequence, Listed{.cursor = known}).first;
     }
     const CacheCursor& cursor = found->second.cursor;
     uint64_t& behind = found->second.rowsBehind;
@@ -209,14 +202,12 @@ void AttentionCache::State::noteRead(CacheCursors::Recording& recording, const A
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                                     const AttentionOptions& options, uint32_t sequence) const {
   return guardedAs(kAttend, [&]() -> Result<void> {
-    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1});
-    if (!recording) return std::move(recording).error();
-    auto cursor = (*recording)->known(sequence);
-    if (!cursor) return std::move(cursor).error();
-    const AttendedSequence attended = attendedBy(sequence, *cursor);
+    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
+    MNK_TRY(auto cursor, recording->known(sequence));
+    const AttendedSequence attended = attendedBy(sequence, cursor);
     auto planned = state_->planAttend(encoder.device(), queries, results, options, {attended});
-    if (auto encoded = encoder.encode(planned); !encoded) return encoded;
-    state_->noteRead(**recording, attended, queries.resolved().tokens, options);
+    MNK_TRY(encoder.encode(planned));
+    state_->noteRead(*recording, attended, queries.resolved().tokens, options);
     return {};
   });
 }
@@ -225,41 +216,34 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
                                     const AttentionOptions& options, std::span<const uint32_t> sequences,
                                     std::span<const uint32_t> rowCounts) const {
   return guardedAs(kAttend, [&]() -> Result<void> {
-    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, sequences);
-    if (!recording) return std::move(recording).error();
+    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
     // All of the queries, before they are divided.
-    if (auto error = firstBroken(queryRules(), FlashDecode{.queries = queries}, kAttend)) return *error;
-    auto entries = sequenceRows(queries, sequences, rowCounts);
-    if (!entries) return std::move(entries).error();
-    auto attended = attendedSequences(*entries, options.isCausal, **recording);
-    if (!attended) return std::move(attended).error();
-    if (auto error = sharedMemory(kAttend, {{"queries", rangeOf(queries)}}, results)) return *error;
-    CallRows call{.entries = entries->size()};
-    for (const SequenceRows& entry : *entries) call.total += entry.rows;
-    const bool isUniform = !entries->empty() && call.total == entries->front().rows * call.entries;
-    call.rows = isUniform ? entries->front().rows : 0;
-    if (auto error = misfitResult(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim)) {
-      return *error;
-    }
+    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));
+    MNK_TRY(auto entries, sequenceRows(queries, sequences, rowCounts));
+    MNK_TRY(auto attended, attendedSequences(entries, options.isCausal, *recording));
+    MNK_TRY(checkOverlap(kAttend, {{"queries", rangeOf(queries)}}, results));
+    CallRows call{.entries = entries.size()};
+    for (const SequenceRows& entry : entries) call.total += entry.rows;
+    const bool isUniform = !entries.empty() && call.total == entries.front().rows * call.entries;
+    call.rows = isUniform ? entries.front().rows : 0;
+    MNK_TRY(checkResults(kAttend, results, call, queries.resolved().heads, state_->descriptor.valueHeadDim));
     // Neighbors with as many rows attend together.
     Plan whole{.op = std::string(FlashDecode::name), .dispatches = {}};
     uint64_t firstRow = 0;
-    for (size_t begin = 0, end; begin < entries->size(); begin = end) {
-      const uint64_t rows = (*entries)[begin].rows;
-      for (end = begin + 1; end < entries->size() && (*entries)[end].rows == rows;) ++end;
+    for (size_t begin = 0, end; begin < entries.size(); begin = end) {
+      const uint64_t rows = entries[begin].rows;
+      for (end = begin + 1; end < entries.size() && entries[end].rows == rows;) ++end;
       if (rows == 0) continue;
       if (options.mask && rows * (end - begin) != call.total) return dividedMask();
-      auto part = resultsOf(results, call, firstRow, rows, end - begin);
-      if (!part) return std::move(part).error();
-      auto planned = state_->planAttend(encoder.device(), runsOf(queries, firstRow, rows, end - begin), *part, options,
-                                        {attended->begin() + begin, attended->begin() + end});
-      if (!planned) return std::move(planned).error();
-      whole.append(std::move(*planned));
+      MNK_TRY(auto part, resultsOf(results, call, firstRow, rows, end - begin));
+      MNK_TRY(auto planned, state_->planAttend(encoder.device(), runsOf(queries, firstRow, rows, end - begin), part,
+                                               options, {attended.begin() + begin, attended.begin() + end}));
+      whole.append(std::move(planned));
       firstRow += rows * (end - begin);
     }
-    if (auto encoded = encoder.encode(whole); !encoded) return encoded;
-    for (size_t i = 0; i < entries->size(); ++i) {
-      state_->noteRead(**recording, (*attended)[i], (*entries)[i].rows, options);
+    MNK_TRY(encoder.encode(whole));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      state_->noteRead(*recording, attended[i], entries[i].rows, options);
     }
     return {};
   });
@@ -268,15 +252,13 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
 Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
   constexpr std::string_view kCall = "AttentionCache.appendAndAttend";
   return guardedAs(kCall, [&]() -> Result<void> {
-    auto recording = CacheCursors::join({state_, &state_->cursors}, encoder, {&step.sequence, 1});
-    if (!recording) return std::move(recording).error();
-    auto known = (*recording)->known(step.sequence);
-    if (!known) return std::move(known).error();
-    CacheCursor cursor = *known;
+    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&step.sequence, 1}));
+    MNK_TRY(auto known, recording->known(step.sequence));
+    CacheCursor cursor = known;
     // All of them, before they are divided.
     const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = state_->storage.view()};
-    if (auto error = firstBroken(cacheSourceRules(), stored, kCall)) return *error;
-    if (auto error = firstBroken(queryRules(), FlashDecode{.queries = step.queries}, kCall)) return *error;
+    MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
+    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
     const uint64_t tokens = step.keys.resolved().totalTokens();
     for (const HeadsView* view : {&step.queries, &step.keys, &step.values}) {
       const HeadsView::Strides strides = view->resolved();
@@ -290,12 +272,9 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
     }
     const std::vector<NamedRange> sources{
         {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};
-    if (auto error = sharedMemory(kCall, sources, step.results)) return *error;
+    MNK_TRY(checkOverlap(kCall, sources, step.results));
     const CallRows call{.total = tokens, .entries = 1, .rows = tokens};
-    if (auto error =
-            misfitResult(kCall, step.results, call, step.queries.resolved().heads, state_->descriptor.valueHeadDim)) {
-      return *error;
-    }
+    MNK_TRY(checkResults(kCall, step.results, call, step.queries.resolved().heads, state_->descriptor.valueHeadDim));
     const CacheSlots& slots = state_->cursors.slots();
     const uint64_t window = state_->windowOf(step.options);
     Plan whole{.op = std::string(kCall), .dispatches = {}};
@@ -306,20 +285,17 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
       if (step.options.mask && chunk != tokens) return dividedMask();
       if (!step.options.isCausal && chunk != tokens) return dividedRows(tokens, chunk);
       const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
-      auto stored = state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next);
-      if (!stored) return std::move(stored).error();
-      if (auto checked = checkPositions(step.sequence, cursor.next + chunk); !checked) return checked;
+      MNK_TRY(auto stored, state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next));
+      MNK_TRY(checkPositions(step.sequence, cursor.next + chunk));
       cursor.advanceTo(cursor.next + chunk);
-      auto results = resultsOf(step.results, call, first, chunk, 1);
-      if (!results) return std::move(results).error();
-      auto attended = state_->planAttend(encoder.device(), part(step.queries), *results, step.options,
-                                         {attendedBy(step.sequence, cursor)});
-      if (!attended) return std::move(attended).error();
-      whole.append(std::move(*stored));
-      whole.append(std::move(*attended));
+      MNK_TRY(auto results, resultsOf(step.results, call, first, chunk, 1));
+      MNK_TRY(auto attended, state_->planAttend(encoder.device(), part(step.queries), results, step.options,
+                                                {attendedBy(step.sequence, cursor)}));
+      whole.append(std::move(stored));
+      whole.append(std::move(attended));
     }
-    if (auto encoded = encoder.encode(whole); !encoded) return encoded;
-    (*recording)->advanceTo(cursor.next, step.sequence);
+    MNK_TRY(encoder.encode(whole));
+    recording->advanceTo(cursor.next, step.sequence);
     return {};
   });
 }

@@ -3,70 +3,56 @@
 #include <algorithm>
 
 #include "Cache/QuantizedStorageRules.hpp"
-#include "Ops/FlashDecodeTuning.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-using Descriptor = AttentionCacheDescriptor;
+using Op = AttentionCacheDescriptor;
 
-constexpr Rule<Descriptor> kRules[] = {
-    {"a sliding window sees nothing",
-     [](const Descriptor& d) { return !d.slidingWindow || d.slidingWindow->window > 0; },
-     [](const Descriptor&) { return std::string("a window of 0"); },
-     [](const Descriptor&) { return std::string("at least 1 position, the row's own"); },
-     "Pass the model's window, or leave the sliding window out."},
+auto largestExtent(const Op& op) {
+  return std::max({op.kvHeads, op.headDim, op.valueHeadDim, op.capacity, op.sequences});
+}
 
-    {"the cache would hold nothing",
-     [](const Descriptor& d) { return d.kvHeads > 0 && d.headDim > 0 && d.capacity > 0 && d.sequences > 0; },
-     [](const Descriptor& d) {
-       return fmt::format("kvHeads {}, headDim {}, capacity {}, sequences {}", d.kvHeads, d.headDim, d.capacity,
-                          d.sequences);
-     },
-     [](const Descriptor&) { return std::string("at least 1 of each"); }, "Give every extent a size."},
+constexpr Rule<Op> kRules[] = {
+    INVALID_IF(op.slidingWindow && op.slidingWindow->window == 0, "a sliding window sees nothing", "a window of 0",
+               "at least 1 position, the row's own", "Pass the model's window, or leave the sliding window out."),
 
-    {"an extent is too large for the kernels",
-     [](const Descriptor& d) {
-       return std::max({d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) < kMaxKVExtent;
-     },
-     [](const Descriptor& d) {
-       return fmt::format("{}", std::max({d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}));
-     },
-     [](const Descriptor&) { return std::string("less than 2^31 on every axis"); }, "Split the cache."},
+    INVALID_IF(op.kvHeads == 0 || op.headDim == 0 || op.capacity == 0 || op.sequences == 0,
+               "the cache would hold nothing",
+               fmt::format("kvHeads {}, headDim {}, capacity {}, sequences {}", op.kvHeads, op.headDim, op.capacity,
+                           op.sequences),
+               "at least 1 of each", "Give every extent a size."),
 
-    {"the capacity is too small for the sliding window",
-     [](const Descriptor& d) { return !d.slidingWindow || d.capacity >= d.pinned + d.slidingWindow->slots(); },
-     [](const Descriptor& d) { return fmt::format("{}", d.capacity); },
-     [](const Descriptor& d) {
-       return fmt::format("at least {}: {} pinned, a window of {}, and {} for a step of {} rows or a draft of {}",
-                          d.pinned + d.slidingWindow->slots(), d.pinned, d.slidingWindow->window,
-                          d.slidingWindow->slots() - d.slidingWindow->window, d.slidingWindow->maxRows,
-                          d.slidingWindow->maxDraft);
-     },
-     "Leave the capacity out, and the cache sizes itself."},
+    INVALID_IF(largestExtent(op) >= kMaxKVExtent, "an extent is too large for the kernels",
+               fmt::format("{}", largestExtent(op)), "less than 2^31 on every axis", "Split the cache."),
 
-    {"the cache cannot store this dtype", [](const Descriptor& d) { return d.quantized || isFloat(d.dtype); },
-     [](const Descriptor& d) { return std::string(name(d.dtype)); },
-     [](const Descriptor&) { return std::string("f32, f16 or bf16"); }, "Choose a floating-point dtype."},
+    INVALID_IF(op.slidingWindow.has_value() && op.capacity < op.pinned + op.slidingWindow->slots(),
+               "the capacity is too small for the sliding window", fmt::format("{}", op.capacity),
+               fmt::format("at least {}: {} pinned, a window of {}, and {} for a step of {} rows or a draft of {}",
+                           op.pinned + op.slidingWindow->slots(), op.pinned, op.slidingWindow->window,
+                           op.slidingWindow->slots() - op.slidingWindow->window, op.slidingWindow->maxRows,
+                           op.slidingWindow->maxDraft),
+               "Leave the capacity out, and the cache sizes itself."),
 
-    {"the cache pins too many positions",
-     [](const Descriptor& d) { return d.pinned == 0 || (d.whenFull == KVWrap::ring && d.pinned < d.capacity); },
-     [](const Descriptor& d) {
-       return fmt::format("{} pinned in a {} of {}", d.pinned, d.whenFull == KVWrap::ring ? "ring" : "linear cache",
-                          d.capacity);
-     },
-     [](const Descriptor&) { return std::string("fewer than the capacity of a ring, and none in a linear cache"); },
-     "Pin fewer positions, or let a larger cache overwrite the oldest."},
+    INVALID_IF(!op.quantized && !isFloat(op.dtype), "the cache cannot store this dtype", name(op.dtype),
+               "f32, f16 or bf16", "Choose a floating-point dtype."),
 
-    {"there is no attention kernel for these head dims",
-     [](const Descriptor& d) {
-       return d.isStorageOnly || hasAttentionKernel(d.headDim, d.valueHeadDim, d.quantized.has_value());
-     },
-     [](const Descriptor& d) { return fmt::format("{} of keys and {} of values", d.headDim, d.valueHeadDim); },
-     [](const Descriptor& d) { return attentionDimsText(d.quantized.has_value()); },
-     "Choose such head dims, or make the cache for storage only if nothing attends to it."},
+    INVALID_IF(op.pinned != 0 && (op.whenFull != KVWrap::ring || op.pinned >= op.capacity),
+               "the cache pins too many positions",
+               fmt::format("{} pinned in a {} of {}", op.pinned, op.whenFull == KVWrap::ring ? "ring" : "linear cache",
+                           op.capacity),
+               "fewer than the capacity of a ring, and none in a linear cache",
+               "Pin fewer positions, or let a larger cache overwrite the oldest."),
+
+    INVALID_IF(!op.isStorageOnly && !hasAttentionKernel(op.headDim, op.valueHeadDim, op.quantized.has_value()),
+               "there is no attention kernel for these head dims",
+               fmt::format("{} of keys and {} of values", op.headDim, op.valueHeadDim),
+               attentionDimsText(op.quantized.has_value()),
+               "Choose such head dims, or make the cache for storage only if nothing attends to it."),
 };
 
 }  // namespace
@@ -84,10 +70,10 @@ std::span<const Rule<AttentionCacheDescriptor>> attentionCacheRules() {
   return kRules;
 }
 
-std::optional<Error> firstBroken(const AttentionCacheDescriptor& descriptor) {
-  constexpr std::string_view kOp = "AttentionCache";
-  auto error = firstBroken(attentionCacheRules(), descriptor, kOp);
-  return error || !descriptor.quantized ? error : firstBroken(quantizedStorageRules(), descriptor, kOp);
+Result<void> checkRules(const AttentionCacheDescriptor& descriptor) {
+  MNK_TRY(checkRules(attentionCacheRules(), descriptor, kCacheName));
+  if (descriptor.quantized) MNK_TRY(checkRules(quantizedStorageRules(), descriptor, kCacheName));
+  return {};
 }
 
 }  // namespace mnk

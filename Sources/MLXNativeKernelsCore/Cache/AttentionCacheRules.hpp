@@ -8,12 +8,14 @@
 
 namespace mnk {
 
+inline constexpr std::string_view kCacheName = "AttentionCache";  // in messages
+
 // Puts numbers in the place of those that are left to the cache.
 void resolveDefaults(AttentionCacheDescriptor& descriptor);
 
 std::span<const Rule<AttentionCacheDescriptor>> attentionCacheRules();
 
 // The first broken one of these and, where storage is quantized, of its own. valueHeadDim is not 0.
-std::optional<Error> firstBroken(const AttentionCacheDescriptor& descriptor);
+Result<void> checkRules(const AttentionCacheDescriptor& descriptor);
 
 }  // namespace mnk

@@ -1,22 +1,24 @@
 #include "Cache/CacheCursors.hpp"
 
+#include "Cache/AttentionCacheRules.hpp"
+
 #include <algorithm>
 
-#include "Ops/FlashDecodeShape.hpp"
+#include "Ops/FlashDecode/FlashDecodeShape.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-constexpr std::string_view kOp = "AttentionCache";
 constexpr uint64_t kMostPositions = uint64_t{1} << 62;  // more than are ever appended, and no sum of them wraps
 
 }  // namespace
 
 Error suspectError(uint32_t sequence, const CacheCursor& cursor) {
-  return {.op = std::string(kOp),
+  return {.op = std::string(kCacheName),
           .what = "the sequence is suspect because earlier work on it failed",
           .got = fmt::format("sequence {}, unknown from position {}", sequence, *cursor.suspectFrom),
           .expected = "a sequence whose contents are known",
@@ -104,7 +106,7 @@ void CacheCursors::restore(std::vector<CacheCursor> cursors) {
 
 Result<void> CacheCursors::checkKnown(uint32_t sequence) const {
   if (sequence < cursors_.size()) return {};
-  return Error{.op = std::string(kOp),
+  return Error{.op = std::string(kCacheName),
                .what = "the sequence is not in the cache",
                .got = fmt::format("sequence {}", sequence),
                .expected = fmt::format("less than {}", cursors_.size()),
@@ -112,14 +114,14 @@ Result<void> CacheCursors::checkKnown(uint32_t sequence) const {
 }
 
 Result<void> CacheCursors::truncate(uint64_t position, uint32_t sequence) {
-  if (auto known = checkKnown(sequence); !known) return known;
+  MNK_TRY(checkKnown(sequence));
   std::lock_guard lock(EncodingParticipant::mutex());
   CacheCursor& cursor = cursors_[sequence];
   const uint64_t oldest = slots_.oldestKept(cursor);
   const bool leavesPinnedOnly = position <= slots_.pinned;
   if (position != 0 && cursor.suspectFrom && position > *cursor.suspectFrom) return suspectError(sequence, cursor);
   if (position != 0 && (position > cursor.next || (position < oldest && !leavesPinnedOnly))) {
-    return Error{.op = std::string(kOp),
+    return Error{.op = std::string(kCacheName),
                  .what = "the sequence cannot be cut there",
                  .got = fmt::format("position {} of sequence {}, which has {}", position, sequence,
                                     countText(cursor.next, "position")),
@@ -153,13 +155,11 @@ void CacheCursors::cut(uint64_t position, uint32_t sequence) noexcept {
 
 Result<CacheCursors::Recording*> CacheCursors::join(const std::shared_ptr<CacheCursors>& cursors,
                                                     CommandEncoder& encoder, std::span<const uint32_t> sequences) {
-  for (uint32_t sequence : sequences) {
-    if (auto known = cursors->checkKnown(sequence); !known) return std::move(known).error();
-  }
+  for (uint32_t sequence : sequences) MNK_TRY(cursors->checkKnown(sequence));
   auto recording = std::static_pointer_cast<Recording>(encoder.participant(cursors.get()));
   if (!recording) {
     recording = std::make_shared<Recording>(cursors);
-    if (auto joined = encoder.join(cursors.get(), recording); !joined) return std::move(joined).error();
+    MNK_TRY(encoder.join(cursors.get(), recording));
   }
   return recording.get();
 }
@@ -225,9 +225,7 @@ void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) 
 }
 
 Result<void> CacheCursors::Recording::check() {
-  for (const auto& [sequence, change] : changes_) {
-    if (auto checked = check(sequence, change); !checked) return checked;
-  }
+  for (const auto& [sequence, change] : changes_) MNK_TRY(check(sequence, change));
   return {};
 }
 
@@ -237,7 +235,7 @@ Result<void> CacheCursors::Recording::check(uint32_t sequence, const Change& cha
   const bool hasMoved = change.isWritten() && now != change.before;
   if (now.suspectFrom && (hasMoved || change.readEnd > *now.suspectFrom)) return suspectError(sequence, now);
   const auto changed = [&](std::string got, std::string expected) {
-    return Error{.op = std::string(kOp),
+    return Error{.op = std::string(kCacheName),
                  .what = "the cache was changed while this encoder recorded",
                  .got = std::move(got),
                  .expected = std::move(expected),

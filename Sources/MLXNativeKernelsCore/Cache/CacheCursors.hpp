@@ -12,7 +12,7 @@
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
-#include "Ops/CacheAddressing.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 
 namespace mnk {
 

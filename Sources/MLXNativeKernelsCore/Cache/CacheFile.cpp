@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "Cache/AttentionCacheRules.hpp"
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/CacheFileFormat.hpp"
 #include "Support/CheckedMath.hpp"
@@ -9,12 +10,12 @@
 #include "Support/FileReplacement.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-constexpr std::string_view kOp = "AttentionCache";
 // For what is read besides keys and values, however little these may take.
 constexpr uint64_t kAlwaysAllowed = 1 << 20;
 
@@ -36,7 +37,7 @@ class SummingReader {
  public:
   explicit SummingReader(FileReader& file) : file_(file) {}
   Result<void> read(std::span<std::byte> into) {
-    if (auto read = file_.read(into); !read) return read;
+    MNK_TRY(file_.read(into));
     sum_.add(into);
     return {};
   }
@@ -93,7 +94,7 @@ Result<void> forEachRun(const CacheStorage& storage, const CacheSlots& slots, st
           for (uint64_t left = part.slots.count * slotBytes; left != 0;) {
             const uint64_t count = std::min<uint64_t>(left, piece.size());
             const Run run{*plane->buffer(), offset, part.isHeld, std::span(piece).first(count)};
-            if (auto done = body(run); !done) return done;
+            MNK_TRY(body(run));
             offset += count;
             left -= count;
           }
@@ -109,23 +110,20 @@ Result<std::optional<Tensor>> readChannels(SummingReader& file, const std::share
                                            uint64_t heads, uint64_t headDim) {
   if (!follows) return std::optional<Tensor>();
   std::vector<std::byte> bytes(heads * headDim * byteSize(DType::f32));
-  if (auto read = file.read(bytes); !read) return std::move(read).error();
-  auto shape = Shape::make({heads, headDim});
-  if (!shape) return std::move(shape).error();
-  auto tensor = Tensor::zeros(device, DType::f32, *shape);
-  if (!tensor) return std::move(tensor).error();
-  if (auto written = tensor->write(bytes); !written) return std::move(written).error();
-  return std::optional<Tensor>(std::move(*tensor));
+  MNK_TRY(file.read(bytes));
+  MNK_TRY(auto shape, Shape::make({heads, headDim}));
+  MNK_TRY(auto tensor, Tensor::zeros(device, DType::f32, shape));
+  MNK_TRY(tensor.write(bytes));
+  return std::optional<Tensor>(std::move(tensor));
 }
 
 Result<CacheFileHeader> readHeader(SummingReader& file, uint64_t length, uint64_t maxBytes) {
   CacheFileHeader::Bytes bytes;
   const auto start = std::span(bytes).first(std::min<uint64_t>(length, bytes.size()));
-  if (auto read = file.read(start); !read) return std::move(read).error();
-  auto header = CacheFileHeader::decode(start);
-  if (!header) return header;
-  const auto cacheBytes = header->cacheBytes();
-  const uint64_t besideBytes = header->besideBytes();
+  MNK_TRY(file.read(start));
+  MNK_TRY(auto header, CacheFileHeader::decode(start));
+  const auto cacheBytes = header.cacheBytes();
+  const uint64_t besideBytes = header.besideBytes();
   const uint64_t mostBeside = std::max(maxBytes, kAlwaysAllowed);
   if (!cacheBytes || *cacheBytes > maxBytes || besideBytes > mostBeside) {
     const bool isBeside = cacheBytes && *cacheBytes <= maxBytes;
@@ -146,7 +144,7 @@ Result<std::vector<CacheCursor>> readCursors(SummingReader& file, uint64_t lengt
   std::vector<CacheCursor> cursors(sequences);
   for (CacheCursor& cursor : cursors) {
     std::array<std::byte, kCursorBytes> bytes;
-    if (auto read = file.read(bytes); !read) return std::move(read).error();
+    MNK_TRY(file.read(bytes));
     cursor = decodeCursor(bytes);
     if (header.slots().canReach(cursor)) continue;
     return cacheFileError("the file describes a sequence that cannot be",
@@ -168,7 +166,7 @@ Result<std::vector<CacheCursor>> readCursors(SummingReader& file, uint64_t lengt
 }  // namespace
 
 Result<void> AttentionCache::save(const std::string& path) const {
-  return guarded(kOp, [&]() -> Result<void> {
+  return guarded(kCacheName, [&]() -> Result<void> {
     const uint64_t changes = state_->cursors.changes();
     const std::vector<CacheCursor> cursors = state_->cursors.all();
     for (uint32_t sequence = 0; sequence < cursors.size(); ++sequence) {
@@ -186,80 +184,69 @@ Result<void> AttentionCache::save(const std::string& path) const {
       }
     }
 
-    auto replacement = FileReplacement::make(kOp, path);
-    if (!replacement) return std::move(replacement).error();
-    SummingWriter file(*replacement);
-    if (auto written = file.write(header.encode()); !written) return written;
-    for (const CacheCursor& cursor : cursors) {
-      if (auto written = file.write(encode(cursor)); !written) return written;
-    }
+    MNK_TRY(auto replacement, FileReplacement::make(kCacheName, path));
+    SummingWriter file(replacement);
+    MNK_TRY(file.write(header.encode()));
+    for (const CacheCursor& cursor : cursors) MNK_TRY(file.write(encode(cursor)));
     for (const Tensor& tensor : channels) {
       std::vector<std::byte> bytes(tensor.byteCount());
-      if (auto read = tensor.read(bytes); !read) return read;
-      if (auto written = file.write(bytes); !written) return written;
+      MNK_TRY(tensor.read(bytes));
+      MNK_TRY(file.write(bytes));
     }
-    auto copied = forEachRun(state_->storage, header.slots(), cursors, d.kvHeads, [&](const Run& run) -> Result<void> {
+    const auto save = [&](const Run& run) -> Result<void> {
       // Tokens that were taken back are of no use to a reader, and work that was to write them may have failed.
       if (!run.isHeld) {
         std::fill(run.bytes.begin(), run.bytes.end(), std::byte{0});
-      } else if (auto read = run.buffer.read(run.offset, run.bytes); !read) {
-        return read;
+      } else {
+        MNK_TRY(run.buffer.read(run.offset, run.bytes));
       }
       return file.write(run.bytes);
-    });
-    if (!copied) return copied;
-    if (auto written = replacement->write(encodeChecksum(file.sum())); !written) return written;
+    };
+    MNK_TRY(forEachRun(state_->storage, header.slots(), cursors, d.kvHeads, save));
+    MNK_TRY(replacement.write(encodeChecksum(file.sum())));
     if (state_->cursors.changes() != changes) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kCacheName),
                    .what = "the cache was changed while it was saved",
                    .got = "an append, a truncate, a reset or a failure meanwhile",
                    .expected = "a cache that stays as it is while it is saved",
                    .fix = "Save between steps.",
                    .retryable = true};
     }
-    return replacement->commit();
+    return replacement.commit();
   });
 }
 
 Result<AttentionCache> AttentionCache::load(const std::shared_ptr<Device>& device, const std::string& path,
                                             uint64_t maxBytes) {
-  return guarded(kOp, [&]() -> Result<AttentionCache> {
-    auto opened = FileReader::open(kOp, path);
-    if (!opened) return std::move(opened).error();
-    SummingReader file(*opened);
-    auto header = readHeader(file, opened->length(), maxBytes);
-    if (!header) return std::move(header).error();
-    auto cursors = readCursors(file, opened->length(), *header);
-    if (!cursors) return std::move(cursors).error();
+  return guarded(kCacheName, [&]() -> Result<AttentionCache> {
+    MNK_TRY(auto opened, FileReader::open(kCacheName, path));
+    SummingReader file(opened);
+    MNK_TRY(auto header, readHeader(file, opened.length(), maxBytes));
+    MNK_TRY(auto cursors, readCursors(file, opened.length(), header));
 
-    AttentionCacheDescriptor& d = header->descriptor;
+    AttentionCacheDescriptor& d = header.descriptor;
     if (d.quantized) {
-      auto keyMeans = readChannels(file, device, header->hasKeyMeans, d.kvHeads, d.headDim);
-      if (!keyMeans) return std::move(keyMeans).error();
-      auto valueMeans = readChannels(file, device, header->hasValueMeans, d.kvHeads, d.valueHeadDim);
-      if (!valueMeans) return std::move(valueMeans).error();
-      auto keyChannelScales = readChannels(file, device, header->hasKeyChannelScales, d.kvHeads, d.headDim);
-      if (!keyChannelScales) return std::move(keyChannelScales).error();
-      d.quantized->keyMeans = *keyMeans;
-      d.quantized->valueMeans = *valueMeans;
-      d.quantized->keyChannelScales = *keyChannelScales;
+      MNK_TRY(auto keyMeans, readChannels(file, device, header.hasKeyMeans, d.kvHeads, d.headDim));
+      MNK_TRY(auto valueMeans, readChannels(file, device, header.hasValueMeans, d.kvHeads, d.valueHeadDim));
+      MNK_TRY(auto keyChannelScales, readChannels(file, device, header.hasKeyChannelScales, d.kvHeads, d.headDim));
+      d.quantized->keyMeans = keyMeans;
+      d.quantized->valueMeans = valueMeans;
+      d.quantized->keyChannelScales = keyChannelScales;
     }
-    auto cache = make(device, d);
-    if (!cache) return cache;
-    auto copied =
-        forEachRun(cache->state_->storage, header->slots(), *cursors, d.kvHeads, [&](const Run& run) -> Result<void> {
-          if (auto read = file.read(run.bytes); !read) return read;
-          return run.buffer.write(run.offset, run.bytes);
-        });
-    if (!copied) return std::move(copied).error();
+    MNK_TRY(auto cache, make(device, d));
+    const auto load = [&](const Run& run) -> Result<void> {
+      MNK_TRY(file.read(run.bytes));
+      return run.buffer.write(run.offset, run.bytes);
+    };
+    MNK_TRY(forEachRun(cache.state_->storage, header.slots(), cursors, d.kvHeads, load));
 
     std::array<std::byte, kChecksumBytes> stored;
-    if (auto read = opened->read(stored); !read) return std::move(read).error();
+    MNK_TRY(opened.read(stored));
     if (stored != encodeChecksum(file.sum())) {
       return cacheFileError("the file is damaged", "a checksum that its contents do not have",
                             fmt::format("{:08x}", file.sum()), "Save the cache again, or copy the file again.");
     }
-    cache->state_->cursors.restore(std::move(*cursors));
+    cache.state_->cursors.restore(std::move(cursors));
     return cache;
   });
 }

@@ -6,9 +6,10 @@
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/CacheStorage.hpp"
-#include "Ops/FlashDecodeTuning.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -118,7 +119,7 @@ Error truncatedFile(uint64_t got, uint64_t expected) {
 }
 
 Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start) {
-  if (auto checked = checkStart(start); !checked) return std::move(checked).error();
+  MNK_TRY(checkStart(start));
   CacheFileHeader header;
   AttentionCacheDescriptor& d = header.descriptor;
   FieldReader fields(start, kMagic.size() + sizeof kVersion);
@@ -159,8 +160,9 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
     return impossible(fmt::format("dtype {} in {} storage", name(d.dtype), isQuantized ? "quantized" : "dense"),
                       "u8 in quantized storage, a float in dense storage");
   }
-  if (auto broken = firstBroken(d)) {
-    return impossible(fmt::format("{}: {}", broken->what, broken->got), broken->expected);
+  if (auto checked = checkRules(d); !checked) {
+    const Error& broken = checked.error();
+    return impossible(fmt::format("{}: {}", broken.what, broken.got), broken.expected);
   }
   return header;
 }

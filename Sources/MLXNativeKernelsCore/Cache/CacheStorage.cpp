@@ -5,6 +5,7 @@
 
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -13,20 +14,18 @@ namespace {
 using Descriptor = AttentionCacheDescriptor;
 
 Result<Tensor> makePlane(const std::shared_ptr<Device>& device, const Descriptor& d, uint64_t headDim) {
-  auto shape = Shape::make({d.sequences, d.kvHeads, d.capacity, headDim});
-  if (!shape) return std::move(shape).error();
-  return Tensor::zeros(device, d.dtype, *shape);
+  MNK_TRY(auto shape, Shape::make({d.sequences, d.kvHeads, d.capacity, headDim}));
+  return Tensor::zeros(device, d.dtype, shape);
 }
 
 // Makes the tensor a copy of its own.
 Result<void> freeze(const std::shared_ptr<Device>& device, std::optional<Tensor>& tensor) {
   if (!tensor) return {};
-  auto copy = Tensor::zeros(device, tensor->dtype(), tensor->shape());
-  if (!copy) return std::move(copy).error();
+  MNK_TRY(auto copy, Tensor::zeros(device, tensor->dtype(), tensor->shape()));
   std::vector<std::byte> bytes(tensor->byteCount());
-  if (auto read = tensor->read(bytes); !read) return read;
-  if (auto written = copy->write(bytes); !written) return written;
-  tensor = std::move(*copy);
+  MNK_TRY(tensor->read(bytes));
+  MNK_TRY(copy.write(bytes));
+  tensor = std::move(copy);
   return {};
 }
 
@@ -34,27 +33,23 @@ Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device
   const auto plane = [&](const KVCodec& codec, uint64_t headDim) {
     return QuantizedKVPlane::zeros(device, codec, d.kvHeads, headDim, d.capacity, d.sequences);
   };
-  auto keys = plane(d.quantized->keyCodec(), d.headDim);
-  if (!keys) return std::move(keys).error();
-  auto values = plane(d.quantized->valueCodec(), d.valueHeadDim);
-  if (!values) return std::move(values).error();
+  MNK_TRY(auto keys, plane(d.quantized->keyCodec(), d.headDim));
+  MNK_TRY(auto values, plane(d.quantized->valueCodec(), d.valueHeadDim));
   for (auto* tensor : {&d.quantized->keyMeans, &d.quantized->valueMeans, &d.quantized->keyChannelScales}) {
-    if (auto frozen = freeze(device, *tensor); !frozen) return std::move(frozen).error();
+    MNK_TRY(freeze(device, *tensor));
   }
-  keys->means = d.quantized->keyMeans;
-  keys->channelScales = d.quantized->keyChannelScales;
-  values->means = d.quantized->valueMeans;
+  keys.means = d.quantized->keyMeans;
+  keys.channelScales = d.quantized->keyChannelScales;
+  values.means = d.quantized->valueMeans;
   return QuantizedKVCacheView{
-      .keys = *keys, .values = *values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
+      .keys = keys, .values = values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
 }
 
 Result<KVCacheView> makeDense(const std::shared_ptr<Device>& device, const Descriptor& d) {
-  auto keys = makePlane(device, d, d.headDim);
-  if (!keys) return std::move(keys).error();
-  auto values = makePlane(device, d, d.valueHeadDim);
-  if (!values) return std::move(values).error();
+  MNK_TRY(auto keys, makePlane(device, d, d.headDim));
+  MNK_TRY(auto values, makePlane(device, d, d.valueHeadDim));
   return KVCacheView{
-      .keys = *keys, .values = *values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
+      .keys = keys, .values = values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
 }
 
 // As many writes as the limit on rows asks for.
@@ -70,9 +65,8 @@ Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<con
     op.sourceOffset = begin;
     // The last part takes what is left, so that a source of another length is refused.
     op.tokens = begin + count < sequences.size() ? std::optional<uint64_t>(count) : std::nullopt;
-    auto planned = plan(op);
-    if (!planned) return planned;
-    whole.append(std::move(*planned));
+    MNK_TRY(auto planned, plan(op));
+    whole.append(std::move(planned));
   }
   return whole;
 }
@@ -81,9 +75,8 @@ Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<con
 // bytes, and a scale two or four.
 Result<Tensor> asHalves(const Tensor& plane, uint64_t heads, uint64_t capacity) {
   const uint64_t sequences = plane.shape()[0];
-  auto shape = Shape::make({sequences, heads, capacity, plane.byteCount() / (sequences * heads * capacity)});
-  if (!shape) return std::move(shape).error();
-  auto bytes = Tensor::over(plane.buffer(), DType::u8, *shape, plane.byteOffset());
+  MNK_TRY(auto shape, Shape::make({sequences, heads, capacity, plane.byteCount() / (sequences * heads * capacity)}));
+  auto bytes = Tensor::over(plane.buffer(), DType::u8, shape, plane.byteOffset());
   return bytes ? bytes->viewedAs(DType::f16) : bytes;
 }
 
@@ -104,15 +97,13 @@ HeadsView slotsOf(const Tensor& plane, uint64_t sequence, uint64_t firstSlot, ui
 Result<CacheStorage> CacheStorage::make(const std::shared_ptr<Device>& device, AttentionCacheDescriptor& descriptor) {
   CacheStorage storage;
   if (descriptor.quantized) {
-    auto quantized = makeQuantized(device, descriptor);
-    if (!quantized) return std::move(quantized).error();
-    storage.view_ = quantized->codes();
-    storage.quantized_ = std::move(*quantized);
+    MNK_TRY(auto quantized, makeQuantized(device, descriptor));
+    storage.view_ = quantized.codes();
+    storage.quantized_ = std::move(quantized);
     storage.options_ = descriptor.quantized->options;
   } else {
-    auto dense = makeDense(device, descriptor);
-    if (!dense) return std::move(dense).error();
-    storage.view_ = std::move(*dense);
+    MNK_TRY(auto dense, makeDense(device, descriptor));
+    storage.view_ = std::move(dense);
   }
   return storage;
 }
@@ -158,35 +149,28 @@ Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t l
   for (const auto& [keyPlane, valuePlane] :
        {std::pair(all[keys], all[values]), std::pair(all[keyScales], all[valueScales])}) {
     if (!keyPlane) continue;
-    auto keyHalves = asHalves(*keyPlane, view_.heads(), view_.capacity());
-    if (!keyHalves) return std::move(keyHalves).error();
-    auto valueHalves = asHalves(*valuePlane, view_.heads(), view_.capacity());
-    if (!valueHalves) return std::move(valueHalves).error();
+    MNK_TRY(auto keyHalves, asHalves(*keyPlane, view_.heads(), view_.capacity()));
+    MNK_TRY(auto valueHalves, asHalves(*valuePlane, view_.heads(), view_.capacity()));
     // The target alone, which shares no memory with the source.
-    auto targetKeys = keyHalves->slice(target, 1);
-    if (!targetKeys) return std::move(targetKeys).error();
-    auto targetValues = valueHalves->slice(target, 1);
-    if (!targetValues) return std::move(targetValues).error();
-    const KVCacheView into{.keys = *targetKeys, .values = *targetValues, .wrap = view_.wrap, .pinned = view_.pinned};
+    MNK_TRY(auto targetKeys, keyHalves.slice(target, 1));
+    MNK_TRY(auto targetValues, valueHalves.slice(target, 1));
+    const KVCacheView into{.keys = targetKeys, .values = targetValues, .wrap = view_.wrap, .pinned = view_.pinned};
     const auto add = [&](uint64_t firstSlot, uint64_t slots, KVCacheWrite write) -> Result<void> {
-      write.keys = slotsOf(*keyHalves, source, firstSlot, slots);
-      write.values = slotsOf(*valueHalves, source, firstSlot, slots);
+      write.keys = slotsOf(keyHalves, source, firstSlot, slots);
+      write.values = slotsOf(valueHalves, source, firstSlot, slots);
       write.into = into;
-      auto planned = plan(write);
-      if (!planned) return std::move(planned).error();
-      whole.append(std::move(*planned));
+      MNK_TRY(auto planned, plan(write));
+      whole.append(std::move(planned));
       return {};
     };
-    if (inOrder != 0) {
-      if (auto added = add(0, inOrder, {}); !added) return std::move(added).error();
-    }
+    if (inOrder != 0) MNK_TRY(add(0, inOrder, {}));
     if (wrapped != 0) {
       KVCacheWrite write;
       write.sourceIsRing = true;
       write.sourceOffset = (oldest - view_.pinned) % view_.ringLength();
       write.tokens = wrapped;
       write.position = oldest;
-      if (auto added = add(view_.pinned, view_.ringLength(), std::move(write)); !added) return std::move(added).error();
+      MNK_TRY(add(view_.pinned, view_.ringLength(), std::move(write)));
     }
   }
   return whole;

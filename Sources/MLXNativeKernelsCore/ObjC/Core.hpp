@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
-#import "ObjC/Crossing.hpp"
-#import "ObjC/Reading.hpp"
+#import "ObjC/DescriptorReader.hpp"
+#import "ObjC/ErrorBridge.hpp"
 
 NS_ASSUME_NONNULL_BEGIN
 

@@ -1,6 +1,6 @@
-#import "ObjC/Reading.hpp"
+#import "ObjC/DescriptorReader.hpp"
 
-#import "ObjC/Crossing.hpp"
+#import "ObjC/ErrorBridge.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk::objc {

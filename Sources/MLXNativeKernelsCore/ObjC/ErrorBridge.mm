@@ -1,4 +1,4 @@
-#import "ObjC/Crossing.hpp"
+#import "ObjC/ErrorBridge.hpp"
 
 #import <MLXNativeKernels/MNKError.h>
 

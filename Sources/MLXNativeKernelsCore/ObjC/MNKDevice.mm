@@ -1,7 +1,7 @@
-#include "Encoding/Completion.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #import "ObjC/Core.hpp"
+#include "Runtime/Completion.hpp"
 
 using namespace mnk;
 using objc::Reading;

@@ -1,8 +1,8 @@
 #include <functional>
 
 #import "ObjC/Core.hpp"
+#include "Runtime/FloatElements.hpp"
 #include "Support/Format.hpp"
-#include "Tensor/FloatElements.hpp"
 
 using namespace mnk;
 using objc::Reading;

@@ -7,20 +7,20 @@
 #include <set>
 
 #include "Cache/AttentionCacheState.hpp"
-#include "Encoding/Completion.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
-#include "Ops/FlashDecodeRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuner.hpp"
+#include "Prepare/TuningFile.hpp"
+#include "Runtime/Completion.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
-#include "Tuning/FlashDecodeTuner.hpp"
-#include "Tuning/TuningFile.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-constexpr std::string_view kOp = "prepare";
 constexpr double kBudget = 0.03;          // seconds of the device's time for a workload
 constexpr size_t kMostCaches = 8;         // that one workload is measured over
 constexpr uint64_t kLeastMeasured = 256;  // keys; with fewer, no choice makes much of a difference
@@ -35,17 +35,12 @@ class Preparing {
   Preparing(std::shared_ptr<Device> device, const Preparation& what) : device_(std::move(device)), what_(what) {}
 
   Result<PreparationSummary> run() {
-    if (auto checked = check(); !checked) return std::move(checked).error();
+    MNK_TRY(check());
     const std::lock_guard lock(device_->preparing_);
     const auto begin = std::chrono::steady_clock::now();
-    device_->matrixLayout();
-    device_->ordersThreadgroups();
-    if (what_.tuning == Tuning::measure) {
-      if (auto measured = measure(); !measured) return std::move(measured).error();
-    }
-    for (const AttentionCache& cache : what_.caches) {
-      if (auto made = compile(cache); !made) return std::move(made).error();
-    }
+    device_->probe();
+    if (what_.tuning == Tuning::measure) MNK_TRY(measure());
+    for (const AttentionCache& cache : what_.caches) MNK_TRY(compile(cache));
     summary_.kernels = kernels_.size();
     summary_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return summary_;
@@ -54,19 +49,19 @@ class Preparing {
  private:
   Result<void> check() const {
     if (isInFinishedHandler()) {
-      Error error = waitInHandler(kOp);
+      Error error = waitInHandler(kPrepareName);
       error.fix = "Call prepare on another thread.";
       return error;
     }
     if (what_.tuning != Tuning::table && what_.tuning != Tuning::measure) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kPrepareName),
                    .what = "there is no such tuning",
                    .got = fmt::format("{}", static_cast<uint32_t>(what_.tuning)),
                    .expected = "table or measure",
                    .fix = "Pass one of the cases of Tuning."};
     }
     if (what_.dtype != DType::f32 && what_.dtype != DType::f16 && what_.dtype != DType::bf16) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kPrepareName),
                    .what = "there are no kernels for tokens of this dtype",
                    .got = std::string(name(what_.dtype)),
                    .expected = "f32, f16 or bf16",
@@ -75,7 +70,7 @@ class Preparing {
     for (const AttentionCache& cache : what_.caches) {
       const AttentionCacheDescriptor& d = cache.descriptor();
       if (cache.view().keys.buffer()->device() != device_) {
-        return Error{.op = std::string(kOp),
+        return Error{.op = std::string(kPrepareName),
                      .what = "a cache is of another device",
                      .got = cache.text(),
                      .expected = fmt::format("a cache of {}", device_->name()),
@@ -83,14 +78,14 @@ class Preparing {
       }
       if (!d.isStorageOnly && (what_.queryHeads % d.kvHeads != 0 || what_.queryHeads / d.kvHeads > kMaxGroup)) {
         return Error{
-            .op = std::string(kOp),
+            .op = std::string(kPrepareName),
             .what = "the heads of queries do not fit a cache",
             .got = countText(what_.queryHeads, "head"),
             .expected = fmt::format("a multiple of the cache's {}, at most {} times as many", d.kvHeads, kMaxGroup),
             .fix = "Pass the heads of queries of the model."};
       }
       if (what_.rows >= 1 && what_.rows <= d.capacity) continue;
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kPrepareName),
                    .what = "the rows do not fit a cache",
                    .got = countText(what_.rows, "row"),
                    .expected = fmt::format("1 to {}, the slots of the smallest cache", d.capacity),
@@ -110,9 +105,8 @@ class Preparing {
   Result<Tensor> memory(Operand operand, const std::vector<uint64_t>& extents) {
     const auto found = memory_.find({operand, extents});
     if (found != memory_.end()) return found->second;
-    auto shape = Shape::make(extents);
-    if (!shape) return std::move(shape).error();
-    auto made = Tensor::zeros(device_, what_.dtype, *shape);
+    MNK_TRY(auto shape, Shape::make(extents));
+    auto made = Tensor::zeros(device_, what_.dtype, shape);
     if (made) memory_.emplace(std::pair(operand, extents), *made);
     return made;
   }
@@ -132,18 +126,16 @@ class Preparing {
 
   Result<FlashDecode> attention(const AttentionCache& cache, uint64_t sequences, uint64_t rows, uint64_t length) {
     const AttentionCacheDescriptor& d = cache.descriptor();
-    auto queries = memory(Operand::queries, {sequences, rows, queryHeads(cache), d.headDim});
-    if (!queries) return std::move(queries).error();
-    auto results = memory(Operand::results, {sequences, rows, queryHeads(cache), d.valueHeadDim});
-    if (!results) return std::move(results).error();
+    MNK_TRY(auto queries, memory(Operand::queries, {sequences, rows, queryHeads(cache), d.headDim}));
+    MNK_TRY(auto results, memory(Operand::results, {sequences, rows, queryHeads(cache), d.valueHeadDim}));
     std::vector<AttendedSequence> attended;
     for (uint64_t sequence = 0; sequence < sequences; ++sequence) attended.push_back({sequence, length});
-    return stateOf(cache).attention(*queries, {.into = *results}, what_.options, std::move(attended));
+    return stateOf(cache).attention(queries, {.into = results}, what_.options, std::move(attended));
   }
 
   Result<void> measure() {
     const TuningFile file = TuningFile::of(*device_, what_.tuningFile);
-    const auto known = device_->measuredTuning();
+    const auto known = device_->profile().measuredTuning;
     const std::optional<MeasuredTuning> kept = file.load();
     MeasuredTuning tuning = known ? *known : MeasuredTuning();
     if (kept) tuning.add(*kept);
@@ -153,11 +145,10 @@ class Preparing {
       for (const uint64_t sequences : sequenceCounts(cache)) {
         for (const uint64_t rows : rowCounts()) {
           for (uint64_t length = cache.descriptor().capacity; length >= kLeastMeasured; length /= kMeasuredDistance) {
-            auto op = attention(cache, sequences, rows, length);
-            if (!op) return std::move(op).error();
-            if (auto error = firstBroken(*op)) return *error;
-            auto& ops = workloads[FlashDecodeWorkload::of(*op)];
-            if (ops.size() < kMostCaches) ops.push_back(std::move(*op));
+            MNK_TRY(auto op, attention(cache, sequences, rows, length));
+            MNK_TRY(checkRules(op));
+            auto& ops = workloads[FlashDecodeWorkload::of(op)];
+            if (ops.size() < kMostCaches) ops.push_back(std::move(op));
           }
         }
       }
@@ -167,9 +158,8 @@ class Preparing {
         ++summary_.known;
         continue;
       }
-      auto measured = measureFlashDecode(device_, ops, kBudget);
-      if (!measured) return std::move(measured).error();
-      tuning.set(workload, measured->fastest);
+      MNK_TRY(auto measured, measureFlashDecode(device_, ops, kBudget));
+      tuning.set(workload, measured.fastest);
       ++summary_.measured;
     }
     if (kept != std::optional(tuning) && tuning.size() != 0) {
@@ -188,23 +178,18 @@ class Preparing {
     const uint64_t many = kManyElements / (uint64_t{d.kvHeads} * std::min(d.headDim, d.valueHeadDim)) + 1;
     const uint64_t mostRows = std::min<uint64_t>(what_.rows, many);
     for (const uint64_t tokens : std::set<uint64_t>{1, mostRows, d.sequences}) {
-      auto keys = memory(Operand::keys, {tokens, d.kvHeads, d.headDim});
-      if (!keys) return std::move(keys).error();
-      auto values = memory(Operand::values, {tokens, d.kvHeads, d.valueHeadDim});
-      if (!values) return std::move(values).error();
-      if (tokens <= mostRows) {
-        if (auto made = compile(storage.planAppend(*keys, *values, 0, 0)); !made) return made;
-      }
+      MNK_TRY(auto keys, memory(Operand::keys, {tokens, d.kvHeads, d.headDim}));
+      MNK_TRY(auto values, memory(Operand::values, {tokens, d.kvHeads, d.valueHeadDim}));
+      if (tokens <= mostRows) MNK_TRY(compile(storage.planAppend(keys, values, 0, 0)));
       if (tokens == d.sequences) {  // one for each
         std::vector<uint32_t> sequences(tokens), slots(tokens, 0);
         std::iota(sequences.begin(), sequences.end(), 0u);
-        if (auto made = compile(storage.planRows(*keys, *values, sequences, slots)); !made) return made;
+        MNK_TRY(compile(storage.planRows(keys, values, sequences, slots)));
       }
       if (what_.rotary && !d.isStorageOnly) {
-        auto queries = memory(Operand::queries, {tokens, queryHeads(cache), d.headDim});
-        if (!queries) return std::move(queries).error();
-        const MultiRoPE op{.queries = *queries, .keys = HeadsView(*keys), .rotary = *what_.rotary};
-        if (auto made = compile(plan(op)); !made) return made;
+        MNK_TRY(auto queries, memory(Operand::queries, {tokens, queryHeads(cache), d.headDim}));
+        const MultiRoPE op{.queries = queries, .keys = HeadsView(keys), .rotary = *what_.rotary};
+        MNK_TRY(compile(plan(op)));
       }
     }
     if (d.isStorageOnly) return {};
@@ -212,9 +197,8 @@ class Preparing {
       for (const uint64_t rows : rowCounts()) {
         // Splits, and with them kernels, depend on the length.
         for (uint64_t length = d.capacity; length >= rows; length /= 2) {
-          auto op = attention(cache, sequences, rows, length);
-          if (!op) return std::move(op).error();
-          if (auto made = compile(plan(*op, *device_)); !made) return made;
+          MNK_TRY(auto op, attention(cache, sequences, rows, length));
+          MNK_TRY(compile(plan(op, device_->profile())));
         }
       }
     }
@@ -224,9 +208,8 @@ class Preparing {
   Result<void> compile(const Result<Plan>& planned) {
     if (!planned) return planned.error();
     for (const Dispatch& dispatch : planned->dispatches) {
-      auto pipeline = device_->registry().pipeline(dispatch.kernel);
-      if (!pipeline) return std::move(pipeline).error();
-      kernels_.insert(pipeline->get());
+      MNK_TRY(auto pipeline, device_->registry().pipeline(dispatch.kernel));
+      kernels_.insert(pipeline.get());
     }
     return {};
   }
@@ -244,9 +227,9 @@ std::string PreparationSummary::text() const {
 }
 
 Result<PreparationSummary> prepare(const std::shared_ptr<Device>& device, const Preparation& preparation) {
-  return guardedAs(kOp, [&]() -> Result<PreparationSummary> {
+  return guardedAs(kPrepareName, [&]() -> Result<PreparationSummary> {
     if (!device) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kPrepareName),
                    .what = "there is no device",
                    .got = "a null pointer",
                    .expected = "a device",

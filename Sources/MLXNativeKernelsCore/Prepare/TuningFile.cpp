@@ -1,4 +1,4 @@
-#include "Tuning/TuningFile.hpp"
+#include "Prepare/TuningFile.hpp"
 
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -7,17 +7,17 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "Runtime/Stamp.h"
 #include "Support/Crc32.hpp"
 #include "Support/File.hpp"
 #include "Support/FileReplacement.hpp"
 #include "Support/Format.hpp"
-#include "Types/Stamp.h"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-constexpr std::string_view kOp = "prepare";
 constexpr std::string_view kTitle = "MLXNativeKernels tuning 1";
 constexpr std::string_view kColumns =
     "cache queries keyDim valueDim rows heads keys kernel rowsTogether tileKeys simdgroups splits merge";
@@ -38,7 +38,7 @@ std::string systemText() {
   return inOneLine(fmt::format("{} {} {}", system.sysname, system.release, system.version));
 }
 
-std::string headingOf(const Device& device) {
+std::string headingOf(Device& device) {
   const DeviceProfile profile = device.profile();
   return fmt::format("{}\ndevice {}, {}, {}, {}\nsystem {}\nshaders {}\n{}\n", kTitle, device.kind(),
                      inOneLine(device.name()), inOneLine(profile.family), countText(profile.cores, "core"),
@@ -75,7 +75,7 @@ Result<void> makeFolder(const std::string& file) {
   for (const std::string& path : {folder.substr(0, folder.rfind('/')), folder}) {
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
       Error error =
-          fileError(kOp, "the folder for tuning cannot be made", path, errno, "Pass a tuning file elsewhere.");
+          fileError(kPrepareName, "the folder for tuning cannot be made", path, errno, "Pass a tuning file elsewhere.");
       error.expected = "a folder that this process may write to";
       return error;
     }
@@ -85,7 +85,7 @@ Result<void> makeFolder(const std::string& file) {
 
 }  // namespace
 
-TuningFile TuningFile::of(const Device& device, const std::string& path) {
+TuningFile TuningFile::of(Device& device, const std::string& path) {
   TuningFile file;
   file.heading_ = headingOf(device);
   file.path_ = path;
@@ -101,7 +101,7 @@ TuningFile TuningFile::of(const Device& device, const std::string& path) {
 
 std::optional<MeasuredTuning> TuningFile::load() const {
   if (path_.empty()) return std::nullopt;
-  auto opened = FileReader::open(kOp, path_);
+  auto opened = FileReader::open(kPrepareName, path_);
   if (!opened || opened->length() > kMaxBytes) return std::nullopt;
   std::string text(opened->length(), '\0');
   if (!opened->read(std::as_writable_bytes(std::span(text)))) return std::nullopt;
@@ -113,7 +113,7 @@ std::optional<MeasuredTuning> TuningFile::load() const {
 
 Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
   if (path_.empty()) {
-    return Error{.op = std::string(kOp),
+    return Error{.op = std::string(kPrepareName),
                  .what = "there is no folder for caches",
                  .got = "no absolute path in HOME",
                  .expected = "the user's home folder",
@@ -121,17 +121,14 @@ Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
   }
   // A replacement keeps the mode, so that it would be unreadable as well.
   if (access(path_.c_str(), R_OK) != 0 && errno == EACCES) {
-    return fileError(kOp, "the tuning file cannot be read", path_, EACCES, "Change its mode, or delete it.");
+    return fileError(kPrepareName, "the tuning file cannot be read", path_, EACCES, "Change its mode, or delete it.");
   }
-  if (makesFolder_) {
-    if (auto made = makeFolder(path_); !made) return made;
-  }
+  if (makesFolder_) MNK_TRY(makeFolder(path_));
   std::string text = heading_ + tuning.lines();
   text += fmt::format("{}{:08x}\n", kChecksum, checksum(text));
-  auto replacement = FileReplacement::make(kOp, path_);
-  if (!replacement) return std::move(replacement).error();
-  if (auto written = replacement->write(std::as_bytes(std::span(text))); !written) return written;
-  return replacement->commit();
+  MNK_TRY(auto replacement, FileReplacement::make(kPrepareName, path_));
+  MNK_TRY(replacement.write(std::as_bytes(std::span(text))));
+  return replacement.commit();
 }
 
 }  // namespace mnk

@@ -5,15 +5,17 @@
 #include <string>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "Ops/MeasuredTuning.hpp"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
 
 namespace mnk {
+
+inline constexpr std::string_view kPrepareName = "prepare";  // in messages
 
 class TuningFile {
  public:
   // The file of this path; without one, a file of the device's own in the user's folder for caches. Nothing is kept
   // where there is no such folder.
-  static TuningFile of(const Device& device, const std::string& path);
+  static TuningFile of(Device& device, const std::string& path);
 
   const std::string& path() const { return path_; }  // empty: nothing is kept
   std::optional<MeasuredTuning> load() const;

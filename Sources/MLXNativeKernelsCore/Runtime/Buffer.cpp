@@ -2,10 +2,11 @@
 
 #include <cstring>
 
-#include "Encoding/MemoryTracker.hpp"
+#include "Runtime/MemoryTracker.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -34,9 +35,7 @@ Result<void> Buffer::read(uint64_t offset, std::span<std::byte> into) const {
   return guarded("Buffer", [&]() -> Result<void> {
     if (!fits(offset, into.size(), length_)) return outside(offset, into.size(), length_);
     if (into.empty()) return {};
-    if (!MemoryTracker::isIdle()) {
-      if (auto ready = MemoryTracker::shared().waitToRead(part(offset, into.size())); !ready) return ready;
-    }
+    if (!MemoryTracker::isIdle()) MNK_TRY(MemoryTracker::shared().waitToRead(part(offset, into.size())));
     return copyOut(offset, into);
   });
 }
@@ -47,7 +46,7 @@ Result<void> Buffer::write(uint64_t offset, std::span<const std::byte> from) {
     if (from.empty()) return {};
     if (MemoryTracker::isIdle()) return copyIn(offset, from);
     const MemoryRange bytes = part(offset, from.size());
-    if (auto ready = MemoryTracker::shared().waitToWrite(bytes); !ready) return ready;
+    MNK_TRY(MemoryTracker::shared().waitToWrite(bytes));
     auto copied = copyIn(offset, from);
     if (copied) MemoryTracker::shared().written(bytes);
     return copied;

@@ -2,26 +2,27 @@
 
 #include <algorithm>
 
-#include "Encoding/Completion.hpp"
-#include "Encoding/DispatchRules.hpp"
-#include "Encoding/FailureLog.hpp"
-#include "Encoding/HazardTracker.hpp"
-#include "Encoding/MemoryTracker.hpp"
-#include "Encoding/ScratchPool.hpp"
-#include "Encoding/ThreadgroupShape.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
+#include "Runtime/Completion.hpp"
+#include "Runtime/DispatchRules.hpp"
+#include "Runtime/FailureLog.hpp"
+#include "Runtime/HazardTracker.hpp"
+#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/ScratchPool.hpp"
+#include "Runtime/ThreadgroupShape.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-constexpr std::string_view kOp = "CommandEncoder";
+constexpr std::string_view kEncoderName = "CommandEncoder";
 
 Error pastScratch(const Binding& binding, uint64_t bytes) {
-  return {.op = std::string(kOp),
+  return {.op = std::string(kEncoderName),
           .what = "a binding reaches past the plan's scratch memory",
           .got = fmt::format("{} at byte {} for index {}", countText(binding.length, "byte"), binding.offset,
                              binding.index),
@@ -101,14 +102,14 @@ struct CommandEncoder::Impl::CompletionTask {
 // Whether the encoder can still record; makes the submission.
 Result<void> CommandEncoder::Impl::open() {
   if (!device) {
-    return Error{.op = std::string(kOp),
+    return Error{.op = std::string(kEncoderName),
                  .what = "the encoder has no device",
                  .got = "a null device",
                  .expected = "a device",
                  .fix = "Make one with Device::makeDefault and pass it to the encoder."};
   }
   if (isCommitted) {
-    return Error{.op = std::string(kOp),
+    return Error{.op = std::string(kEncoderName),
                  .what = "the encoder is used after it was committed",
                  .got = "a committed encoder",
                  .expected = "an encoder that still records",
@@ -116,18 +117,19 @@ Result<void> CommandEncoder::Impl::open() {
   }
   if (failure) return *failure;
   if (submission) return {};
-  auto made = device->makeSubmission(label);
-  if (!made) return std::move(made).error();
-  submission = std::move(*made);
+  MNK_TRY(auto made, device->makeSubmission(label));
+  submission = std::move(made);
   return {};
 }
 
 // Looks up the pipeline, checks every rule and settles the threadgroup size. Changes nothing.
 Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, const LentToPlan& lent) const {
-  auto pipeline = device->registry().pipeline(dispatch.kernel);
-  if (!pipeline) return std::move(pipeline).error();
+  MNK_TRY(auto pipeline, device->registry().pipeline(dispatch.kernel));
 
-  ReadyDispatch ready{.dispatch = dispatch, .pipeline = *pipeline, .threadgroup = dispatch.grid.threadgroup};
+  ReadyDispatch ready{.dispatch = dispatch, .pipeline = pipeline};
+  Size3& threadgroup = ready.dispatch.grid.threadgroup;
+  const uint32_t maxThreads = pipeline->maxThreadsPerThreadgroup();
+  if (dispatch.grid.mayShrink) threadgroup = shrunkTo(maxThreads, threadgroup);
   for (Binding& binding : ready.dispatch.buffers) {
     if (binding.buffer) continue;
     const Lent& memory = binding.isZeroed ? lent.zeroed : lent.scratch;
@@ -139,11 +141,10 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, co
     constexpr uint32_t kUnit = 16;  // some devices take multiples of it only
     if (memory.bytes <= UINT32_MAX - kUnit) memory.bytes = (memory.bytes + kUnit - 1) / kUnit * kUnit;
   }
-  const DispatchCheck check{.dispatch = ready.dispatch, .device = *device, .pipeline = **pipeline};
-  if (auto error = firstBroken(dispatchRules(), check, dispatch.kind.empty() ? kOp : dispatch.kind)) return *error;
-  if (ready.threadgroup == Size3{0, 0, 0}) {
-    ready.threadgroup = threadgroupFor(dispatch.grid.extent, (*pipeline)->maxThreadsPerThreadgroup());
-  }
+  const DispatchCheck check{.dispatch = ready.dispatch, .device = *device, .pipeline = *pipeline};
+  MNK_TRY(checkRules(dispatchRules(), check, dispatch.kind.empty() ? kEncoderName : dispatch.kind));
+  const bool isOpen = threadgroup == Size3{0, 0, 0};
+  ready.threadgroup = isOpen ? threadgroupFor(dispatch.grid.extent, maxThreads) : threadgroup;
   return ready;
 }
 
@@ -159,7 +160,7 @@ Result<void> CommandEncoder::Impl::record(ReadyDispatch ready) {
     hazards.clear();
     ++summary.barriers;
   }
-  if (auto recorded = submission->dispatch(std::move(ready)); !recorded) return recorded;
+  MNK_TRY(submission->dispatch(std::move(ready)));
   isMidway = true;
   hazards.add(buffers);
   for (Summary::Counts* sum : {&summary.total, &summary.kinds[kind]}) {
@@ -174,9 +175,8 @@ Result<void> CommandEncoder::Impl::record(ReadyDispatch ready) {
 Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lend(uint64_t bytes) {
   if (bytes == 0) return Lent{};
   if (!scratch || scratch->length() < bytes) {
-    auto lent = device->scratch().lend(device, bytes);
-    if (!lent) return std::move(lent).error();
-    scratch = std::move(*lent);
+    MNK_TRY(auto lent, device->scratch().lend(device, bytes));
+    scratch = std::move(lent);
   }
   return Lent{scratch, 0, bytes};
 }
@@ -186,14 +186,12 @@ Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lend(uint64_t bytes) {
 Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lendZeroed(uint64_t bytes) {
   if (bytes == 0) return Lent{};
   if (!zeroed || zeroed->length() - zeroedUsed < bytes) {
-    auto lent = device->scratch().lend(device, bytes);
-    if (!lent) return std::move(lent).error();
-    zeroed = std::move(*lent);
+    MNK_TRY(auto lent, device->scratch().lend(device, bytes));
+    zeroed = std::move(lent);
     zeroedUsed = 0;
   }
   const Lent ofPlan{zeroed, zeroedUsed, bytes};
-  auto written = zeroed->write(ofPlan.start, std::vector<std::byte>(bytes));
-  if (!written) return std::move(written).error();
+  MNK_TRY(zeroed->write(ofPlan.start, std::vector<std::byte>(bytes)));
   constexpr uint64_t kUnit = 16;  // any device can bind memory at multiples of it
   zeroedUsed = std::min((ofPlan.start + bytes + kUnit - 1) / kUnit * kUnit, zeroed->length());
   return ofPlan;
@@ -201,29 +199,26 @@ Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lendZeroed(uint64_t byt
 
 Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes,
                                           uint64_t zeroedBytes) {
-  if (auto opened = open(); !opened) return opened;
-  auto ofScratch = lend(scratchBytes);
-  if (!ofScratch) return std::move(ofScratch).error();
-  auto ofZeroes = lendZeroed(zeroedBytes);
-  if (!ofZeroes) return std::move(ofZeroes).error();
-  const LentToPlan lent{std::move(*ofScratch), std::move(*ofZeroes)};
+  MNK_TRY(open());
+  MNK_TRY(auto ofScratch, lend(scratchBytes));
+  MNK_TRY(auto ofZeroes, lendZeroed(zeroedBytes));
+  const LentToPlan lent{std::move(ofScratch), std::move(ofZeroes)};
   // All are prepared before the first is recorded, so that a plan is recorded whole or not at all.
   std::vector<ReadyDispatch> ready;
   for (const Dispatch& dispatch : dispatches) {
-    auto prepared = prepare(dispatch, lent);
-    if (!prepared) return std::move(prepared).error();
-    if (!dispatch.grid.isEmpty()) ready.push_back(std::move(*prepared));
+    MNK_TRY(auto prepared, prepare(dispatch, lent));
+    if (!dispatch.grid.isEmpty()) ready.push_back(std::move(prepared));
   }
   const size_t known = touched.inOrder.size();
-  if (auto noted = noteTouched(ready); !noted) return noted;
+  MNK_TRY(noteTouched(ready));
   for (size_t i = 0; i < ready.size(); ++i) {
-    auto recorded = guarded(kOp, [&] { return record(std::move(ready[i])); });
+    auto recorded = guarded(kEncoderName, [&] { return record(std::move(ready[i])); });
     if (recorded) continue;
     touched.inOrder.resize(known);
     if (i != 0 || isMidway) failure = recorded.error();
     return recorded;
   }
-  auto indexed = guarded(kOp, [&]() -> Result<void> {
+  auto indexed = guarded(kEncoderName, [&]() -> Result<void> {
     for (size_t i = known; i < touched.inOrder.size(); ++i) touched.index.add(touched.inOrder[i]);
     return {};
   });
@@ -236,7 +231,7 @@ Result<void> CommandEncoder::Impl::noteTouched(const std::vector<ReadyDispatch>&
   std::vector<Touched> adding;
   const Buffer* const own[] = {scratch.get(), zeroed.get()};
   for (const ReadyDispatch& next : ready) addTouched(next.dispatch, own, adding);
-  if (auto readable = MemoryTracker::shared().checkReads(touched.inOrder, adding); !readable) return readable;
+  MNK_TRY(MemoryTracker::shared().checkReads(touched.inOrder, adding));
   touched.inOrder.insert(touched.inOrder.end(), adding.begin(), adding.end());
   return {};
 }
@@ -245,9 +240,7 @@ Result<void> CommandEncoder::Impl::noteTouched(const std::vector<ReadyDispatch>&
 // waits for the work.
 Result<void> CommandEncoder::Impl::advance(SubmittedWork& work) {
   std::lock_guard lock(EncodingParticipant::mutex());
-  for (const Participation& joined : participants) {
-    if (auto checked = joined.participant->check(); !checked) return checked;
-  }
+  for (const Participation& joined : participants) MNK_TRY(joined.participant->check());
   work.submit(touched);
   for (const Participation& joined : participants) joined.participant->advance();
   return {};
@@ -268,12 +261,12 @@ Result<void> CommandEncoder::encode(const Plan& plan) {
 }
 
 Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
-  return guarded(kOp, [&] { return impl_->encode({&dispatch, 1}, 0, 0); });
+  return guarded(kEncoderName, [&] { return impl_->encode({&dispatch, 1}, 0, 0); });
 }
 
 Result<void> CommandEncoder::barrier() {
-  return guarded(kOp, [&]() -> Result<void> {
-    if (auto opened = impl_->open(); !opened) return opened;
+  return guarded(kEncoderName, [&]() -> Result<void> {
+    MNK_TRY(impl_->open());
     impl_->submission->barrier();
     impl_->hazards.clear();
     ++impl_->summary.barriers;
@@ -282,8 +275,8 @@ Result<void> CommandEncoder::barrier() {
 }
 
 Result<Completion> CommandEncoder::commit(Finished finished) {
-  return guarded(kOp, [&]() -> Result<Completion> {
-    if (auto opened = impl_->open(); !opened) return std::move(opened).error();
+  return guarded(kEncoderName, [&]() -> Result<Completion> {
+    MNK_TRY(impl_->open());
     // Everything that can run out of memory is made before the first participant advances.
     Completion completion;
     completion.state_ = std::make_shared<Completion::State>();
@@ -293,8 +286,7 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     task->work.emplace(impl_->submission->progress());
     task->failures = impl_->device->failures_;
     task->finished = std::move(finished);
-    auto prepared = impl_->submission->prepare([task](SubmissionReport report) { task->run(std::move(report)); });
-    if (!prepared) return std::move(prepared).error();
+    MNK_TRY(impl_->submission->prepare([task](SubmissionReport report) { task->run(std::move(report)); }));
 
     Result<void> advanced, committed;
     {
@@ -321,20 +313,19 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
 
 Result<Summary> CommandEncoder::run(const std::shared_ptr<Device>& device,
                                     const std::function<Result<void>(CommandEncoder&)>& body, std::string label) {
-  return guarded(kOp, [&]() -> Result<Summary> {
-    if (isInFinishedHandler()) return waitInHandler(kOp);
+  return guarded(kEncoderName, [&]() -> Result<Summary> {
+    if (isInFinishedHandler()) return waitInHandler(kEncoderName);
     if (!body) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kEncoderName),
                    .what = "there is nothing to run",
                    .got = "an empty function",
                    .expected = "a function that encodes",
                    .fix = "Pass a function that records work into the encoder."};
     }
     CommandEncoder encoder(device, std::move(label));
-    if (auto encoded = body(encoder); !encoded) return std::move(encoded).error();
-    auto committed = encoder.commit();
-    if (!committed) return std::move(committed).error();
-    return committed->wait();
+    MNK_TRY(body(encoder));
+    MNK_TRY(auto committed, encoder.commit());
+    return committed.wait();
   });
 }
 
@@ -360,10 +351,10 @@ std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key
 }
 
 Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParticipant> participant) {
-  return guarded(kOp, [&]() -> Result<void> {
-    if (auto opened = impl_->open(); !opened) return opened;
+  return guarded(kEncoderName, [&]() -> Result<void> {
+    MNK_TRY(impl_->open());
     if (!participant) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kEncoderName),
                    .what = "there is no participant to join",
                    .got = "null",
                    .expected = "a participant",

@@ -1,4 +1,4 @@
-#include "Encoding/Completion.hpp"
+#include "Runtime/Completion.hpp"
 
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "Encoding/Completion.hpp"
-#include "Encoding/FailureLog.hpp"
-#include "Encoding/MatrixProbe.hpp"
-#include "Encoding/ScratchPool.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
+#include "Runtime/Completion.hpp"
+#include "Runtime/FailureLog.hpp"
+#include "Runtime/MatrixProbe.hpp"
+#include "Runtime/ScratchPool.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -49,38 +50,55 @@ std::optional<Error> Device::lastFailure() const {
   return failures_->last();
 }
 
-MatrixLayout Device::matrixLayout() {
-  // The probe waits for the device, which may wait for a handler of its own to return.
-  std::unique_lock lock(probing_, std::defer_lock);
-  if (!isInFinishedHandler()) {
-    lock.lock();
-  } else if (!lock.try_lock()) {
-    return MatrixLayout::unknown;
+DeviceProfile Device::profile() noexcept {
+  try {
+    DeviceProfile profile = basicProfile();
+    profile.ordersThreadgroups = ordersThreadgroups();
+    std::lock_guard lock(asking_);
+    profile.matrixLayout = matrixLayout_.value_or(MatrixLayout::unknown);
+    profile.measuredTuning = measuredTuning_;
+    return profile;
+  } catch (...) {
+    return {};
   }
-  if (matrixLayout_ || isInFinishedHandler()) return matrixLayout_.value_or(MatrixLayout::unknown);
-  const auto probed = probeMatrixLayout(shared_from_this());
-  if (!probed) return MatrixLayout::unknown;  // a later call may succeed
-  matrixLayout_ = *probed;
-  return *probed;
 }
 
+DeviceProfile Device::probe() noexcept {
+  // The probe waits for the device, which may wait for a handler of its own to return.
+  if (!isInFinishedHandler()) {
+    try {
+      std::lock_guard lock(probing_);
+      const auto isKnown = [&] {
+        std::lock_guard lock(asking_);
+        return matrixLayout_.has_value();
+      };
+      if (!isKnown()) {
+        const auto probed = probeMatrixLayout(shared_from_this());
+        std::lock_guard lock(asking_);
+        if (probed) matrixLayout_ = *probed;
+      }
+    } catch (...) {  // a later call may succeed
+    }
+  }
+  return profile();
+}
+
+// The shipped library has this function where it was compiled with fences for the whole device.
 bool Device::ordersThreadgroups() {
-  std::lock_guard lock(asking_);
-  if (ordersThreadgroups_) return *ordersThreadgroups_;
+  {
+    std::lock_guard lock(asking_);
+    if (ordersThreadgroups_) return *ordersThreadgroups_;
+  }
+  // Without the lock: a library may have to be compiled first.
   const auto found = guarded("Device", [&]() -> Result<bool> {
-    auto library = registry().shippedLibrary();
-    if (!library) return std::move(library).error();
-    const std::vector<std::string> names = (*library)->functionNames();
+    MNK_TRY(auto library, registry().shippedLibrary());
+    const std::vector<std::string> names = library->functionNames();
     return std::find(names.begin(), names.end(), "ordersThreadgroups") != names.end();
   });
   if (!found) return false;  // a later call may find out
+  std::lock_guard lock(asking_);
   ordersThreadgroups_ = *found;
   return *found;
-}
-
-std::shared_ptr<const MeasuredTuning> Device::measuredTuning() const {
-  std::lock_guard lock(asking_);
-  return measuredTuning_;
 }
 
 void Device::useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning) {

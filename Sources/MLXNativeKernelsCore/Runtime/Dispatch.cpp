@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "Common/FunctionConstants.h"
 #include "MLXNativeKernels/Device.hpp"
 #include "Support/Format.hpp"
-#include "Types/FunctionConstants.h"
 
 namespace mnk {
 

@@ -1,9 +1,10 @@
-#include "Tensor/FloatElements.hpp"
+#include "Runtime/FloatElements.hpp"
 
 #include <bit>
 #include <vector>
 
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -31,7 +32,7 @@ struct BrainFloat {
 template <typename Element>
 Result<void> readAs(const Tensor& tensor, std::span<float> into) {
   std::vector<Element> elements(into.size());
-  if (auto read = tensor.read(std::as_writable_bytes(std::span(elements))); !read) return read;
+  MNK_TRY(tensor.read(std::as_writable_bytes(std::span(elements))));
   for (size_t i = 0; i < into.size(); ++i) into[i] = elements[i].number();
   return {};
 }
@@ -58,35 +59,31 @@ Error noFloats() {
 }  // namespace
 
 Result<void> readFloats(const Tensor& tensor, std::span<float> into) {
-  return guarded("Tensor", [&]() -> Result<void> {
-    if (!into.data() && !into.empty()) return noFloats();
-    switch (tensor.dtype()) {
-      case DType::f32:
-        return tensor.read(std::as_writable_bytes(into));
-      case DType::f16:
-        return readAs<Half>(tensor, into);
-      case DType::bf16:
-        return readAs<BrainFloat>(tensor, into);
-      default:
-        return notFloat(tensor);
-    }
-  });
+  if (!into.data() && !into.empty()) return noFloats();
+  switch (tensor.dtype()) {
+    case DType::f32:
+      return tensor.read(std::as_writable_bytes(into));
+    case DType::f16:
+      return readAs<Half>(tensor, into);
+    case DType::bf16:
+      return readAs<BrainFloat>(tensor, into);
+    default:
+      return notFloat(tensor);
+  }
 }
 
 Result<void> writeFloats(const Tensor& tensor, std::span<const float> from) {
-  return guarded("Tensor", [&]() -> Result<void> {
-    if (!from.data() && !from.empty()) return noFloats();
-    switch (tensor.dtype()) {
-      case DType::f32:
-        return tensor.write(std::as_bytes(from));
-      case DType::f16:
-        return writeAs<Half>(tensor, from);
-      case DType::bf16:
-        return writeAs<BrainFloat>(tensor, from);
-      default:
-        return notFloat(tensor);
-    }
-  });
+  if (!from.data() && !from.empty()) return noFloats();
+  switch (tensor.dtype()) {
+    case DType::f32:
+      return tensor.write(std::as_bytes(from));
+    case DType::f16:
+      return writeAs<Half>(tensor, from);
+    case DType::bf16:
+      return writeAs<BrainFloat>(tensor, from);
+    default:
+      return notFloat(tensor);
+  }
 }
 
 }  // namespace mnk

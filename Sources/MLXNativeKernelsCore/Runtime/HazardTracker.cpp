@@ -1,4 +1,4 @@
-#include "Encoding/HazardTracker.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "Encoding/RegionSet.hpp"
 #include "MLXNativeKernels/Dispatch.hpp"
+#include "Runtime/RegionSet.hpp"
 #include "Support/ByteRanges.hpp"
 
 namespace mnk {

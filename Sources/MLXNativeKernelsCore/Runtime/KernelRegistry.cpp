@@ -4,6 +4,7 @@
 
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -66,9 +67,8 @@ Result<std::shared_ptr<Pipeline>> KernelRegistry::pipeline(const KernelKey& key)
                    .fix = "Give each function constant once."};
     }
     if (!sorted.library) {
-      auto shipped = shippedLibrary();
-      if (!shipped) return std::move(shipped).error();
-      sorted.library = *shipped;
+      MNK_TRY(auto shipped, shippedLibrary());
+      sorted.library = shipped;
     }
     std::shared_ptr<Slot<Pipeline>> slot;
     {

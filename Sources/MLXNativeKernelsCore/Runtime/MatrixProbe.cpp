@@ -1,11 +1,12 @@
-#include "Encoding/MatrixProbe.hpp"
+#include "Runtime/MatrixProbe.hpp"
 
 #include <array>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
+#include "Runtime/MatrixLayoutTypes.h"
 #include "Support/Guard.hpp"
-#include "Types/MatrixLayoutTypes.h"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -15,22 +16,19 @@ constexpr uint32_t kLanes = 32;
 using Findings = std::array<uint32_t, kLanes * kMatrixLayoutFindingsPerLane>;
 
 Result<Findings> probe(const std::shared_ptr<Device>& device) {
-  auto shape = Shape::make({kLanes, kMatrixLayoutFindingsPerLane});
-  if (!shape) return std::move(shape).error();
-  auto found = Tensor::zeros(device, DType::u32, *shape);
-  if (!found) return std::move(found).error();
+  MNK_TRY(auto shape, Shape::make({kLanes, kMatrixLayoutFindingsPerLane}));
+  MNK_TRY(auto found, Tensor::zeros(device, DType::u32, shape));
   Dispatch dispatch;
   dispatch.kind = "MatrixLayout";
   dispatch.kernel.function = "matrixLayoutProbe";
-  dispatch.buffers.push_back(Binding::whole(kMatrixLayoutFound, *found, Access::write));
+  dispatch.buffers.push_back(Binding::whole(kMatrixLayoutFound, found, Access::write));
   dispatch.grid = {.unit = Grid::Unit::threadgroups, .extent = {1, 1, 1}, .threadgroup = {kLanes, 1, 1}};
   CommandEncoder encoder(device, "matrix layout");
-  if (auto encoded = encoder.dispatch(dispatch); !encoded) return std::move(encoded).error();
-  auto committed = encoder.commit();
-  if (!committed) return std::move(committed).error();
-  if (auto done = committed->wait(); !done) return std::move(done).error();
+  MNK_TRY(encoder.dispatch(dispatch));
+  MNK_TRY(auto committed, encoder.commit());
+  MNK_TRY(committed.wait());
   Findings findings{};
-  if (auto copied = found->read(std::as_writable_bytes(std::span(findings))); !copied) return std::move(copied).error();
+  MNK_TRY(found.read(std::as_writable_bytes(std::span(findings))));
   return findings;
 }
 
@@ -45,15 +43,14 @@ bool isLayout(const Findings& findings, uint32_t (*firstOf)(uint32_t lane)) {
 }  // namespace
 
 Result<MatrixLayout> probeMatrixLayout(const std::shared_ptr<Device>& device) {
-  auto findings = guarded("Device", [&] { return probe(device); });
-  if (!findings) return std::move(findings).error();
+  MNK_TRY(auto findings, guarded("Device", [&] { return probe(device); }));
   const auto rowMajor = [](uint32_t lane) { return 2 * lane; };
   const auto interleaved = [](uint32_t lane) {
     const uint32_t row = ((lane >> 1) & 3) | ((lane >> 2) & 4);
     return row * 8 + ((lane & 1) * 2 + ((lane >> 1) & 4));
   };
-  if (isLayout(*findings, rowMajor)) return MatrixLayout::rowMajor;
-  return isLayout(*findings, interleaved) ? MatrixLayout::interleaved : MatrixLayout::unknown;
+  if (isLayout(findings, rowMajor)) return MatrixLayout::rowMajor;
+  return isLayout(findings, interleaved) ? MatrixLayout::interleaved : MatrixLayout::unknown;
 }
 
 }  // namespace mnk

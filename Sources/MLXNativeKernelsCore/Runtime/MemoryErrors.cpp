@@ -1,4 +1,4 @@
-#include "Encoding/MemoryErrors.hpp"
+#include "Runtime/MemoryErrors.hpp"
 
 namespace mnk {
 

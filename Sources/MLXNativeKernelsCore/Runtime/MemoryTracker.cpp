@@ -1,11 +1,11 @@
-#include "Encoding/MemoryTracker.hpp"
+#include "Runtime/MemoryTracker.hpp"
 
 #include <algorithm>
 #include <map>
 #include <new>
 
-#include "Encoding/Completion.hpp"
-#include "Encoding/MemoryErrors.hpp"
+#include "Runtime/Completion.hpp"
+#include "Runtime/MemoryErrors.hpp"
 #include "Support/Guard.hpp"
 
 namespace mnk {
@@ -50,14 +50,6 @@ MemoryTracker& MemoryTracker::shared() {
   alignas(MemoryTracker) static std::byte storage[sizeof(MemoryTracker)];
   static auto* const tracker = new (storage) MemoryTracker;
   return *tracker;
-}
-
-Result<void> MemoryTracker::waitToRead(const MemoryRange& bytes) {
-  return guarded("Buffer", [&] { return wait(bytes, false); });
-}
-
-Result<void> MemoryTracker::waitToWrite(const MemoryRange& bytes) {
-  return guarded("Buffer", [&] { return wait(bytes, true); });
 }
 
 Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite) {

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "Encoding/HazardTracker.hpp"
 #include "MLXNativeKernels/Device.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 namespace mnk {
 
@@ -56,9 +56,9 @@ class MemoryTracker {
 
   // Waits for work committed before this call that writes these bytes, and reports the failure of what was to write
   // them.
-  Result<void> waitToRead(const MemoryRange& bytes);
+  Result<void> waitToRead(const MemoryRange& bytes) { return wait(bytes, false); }
   // Waits for work committed before this call that reads or writes these bytes.
-  Result<void> waitToWrite(const MemoryRange& bytes);
+  Result<void> waitToWrite(const MemoryRange& bytes) { return wait(bytes, true); }
   // The processor has written these bytes.
   void written(const MemoryRange& bytes) noexcept;
 

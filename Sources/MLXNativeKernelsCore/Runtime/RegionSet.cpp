@@ -1,8 +1,8 @@
-#include "Encoding/RegionSet.hpp"
+#include "Runtime/RegionSet.hpp"
 
 #include <algorithm>
 
-#include "Encoding/HazardTracker.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 namespace mnk {
 

@@ -1,8 +1,9 @@
-#include "Encoding/ScratchPool.hpp"
+#include "Runtime/ScratchPool.hpp"
 
 #include <algorithm>
 
 #include "MLXNativeKernels/Device.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -30,9 +31,8 @@ Result<std::shared_ptr<Buffer>> ScratchPool::lend(const std::shared_ptr<Device>&
     buffer->attach(device);
   } else {
     const uint64_t rounded = bytes <= kLargestKept ? (bytes + kUnit - 1) / kUnit * kUnit : bytes;
-    auto made = device->makeBuffer(rounded);
-    if (!made) return std::move(made).error();
-    buffer = std::move(*made);
+    MNK_TRY(auto made, device->makeBuffer(rounded));
+    buffer = std::move(made);
   }
   Buffer* lent = buffer.get();
   return std::shared_ptr<Buffer>(lent, [pool = weak_from_this(), owned = std::move(buffer)](Buffer*) mutable {

@@ -4,19 +4,20 @@
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-constexpr std::string_view kOp = "Tensor";
+constexpr std::string_view kTensorName = "Tensor";
 
 bool isKnown(DType dtype) {
   return byteSize(dtype) != 0;
 }
 
 Error unknownDType(DType dtype) {
-  return {.op = std::string(kOp),
+  return {.op = std::string(kTensorName),
           .what = "the dtype is unknown",
           .got = fmt::format("number {}", static_cast<uint32_t>(dtype)),
           .expected = "one of f32, f16, bf16, u8, u16, u32, i32",
@@ -24,7 +25,7 @@ Error unknownDType(DType dtype) {
 }
 
 Error noMemory(std::string_view what) {
-  return {.op = std::string(kOp),
+  return {.op = std::string(kTensorName),
           .what = "the tensor has no memory",
           .got = "an empty tensor",
           .expected = "a tensor with memory",
@@ -32,7 +33,7 @@ Error noMemory(std::string_view what) {
 }
 
 Error wrongCopySize(uint64_t got, uint64_t expected) {
-  return {.op = std::string(kOp),
+  return {.op = std::string(kTensorName),
           .what = "the copy does not cover the tensor exactly",
           .got = countText(got, "byte"),
           .expected = countText(expected, "byte"),
@@ -41,30 +42,35 @@ Error wrongCopySize(uint64_t got, uint64_t expected) {
 
 }  // namespace
 
+Tensor::Tensor(const Tensor&) = default;
+Tensor::Tensor(Tensor&&) noexcept = default;
+Tensor& Tensor::operator=(const Tensor&) = default;
+Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+Tensor::~Tensor() = default;
+
 Result<Tensor> Tensor::zeros(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape) {
-  return guarded(kOp, [&]() -> Result<Tensor> {
+  return guarded(kTensorName, [&]() -> Result<Tensor> {
     if (!device) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kTensorName),
                    .what = "there is no device to allocate on",
                    .got = "a null device",
                    .expected = "a device",
                    .fix = "Make one with Device::makeDefault."};
     }
     if (!isKnown(dtype)) return unknownDType(dtype);
-    auto buffer = device->makeBuffer(shape.elementCount() * byteSize(dtype));
-    if (!buffer) return std::move(buffer).error();
-    return over(std::move(*buffer), dtype, shape);
+    MNK_TRY(auto buffer, device->makeBuffer(shape.elementCount() * byteSize(dtype)));
+    return over(std::move(buffer), dtype, shape);
   });
 }
 
 Result<Tensor> Tensor::over(std::shared_ptr<Buffer> buffer, DType dtype, const Shape& shape, uint64_t byteOffset) {
-  return guarded(kOp, [&]() -> Result<Tensor> {
+  return guarded(kTensorName, [&]() -> Result<Tensor> {
     if (!buffer) return noMemory("use");
     if (!isKnown(dtype)) return unknownDType(dtype);
     const uint64_t bytes = shape.elementCount() * byteSize(dtype);
     if (!fits(byteOffset, bytes, buffer->length())) {
       return Error{
-          .op = std::string(kOp),
+          .op = std::string(kTensorName),
           .what = "the tensor does not fit in its buffer",
           .got = fmt::format("{} {} ({}) at byte {}", name(dtype), shape.text(), countText(bytes, "byte"), byteOffset),
           .expected = fmt::format("at most {}", countText(buffer->length(), "byte")),
@@ -72,7 +78,7 @@ Result<Tensor> Tensor::over(std::shared_ptr<Buffer> buffer, DType dtype, const S
     }
     if (byteOffset % byteSize(dtype) != 0 || buffer->range().begin % byteSize(dtype) != 0) {
       return Error{
-          .op = std::string(kOp),
+          .op = std::string(kTensorName),
           .what = "the tensor does not start at a multiple of its element size",
           .got = fmt::format("{} at byte {}", name(dtype), buffer->range().begin % byteSize(dtype) + byteOffset),
           .expected = fmt::format("a multiple of {}", byteSize(dtype)),
@@ -88,10 +94,10 @@ Result<Tensor> Tensor::over(std::shared_ptr<Buffer> buffer, DType dtype, const S
 }
 
 Result<Tensor> Tensor::slice(uint64_t begin, uint64_t count) const {
-  return guarded(kOp, [&]() -> Result<Tensor> {
+  return guarded(kTensorName, [&]() -> Result<Tensor> {
     if (!buffer_) return noMemory("slice");
     if (shape_.rank() == 0 || !fits(begin, count, shape_[0])) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kTensorName),
                    .what = "the slice lies outside the tensor",
                    .got = fmt::format("begin {}, count {}", begin, count),
                    .expected = fmt::format("a range of the outermost axis of {}", shape_.text()),
@@ -103,17 +109,16 @@ Result<Tensor> Tensor::slice(uint64_t begin, uint64_t count) const {
       extents[axis] = axis == 0 ? count : shape_[axis];
       if (axis != 0) inner *= shape_[axis];
     }
-    auto shape = Shape::make(std::span<const uint64_t>(extents.data(), shape_.rank()));
-    if (!shape) return std::move(shape).error();
-    return over(buffer_, dtype_, *shape, byteOffset_ + begin * inner * byteSize(dtype_));
+    MNK_TRY(auto shape, Shape::make(std::span<const uint64_t>(extents.data(), shape_.rank())));
+    return over(buffer_, dtype_, shape, byteOffset_ + begin * inner * byteSize(dtype_));
   });
 }
 
 Result<Tensor> Tensor::reshaped(const Shape& shape) const {
-  return guarded(kOp, [&]() -> Result<Tensor> {
+  return guarded(kTensorName, [&]() -> Result<Tensor> {
     if (!buffer_) return noMemory("reshape");
     if (shape.elementCount() != shape_.elementCount()) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kTensorName),
                    .what = "the new shape holds another number of elements",
                    .got = shape.text(),
                    .expected = fmt::format("{} elements, as {}", shape_.elementCount(), shape_.text()),
@@ -124,13 +129,13 @@ Result<Tensor> Tensor::reshaped(const Shape& shape) const {
 }
 
 Result<Tensor> Tensor::viewedAs(DType dtype) const {
-  return guarded(kOp, [&]() -> Result<Tensor> {
+  return guarded(kTensorName, [&]() -> Result<Tensor> {
     if (!buffer_) return noMemory("view");
     if (!isKnown(dtype)) return unknownDType(dtype);
     const uint32_t rank = shape_.rank();
     const uint64_t lastBytes = (rank == 0 ? 1 : shape_[rank - 1]) * byteSize(dtype_);
     if (rank == 0 || lastBytes % byteSize(dtype) != 0) {
-      return Error{.op = std::string(kOp),
+      return Error{.op = std::string(kTensorName),
                    .what = "the last axis does not divide into the new dtype",
                    .got = fmt::format("{} bytes in the last axis of {} {}", lastBytes, name(dtype_), shape_.text()),
                    .expected = fmt::format("a multiple of {} bytes for {}", byteSize(dtype), name(dtype)),
@@ -139,9 +144,8 @@ Result<Tensor> Tensor::viewedAs(DType dtype) const {
     std::array<uint64_t, Shape::kMaxRank> extents{};
     for (uint32_t axis = 0; axis < rank; ++axis) extents[axis] = shape_[axis];
     extents[rank - 1] = lastBytes / byteSize(dtype);
-    auto shape = Shape::make(std::span<const uint64_t>(extents.data(), rank));
-    if (!shape) return std::move(shape).error();
-    return over(buffer_, dtype, *shape, byteOffset_);
+    MNK_TRY(auto shape, Shape::make(std::span<const uint64_t>(extents.data(), rank)));
+    return over(buffer_, dtype, shape, byteOffset_);
   });
 }
 
@@ -158,7 +162,7 @@ MemoryRange Tensor::range() const {
 }
 
 Result<void> Tensor::read(std::span<std::byte> into) const {
-  return guarded(kOp, [&]() -> Result<void> {
+  return guarded(kTensorName, [&]() -> Result<void> {
     if (!buffer_) return noMemory("read");
     if (into.size() != byteCount()) return wrongCopySize(into.size(), byteCount());
     return buffer_->read(byteOffset_, into);
@@ -166,7 +170,7 @@ Result<void> Tensor::read(std::span<std::byte> into) const {
 }
 
 Result<void> Tensor::write(std::span<const std::byte> from) const {
-  return guarded(kOp, [&]() -> Result<void> {
+  return guarded(kTensorName, [&]() -> Result<void> {
     if (!buffer_) return noMemory("write");
     if (from.size() != byteCount()) return wrongCopySize(from.size(), byteCount());
     return buffer_->write(byteOffset_, from);

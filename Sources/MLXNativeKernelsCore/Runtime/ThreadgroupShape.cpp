@@ -1,4 +1,4 @@
-#include "Encoding/ThreadgroupShape.hpp"
+#include "Runtime/ThreadgroupShape.hpp"
 
 #include <algorithm>
 
@@ -19,6 +19,12 @@ Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads) {
     left /= shape[axis];
   }
   return shape;
+}
+
+Size3 shrunkTo(uint32_t maxThreads, Size3 threadgroup) {
+  constexpr uint32_t kSimdgroup = 32;
+  threadgroup[0] = std::min(threadgroup[0], std::max(maxThreads / kSimdgroup, 1u) * kSimdgroup);
+  return threadgroup;
 }
 
 }  // namespace mnk

@@ -7,6 +7,9 @@ namespace mnk {
 
 Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads);
 
+// A threadgroup with one axis, with no more whole simdgroups than the limit allows, but one at least.
+Size3 shrunkTo(uint32_t maxThreads, Size3 threadgroup);
+
 // Threads of a threadgroup; 64 bits because nothing has checked the shape yet.
 inline uint64_t threadCount(const Size3& threadgroup) {
   const uint64_t plane = uint64_t{threadgroup[0]} * threadgroup[1];

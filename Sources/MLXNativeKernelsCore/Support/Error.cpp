@@ -45,4 +45,12 @@ std::string Error::message() const {
   return text;
 }
 
+StoredError::StoredError(const Error& error) : value(error) {}
+StoredError::StoredError(Error&& error) noexcept : value(std::move(error)) {}
+StoredError::StoredError(const StoredError&) = default;
+StoredError::StoredError(StoredError&&) noexcept = default;
+StoredError& StoredError::operator=(const StoredError&) = default;
+StoredError& StoredError::operator=(StoredError&&) noexcept = default;
+StoredError::~StoredError() = default;
+
 }  // namespace mnk

@@ -1,4 +1,5 @@
 #include "Support/File.hpp"
+#include "Support/Try.hpp"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ FileDescriptor::~FileDescriptor() {
 }
 
 Result<FileReader> FileReader::open(std::string_view op, const std::string& path) {
-  if (auto checked = checkPath(op, path); !checked) return std::move(checked).error();
+  MNK_TRY(checkPath(op, path));
   FileReader reader(op, path, FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
   if (reader.file_.get() < 0) {
     const bool isMissing = errno == ENOENT;
@@ -76,14 +77,13 @@ Result<void> FileReader::read(std::span<std::byte> into) {
   while (!into.empty()) {
     if (used_ == filled_) {
       const bool isDirect = into.size() >= kFileBufferBytes;
-      auto got = readSome(isDirect ? into : std::span(buffer_.get(), kFileBufferBytes));
-      if (!got) return std::move(got).error();
+      MNK_TRY(auto got, readSome(isDirect ? into : std::span(buffer_.get(), kFileBufferBytes)));
       if (isDirect) {
-        into = into.subspan(*got);
+        into = into.subspan(got);
         continue;
       }
       used_ = 0;
-      filled_ = *got;
+      filled_ = got;
     }
     const size_t count = std::min(into.size(), filled_ - used_);
     std::memcpy(into.data(), buffer_.get() + used_, count);

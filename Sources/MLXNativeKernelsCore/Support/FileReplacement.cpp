@@ -1,4 +1,5 @@
 #include "Support/FileReplacement.hpp"
+#include "Support/Try.hpp"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,17 +84,16 @@ FileReplacement::FileReplacement(std::string_view op, const std::string& path, T
 }
 
 Result<FileReplacement> FileReplacement::make(std::string_view op, const std::string& path) {
-  if (auto checked = checkPath(op, path); !checked) return std::move(checked).error();
-  auto target = findTarget(op, path);
-  if (!target) return std::move(target).error();
-  if (TemporaryFile::isTemporaryName(std::string_view(target->path).substr(target->folder().size()))) {
+  MNK_TRY(checkPath(op, path));
+  MNK_TRY(auto target, findTarget(op, path));
+  if (TemporaryFile::isTemporaryName(std::string_view(target.path).substr(target.folder().size()))) {
     return Error{.op = std::string(op),
                  .what = "the name is one of temporary files",
                  .got = fmt::format("\"{}\"", path),
                  .expected = "a name that the next save does not remove",
                  .fix = "Pass another name."};
   }
-  FileReplacement made(op, path, std::move(*target));
+  FileReplacement made(op, path, std::move(target));
   TemporaryFile::removeAbandoned(made.target_.folder());
   if (const int number = made.file_.make(); number != 0) {
     return fileError(op, "no file can be made beside the path", path, number,
@@ -103,9 +103,7 @@ Result<FileReplacement> FileReplacement::make(std::string_view op, const std::st
 }
 
 Result<void> FileReplacement::write(std::span<const std::byte> bytes) {
-  if (buffer_.size() + bytes.size() > kFileBufferBytes) {
-    if (auto flushed = flush(); !flushed) return flushed;
-  }
+  if (buffer_.size() + bytes.size() > kFileBufferBytes) MNK_TRY(flush());
   if (bytes.size() >= kFileBufferBytes) return writeOut(bytes);
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   return {};
@@ -131,7 +129,7 @@ Result<void> FileReplacement::writeOut(std::span<const std::byte> bytes) {
 }
 
 Result<void> FileReplacement::commit() {
-  if (auto flushed = flush(); !flushed) return flushed;
+  MNK_TRY(flush());
   // Some file systems have no permissions. Without the group, the group's are not for another one.
   const bool hasGroup = !target_.group || ::fchown(file_.descriptor(), -1, *target_.group) == 0;
   (void)::fchmod(file_.descriptor(), target_.permissions & (hasGroup ? 0777 : 0707));

@@ -1,83 +1,32 @@
 // Keeps exceptions of the standard library inside: guarded runs a body that gives a Result and turns whatever
 // escapes it into an Error. Nothing here throws, and nothing needs memory where there is none.
 #pragma once
-#include <exception>
-#include <new>
-#include <string>
+#include <string_view>
+#include <utility>
 
 #include "MLXNativeKernels/Result.hpp"
 
 namespace mnk {
 
-// A text that every standard library keeps inside of the string object: its first 15 characters.
-inline std::string inPlace(std::string_view text) noexcept {
-  return std::string(text.substr(0, 15));
-}
-
-// The op of a call such as "AttentionCache.append", without the call.
-inline std::string opInPlace(std::string_view op) noexcept {
-  return inPlace(op.substr(0, op.find('.')));
-}
-
 // With shorter texts where there is no memory for all of them.
-inline Error outOfMemory(std::string_view op, std::string_view got) noexcept {
-  try {
-    return {.code = ErrorCode::outOfMemory,
-            .op = std::string(op),
-            .what = "memory ran out",
-            .got = std::string(got),
-            .expected = "free memory",
-            .fix = "Free memory, or ask for less.",
-            .retryable = true};
-  } catch (...) {
-    return {.code = ErrorCode::outOfMemory,
-            .op = opInPlace(op),
-            .what = inPlace("memory ran out"),
-            .got = inPlace("an allocation"),
-            .expected = inPlace("free memory"),
-            .fix = inPlace("Free memory."),
-            .retryable = true};
-  }
-}
-
-inline Error unexpectedException(std::string_view op, std::string_view got) noexcept {
-  try {
-    return {.code = ErrorCode::deviceFault,
-            .op = std::string(op),
-            .what = "an unexpected exception was stopped",
-            .got = std::string(got),
-            .expected = "none",
-            .fix = "This is a bug in MLXNativeKernels; please report it with this text."};
-  } catch (...) {
-    return outOfMemory(op, "an exception");
-  }
-}
+Error outOfMemory(std::string_view op, std::string_view got) noexcept;
+Error unexpectedException(std::string_view op, std::string_view got) noexcept;
 
 // Where there is no memory for all of it: its code.
-inline Error copyOrCode(const Error& error) noexcept {
-  try {
-    return error;
-  } catch (...) {
-    return {.code = error.code,
-            .op = opInPlace(error.op),
-            .what = inPlace(error.code == ErrorCode::outOfMemory ? "memory ran out" : "work failed"),
-            .got = {},
-            .expected = {},
-            .fix = {},
-            .retryable = error.retryable};
-  }
-}
+Error copyOrCode(const Error& error) noexcept;
+
+// The error for the exception that is being handled. Out of line, because callers inline all of `guarded`.
+Error errorForException(std::string_view op) noexcept;
+
+// The op of a call that failed becomes `call`, where there is memory for that.
+Error renamed(Error error, std::string_view call) noexcept;
 
 template <typename Body>
 auto guarded(std::string_view op, Body&& body) -> decltype(body()) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    return outOfMemory(op, "a failed allocation");
-  } catch (const std::exception& exception) {
-    return unexpectedException(op, exception.what());
-  } catch (...) {  // on Apple's systems also an NSException, which has no C++ type
-    return unexpectedException(op, "an exception that is not of C++");
+  } catch (...) {
+    return errorForException(op);
   }
 }
 
@@ -86,12 +35,7 @@ template <typename Body>
 auto guardedAs(std::string_view call, Body&& body) -> decltype(body()) {
   auto result = guarded(call, std::forward<Body>(body));
   if (result) return result;
-  Error error = std::move(result).error();
-  try {
-    error.op = call;
-  } catch (...) {  // it names the op that carries out the call
-  }
-  return error;
+  return renamed(std::move(result).error(), call);
 }
 
 }  // namespace mnk

@@ -12,28 +12,41 @@
 
 namespace mnk {
 
-template <typename Op>
-struct Rule {
-  std::string_view what;  // what is wrong when the rule is broken
-  bool (*holds)(const Op&);
-  std::string (*got)(const Op&);
-  std::string (*expected)(const Op&);
-  std::string_view fix;
-  ErrorCode code = ErrorCode::invalidArgument;
+struct Mismatch {
+  std::string got;
+  std::string expected;
 };
 
 template <typename Op>
-std::optional<Error> firstBroken(std::span<const Rule<Op>> rules, const Op& op, std::string_view name) {
-  for (const Rule<Op>& rule : rules) {
-    if (rule.holds(op)) continue;
-    return Error{.code = rule.code,
-                 .op = std::string(name),
-                 .what = std::string(rule.what),
-                 .got = rule.got(op),
-                 .expected = rule.expected(op),
-                 .fix = std::string(rule.fix)};
+struct Rule {
+  std::string_view what;  // what is wrong when the rule is broken
+  std::string_view fix;
+  std::optional<Mismatch> (*mismatch)(const Op&);  // empty if the rule holds
+};
+
+// Out of line, so that the many rows stay small.
+std::optional<Mismatch> mismatch(std::string_view got, std::string_view expected);
+Error brokenRule(std::string_view name, std::string_view what, Mismatch mismatch, std::string_view fix);
+
+// A row of a table of rules. `Op` names what is checked, and `op` is one of these; got and expected are evaluated only
+// if the condition, which makes it invalid, is true.
+#define INVALID_IF(condition, what, got, expected, fix)      \
+  {                                                          \
+    what, fix, [](const Op& op) -> std::optional<Mismatch> { \
+      if (!(condition)) return std::nullopt;                 \
+      return mismatch(got, expected);                        \
+    }                                                        \
   }
-  return std::nullopt;
+
+// The first broken rule is the error.
+template <typename Op>
+Result<void> checkRules(std::span<const Rule<Op>> rules, const Op& op, std::string_view name) {
+  for (const Rule<Op>& rule : rules) {
+    auto mismatch = rule.mismatch(op);
+    if (!mismatch) continue;
+    return brokenRule(name, rule.what, std::move(*mismatch), rule.fix);
+  }
+  return {};
 }
 
 template <typename Op>

@@ -1,6 +1,6 @@
 #include "EmbeddedShaders.hpp"
 
-#include "Types/Stamp.h"
+#include "Runtime/Stamp.h"
 
 namespace mnk::metal {
 

@@ -8,6 +8,7 @@
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::metal {
 
@@ -16,7 +17,7 @@ namespace {
 using Kind = LibraryOrigin::Kind;
 
 constexpr std::string_view kLabel = "MLXNativeKernels";
-constexpr std::string_view kModuleBundle = "MLXNativeKernels_MLXNativeKernelsCore.bundle";
+constexpr std::string_view kModuleBundle = "MLXNativeKernels_MLXNativeKernelsShaders.bundle";
 constexpr std::string_view kFile = "default.metallib";
 
 // By opening it: asking for a file's attributes would need a reason in an app's privacy manifest.
@@ -50,9 +51,8 @@ Error staleError(const std::string& path) {
 }
 
 Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::string& path) {
-  auto loaded = loadLibrary(device, path, std::string(kLabel), Kind::givenFile);
-  if (!loaded) return loaded;
-  switch (stampOf(**loaded)) {
+  MNK_TRY(auto loaded, loadLibrary(device, path, std::string(kLabel), Kind::givenFile));
+  switch (stampOf(*loaded)) {
     case Stamp::ours:
       return loaded;
     case Stamp::stale:

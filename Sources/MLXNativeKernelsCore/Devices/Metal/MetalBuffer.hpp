@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "Devices/Metal/MetalSupport.hpp"
-#include "Encoding/MemoryTracker.hpp"
 #include "MLXNativeKernels/Device.hpp"
+#include "Runtime/MemoryTracker.hpp"
 
 namespace mnk::metal {
 

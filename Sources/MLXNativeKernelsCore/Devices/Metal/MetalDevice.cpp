@@ -12,6 +12,7 @@
 #include "Devices/Metal/MetalSubmission.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::metal {
 
@@ -43,7 +44,7 @@ class MetalDevice final : public Device {
   std::string_view kind() const override { return "metal"; }
   std::string name() const override { return name_; }
   const DeviceLimits& limits() const override { return limits_; }
-  DeviceProfile profile() const override { return profile_; }
+  DeviceProfile basicProfile() const override { return profile_; }
   MTL::Device* native() const { return device_.get(); }
   MTL::CommandQueue* queue() const { return queue_.get(); }
 
@@ -128,7 +129,7 @@ Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
                         "a queue of " + text(options.queue->device()->name()), "a queue of " + text(device->name()),
                         "Make the queue with the device that is passed.");
     }
-    if (auto checked = checkFeatures(device.get()); !checked) return std::move(checked).error();
+    MNK_TRY(checkFeatures(device.get()));
     auto queue = options.queue ? retained(options.queue) : owned(device->newCommandQueue());
     auto nothing = owned(device->newBuffer(kNothingBytes, MTL::ResourceStorageModeShared));
     if (!queue || !nothing) {
@@ -199,7 +200,7 @@ Result<std::unique_ptr<Submission>> makeSubmission(const std::shared_ptr<Device>
                         commandBuffer ? "a command buffer of another device" : "no command buffer",
                         "a command buffer of this device", "Make the command buffer with a queue of this device.");
     }
-    if (auto open = checkOpen(*commandBuffer); !open) return std::move(open).error();
+    MNK_TRY(checkOpen(*commandBuffer));
     return ours->submission(retained(commandBuffer), label);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "Devices/Metal/MetalPipeline.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::metal {
 
@@ -19,10 +20,9 @@ Error missing(MTL::Device* device, std::string_view feature) {
 // Apple's own GPUs have simdgroups of 32 threads. Others only tell through a pipeline.
 Result<uint64_t> simdgroupWidth(MTL::Device* device) {
   const LibrarySource source{.value = "kernel void probe() {}\nexport_kernel(probe)\n", .label = "width probe"};
-  const auto library = makeUserLibrary(device, source);
-  if (!library) return library.error();
+  MNK_TRY(const auto library, makeUserLibrary(device, source));
   NS::Error* error = nullptr;
-  const auto function = owned((*library)->native()->newFunction(nsText("probe")));
+  const auto function = owned(library->native()->newFunction(nsText("probe")));
   const auto pipeline = owned(function ? device->newComputePipelineState(function.get(), &error) : nullptr);
   if (!pipeline) {
     return metalError(ErrorCode::unsupported, "this GPU makes no compute pipeline", reason(error), "a compute pipeline",
@@ -37,9 +37,8 @@ Result<void> checkFeatures(MTL::Device* device) {
   if (!device->supportsFamily(MTL::GPUFamilyMetal3)) return missing(device, "Metal 3, which brings bfloat");
   if (device->supportsFamily(MTL::GPUFamilyApple7)) return {};
   if (!device->supportsFamily(MTL::GPUFamilyMac2)) return missing(device, "the features of Apple7 or Mac2");
-  auto width = simdgroupWidth(device);
-  if (!width) return std::move(width).error();
-  if (*width != kSimdgroupWidth) return missing(device, fmt::format("simdgroups of {} threads", kSimdgroupWidth));
+  MNK_TRY(auto width, simdgroupWidth(device));
+  if (width != kSimdgroupWidth) return missing(device, fmt::format("simdgroups of {} threads", kSimdgroupWidth));
   return {};
 }
 

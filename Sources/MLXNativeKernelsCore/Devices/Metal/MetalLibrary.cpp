@@ -6,6 +6,7 @@
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::metal {
 
@@ -99,9 +100,8 @@ Result<std::shared_ptr<MetalLibrary>> makeUserLibrary(MTL::Device* device, const
   std::string kernels = source.value;
   if (isFile) {
     origin = {LibraryOrigin::Kind::givenFile, source.value};
-    auto read = readText(source.value);
-    if (!read) return std::move(read).error();
-    kernels = std::move(*read);
+    MNK_TRY(auto read, readText(source.value));
+    kernels = std::move(read);
   }
   const std::string whole = fmt::format("{}\n#line 1 \"{}\"\n{}", embeddedWords(), quotable(label), kernels);
   return compileText(device, whole, label, std::move(origin));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::metal {
 
@@ -98,10 +99,9 @@ MetalPipeline::~MetalPipeline() {
 Result<std::shared_ptr<Pipeline>> MetalPipeline::make(MTL::Device* device, std::shared_ptr<MetalLibrary> library,
                                                       const KernelKey& key) {
   const AutoreleasePool pool;
-  auto function = makeFunction(*library, key);
-  if (!function) return std::move(function).error();
+  MNK_TRY(auto function, makeFunction(*library, key));
   const auto descriptor = owned(MTL::ComputePipelineDescriptor::alloc()->init());
-  descriptor->setComputeFunction(function->get());
+  descriptor->setComputeFunction(function.get());
   descriptor->setLabel(nsText(key.text()));
   MTL::ComputePipelineReflection* reflection = nullptr;
   NS::Error* error = nullptr;

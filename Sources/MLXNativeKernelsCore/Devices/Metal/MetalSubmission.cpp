@@ -5,6 +5,7 @@
 #include "Devices/Metal/MetalPipeline.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::metal {
 
@@ -177,7 +178,7 @@ void MetalSubmission::barrier() {
 
 Result<void> MetalSubmission::encode(const Prepared& prepared, const std::vector<Step>& steps) const {
   MTL::CommandBuffer& commands = *prepared.commands.get();
-  if (auto open = checkOpen(commands); !open) return open;
+  MNK_TRY(checkOpen(commands));
   if (!steps.empty()) {
     auto* encoder = commands.computeCommandEncoder(MTL::DispatchTypeConcurrent);
     if (!encoder) return cannotEncode("command encoder", label_);
@@ -223,13 +224,13 @@ Result<void> MetalSubmission::prepare(std::function<void(SubmissionReport)> fini
   prepared.work->finished = std::move(finished);
   prepared.commands = target_.appBuffer;
   if (prepared.commands) {
-    if (auto open = checkOpen(*prepared.commands.get()); !open) return open;
+    MNK_TRY(checkOpen(*prepared.commands.get()));
   } else {
     // Work holds every buffer and pipeline until the end, so Metal need not retain each of them again.
     prepared.commands = retained(target_.queue->commandBufferWithUnretainedReferences());
     if (!prepared.commands) return cannotEncode("command buffer", label_);
     prepared.commands->setLabel(prepared.label.get());
-    if (auto encoded = encode(prepared, steps_); !encoded) return encoded;
+    MNK_TRY(encode(prepared, steps_));
   }
   prepared_ = std::move(prepared);
   return {};

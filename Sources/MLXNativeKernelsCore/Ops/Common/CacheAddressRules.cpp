@@ -1,8 +1,8 @@
-#include "Ops/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
 
 #include <algorithm>
 
-#include "Ops/HeadsMemory.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 
@@ -41,6 +41,14 @@ std::optional<NamedSource> firstOutside(const Op& op) {
   return firstSource(op, [](const HeadsView& view) { return !liesInside(view); });
 }
 
+std::string outsideText(const Op& op) {
+  const NamedSource source = *firstOutside(op);
+  const HeadsView::Strides s = source.view.resolved();
+  return fmt::format("{} of {} x {} tokens, {} heads of {} at {}, strides {}, {} and {}, in {} elements", source.name,
+                     s.sequences, s.tokens, s.heads, s.headDim, s.offset, s.sequenceStride, s.tokenStride, s.headStride,
+                     source.view.tensor.shape().elementCount());
+}
+
 // The first source that is read in this layout and has the cache's heads in the other one alone.
 std::optional<NamedSource> firstSwapped(const Op& op, KVLayout layout) {
   return firstSource(op, [&](const HeadsView& view) {
@@ -63,6 +71,12 @@ uint64_t largestExtent(const Op& op) {
                                keys.sequences, keys.tokens, keys.totalTokens()});
   if (op.into.values) largest = std::max(largest, valuesOf(op.into).headDim());
   return largest;
+}
+
+bool isInSource(const Op& op) {
+  const uint64_t length = sourceShape(op.keys, op.sourceLayout).totalTokens();
+  if (op.sourceIsRing) return tokenCount(op) <= length;
+  return fits(op.sourceOffset, op.tokens.value_or(0), length);
 }
 
 uint64_t indexCount(const RowIndices& indices) {
@@ -97,133 +111,88 @@ std::string indicesText(const RowIndices& indices) {
 }
 
 constexpr Rule<Op> kSourceRules[] = {
-    {"a source has no memory",
-     [](const Op& op) { return bool(op.keys.tensor) && (!op.values || bool(op.values->tensor)); },
-     [](const Op& op) { return std::string(op.keys.tensor ? "values without memory" : "keys without memory"); },
-     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors before writing them."},
+    INVALID_IF(!op.keys.tensor || (op.values && !op.values->tensor), "a source has no memory",
+               op.keys.tensor ? "values without memory" : "keys without memory", "tensors with memory",
+               "Make the tensors before writing them."),
 
-    {"keys have the wrong rank", [](const Op& op) { return hasRank(op.keys, op.sourceLayout); },
-     [](const Op& op) { return op.keys.tensor.shape().text(); },
-     [](const Op& op) { return shapesText(op.keys, op.sourceLayout); },
-     "Reshape the keys, or state where they lie with a HeadsView."},
+    INVALID_IF(!hasRank(op.keys, op.sourceLayout), "keys have the wrong rank", op.keys.tensor.shape().text(),
+               shapesText(op.keys, op.sourceLayout), "Reshape the keys, or state where they lie with a HeadsView."),
 
-    {"values have the wrong rank", [](const Op& op) { return !op.values || hasRank(*op.values, op.sourceLayout); },
-     [](const Op& op) { return op.values->tensor.shape().text(); },
-     [](const Op& op) { return shapesText(*op.values, op.sourceLayout); },
-     "Reshape the values, or state where they lie with a HeadsView."},
+    INVALID_IF(op.values && !hasRank(*op.values, op.sourceLayout), "values have the wrong rank",
+               op.values->tensor.shape().text(), shapesText(*op.values, op.sourceLayout),
+               "Reshape the values, or state where they lie with a HeadsView."),
 
-    {"vectors lie outside of their tensor", [](const Op& op) { return !firstOutside(op); },
-     [](const Op& op) {
-       const NamedSource source = *firstOutside(op);
-       const HeadsView::Strides s = source.view.resolved();
-       return fmt::format("{} of {} x {} tokens, {} heads of {} at {}, strides {}, {} and {}, in {} elements",
-                          source.name, s.sequences, s.tokens, s.heads, s.headDim, s.offset, s.sequenceStride,
-                          s.tokenStride, s.headStride, source.view.tensor.shape().elementCount());
-     },
-     [](const Op&) { return std::string("every vector inside"); }, "Correct the offset, the strides or the counts."},
+    INVALID_IF(firstOutside(op), "vectors lie outside of their tensor", outsideText(op), "every vector inside",
+               "Correct the offset, the strides or the counts."),
 };
 
 constexpr Rule<Op> kLayoutRules[] = {
-    {"a head-major source is read as token-major", [](const Op& op) { return !firstSwapped(op, KVLayout::tokenMajor); },
-     [](const Op& op) { return swappedText(op, KVLayout::tokenMajor); },
-     [](const Op& op) { return fmt::format("{} heads on the second-to-last axis", op.into.heads()); },
-     "Pass [tokens, heads, headDim], or state that the source is head-major with a HeadsView."},
+    INVALID_IF(firstSwapped(op, KVLayout::tokenMajor), "a head-major source is read as token-major",
+               swappedText(op, KVLayout::tokenMajor),
+               fmt::format("{} heads on the second-to-last axis", op.into.heads()),
+               "Pass [tokens, heads, headDim], or state that the source is head-major with a HeadsView."),
 
-    {"a token-major source is read as head-major", [](const Op& op) { return !firstSwapped(op, KVLayout::headMajor); },
-     [](const Op& op) { return swappedText(op, KVLayout::headMajor); },
-     [](const Op& op) { return fmt::format("{} heads on the third-to-last axis", op.into.heads()); },
-     "Pass [heads, tokens, headDim], or state that the source is token-major with a HeadsView."},
+    INVALID_IF(firstSwapped(op, KVLayout::headMajor), "a token-major source is read as head-major",
+               swappedText(op, KVLayout::headMajor), fmt::format("{} heads on the third-to-last axis", op.into.heads()),
+               "Pass [heads, tokens, headDim], or state that the source is token-major with a HeadsView."),
 };
 
 constexpr Rule<Op> kAddressRules[] = {
-    {"values hold another number of tokens than keys",
-     [](const Op& op) { return !op.values || isOfSameTokens(*op.values, op.keys, op.sourceLayout); },
-     [](const Op& op) { return tokensText(*op.values, op.sourceLayout); },
-     [](const Op& op) { return tokensText(op.keys, op.sourceLayout); }, "Pass keys and values of the same tokens."},
+    INVALID_IF(op.values && !isOfSameTokens(*op.values, op.keys, op.sourceLayout),
+               "values hold another number of tokens than keys", tokensText(*op.values, op.sourceLayout),
+               tokensText(op.keys, op.sourceLayout), "Pass keys and values of the same tokens."),
 
-    {"an extent is too large for the kernel", [](const Op& op) { return largestExtent(op) < kMaxKVExtent; },
-     [](const Op& op) { return fmt::format("{}", largestExtent(op)); },
-     [](const Op&) { return std::string("less than 2^31 on every axis"); }, "Split the cache or the write."},
+    INVALID_IF(largestExtent(op) >= kMaxKVExtent, "an extent is too large for the kernel",
+               fmt::format("{}", largestExtent(op)), "less than 2^31 on every axis", "Split the cache or the write."),
 
-    {"the write reads past the end of the source",
-     [](const Op& op) {
-       const uint64_t length = sourceShape(op.keys, op.sourceLayout).totalTokens();
-       if (op.sourceIsRing) return tokenCount(op) <= length;
-       return fits(op.sourceOffset, op.tokens.value_or(0), length);
-     },
-     [](const Op& op) { return fmt::format("offset {} and {} tokens", op.sourceOffset, tokenCount(op)); },
-     [](const Op& op) {
-       return fmt::format("at most {} tokens {}", sourceShape(op.keys, op.sourceLayout).totalTokens(),
-                          op.sourceIsRing ? "of a ring" : "with the offset");
-     },
-     "Pass a smaller offset or fewer tokens, or a longer source."},
+    INVALID_IF(!isInSource(op), "the write reads past the end of the source",
+               fmt::format("offset {} and {} tokens", op.sourceOffset, tokenCount(op)),
+               fmt::format("at most {} tokens {}", sourceShape(op.keys, op.sourceLayout).totalTokens(),
+                           op.sourceIsRing ? "of a ring" : "with the offset"),
+               "Pass a smaller offset or fewer tokens, or a longer source."),
 
-    {"the cache has no room for its pinned slots",
-     [](const Op& op) {
-       return op.into.pinned == 0 || (op.into.wrap == KVWrap::ring && op.into.pinned < op.into.capacity());
-     },
-     [](const Op& op) {
-       return fmt::format("{} pinned slots in a {} of {}", op.into.pinned,
-                          op.into.wrap == KVWrap::ring ? "ring" : "linear cache", op.into.capacity());
-     },
-     [](const Op&) { return std::string("fewer pinned slots than the ring's capacity, and none in a linear cache"); },
-     "Pin fewer slots, or make the cache a larger ring."},
+    INVALID_IF(!hasRoomForPinned(op.into), "the cache has no room for its pinned slots", pinnedText(op.into),
+               "fewer pinned slots than the ring's capacity, and none in a linear cache",
+               "Pin fewer slots, or make the cache a larger ring."),
 
-    {"the sequence is not in the cache", [](const Op& op) { return op.rows || op.sequence < op.into.sequences(); },
-     [](const Op& op) { return fmt::format("sequence {}", op.sequence); },
-     [](const Op& op) { return fmt::format("less than {}", op.into.sequences()); },
-     "Pass a sequence that the cache holds."},
+    INVALID_IF(!op.rows && op.sequence >= op.into.sequences(), "the sequence is not in the cache",
+               fmt::format("sequence {}", op.sequence), fmt::format("less than {}", op.into.sequences()),
+               "Pass a sequence that the cache holds."),
 
-    {"the position is too large to count",
-     [](const Op& op) { return op.rows || checkedAdd(op.position, tokenCount(op)).has_value(); },
-     [](const Op& op) { return fmt::format("position {} + {} tokens", op.position, tokenCount(op)); },
-     [](const Op&) { return std::string("less than 2^64"); }, "Pass a smaller position."},
+    INVALID_IF(!op.rows && !checkedAdd(op.position, tokenCount(op)), "the position is too large to count",
+               fmt::format("position {} + {} tokens", op.position, tokenCount(op)), "less than 2^64",
+               "Pass a smaller position."),
 
-    {"the write runs past the end of a linear cache",
-     [](const Op& op) {
-       return op.rows || op.into.wrap == KVWrap::ring || fits(op.position, tokenCount(op), op.into.capacity());
-     },
-     [](const Op& op) { return fmt::format("position {} + {} tokens", op.position, tokenCount(op)); },
-     [](const Op& op) { return fmt::format("at most capacity {}", op.into.capacity()); },
-     "Grow the cache, or make it a ring."},
+    INVALID_IF(!op.rows && op.into.wrap != KVWrap::ring && !fits(op.position, tokenCount(op), op.into.capacity()),
+               "the write runs past the end of a linear cache",
+               fmt::format("position {} + {} tokens", op.position, tokenCount(op)),
+               fmt::format("at most capacity {}", op.into.capacity()), "Grow the cache, or make it a ring."),
 
-    {"row indices are not u32",
-     [](const Op& op) { return !op.rows || (isIndexTensor(op.rows->sequences) && isIndexTensor(op.rows->positions)); },
-     [](const Op& op) {
-       return indicesText(isIndexTensor(op.rows->sequences) ? op.rows->positions : op.rows->sequences);
-     },
-     [](const Op&) { return std::string("a u32 tensor with memory, or a list"); },
-     "Pass sequences and positions as u32."},
+    INVALID_IF(op.rows && (!isIndexTensor(op.rows->sequences) || !isIndexTensor(op.rows->positions)),
+               "row indices are not u32",
+               indicesText(isIndexTensor(op.rows->sequences) ? op.rows->positions : op.rows->sequences),
+               "a u32 tensor with memory, or a list", "Pass sequences and positions as u32."),
 
-    {"the rows do not match the tokens",
-     [](const Op& op) {
-       return !op.rows ||
-              (indexCount(op.rows->sequences) == tokenCount(op) && indexCount(op.rows->positions) == tokenCount(op));
-     },
-     [](const Op& op) {
-       return fmt::format("{} sequences and {} positions", indexCount(op.rows->sequences),
-                          indexCount(op.rows->positions));
-     },
-     [](const Op& op) { return fmt::format("{} of each, one for a token", tokenCount(op)); },
-     "Give every token one sequence and one position."},
+    INVALID_IF(
+        op.rows &&
+            (indexCount(op.rows->sequences) != tokenCount(op) || indexCount(op.rows->positions) != tokenCount(op)),
+        "the rows do not match the tokens",
+        fmt::format("{} sequences and {} positions", indexCount(op.rows->sequences), indexCount(op.rows->positions)),
+        fmt::format("{} of each, one for a token", tokenCount(op)), "Give every token one sequence and one position."),
 
-    {"the write has too many rows", [](const Op& op) { return !op.rows || tokenCount(op) <= Op::kMaxRows; },
-     [](const Op& op) { return fmt::format("{} rows", tokenCount(op)); },
-     [](const Op&) { return fmt::format("at most {}", Op::kMaxRows); }, "Split the rows over several writes."},
+    INVALID_IF(op.rows.has_value() && tokenCount(op) > Op::kMaxRows, "the write has too many rows",
+               fmt::format("{} rows", tokenCount(op)), fmt::format("at most {}", Op::kMaxRows),
+               "Split the rows over several writes."),
 
-    {"a row names a sequence that is not in the cache",
-     [](const Op& op) { return !op.rows || isListBelow(op.rows->sequences, op.into.sequences()); },
-     [](const Op& op) { return fmt::format("sequence {}", largestText(op.rows->sequences)); },
-     [](const Op& op) { return fmt::format("less than {}", op.into.sequences()); },
-     "Pass sequences that the cache holds."},
+    INVALID_IF(op.rows && !isListBelow(op.rows->sequences, op.into.sequences()),
+               "a row names a sequence that is not in the cache",
+               fmt::format("sequence {}", largestText(op.rows->sequences)),
+               fmt::format("less than {}", op.into.sequences()), "Pass sequences that the cache holds."),
 
-    {"a row runs past the end of a linear cache",
-     [](const Op& op) {
-       return !op.rows || op.into.wrap == KVWrap::ring || isListBelow(op.rows->positions, op.into.capacity());
-     },
-     [](const Op& op) { return fmt::format("position {}", largestText(op.rows->positions)); },
-     [](const Op& op) { return fmt::format("less than capacity {}", op.into.capacity()); },
-     "Grow the cache, or make it a ring."},
+    INVALID_IF(
+        op.rows.has_value() && op.into.wrap != KVWrap::ring && !isListBelow(op.rows->positions, op.into.capacity()),
+        "a row runs past the end of a linear cache", fmt::format("position {}", largestText(op.rows->positions)),
+        fmt::format("less than capacity {}", op.into.capacity()), "Grow the cache, or make it a ring."),
 };
 
 }  // namespace
@@ -242,6 +211,21 @@ KVCacheView valuesOf(const KVCacheView& cache) {
   KVCacheView view = cache;
   view.keys = *cache.values;
   return view;
+}
+
+bool areValuesLikeKeys(const KVCacheView& cache) {
+  const KVCacheView values = valuesOf(cache);
+  return values.heads() == cache.heads() && values.capacity() == cache.capacity() &&
+         values.sequences() == cache.sequences();
+}
+
+bool hasRoomForPinned(const KVCacheView& cache) {
+  return cache.pinned == 0 || (cache.wrap == KVWrap::ring && cache.pinned < cache.capacity());
+}
+
+std::string pinnedText(const KVCacheView& cache) {
+  return fmt::format("{} pinned slots in a {} of {}", cache.pinned,
+                     cache.wrap == KVWrap::ring ? "ring" : "linear cache", cache.capacity());
 }
 
 HeadsView sourceOf(const HeadsView& view, KVLayout layout) {

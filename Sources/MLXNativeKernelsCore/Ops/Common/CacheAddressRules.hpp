@@ -35,4 +35,10 @@ uint64_t tokenCount(const KVCacheWrite& op);
 // A cache that has values, seen as a cache of these alone.
 KVCacheView valuesOf(const KVCacheView& cache);
 
+// Whether values, which the cache has, differ from keys in nothing but their head dim.
+bool areValuesLikeKeys(const KVCacheView& cache);
+// Whether a cache can pin as many slots as it asks for: none, or fewer than a ring has.
+bool hasRoomForPinned(const KVCacheView& cache);
+std::string pinnedText(const KVCacheView& cache);  // "2 pinned slots in a ring of 2"
+
 }  // namespace mnk

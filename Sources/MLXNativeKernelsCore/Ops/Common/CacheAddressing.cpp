@@ -1,11 +1,11 @@
-#include "Ops/CacheAddressing.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 
 #include <algorithm>
 #include <set>
 
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/HeadsMemory.hpp"
-#include "Types/FunctionConstants.h"
+#include "Common/FunctionConstants.h"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 
 namespace mnk {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "Common/CacheAddressTypes.h"
 #include "MLXNativeKernels/Dispatch.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
-#include "Types/CacheAddressTypes.h"
 
 namespace mnk {
 

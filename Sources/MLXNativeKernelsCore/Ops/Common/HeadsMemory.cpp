@@ -1,4 +1,4 @@
-#include "Ops/HeadsMemory.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 
 #include <algorithm>
 #include <array>

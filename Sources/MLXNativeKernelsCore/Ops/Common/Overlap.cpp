@@ -1,4 +1,4 @@
-#include "Ops/Overlap.hpp"
+#include "Ops/Common/Overlap.hpp"
 
 #include "Support/Format.hpp"
 

@@ -2,18 +2,17 @@
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 Result<uint64_t> quantizedCacheBytes(const QuantizedCacheExtents& extents) {
   return guarded("QuantizedKVCacheView", [&]() -> Result<uint64_t> {
-    auto keys = sizes(extents.keys, extents.headDim);
-    if (!keys) return std::move(keys).error();
-    uint64_t position = keys->bytes();
+    MNK_TRY(auto keys, sizes(extents.keys, extents.headDim));
+    uint64_t position = keys.bytes();
     if (extents.values) {
-      auto values = sizes(*extents.values, extents.valueHeadDim);
-      if (!values) return std::move(values).error();
-      position += values->bytes();
+      MNK_TRY(auto values, sizes(*extents.values, extents.valueHeadDim));
+      position += values.bytes();
     }
     std::optional<uint64_t> bytes = position;
     for (const uint64_t extent : {extents.heads, extents.capacity, extents.sequences}) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/QuantizedKVCacheView.hpp"
-#include "Ops/Overlap.hpp"
+#include "Ops/Common/Overlap.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -10,8 +11,7 @@ Result<QuantizedKVPlane> QuantizedKVPlane::zeros(const std::shared_ptr<Device>& 
                                                  uint64_t heads, uint64_t headDim, uint64_t capacity,
                                                  std::optional<uint64_t> sequences, KVLayout layout) {
   return guarded("QuantizedKVPlane", [&]() -> Result<QuantizedKVPlane> {
-    auto ofOne = sizes(codec, headDim);
-    if (!ofOne) return std::move(ofOne).error();
+    MNK_TRY(auto ofOne, sizes(codec, headDim));
     std::vector<uint64_t> slots;
     if (sequences) slots.push_back(*sequences);
     slots.push_back(layout == KVLayout::headMajor ? heads : capacity);
@@ -19,16 +19,13 @@ Result<QuantizedKVPlane> QuantizedKVPlane::zeros(const std::shared_ptr<Device>& 
     const auto zeros = [&](DType dtype, std::optional<uint64_t> perSlot) -> Result<Tensor> {
       auto extents = slots;
       if (perSlot) extents.push_back(*perSlot);
-      auto shape = Shape::make(extents);
-      if (!shape) return std::move(shape).error();
-      return Tensor::zeros(device, dtype, *shape);
+      MNK_TRY(auto shape, Shape::make(extents));
+      return Tensor::zeros(device, dtype, shape);
     };
-    auto codes = zeros(DType::u8, ofOne->codeBytes);
-    if (!codes) return std::move(codes).error();
+    MNK_TRY(auto codes, zeros(DType::u8, ofOne.codeBytes));
     // A single scale has no axis.
-    auto scales = zeros(codec.scaleType(), ofOne->scales == 1 ? std::nullopt : std::optional(ofOne->scales));
-    if (!scales) return std::move(scales).error();
-    return QuantizedKVPlane{.codec = codec, .codes = *codes, .scales = *scales};
+    MNK_TRY(auto scales, zeros(codec.scaleType(), ofOne.scales == 1 ? std::nullopt : std::optional(ofOne.scales)));
+    return QuantizedKVPlane{.codec = codec, .codes = codes, .scales = scales};
   });
 }
 

@@ -1,10 +1,10 @@
-#include "Ops/VectorLanes.hpp"
+#include "Ops/Common/VectorLanes.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "Ops/HeadsMemory.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 
 namespace mnk {
 

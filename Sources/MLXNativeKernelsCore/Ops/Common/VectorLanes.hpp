@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "Common/KVCodecTypes.h"
 #include "MLXNativeKernels/Dispatch.hpp"
 #include "MLXNativeKernels/HeadsView.hpp"
 #include "MLXNativeKernels/QuantizedKVCacheView.hpp"
-#include "Types/KVCodecTypes.h"
 
 namespace mnk {
 

@@ -1,9 +1,9 @@
-#include "Ops/AttentionDispatch.hpp"
+#include "Ops/FlashDecode/AttentionDispatch.hpp"
 
 #include <algorithm>
 
-#include "Ops/FlashDecodeLayout.hpp"
-#include "Ops/VectorLanes.hpp"
+#include "Ops/Common/VectorLanes.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {

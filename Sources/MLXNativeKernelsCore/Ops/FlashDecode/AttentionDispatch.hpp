@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "FlashDecode/FlashDecodeTypes.h"
 #include "MLXNativeKernels/FlashDecode.hpp"
-#include "Types/FlashDecodeTypes.h"
 
 namespace mnk {
 

@@ -1,4 +1,4 @@
-#include "Ops/AttentionResultRules.hpp"
+#include "Ops/FlashDecode/AttentionResultRules.hpp"
 
 #include <algorithm>
 

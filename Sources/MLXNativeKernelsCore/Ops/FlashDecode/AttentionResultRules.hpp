@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/FlashDecode.hpp"
-#include "Ops/Overlap.hpp"
+#include "Ops/Common/Overlap.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {
@@ -14,16 +14,12 @@ bool hasMemory(const AttentionResults& results);
 bool hasOneTarget(const AttentionResults& results);
 template <typename Op>
 inline constexpr Rule<Op> kResultRules[] = {
-    {"attention has no target, or two", [](const Op& op) { return hasOneTarget(op.results); },
-     [](const Op& op) {
-       return std::string(op.results.into ? "results and partials" : "neither results nor partials");
-     },
-     [](const Op&) { return std::string("a tensor for results, or for partials"); },
-     "Pass either `into` or `partials`."},
+    INVALID_IF(!hasOneTarget(op.results), "attention has no target, or two",
+               op.results.into ? "results and partials" : "neither results nor partials",
+               "a tensor for results, or for partials", "Pass either `into` or `partials`."),
 
-    {"a result has no memory", [](const Op& op) { return hasMemory(op.results); },
-     [](const Op&) { return std::string("a tensor without memory"); },
-     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors that results go to."},
+    INVALID_IF(!hasMemory(op.results), "a result has no memory", "a tensor without memory", "tensors with memory",
+               "Make the tensors that results go to."),
 };
 
 // Whether the tensor has these axes.

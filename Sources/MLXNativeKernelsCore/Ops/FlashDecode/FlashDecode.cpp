@@ -5,12 +5,13 @@
 #include <numbers>
 
 #include "MLXNativeKernels/KernelRegistry.hpp"
-#include "Ops/AttentionDispatch.hpp"
-#include "Ops/FlashDecodeLayout.hpp"
-#include "Ops/FlashDecodeRules.hpp"
-#include "Ops/HeadsMemory.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/FlashDecode/AttentionDispatch.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -209,7 +210,8 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   dispatch.grid = {.unit = Grid::Unit::threadgroups,
                    .extent = {layout.splits, static_cast<uint32_t>(slotsOf(op).heads()),
                               static_cast<uint32_t>(layout.rowGroups(pass) * pass.sequences.size())},
-                   .threadgroup = {32 * layout.simdgroups, 1, 1}};
+                   .threadgroup = {32 * layout.simdgroups, 1, 1},
+                   .mayShrink = true};  // a function that needs many registers can have fewer threads
   return dispatch;
 }
 
@@ -243,9 +245,9 @@ Plan makePlan(const Op& op, const FlashDecodeLayout& layout) {
   return plan;
 }
 
-std::optional<Error> checkScratch(const Op& op, const FlashDecodeLayout& layout) {
+Result<void> checkScratch(const Op& op, const FlashDecodeLayout& layout) {
   const uint64_t needed = layout.splits > 1 ? layout.sumsBytes() + layout.statsBytes() : 0;
-  if (!op.scratch || (op.scratch->byteCount() >= needed && isAligned(*op.scratch))) return std::nullopt;
+  if (!op.scratch || (op.scratch->byteCount() >= needed && isAligned(*op.scratch))) return {};
   return Error{.op = std::string(Op::name),
                .what = "there is too little scratch memory",
                .got = op.scratch->text(),
@@ -275,61 +277,47 @@ bool isEmpty(const Op& op) {
   return queryShape(op.queries).vectors() == 0;
 }
 
+MeasuredChoice measuredFor(const Op& op, const DeviceProfile& profile) {
+  return profile.measuredTuning ? profile.measuredTuning->find(FlashDecodeWorkload::of(op)) : std::nullopt;
+}
+
+// Of an op that breaks no rule and is not empty.
+Result<Plan> planOn(const Op& op, const DeviceProfile& profile) {
+  MNK_TRY(auto layout, layoutFor(op, profile));
+  MNK_TRY(checkScratch(op, layout));
+  return makePlan(op, layout);
+}
+
 }  // namespace
 
-Result<Plan> plan(const FlashDecode& op) {
-  return guarded(Op::name, [&]() -> Result<Plan> {
-    if (auto error = firstBroken(op)) return *error;
-    if (isEmpty(op)) return emptyPlan();
-    if (op.options.merge == FlashDecodeMerge::together) return noOrder();
-    if (op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
-    const auto layout = FlashDecodeLayout::of(op, {});
-    if (auto error = checkScratch(op, layout)) return *error;
-    return makePlan(op, layout);
-  });
-}
-
-Result<FlashDecodeLayout> layoutOn(Device& device, const FlashDecode& op,
-                                   const std::optional<FlashDecodeChoice>& choice) {
-  FlashDecodeTarget target{.profile = device.profile(), .measured = choice};
-  if (const auto tuning = device.measuredTuning(); tuning && !choice) {
-    target.measured = tuning->find(FlashDecodeWorkload::of(op));
-  }
-  const bool wants = wantsMatrices(op, target);
-  if (wants) {
-    const MatrixLayout matrices = device.matrixLayout();
-    target.hasMatrices = matrices != MatrixLayout::unknown;
-    target.hasRowMajorMatrices = matrices == MatrixLayout::rowMajor;
-    if (!target.hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
-  }
+Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice) {
+  if (!choice) choice = measuredFor(op, profile);
+  const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
+  if (!hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
+  if (!profile.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
   // What was measured with one kernel says nothing of the other.
-  if (target.measured && target.measured->usesMatrices != (wants && target.hasMatrices)) target.measured.reset();
-  target.ordersThreadgroups = mayMergeTogether(op, target) && device.ordersThreadgroups();
-  if (!target.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
-  auto layout = FlashDecodeLayout::of(op, target);
-  // A function that needs many registers can have fewer threads than a threadgroup might.
-  const KernelKey key{.library = nullptr, .function = layout.function(), .constants = constantsOf(op, layout)};
-  auto pipeline = device.registry().pipeline(key);
-  if (!pipeline) return std::move(pipeline).error();
-  const uint32_t most = std::max<uint32_t>((*pipeline)->maxThreadsPerThreadgroup() / 32, 1);
-  layout.simdgroups = std::min(layout.simdgroups, most);
-  return layout;
+  if (choice && choice->usesMatrices != (hasMatrices && wantsMatrices(op, profile, choice))) choice.reset();
+  return FlashDecodeLayout::of(op, profile, choice);
 }
 
-Result<Plan> planAs(const FlashDecode& op, Device& device, const FlashDecodeChoice& choice) {
-  auto layout = layoutOn(device, op, choice);
-  if (!layout) return std::move(layout).error();
-  return makePlan(op, *layout);
+Result<Plan> planAs(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice) {
+  MNK_TRY(auto layout, layoutFor(op, profile, choice));
+  return makePlan(op, layout);
+}
+
+Result<Plan> plan(const FlashDecode& op, const DeviceProfile& profile) {
+  return guarded(Op::name, [&]() -> Result<Plan> {
+    MNK_TRY(checkRules(op));
+    return isEmpty(op) ? emptyPlan() : planOn(op, profile);
+  });
 }
 
 Result<Plan> plan(const FlashDecode& op, Device& device) {
   return guarded(Op::name, [&]() -> Result<Plan> {
-    if (auto error = firstBroken(op)) return *error;
+    MNK_TRY(checkRules(op));
     if (isEmpty(op)) return emptyPlan();
-    auto layout = layoutOn(device, op);
-    if (!layout) return std::move(layout).error();
-    if (auto error = checkScratch(op, *layout)) return *error;
-    return makePlan(op, *layout);
+    const DeviceProfile profile = device.profile();
+    return planOn(op, wantsMatrices(op, profile, measuredFor(op, profile)) ? device.probe() : profile);
   });
 }
 

@@ -1,9 +1,9 @@
-#include "Ops/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "Ops/FlashDecodeRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -54,40 +54,39 @@ bool mayUseMatrices(const FlashDecode& op) {
   return canUseMatrices(op) && op.queries.tensor.dtype() != DType::f32;
 }
 
-bool wantsMatrices(const FlashDecode& op, const FlashDecodeTarget& target) {
+bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
   if (op.options.kernel != FlashDecodeKernel::automatic) {
     return canUseMatrices(op) && op.options.kernel == FlashDecodeKernel::matrix;
   }
   if (!mayUseMatrices(op)) return false;
-  if (target.measured) return target.measured->usesMatrices;
+  if (measured) return measured->usesMatrices;
   const QueryShape queries = queryShape(op.queries);
   const uint64_t rows = queries.heads / slotsOf(op).heads() * std::min(queries.rows, FlashDecode::kRowsPerPass);
-  const FlashDecodeTuning tuning = tuningFor(target.profile);
+  const FlashDecodeTuning tuning = tuningFor(profile);
   if (keyDimOf(op) > tuning.matrixHeadDim) return false;
   return rows >= (quantizedOf(op) ? tuning.codedMatrixRows : tuning.denseMatrixRows);
 }
 
-bool mayMergeTogether(const FlashDecode& op, const FlashDecodeTarget& target) {
+bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
   if (op.options.merge != FlashDecodeMerge::automatic) return op.options.merge == FlashDecodeMerge::together;
-  if (target.measured) return target.measured->mergesTogether;
-  return tuningFor(target.profile).mostSplitsTogether > 1;
+  if (measured) return measured->mergesTogether;
+  return tuningFor(profile).mostSplitsTogether > 1;
 }
 
-FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const FlashDecodeTarget& target) {
-  FlashDecodeLayout layout{.tuning = tuningFor(target.profile),
+FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfile& profile,
+                                        const MeasuredChoice& measured) {
+  FlashDecodeLayout layout{.tuning = tuningFor(profile),
                            .queries = queryShape(op.queries),
                            .keyDim = keyDimOf(op),
                            .valueDim = valueDimOf(op),
-                           .hasRowMajorMatrices = target.hasRowMajorMatrices,
+                           .hasRowMajorMatrices = profile.matrixLayout == MatrixLayout::rowMajor,
                            .passes = {}};
   const uint64_t kvHeads = slotsOf(op).heads();
   layout.group = layout.queries.heads / kvHeads;
   layout.passes = passesOf(op, layout.queries);
   const uint64_t rows = layout.group * layout.passes.front().rows;
-  layout.usesMatrices = target.hasMatrices && wantsMatrices(op, target);
-  const auto& measured = target.measured;
-  layout.instance =
-      vectorInstance(layout.keyDim, layout.valueDim, std::min<uint64_t>(rows, layout.tuning.vectorRowsTogether));
+  layout.usesMatrices = profile.matrixLayout != MatrixLayout::unknown && wantsMatrices(op, profile, measured);
+  layout.instance = vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows);
   layout.rowsTogether = !layout.usesMatrices ? layout.instance.rows
                         : measured           ? measured->rowsTogether
                                              : matrixRows(layout.tuning, layout.keyDim, rows);
@@ -104,11 +103,12 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const FlashDecode
     const uint64_t most = std::max<uint64_t>(kMostPartBytes / bytes, 1);
     layout.splits = withoutEmptySplits(std::min<uint64_t>(measured->splits, most), longest);
   } else {
-    layout.splits = automaticSplits(layout.tuning, target.profile, layout.threadgroups(op), longest);
+    layout.splits = automaticSplits(layout.tuning, profile, layout.threadgroups(op), longest);
   }
   const bool areFew =
       op.options.merge == FlashDecodeMerge::together || measured || layout.splits <= layout.tuning.mostSplitsTogether;
-  layout.mergesTogether = target.ordersThreadgroups && mayMergeTogether(op, target) && layout.splits > 1 && areFew;
+  layout.mergesTogether =
+      profile.ordersThreadgroups && mayMergeTogether(op, profile, measured) && layout.splits > 1 && areFew;
   layout.simdgroups = measured ? measured->simdgroups : layout.automaticSimdgroups(op, longest);
   while (layout.simdgroups > 1 && layout.threadgroupBytes(op, layout.simdgroups) > kThreadgroupBytes) {
     --layout.simdgroups;

@@ -5,29 +5,23 @@
 #include <string>
 #include <vector>
 
+#include "FlashDecode/FlashDecodeTypes.h"
 #include "MLXNativeKernels/FlashDecode.hpp"
-#include "Ops/FlashDecodeShape.hpp"
-#include "Ops/FlashDecodeTuning.hpp"
-#include "Ops/MeasuredTuning.hpp"
-#include "Types/FlashDecodeTypes.h"
+#include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
 
 namespace mnk {
 
-// What is known of the device that runs it.
-struct FlashDecodeTarget {
-  DeviceProfile profile = {};
-  bool hasMatrices = false;                        // 8x8 matrices of simdgroups, in a layout that kernels know
-  bool hasRowMajorMatrices = false;                // which layout
-  bool ordersThreadgroups = false;                 // or it was not probed
-  std::optional<FlashDecodeChoice> measured = {};  // of the kernel that is wanted; takes the place of the table
-};
+// A choice that was measured, of the kernel that is wanted; it takes the place of the table.
+using MeasuredChoice = std::optional<FlashDecodeChoice>;
 
 // Whether the matrix kernel may be chosen where the caller names no kernel.
 bool mayUseMatrices(const FlashDecode& op);
 // Whether the matrix kernel is the one to use on such a device, if it has matrices.
-bool wantsMatrices(const FlashDecode& op, const FlashDecodeTarget& target);
+bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 // Whether splits may be merged in the dispatch that makes them, if the device orders threadgroups.
-bool mayMergeTogether(const FlashDecode& op, const FlashDecodeTarget& target);
+bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
 // Rows and sequences of one dispatch.
 struct FlashDecodePass {
@@ -54,7 +48,7 @@ struct FlashDecodeLayout {
   bool mergesTogether = false;  // the splits, in the dispatch that makes them
   std::vector<FlashDecodePass> passes;
 
-  static FlashDecodeLayout of(const FlashDecode& op, const FlashDecodeTarget& target);
+  static FlashDecodeLayout of(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
   // Whether vectors are shorter than those that the kernel was made for.
   bool isPadded() const { return !usesMatrices && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
@@ -74,10 +68,9 @@ struct FlashDecodeLayout {
 
 // The layout on a device, for an op that breaks no rule and is not empty: as `choice` says, or else as was measured on
 // the device, or else as its row of the table says.
-Result<FlashDecodeLayout> layoutOn(Device& device, const FlashDecode& op,
-                                   const std::optional<FlashDecodeChoice>& choice = {});
+Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice = {});
 // What runs with such a choice.
-Result<Plan> planAs(const FlashDecode& op, Device& device, const FlashDecodeChoice& choice);
+Result<Plan> planAs(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
 
 // Threadgroup memory in which so many parts of rows are merged: stats, then sums where float4s can be loaded.
 uint64_t mergingBytes(uint64_t parts, uint64_t headDim);

@@ -1,67 +1,74 @@
-#include "Ops/FlashDecodeRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "Ops/AttentionResultRules.hpp"
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/FlashDecodeShape.hpp"
-#include "Ops/FlashDecodeTuning.hpp"
-#include "Ops/HeadsMemory.hpp"
-#include "Ops/Overlap.hpp"
-#include "Ops/QuantizedKVCacheRules.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/Common/Overlap.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Ops/FlashDecode/AttentionResultRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 namespace {
 
-using Op = FlashDecode;
-using View = KVCacheView;
+namespace dense {
 
-constexpr Rule<View> kCacheRules[] = {
-    {"the cache has no memory", [](const View& v) { return bool(v.keys) && (!v.values || bool(*v.values)); },
-     [](const View& v) { return std::string(v.keys ? "a value cache without memory" : "a key cache without memory"); },
-     [](const View&) { return std::string("tensors with memory"); }, "Make the cache's tensors before using it."},
+using Op = KVCacheView;
 
-    {"the cache has no values", [](const View& v) { return v.values.has_value(); },
-     [](const View&) { return std::string("keys alone"); }, [](const View&) { return std::string("keys and values"); },
-     "Give the view a tensor for values."},
+bool hasCacheRank(const Op& op) {
+  const uint32_t rank = op.keys.shape().rank();
+  return (rank == 3 || rank == 4) && op.values->shape().rank() == rank;
+}
 
-    {"the cache has the wrong rank",
-     [](const View& v) {
-       const uint32_t rank = v.keys.shape().rank();
-       return (rank == 3 || rank == 4) && v.values->shape().rank() == rank;
-     },
-     [](const View& v) { return fmt::format("keys {}, values {}", v.keys.shape().text(), v.values->shape().text()); },
-     [](const View& v) {
-       return std::string(v.layout == KVLayout::headMajor
-                              ? "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]"
-                              : "[capacity, heads, headDim] or [sequences, capacity, heads, headDim]");
-     },
-     "Reshape the cache; keys and values need the same rank."},
+constexpr Rule<Op> kRules[] = {
+    INVALID_IF(!op.keys || (op.values && !*op.values), "the cache has no memory",
+               op.keys ? "a value cache without memory" : "a key cache without memory", "tensors with memory",
+               "Make the cache's tensors before using it."),
 
-    {"the cache does not hold numbers of one type",
-     [](const View& v) { return isFloat(v.keys.dtype()) && v.values->dtype() == v.keys.dtype(); },
-     [](const View& v) {
-       return fmt::format("keys of {}, values of {}", name(v.keys.dtype()), name(v.values->dtype()));
-     },
-     [](const View&) { return std::string("f32, f16 or bf16, the same for both"); },
-     "Store keys and values as floats of one type, or pass a quantized view."},
+    INVALID_IF(!op.values, "the cache has no values", "keys alone", "keys and values",
+               "Give the view a tensor for values."),
 
-    {"the cache has no capacity", [](const View& v) { return v.capacity() > 0; },
-     [](const View& v) { return fmt::format("{} {}", layoutText(v.layout), v.keys.shape().text()); },
-     [](const View&) { return std::string("at least one slot"); }, "Make a cache with a capacity of at least 1."},
+    INVALID_IF(!hasCacheRank(op), "the cache has the wrong rank",
+               fmt::format("keys {}, values {}", op.keys.shape().text(), op.values->shape().text()),
+               op.layout == KVLayout::headMajor ? "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]"
+                                                : "[capacity, heads, headDim] or [sequences, capacity, heads, headDim]",
+               "Reshape the cache; keys and values need the same rank."),
 
-    {"the value cache differs from the key cache",
-     [](const View& v) {
-       const View values = valuesOf(v);
-       return values.heads() == v.heads() && values.capacity() == v.capacity() && values.sequences() == v.sequences();
-     },
-     [](const View& v) { return v.values->shape().text(); },
-     [](const View& v) { return fmt::format("{}, but for headDim", v.keys.shape().text()); },
-     "Make both with the same sequences, heads and capacity."},
+    INVALID_IF(!isFloat(op.keys.dtype()) || op.values->dtype() != op.keys.dtype(),
+               "the cache does not hold numbers of one type",
+               fmt::format("keys of {}, values of {}", name(op.keys.dtype()), name(op.values->dtype())),
+               "f32, f16 or bf16, the same for both",
+               "Store keys and values as floats of one type, or pass a quantized view."),
+
+    INVALID_IF(op.capacity() == 0, "the cache has no capacity",
+               fmt::format("{} {}", layoutText(op.layout), op.keys.shape().text()), "at least one slot",
+               "Make a cache with a capacity of at least 1."),
+
+    INVALID_IF(!areValuesLikeKeys(op), "the value cache differs from the key cache", op.values->shape().text(),
+               fmt::format("{}, but for headDim", op.keys.shape().text()),
+               "Make both with the same sequences, heads and capacity."),
 };
+
+}  // namespace dense
+
+namespace quantized {
+
+using Op = QuantizedKVCacheView;
+
+constexpr Rule<Op> kRules[] = {
+    INVALID_IF(!op.values, "the cache has no values", "keys alone", "keys and values",
+               "Give the view a plane of values."),
+};
+
+}  // namespace quantized
+
+using Op = FlashDecode;
 
 uint64_t longestLength(const Op& op) {
   uint64_t longest = 0;
@@ -78,7 +85,7 @@ const AttendedSequence* firstShrunk(const Op& op) {
 
 uint64_t largestExtent(const Op& op) {
   const QueryShape queries = queryShape(op.queries);
-  const View slots = slotsOf(op);
+  const KVCacheView slots = slotsOf(op);
   return std::max({queries.vectors(), slots.capacity(), slots.heads(), slots.sequences()});
 }
 
@@ -107,6 +114,8 @@ struct LostPosition {
   uint64_t row = 0;
   uint64_t position = 0;
   AttendedKeys keys;
+
+  uint64_t neededCapacity() const { return keys.pinned + sequence.written() - position; }
 };
 
 std::optional<LostPosition> firstLost(const Op& op) {
@@ -122,6 +131,12 @@ std::optional<LostPosition> firstLost(const Op& op) {
     return LostPosition{sequence, first + rows - sequence.length, begin, keys};
   }
   return std::nullopt;
+}
+
+std::string lostText(const LostPosition& lost, uint64_t window) {
+  return fmt::format("row {} of sequence {}, whose window of {} reaches position {}, over a ring that holds {}",
+                     lost.row, lost.sequence.sequence, window, lost.position,
+                     heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length));
 }
 
 // The axes that results may have before their last.
@@ -155,8 +170,19 @@ bool isMask(const Op& op) {
   return shape[rank - 1] >= longestKeys(op) && shape[rank - 1] < kMaxKVExtent;
 }
 
+std::string maskText(const Op& op) {
+  const QueryShape queries = queryShape(op.queries);
+  return fmt::format("floats [rows {}, keys {}], with axes of heads {} and sequences {} before them or without",
+                     queries.rows, longestKeys(op), queries.heads, queries.sequences);
+}
+
 bool isPerHead(const Op& op, const std::optional<Tensor>& tensor) {
   return !tensor || (*tensor && tensor->dtype() == DType::f32 && isShaped(*tensor, {queryShape(op.queries).heads}));
+}
+
+std::string matrixText(const Op& op) {
+  return fmt::format("{} with head dims {} and {}{}", quantizedOf(op) ? "codes" : name(slotsOf(op).keys.dtype()),
+                     keyDimOf(op), valueDimOf(op), op.options.mask ? ", with a mask" : "");
 }
 
 std::vector<NamedRange> sourcesOf(const Op& op) {
@@ -185,72 +211,51 @@ std::optional<Overlap> firstOverlap(const Op& op) {
 }
 
 constexpr Rule<Op> kRules[] = {
-    {"an extent is too large for the kernel", [](const Op& op) { return largestExtent(op) < kMaxKVExtent; },
-     [](const Op& op) { return fmt::format("{}", largestExtent(op)); },
-     [](const Op&) { return std::string("less than 2^31 on every axis"); }, "Attend to a part at a time."},
+    INVALID_IF(largestExtent(op) >= kMaxKVExtent, "an extent is too large for the kernel",
+               fmt::format("{}", largestExtent(op)), "less than 2^31 on every axis", "Attend to a part at a time."),
 
-    {"the cache has no room for its pinned slots",
-     [](const Op& op) {
-       const View slots = slotsOf(op);
-       return slots.pinned == 0 || (slots.wrap == KVWrap::ring && slots.pinned < slots.capacity());
-     },
-     [](const Op& op) {
-       const View slots = slotsOf(op);
-       return fmt::format("{} pinned slots in a {} of {}", slots.pinned,
-                          slots.wrap == KVWrap::ring ? "ring" : "linear cache", slots.capacity());
-     },
-     [](const Op&) { return std::string("fewer pinned slots than the ring's capacity, and none in a linear cache"); },
-     "Pin fewer slots, or make the cache a larger ring."},
+    INVALID_IF(!hasRoomForPinned(slotsOf(op)), "the cache has no room for its pinned slots", pinnedText(slotsOf(op)),
+               "fewer pinned slots than the ring's capacity, and none in a linear cache",
+               "Pin fewer slots, or make the cache a larger ring."),
 
-    {"queries have another head dim than keys",
-     [](const Op& op) { return queryShape(op.queries).headDim == keyDimOf(op); },
-     [](const Op& op) { return fmt::format("{}", queryShape(op.queries).headDim); },
-     [](const Op& op) { return fmt::format("{}", keyDimOf(op)); }, "Pass queries of the model that filled the cache."},
+    INVALID_IF(queryShape(op.queries).headDim != keyDimOf(op), "queries have another head dim than keys",
+               fmt::format("{}", queryShape(op.queries).headDim), fmt::format("{}", keyDimOf(op)),
+               "Pass queries of the model that filled the cache."),
 
-    {"there is no kernel for these head dims",
-     [](const Op& op) { return hasAttentionKernel(keyDimOf(op), valueDimOf(op), quantizedOf(op) != nullptr); },
-     [](const Op& op) { return fmt::format("{} of keys and {} of values", keyDimOf(op), valueDimOf(op)); },
-     [](const Op& op) { return attentionDimsText(quantizedOf(op) != nullptr); },
-     "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had."},
+    INVALID_IF(!hasAttentionKernel(keyDimOf(op), valueDimOf(op), quantizedOf(op) != nullptr),
+               "there is no kernel for these head dims",
+               fmt::format("{} of keys and {} of values", keyDimOf(op), valueDimOf(op)),
+               attentionDimsText(quantizedOf(op) != nullptr),
+               "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had."),
 };
 
 constexpr Rule<Op> kSequenceRules[] = {
-    {"the sequences do not match the queries",
-     [](const Op& op) { return op.sequences.size() == queryShape(op.queries).sequences; },
-     [](const Op& op) { return countText(op.sequences.size(), "sequence"); },
-     [](const Op& op) { return fmt::format("{}, as in the queries", queryShape(op.queries).sequences); },
-     "Name one sequence of the cache, and its length, for each of the queries."},
+    INVALID_IF(op.sequences.size() != queryShape(op.queries).sequences, "the sequences do not match the queries",
+               countText(op.sequences.size(), "sequence"),
+               fmt::format("{}, as in the queries", queryShape(op.queries).sequences),
+               "Name one sequence of the cache, and its length, for each of the queries."),
 
-    {"the sequence is not in the cache", [](const Op& op) { return !firstUnknown(op); },
-     [](const Op& op) { return fmt::format("sequence {}", firstUnknown(op)->sequence); },
-     [](const Op& op) { return fmt::format("less than {}", slotsOf(op).sequences()); },
-     "Pass a sequence that the cache holds."},
+    INVALID_IF(firstUnknown(op), "the sequence is not in the cache",
+               fmt::format("sequence {}", firstUnknown(op)->sequence),
+               fmt::format("less than {}", slotsOf(op).sequences()), "Pass a sequence that the cache holds."),
 
-    {"a sequence has had fewer positions than it has", [](const Op& op) { return !firstShrunk(op); },
-     [](const Op& op) {
-       return fmt::format("a length of {} and a highest of {}", firstShrunk(op)->length, firstShrunk(op)->highest);
-     },
-     [](const Op&) { return std::string("the largest length that the sequence has had, or 0"); },
-     "Pass the length before tokens were taken back, or 0 if none were."},
+    INVALID_IF(firstShrunk(op), "a sequence has had fewer positions than it has",
+               fmt::format("a length of {} and a highest of {}", firstShrunk(op)->length, firstShrunk(op)->highest),
+               "the largest length that the sequence has had, or 0",
+               "Pass the length before tokens were taken back, or 0 if none were."),
 
-    {"a sequence is longer than its cache",
-     [](const Op& op) { return slotsOf(op).wrap != KVWrap::linear || longestLength(op) <= slotsOf(op).capacity(); },
-     [](const Op& op) { return fmt::format("a length of {}", longestLength(op)); },
-     [](const Op& op) { return fmt::format("at most capacity {}", slotsOf(op).capacity()); },
-     "Pass how many positions the sequence has."},
+    INVALID_IF(slotsOf(op).wrap == KVWrap::linear && longestLength(op) > slotsOf(op).capacity(),
+               "a sequence is longer than its cache", fmt::format("a length of {}", longestLength(op)),
+               fmt::format("at most capacity {}", slotsOf(op).capacity()), "Pass how many positions the sequence has."),
 
-    {"a sequence has too many positions", [](const Op& op) { return longestLength(op) < kMaxKVExtent; },
-     [](const Op& op) { return fmt::format("a length of {}", longestLength(op)); },
-     [](const Op&) { return std::string("at most 2^31 - 1 positions"); },
-     "Start the sequence again; kernels count positions up to there."},
+    INVALID_IF(longestLength(op) >= kMaxKVExtent, "a sequence has too many positions",
+               fmt::format("a length of {}", longestLength(op)), "at most 2^31 - 1 positions",
+               "Start the sequence again; kernels count positions up to there."),
 
-    {"a sequence has fewer positions than queries", [](const Op& op) { return !firstTooShort(op); },
-     [](const Op& op) {
-       return fmt::format("a length of {} and {} rows", firstTooShort(op)->length, queryShape(op.queries).rows);
-     },
-     [](const Op&) { return std::string("a length that counts the rows of the queries, or 0"); },
-     "Append keys and values of the queries' tokens first, or count them in."},
-
+    INVALID_IF(firstTooShort(op), "a sequence has fewer positions than queries",
+               fmt::format("a length of {} and {} rows", firstTooShort(op)->length, queryShape(op.queries).rows),
+               "a length that counts the rows of the queries, or 0",
+               "Append keys and values of the queries' tokens first, or count them in."),
 };
 
 // Times log2(e) they are still finite and normal, since GPUs take what is smaller for 0.
@@ -264,90 +269,53 @@ bool isUnsetOrWithin(float number, float least, float most) {
 }
 
 constexpr Rule<Op> kOptionRules[] = {
-    {"a result does not match the queries",
-     [](const Op& op) { return !firstMisfit(op.results, rowAxes(op), valueDimOf(op)); },
-     [](const Op& op) { return firstMisfit(op.results, rowAxes(op), valueDimOf(op))->got; },
-     [](const Op& op) { return firstMisfit(op.results, rowAxes(op), valueDimOf(op))->expected; },
-     "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values."},
+    INVALID_IF(firstMisfit(op.results, rowAxes(op), valueDimOf(op)), "a result does not match the queries",
+               firstMisfit(op.results, rowAxes(op), valueDimOf(op))->got,
+               firstMisfit(op.results, rowAxes(op), valueDimOf(op))->expected,
+               "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values."),
 
-    {"the scale cannot be used", [](const Op& op) { return isUnsetOrWithin(op.options.scale, kMinScale, kMaxScale); },
-     [](const Op& op) { return fmt::format("{}", op.options.scale); },
-     [](const Op&) { return fmt::format("a number from {} to {}", kMinScale, kMaxScale); },
-     "Pass a positive scale, or none for 1 / sqrt(headDim)."},
+    INVALID_IF(!isUnsetOrWithin(op.options.scale, kMinScale, kMaxScale), "the scale cannot be used",
+               fmt::format("{}", op.options.scale), fmt::format("a number from {} to {}", kMinScale, kMaxScale),
+               "Pass a positive scale, or none for 1 / sqrt(headDim)."),
 
-    {"the softcap cannot be used",
-     [](const Op& op) { return isUnsetOrWithin(op.options.softcap, kMinSoftcap, kMaxSoftcap); },
-     [](const Op& op) { return fmt::format("{}", op.options.softcap); },
-     [](const Op&) { return fmt::format("a number from {} to {}", kMinSoftcap, kMaxSoftcap); },
-     "Pass a positive softcap, or none."},
+    INVALID_IF(!isUnsetOrWithin(op.options.softcap, kMinSoftcap, kMaxSoftcap), "the softcap cannot be used",
+               fmt::format("{}", op.options.softcap), fmt::format("a number from {} to {}", kMinSoftcap, kMaxSoftcap),
+               "Pass a positive softcap, or none."),
 
-    {"the window is too large", [](const Op& op) { return op.options.window < kMaxKVExtent; },
-     [](const Op& op) { return fmt::format("{}", op.options.window); },
-     [](const Op&) { return std::string("less than 2^31"); }, "Pass a smaller window, or none."},
+    INVALID_IF(op.options.window >= kMaxKVExtent, "the window is too large", fmt::format("{}", op.options.window),
+               "less than 2^31", "Pass a smaller window, or none."),
 
-    {"a window reaches positions that the ring has overwritten", [](const Op& op) { return !firstLost(op); },
-     [](const Op& op) {
-       const LostPosition lost = *firstLost(op);
-       return fmt::format("row {} of sequence {}, whose window of {} reaches position {}, over a ring that holds {}",
-                          lost.row, lost.sequence.sequence, op.options.window, lost.position,
-                          heldPositionsText(lost.keys.pinned, lost.keys.oldest(), lost.sequence.length));
-     },
-     [](const Op& op) {
-       const LostPosition lost = *firstLost(op);
-       return fmt::format("a capacity of at least {}", lost.keys.pinned + lost.sequence.written() - lost.position);
-     },
-     "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window."},
+    INVALID_IF(firstLost(op), "a window reaches positions that the ring has overwritten",
+               lostText(*firstLost(op), op.options.window),
+               fmt::format("a capacity of at least {}", firstLost(op)->neededCapacity()),
+               "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window."),
 
-    {"the mask does not match the queries", [](const Op& op) { return isMask(op); },
-     [](const Op& op) { return op.options.mask->text(); },
-     [](const Op& op) {
-       const QueryShape queries = queryShape(op.queries);
-       return fmt::format("floats [rows {}, keys {}], with axes of heads {} and sequences {} before them or without",
-                          queries.rows, longestKeys(op), queries.heads, queries.sequences);
-     },
-     "Give the mask a column for each key, oldest first; other axes may be 1."},
+    INVALID_IF(!isMask(op), "the mask does not match the queries", op.options.mask->text(), maskText(op),
+               "Give the mask a column for each key, oldest first; other axes may be 1."),
 
-    {"slopes do not match the queries", [](const Op& op) { return isPerHead(op, op.options.slopes); },
-     [](const Op& op) { return op.options.slopes->text(); },
-     [](const Op& op) { return fmt::format("f32 [{}]", queryShape(op.queries).heads); }, "Pass a slope for each head."},
+    INVALID_IF(!isPerHead(op, op.options.slopes), "slopes do not match the queries", op.options.slopes->text(),
+               fmt::format("f32 [{}]", queryShape(op.queries).heads), "Pass a slope for each head."),
 
-    {"sinks do not match the queries", [](const Op& op) { return isPerHead(op, op.options.sinks); },
-     [](const Op& op) { return op.options.sinks->text(); },
-     [](const Op& op) { return fmt::format("f32 [{}]", queryShape(op.queries).heads); }, "Pass a sink for each head."},
+    INVALID_IF(!isPerHead(op, op.options.sinks), "sinks do not match the queries", op.options.sinks->text(),
+               fmt::format("f32 [{}]", queryShape(op.queries).heads), "Pass a sink for each head."),
 
-    {"partials cannot have sinks", [](const Op& op) { return !op.options.sinks || !op.results.partials; },
-     [](const Op&) { return std::string("sinks, and partials as the target"); },
-     [](const Op&) { return std::string("sinks once, where all parts are merged"); }, "Pass sinks to MergePartials."},
+    INVALID_IF(op.options.sinks.has_value() && op.results.partials, "partials cannot have sinks",
+               "sinks, and partials as the target", "sinks once, where all parts are merged",
+               "Pass sinks to MergePartials."),
 
-    {"there are too many splits", [](const Op& op) { return op.options.splits <= Op::kMaxSplits; },
-     [](const Op& op) { return fmt::format("{}", op.options.splits); },
-     [](const Op&) { return fmt::format("at most {}", Op::kMaxSplits); },
-     "Pass fewer splits, or none for as many as the device needs."},
+    INVALID_IF(op.options.splits > Op::kMaxSplits, "there are too many splits", fmt::format("{}", op.options.splits),
+               fmt::format("at most {}", Op::kMaxSplits),
+               "Pass fewer splits, or none for as many as the device needs."),
 
-    {"the matrix kernel cannot attend to this",
-     [](const Op& op) { return op.options.kernel != FlashDecodeKernel::matrix || canUseMatrices(op); },
-     [](const Op& op) {
-       const std::string storage = quantizedOf(op) ? "codes" : std::string(name(slotsOf(op).keys.dtype()));
-       return fmt::format("{} with head dims {} and {}{}", storage, keyDimOf(op), valueDimOf(op),
-                          op.options.mask ? ", with a mask" : "");
-     },
-     [](const Op&) { return std::string("f16 without a mask, or codes, with head dims of 64, 128 or 256"); },
-     "Let the kernel be chosen."},
+    INVALID_IF(op.options.kernel == FlashDecodeKernel::matrix && !canUseMatrices(op),
+               "the matrix kernel cannot attend to this", matrixText(op),
+               "f16 without a mask, or codes, with head dims of 64, 128 or 256", "Let the kernel be chosen."),
 
-    {"scratch memory is not of bytes",
-     [](const Op& op) { return !op.scratch || (*op.scratch && op.scratch->dtype() == DType::u8); },
-     [](const Op& op) { return op.scratch->text(); }, [](const Op&) { return std::string("u8"); },
-     "Make it as long as the plan's scratchBytes, or leave it out."},
+    INVALID_IF(op.scratch && (!*op.scratch || op.scratch->dtype() != DType::u8), "scratch memory is not of bytes",
+               op.scratch->text(), "u8", "Make it as long as the plan's scratchBytes, or leave it out."),
 
-    {"operands share memory", [](const Op& op) { return !firstOverlap(op); },
-     [](const Op& op) { return firstOverlap(op)->text(); }, [](const Op&) { return std::string("separate memory"); },
-     "Write results to memory of their own."},
-};
-
-constexpr Rule<QuantizedKVCacheView> kQuantizedRules[] = {
-    {"the cache has no values", [](const QuantizedKVCacheView& v) { return v.values.has_value(); },
-     [](const QuantizedKVCacheView&) { return std::string("keys alone"); },
-     [](const QuantizedKVCacheView&) { return std::string("keys and values"); }, "Give the view a plane of values."},
+    INVALID_IF(firstOverlap(op), "operands share memory", firstOverlap(op)->text(), "separate memory",
+               "Write results to memory of their own."),
 };
 
 // They ask for a cache that has kept its own rules.
@@ -360,24 +328,22 @@ std::span<const Rule<Op>> rulesBesidesQueries() {
 }  // namespace
 
 std::span<const Rule<KVCacheView>> attendedCacheRules() {
-  return kCacheRules;
+  return dense::kRules;
 }
 std::span<const Rule<FlashDecode>> flashDecodeRules() {
   static const std::vector<Rule<Op>> all = joined<Op>({queryRules(), rulesBesidesQueries()});
   return all;
 }
 
-std::optional<Error> firstBroken(const FlashDecode& op) {
-  if (auto error = firstBroken(queryRules(), op, Op::name)) return error;
+Result<void> checkRules(const FlashDecode& op) {
+  MNK_TRY(checkRules(queryRules(), op, Op::name));
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    if (auto error = firstBroken(quantizedKVCacheRules(), *quantized, Op::name)) return error;
-    if (auto error = firstBroken(std::span<const Rule<QuantizedKVCacheView>>(kQuantizedRules), *quantized, Op::name)) {
-      return error;
-    }
-  } else if (auto error = firstBroken(attendedCacheRules(), std::get<KVCacheView>(op.over), Op::name)) {
-    return error;
+    MNK_TRY(checkRules(quantizedKVCacheRules(), *quantized, Op::name));
+    MNK_TRY(checkRules(std::span<const Rule<QuantizedKVCacheView>>(quantized::kRules), *quantized, Op::name));
+  } else {
+    MNK_TRY(checkRules(attendedCacheRules(), std::get<KVCacheView>(op.over), Op::name));
   }
-  return firstBroken(rulesBesidesQueries(), op, Op::name);
+  return checkRules(rulesBesidesQueries(), op, Op::name);
 }
 
 bool canUseMatrices(const FlashDecode& op) {

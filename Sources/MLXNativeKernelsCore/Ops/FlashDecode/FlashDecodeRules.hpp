@@ -16,7 +16,7 @@ std::span<const Rule<FlashDecode>> queryRules();
 std::span<const Rule<FlashDecode>> headGroupRules();
 
 // The first broken rule of all that apply.
-std::optional<Error> firstBroken(const FlashDecode& op);
+Result<void> checkRules(const FlashDecode& op);
 
 // Whether the matrix kernel can compute this, as far as the op is concerned.
 bool canUseMatrices(const FlashDecode& op);

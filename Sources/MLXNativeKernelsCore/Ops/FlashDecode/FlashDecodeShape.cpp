@@ -1,4 +1,4 @@
-#include "Ops/FlashDecodeShape.hpp"
+#include "Ops/FlashDecode/FlashDecodeShape.hpp"
 
 #include <algorithm>
 

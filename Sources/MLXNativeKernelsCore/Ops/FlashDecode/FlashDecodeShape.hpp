@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/FlashDecode.hpp"
-#include "Ops/CacheAddressing.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 
 namespace mnk {
 

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "MLXNativeKernels/Device.hpp"
-#include "Ops/MeasuredTuning.hpp"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
 
 namespace mnk {
 

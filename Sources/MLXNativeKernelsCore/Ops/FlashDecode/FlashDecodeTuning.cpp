@@ -1,9 +1,9 @@
-#include "Ops/FlashDecodeTuning.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "Types/FlashDecodeTypes.h"
+#include "FlashDecode/FlashDecodeTypes.h"
 
 namespace mnk {
 
@@ -63,6 +63,7 @@ constexpr FlashDecodeTuning kTable[] = {
 
 #define ROW(keyDim, valueDim, rows) {keyDim, valueDim, rows},
 constexpr VectorInstance kVectorInstances[] = {MNK_FLASH_VECTOR_INSTANCES(ROW)};
+constexpr VectorInstance kFewLanesInstances[] = {MNK_FLASH_FEW_LANES_INSTANCES(ROW)};
 #undef ROW
 
 #define ROW(headDim, rows, keys) {headDim, rows, keys},
@@ -88,18 +89,21 @@ FlashDecodeTuning tuningFor(const DeviceProfile& profile) {
 
 bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
   if (isQuantized) return keyDim == valueDim && std::has_single_bit(keyDim) && keyDim >= 32 && keyDim <= 512;
-  return vectorInstance(keyDim, valueDim, 1).rows != 0;
+  return vectorInstance({}, keyDim, valueDim, 1).rows != 0;
 }
 
 std::string attentionDimsText(bool isQuantized) {
   return isQuantized ? "32, 64, 128, 256 or 512, the same for both" : "multiples of 8 up to 256, 512, or 576 with 512";
 }
 
-VectorInstance vectorInstance(uint64_t keyDim, uint64_t valueDim, uint64_t rows) {
+VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows) {
+  const auto instances = tuning.sharesAmongFewLanes ? std::span<const VectorInstance>(kFewLanesInstances)
+                                                    : std::span<const VectorInstance>(kVectorInstances);
+  rows = std::min<uint64_t>(rows, tuning.vectorRowsTogether);
   const bool isPaddable = canBePadded(keyDim) && canBePadded(valueDim);
   VectorInstance best;
   // Instances are listed from short vectors to long ones, and from few rows to many.
-  for (const VectorInstance& instance : kVectorInstances) {
+  for (const VectorInstance& instance : instances) {
     const bool isExact = instance.keyDim == keyDim && instance.valueDim == valueDim;
     const bool isLongEnough = isPaddable && instance.keyDim >= keyDim && instance.valueDim >= valueDim;
     if (!isExact && !isLongEnough) continue;

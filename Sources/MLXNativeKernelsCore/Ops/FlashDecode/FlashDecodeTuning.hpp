@@ -46,7 +46,7 @@ struct VectorInstance {
   uint32_t valueDim = 0;
   uint32_t rows = 0;  // that a simdgroup computes together
 };
-VectorInstance vectorInstance(uint64_t keyDim, uint64_t valueDim, uint64_t rows);
+VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows);
 
 // Instances of the matrix kernel.
 struct MatrixInstance {

@@ -1,12 +1,12 @@
-#include "Ops/MeasuredTuning.hpp"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <vector>
 
-#include "Ops/FlashDecodeShape.hpp"
-#include "Ops/FlashDecodeTuning.hpp"
+#include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {

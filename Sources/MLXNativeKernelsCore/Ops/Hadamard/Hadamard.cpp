@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "Ops/HadamardRules.hpp"
-#include "Ops/VectorLanes.hpp"
+#include "Hadamard/HadamardTypes.h"
+#include "Ops/Common/VectorLanes.hpp"
+#include "Ops/Hadamard/HadamardRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
-#include "Types/HadamardTypes.h"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -54,7 +55,7 @@ Dispatch makeDispatch(const Op& op) {
 
 Result<Plan> plan(const Hadamard& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
-    if (auto error = firstBroken(hadamardRules(), op, Op::name)) return *error;
+    MNK_TRY(checkRules(hadamardRules(), op, Op::name));
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
     if (op.from.shape().elementCount() != 0) plan.dispatches.push_back(makeDispatch(op));
     return plan;

@@ -1,12 +1,13 @@
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/CacheAddressing.hpp"
-#include "Ops/KVCacheDequantizeRules.hpp"
-#include "Ops/VectorLanes.hpp"
+#include "KVCacheDequantize/KVCacheDequantizeTypes.h"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
+#include "Ops/Common/VectorLanes.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
-#include "Types/KVCacheDequantizeTypes.h"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -76,7 +77,7 @@ Dispatch makeDispatch(const Op& op) {
 
 Result<Plan> plan(const KVCacheDequantize& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
-    if (auto error = firstBroken(op)) return *error;
+    MNK_TRY(checkRules(op));
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
     if (tokenCount(addressesOf(op)) == 0 || op.from.codes().heads() == 0) return plan;
     plan.dispatches.push_back(makeDispatch(op));

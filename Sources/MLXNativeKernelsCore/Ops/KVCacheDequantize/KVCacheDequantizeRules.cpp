@@ -1,12 +1,13 @@
-#include "Ops/KVCacheDequantizeRules.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/CacheAddressing.hpp"
-#include "Ops/Overlap.hpp"
-#include "Ops/QuantizedKVCacheRules.hpp"
-#include "Ops/VectorLanes.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
+#include "Ops/Common/Overlap.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Ops/Common/VectorLanes.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -52,83 +53,56 @@ std::optional<Overlap> firstOverlap(const Op& op) {
 }
 
 constexpr Rule<Op> kRules[] = {
-    {"there is nothing to read into", [](const Op& op) { return op.keys || op.values; },
-     [](const Op&) { return std::string("neither keys nor values"); },
-     [](const Op&) { return std::string("a tensor for keys, for values, or for both"); },
-     "Pass the tensors that results go to."},
+    INVALID_IF(!op.keys && !op.values, "there is nothing to read into", "neither keys nor values",
+               "a tensor for keys, for values, or for both", "Pass the tensors that results go to."),
 
-    {"a target has no memory", [](const Op& op) { return hasMemory(op.keys) && hasMemory(op.values); },
-     [](const Op& op) { return std::string(hasMemory(op.keys) ? "values without memory" : "keys without memory"); },
-     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors before reading into them."},
+    INVALID_IF(!hasMemory(op.keys) || !hasMemory(op.values), "a target has no memory",
+               hasMemory(op.keys) ? "values without memory" : "keys without memory", "tensors with memory",
+               "Make the tensors before reading into them."),
 
-    {"values are asked for but the cache has none", [](const Op& op) { return !op.values || op.from.values; },
-     [](const Op&) { return std::string("values, and a cache of keys alone"); },
-     [](const Op&) { return std::string("a cache with values"); }, "Read keys alone."},
+    INVALID_IF(op.values && !op.from.values, "values are asked for but the cache has none",
+               "values, and a cache of keys alone", "a cache with values", "Read keys alone."),
 
-    {"the target cannot hold numbers",
-     [](const Op& op) {
-       return (!op.keys || isFloat(op.keys->dtype())) && (!op.values || isFloat(op.values->dtype()));
-     },
-     [](const Op& op) {
-       return std::string(name(op.keys && !isFloat(op.keys->dtype()) ? op.keys->dtype() : op.values->dtype()));
-     },
-     [](const Op&) { return std::string("f32, f16 or bf16"); }, "Make tensors of floats."},
+    INVALID_IF((op.keys && !isFloat(op.keys->dtype())) || (op.values && !isFloat(op.values->dtype())),
+               "the target cannot hold numbers",
+               name(op.keys && !isFloat(op.keys->dtype()) ? op.keys->dtype() : op.values->dtype()), "f32, f16 or bf16",
+               "Make tensors of floats."),
 
-    {"values have another dtype than keys",
-     [](const Op& op) { return !op.keys || !op.values || op.keys->dtype() == op.values->dtype(); },
-     [](const Op& op) { return std::string(name(op.values->dtype())); },
-     [](const Op& op) { return fmt::format("{}, as for keys", name(op.keys->dtype())); },
-     "Use one dtype for both, or two ops."},
+    INVALID_IF(op.keys.has_value() && op.values && op.keys->dtype() != op.values->dtype(),
+               "values have another dtype than keys", name(op.values->dtype()),
+               fmt::format("{}, as for keys", name(op.keys->dtype())), "Use one dtype for both, or two ops."),
 
-    {"a target does not have the cache's heads and headDim",
-     [](const Op& op) { return !firstMisfit(op, planesOf(op)); },
-     [](const Op& op) {
-       const auto planes = planesOf(op);
-       return sourceText(firstMisfit(op, planes)->into, op.layout);
-     },
-     [](const Op& op) {
-       const auto planes = planesOf(op);
-       return fmt::format("{} heads of {}", op.from.codes().heads(), firstMisfit(op, planes)->from.headDim());
-     },
-     "Reshape the target: [tokens, heads, headDim], or [heads, tokens, headDim] where it is head-major."},
+    INVALID_IF(firstMisfit(op, planesOf(op)), "a target does not have the cache's heads and headDim",
+               sourceText(firstMisfit(op, planesOf(op))->into, op.layout),
+               fmt::format("{} heads of {}", op.from.codes().heads(), firstMisfit(op, planesOf(op))->from.headDim()),
+               "Reshape the target: [tokens, heads, headDim], or [heads, tokens, headDim] where it is head-major."),
 
-    {"keys and values hold different numbers of tokens",
-     [](const Op& op) { return !op.keys || !op.values || isOfSameTokens(*op.values, *op.keys, op.layout); },
-     [](const Op& op) { return fmt::format("{} of values", tokensText(*op.values, op.layout)); },
-     [](const Op& op) { return fmt::format("{}, as for keys", tokensText(*op.keys, op.layout)); },
-     "Pass tensors for the same tokens."},
+    INVALID_IF(op.keys.has_value() && op.values && !isOfSameTokens(*op.values, *op.keys, op.layout),
+               "keys and values hold different numbers of tokens",
+               fmt::format("{} of values", tokensText(*op.values, op.layout)),
+               fmt::format("{}, as for keys", tokensText(*op.keys, op.layout)), "Pass tensors for the same tokens."),
 
-    {"head dims of keys and values are too different",
-     [](const Op& op) {
-       return !op.keys || !op.values || VectorLanes::canShare(op.from.keys.headDim(), op.from.values->headDim());
-     },
-     [](const Op& op) { return fmt::format("{} and {}", op.from.keys.headDim(), op.from.values->headDim()); },
-     [](const Op&) { return std::string("at most 32 times the other"); }, "Use one op for keys and one for values."},
+    INVALID_IF(
+        op.keys.has_value() && op.values && !VectorLanes::canShare(op.from.keys.headDim(), op.from.values->headDim()),
+        "head dims of keys and values are too different",
+        fmt::format("{} and {}", op.from.keys.headDim(), op.from.values->headDim()), "at most 32 times the other",
+        "Use one op for keys and one for values."),
 
-    {"the sequence is not in the cache", [](const Op& op) { return op.sequence < op.from.codes().sequences(); },
-     [](const Op& op) { return fmt::format("sequence {}", op.sequence); },
-     [](const Op& op) { return fmt::format("less than {}", op.from.codes().sequences()); },
-     "Pass a sequence that the cache holds."},
+    INVALID_IF(op.sequence >= op.from.codes().sequences(), "the sequence is not in the cache",
+               fmt::format("sequence {}", op.sequence), fmt::format("less than {}", op.from.codes().sequences()),
+               "Pass a sequence that the cache holds."),
 
-    {"the cache has no room for its pinned slots",
-     [](const Op& op) {
-       return op.from.pinned == 0 || (op.from.wrap == KVWrap::ring && op.from.pinned < op.from.codes().capacity());
-     },
-     [](const Op& op) {
-       return fmt::format("{} pinned slots in a {} of {}", op.from.pinned,
-                          op.from.wrap == KVWrap::ring ? "ring" : "linear cache", op.from.codes().capacity());
-     },
-     [](const Op&) { return std::string("fewer pinned slots than the ring's capacity, and none in a linear cache"); },
-     "Pin fewer slots, or make the cache a larger ring."},
+    INVALID_IF(!hasRoomForPinned(op.from.codes()), "the cache has no room for its pinned slots",
+               pinnedText(op.from.codes()), "fewer pinned slots than the ring's capacity, and none in a linear cache",
+               "Pin fewer slots, or make the cache a larger ring."),
 
-    {"the cache does not hold these positions", [](const Op& op) { return holds(op); },
-     [](const Op& op) { return fmt::format("position {} + {} tokens", op.position, tokensOf(op)); },
-     [](const Op& op) { return fmt::format("positions that {} slots can hold together", op.from.codes().capacity()); },
-     "Read fewer positions at a time."},
+    INVALID_IF(!holds(op), "the cache does not hold these positions",
+               fmt::format("position {} + {} tokens", op.position, tokensOf(op)),
+               fmt::format("positions that {} slots can hold together", op.from.codes().capacity()),
+               "Read fewer positions at a time."),
 
-    {"operands share memory", [](const Op& op) { return !firstOverlap(op); },
-     [](const Op& op) { return firstOverlap(op)->text(); }, [](const Op&) { return std::string("separate memory"); },
-     "Read into tensors that are not part of the cache."},
+    INVALID_IF(firstOverlap(op), "operands share memory", firstOverlap(op)->text(), "separate memory",
+               "Read into tensors that are not part of the cache."),
 };
 
 }  // namespace
@@ -160,10 +134,10 @@ KVCacheWrite addressesOf(const KVCacheDequantize& op) {
   return addresses;
 }
 
-std::optional<Error> firstBroken(const KVCacheDequantize& op) {
-  if (auto error = firstBroken(quantizedKVCacheRules(), op.from, Op::name)) return error;
-  if (auto error = firstBroken(kvCacheDequantizeRules(), op, Op::name)) return error;
-  return firstBroken(cacheAddressRules(), addressesOf(op), Op::name);
+Result<void> checkRules(const KVCacheDequantize& op) {
+  MNK_TRY(checkRules(quantizedKVCacheRules(), op.from, Op::name));
+  MNK_TRY(checkRules(kvCacheDequantizeRules(), op, Op::name));
+  return checkRules(cacheAddressRules(), addressesOf(op), Op::name);
 }
 
 }  // namespace mnk

@@ -13,7 +13,7 @@ namespace mnk {
 std::span<const Rule<KVCacheDequantize>> kvCacheDequantizeRules();
 
 // The first broken rule of all that apply.
-std::optional<Error> firstBroken(const KVCacheDequantize& op);
+Result<void> checkRules(const KVCacheDequantize& op);
 
 // What is read: a plane of the cache and the tensor that it goes to, keys before values.
 struct DequantizedPlane {

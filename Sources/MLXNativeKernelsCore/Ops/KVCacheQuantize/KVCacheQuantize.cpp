@@ -2,13 +2,14 @@
 
 #include <cmath>
 
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/CacheAddressing.hpp"
-#include "Ops/KVCacheQuantizeRules.hpp"
-#include "Ops/VectorLanes.hpp"
+#include "KVCacheQuantize/KVCacheQuantizeTypes.h"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
+#include "Ops/Common/VectorLanes.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
-#include "Types/KVCacheQuantizeTypes.h"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -98,7 +99,7 @@ Dispatch makeDispatch(const Op& op) {
 
 Result<Plan> plan(const KVCacheQuantize& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
-    if (auto error = firstBroken(op)) return *error;
+    MNK_TRY(checkRules(op));
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
     if (tokenCount(addressesOf(op)) == 0 || op.into.codes().heads() == 0) return plan;
     plan.dispatches.push_back(makeDispatch(op));

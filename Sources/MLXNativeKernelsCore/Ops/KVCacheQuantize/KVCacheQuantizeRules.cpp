@@ -1,10 +1,11 @@
-#include "Ops/KVCacheQuantizeRules.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
 
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/HeadsMemory.hpp"
-#include "Ops/QuantizedKVCacheRules.hpp"
-#include "Ops/VectorLanes.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Ops/Common/VectorLanes.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -44,68 +45,50 @@ std::optional<Overlap> firstOverlap(const Op& op) {
 }
 
 constexpr Rule<Op> kRules[] = {
-    {"values are given but the cache has none", [](const Op& op) { return !op.values || op.into.values.has_value(); },
-     [](const Op&) { return std::string("values, and a cache of keys alone"); },
-     [](const Op&) { return std::string("a cache with values"); },
-     "Give the cache codes and scales for values, or write keys alone."},
+    INVALID_IF(op.values && !op.into.values, "values are given but the cache has none",
+               "values, and a cache of keys alone", "a cache with values",
+               "Give the cache codes and scales for values, or write keys alone."),
 
-    {"the source cannot be coded", [](const Op& op) { return isFloat(op.keys.tensor.dtype()); },
-     [](const Op& op) { return std::string(name(op.keys.tensor.dtype())); },
-     [](const Op&) { return std::string("f32, f16 or bf16"); }, "Convert the keys and values."},
+    INVALID_IF(!isFloat(op.keys.tensor.dtype()), "the source cannot be coded", name(op.keys.tensor.dtype()),
+               "f32, f16 or bf16", "Convert the keys and values."),
 
-    {"values have another dtype than keys",
-     [](const Op& op) { return !op.values || op.values->tensor.dtype() == op.keys.tensor.dtype(); },
-     [](const Op& op) { return std::string(name(op.values->tensor.dtype())); },
-     [](const Op& op) { return fmt::format("{}, as for keys", name(op.keys.tensor.dtype())); },
-     "Use one dtype for both, or write keys and values separately."},
+    INVALID_IF(op.values.has_value() && op.values->tensor.dtype() != op.keys.tensor.dtype(),
+               "values have another dtype than keys", name(op.values->tensor.dtype()),
+               fmt::format("{}, as for keys", name(op.keys.tensor.dtype())),
+               "Use one dtype for both, or write keys and values separately."),
 
-    {"keys do not have the cache's heads and headDim",
-     [](const Op& op) { return isOf(op.keys, op.sourceLayout, op.into.codes().heads(), op.into.keys.headDim()); },
-     [](const Op& op) { return sourceText(op.keys, op.sourceLayout); },
-     [](const Op& op) { return planeText(op, op.into.keys); }, "Reshape the keys, or write to a cache made for them."},
+    INVALID_IF(!isOf(op.keys, op.sourceLayout, op.into.codes().heads(), op.into.keys.headDim()),
+               "keys do not have the cache's heads and headDim", sourceText(op.keys, op.sourceLayout),
+               planeText(op, op.into.keys), "Reshape the keys, or write to a cache made for them."),
 
-    {"values do not have the cache's heads and headDim",
-     [](const Op& op) {
-       return !op.values || isOf(*op.values, op.sourceLayout, op.into.codes().heads(), op.into.values->headDim());
-     },
-     [](const Op& op) { return sourceText(*op.values, op.sourceLayout); },
-     [](const Op& op) { return planeText(op, *op.into.values); },
-     "Reshape the values, or write to a cache made for them."},
+    INVALID_IF(op.values && !isOf(*op.values, op.sourceLayout, op.into.codes().heads(), op.into.values->headDim()),
+               "values do not have the cache's heads and headDim", sourceText(*op.values, op.sourceLayout),
+               planeText(op, *op.into.values), "Reshape the values, or write to a cache made for them."),
 
-    {"head dims of keys and values are too different",
-     [](const Op& op) {
-       return !op.values || VectorLanes::canShare(op.into.keys.headDim(), op.into.values->headDim());
-     },
-     [](const Op& op) { return fmt::format("{} and {}", op.into.keys.headDim(), op.into.values->headDim()); },
-     [](const Op&) { return std::string("at most 32 times the other"); }, "Use one op for keys and one for values."},
+    INVALID_IF(op.values && !VectorLanes::canShare(op.into.keys.headDim(), op.into.values->headDim()),
+               "head dims of keys and values are too different",
+               fmt::format("{} and {}", op.into.keys.headDim(), op.into.values->headDim()),
+               "at most 32 times the other", "Use one op for keys and one for values."),
 
-    {"there is no search with so many candidates", [](const Op& op) { return op.options.hasSearch(); },
-     [](const Op& op) { return fmt::format("{}", op.options.candidates); },
-     [](const Op&) { return std::string("1, 5 or 17"); }, "Use 5, or 17 for a little less error."},
+    INVALID_IF(!op.options.hasSearch(), "there is no search with so many candidates",
+               fmt::format("{}", op.options.candidates), "1, 5 or 17", "Use 5, or 17 for a little less error."),
 
-    {"the counts do not fit", [](const Op& op) { return !op.counts || isCounts(*op.counts); },
-     [](const Op& op) { return op.counts->text(); }, [](const Op&) { return std::string("u32 [2]"); },
-     "Pass a tensor of two u32."},
+    INVALID_IF(op.counts && !isCounts(*op.counts), "the counts do not fit", op.counts->text(), "u32 [2]",
+               "Pass a tensor of two u32."),
 
-    {"the probe is for one token of mlx1",
-     [](const Op& op) {
-       return !op.probe || (op.into.keys.codec.name == KVCodecName::mlx1 && tokenCount(addressesOf(op)) <= 1);
-     },
-     [](const Op& op) {
-       return fmt::format("{} tokens of {}", tokenCount(addressesOf(op)), name(op.into.keys.codec.name));
-     },
-     [](const Op&) { return std::string("one token, and mlx1"); }, "Leave the probe out."},
+    INVALID_IF(op.probe && (op.into.keys.codec.name != KVCodecName::mlx1 || tokenCount(addressesOf(op)) > 1),
+               "the probe is for one token of mlx1",
+               fmt::format("{} tokens of {}", tokenCount(addressesOf(op)), name(op.into.keys.codec.name)),
+               "one token, and mlx1", "Leave the probe out."),
 
-    {"the probe does not fit", [](const Op& op) { return !op.probe || isProbe(op); },
-     [](const Op& op) { return op.probe->text(); },
-     [](const Op& op) { return fmt::format("f32 [{}, {}]", op.into.codes().heads(), op.into.keys.headDim()); },
-     "Pass f32 [heads, headDim]."},
+    INVALID_IF(op.probe && !isProbe(op), "the probe does not fit", op.probe->text(),
+               fmt::format("f32 [{}, {}]", op.into.codes().heads(), op.into.keys.headDim()),
+               "Pass f32 [heads, headDim]."),
 };
 
 constexpr Rule<Op> kOverlapRules[] = {
-    {"operands share memory", [](const Op& op) { return !firstOverlap(op); },
-     [](const Op& op) { return firstOverlap(op)->text(); }, [](const Op&) { return std::string("separate memory"); },
-     "Keep what is written apart from what is read."},
+    INVALID_IF(firstOverlap(op), "operands share memory", firstOverlap(op)->text(), "separate memory",
+               "Keep what is written apart from what is read."),
 };
 
 }  // namespace
@@ -130,14 +113,14 @@ KVCacheWrite addressesOf(const KVCacheQuantize& op) {
           .rows = op.rows};
 }
 
-std::optional<Error> firstBroken(const KVCacheQuantize& op) {
+Result<void> checkRules(const KVCacheQuantize& op) {
   const KVCacheWrite addresses = addressesOf(op);
-  if (auto error = firstBroken(cacheSourceRules(), addresses, Op::name)) return error;
-  if (auto error = firstBroken(quantizedKVCacheRules(), op.into, Op::name)) return error;
-  if (auto error = firstBroken(cacheLayoutRules(), addresses, Op::name)) return error;
-  if (auto error = firstBroken(kvCacheQuantizeRules(), op, Op::name)) return error;
-  if (auto error = firstBroken(cacheAddressRules(), addresses, Op::name)) return error;
-  return firstBroken(kvCacheQuantizeOverlapRules(), op, Op::name);
+  MNK_TRY(checkRules(cacheSourceRules(), addresses, Op::name));
+  MNK_TRY(checkRules(quantizedKVCacheRules(), op.into, Op::name));
+  MNK_TRY(checkRules(cacheLayoutRules(), addresses, Op::name));
+  MNK_TRY(checkRules(kvCacheQuantizeRules(), op, Op::name));
+  MNK_TRY(checkRules(cacheAddressRules(), addresses, Op::name));
+  return checkRules(kvCacheQuantizeOverlapRules(), op, Op::name);
 }
 
 }  // namespace mnk

@@ -13,7 +13,7 @@ std::span<const Rule<KVCacheQuantize>> kvCacheQuantizeRules();
 std::span<const Rule<KVCacheQuantize>> kvCacheQuantizeOverlapRules();
 
 // The first broken rule of all that apply.
-std::optional<Error> firstBroken(const KVCacheQuantize& op);
+Result<void> checkRules(const KVCacheQuantize& op);
 
 // Its sources and addresses, with codes as the cache.
 KVCacheWrite addressesOf(const KVCacheQuantize& op);

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/CacheAddressing.hpp"
-#include "Ops/HeadsMemory.hpp"
-#include "Ops/KVCacheWriteRules.hpp"
+#include "KVCacheWrite/KVCacheWriteTypes.h"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
-#include "Types/KVCacheWriteTypes.h"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -130,7 +131,7 @@ Dispatch makeDispatch(const Op& op) {
 
 Result<Plan> plan(const KVCacheWrite& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
-    if (auto error = firstBroken(kvCacheWriteRules(), op, Op::name)) return *error;
+    MNK_TRY(checkRules(kvCacheWriteRules(), op, Op::name));
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
     uint64_t rowElements = 0;
     for (const Plane& plane : planesOf(op)) rowElements += plane.headDim;

@@ -1,8 +1,8 @@
-#include "Ops/KVCacheWriteRules.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
 
-#include "Ops/CacheAddressRules.hpp"
-#include "Ops/HeadsMemory.hpp"
-#include "Ops/Overlap.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/Common/Overlap.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -34,87 +34,57 @@ std::optional<Overlap> firstOverlap(const Op& op) {
 }
 
 constexpr Rule<Op> kCacheRules[] = {
-    {"the cache has no memory",
-     [](const Op& op) { return bool(op.into.keys) && (!op.into.values || bool(*op.into.values)); },
-     [](const Op& op) {
-       return std::string(op.into.keys ? "a value cache without memory" : "a key cache without memory");
-     },
-     [](const Op&) { return std::string("tensors with memory"); }, "Make the cache's tensors before writing to it."},
+    INVALID_IF(!op.into.keys || (op.into.values && !*op.into.values), "the cache has no memory",
+               op.into.keys ? "a value cache without memory" : "a key cache without memory", "tensors with memory",
+               "Make the cache's tensors before writing to it."),
 
-    {"values are given but the cache has none", [](const Op& op) { return !op.values || op.into.values.has_value(); },
-     [](const Op&) { return std::string("values, and a cache of keys alone"); },
-     [](const Op&) { return std::string("a cache with values"); },
-     "Give the cache a tensor for values, or write keys alone."},
+    INVALID_IF(op.values && !op.into.values, "values are given but the cache has none",
+               "values, and a cache of keys alone", "a cache with values",
+               "Give the cache a tensor for values, or write keys alone."),
 
-    {"the cache has the wrong rank",
-     [](const Op& op) {
-       return isCacheRank(op.into.keys) &&
-              (!op.values || op.into.values->shape().rank() == op.into.keys.shape().rank());
-     },
-     [](const Op& op) {
-       return op.values ? fmt::format("keys {}, values {}", op.into.keys.shape().text(), op.into.values->shape().text())
-                        : op.into.keys.shape().text();
-     },
-     [](const Op& op) {
-       return std::string(op.into.layout == KVLayout::headMajor
-                              ? "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]"
-                              : "[capacity, heads, headDim] or [sequences, capacity, heads, headDim]");
-     },
-     "Reshape the cache; keys and values need the same rank."},
+    INVALID_IF(
+        !isCacheRank(op.into.keys) || (op.values && op.into.values->shape().rank() != op.into.keys.shape().rank()),
+        "the cache has the wrong rank",
+        op.values ? fmt::format("keys {}, values {}", op.into.keys.shape().text(), op.into.values->shape().text())
+                  : op.into.keys.shape().text(),
+        op.into.layout == KVLayout::headMajor ? "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]"
+                                              : "[capacity, heads, headDim] or [sequences, capacity, heads, headDim]",
+        "Reshape the cache; keys and values need the same rank."),
 
-    {"this pair of dtypes cannot be written",
-     [](const Op& op) { return isPair(op.keys.tensor.dtype(), op.into.keys.dtype()); },
-     [](const Op& op) { return fmt::format("{} to {}", name(op.keys.tensor.dtype()), name(op.into.keys.dtype())); },
-     [](const Op&) { return std::string("f32, f16 or bf16 to any of these, or equal dtypes"); },
-     "Convert the keys, or make the cache with another dtype."},
+    INVALID_IF(!isPair(op.keys.tensor.dtype(), op.into.keys.dtype()), "this pair of dtypes cannot be written",
+               fmt::format("{} to {}", name(op.keys.tensor.dtype()), name(op.into.keys.dtype())),
+               "f32, f16 or bf16 to any of these, or equal dtypes",
+               "Convert the keys, or make the cache with another dtype."),
 
-    {"values have another dtype than keys",
-     [](const Op& op) {
-       return !op.values ||
-              (op.values->tensor.dtype() == op.keys.tensor.dtype() && op.into.values->dtype() == op.into.keys.dtype());
-     },
-     [](const Op& op) {
-       return fmt::format("{} to {}", name(op.values->tensor.dtype()), name(op.into.values->dtype()));
-     },
-     [](const Op& op) {
-       return fmt::format("{} to {}, as for keys", name(op.keys.tensor.dtype()), name(op.into.keys.dtype()));
-     },
-     "Use one pair of dtypes for both, or write keys and values separately."},
+    INVALID_IF(op.values && (op.values->tensor.dtype() != op.keys.tensor.dtype() ||
+                             op.into.values->dtype() != op.into.keys.dtype()),
+               "values have another dtype than keys",
+               fmt::format("{} to {}", name(op.values->tensor.dtype()), name(op.into.values->dtype())),
+               fmt::format("{} to {}, as for keys", name(op.keys.tensor.dtype()), name(op.into.keys.dtype())),
+               "Use one pair of dtypes for both, or write keys and values separately."),
 
-    {"the cache has no capacity", [](const Op& op) { return op.into.capacity() > 0; },
-     [](const Op& op) { return fmt::format("{} {}", layoutText(op.into.layout), op.into.keys.shape().text()); },
-     [](const Op&) { return std::string("at least one slot"); }, "Make a cache with a capacity of at least 1."},
+    INVALID_IF(op.into.capacity() == 0, "the cache has no capacity",
+               fmt::format("{} {}", layoutText(op.into.layout), op.into.keys.shape().text()), "at least one slot",
+               "Make a cache with a capacity of at least 1."),
 
-    {"the value cache differs from the key cache",
-     [](const Op& op) {
-       return !op.values ||
-              (valuesOf(op.into).heads() == op.into.heads() && valuesOf(op.into).capacity() == op.into.capacity() &&
-               valuesOf(op.into).sequences() == op.into.sequences());
-     },
-     [](const Op& op) { return op.into.values->shape().text(); },
-     [](const Op& op) { return fmt::format("{}, but for headDim", op.into.keys.shape().text()); },
-     "Make both with the same sequences, heads and capacity."},
+    INVALID_IF(op.values && !areValuesLikeKeys(op.into), "the value cache differs from the key cache",
+               op.into.values->shape().text(), fmt::format("{}, but for headDim", op.into.keys.shape().text()),
+               "Make both with the same sequences, heads and capacity."),
 };
 
 constexpr Rule<Op> kFitRules[] = {
-    {"keys do not have the cache's heads and headDim",
-     [](const Op& op) { return isOf(op.keys, op.sourceLayout, op.into.heads(), op.into.headDim()); },
-     [](const Op& op) { return sourceText(op.keys, op.sourceLayout); },
-     [](const Op& op) { return cacheShapeText(op.into); }, "Reshape the keys, or write to a cache made for them."},
+    INVALID_IF(!isOf(op.keys, op.sourceLayout, op.into.heads(), op.into.headDim()),
+               "keys do not have the cache's heads and headDim", sourceText(op.keys, op.sourceLayout),
+               cacheShapeText(op.into), "Reshape the keys, or write to a cache made for them."),
 
-    {"values do not have the cache's heads and headDim",
-     [](const Op& op) {
-       return !op.values || isOf(*op.values, op.sourceLayout, op.into.heads(), valuesOf(op.into).headDim());
-     },
-     [](const Op& op) { return sourceText(*op.values, op.sourceLayout); },
-     [](const Op& op) { return cacheShapeText(valuesOf(op.into)); },
-     "Reshape the values, or write to a cache made for them."},
+    INVALID_IF(op.values && !isOf(*op.values, op.sourceLayout, op.into.heads(), valuesOf(op.into).headDim()),
+               "values do not have the cache's heads and headDim", sourceText(*op.values, op.sourceLayout),
+               cacheShapeText(valuesOf(op.into)), "Reshape the values, or write to a cache made for them."),
 };
 
 constexpr Rule<Op> kOverlapRules[] = {
-    {"source and destination share memory", [](const Op& op) { return !firstOverlap(op); },
-     [](const Op& op) { return firstOverlap(op)->text(); }, [](const Op&) { return std::string("separate memory"); },
-     "Write from a tensor that is not part of the cache."},
+    INVALID_IF(firstOverlap(op), "source and destination share memory", firstOverlap(op)->text(), "separate memory",
+               "Write from a tensor that is not part of the cache."),
 };
 
 }  // namespace

@@ -1,15 +1,16 @@
 #include "MLXNativeKernels/MergePartials.hpp"
 
-#include "Ops/AttentionDispatch.hpp"
-#include "Ops/FlashDecodeLayout.hpp"
-#include "Ops/MergePartialsRules.hpp"
+#include "Ops/FlashDecode/AttentionDispatch.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/MergePartials/MergePartialsRules.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
 Result<Plan> plan(const MergePartials& op) {
   return guarded(MergePartials::name, [&]() -> Result<Plan> {
-    if (auto error = firstBroken(mergePartialsRules(), op, MergePartials::name)) return *error;
+    MNK_TRY(checkRules(mergePartialsRules(), op, MergePartials::name));
     Plan plan{.op = std::string(MergePartials::name), .dispatches = {}};
     const Shape& shape = op.partials.sums.shape();
     const uint64_t parts = shape[0];

@@ -1,6 +1,6 @@
-#include "Ops/MergePartialsRules.hpp"
+#include "Ops/MergePartials/MergePartialsRules.hpp"
 
-#include "Ops/AttentionResultRules.hpp"
+#include "Ops/FlashDecode/AttentionResultRules.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -8,6 +8,18 @@ namespace mnk {
 namespace {
 
 using Op = MergePartials;
+
+bool areSums(const Tensor& sums) {
+  return sums.dtype() == DType::f32 && sums.shape().rank() >= 3 && sums.shape().rank() <= 5;
+}
+
+uint64_t partsOf(const Op& op) {
+  return op.partials.sums.shape()[0];
+}
+
+bool canMerge(uint64_t headDim) {
+  return headDim != 0 && headDim <= 512 && headDim % (headDim <= 256 ? 8 : 16) == 0;
+}
 
 uint64_t headDimOf(const Op& op) {
   const Shape& shape = op.partials.sums.shape();
@@ -22,7 +34,7 @@ uint64_t rowCount(const Op& op) {
 
 std::vector<uint64_t> statExtents(const Op& op) {
   std::vector<uint64_t> extents = rowAxes(op);
-  extents.insert(extents.begin(), op.partials.sums.shape()[0]);
+  extents.insert(extents.begin(), partsOf(op));
   extents.push_back(2);
   return extents;
 }
@@ -37,74 +49,46 @@ std::optional<Overlap> firstOverlap(const Op& op) {
 }
 
 constexpr Rule<Op> kRules[] = {
-    {"the partials have no memory", [](const Op& op) { return op.partials.sums && op.partials.stats; },
-     [](const Op& op) { return std::string(op.partials.sums ? "stats without memory" : "sums without memory"); },
-     [](const Op&) { return std::string("tensors with memory"); }, "Make the partials with FlashDecode first."},
+    INVALID_IF(!op.partials.sums || !op.partials.stats, "the partials have no memory",
+               op.partials.sums ? "stats without memory" : "sums without memory", "tensors with memory",
+               "Make the partials with FlashDecode first."),
 
-    {"the sums have the wrong dtype or rank",
-     [](const Op& op) {
-       const uint32_t rank = op.partials.sums.shape().rank();
-       return op.partials.sums.dtype() == DType::f32 && rank >= 3 && rank <= 5;
-     },
-     [](const Op& op) { return op.partials.sums.text(); },
-     [](const Op&) {
-       return std::string("f32 [parts, heads, headDim], with axes of rows and sequences after the parts or without");
-     },
-     "Put an axis of parts before those that FlashDecode writes."},
+    INVALID_IF(!areSums(op.partials.sums), "the sums have the wrong dtype or rank", op.partials.sums.text(),
+               "f32 [parts, heads, headDim], with axes of rows and sequences after the parts or without",
+               "Put an axis of parts before those that FlashDecode writes."),
 
-    {"the stats do not match the sums",
-     [](const Op& op) {
-       return op.partials.stats.dtype() == DType::f32 && isShaped(op.partials.stats, statExtents(op));
-     },
-     [](const Op& op) { return op.partials.stats.text(); },
-     [](const Op& op) { return fmt::format("f32 {}", shapeText(statExtents(op))); },
-     "Pass the stats that were written with the sums."},
+    INVALID_IF(op.partials.stats.dtype() != DType::f32 || !isShaped(op.partials.stats, statExtents(op)),
+               "the stats do not match the sums", op.partials.stats.text(),
+               fmt::format("f32 {}", shapeText(statExtents(op))), "Pass the stats that were written with the sums."),
 
-    {"there is nothing to merge, or too much",
-     [](const Op& op) {
-       const uint64_t parts = op.partials.sums.shape()[0];
-       return parts >= 1 && parts <= Op::kMaxParts;
-     },
-     [](const Op& op) { return countText(op.partials.sums.shape()[0], "part"); },
-     [](const Op&) { return fmt::format("1 to {}", Op::kMaxParts); }, "Merge some parts to partials first."},
+    INVALID_IF(partsOf(op) < 1 || partsOf(op) > Op::kMaxParts, "there is nothing to merge, or too much",
+               countText(partsOf(op), "part"), fmt::format("1 to {}", Op::kMaxParts),
+               "Merge some parts to partials first."),
 
-    {"the head dim cannot be merged",
-     [](const Op& op) {
-       const uint64_t headDim = headDimOf(op);
-       return headDim != 0 && headDim <= 512 && headDim % (headDim <= 256 ? 8 : 16) == 0;
-     },
-     [](const Op& op) { return fmt::format("{}", headDimOf(op)); },
-     [](const Op&) { return std::string("a multiple of 8 up to 256, or of 16 up to 512"); },
-     "Pad the sums with zeros."},
+    INVALID_IF(!canMerge(headDimOf(op)), "the head dim cannot be merged", fmt::format("{}", headDimOf(op)),
+               "a multiple of 8 up to 256, or of 16 up to 512", "Pad the sums with zeros."),
 
-    {"an extent is too large for the kernel", [](const Op& op) { return rowCount(op) < kMaxKVExtent; },
-     [](const Op& op) { return fmt::format("{} rows", rowCount(op)); },
-     [](const Op&) { return std::string("less than 2^31"); }, "Merge a part of the rows at a time."},
-
+    INVALID_IF(rowCount(op) >= kMaxKVExtent, "an extent is too large for the kernel",
+               fmt::format("{} rows", rowCount(op)), "less than 2^31", "Merge a part of the rows at a time."),
 };
 
 constexpr Rule<Op> kFinishRules[] = {
-    {"a result does not match the partials",
-     [](const Op& op) { return !firstMisfit(op.results, {rowAxes(op)}, headDimOf(op)); },
-     [](const Op& op) { return firstMisfit(op.results, {rowAxes(op)}, headDimOf(op))->got; },
-     [](const Op& op) { return firstMisfit(op.results, {rowAxes(op)}, headDimOf(op))->expected; },
-     "Give results the axes of the partials but for the parts."},
+    INVALID_IF(firstMisfit(op.results, {rowAxes(op)}, headDimOf(op)), "a result does not match the partials",
+               firstMisfit(op.results, {rowAxes(op)}, headDimOf(op))->got,
+               firstMisfit(op.results, {rowAxes(op)}, headDimOf(op))->expected,
+               "Give results the axes of the partials but for the parts."),
 
-    {"sinks do not match the partials",
-     [](const Op& op) {
-       return !op.sinks || (*op.sinks && op.sinks->dtype() == DType::f32 && isShaped(*op.sinks, {rowAxes(op).back()}));
-     },
-     [](const Op& op) { return op.sinks->text(); },
-     [](const Op& op) { return fmt::format("f32 [{}]", rowAxes(op).back()); }, "Pass a sink for each head."},
+    INVALID_IF(
+        op.sinks && (!*op.sinks || op.sinks->dtype() != DType::f32 || !isShaped(*op.sinks, {rowAxes(op).back()})),
+        "sinks do not match the partials", op.sinks->text(), fmt::format("f32 [{}]", rowAxes(op).back()),
+        "Pass a sink for each head."),
 
-    {"partials cannot have sinks", [](const Op& op) { return !op.sinks || !op.results.partials; },
-     [](const Op&) { return std::string("sinks, and partials as the target"); },
-     [](const Op&) { return std::string("sinks once, where all parts are merged"); },
-     "Pass sinks where results are made."},
+    INVALID_IF(op.sinks.has_value() && op.results.partials, "partials cannot have sinks",
+               "sinks, and partials as the target", "sinks once, where all parts are merged",
+               "Pass sinks where results are made."),
 
-    {"operands share memory", [](const Op& op) { return !firstOverlap(op); },
-     [](const Op& op) { return firstOverlap(op)->text(); }, [](const Op&) { return std::string("separate memory"); },
-     "Write results to memory of their own."},
+    INVALID_IF(firstOverlap(op), "operands share memory", firstOverlap(op)->text(), "separate memory",
+               "Write results to memory of their own."),
 };
 
 }  // namespace

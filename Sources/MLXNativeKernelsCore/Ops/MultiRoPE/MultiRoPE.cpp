@@ -5,13 +5,14 @@
 #include <numbers>
 #include <span>
 
-#include "Ops/HeadsMemory.hpp"
-#include "Ops/MultiRoPEOperands.hpp"
-#include "Ops/MultiRoPERules.hpp"
-#include "Ops/RotaryFrequencies.hpp"
-#include "Ops/RotaryRules.hpp"
+#include "MultiRoPE/MultiRoPETypes.h"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
+#include "Ops/MultiRoPE/MultiRoPERules.hpp"
+#include "Ops/MultiRoPE/RotaryFrequencies.hpp"
+#include "Ops/MultiRoPE/RotaryRules.hpp"
 #include "Support/Guard.hpp"
-#include "Types/MultiRoPETypes.h"
+#include "Support/Try.hpp"
 
 namespace mnk {
 
@@ -204,10 +205,10 @@ Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
 
 Result<Plan> plan(const MultiRoPE& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {
-    if (auto error = firstBroken(multiRoPERules(), op, Op::name)) return *error;
+    MNK_TRY(checkRules(multiRoPERules(), op, Op::name));
     const Strides queries = op.queries.resolved();
     const RotaryCheck check{.rotary = op.rotary, .headDim = queries.headDim, .axes = axisCount(op)};
-    if (auto error = firstBroken(rotaryRules(), check, Op::name)) return *error;
+    MNK_TRY(checkRules(rotaryRules(), check, Op::name));
     Plan plan{.op = std::string(Op::name), .dispatches = {}};
     if (queries.totalTokens() == 0) return plan;
     const auto operands = operandsOf(op);

@@ -1,9 +1,9 @@
-#include "Ops/MultiRoPEOperands.hpp"
+#include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
 
 #include <algorithm>
 
-#include "Encoding/HazardTracker.hpp"
-#include "Ops/HeadsMemory.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 namespace mnk {
 

@@ -1,9 +1,9 @@
-#include "Ops/MultiRoPERules.hpp"
+#include "Ops/MultiRoPE/MultiRoPERules.hpp"
 
 #include <algorithm>
 
-#include "Ops/HeadsMemory.hpp"
-#include "Ops/MultiRoPEOperands.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -40,6 +40,9 @@ std::string stridesText(const NamedView& named) {
 Strides queriesOf(const Op& op) {
   return op.queries.resolved();
 }
+bool isWithoutMemory(const HeadsView& view) {
+  return !view.tensor;
+}
 bool isUnreadable(const HeadsView& view) {
   return !view.isReadable();
 }
@@ -56,6 +59,10 @@ bool isTooLarge(const HeadsView& view) {
   return most >= kMaxKVExtent || s.totalTokens() >= kMaxKVExtent;
 }
 
+bool isOutside(const HeadsView& view) {
+  return !liesInside(view);
+}
+
 bool isSameBut(bool forHeads, const Strides& a, const Strides& b) {
   return a.sequences == b.sequences && a.tokens == b.tokens && a.headDim == b.headDim &&
          (forHeads || a.heads == b.heads);
@@ -68,10 +75,18 @@ const RotaryOperand* firstMismatch(const std::vector<RotaryOperand>& operands) {
   return found == operands.end() ? nullptr : &*found;
 }
 
+std::string mismatchText(const RotaryOperand& operand) {
+  return viewText({operand.rotatedName, operand.into});
+}
+
 const RotaryOperand* firstSelfOverlap(const std::vector<RotaryOperand>& operands) {
   const auto found = std::find_if(operands.begin(), operands.end(),
                                   [](const RotaryOperand& operand) { return meetsItself(operand.into.resolved()); });
   return found == operands.end() ? nullptr : &*found;
+}
+
+std::string selfOverlapText(const RotaryOperand& operand) {
+  return stridesText({operand.isInPlace() ? operand.name : operand.rotatedName, operand.into});
 }
 
 uint64_t offsetCount(const Op& op) {
@@ -99,6 +114,11 @@ bool isPositionShape(const Op& op) {
   if (!isAxisCount(shape[0])) return false;
   if (shape.rank() == 2) return shape[1] == tokens;
   return shape.rank() == 3 && shape[1] == queries.sequences && shape[2] == queries.tokens;
+}
+
+std::string positionShapesText(const Strides& queries) {
+  return fmt::format("[{0}], [axes, {0}] or [axes, {1}, {2}] with 1 to 4 axes", queries.totalTokens(),
+                     queries.sequences, queries.tokens);
 }
 
 std::string positionsText(const Op& op) {
@@ -139,134 +159,81 @@ std::optional<int64_t> firstUncountable(const Op& op) {
 }
 
 constexpr Rule<Op> kRules[] = {
-    {"an operand has no memory",
-     [](const Op& op) { return !firstView(op, [](const HeadsView& view) { return !view.tensor; }); },
-     [](const Op& op) {
-       const auto named = *firstView(op, [](const HeadsView& view) { return !view.tensor; });
-       return fmt::format("{} without memory", named.name);
-     },
-     [](const Op&) { return std::string("tensors with memory"); }, "Make the tensors before rotating them."},
+    INVALID_IF(firstView(op, isWithoutMemory), "an operand has no memory",
+               fmt::format("{} without memory", firstView(op, isWithoutMemory)->name), "tensors with memory",
+               "Make the tensors before rotating them."),
 
-    {"rotated keys are given without keys", [](const Op& op) { return op.keys || !op.rotatedKeys; },
-     [](const Op&) { return std::string("a place for rotated keys, and no keys"); },
-     [](const Op&) { return std::string("keys for it"); }, "Pass the keys, or leave their place out."},
+    INVALID_IF(!op.keys && op.rotatedKeys, "rotated keys are given without keys",
+               "a place for rotated keys, and no keys", "keys for it", "Pass the keys, or leave their place out."),
 
-    {"an operand has the wrong rank", [](const Op& op) { return !firstView(op, isUnreadable); },
-     [](const Op& op) {
-       const auto named = *firstView(op, isUnreadable);
-       return fmt::format("{} {}", named.name, named.view.tensor.shape().text());
-     },
-     [](const Op& op) {
-       return std::string(firstView(op, isUnreadable)->view.layout == KVLayout::headMajor
-                              ? "[heads, tokens, headDim] or [sequences, heads, tokens, headDim]"
-                              : "[heads, headDim], [tokens, heads, headDim] or [sequences, tokens, heads, headDim]");
-     },
-     "Reshape the tensor, set its layout, or give its strides."},
+    INVALID_IF(firstView(op, isUnreadable), "an operand has the wrong rank",
+               fmt::format("{} {}", firstView(op, isUnreadable)->name,
+                           firstView(op, isUnreadable)->view.tensor.shape().text()),
+               firstView(op, isUnreadable)->view.layout == KVLayout::headMajor
+                   ? "[heads, tokens, headDim] or [sequences, heads, tokens, headDim]"
+                   : "[heads, headDim], [tokens, heads, headDim] or [sequences, tokens, heads, headDim]",
+               "Reshape the tensor, set its layout, or give its strides."),
 
-    {"an operand is not of a float dtype", [](const Op& op) { return !firstView(op, isNotFloat); },
-     [](const Op& op) {
-       const auto named = *firstView(op, isNotFloat);
-       return fmt::format("{} {}", named.name, named.view.tensor.text());
-     },
-     [](const Op&) { return std::string("f32, f16 or bf16"); }, "Convert the tensor first."},
+    INVALID_IF(firstView(op, isNotFloat), "an operand is not of a float dtype",
+               fmt::format("{} {}", firstView(op, isNotFloat)->name, firstView(op, isNotFloat)->view.tensor.text()),
+               "f32, f16 or bf16", "Convert the tensor first."),
 
-    {"an operand has no heads, or heads of no elements", [](const Op& op) { return !firstView(op, isWithoutVectors); },
-     [](const Op& op) { return viewText(*firstView(op, isWithoutVectors)); },
-     [](const Op&) { return std::string("at least one head and two elements"); },
-     "Pass vectors to rotate; zero tokens are allowed."},
+    INVALID_IF(firstView(op, isWithoutVectors), "an operand has no heads, or heads of no elements",
+               viewText(*firstView(op, isWithoutVectors)), "at least one head and two elements",
+               "Pass vectors to rotate; zero tokens are allowed."),
 
-    {"the head dim is odd", [](const Op& op) { return queriesOf(op).headDim % 2 == 0; },
-     [](const Op& op) { return fmt::format("{}", queriesOf(op).headDim); },
-     [](const Op&) { return std::string("an even number, because elements turn in pairs"); },
-     "Pass vectors of an even number of elements."},
+    INVALID_IF(queriesOf(op).headDim % 2 != 0, "the head dim is odd", fmt::format("{}", queriesOf(op).headDim),
+               "an even number, because elements turn in pairs", "Pass vectors of an even number of elements."),
 
-    {"an extent is too large for the kernel", [](const Op& op) { return !firstView(op, isTooLarge); },
-     [](const Op& op) { return viewText(*firstView(op, isTooLarge)); },
-     [](const Op&) { return std::string("less than 2^31 on every axis, and as many tokens in all"); },
-     "Split the tokens over several calls."},
+    INVALID_IF(firstView(op, isTooLarge), "an extent is too large for the kernel", viewText(*firstView(op, isTooLarge)),
+               "less than 2^31 on every axis, and as many tokens in all", "Split the tokens over several calls."),
 
-    {"keys do not match queries",
-     [](const Op& op) { return !op.keys || isSameBut(true, op.keys->resolved(), queriesOf(op)); },
-     [](const Op& op) {
-       return viewText({"keys", *op.keys});
-     },
-     [](const Op& op) { return fmt::format("{}, but for the heads", extentsText(queriesOf(op))); },
-     "Pass keys of the same tokens and head dim, or rotate them separately."},
+    INVALID_IF(op.keys && !isSameBut(true, op.keys->resolved(), queriesOf(op)), "keys do not match queries",
+               viewText({"keys", *op.keys}), fmt::format("{}, but for the heads", extentsText(queriesOf(op))),
+               "Pass keys of the same tokens and head dim, or rotate them separately."),
 
-    {"a result does not match what is rotated", [](const Op& op) { return !firstMismatch(operandsOf(op)); },
-     [](const Op& op) {
-       const auto operands = operandsOf(op);
-       const RotaryOperand& operand = *firstMismatch(operands);
-       return viewText({operand.rotatedName, operand.into});
-     },
-     [](const Op& op) {
-       const auto operands = operandsOf(op);
-       return extentsText(firstMismatch(operands)->from.resolved());
-     },
-     "Give the result the extents of its source."},
+    INVALID_IF(firstMismatch(operandsOf(op)), "a result does not match what is rotated",
+               mismatchText(*firstMismatch(operandsOf(op))),
+               extentsText(firstMismatch(operandsOf(op))->from.resolved()),
+               "Give the result the extents of its source."),
 
-    {"vectors lie outside of their tensor",
-     [](const Op& op) { return !firstView(op, [](const HeadsView& view) { return !liesInside(view); }); },
-     [](const Op& op) { return stridesText(*firstView(op, [](const HeadsView& view) { return !liesInside(view); })); },
-     [](const Op&) { return std::string("every vector inside"); }, "Correct the offset, the strides or the counts."},
+    INVALID_IF(firstView(op, isOutside), "vectors lie outside of their tensor", stridesText(*firstView(op, isOutside)),
+               "every vector inside", "Correct the offset, the strides or the counts."),
 
-    {"the vectors of a result overlap each other", [](const Op& op) { return !firstSelfOverlap(operandsOf(op)); },
-     [](const Op& op) {
-       const auto operands = operandsOf(op);
-       const RotaryOperand& operand = *firstSelfOverlap(operands);
-       return stridesText({operand.isInPlace() ? operand.name : operand.rotatedName, operand.into});
-     },
-     [](const Op&) { return std::string("each stride past all that the smaller ones reach"); },
-     "Give the result strides that keep its vectors apart."},
+    INVALID_IF(firstSelfOverlap(operandsOf(op)), "the vectors of a result overlap each other",
+               selfOverlapText(*firstSelfOverlap(operandsOf(op))), "each stride past all that the smaller ones reach",
+               "Give the result strides that keep its vectors apart."),
 
-    {"positions are not i32 or u32", [](const Op& op) { return isNumbers(positionTensor(op)); },
-     [](const Op& op) { return positionsText(op); },
-     [](const Op&) { return std::string("an i32 or u32 tensor with memory, a list, or a first position"); },
-     "Pass positions as 32-bit integers."},
+    INVALID_IF(!isNumbers(positionTensor(op)), "positions are not i32 or u32", positionsText(op),
+               "an i32 or u32 tensor with memory, a list, or a first position", "Pass positions as 32-bit integers."),
 
-    {"positions do not match the tokens", isPositionShape, [](const Op& op) { return positionsText(op); },
-     [](const Op& op) {
-       const Strides queries = queriesOf(op);
-       return fmt::format("[{0}], [axes, {0}] or [axes, {1}, {2}] with 1 to 4 axes", queries.totalTokens(),
-                          queries.sequences, queries.tokens);
-     },
-     "Give every token a position on each axis, axis after axis."},
+    INVALID_IF(!isPositionShape(op), "positions do not match the tokens", positionsText(op),
+               positionShapesText(queriesOf(op)), "Give every token a position on each axis, axis after axis."),
 
-    {"the list of positions is too long",
-     [](const Op& op) { return !positionList(op) || positionList(op)->numbers.size() <= Op::kMaxListed; },
-     [](const Op& op) { return positionsText(op); },
-     [](const Op&) { return fmt::format("at most {} numbers", Op::kMaxListed); },
-     "Pass them in a tensor, or split the tokens over several calls."},
+    INVALID_IF(positionList(op) && positionList(op)->numbers.size() > Op::kMaxListed,
+               "the list of positions is too long", positionsText(op),
+               fmt::format("at most {} numbers", Op::kMaxListed),
+               "Pass them in a tensor, or split the tokens over several calls."),
 
-    {"offsets are not i32 or u32", [](const Op& op) { return isNumbers(offsetTensor(op)); },
-     [](const Op& op) { return offsetTensor(op)->text(); },
-     [](const Op&) { return std::string("an i32 or u32 tensor with memory, or a list"); },
-     "Pass offsets as 32-bit integers."},
+    INVALID_IF(!isNumbers(offsetTensor(op)), "offsets are not i32 or u32", offsetTensor(op)->text(),
+               "an i32 or u32 tensor with memory, or a list", "Pass offsets as 32-bit integers."),
 
-    {"offsets do not match the sequences",
-     [](const Op& op) { return !op.offsets || offsetCount(op) == queriesOf(op).sequences; },
-     [](const Op& op) { return countText(offsetCount(op), "offset"); },
-     [](const Op& op) { return fmt::format("{}, one for a sequence", queriesOf(op).sequences); },
-     "Give every sequence one offset; queries [sequences, tokens, heads, headDim] say how many there are."},
+    INVALID_IF(op.offsets.has_value() && offsetCount(op) != queriesOf(op).sequences,
+               "offsets do not match the sequences", countText(offsetCount(op), "offset"),
+               fmt::format("{}, one for a sequence", queriesOf(op).sequences),
+               "Give every sequence one offset; queries [sequences, tokens, heads, headDim] say how many there are."),
 
-    {"the list of offsets is too long",
-     [](const Op& op) { return !offsetList(op) || offsetList(op)->size() <= Op::kMaxListed; },
-     [](const Op& op) { return fmt::format("a list of {}", offsetList(op)->size()); },
-     [](const Op&) { return fmt::format("at most {} numbers", Op::kMaxListed); },
-     "Pass them in a tensor, or split the sequences over several calls."},
+    INVALID_IF(offsetList(op) && offsetList(op)->size() > Op::kMaxListed, "the list of offsets is too long",
+               fmt::format("a list of {}", offsetList(op)->size()), fmt::format("at most {} numbers", Op::kMaxListed),
+               "Pass them in a tensor, or split the sequences over several calls."),
 
-    {"a position is out of range", [](const Op& op) { return !firstUncountable(op); },
-     [](const Op& op) { return fmt::format("position {}", *firstUncountable(op)); },
-     [](const Op&) { return std::string("-2^31 to 2^31 - 1, with its offset and without"); },
-     "Pass positions in that range."},
+    INVALID_IF(firstUncountable(op), "a position is out of range", fmt::format("position {}", *firstUncountable(op)),
+               "-2^31 to 2^31 - 1, with its offset and without", "Pass positions in that range."),
 
-    {"results share memory with other operands", [](const Op& op) { return !firstOverlap(op); },
-     [](const Op& op) {
-       const auto [first, second] = *firstOverlap(op);
-       return fmt::format("{} overlapping {}", first, second);
-     },
-     [](const Op&) { return std::string("separate memory, or exactly the vectors that are rotated"); },
-     "Rotate in place, or into memory that nothing else uses."},
+    INVALID_IF(firstOverlap(op), "results share memory with other operands",
+               fmt::format("{} overlapping {}", firstOverlap(op)->first, firstOverlap(op)->second),
+               "separate memory, or exactly the vectors that are rotated",
+               "Rotate in place, or into memory that nothing else uses."),
 };
 
 }  // namespace

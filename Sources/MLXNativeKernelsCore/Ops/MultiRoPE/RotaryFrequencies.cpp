@@ -1,4 +1,4 @@
-#include "Ops/RotaryFrequencies.hpp"
+#include "Ops/MultiRoPE/RotaryFrequencies.hpp"
 
 #include <algorithm>
 #include <cmath>

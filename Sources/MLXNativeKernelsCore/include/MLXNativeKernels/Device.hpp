@@ -31,15 +31,20 @@ struct DeviceLimits {
   uint64_t maxBufferBytes = 0;
 };
 
-// What the speed of kernels depends on, as far as it is known.
-struct DeviceProfile {
-  std::string family;  // "host", "apple9", "mac2"; empty: unknown
-  uint32_t cores = 0;  // 0: unknown
-};
-
 // Which two neighbors of a row of an 8x8 simdgroup matrix a lane holds: lanes in the order of rows, or rows and columns
 // interleaved over the bits of a lane's number, as on Apple GPUs.
 enum class MatrixLayout : uint8_t { unknown, interleaved, rowMajor };
+
+// What plans depend on besides their op, as far as it is known. A plan for an empty profile runs on every device.
+struct DeviceProfile {
+  std::string family;  // "host", "apple9", "mac2"; empty: unknown
+  uint32_t cores = 0;  // 0: unknown
+  MatrixLayout matrixLayout = MatrixLayout::unknown;
+  // Whether a threadgroup can read what others of its dispatch have stored, in order.
+  bool ordersThreadgroups = false;
+  // Choices that `prepare` has measured, or found in its file, for plans to follow; null: none yet.
+  std::shared_ptr<const MeasuredTuning> measuredTuning = {};
+};
 
 // Where compiled kernels were found.
 struct LibraryOrigin {
@@ -70,7 +75,7 @@ class Library {
 };
 
 // Where a library of the caller's own comes from. Its text is Metal Shading Language with the words of
-// Shaders/Lib/Words.h, which need no include: export_kernel or instantiate_kernel for what can be dispatched,
+// Shaders/Common/MetalCompat.h, which need no include: export_kernel or instantiate_kernel for what can be dispatched,
 // pipeline_constant, threadgroup_array, threadgroup_memory.
 struct LibrarySource {
   enum class Kind : uint8_t { text, path };
@@ -136,7 +141,8 @@ class Submission {
 
 class Device : public std::enable_shared_from_this<Device> {
  public:
-  // The best device here. One object is shared by all callers while anybody holds it.
+  // The GPU on Apple platforms, the Host device elsewhere, or the one that MNK_DEVICE (host or metal) names. Callers
+  // share one object while any of them holds it.
   static Result<std::shared_ptr<Device>> makeDefault();
   static std::vector<std::shared_ptr<Device>> all();
 
@@ -147,7 +153,11 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::string_view kind() const = 0;  // "host", "metal"
   virtual std::string name() const = 0;
   virtual const DeviceLimits& limits() const = 0;
-  virtual DeviceProfile profile() const { return {}; }
+  // What is known so far; loads the shipped library and runs nothing.
+  DeviceProfile profile() noexcept;
+  // The profile with what only a small dispatch tells, which waits for earlier work when it is first needed. In a
+  // handler of finished work, which cannot wait, or where it fails, that stays unknown and a later call tries again.
+  DeviceProfile probe() noexcept;
 
   // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
   virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
@@ -165,18 +175,12 @@ class Device : public std::enable_shared_from_this<Device> {
   KernelRegistry& registry() { return *registry_; }
   // Memory that ops need between their dispatches.
   ScratchPool& scratch() { return *scratch_; }
-  // Found out by a dispatch when it is first asked for; unknown where that fails, and in a handler of finished work as
-  // long as nobody else has asked.
-  MatrixLayout matrixLayout();
-  // Whether a threadgroup can read what others of its dispatch have stored, in order. The shipped library tells: it can
-  // where it was compiled with fences for the whole device.
-  bool ordersThreadgroups();
-  // Choices that `prepare` has measured, or found in its file, for plans to follow; null: none yet.
-  std::shared_ptr<const MeasuredTuning> measuredTuning() const;
 
  protected:
   Device();
   friend class KernelRegistry;
+  // The part of the profile that is known without running anything.
+  virtual DeviceProfile basicProfile() const { return {}; }
   virtual Result<std::shared_ptr<Library>> makeShippedLibrary() = 0;
   virtual Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) = 0;
   virtual Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
@@ -185,15 +189,16 @@ class Device : public std::enable_shared_from_this<Device> {
  private:
   friend class CommandEncoder;
   friend class Preparing;
+  bool ordersThreadgroups();
   void useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning);
 
   std::unique_ptr<KernelRegistry> registry_;
   std::shared_ptr<ScratchPool> scratch_;
   std::shared_ptr<FailureLog> failures_;
   std::mutex committing_;  // work runs in the order in which caches advance
+  std::mutex preparing_;   // what is measured at the same time as something else is wrong
   std::mutex probing_;
-  mutable std::mutex asking_;
-  std::mutex preparing_;  // what is measured at the same time as something else is wrong
+  std::mutex asking_;  // for what follows
   std::optional<MatrixLayout> matrixLayout_;
   std::optional<bool> ordersThreadgroups_;
   std::shared_ptr<const MeasuredTuning> measuredTuning_;

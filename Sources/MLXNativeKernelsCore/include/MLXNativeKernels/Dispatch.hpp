@@ -108,6 +108,8 @@ struct Grid {
   Unit unit = Unit::threads;
   Size3 extent{1, 1, 1};
   Size3 threadgroup{0, 0, 0};  // zeros: the encoder chooses (only with threads)
+  // Of a threadgroup with one axis: it gets fewer simdgroups if the pipeline allows fewer threads.
+  bool mayShrink = false;
 
   bool isEmpty() const { return extent[0] == 0 || extent[1] == 0 || extent[2] == 0; }
 };

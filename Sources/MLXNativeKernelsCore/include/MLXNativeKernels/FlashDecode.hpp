@@ -101,8 +101,9 @@ struct FlashDecode {
   std::optional<Tensor> scratch = {};
 };
 
-// Checks every rule, then says what to run on a device, or on one that nothing is known of.
-Result<Plan> plan(const FlashDecode& op);
+// Checks every rule, then says what to run on a device of this profile, or on any device. Runs and compiles nothing.
+Result<Plan> plan(const FlashDecode& op, const DeviceProfile& profile = {});
+// For the profile of a device, which is probed first if the plan depends on what a probe tells.
 Result<Plan> plan(const FlashDecode& op, Device& device);
 
 }  // namespace mnk

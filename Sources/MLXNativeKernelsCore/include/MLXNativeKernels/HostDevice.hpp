@@ -1,4 +1,5 @@
-// The Host device: runs the kernels' .metal text, compiled as C++, on the processor's cores.
+// The Host device: runs the kernels' .metal text, compiled as C++, on the processor's cores. The product
+// MLXNativeKernelsHost defines it, which is linked by default on Linux.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,8 @@
 
 namespace mnk::host {
 
+// Instruction sets that kernels are compiled for; for AVX-512 only in this package's own checks and benchmarks. Forms
+// of attention that only GPUs choose exist for the baseline alone.
 enum class Level : int32_t { best = 0, baseline = 1, avx2 = 2, avx512 = 3 };
 
 // How much a device watches what kernels do. A submission that breaks a rule fails with what was found.
@@ -15,13 +18,13 @@ enum class Checking : int32_t {
   off = 0,
   // Threadgroup memory starts as NaN, and so do bytes that a dispatch declares as written and not as read. A dispatch
   // must not change a byte that it does not declare as written: in its bindings, close around them, or in the canaries
-  // around a buffer that the device made. Nobody else may write there while it runs.
+  // around a buffer that the device made. No other code may write there while it runs.
   guarded = 1,
-  // Kernels are compiled once more, with a callback before every load and store, and run on one thread. Found are races
-  // between lanes, simdgroups, threadgroups and dispatches whatever the order they ran in, accesses outside of a
-  // binding or an array, reads of memory that nobody wrote, accesses that the dispatch does not declare, arithmetic
-  // that overflows, misaligned vectors and shuffles from lanes that take no part. A kernel that traps or does not end
-  // fails its submission; for that the process's handlers of such signals are replaced while kernels run.
+  // Kernels are compiled once more, with a callback before every load and store, and run on one thread. This finds
+  // races between lanes, simdgroups, threadgroups and dispatches in any execution order, accesses outside of a binding
+  // or an array, reads of uninitialized memory, accesses that the dispatch does not declare, arithmetic that overflows,
+  // misaligned vectors and shuffles from lanes that take no part. A kernel that traps or does not end fails its
+  // submission; for that the process's handlers of such signals are replaced while kernels run.
   full = 2,
 };
 
@@ -39,10 +42,8 @@ struct Options {
   std::string family = "host";
 };
 
+// On Apple platforms the program must link the product MLXNativeKernelsHost and call mnk_register_host_device() of
+// <MLXNativeKernelsHost/MLXNativeKernelsHost.h> first. Otherwise this fails with `unsupported` and names the product.
 Result<std::shared_ptr<Device>> makeDevice(const Options& options);
-
-// A library whose text was compiled into this program under the given label (HostKernels.h says how).
-// Tests bring their kernels in this way.
-Result<std::shared_ptr<Library>> linkedLibrary(std::string_view label);
 
 }  // namespace mnk::host

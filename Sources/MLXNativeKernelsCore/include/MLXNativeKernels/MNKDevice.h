@@ -26,14 +26,18 @@ __attribute__((objc_subclassing_restricted))
 - (instancetype)init NS_UNAVAILABLE;
 + (instancetype)new NS_UNAVAILABLE;
 
-/// The best device here: the GPU on Apple's systems, the Host device elsewhere, or the one that the environment names
+/// The best device here: the GPU on Apple platforms, the Host device elsewhere, or the one that the environment names
 /// (`MNK_DEVICE=host` or `metal`).
 + (nullable instancetype)defaultDeviceWithError:(NSError **)error NS_SWIFT_NAME(makeDefault());
 
-/// Every device here, the best one first.
+/// Every available device, the best one first.
 @property(class, nonatomic, readonly, copy) NSArray<MNKDevice *> *allDevices;
 
 /// A Host device; without options, one with the defaults.
+///
+/// On Apple platforms the program must link the product MLXNativeKernelsHost and call `mnk_register_host_device()` of
+/// `<MLXNativeKernelsHost/MLXNativeKernelsHost.h>` first. Otherwise the call fails with `MNKErrorUnsupported`, and the
+/// error names the product.
 + (nullable instancetype)hostDeviceWithOptions:(nullable MNKHostOptions *)options
                                          error:(NSError **)error NS_SWIFT_NAME(makeHost(options:));
 

@@ -4,13 +4,15 @@ NS_ASSUME_NONNULL_BEGIN
 
 // The formatter takes a name for Swift in an enum for something else.
 // clang-format off
-/// Instruction sets that kernels of the Host device are compiled for.
+/// Instruction sets that kernels of the Host device are compiled for. Forms of attention that only GPUs choose exist
+/// for the baseline alone.
 typedef NS_CLOSED_ENUM(int32_t, MNKHostLevel) {
-  /// The best that the processor has.
+  /// The best that the processor has and the program has kernels for.
   MNKHostLevelBest = 0,
   /// What every processor of this architecture has.
   MNKHostLevelBaseline,
   MNKHostLevelAVX2 NS_SWIFT_NAME(avx2),
+  /// In builds that compile kernels for it: only this package's own checks and benchmarks do.
   MNKHostLevelAVX512 NS_SWIFT_NAME(avx512),
 };
 // clang-format on

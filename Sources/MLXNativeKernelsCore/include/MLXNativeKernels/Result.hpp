@@ -39,11 +39,27 @@ struct Error {
   std::string message() const;
 };
 
+// An error inside of a Result. Copies and moves are defined elsewhere, or every caller would inline those of five
+// texts.
+class StoredError {
+ public:
+  StoredError(const Error& error);
+  StoredError(Error&& error) noexcept;
+  StoredError(const StoredError&);
+  StoredError(StoredError&&) noexcept;
+  StoredError& operator=(const StoredError&);
+  StoredError& operator=(StoredError&&) noexcept;
+  ~StoredError();
+
+  Error value;
+};
+
 template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(const Error& error) : state_(std::in_place_index<1>, error) {}
+  Result(Error&& error) : state_(std::in_place_index<1>, std::move(error)) {}
 
   explicit operator bool() const { return state_.index() == 0; }
   T& operator*() & { return *std::get_if<0>(&state_); }
@@ -51,25 +67,26 @@ class [[nodiscard]] Result {
   T&& operator*() && { return std::move(*std::get_if<0>(&state_)); }
   T* operator->() { return std::get_if<0>(&state_); }
   const T* operator->() const { return std::get_if<0>(&state_); }
-  const Error& error() const& { return *std::get_if<1>(&state_); }
-  Error&& error() && { return std::move(*std::get_if<1>(&state_)); }
+  const Error& error() const& { return std::get_if<1>(&state_)->value; }
+  Error&& error() && { return std::move(std::get_if<1>(&state_)->value); }
 
  private:
-  std::variant<T, Error> state_;
+  std::variant<T, StoredError> state_;
 };
 
 template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Error error) : error_(std::move(error)) {}
+  Result(const Error& error) : error_(error) {}
+  Result(Error&& error) : error_(std::move(error)) {}
 
   explicit operator bool() const { return !error_; }
-  const Error& error() const& { return *error_; }
-  Error&& error() && { return std::move(*error_); }
+  const Error& error() const& { return error_->value; }
+  Error&& error() && { return std::move(error_->value); }
 
  private:
-  std::optional<Error> error_;
+  std::optional<StoredError> error_;
 };
 
 }  // namespace mnk

@@ -15,6 +15,12 @@ namespace mnk {
 class Tensor {
  public:
   Tensor() = default;  // no memory; ops refuse it
+  // Defined elsewhere: descriptors hold many tensors, and whoever copies one would inline all of this.
+  Tensor(const Tensor&);
+  Tensor(Tensor&&) noexcept;
+  Tensor& operator=(const Tensor&);
+  Tensor& operator=(Tensor&&) noexcept;
+  ~Tensor();
 
   static Result<Tensor> zeros(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape);
   // Over memory that exists already; byteOffset counts from the start of the buffer.

@@ -1,0 +1,90 @@
+#include "Support/Guard.hpp"
+
+#include <exception>
+#include <new>
+#include <string>
+
+namespace mnk {
+
+namespace {
+
+// A text that every standard library keeps inside of the string object: its first 15 characters.
+std::string inPlace(std::string_view text) noexcept {
+  return std::string(text.substr(0, 15));
+}
+
+// The op of a call such as "AttentionCache.append", without the call.
+std::string opInPlace(std::string_view op) noexcept {
+  return inPlace(op.substr(0, op.find('.')));
+}
+
+}  // namespace
+
+Error outOfMemory(std::string_view op, std::string_view got) noexcept {
+  try {
+    return {.code = ErrorCode::outOfMemory,
+            .op = std::string(op),
+            .what = "memory ran out",
+            .got = std::string(got),
+            .expected = "free memory",
+            .fix = "Free memory, or ask for less.",
+            .retryable = true};
+  } catch (...) {
+    return {.code = ErrorCode::outOfMemory,
+            .op = opInPlace(op),
+            .what = inPlace("memory ran out"),
+            .got = inPlace("an allocation"),
+            .expected = inPlace("free memory"),
+            .fix = inPlace("Free memory."),
+            .retryable = true};
+  }
+}
+
+Error unexpectedException(std::string_view op, std::string_view got) noexcept {
+  try {
+    return {.code = ErrorCode::deviceFault,
+            .op = std::string(op),
+            .what = "an unexpected exception was stopped",
+            .got = std::string(got),
+            .expected = "none",
+            .fix = "This is a bug in MLXNativeKernels; please report it with this text."};
+  } catch (...) {
+    return outOfMemory(op, "an exception");
+  }
+}
+
+Error copyOrCode(const Error& error) noexcept {
+  try {
+    return error;
+  } catch (...) {
+    return {.code = error.code,
+            .op = opInPlace(error.op),
+            .what = inPlace(error.code == ErrorCode::outOfMemory ? "memory ran out" : "work failed"),
+            .got = {},
+            .expected = {},
+            .fix = {},
+            .retryable = error.retryable};
+  }
+}
+
+Error errorForException(std::string_view op) noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return outOfMemory(op, "a failed allocation");
+  } catch (const std::exception& exception) {
+    return unexpectedException(op, exception.what());
+  } catch (...) {  // on Apple's systems also an NSException, which has no C++ type
+    return unexpectedException(op, "an exception that is not of C++");
+  }
+}
+
+Error renamed(Error error, std::string_view call) noexcept {
+  try {
+    error.op = call;
+  } catch (...) {  // it names the op that carries out the call
+  }
+  return error;
+}
+
+}  // namespace mnk

@@ -1,0 +1,11 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Cache/AttentionCache.cpp"
+#include "Cache/AttentionCacheAttend.cpp"
+#include "Cache/AttentionCacheRules.cpp"
+#include "Cache/CacheCursors.cpp"
+#include "Cache/CacheFile.cpp"
+#include "Cache/CacheFileFormat.cpp"
+#include "Cache/CacheStorage.cpp"
+#include "Cache/QuantizedStorageRules.cpp"
+#include "Cache/SequenceRows.cpp"

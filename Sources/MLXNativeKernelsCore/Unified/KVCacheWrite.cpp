@@ -1,0 +1,4 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Ops/KVCacheWrite/KVCacheWrite.cpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRules.cpp"

@@ -1,0 +1,12 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Devices/Metal/EmbeddedShaders.cpp"
+#include "Devices/Metal/LibraryFinder.cpp"
+#include "Devices/Metal/MetalBuffer.cpp"
+#include "Devices/Metal/MetalDevice.cpp"
+#include "Devices/Metal/MetalFailures.cpp"
+#include "Devices/Metal/MetalFeatures.cpp"
+#include "Devices/Metal/MetalLibrary.cpp"
+#include "Devices/Metal/MetalPipeline.cpp"
+#include "Devices/Metal/MetalSubmission.cpp"
+#include "Devices/Metal/MetalSupport.cpp"
