@@ -1,22 +1,23 @@
 # What there is to type. The recipes read as documentation; longer ones are scripts in .ci/.
 # ARGS reaches the programs: make demo ARGS="--tokens 12"
 
-# Here kernels run on the processor, and unoptimized they are some thirty times slower; so are the matrix products of the
-# demo, which are Swift. One set of flags for debug builds also means that build, test and demo share their objects.
-optimized := -Xcxx -O2 -Xswiftc -O
-# Tests run the Metal device too, on a software Metal, in a build of their own that no user of the package sees.
-# A C++ file takes half as long there: headers are read once, and there are lines but no other debug information, and no
-# index. Swift keeps its index, by which SwiftPM finds tests on Linux.
-tested := --scratch-path .build/tests $(optimized) -Xcxx -gline-tables-only
+# Here kernels run on the processor: the library is optimized, and tests are not, which halves the time of their build.
+package := $(realpath .)
+export MNK_OPTIMIZE := $(package)
+# Tests run the Metal device too, on a software Metal, in a build of their own that no user of the package sees. It has
+# lines but no other debug information, and no index; Swift keeps its index, by which SwiftPM finds tests on Linux.
+tested := --scratch-path .build/tests -Xcxx -gline-tables-only
 ifeq ($(shell uname), Linux)
-tested += -Xcxx -index-store-path -Xcxx '' -Xcxx -include-pch -Xcxx .build/tests/prefix.pch
-test check shaders: precompile
+tested += -Xcxx -index-store-path -Xcxx ''
 endif
-test check shaders: export MNK_SOFT_METAL := $(realpath .)
+test check shaders: export MNK_SOFT_METAL := $(package)
+test check shaders: export MNK_TOOLS := $(package)
+check bench decode-bench: export MNK_BENCHES := $(package)
+check bench decode-bench: export MNK_HOST_AVX512 := $(package)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup precompile build test test-objc check shaders fuzz check-asan check-tsan check-memory \
-  check-arm64 check-apple tables embed demo bench decode-bench docs format lint walls ci clean
+.PHONY: help setup build test test-objc check shaders fuzz check-asan check-tsan check-memory \
+  check-arm64 check-apple tables embed unify demo bench decode-bench docs format lint layering ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -24,14 +25,11 @@ help: ## list these targets
 setup: ## install what a build needs and lacks, saying what
 	@.ci/setup
 
-build: setup ## build everything but the tests
-	swift build $(optimized)
+build: setup ## build the library and the examples
+	swift build
 
-precompile: setup
-	@.ci/precompile .build/tests
-
-test: setup ## run every test: Swift, Objective-C, C++, C and packaging
-	@.ci/test $(tested)
+test: setup ## run every test: Swift, Objective-C, C++, C and packaging; FILTER=FlashDecode runs the tests of that name
+	@FILTER="$(FILTER)" .ci/test $(tested)
 
 test-objc: setup ## the Objective-C++ tests on Linux, on both devices; ARGS=--sanitize or --analyze
 	@.ci/objc $(ARGS)
@@ -40,20 +38,23 @@ check: setup ## every suite under every check: FILTER=KVCacheWrite SEEDS=50 narr
 	@FILTER="$(FILTER)" SEEDS="$(SEEDS)" SEED="$(SEED)" .ci/check $(tested)
 
 shaders: setup ## would a Mac's compiler take the kernels, as far as that can be told without it?
-	swift run $(tested) shader-check --all Shaders/Kernels/*.metal Shaders/Lib/*.h Shaders/Types/*.h
+	swift run $(tested) shader-check --all Shaders/*/*.metal Shaders/*/*.h
 	swift run $(tested) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal \
 	  Tests/Shaders/CodeSearch.metal Tests/Shaders/RotaryTable.metal
 
 check-apple: setup ## type-check what is compiled for a Mac and an iPhone; ARGS=--all-editions
 	@.ci/check-apple $(ARGS)
 
-tables: ## compute the constants of the codec anew; ARGS="--search 50000" looks for better signs
+tables: ## compute the constants of the codec again; ARGS="--search 50000" looks for better signs
 	@.ci/make-tables $(ARGS)
 
-embed: ## write the text of the shaders, and its stamp, into the core anew
+unify: ## write the lists of .cpp files that SwiftPM compiles together
+	@.ci/unify
+
+embed: ## write the text of the shaders, and its stamp, into the core again
 	@.ci/embed-shaders
 
-fuzz: setup ## attack the C door with 400,000 random calls; ARGS="--seed 7"
+fuzz: setup ## attack the C API with 400,000 random calls; ARGS="--seed 7"
 	@.ci/fuzz $(ARGS)
 
 check-asan: setup ## the C++ tests and a short fuzz under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -66,7 +67,7 @@ check-memory: setup ## every allocation of the library fails once, under Address
 	@.ci/inject $(ARGS)
 
 demo: setup ## write text with a small language model through the kernels; ARGS=--help
-	swift run $(optimized) decode-demo $(ARGS)
+	swift run decode-demo $(ARGS)
 
 bench: setup ## measure the kernels against plain C++ and memcpy, and what encoding costs
 	swift run -c release bench $(ARGS)
@@ -86,8 +87,8 @@ format: ## format C++, shaders and Swift in place
 lint: ## check the format
 	@.ci/format check
 
-walls: ## check who may include whom, and that each of these checks can fail
-	@.ci/walls && Tests/House/walls-selftest.sh
+layering: ## check which folder may include which, and that each of these checks can fail
+	@.ci/layering && Tests/Packaging/layering-selftest.sh
 
 ci: ## all checks, as they run before a merge
 	@.ci/run

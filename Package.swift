@@ -1,126 +1,180 @@
-// swift-tools-version: 6.0
+// swift-tools-version: 6.1
 import PackageDescription
 
 #if canImport(Darwin)
-    let resources: [Resource] = [
-        // Xcode compiles these into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
-        .process("../../Shaders/Kernels/FlashDecodeMatrix.metal"),
-        .process("../../Shaders/Kernels/FlashDecodeReduce.metal"),
-        .process("../../Shaders/Kernels/FlashDecodeVector.metal"),
-        .process("../../Shaders/Kernels/Hadamard.metal"),
-        .process("../../Shaders/Kernels/KVCacheDequantize.metal"),
-        .process("../../Shaders/Kernels/KVCacheQuantize.metal"),
-        .process("../../Shaders/Kernels/KVCacheWrite.metal"),
-        .process("../../Shaders/Kernels/MatrixLayout.metal"),
-        .process("../../Shaders/Kernels/MultiRoPE.metal"),
-        .process("../../Shaders/Kernels/Stamp.metal"),
-        .copy("../../Xcode/Framework/PrivacyInfo.xcprivacy"),
-    ]
-    let exclusions: [String] = []
-    let softMetal = false
+    let onApple = true
 #else
-    let resources: [Resource] = []
-    // Tests of this package run the Metal device on Linux too, over a software Metal. The Makefile asks for it by the
-    // path of this package, after it has fetched metal-cpp's headers; nobody who depends on the package does.
-    let softMetal = Context.environment["MNK_SOFT_METAL"] == Context.packageDirectory
-    // Swift has no Objective-C here.
-    let exclusions = ["ObjC"] + (softMetal ? [] : ["Devices/Metal"])
+    let onApple = false
 #endif
+
+/// Whether a variable names this package: one that depends on it may have the same variables for other reasons.
+func isAsked(_ variable: String) -> Bool { Context.environment[variable] == Context.packageDirectory }
+
+// The Makefile asks for these; a package that depends on this one gets none of them.
+// The Metal device on Linux, over a software Metal, after metal-cpp's headers were fetched.
+let softMetal = !onApple && isAsked("MNK_SOFT_METAL")
+// Checkers and test programs; benchmarks.
+let tools = isAsked("MNK_TOOLS")
+let benches = isAsked("MNK_BENCHES")
+// A debug build in which the library is optimized, and the demo's matrix products: unoptimized kernels are thirty times
+// slower. Tests are not, and compile in half the time.
+let optimized = isAsked("MNK_OPTIMIZE")
+// Kernels of the Host device for AVX-512, too.
+let everyLevel = isAsked("MNK_HOST_AVX512")
 
 // fmt and metal-cpp are submodules on Apple platforms, used as headers alone. On Linux fmt is the distribution's library.
 let applePlatforms: [Platform] = [.macOS, .iOS, .macCatalyst, .tvOS, .visionOS]
-func cxxSettings(root: String) -> [CXXSetting] {
-    let softMetalSettings: [CXXSetting] = [
-        .define("MNK_SOFT_METAL"),
-        .headerSearchPath("\(root)/.build/metal-cpp/14"),
-        .headerSearchPath("\(root)/Tests/AppleSDK"),
-        .headerSearchPath("\(root)/Tests/SoftMetal"),
-    ]
-    return (softMetal ? softMetalSettings : []) + [
+func cxxSettings(root: String, isOptimized: Bool = false) -> [CXXSetting] {
+    var settings: [CXXSetting] = [
         .define("FMT_HEADER_ONLY", .when(platforms: applePlatforms)),
         .headerSearchPath("\(root)/Sources/ThirdParty/fmt/include", .when(platforms: applePlatforms)),
         .headerSearchPath("\(root)/Sources/ThirdParty/metal-cpp", .when(platforms: applePlatforms)),
         .headerSearchPath("\(root)/Shaders"),
         .headerSearchPath("\(root)/Sources/MLXNativeKernelsCore"),
         .headerSearchPath("\(root)/Sources/MLXNativeKernelsCore/include"),
+        .headerSearchPath("\(root)/Sources/MLXNativeKernelsHost"),
+        .headerSearchPath("\(root)/Sources/MLXNativeKernelsHost/include"),
         .headerSearchPath("."),
     ]
+    if softMetal {
+        settings += [
+            .define("MNK_SOFT_METAL"),
+            .headerSearchPath("\(root)/.build/metal-cpp/14"),
+            .headerSearchPath("\(root)/Tests/AppleStandIns/SDK"),
+            .headerSearchPath("\(root)/Tests/AppleStandIns/SoftMetal"),
+        ]
+    }
+    if everyLevel { settings.append(.define("MNK_HOST_LEVELS", to: "3")) }
+    if isOptimized && optimized { settings.append(.unsafeFlags(["-O2"])) }
+    return settings
 }
 
-// It shows no header to others, because SwiftPM cannot chain C++20 targets that carry module maps.
-let softMetalTargets: [Target] =
-    softMetal
-    ? [
+let optimizedSwift: [SwiftSetting] = optimized ? [.unsafeFlags(["-O"])] : []
+
+// C++ targets name no dependency on one another, because older SwiftPM cannot chain C++20 targets that carry module maps:
+// they find headers by path, and the Swift targets that use them link them all.
+let core: [Target.Dependency] = ["MLXNativeKernelsCore"] + (softMetal ? ["SoftMetal"] : [])
+let all: [Target.Dependency] = core + ["MLXNativeKernelsHost"]
+
+let library: [Target] = [
+    .target(
+        name: "MLXNativeKernelsCore",
+        // Each file there includes those of a folder, so that headers are read once for all of them: .ci/unify.
+        sources: ["Unified"]
+            + (onApple || softMetal ? ["UnifiedMetal", "Devices/Metal/MetalCppDefinitions.cpp"] : [])
+            + (onApple ? ["ObjC"] : []),
+        cxxSettings: cxxSettings(root: "../..", isOptimized: true),
+        linkerSettings: [
+            .linkedLibrary("fmt", .when(platforms: [.linux])),
+            // Kernels call math functions, and a C program that links the core brings no libm.
+            .linkedLibrary("m", .when(platforms: [.linux])),
+            .linkedFramework("Foundation", .when(platforms: applePlatforms)),
+            .linkedFramework("Metal", .when(platforms: applePlatforms)),
+            // Without it a command line tool on a Mac gets no default device.
+            .linkedFramework("CoreGraphics", .when(platforms: [.macOS])),
+        ]
+    ),
+    // Runs the kernels on the processor. An app for Apple platforms carries it only if it links the product.
+    .target(
+        name: "MLXNativeKernelsHost", sources: ["Unified", "Executor", "Shipped"],
+        cxxSettings: cxxSettings(root: "../..", isOptimized: true)),
+    .target(
+        name: "MLXNativeKernels", dependencies: onApple ? core + ["MLXNativeKernelsShaders"] : all,
+        swiftSettings: optimizedSwift),
+]
+
+// Xcode compiles the kernels into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
+let shaders: [Target] =
+    !onApple
+    ? []
+    : [
         .target(
-            name: "SoftMetal", path: "Tests/SoftMetal", publicHeadersPath: "Nothing",
-            cxxSettings: cxxSettings(root: "../.."))
-    ] : []
+            name: "MLXNativeKernelsShaders", path: "Shaders", sources: ["ShaderBundle.swift"],
+            resources: [
+                .process("FlashDecode/FlashDecodeMatrix.metal"),
+                .process("FlashDecode/FlashDecodeVector.metal"),
+                .process("Hadamard/Hadamard.metal"),
+                .process("KVCacheDequantize/KVCacheDequantize.metal"),
+                .process("KVCacheQuantize/KVCacheQuantize.metal"),
+                .process("KVCacheWrite/KVCacheWrite.metal"),
+                .process("MergePartials/FlashDecodeReduce.metal"),
+                .process("MultiRoPE/MultiRoPE.metal"),
+                .process("Runtime/MatrixLayout.metal"),
+                .process("Runtime/Stamp.metal"),
+                .copy("PrivacyInfo.xcprivacy"),
+            ])
+    ]
+
+let examples: [Target] = [
+    // A small language model that decodes through the kernels, and what a demo of it shows.
+    .target(
+        name: "JargonLM", dependencies: ["MLXNativeKernels", "MLXNativeKernelsHost"], path: "Examples/JargonLM",
+        resources: [.copy("../Models/jargon-lm")], swiftSettings: optimizedSwift),
+    .executableTarget(
+        name: "decode-demo", dependencies: ["JargonLM", "MLXNativeKernels", "MLXNativeKernelsHost"],
+        path: "Examples/decode-demo"),
+]
+
+let tests: [Target] = [
+    .target(
+        name: "MLXNativeKernelsCoreTests", path: "Tests/Core",
+        sources: ["Unified"] + (softMetal ? ["UnifiedMetal"] : []), cxxSettings: cxxSettings(root: "../..")),
+    // References, cases and kernels, which take their time to run.
+    .target(
+        name: "MLXNativeKernelsTestSupport", path: "Tests/Core", sources: ["HostKernels", "UnifiedShared"],
+        publicHeadersPath: "HostKernels",
+        cxxSettings: cxxSettings(root: "../..", isOptimized: true) + [.headerSearchPath("include")]),
+    .testTarget(
+        name: "MLXNativeKernelsTests",
+        dependencies: ["MLXNativeKernels", "MLXNativeKernelsCoreTests", "MLXNativeKernelsTestSupport"] + all),
+    .testTarget(
+        name: "JargonLMTests", dependencies: ["JargonLM", "MLXNativeKernels", "MLXNativeKernelsHost", "decode-demo"],
+        path: "Tests/JargonLMTests"),
+]
+
+let softMetalTargets: [Target] = [
+    .target(
+        name: "SoftMetal", path: "Tests/AppleStandIns/SoftMetal", sources: ["MessageSend.cpp", "Unified"],
+        publicHeadersPath: "Nothing",
+        cxxSettings: cxxSettings(root: "../../.."))
+]
+
+let toolTargets: [Target] = [
+    .executableTarget(name: "c-api-test", dependencies: all, path: "Tests/Packaging/c"),
+    .executableTarget(
+        name: "core-tests", dependencies: ["MLXNativeKernelsCoreTests", "MLXNativeKernelsTestSupport"] + all,
+        path: "Tests/Packaging/core-tests/swift"),
+    // Would a Mac accept the shaders? Foundation alone, and no part of the library.
+    .target(name: "ShaderCheck", path: "Tests/Tools/ShaderCheck/Library", swiftSettings: optimizedSwift),
+    .executableTarget(name: "shader-check", dependencies: ["ShaderCheck"], path: "Tests/Tools/ShaderCheck/Tool"),
+    .testTarget(name: "ShaderCheckTests", dependencies: ["ShaderCheck"], path: "Tests/Tools/ShaderCheck/Tests"),
+    // Would Xcode build the package from its project?
+    .target(name: "XcodeCheck", path: "Tests/Tools/XcodeCheck/Library", swiftSettings: optimizedSwift),
+    .executableTarget(name: "xcode-check", dependencies: ["XcodeCheck"], path: "Tests/Tools/XcodeCheck/Tool"),
+    .testTarget(name: "XcodeCheckTests", dependencies: ["XcodeCheck"], path: "Tests/Tools/XcodeCheck/Tests"),
+]
+
+let benchTargets: [Target] = [
+    .target(
+        name: "BenchSupport", path: "Tests/Tools/Bench", exclude: ["Main"], cxxSettings: cxxSettings(root: "../../..")),
+    .executableTarget(name: "bench", dependencies: ["BenchSupport"] + all, path: "Tests/Tools/Bench/Main"),
+    .target(
+        name: "DecodeBenchSupport", path: "Tests/Tools/DecodeBench", exclude: ["Main"],
+        cxxSettings: cxxSettings(root: "../../..") + [.headerSearchPath("..")]),
+    .executableTarget(
+        name: "decode-bench", dependencies: ["BenchSupport", "DecodeBenchSupport"] + all,
+        path: "Tests/Tools/DecodeBench/Main"),
+]
 
 let package = Package(
     name: "MLXNativeKernels",
     platforms: [.macOS(.v14), .iOS(.v17)],
     products: [
-        .library(name: "MLXNativeKernels", targets: ["MLXNativeKernels"])
+        .library(name: "MLXNativeKernels", targets: ["MLXNativeKernels"]),
+        .library(name: "MLXNativeKernelsHost", targets: ["MLXNativeKernelsHost", "MLXNativeKernels"]),
     ],
-    targets: softMetalTargets + [
-        .target(
-            name: "MLXNativeKernelsCore",
-            dependencies: softMetal ? ["SoftMetal"] : [],
-            exclude: exclusions,
-            resources: resources,
-            cxxSettings: cxxSettings(root: "../.."),
-            linkerSettings: [
-                .linkedLibrary("fmt", .when(platforms: [.linux])),
-                // Kernels call math functions, and a C program that links the core brings no libm.
-                .linkedLibrary("m", .when(platforms: [.linux])),
-                .linkedFramework("Foundation", .when(platforms: applePlatforms)),
-                .linkedFramework("Metal", .when(platforms: applePlatforms)),
-                // Without it a command line tool on a Mac gets no default device.
-                .linkedFramework("CoreGraphics", .when(platforms: [.macOS])),
-            ]
-        ),
-        .target(name: "MLXNativeKernels", dependencies: ["MLXNativeKernelsCore"]),
-        // A small language model that decodes through the kernels, and what a demo of it shows.
-        .target(
-            name: "JargonLM", dependencies: ["MLXNativeKernels"], path: "Examples/JargonLM",
-            resources: [.copy("../Models/jargon-lm")]),
-        .executableTarget(
-            name: "decode-demo", dependencies: ["JargonLM", "MLXNativeKernels"], path: "Examples/decode-demo"),
-        .testTarget(
-            name: "JargonLMTests", dependencies: ["JargonLM", "MLXNativeKernels", "decode-demo"],
-            path: "Tests/JargonLMTests"),
-        // The C++ tests and benchmarks name no dependency, because SwiftPM cannot chain C++20 targets that carry
-        // module maps; the Swift targets that run them link the core.
-        .target(
-            name: "CoreTests", path: "Tests/Core", exclude: softMetal ? [] : ["Metal", "SoftMetal"],
-            cxxSettings: cxxSettings(root: "../..")),
-        .testTarget(
-            name: "MLXNativeKernelsTests",
-            dependencies: ["MLXNativeKernels", "MLXNativeKernelsCore", "CoreTests"]
-        ),
-        .executableTarget(name: "c-door-test", dependencies: ["MLXNativeKernelsCore"], path: "Tests/House/c"),
-        .target(
-            name: "BenchSupport", path: "Tests/Bench", exclude: ["Main"], cxxSettings: cxxSettings(root: "../..")),
-        .executableTarget(
-            name: "bench", dependencies: ["BenchSupport", "MLXNativeKernelsCore"], path: "Tests/Bench/Main"),
-        .target(
-            name: "DecodeBenchSupport", path: "Tests/DecodeBench", exclude: ["Main"],
-            cxxSettings: cxxSettings(root: "../..") + [.headerSearchPath("..")]),
-        .executableTarget(
-            name: "decode-bench", dependencies: ["BenchSupport", "DecodeBenchSupport", "MLXNativeKernelsCore"],
-            path: "Tests/DecodeBench/Main"),
-        .executableTarget(
-            name: "core-tests", dependencies: ["CoreTests", "MLXNativeKernelsCore"],
-            path: "Tests/House/core-tests/swift"),
-        // Would a Mac accept the shaders? Foundation alone, and no part of the library.
-        .target(name: "ShaderCheck", path: "Tests/ShaderCheck/Library"),
-        .executableTarget(name: "shader-check", dependencies: ["ShaderCheck"], path: "Tests/ShaderCheck/Tool"),
-        .testTarget(name: "ShaderCheckTests", dependencies: ["ShaderCheck"], path: "Tests/ShaderCheck/Tests"),
-        // Would Xcode build the package from its project?
-        .target(name: "XcodeCheck", path: "Tests/XcodeCheck/Library"),
-        .executableTarget(name: "xcode-check", dependencies: ["XcodeCheck"], path: "Tests/XcodeCheck/Tool"),
-        .testTarget(name: "XcodeCheckTests", dependencies: ["XcodeCheck"], path: "Tests/XcodeCheck/Tests"),
-    ],
+    targets: library + shaders + examples + tests + (softMetal ? softMetalTargets : [])
+        + (tools ? toolTargets : []) + (benches ? benchTargets : []),
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx20
 )

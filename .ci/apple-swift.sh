@@ -4,7 +4,7 @@
 #
 # Where Metal can be imported, a Swift module stands for it. Where Objective-C can be, the compiler is told to import
 # the framework's own headers as it does on a Mac, so names, throws, async and Sendable are what Swift makes of them.
-# Two things stand in: Tests/AppleSDK for Foundation, and this machine's standard library with the one type added that
+# Two things stand in: Tests/AppleStandIns/SDK for Foundation, and this machine's standard library with the one type added that
 # every NSError** needs and only Apple's has. What Apple's own headers say, and that it runs, is not shown.
 #
 # The demo app is checked over the names of SwiftUI that it uses, as a Mac and as an iPhone would compile it. That these
@@ -27,7 +27,7 @@ makeMetalModule() {
 withObjectiveC() {
   "$swiftc" -frontend "$@" -swift-version 6 -warnings-as-errors -enable-objc-interop \
     -disable-objc-attr-requires-foundation-module -module-cache-path "$root/swift-objc/cache" \
-    -I "$root/swift-objc" -I "$appleSDK/ObjC" -Xcc -D__APPLE__=1 -Xcc -fobjc-runtime=macosx-14 \
+    -I "$root/swift-objc" -I "$appleSDK/Frameworks" -Xcc -D__APPLE__=1 -Xcc -fobjc-runtime=macosx-14 \
     -Xcc -U__OBJC_BOOL_IS_BOOL -Xcc -D__OBJC_BOOL_IS_BOOL=1 -Xcc -isystem -Xcc "$appleSDK" \
     -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include"
 }
@@ -67,7 +67,8 @@ checkTwins() {
 # withCore WORD…: the compiler where the C door is a module, in the app's own language mode.
 withCore() {
   "$swiftc" -swift-version 6 -warnings-as-errors -parse-as-library -I "$root/swift-app" -I "$root/swift" \
-    -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include" "$@"
+    -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include" \
+    -Xcc "-fmodule-map-file=$host/include/module.modulemap" -Xcc "-I$host/include" "$@"
 }
 
 # makeAppModules: what the app imports of ours, after makeMetalModule. Xcode defines no SWIFT_PACKAGE for the model.

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Sourced after common.sh by what compiles for Apple's systems without a Mac. The compiler is the Swift toolchain's,
-# which knows these targets. Tests/AppleSDK stands for the SDK, as far as we use it; libstdc++ and glibc stand for Apple's
+# which knows these targets. Tests/AppleStandIns/SDK stands for the SDK, as far as we use it; libstdc++ and glibc stand for Apple's
 # C++ and C libraries. So syntax and types are checked; that Apple's systems have what is called is not.
-appleSDK=Tests/AppleSDK
+appleSDK=Tests/AppleStandIns/SDK
 
 # appleFlags TRIPLE: compiler flags for arm64-apple-macos14, say. A processor that is not this machine's needs the
 # headers of a cross compiler.

@@ -54,5 +54,5 @@ toolchain() {
 # Programs that are run from here on share the kernels that they compile.
 keepModules() {
   if onMac; then return; fi
-  export PATH="$PWD/.ci/keeping:$PATH" MNK_KEPT_MODULES="$PWD/.build/modules"
+  export PATH="$PWD/.ci/compiler-cache:$PATH" MNK_KEPT_MODULES="$PWD/.build/modules"
 }

@@ -2,18 +2,19 @@
 # Sourced after common.sh by the scripts that build the core and its C++ tests without SwiftPM: for another processor,
 # or with a sanitizer. An object is made again when something that its source includes has changed, or the flags have.
 core=Sources/MLXNativeKernelsCore
-includes="-I $core -I $core/include -I Shaders -I Tests/Core -I Tests/Core/include -I Tests/Shaders -I Tests/Fuzz"
+host=Sources/MLXNativeKernelsHost
+includes="-I $core -I $core/include -I $host -I $host/include -I Shaders -I Tests/Core -I Tests/Core/include -I Tests/Shaders -I Tests/Fuzz"
 if onMac; then
   metal="-isystem Sources/ThirdParty/metal-cpp"
   frameworks="-framework Foundation -framework Metal -framework CoreGraphics"
-  coreSources() { find "$core" -name '*.cpp'; }
-  testSources() { find Tests/Core Tests/House/core-tests -name '*.cpp' | grep -vE '^Tests/Core/(Metal|SoftMetal)/'; }
+  coreSources() { find "$core" "$host" -name '*.cpp' ! -path '*/Unified*/*'; }
+  testSources() { find Tests/Core Tests/Packaging/core-tests -name '*.cpp' ! -path '*/Unified*/*' | grep -vE '^Tests/Core/(Metal|SoftMetal)/'; }
 else
   # The Metal device runs on a software Metal.
-  metal="-DMNK_SOFT_METAL -I Tests/SoftMetal -isystem .build/metal-cpp/14 -isystem Tests/AppleSDK"
+  metal="-DMNK_SOFT_METAL -I Tests/AppleStandIns/SoftMetal -isystem .build/metal-cpp/14 -isystem Tests/AppleStandIns/SDK"
   frameworks=""
-  coreSources() { find "$core" Tests/SoftMetal -name '*.cpp'; }
-  testSources() { find Tests/Core Tests/House/core-tests -name '*.cpp'; }
+  coreSources() { find "$core" "$host" Tests/AppleStandIns/SoftMetal -name '*.cpp' ! -path '*/Unified*/*'; }
+  testSources() { find Tests/Core Tests/Packaging/core-tests -name '*.cpp' ! -path '*/Unified*/*'; }
 fi
 # What most files spend their time on reading, and in which language.
 prefixLanguage=c++
@@ -21,13 +22,14 @@ prefixHeaders="fmt/format.h fmt/ranges.h algorithm array atomic functional map m
   thread variant vector"
 # What .ci/sanitize and .ci/objc compile the core with, so that they share its objects. Kernels for other instruction
 # sets are the same text again.
-sanitizedFlags="-gline-tables-only -fno-omit-frame-pointer -DMNK_HOST_BASELINE_ONLY"
+sanitizedFlags="-gline-tables-only -fno-omit-frame-pointer -DMNK_HOST_LEVELS=1"
 addressSanitizer="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 # Each lane of a kernel has a stack, and with this check a second one, mapped anew for every threadgroup: tests would
 # take fifteen times as long.
 addressOptions=detect_stack_use_after_return=0
 
-supportSources() { find Tests/Core/Support Tests/Core/Cases Tests/Core/Reference -name '*.cpp'; }
+# What tests share: everything but the tests themselves.
+supportSources() { find Tests/Core/Harness Tests/Core/Ops Tests/Core/Cache -name '*.cpp' ! -name '*Tests.cpp'; }
 fuzzSources() {
   coreSources
   supportSources
@@ -51,7 +53,9 @@ compileOne() {
   local object="$2/objects/${1//\//_}.o" flags="$4 $5 -include-pch $2/prefix.pch"
   # The time of the tests goes to kernels, their executor and references; that of the build goes to all the others.
   case "$1" in
-  */Host/Runtime/* | */Host/Checking/* | */Shipped*.cpp | */HostKernels* | Tests/Core/Reference/* | Tests/Core/Cases/*)
+  */Executor/* | */Checking/* | */Shipped*.cpp | */HostKernels* | */Harness/SoftFloat.cpp) flags="$4 -O1" ;;
+  Tests/Core/Ops/*Tests.cpp) ;;
+  Tests/Core/Ops/*)
     flags="$4 -O1"
     ;;
   # What catches NSExceptions, which clang can do for this runtime alone.

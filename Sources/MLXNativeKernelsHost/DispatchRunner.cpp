@@ -8,9 +8,9 @@
 #include <numeric>
 #include <random>
 
-#include "Devices/Host/Checking/Traps.hpp"
-#include "Devices/Host/HostOptions.hpp"
-#include "Devices/Host/WorkerPool.hpp"
+#include "Checking/Traps.hpp"
+#include "HostOptions.hpp"
+#include "WorkerPool.hpp"
 
 namespace mnk::host {
 

@@ -1,6 +1,6 @@
 // Runs one dispatch, whose pipeline is of a Host device, to its end. An error names the submission's label.
 #pragma once
-#include "Devices/Host/HostPipeline.hpp"
+#include "HostPipeline.hpp"
 
 namespace mnk::host {
 

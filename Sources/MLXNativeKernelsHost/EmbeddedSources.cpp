@@ -17,88 +17,88 @@ constexpr char kHostKernels[] = {
 #embed "HostKernels.h"
 };
 constexpr char kCallbacksCpp[] = {
-#embed "Runtime/Callbacks.cpp"
+#embed "Executor/Callbacks.cpp"
 };
 constexpr char kChecks[] = {
-#embed "Runtime/Checks.h"
+#embed "Executor/Checks.h"
 };
 constexpr char kExecutorCpp[] = {
-#embed "Runtime/Executor.cpp"
+#embed "Executor/Executor.cpp"
 };
 constexpr char kFiber[] = {
-#embed "Runtime/Fiber.h"
+#embed "Executor/Fiber.h"
 };
 constexpr char kLane[] = {
-#embed "Runtime/Lane.h"
+#embed "Executor/Lane.h"
 };
 constexpr char kModule[] = {
-#embed "Runtime/Module.h"
+#embed "Executor/Module.h"
 };
 constexpr char kRegistration[] = {
-#embed "Runtime/Registration.h"
+#embed "Executor/Registration.h"
 };
 constexpr char kSanitizers[] = {
-#embed "Runtime/Sanitizers.h"
+#embed "Executor/Sanitizers.h"
 };
 constexpr char kSchedulerCpp[] = {
-#embed "Runtime/Scheduler.cpp"
+#embed "Executor/Scheduler.cpp"
 };
 constexpr char kWatcher[] = {
-#embed "Runtime/Watcher.h"
+#embed "Executor/Watcher.h"
 };
 constexpr char kWorker[] = {
-#embed "Runtime/Worker.h"
+#embed "Executor/Worker.h"
 };
 constexpr char kWorkerCpp[] = {
-#embed "Runtime/Worker.cpp"
+#embed "Executor/Worker.cpp"
 };
 constexpr char kAccuracy[] = {
-#embed "Vocabulary/Accuracy.h"
+#embed "MetalStdlib/Accuracy.h"
 };
 constexpr char kAtomics[] = {
-#embed "Vocabulary/Atomics.h"
+#embed "MetalStdlib/Atomics.h"
 };
 constexpr char kCommon[] = {
-#embed "Vocabulary/Common.h"
+#embed "MetalStdlib/Common.h"
 };
 constexpr char kIntegers[] = {
-#embed "Vocabulary/Integers.h"
+#embed "MetalStdlib/Integers.h"
 };
 constexpr char kKernelArguments[] = {
-#embed "Vocabulary/KernelArguments.h"
+#embed "MetalStdlib/KernelArguments.h"
 };
-constexpr char kKernelWords[] = {
-#embed "Vocabulary/KernelWords.h"
+constexpr char kKernelKeywords[] = {
+#embed "MetalStdlib/KernelKeywords.h"
 };
 constexpr char kLanes[] = {
-#embed "Vocabulary/Lanes.h"
+#embed "MetalStdlib/Lanes.h"
 };
 constexpr char kMath[] = {
-#embed "Vocabulary/Math.h"
+#embed "MetalStdlib/Math.h"
 };
 constexpr char kPackedVectors[] = {
-#embed "Vocabulary/PackedVectors.h"
+#embed "MetalStdlib/PackedVectors.h"
 };
 constexpr char kPerturbedMath[] = {
-#embed "Vocabulary/PerturbedMath.h"
+#embed "MetalStdlib/PerturbedMath.h"
 };
 constexpr char kSimdgroupMatrix[] = {
-#embed "Vocabulary/SimdgroupMatrix.h"
+#embed "MetalStdlib/SimdgroupMatrix.h"
 };
 constexpr char kSimdgroups[] = {
-#embed "Vocabulary/Simdgroups.h"
+#embed "MetalStdlib/Simdgroups.h"
 };
 constexpr char kSmallFloats[] = {
-#embed "Vocabulary/SmallFloats.h"
+#embed "MetalStdlib/SmallFloats.h"
 };
 constexpr char kSwizzles[] = {
-#embed "Vocabulary/Swizzles.h"
+#embed "MetalStdlib/Swizzles.h"
 };
 constexpr char kTraits[] = {
-#embed "Vocabulary/Traits.h"
+#embed "MetalStdlib/Traits.h"
 };
 constexpr char kVectors[] = {
-#embed "Vocabulary/Vectors.h"
+#embed "MetalStdlib/Vectors.h"
 };
 
 template <size_t N>
@@ -108,34 +108,34 @@ constexpr std::string_view text(const char (&bytes)[N]) {
 
 constexpr EmbeddedSource kSources[] = {
     {"HostKernels.h", text(kHostKernels)},
-    {"Runtime/Callbacks.cpp", text(kCallbacksCpp)},
-    {"Runtime/Checks.h", text(kChecks)},
-    {"Runtime/Executor.cpp", text(kExecutorCpp)},
-    {"Runtime/Fiber.h", text(kFiber)},
-    {"Runtime/Lane.h", text(kLane)},
-    {"Runtime/Module.h", text(kModule)},
-    {"Runtime/Registration.h", text(kRegistration)},
-    {"Runtime/Sanitizers.h", text(kSanitizers)},
-    {"Runtime/Scheduler.cpp", text(kSchedulerCpp)},
-    {"Runtime/Watcher.h", text(kWatcher)},
-    {"Runtime/Worker.h", text(kWorker)},
-    {"Runtime/Worker.cpp", text(kWorkerCpp)},
-    {"Vocabulary/Accuracy.h", text(kAccuracy)},
-    {"Vocabulary/Atomics.h", text(kAtomics)},
-    {"Vocabulary/Common.h", text(kCommon)},
-    {"Vocabulary/Integers.h", text(kIntegers)},
-    {"Vocabulary/KernelArguments.h", text(kKernelArguments)},
-    {"Vocabulary/KernelWords.h", text(kKernelWords)},
-    {"Vocabulary/Lanes.h", text(kLanes)},
-    {"Vocabulary/Math.h", text(kMath)},
-    {"Vocabulary/PackedVectors.h", text(kPackedVectors)},
-    {"Vocabulary/PerturbedMath.h", text(kPerturbedMath)},
-    {"Vocabulary/SimdgroupMatrix.h", text(kSimdgroupMatrix)},
-    {"Vocabulary/Simdgroups.h", text(kSimdgroups)},
-    {"Vocabulary/SmallFloats.h", text(kSmallFloats)},
-    {"Vocabulary/Swizzles.h", text(kSwizzles)},
-    {"Vocabulary/Traits.h", text(kTraits)},
-    {"Vocabulary/Vectors.h", text(kVectors)},
+    {"Executor/Callbacks.cpp", text(kCallbacksCpp)},
+    {"Executor/Checks.h", text(kChecks)},
+    {"Executor/Executor.cpp", text(kExecutorCpp)},
+    {"Executor/Fiber.h", text(kFiber)},
+    {"Executor/Lane.h", text(kLane)},
+    {"Executor/Module.h", text(kModule)},
+    {"Executor/Registration.h", text(kRegistration)},
+    {"Executor/Sanitizers.h", text(kSanitizers)},
+    {"Executor/Scheduler.cpp", text(kSchedulerCpp)},
+    {"Executor/Watcher.h", text(kWatcher)},
+    {"Executor/Worker.h", text(kWorker)},
+    {"Executor/Worker.cpp", text(kWorkerCpp)},
+    {"MetalStdlib/Accuracy.h", text(kAccuracy)},
+    {"MetalStdlib/Atomics.h", text(kAtomics)},
+    {"MetalStdlib/Common.h", text(kCommon)},
+    {"MetalStdlib/Integers.h", text(kIntegers)},
+    {"MetalStdlib/KernelArguments.h", text(kKernelArguments)},
+    {"MetalStdlib/KernelKeywords.h", text(kKernelKeywords)},
+    {"MetalStdlib/Lanes.h", text(kLanes)},
+    {"MetalStdlib/Math.h", text(kMath)},
+    {"MetalStdlib/PackedVectors.h", text(kPackedVectors)},
+    {"MetalStdlib/PerturbedMath.h", text(kPerturbedMath)},
+    {"MetalStdlib/SimdgroupMatrix.h", text(kSimdgroupMatrix)},
+    {"MetalStdlib/Simdgroups.h", text(kSimdgroups)},
+    {"MetalStdlib/SmallFloats.h", text(kSmallFloats)},
+    {"MetalStdlib/Swizzles.h", text(kSwizzles)},
+    {"MetalStdlib/Traits.h", text(kTraits)},
+    {"MetalStdlib/Vectors.h", text(kVectors)},
 };
 
 }  // namespace

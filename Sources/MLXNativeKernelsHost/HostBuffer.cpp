@@ -4,9 +4,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
-#include "Devices/Host/Runtime/Sanitizers.h"
+#include "Executor/Sanitizers.h"
 
 namespace mnk::host {
 
@@ -17,6 +18,11 @@ alignas(64) std::byte nothing[64];
 
 constexpr uint64_t kCanaryBytes = 4096;  // also what a buffer's alignment to pages needs
 constexpr std::byte kCanary{0xC5};
+
+// All bytes are the first one where each is the one after it: one memcmp, however the rest is compiled.
+bool isIntact(const std::byte* canary) {
+  return *canary == kCanary && std::memcmp(canary, canary + 1, kCanaryBytes - 1) == 0;
+}
 
 }  // namespace
 
@@ -42,10 +48,10 @@ std::optional<int64_t> HostBuffer::brokenCanary() const {
   if (!hasCanaries_) return std::nullopt;
   sanitizer::allow(memory_ - kCanaryBytes, length() + 2 * kCanaryBytes);
   std::optional<int64_t> broken;
-  const auto end = static_cast<int64_t>(length());
-  for (int64_t i = -int64_t(kCanaryBytes); i < end + int64_t(kCanaryBytes) && !broken; ++i) {
-    if (i == 0) i = end;
-    if (memory_[i] != kCanary) broken = i;
+  for (const int64_t begin : {-int64_t(kCanaryBytes), static_cast<int64_t>(length())}) {
+    const std::byte* const canary = memory_ + begin;
+    if (broken || isIntact(canary)) continue;
+    broken = begin + (std::find_if(canary, canary + kCanaryBytes, [](std::byte b) { return b != kCanary; }) - canary);
   }
   forbidCanaries();
   return broken;

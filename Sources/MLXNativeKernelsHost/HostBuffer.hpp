@@ -2,8 +2,8 @@
 #pragma once
 #include <optional>
 
-#include "Encoding/MemoryTracker.hpp"
 #include "MLXNativeKernels/Device.hpp"
+#include "Runtime/MemoryTracker.hpp"
 #include "Support/Releasing.hpp"
 
 namespace mnk::host {

@@ -2,17 +2,20 @@
 
 #include <fmt/format.h>
 
-#include "Devices/Host/HostBuffer.hpp"
-#include "Devices/Host/HostOptions.hpp"
-#include "Devices/Host/HostPipeline.hpp"
-#include "Devices/Host/HostQueue.hpp"
-#include "Devices/Host/HostSubmission.hpp"
-#include "Devices/Host/ModuleCompiler.hpp"
-#include "Devices/Host/Processor.hpp"
-#include "Devices/Host/Runtime/Module.h"
-#include "Devices/Host/ShippedKernels.hpp"
-#include "Devices/Host/WorkerPool.hpp"
+#include "Devices/HostFactory.hpp"
+#include "Executor/Module.h"
+#include "HostBuffer.hpp"
+#include "HostOptions.hpp"
+#include "HostPipeline.hpp"
+#include "HostQueue.hpp"
+#include "HostSubmission.hpp"
+#include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
+#include "ModuleCompiler.hpp"
+#include "Processor.hpp"
+#include "Shipped/ShippedKernels.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
+#include "WorkerPool.hpp"
 
 namespace mnk::host {
 
@@ -37,7 +40,7 @@ class HostDevice final : public Device {
                        workers() == 1 ? "" : "s");
   }
   const DeviceLimits& limits() const override { return limits_; }
-  DeviceProfile profile() const override { return {.family = options_.family, .cores = workers()}; }
+  DeviceProfile basicProfile() const override { return {.family = options_.family, .cores = workers()}; }
 
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override {
     return guarded(kOp,
@@ -73,9 +76,8 @@ class HostDevice final : public Device {
   }
 
   Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override {
-    auto library = compileLibrary(source, options_);
-    if (!library) return std::move(library).error();
-    return std::shared_ptr<Library>(std::move(*library));
+    MNK_TRY(auto library, compileLibrary(source, options_));
+    return std::shared_ptr<Library>(std::move(library));
   }
 
   Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,
@@ -89,9 +91,8 @@ class HostDevice final : public Device {
                    .expected = "a library made by a Host device",
                    .fix = "Make the library with the device that runs it."};
     }
-    auto compiled = libraryFor(ours, key.function, options_);
-    if (!compiled) return std::move(compiled).error();
-    return HostPipeline::make(*ours, std::move(*compiled), key, options_.level);
+    MNK_TRY(auto compiled, libraryFor(ours, key.function, options_));
+    return HostPipeline::make(*ours, std::move(compiled), key, options_.level);
   }
 
  private:
@@ -104,14 +105,14 @@ class HostDevice final : public Device {
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
-  return guarded(kOp, [&]() -> Result<std::shared_ptr<Device>> {
-    auto used = resolve(options);
-    if (!used) return std::move(used).error();
-    auto queue = HostQueue::make();
-    if (!queue) return std::move(queue).error();
-    return std::shared_ptr<Device>(std::make_shared<HostDevice>(std::move(*used), std::move(*queue)));
-  });
+Result<std::shared_ptr<Device>> makeLinkedDevice(const Options& options) {
+  MNK_TRY(auto used, resolve(options));
+  MNK_TRY(auto queue, HostQueue::make());
+  return std::shared_ptr<Device>(std::make_shared<HostDevice>(std::move(used), std::move(queue)));
 }
 
 }  // namespace mnk::host
+
+void mnk_register_host_device() {
+  mnk::host::setFactory(&mnk::host::makeLinkedDevice);
+}

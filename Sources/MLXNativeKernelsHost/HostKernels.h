@@ -2,7 +2,7 @@
 //
 //   #define MNK_HOST_LIBRARY "conformance"      // the label that mnk::host::linkedLibrary finds
 //   #define MNK_HOST_LEVEL MNK_HOST_BASELINE    // or MNK_HOST_AVX2, MNK_HOST_AVX512 (inside #if defined(__x86_64__))
-//   #include "Devices/Host/HostKernels.h"
+//   #include "HostKernels.h"
 //   MNK_HOST_KERNELS_BEGIN
 //   #include "../Shaders/Conformance.metal"
 //   MNK_HOST_KERNELS_END
@@ -32,7 +32,7 @@
 #define MNK_HOST_TARGET_END
 #endif
 
-#include "Vocabulary/KernelWords.h"
+#include "MetalStdlib/KernelKeywords.h"
 
 #define MNK_HOST_KERNELS_BEGIN \
   MNK_HOST_TARGET_BEGIN        \

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "Devices/Host/Runtime/Module.h"
+#include "Executor/Module.h"
 #include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::host {
@@ -85,5 +85,9 @@ class HostLibrary final : public Library {
   std::mutex variantsMutex_;  // held while a variant compiles
   std::map<ModuleVariant, std::shared_ptr<HostLibrary>> variants_;
 };
+
+// A library whose text was compiled into this program under the given label (HostKernels.h says how).
+// Tests bring their kernels in this way.
+Result<std::shared_ptr<Library>> linkedLibrary(std::string_view label);
 
 }  // namespace mnk::host

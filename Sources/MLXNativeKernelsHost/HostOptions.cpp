@@ -6,14 +6,15 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "Devices/Host/HostError.hpp"
-#include "Devices/Host/Processor.hpp"
+#include "HostError.hpp"
+#include "Processor.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::host {
 
 namespace {
 
-std::string_view environment(const char* name) {
+std::string_view variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
 }
@@ -24,13 +25,13 @@ Error badVariable(std::string_view name, std::string_view value, std::string exp
 }
 
 Result<void> completeFromEnvironment(Options& options) {
-  if (const auto value = environment("MNK_HOST_SEED"); !value.empty() && options.orderSeed == 0) {
+  if (const auto value = variable("MNK_HOST_SEED"); !value.empty() && options.orderSeed == 0) {
     const auto read = std::from_chars(value.data(), value.data() + value.size(), options.orderSeed);
     if (read.ec != std::errc() || read.ptr != value.data() + value.size()) {
       return badVariable("MNK_HOST_SEED", value, "a whole number below 2^64");
     }
   }
-  if (const auto value = environment("MNK_HOST_CHECKING"); !value.empty() && options.checking == Checking::off) {
+  if (const auto value = variable("MNK_HOST_CHECKING"); !value.empty() && options.checking == Checking::off) {
     if (value == "guarded") {
       options.checking = Checking::guarded;
     } else if (value == "full") {
@@ -39,7 +40,7 @@ Result<void> completeFromEnvironment(Options& options) {
       return badVariable("MNK_HOST_CHECKING", value, "off, guarded or full");
     }
   }
-  if (const auto value = environment("MNK_HOST_PERTURB"); !value.empty() && !options.perturb) {
+  if (const auto value = variable("MNK_HOST_PERTURB"); !value.empty() && !options.perturb) {
     if (value != "0" && value != "1") return badVariable("MNK_HOST_PERTURB", value, "0 or 1");
     options.perturb = value == "1";
   }
@@ -51,11 +52,11 @@ Result<void> completeFromEnvironment(Options& options) {
 Result<Options> resolve(const Options& options) {
   constexpr uint32_t kMaxWorkers = 1024;
   Options used = options;
-  if (auto completed = completeFromEnvironment(used); !completed) return std::move(completed).error();
+  MNK_TRY(completeFromEnvironment(used));
   if (used.level == Level::best) used.level = bestLevel();
   if (used.level > bestLevel() || used.level < Level::best) {
-    return hostError(ErrorCode::unsupported, "this processor lacks the instruction set", std::string(name(used.level)),
-                     fmt::format("{} or lower", name(bestLevel())), "Use Level::best.");
+    return hostError(ErrorCode::unsupported, "there are no kernels for the instruction set",
+                     std::string(name(used.level)), fmt::format("{} or lower", name(bestLevel())), "Use Level::best.");
   }
   if (used.workers > kMaxWorkers) {
     return hostError(ErrorCode::invalidArgument, "too many workers", fmt::format("{}", used.workers),

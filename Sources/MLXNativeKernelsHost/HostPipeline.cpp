@@ -1,7 +1,8 @@
 #include "HostPipeline.hpp"
 
-#include "Devices/Host/Processor.hpp"
+#include "Processor.hpp"
 #include "Support/Format.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::host {
 
@@ -100,9 +101,7 @@ Result<std::shared_ptr<Pipeline>> HostPipeline::make(const HostLibrary& whole, s
   const RegisteredKernel* kernel = library->find(key.function, limit);
   if (!kernel) return unknownFunction(whole, key, limit);
   Arguments constants{};
-  for (const FunctionConstant& value : key.constants) {
-    if (auto set = setConstant(whole, value, constants); !set) return std::move(set).error();
-  }
+  for (const FunctionConstant& value : key.constants) MNK_TRY(setConstant(whole, value, constants));
   FoundArguments found{};
   Fault fault{FaultKind::outOfMemory, "no memory for a worker"};
   if (Worker* worker = library->takeWorker()) {

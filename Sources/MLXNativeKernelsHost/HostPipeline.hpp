@@ -1,6 +1,6 @@
 // A kernel with the values of its function constants.
 #pragma once
-#include "Devices/Host/HostLibrary.hpp"
+#include "HostLibrary.hpp"
 
 namespace mnk::host {
 

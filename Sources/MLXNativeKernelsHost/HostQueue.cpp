@@ -2,7 +2,7 @@
 
 #include <system_error>
 
-#include "Encoding/Completion.hpp"
+#include "Runtime/Completion.hpp"
 
 namespace mnk::host {
 

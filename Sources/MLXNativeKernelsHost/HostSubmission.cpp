@@ -4,10 +4,11 @@
 #include <chrono>
 #include <random>
 
-#include "Devices/Host/Checking/CheckedRun.hpp"
-#include "Devices/Host/Checking/GuardedRun.hpp"
-#include "Devices/Host/HostPipeline.hpp"
+#include "Checking/CheckedRun.hpp"
+#include "Checking/GuardedRun.hpp"
+#include "HostPipeline.hpp"
 #include "Support/Guard.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::host {
 
@@ -58,7 +59,7 @@ struct HostSubmission::Work {
       std::vector<DispatchTrace> sinceBarrier;
       for (const ReadyDispatch& ready : group) {
         const DispatchJob job{ready, options, label};
-        if (auto outcome = runUnder(options.checking, job, sinceBarrier); !outcome) return outcome;
+        MNK_TRY(runUnder(options.checking, job, sinceBarrier));
       }
     }
     return {};

@@ -1,6 +1,6 @@
 // Dispatches on their way to a device's queue.
 #pragma once
-#include "Devices/Host/HostQueue.hpp"
+#include "HostQueue.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::host {

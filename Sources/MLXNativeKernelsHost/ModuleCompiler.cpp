@@ -7,12 +7,13 @@
 #include <cerrno>
 #include <cstring>
 
-#include "Devices/Host/ChildProcess.hpp"
-#include "Devices/Host/EmbeddedSources.hpp"
-#include "Devices/Host/HostError.hpp"
-#include "Devices/Host/HostLibrary.hpp"
-#include "Devices/Host/Runtime/Worker.h"
-#include "Devices/Host/TemporaryDirectory.hpp"
+#include "ChildProcess.hpp"
+#include "EmbeddedSources.hpp"
+#include "Executor/Worker.h"
+#include "HostError.hpp"
+#include "HostLibrary.hpp"
+#include "Support/Try.hpp"
+#include "TemporaryDirectory.hpp"
 
 namespace mnk::host {
 
@@ -37,17 +38,19 @@ std::string stringLiteral(std::string_view text) {
 
 // The translation unit: the executor, then the kernels, then the one function that the device calls.
 std::string moduleText(std::string_view kernels, const ModuleVariant& variant) {
-  const std::string only =
-      variant.function.empty() ? "" : fmt::format("#define MNK_HOST_ONLY_KERNEL {}\n", stringLiteral(variant.function));
+  const std::string only = variant.function.empty()
+                               ? ""
+                               : fmt::format("#define MNK_HOST_WANTS(name) (::std::string_view(name) == {})\n",
+                                             stringLiteral(variant.function));
   return fmt::format(R"({}#define MNK_HOST_LIBRARY "{}"
 #define MNK_HOST_LEVEL {}
 #define MNK_HOST_LOADED_MODULE
 #define MNK_HOST_CHECKED {:d}
 #define MNK_HOST_PERTURBED {:d}
-#include "Runtime/Executor.cpp"
-#include "Runtime/Scheduler.cpp"
-#include "Runtime/Worker.cpp"
-#include "Runtime/Callbacks.cpp"
+#include "Executor/Executor.cpp"
+#include "Executor/Scheduler.cpp"
+#include "Executor/Worker.cpp"
+#include "Executor/Callbacks.cpp"
 extern "C" __attribute__((visibility("default"))) const mnk::host::Module* {}() {{
   return &mnk::host::programModule();
 }}
@@ -75,7 +78,7 @@ Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySour
     std::error_code ignored;
     kernels = stringLiteral(std::filesystem::absolute(source.value, ignored).lexically_normal().string());
   } else {
-    written &= directory.write("Lib/Words.h", kEmptyHeader);
+    written &= directory.write("Common/MetalCompat.h", kEmptyHeader);
     written &= directory.write("Text/Kernels.metal",
                                fmt::format("#line 1 {}\n{}\n", stringLiteral(labelOf(source)), source.value));
   }
@@ -208,14 +211,14 @@ ModuleVariant variantFor(const Options& options) {
 }
 
 Result<std::shared_ptr<HostLibrary>> compileSource(const LibrarySource& source, const ModuleVariant& variant) {
-  if (auto checked = checkSource(source); !checked) return std::move(checked).error();
+  MNK_TRY(checkSource(source));
   const std::string label = labelOf(source);
   const auto directory = TemporaryDirectory::make();
   if (!directory) {
     return hostError(ErrorCode::outOfMemory, "no temporary directory for the compiler", std::strerror(errno),
                      "a temporary directory that can be written", "Set TMPDIR to one.");
   }
-  if (auto written = writeSources(*directory, source, variant); !written) return std::move(written).error();
+  MNK_TRY(writeSources(*directory, source, variant));
   const ProgramRun run = compileModule(variant, *directory);
   // Some systems report a missing program only from the child, as 127 with nothing said.
   if (run.spawnError != 0 || (!run.succeeded && run.output.empty())) {

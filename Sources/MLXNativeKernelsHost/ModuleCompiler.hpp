@@ -1,6 +1,6 @@
 // Compiles kernel text into a module of its own, with the program's C++ compiler.
 #pragma once
-#include "Devices/Host/HostLibrary.hpp"
+#include "HostLibrary.hpp"
 
 namespace mnk::host {
 

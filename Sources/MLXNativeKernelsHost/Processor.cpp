@@ -1,15 +1,17 @@
 #include "Processor.hpp"
 
+#include "HostLevels.h"
+
 namespace mnk::host {
 
 Level bestLevel() {
-#if defined(__x86_64__) && !defined(MNK_HOST_BASELINE_ONLY)  // which leaves the other kernels out
+#if MNK_HOST_HAS_AVX2
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
                     __builtin_cpu_supports("bmi2");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx2 && avx512) return Level::avx512;
+  if (MNK_HOST_HAS_AVX512 && avx2 && avx512) return Level::avx512;
   if (avx2) return Level::avx2;
 #endif
   return Level::baseline;

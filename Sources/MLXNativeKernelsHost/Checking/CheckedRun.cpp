@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "Devices/Host/Checking/Declared.hpp"
-#include "Devices/Host/Checking/Observer.hpp"
-#include "Devices/Host/Checking/Places.hpp"
-#include "Devices/Host/HostOptions.hpp"
+#include "Checking/DeclaredAccesses.hpp"
+#include "Checking/Observer.hpp"
+#include "Checking/SourceLocations.hpp"
+#include "HostOptions.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::host {
 
@@ -136,14 +137,13 @@ Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinc
   const ByteRanges outputs = declared.outputs(dispatch);
   poison(outputs);
   Arguments arguments = bindArguments(job);
-  const auto memory = MarginCopies::make(job, arguments);
-  if (!memory) return memory.error();
-  Observer observer(*memory, outputs);
+  MNK_TRY(const auto memory, MarginCopies::make(job, arguments));
+  Observer observer(memory, outputs);
   const Watcher watcher = observer.watcher();
   auto outcome = runThreadgroups(job, arguments, &watcher);
   if (observer.ranOutOfMemory()) return noMemoryToCheck(job, "what its lanes touched");
 
-  const Checked checked{job, *memory, observer};
+  const Checked checked{job, memory, observer};
   copyResultsBack(checked);
   noteUndeclared(checked, declared);
   auto texts = describe(checked);

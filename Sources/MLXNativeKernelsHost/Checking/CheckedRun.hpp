@@ -1,7 +1,7 @@
 // Runs a dispatch of a module that was compiled for checking, and fails it with everything that is found.
 #pragma once
-#include "Devices/Host/Checking/Shadow.hpp"
-#include "Devices/Host/DispatchRunner.hpp"
+#include "Checking/Shadow.hpp"
+#include "DispatchRunner.hpp"
 
 namespace mnk::host {
 

@@ -1,10 +1,10 @@
-#include "Declared.hpp"
+#include "DeclaredAccesses.hpp"
 
 #include <fmt/format.h>
 
 #include <cstring>
 
-#include "Encoding/HazardTracker.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 namespace mnk::host {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "Devices/Host/Runtime/Watcher.h"
+#include "Executor/Watcher.h"
 
 namespace mnk::host {
 

@@ -1,4 +1,4 @@
-#include "MarginCopies.hpp"
+#include "GuardedCopies.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

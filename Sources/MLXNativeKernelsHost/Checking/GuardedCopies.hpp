@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "Devices/Host/DispatchRunner.hpp"
+#include "DispatchRunner.hpp"
 #include "Support/ByteRanges.hpp"
 
 namespace mnk::host {

@@ -6,9 +6,10 @@
 #include <cstring>
 #include <optional>
 
-#include "Devices/Host/Checking/Declared.hpp"
-#include "Devices/Host/HostBuffer.hpp"
-#include "Devices/Host/HostOptions.hpp"
+#include "Checking/DeclaredAccesses.hpp"
+#include "HostBuffer.hpp"
+#include "HostOptions.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::host {
 
@@ -67,7 +68,7 @@ Result<void> runGuarded(const DispatchJob& job) {
   const DeclaredBytes declared(dispatch);
   poison(declared.outputs(dispatch));
   const auto kept = keepUndeclared(dispatch, declared);
-  if (auto outcome = runDispatch(job); !outcome) return outcome;
+  MNK_TRY(runDispatch(job));
   auto changed = firstChanged(kept);
   if (!changed) changed = firstBrokenCanary(dispatch);
   if (!changed) return {};

@@ -1,7 +1,7 @@
 // Runs a dispatch on poisoned outputs and fails it when it changes a byte that it does not declare as written: in its
 // bindings, close around them, or in the canaries of their buffers.
 #pragma once
-#include "Devices/Host/DispatchRunner.hpp"
+#include "DispatchRunner.hpp"
 
 namespace mnk::host {
 

@@ -6,7 +6,7 @@
 #include <exception>
 #include <tuple>
 
-#include "Devices/Host/Checking/Places.hpp"
+#include "Checking/SourceLocations.hpp"
 
 namespace mnk::host {
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <map>
 
-#include "Devices/Host/Checking/MarginCopies.hpp"
-#include "Devices/Host/Checking/Shadow.hpp"
+#include "Checking/GuardedCopies.hpp"
+#include "Checking/Shadow.hpp"
 
 namespace mnk::host {
 

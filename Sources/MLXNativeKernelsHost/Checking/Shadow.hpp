@@ -11,7 +11,7 @@
 #include <array>
 #include <memory>
 
-#include "Devices/Host/Checking/Findings.hpp"
+#include "Checking/Findings.hpp"
 #include "Support/ByteRanges.hpp"
 
 namespace mnk::host {

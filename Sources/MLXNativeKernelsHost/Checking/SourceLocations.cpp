@@ -1,4 +1,4 @@
-#include "Places.hpp"
+#include "SourceLocations.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -6,8 +6,8 @@
 
 #include <sstream>
 
-#include "Devices/Host/ChildProcess.hpp"
-#include "Devices/Host/TemporaryDirectory.hpp"
+#include "ChildProcess.hpp"
+#include "TemporaryDirectory.hpp"
 
 namespace mnk::host {
 

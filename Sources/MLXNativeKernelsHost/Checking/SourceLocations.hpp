@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
-#include "Devices/Host/Checking/Findings.hpp"
-#include "Devices/Host/HostLibrary.hpp"
+#include "Checking/Findings.hpp"
+#include "HostLibrary.hpp"
 
 namespace mnk::host {
 

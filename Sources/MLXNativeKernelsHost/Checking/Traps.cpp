@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "Devices/Host/Runtime/Sanitizers.h"
+#include "Executor/Sanitizers.h"
 
 namespace mnk::host {
 

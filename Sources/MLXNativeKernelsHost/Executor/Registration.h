@@ -1,5 +1,7 @@
 // Kernels and function constants enter their module's lists before main, or while a shared object is loaded.
 #pragma once
+#include <string_view>
+
 #include "Lane.h"
 
 namespace mnk::host {
@@ -50,26 +52,12 @@ struct PointerParameters<void (*)(Parameters...)> {
 template <typename Function>
 inline constexpr PointerParameters<Function> kPointerParameters{};
 
-// A module may be compiled for one kernel of its text: the others are not in its list, and their templates are not
-// instantiated.
-constexpr bool isWanted([[maybe_unused]] const char* name) {
-#ifdef MNK_HOST_ONLY_KERNEL
-  const char* wanted = MNK_HOST_ONLY_KERNEL;
-  while (*name && *name == *wanted) {
-    ++name;
-    ++wanted;
-  }
-  return *name == *wanted;
-#else
-  return true;
-#endif
-}
-
 struct KernelRegistration : RegisteredKernel {
   KernelRegistration(const char* library, const char* name, const char* file, uint32_t level, uint32_t pointerCount,
-                     const PointerParameter* pointers, void (*runLanes)(Threadgroup*, uint32_t, uint32_t))
+                     const PointerParameter* pointers, void (*runLanes)(Threadgroup*, uint32_t, uint32_t),
+                     bool isWanted)
       : RegisteredKernel{library, name, file, level, pointerCount, pointers, runLanes, registeredKernels} {
-    if (isWanted(name)) registeredKernels = this;
+    if (isWanted) registeredKernels = this;
   }
 };
 

@@ -6,7 +6,7 @@
 #pragma once
 #include <stdint.h>
 
-#include "../Runtime/Sanitizers.h"
+#include "Executor/Sanitizers.h"
 
 namespace mnk::host {
 

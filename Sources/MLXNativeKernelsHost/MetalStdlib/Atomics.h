@@ -1,6 +1,6 @@
 // Atomic operations, all relaxed, as Metal has them, and the fence that orders them.
 #pragma once
-#include "../Runtime/Checks.h"
+#include "Executor/Checks.h"
 #include "Integers.h"
 #include "Simdgroups.h"
 

@@ -5,7 +5,7 @@
 // expression. Every parameter of a kernel gets a default argument that asks the running lane, and the executor calls
 // kernels without arguments. In [[buffer(2), function_constant(c)]] the comma joins Always and Optional.
 #pragma once
-#include "../Runtime/Registration.h"
+#include "Executor/Registration.h"
 #include "Simdgroups.h"
 
 namespace mnk::host {

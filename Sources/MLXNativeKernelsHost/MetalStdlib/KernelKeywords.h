@@ -66,6 +66,8 @@
 
 // A processor's few registers gain nothing from it, and its compiler takes long.
 #define MNK_UNROLL
+// `inline` asks for always_inline here; noinline wins.
+#define MNK_SHARED __attribute__((noinline)) inline
 
 #define MNK_HAS_DEVICE_FENCES 1
 
@@ -76,6 +78,12 @@
   MNK_HOST_STATIC_OBJECT(const ::mnk::host::ConstantRegistration MNK_HOST_PASTE(constant_, __COUNTER__)( \
       MNK_HOST_LIBRARY, #name, __FILE__, __LINE__, index, ::mnk::host::ValueTypeOf<type>::value))        \
   static_assert(true, "")
+
+// A file that wants some kernels of its text defines this first: the others are not registered, and their templates are
+// not instantiated.
+#ifndef MNK_HOST_WANTS
+#define MNK_HOST_WANTS(name) true
+#endif
 
 // The loop stands beside the kernel's body, which is compiled into it. Its names must not hide the kernel's. It is a
 // template so that a kernel that is not wanted costs nothing.
@@ -91,7 +99,7 @@
   MNK_HOST_STATIC_OBJECT(const ::mnk::host::KernelRegistration MNK_HOST_PASTE(kernel_, id)(                            \
       MNK_HOST_LIBRARY, name, __FILE__, MNK_HOST_LEVEL, ::mnk::host::kPointerParameters<decltype(&__VA_ARGS__)>.count, \
       ::mnk::host::kPointerParameters<decltype(&__VA_ARGS__)>.list,                                                    \
-      &MNK_HOST_PASTE(runLanes_, id) < ::mnk::host::isWanted(name) >))
+      &MNK_HOST_PASTE(runLanes_, id) < MNK_HOST_WANTS(name) >, MNK_HOST_WANTS(name)))
 #define instantiate_kernel(name, function, ...) MNK_HOST_EXPORT(__COUNTER__, name, function<__VA_ARGS__>)
 #define export_kernel(function) MNK_HOST_EXPORT(__COUNTER__, #function, function)
 

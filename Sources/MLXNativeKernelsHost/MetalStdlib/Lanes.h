@@ -1,4 +1,4 @@
-// The functions of Shaders/Lib/Lanes.h, each with one meeting of the lanes, and vectors as long as a processor's.
+// The functions of Shaders/Common/Lanes.h, each with one meeting of the lanes, and vectors as long as a processor's.
 #pragma once
 #include "Simdgroups.h"
 

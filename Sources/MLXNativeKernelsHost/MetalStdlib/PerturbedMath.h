@@ -5,8 +5,8 @@
 // so does a result that the specification leaves open. A subnormal result may become zero. Where the specification
 // names a formula it is followed to the letter, with its overflows: fast::tanh(50.0f) is NaN.
 #pragma once
-#include "../Runtime/Lane.h"
 #include "Accuracy.h"
+#include "Executor/Lane.h"
 #include "PackedVectors.h"
 
 // Such modules are compiled with reassociation and reciprocals, which would break what is exact here.

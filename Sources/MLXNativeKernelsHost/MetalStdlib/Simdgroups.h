@@ -1,7 +1,7 @@
 // Barriers and the functions through which the lanes of a simdgroup or a quad exchange values.
 // They order no memory; only barriers with memory flags do.
 #pragma once
-#include "../Runtime/Checks.h"
+#include "Executor/Checks.h"
 #include "Integers.h"
 
 namespace mnk::host {

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../Runtime/Sanitizers.h"
+#include "Executor/Sanitizers.h"
 
 namespace metal {
 

@@ -1,6 +1,6 @@
 // Vectors of two, three and four components, with swizzles. Vectors of half and bfloat round in every operation.
 #pragma once
-#include "../Runtime/Checks.h"
+#include "Executor/Checks.h"
 #include "SmallFloats.h"
 #include "Swizzles.h"
 

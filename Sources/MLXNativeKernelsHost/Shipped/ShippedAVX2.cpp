@@ -1,16 +1,15 @@
 // The shipped kernels for x86-64 with AVX2, FMA and half conversion.
-#if defined(__x86_64__) && !defined(MNK_HOST_BASELINE_ONLY)
+#include "../HostLevels.h"
+#include "ShippedKernels.hpp"
+#if MNK_HOST_HAS_AVX2
 #define MNK_HOST_LIBRARY "MLXNativeKernels"
 #define MNK_HOST_LEVEL MNK_HOST_AVX2
-#include "HostKernels.h"
-
-namespace mnk {
-namespace host {
-void keepShippedAVX2() {}
-}  // namespace host
-}  // namespace mnk
+#define MNK_HOST_WANTS(name) (MNK_HOST_HAS_EVERY_FORM || !::mnk::host::isGPUForm(name))
+#include "../HostKernels.h"
 
 MNK_HOST_KERNELS_BEGIN
-#include "ShippedKernels.inc"
+#include "KernelList.h"
 MNK_HOST_KERNELS_END
 #endif
+
+void mnk::host::keepShippedAVX2() {}

@@ -1,14 +1,14 @@
 // The shipped kernels for any processor of this architecture.
+#include "../HostLevels.h"
+#include "ShippedKernels.hpp"
+
 #define MNK_HOST_LIBRARY "MLXNativeKernels"
 #define MNK_HOST_LEVEL MNK_HOST_BASELINE
-#include "HostKernels.h"
-
-namespace mnk {
-namespace host {
-void keepShippedBaseline() {}
-}  // namespace host
-}  // namespace mnk
+#define MNK_HOST_WANTS(name) !::mnk::host::isGPUForm(name)
+#include "../HostKernels.h"
 
 MNK_HOST_KERNELS_BEGIN
-#include "ShippedKernels.inc"
+#include "KernelList.h"
 MNK_HOST_KERNELS_END
+
+void mnk::host::keepShippedBaseline() {}

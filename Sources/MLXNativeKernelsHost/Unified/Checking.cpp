@@ -1,0 +1,11 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Checking/CheckedRun.cpp"
+#include "Checking/DeclaredAccesses.cpp"
+#include "Checking/Findings.cpp"
+#include "Checking/GuardedCopies.cpp"
+#include "Checking/GuardedRun.cpp"
+#include "Checking/Observer.cpp"
+#include "Checking/Shadow.cpp"
+#include "Checking/SourceLocations.cpp"
+#include "Checking/Traps.cpp"

@@ -1,0 +1,16 @@
+// Made by .ci/unify.
+// clang-format off
+#include "ChildProcess.cpp"
+#include "DispatchRunner.cpp"
+#include "EmbeddedSources.cpp"
+#include "HostBuffer.cpp"
+#include "HostDevice.cpp"
+#include "HostLibrary.cpp"
+#include "HostOptions.cpp"
+#include "HostPipeline.cpp"
+#include "HostQueue.cpp"
+#include "HostSubmission.cpp"
+#include "ModuleCompiler.cpp"
+#include "Processor.cpp"
+#include "TemporaryDirectory.cpp"
+#include "WorkerPool.cpp"
