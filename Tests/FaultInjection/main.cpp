@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
 #include "Scenario.hpp"
 #include "SoftMetal.hpp"
 
@@ -189,6 +190,7 @@ void runSuite(const Options& options, bool isC, const Setting& setting, Total& t
 }  // namespace
 
 int main(int count, char** arguments) {
+  mnk_register_host_device();
   const Options options = parse(count, arguments);
   std::set_terminate(reportTermination);
   char folder[] = "/tmp/mnk-inject-XXXXXX";

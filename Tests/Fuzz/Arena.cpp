@@ -1,4 +1,4 @@
-#include "World.hpp"
+#include "Arena.hpp"
 
 #include <fmt/ranges.h>
 
@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::fuzz {
 
@@ -52,23 +52,23 @@ bool canWatch() {
 
 }  // namespace
 
-uint64_t TensorWords::elements() const {
+uint64_t TensorSpec::elements() const {
   uint64_t count = 1;
   for (const uint64_t extent : shape) count *= extent;
   return count;
 }
 
-bool TensorWords::overlaps(const TensorWords& other) const {
-  return arena == other.arena &&
+bool TensorSpec::overlaps(const TensorSpec& other) const {
+  return region == other.region &&
          std::max(offset, other.offset) < std::min(offset + bytes(), other.offset + other.bytes());
 }
 
-std::string TensorWords::text() const {
-  return fmt::format("{} [{}] at byte {} of arena {}{}", mnk_dtype_name(dtype), fmt::join(shape, ", "), offset, arena,
+std::string TensorSpec::text() const {
+  return fmt::format("{} [{}] at byte {} of region {}{}", mnk_dtype_name(dtype), fmt::join(shape, ", "), offset, region,
                      device == 0 ? "" : " of another device");
 }
 
-World::World(uint64_t seed, size_t cases) : pattern_(kArenaBytes), alive_(std::max<size_t>(cases, 1)) {
+Arena::Arena(uint64_t seed, size_t cases) : pattern_(kRegionBytes), alive_(std::max<size_t>(cases, 1)) {
   for (const uint32_t index : {kPlain, kGuarded, kWatched}) {
     if (index == kWatched && !canWatch()) break;
     const mnk_host_options options = optionsOf(index, seed);
@@ -80,154 +80,153 @@ World::World(uint64_t seed, size_t cases) : pattern_(kArenaBytes), alive_(std::m
     }
     devices_.pop_back();
   }
-  for (uint64_t byte = 0; byte < kArenaBytes; ++byte) pattern_[byte] = static_cast<std::byte>(byte * 151 + byte / 256);
-  for (Arena& arena : arenas_) {
+  for (uint64_t byte = 0; byte < kRegionBytes; ++byte) pattern_[byte] = static_cast<std::byte>(byte * 151 + byte / 256);
+  for (Region& region : regions_) {
     // An allocation of its own for each, so that AddressSanitizer sees their ends.
-    arena.memory = {static_cast<std::byte*>(std::aligned_alloc(64, kArenaBytes)), std::free};
-    if (!arena.memory) throw std::runtime_error("no memory for an arena");
-    arena.image.resize(kArenaBytes);
+    region.memory = {static_cast<std::byte*>(std::aligned_alloc(64, kRegionBytes)), std::free};
+    if (!region.memory) throw std::runtime_error("no memory for a region");
+    region.image.resize(kRegionBytes);
   }
 }
 
-mnk_device* World::device(uint32_t index) {
+mnk_device* Arena::device(uint32_t index) {
   const uint32_t other = home_ == kPlain ? kGuarded : kPlain;
   return devices_[index == 0 ? home_ : other].get();
 }
 
-bool World::isWatched() const {
+bool Arena::isWatched() const {
   return home_ == kWatched;
 }
 
-void World::begin(size_t index, test::Seeded& random) {
+void Arena::begin(size_t index, test::Seeded& random) {
   tensors_.clear();
   allowances_.clear();
   index_ = index;
   const uint64_t draw = random.below(kHomes);  // the same on systems that cannot watch
   home_ = draw < kHomes / 4 ? kGuarded : kPlain;
   if (draw == kHomes - 1 && devices_.size() > kWatched) home_ = kWatched;
-  for (Arena& arena : arenas_) std::memcpy(arena.memory.get(), pattern_.data(), kArenaBytes);
+  for (Region& region : regions_) std::memcpy(region.memory.get(), pattern_.data(), kRegionBytes);
 }
 
-mnk_tensor* World::wrap(const TensorWords& words, uint64_t begin, uint64_t bytes, const std::vector<uint64_t>& shape) {
+mnk_tensor* Arena::wrap(const TensorSpec& spec, uint64_t begin, uint64_t bytes, const std::vector<uint64_t>& shape) {
   std::atomic<int32_t>& alive = alive_[index_];
   alive += 1;
   const auto release = [](void* counter) { *static_cast<std::atomic<int32_t>*>(counter) -= 1; };
   test::Caught caught;
   mnk_tensor* tensor =
-      mnk_tensor_make_wrapping(device(words.device), arenas_[words.arena].memory.get() + begin, bytes, words.dtype,
-                               shape.data(), shape.size(), words.offset - begin, release, &alive, caught.out());
-  if (!tensor) throw std::runtime_error(fmt::format("{}: {}", words.text(), mnk_error_message(caught.get())));
+      mnk_tensor_make_wrapping(device(spec.device), regions_[spec.region].memory.get() + begin, bytes, spec.dtype,
+                               shape.data(), shape.size(), spec.offset - begin, release, &alive, caught.out());
+  if (!tensor) throw std::runtime_error(fmt::format("{}: {}", spec.text(), mnk_error_message(caught.get())));
   tensors_.emplace_back(tensor, mnk_tensor_release);
   return tensor;
 }
 
-mnk_tensor* World::make(const TensorWords& words, test::Seeded& random) {
-  const uint64_t bytes = words.bytes();
+mnk_tensor* Arena::make(const TensorSpec& spec, test::Seeded& random) {
+  const uint64_t bytes = spec.bytes();
   const auto keep = [&](mnk_tensor* tensor) {
-    if (!tensor) throw std::runtime_error(fmt::format("no view as {}", words.text()));
+    if (!tensor) throw std::runtime_error(fmt::format("no view as {}", spec.text()));
     tensors_.emplace_back(tensor, mnk_tensor_release);
     return tensor;
   };
   switch (random.below(4)) {
     case 0:
-      return wrap(words, 0, kArenaBytes, words.shape);
+      return wrap(spec, 0, kRegionBytes, spec.shape);
     case 1:
-      return wrap(words, words.offset, bytes, words.shape);
+      return wrap(spec, spec.offset, bytes, spec.shape);
     case 2: {
-      const mnk_tensor* flat = wrap(words, 0, words.offset + bytes, {words.elements()});
-      return keep(mnk_tensor_make_reshaped(flat, words.shape.data(), words.shape.size(), nullptr));
+      const mnk_tensor* flat = wrap(spec, 0, spec.offset + bytes, {spec.elements()});
+      return keep(mnk_tensor_make_reshaped(flat, spec.shape.data(), spec.shape.size(), nullptr));
     }
     default: {
       // A slice: entries of the outermost axis lie before it and after it.
-      const uint64_t entry = words.shape.empty() || words.shape[0] == 0 ? 0 : bytes / words.shape[0];
-      if (entry == 0) return wrap(words, words.offset, bytes, words.shape);
-      TensorWords whole = words;
-      const uint64_t before = random.below(words.offset / entry + 1);
-      const uint64_t after = random.below((kArenaBytes - words.offset - bytes) / entry + 1);
+      const uint64_t entry = spec.shape.empty() || spec.shape[0] == 0 ? 0 : bytes / spec.shape[0];
+      if (entry == 0) return wrap(spec, spec.offset, bytes, spec.shape);
+      TensorSpec whole = spec;
+      const uint64_t before = random.below(spec.offset / entry + 1);
+      const uint64_t after = random.below((kRegionBytes - spec.offset - bytes) / entry + 1);
       whole.offset -= before * entry;
       whole.shape[0] += before + after;
-      const mnk_tensor* tensor = wrap(whole, 0, kArenaBytes, whole.shape);
-      return keep(mnk_tensor_make_slice(tensor, before, words.shape[0], nullptr));
+      const mnk_tensor* tensor = wrap(whole, 0, kRegionBytes, whole.shape);
+      return keep(mnk_tensor_make_slice(tensor, before, spec.shape[0], nullptr));
     }
   }
 }
 
-void World::fill(const TensorWords& words, std::span<const std::byte> bytes) {
-  const uint64_t count = std::min<uint64_t>(words.bytes(), bytes.size());
-  if (count != 0) std::memcpy(arenas_[words.arena].memory.get() + words.offset, bytes.data(), count);
+void Arena::fill(const TensorSpec& spec, std::span<const std::byte> bytes) {
+  const uint64_t count = std::min<uint64_t>(spec.bytes(), bytes.size());
+  if (count != 0) std::memcpy(regions_[spec.region].memory.get() + spec.offset, bytes.data(), count);
 }
 
-void World::remember() {
-  for (Arena& arena : arenas_) std::memcpy(arena.image.data(), arena.memory.get(), kArenaBytes);
+void Arena::remember() {
+  for (Region& region : regions_) std::memcpy(region.image.data(), region.memory.get(), kRegionBytes);
 }
 
-std::span<std::byte> World::image(const TensorWords& words) {
-  return std::span(arenas_[words.arena].image).subspan(words.offset, words.bytes());
+std::span<std::byte> Arena::image(const TensorSpec& spec) {
+  return std::span(regions_[spec.region].image).subspan(spec.offset, spec.bytes());
 }
 
-void World::allow(const TensorWords& words, IsRight isRight) {
-  allowances_.push_back({words, std::move(isRight)});
+void Arena::allow(const TensorSpec& spec, IsRight isRight) {
+  allowances_.push_back({spec, std::move(isRight)});
 }
 
-void World::allowAnyNaN(const TensorWords& words, const std::vector<bool>& isWritten) {
-  const auto dtype = static_cast<DType>(words.dtype);
-  const uint64_t size = words.elementBytes();
-  allow(words, [=](uint64_t element, uint64_t expected, uint64_t got) {
+void Arena::allowAnyNaN(const TensorSpec& spec, const std::vector<bool>& isWritten) {
+  const auto dtype = static_cast<DType>(spec.dtype);
+  const uint64_t size = spec.elementBytes();
+  allow(spec, [=](uint64_t element, uint64_t expected, uint64_t got) {
     return isWritten[element * size] && test::isNaN(dtype, expected) && test::isNaN(dtype, got);
   });
 }
 
-uint64_t World::gotBits(const TensorWords& words, uint64_t element) const {
+uint64_t Arena::gotBits(const TensorSpec& spec, uint64_t element) const {
   uint64_t bits = 0;
-  const uint64_t size = words.elementBytes();
-  std::memcpy(&bits, arenas_[words.arena].memory.get() + words.offset + element * size, size);
+  const uint64_t size = spec.elementBytes();
+  std::memcpy(&bits, regions_[spec.region].memory.get() + spec.offset + element * size, size);
   return bits;
 }
 
-uint64_t World::expectedBits(const TensorWords& words, uint64_t element) const {
+uint64_t Arena::expectedBits(const TensorSpec& spec, uint64_t element) const {
   uint64_t bits = 0;
-  const uint64_t size = words.elementBytes();
-  std::memcpy(&bits, arenas_[words.arena].image.data() + words.offset + element * size, size);
+  const uint64_t size = spec.elementBytes();
+  std::memcpy(&bits, regions_[spec.region].image.data() + spec.offset + element * size, size);
   return bits;
 }
 
-std::string World::valuesAt(uint32_t arena, uint64_t byte) const {
+std::string Arena::valuesAt(uint32_t region, uint64_t byte) const {
   for (auto last = allowances_.rbegin(); last != allowances_.rend(); ++last) {
-    const TensorWords& words = last->words;
-    if (words.arena != arena || byte < words.offset || byte >= words.offset + words.bytes()) continue;
-    const uint64_t element = (byte - words.offset) / words.elementBytes();
-    const auto dtype = static_cast<DType>(words.dtype);
-    return fmt::format(" (element {} of {}: got {}, expected {})", element, words.text(),
-                       test::valueOf(dtype, gotBits(words, element)),
-                       test::valueOf(dtype, expectedBits(words, element)));
+    const TensorSpec& spec = last->spec;
+    if (spec.region != region || byte < spec.offset || byte >= spec.offset + spec.bytes()) continue;
+    const uint64_t element = (byte - spec.offset) / spec.elementBytes();
+    const auto dtype = static_cast<DType>(spec.dtype);
+    return fmt::format(" (element {} of {}: got {}, expected {})", element, spec.text(),
+                       test::valueOf(dtype, gotBits(spec, element)), test::valueOf(dtype, expectedBits(spec, element)));
   }
   return {};
 }
 
-std::string World::difference() {
+std::string Arena::difference() {
   for (const Allowance& allowance : allowances_) {
-    const TensorWords& words = allowance.words;
-    const std::span<std::byte> expected = image(words);
-    for (uint64_t element = 0; element < words.elements(); ++element) {
-      const uint64_t bits = gotBits(words, element);
-      if (bits == expectedBits(words, element)) continue;
-      if (!allowance.isRight(element, expectedBits(words, element), bits)) continue;
-      std::memcpy(&expected[element * words.elementBytes()], &bits, words.elementBytes());
+    const TensorSpec& spec = allowance.spec;
+    const std::span<std::byte> expected = image(spec);
+    for (uint64_t element = 0; element < spec.elements(); ++element) {
+      const uint64_t bits = gotBits(spec, element);
+      if (bits == expectedBits(spec, element)) continue;
+      if (!allowance.isRight(element, expectedBits(spec, element), bits)) continue;
+      std::memcpy(&expected[element * spec.elementBytes()], &bits, spec.elementBytes());
     }
   }
-  for (uint32_t index = 0; index < kArenas; ++index) {
-    const Arena& arena = arenas_[index];
-    if (std::memcmp(arena.memory.get(), arena.image.data(), kArenaBytes) == 0) continue;
+  for (uint32_t index = 0; index < kRegions; ++index) {
+    const Region& region = regions_[index];
+    if (std::memcmp(region.memory.get(), region.image.data(), kRegionBytes) == 0) continue;
     uint64_t byte = 0;
-    while (arena.memory.get()[byte] == arena.image[byte]) ++byte;
-    return fmt::format("byte {} of arena {}: got {:#04x}, expected {:#04x}{}", byte, index,
-                       static_cast<unsigned>(arena.memory.get()[byte]), static_cast<unsigned>(arena.image[byte]),
+    while (region.memory.get()[byte] == region.image[byte]) ++byte;
+    return fmt::format("byte {} of region {}: got {:#04x}, expected {:#04x}{}", byte, index,
+                       static_cast<unsigned>(region.memory.get()[byte]), static_cast<unsigned>(region.image[byte]),
                        valuesAt(index, byte));
   }
   return {};
 }
 
-std::vector<size_t> World::casesThatLeak() {
+std::vector<size_t> Arena::casesThatLeak() {
   tensors_.clear();
   devices_.clear();
   // A thread of a device may still be about to let go of the last submission; only a leak takes all of this time.

@@ -1,4 +1,4 @@
-// Where cases happen: devices, and arenas of memory that tensors of the cases lie in. Beside every arena lies its
+// Where cases happen: devices, and regions of memory that tensors of the cases lie in. Beside every region lies its
 // image, the bytes that must be there: everything around a tensor is its guard.
 #pragma once
 #include <array>
@@ -11,39 +11,39 @@
 #include <string>
 #include <vector>
 
+#include "CAPI/CApiHarness.hpp"
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/DType.hpp"
-#include "Support/CDoor.hpp"
-#include "Support/Seeded.hpp"
 
 namespace mnk::fuzz {
 
 // A tensor in numbers: enough to make it, and to reason about it without the code under test.
-struct TensorWords {
+struct TensorSpec {
   uint32_t device = 0;  // 1: not the one at home
   mnk_dtype dtype = MNK_F32;
   std::vector<uint64_t> shape = {};
-  uint32_t arena = 0;
-  uint64_t offset = 0;  // in the arena, in bytes
+  uint32_t region = 0;
+  uint64_t offset = 0;  // in the region, in bytes
 
   uint64_t elementBytes() const { return byteSize(static_cast<DType>(dtype)); }
   uint64_t elements() const;
   uint64_t bytes() const { return elements() * elementBytes(); }
-  bool overlaps(const TensorWords& other) const;
+  bool overlaps(const TensorSpec& other) const;
   std::string text() const;
 };
 
-class World {
+class Arena {
  public:
-  static constexpr uint32_t kArenas = 19;
-  static constexpr uint64_t kArenaBytes = 8192;
+  static constexpr uint32_t kRegions = 19;
+  static constexpr uint64_t kRegionBytes = 8192;
 
-  // The world of `cases` cases; failures to make it are thrown.
-  World(uint64_t seed, size_t cases);
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
+  // The arena of `cases` cases; failures to make it are thrown.
+  Arena(uint64_t seed, size_t cases);
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
 
   // Releases what the last case made, puts every byte back and draws which device is at home. `index` counts the
-  // cases of this world.
+  // cases of this arena.
   void begin(size_t index, test::Seeded& random);
   // 0 is the one at home, which encodes; 1 is the other one.
   mnk_device* device(uint32_t index);
@@ -52,19 +52,19 @@ class World {
   // The one that runs in plain order and watches nothing.
   mnk_device* plainDevice() { return devices_[0].get(); }
 
-  // A tensor of this case, made in one of the ways that the C door offers; all mean the same.
-  mnk_tensor* make(const TensorWords& words, test::Seeded& random);
-  void fill(const TensorWords& words, std::span<const std::byte> bytes);
+  // A tensor of this case, made in one of the ways that the C API offers; all mean the same.
+  mnk_tensor* make(const TensorSpec& spec, test::Seeded& random);
+  void fill(const TensorSpec& spec, std::span<const std::byte> bytes);
 
   // From here on the case changes memory only as its images say.
   void remember();
-  std::span<std::byte> image(const TensorWords& words);
+  std::span<std::byte> image(const TensorSpec& spec);
   // Elements that have more than one right value: whether `got` may stand where the image holds `expected`. An element
   // that a later call has overwritten has another image.
   using IsRight = std::function<bool(uint64_t element, uint64_t expected, uint64_t got)>;
-  void allow(const TensorWords& words, IsRight isRight);
+  void allow(const TensorSpec& spec, IsRight isRight);
   // Elements that a conversion has written: NaN stands for any NaN there.
-  void allowAnyNaN(const TensorWords& words, const std::vector<bool>& isWritten);
+  void allowAnyNaN(const TensorSpec& spec, const std::vector<bool>& isWritten);
   // The first byte that is not as its image says, in words; empty where there is none.
   std::string difference();
 
@@ -72,22 +72,22 @@ class World {
   std::vector<size_t> casesThatLeak();
 
  private:
-  struct Arena {
+  struct Region {
     std::unique_ptr<std::byte, void (*)(void*)> memory{nullptr, nullptr};
     std::vector<std::byte> image;
   };
   struct Allowance {
-    TensorWords words;
+    TensorSpec spec;
     IsRight isRight;
   };
-  mnk_tensor* wrap(const TensorWords& words, uint64_t begin, uint64_t bytes, const std::vector<uint64_t>& shape);
+  mnk_tensor* wrap(const TensorSpec& spec, uint64_t begin, uint64_t bytes, const std::vector<uint64_t>& shape);
   // The bits of an element: in memory, and as the image says.
-  uint64_t gotBits(const TensorWords& words, uint64_t element) const;
-  uint64_t expectedBits(const TensorWords& words, uint64_t element) const;
-  std::string valuesAt(uint32_t arena, uint64_t byte) const;
+  uint64_t gotBits(const TensorSpec& spec, uint64_t element) const;
+  uint64_t expectedBits(const TensorSpec& spec, uint64_t element) const;
+  std::string valuesAt(uint32_t region, uint64_t byte) const;
 
   std::vector<test::Owned<mnk_device>> devices_;
-  std::array<Arena, kArenas> arenas_;
+  std::array<Region, kRegions> regions_;
   std::vector<std::byte> pattern_;
   std::vector<test::Owned<mnk_tensor>> tensors_;
   std::vector<Allowance> allowances_;

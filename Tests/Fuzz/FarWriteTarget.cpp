@@ -7,8 +7,8 @@
 #include <map>
 #include <stdexcept>
 
-#include "Judge.hpp"
 #include "Numbers.hpp"
+#include "ResultCheck.hpp"
 
 namespace mnk::fuzz {
 
@@ -23,7 +23,7 @@ class SparseMemory {
 
   SparseMemory()
       : memory_(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
-    if (memory_ == MAP_FAILED) throw std::runtime_error("no addresses for a sparse arena");
+    if (memory_ == MAP_FAILED) throw std::runtime_error("no addresses for a sparse region");
   }
   ~SparseMemory() { munmap(memory_, kBytes); }
   SparseMemory(const SparseMemory&) = delete;
@@ -58,7 +58,7 @@ SparseMemory& sparseMemory() {
 
 class FarWriteCase final : public Case {
  public:
-  FarWriteCase(World&, Seeded& random)
+  FarWriteCase(Arena&, Seeded& random)
       : heads_(1 + random.below(2)),
         headDim_(oneOf<uint64_t>(random, {1, 2, 3, 4})),
         sequences_(1 + random.below(2)),
@@ -89,11 +89,11 @@ class FarWriteCase final : public Case {
         hasRows_ ? "rows at the end" : fmt::format("position {}", position_));
   }
 
-  Verdict run(World& world) override {
+  Verdict run(Arena& arena) override {
     // A device that watches memory would copy all of the addresses.
     if (std::getenv("MNK_HOST_CHECKING")) return {};
     SparseMemory& memory = sparseMemory();
-    mnk_device* device = world.plainDevice();
+    mnk_device* device = arena.plainDevice();
     test::Caught caught;
     const uint64_t sourceShape[] = {tokens_, heads_, headDim_};
     const uint64_t cacheShape[] = {sequences_, isHeadMajor_ ? heads_ : capacity_, isHeadMajor_ ? capacity_ : heads_,
@@ -104,7 +104,7 @@ class FarWriteCase final : public Case {
     const Owned<mnk_tensor> cache(mnk_tensor_make_wrapping(device, memory.data(), SparseMemory::kBytes, MNK_U8,
                                                            cacheShape, 4, 0, nullptr, nullptr, caught.out()),
                                   mnk_tensor_release);
-    if (!keys || !cache) return judge(caught, false, "");
+    if (!keys || !cache) return checkResult(caught, false, "");
     mnk_kv_cache_write write{};
     write.size = sizeof write;
     write.keys = keys.get();
@@ -121,10 +121,10 @@ class FarWriteCase final : public Case {
     write.positions = {rowPositions_.data(), rowPositions_.size(), nullptr};
 
     const Owned<mnk_encoder> encoder(mnk_encoder_make(device, "far", nullptr), mnk_encoder_release);
-    if (!mnk_encoder_kv_cache_write(encoder.get(), &write, caught.out())) return judge(caught, false, "");
+    if (!mnk_encoder_kv_cache_write(encoder.get(), &write, caught.out())) return checkResult(caught, false, "");
     const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, caught.out()),
                                      mnk_completion_release);
-    if (!done || !mnk_completion_wait(done.get(), caught.out())) return judge(caught, false, "");
+    if (!done || !mnk_completion_wait(done.get(), caught.out())) return checkResult(caught, false, "");
     Verdict verdict;
     const auto got = memory.take();
     const auto expected = written();
@@ -161,8 +161,8 @@ class FarWriteCase final : public Case {
   std::vector<uint8_t> source_;
 };
 
-std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
-  return std::make_unique<FarWriteCase>(world, random);
+std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
+  return std::make_unique<FarWriteCase>(arena, random);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "Campaign.hpp"
+#include "FuzzRun.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kMostFailures = 5;  // described; after that a worker stops
 
-const Target& choose(const CampaignOptions& options, Seeded& random) {
+const Target& choose(const FuzzRunOptions& options, Seeded& random) {
   uint64_t shares = 0;
   for (const Target& target : targets()) shares += target.share;
   uint64_t drawn = random.below(shares);  // also where the target is given, so that the case stays the same
@@ -31,17 +31,17 @@ void recordFailure(Tally& tally, const Target& target, uint64_t seed, uint64_t n
                                      target.name, seed, number);
 }
 
-void runCase(const CampaignOptions& options, World& world, size_t index, uint64_t number, Tally& tally) {
+void runCase(const FuzzRunOptions& options, Arena& arena, size_t index, uint64_t number, Tally& tally) {
   Seeded random(number, options.seed);
   const Target& target = choose(options, random);
   enterCase(target.name, options.seed, number);
   std::string text(target.name);
   Verdict verdict;
   try {
-    world.begin(index, random);
-    const std::unique_ptr<Case> drawn = target.make(world, random);
+    arena.begin(index, random);
+    const std::unique_ptr<Case> drawn = target.make(arena, random);
     text = drawn->text();
-    verdict = drawn->run(world);
+    verdict = drawn->run(arena);
     if (options.only) fmt::print("{}\n  {}\n", text, verdict.refusal.empty() ? "accepted" : verdict.refusal);
   } catch (const std::exception& exception) {
     verdict.failure = exception.what();
@@ -51,7 +51,7 @@ void runCase(const CampaignOptions& options, World& world, size_t index, uint64_
   tally.targets[target.name] += 1;
   if (verdict.refusal.empty()) {
     tally.accepted += 1;
-    tally.watched += world.isWatched();
+    tally.watched += arena.isWatched();
   } else {
     tally.refused += 1;
     tally.codes[static_cast<uint32_t>(verdict.code)] += 1;
@@ -60,17 +60,17 @@ void runCase(const CampaignOptions& options, World& world, size_t index, uint64_
   if (!verdict.failure.empty()) recordFailure(tally, target, options.seed, number, text, verdict.failure);
 }
 
-Tally work(const CampaignOptions& options, uint32_t worker) {
+Tally work(const FuzzRunOptions& options, uint32_t worker) {
   Tally tally;
   const uint64_t begin = options.only.value_or(worker);
   const uint64_t end = options.only ? begin + 1 : options.cases;
-  World world(options.seed, (end - begin) / options.workers + 1);
+  Arena arena(options.seed, (end - begin) / options.workers + 1);
   size_t index = 0;
   for (uint64_t number = begin; number < end && tally.failures < kMostFailures; number += options.workers) {
-    runCase(options, world, index++, number, tally);
+    runCase(options, arena, index++, number, tally);
   }
   leaveCases();
-  for (const size_t leak : world.casesThatLeak()) {
+  for (const size_t leak : arena.casesThatLeak()) {
     const uint64_t number = begin + leak * options.workers;
     tally.failures += 1;
     if (tally.failures > kMostFailures) break;
@@ -94,7 +94,7 @@ void Tally::add(const Tally& other) {
   firstFailures += other.firstFailures;
 }
 
-Tally runCampaign(CampaignOptions options) {
+Tally runFuzz(FuzzRunOptions options) {
   const uint64_t cases = options.only ? 1 : std::max<uint64_t>(options.cases, 1);
   options.workers = static_cast<uint32_t>(std::min<uint64_t>({options.workers, kMostWorkers, cases}));
   std::vector<Tally> tallies(options.workers);
@@ -117,7 +117,7 @@ Tally runCampaign(CampaignOptions options) {
   return all;
 }
 
-std::string neverMet(const CampaignOptions& options, const Tally& tally) {
+std::string neverMet(const FuzzRunOptions& options, const Tally& tally) {
   std::string missing;
   for (const Target& target : targets()) {
     if (!options.target.empty() && target.name != options.target) continue;

@@ -1,4 +1,4 @@
-// A campaign draws cases, runs them on a few threads and counts what became of them.
+// A fuzz run draws cases, runs them on a few threads and counts what became of them.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,7 +10,7 @@ namespace mnk::fuzz {
 
 constexpr uint32_t kMostWorkers = 64;
 
-struct CampaignOptions {
+struct FuzzRunOptions {
   uint64_t cases = 400'000;  // half of which are attention and caches
   uint64_t seed = 1;
   std::optional<uint64_t> only = {};  // the number of one case to run
@@ -31,8 +31,8 @@ struct Tally {
   void add(const Tally& other);
 };
 
-Tally runCampaign(CampaignOptions options);
+Tally runFuzz(FuzzRunOptions options);
 // Refusals that the targets promise and nobody met.
-std::string neverMet(const CampaignOptions& options, const Tally& tally);
+std::string neverMet(const FuzzRunOptions& options, const Tally& tally);
 
 }  // namespace mnk::fuzz

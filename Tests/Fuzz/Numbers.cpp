@@ -6,18 +6,18 @@ namespace mnk::fuzz {
 
 namespace {
 
-// Of the axes that are not 0: what the C door counts to tell whether a shape is one.
-bool isCountable(const TensorWords& words) {
+// Of the axes that are not 0: what the C API counts to tell whether a shape is one.
+bool isCountable(const TensorSpec& spec) {
   uint64_t product = 1;
-  for (const uint64_t extent : words.shape) {
+  for (const uint64_t extent : spec.shape) {
     if (extent != 0 && __builtin_mul_overflow(product, extent, &product)) return false;
   }
   return product <= UINT64_MAX / 8;
 }
 
-bool fits(const TensorWords& words) {
-  return words.offset % words.elementBytes() == 0 && words.offset <= World::kArenaBytes &&
-         words.bytes() <= World::kArenaBytes - words.offset;
+bool fits(const TensorSpec& spec) {
+  return spec.offset % spec.elementBytes() == 0 && spec.offset <= Arena::kRegionBytes &&
+         spec.bytes() <= Arena::kRegionBytes - spec.offset;
 }
 
 }  // namespace
@@ -29,29 +29,29 @@ uint64_t edge(test::Seeded& random, std::initializer_list<uint64_t> near) {
   return base + random.below(5) - 2;  // below 0 is just below 2^64
 }
 
-bool place(TensorWords& words, test::Seeded& random) {
-  const uint64_t bytes = words.bytes();
-  if (bytes > World::kArenaBytes) return false;
-  const uint64_t most = (World::kArenaBytes - bytes) / words.elementBytes();
+bool place(TensorSpec& spec, test::Seeded& random) {
+  const uint64_t bytes = spec.bytes();
+  if (bytes > Arena::kRegionBytes) return false;
+  const uint64_t most = (Arena::kRegionBytes - bytes) / spec.elementBytes();
   const uint64_t element = oneOf<uint64_t>(random, {0, most, random.below(most + 1), random.below(most / 16 + 1) * 16});
-  words.offset = element * words.elementBytes();
+  spec.offset = element * spec.elementBytes();
   return true;
 }
 
-void makePossible(TensorWords& words, test::Seeded& random) {
-  while (!isCountable(words)) *std::max_element(words.shape.begin(), words.shape.end()) >>= 16;
+void makePossible(TensorSpec& spec, test::Seeded& random) {
+  while (!isCountable(spec)) *std::max_element(spec.shape.begin(), spec.shape.end()) >>= 16;
   uint64_t elements = 1;
-  const bool isLarge = std::any_of(words.shape.begin(), words.shape.end(), [&](uint64_t extent) {
+  const bool isLarge = std::any_of(spec.shape.begin(), spec.shape.end(), [&](uint64_t extent) {
     return __builtin_mul_overflow(elements, extent, &elements);
   });
-  if (isLarge || elements > World::kArenaBytes / words.elementBytes()) {
-    const auto largest = std::max_element(words.shape.begin(), words.shape.end());
-    const size_t kept = words.shape.size() == 1 ? 1 : static_cast<size_t>(largest - words.shape.begin());
-    size_t axis = random.below(words.shape.size());
-    if (axis == kept) axis = (axis + 1) % words.shape.size();
-    words.shape[axis] = 0;
+  if (isLarge || elements > Arena::kRegionBytes / spec.elementBytes()) {
+    const auto largest = std::max_element(spec.shape.begin(), spec.shape.end());
+    const size_t kept = spec.shape.size() == 1 ? 1 : static_cast<size_t>(largest - spec.shape.begin());
+    size_t axis = random.below(spec.shape.size());
+    if (axis == kept) axis = (axis + 1) % spec.shape.size();
+    spec.shape[axis] = 0;
   }
-  if (!fits(words)) place(words, random);
+  if (!fits(spec)) place(spec, random);
 }
 
 }  // namespace mnk::fuzz

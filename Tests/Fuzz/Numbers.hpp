@@ -2,8 +2,8 @@
 #pragma once
 #include <initializer_list>
 
-#include "Support/Seeded.hpp"
-#include "World.hpp"
+#include "Arena.hpp"
+#include "Harness/Seeded.hpp"
 
 namespace mnk::fuzz {
 
@@ -19,10 +19,10 @@ T oneOf(test::Seeded& random, std::initializer_list<T> choices) {
 // At most two away from 0, 2^31, 2^32, 2^63, 2^64 or one of the numbers given.
 uint64_t edge(test::Seeded& random, std::initializer_list<uint64_t> near);
 
-// Somewhere in its arena, often at one of its ends. False where it does not fit.
-bool place(TensorWords& words, test::Seeded& random);
+// Somewhere in its region, often at one of its ends. False where it does not fit.
+bool place(TensorSpec& spec, test::Seeded& random);
 // Makes extents that no memory here could hold harmless, by giving the tensor no elements, and places it if it has to
-// move. What was done to the shape stays, as far as the C door would make such a tensor.
-void makePossible(TensorWords& words, test::Seeded& random);
+// move. What was done to the shape stays, as far as the C API would make such a tensor.
+void makePossible(TensorSpec& spec, test::Seeded& random);
 
 }  // namespace mnk::fuzz

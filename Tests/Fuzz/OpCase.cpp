@@ -1,6 +1,6 @@
 #include "OpCase.hpp"
 
-#include "Judge.hpp"
+#include "ResultCheck.hpp"
 
 namespace mnk::fuzz {
 
@@ -26,7 +26,7 @@ struct Attempt {
   std::string failure = {};
 };
 
-// Makes a call that stores errors and judges it by what it must say; `call` returns whether it succeeded.
+// Makes a call that stores errors and checks it by what it must say; `call` returns whether it succeeded.
 template <typename Call>
 Attempt attempt(std::string_view which, const std::string& expected, Call&& call) {
   // On success the place for the error keeps what it had.
@@ -57,12 +57,12 @@ Attempt attempt(std::string_view which, const std::string& expected, Call&& call
 
 class OpCase final : public Case {
  public:
-  OpCase(World& world, Seeded& random, MakeOpCall make) {
+  OpCase(Arena& arena, Seeded& random, MakeOpCall make) {
     const uint64_t draw = random.below(64);
     state_ = draw == 0 ? EncoderState::missing : (draw == 1 ? EncoderState::committed : EncoderState::open);
     isErrorWanted_ = random.below(16) != 0;
-    if (state_ == EncoderState::open && random.below(4) == 0) earlier_ = make(world, random, Wish::valid, Bank::first);
-    call_ = make(world, random, random.below(5) < 2 ? Wish::valid : Wish::anything, Bank::second);
+    if (state_ == EncoderState::open && random.below(4) == 0) earlier_ = make(arena, random, Wish::valid, Bank::first);
+    call_ = make(arena, random, random.below(5) < 2 ? Wish::valid : Wish::anything, Bank::second);
   }
 
   std::string text() const override {
@@ -70,23 +70,23 @@ class OpCase final : public Case {
                        name(state_));
   }
 
-  Verdict run(World& world) override {
-    world.remember();
+  Verdict run(Arena& arena) override {
+    arena.remember();
     Owned<mnk_encoder> encoder(nullptr, mnk_encoder_release);
-    if (state_ != EncoderState::missing) encoder.reset(mnk_encoder_make(world.device(0), "fuzz", nullptr));
+    if (state_ != EncoderState::missing) encoder.reset(mnk_encoder_make(arena.device(0), "fuzz", nullptr));
     if (state_ == EncoderState::committed) {
       const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
                                        mnk_completion_release);
       if (!done || !mnk_completion_wait(done.get(), nullptr)) return {.failure = "an empty encoder did not run"};
     }
     if (earlier_) {
-      const Attempt first = record(world, encoder.get(), *earlier_);
+      const Attempt first = record(arena, encoder.get(), *earlier_);
       if (!first.failure.empty()) return {.failure = "the earlier call: " + first.failure};
     }
-    const Attempt recorded = record(world, encoder.get(), *call_);
+    const Attempt recorded = record(arena, encoder.get(), *call_);
     Verdict verdict{.refusal = recorded.refusal, .code = recorded.code, .failure = recorded.failure};
     if (verdict.failure.empty() && state_ == EncoderState::open) verdict.failure = commit(encoder.get());
-    if (verdict.failure.empty()) verdict.failure = world.difference();
+    if (verdict.failure.empty()) verdict.failure = arena.difference();
     return verdict;
   }
 
@@ -98,7 +98,7 @@ class OpCase final : public Case {
     return std::string(call.isForeign() && !call.isEmpty() ? kForeign : "");
   }
 
-  Attempt record(World& world, mnk_encoder* encoder, const OpCall& call) {
+  Attempt record(Arena& arena, mnk_encoder* encoder, const OpCall& call) {
     Owned<mnk_plan> plan(nullptr, mnk_plan_release);
     const Attempt planned = attempt("the plan", call.refusal(), [&](mnk_error_out error) {
       plan.reset(call.makePlan(error));
@@ -114,7 +114,7 @@ class OpCase final : public Case {
     Attempt recorded = attempt("the call", expected, [&](mnk_error_out error) { return call.encode(encoder, error); });
     if (!recorded.isAccepted || !recorded.failure.empty()) return recorded;
 
-    const uint64_t written = call.apply(world);
+    const uint64_t written = call.apply(arena);
     if (mnk_plan_dispatch_count(plan.get()) == 0 && !call.isEmpty()) recorded.failure = "the plan runs nothing";
     uint64_t planWrites = 0;
     for (size_t index = 0; index < mnk_plan_dispatch_count(plan.get()); ++index) {
@@ -159,8 +159,8 @@ class OpCase final : public Case {
 
 }  // namespace
 
-std::unique_ptr<Case> makeOpCase(World& world, Seeded& random, MakeOpCall make) {
-  return std::make_unique<OpCase>(world, random, make);
+std::unique_ptr<Case> makeOpCase(Arena& arena, Seeded& random, MakeOpCall make) {
+  return std::make_unique<OpCase>(arena, random, make);
 }
 
 std::vector<std::string_view> encoderRefusals() {

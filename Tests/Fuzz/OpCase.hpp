@@ -9,7 +9,7 @@
 
 namespace mnk::fuzz {
 
-// One call of an op, with operands placed in the world. What it says of itself must not come from the code under test.
+// One call of an op, with operands placed in the arena. What it says of itself must not come from the code under test.
 class OpCall {
  public:
   virtual ~OpCall() = default;
@@ -24,17 +24,17 @@ class OpCall {
 
   virtual mnk_plan* makePlan(mnk_error_out error) const = 0;
   virtual bool encode(mnk_encoder* encoder, mnk_error_out error) const = 0;
-  // Changes the world's images as a valid call must. Returns the bytes written, or kUnknown.
+  // Changes the arena's images as a valid call must. Returns the bytes written, or kUnknown.
   static constexpr uint64_t kUnknown = UINT64_MAX;
-  virtual uint64_t apply(World& world) const = 0;
+  virtual uint64_t apply(Arena& arena) const = 0;
 };
 
 enum class Wish { valid, anything };
-// Which arenas the operands of a call may use: the first one must not have its operands overwritten by the second.
+// Which regions the operands of a call may use: the first one must not have its operands overwritten by the second.
 enum class Bank { first, second };
-using MakeOpCall = std::unique_ptr<OpCall> (*)(World& world, Seeded& random, Wish wish, Bank bank);
+using MakeOpCall = std::unique_ptr<OpCall> (*)(Arena& arena, Seeded& random, Wish wish, Bank bank);
 
-std::unique_ptr<Case> makeOpCase(World& world, Seeded& random, MakeOpCall make);
+std::unique_ptr<Case> makeOpCase(Arena& arena, Seeded& random, MakeOpCall make);
 
 // What errors of every op's calls say.
 std::vector<std::string_view> encoderRefusals();

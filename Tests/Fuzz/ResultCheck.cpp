@@ -1,4 +1,4 @@
-#include "Judge.hpp"
+#include "ResultCheck.hpp"
 
 #include <cstring>
 
@@ -19,7 +19,7 @@ std::string problemWith(const mnk_error* error) {
   return {};
 }
 
-Verdict judge(const test::Caught& caught, bool isAccepted, std::string_view expected) {
+Verdict checkResult(const test::Caught& caught, bool isAccepted, std::string_view expected) {
   Verdict verdict;
   if (isAccepted) {
     if (!expected.empty()) verdict.failure = fmt::format("accepted, expected: {}", expected);

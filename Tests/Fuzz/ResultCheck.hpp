@@ -1,4 +1,4 @@
-// Judges errors: complete in all parts, and the one that was expected.
+// Checks errors: complete in all parts, and the one that was expected.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,6 +11,6 @@ namespace mnk::fuzz {
 std::string problemWith(const mnk_error* error);
 
 // The outcome of a call that must be refused with `expected`, or accepted where that is empty.
-Verdict judge(const test::Caught& caught, bool isAccepted, std::string_view expected);
+Verdict checkResult(const test::Caught& caught, bool isAccepted, std::string_view expected);
 
 }  // namespace mnk::fuzz

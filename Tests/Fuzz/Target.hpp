@@ -1,4 +1,4 @@
-// A target makes calls of one function of the C door, valid and adversarial ones, and knows what each must do. The
+// A target makes calls of one function of the C API, valid and adversarial ones, and knows what each must do. The
 // fuzzer draws a case, runs it, and counts what came of it. A new op adds a target to the list in Targets.cpp.
 #pragma once
 #include <memory>
@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "Arena.hpp"
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/mnk.h"
-#include "Support/Seeded.hpp"
-#include "World.hpp"
 
 namespace mnk::fuzz {
 
@@ -20,19 +20,19 @@ struct Verdict {
   std::string failure = {};  // what went wrong; empty where the outcome is the right one
 };
 
-// One call with everything that it needs, made in a world and run there once.
+// One call with everything that it needs, made in an arena and run there once.
 class Case {
  public:
   virtual ~Case() = default;
   virtual std::string text() const = 0;  // the descriptor in words
-  virtual Verdict run(World& world) = 0;
+  virtual Verdict run(Arena& arena) = 0;
 };
 
 struct Target {
   std::string_view name;
   uint32_t share;                          // of the cases, relative to the other targets
   std::vector<std::string_view> refusals;  // what errors say; a long run must have met each
-  std::unique_ptr<Case> (*make)(World& world, Seeded& random);
+  std::unique_ptr<Case> (*make)(Arena& arena, Seeded& random);
 };
 
 const std::vector<Target>& targets();

@@ -4,11 +4,11 @@
 
 namespace mnk::fuzz {
 
-void changeTheRank(TensorWords& tensor, test::Seeded& random);
-void changeTheDType(TensorWords& tensor, test::Seeded& random);
+void changeTheRank(TensorSpec& tensor, test::Seeded& random);
+void changeTheDType(TensorSpec& tensor, test::Seeded& random);
 // One extent, by one or to a number that arithmetic stumbles over.
-void moveAnExtent(TensorWords& tensor, test::Seeded& random);
+void moveAnExtent(TensorSpec& tensor, test::Seeded& random);
 // Beside another operand, at its first or last byte, or right before or behind it, where nothing is shared.
-void moveBeside(TensorWords& moved, const TensorWords& other, test::Seeded& random);
+void moveBeside(TensorSpec& moved, const TensorSpec& other, test::Seeded& random);
 
 }  // namespace mnk::fuzz

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "Judge.hpp"
 #include "Numbers.hpp"
+#include "ResultCheck.hpp"
 
 namespace mnk::fuzz {
 
@@ -30,7 +30,7 @@ constexpr std::string_view kSlice = "the slice lies outside the tensor";
 constexpr std::string_view kReshape = "the new shape holds another number of elements";
 constexpr std::string_view kCopy = "the copy does not cover the tensor exactly";
 
-struct ShapeWords {
+struct ShapeSpec {
   std::vector<uint64_t> extents;
   bool isNull = false;
 
@@ -53,8 +53,8 @@ struct ShapeWords {
   std::string text() const { return isNull ? "NULL" : fmt::format("[{}]", fmt::join(extents, ", ")); }
 };
 
-ShapeWords drawShape(Seeded& random) {
-  ShapeWords shape;
+ShapeSpec drawShape(Seeded& random) {
+  ShapeSpec shape;
   for (uint64_t rank = random.below(coin(random, 1, 20) ? 12 : 5); rank > 0; --rank) {
     shape.extents.push_back(coin(random, 15, 16) ? random.below(7) : edge(random, {1u << 16, uint64_t{1} << 61}));
   }
@@ -62,19 +62,19 @@ ShapeWords drawShape(Seeded& random) {
   return shape;
 }
 
-// Wraps an arena, then slices, reshapes and reads: each call must do what plain arithmetic says, until one is refused.
+// Wraps a region, then slices, reshapes and reads: each call must do what plain arithmetic says, until one is refused.
 class TensorCase final : public Case {
  public:
-  TensorCase(World&, Seeded& random)
-      : memory_(World::kArenaBytes),
+  TensorCase(Arena&, Seeded& random)
+      : memory_(Arena::kRegionBytes),
         dtype_(static_cast<uint32_t>(coin(random, 1, 20) ? edge(random, {7, 255}) : random.below(7))),
         shape_(drawShape(random)),
-        bytes_(coin(random, 7, 8) ? World::kArenaBytes : random.below(World::kArenaBytes)),
+        bytes_(coin(random, 7, 8) ? Arena::kRegionBytes : random.below(Arena::kRegionBytes)),
         offset_(coin(random, 1, 2) ? 0 : (coin(random, 7, 8) ? random.below(64) * 4 : edge(random, {bytes_, 2}))),
         copied_(coin(random, 1, 4) ? edge(random, {64, 256}) : UINT64_MAX),
         absent_(static_cast<Absent>(random.below(64))) {
     drawViews(random);
-    // What does not fit is at most twice as long as the arena, or too long to be claimed: nothing else is mapped.
+    // What does not fit is at most twice as long as the region, or too long to be claimed: nothing else is mapped.
     if (coin(random, 1, 40)) bytes_ = (uint64_t{1} << 62) + random.below(UINT64_MAX >> 1);
   }
 
@@ -84,9 +84,9 @@ class TensorCase final : public Case {
                        absent_ <= Absent::target ? fmt::format("; missing handle {}", static_cast<int>(absent_)) : "");
   }
 
-  Verdict run(World& world) override {
+  Verdict run(Arena& arena) override {
     released_ = 0;
-    Verdict verdict = attack(world);
+    Verdict verdict = runCalls(arena);
     if (verdict.failure.empty() && released_ != 1) {
       verdict.failure = fmt::format("the memory was released {} times", released_);
     }
@@ -103,13 +103,13 @@ class TensorCase final : public Case {
     count_ = coin(random, 7, 8) ? random.below(outermost - std::min(begin_, outermost) + 1) : edge(random, {outermost});
     uint64_t elements = count_;
     for (size_t axis = 1; axis < shape_.extents.size(); ++axis) elements *= shape_.extents[axis];
-    reshaped_ = coin(random, 1, 4) ? drawShape(random) : ShapeWords{{elements, 1}};
+    reshaped_ = coin(random, 1, 4) ? drawShape(random) : ShapeSpec{{elements, 1}};
     if (coin(random, 1, 8) && !reshaped_.extents.empty()) reshaped_.extents[0] += 1;
   }
 
   std::string_view wrapRefusal() const {
     if (absent_ == Absent::device) return kNoDevice;
-    if (absent_ == Absent::memory || bytes_ > World::kArenaBytes) return kNotWrapped;
+    if (absent_ == Absent::memory || bytes_ > Arena::kRegionBytes) return kNotWrapped;
     if (dtype_ > MNK_I32) return kNotADType;
     if (const auto refusal = shape_.refusal(); !refusal.empty()) return refusal;
     const uint64_t size = byteSize(static_cast<DType>(dtype_));
@@ -117,22 +117,22 @@ class TensorCase final : public Case {
     return offset_ % size != 0 ? kUnaligned : "";
   }
 
-  Verdict attack(World& world) {
+  Verdict runCalls(Arena& arena) {
     test::Caught caught;
     const auto release = [](void* count) { *static_cast<int*>(count) += 1; };
     const Owned<mnk_tensor> whole(
-        mnk_tensor_make_wrapping(absent_ == Absent::device ? nullptr : world.device(0),
+        mnk_tensor_make_wrapping(absent_ == Absent::device ? nullptr : arena.device(0),
                                  absent_ == Absent::memory ? nullptr : memory_.data(), bytes_,
                                  test::number<mnk_dtype>(dtype_), shape_.isNull ? nullptr : shape_.extents.data(),
                                  shape_.extents.size(), offset_, release, &released_, caught.out()),
         mnk_tensor_release);
-    Verdict verdict = judge(caught, bool(whole), wrapRefusal());
+    Verdict verdict = checkResult(caught, bool(whole), wrapRefusal());
     if (!whole || !verdict.failure.empty()) return verdict;
 
     const mnk_tensor* given = absent_ == Absent::tensor ? nullptr : whole.get();
     const bool isSlice = !shape_.extents.empty() && Wide{begin_} + count_ <= shape_.extents[0];
     const Owned<mnk_tensor> slice(mnk_tensor_make_slice(given, begin_, count_, caught.out()), mnk_tensor_release);
-    verdict = judge(caught, bool(slice), !given ? kNoTensor : (isSlice ? "" : kSlice));
+    verdict = checkResult(caught, bool(slice), !given ? kNoTensor : (isSlice ? "" : kSlice));
     if (!slice || !verdict.failure.empty()) return verdict;
 
     const uint64_t size = byteSize(static_cast<DType>(dtype_));
@@ -155,16 +155,16 @@ class TensorCase final : public Case {
     const Owned<mnk_tensor> again(mnk_tensor_make_reshaped(slice, reshaped_.isNull ? nullptr : reshaped_.extents.data(),
                                                            reshaped_.extents.size(), caught.out()),
                                   mnk_tensor_release);
-    return judge(caught, bool(again), expected);
+    return checkResult(caught, bool(again), expected);
   }
 
   Verdict copy(const mnk_tensor* slice, uint64_t bytes, uint64_t offset, test::Caught& caught) {
     for (size_t byte = 0; byte < memory_.size(); ++byte) memory_[byte] = static_cast<std::byte>(byte * 7);
-    std::vector<std::byte> into(World::kArenaBytes + 1, std::byte{0x5a});
+    std::vector<std::byte> into(Arena::kRegionBytes + 1, std::byte{0x5a});
     const uint64_t asked = copied_ == UINT64_MAX ? bytes : copied_;
     const bool isAbsent = absent_ == Absent::target && asked != 0;
     const bool isRead = mnk_tensor_read(slice, isAbsent ? nullptr : into.data(), asked, caught.out());
-    Verdict verdict = judge(caught, isRead, isAbsent ? kNoTarget : (asked == bytes ? "" : kCopy));
+    Verdict verdict = checkResult(caught, isRead, isAbsent ? kNoTarget : (asked == bytes ? "" : kCopy));
     const uint64_t copied = isRead ? bytes : 0;
     for (uint64_t byte = 0; byte < into.size() && verdict.failure.empty(); ++byte) {
       const std::byte expected = byte < copied ? memory_[offset + byte] : std::byte{0x5a};
@@ -175,16 +175,16 @@ class TensorCase final : public Case {
 
   std::vector<std::byte> memory_;
   uint32_t dtype_;
-  ShapeWords shape_;
+  ShapeSpec shape_;
   uint64_t bytes_, offset_, begin_ = 0, count_ = 0;
-  ShapeWords reshaped_;
+  ShapeSpec reshaped_;
   uint64_t copied_;  // UINT64_MAX: as many as there are
   Absent absent_;
   int released_ = 0;
 };
 
-std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
-  return std::make_unique<TensorCase>(world, random);
+std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
+  return std::make_unique<TensorCase>(arena, random);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Attacks on tensors themselves: shapes, offsets, slices, new shapes and copies that no memory or no arithmetic holds.
+// Fuzzes tensors themselves: shapes, offsets, slices, new shapes and copies that no memory or no arithmetic holds.
 #pragma once
 #include "Target.hpp"
 

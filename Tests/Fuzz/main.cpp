@@ -1,4 +1,4 @@
-// Attacks the C door with random and adversarial descriptors. Every case is either refused with a complete error and
+// Fuzzes the C API with random and adversarial descriptors. Every case is either refused with a complete error and
 // changes nothing, or does what its reference says; which of the two is decided here, not by the code under test.
 //   fuzz [--cases N] [--seed S] [--target NAME] [--workers N]
 //   fuzz --target NAME --seed S --case N      one case again, in words
@@ -9,8 +9,9 @@
 #include <cstring>
 #include <vector>
 
-#include "Campaign.hpp"
 #include "Crash.hpp"
+#include "FuzzRun.hpp"
+#include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
 #include "Target.hpp"
 
 using namespace mnk::fuzz;
@@ -33,7 +34,7 @@ bool isTarget(std::string_view name) {
 }
 
 // What is wrong with the arguments; empty where they are fine.
-std::string readOptions(int count, char** arguments, CampaignOptions& options) {
+std::string readOptions(int count, char** arguments, FuzzRunOptions& options) {
   for (int i = 1; i < count; i += 2) {
     const std::string_view option = arguments[i];
     if (i + 1 == count) return fmt::format("{} needs a value", option);
@@ -68,13 +69,14 @@ std::string_view name(uint32_t code) {
 }  // namespace
 
 int main(int argumentCount, char** arguments) {
-  CampaignOptions options;
+  mnk_register_host_device();
+  FuzzRunOptions options;
   if (const std::string wrong = readOptions(argumentCount, arguments, options); !wrong.empty()) {
     fmt::print(stderr, "fuzz: {}\n", wrong);
     return 2;
   }
   nameCaseOnCrash();
-  Tally tally = runCampaign(options);
+  Tally tally = runFuzz(options);
   for (const auto& [what, count] : tally.refusals) fmt::print("{:8} {}\n", count, what);
   const bool isLong = !options.only && options.cases >= kEnoughToMeetAll;
   if (const std::string missing = neverMet(options, tally); isLong && !missing.empty() && tally.failures == 0) {

@@ -1,11 +1,14 @@
 import Foundation
 import MLXNativeKernels
+import MLXNativeKernelsHost
 import XCTest
 
 @testable import JargonLM
 
 /// The model over the kernels, against results that were worked out in double precision without them.
 final class PassageTests: XCTestCase {
+    override class func setUp() { registerHostDevice() }
+
     private struct Reference: Decodable {
         let bitsPerByte: Double
         let firstBits: [Double]

@@ -1,9 +1,9 @@
 #import <XCTest/XCTest.h>
 
+#include "Harness/FakeDevice.hpp"
 #import "Support/Bridging.hpp"
 #import "Support/Checks.hpp"
 #import "Support/DeviceTestCase.h"
-#include "Support/FakeDevice.hpp"
 
 using namespace mnk;
 using namespace mnk::objc_test;

@@ -4,18 +4,18 @@
 using namespace mnk;
 using namespace mnk::objc_test;
 
-// The C++ door from Objective-C++, beside objects over the same memory.
-@interface CoreDoorTests : DeviceTestCase
+// The C++ API from Objective-C++, beside objects over the same memory.
+@interface CoreApiTests : DeviceTestCase
 @end
 
-@implementation CoreDoorTests
+@implementation CoreApiTests
 
-- (void)testDoorsForCAndCxxOpenBesideObjectiveC {
+- (void)testCAndCxxApisWorkBesideObjectiveC {
   XCTAssertTrue(bool(Device::makeDefault()));
   XCTAssertGreaterThan(mnk_device_count(), 0u);
 }
 
-- (void)testAnOpOfTheCoreOnTensorsOfTheFacade {
+- (void)testAnOpOfTheCoreOnTensorsOfTheBinding {
   MNKTensor *x = [self floats:{1, 0, 0, 0} shape:@[ @1, @4 ]];
   CommandEncoder encoder(coreOf(self.device), "core");
   XCTAssertTrue(bool(encoder.encode(Hadamard{.from = coreOf(x)})));

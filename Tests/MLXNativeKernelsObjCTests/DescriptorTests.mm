@@ -1,7 +1,7 @@
+#import "Support/BindingOps.hpp"
 #import "Support/Bridging.hpp"
 #import "Support/DescriptorChecks.h"
 #import "Support/DeviceTestCase.h"
-#import "Support/FacadeOps.hpp"
 
 using namespace mnk::objc_test;
 

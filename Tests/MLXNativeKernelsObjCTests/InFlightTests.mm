@@ -1,8 +1,8 @@
+#include "Harness/FakeDevice.hpp"
+#include "Harness/HeldWork.hpp"
 #import "Support/Bridging.hpp"
 #import "Support/Checks.hpp"
 #import "Support/DeviceTestCase.h"
-#include "Support/FakeDevice.hpp"
-#include "Support/HeldWork.hpp"
 
 using namespace mnk;
 using namespace mnk::objc_test;

@@ -1,13 +1,13 @@
 #import <XCTest/XCTest.h>
 
-#include "Cases/FlashDecodeCase.hpp"
-#include "Cases/KVCacheQuantizeCase.hpp"
-#include "Cases/KVCacheWriteCase.hpp"
-#include "Cases/MultiRoPECase.hpp"
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
+#include "Ops/MultiRoPE/MultiRoPECase.hpp"
+#import "Support/BindingOps.hpp"
 #import "Support/Checks.hpp"
-#import "Support/FacadeOps.hpp"
-#include "Support/FakeDevice.hpp"
 
 using namespace mnk;
 using namespace mnk::objc_test;
@@ -21,14 +21,14 @@ Tensor tensorOn(const std::shared_ptr<Device> &device, DType dtype, const Shape 
   return REQUIRE(Tensor::over(buffer, dtype, shape, shift));
 }
 
-// Whether the facade asks a device for what the core asks it for: the plan, and what an encoder records.
+// Whether the binding asks a device for what the core asks it for: the plan, and what an encoder records.
 template <typename Op>
 NSString *difference(const std::shared_ptr<FakeDevice> &device, const Op &op) {
   MNKDevice *object = objectOver(std::shared_ptr<Device>(device));
   MNKOperation *operation = objectFor(op);
   NSError *planError = nil, *encodeError = nil;
   MNKPlan *plan = [operation planForDevice:object error:&planError];
-  MNKCommandEncoder *step = [object commandEncoderWithLabel:@"facade"];
+  MNKCommandEncoder *step = [object commandEncoderWithLabel:@"binding"];
   const BOOL isEncoded = [step encodeOperation:operation error:&encodeError];
   if (isEncoded && ![step commitWithError:&encodeError]) return encodeError.localizedDescription;
 
@@ -41,7 +41,7 @@ NSString *difference(const std::shared_ptr<FakeDevice> &device, const Op &op) {
   }();
   const Result<void> encoded = encoder.encode(op);
   if (!encoded) {
-    if (isEncoded || plan) return @"the facade takes what the core refuses";
+    if (isEncoded || plan) return @"the binding takes what the core refuses";
     return wrongIn(planError, encoded.error()) ?: wrongIn(encodeError, encoded.error());
   }
   if (!isEncoded || !plan) return (encodeError ?: planError).localizedDescription;
@@ -62,7 +62,7 @@ NSString *difference(const std::shared_ptr<FakeDevice> &device, const Op &op) {
   }
   const auto committed = device->committed();
   const auto &got = committed[committed.size() - 2], &due = committed.back();
-  if (got.label != "facade" || got.trace != due.trace) return @"another trace";
+  if (got.label != "binding" || got.trace != due.trace) return @"another trace";
   for (size_t i = 0; i < due.dispatches.size(); ++i) {
     NSString *differing =
         objc_test::difference(got.dispatches[i].dispatch, due.dispatches[i].dispatch, expected->dispatches[i]);
@@ -240,7 +240,7 @@ NSString *differencesIn(const std::vector<Case> &cases, size_t stride, MakeOp ma
   XCTAssertEqualObjects(plan.description, [NSString stringWithUTF8String:mnk::plan(op)->text().c_str()]);
 }
 
-- (void)testACacheOfTheFacadeRecordsWhatOneOfTheCoreDoes {
+- (void)testACacheOfTheBindingRecordsWhatOneOfTheCoreDoes {
   XCTAssertNil(failuresWithin([&] { [self compareCaches]; }));
 }
 

@@ -1,12 +1,12 @@
-#include "Cases/FlashDecodeTrial.hpp"
-#include "Cases/KVCacheQuantizeTrial.hpp"
-#include "Cases/KVCacheWriteTrial.hpp"
-#include "Cases/MultiRoPETrial.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/FlashDecode/FlashDecodeRun.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
+#include "Ops/MultiRoPE/MultiRoPERun.hpp"
+#import "Support/BindingOps.hpp"
 #import "Support/Checks.hpp"
 #import "Support/DeviceTestCase.h"
-#import "Support/FacadeOps.hpp"
 
 using namespace mnk;
 using namespace mnk::objc_test;
@@ -17,20 +17,20 @@ using namespace mnk::objc_test;
 
 @implementation OperationTests
 
-// Runs some of the cases in one step, and lets each trial judge what became of its operands.
-template <typename Trial, typename Case>
+// Runs some of the cases in one step, and lets each run check what became of its operands.
+template <typename Run, typename Case>
 static NSString *failuresOf(OperationTests *self, const std::vector<Case> &cases, size_t stride,
-                            void (Trial::*judge)() const) {
+                            void (Run::*check)() const) {
   const auto device = coreOf(self.device);
   return failuresWithin([&] {
     test::Seeded random;
-    std::vector<Trial> trials;
-    trials.reserve(cases.size());
+    std::vector<Run> runs;
+    runs.reserve(cases.size());
     MNKCommandEncoder *step = [self.device commandEncoder];
     NSError *error = nil;
     for (size_t i = 0; i < cases.size(); i += stride) {
-      trials.emplace_back(device, cases[i], random);
-      const auto &op = trials.back().op();
+      runs.emplace_back(device, cases[i], random);
+      const auto &op = runs.back().op();
       MNKOperation *operation = nil;
       if constexpr (requires { op.op; })
         operation = objectFor(op.op);
@@ -39,21 +39,21 @@ static NSString *failuresOf(OperationTests *self, const std::vector<Case> &cases
       XCTAssertTrue([step encodeOperation:operation error:&error], @"%s: %@", cases[i].name.c_str(), error);
     }
     XCTAssertTrue([[step commitWithError:&error] waitWithError:&error], @"%@", error);
-    for (const Trial &trial : trials) (trial.*judge)();
+    for (const Run &opRun : runs) (opRun.*check)();
   });
 }
 
 - (void)testKVCacheWrite {
-  XCTAssertNil(failuresOf(self, test::allCases(), 97, &test::KVCacheWriteTrial::expectWritten));
-  XCTAssertNil(failuresOf(self, test::sourceCases(), 7, &test::KVCacheWriteTrial::expectWritten));
+  XCTAssertNil(failuresOf(self, test::allCases(), 97, &test::KVCacheWriteRun::expectWritten));
+  XCTAssertNil(failuresOf(self, test::sourceCases(), 7, &test::KVCacheWriteRun::expectWritten));
 }
 
 - (void)testKVCacheQuantize {
-  XCTAssertNil(failuresOf(self, test::allQuantizeCases(), 37, &test::KVCacheQuantizeTrial::expectStored));
+  XCTAssertNil(failuresOf(self, test::allQuantizeCases(), 37, &test::KVCacheQuantizeRun::expectStored));
 }
 
 - (void)testMultiRoPE {
-  XCTAssertNil(failuresOf(self, test::rope::allCases(), 151, &test::MultiRoPETrial::expectRotated));
+  XCTAssertNil(failuresOf(self, test::rope::allCases(), 151, &test::MultiRoPERun::expectRotated));
 }
 
 - (void)testFlashDecodeDenseAndQuantized {
@@ -66,7 +66,7 @@ static NSString *failuresOf(OperationTests *self, const std::vector<Case> &cases
         prepared.push_back(test::prepared(cases[i], random));
       }
     }));
-    XCTAssertNil(failuresOf(self, prepared, 1, &test::FlashDecodeTrial::expectAttended));
+    XCTAssertNil(failuresOf(self, prepared, 1, &test::FlashDecodeRun::expectAttended));
   }
 }
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
 #import "Support/Checks.hpp"
 #import "Support/DeviceTestCase.h"
 

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <memory>
 
+#include "Harness/FakeDevice.hpp"
 #import "Support/Bridging.hpp"
 #import "Support/Checks.hpp"
 #import "Support/DeviceTestCase.h"
-#include "Support/FakeDevice.hpp"
 
 using namespace mnk::objc_test;
 

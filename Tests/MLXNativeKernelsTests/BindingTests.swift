@@ -1,9 +1,9 @@
 import Foundation
 import XCTest
 
-/// C++, Swift and Objective-C offer the same ops and the same options: what one door has and another lacks is named here.
-final class DoorTests: XCTestCase {
-    /// A type at the three doors. Nothing where a door has no type for it, but takes its properties otherwise.
+/// C++, Swift and Objective-C offer the same ops and the same options: what one API has and another lacks is named here.
+final class BindingTests: XCTestCase {
+    /// A type in the three APIs. Nothing where an API has no type for it, but takes its properties otherwise.
     private struct Types {
         var cxx: String
         var swift: String?
@@ -30,7 +30,7 @@ final class DoorTests: XCTestCase {
             Types("host.Options", swift: "HostOptions", objc: "MNKHostOptions"),
         ]
 
-    /// What a property of a door stands for in C++, where that is not its own name.
+    /// What a property of an API stands for in C++, where that is not its own name.
     private static let swiftMeanings: [String: [String]] = [
         "FlashDecode.cache": ["over"], "FlashDecode.output": ["results"], "FlashDecode.partials": ["results"],
         "FlashDecode.logSumExp": ["results"],
@@ -68,7 +68,7 @@ final class DoorTests: XCTestCase {
         "AttentionCacheDescriptor": ["dtype", "whenFull", "pinned", "quantized", "slidingWindow", "isStorageOnly"],
         "KVQuantizedStorage": ["codec", "keyBits", "valueBits", "scaleFactor", "options"],
     ]
-    /// Structs of C++ that are no options: parts of the core, results, and what both other doors take as arguments.
+    /// Structs of C++ that are no options: parts of the core, results, and what both other APIs take as arguments.
     private static let others: Set<String> = [
         "AppendAndAttend", "Argument", "Binding", "DeviceLimits", "DeviceProfile", "Dispatch", "Error",
         "FunctionConstant", "Grid",
@@ -79,15 +79,15 @@ final class DoorTests: XCTestCase {
         "SubmissionReport", "Summary", "Summary.Counts", "ThreadgroupMemory", "metal.Options",
     ]
 
-    func testEveryDoorHasEveryOp() throws {
-        let (cxx, swift, objc) = try doors()
+    func testEveryBindingHasEveryOp() throws {
+        let (cxx, swift, objc) = try bindings()
         XCTAssertEqual(Set(cxx.ops).count, 7, "\(cxx.ops)")
         XCTAssertEqual(Set(objc.ops), Set(cxx.ops))
         for op in cxx.ops { XCTAssertNotNil(swift.properties[op], "Swift has no \(op)") }
     }
 
-    func testEveryDoorHasEveryProperty() throws {
-        let (cxx, swift, objc) = try doors()
+    func testEveryBindingHasEveryProperty() throws {
+        let (cxx, swift, objc) = try bindings()
         let all = Self.types + cxx.ops.map { Types($0) }
         for type in all {
             let expected = Set(try XCTUnwrap(cxx.properties[type.cxx], "C++ has no \(type.cxx)"))
@@ -110,8 +110,8 @@ final class DoorTests: XCTestCase {
             "classes that no list names")
     }
 
-    func testEveryDoorHasEveryCase() throws {
-        let (cxx, swift, objc) = try doors()
+    func testEveryBindingHasEveryCase() throws {
+        let (cxx, swift, objc) = try bindings()
         let enums: [(cxx: String, swift: String, objc: String, prefix: String)] = [
             ("ErrorCode", "KernelError.Code", "MNKErrorCode", "MNKError"),
             ("DType", "ElementType", "MNKElementType", "MNKElementType"),
@@ -141,7 +141,7 @@ final class DoorTests: XCTestCase {
             let named = (objc.cases[item.objc] ?? []).map { $0.dropFirst(item.prefix.count).lowercased() }
             XCTAssertEqual(Set(named), expected, item.objc)
         }
-        // Parts of the core, kinds of arguments that the doors have functions for, and Objective-C's name for KVWrap.
+        // Parts of the core, kinds of arguments that the APIs have functions for, and Objective-C's name for KVWrap.
         let others: Set = [
             "Access", "Argument.Kind", "ConstantType", "Grid.Unit", "LibrarySource.Kind", "MatrixLayout",
             "WorkProgress",
@@ -152,7 +152,7 @@ final class DoorTests: XCTestCase {
 
     /// Swift takes as arguments what the other APIs have as properties of a descriptor.
     func testSwiftPreparesWithEveryProperty() throws {
-        let cxx = try doors().cxx.properties
+        let cxx = try bindings().cxx.properties
         let swift = try texts("MLXNativeKernels", "Prepare.swift")[0]
         let declaration = try XCTUnwrap(swift.firstMatch(of: /public func prepare\((?s:(.*?))\) async/)).1
         let arguments = declaration.matches(of: /(?:for )?(\w+): [\[A-Z]/).map { String($0.1) }
@@ -167,8 +167,8 @@ final class DoorTests: XCTestCase {
         }
     }
 
-    /// What the cache can do, and how each door says it.
-    func testEveryDoorHasEveryFunctionOfTheCache() throws {
+    /// What the cache can do, and how each API says it.
+    func testEveryBindingHasEveryFunctionOfTheCache() throws {
         let names: [(cxx: String, swift: String, objc: String)] = [
             ("make", "public convenience init(\n        _ dimensions", "initWithDevice:"),
             ("load", "init(\n        contentsOf", "contentsOfURL:"), ("save", "func save(to", "saveToURL:"),
@@ -199,7 +199,7 @@ final class DoorTests: XCTestCase {
 
     /// A copy has every property of its original, and a comparison looks at each: both go by the keys of the class.
     func testEveryPropertyOfADescriptorIsPartOfItsValue() throws {
-        let objc = try doors().objc
+        let objc = try bindings().objc
         var own: [String: Set<String>] = [:]
         var extended: Set<String> = []
         for text in try texts("MLXNativeKernelsCore/ObjC", ".mm") {
@@ -220,26 +220,26 @@ final class DoorTests: XCTestCase {
     }
 
     func testListsSeeWhatDiffers() {
-        let cxx = DoorLists.cxx([
+        let cxx = BindingLists.cxx([
             "struct Op {\n  static constexpr std::string_view name = \"Op\";\n  int a = 1;\n  B b;\n};"
         ])
         XCTAssertEqual(cxx.ops, ["Op"])
         XCTAssertEqual(cxx.properties["Op"], ["a", "b"])
-        let swift = DoorLists.swift(["public struct Op {\n    public var a = 1\n    public var c: Int { 2 }\n}"])
+        let swift = BindingLists.swift(["public struct Op {\n    public var a = 1\n    public var c: Int { 2 }\n}"])
         XCTAssertEqual(swift.properties["Op"], ["a"])
-        let objc = DoorLists.objectiveC([
+        let objc = BindingLists.objectiveC([
             "@interface MNKOp : MNKOperation\n@property(nonatomic) int a;\n@property(readonly) int d;\n@end"
         ])
         XCTAssertEqual(objc.ops, ["Op"])
         XCTAssertEqual(objc.properties["MNKOp"], ["a"])
-        XCTAssertEqual(DoorLists.cxx(["enum class E : int { x = 1, y };"]).cases["E"], ["x", "y"])
+        XCTAssertEqual(BindingLists.cxx(["enum class E : int { x = 1, y };"]).cases["E"], ["x", "y"])
     }
 
-    private func meanings(of type: String, in lists: DoorLists, _ meanings: [String: [String]]) -> Set<String> {
+    private func meanings(of type: String, in lists: BindingLists, _ meanings: [String: [String]]) -> Set<String> {
         Set((lists.properties[type] ?? []).flatMap { meanings["\(type).\($0)"] ?? [$0] })
     }
 
-    private func doors() throws -> (cxx: DoorLists, swift: DoorLists, objc: DoorLists) {
+    private func bindings() throws -> (cxx: BindingLists, swift: BindingLists, objc: BindingLists) {
         let headers = "MLXNativeKernelsCore/include/MLXNativeKernels"
         return (
             .cxx(try texts(headers, ".hpp")), .swift(try texts("MLXNativeKernels", ".swift")),

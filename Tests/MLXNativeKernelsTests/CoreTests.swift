@@ -1,8 +1,11 @@
-import CoreTests
+import MLXNativeKernelsCoreTests
+import MLXNativeKernelsHost
 import XCTest
 
 /// Runs the tests that are written in C++.
 final class CoreTests: XCTestCase {
+    override class func setUp() { registerHostDevice() }
+
     func testEveryTestOfTheCorePasses() {
         let tests = (0..<core_test_count()).map { index in
             (index: index, suite: String(cString: core_test_suite(index)), name: String(cString: core_test_name(index)))

@@ -2,7 +2,7 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// Attention through the Swift door, against a plain attention in double over the tokens that were appended.
+/// Attention through the Swift door, against the reference over the tokens that were appended.
 final class FlashDecodeTests: AttentionTestCase {
     func testDecodingAttendsToAllThatWasAppended() throws {
         for storage in [AttentionCache.Storage.dense(.float32), .dense(.float16), .dense(.bfloat16)] {
@@ -33,7 +33,7 @@ final class FlashDecodeTests: AttentionTestCase {
                 q, over: cache, into: out, .init(scale: 1 / sqrt(128), window: 7, softcap: 0.5), logSumExp: logSumExp)
         }.wait()
         let expected = try attended(
-            q, over: tokens, held: Array(18..<30), scale: 1 / Double(128).squareRoot(), window: 7, softcap: 0.5)
+            q, over: tokens, held: Array(18..<30), scale: 1 / Float(128).squareRoot(), window: 7, softcap: 0.5)
         try assertClose(try Tensor(out.array(of: Float.self), on: device), expected, accuracy: 1e-3)
         // Seven scores of at most a half.
         for number in try logSumExp.array(of: Float.self) { XCTAssertEqual(Double(number), log(7), accuracy: 0.5) }

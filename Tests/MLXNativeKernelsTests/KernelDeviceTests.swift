@@ -1,7 +1,10 @@
 import MLXNativeKernels
+import MLXNativeKernelsHost
 import XCTest
 
 final class KernelDeviceTests: XCTestCase {
+    override class func setUp() { registerHostDevice() }
+
     func testDefaultDeviceIsTheFirstOfAll() throws {
         let device = try KernelDevice.default()
         let first = try XCTUnwrap(KernelDevice.all.first)

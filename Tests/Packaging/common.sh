@@ -4,6 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../../.ci/common.sh"
 products=${1:-.build/debug}
 core=Sources/MLXNativeKernelsCore
+host=Sources/MLXNativeKernelsHost
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

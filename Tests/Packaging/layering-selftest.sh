@@ -1,69 +1,78 @@
 #!/usr/bin/env bash
-# Every wall of .ci/walls can fail: in a copy of the tree, each violation is planted alone and must be refused by
-# name.
+# Every rule of .ci/layering can fail: in a copy of the tree, each violation is added alone and must be refused by name.
 . "$(dirname "$0")/common.sh"
 copy=$scratch/copy
 mkdir "$copy"
 tar -cf - --exclude ./.git --exclude ./.build --exclude ./Sources/ThirdParty . | tar -xf - -C "$copy"
-"$copy/.ci/walls" >"$scratch/output" || {
+"$copy/.ci/layering" >"$scratch/output" || {
   cat "$scratch/output" >&2
-  fail "the walls are broken before anything was planted"
+  fail "a rule is broken before anything was added"
 }
 
-planted=0
-# plant WALL FILE TEXT: adds the text at the end of the file, which may be new.
-plant() {
+seeded=0
+# seed RULE FILE TEXT: adds the text at the end of the file, which may be new.
+seed() {
   local file=$copy/$2
   mkdir -p "$(dirname "$file")"
   [ ! -f "$file" ] || cp "$file" "$scratch/saved"
   printf '%b\n' "$3" >>"$file"
-  if "$copy/.ci/walls" >"$scratch/output" 2>&1; then fail "planted in $2, not refused: $3"; fi
-  grep -qF "wall \"$1\"" "$scratch/output" || {
+  if "$copy/.ci/layering" >"$scratch/output" 2>&1; then fail "added to $2, not refused: $3"; fi
+  grep -qF "rule \"$1\"" "$scratch/output" || {
     cat "$scratch/output" >&2
-    fail "planted in $2, refused by another wall than \"$1\": $3"
+    fail "added to $2, refused by another rule than \"$1\": $3"
   }
   if [ -f "$scratch/saved" ]; then mv "$scratch/saved" "$file"; else rm "$file"; fi
-  planted=$((planted + 1))
+  seeded=$((seeded + 1))
 }
 
 core=Sources/MLXNativeKernelsCore
-wall="Shaders/Types includes only Types"
-plant "$wall" Shaders/Types/Planted.h '#include "../Lib/Addressing.h"'
-plant "$wall" Shaders/Types/Planted.h '#include <vector>'
-plant "Shaders/Lib includes only Types and Lib" Shaders/Lib/Planted.h '#include "../Kernels/KVCacheWrite.metal"'
-plant "Shaders/Lib includes only Types and Lib" Shaders/Lib/Planted.h '#include <cmath>'
-plant "Shaders/Kernels includes only Types and Lib" Shaders/Kernels/Planted.metal '#include "KVCacheWrite.metal"'
-plant "Shaders/Kernels includes only Types and Lib" Shaders/Kernels/Planted.metal '#include "Lib/Addressing.h"'
+host=Sources/MLXNativeKernelsHost
+rule="types of shaders include only types"
+seed "$rule" Shaders/Hadamard/SeededTypes.h '#include "../Common/Elements.h"'
+seed "$rule" Shaders/Common/SeededTypes.h '#include <vector>'
+seed "Shaders/Common includes only Common" Shaders/Common/Seeded.h '#include "../KVCacheWrite/KVCacheWrite.metal"'
+seed "Shaders/Common includes only Common" Shaders/Common/Seeded.h '#include <cmath>'
+rule="a shader folder includes only itself and Common"
+seed "$rule" Shaders/Hadamard/Seeded.metal '#include "KVCacheWrite.metal"'
+seed "$rule" Shaders/Hadamard/Seeded.metal '#include "../FlashDecode/OnlineSoftmax.h"'
+seed "$rule" Shaders/MergePartials/Seeded.metal '#include "../Hadamard/HadamardTypes.h"'
 
-wall="core rooms name no device"
-for room in Support Tensor Encoding Ops Cache; do
-  plant "$wall" $core/$room/Planted.cpp '#include "MLXNativeKernels/HostDevice.hpp"'
+rule="only Devices names a device"
+for folder in Support Runtime Ops Cache Prepare; do
+  seed "$rule" $core/$folder/Seeded.cpp '#include "MLXNativeKernels/HostDevice.hpp"'
 done
-plant "$wall" $core/Ops/Planted.cpp 'MTL::Buffer* buffer;'
-plant "$wall" $core/Ops/Planted.cpp '#include <Metal/Metal.hpp>'
-plant "$wall" $core/Ops/Planted.cpp '#import <Foundation/Foundation.h>'
-plant "$wall" $core/Ops/Planted.cpp 'CUDA context;'
-plant "a device folder names no other" $core/Devices/Host/Planted.cpp '#include "../Metal/MetalDevice.hpp"'
-plant "a device folder names no other" $core/Devices/CUDA/Planted.cpp '#include "Devices/Host/Fiber.hpp"'
-wall="only Devices/Host includes shader code"
-plant "$wall" $core/Ops/Planted.cpp '#include "Lib/Addressing.h"'
-plant "$wall" $core/Devices/CUDA/Planted.cpp '#include "Kernels/KVCacheWrite.metal"'
-plant "CAPI includes only public headers and Support" $core/CAPI/Planted.cpp '#include "Encoding/HazardTracker.hpp"'
-plant "CAPI includes only public headers and Support" $core/CAPI/Planted.cpp '#include "Devices/Host/Fiber.hpp"'
+seed "$rule" $core/Ops/Seeded.cpp 'MTL::Buffer* buffer;'
+seed "$rule" $core/Ops/Seeded.cpp '#include <Metal/Metal.hpp>'
+seed "$rule" $core/Ops/Seeded.cpp '#import <Foundation/Foundation.h>'
+seed "$rule" $core/Ops/Seeded.cpp 'CUDA context;'
+seed "Support uses nothing above it" $core/Support/Seeded.cpp '#include "Runtime/HazardTracker.hpp"'
+seed "Runtime uses no op" $core/Runtime/Seeded.cpp '#include "Ops/FlashDecode/FlashDecodeLayout.hpp"'
+seed "Runtime uses no op" $core/Runtime/Seeded.cpp '#include "Cache/CacheCursors.hpp"'
+seed "a device names no other" $core/Devices/Metal/Seeded.cpp '#include "HostDevice.hpp"'
+seed "a device names no other" $host/Seeded.cpp '#include "Devices/Metal/MetalDevice.hpp"'
+seed "the core does not use the Host device" $core/ObjC/Seeded.mm '#include "Executor/Fiber.h"'
+rule="only the Host device includes shader code"
+seed "$rule" $core/Ops/Seeded.cpp '#include "Common/Elements.h"'
+seed "$rule" $core/Devices/Metal/Seeded.cpp '#include "KVCacheWrite/KVCacheWrite.metal"'
+seed "CAPI includes only public headers and Support" $core/CAPI/Seeded.cpp '#include "Runtime/HazardTracker.hpp"'
+seed "CAPI includes only public headers and Support" $core/CAPI/Seeded.cpp '#include "Executor/Fiber.h"'
 
-plant "Swift sees only the C door" Sources/MLXNativeKernels/Planted.swift 'import CxxStdlib'
-plant "examples import the package, and its model" Examples/decode-demo/Planted.swift 'import MLXNativeKernelsCore'
-plant "examples import the package, and its model" Examples/decode-demo/Planted.swift '@testable import CoreTests'
-plant "the model knows no user interface" Examples/JargonLM/Planted.swift 'import SwiftUI'
-plant "views import their model alone" Examples/DecodeDemo/Planted.swift 'import MLXNativeKernels'
-plant "no C++ interoperability" Package.swift '.interoperabilityMode(.Cxx)'
-plant "references include nothing of Shaders" Tests/Core/PlantedReference.cpp '#include "Kernels/KVCacheWrite.metal"'
-plant "references include nothing of Shaders" Tests/Core/Reference/Planted.hpp '#include "Types/KVCacheWriteTypes.h"'
+seed "Swift sees only the C API" Sources/MLXNativeKernels/Seeded.swift 'import CxxStdlib'
+seed "examples import the package, and its model" Examples/decode-demo/Seeded.swift 'import MLXNativeKernelsCore'
+seed "examples import the package, and its model" Examples/decode-demo/Seeded.swift '@testable import MLXNativeKernelsCoreTests'
+seed "the model knows no user interface" Examples/JargonLM/Seeded.swift 'import SwiftUI'
+seed "views import their model alone" Examples/DecodeDemo/Seeded.swift 'import MLXNativeKernels'
+seed "no C++ interoperability" Package.swift '.interoperabilityMode(.Cxx)'
+seed "references include nothing of Shaders" Tests/Core/SeededReference.cpp '#include "KVCacheWrite/KVCacheWrite.metal"'
+seed "references include nothing of Shaders" Tests/Core/Ops/SeededReference.hpp '#include "KVCacheWrite/KVCacheWriteTypes.h"'
 
-plant "no notes for later" Xcode/README.md "TO""DO"
-plant "no notes for later" $core/Ops/Planted.cpp "// FIX""ME: later"
-plant "no paths of somebody's machine" Makefile "x := /ro""ot/x"
-plant "no paths of somebody's machine" README.md "see /wo""rk/main"
-plant "lines end in LF" .editorconfig 'x = y\r'
-plant "no file over 400 lines" $core/Ops/Planted.cpp "$(printf '\\n%.0s' $(seq 401))"
-say "walls: $planted planted violations were refused"
+seed "no notes for later" Xcode/README.md "TO""DO"
+seed "no notes for later" $core/Ops/Seeded.cpp "// FIX""ME: later"
+seed "no paths of one machine" Makefile "x := /ro""ot/x"
+seed "no paths of one machine" README.md "see /wo""rk/main"
+seed "lines end in LF" .editorconfig 'x = y\r'
+seed "no file over 400 lines" $core/Ops/Seeded.cpp "$(printf '\\n%.0s' $(seq 401))"
+seed "unified files include each .cpp file once" $core/Ops/Hadamard/Seeded.cpp ''
+seed "unified files include each .cpp file once" $host/Unified/Device.cpp '#include "HostDevice.cpp"'
+
+say "layering: $seeded added violations were refused"

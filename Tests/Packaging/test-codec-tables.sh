@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The constants of the codec are what the program of Tests/Tables computes, and a change of one digit is noticed.
+# The constants of the codec are what the program of Tests/Tools/CodecTables computes, and a change of one digit is noticed.
 . "$(dirname "$0")/common.sh"
 
 .ci/make-tables --check >/dev/null
 passed "tables of the codec are current"
 
-header=Shaders/Lib/TurboTables.h
-mkdir -p "$scratch/.build" "$scratch/Shaders/Lib" "$scratch/Tests"
+header=Shaders/Common/TurboTables.h
+mkdir -p "$scratch/.build" "$scratch/Shaders/Common" "$scratch/Shaders/KVCacheQuantize" "$scratch/Tests/Tools"
 cp -R .ci "$scratch"
-cp -R Tests/Tables "$scratch/Tests"
+cp -R Tests/Tools/CodecTables "$scratch/Tests/Tools"
 cp -R .build/tables "$scratch/.build"
 sed 's/0\.12839504f/0.12839505f/' "$header" >"$scratch/$header"
 if cmp -s "$scratch/$header" "$header"; then fail "nothing to change in $header"; fi

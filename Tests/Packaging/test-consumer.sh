@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # A package that depends on this one builds in release without a warning from our sources, and runs.
 . "$(dirname "$0")/common.sh"
-unset MNK_SOFT_METAL  # what only our own tests ask for
+unset MNK_SOFT_METAL MNK_TOOLS MNK_BENCHES MNK_OPTIMIZE MNK_HOST_AVX512  # what only our own builds ask for
+# SwiftPM refuses a package of a registry or a tag with such flags.
+if swift package dump-package | grep -i unsafeFlags; then fail "a consumer would see unsafe flags (above)"; fi
+passed "a consumer sees no unsafe flags"
 
 # Kept between runs, so that a second run is quick.
 build() {
-  swift build -c release --package-path Examples/SwiftConsumer --scratch-path "$PWD/.build/house/SwiftConsumer" "$@"
+  swift build -c release --package-path Examples/SwiftConsumer --scratch-path "$PWD/.build/packaging/SwiftConsumer" "$@"
 }
 build 2>&1 | tee "$scratch/log" || fail "the consumer does not build"
 if grep 'warning:' "$scratch/log"; then fail "a consumer sees warnings (above)"; fi

@@ -19,7 +19,7 @@ printed 'environment variable MNK_DEVICE names no device'
 passed "a device that does not exist is refused"
 
 for kind in host metal; do
-  MNK_DEVICE=$kind "$demo" >"$scratch/$kind" 2>&1 || {
+  MNK_DEVICE=$kind "$demo" --tokens 12 --passage 12 >"$scratch/$kind" 2>&1 || {
     cat "$scratch/$kind" >&2
     fail "the demo fails with MNK_DEVICE=$kind"
   }

@@ -13,29 +13,30 @@ refuses() {
     fail "$1: refused, but not as stale"
   }
 }
-mkdir -p "$scratch/$core/Devices"
+mkdir -p "$scratch/$core/Devices" "$scratch/$host"
 cp -R .ci Shaders "$scratch"
-cp -R "$core/Devices/Host" "$core/Devices/Metal" "$scratch/$core/Devices"
+cp -R "$core/Devices/Metal" "$scratch/$core/Devices"
+cp -R "$host/Shipped" "$scratch/$host"
 embedded=$core/Devices/Metal/EmbeddedShaders.inc
-before=$(cat Shaders/Types/Stamp.h)
+before=$(cat Shaders/Runtime/Stamp.h)
 
-header=Shaders/Lib/CacheAddress.h
+header=Shaders/Common/CacheAddress.h
 sed 's/slot -= p.capacity/slot += p.capacity/' "$header" >"$scratch/$header"
 if cmp -s "$scratch/$header" "$header"; then fail "nothing to change in $header"; fi
 refuses "another byte in a header of a kernel"
 "$scratch/.ci/embed-shaders" >/dev/null
 "$scratch/.ci/embed-shaders" check
-[ "$(cat "$scratch/Shaders/Types/Stamp.h")" != "$before" ] || fail "another text has the same stamp"
+[ "$(cat "$scratch/Shaders/Runtime/Stamp.h")" != "$before" ] || fail "another text has the same stamp"
 cp "$header" "$scratch/$header"
 refuses "a header put back"
 "$scratch/.ci/embed-shaders" >/dev/null
-[ "$(cat "$scratch/Shaders/Types/Stamp.h")" = "$before" ] || fail "the same text has another stamp"
+[ "$(cat "$scratch/Shaders/Runtime/Stamp.h")" = "$before" ] || fail "the same text has another stamp"
 cmp "$scratch/$embedded" "$embedded"
 
 printf '\n' >>"$scratch/$embedded"
 refuses "a change of the embedded text by hand"
 "$scratch/.ci/embed-shaders" >/dev/null
-say '#define MNK_SHADER_STAMP "mnkStamp_0"' >"$scratch/Shaders/Types/Stamp.h"
+say '#define MNK_SHADER_STAMP "mnkStamp_0"' >"$scratch/Shaders/Runtime/Stamp.h"
 refuses "a change of the stamp by hand"
 passed "stale embedded shaders are noticed"
 
@@ -44,7 +45,7 @@ awk '
   /^inline constexpr/ { isShipped = /kShippedText/; next }
   /^\)metal"/ { next }
   { sub(/^R"metal\(/, "") }
-  /^#line/ { isOfWords = /Lib\/Words\.h"/ }
+  /^#line/ { isOfWords = /Common\/MetalCompat\.h"/ }
   isShipped && !isOfWords
 ' "$embedded" >"$scratch/Shipped.metal"
 grep -q '^instantiate_kernel(MNK_SHADER_STAMP' "$scratch/Shipped.metal" || fail "the last kernel is not in $embedded"

@@ -1,27 +1,19 @@
 #!/usr/bin/env bash
 # Every kernel file ships: it is in Package.swift's resources and in the Host device's list, and lists name no other.
 . "$(dirname "$0")/common.sh"
-hostList=$core/Devices/Host/ShippedKernels.inc
-
-kernels=$(cd Shaders/Kernels && ls -- *.metal) || fail "Shaders/Kernels holds no .metal file"
-missing=0
-for kernel in $kernels; do
-  for list in Package.swift "$hostList"; do
-    # Without -q, which would leave the first grep with nobody to write to.
-    grep -v '^ *//' "$list" | grep -F "Kernels/$kernel\"" >/dev/null || {
-      say "Shaders/Kernels/$kernel is missing from $list"
-      missing=1
-    }
-  done
-done
+hostList=$host/Shipped/KernelList.h
+kernels=$(cd Shaders && find . -name '*.metal' | sed 's|^\./||' | sort)
+[ -n "$kernels" ] || fail "Shaders holds no .metal file"
 for list in Package.swift "$hostList"; do
-  named=$(grep -v '^ *//' "$list" | grep -oE 'Kernels/[A-Za-z0-9_]+\.metal' | sort -u || true)
-  for kernel in $named; do
-    [ -f "Shaders/$kernel" ] || {
-      say "$list names Shaders/$kernel, which is not there"
-      missing=1
-    }
-  done
+  named=$(grep -v '^ *//' "$list" | grep -oE '[A-Za-z0-9_]+/[A-Za-z0-9_]+\.metal"' | tr -d '"' | sort)
+  [ "$named" = "$kernels" ] || {
+    diff <(say "$kernels") <(say "$named") || true
+    fail "$list does not match the .metal files of Shaders (above: < are there, > are listed)"
+  }
 done
-[ "$missing" = 0 ] || fail "kernel lists do not match Shaders/Kernels (above)"
+# SwiftPM names a bundle after the package and the target that has the kernels.
+target=$(awk '/\.process\(/ { print name; exit } match($0, /name: "[A-Za-z]+"/) { name = substr($0, RSTART + 7, RLENGTH - 8) }' Package.swift)
+grep -qF "\"MLXNativeKernels_$target.bundle\"" "$core/Devices/Metal/LibraryFinder.cpp" ||
+  fail "LibraryFinder.cpp does not look for MLXNativeKernels_$target.bundle, which holds the kernels"
+passed "the library is looked for in the bundle that holds it"
 passed "$(printf '%s\n' "$kernels" | wc -l | tr -d ' ') kernel files are in both lists"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The clang module is the C door and nothing else: C can import it, and no C++ header is reachable from it.
+# The clang module is the C API and nothing else: C can import it, and no C++ header is reachable from it.
 . "$(dirname "$0")/common.sh"
 clang=$(toolchain clang)
 

@@ -23,7 +23,8 @@ awk -v folder="$scratch" '
 checkProgram() {
   mkdir "$1.d" && cp "$1" "$1.d/main.swift"
   "$(toolchain swiftc)" -typecheck -swift-version 6 -I "$products/Modules" -I "$products" \
-    -Xcc -fmodule-map-file="$core/include/module.modulemap" -Xcc -I"$core/include" "$1.d/main.swift"
+    -Xcc -fmodule-map-file="$core/include/module.modulemap" -Xcc -I"$core/include" \
+    -Xcc -fmodule-map-file="$host/include/module.modulemap" -Xcc -I"$host/include" "$1.d/main.swift"
 }
 
 checkManifest() {

@@ -2,7 +2,7 @@
 # Every message that the Metal device sends is answered by the software Metal, is sent while its tests run, and stands on
 # the page of the documentation that says what was run where.
 . "$(dirname "$0")/common.sh"
-objects=$products/MLXNativeKernelsCore.build/Devices/Metal
+objects=$products/MLXNativeKernelsCore.build/UnifiedMetal
 page=Sources/MLXNativeKernels/MLXNativeKernels.docc/WhereItRuns.md
 if onMac; then
   skipped "selectors of the Metal device: the software Metal is for Linux"

@@ -1,6 +1,6 @@
 // Every math function that may have an error, once for each column of the Host device's table of them. Element i of
 // row r is function r of the operands there. HostAccuracyTests.cpp lists the same rows and knows the true values.
-#include "../../Shaders/Lib/Words.h"
+#include "../../Shaders/Common/MetalCompat.h"
 
 #define MATH_ROWS(one, two)                                                                                         \
   one(acos) one(acosh) one(asin) one(asinh) one(atan) one(atanh) one(cos) one(cosh) one(cospi) one(exp) one(exp10)  \

@@ -1,7 +1,7 @@
 // Work for a benchmark: attention of one new token over an f16 cache (head dimension 128), split over the keys, then
 // reduced. It is no part of the shipped library.
 // One threadgroup serves one key/value head and one split; each of its simdgroups serves one query head.
-#include "../../Shaders/Lib/Words.h"
+#include "../../Shaders/Common/MetalCompat.h"
 
 struct BenchAttentionParams {
   uint keys;

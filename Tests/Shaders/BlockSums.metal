@@ -1,6 +1,6 @@
 // Sums of a matrix's columns and of their neighbors: a kernel with every kind of barrier, each of which is needed.
 // .ci/barriers takes them out one by one.
-#include "../../Shaders/Lib/Words.h"
+#include "../../Shaders/Common/MetalCompat.h"
 
 // A threadgroup of four simdgroups sums 32 columns, in blocks of 32 rows that it transposes through threadgroup memory.
 // sums[c] is the sum of column c; groups[c] is the sum over the four columns with the same c / 4, read back from

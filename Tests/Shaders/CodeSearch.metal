@@ -1,5 +1,5 @@
 // Codes of many numbers times a factor, found as KVCacheQuantize finds them.
-#include "../../Shaders/Lib/CodeSearch.h"
+#include "../../Shaders/KVCacheQuantize/CodeSearch.h"
 
 struct CodeSearchParams {
   uint numbers;

@@ -1,6 +1,6 @@
 // Kernels that pin down lanes, memory and arguments of Metal Shading Language. HostConformanceTests.cpp knows the
 // answers.
-#include "../../Shaders/Lib/Words.h"
+#include "../../Shaders/Common/MetalCompat.h"
 
 pipeline_constant(bool, testFlag, 0);
 pipeline_constant(int, testInt, 1);

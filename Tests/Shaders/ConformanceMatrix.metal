@@ -1,6 +1,6 @@
 // Kernels that pin down simdgroup_matrix. HostConformanceMatrixTests.cpp knows the answers. All run with whole
 // simdgroups.
-#include "../../Shaders/Lib/Words.h"
+#include "../../Shaders/Common/MetalCompat.h"
 
 // Which elements of rows of 11 a lane gets: two numbers for each thread.
 kernel void matrixPlaces(

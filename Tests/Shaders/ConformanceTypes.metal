@@ -1,6 +1,6 @@
 // Kernels that pin down the types and functions of Metal Shading Language. HostConformanceTypesTests.cpp knows the
 // answers.
-#include "../../Shaders/Lib/Words.h"
+#include "../../Shaders/Common/MetalCompat.h"
 
 kernel void smallFloats(device const float* in [[buffer(0)]], device float* out [[buffer(1)]]) {
   const half h = half(in[0]);      // 2048

@@ -1,6 +1,6 @@
 // Kernels with one deliberate mistake each. HostFaultTests.cpp and HostCheckingTests.cpp expect a typed error that
 // names the line, and .ci/sanitize expects a sanitizer's report at the lines that say "mistake".
-#include "../../Shaders/Lib/Words.h"
+#include "../../Shaders/Common/MetalCompat.h"
 
 pipeline_constant(uint, faultMissing, 40);
 

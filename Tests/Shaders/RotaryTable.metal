@@ -1,8 +1,8 @@
 // The other way to rotate: one dispatch writes the cosines and sines of all positions into a table, and those that turn
 // vectors read it. It is here to be compared with MultiRoPE, which works them out anew, in results and in time.
 // Vectors are token-major f16, split in halves; a token's row of the table holds its cosines, then its sines.
-#include "../../Shaders/Lib/RotaryAngle.h"
-#include "../../Shaders/Lib/Words.h"
+#include "../../Shaders/Common/MetalCompat.h"
+#include "../../Shaders/MultiRoPE/RotaryAngle.h"
 
 struct RotaryTableParams {
   uint pairs;

@@ -96,9 +96,9 @@ BufferMemory::~BufferMemory() {
 }
 
 bool BufferMemory::isOverrun() const {
-  if (!mapping_) return false;
-  return std::any_of(bytes_ + length_, bytes_ + inPages(length_),
-                     [](std::byte byte) { return byte != std::byte{kBehindTheEnd}; });
+  const uint64_t rest = mapping_ ? inPages(length_) - length_ : 0;
+  const std::byte* const end = bytes_ + length_;
+  return rest > 0 && (*end != std::byte{kBehindTheEnd} || std::memcmp(end, end + 1, rest - 1) != 0);
 }
 
 SoftBuffer* SoftDevice::newBuffer(NS::UInteger length, MTL::ResourceOptions options) {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
+#include "HostLibrary.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "Metallib.hpp"
 

@@ -1,7 +1,7 @@
 // Steps of caches through the C API: views, lists, chunks, copies and sliding windows.
-#include "Cases/AttentionHistory.hpp"
-#include "Cases/AttentionScene.hpp"
-#include "Support/CDoor.hpp"
+#include "CApiHarness.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
+#include "Ops/FlashDecode/AttentionHistory.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -10,16 +10,16 @@ namespace mnk::test {
 
 namespace {
 
-constexpr uint64_t kTokens = 5;
+constexpr uint64_t kStepTokens = 5;
 constexpr uint64_t kRow = kQueryHeads * kAttendedDim;
 constexpr uint64_t kToken = kAttendedHeads * kAttendedDim;
 constexpr uint64_t kWidth = kRow + 2 * kToken;
 
 // A cache, and queries, keys and values of a few tokens side by side, as one projection leaves them.
-struct StepScene {
+struct StepFixture {
   Owned<mnk_device> device = makeDevice();
-  Owned<mnk_tensor> fused = makeTensor(device.get(), MNK_F32, {kTokens, kWidth});
-  Owned<mnk_tensor> output = makeTensor(device.get(), MNK_F32, {kTokens, kQueryHeads, kAttendedDim});
+  Owned<mnk_tensor> fused = makeTensor(device.get(), MNK_F32, {kStepTokens, kWidth});
+  Owned<mnk_tensor> output = makeTensor(device.get(), MNK_F32, {kStepTokens, kQueryHeads, kAttendedDim});
   mnk_cache_descriptor descriptor{.size = sizeof descriptor,
                                   .kv_heads = kAttendedHeads,
                                   .head_dim = kAttendedDim,
@@ -34,7 +34,7 @@ struct StepScene {
   AttentionHistory history{kQueryHeads, kAttendedHeads, kAttendedDim};
   Seeded random{7};
 
-  StepScene() {
+  StepFixture() {
     EXPECT(mnk_heads_view_set_columns(&step.queries, fused.get(), 0, kQueryHeads, kAttendedDim, nullptr));
     EXPECT(mnk_heads_view_set_columns(&step.keys, fused.get(), kRow, kAttendedHeads, kAttendedDim, nullptr));
     EXPECT(mnk_heads_view_set_columns(&step.values, fused.get(), kRow + kToken, kAttendedHeads, kAttendedDim, nullptr));
@@ -42,11 +42,11 @@ struct StepScene {
   }
 
   void fill() {
-    queries = smallNumbers(random, kTokens * kRow);
-    keys = smallNumbers(random, kTokens * kToken);
-    values = smallNumbers(random, kTokens * kToken);
+    queries = smallNumbers(random, kStepTokens * kRow);
+    keys = smallNumbers(random, kStepTokens * kToken);
+    values = smallNumbers(random, kStepTokens * kToken);
     std::vector<float> all;
-    for (uint64_t token = 0; token < kTokens; ++token) {
+    for (uint64_t token = 0; token < kStepTokens; ++token) {
       for (const auto& [part, width] :
            {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
         all.insert(all.end(), part->begin() + token * width, part->begin() + (token + 1) * width);
@@ -64,7 +64,7 @@ struct StepScene {
     EXPECT(mnk_completion_wait(done.get(), nullptr));
   }
   std::vector<float> got() const {
-    std::vector<float> floats(kTokens * kRow);
+    std::vector<float> floats(kStepTokens * kRow);
     EXPECT(mnk_tensor_read(output.get(), floats.data(), floats.size() * sizeof(float), nullptr));
     return floats;
   }
@@ -77,54 +77,55 @@ std::vector<float> token(const std::vector<float>& all, uint64_t index, uint64_t
 }  // namespace
 
 TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
-  StepScene scene;
-  const auto cache = scene.make();
+  StepFixture fixture;
+  const auto cache = fixture.make();
   const uint32_t sequences[] = {1, 0, 1}, rowCounts[] = {2, 1, 2};
-  scene.step.sequences = sequences;
-  scene.step.row_counts = rowCounts;
-  scene.step.sequence_count = 3;
-  const auto encoder = makeEncoder(scene.device.get());
-  EXPECT(mnk_encoder_append_step(encoder.get(), cache.get(), &scene.step, nullptr));
-  EXPECT(mnk_encoder_attend_step(encoder.get(), cache.get(), &scene.step, nullptr));
-  scene.commit(encoder);
+  fixture.step.sequences = sequences;
+  fixture.step.row_counts = rowCounts;
+  fixture.step.sequence_count = 3;
+  const auto encoder = makeEncoder(fixture.device.get());
+  EXPECT(mnk_encoder_append_step(encoder.get(), cache.get(), &fixture.step, nullptr));
+  EXPECT(mnk_encoder_attend_step(encoder.get(), cache.get(), &fixture.step, nullptr));
+  fixture.commit(encoder);
   EXPECT_EQ(mnk_cache_next_position(cache.get(), 0), 1u);
   EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 4u);
   const uint32_t ofRow[] = {1, 1, 0, 1, 1};
-  for (uint64_t row = 0; row < kTokens; ++row) {
-    scene.history.append(token(scene.keys, row, kToken), token(scene.values, row, kToken), ofRow[row]);
-    const auto seen = positions(0, scene.history.size(ofRow[row]));
-    EXPECT(largestDifference(token(scene.got(), row, kRow),
-                             scene.history.attended(token(scene.queries, row, kRow), {seen}, ofRow[row])) < kF32Sums);
+  for (uint64_t row = 0; row < kStepTokens; ++row) {
+    fixture.history.append(token(fixture.keys, row, kToken), token(fixture.values, row, kToken), ofRow[row]);
+    const auto seen = positions(0, fixture.history.size(ofRow[row]));
+    EXPECT(largestDifference(token(fixture.got(), row, kRow),
+                             fixture.history.attended(token(fixture.queries, row, kRow), {seen}, ofRow[row])) <
+           kF32Sums);
   }
 }
 
 TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
-  StepScene scene;
-  scene.descriptor.capacity = 0;
-  scene.descriptor.when_full = MNK_LINEAR;
-  scene.descriptor.sliding_window = {.window = 3, .max_rows = 2, .max_draft = 1};
-  const auto cache = scene.make();
+  StepFixture fixture;
+  fixture.descriptor.capacity = 0;
+  fixture.descriptor.when_full = MNK_LINEAR;
+  fixture.descriptor.sliding_window = {.window = 3, .max_rows = 2, .max_draft = 1};
+  const auto cache = fixture.make();
   const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
   EXPECT_EQ(made.capacity, 4u);
   EXPECT(made.when_full == MNK_RING && !made.is_storage_only);
   EXPECT_EQ(made.sliding_window.window, 3u);
   EXPECT_EQ(made.sliding_window.max_rows, 2u);
   for (int round = 0; round < 3; ++round) {
-    scene.fill();
-    const auto encoder = makeEncoder(scene.device.get());
-    EXPECT(mnk_encoder_append_and_attend(encoder.get(), cache.get(), &scene.step, nullptr));
-    scene.commit(encoder);
+    fixture.fill();
+    const auto encoder = makeEncoder(fixture.device.get());
+    EXPECT(mnk_encoder_append_and_attend(encoder.get(), cache.get(), &fixture.step, nullptr));
+    fixture.commit(encoder);
     std::vector<std::vector<uint64_t>> seen;
-    for (uint64_t row = 0; row < kTokens; ++row) {
-      const uint64_t end = scene.history.size() + row + 1;
+    for (uint64_t row = 0; row < kStepTokens; ++row) {
+      const uint64_t end = fixture.history.size() + row + 1;
       seen.push_back(positions(end - std::min<uint64_t>(end, 3), end));
     }
-    scene.history.append(scene.keys, scene.values);
-    EXPECT(largestDifference(scene.got(), scene.history.attended(scene.queries, seen)) < kF32Sums);
+    fixture.history.append(fixture.keys, fixture.values);
+    EXPECT(largestDifference(fixture.got(), fixture.history.attended(fixture.queries, seen)) < kF32Sums);
   }
-  const auto encoder = makeEncoder(scene.device.get());
+  const auto encoder = makeEncoder(fixture.device.get());
   EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 1, nullptr));
-  scene.commit(encoder);
+  fixture.commit(encoder);
   EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 15u);
   char* text = mnk_cache_copy_text(cache.get());
   EXPECT_EQ(std::string(text),
@@ -135,15 +136,15 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
 }
 
 TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
-  StepScene scene;
-  const auto cache = scene.make();
-  const auto encoder = makeEncoder(scene.device.get());
+  StepFixture fixture;
+  const auto cache = fixture.make();
+  const auto encoder = makeEncoder(fixture.device.get());
   Caught caught;
-  const mnk_cache_step sound = scene.step;
+  const mnk_cache_step sound = fixture.step;
   const auto refuses = [&](auto call, const ExpectedError& expected) {
-    EXPECT(!call(encoder.get(), cache.get(), &scene.step, caught.out()));
+    EXPECT(!call(encoder.get(), cache.get(), &fixture.step, caught.out()));
     caught.expect(expected);
-    scene.step = sound;
+    fixture.step = sound;
   };
   const auto refusedByAll = [&](auto change, const ExpectedError& expected) {
     for (const auto call : {mnk_encoder_append_step, mnk_encoder_append_and_attend}) {
@@ -153,31 +154,31 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
     change();
     refuses(mnk_encoder_attend_step, expected);
   };
-  refusedByAll([&] { scene.step.size = 8; }, {.what = "mnk_cache_step has the wrong size"});
-  refusedByAll([&] { scene.step.keys.size = 8; }, {.what = "mnk_heads_view has the wrong size"});
-  refusedByAll([&] { scene.step.sequence_count = 1; }, {.what = "sequences is missing"});
-  scene.step.keys.tensor = nullptr;
+  refusedByAll([&] { fixture.step.size = 8; }, {.what = "mnk_cache_step has the wrong size"});
+  refusedByAll([&] { fixture.step.keys.size = 8; }, {.what = "mnk_heads_view has the wrong size"});
+  refusedByAll([&] { fixture.step.sequence_count = 1; }, {.what = "sequences is missing"});
+  fixture.step.keys.tensor = nullptr;
   refuses(mnk_encoder_append_step, {.what = "keys.tensor is missing"});
-  scene.step.values.tensor = nullptr;
+  fixture.step.values.tensor = nullptr;
   refuses(mnk_encoder_append_and_attend, {.what = "values.tensor is missing"});
-  scene.step.queries.tensor = nullptr;
+  fixture.step.queries.tensor = nullptr;
   refuses(mnk_encoder_attend_step, {.what = "queries.tensor is missing"});
   const uint32_t many[] = {0, 1, 0, 1, 0, 1};
-  scene.step.sequences = many;
-  scene.step.sequence_count = 6;
+  fixture.step.sequences = many;
+  fixture.step.sequence_count = 6;
   refuses(mnk_encoder_append_step, {.op = "AttentionCache", .what = "there are too many sequences", .got = "6"});
-  scene.step.sequences = many;
-  scene.step.sequence_count = 2;
+  fixture.step.sequences = many;
+  fixture.step.sequence_count = 2;
   refuses(mnk_encoder_append_and_attend, {.op = "AttentionCache.appendAndAttend", .got = "2 sequences"});
   EXPECT(!mnk_encoder_append_step(encoder.get(), cache.get(), nullptr, caught.out()));
   caught.expect({.what = "mnk_cache_step is missing"});
   EXPECT(!mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 2, caught.out()));
   caught.expect({.op = "AttentionCache.copy", .got = "sequence 2"});
-  scene.descriptor.head_dim = 12;
-  EXPECT(!scene.make(caught.out()));
+  fixture.descriptor.head_dim = 12;
+  EXPECT(!fixture.make(caught.out()));
   caught.expect({.what = "there is no attention kernel for these head dims", .got = "12 of keys and 12 of values"});
-  scene.descriptor.is_storage_only = true;
-  EXPECT(scene.make() != nullptr);
+  fixture.descriptor.is_storage_only = true;
+  EXPECT(fixture.make() != nullptr);
 }
 
 }  // namespace mnk::test

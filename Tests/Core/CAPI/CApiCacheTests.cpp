@@ -1,6 +1,6 @@
-// Quantized caches and their files through the C door.
-#include "Cases/CacheFileScene.hpp"
-#include "Support/CDoor.hpp"
+// Quantized caches and their files through the C API.
+#include "CApiHarness.hpp"
+#include "Cache/CacheFileFixture.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -10,7 +10,7 @@ namespace mnk::test {
 namespace {
 
 // A cache of turbo with means of its keys, and tokens for it.
-struct QuantizedScene {
+struct QuantizedFixture {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> means = makeTensor(device.get(), MNK_F32, {2, 32});
   Owned<mnk_tensor> keys = makeTensor(device.get(), MNK_F32, {3, 2, 32});
@@ -24,7 +24,7 @@ struct QuantizedScene {
                                   .pinned = 1,
                                   .quantization = &quantization};
 
-  QuantizedScene() {
+  QuantizedFixture() {
     std::vector<float> elements(3 * 2 * 32);
     for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<float>(i % 13) - 6;
     EXPECT(mnk_tensor_write(keys.get(), elements.data(), elements.size() * sizeof(float), nullptr));
@@ -48,7 +48,7 @@ std::vector<std::byte> bytesOf(Owned<mnk_tensor> tensor) {
   return bytes;
 }
 
-std::vector<std::byte> contents(const mnk_cache* cache) {
+std::vector<std::byte> cacheBytes(const mnk_cache* cache) {
   std::vector<std::byte> all;
   for (const auto make :
        {mnk_cache_make_keys, mnk_cache_make_key_scales, mnk_cache_make_values, mnk_cache_make_value_scales}) {
@@ -61,9 +61,9 @@ std::vector<std::byte> contents(const mnk_cache* cache) {
 }  // namespace
 
 TEST(CApiCache, QuantizedCachesKnowTheirSizes) {
-  const QuantizedScene scene;
+  const QuantizedFixture fixture;
   Caught caught;
-  const auto cache = scene.make(caught.out());
+  const auto cache = fixture.make(caught.out());
   EXPECT(cache && !caught.isSet());
   EXPECT_EQ(mnk_cache_bytes_per_token(cache.get()), 2u * 2 * (12 + 2));
   EXPECT_EQ(mnk_cache_bytes(cache.get()), 8u * mnk_cache_bytes_per_token(cache.get()));
@@ -75,9 +75,9 @@ TEST(CApiCache, QuantizedCachesKnowTheirSizes) {
 }
 
 TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
-  QuantizedScene scene;
-  scene.quantization.options = {.candidates = 17, .value_scale = MNK_SCALE_UNBIASED};
-  const auto cache = scene.make();
+  QuantizedFixture fixture;
+  fixture.quantization.options = {.candidates = 17, .value_scale = MNK_SCALE_UNBIASED};
+  const auto cache = fixture.make();
   const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
   EXPECT_EQ(made.size, sizeof made);
   EXPECT(made.kv_heads == 2 && made.head_dim == 32 && made.value_head_dim == 32);
@@ -90,15 +90,15 @@ TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   EXPECT(quantization.options.key_scale == MNK_SCALE_UNBIASED);
   EXPECT(quantization.options.value_scale == MNK_SCALE_UNBIASED);
   EXPECT(quantization.options.non_finite == MNK_NON_FINITE_ZERO);
-  EXPECT(quantization.key_means && quantization.key_means != scene.means.get());
+  EXPECT(quantization.key_means && quantization.key_means != fixture.means.get());
   EXPECT(!quantization.value_means && !quantization.key_channel_scales);
   // Another cache can be made of it.
-  const Owned<mnk_cache> again(mnk_cache_make(scene.device.get(), &made, nullptr), mnk_cache_release);
+  const Owned<mnk_cache> again(mnk_cache_make(fixture.device.get(), &made, nullptr), mnk_cache_release);
   EXPECT_EQ(mnk_cache_bytes(again.get()), mnk_cache_bytes(cache.get()));
 
-  scene.descriptor.quantization = nullptr;
-  scene.descriptor.dtype = MNK_BF16;
-  const auto dense = scene.make();
+  fixture.descriptor.quantization = nullptr;
+  fixture.descriptor.dtype = MNK_BF16;
+  const auto dense = fixture.make();
   EXPECT(!mnk_cache_get_descriptor(dense.get()).quantization);
   EXPECT(mnk_cache_get_descriptor(dense.get()).dtype == MNK_BF16);
   EXPECT_EQ(mnk_cache_get_descriptor(nullptr).size, sizeof made);
@@ -111,37 +111,37 @@ TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
 }
 
 TEST(CApiCache, SavedCachesComeBack) {
-  const QuantizedScene scene;
+  const QuantizedFixture fixture;
   const CacheFolder folder;
-  const auto cache = scene.make();
-  scene.append(cache.get());
-  scene.append(cache.get());
+  const auto cache = fixture.make();
+  fixture.append(cache.get());
+  fixture.append(cache.get());
   Caught caught;
   EXPECT(mnk_cache_save(cache.get(), folder.path().c_str(), caught.out()));
   const Owned<mnk_cache> loaded(
-      mnk_cache_make_from_path(scene.device.get(), folder.path().c_str(), mnk_cache_bytes(cache.get()), caught.out()),
+      mnk_cache_make_from_path(fixture.device.get(), folder.path().c_str(), mnk_cache_bytes(cache.get()), caught.out()),
       mnk_cache_release);
   EXPECT(loaded && !caught.isSet());
   EXPECT_EQ(mnk_cache_next_position(loaded.get(), 1), 6u);
   EXPECT_EQ(mnk_cache_count(loaded.get(), 1), 4u);
-  EXPECT(contents(loaded.get()) == contents(cache.get()));
-  scene.append(cache.get());
-  scene.append(loaded.get());
-  EXPECT(contents(loaded.get()) == contents(cache.get()));
-  EXPECT(!mnk_cache_make_from_path(scene.device.get(), folder.path().c_str(), 1, caught.out()));
+  EXPECT(cacheBytes(loaded.get()) == cacheBytes(cache.get()));
+  fixture.append(cache.get());
+  fixture.append(loaded.get());
+  EXPECT(cacheBytes(loaded.get()) == cacheBytes(cache.get()));
+  EXPECT(!mnk_cache_make_from_path(fixture.device.get(), folder.path().c_str(), 1, caught.out()));
   caught.expect({.op = "AttentionCache", .what = "larger than allowed"});
-  EXPECT(!mnk_cache_make_from_path(scene.device.get(), folder.path("none").c_str(), kPlenty, caught.out()));
+  EXPECT(!mnk_cache_make_from_path(fixture.device.get(), folder.path("none").c_str(), kPlenty, caught.out()));
   caught.expect({.op = "AttentionCache", .what = "there is no such file"});
   EXPECT(!mnk_cache_save(cache.get(), folder.path("none/cache").c_str(), caught.out()));
   caught.expect({.op = "AttentionCache", .what = "no file can be made beside the path"});
 }
 
 TEST(CApiCache, DequantizesPositionsThatAreHeld) {
-  const QuantizedScene scene;
-  const auto cache = scene.make();
-  scene.append(cache.get());
-  const auto read = makeTensor(scene.device.get(), MNK_F32, {2, 2, 32});
-  const auto encoder = makeEncoder(scene.device.get());
+  const QuantizedFixture fixture;
+  const auto cache = fixture.make();
+  fixture.append(cache.get());
+  const auto read = makeTensor(fixture.device.get(), MNK_F32, {2, 2, 32});
+  const auto encoder = makeEncoder(fixture.device.get());
   Caught caught;
   const auto dequantize = [&](const mnk_tensor* keys, uint64_t position, mnk_kv_domain domain) {
     return mnk_encoder_dequantize(encoder.get(), cache.get(), keys, nullptr, position, 1, domain, caught.out());
@@ -167,9 +167,9 @@ TEST(CApiCache, DequantizesPositionsThatAreHeld) {
 }
 
 TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
-  QuantizedScene scene;
-  const auto cache = scene.make();
-  const auto encoder = makeEncoder(scene.device.get());
+  QuantizedFixture fixture;
+  const auto cache = fixture.make();
+  const auto encoder = makeEncoder(fixture.device.get());
   Caught caught;
   const ExpectedError null{.op = "C API", .what = "is missing", .got = "NULL"};
   EXPECT(!mnk_cache_save(nullptr, "x", caught.out()));
@@ -178,45 +178,45 @@ TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
   caught.expect(null);
   EXPECT(!mnk_cache_make_from_path(nullptr, "x", 1, caught.out()));
   caught.expect(null);
-  EXPECT(!mnk_cache_make_from_path(scene.device.get(), nullptr, 1, caught.out()));
+  EXPECT(!mnk_cache_make_from_path(fixture.device.get(), nullptr, 1, caught.out()));
   caught.expect(null);
   EXPECT(!mnk_cache_make_key_scales(nullptr, caught.out()));
   caught.expect(null);
   EXPECT(!mnk_cache_make_value_scales(nullptr, caught.out()));
   caught.expect(null);
-  EXPECT(!mnk_encoder_dequantize(nullptr, cache.get(), scene.keys.get(), nullptr, 0, 0, MNK_ORIGINAL_DOMAIN,
+  EXPECT(!mnk_encoder_dequantize(nullptr, cache.get(), fixture.keys.get(), nullptr, 0, 0, MNK_ORIGINAL_DOMAIN,
                                  caught.out()));
   caught.expect(null);
-  EXPECT(!mnk_encoder_dequantize(encoder.get(), nullptr, scene.keys.get(), nullptr, 0, 0, MNK_ORIGINAL_DOMAIN,
+  EXPECT(!mnk_encoder_dequantize(encoder.get(), nullptr, fixture.keys.get(), nullptr, 0, 0, MNK_ORIGINAL_DOMAIN,
                                  caught.out()));
   caught.expect(null);
   EXPECT_EQ(mnk_cache_bytes_per_token(nullptr), 0u);
   EXPECT_EQ(mnk_cache_bytes_saved(nullptr), 0);
 
-  scene.quantization.size -= 1;
-  EXPECT(!scene.make(caught.out()));
+  fixture.quantization.size -= 1;
+  EXPECT(!fixture.make(caught.out()));
   caught.expect({.op = "C API", .what = "mnk_cache_quantization has the wrong size"});
-  scene.quantization.size += 1;
-  scene.quantization.codec = number<mnk_kv_codec_name>(2);
-  EXPECT(!scene.make(caught.out()));
+  fixture.quantization.size += 1;
+  fixture.quantization.codec = number<mnk_kv_codec_name>(2);
+  EXPECT(!fixture.make(caught.out()));
   caught.expect({.op = "C API", .what = "the number is not a codec"});
-  scene.quantization.codec = MNK_TURBO;
-  scene.quantization.options.key_scale = number<mnk_kv_scale_rule>(3);
-  EXPECT(!scene.make(caught.out()));
+  fixture.quantization.codec = MNK_TURBO;
+  fixture.quantization.options.key_scale = number<mnk_kv_scale_rule>(3);
+  EXPECT(!fixture.make(caught.out()));
   caught.expect({.op = "C API", .what = "the number is not a rule for scales"});
-  scene.quantization.options.key_scale = MNK_SCALE_DEFAULT;
-  scene.quantization.key_bits = 1;
-  EXPECT(!scene.make(caught.out()));
+  fixture.quantization.options.key_scale = MNK_SCALE_DEFAULT;
+  fixture.quantization.key_bits = 1;
+  EXPECT(!fixture.make(caught.out()));
   caught.expect({.op = "AttentionCache", .what = "the codec cannot code such vectors"});
 }
 
 TEST(CApiCache, AStepToAppendAndAttendIsOfOneSequence) {
-  QuantizedScene scene;
-  const auto cache = scene.make();
-  const auto encoder = makeEncoder(scene.device.get());
-  const auto results = makeTensor(scene.device.get(), MNK_F32, {3, 2, 32});
+  QuantizedFixture fixture;
+  const auto cache = fixture.make();
+  const auto encoder = makeEncoder(fixture.device.get());
+  const auto results = makeTensor(fixture.device.get(), MNK_F32, {3, 2, 32});
   const mnk_attention_results into{.size = sizeof into, .into = results.get()};
-  const mnk_heads_view view{.size = sizeof view, .tensor = scene.keys.get(), .layout = MNK_TOKEN_MAJOR};
+  const mnk_heads_view view{.size = sizeof view, .tensor = fixture.keys.get(), .layout = MNK_TOKEN_MAJOR};
   const uint32_t sequences[] = {1, 0}, rowCounts[] = {3};
   mnk_cache_step step{.size = sizeof step,
                       .queries = view,

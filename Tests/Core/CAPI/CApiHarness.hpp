@@ -1,12 +1,12 @@
-// The C door seen from C++ tests: handles that release themselves, and errors that are compared by their parts.
+// The C API as seen from C++ tests: handles that release themselves, and errors that are compared by their parts.
 #pragma once
 #include <memory>
 #include <source_location>
 #include <string>
 #include <vector>
 
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/mnk.h"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 
@@ -54,13 +54,13 @@ class Caught {
 };
 
 // A cache, keys for it, and a write of them.
-struct WriteScene {
+struct WriteFixture {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> keys = makeTensor(device.get(), MNK_F32, {3, 2, 4});
   Owned<mnk_tensor> cache = makeTensor(device.get(), MNK_F32, {2, 8, 4});
   mnk_kv_cache_write write{};
 
-  WriteScene() {
+  WriteFixture() {
     write.size = sizeof write;
     write.keys = keys.get();
     write.source_layout = MNK_TOKEN_MAJOR;

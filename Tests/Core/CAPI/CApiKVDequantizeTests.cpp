@@ -1,5 +1,5 @@
-// KVCacheDequantize, Hadamard and the sizes of codecs through the C door: every field of a descriptor arrives.
-#include "Support/CQuantizeScene.hpp"
+// KVCacheDequantize, Hadamard and the sizes of codecs through the C API: every field of a descriptor arrives.
+#include "CQuantizeFixture.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -7,15 +7,15 @@
 namespace mnk::test {
 
 TEST(CApiKVQuantize, WhatIsStoredIsReadBack) {
-  QuantizeScene scene;
-  scene.op.sequence = 1, scene.op.position = 2;
-  scene.run();
+  QuantizeFixture fixture;
+  fixture.op.sequence = 1, fixture.op.position = 2;
+  fixture.run();
   mnk_kv_cache_dequantize op{};
   op.size = sizeof op;
-  op.from = scene.op.into;
+  op.from = fixture.op.into;
   op.sequence = 1, op.position = 2;
-  const auto keys = makeTensor(scene.device.get(), MNK_F32, {kTokens, kHeads, kHeadDim});
-  const auto values = makeTensor(scene.device.get(), MNK_F32, {kTokens, kHeads, kValueHeadDim});
+  const auto keys = makeTensor(fixture.device.get(), MNK_F32, {kTokens, kHeads, kHeadDim});
+  const auto values = makeTensor(fixture.device.get(), MNK_F32, {kTokens, kHeads, kValueHeadDim});
   op.keys = keys.get(), op.values = values.get();
   op.layout = MNK_TOKEN_MAJOR;
   const auto errorOf = [](const std::vector<float>& got, const std::vector<float>& expected) {
@@ -26,7 +26,7 @@ TEST(CApiKVQuantize, WhatIsStoredIsReadBack) {
     }
     return error / all;
   };
-  runOp(scene.device.get(), op, mnk_encoder_kv_cache_dequantize);
+  runOp(fixture.device.get(), op, mnk_encoder_kv_cache_dequantize);
   // The error of the best 16 and 256 levels for the normal distribution is 0.0095 and 0.00004 of the square.
   EXPECT(errorOf(contents<float>(keys), sizedVectors(kHeadDim)) < 0.02);
   EXPECT(errorOf(contents<float>(values), sizedVectors(kValueHeadDim)) < 0.0002);
@@ -35,19 +35,19 @@ TEST(CApiKVQuantize, WhatIsStoredIsReadBack) {
   const auto straight = contents<float>(values);
   op.domain = MNK_ROTATED_DOMAIN;
   op.keys = nullptr;
-  runOp(scene.device.get(), op, mnk_encoder_kv_cache_dequantize);
+  runOp(fixture.device.get(), op, mnk_encoder_kv_cache_dequantize);
   EXPECT(errorOf(contents<float>(values), straight) > 0.1);
   mnk_hadamard turn{};
   turn.size = sizeof turn;
   turn.from = values.get();
   turn.has_signs = true, turn.signs = MNK_TURBO, turn.is_inverse = true;
-  runOp(scene.device.get(), turn, mnk_encoder_hadamard);
+  runOp(fixture.device.get(), turn, mnk_encoder_hadamard);
   EXPECT(errorOf(contents<float>(values), straight) < 1e-12);
 
   // Head-major from the second token on.
-  const auto later = makeTensor(scene.device.get(), MNK_F32, {kHeads, 2, kValueHeadDim});
+  const auto later = makeTensor(fixture.device.get(), MNK_F32, {kHeads, 2, kValueHeadDim});
   op.domain = MNK_ORIGINAL_DOMAIN, op.layout = MNK_HEAD_MAJOR, op.position = 3, op.values = later.get();
-  runOp(scene.device.get(), op, mnk_encoder_kv_cache_dequantize);
+  runOp(fixture.device.get(), op, mnk_encoder_kv_cache_dequantize);
   EXPECT_EQ(contents<float>(later)[kValueHeadDim], straight[4 * kValueHeadDim]);
   EXPECT_EQ(contents<float>(later)[2 * kValueHeadDim], straight[3 * kValueHeadDim]);
 }

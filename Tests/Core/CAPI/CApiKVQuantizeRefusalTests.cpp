@@ -1,7 +1,7 @@
-// What is no descriptor of KVCacheQuantize, KVCacheDequantize or Hadamard is refused at the C door.
+// What is no descriptor of KVCacheQuantize, KVCacheDequantize or Hadamard is refused at the C API.
 #include <functional>
 
-#include "Support/CDoor.hpp"
+#include "CApiHarness.hpp"
 
 // Passing NULL where the header forbids it is what these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -146,7 +146,7 @@ TEST(CApiKVQuantize, NumbersThatAreUnknownOrTooManyAreRefused) {
                     });
 }
 
-// Numbers that the doors pass on are refused by the op, under its own name.
+// Numbers that the bindings pass on are refused by the op, under its own name.
 TEST(CApiKVQuantize, RulesOfTheOpsAnswerUnderTheirNames) {
   SoundOps ops;
   ops.expectRefused({.op = "KVCacheQuantize", .what = "there is no search with so many candidates"},

@@ -1,8 +1,8 @@
-// MultiRoPE through the C door: every field of the descriptor arrives, and what is no descriptor is refused.
+// MultiRoPE through the C API: every field of the descriptor arrives, and what is no descriptor is refused.
 #include <cmath>
 #include <cstring>
 
-#include "Support/CDoor.hpp"
+#include "CApiHarness.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -12,13 +12,13 @@ namespace mnk::test {
 namespace {
 
 // Two sequences of three tokens; four heads and two, of eight elements, f32.
-struct RopeScene {
+struct RopeFixture {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> queries = makeTensor(device.get(), MNK_F32, {2, 3, 4, 8});
   Owned<mnk_tensor> keys = makeTensor(device.get(), MNK_F32, {2, 3, 2, 8});
   mnk_multi_rope rope{};
 
-  RopeScene() {
+  RopeFixture() {
     rope.size = sizeof rope;
     rope.queries = view(queries.get());
     rope.rotary.size = sizeof rope.rotary;
@@ -77,58 +77,58 @@ void expectAngle(const std::vector<float>& elements, size_t vector, double angle
 }  // namespace
 
 TEST(CApiMultiRoPE, PositionsAndOffsetsArrive) {
-  RopeScene scene;
-  scene.rope.first_position = -2;
-  auto turned = scene.run(scene.queries.get(), kUnit);
+  RopeFixture fixture;
+  fixture.rope.first_position = -2;
+  auto turned = fixture.run(fixture.queries.get(), kUnit);
   expectAngle(turned, 0, -2);
   expectAngle(turned, 4, -1);
   expectAngle(turned, 12, -2);
 
   const int32_t offsets[] = {10, -10};
-  scene.rope.offsets = {.list = offsets, .list_count = 2, .list_axes = 0, .tensor = nullptr};
-  turned = scene.run(scene.queries.get(), kUnit);
+  fixture.rope.offsets = {.list = offsets, .list_count = 2, .list_axes = 0, .tensor = nullptr};
+  turned = fixture.run(fixture.queries.get(), kUnit);
   expectAngle(turned, 0, 8);
   expectAngle(turned, 12, -12);
 
   const int32_t positions[] = {1, 2, 3, 4, 5, 6};
-  scene.rope.positions = {.list = positions, .list_count = 6, .list_axes = 0, .tensor = nullptr};
-  scene.rope.offsets = {};
-  turned = scene.run(scene.queries.get(), kUnit);
+  fixture.rope.positions = {.list = positions, .list_count = 6, .list_axes = 0, .tensor = nullptr};
+  fixture.rope.offsets = {};
+  turned = fixture.run(fixture.queries.get(), kUnit);
   expectAngle(turned, 4, 2);
   expectAngle(turned, 20, 6);
 
-  const auto tensor = makeTensor(scene.device.get(), MNK_I32, {2, 6});
+  const auto tensor = makeTensor(fixture.device.get(), MNK_I32, {2, 6});
   int32_t numbers[12] = {7, 8, 9, 10, 11, 12, -7, -8, -9, -10, -11, -12};
   EXPECT(mnk_tensor_write(tensor.get(), numbers, sizeof numbers, nullptr));
-  scene.rope.positions = {.list = nullptr, .list_count = 0, .list_axes = 0, .tensor = tensor.get()};
-  scene.rope.rotary.layout = MNK_MROPE;
-  scene.rope.rotary.sections[1] = 1;
-  turned = scene.run(scene.queries.get(), kUnit);
+  fixture.rope.positions = {.list = nullptr, .list_count = 0, .list_axes = 0, .tensor = tensor.get()};
+  fixture.rope.rotary.layout = MNK_MROPE;
+  fixture.rope.rotary.sections[1] = 1;
+  turned = fixture.run(fixture.queries.get(), kUnit);
   expectAngle(turned, 20, -12);
 }
 
 TEST(CApiMultiRoPE, KeysAndPlacesForResultsArrive) {
-  RopeScene scene;
-  scene.rope.first_position = 1;
-  scene.rope.keys = RopeScene::view(scene.keys.get());
-  expectAngle(scene.run(scene.keys.get(), kUnit), 2, 2);
-  const auto rotated = makeTensor(scene.device.get(), MNK_F32, {2, 4, 3, 8});
-  const auto rotatedKeys = makeTensor(scene.device.get(), MNK_F32, {2, 3, 2, 8});
-  scene.rope.rotated_queries = RopeScene::view(rotated.get());
-  scene.rope.rotated_queries.layout = MNK_HEAD_MAJOR;
-  scene.rope.rotated_keys = RopeScene::view(rotatedKeys.get());
-  auto turned = scene.run(rotated.get(), kUnit);
+  RopeFixture fixture;
+  fixture.rope.first_position = 1;
+  fixture.rope.keys = RopeFixture::view(fixture.keys.get());
+  expectAngle(fixture.run(fixture.keys.get(), kUnit), 2, 2);
+  const auto rotated = makeTensor(fixture.device.get(), MNK_F32, {2, 4, 3, 8});
+  const auto rotatedKeys = makeTensor(fixture.device.get(), MNK_F32, {2, 3, 2, 8});
+  fixture.rope.rotated_queries = RopeFixture::view(rotated.get());
+  fixture.rope.rotated_queries.layout = MNK_HEAD_MAJOR;
+  fixture.rope.rotated_keys = RopeFixture::view(rotatedKeys.get());
+  auto turned = fixture.run(rotated.get(), kUnit);
   expectAngle(turned, 1, 2);
-  expectAngle(scene.run(rotatedKeys.get(), kUnit), 4, 3);
-  EXPECT_EQ(scene.run(scene.queries.get(), kUnit)[0], 1.0f);
+  expectAngle(fixture.run(rotatedKeys.get(), kUnit), 4, 3);
+  EXPECT_EQ(fixture.run(fixture.queries.get(), kUnit)[0], 1.0f);
 
   // The second head alone.
-  scene.rope.rotated_queries = scene.rope.rotated_keys = scene.rope.keys = {};
-  mnk_heads_view& view = scene.rope.queries;
+  fixture.rope.rotated_queries = fixture.rope.rotated_keys = fixture.rope.keys = {};
+  mnk_heads_view& view = fixture.rope.queries;
   view.has_strides = true;
   view.sequences = 2, view.tokens = 3, view.heads = 1, view.head_dim = 8;
   view.offset = 8, view.sequence_stride = 96, view.token_stride = 32, view.head_stride = 0;
-  turned = scene.run(scene.queries.get(), kUnit);
+  turned = fixture.run(fixture.queries.get(), kUnit);
   expectAngle(turned, 0, 0);
   expectAngle(turned, 1, 1);
   expectAngle(turned, 5, 2);
@@ -136,33 +136,33 @@ TEST(CApiMultiRoPE, KeysAndPlacesForResultsArrive) {
 }
 
 TEST(CApiMultiRoPE, ColumnsAreAViewOfAFusedProjection) {
-  RopeScene scene;
-  scene.rope.first_position = 1;
+  RopeFixture fixture;
+  fixture.rope.first_position = 1;
   // The last two of four heads, as columns of [sequences, tokens, width].
   const uint64_t shape[] = {2, 3, 32};
-  const Owned<mnk_tensor> fused(mnk_tensor_make_reshaped(scene.queries.get(), shape, 3, nullptr), mnk_tensor_release);
+  const Owned<mnk_tensor> fused(mnk_tensor_make_reshaped(fixture.queries.get(), shape, 3, nullptr), mnk_tensor_release);
   Caught caught;
-  EXPECT(mnk_heads_view_set_columns(&scene.rope.queries, fused.get(), 16, 2, 8, caught.out()));
-  EXPECT_EQ(scene.rope.queries.size, sizeof(mnk_heads_view));
-  const auto turned = scene.run(scene.queries.get(), kUnit);
+  EXPECT(mnk_heads_view_set_columns(&fixture.rope.queries, fused.get(), 16, 2, 8, caught.out()));
+  EXPECT_EQ(fixture.rope.queries.size, sizeof(mnk_heads_view));
+  const auto turned = fixture.run(fixture.queries.get(), kUnit);
   for (const auto& [vector, angle] : {std::pair{0, 0}, {1, 0}, {2, 1}, {3, 1}, {6, 2}, {12, 0}, {14, 1}, {23, 3}}) {
     expectAngle(turned, static_cast<size_t>(vector), angle);
   }
-  EXPECT(!mnk_heads_view_set_columns(&scene.rope.queries, scene.queries.get(), 0, 1, 8, caught.out()));
+  EXPECT(!mnk_heads_view_set_columns(&fixture.rope.queries, fixture.queries.get(), 0, 1, 8, caught.out()));
   caught.expect({.op = "HeadsView", .what = "the tensor has no columns", .got = "[2, 3, 4, 8]"});
   EXPECT(!mnk_heads_view_set_columns(nullptr, fused.get(), 0, 1, 8, caught.out()));
   caught.expect({.op = "C API", .what = "view is missing"});
-  EXPECT(!mnk_heads_view_set_columns(&scene.rope.queries, nullptr, 0, 1, 8, caught.out()));
+  EXPECT(!mnk_heads_view_set_columns(&fixture.rope.queries, nullptr, 0, 1, 8, caught.out()));
   caught.expect({.op = "C API", .what = "tensor is missing"});
 }
 
 TEST(CApiMultiRoPE, TheEmbeddingArrives) {
-  RopeScene scene;
-  mnk_rotary_embedding& rotary = scene.rope.rotary;
+  RopeFixture fixture;
+  mnk_rotary_embedding& rotary = fixture.rope.rotary;
   const mnk_rotary_embedding plain = rotary;
-  scene.rope.first_position = 1;
+  fixture.rope.first_position = 1;
   const auto turnedBy = [&](double angle, double magnitude = 1, size_t second = 4) {
-    expectAngle(scene.run(scene.queries.get(), kUnit), 0, angle, magnitude, second);
+    expectAngle(fixture.run(fixture.queries.get(), kUnit), 0, angle, magnitude, second);
     rotary = plain;
   };
   turnedBy(1);
@@ -196,15 +196,15 @@ TEST(CApiMultiRoPE, TheEmbeddingArrives) {
   rotary.layout = MNK_VISION, rotary.sections[0] = 1, rotary.sections[1] = 3;
   turnedBy(1);
   // The base shows in the second pair: 100^(-2 / 8).
-  const auto second = scene.run(scene.queries.get(), {0, 1, 0, 0, 0, 0, 0, 0});
+  const auto second = fixture.run(fixture.queries.get(), {0, 1, 0, 0, 0, 0, 0, 0});
   EXPECT(std::abs(second[1] - std::cos(std::pow(100.0, -0.25))) < 1e-6);
 }
 
 // With corners between pairs the second one is blended otherwise.
 TEST(CApiMultiRoPE, CornersOfYaRNAreRoundedUnlessToldOtherwise) {
-  RopeScene scene;
-  mnk_rotary_embedding& rotary = scene.rope.rotary;
-  scene.rope.first_position = 1;
+  RopeFixture fixture;
+  mnk_rotary_embedding& rotary = fixture.rope.rotary;
+  fixture.rope.first_position = 1;
   rotary.scale = 0.5, rotary.has_yarn = true;
   rotary.yarn = {.original_context = 20,
                  .extension_factor = 1,
@@ -212,36 +212,36 @@ TEST(CApiMultiRoPE, CornersOfYaRNAreRoundedUnlessToldOtherwise) {
                  .beta_fast = 1.2f,
                  .beta_slow = 0.5f,
                  .keeps_fractions = false};
-  const auto secondPair = [&] { return scene.run(scene.queries.get(), {0, 1, 0, 0, 0, 0, 0, 0})[5]; };
+  const auto secondPair = [&] { return fixture.run(fixture.queries.get(), {0, 1, 0, 0, 0, 0, 0, 0})[5]; };
   const float rounded = secondPair();
   rotary.yarn.keeps_fractions = true;
   EXPECT(std::abs(secondPair() - rounded) > 1e-3f);
 }
 
 TEST(CApiMultiRoPE, SparePairsOfImropeGoWhereTheySay) {
-  RopeScene scene;
-  scene.rope.rotary.layout = MNK_IMROPE;
-  scene.rope.rotary.sections[0] = 2, scene.rope.rotary.sections[1] = 1, scene.rope.rotary.sections[3] = 1;
-  scene.rope.rotary.base = 1;
+  RopeFixture fixture;
+  fixture.rope.rotary.layout = MNK_IMROPE;
+  fixture.rope.rotary.sections[0] = 2, fixture.rope.rotary.sections[1] = 1, fixture.rope.rotary.sections[3] = 1;
+  fixture.rope.rotary.base = 1;
   const int32_t positions[24] = {1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4};
-  scene.rope.positions = {.list = positions, .list_count = 24, .list_axes = 4, .tensor = nullptr};
+  fixture.rope.positions = {.list = positions, .list_count = 24, .list_axes = 4, .tensor = nullptr};
   // Pair 2 has no section of its own.
-  const auto axisOfPair2 = [&] { return std::acos(scene.run(scene.queries.get(), {0, 0, 1, 0, 0, 0, 0, 0})[2]); };
+  const auto axisOfPair2 = [&] { return std::acos(fixture.run(fixture.queries.get(), {0, 0, 1, 0, 0, 0, 0, 0})[2]); };
   EXPECT(std::abs(axisOfPair2() - 1) < 1e-5);
-  scene.rope.rotary.other_axis = MNK_OTHER_AXIS_3;
+  fixture.rope.rotary.other_axis = MNK_OTHER_AXIS_3;
   EXPECT(std::abs(axisOfPair2() - (2 * 3.14159265358979 - 4)) < 1e-5);
 }
 
 TEST(CApiMultiRoPE, DescriptorsMustHaveTheirSizes) {
-  RopeScene scene;
-  const mnk_multi_rope sound = scene.rope;
+  RopeFixture fixture;
+  const mnk_multi_rope sound = fixture.rope;
   const auto expectWrong = [&](std::string_view what, auto change) {
     for (const size_t size : {size_t{0}, size_t{7}, SIZE_MAX}) {
-      scene.rope = sound;
-      scene.rope.keys = RopeScene::view(scene.keys.get());
-      change(scene.rope, size);
+      fixture.rope = sound;
+      fixture.rope.keys = RopeFixture::view(fixture.keys.get());
+      change(fixture.rope, size);
       Caught caught;
-      EXPECT(!mnk_multi_rope_make_plan(&scene.rope, caught.out()));
+      EXPECT(!mnk_multi_rope_make_plan(&fixture.rope, caught.out()));
       caught.expect({.op = "C API", .what = what, .got = "size ", .expected = "size ", .fix = "Set size to sizeof("});
     }
   };
@@ -253,16 +253,16 @@ TEST(CApiMultiRoPE, DescriptorsMustHaveTheirSizes) {
 }
 
 TEST(CApiMultiRoPE, WhatIsMissingUnknownOrTooLongIsRefused) {
-  RopeScene scene;
-  const mnk_multi_rope sound = scene.rope;
+  RopeFixture fixture;
+  const mnk_multi_rope sound = fixture.rope;
   const auto expectRefused = [&](const ExpectedError& expected, auto change) {
-    scene.rope = sound;
-    change(scene.rope);
+    fixture.rope = sound;
+    change(fixture.rope);
     Caught caught;
-    EXPECT(!mnk_multi_rope_make_plan(&scene.rope, caught.out()));
+    EXPECT(!mnk_multi_rope_make_plan(&fixture.rope, caught.out()));
     caught.expect(expected);
-    const auto encoder = makeEncoder(scene.device.get());
-    EXPECT(!mnk_encoder_multi_rope(encoder.get(), &scene.rope, caught.out()));
+    const auto encoder = makeEncoder(fixture.device.get());
+    EXPECT(!mnk_encoder_multi_rope(encoder.get(), &fixture.rope, caught.out()));
     caught.expect(expected);
   };
   expectRefused({.op = "C API", .what = "queries.tensor is missing", .got = "NULL"},
@@ -308,8 +308,8 @@ TEST(CApiMultiRoPE, WhatIsMissingUnknownOrTooLongIsRefused) {
 }
 
 TEST(CApiMultiRoPE, APlanSaysWhatWouldRun) {
-  const RopeScene scene;
-  EXPECT_EQ(scene.planText(),
+  const RopeFixture fixture;
+  EXPECT_EQ(fixture.planText(),
             "MultiRoPE: 1 dispatch\n"
             "  multiRoPE_f32_f32 {isVectorized}: 1 x 4 x 6 threads, "
             "768 bytes read, 768 bytes written");

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "Support/CDoor.hpp"
+#include "CApiHarness.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -111,13 +111,13 @@ TEST(CApiOwnership, WrappedMemoryNeedsNoReleaseFunction) {
 }
 
 TEST(CApiOwnership, ObjectsMayBeReleasedInAnyOrder) {
-  WriteScene scene;
-  Owned<mnk_encoder> encoder = makeEncoder(scene.device.get());
-  Owned<mnk_plan> plan(mnk_kv_cache_write_make_plan(&scene.write, nullptr), mnk_plan_release);
-  EXPECT(mnk_encoder_kv_cache_write(encoder.get(), &scene.write, nullptr));
-  scene.device.reset();
-  scene.keys.reset();
-  scene.cache.reset();
+  WriteFixture fixture;
+  Owned<mnk_encoder> encoder = makeEncoder(fixture.device.get());
+  Owned<mnk_plan> plan(mnk_kv_cache_write_make_plan(&fixture.write, nullptr), mnk_plan_release);
+  EXPECT(mnk_encoder_kv_cache_write(encoder.get(), &fixture.write, nullptr));
+  fixture.device.reset();
+  fixture.keys.reset();
+  fixture.cache.reset();
   EXPECT_EQ(mnk_plan_dispatch_count(plan.get()), 1u);
   EXPECT_EQ(std::string(mnk_plan_dispatch(plan.get(), 0).function), "kvCacheMove_16");
   EXPECT_EQ(std::string(mnk_plan_dispatch(plan.get(), 1).function), "");

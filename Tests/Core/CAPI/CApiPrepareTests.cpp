@@ -1,6 +1,6 @@
 // Preparing a device through the C API.
-#include "Cases/CacheFileScene.hpp"
-#include "Support/CDoor.hpp"
+#include "CApiHarness.hpp"
+#include "Cache/CacheFileFixture.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -9,7 +9,7 @@ namespace mnk::test {
 
 namespace {
 
-struct Scene {
+struct Fixture {
   mnk_cache_descriptor descriptor{
       .size = sizeof descriptor, .kv_heads = 2, .head_dim = 64, .capacity = 256, .sequences = 1, .dtype = MNK_F16};
   Owned<mnk_device> device = makeDevice();
@@ -24,21 +24,21 @@ struct Scene {
 TEST(CApiPrepare, ReportsWhatIsReady) {
   const CacheFolder folder;
   const std::string file = folder.path("tuning");
-  Scene scene;
+  Fixture fixture;
   mnk_rotary_embedding rotary{.size = sizeof rotary, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
   mnk_attention_options options{.size = sizeof options, .softcap = 30};
-  scene.preparation.rotary = &rotary;
-  scene.preparation.options = &options;
-  scene.preparation.rows = 4;
+  fixture.preparation.rotary = &rotary;
+  fixture.preparation.options = &options;
+  fixture.preparation.rows = 4;
   mnk_preparation_summary summary{.size = sizeof summary};
-  EXPECT(mnk_device_prepare(scene.device.get(), &scene.preparation, &summary, nullptr));
+  EXPECT(mnk_device_prepare(fixture.device.get(), &fixture.preparation, &summary, nullptr));
   EXPECT(summary.kernels >= 3);
   EXPECT(summary.measured == 0 && summary.known == 0 && !summary.is_kept);
-  scene.preparation.tuning = MNK_TUNING_MEASURE;
-  scene.preparation.tuning_file = file.c_str();
-  EXPECT(mnk_device_prepare(scene.device.get(), &scene.preparation, &summary, nullptr));
+  fixture.preparation.tuning = MNK_TUNING_MEASURE;
+  fixture.preparation.tuning_file = file.c_str();
+  EXPECT(mnk_device_prepare(fixture.device.get(), &fixture.preparation, &summary, nullptr));
   EXPECT(summary.measured + summary.known == 2 && summary.is_kept);
-  EXPECT(mnk_device_prepare(scene.device.get(), &scene.preparation, nullptr, nullptr));
+  EXPECT(mnk_device_prepare(fixture.device.get(), &fixture.preparation, nullptr, nullptr));
 }
 
 TEST(CApiPrepare, ASummaryIsOneLine) {
@@ -51,12 +51,12 @@ TEST(CApiPrepare, ASummaryIsOneLine) {
 }
 
 TEST(CApiPrepare, RefusesWhatItCannotRead) {
-  Scene scene;
+  Fixture fixture;
   Caught caught;
   const auto refused = [&](std::string_view what, auto change) {
-    mnk_preparation preparation = scene.preparation;
+    mnk_preparation preparation = fixture.preparation;
     change(preparation);
-    EXPECT(!mnk_device_prepare(scene.device.get(), &preparation, nullptr, caught.out()));
+    EXPECT(!mnk_device_prepare(fixture.device.get(), &preparation, nullptr, caught.out()));
     caught.expect({.what = what});
   };
   const mnk_cache* none[1] = {nullptr};
@@ -72,10 +72,10 @@ TEST(CApiPrepare, RefusesWhatItCannotRead) {
   mnk_attention_options options{.size = 1};
   refused("mnk_attention_options has the wrong size", [&](auto& p) { p.options = &options; });
   mnk_preparation_summary summary{.size = 3};
-  EXPECT(!mnk_device_prepare(scene.device.get(), &scene.preparation, &summary, caught.out()));
+  EXPECT(!mnk_device_prepare(fixture.device.get(), &fixture.preparation, &summary, caught.out()));
   caught.expect({.what = "mnk_preparation_summary has the wrong size"});
-  EXPECT(!mnk_device_prepare(nullptr, &scene.preparation, nullptr, nullptr));
-  EXPECT(!mnk_device_prepare(scene.device.get(), nullptr, nullptr, nullptr));
+  EXPECT(!mnk_device_prepare(nullptr, &fixture.preparation, nullptr, nullptr));
+  EXPECT(!mnk_device_prepare(fixture.device.get(), nullptr, nullptr, nullptr));
 }
 
 }  // namespace mnk::test

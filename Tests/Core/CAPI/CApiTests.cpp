@@ -1,7 +1,7 @@
 #include <memory>
 #include <vector>
 
-#include "Support/CDoor.hpp"
+#include "CApiHarness.hpp"
 
 // Passing NULL where the header forbids it is what many of these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -152,55 +152,45 @@ TEST(CApi, ErrorsMayBeIgnoredAndSuccessLeavesThemAlone) {
 }
 
 TEST(CApi, DescriptorsMustHaveTheirSize) {
-  const WriteScene scene;
-  const auto encoder = makeEncoder(scene.device.get());
+  const WriteFixture fixture;
+  const auto encoder = makeEncoder(fixture.device.get());
   Caught caught;
-  const auto wrong = [](std::string_view what) {
-    return ExpectedError{
-        .op = "C API", .what = what, .got = "size ", .expected = "size ", .fix = "Set size to sizeof("};
-  };
   mnk_dispatch dispatch = emptyDispatch("f");
-  mnk_kv_cache_write write = scene.write;
-  mnk_kv_cache_write nested = scene.write;
-  mnk_cache_descriptor descriptor{};
-  mnk_host_options options{};
-  const auto sizesAround = [](size_t right) { return std::vector<size_t>{0, right - 1, 2 * right + 1, SIZE_MAX}; };
-  for (const size_t size : sizesAround(sizeof dispatch)) {
-    dispatch.size = size;
-    EXPECT(!mnk_encoder_dispatch(encoder.get(), &dispatch, caught.out()));
-    caught.expect(wrong("mnk_dispatch has the wrong size"));
-  }
-  for (const size_t size : sizesAround(sizeof write)) {
-    write.size = size;
-    EXPECT(!mnk_encoder_kv_cache_write(encoder.get(), &write, caught.out()));
-    caught.expect(wrong("mnk_kv_cache_write has the wrong size"));
-  }
+  mnk_kv_cache_write write = fixture.write, nested = fixture.write;
+  mnk_cache_descriptor descriptor{.size = sizeof descriptor};
+  mnk_host_options options{.size = sizeof options};
+  const auto expectWrong = [&](const std::string& what, size_t& size, size_t most, auto call) {
+    for (const size_t wrong : {size_t{0}, size - 1, most + 1, SIZE_MAX}) {
+      size = wrong;
+      EXPECT(!call());
+      caught.expect({.op = "C API",
+                     .what = what + " has the wrong size",
+                     .got = "size ",
+                     .expected = "size ",
+                     .fix = "Set size to sizeof("});
+    }
+  };
+  expectWrong("mnk_dispatch", dispatch.size, 2 * sizeof dispatch,
+              [&] { return mnk_encoder_dispatch(encoder.get(), &dispatch, caught.out()); });
+  expectWrong("mnk_kv_cache_write", write.size, 2 * sizeof write,
+              [&] { return mnk_encoder_kv_cache_write(encoder.get(), &write, caught.out()); });
   // A view inside another struct cannot be longer either: everything behind it would have moved.
-  for (const size_t size : {size_t{0}, sizeof nested.into - 1, sizeof nested.into + 8, SIZE_MAX}) {
-    nested.into.size = size;
-    EXPECT(!mnk_kv_cache_write_make_plan(&nested, caught.out()));
-    caught.expect(wrong("mnk_kv_cache_view has the wrong size"));
-  }
-  for (const size_t size : sizesAround(sizeof descriptor)) {
-    descriptor.size = size;
-    EXPECT(!mnk_cache_make(scene.device.get(), &descriptor, caught.out()));
-    caught.expect(wrong("mnk_cache_descriptor has the wrong size"));
-  }
-  for (const size_t size : sizesAround(sizeof options)) {
-    options.size = size;
-    EXPECT(!mnk_device_make_host(&options, caught.out()));
-    caught.expect(wrong("mnk_host_options has the wrong size"));
-  }
+  expectWrong("mnk_kv_cache_view", nested.into.size, sizeof nested.into,
+              [&] { return mnk_kv_cache_write_make_plan(&nested, caught.out()); });
+  expectWrong("mnk_cache_descriptor", descriptor.size, 2 * sizeof descriptor,
+              [&] { return mnk_cache_make(fixture.device.get(), &descriptor, caught.out()); });
+  expectWrong("mnk_host_options", options.size, 2 * sizeof options,
+              [&] { return mnk_device_make_host(&options, caught.out()); });
 }
 
 TEST(CApi, ALongerDescriptorIsAcceptedWhileItsUnknownPartIsZero) {
-  const WriteScene scene;
+  const WriteFixture fixture;
   struct Longer {
     mnk_kv_cache_write known;
     uint64_t unknown;
   };
   // Exactly as long as it says, so that a sanitizer sees any read behind it.
-  const auto longer = std::make_unique<Longer>(Longer{scene.write, 0});
+  const auto longer = std::make_unique<Longer>(Longer{fixture.write, 0});
   longer->known.size = sizeof(Longer);
   Caught caught;
   const Owned<mnk_plan> plan(mnk_kv_cache_write_make_plan(&longer->known, caught.out()), mnk_plan_release);
@@ -213,33 +203,33 @@ TEST(CApi, ALongerDescriptorIsAcceptedWhileItsUnknownPartIsZero) {
 }
 
 TEST(CApi, NumbersThatNameNothingAreErrors) {
-  const WriteScene scene;
-  const auto encoder = makeEncoder(scene.device.get());
+  const WriteFixture fixture;
+  const auto encoder = makeEncoder(fixture.device.get());
   Caught caught;
   const auto unknown = [](std::string_view what, std::string_view expected) {
     return ExpectedError{
         .op = "C API", .what = what, .got = "9", .expected = expected, .fix = "Use the constants of mnk.h."};
   };
-  EXPECT(!mnk_tensor_make(scene.device.get(), number<mnk_dtype>(9), nullptr, 0, caught.out()));
+  EXPECT(!mnk_tensor_make(fixture.device.get(), number<mnk_dtype>(9), nullptr, 0, caught.out()));
   caught.expect(unknown("the number is not a dtype", "MNK_F32 to MNK_I32"));
-  EXPECT(!mnk_tensor_make(scene.device.get(), number<mnk_dtype>(UINT32_MAX), nullptr, 0, caught.out()));
+  EXPECT(!mnk_tensor_make(fixture.device.get(), number<mnk_dtype>(UINT32_MAX), nullptr, 0, caught.out()));
   EXPECT_EQ(mnk_dtype_size(number<mnk_dtype>(9)), 0u);
   EXPECT_EQ(std::string(mnk_dtype_name(number<mnk_dtype>(9))), "unknown dtype");
 
-  mnk_kv_cache_write write = scene.write;
+  mnk_kv_cache_write write = fixture.write;
   write.source_layout = number<mnk_kv_layout>(9);
   EXPECT(!mnk_kv_cache_write_make_plan(&write, caught.out()));
   caught.expect(unknown("not a layout", "MNK_HEAD_MAJOR or MNK_TOKEN_MAJOR"));
-  write = scene.write;
+  write = fixture.write;
   write.into.layout = number<mnk_kv_layout>(9);
   EXPECT(!mnk_kv_cache_write_make_plan(&write, caught.out()));
   caught.expect(unknown("not a layout", "MNK_HEAD_MAJOR or MNK_TOKEN_MAJOR"));
-  write = scene.write;
+  write = fixture.write;
   write.into.wrap = number<mnk_kv_wrap>(9);
   EXPECT(!mnk_kv_cache_write_make_plan(&write, caught.out()));
   caught.expect(unknown("not a wrap", "MNK_LINEAR or MNK_RING"));
 
-  const mnk_binding binding{0, scene.keys.get(), number<mnk_access>(9)};
+  const mnk_binding binding{0, fixture.keys.get(), number<mnk_access>(9)};
   mnk_dispatch dispatch = emptyDispatch("kvCacheMove_2");
   dispatch.buffers = &binding;
   dispatch.buffer_count = 1;
@@ -255,11 +245,11 @@ TEST(CApi, NumbersThatNameNothingAreErrors) {
   mnk_cache_descriptor descriptor{};
   descriptor.size = sizeof descriptor;
   descriptor.dtype = number<mnk_dtype>(9);
-  EXPECT(!mnk_cache_make(scene.device.get(), &descriptor, caught.out()));
+  EXPECT(!mnk_cache_make(fixture.device.get(), &descriptor, caught.out()));
   caught.expect(unknown("not a dtype", "MNK_F32 to MNK_I32"));
   descriptor.dtype = MNK_F16;
   descriptor.when_full = number<mnk_kv_wrap>(9);
-  EXPECT(!mnk_cache_make(scene.device.get(), &descriptor, caught.out()));
+  EXPECT(!mnk_cache_make(fixture.device.get(), &descriptor, caught.out()));
   caught.expect(unknown("not a wrap", "MNK_LINEAR or MNK_RING"));
   mnk_host_options options{};
   options.size = sizeof options;
@@ -273,8 +263,8 @@ TEST(CApi, NumbersThatNameNothingAreErrors) {
 }
 
 TEST(CApi, ListsThatAreMissingAreErrors) {
-  const WriteScene scene;
-  const auto encoder = makeEncoder(scene.device.get());
+  const WriteFixture fixture;
+  const auto encoder = makeEncoder(fixture.device.get());
   Caught caught;
   const auto refuse = [&](std::string_view what, auto change) {
     Context context{std::string(what)};
@@ -293,26 +283,26 @@ TEST(CApi, ListsThatAreMissingAreErrors) {
   static constexpr mnk_inline_bytes kNoBytes{0, nullptr, 4};
   refuse("inline bytes", [](mnk_dispatch& d) { d.inlines = &kNoBytes, d.inline_count = 1; });
 
-  mnk_kv_cache_write write = scene.write;
+  mnk_kv_cache_write write = fixture.write;
   write.has_rows = true;
   write.sequences.list_count = 3;
   EXPECT(!mnk_kv_cache_write_make_plan(&write, caught.out()));
   caught.expect(missing("the list of rows"));
-  write = scene.write;
+  write = fixture.write;
   write.into.keys = nullptr;
   EXPECT(!mnk_kv_cache_write_make_plan(&write, caught.out()));
   caught.expect(missing("into.keys"));
-  EXPECT(!mnk_tensor_read(scene.keys.get(), nullptr, 96, caught.out()));
+  EXPECT(!mnk_tensor_read(fixture.keys.get(), nullptr, 96, caught.out()));
   caught.expect(missing("into"));
-  EXPECT(!mnk_tensor_write(scene.keys.get(), nullptr, 96, caught.out()));
+  EXPECT(!mnk_tensor_write(fixture.keys.get(), nullptr, 96, caught.out()));
   caught.expect(missing("from"));
 }
 
 // A count that no list can have: had it been copied before it was checked, memory would have been read past its end.
 TEST(CApi, ListsThatAreTooLongAreRefusedBeforeTheyAreCopied) {
-  WriteScene scene;
+  WriteFixture fixture;
   Caught caught;
-  const auto encoder = makeEncoder(scene.device.get());
+  const auto encoder = makeEncoder(fixture.device.get());
   const uint32_t one = 1;
   const mnk_inline_bytes inlined{.index = 0, .bytes = &one, .count = SIZE_MAX};
   mnk_dispatch dispatch = emptyDispatch("f");
@@ -324,10 +314,10 @@ TEST(CApi, ListsThatAreTooLongAreRefusedBeforeTheyAreCopied) {
                  .got = "18446744073709551615",
                  .expected = "at most 4096",
                  .fix = "Pass fewer, or put the data in a tensor."});
-  scene.write.has_rows = true;
-  scene.write.sequences = {.list = &one, .list_count = SIZE_MAX, .tensor = nullptr};
-  scene.write.positions = {.list = &one, .list_count = 1, .tensor = nullptr};
-  EXPECT(!mnk_kv_cache_write_make_plan(&scene.write, caught.out()));
+  fixture.write.has_rows = true;
+  fixture.write.sequences = {.list = &one, .list_count = SIZE_MAX, .tensor = nullptr};
+  fixture.write.positions = {.list = &one, .list_count = 1, .tensor = nullptr};
+  EXPECT(!mnk_kv_cache_write_make_plan(&fixture.write, caught.out()));
   caught.expect({.op = "KVCacheWrite",
                  .what = "there are too many rows",
                  .got = "1844674",
@@ -336,15 +326,15 @@ TEST(CApi, ListsThatAreTooLongAreRefusedBeforeTheyAreCopied) {
 }
 
 TEST(CApi, AZeroedDescriptorStoresEveryTokenAndACountOfZeroNone) {
-  WriteScene scene;
+  WriteFixture fixture;
   const auto grid = [&] {
-    const Owned<mnk_plan> plan{mnk_kv_cache_write_make_plan(&scene.write, nullptr), mnk_plan_release};
+    const Owned<mnk_plan> plan{mnk_kv_cache_write_make_plan(&fixture.write, nullptr), mnk_plan_release};
     return mnk_plan_dispatch(plan.get(), 0).grid[2];
   };
   EXPECT_EQ(grid(), 3u);
-  scene.write.has_tokens = true;
+  fixture.write.has_tokens = true;
   EXPECT_EQ(grid(), 0u);
-  scene.write.tokens = 2;
+  fixture.write.tokens = 2;
   EXPECT_EQ(grid(), 2u);
 }
 
@@ -370,11 +360,11 @@ TEST(CApi, TensorsAreReadAndWrittenThroughTheirSlices) {
 }
 
 TEST(CApi, ARefusedOpCarriesItsFourParts) {
-  WriteScene scene;
-  scene.write.position = 7;
-  const auto encoder = makeEncoder(scene.device.get());
+  WriteFixture fixture;
+  fixture.write.position = 7;
+  const auto encoder = makeEncoder(fixture.device.get());
   Caught caught;
-  EXPECT(!mnk_encoder_kv_cache_write(encoder.get(), &scene.write, caught.out()));
+  EXPECT(!mnk_encoder_kv_cache_write(encoder.get(), &fixture.write, caught.out()));
   caught.expect({.op = "KVCacheWrite"});
   for (const auto part : {mnk_error_what, mnk_error_got, mnk_error_expected, mnk_error_fix}) {
     EXPECT(*part(caught.get()) != 0);

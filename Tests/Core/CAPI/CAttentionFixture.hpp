@@ -1,11 +1,11 @@
-// Attention through the C door, made so that results are the weights themselves: value k is 1 at element k alone, and
+// Attention through the C API, made so that results are the weights themselves: value k is 1 at element k alone, and
 // the score of key k is its first element times that of the query.
 #pragma once
 #include <cmath>
 #include <numeric>
 #include <vector>
 
-#include "Support/CQuantizeScene.hpp"
+#include "CAPI/CQuantizeFixture.hpp"
 
 namespace mnk::test {
 
@@ -55,7 +55,7 @@ inline std::vector<double> scoresOf(uint64_t begin, uint64_t end) {
   return scores;
 }
 
-struct AttendScene {
+struct AttendFixture {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> keys = tensorOf(device.get(), keyVectors(), {2, kSlots, kDim});
   Owned<mnk_tensor> values = tensorOf(device.get(), valueVectors(), {2, kSlots, kDim});
@@ -67,12 +67,12 @@ struct AttendScene {
   mnk_attention_options options{.size = sizeof options, .scale = 1};
   mnk_flash_decode op = sound();
 
-  AttendScene() {
+  AttendFixture() {
     std::vector<float> elements(2 * kAttending * kDim);
     for (uint64_t vector = 0; vector < 2 * kAttending; ++vector) elements[vector * kDim] = 1;
     write(queries, elements.data());
   }
-  AttendScene(const AttendScene&) = delete;
+  AttendFixture(const AttendFixture&) = delete;
 
   mnk_flash_decode sound() const {
     mnk_flash_decode op{};

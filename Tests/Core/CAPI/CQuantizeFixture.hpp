@@ -1,12 +1,12 @@
-// A quantized cache and vectors for it through the C door, made so that scales tell which vector lies where.
+// A quantized cache and vectors for it through the C API, made so that scales tell which vector lies where.
 #pragma once
 #include <fmt/ranges.h>
 
 #include <cmath>
 #include <vector>
 
-#include "Reference/SoftFloat.hpp"
-#include "Support/CDoor.hpp"
+#include "CAPI/CApiHarness.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
 
@@ -48,7 +48,7 @@ void runOp(mnk_device* device, const Op& op, bool (*encode)(mnk_encoder*, const 
 }
 
 // Keys of 4 bits and values of 8, turbo, in a cache of two heads.
-struct QuantizeScene {
+struct QuantizeFixture {
   Owned<mnk_device> device = makeDevice();
   Owned<mnk_tensor> keys = makeTensor(device.get(), MNK_F32, {kTokens, kHeads, kHeadDim});
   Owned<mnk_tensor> values = makeTensor(device.get(), MNK_F32, {kTokens, kHeads, kValueHeadDim});

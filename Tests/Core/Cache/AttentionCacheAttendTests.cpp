@@ -1,23 +1,23 @@
 // Attention over an AttentionCache: which positions count in the eyes of an encoder, and what is refused.
 #include <fmt/ranges.h>
 
-#include "Cases/AttentionScene.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {
 
 TEST(AttentionCacheAttend, RowsAreTheNewestTokens) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(64));
+    AttentionFixture fixture(device, attendedDescriptor(64));
     for (const uint64_t tokens : {1, 7, 3, 30}) {
-      scene.appendNow(tokens, 1);
-      const uint64_t next = scene.cache.nextPosition(1);
+      fixture.appendNow(tokens, 1);
+      const uint64_t next = fixture.cache.nextPosition(1);
       for (const uint64_t rows : {uint64_t{1}, tokens}) {
-        const Tensor queries = scene.someQueries(rows);
-        EXPECT(largestDifference(scene.attendNow(queries, {}, 1),
-                                 scene.expected(queries, rows, positions(0, next), 1)) < kF32Sums);
+        const Tensor queries = fixture.someQueries(rows);
+        EXPECT(largestDifference(fixture.attendNow(queries, {}, 1),
+                                 fixture.expected(queries, rows, positions(0, next), 1)) < kF32Sums);
       }
     }
   });
@@ -25,49 +25,50 @@ TEST(AttentionCacheAttend, RowsAreTheNewestTokens) {
 
 TEST(AttentionCacheAttend, WhatTheSameEncoderAppendedCounts) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(16));
-    scene.appendNow(3);
-    const Tensor queries = scene.someQueries(1), early = scene.zeros({1, kQueryHeads, kAttendedDim});
-    const Tensor late = scene.zeros({kQueryHeads, kAttendedDim});
+    AttentionFixture fixture(device, attendedDescriptor(16));
+    fixture.appendNow(3);
+    const Tensor queries = fixture.someQueries(1), early = fixture.zeros({1, kQueryHeads, kAttendedDim});
+    const Tensor late = fixture.zeros({kQueryHeads, kAttendedDim});
     CommandEncoder encoder(device);
-    scene.append(encoder, 1);
-    REQUIRE(scene.cache.attend(encoder, queries, {.into = early}));
-    const std::vector<double> expectedEarly = scene.expected(queries, 1, positions(0, 4));
-    scene.append(encoder, 2);
-    REQUIRE(scene.cache.attend(encoder, REQUIRE(queries.reshaped(late.shape())), {.into = late}));
-    EXPECT_EQ(scene.cache.nextPosition(), 3u);
+    fixture.append(encoder, 1);
+    REQUIRE(fixture.cache.attend(encoder, queries, {.into = early}));
+    const std::vector<double> expectedEarly = fixture.expected(queries, 1, positions(0, 4));
+    fixture.append(encoder, 2);
+    REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(late.shape())), {.into = late}));
+    EXPECT_EQ(fixture.cache.nextPosition(), 3u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
     EXPECT(largestDifference(floatsOf(early), expectedEarly) < kF32Sums);
-    EXPECT(largestDifference(floatsOf(late), scene.expected(queries, 1, positions(0, 6))) < kF32Sums);
+    EXPECT(largestDifference(floatsOf(late), fixture.expected(queries, 1, positions(0, 6))) < kF32Sums);
   });
 }
 
 TEST(AttentionCacheAttend, SequencesHaveLengthsOfTheirOwn) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(16));
+    AttentionFixture fixture(device, attendedDescriptor(16));
     const std::vector<uint32_t> sequences{2, 0};
-    scene.appendNow(4, 0);
-    scene.appendNow(9, 2);
+    fixture.appendNow(4, 0);
+    fixture.appendNow(9, 2);
     for (const uint64_t rows : {1, 2}) {
       const uint64_t part = rows * kQueryHeads * kAttendedDim;
-      const std::vector<float> elements = smallNumbers(scene.random, 2 * part);
-      const Tensor queries = scene.tensor(elements, {2, rows, kQueryHeads, kAttendedDim});
-      const Tensor out = scene.zeros({2, rows, kQueryHeads, kAttendedDim}), logs = scene.zeros({2, rows, kQueryHeads});
+      const std::vector<float> elements = smallNumbers(fixture.random, 2 * part);
+      const Tensor queries = fixture.tensor(elements, {2, rows, kQueryHeads, kAttendedDim});
+      const Tensor out = fixture.zeros({2, rows, kQueryHeads, kAttendedDim}),
+                   logs = fixture.zeros({2, rows, kQueryHeads});
       CommandEncoder encoder(device);
-      REQUIRE(scene.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {}, sequences));
+      REQUIRE(fixture.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {}, sequences));
       // Without the axis of rows, where there is one.
-      const Tensor flat = scene.zeros({2, kQueryHeads, kAttendedDim}), flatLogs = scene.zeros({2, kQueryHeads});
+      const Tensor flat = fixture.zeros({2, kQueryHeads, kAttendedDim}), flatLogs = fixture.zeros({2, kQueryHeads});
       if (rows == 1) {
-        REQUIRE(scene.cache.attend(encoder, REQUIRE(queries.reshaped(flat.shape())),
-                                   {.into = flat, .logSumExp = flatLogs}, {}, sequences));
+        REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(flat.shape())),
+                                     {.into = flat, .logSumExp = flatLogs}, {}, sequences));
       }
       REQUIRE(REQUIRE(encoder.commit()).wait());
       const std::vector<float> got = floatsOf(out);
       for (size_t s = 0; s < 2; ++s) {
-        const Tensor own = scene.tensor({elements.begin() + s * part, elements.begin() + (s + 1) * part},
-                                        {rows, kQueryHeads, kAttendedDim});
+        const Tensor own = fixture.tensor({elements.begin() + s * part, elements.begin() + (s + 1) * part},
+                                          {rows, kQueryHeads, kAttendedDim});
         const std::vector<float> gotOwn(got.begin() + s * part, got.begin() + (s + 1) * part);
-        EXPECT(largestDifference(gotOwn, scene.expected(own, rows, positions(0, s == 0 ? 9 : 4), sequences[s])) <
+        EXPECT(largestDifference(gotOwn, fixture.expected(own, rows, positions(0, s == 0 ? 9 : 4), sequences[s])) <
                kF32Sums);
       }
       if (rows == 1) {
@@ -81,15 +82,15 @@ TEST(AttentionCacheAttend, SequencesHaveLengthsOfTheirOwn) {
 TEST(AttentionCacheAttend, RingsAttendToWhatTheyHold) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t pinned : {0, 2}) {
-      AttentionScene scene(device, attendedDescriptor(6, pinned));
+      AttentionFixture fixture(device, attendedDescriptor(6, pinned));
       for (uint64_t next = 1; next <= 15; ++next) {
-        scene.appendNow(1);
+        fixture.appendNow(1);
         const uint64_t ring = 6 - pinned;
         const uint64_t oldest = next > 6 ? next - ring : std::min<uint64_t>(pinned, next);
         const std::vector<uint64_t> held = positions(0, std::min<uint64_t>(pinned, next)) + positions(oldest, next);
-        const Tensor queries = scene.someQueries(1);
-        EXPECT(largestDifference(scene.attendNow(queries), scene.expected(queries, 1, held)) < kF32Sums);
-        EXPECT(largestDifference(scene.attendNow(queries, {.window = 3}), scene.expected(queries, 1, held, 0, 3)) <
+        const Tensor queries = fixture.someQueries(1);
+        EXPECT(largestDifference(fixture.attendNow(queries), fixture.expected(queries, 1, held)) < kF32Sums);
+        EXPECT(largestDifference(fixture.attendNow(queries, {.window = 3}), fixture.expected(queries, 1, held, 0, 3)) <
                kF32Sums);
       }
     }
@@ -101,18 +102,18 @@ TEST(AttentionCacheAttend, DraftsOfASlidingWindowAreExactAndRollBack) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionCacheDescriptor descriptor = attendedDescriptor(0);
     descriptor.slidingWindow = SlidingWindow{.window = 8, .maxRows = 4, .maxDraft = 4};
-    AttentionScene scene(device, descriptor);  // wraps on the way
-    EXPECT_EQ(scene.cache.descriptor().capacity, 11u);
+    AttentionFixture fixture(device, descriptor);  // wraps on the way
+    EXPECT_EQ(fixture.cache.descriptor().capacity, 11u);
     uint64_t next = 0;
     for (const uint64_t accepted : {3, 1, 4, 2, 1, 3, 0, 0, 4, 1}) {
       CommandEncoder encoder(device);
-      const Tensor queries = scene.someQueries(4), out = scene.zeros({4, kQueryHeads, kAttendedDim});
-      scene.append(encoder, 4);
-      REQUIRE(scene.cache.attend(encoder, queries, {.into = out}));
+      const Tensor queries = fixture.someQueries(4), out = fixture.zeros({4, kQueryHeads, kAttendedDim});
+      fixture.append(encoder, 4);
+      REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}));
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      EXPECT(largestDifference(floatsOf(out), scene.expected(queries, 4, positions(0, next + 4), 0, 8)) < kF32Sums);
+      EXPECT(largestDifference(floatsOf(out), fixture.expected(queries, 4, positions(0, next + 4), 0, 8)) < kF32Sums);
       next += accepted;
-      scene.truncate(next);
+      fixture.truncate(next);
     }
   });
 }
@@ -120,28 +121,29 @@ TEST(AttentionCacheAttend, DraftsOfASlidingWindowAreExactAndRollBack) {
 TEST(AttentionCacheAttend, RowsWithoutAWindowSeeWhatTheRingHolds) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t pinned : {0, 2}) {
-      AttentionScene scene(device, attendedDescriptor(6, pinned));
-      scene.appendNow(10);  // holds 4 to 9, or 0, 1 and 6 to 9
+      AttentionFixture fixture(device, attendedDescriptor(6, pinned));
+      fixture.appendNow(10);  // holds 4 to 9, or 0, 1 and 6 to 9
       const uint64_t oldest = 4 + pinned;
-      const auto held = [&] { return positions(0, pinned) + positions(oldest, scene.cache.nextPosition()); };
+      const auto held = [&] { return positions(0, pinned) + positions(oldest, fixture.cache.nextPosition()); };
       const auto expectHeld = [&](uint64_t rows) {
-        const Tensor queries = scene.someQueries(rows);
-        EXPECT(largestDifference(scene.attendNow(queries), scene.expected(queries, rows, held())) < kF32Sums);
+        const Tensor queries = fixture.someQueries(rows);
+        EXPECT(largestDifference(fixture.attendNow(queries), fixture.expected(queries, rows, held())) < kF32Sums);
         // A mask has a column for each key that is held.
-        const AttentionOptions masked{.mask = scene.zeros({1, held().size()})};
-        EXPECT(largestDifference(scene.attendNow(queries, masked), scene.expected(queries, rows, held())) < kF32Sums);
+        const AttentionOptions masked{.mask = fixture.zeros({1, held().size()})};
+        EXPECT(largestDifference(fixture.attendNow(queries, masked), fixture.expected(queries, rows, held())) <
+               kF32Sums);
       };
-      expectHeld(10);     // the first of which see nothing, or pinned positions alone
-      scene.truncate(8);  // what the truncated tokens overwrote stays lost
-      EXPECT_EQ(scene.cache.count(), held().size());
+      expectHeld(10);       // the first of which see nothing, or pinned positions alone
+      fixture.truncate(8);  // what the truncated tokens overwrote stays lost
+      EXPECT_EQ(fixture.cache.count(), held().size());
       expectHeld(1);
       expectHeld(4);
-      scene.appendNow(1);
+      fixture.appendNow(1);
       expectHeld(3);
-      if (pinned == 0) scene.truncate(4);  // nothing of what the ring held is left
-      if (pinned != 0) scene.truncate(1);  // at a pinned position the ring is empty again
-      const Tensor one = scene.someQueries(1);
-      EXPECT(largestDifference(scene.attendNow(one), scene.expected(one, 1, positions(0, pinned == 0 ? 0 : 1))) <
+      if (pinned == 0) fixture.truncate(4);  // nothing of what the ring held is left
+      if (pinned != 0) fixture.truncate(1);  // at a pinned position the ring is empty again
+      const Tensor one = fixture.someQueries(1);
+      EXPECT(largestDifference(fixture.attendNow(one), fixture.expected(one, 1, positions(0, pinned == 0 ? 0 : 1))) <
              kF32Sums);
     }
   });
@@ -149,13 +151,13 @@ TEST(AttentionCacheAttend, RowsWithoutAWindowSeeWhatTheRingHolds) {
 
 TEST(AttentionCacheAttend, WindowsOverLostPositionsAreRefused) {
   const auto device = devicesUnderTest().front().device;
-  AttentionScene scene(device, attendedDescriptor(6));
-  scene.appendNow(10, 1);
-  scene.truncate(7, 1);  // holds 4 to 6
-  scene.appendNow(2, 2);
-  const Tensor two = scene.someQueries(2), out = scene.zeros({2, kQueryHeads, kAttendedDim});
+  AttentionFixture fixture(device, attendedDescriptor(6));
+  fixture.appendNow(10, 1);
+  fixture.truncate(7, 1);  // holds 4 to 6
+  fixture.appendNow(2, 2);
+  const Tensor two = fixture.someQueries(2), out = fixture.zeros({2, kQueryHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1),
+  EXPECT_ERROR(fixture.cache.attend(encoder, two, {.into = out}, {.window = 3}, 1),
                {.op = "AttentionCache.attend",
                 .what = "a window reaches positions that the ring has overwritten",
                 .got = "row 0 of sequence 1, whose window of 3 reaches position 3, over a ring that holds positions 4 "
@@ -163,17 +165,17 @@ TEST(AttentionCacheAttend, WindowsOverLostPositionsAreRefused) {
                 .expected = "a capacity of at least 7",
                 .fix = "fewer tokens at a time"});
   const std::vector<uint32_t> both{2, 1};
-  EXPECT_ERROR(scene.cache.attend(encoder, two, {.into = out}, {.window = 4}, both),
+  EXPECT_ERROR(fixture.cache.attend(encoder, two, {.into = out}, {.window = 4}, both),
                {.op = "AttentionCache.attend", .got = "row 0 of sequence 1", .expected = "at least 7"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-  EXPECT(largestDifference(scene.attendNow(two, {.window = 2}, 1), scene.expected(two, 2, positions(4, 7), 1, 2)) <
+  EXPECT(largestDifference(fixture.attendNow(two, {.window = 2}, 1), fixture.expected(two, 2, positions(4, 7), 1, 2)) <
          kF32Sums);
-  REQUIRE(scene.cache.attend(encoder, two, {.into = out}, {.window = 3}, both));
+  REQUIRE(fixture.cache.attend(encoder, two, {.into = out}, {.window = 3}, both));
 
   // Nothing that the ring still holds is left.
-  scene.truncate(4, 1);
+  fixture.truncate(4, 1);
   EXPECT_ERROR(
-      scene.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.into = REQUIRE(out.slice(0, 1))}, {.window = 1}, 1),
+      fixture.cache.attend(encoder, REQUIRE(two.slice(0, 1)), {.into = REQUIRE(out.slice(0, 1))}, {.window = 1}, 1),
       {.op = "AttentionCache.attend", .got = "over a ring that holds no position"});
 }
 
@@ -182,12 +184,12 @@ TEST(AttentionCacheAttend, ChunksNeedWindowAndChunkAndOneLess) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t capacity : {32, 46, 47}) {
       for (const uint64_t chunk : {16, 48}) {
-        AttentionScene scene(device, attendedDescriptor(capacity));
+        AttentionFixture fixture(device, attendedDescriptor(capacity));
         for (uint64_t next = chunk; next <= 96; next += chunk) {
-          const Tensor queries = scene.someQueries(chunk), out = scene.zeros({chunk, kQueryHeads, kAttendedDim});
+          const Tensor queries = fixture.someQueries(chunk), out = fixture.zeros({chunk, kQueryHeads, kAttendedDim});
           CommandEncoder encoder(device);
-          scene.append(encoder, chunk);
-          const auto attended = scene.cache.attend(encoder, queries, {.into = out}, {.window = 32});
+          fixture.append(encoder, chunk);
+          const auto attended = fixture.cache.attend(encoder, queries, {.into = out}, {.window = 32});
           const bool isHeld = next <= capacity || capacity >= 32 + chunk - 1;
           EXPECT_EQ(bool(attended), isHeld);
           REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -196,7 +198,7 @@ TEST(AttentionCacheAttend, ChunksNeedWindowAndChunkAndOneLess) {
                          {.expected = fmt::format("a capacity of at least {}", std::min(32 + chunk - 1, next))});
             continue;
           }
-          EXPECT(largestDifference(floatsOf(out), scene.expected(queries, chunk, positions(0, next), 0, 32)) <
+          EXPECT(largestDifference(floatsOf(out), fixture.expected(queries, chunk, positions(0, next), 0, 32)) <
                  kF32Sums);
         }
       }
@@ -206,8 +208,8 @@ TEST(AttentionCacheAttend, ChunksNeedWindowAndChunkAndOneLess) {
 
 TEST(AttentionCacheAttend, WithoutTokensThereAreZeros) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(6));
-    EXPECT_EQ(scene.attendNow(scene.someQueries(1)), std::vector<float>(kQueryHeads * kAttendedDim));
+    AttentionFixture fixture(device, attendedDescriptor(6));
+    EXPECT_EQ(fixture.attendNow(fixture.someQueries(1)), std::vector<float>(kQueryHeads * kAttendedDim));
   });
 }
 
@@ -220,22 +222,22 @@ TEST(AttentionCacheAttend, QuantizedCachesAreAttendedToAsTheyAreReadBack) {
                                               .keyMeans = constants(device, 0.25f, kAttendedHeads, kAttendedDim),
                                               .valueMeans = constants(device, -0.5f, kAttendedHeads, kAttendedDim),
                                               .keyChannelScales = constants(device, 2, kAttendedHeads, kAttendedDim)};
-    AttentionScene scene(device, descriptor);
+    AttentionFixture fixture(device, descriptor);
     descriptor.quantized.reset();
-    AttentionScene dense(device, descriptor);
-    scene.appendNow(20);  // holds 8 to 19
-    const Tensor keys = scene.zeros({12, kAttendedHeads, kAttendedDim});
-    const Tensor values = scene.zeros({12, kAttendedHeads, kAttendedDim});
+    AttentionFixture dense(device, descriptor);
+    fixture.appendNow(20);  // holds 8 to 19
+    const Tensor keys = fixture.zeros({12, kAttendedHeads, kAttendedDim});
+    const Tensor values = fixture.zeros({12, kAttendedHeads, kAttendedDim});
     CommandEncoder encoder(device);
-    REQUIRE(scene.cache.dequantize(encoder, keys, values, 8));
+    REQUIRE(fixture.cache.dequantize(encoder, keys, values, 8));
     REQUIRE(dense.cache.append(encoder, keys, values));
     REQUIRE(REQUIRE(encoder.commit()).wait());
     for (const uint64_t rows : {1, 3}) {
-      const Tensor queries = scene.someQueries(rows);
+      const Tensor queries = fixture.someQueries(rows);
       // Softcap and logarithms tell whether the mean of keys is in the scores.
       const AttentionOptions options{.softcap = 2};
       const std::vector<float> expected = dense.attendNow(queries, options);
-      EXPECT(largestDifference(scene.attendNow(queries, options), {expected.begin(), expected.end()}) < kF32Sums);
+      EXPECT(largestDifference(fixture.attendNow(queries, options), {expected.begin(), expected.end()}) < kF32Sums);
     }
   });
 }
@@ -243,7 +245,7 @@ TEST(AttentionCacheAttend, QuantizedCachesAreAttendedToAsTheyAreReadBack) {
 // Keys of two caches, attended to as parts, make what they make in one cache.
 TEST(AttentionCacheAttend, PartsOfTwoCachesMerge) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene whole(device, attendedDescriptor(16)), second(device, attendedDescriptor(16));
+    AttentionFixture whole(device, attendedDescriptor(16)), second(device, attendedDescriptor(16));
     const auto tokens = [&](uint64_t count) {
       return whole.tensor(smallNumbers(whole.random, count * kAttendedHeads * kAttendedDim),
                           {count, kAttendedHeads, kAttendedDim});
@@ -277,32 +279,32 @@ TEST(AttentionCacheAttend, PartsOfTwoCachesMerge) {
 
 TEST(AttentionCacheAttend, UnknownAndSuspectSequencesAreRefused) {
   const auto device = FakeDevice::make();
-  AttentionScene scene(device, attendedDescriptor(8));
-  const Tensor queries = scene.someQueries(1), out = scene.zeros({1, kQueryHeads, kAttendedDim});
+  AttentionFixture fixture(device, attendedDescriptor(8));
+  const Tensor queries = fixture.someQueries(1), out = fixture.zeros({1, kQueryHeads, kAttendedDim});
   {
     CommandEncoder encoder(device);
-    EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, 3),
+    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 3),
                  {.op = "AttentionCache", .what = "the sequence is not in the cache", .got = "sequence 3"});
     const std::vector<uint32_t> unknown{0, 7};
-    EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, unknown),
+    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, unknown),
                  {.op = "AttentionCache.attend", .got = "sequence 7"});
-    EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = scene.zeros({1, kQueryHeads, 8})}),
+    EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = fixture.zeros({1, kQueryHeads, 8})}),
                  {.op = "AttentionCache.attend"});
-    EXPECT_ERROR(scene.cache.attend(encoder, Tensor(), {.into = out}), {.op = "AttentionCache.attend"});
+    EXPECT_ERROR(fixture.cache.attend(encoder, Tensor(), {.into = out}), {.op = "AttentionCache.attend"});
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   }
   device->holdCompletions();
   CommandEncoder failing(device);
-  scene.append(failing, 2, 1);
+  fixture.append(failing, 2, 1);
   const auto done = REQUIRE(failing.commit());
   device->finishNext(fakeFailure());
   EXPECT(!done.wait());
   CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, 1),
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, 1),
                {.op = "AttentionCache", .what = "suspect", .got = "sequence 1, unknown from position 0"});
   const std::vector<uint32_t> both{0, 1};
-  EXPECT_ERROR(scene.cache.attend(encoder, scene.someQueries(2), {.into = scene.zeros({2, kQueryHeads, kAttendedDim})},
-                                  {}, both),
+  EXPECT_ERROR(fixture.cache.attend(encoder, fixture.someQueries(2),
+                                    {.into = fixture.zeros({2, kQueryHeads, kAttendedDim})}, {}, both),
                {.op = "AttentionCache", .what = "suspect"});
 }
 

@@ -1,10 +1,10 @@
 // Copies of a cache's sequences.
 #include <fmt/ranges.h>
 
-#include "Cases/AttentionScene.hpp"
-#include "Cases/CacheFileScene.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
+#include "CacheFileFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {
 
@@ -13,23 +13,23 @@ TEST(AttentionCacheCopy, ACopyOfASequenceGoesOnByItself) {
     for (const bool isQuantized : {false, true}) {
       AttentionCacheDescriptor descriptor = attendedDescriptor(6, 2);
       if (isQuantized) descriptor.quantized = KVQuantizedStorage{.keyBits = 3, .valueBits = 5};
-      AttentionScene scene(device, descriptor);
-      scene.appendNow(10, 0);
-      scene.truncate(9, 0);
-      scene.appendNow(4, 2);
+      AttentionFixture fixture(device, descriptor);
+      fixture.appendNow(10, 0);
+      fixture.truncate(9, 0);
+      fixture.appendNow(4, 2);
       CommandEncoder encoder(device);
-      REQUIRE(scene.cache.copy(encoder, 0, 2));
+      REQUIRE(fixture.cache.copy(encoder, 0, 2));
       EXPECT_EQ(encoder.summary().total.dispatches, isQuantized ? 4u : 2u);  // pinned positions, and the others
-      REQUIRE(scene.cache.copy(encoder, 0, 0));
-      const Tensor queries = scene.someQueries(2), copied = scene.zeros({2, kQueryHeads, kAttendedDim});
-      REQUIRE(scene.cache.attend(encoder, queries, {.into = copied}, {}, 2));
-      EXPECT_EQ(scene.cache.nextPosition(2), 4u);
+      REQUIRE(fixture.cache.copy(encoder, 0, 0));
+      const Tensor queries = fixture.someQueries(2), copied = fixture.zeros({2, kQueryHeads, kAttendedDim});
+      REQUIRE(fixture.cache.attend(encoder, queries, {.into = copied}, {}, 2));
+      EXPECT_EQ(fixture.cache.nextPosition(2), 4u);
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      EXPECT_EQ(scene.cache.nextPosition(2), 9u);
-      EXPECT_EQ(scene.cache.count(2), scene.cache.count(0));
-      EXPECT_EQ(floatsOf(copied), scene.attendNow(queries, {}, 0));
-      scene.appendNow(1, 2);
-      EXPECT_EQ(floatsOf(copied), scene.attendNow(queries, {}, 0));
+      EXPECT_EQ(fixture.cache.nextPosition(2), 9u);
+      EXPECT_EQ(fixture.cache.count(2), fixture.cache.count(0));
+      EXPECT_EQ(floatsOf(copied), fixture.attendNow(queries, {}, 0));
+      fixture.appendNow(1, 2);
+      EXPECT_EQ(floatsOf(copied), fixture.attendNow(queries, {}, 0));
     }
   });
 }
@@ -38,18 +38,20 @@ TEST(AttentionCacheCopy, ACopyNeedsWhatItReadsAndItsTargetUnchanged) {
   const auto device = FakeDevice::make();
   enum class Change : uint8_t { append, wrap, resetSource, appendToTarget };
   for (const Change change : {Change::append, Change::wrap, Change::resetSource, Change::appendToTarget}) {
-    AttentionScene scene(device, attendedDescriptor(6));
-    scene.appendNow(4, 0);
+    AttentionFixture fixture(device, attendedDescriptor(6));
+    fixture.appendNow(4, 0);
     CommandEncoder copying(device);
-    REQUIRE(scene.cache.copy(copying, 0, 1));
+    REQUIRE(fixture.cache.copy(copying, 0, 1));
     if (change == Change::resetSource) {
-      REQUIRE(scene.cache.reset(0));
+      REQUIRE(fixture.cache.reset(0));
     } else {
-      scene.appendNow(change == Change::wrap ? 3 : 1, change == Change::appendToTarget ? 1 : 0);
+      fixture.appendNow(change == Change::wrap ? 3 : 1, change == Change::appendToTarget ? 1 : 0);
     }
     const auto committed = copying.commit();
     EXPECT_EQ(bool(committed), change == Change::append);
-    EXPECT_EQ(scene.cache.nextPosition(1), change == Change::append ? 4u : change == Change::appendToTarget ? 1u : 0u);
+    EXPECT_EQ(fixture.cache.nextPosition(1), change == Change::append           ? 4u
+                                             : change == Change::appendToTarget ? 1u
+                                                                                : 0u);
     if (committed) continue;
     EXPECT_ERROR(committed, {.what = "changed while this encoder recorded",
                              .got = change == Change::appendToTarget ? "sequence 1" : "sequence 0"});
@@ -61,53 +63,53 @@ TEST(AttentionCacheCopy, ACopyNeedsWhatItReadsAndItsTargetUnchanged) {
 TEST(AttentionCacheCopy, ARecoveredSequenceIsCopiedAndSaved) {
   for (const uint32_t capacity : {8, 3}) {
     const auto device = FakeDevice::make();
-    AttentionScene scene(device, attendedDescriptor(capacity, 1));
-    scene.appendNow(4);
+    AttentionFixture fixture(device, attendedDescriptor(capacity, 1));
+    fixture.appendNow(4);
     device->holdCompletions();
     CommandEncoder failing(device);
-    scene.append(failing, 1);
+    fixture.append(failing, 1);
     const auto done = REQUIRE(failing.commit());
     device->finishNext(fakeFailure());
     EXPECT(!done.wait());
-    scene.truncate(4);
+    fixture.truncate(4);
     CommandEncoder encoder(device);
-    REQUIRE(scene.cache.copy(encoder, 0, 1));
+    REQUIRE(fixture.cache.copy(encoder, 0, 1));
     const auto copied = REQUIRE(encoder.commit());
     device->finishNext({});
     REQUIRE(copied.wait());
-    EXPECT_EQ(scene.cache.nextPosition(1), 4u);
+    EXPECT_EQ(fixture.cache.nextPosition(1), 4u);
     const CacheFolder folder;
-    REQUIRE(scene.cache.save(folder.path()));
+    REQUIRE(fixture.cache.save(folder.path()));
     EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), UINT32_MAX)).nextPosition(), 4u);
   }
 }
 
 TEST(AttentionCacheCopy, ACopyThatFailsLeavesItsTargetSuspect) {
   const auto device = FakeDevice::make();
-  AttentionScene scene(device, attendedDescriptor(8));
-  scene.appendNow(3, 0);
-  scene.appendNow(3, 1);
+  AttentionFixture fixture(device, attendedDescriptor(8));
+  fixture.appendNow(3, 0);
+  fixture.appendNow(3, 1);
   {
     CommandEncoder encoder(device);
-    EXPECT_ERROR(scene.cache.copy(encoder, 0, 3), {.op = "AttentionCache.copy", .got = "sequence 3"});
-    EXPECT_ERROR(scene.cache.copy(encoder, 3, 0), {.op = "AttentionCache.copy", .got = "sequence 3"});
+    EXPECT_ERROR(fixture.cache.copy(encoder, 0, 3), {.op = "AttentionCache.copy", .got = "sequence 3"});
+    EXPECT_ERROR(fixture.cache.copy(encoder, 3, 0), {.op = "AttentionCache.copy", .got = "sequence 3"});
   }
   device->holdCompletions();
   CommandEncoder encoder(device);
-  REQUIRE(scene.cache.copy(encoder, 0, 1));
+  REQUIRE(fixture.cache.copy(encoder, 0, 1));
   const auto done = REQUIRE(encoder.commit());
   device->finishNext(fakeFailure());
   EXPECT(!done.wait());
-  EXPECT(!scene.cache.isSuspect(0));
-  EXPECT(scene.cache.isSuspect(1));
-  EXPECT_ERROR(scene.cache.truncate(2, 1), {.got = "unknown from position 0"});
+  EXPECT(!fixture.cache.isSuspect(0));
+  EXPECT(fixture.cache.isSuspect(1));
+  EXPECT_ERROR(fixture.cache.truncate(2, 1), {.got = "unknown from position 0"});
   // A later copy makes it good again.
   CommandEncoder again(device);
-  REQUIRE(scene.cache.copy(again, 0, 1));
+  REQUIRE(fixture.cache.copy(again, 0, 1));
   const auto doneAgain = REQUIRE(again.commit());
   device->finishNext({});
   REQUIRE(doneAgain.wait());
-  EXPECT(!scene.cache.isSuspect(1));
+  EXPECT(!fixture.cache.isSuspect(1));
 }
 
 }  // namespace mnk::test

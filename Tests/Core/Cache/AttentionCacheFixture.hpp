@@ -1,7 +1,7 @@
 // A small cache and tokens for it.
 #pragma once
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 

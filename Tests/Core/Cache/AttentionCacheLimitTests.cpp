@@ -1,6 +1,6 @@
 // Sequences near the last position that kernels can count to: 2^31 - 1.
-#include "Cases/CacheFileScene.hpp"
-#include "Support/EveryDevice.hpp"
+#include "CacheFileFixture.hpp"
+#include "Harness/EveryDevice.hpp"
 
 namespace mnk::test {
 

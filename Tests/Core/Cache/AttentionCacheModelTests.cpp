@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
+#include "Harness/EveryDevice.hpp"
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/Seeded.hpp"
 
 namespace mnk::test {
 

@@ -1,7 +1,7 @@
 // What a conflict between encoders and a failure of the device leave behind in a cache.
-#include "Cases/AttentionCacheScene.hpp"
-#include "HostTestSupport.hpp"
-#include "Support/FakeDevice.hpp"
+#include "AttentionCacheFixture.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Host/HostTestSupport.hpp"
 
 namespace mnk::test {
 

@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 
-#include "Cases/AttentionHistory.hpp"
-#include "Cases/AttentionScene.hpp"
-#include "Support/EveryDevice.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
+#include "Ops/FlashDecode/AttentionHistory.hpp"
 
 namespace mnk::test {
 

@@ -3,10 +3,10 @@
 #include <limits>
 
 #include "Cache/QuantizedStorageRules.hpp"
-#include "Cases/BrokenRule.hpp"
-#include "Cases/QuantizedCacheScene.hpp"
-#include "Support/FakeDevice.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "QuantizedCacheFixture.hpp"
 
 namespace mnk::test {
 

@@ -2,10 +2,10 @@
 // read back of them.
 #include <cmath>
 
-#include "Cases/QuantizedCacheScene.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
-#include "Support/RawBytes.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/RawBytes.hpp"
+#include "QuantizedCacheFixture.hpp"
 
 namespace mnk::test {
 

@@ -3,10 +3,10 @@
 
 #include <thread>
 
-#include "Cases/AttentionScene.hpp"
-#include "HostTestSupport.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Host/HostTestSupport.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {
 
@@ -23,9 +23,11 @@ AttentionCacheDescriptor linear(uint32_t capacity) {
 
 // Records an attend over sequence 0, lets the cache change, and commits.
 struct Reader {
-  Reader(AttentionScene& scene, uint64_t rows, const AttentionOptions& options = {})
-      : queries(scene.someQueries(rows)), out(scene.zeros({rows, kQueryHeads, kAttendedDim})), encoder(scene.device) {
-    REQUIRE(scene.cache.attend(encoder, queries, {.into = out}, options));
+  Reader(AttentionFixture& fixture, uint64_t rows, const AttentionOptions& options = {})
+      : queries(fixture.someQueries(rows)),
+        out(fixture.zeros({rows, kQueryHeads, kAttendedDim})),
+        encoder(fixture.device) {
+    REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, options));
   }
   void expectRefused(const std::string& got, const std::string& expected) {
     const auto committed = encoder.commit();
@@ -46,46 +48,46 @@ struct Reader {
 
 TEST(AttentionCacheReaders, AreRefusedWhenTheRingHasOverwrittenWhatTheyRead) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(4));
-    scene.appendNow(4);
-    Reader reader(scene, 1);
-    scene.appendNow(2);
+    AttentionFixture fixture(device, attendedDescriptor(4));
+    fixture.appendNow(4);
+    Reader reader(fixture, 1);
+    fixture.appendNow(2);
     reader.expectRefused("sequence 0, whose ring has overwritten positions before 2",
                          "positions from 0, which the encoder reads");
-    Reader again(scene, 1);
-    again.expect(scene.expected(again.queries, 1, positions(2, 6)));
+    Reader again(fixture, 1);
+    again.expect(fixture.expected(again.queries, 1, positions(2, 6)));
   });
 }
 
 TEST(AttentionCacheReaders, AreRefusedWhenWhatTheyReadWasCut) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint64_t position : {0, 3}) {
-      AttentionScene scene(device, linear(8));
-      scene.appendNow(4);
-      Reader reader(scene, 1);
-      scene.truncate(position);
-      scene.appendNow(4 - position);  // stands where it stood, with other tokens
+      AttentionFixture fixture(device, linear(8));
+      fixture.appendNow(4);
+      Reader reader(fixture, 1);
+      fixture.truncate(position);
+      fixture.appendNow(4 - position);  // stands where it stood, with other tokens
       reader.expectRefused(fmt::format("sequence 0, cut at position {}", position),
                            "positions before 4 as they were when they were encoded");
     }
-    AttentionScene scene(device, linear(8));
-    scene.appendNow(4);
-    Reader reader(scene, 1);
-    scene.cache.reset();
+    AttentionFixture fixture(device, linear(8));
+    fixture.appendNow(4);
+    Reader reader(fixture, 1);
+    fixture.cache.reset();
     reader.expectRefused("sequence 0, cut at position 0", "positions before 4 as they were when they were encoded");
   });
 }
 
 TEST(AttentionCacheReaders, SeeWhatTheyWereEncodedForWhenTheRestChanges) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(8));
-    scene.appendNow(4);
-    Reader reader(scene, 1);
-    const std::vector<double> expected = scene.expected(reader.queries, 1, positions(0, 4));
-    scene.appendNow(3);
-    scene.truncate(5);
-    scene.appendNow(1, 1);
-    REQUIRE(scene.cache.reset(1));
+    AttentionFixture fixture(device, attendedDescriptor(8));
+    fixture.appendNow(4);
+    Reader reader(fixture, 1);
+    const std::vector<double> expected = fixture.expected(reader.queries, 1, positions(0, 4));
+    fixture.appendNow(3);
+    fixture.truncate(5);
+    fixture.appendNow(1, 1);
+    REQUIRE(fixture.cache.reset(1));
     reader.expect(expected);
   });
 }
@@ -93,11 +95,11 @@ TEST(AttentionCacheReaders, SeeWhatTheyWereEncodedForWhenTheRestChanges) {
 TEST(AttentionCacheReaders, WithAWindowMayLoseWhatIsBehindIt) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const bool isLost : {false, true}) {
-      AttentionScene scene(device, attendedDescriptor(4));
-      scene.appendNow(4);
-      Reader reader(scene, 1, {.window = 2});  // reads positions 2 and 3
-      const std::vector<double> expected = scene.expected(reader.queries, 1, positions(0, 4), 0, 2);
-      scene.appendNow(isLost ? 3 : 2);
+      AttentionFixture fixture(device, attendedDescriptor(4));
+      fixture.appendNow(4);
+      Reader reader(fixture, 1, {.window = 2});  // reads positions 2 and 3
+      const std::vector<double> expected = fixture.expected(reader.queries, 1, positions(0, 4), 0, 2);
+      fixture.appendNow(isLost ? 3 : 2);
       if (isLost) {
         reader.expectRefused("sequence 0, whose ring has overwritten positions before 3",
                              "positions from 2, which the encoder reads");
@@ -111,13 +113,13 @@ TEST(AttentionCacheReaders, WithAWindowMayLoseWhatIsBehindIt) {
 TEST(AttentionCacheReaders, OfListsAreCheckedSequenceBySequence) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t cut : {0u, 1u, 2u}) {
-      AttentionScene scene(device, linear(8));
-      for (const uint32_t sequence : {0, 1, 2}) scene.appendNow(3, sequence);
+      AttentionFixture fixture(device, linear(8));
+      for (const uint32_t sequence : {0, 1, 2}) fixture.appendNow(3, sequence);
       const uint32_t sequences[] = {0, 1, 2}, rows[] = {1, 2, 0};
-      const Tensor queries = scene.someQueries(3), out = scene.zeros({3, kQueryHeads, kAttendedDim});
+      const Tensor queries = fixture.someQueries(3), out = fixture.zeros({3, kQueryHeads, kAttendedDim});
       CommandEncoder encoder(device);
-      REQUIRE(scene.cache.attend(encoder, queries, {.into = out}, {}, sequences, rows));
-      scene.truncate(2, cut);
+      REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, {}, sequences, rows));
+      fixture.truncate(2, cut);
       if (cut == 2) {  // no row attends to it
         REQUIRE(REQUIRE(encoder.commit()).wait());
       } else {
@@ -129,14 +131,14 @@ TEST(AttentionCacheReaders, OfListsAreCheckedSequenceBySequence) {
 
 TEST(AttentionCacheReaders, SeeWhatOthersAppendBetweenTwoCalls) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, linear(8));
-    scene.appendNow(3);
-    Reader reader(scene, 1);
-    const std::vector<double> before = scene.expected(reader.queries, 1, positions(0, 3));
-    scene.appendNow(1);
-    const Tensor later = scene.zeros({1, kQueryHeads, kAttendedDim});
-    REQUIRE(scene.cache.attend(reader.encoder, reader.queries, {.into = later}));
-    const std::vector<double> after = scene.expected(reader.queries, 1, positions(0, 4));
+    AttentionFixture fixture(device, linear(8));
+    fixture.appendNow(3);
+    Reader reader(fixture, 1);
+    const std::vector<double> before = fixture.expected(reader.queries, 1, positions(0, 3));
+    fixture.appendNow(1);
+    const Tensor later = fixture.zeros({1, kQueryHeads, kAttendedDim});
+    REQUIRE(fixture.cache.attend(reader.encoder, reader.queries, {.into = later}));
+    const std::vector<double> after = fixture.expected(reader.queries, 1, positions(0, 4));
     reader.expect(before);
     EXPECT(largestDifference(floatsOf(later), after) < kF32Sums);
   });
@@ -199,31 +201,31 @@ TEST(AttentionCacheReaders, AnAppendAfterAnotherThatWasTakenBackIsRefused) {
 // What an encoder has written itself is not compared with what was there before.
 TEST(AttentionCacheReaders, OfWhatTheirEncoderWritesAreNotRefused) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(4));
-    scene.appendNow(2, 0);
-    scene.appendNow(9, 1);  // its ring has wrapped
-    const Tensor queries = scene.someQueries(1), copied = scene.zeros({1, kQueryHeads, kAttendedDim});
+    AttentionFixture fixture(device, attendedDescriptor(4));
+    fixture.appendNow(2, 0);
+    fixture.appendNow(9, 1);  // its ring has wrapped
+    const Tensor queries = fixture.someQueries(1), copied = fixture.zeros({1, kQueryHeads, kAttendedDim});
     CommandEncoder encoder(device);
-    REQUIRE(scene.cache.copy(encoder, 0, 1));
-    REQUIRE(scene.cache.attend(encoder, queries, {.into = copied}, {}, 1));
+    REQUIRE(fixture.cache.copy(encoder, 0, 1));
+    REQUIRE(fixture.cache.attend(encoder, queries, {.into = copied}, {}, 1));
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    EXPECT(largestDifference(floatsOf(copied), scene.expected(queries, 1, positions(0, 2))) < kF32Sums);
+    EXPECT(largestDifference(floatsOf(copied), fixture.expected(queries, 1, positions(0, 2))) < kF32Sums);
   });
   // A copy over a suspect sequence, and an append where another encoder has appended and been cut back.
   const auto device = FakeDevice::make();
   device->holdCompletions();
-  AttentionScene scene(device, attendedDescriptor(4));
+  AttentionFixture fixture(device, attendedDescriptor(4));
   CommandEncoder failing(device);
-  scene.append(failing, 2, 1);
+  fixture.append(failing, 2, 1);
   REQUIRE(failing.commit());
   EXPECT(device->finishNext(fakeFailure()));
-  const Tensor queries = scene.someQueries(1), out = scene.zeros({1, kQueryHeads, kAttendedDim});
+  const Tensor queries = fixture.someQueries(1), out = fixture.zeros({1, kQueryHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  REQUIRE(scene.cache.copy(encoder, 0, 1));
-  scene.append(encoder, 1, 1);
-  REQUIRE(scene.cache.attend(encoder, queries, {.into = out}, {}, 1));
+  REQUIRE(fixture.cache.copy(encoder, 0, 1));
+  fixture.append(encoder, 1, 1);
+  REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}, {}, 1));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(scene.cache.nextPosition(1), 1u);
+  EXPECT_EQ(fixture.cache.nextPosition(1), 1u);
 }
 
 // The handler may hold the encoder.
@@ -240,13 +242,13 @@ TEST(AttentionCacheReaders, ARefusedCommitForgetsItsHandler) {
 
 TEST(AttentionCacheReaders, OfWhatFailedWorkWasToWriteAreRefused) {
   const auto device = FakeDevice::make();
-  AttentionScene scene(device, linear(8));
-  scene.appendNow(2);
+  AttentionFixture fixture(device, linear(8));
+  fixture.appendNow(2);
   device->holdCompletions();
   CommandEncoder failing(device);
-  scene.append(failing, 1);
+  fixture.append(failing, 1);
   REQUIRE(failing.commit());
-  Reader reader(scene, 1);
+  Reader reader(fixture, 1);
   EXPECT(device->finishNext(fakeFailure()));
   EXPECT_ERROR(reader.encoder.commit(), {.what = "the sequence is suspect because earlier work on it failed"});
 }
@@ -286,29 +288,29 @@ TEST(AttentionCacheThreads, ARefusedCommitAdvancesNoCacheForAMoment) {
 // Every token of a turn is that turn's number, so a mixture of two turns would show.
 TEST(AttentionCacheThreads, ReadersSeeOneStateWhileAnotherThreadRewritesTheCache) {
   const auto device = hostDevice({.workers = 1});
-  AttentionScene scene(device, attendedDescriptor(6));
+  AttentionFixture fixture(device, attendedDescriptor(6));
   const auto filled = [&](uint64_t count, float value) {
-    return scene.tensor(std::vector<float>(count * kAttendedHeads * kAttendedDim, value),
-                        {count, kAttendedHeads, kAttendedDim});
+    return fixture.tensor(std::vector<float>(count * kAttendedHeads * kAttendedDim, value),
+                          {count, kAttendedHeads, kAttendedDim});
   };
   std::atomic<bool> isDone = false;
   std::thread writer([&] {
     for (float turn = 1; !isDone; ++turn) {
-      scene.cache.reset();
+      fixture.cache.reset();
       CommandEncoder encoder(device);
       const Tensor tokens = filled(3, turn);
-      REQUIRE(scene.cache.append(encoder, tokens, tokens));
+      REQUIRE(fixture.cache.append(encoder, tokens, tokens));
       REQUIRE(encoder.commit());
       CommandEncoder second(device);
-      REQUIRE(scene.cache.append(second, tokens, tokens));
+      REQUIRE(fixture.cache.append(second, tokens, tokens));
       REQUIRE(second.commit());
     }
   });
-  const Tensor queries = scene.someQueries(1), out = scene.zeros({1, kQueryHeads, kAttendedDim});
+  const Tensor queries = fixture.someQueries(1), out = fixture.zeros({1, kQueryHeads, kAttendedDim});
   int right = 0;
   for (int tries = 0; right < 30 && tries < 20000; ++tries) {
     CommandEncoder encoder(device);
-    REQUIRE(scene.cache.attend(encoder, queries, {.into = out}));
+    REQUIRE(fixture.cache.attend(encoder, queries, {.into = out}));
     const auto committed = encoder.commit();
     if (!committed) {
       EXPECT(committed.error().retryable);

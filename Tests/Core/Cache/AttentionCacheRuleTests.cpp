@@ -1,8 +1,8 @@
 // Every rule of a cache's descriptor, broken on purpose.
+#include "AttentionCacheFixture.hpp"
 #include "Cache/AttentionCacheRules.hpp"
-#include "Cases/AttentionCacheScene.hpp"
-#include "Cases/BrokenRule.hpp"
-#include "Support/FakeDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Ops/Common/BrokenRule.hpp"
 
 namespace mnk::test {
 

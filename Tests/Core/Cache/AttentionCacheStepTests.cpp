@@ -1,7 +1,9 @@
 // Steps of an AttentionCache over several sequences, over views of other layouts, and in chunks.
-#include "Cases/AttentionScene.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
+#include <fmt/ranges.h>
+
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
 
 namespace mnk::test {
 
@@ -39,39 +41,39 @@ TEST(AttentionCacheStep, ListsMeanTheSameInAppendAndAttend) {
       {{2, 2, 0}, {2, 3, 0}}, {{0, 1}, {0, 0}}};
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     for (const List& list : lists) {
-      AttentionScene scene(device, attendedDescriptor(16));
-      scene.appendNow(3, 0);
-      scene.appendNow(5, 2);
+      AttentionFixture fixture(device, attendedDescriptor(16));
+      fixture.appendNow(3, 0);
+      fixture.appendNow(5, 2);
       std::vector<uint32_t> rowSequences;
       for (size_t i = 0; i < list.sequences.size(); ++i) {
         rowSequences.insert(rowSequences.end(), list.rowCounts.empty() ? 1 : list.rowCounts[i], list.sequences[i]);
       }
       const uint64_t rows = rowSequences.size();
-      const std::vector<float> keys = smallNumbers(scene.random, rows * kToken);
-      const std::vector<float> values = smallNumbers(scene.random, rows * kToken);
-      const std::vector<float> queries = smallNumbers(scene.random, rows * kRow);
-      const Tensor out = scene.zeros({rows, kQueryHeads, kAttendedDim}), logs = scene.zeros({rows, kQueryHeads});
+      const std::vector<float> keys = smallNumbers(fixture.random, rows * kToken);
+      const std::vector<float> values = smallNumbers(fixture.random, rows * kToken);
+      const std::vector<float> queries = smallNumbers(fixture.random, rows * kRow);
+      const Tensor out = fixture.zeros({rows, kQueryHeads, kAttendedDim}), logs = fixture.zeros({rows, kQueryHeads});
       CommandEncoder encoder(device);
-      REQUIRE(scene.cache.append(encoder, scene.tensor(keys, {rows, kAttendedHeads, kAttendedDim}),
-                                 scene.tensor(values, {rows, kAttendedHeads, kAttendedDim}), list.sequences,
-                                 list.rowCounts));
-      REQUIRE(scene.cache.attend(encoder, scene.tensor(queries, {rows, kQueryHeads, kAttendedDim}),
-                                 {.into = out, .logSumExp = logs}, {}, list.sequences, list.rowCounts));
+      REQUIRE(fixture.cache.append(encoder, fixture.tensor(keys, {rows, kAttendedHeads, kAttendedDim}),
+                                   fixture.tensor(values, {rows, kAttendedHeads, kAttendedDim}), list.sequences,
+                                   list.rowCounts));
+      REQUIRE(fixture.cache.attend(encoder, fixture.tensor(queries, {rows, kQueryHeads, kAttendedDim}),
+                                   {.into = out, .logSumExp = logs}, {}, list.sequences, list.rowCounts));
       REQUIRE(REQUIRE(encoder.commit()).wait());
       const std::vector<float> got = floatsOf(out);
       std::vector<uint64_t> own(rows);
       for (uint64_t row = 0; row < rows; ++row) {
-        own[row] = scene.history.size(rowSequences[row]);
-        scene.history.append(part(keys, row * kToken, kToken), part(values, row * kToken, kToken), rowSequences[row]);
+        own[row] = fixture.history.size(rowSequences[row]);
+        fixture.history.append(part(keys, row * kToken, kToken), part(values, row * kToken, kToken), rowSequences[row]);
       }
       for (uint64_t row = 0; row < rows; ++row) {
         const Context context(fmt::format("row {} of sequence {}", row, rowSequences[row]));
         const auto expected =
-            scene.history.attended(part(queries, row * kRow, kRow), {positions(0, own[row] + 1)}, rowSequences[row]);
+            fixture.history.attended(part(queries, row * kRow, kRow), {positions(0, own[row] + 1)}, rowSequences[row]);
         EXPECT(largestDifference(part(got, row * kRow, kRow), expected) < kF32Sums);
       }
       for (uint32_t sequence = 0; sequence < 3; ++sequence) {
-        EXPECT_EQ(scene.cache.nextPosition(sequence), scene.history.size(sequence));
+        EXPECT_EQ(fixture.cache.nextPosition(sequence), fixture.history.size(sequence));
       }
     }
   });
@@ -79,62 +81,63 @@ TEST(AttentionCacheStep, ListsMeanTheSameInAppendAndAttend) {
 
 TEST(AttentionCacheStep, ListsThatDoNotFitAreRefused) {
   const auto device = devicesUnderTest().front().device;
-  AttentionScene scene(device, attendedDescriptor(16));
-  scene.appendNow(3, 0);
-  const Tensor keys = scene.zeros({3, kAttendedHeads, kAttendedDim}), queries = scene.someQueries(3);
-  const Tensor out = scene.zeros({3, kQueryHeads, kAttendedDim});
+  AttentionFixture fixture(device, attendedDescriptor(16));
+  fixture.appendNow(3, 0);
+  const Tensor keys = fixture.zeros({3, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(3);
+  const Tensor out = fixture.zeros({3, kQueryHeads, kAttendedDim});
   const std::vector<uint32_t> two{0, 1}, twice{0, 0}, oneAndTwo{1, 2}, twoAndTwo{2, 2}, one{3}, fourTimes{0, 0, 0, 0};
   CommandEncoder encoder(device);
   constexpr std::string_view kRows = "the rows do not match the listed sequences";
-  EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two), {.op = "AttentionCache.append",
-                                                              .what = kRows,
-                                                              .got = "3 rows",
-                                                              .expected = "2 rows, or as many for each of 2 sequences",
-                                                              .fix = "row counts"});
-  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {}, two),
+  EXPECT_ERROR(fixture.cache.append(encoder, keys, keys, two),
+               {.op = "AttentionCache.append",
+                .what = kRows,
+                .got = "3 rows",
+                .expected = "2 rows, or as many for each of 2 sequences",
+                .fix = "row counts"});
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {}, two),
                {.op = "AttentionCache.attend", .what = kRows, .got = "3 rows"});
-  EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two, twoAndTwo),
+  EXPECT_ERROR(fixture.cache.append(encoder, keys, keys, two, twoAndTwo),
                {.op = "AttentionCache.append",
                 .what = kRows,
                 .got = "3 rows",
                 .expected = "4 rows in one sequence, the sum of the row counts",
                 .fix = "one after another"});
-  EXPECT_ERROR(scene.cache.append(encoder, keys, keys, two, one),
+  EXPECT_ERROR(fixture.cache.append(encoder, keys, keys, two, one),
                {.what = "the row counts do not match the listed sequences",
                 .got = "1 row count",
                 .expected = "2, one for each sequence",
                 .fix = "Pass a row count for each listed sequence"});
-  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {.isCausal = false}, twice, oneAndTwo),
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.isCausal = false}, twice, oneAndTwo),
                {.op = "AttentionCache.attend",
                 .what = "a sequence is listed again in attention that is not causal",
                 .got = "sequence 0",
                 .expected = "each sequence once",
                 .fix = "with a row count for all of its rows"});
-  EXPECT_ERROR(scene.cache.attend(encoder, scene.someQueries(4), {.into = scene.zeros({4, kQueryHeads, kAttendedDim})},
-                                  {}, fourTimes),
+  EXPECT_ERROR(fixture.cache.attend(encoder, fixture.someQueries(4),
+                                    {.into = fixture.zeros({4, kQueryHeads, kAttendedDim})}, {}, fourTimes),
                {.op = "AttentionCache.attend",
                 .what = "a sequence has fewer positions than queries",
                 .got = "4 rows of sequence 0, which has 3 positions",
                 .expected = "rows of tokens that were appended",
                 .fix = "Append keys and values"});
-  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}, {.mask = scene.zeros({1, 16})}, two, oneAndTwo),
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.mask = fixture.zeros({1, 16})}, two, oneAndTwo),
                {.op = "AttentionCache.attend",
                 .what = "a mask cannot be divided",
                 .got = "a mask, and rows that attend in several parts",
                 .expected = "a mask for rows that attend at once",
                 .fix = "Attend without a mask"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
-  EXPECT_EQ(scene.cache.nextPosition(1), 0u);
+  EXPECT_EQ(fixture.cache.nextPosition(1), 0u);
 }
 
 // The same tokens as a tensor, head-major, and inside of a fused projection.
 TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionScene scene(device, attendedDescriptor(16));
+    AttentionFixture fixture(device, attendedDescriptor(16));
     constexpr uint64_t kTokens = 5, kWidth = kRow + 2 * kToken;
-    const std::vector<float> queries = smallNumbers(scene.random, kTokens * kRow);
-    const std::vector<float> keys = smallNumbers(scene.random, kTokens * kToken);
-    const std::vector<float> values = smallNumbers(scene.random, kTokens * kToken);
+    const std::vector<float> queries = smallNumbers(fixture.random, kTokens * kRow);
+    const std::vector<float> keys = smallNumbers(fixture.random, kTokens * kToken);
+    const std::vector<float> values = smallNumbers(fixture.random, kTokens * kToken);
     std::vector<float> fusedElements;
     for (uint64_t token = 0; token < kTokens; ++token) {
       for (const auto& [all, width] :
@@ -143,31 +146,31 @@ TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
         fusedElements.insert(fusedElements.end(), begin, begin + width);
       }
     }
-    const Tensor fused = scene.tensor(fusedElements, {kTokens, kWidth});
+    const Tensor fused = fixture.tensor(fusedElements, {kTokens, kWidth});
     const auto columns = [&](uint64_t first, uint64_t heads) {
       return REQUIRE(HeadsView::columns(fused, first, heads, kAttendedDim));
     };
     const auto asHeads = [&](const std::vector<float>& elements, uint64_t heads) {
-      return HeadsView(scene.tensor(headMajor(elements, heads), {1, heads, kTokens, kAttendedDim}),
+      return HeadsView(fixture.tensor(headMajor(elements, heads), {1, heads, kTokens, kAttendedDim}),
                        KVLayout::headMajor);
     };
-    const Tensor results[] = {scene.zeros({kTokens, kQueryHeads, kAttendedDim}),
-                              scene.zeros({kTokens, kQueryHeads, kAttendedDim}),
-                              scene.zeros({kTokens, kQueryHeads, kAttendedDim})};
+    const Tensor results[] = {fixture.zeros({kTokens, kQueryHeads, kAttendedDim}),
+                              fixture.zeros({kTokens, kQueryHeads, kAttendedDim}),
+                              fixture.zeros({kTokens, kQueryHeads, kAttendedDim})};
     CommandEncoder encoder(device);
-    REQUIRE(scene.cache.append(encoder, scene.tensor(keys, {kTokens, kAttendedHeads, kAttendedDim}),
-                               scene.tensor(values, {kTokens, kAttendedHeads, kAttendedDim}), 0));
-    REQUIRE(scene.cache.append(encoder, asHeads(keys, kAttendedHeads), asHeads(values, kAttendedHeads), 1));
-    REQUIRE(scene.cache.append(encoder, columns(kRow, kAttendedHeads), columns(kRow + kToken, kAttendedHeads), 2));
-    REQUIRE(scene.cache.attend(encoder, scene.tensor(queries, {kTokens, kQueryHeads, kAttendedDim}),
-                               {.into = results[0]}, {}, 0));
-    REQUIRE(scene.cache.attend(encoder, asHeads(queries, kQueryHeads), {.into = results[1]}, {}, 1));
-    REQUIRE(scene.cache.attend(encoder, columns(0, kQueryHeads), {.into = results[2]}, {}, 2));
+    REQUIRE(fixture.cache.append(encoder, fixture.tensor(keys, {kTokens, kAttendedHeads, kAttendedDim}),
+                                 fixture.tensor(values, {kTokens, kAttendedHeads, kAttendedDim}), 0));
+    REQUIRE(fixture.cache.append(encoder, asHeads(keys, kAttendedHeads), asHeads(values, kAttendedHeads), 1));
+    REQUIRE(fixture.cache.append(encoder, columns(kRow, kAttendedHeads), columns(kRow + kToken, kAttendedHeads), 2));
+    REQUIRE(fixture.cache.attend(encoder, fixture.tensor(queries, {kTokens, kQueryHeads, kAttendedDim}),
+                                 {.into = results[0]}, {}, 0));
+    REQUIRE(fixture.cache.attend(encoder, asHeads(queries, kQueryHeads), {.into = results[1]}, {}, 1));
+    REQUIRE(fixture.cache.attend(encoder, columns(0, kQueryHeads), {.into = results[2]}, {}, 2));
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    scene.history.append(keys, values);
+    fixture.history.append(keys, values);
     std::vector<std::vector<uint64_t>> seen;
     for (uint64_t token = 0; token < kTokens; ++token) seen.push_back(positions(0, token + 1));
-    EXPECT(largestDifference(floatsOf(results[0]), scene.history.attended(queries, seen)) < kF32Sums);
+    EXPECT(largestDifference(floatsOf(results[0]), fixture.history.attended(queries, seen)) < kF32Sums);
     EXPECT_EQ(floatsOf(results[1]), floatsOf(results[0]));
     EXPECT_EQ(floatsOf(results[2]), floatsOf(results[0]));
   });
@@ -177,8 +180,8 @@ TEST(AttentionCacheStep, ViewsOfAnyLayoutAreUsedInPlace) {
 // Each of the parts that they are divided into would be inside.
 TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
   const auto device = devicesUnderTest().front().device;
-  AttentionScene scene(device, attendedDescriptor(16));
-  scene.appendNow(16, 0);
+  AttentionFixture fixture(device, attendedDescriptor(16));
+  fixture.appendNow(16, 0);
   constexpr uint64_t kMost = uint64_t{1} << 40;
   const auto backwards = [](const Tensor& tensor, uint64_t heads) {
     const uint64_t row = heads * kAttendedDim;
@@ -196,24 +199,24 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
                               .tokenStride = stride,
                               .headStride = kAttendedDim});
   };
-  const Tensor keys = scene.zeros({2, kAttendedHeads, kAttendedDim}), queries = scene.someQueries(2);
-  const Tensor out = scene.zeros({2, kQueryHeads, kAttendedDim});
+  const Tensor keys = fixture.zeros({2, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(2);
+  const Tensor out = fixture.zeros({2, kQueryHeads, kAttendedDim});
   const std::vector<uint32_t> first{0}, apart{0, 1, 0}, oneEach{1, 0, 1};
   CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.attend(encoder, backwards(queries, kQueryHeads), {.into = out}, {}, apart, oneEach),
+  EXPECT_ERROR(fixture.cache.attend(encoder, backwards(queries, kQueryHeads), {.into = out}, {}, apart, oneEach),
                {.op = "AttentionCache.attend", .what = "queries lie outside of their tensor", .fix = "Correct"});
   AppendAndAttend step{
       .queries = backwards(queries, kQueryHeads), .keys = keys, .values = keys, .results = {.into = out}};
-  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+  EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "queries lie outside of their tensor"});
   step.queries = queries;
   step.values = backwards(keys, kAttendedHeads);
-  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+  EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend", .what = "vectors lie outside of their tensor"});
   // Rows are not listed before it is known that they can be there.
-  EXPECT_ERROR(scene.cache.append(encoder, many(keys, kAttendedHeads * kAttendedDim), many(keys, 0), first),
+  EXPECT_ERROR(fixture.cache.append(encoder, many(keys, kAttendedHeads * kAttendedDim), many(keys, 0), first),
                {.op = "AttentionCache.append", .what = "vectors lie outside of their tensor", .fix = "Correct"});
-  EXPECT_ERROR(scene.cache.append(encoder, many(keys, 0), many(keys, 0), first),
+  EXPECT_ERROR(fixture.cache.append(encoder, many(keys, 0), many(keys, 0), first),
                {.op = "AttentionCache.append",
                 .what = "an extent is too large for the kernel",
                 .got = "1099511627776",
@@ -224,16 +227,17 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
 
 TEST(AttentionCacheStep, HeadMajorTensorsMustSaySo) {
   const auto device = devicesUnderTest().front().device;
-  AttentionScene scene(device, attendedDescriptor(16));
-  const Tensor swapped = scene.zeros({kAttendedHeads, 3, kAttendedDim});
+  AttentionFixture fixture(device, attendedDescriptor(16));
+  const Tensor swapped = fixture.zeros({kAttendedHeads, 3, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.append(encoder, swapped, swapped),
+  EXPECT_ERROR(fixture.cache.append(encoder, swapped, swapped),
                {.op = "AttentionCache.append", .got = "3 heads", .fix = "head-major"});
-  REQUIRE(scene.cache.append(encoder, {swapped, KVLayout::headMajor}, {swapped, KVLayout::headMajor}));
-  const Tensor queries = scene.zeros({kQueryHeads, 3, kAttendedDim}), out = scene.zeros({3, kQueryHeads, kAttendedDim});
-  EXPECT_ERROR(scene.cache.attend(encoder, queries, {.into = out}),
+  REQUIRE(fixture.cache.append(encoder, {swapped, KVLayout::headMajor}, {swapped, KVLayout::headMajor}));
+  const Tensor queries = fixture.zeros({kQueryHeads, 3, kAttendedDim}),
+               out = fixture.zeros({3, kQueryHeads, kAttendedDim});
+  EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}),
                {.op = "AttentionCache.attend", .fix = "head-major"});
-  REQUIRE(scene.cache.attend(encoder, {queries, KVLayout::headMajor}, {.into = out}));
+  REQUIRE(fixture.cache.attend(encoder, {queries, KVLayout::headMajor}, {.into = out}));
 }
 
 TEST(AttentionCacheStep, AppendAndAttendIsOneByOneInChunks) {
@@ -242,30 +246,30 @@ TEST(AttentionCacheStep, AppendAndAttendIsOneByOneInChunks) {
       for (const uint32_t capacity : {20, 27}) {
         for (const uint32_t window : {0, 7, 17}) {
           const Context context(fmt::format("{} slots, {} pinned, window {}", capacity, pinned, window));
-          AttentionScene scene(device, attendedDescriptor(capacity, pinned));
+          AttentionFixture fixture(device, attendedDescriptor(capacity, pinned));
           for (const uint64_t tokens : {5, 30, 1, 22}) {
-            const std::vector<float> queries = smallNumbers(scene.random, tokens * kRow);
-            const std::vector<float> keys = smallNumbers(scene.random, tokens * kToken);
-            const std::vector<float> values = smallNumbers(scene.random, tokens * kToken);
-            const Tensor out = scene.zeros({tokens, kQueryHeads, kAttendedDim});
+            const std::vector<float> queries = smallNumbers(fixture.random, tokens * kRow);
+            const std::vector<float> keys = smallNumbers(fixture.random, tokens * kToken);
+            const std::vector<float> values = smallNumbers(fixture.random, tokens * kToken);
+            const Tensor out = fixture.zeros({tokens, kQueryHeads, kAttendedDim});
             CommandEncoder encoder(device);
-            REQUIRE(scene.cache.appendAndAttend(encoder,
-                                                {.queries = scene.tensor(queries, {tokens, kQueryHeads, kAttendedDim}),
-                                                 .keys = scene.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
-                                                 .values = scene.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
-                                                 .results = {.into = out},
-                                                 .options = {.window = window}}));
+            REQUIRE(fixture.cache.appendAndAttend(
+                encoder, {.queries = fixture.tensor(queries, {tokens, kQueryHeads, kAttendedDim}),
+                          .keys = fixture.tensor(keys, {tokens, kAttendedHeads, kAttendedDim}),
+                          .values = fixture.tensor(values, {tokens, kAttendedHeads, kAttendedDim}),
+                          .results = {.into = out},
+                          .options = {.window = window}}));
             REQUIRE(REQUIRE(encoder.commit()).wait());
             std::vector<std::vector<uint64_t>> seen;
             for (uint64_t token = 0; token < tokens; ++token) {
-              const uint64_t end = scene.history.size() + token + 1, ring = capacity - pinned;
+              const uint64_t end = fixture.history.size() + token + 1, ring = capacity - pinned;
               const uint64_t oldest = end > capacity ? end - ring : std::min<uint64_t>(pinned, end);
               seen.push_back(window == 0 ? positions(0, std::min<uint64_t>(pinned, end)) + positions(oldest, end)
                                          : positions(end - std::min<uint64_t>(end, window), end));
             }
-            scene.history.append(keys, values);
-            EXPECT(largestDifference(floatsOf(out), scene.history.attended(queries, seen)) < kF32Sums);
-            EXPECT_EQ(scene.cache.nextPosition(), scene.history.size());
+            fixture.history.append(keys, values);
+            EXPECT(largestDifference(floatsOf(out), fixture.history.attended(queries, seen)) < kF32Sums);
+            EXPECT_EQ(fixture.cache.nextPosition(), fixture.history.size());
           }
         }
       }
@@ -275,22 +279,22 @@ TEST(AttentionCacheStep, AppendAndAttendIsOneByOneInChunks) {
 
 TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
   const auto device = devicesUnderTest().front().device;
-  AttentionScene scene(device, attendedDescriptor(8));
-  const Tensor keys = scene.zeros({12, kAttendedHeads, kAttendedDim}), queries = scene.someQueries(12);
-  const Tensor out = scene.zeros({12, kQueryHeads, kAttendedDim});
+  AttentionFixture fixture(device, attendedDescriptor(8));
+  const Tensor keys = fixture.zeros({12, kAttendedHeads, kAttendedDim}), queries = fixture.someQueries(12);
+  const Tensor out = fixture.zeros({12, kQueryHeads, kAttendedDim});
   AppendAndAttend step{
       .queries = queries, .keys = keys, .values = keys, .results = {.into = out}, .options = {.window = 9}};
   CommandEncoder encoder(device);
   // The first chunk of eight could be served, and nothing after it.
-  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+  EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend",
                 .what = "the ring is too small for the window",
                 .got = "token 8 of 12, whose window of 9 reaches positions that a ring of 8 has overwritten",
                 .expected = "a capacity of at least 9",
                 .fix = "Make the ring that large, or pass a smaller window."});
   step.options.window = 8;
-  step.values = scene.zeros({11, kAttendedHeads, kAttendedDim});
-  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+  step.values = fixture.zeros({11, kAttendedHeads, kAttendedDim});
+  EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend",
                 .what = "queries, keys and values are not of the same tokens",
                 .got = "1 sequence and 11 tokens",
@@ -298,7 +302,7 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
                 .fix = "of the same tokens"});
   step.values = keys;
   step.options.isCausal = false;
-  EXPECT_ERROR(scene.cache.appendAndAttend(encoder, step),
+  EXPECT_ERROR(fixture.cache.appendAndAttend(encoder, step),
                {.op = "AttentionCache.appendAndAttend",
                 .what = "attention that is not causal cannot be divided into chunks",
                 .got = "12 tokens, of which the ring can serve 8 at once",
@@ -306,47 +310,48 @@ TEST(AttentionCacheStep, AppendAndAttendIsRecordedWholeOrNotAtAll) {
                 .fix = "Make the ring larger"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   step.options.isCausal = true;
-  REQUIRE(scene.cache.appendAndAttend(encoder, step));
-  EXPECT_EQ(scene.cache.nextPosition(), 0u);
+  REQUIRE(fixture.cache.appendAndAttend(encoder, step));
+  EXPECT_EQ(fixture.cache.nextPosition(), 0u);
   REQUIRE(REQUIRE(encoder.commit()).wait());
-  EXPECT_EQ(scene.cache.nextPosition(), 12u);
+  EXPECT_EQ(fixture.cache.nextPosition(), 12u);
 }
 
 TEST(AttentionCacheStep, TokensOfSeveralSequencesNeedAList) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = attendedDescriptor(8);
   descriptor.quantized = KVQuantizedStorage{};
-  AttentionScene scene(device, descriptor);
-  const Tensor two = scene.zeros({2, 3, kAttendedHeads, kAttendedDim});
-  const Tensor one = scene.zeros({1, 3, kAttendedHeads, kAttendedDim});
+  AttentionFixture fixture(device, descriptor);
+  const Tensor two = fixture.zeros({2, 3, kAttendedHeads, kAttendedDim});
+  const Tensor one = fixture.zeros({1, 3, kAttendedHeads, kAttendedDim});
   CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.append(encoder, two, two), {.op = "AttentionCache.append",
-                                                       .what = "the tokens are of several sequences",
-                                                       .got = "2 sequences of 3 tokens",
-                                                       .expected = "tokens of one sequence",
-                                                       .fix = "List the sequences"});
-  REQUIRE(scene.cache.append(encoder, one, one));
-  EXPECT_ERROR(scene.cache.dequantize(encoder, two, std::nullopt, 0), {.what = "the tokens are of several sequences"});
-  REQUIRE(scene.cache.dequantize(encoder, one, std::nullopt, 0));
+  EXPECT_ERROR(fixture.cache.append(encoder, two, two), {.op = "AttentionCache.append",
+                                                         .what = "the tokens are of several sequences",
+                                                         .got = "2 sequences of 3 tokens",
+                                                         .expected = "tokens of one sequence",
+                                                         .fix = "List the sequences"});
+  REQUIRE(fixture.cache.append(encoder, one, one));
+  EXPECT_ERROR(fixture.cache.dequantize(encoder, two, std::nullopt, 0),
+               {.what = "the tokens are of several sequences"});
+  REQUIRE(fixture.cache.dequantize(encoder, one, std::nullopt, 0));
   // All tokens of the axis count, not only its first.
-  EXPECT_ERROR(scene.cache.dequantize(encoder, one, std::nullopt, 1),
+  EXPECT_ERROR(fixture.cache.dequantize(encoder, one, std::nullopt, 1),
                {.what = "the cache does not hold these positions"});
 }
 
 // A result of one part must not be an operand of another.
 TEST(AttentionCacheStep, ResultsOfDividedCallsHaveMemoryOfTheirOwn) {
   const auto device = devicesUnderTest().front().device;
-  AttentionScene scene(device, attendedDescriptor(4));
-  scene.appendNow(4, 0);
-  scene.appendNow(4, 1);
-  const Tensor all = scene.zeros({12, kQueryHeads, kAttendedDim}),
-               keys = scene.zeros({8, kAttendedHeads, kAttendedDim});
+  AttentionFixture fixture(device, attendedDescriptor(4));
+  fixture.appendNow(4, 0);
+  fixture.appendNow(4, 1);
+  const Tensor all = fixture.zeros({12, kQueryHeads, kAttendedDim}),
+               keys = fixture.zeros({8, kAttendedHeads, kAttendedDim});
   const auto rows = [&](uint64_t first, uint64_t count) { return REQUIRE(all.slice(first, count)); };
   const std::vector<uint32_t> sequences{0, 1}, rowCounts{2, 1};
   CommandEncoder encoder(device);
-  EXPECT_ERROR(scene.cache.attend(encoder, rows(0, 3), {.into = rows(2, 3)}, {}, sequences, rowCounts),
+  EXPECT_ERROR(fixture.cache.attend(encoder, rows(0, 3), {.into = rows(2, 3)}, {}, sequences, rowCounts),
                {.op = "AttentionCache.attend", .what = "operands share memory", .got = "queries overlapping results"});
-  EXPECT_ERROR(scene.cache.appendAndAttend(
+  EXPECT_ERROR(fixture.cache.appendAndAttend(
                    encoder, {.queries = rows(0, 8), .keys = keys, .values = keys, .results = {.into = rows(4, 8)}}),
                {.op = "AttentionCache.appendAndAttend",
                 .what = "operands share memory",
@@ -358,15 +363,15 @@ TEST(AttentionCacheStep, ResultsOfDividedCallsHaveMemoryOfTheirOwn) {
 
 TEST(AttentionCacheStep, ResultsHaveTheAxesOfTheirRows) {
   const auto device = devicesUnderTest().front().device;
-  AttentionScene scene(device, attendedDescriptor(8));
-  scene.appendNow(3, 0);
-  scene.appendNow(3, 1);
+  AttentionFixture fixture(device, attendedDescriptor(8));
+  fixture.appendNow(3, 0);
+  fixture.appendNow(3, 1);
   const std::vector<uint32_t> sequences{0, 1};
-  const Tensor queries = scene.zeros({2, 3, kQueryHeads, kAttendedDim});
+  const Tensor queries = fixture.zeros({2, 3, kQueryHeads, kAttendedDim});
   CommandEncoder encoder(device);
   const auto attend = [&](std::vector<uint64_t> axes) {
     axes.insert(axes.end(), {kQueryHeads, kAttendedDim});
-    return scene.cache.attend(encoder, queries, {.into = scene.zeros(axes)}, {}, sequences);
+    return fixture.cache.attend(encoder, queries, {.into = fixture.zeros(axes)}, {}, sequences);
   };
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{2, 3}, {6}}) REQUIRE(attend(axes));
   for (const std::vector<uint64_t>& axes : {std::vector<uint64_t>{3, 2}, {1, 6}, {6, 1}}) {

@@ -1,8 +1,8 @@
 // When a cache's positions advance, what it refuses, and what cutting it leaves.
-#include "Cases/AttentionCacheScene.hpp"
+#include "AttentionCacheFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
 
 namespace mnk::test {
 

@@ -2,8 +2,8 @@
 // for before the file is known to be as long as it must be.
 #include <sys/stat.h>
 
-#include "Cases/CacheFileScene.hpp"
-#include "Support/FakeDevice.hpp"
+#include "CacheFileFixture.hpp"
+#include "Harness/FakeDevice.hpp"
 
 namespace mnk::test {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "Cases/QuantizedCacheScene.hpp"
-#include "Devices/Host/TemporaryDirectory.hpp"
+#include "Cache/QuantizedCacheFixture.hpp"
 #include "Support/Crc32.hpp"
+#include "TemporaryDirectory.hpp"
 
 namespace mnk::test {
 

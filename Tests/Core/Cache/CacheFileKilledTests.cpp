@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "Cases/CacheFileScene.hpp"
-#include "Cases/KilledSave.hpp"
-#include "Support/FakeDevice.hpp"
+#include "CacheFileFixture.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "KilledSave.hpp"
 #include "Support/TemporaryFile.hpp"
 
 #if defined(__APPLE__)

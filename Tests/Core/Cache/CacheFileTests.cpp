@@ -1,11 +1,11 @@
 // Caches that are saved and loaded again: nothing is lost, and both go on alike.
 #include <thread>
 
-#include "Cases/CacheFileScene.hpp"
-#include "HostTestSupport.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
-#include "Support/HeldWork.hpp"
+#include "CacheFileFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/HeldWork.hpp"
+#include "Host/HostTestSupport.hpp"
 
 namespace mnk::test {
 

@@ -1,9 +1,9 @@
-#include "Cases/KilledSave.hpp"
+#include "Cache/KilledSave.hpp"
 
 #include <stdlib.h>
 
-#include "Cases/CacheFileScene.hpp"
-#include "Support/FakeDevice.hpp"
+#include "Cache/CacheFileFixture.hpp"
+#include "Harness/FakeDevice.hpp"
 #include "Support/TemporaryFile.hpp"
 
 namespace mnk::test {

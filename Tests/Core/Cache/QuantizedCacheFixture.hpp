@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "Cases/AttentionCacheScene.hpp"
-#include "Support/Seeded.hpp"
+#include "Cache/AttentionCacheFixture.hpp"
+#include "Harness/Seeded.hpp"
 
 namespace mnk::test {
 

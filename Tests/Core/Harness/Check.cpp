@@ -1,4 +1,4 @@
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 
 #include <cstdlib>
 #include <exception>

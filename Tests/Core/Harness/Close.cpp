@@ -1,9 +1,9 @@
-#include "Support/Close.hpp"
+#include "Harness/Close.hpp"
 
 #include <cstring>
 
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
 

@@ -1,8 +1,8 @@
-#include "Support/DeclaredBytes.hpp"
+#include "Harness/DeclaredBytes.hpp"
 
 #include <algorithm>
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

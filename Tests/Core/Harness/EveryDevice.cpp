@@ -1,4 +1,4 @@
-#include "Support/EveryDevice.hpp"
+#include "Harness/EveryDevice.hpp"
 
 #include <cstdlib>
 #include <string_view>
@@ -18,31 +18,31 @@ bool environmentAsksForChecks() {
 
 std::vector<DeviceUnderTest> makeDevices() {
   std::vector<DeviceUnderTest> devices;
-  const auto addHost = [&](std::string name, const host::Options& options) {
-    devices.push_back({std::move(name), REQUIRE(host::makeDevice(options))});
+  const auto addHost = [&](std::string name, const host::Options& options, bool hasOwnKernels) {
+    devices.push_back({std::move(name), REQUIRE(host::makeDevice(options)), hasOwnKernels});
   };
   // Described dispatches let a capture, or the software Metal, see which bytes each one declares.
-  const auto addDescribedMetal = [&](std::string name) {
+  const auto addDescribedMetal = [&](std::string name, bool hasOwnKernels) {
     if (auto described = metal::makeDevice({.libraryPath = {}, .describesDispatches = true})) {
-      devices.push_back({std::move(name), std::move(*described)});
+      devices.push_back({std::move(name), std::move(*described), hasOwnKernels});
     }
   };
   if (environmentAsksForChecks()) {
-    addHost("host", {.compiler = {}});
-    addHost("host with the kernels of a GPU", {.compiler = {}, .family = "apple9"});
-    addDescribedMetal("metal");
+    addHost("host", {.compiler = {}}, true);
+    addHost("host with the kernels of a GPU", {.compiler = {}, .family = "apple9"}, false);
+    addDescribedMetal("metal", true);
     return devices;
   }
   for (const auto& device : Device::all()) devices.push_back({std::string(device->kind()), device});
-  addDescribedMetal("metal with described dispatches");
+  addDescribedMetal("metal with described dispatches", false);
   // With the kernels that a processor has, an Apple GPU, and a GPU of which nothing is known.
   uint64_t seed = 0;
   for (const char* family : {"host", "apple9", "other"}) {
     ++seed;
     addHost(fmt::format("host in random order {}, as {}", seed, family),
-            {.orderSeed = seed, .checking = host::Checking::guarded, .compiler = {}, .family = family});
+            {.orderSeed = seed, .checking = host::Checking::guarded, .compiler = {}, .family = family}, false);
   }
-  addHost("host with one baseline worker", {.workers = 1, .level = host::Level::baseline, .compiler = {}});
+  addHost("host with one baseline worker", {.workers = 1, .level = host::Level::baseline, .compiler = {}}, true);
   return devices;
 }
 

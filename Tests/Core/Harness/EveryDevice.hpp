@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/Device.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 
 struct DeviceUnderTest {
   std::string name;
   std::shared_ptr<Device> device;
+  bool hasOwnKernels = true;  // no other device here has the same compiled ones
 };
 
 const std::vector<DeviceUnderTest>& devicesUnderTest();

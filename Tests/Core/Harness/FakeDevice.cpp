@@ -1,8 +1,8 @@
-#include "Support/FakeDevice.hpp"
+#include "Harness/FakeDevice.hpp"
 
 #include <thread>
 
-#include "Encoding/MemoryTracker.hpp"
+#include "Runtime/MemoryTracker.hpp"
 
 namespace mnk::test {
 

@@ -70,12 +70,12 @@ class FakeDevice : public Device {
   std::string_view kind() const override { return "fake"; }
   std::string name() const override { return "Fake"; }
   const DeviceLimits& limits() const override { return limits_; }
-  DeviceProfile profile() const override { return itsProfile; }
   Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) override;
   Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) override;
   Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) override;
 
  protected:
+  DeviceProfile basicProfile() const override { return itsProfile; }
   Result<std::shared_ptr<Library>> makeShippedLibrary() override;
   Result<std::shared_ptr<Library>> makeLibrary(const LibrarySource& source) override;
   Result<std::shared_ptr<Pipeline>> makePipeline(const std::shared_ptr<Library>& library,

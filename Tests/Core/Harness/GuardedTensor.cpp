@@ -1,6 +1,8 @@
-#include "Support/GuardedTensor.hpp"
+#include "Harness/GuardedTensor.hpp"
 
-#include "Support/Check.hpp"
+#include <algorithm>
+#include <cstring>
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 
@@ -9,8 +11,10 @@ namespace {
 constexpr uint64_t kBorder = 128;  // more than the widest store, and a multiple of 64
 
 // Differs from byte to byte, so that a border copied onto itself at another place shows too.
-std::byte poisonAt(uint64_t offset) {
-  return static_cast<std::byte>(0xa5 ^ (offset * 29 + (offset >> 8) * 7));
+std::span<const std::byte> poisonOf(uint64_t length) {
+  thread_local std::vector<std::byte> all;
+  while (all.size() < length) all.push_back(static_cast<std::byte>(0xa5 ^ (all.size() * 29 + (all.size() >> 8) * 7)));
+  return std::span(all).first(length);
 }
 
 }  // namespace
@@ -18,9 +22,7 @@ std::byte poisonAt(uint64_t offset) {
 GuardedTensor::GuardedTensor(const std::shared_ptr<Device>& device, DType dtype, const Shape& shape, uint64_t shift) {
   const uint64_t length = kBorder + shift + shape.elementCount() * byteSize(dtype) + kBorder;
   auto buffer = REQUIRE(device->makeBuffer(length));
-  std::vector<std::byte> poison(length);
-  for (uint64_t offset = 0; offset < length; ++offset) poison[offset] = poisonAt(offset);
-  REQUIRE(buffer->write(0, poison));
+  REQUIRE(buffer->write(0, poisonOf(length)));
   tensor_ = REQUIRE(Tensor::over(buffer, dtype, shape, kBorder + shift));
 }
 
@@ -35,18 +37,17 @@ void GuardedTensor::set(std::span<const std::byte> bytes) const {
 }
 
 void GuardedTensor::expectBordersIntact(std::string_view name, std::source_location where) const {
-  std::vector<std::byte> all(tensor_.buffer()->length());
-  REQUIRE(tensor_.buffer()->read(0, all));
-  const uint64_t begin = tensor_.byteOffset();
-  const uint64_t end = begin + tensor_.byteCount();
-  for (uint64_t offset = 0; offset < all.size(); ++offset) {
-    if ((offset >= begin && offset < end) || all[offset] == poisonAt(offset)) continue;
-    const bool isBefore = offset < begin;
-    fail(where.file_name(), static_cast<int>(where.line()),
-         fmt::format("{}: byte {} {} the tensor was changed: got {:#04x}, expected {:#04x}", name,
-                     isBefore ? begin - offset : offset - end + 1, isBefore ? "before" : "after",
-                     static_cast<unsigned>(all[offset]), static_cast<unsigned>(poisonAt(offset))));
-    return;
+  const uint64_t length = tensor_.buffer()->length(), begin = tensor_.byteOffset(), end = begin + tensor_.byteCount();
+  for (const auto& [from, to] : {std::pair(uint64_t{0}, begin), std::pair(end, length)}) {
+    std::vector<std::byte> got(to - from);
+    REQUIRE(tensor_.buffer()->read(from, got));
+    const auto expected = poisonOf(length).subspan(from, got.size());
+    if (std::memcmp(got.data(), expected.data(), got.size()) == 0) continue;
+    const auto at = static_cast<uint64_t>(std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin());
+    return fail(where.file_name(), static_cast<int>(where.line()),
+                fmt::format("{}: byte {} {} the tensor was changed: got {:#04x}, expected {:#04x}", name,
+                            from == 0 ? begin - at : at + 1, from == 0 ? "before" : "after",
+                            static_cast<unsigned>(got[at]), static_cast<unsigned>(expected[at])));
   }
 }
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 

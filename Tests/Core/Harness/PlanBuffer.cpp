@@ -1,6 +1,6 @@
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

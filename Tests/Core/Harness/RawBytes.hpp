@@ -6,8 +6,8 @@
 
 namespace mnk::test {
 
-template <typename Number>
-std::vector<std::byte> rawBytes(const std::vector<Number>& numbers) {
+template <typename Numbers>
+std::vector<std::byte> rawBytes(const Numbers& numbers) {
   const auto bytes = std::as_bytes(std::span(numbers));
   return {bytes.begin(), bytes.end()};
 }

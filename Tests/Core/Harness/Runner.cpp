@@ -8,8 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "Cases/KilledSave.hpp"
+#include "Cache/KilledSave.hpp"
 #include "CoreTests.h"
+#include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
 
 namespace {
 
@@ -20,6 +21,7 @@ bool fitsOne(const std::string& name, const std::vector<std::string_view>& start
 }  // namespace
 
 int core_test_program(int argumentCount, char** arguments) {
+  mnk_register_host_device();
   std::vector<std::string_view> only, without;
   size_t part = 1, parts = 1, slowest = 0;
   for (int i = 2; i + 1 < argumentCount; i += 2) {

@@ -1,4 +1,4 @@
-#include "Support/Seeded.hpp"
+#include "Harness/Seeded.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/DType.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 

@@ -10,8 +10,8 @@ namespace mnk::test::shipped {
 
 using uint = uint32_t;
 #define constant inline constexpr
-#include "Lib/Mlx1Tables.h"
-#include "Lib/TurboTables.h"
+#include "Common/Mlx1Tables.h"
+#include "Common/TurboTables.h"
 #undef constant
 
 // Positive halves. The last boundary is the one that nothing passes.

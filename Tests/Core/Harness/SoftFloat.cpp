@@ -1,4 +1,4 @@
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
 
 #include <bit>
 #include <cmath>

@@ -6,10 +6,10 @@
 #include <memory>
 #include <set>
 
-#include "Ops/MeasuredTuning.hpp"
-#include "Support/Check.hpp"
-#include "Support/FakeDevice.hpp"
-#include "Types/MatrixLayoutTypes.h"
+#include "Harness/Check.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
+#include "Runtime/MatrixLayoutTypes.h"
 
 namespace mnk::test {
 

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <filesystem>
 
-#include "Devices/Host/Vocabulary/Accuracy.h"
+#include "Harness/Seeded.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "HostTestSupport.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Seeded.hpp"
+#include "MetalStdlib/Accuracy.h"
 
 namespace mnk::test {
 
@@ -162,7 +162,8 @@ struct Bench {
       : device(hostDevice(options)),
         library(REQUIRE(device->registry().library(
             {LibrarySource::Kind::path,
-             (std::filesystem::path(__FILE__).parent_path().parent_path() / "Shaders" / "Accuracy.metal").string(),
+             (std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "Shaders" / "Accuracy.metal")
+                 .string(),
              ""}))) {}
 
   std::vector<double> run(const std::string& function, DType dtype, const std::vector<double>& x,

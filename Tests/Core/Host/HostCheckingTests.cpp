@@ -20,7 +20,7 @@ std::shared_ptr<Device> checkedDevice(uint64_t order, bool allowSameValue = fals
 
 // "Faults.metal:12", the line of a kernel where the snippet stands.
 std::string lineOf(std::string_view kernel, std::string_view snippet) {
-  const auto path = std::filesystem::path(__FILE__).parent_path() / "../Shaders/Faults.metal";
+  const auto path = std::filesystem::path(__FILE__).parent_path() / "../../Shaders/Faults.metal";
   std::ifstream file(path);
   bool inside = false;
   int number = 1;

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <set>
 
-#include "Devices/Host/HostOptions.hpp"
+#include "Harness/Seeded.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "HostOptions.hpp"
 #include "HostTestSupport.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Seeded.hpp"
-#include "Types/MatrixLayoutTypes.h"
+#include "Runtime/MatrixLayoutTypes.h"
 
 using namespace mnk;
 using namespace mnk::test;

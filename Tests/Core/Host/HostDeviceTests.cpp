@@ -6,8 +6,10 @@
 #include <set>
 #include <thread>
 
-#include "Devices/Host/Processor.hpp"
+#include "Devices/HostFactory.hpp"
 #include "HostTestSupport.hpp"
+#include "MLXNativeKernelsHost/MLXNativeKernelsHost.h"
+#include "Processor.hpp"
 
 using namespace mnk;
 using namespace mnk::test;
@@ -21,9 +23,21 @@ TEST(HostDevice, NamesItself) {
 
 TEST(HostDevice, RefusesOptionsItCannotServe) {
   EXPECT_ERROR(host::makeDevice({.level = static_cast<host::Level>(9)}),
-               {.code = ErrorCode::unsupported, .what = "lacks the instruction set", .fix = "Level::best"});
+               {.code = ErrorCode::unsupported, .what = "no kernels for the instruction set", .fix = "Level::best"});
   EXPECT_ERROR(host::makeDevice({.workers = 100000}),
                {.what = "too many workers", .got = "100000", .expected = "at most", .fix = "0"});
+}
+
+// As in an app for Apple platforms that does not link the product.
+TEST(HostDevice, IsUnsupportedUntilItIsRegistered) {
+  const host::Factory registered = host::setFactory(nullptr);
+  EXPECT_ERROR(host::makeDevice({}), {.code = ErrorCode::unsupported,
+                                      .what = "has not registered the Host device",
+                                      .expected = "MLXNativeKernelsHost",
+                                      .fix = "registerHostDevice()"});
+  mnk_register_host_device();
+  EXPECT(host::makeDevice({}));
+  host::setFactory(registered);
 }
 
 TEST(HostDevice, BuffersAreZeroedAndPageAligned) {

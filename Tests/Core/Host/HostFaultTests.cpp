@@ -3,9 +3,9 @@
 #include <future>
 #include <set>
 
-#include "Encoding/MemoryTracker.hpp"
 #include "HostTestSupport.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Runtime/MemoryTracker.hpp"
 
 using namespace mnk;
 using namespace mnk::test;

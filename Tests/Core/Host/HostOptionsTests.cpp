@@ -1,7 +1,7 @@
 // Options of the Host device from the caller and from the environment.
-#include "Devices/Host/HostOptions.hpp"
-#include "Support/Check.hpp"
-#include "Support/EnvironmentVariable.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EnvironmentVariable.hpp"
+#include "HostOptions.hpp"
 
 using namespace mnk;
 using namespace mnk::host;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "HostLibrary.hpp"
 #include "HostTestSupport.hpp"
 
 using namespace mnk;

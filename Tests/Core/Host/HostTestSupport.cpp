@@ -3,7 +3,8 @@
 #include <condition_variable>
 #include <future>
 
-#include "Devices/Host/Processor.hpp"
+#include "HostLibrary.hpp"
+#include "Processor.hpp"
 
 namespace mnk::test {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <vector>
 
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 

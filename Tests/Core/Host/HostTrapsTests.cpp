@@ -4,8 +4,8 @@
 #include <atomic>
 #include <thread>
 
-#include "Devices/Host/Checking/Traps.hpp"
-#include "Support/Check.hpp"
+#include "Checking/Traps.hpp"
+#include "Harness/Check.hpp"
 
 using namespace mnk::host;
 using namespace mnk::test;

@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "Devices/Host/Checking/Shadow.hpp"
-#include "Support/Check.hpp"
-#include "Support/Seeded.hpp"
+#include "Checking/Shadow.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/Seeded.hpp"
 
 using namespace mnk;
 using namespace mnk::host;
@@ -220,7 +220,7 @@ class Execution {
   void runGroup(uint32_t group) {
     shadow_.beginThreadgroup(group, arena_.data(), arena_.size());
     shadow_.addThreadgroupArray(0, kSpace);
-    std::array<uint32_t, kThreads> next = {};
+    uint32_t next[kThreads] = {};
     const auto stepCount = static_cast<uint32_t>(program_.meetings.size());
     for (uint32_t left = kThreads * stepCount; left > 0; --left) {
       auto lane = static_cast<uint32_t>(random_.below(kThreads));
@@ -232,19 +232,21 @@ class Execution {
   }
 
   // Someone that this lane must meet has not finished the step before.
-  bool isBlocked(const std::array<uint32_t, kThreads>& next, uint32_t lane) const {
-    if (next[lane] == 0) return false;
-    const Meeting meeting = program_.meetings[next[lane] - 1];
+  bool isBlocked(const uint32_t* next, uint32_t lane) const {
+    const uint32_t own = next[lane];
+    if (own == 0) return false;
+    const Meeting meeting = program_.meetings[own - 1];
     if (meeting == Meeting::none) return false;
     const bool all = meeting >= Meeting::groupThreadgroup;
-    for (uint32_t other = all ? 0 : lane / 32 * 32, i = all ? kThreads : 32; i > 0; --i, ++other) {
-      if (next[other] < next[lane]) return true;
+    const uint32_t* other = next + (all ? 0 : lane / 32 * 32);
+    for (const uint32_t* const end = other + (all ? kThreads : 32); other != end; ++other) {
+      if (*other < own) return true;
     }
     return false;
   }
 
   // Tells of the meeting after this lane's step, when it was the last to arrive.
-  void fence(const std::array<uint32_t, kThreads>& next, uint32_t lane) {
+  void fence(const uint32_t* next, uint32_t lane) {
     const Meeting meeting = program_.meetings[next[lane] - 1];
     if (meeting == Meeting::none || isBlocked(next, lane)) return;
     switch (meeting) {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "MetalScene.hpp"
+#include "MetalFixture.hpp"
 
 namespace mnk::test {
 
@@ -26,8 +26,8 @@ struct Pages {
 }  // namespace
 
 TEST(MetalBuffer, StartsAsZeros) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   for (const uint64_t bytes : {1, 16, 4096, 100'000}) {
     const auto buffer = REQUIRE(device->makeBuffer(bytes));
     EXPECT_EQ(buffer->length(), bytes);
@@ -39,16 +39,16 @@ TEST(MetalBuffer, StartsAsZeros) {
 }
 
 TEST(MetalBuffer, WithoutBytesIsABuffer) {
-  MetalScene scene;
-  const auto buffer = REQUIRE(scene.makeDevice()->makeBuffer(0));
+  MetalFixture fixture;
+  const auto buffer = REQUIRE(fixture.makeDevice()->makeBuffer(0));
   EXPECT_EQ(buffer->length(), 0u);
   EXPECT(metal::nativeBuffer(buffer) != nullptr);
 }
 
 TEST(MetalBuffer, TooMuchIsRefusedBeforeMetalIsAsked) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.at(0).maxBufferLength = 10000;
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   const uint64_t before = softmetal::counters().buffers;
   const auto made = device->makeBuffer(10001);
   EXPECT_ERROR(made, {.code = ErrorCode::outOfMemory,
@@ -62,8 +62,8 @@ TEST(MetalBuffer, TooMuchIsRefusedBeforeMetalIsAsked) {
 }
 
 TEST(MetalBuffer, AFailedAllocationIsATypedErrorAndMayBeTriedAgain) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   softmetal::faults().failAt(softmetal::Call::buffer, 1);
   REQUIRE(device->makeBuffer(64));
   const auto failed = device->makeBuffer(64);
@@ -73,9 +73,9 @@ TEST(MetalBuffer, AFailedAllocationIsATypedErrorAndMayBeTriedAgain) {
 }
 
 TEST(MetalBuffer, WrapsMemoryWithoutACopy) {
-  MetalScene scene;
+  MetalFixture fixture;
   Pages pages;
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   {
     const auto buffer = REQUIRE(device->wrapMemory(pages.memory, Pages::page() + 10, pages.release()));
     EXPECT(buffer->contents() == pages.memory);
@@ -88,9 +88,9 @@ TEST(MetalBuffer, WrapsMemoryWithoutACopy) {
 }
 
 TEST(MetalBuffer, WrappedMemoryOutlivesTheWorkThatUsesIt) {
-  MetalScene scene;
+  MetalFixture fixture;
   Pages pages;
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   softmetal::faults().holdWork();
   Completion done;
   int releasedWhenHeard = -1;
@@ -98,7 +98,7 @@ TEST(MetalBuffer, WrappedMemoryOutlivesTheWorkThatUsesIt) {
     auto buffer = REQUIRE(device->wrapMemory(pages.memory, Pages::page(), pages.release()));
     const Shape shape = REQUIRE(Shape::make({1, 4, 1}));
     const Tensor into = REQUIRE(Tensor::over(std::move(buffer), DType::f32, shape));
-    const CopyScene copy(device);
+    const CopyFixture copy(device);
     KVCacheWrite write = copy.write;
     write.into.keys = into;
     CommandEncoder encoder(device);
@@ -117,9 +117,9 @@ TEST(MetalBuffer, WrappedMemoryOutlivesTheWorkThatUsesIt) {
 }
 
 TEST(MetalBuffer, MemoryThatDoesNotStartAtAPageIsRefusedAndReleased) {
-  MetalScene scene;
+  MetalFixture fixture;
   Pages pages;
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   EXPECT_ERROR(device->wrapMemory(pages.memory + 16, 64, pages.release()),
                {.op = "Metal device",
                 .what = "memory cannot be wrapped",
@@ -140,14 +140,14 @@ TEST(MetalBuffer, MemoryThatDoesNotStartAtAPageIsRefusedAndReleased) {
 }
 
 TEST(MetalBuffer, AReleaseThatThrowsHarmsNobody) {
-  MetalScene scene;
+  MetalFixture fixture;
   Pages pages;
-  REQUIRE(scene.makeDevice()->wrapMemory(pages.memory, 64, [] { throw std::runtime_error("no"); }));
+  REQUIRE(fixture.makeDevice()->wrapMemory(pages.memory, 64, [] { throw std::runtime_error("no"); }));
 }
 
 TEST(MetalBuffer, WrapsABufferOfTheApps) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   const AutoreleasePool pool;
   const auto native = NS::TransferPtr(metal::nativeDevice(device)->newBuffer(64, MTL::ResourceStorageModeShared));
   const auto count = native->retainCount();
@@ -156,7 +156,7 @@ TEST(MetalBuffer, WrapsABufferOfTheApps) {
     EXPECT(metal::nativeBuffer(buffer) == native.get());
     EXPECT(buffer->contents() == static_cast<std::byte*>(native->contents()));
     const Tensor tensor = REQUIRE(Tensor::over(buffer, DType::f32, REQUIRE(Shape::make({1, 4, 1})), 32));
-    CopyScene copy(device);
+    CopyFixture copy(device);
     copy.write.into.keys = tensor;
     REQUIRE(submit(device, copy.write).wait());
     EXPECT_EQ(static_cast<const float*>(native->contents())[11], 4.f);
@@ -166,8 +166,8 @@ TEST(MetalBuffer, WrapsABufferOfTheApps) {
 }
 
 TEST(MetalBuffer, APrivateBufferIsForTheGpuAlone) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   const AutoreleasePool pool;
   auto* gpu = metal::nativeDevice(device);
   const auto native = NS::TransferPtr(gpu->newBuffer(64, MTL::ResourceStorageModePrivate));
@@ -181,11 +181,11 @@ TEST(MetalBuffer, APrivateBufferIsForTheGpuAlone) {
 }
 
 TEST(MetalBuffer, BuffersThatCannotBeUsedAreRefused) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.push_back({.name = "Second"});
   const AutoreleasePool pool;
   const auto natives = NS::TransferPtr(MTL::CopyAllDevices());
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   const auto foreign = NS::TransferPtr(natives->object<MTL::Device>(1)->newBuffer(64, MTL::ResourceStorageModeShared));
   EXPECT_ERROR(
       metal::wrapBuffer(device, foreign.get()),

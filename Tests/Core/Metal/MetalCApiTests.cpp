@@ -1,8 +1,8 @@
 #include <vector>
 
+#include "CAPI/CApiHarness.hpp"
 #include "MLXNativeKernels/mnk_metal.h"
-#include "MetalScene.hpp"
-#include "Support/CDoor.hpp"
+#include "MetalFixture.hpp"
 
 #pragma clang diagnostic ignored "-Wnonnull"  // what C allows to be passed is tested
 
@@ -10,10 +10,10 @@ namespace mnk::test {
 
 namespace {
 
-Owned<mnk_device> makeMetal(const MetalScene& scene) {
+Owned<mnk_device> makeMetal(const MetalFixture& fixture) {
   mnk_metal_options options{};
   options.size = sizeof options;
-  options.library_path = scene.shippedLibrary().c_str();
+  options.library_path = fixture.shippedLibrary().c_str();
   return {mnk_device_make_metal(&options, nullptr), mnk_device_release};
 }
 
@@ -34,7 +34,7 @@ constexpr float kNumbers[] = {1, 2, 3, 4};
 }  // namespace
 
 TEST(MetalCApi, MakesADeviceOverTheAppsObjects) {
-  MetalScene scene;
+  MetalFixture fixture;
   const AutoreleasePool pool;
   const auto native = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
   const auto queue = NS::TransferPtr(native->newCommandQueue());
@@ -42,7 +42,7 @@ TEST(MetalCApi, MakesADeviceOverTheAppsObjects) {
   options.size = sizeof options;
   options.device = native.get();
   options.queue = queue.get();
-  options.library_path = scene.shippedLibrary().c_str();
+  options.library_path = fixture.shippedLibrary().c_str();
   options.describes_dispatches = true;
   const Owned<mnk_device> device(mnk_device_make_metal(&options, nullptr), mnk_device_release);
   EXPECT_EQ(std::string(mnk_device_kind(device.get())), "metal");
@@ -58,12 +58,12 @@ TEST(MetalCApi, MakesADeviceOverTheAppsObjects) {
                                    mnk_completion_release);
   EXPECT(mnk_completion_wait(done.get(), nullptr));
   EXPECT(softmetal::debugGroups().at(0).starts_with("KVCacheWrite kvCacheMove_4 binds"));
-  EXPECT_EQ(std::string(mnk_library_origin_path(library.get())), scene.shippedLibrary());
+  EXPECT_EQ(std::string(mnk_library_origin_path(library.get())), fixture.shippedLibrary());
 }
 
 TEST(MetalCApi, WrapsABufferAndHandsItBack) {
-  MetalScene scene;
-  const auto device = makeMetal(scene);
+  MetalFixture fixture;
+  const auto device = makeMetal(fixture);
   const AutoreleasePool pool;
   auto* gpu = static_cast<MTL::Device*>(mnk_device_metal_device(device.get()));
   const auto native = NS::TransferPtr(gpu->newBuffer(32, MTL::ResourceStorageModeShared));
@@ -84,8 +84,8 @@ TEST(MetalCApi, WrapsABufferAndHandsItBack) {
 }
 
 TEST(MetalCApi, EncodesIntoTheAppsCommandBuffer) {
-  MetalScene scene;
-  const auto device = makeMetal(scene);
+  MetalFixture fixture;
+  const auto device = makeMetal(fixture);
   const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
   EXPECT(mnk_tensor_write(from.get(), kNumbers, sizeof kNumbers, nullptr));
   const AutoreleasePool pool;
@@ -105,8 +105,8 @@ TEST(MetalCApi, EncodesIntoTheAppsCommandBuffer) {
 }
 
 TEST(MetalCApi, MissingObjectsAreTypedErrors) {
-  MetalScene scene;
-  const auto device = makeMetal(scene);
+  MetalFixture fixture;
+  const auto device = makeMetal(fixture);
   const auto hostDevice = Owned<mnk_device>(
       [] {
         mnk_host_options options{};

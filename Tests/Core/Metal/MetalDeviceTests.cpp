@@ -1,4 +1,4 @@
-#include "MetalScene.hpp"
+#include "MetalFixture.hpp"
 
 namespace mnk::test {
 
@@ -13,12 +13,12 @@ constexpr int64_t kApple6 = 1006, kMac2 = 2002, kMetal3 = 5001;
 }  // namespace
 
 TEST(MetalDevice, TellsWhatMetalTells) {
-  MetalScene scene;
+  MetalFixture fixture;
   firstDevice().name = "Soft M9";
   firstDevice().maxBufferLength = 1 << 30;
   firstDevice().maxThreadgroupMemoryLength = 64 * 1024;
   firstDevice().maxThreadsPerThreadgroup = {512, 512, 64};
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   EXPECT_EQ(device->kind(), "metal");
   EXPECT_EQ(device->name(), "Soft M9");
   EXPECT_EQ(device->limits().maxBufferBytes, uint64_t(1) << 30);
@@ -29,7 +29,7 @@ TEST(MetalDevice, TellsWhatMetalTells) {
 }
 
 TEST(MetalDevice, NoGpuIsATypedError) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.clear();
   EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::unsupported,
                                        .op = "Metal device",
@@ -41,7 +41,7 @@ TEST(MetalDevice, NoGpuIsATypedError) {
 }
 
 TEST(MetalDevice, AMissingFeatureIsNamed) {
-  MetalScene scene;
+  MetalFixture fixture;
   firstDevice().families = {1001, kApple6};
   EXPECT_ERROR(metal::makeDevice({}), {.code = ErrorCode::unsupported,
                                        .what = "this GPU lacks Metal 3, which brings bfloat",
@@ -54,7 +54,7 @@ TEST(MetalDevice, AMissingFeatureIsNamed) {
 }
 
 TEST(MetalText, AnotherMakersGpuMustHaveSimdgroupsOf32) {
-  MetalScene scene;
+  MetalFixture fixture;
   firstDevice().families = {kMac2, kMetal3};
   EXPECT_EQ(REQUIRE(metal::makeDevice({}))->kind(), "metal");
   EXPECT(softmetal::counters().compiles == 1);
@@ -68,14 +68,14 @@ TEST(MetalText, AnotherMakersGpuMustHaveSimdgroupsOf32) {
 }
 
 TEST(MetalDevice, ApplesOwnGpusAreNotProbed) {
-  MetalScene scene;
-  scene.makeDevice();
+  MetalFixture fixture;
+  fixture.makeDevice();
   EXPECT_EQ(softmetal::counters().compiles, 0u);
   EXPECT_EQ(softmetal::counters().pipelines, 0u);
 }
 
 TEST(MetalDevice, UsesTheAppsDeviceAndQueue) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.push_back({.name = "Second", .families = firstDevice().families});
   const AutoreleasePool pool;
   const auto natives = NS::TransferPtr(MTL::CopyAllDevices());
@@ -83,13 +83,13 @@ TEST(MetalDevice, UsesTheAppsDeviceAndQueue) {
   auto* second = natives->object<MTL::Device>(1);
   const auto queue = NS::TransferPtr(second->newCommandQueue());
   {
-    const auto device = scene.makeDevice({.device = second, .queue = queue.get()});
+    const auto device = fixture.makeDevice({.device = second, .queue = queue.get()});
     EXPECT_EQ(device->name(), "Second");
     EXPECT(metal::nativeDevice(device) == second);
     EXPECT(metal::nativeQueue(device) == queue.get());
   }
-  EXPECT_EQ(scene.makeDevice({.device = second})->name(), "Second");
-  EXPECT_EQ(scene.makeDevice({.queue = queue.get()})->name(), "Second");
+  EXPECT_EQ(fixture.makeDevice({.device = second})->name(), "Second");
+  EXPECT_EQ(fixture.makeDevice({.queue = queue.get()})->name(), "Second");
   EXPECT_ERROR(metal::makeDevice({.device = first, .queue = queue.get()}),
                {.what = "the queue belongs to another device",
                 .got = "a queue of Second",
@@ -98,7 +98,7 @@ TEST(MetalDevice, UsesTheAppsDeviceAndQueue) {
 }
 
 TEST(MetalDevice, AllListsEachGpuThatCanRunTheKernels) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.push_back({.name = "Old", .families = {kApple6}});
   softmetal::machine().devices.push_back({.name = "Other", .families = firstDevice().families});
   std::string names;
@@ -107,7 +107,7 @@ TEST(MetalDevice, AllListsEachGpuThatCanRunTheKernels) {
 }
 
 TEST(MetalDevice, AFailedQueueOrBufferIsATypedError) {
-  MetalScene scene;
+  MetalFixture fixture;
   for (const auto call : {softmetal::Call::commandQueue, softmetal::Call::buffer}) {
     softmetal::faults().failAt(call);
     const auto made = metal::makeDevice({});
@@ -117,8 +117,8 @@ TEST(MetalDevice, AFailedQueueOrBufferIsATypedError) {
 }
 
 TEST(MetalDevice, ObjectsOfOtherDevicesAreRefused) {
-  MetalScene scene;
-  const auto metalDevice = scene.makeDevice();
+  MetalFixture fixture;
+  const auto metalDevice = fixture.makeDevice();
   const auto hostDevice = REQUIRE(host::makeDevice({}));
   EXPECT(metal::nativeDevice(hostDevice) == nullptr);
   EXPECT(metal::nativeQueue(hostDevice) == nullptr);
@@ -130,16 +130,16 @@ TEST(MetalDevice, ObjectsOfOtherDevicesAreRefused) {
   const auto hostLibrary = REQUIRE(hostDevice->registry().shippedLibrary());
   EXPECT_ERROR(metalDevice->registry().pipeline({.library = hostLibrary, .function = "kvCacheMove_4"}),
                {.op = "Metal device", .what = "the library is not of this device", .got = "MLXNativeKernels"});
-  const CopyScene copy(hostDevice);
+  const CopyFixture copy(hostDevice);
   CommandEncoder encoder(metalDevice);
   EXPECT_ERROR(encoder.encode(copy.write), {.what = "a tensor belongs to another device"});
 }
 
 TEST(MetalDevice, MayBeDroppedWhileItWorks) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::faults().holdWork();
-  auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   const Completion done = submit(device, copy.write);
   device.reset();
   softmetal::faults().releaseWork();

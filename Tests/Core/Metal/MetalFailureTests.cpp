@@ -1,7 +1,7 @@
 #include <atomic>
 
 #include "Devices/Metal/MetalFailures.hpp"
-#include "MetalScene.hpp"
+#include "MetalFixture.hpp"
 
 namespace mnk::test {
 
@@ -29,7 +29,7 @@ constexpr CodeCase kCodes[] = {
 
 // Commits a copy; the error that `finished` hears of is kept too.
 struct Submitted {
-  CopyScene copy;
+  CopyFixture copy;
   std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
   std::shared_ptr<std::optional<Error>> heard = std::make_shared<std::optional<Error>>();
   Completion done;
@@ -67,8 +67,8 @@ Result<void> copyOnce(const std::string& library) {
 }  // namespace
 
 TEST(MetalFailure, EveryCodeOfACommandBufferIsATypedErrorForWaitersAndHandlers) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   for (const CodeCase& one : kCodes) {
     for (const auto when : {softmetal::When::before, softmetal::When::after}) {
       const Context context(fmt::format("code {}", one.metal));
@@ -91,8 +91,8 @@ TEST(MetalFailure, EveryCodeOfACommandBufferIsATypedErrorForWaitersAndHandlers) 
 }
 
 TEST(MetalFailure, ACacheIsSuspectAfterAFailedCommandBuffer) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   auto cache =
       REQUIRE(AttentionCache::make(device, {.kvHeads = 1, .headDim = 1, .capacity = 8, .isStorageOnly = true}));
   const Tensor token = REQUIRE(makeTensor(device, {1}).reshaped(REQUIRE(Shape::make({1, 1}))));
@@ -104,9 +104,9 @@ TEST(MetalFailure, ACacheIsSuspectAfterAFailedCommandBuffer) {
 }
 
 TEST(MetalFailure, ALostDeviceFailsEverythingAfterIt) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   CommandEncoder encoder(device);
   REQUIRE(encoder.encode(copy.write));
   softmetal::faults().loseDevice();
@@ -118,9 +118,9 @@ TEST(MetalFailure, ALostDeviceFailsEverythingAfterIt) {
 }
 
 TEST(MetalFailure, WithoutACommandBufferOrEncoderNothingIsCommitted) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   CommandEncoder encoder(device, "token 3");
   REQUIRE(encoder.encode(copy.write));
   int calls = 0;
@@ -140,8 +140,8 @@ TEST(MetalFailure, WithoutACommandBufferOrEncoderNothingIsCommitted) {
 }
 
 TEST(MetalFailure, ALateHandlerIsWaitedFor) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   softmetal::faults().holdHandlers();
   const Submitted first(device), second(device);
   softmetal::waitUntilIdle();
@@ -157,9 +157,9 @@ TEST(MetalFailure, ALateHandlerIsWaitedFor) {
 }
 
 TEST(MetalFailure, AHandlerThatThrowsHarmsNobody) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   CommandEncoder encoder(device);
   REQUIRE(encoder.encode(copy.write));
   const Completion done = REQUIRE(encoder.commit([](const Result<Summary>&) { throw std::runtime_error("no"); }));
@@ -168,14 +168,14 @@ TEST(MetalFailure, AHandlerThatThrowsHarmsNobody) {
 
 TEST(MetalFailure, AllocationsMayFailAnywhereWithoutALeak) {
   // Every n-th buffer, queue, command buffer, encoder, library, function and pipeline in turn.
-  MetalScene scene;
+  MetalFixture fixture;
   for (const auto call :
        {softmetal::Call::buffer, softmetal::Call::commandQueue, softmetal::Call::commandBuffer,
         softmetal::Call::encoder, softmetal::Call::library, softmetal::Call::function, softmetal::Call::pipeline}) {
     int failures = 0;
     for (uint32_t skip = 0; skip < 4; ++skip) {
       softmetal::faults().failAt(call, skip);
-      if (auto copied = copyOnce(scene.shippedLibrary()); !copied) {
+      if (auto copied = copyOnce(fixture.shippedLibrary()); !copied) {
         EXPECT(!copied.error().what.empty() && !copied.error().fix.empty());
         ++failures;
       }
@@ -188,7 +188,7 @@ TEST(MetalFailure, AllocationsMayFailAnywhereWithoutALeak) {
 }
 
 TEST(MetalFailure, AnErrorOfAnotherDomainIsNotTakenForACode) {
-  MetalScene scene;
+  MetalFixture fixture;
   const AutoreleasePool pool;
   const auto made = [](const char* domain) {
     return metal::commandBufferError(NS::Error::error(metal::nsText(domain), 2, nullptr), "");

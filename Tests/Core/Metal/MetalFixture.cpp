@@ -1,11 +1,11 @@
-#include "MetalScene.hpp"
+#include "MetalFixture.hpp"
 
 #include <cstdlib>
 #include <filesystem>
 
 #include <fmt/ranges.h>
 
-#include "Devices/Host/ShippedKernels.hpp"
+#include "Shipped/ShippedKernels.hpp"
 
 namespace mnk::test {
 
@@ -21,7 +21,7 @@ const AfterEachTest noViolations([] {
 
 }  // namespace
 
-MetalScene::MetalScene(std::source_location where) : where_(where) {
+MetalFixture::MetalFixture(std::source_location where) : where_(where) {
   softmetal::reset();
   std::string pattern = (std::filesystem::temp_directory_path() / "mnk-metal-XXXXXX").string();
   folder_ = mkdtemp(pattern.data()) ? pattern : "";
@@ -34,7 +34,7 @@ MetalScene::MetalScene(std::source_location where) : where_(where) {
   begin_ = softmetal::mark();
 }
 
-MetalScene::~MetalScene() {
+MetalFixture::~MetalFixture() {
   softmetal::faults().releaseWork();
   softmetal::faults().releaseHandlers();
   softmetal::waitUntilIdle();
@@ -50,7 +50,7 @@ MetalScene::~MetalScene() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-std::shared_ptr<Device> MetalScene::makeDevice(metal::Options options) const {
+std::shared_ptr<Device> MetalFixture::makeDevice(metal::Options options) const {
   if (options.libraryPath.empty()) options.libraryPath = shippedLibrary_;
   return REQUIRE(metal::makeDevice(options));
 }
@@ -67,7 +67,7 @@ std::vector<float> readTensor(const Tensor& tensor) {
   return values;
 }
 
-CopyScene::CopyScene(const std::shared_ptr<Device>& device, uint64_t count) {
+CopyFixture::CopyFixture(const std::shared_ptr<Device>& device, uint64_t count) {
   std::vector<float> values(count);
   for (uint64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i) + 1;
   in = makeTensor(device, values);
@@ -78,12 +78,12 @@ CopyScene::CopyScene(const std::shared_ptr<Device>& device, uint64_t count) {
            .into = {.keys = REQUIRE(out.reshaped(shape))}};
 }
 
-void CopyScene::expectCopied(std::source_location where) const {
+void CopyFixture::expectCopied(std::source_location where) const {
   expectEqual(where.file_name(), static_cast<int>(where.line()), "out",
               fmt::format("{}", fmt::join(readTensor(out), " ")), fmt::format("{}", fmt::join(readTensor(in), " ")));
 }
 
-void CopyScene::expectUntouched(std::source_location where) const {
+void CopyFixture::expectUntouched(std::source_location where) const {
   // Unchecked: a read would report that the work failed, or that it has not started.
   const auto* values = reinterpret_cast<const float*>(out.buffer()->contents() + out.byteOffset());
   for (uint64_t i = 0; i < out.shape().elementCount(); ++i) {

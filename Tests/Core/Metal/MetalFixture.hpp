@@ -1,5 +1,5 @@
 // The Metal device on the software Metal, for tests: everything starts anew, and at the end nothing may be left alive.
-// Violations are checked after every test, see MetalScene.cpp.
+// Violations are checked after every test, see MetalFixture.cpp.
 #pragma once
 #include <functional>
 #include <source_location>
@@ -7,22 +7,22 @@
 #include <vector>
 
 #include "Devices/Metal/MetalSupport.hpp"
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "SoftMetal.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 
-class MetalScene {
+class MetalFixture {
  public:
-  explicit MetalScene(std::source_location where = std::source_location::current());
-  ~MetalScene();
+  explicit MetalFixture(std::source_location where = std::source_location::current());
+  ~MetalFixture();
 
   // With the shipped kernels beside it, so that nothing is compiled.
   std::shared_ptr<Device> makeDevice(metal::Options options = {}) const;
   // The path of a library with the shipped kernels.
   const std::string& shippedLibrary() const { return shippedLibrary_; }
-  // A path in a folder that goes with the scene.
+  // A path in a folder that goes with the fixture.
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
  private:
@@ -47,8 +47,8 @@ Completion submit(const std::shared_ptr<Device>& device, const Op& op) {
 }
 
 // out[i] = in[i], by the shipped kernels: a cache of one head whose rows are single numbers.
-struct CopyScene {
-  explicit CopyScene(const std::shared_ptr<Device>& device, uint64_t count = 4);
+struct CopyFixture {
+  explicit CopyFixture(const std::shared_ptr<Device>& device, uint64_t count = 4);
   Tensor in;
   Tensor out;
   KVCacheWrite write;

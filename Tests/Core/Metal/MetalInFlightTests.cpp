@@ -1,8 +1,8 @@
 // Memory that command buffers may still touch: those of the device, and those that the app commits itself.
+#include "CAPI/CApiHarness.hpp"
+#include "Harness/HeldWork.hpp"
 #include "MLXNativeKernels/mnk_metal.h"
-#include "MetalScene.hpp"
-#include "Support/CDoor.hpp"
-#include "Support/HeldWork.hpp"
+#include "MetalFixture.hpp"
 
 namespace mnk::test {
 
@@ -19,7 +19,7 @@ NS::SharedPtr<MTL::CommandBuffer> appBuffer(const std::shared_ptr<Device>& devic
   return NS::RetainPtr(metal::nativeQueue(device)->commandBuffer());
 }
 
-Completion commitInto(const std::shared_ptr<Device>& device, MTL::CommandBuffer* commands, const CopyScene& copy) {
+Completion commitInto(const std::shared_ptr<Device>& device, MTL::CommandBuffer* commands, const CopyFixture& copy) {
   CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, commands, "app")));
   REQUIRE(encoder.encode(copy.write));
   return REQUIRE(encoder.commit());
@@ -28,9 +28,9 @@ Completion commitInto(const std::shared_ptr<Device>& device, MTL::CommandBuffer*
 }  // namespace
 
 TEST(MetalInFlight, AReadWaitsForTheCommandBuffer) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   softmetal::faults().holdWork();
   submit(device, copy.write);
   const auto read = waitingFor([] { softmetal::faults().releaseWork(); }, [&] { return valuesOf(copy.out); });
@@ -39,10 +39,10 @@ TEST(MetalInFlight, AReadWaitsForTheCommandBuffer) {
 
 // A handler that the app added first runs before the end of the work is reported, on the thread that will report it.
 TEST(MetalInFlight, AHandlerOfTheAppsReadsWhatItsCommandBufferWrote) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   for (const bool fails : {false, true}) {
-    const CopyScene copy(device);
+    const CopyFixture copy(device);
     const AutoreleasePool pool;
     const auto native = appBuffer(device);
     std::optional<Result<std::vector<float>>> read;
@@ -70,10 +70,10 @@ TEST(MetalInFlight, AHandlerOfTheAppsReadsWhatItsCommandBufferWrote) {
 }
 
 TEST(MetalInFlight, AnAppsCommandBufferIsWaitedForOnceItIsCommitted) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   for (const bool isEnqueued : {false, true}) {
-    const CopyScene copy(device), other(device);
+    const CopyFixture copy(device), other(device);
     const AutoreleasePool pool;
     const auto native = appBuffer(device);
     commitInto(device, native.get(), copy);
@@ -95,9 +95,9 @@ TEST(MetalInFlight, AnAppsCommandBufferIsWaitedForOnceItIsCommitted) {
 }
 
 TEST(MetalInFlight, AnAppsCommandBufferThatIsReleasedLeavesAFailure) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   {
     const AutoreleasePool pool;
     const auto native = appBuffer(device);
@@ -111,10 +111,10 @@ TEST(MetalInFlight, AnAppsCommandBufferThatIsReleasedLeavesAFailure) {
 }
 
 TEST(MetalInFlight, AFailedCommandBufferLeavesItsOutputsFailed) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
-  CopyScene next(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
+  CopyFixture next(device);
   next.write.keys = copy.write.into.keys;
   softmetal::faults().failCommandBuffer(0, 3);
   EXPECT(!device->lastFailure());
@@ -135,8 +135,8 @@ TEST(MetalInFlight, AFailedCommandBufferLeavesItsOutputsFailed) {
 }
 
 TEST(MetalInFlight, ACacheIsFineAgainOnceItIsAppendedAgain) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   for (const bool isQuantized : {false, true}) {
     const Context context(isQuantized ? "quantized" : "dense");
     AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 32, .capacity = 4, .sequences = 2};
@@ -173,8 +173,8 @@ TEST(MetalInFlight, ACacheIsFineAgainOnceItIsAppendedAgain) {
 
 // Steps that are submitted one after the other, as a decoder does that does not wait for each.
 TEST(MetalInFlight, StepsBehindAFailedOneFailUntilTheCacheIsTruncated) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   AttentionCache cache =
       REQUIRE(AttentionCache::make(device, {.kvHeads = 1, .headDim = 32, .capacity = 8, .dtype = DType::f32}));
   const Tensor token = REQUIRE(floats(device, 32, 1).reshaped(REQUIRE(Shape::make({1, 1, 32}))));
@@ -199,10 +199,10 @@ TEST(MetalInFlight, StepsBehindAFailedOneFailUntilTheCacheIsTruncated) {
 }
 
 TEST(MetalInFlight, TheCApiReportsTheSame) {
-  MetalScene scene;
+  MetalFixture fixture;
   mnk_metal_options options{};
   options.size = sizeof options;
-  options.library_path = scene.shippedLibrary().c_str();
+  options.library_path = fixture.shippedLibrary().c_str();
   const Owned<mnk_device> device(mnk_device_make_metal(&options, nullptr), mnk_device_release);
   const auto from = makeTensor(device.get(), MNK_F32, {1, 4, 1}), into = makeTensor(device.get(), MNK_F32, {1, 4, 1});
   const float numbers[] = {1, 2, 3, 4};

@@ -3,7 +3,7 @@
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
 #include "Devices/Metal/LibraryFinder.hpp"
-#include "MetalScene.hpp"
+#include "MetalFixture.hpp"
 
 namespace mnk::test {
 
@@ -31,14 +31,14 @@ softmetal::Metallib otherLibrary() {
   return {.linked = "MLXNativeKernels", .hidden = {std::string(metal::shaderStamp())}};
 }
 
-struct FinderScene : MetalScene {
+struct FinderFixture : MetalFixture {
   NS::SharedPtr<MTL::Device> native = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
   std::vector<metal::Candidate> places = {{Kind::moduleBundle, path("module/default.metallib")},
                                           {Kind::frameworkBundle, path("framework/default.metallib")},
                                           {Kind::besideCode, path("beside/default.metallib")},
                                           {Kind::mainBundle, path("main/default.metallib")}};
 
-  ~FinderScene() {
+  ~FinderFixture() {
     const AutoreleasePool pool;
     native.reset();
   }
@@ -56,7 +56,7 @@ TEST(MetalLibrary, IsSearchedForInTheDocumentedOrder) {
                                         .previews = "/previews"});
   std::string text;
   for (const auto& candidate : found) text += fmt::format("{}: {}\n", name(candidate.kind), candidate.path);
-  const std::string bundle = "MLXNativeKernels_MLXNativeKernelsCore.bundle";
+  const std::string bundle = "MLXNativeKernels_MLXNativeKernelsShaders.bundle";
   std::string expected;
   for (const std::string root : {"/previews", "/app/Contents/Resources", "/app/MLX.framework/Versions/A/../Resources",
                                  "/app/MLX.framework/Versions/A", "/app/MLX.framework/Versions/A/../../..", "/app"}) {
@@ -74,7 +74,7 @@ TEST(MetalLibrary, OutsideOfAFrameworkItIsSearchedForBesideTheCode) {
   for (const auto& candidate : metal::candidates({.image = "/bin", .mainResources = "/bin", .mainBundle = "/bin"})) {
     text += fmt::format("{}: {}\n", name(candidate.kind), candidate.path);
   }
-  const std::string bundle = "MLXNativeKernels_MLXNativeKernelsCore.bundle";
+  const std::string bundle = "MLXNativeKernels_MLXNativeKernelsShaders.bundle";
   EXPECT_EQ(text, fmt::format("module bundle: /bin/{0}/Contents/Resources/default.metallib\n"
                               "module bundle: /bin/{0}/default.metallib\n"
                               "module bundle: /bin/../Resources/{0}/Contents/Resources/default.metallib\n"
@@ -90,7 +90,7 @@ TEST(MetalLibrary, OutsideOfAFrameworkItIsSearchedForBesideTheCode) {
 }
 
 TEST(MetalLibrary, TheRootsAreThoseOfTheProgram) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::setMainBundle({.path = "/the/app", .resources = "/the/app/Resources"});
   setenv("PACKAGE_RESOURCE_BUNDLE_PATH", "/the/previews", 1);
   const auto roots = metal::searchRoots();
@@ -104,43 +104,43 @@ TEST(MetalLibrary, TheRootsAreThoseOfTheProgram) {
 }
 
 TEST(MetalLibrary, TheFirstOfOursIsUsed) {
-  FinderScene scene;
-  for (size_t i = scene.places.size(); i-- > 0;) {
-    writeLibrary(scene.places[i].path, kShipped);
-    const auto library = REQUIRE(scene.find());
-    EXPECT_EQ(library->origin().text(), fmt::format("{} ({})", name(scene.places[i].kind), scene.places[i].path));
+  FinderFixture fixture;
+  for (size_t i = fixture.places.size(); i-- > 0;) {
+    writeLibrary(fixture.places[i].path, kShipped);
+    const auto library = REQUIRE(fixture.find());
+    EXPECT_EQ(library->origin().text(), fmt::format("{} ({})", name(fixture.places[i].kind), fixture.places[i].path));
     EXPECT_EQ(library->label(), "MLXNativeKernels");
   }
   EXPECT_EQ(softmetal::counters().compiles, 0u);
 }
 
 TEST(MetalLibrary, LibrariesOfOthersAndBrokenOnesArePassedOver) {
-  FinderScene scene;
-  writeLibrary(scene.places[0].path, otherLibrary());
-  std::filesystem::create_directories(scene.path("framework"));
-  std::ofstream(scene.places[1].path) << "gibberish";
-  std::ofstream(scene.path("empty"));
-  scene.places[2].path = scene.path("empty");
-  writeLibrary(scene.places[3].path, kShipped);
-  EXPECT_EQ(REQUIRE(scene.find())->origin().kind, Kind::mainBundle);
+  FinderFixture fixture;
+  writeLibrary(fixture.places[0].path, otherLibrary());
+  std::filesystem::create_directories(fixture.path("framework"));
+  std::ofstream(fixture.places[1].path) << "gibberish";
+  std::ofstream(fixture.path("empty"));
+  fixture.places[2].path = fixture.path("empty");
+  writeLibrary(fixture.places[3].path, kShipped);
+  EXPECT_EQ(REQUIRE(fixture.find())->origin().kind, Kind::mainBundle);
 }
 
 TEST(MetalLibrary, AStaleOneIsAnErrorAndNotPassedOver) {
-  FinderScene scene;
-  writeLibrary(scene.places[1].path, staleLibrary());
-  writeLibrary(scene.places[2].path, kShipped);
+  FinderFixture fixture;
+  writeLibrary(fixture.places[1].path, staleLibrary());
+  writeLibrary(fixture.places[2].path, kShipped);
   const std::string expected = "a library that exports " + std::string(metal::shaderStamp());
-  EXPECT_ERROR(scene.find(), {.code = ErrorCode::libraryNotFound,
-                              .op = "Metal device",
-                              .what = "of another version than this code",
-                              .got = scene.places[1].path,
-                              .expected = expected,
-                              .fix = "Clean the build folder"});
+  EXPECT_ERROR(fixture.find(), {.code = ErrorCode::libraryNotFound,
+                                .op = "Metal device",
+                                .what = "of another version than this code",
+                                .got = fixture.places[1].path,
+                                .expected = expected,
+                                .fix = "Clean the build folder"});
 }
 
 TEST(MetalText, WithoutAFileTheEmbeddedTextIsCompiledAsTheShadersExpect) {
-  FinderScene scene;
-  const auto library = REQUIRE(scene.find());
+  FinderFixture fixture;
+  const auto library = REQUIRE(fixture.find());
   EXPECT_EQ(library->origin().text(), "embedded text");
   EXPECT_EQ(softmetal::counters().compiles, 1u);
   const auto options = softmetal::lastCompileOptions();
@@ -151,65 +151,65 @@ TEST(MetalText, WithoutAFileTheEmbeddedTextIsCompiledAsTheShadersExpect) {
 }
 
 TEST(MetalText, ATextThatTheNewerLanguageRefusesIsCompiledAsTheOlder) {
-  FinderScene scene;
+  FinderFixture fixture;
   softmetal::faults().failAt(softmetal::Call::library);
-  REQUIRE(scene.find());
+  REQUIRE(fixture.find());
   EXPECT_EQ(softmetal::counters().compiles, 2u);
   const auto options = softmetal::lastCompileOptions();
   EXPECT(options && options->languageVersion == ((3 << 16) | 1));
 }
 
 TEST(MetalLibrary, TellsWhetherItWasCompiledWithFencesForTheDevice) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::Metallib older = kShipped;
   older.hidden = {"ordersThreadgroups"};
-  writeLibrary(scene.path("older"), older);
+  writeLibrary(fixture.path("older"), older);
   const auto orders = [](const std::string& path) {
-    return REQUIRE(metal::makeDevice({.libraryPath = path}))->ordersThreadgroups();
+    return REQUIRE(metal::makeDevice({.libraryPath = path}))->profile().ordersThreadgroups;
   };
-  EXPECT(orders(scene.shippedLibrary()));
-  EXPECT(!orders(scene.path("older")));
+  EXPECT(orders(fixture.shippedLibrary()));
+  EXPECT(!orders(fixture.path("older")));
 }
 
 TEST(MetalLibrary, WhenNothingHelpsTheErrorListsAllThatWasTried) {
-  FinderScene scene;
-  writeLibrary(scene.places[0].path, otherLibrary());
-  std::filesystem::create_directories(scene.path("beside"));
-  std::ofstream(scene.places[2].path) << "gibberish";
+  FinderFixture fixture;
+  writeLibrary(fixture.places[0].path, otherLibrary());
+  std::filesystem::create_directories(fixture.path("beside"));
+  std::ofstream(fixture.places[2].path) << "gibberish";
   // The file with other kernels and the broken one take a turn each before the text is compiled, in two versions.
   softmetal::faults().failAt(softmetal::Call::library, 2, 2);
-  const auto found = scene.find();
+  const auto found = fixture.find();
   EXPECT_ERROR(found, {.code = ErrorCode::libraryNotFound,
                        .what = "were not found, and their embedded text does not compile",
                        .fix = "Build with Xcode"});
   const std::string got = found ? "" : found.error().got;
-  for (const auto& place : scene.places) EXPECT(got.find(place.path) != std::string::npos);
-  EXPECT(got.find("module bundle (" + scene.places[0].path + "): holds other kernels") != std::string::npos);
-  EXPECT(got.find("framework bundle (" + scene.places[1].path + "): not there") != std::string::npos);
+  for (const auto& place : fixture.places) EXPECT(got.find(place.path) != std::string::npos);
+  EXPECT(got.find("module bundle (" + fixture.places[0].path + "): holds other kernels") != std::string::npos);
+  EXPECT(got.find("framework bundle (" + fixture.places[1].path + "): not there") != std::string::npos);
   EXPECT(got.ends_with("embedded text"));
 }
 
 TEST(MetalLibrary, AGivenPathIsTheOnlyOneThatIsTried) {
-  FinderScene scene;
-  writeLibrary(scene.places[0].path, kShipped);
-  EXPECT_EQ(REQUIRE(scene.find(scene.shippedLibrary()))->origin().text(),
-            fmt::format("given file ({})", scene.shippedLibrary()));
-  EXPECT_ERROR(scene.find(scene.path("missing")),
+  FinderFixture fixture;
+  writeLibrary(fixture.places[0].path, kShipped);
+  EXPECT_EQ(REQUIRE(fixture.find(fixture.shippedLibrary()))->origin().text(),
+            fmt::format("given file ({})", fixture.shippedLibrary()));
+  EXPECT_ERROR(fixture.find(fixture.path("missing")),
                {.code = ErrorCode::libraryNotFound, .what = "missing cannot be loaded", .fix = "correct the path"});
-  writeLibrary(scene.path("stale"), staleLibrary());
-  EXPECT_ERROR(scene.find(scene.path("stale")),
+  writeLibrary(fixture.path("stale"), staleLibrary());
+  EXPECT_ERROR(fixture.find(fixture.path("stale")),
                {.code = ErrorCode::libraryNotFound, .what = "of another version than this code"});
-  writeLibrary(scene.path("other"), otherLibrary());
-  EXPECT_ERROR(scene.find(scene.path("other")),
+  writeLibrary(fixture.path("other"), otherLibrary());
+  EXPECT_ERROR(fixture.find(fixture.path("other")),
                {.code = ErrorCode::libraryNotFound, .what = "does not hold the kernels of this package"});
 }
 
 TEST(MetalLibrary, ADeviceTellsWhereItsKernelsCameFrom) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  EXPECT_EQ(REQUIRE(device->registry().shippedLibrary())->origin().path, scene.shippedLibrary());
-  const std::string bundle = scene.path("Main.app");
-  const std::string file = bundle + "/MLXNativeKernels_MLXNativeKernelsCore.bundle/default.metallib";
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  EXPECT_EQ(REQUIRE(device->registry().shippedLibrary())->origin().path, fixture.shippedLibrary());
+  const std::string bundle = fixture.path("Main.app");
+  const std::string file = bundle + "/MLXNativeKernels_MLXNativeKernelsShaders.bundle/default.metallib";
   writeLibrary(file, kShipped);
   softmetal::setMainBundle({.path = bundle});
   const auto found = REQUIRE(REQUIRE(metal::makeDevice({}))->registry().shippedLibrary());
@@ -217,8 +217,8 @@ TEST(MetalLibrary, ADeviceTellsWhereItsKernelsCameFrom) {
 }
 
 TEST(MetalText, UsersTextHasOurWordsAndItsOwnLines) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   const auto library = REQUIRE(device->registry().library({.value = std::string(kText), .label = "doubling"}));
   EXPECT_EQ(library->origin().text(), "given text");
   EXPECT_EQ(library->label(), "doubling");
@@ -230,23 +230,24 @@ TEST(MetalText, UsersTextHasOurWordsAndItsOwnLines) {
 }
 
 TEST(MetalText, UsersFilesAreTextOrCompiled) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   const auto load = [&](const std::string& path) {
     return device->registry().library({.kind = LibrarySource::Kind::path, .value = path});
   };
-  std::ofstream(scene.path("twice.metal")) << kText;
-  const auto text = REQUIRE(load(scene.path("twice.metal")));
-  EXPECT_EQ(text->origin().text(), fmt::format("given file ({})", scene.path("twice.metal")));
-  EXPECT_EQ(text->label(), scene.path("twice.metal"));
+  std::ofstream(fixture.path("twice.metal")) << kText;
+  const auto text = REQUIRE(load(fixture.path("twice.metal")));
+  EXPECT_EQ(text->origin().text(), fmt::format("given file ({})", fixture.path("twice.metal")));
+  EXPECT_EQ(text->label(), fixture.path("twice.metal"));
   EXPECT(text->functionNames() == std::vector<std::string>{"twice"});
-  EXPECT_EQ(REQUIRE(load(scene.shippedLibrary()))->origin().text(),
-            fmt::format("given file ({})", scene.shippedLibrary()));
-  EXPECT_ERROR(load(scene.path("missing.metal")),
+  EXPECT_EQ(REQUIRE(load(fixture.shippedLibrary()))->origin().text(),
+            fmt::format("given file ({})", fixture.shippedLibrary()));
+  EXPECT_ERROR(load(fixture.path("missing.metal")),
                {.code = ErrorCode::libraryNotFound, .what = "cannot be read", .got = "missing.metal"});
-  EXPECT_ERROR(load(scene.path("missing.metallib")), {.code = ErrorCode::libraryNotFound, .what = "cannot be loaded"});
-  std::ofstream(scene.path("long.metal")) << std::string((16 << 20) + 1, ' ');
-  EXPECT_ERROR(load(scene.path("long.metal")), {.what = "too long", .expected = "at most 16.8 MB"});
+  EXPECT_ERROR(load(fixture.path("missing.metallib")),
+               {.code = ErrorCode::libraryNotFound, .what = "cannot be loaded"});
+  std::ofstream(fixture.path("long.metal")) << std::string((16 << 20) + 1, ' ');
+  EXPECT_ERROR(load(fixture.path("long.metal")), {.what = "too long", .expected = "at most 16.8 MB"});
 }
 
 }  // namespace mnk::test

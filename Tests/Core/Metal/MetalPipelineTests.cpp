@@ -1,5 +1,5 @@
 #include "MLXNativeKernels/KernelRegistry.hpp"
-#include "MetalScene.hpp"
+#include "MetalFixture.hpp"
 
 namespace mnk::test {
 
@@ -21,8 +21,8 @@ KernelKey move16(bool hasValues, bool hasRows) {
 }  // namespace
 
 TEST(MetalPipeline, ReadsItsArgumentsFromMetal) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:120r b1:16r b3:16 ");
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(true, false)))),
             "b0:120r b1:16r b2:16r b3:16 b4:16 ");
@@ -31,15 +31,15 @@ TEST(MetalPipeline, ReadsItsArgumentsFromMetal) {
 }
 
 TEST(MetalPipeline, WhatTheFunctionDoesNotTakeNeedsNoBinding) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().reflectsOthers = true;
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   EXPECT_EQ(argumentsText(*REQUIRE(device->registry().pipeline(move16(false, false)))), "b0:120r b1:16r b3:16 ");
 }
 
 TEST(MetalText, ThreadgroupMemoryIsAnArgumentToo) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   const auto library = REQUIRE(device->registry().library({.value = R"(
 kernel void shared(device uint* out [[buffer(0)]], threadgroup ulong* memory [[threadgroup_memory(3)]],
                    uint at [[thread_position_in_grid]]) {
@@ -54,8 +54,8 @@ export_kernel(shared)
 }
 
 TEST(MetalText, OnlySmallArgumentsMayBeBoundToNothing) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   const auto library = REQUIRE(device->registry().library({.value = R"(
 struct Large { float values[1025]; };
 struct Small { float values[1024]; };
@@ -71,8 +71,8 @@ export_kernel(sizes)
 }
 
 TEST(MetalText, ConstantsOfEveryTypeReachTheKernel) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   const auto library = REQUIRE(device->registry().library({.value = R"(
 pipeline_constant(bool, flag, 0);
 pipeline_constant(int, number, 1);
@@ -95,11 +95,11 @@ export_kernel(sum)
 }
 
 TEST(MetalPipeline, ItsOwnLimitDecidesAboutThreadgroups) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.at(0).maxTotalThreadsPerThreadgroup = 96;
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   EXPECT_EQ(REQUIRE(device->registry().pipeline(move16(false, false)))->maxThreadsPerThreadgroup(), 96u);
-  const CopyScene copy(device, 1000);
+  const CopyFixture copy(device, 1000);
   REQUIRE(submit(device, copy.write).wait());
   copy.expectCopied();
   Plan plan = REQUIRE(mnk::plan(copy.write));
@@ -109,10 +109,10 @@ TEST(MetalPipeline, ItsOwnLimitDecidesAboutThreadgroups) {
 }
 
 TEST(MetalPipeline, ItsOwnThreadgroupMemoryCounts) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.at(0).staticThreadgroupMemoryLength = 32 * 1024 - 16;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   Plan plan = REQUIRE(mnk::plan(copy.write));
   plan.dispatches.at(0).threadgroupMemory = {{.index = 0, .bytes = 16}};
   CommandEncoder encoder(device);
@@ -122,8 +122,8 @@ TEST(MetalPipeline, ItsOwnThreadgroupMemoryCounts) {
 }
 
 TEST(MetalPipeline, MistakesInAKeyAreTypedErrors) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   EXPECT_ERROR(device->registry().pipeline({.function = "kvCacheMove_3"}),
                {.code = ErrorCode::shaderBuild,
                 .op = "Metal device",
@@ -136,8 +136,8 @@ TEST(MetalPipeline, MistakesInAKeyAreTypedErrors) {
 }
 
 TEST(MetalPipeline, WhatMetalRefusesIsATypedErrorAndTriedAgain) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   softmetal::faults().failAt(softmetal::Call::function);
   EXPECT_ERROR(device->registry().pipeline(move16(false, false)),
                {.code = ErrorCode::shaderBuild, .what = "cannot be specialized"});
@@ -148,20 +148,21 @@ TEST(MetalPipeline, WhatMetalRefusesIsATypedErrorAndTriedAgain) {
 }
 
 TEST(MetalPipeline, SimdgroupsOfAnotherWidthAreRefused) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.at(0).threadExecutionWidth = 16;
-  EXPECT_ERROR(scene.makeDevice()->registry().pipeline(move16(false, false)), {.code = ErrorCode::unsupported,
-                                                                               .what = "simdgroups have another width",
-                                                                               .got = "16 threads",
-                                                                               .expected = "32 threads"});
+  EXPECT_ERROR(fixture.makeDevice()->registry().pipeline(move16(false, false)),
+               {.code = ErrorCode::unsupported,
+                .what = "simdgroups have another width",
+                .got = "16 threads",
+                .expected = "32 threads"});
 }
 
 TEST(MetalPipeline, ALibraryOfAnotherGpuIsRefused) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.push_back({.name = "Second"});
   const auto devices = metal::allDevices();
   const auto library = REQUIRE(devices.at(0)->registry().library(
-      {.kind = LibrarySource::Kind::path, .value = scene.shippedLibrary(), .label = "first"}));
+      {.kind = LibrarySource::Kind::path, .value = fixture.shippedLibrary(), .label = "first"}));
   EXPECT_ERROR(devices.at(1)->registry().pipeline({.library = library, .function = "kvCacheMove_16"}),
                {.what = "the library is not of this device", .got = "first"});
 }

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "Devices/Metal/MetalSubmission.hpp"
-#include "MetalScene.hpp"
+#include "MetalFixture.hpp"
 
 namespace mnk::test {
 
@@ -20,12 +20,12 @@ NS::SharedPtr<MTL::CommandBuffer> appBuffer(const std::shared_ptr<Device>& devic
 }  // namespace
 
 TEST(MetalSubmission, IsOneConcurrentEncoderWithBarriersWhereTheyAreNeeded) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
-  CopyScene next(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
+  CopyFixture next(device);
   next.write.keys = copy.write.into.keys;
-  const CopyScene apart(device);
+  const CopyFixture apart(device);
   CommandEncoder encoder(device, "step 7");
   REQUIRE(encoder.encode(copy.write));
   REQUIRE(encoder.encode(apart.write));
@@ -43,9 +43,9 @@ TEST(MetalSubmission, IsOneConcurrentEncoderWithBarriersWhereTheyAreNeeded) {
 }
 
 TEST(MetalSubmission, ThreadgroupsAndTheirMemoryReachMetal) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   Plan plan = REQUIRE(mnk::plan(copy.write));
   plan.dispatches.at(0).grid = {.unit = Grid::Unit::threadgroups, .extent = {1, 1, 2}, .threadgroup = {1, 1, 2}};
   plan.dispatches.at(0).threadgroupMemory = {{.index = 1, .bytes = 100}};
@@ -55,16 +55,16 @@ TEST(MetalSubmission, ThreadgroupsAndTheirMemoryReachMetal) {
 }
 
 TEST(MetalSubmission, WithoutDispatchesIsDoneAtOnce) {
-  MetalScene scene;
-  CommandEncoder encoder(scene.makeDevice());
+  MetalFixture fixture;
+  CommandEncoder encoder(fixture.makeDevice());
   EXPECT_EQ(REQUIRE(REQUIRE(encoder.commit()).wait()).total.dispatches, 0u);
   EXPECT_EQ(softmetal::counters().encoders, 0u);
 }
 
 TEST(MetalSubmission, AbandonedItLeavesNothingBehind) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   {
     CommandEncoder encoder(device);
     REQUIRE(encoder.encode(copy.write));
@@ -75,8 +75,8 @@ TEST(MetalSubmission, AbandonedItLeavesNothingBehind) {
 }
 
 TEST(MetalSubmission, EmptyBindingsAreReplacedByMemoryThatNobodyTouches) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   // Keys without elements, values with one each.
   const Shape none = REQUIRE(Shape::make({1, 2, 0}));
   const Shape one = REQUIRE(Shape::make({1, 2, 1}));
@@ -99,9 +99,9 @@ TEST(MetalSubmission, EmptyBindingsAreReplacedByMemoryThatNobodyTouches) {
 }
 
 TEST(MetalSubmission, DescribesItsDispatchesWhenAsked) {
-  MetalScene scene;
-  const auto device = scene.makeDevice({.describesDispatches = true});
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice({.describesDispatches = true});
+  const CopyFixture copy(device);
   REQUIRE(submit(device, copy.write).wait());
   EXPECT_EQ(fmt::format("{}", fmt::join(softmetal::debugGroups(), "; ")),
             "KVCacheWrite kvCacheMove_4 binds 1:16 3:16 reads 1:0+16 writes 3:0+16");
@@ -117,9 +117,9 @@ TEST(MetalSubmission, DescribesItsDispatchesWhenAsked) {
 }
 
 TEST(MetalSubmission, IntoTheAppsCommandBufferNothingIsEncodedBeforeCommit) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   const AutoreleasePool pool;
   const auto native = appBuffer(device);
   CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "mine")));
@@ -137,14 +137,14 @@ TEST(MetalSubmission, IntoTheAppsCommandBufferNothingIsEncodedBeforeCommit) {
 }
 
 TEST(MetalSubmission, TheAppsCommandBufferMayHoldItsOwnWorkToo) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene first(device);
-  CopyScene second(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture first(device);
+  CopyFixture second(device);
   second.write.keys = first.write.into.keys;
   const AutoreleasePool pool;
   const auto native = appBuffer(device);
-  for (const CopyScene* copy : {&first, static_cast<const CopyScene*>(&second)}) {
+  for (const CopyFixture* copy : {&first, static_cast<const CopyFixture*>(&second)}) {
     CommandEncoder encoder(device, REQUIRE(metal::makeSubmission(device, native.get(), "")));
     REQUIRE(encoder.encode(copy->write));
     REQUIRE(encoder.commit());
@@ -155,9 +155,9 @@ TEST(MetalSubmission, TheAppsCommandBufferMayHoldItsOwnWorkToo) {
 }
 
 TEST(MetalSubmission, AnAppsCommandBufferThatIsNeverCommittedFails) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   for (const bool callsHandlers : {false, true}) {
     softmetal::machine().callsHandlersOfDropped = callsHandlers;
     Completion done;
@@ -177,9 +177,9 @@ TEST(MetalSubmission, AnAppsCommandBufferThatIsNeverCommittedFails) {
 }
 
 TEST(MetalSubmission, AnAppsCommandBufferThatIsCommittedTooEarlyIsNotTouched) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
-  const CopyScene copy(device);
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
+  const CopyFixture copy(device);
   for (const bool isEmpty : {false, true}) {
     const AutoreleasePool pool;
     const auto native = appBuffer(device);
@@ -193,11 +193,11 @@ TEST(MetalSubmission, AnAppsCommandBufferThatIsCommittedTooEarlyIsNotTouched) {
 }
 
 TEST(MetalSubmission, DescribesWhatIsNoText) {
-  MetalScene scene;
+  MetalFixture fixture;
   setenv("MNK_METAL_DESCRIBE", "1", 1);
-  const auto device = scene.makeDevice();
+  const auto device = fixture.makeDevice();
   unsetenv("MNK_METAL_DESCRIBE");
-  const CopyScene copy(device);
+  const CopyFixture copy(device);
   Plan plan = REQUIRE(mnk::plan(copy.write));
   plan.dispatches.at(0).kind = "\xff";
   REQUIRE(submit(device, plan).wait());
@@ -205,7 +205,7 @@ TEST(MetalSubmission, DescribesWhatIsNoText) {
 }
 
 TEST(MetalSubmission, CommandBuffersThatCannotBeUsedAreRefused) {
-  MetalScene scene;
+  MetalFixture fixture;
   softmetal::machine().devices.push_back({.name = "Second"});
   const auto devices = metal::allDevices();
   const AutoreleasePool pool;
@@ -222,8 +222,8 @@ TEST(MetalSubmission, CommandBuffersThatCannotBeUsedAreRefused) {
 }
 
 TEST(MetalSubmission, ObjectsOfAnotherDeviceAreRefused) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   const auto hostDevice = REQUIRE(host::makeDevice({}));
   const auto submission = REQUIRE(device->makeSubmission(""));
   ReadyDispatch ready;
@@ -233,17 +233,17 @@ TEST(MetalSubmission, ObjectsOfAnotherDeviceAreRefused) {
   };
   expectRefused();
   ready.pipeline =
-      REQUIRE(hostDevice->registry().pipeline(REQUIRE(plan(CopyScene(hostDevice).write)).dispatches[0].kernel));
+      REQUIRE(hostDevice->registry().pipeline(REQUIRE(plan(CopyFixture(hostDevice).write)).dispatches[0].kernel));
   expectRefused();
-  ready.pipeline = REQUIRE(device->registry().pipeline(REQUIRE(plan(CopyScene(device).write)).dispatches[0].kernel));
+  ready.pipeline = REQUIRE(device->registry().pipeline(REQUIRE(plan(CopyFixture(device).write)).dispatches[0].kernel));
   REQUIRE(submission->dispatch(ready));
   ready.dispatch.buffers = {{.index = 1, .buffer = REQUIRE(hostDevice->makeBuffer(16)), .length = 16}};
   expectRefused();
 }
 
 TEST(MetalSubmission, ManyThreadsSubmitToOneDevice) {
-  MetalScene scene;
-  const auto device = scene.makeDevice();
+  MetalFixture fixture;
+  const auto device = fixture.makeDevice();
   std::vector<std::string> results(4);
   {
     std::vector<std::thread> threads;
@@ -251,7 +251,7 @@ TEST(MetalSubmission, ManyThreadsSubmitToOneDevice) {
       threads.emplace_back([&result, device] {
         for (int i = 0; i < 10; ++i) {
           try {
-            const CopyScene copy(device);
+            const CopyFixture copy(device);
             REQUIRE(submit(device, copy.write).wait());
             if (readTensor(copy.out) != readTensor(copy.in)) result = "not copied";
           } catch (const Stop&) {

@@ -1,10 +1,10 @@
 // Writes which selectors the tests of a program sent, and which the software Metal implements, into the file that
-// MNK_SELECTORS names. Tests/House/test-selectors.sh compares them with those that the Metal device uses.
+// MNK_SELECTORS names. Tests/Packaging/test-selectors.sh compares them with those that the Metal device uses.
 #include <cstdlib>
 #include <fstream>
 
+#include "Harness/Check.hpp"
 #include "SoftMetal.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 

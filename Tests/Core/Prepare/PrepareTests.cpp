@@ -2,13 +2,13 @@
 // nothing; what a call refuses.
 #include <future>
 
-#include "Cases/CacheFileScene.hpp"
-#include "HostTestSupport.hpp"
+#include "Cache/CacheFileFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/HeldWork.hpp"
+#include "Harness/TimedDevice.hpp"
+#include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/HeldWork.hpp"
-#include "Support/TimedDevice.hpp"
-#include "Tuning/FlashDecodeTuner.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuner.hpp"
 
 namespace mnk::test {
 
@@ -85,6 +85,20 @@ TEST(FlashDecodeTuner, StopsWhenItsTimeIsSpent) {
   const AttentionCache cache = cacheOn(timed.device);
   const FlashDecode op = opOver(cache, timed.device, 32, 4096);
   EXPECT_EQ(REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 5)).candidates, 1u);
+}
+
+TEST(FlashDecodeTuner, TriesNoMoreSimdgroupsThanAPipelineAllows) {
+  TimedDevice timed({.family = "timed", .cores = 32}, false);
+  const AttentionCache cache = cacheOn(timed.device);
+  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
+  EXPECT_EQ(chosen(op, *timed.device).simdgroups, 8u);
+  timed.device->describe(REQUIRE(plan(op)).dispatches.front().kernel.function, {.maxThreads = 100});
+  timed.seconds = [](const FlashDecodeChoice& choice) {
+    EXPECT(choice.simdgroups <= 3);
+    return 1e-5 / choice.simdgroups;
+  };
+  const MeasuredFlashDecode found = REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
+  EXPECT(found.planned.simdgroups == 3 && found.fastest.simdgroups == 3);
 }
 
 TEST(FlashDecodeTuner, WhatTheDeviceLacksIsNoCandidate) {
@@ -204,7 +218,12 @@ TEST(Prepare, CompilesForEveryLength) {
     REQUIRE(prepare(timed.device, {.caches = {cache}, .queryHeads = 32, .rows = 3, .dtype = DType::f16}));
     const size_t made = timed.device->registry().pipelineCount();
     for (uint64_t length = 3; length <= 4096; ++length) {
-      for (const uint64_t rows : {1, 3}) REQUIRE(plan(opOver(cache, timed.device, 32, length, rows), *timed.device));
+      for (const uint64_t rows : {1, 3}) {
+        const FlashDecode op = opOver(cache, timed.device, 32, length, rows);
+        for (const Dispatch& dispatch : REQUIRE(plan(op, *timed.device)).dispatches) {
+          REQUIRE(timed.device->registry().pipeline(dispatch.kernel));
+        }
+      }
     }
     EXPECT_EQ(timed.device->registry().pipelineCount(), made);
   }
@@ -356,12 +375,12 @@ TEST(Prepare, FailuresOfTheDeviceAreItsErrors) {
        {FakeDevice::Call::makePipeline, FakeDevice::Call::makeBuffer, FakeDevice::Call::commit}) {
     TimedDevice timed;
     const AttentionCache cache = cacheOn(timed.device);
-    timed.device->matrixLayout();
+    (void)timed.device->probe();
     timed.device->failAt(call);
     const Preparation preparation{.caches = {cache}, .tuning = Tuning::measure, .tuningFile = folder.path("tuning")};
     EXPECT_ERROR(prepare(timed.device, preparation), {.code = ErrorCode::deviceFault, .op = "prepare"});
     EXPECT_EQ(folder.fileCount(), 0u);
-    EXPECT(!timed.device->measuredTuning());
+    EXPECT(!timed.device->profile().measuredTuning);
   }
 }
 

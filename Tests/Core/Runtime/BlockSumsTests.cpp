@@ -1,8 +1,8 @@
 // The kernel whose barriers .ci/barriers takes out, against sums in double.
 #include <cmath>
 
-#include "HostTestSupport.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/Seeded.hpp"
+#include "Host/HostTestSupport.hpp"
 
 using namespace mnk;
 using namespace mnk::test;

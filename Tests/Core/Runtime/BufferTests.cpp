@@ -7,9 +7,9 @@
 #include <limits>
 #include <vector>
 
-#include "Support/Check.hpp"
-#include "Support/FakeDevice.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/PlanBuffer.hpp"
 
 namespace mnk::test {
 

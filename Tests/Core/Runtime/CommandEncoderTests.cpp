@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "Support/Check.hpp"
-#include "Support/FakeDevice.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/PlanBuffer.hpp"
 
 namespace mnk::test {
 
@@ -14,7 +14,7 @@ namespace {
 using Call = FakeDevice::Call;
 
 // A device and a few tensors on it.
-struct Scene {
+struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = make(), b = make(), c = make(), d = make();
 
@@ -22,11 +22,11 @@ struct Scene {
 };
 
 // What the device was given for these dispatches, and whether the encoder counted the barriers that it placed.
-std::string traceOf(const Scene& scene, const std::vector<Dispatch>& dispatches) {
-  CommandEncoder encoder(scene.device);
+std::string traceOf(const Fixture& fixture, const std::vector<Dispatch>& dispatches) {
+  CommandEncoder encoder(fixture.device);
   for (const Dispatch& dispatch : dispatches) REQUIRE(encoder.dispatch(dispatch));
   REQUIRE(encoder.commit());
-  const std::string trace = scene.device->committed().back().trace;
+  const std::string trace = fixture.device->committed().back().trace;
   EXPECT_EQ(encoder.summary().barriers, static_cast<uint64_t>(std::count(trace.begin(), trace.end(), '|')));
   EXPECT_EQ(encoder.summary().total.dispatches, dispatches.size());
   return trace;
@@ -37,21 +37,21 @@ std::string traceOf(const Scene& scene, const std::vector<Dispatch>& dispatches)
 // Barriers
 
 TEST(CommandEncoder, IndependentWorkNeedsNoBarrier) {
-  const Scene s;
+  const Fixture s;
   EXPECT_EQ(
       traceOf(s, {fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.a}, {s.c}), fakeDispatch("C", {s.a}, {s.d})}),
       "A B C");
 }
 
 TEST(CommandEncoder, AChainHasABarrierAtEachLink) {
-  const Scene s;
+  const Fixture s;
   EXPECT_EQ(
       traceOf(s, {fakeDispatch("A", {}, {s.a}), fakeDispatch("B", {s.a}, {s.b}), fakeDispatch("C", {s.b}, {s.c})}),
       "A | B | C");
 }
 
 TEST(CommandEncoder, OneBarrierServesAllEarlierWork) {
-  const Scene s;
+  const Fixture s;
   // D reads what A and B wrote; one barrier before C already orders both.
   EXPECT_EQ(traceOf(s, {fakeDispatch("A", {}, {s.a}), fakeDispatch("B", {}, {s.b}), fakeDispatch("C", {s.a}, {s.c}),
                         fakeDispatch("D", {s.b}, {s.d})}),
@@ -59,20 +59,20 @@ TEST(CommandEncoder, OneBarrierServesAllEarlierWork) {
 }
 
 TEST(CommandEncoder, ADiamondHasTwoBarriers) {
-  const Scene s;
+  const Fixture s;
   EXPECT_EQ(traceOf(s, {fakeDispatch("A", {}, {s.a}), fakeDispatch("B", {s.a}, {s.b}), fakeDispatch("C", {s.a}, {s.c}),
                         fakeDispatch("D", {s.b, s.c}, {s.d})}),
             "A | B C | D");
 }
 
 TEST(CommandEncoder, OverwritingWaitsForReadersAndWriters) {
-  const Scene s;
+  const Fixture s;
   EXPECT_EQ(traceOf(s, {fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.c}, {s.a})}), "A | B");
   EXPECT_EQ(traceOf(s, {fakeDispatch("A", {}, {s.a}), fakeDispatch("B", {}, {s.a})}), "A | B");
 }
 
 TEST(CommandEncoder, DisjointSlicesNeedNoBarrier) {
-  const Scene s;
+  const Fixture s;
   const Tensor low = REQUIRE(s.a.slice(0, 8));
   const Tensor high = REQUIRE(s.a.slice(8, 8));
   const Tensor middle = REQUIRE(s.a.slice(7, 2));
@@ -82,7 +82,7 @@ TEST(CommandEncoder, DisjointSlicesNeedNoBarrier) {
 }
 
 TEST(CommandEncoder, WrappedMemoryIsKnownAgain) {
-  const Scene s;
+  const Fixture s;
   std::vector<std::byte> memory(64);
   const auto wrap = [&] {
     return REQUIRE(Tensor::over(REQUIRE(s.device->wrapMemory(memory.data(), memory.size(), {})), DType::u8,
@@ -92,12 +92,12 @@ TEST(CommandEncoder, WrappedMemoryIsKnownAgain) {
 }
 
 TEST(CommandEncoder, ADispatchMayReadWhatItWrites) {
-  const Scene s;
+  const Fixture s;
   EXPECT_EQ(traceOf(s, {fakeDispatch("A", {s.a}, {s.a}), fakeDispatch("B", {s.b}, {s.b})}), "A B");
 }
 
 TEST(CommandEncoder, AnExplicitBarrierOrdersAndIsCounted) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {}, {s.a})));
   REQUIRE(encoder.barrier());
@@ -111,7 +111,7 @@ TEST(CommandEncoder, AnExplicitBarrierOrdersAndIsCounted) {
 // Recording
 
 TEST(CommandEncoder, TheDeviceGetsLabelPipelineAndThreadgroupShape) {
-  const Scene s;
+  const Fixture s;
   s.device->describe("A", {.maxThreads = 48});
   CommandEncoder encoder(s.device, "a step");
   Dispatch dispatch = fakeDispatch("A", {s.a}, {s.b});
@@ -131,8 +131,25 @@ TEST(CommandEncoder, TheDeviceGetsLabelPipelineAndThreadgroupShape) {
   EXPECT_EQ(chosen.dispatch.buffers.at(1).length, 64u);
 }
 
+TEST(CommandEncoder, AThreadgroupThatMayShrinkHasAsManyThreadsAsThePipelineAllows) {
+  const Fixture s;
+  s.device->describe("A", {.maxThreads = 100});
+  s.device->describe("B", {.maxThreads = 31});
+  CommandEncoder encoder(s.device);
+  Dispatch dispatch = fakeDispatch("A", {s.a}, {s.b});
+  dispatch.grid = {.unit = Grid::Unit::threadgroups, .extent = {2, 1, 1}, .threadgroup = {256, 1, 1}};
+  const ExpectedError tooLarge{.what = "the threadgroup is larger than the pipeline allows"};
+  EXPECT_ERROR(encoder.dispatch(dispatch), (tooLarge));
+  dispatch.grid.mayShrink = true;
+  REQUIRE(encoder.dispatch(dispatch));
+  dispatch.kernel.function = "B";  // less than a simdgroup
+  EXPECT_ERROR(encoder.dispatch(dispatch), (tooLarge));
+  REQUIRE(encoder.commit());
+  EXPECT(s.device->committed().at(0).dispatches.at(0).threadgroup == (Size3{96, 1, 1}));
+}
+
 TEST(CommandEncoder, APlanIsRecordedWholeOrNotAtAll) {
-  const Scene s;
+  const Fixture s;
   Dispatch bad = fakeDispatch("B", {s.a}, {s.b});
   bad.buffers[0].length = 65;
   const Plan plan{.op = "Pair", .dispatches = {fakeDispatch("A", {}, {s.a}), fakeDispatch("C", {s.a}, {s.c}), bad}};
@@ -151,7 +168,7 @@ TEST(CommandEncoder, APlanIsRecordedWholeOrNotAtAll) {
 }
 
 TEST(CommandEncoder, APlanThatTheDeviceTookInPartIsNeverSubmitted) {
-  const Scene s;
+  const Fixture s;
   const ExpectedError expected{.code = ErrorCode::deviceFault, .op = "FakeDevice", .what = "told to fail"};
   for (uint32_t taken : {1, 2}) {
     Context context(fmt::format("the device takes {}", taken));
@@ -173,7 +190,7 @@ TEST(CommandEncoder, APlanThatTheDeviceTookInPartIsNeverSubmitted) {
 }
 
 TEST(CommandEncoder, ADispatchThatTheDeviceRefusesLeavesTheRestAlone) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {}, {s.a})));
   s.device->failAt(Call::dispatch);
@@ -185,7 +202,7 @@ TEST(CommandEncoder, ADispatchThatTheDeviceRefusesLeavesTheRestAlone) {
 }
 
 TEST(CommandEncoder, ARefusalBehindABarrierSpoilsTheEncoder) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {}, {s.a})));
   s.device->failAt(Call::dispatch);
@@ -195,7 +212,7 @@ TEST(CommandEncoder, ARefusalBehindABarrierSpoilsTheEncoder) {
 }
 
 TEST(CommandEncoder, ScratchMemoryTakesThePlaceOfMissingBuffers) {
-  const Scene s;
+  const Fixture s;
   const Region all{.offset = 0, .rowBytes = 32, .rowStride = 32, .rows = 1};
   const auto scratch = [&](uint64_t offset, std::vector<Region> reads, std::vector<Region> writes) {
     return Binding{.index = 9, .buffer = nullptr, .offset = offset, .length = 32, .reads = reads, .writes = writes};
@@ -222,7 +239,7 @@ TEST(CommandEncoder, ScratchMemoryTakesThePlaceOfMissingBuffers) {
 }
 
 TEST(CommandEncoder, PlansHaveZeroedMemoryOfTheirOwn) {
-  const Scene s;
+  const Fixture s;
   Dispatch dispatch = fakeDispatch("count", {}, {});
   const Region all{.offset = 0, .rowBytes = 24, .rowStride = 24, .rows = 1};
   dispatch.buffers.push_back(
@@ -250,7 +267,7 @@ TEST(CommandEncoder, PlansHaveZeroedMemoryOfTheirOwn) {
 }
 
 TEST(CommandEncoder, ScratchMemoryThatIsMissingOrTooSmallIsRefused) {
-  const Scene s;
+  const Fixture s;
   Dispatch dispatch = fakeDispatch("A", {}, {});
   dispatch.buffers.push_back({.index = 0, .buffer = nullptr, .offset = 0, .length = 32, .reads = {}, .writes = {}});
   CommandEncoder encoder(s.device);
@@ -269,16 +286,17 @@ TEST(CommandEncoder, ScratchMemoryThatIsMissingOrTooSmallIsRefused) {
 }
 
 TEST(CommandEncoder, MemoryOfNobodyAndOfAnotherDeviceIsRefused) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("A", {planTensor(DType::f32, {4})}, {s.a})),
                {.what = "a tensor belongs to another device", .got = "memory of no device"});
-  EXPECT_ERROR(encoder.dispatch(fakeDispatch("A", {Scene().a}, {s.a})), {.what = "a tensor belongs to another device"});
+  EXPECT_ERROR(encoder.dispatch(fakeDispatch("A", {Fixture().a}, {s.a})),
+               {.what = "a tensor belongs to another device"});
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("A", {Tensor()}, {s.a})), {.what = "a binding has no memory"});
 }
 
 TEST(CommandEncoder, AnEmptyGridIsCheckedAndRecordsNothing) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   for (size_t axis = 0; axis < 3; ++axis) {
     Dispatch empty = fakeDispatch("A", {s.a}, {s.b});
@@ -313,7 +331,7 @@ TEST(CommandEncoder, WithoutADeviceEveryCallSaysSo) {
 }
 
 TEST(CommandEncoder, ADeviceThatCannotStartIsReported) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   s.device->failAt(Call::makeSubmission, 0, 2);
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})), {.code = ErrorCode::deviceFault});
@@ -324,7 +342,7 @@ TEST(CommandEncoder, ADeviceThatCannotStartIsReported) {
 }
 
 TEST(CommandEncoder, SeveralThreadsEncodeOnTheirOwnEncoders) {
-  const Scene s;
+  const Fixture s;
   constexpr int kThreads = 4;
   std::vector<std::string> failures(kThreads);
   std::vector<std::thread> threads;

@@ -4,16 +4,16 @@
 #include <stdexcept>
 #include <thread>
 
+#include "Harness/Check.hpp"
+#include "Harness/FakeDevice.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/Check.hpp"
-#include "Support/FakeDevice.hpp"
 
 namespace mnk::test {
 
 namespace {
 
 // A device and a few tensors on it.
-struct Scene {
+struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = make(), b = make(), c = make(), d = make();
 
@@ -48,7 +48,7 @@ struct Witness : EncodingParticipant {
 }  // namespace
 
 TEST(Completion, ADroppedEncoderSubmitsNothing) {
-  const Scene s;
+  const Fixture s;
   std::string story;
   {
     CommandEncoder encoder(s.device);
@@ -61,7 +61,7 @@ TEST(Completion, ADroppedEncoderSubmitsNothing) {
 }
 
 TEST(Completion, UseAfterCommitIsAnError) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
   REQUIRE(encoder.commit());
@@ -82,7 +82,7 @@ TEST(Completion, UseAfterCommitIsAnError) {
 }
 
 TEST(Completion, AnEmptyCommitCompletes) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   int calls = 0;
   const Completion done = REQUIRE(encoder.commit([&](const Result<Summary>& result) { calls += bool(result); }));
@@ -91,7 +91,7 @@ TEST(Completion, AnEmptyCommitCompletes) {
 }
 
 TEST(Completion, CountsInTotalAndPerKind) {
-  const Scene s;
+  const Fixture s;
   Dispatch first = fakeDispatch("A", {s.a, s.b}, {s.c});
   first.kind = "Attend";
   Dispatch second = fakeDispatch("B", {s.a}, {s.d});
@@ -122,7 +122,7 @@ TEST(Completion, CountsInTotalAndPerKind) {
 }
 
 TEST(Completion, IsDoneOnlyWhenTheDeviceIsDone) {
-  const Scene s;
+  const Fixture s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
   int calls = 0;
@@ -136,7 +136,7 @@ TEST(Completion, IsDoneOnlyWhenTheDeviceIsDone) {
 }
 
 TEST(Completion, AFailureReachesWaitersAndTheCallback) {
-  const Scene s;
+  const Fixture s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
   std::string told;
@@ -149,7 +149,7 @@ TEST(Completion, AFailureReachesWaitersAndTheCallback) {
 }
 
 TEST(Completion, WaitingInTheCallbackDoesNotHang) {
-  const Scene s;
+  const Fixture s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
   std::optional<Completion> done;
@@ -160,7 +160,7 @@ TEST(Completion, WaitingInTheCallbackDoesNotHang) {
 }
 
 TEST(Completion, ACallbackThatThrowsStopsNothing) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder first(s.device);
   const Completion done =
       REQUIRE(first.commit([](const Result<Summary>&) { throw std::runtime_error("the caller's own"); }));
@@ -170,7 +170,7 @@ TEST(Completion, ACallbackThatThrowsStopsNothing) {
 }
 
 TEST(Completion, SeveralThreadsMayWait) {
-  const Scene s;
+  const Fixture s;
   s.device->holdCompletions();
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
@@ -193,7 +193,7 @@ TEST(Completion, SeveralThreadsMayWait) {
 }
 
 TEST(Completion, WorkOutlivesItsEncoderAndItsCompletion) {
-  const Scene s;
+  const Fixture s;
   s.device->holdCompletions();
   int calls = 0;
   {
@@ -216,7 +216,7 @@ TEST(Completion, AnEmptyCompletionIsRefused) {
 // Participants
 
 TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersAreTold) {
-  const Scene s;
+  const Fixture s;
   s.device->holdCompletions();
   std::string story;
   CommandEncoder encoder(s.device);
@@ -234,7 +234,7 @@ TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersAreTold) {
 }
 
 TEST(Completion, ParticipantsHearOfFailure) {
-  const Scene s;
+  const Fixture s;
   s.device->holdCompletions();
   std::string story;
   CommandEncoder encoder(s.device);
@@ -245,7 +245,7 @@ TEST(Completion, ParticipantsHearOfFailure) {
 }
 
 TEST(Completion, ARefusalAdvancesNoneAndSubmitsNothing) {
-  const Scene s;
+  const Fixture s;
   std::string story;
   CommandEncoder encoder(s.device);
   int keys[4];
@@ -271,7 +271,7 @@ TEST(Completion, ARefusalAdvancesNoneAndSubmitsNothing) {
 }
 
 TEST(Completion, WorkThatCannotBePreparedAdvancesNothing) {
-  const Scene s;
+  const Fixture s;
   std::string story;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
@@ -288,7 +288,7 @@ TEST(Completion, WorkThatCannotBePreparedAdvancesNothing) {
 
 // Such as a command buffer of the app's that takes no more work.
 TEST(Completion, WorkThatTheDeviceDoesNotTakeFailsForParticipantsAndWaiters) {
-  const Scene s;
+  const Fixture s;
   std::string story;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.join(&s, std::make_shared<Witness>("one", &story)));
@@ -302,7 +302,7 @@ TEST(Completion, WorkThatTheDeviceDoesNotTakeFailsForParticipantsAndWaiters) {
 
 // A thread that sees a cache advanced may submit work that reads what was appended.
 TEST(Completion, WorkRunsInTheOrderInWhichParticipantsAdvance) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder first(s.device), second(s.device);
   REQUIRE(first.dispatch(fakeDispatch("first", {s.a}, {s.b})));
   REQUIRE(second.dispatch(fakeDispatch("second", {s.c}, {s.d})));
@@ -319,7 +319,7 @@ TEST(Completion, WorkRunsInTheOrderInWhichParticipantsAdvance) {
 }
 
 TEST(Completion, NobodyCannotJoin) {
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   EXPECT_ERROR(encoder.join(&s, nullptr), {.op = "CommandEncoder", .what = "participant", .got = "null"});
   REQUIRE(encoder.commit());

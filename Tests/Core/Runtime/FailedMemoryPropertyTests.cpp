@@ -1,9 +1,9 @@
 // Encoders of several dispatches that fail or succeed, two in flight at a time, against a flag for each byte.
 #include <bitset>
 
-#include "Support/FakeDevice.hpp"
-#include "Support/HeldWork.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/HeldWork.hpp"
+#include "Harness/Seeded.hpp"
 
 namespace mnk::test {
 

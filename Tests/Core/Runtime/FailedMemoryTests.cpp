@@ -1,8 +1,8 @@
 // What failed work was to write: reading it reports the failure until it is written again.
-#include "Encoding/MemoryTracker.hpp"
-#include "Support/FakeDevice.hpp"
-#include "Support/HeldWork.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/HeldWork.hpp"
+#include "Harness/Seeded.hpp"
+#include "Runtime/MemoryTracker.hpp"
 
 namespace mnk::test {
 
@@ -36,11 +36,11 @@ const ExpectedError kDependent{.code = ErrorCode::pageFault,
                                .expected = "memory that was written since",
                                .fix = "Write the memory again, then submit this work again."};
 
-struct Scene {
+struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = floats(device, 16, 1), b = floats(device, 16, 2), c = floats(device, 16, 3);
 
-  Scene() { device->holdCompletions(); }
+  Fixture() { device->holdCompletions(); }
   Completion commit(const std::vector<Dispatch>& dispatches) const {
     CommandEncoder encoder(device);
     for (const Dispatch& dispatch : dispatches) REQUIRE(encoder.dispatch(dispatch));
@@ -66,7 +66,7 @@ Tensor part(const Tensor& tensor, uint64_t begin, uint64_t count) {
 }  // namespace
 
 TEST(FailedMemory, ReadingAndEncodingReportTheFailure) {
-  const Scene s;
+  const Fixture s;
   s.failWriting(s.b);  // its completion is dropped
   for (int i = 0; i < 2; ++i) {
     EXPECT_ERROR(valuesOf(s.b), (kRead));
@@ -84,7 +84,7 @@ TEST(FailedMemory, ReadingAndEncodingReportTheFailure) {
 }
 
 TEST(FailedMemory, AWaitingReadReportsTheFailure) {
-  const Scene s;
+  const Fixture s;
   s.commit({s.a}, {s.b});
   EXPECT_ERROR(waitingFor([&] { s.device->finishNext(fault()); }, [&] { return valuesOf(s.b); }), (kRead));
   s.commit({s.a}, {s.c});
@@ -93,7 +93,7 @@ TEST(FailedMemory, AWaitingReadReportsTheFailure) {
 }
 
 TEST(FailedMemory, AWriteClearsExactlyItsBytes) {
-  const Scene s;
+  const Fixture s;
   s.failWriting(s.b);
   REQUIRE(fill(part(s.b, 4, 4), 7));
   REQUIRE(valuesOf(part(s.b, 4, 4)));
@@ -107,7 +107,7 @@ TEST(FailedMemory, AWriteClearsExactlyItsBytes) {
 }
 
 TEST(FailedMemory, WorkThatSucceedsClearsWhatItWrites) {
-  const Scene s;
+  const Fixture s;
   s.failWriting(s.b);
   s.commit({s.a}, {part(s.b, 0, 8)});
   s.device->finishNext({});
@@ -125,7 +125,7 @@ TEST(FailedMemory, WorkThatSucceedsClearsWhatItWrites) {
 }
 
 TEST(FailedMemory, WorkMayReadWhatItHasWrittenItself) {
-  const Scene s;
+  const Fixture s;
   s.failWriting(s.b);
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {part(s.b, 0, 8)})));
@@ -146,7 +146,7 @@ TEST(FailedMemory, WorkMayReadWhatItHasWrittenItself) {
 }
 
 TEST(FailedMemory, WorkCommittedBeforeTheFailureWasKnownFailsToo) {
-  const Scene s;
+  const Fixture s;
   s.commit({s.a}, {s.b});
   const Completion dependent = s.commit({part(s.b, 0, 1)}, {s.c});
   const Tensor d = floats(s.device, 16);
@@ -162,7 +162,7 @@ TEST(FailedMemory, WorkCommittedBeforeTheFailureWasKnownFailsToo) {
 }
 
 TEST(FailedMemory, LaterWorkThatOverwritesFirstDoesNotFail) {
-  const Scene s;
+  const Fixture s;
   s.commit({s.a}, {s.b});
   const Completion fresh = s.commit({fakeDispatch("A", {s.a}, {s.b}), fakeDispatch("B", {s.b}, {s.c})});
   const Completion partly = s.commit({s.b}, {s.c});
@@ -176,7 +176,7 @@ TEST(FailedMemory, LaterWorkThatOverwritesFirstDoesNotFail) {
 }
 
 TEST(FailedMemory, OverwritingSomeOfWhatIsReadIsNotEnough) {
-  const Scene s;
+  const Fixture s;
   s.commit({s.a}, {s.b});
   const Completion partly = s.commit({fakeDispatch("A", {s.a}, {part(s.b, 0, 15)}), fakeDispatch("B", {s.b}, {s.c})});
   s.device->finishNext(fault());
@@ -185,7 +185,7 @@ TEST(FailedMemory, OverwritingSomeOfWhatIsReadIsNotEnough) {
 }
 
 TEST(FailedMemory, EarlierWorkIsNotFailedByLater) {
-  const Scene s;
+  const Fixture s;
   const Completion first = s.commit({s.b}, {s.c});
   s.commit({s.a}, {s.b});
   s.device->finishNext({});
@@ -196,7 +196,7 @@ TEST(FailedMemory, EarlierWorkIsNotFailedByLater) {
 }
 
 TEST(FailedMemory, OtherDevicesMayFinishInAnyOrder) {
-  const Scene s, other;
+  const Fixture s, other;
   const auto wrapped = REQUIRE(other.device->wrapMemory(s.b.buffer()->contents(), s.b.byteCount(), {}));
   const Tensor same = REQUIRE(Tensor::over(wrapped, DType::f32, s.b.shape()));
   // Work that was committed before the failing work neither depends on it nor writes after it.
@@ -217,7 +217,7 @@ TEST(FailedMemory, ParticipantsAndHandlersHearOfDependence) {
     void advance() noexcept override {}
     void finished(const Result<void>& outcome) noexcept override { heard = outcome ? "success" : outcome.error().what; }
   };
-  const Scene s;
+  const Fixture s;
   s.commit({s.a}, {s.b});
   CommandEncoder encoder(s.device);
   const auto witness = std::make_shared<Witness>();
@@ -272,7 +272,7 @@ TEST(FailedMemory, IsForgottenWithItsBuffer) {
 TEST(FailedMemory, NothingIsLeftOfBuffersThatAreGone) {
   const uint64_t before = MemoryTracker::knownWorks();
   {
-    const Scene s;
+    const Fixture s;
     s.failWriting(s.b);
     EXPECT_EQ(MemoryTracker::knownWorks(), before + 1);
   }
@@ -299,7 +299,7 @@ TEST(FailedMemory, WorkThatADeviceDropsHasFailed) {
 }
 
 TEST(FailedMemory, TheNewestFailureIsReported) {
-  const Scene s;
+  const Fixture s;
   s.failWriting(s.b);
   s.commit({s.a}, {part(s.b, 0, 8)});
   s.device->finishNext(fakeFailure());
@@ -310,7 +310,7 @@ TEST(FailedMemory, TheNewestFailureIsReported) {
 }
 
 TEST(FailedMemory, TheDeviceKnowsItsNewestFailure) {
-  const Scene s;
+  const Fixture s;
   const auto other = FakeDevice::make();
   EXPECT(!s.device->lastFailure());
   s.commit({s.a}, {s.b});
@@ -370,7 +370,7 @@ TEST(FailedMemory, IsExactForRows) {
 
 // A list of all these rows would take more memory than it is worth.
 TEST(FailedMemory, VeryManyRowsCountAsOneRange) {
-  const Scene s;
+  const Fixture s;
   const Region rows{.offset = 0, .rowBytes = 1, .rowStride = 2, .rows = (1 << 20) + 1};
   const Tensor large = REQUIRE(Tensor::zeros(s.device, DType::u8, REQUIRE(Shape::make({rows.end() + 1}))));
   const auto touching = [&](Access access) {

@@ -3,10 +3,10 @@
 #include <latch>
 #include <optional>
 
-#include "Cases/CacheFileScene.hpp"
-#include "HostTestSupport.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/HeldWork.hpp"
+#include "Cache/CacheFileFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/HeldWork.hpp"
+#include "Host/HostTestSupport.hpp"
 
 namespace mnk::test {
 
@@ -68,7 +68,7 @@ TEST(HandlerWait, EveryCallThatWouldWaitIsRefused) {
           allowed.emplace_back("save", saved.save(folder.path("saved again")));
           allowed.emplace_back("load", outcomeOf(AttentionCache::load(device, folder.path("saved"), kPlenty)));
           allowed.emplace_back("make", outcomeOf(AttentionCache::make(device, descriptor)));
-          (void)device->matrixLayout();
+          (void)device->probe();
           CommandEncoder encoder(device);
           allowed.emplace_back("encode", saved.append(encoder, keys, values));
           allowed.emplace_back("commit", outcomeOf(encoder.commit()));
@@ -84,7 +84,7 @@ TEST(HandlerWait, EveryCallThatWouldWaitIsRefused) {
     EXPECT_EQ(refused.size() + allowed.size(), 12u);
     EXPECT_EQ(folder.fileCount(), 2u);
     REQUIRE(later->wait());
-    EXPECT(device->matrixLayout() != MatrixLayout::unknown || device->kind() == "metal");
+    EXPECT(device->probe().matrixLayout != MatrixLayout::unknown || device->kind() == "metal");
   });
 }
 

@@ -1,10 +1,10 @@
-#include "Encoding/HazardTracker.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 #include <bitset>
 
-#include "Support/Check.hpp"
-#include "Support/PlanBuffer.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Harness/Seeded.hpp"
 
 namespace mnk::test {
 

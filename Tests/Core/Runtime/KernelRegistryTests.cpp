@@ -3,8 +3,8 @@
 #include <latch>
 #include <thread>
 
-#include "Support/Check.hpp"
-#include "Support/FakeDevice.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/FakeDevice.hpp"
 
 namespace mnk::test {
 

@@ -1,21 +1,21 @@
 // Reading and writing memory that submitted work may still touch.
 #include <barrier>
 
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/HeldWork.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
-#include "Support/HeldWork.hpp"
 
 namespace mnk::test {
 
 namespace {
 
 // A device that holds its work back, and tensors on it.
-struct Scene {
+struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   Tensor a = floats(device, 16, 1), b = floats(device, 16, 2);
 
-  Scene() { device->holdCompletions(); }
+  Fixture() { device->holdCompletions(); }
   Completion commit(const std::vector<Tensor>& reads, const std::vector<Tensor>& writes,
                     CommandEncoder::Finished finished = {}) const {
     CommandEncoder encoder(device);
@@ -76,7 +76,7 @@ TEST(MemoryInFlight, AWriteRightAfterCommitDisturbsNothing) {
 }
 
 TEST(MemoryInFlight, ReadsWaitForWritersAlone) {
-  const Scene s;
+  const Fixture s;
   s.commit({s.a}, {s.b});
   EXPECT(REQUIRE(valuesOf(s.a)) == std::vector<float>(16, 1));
   const auto read = waitingFor(
@@ -89,7 +89,7 @@ TEST(MemoryInFlight, ReadsWaitForWritersAlone) {
 }
 
 TEST(MemoryInFlight, WritesWaitForReadersAndWriters) {
-  const Scene s;
+  const Fixture s;
   for (const bool isInput : {true, false}) {
     s.commit({s.a}, {s.b});
     const Tensor& written = isInput ? s.a : s.b;
@@ -99,7 +99,7 @@ TEST(MemoryInFlight, WritesWaitForReadersAndWriters) {
 }
 
 TEST(MemoryInFlight, OtherBytesOfOneBufferAreIndependent) {
-  const Scene s;
+  const Fixture s;
   const Tensor front = REQUIRE(s.b.slice(0, 8)), back = REQUIRE(s.b.slice(8, 8));
   s.commit({s.a}, {front});
   EXPECT(REQUIRE(valuesOf(back)) == std::vector<float>(8, 2));
@@ -108,7 +108,7 @@ TEST(MemoryInFlight, OtherBytesOfOneBufferAreIndependent) {
 }
 
 TEST(MemoryInFlight, BytesBetweenDeclaredRowsAreIndependent) {
-  const Scene s;
+  const Fixture s;
   Dispatch dispatch = fakeDispatch("A", {Binding::whole(0, s.b, Access::write)});
   dispatch.buffers[0].writes = {{.offset = 0, .rowBytes = 8, .rowStride = 16, .rows = 4}};
   CommandEncoder encoder(s.device);
@@ -121,7 +121,7 @@ TEST(MemoryInFlight, BytesBetweenDeclaredRowsAreIndependent) {
 }
 
 TEST(MemoryInFlight, BuffersOfTwoDevicesOverOneMemoryAreNot) {
-  const Scene s;
+  const Fixture s;
   const auto other = FakeDevice::make();
   const auto wrapped = REQUIRE(other->wrapMemory(s.b.buffer()->contents(), s.b.byteCount(), {}));
   const Tensor same = REQUIRE(Tensor::over(wrapped, DType::f32, s.b.shape()));
@@ -146,7 +146,7 @@ TEST(MemoryInFlight, AHandlerReadsItsOwnResults) {
 }
 
 TEST(MemoryInFlight, AHandlerDoesNotWaitForOtherWork) {
-  const Scene s;
+  const Fixture s;
   const Tensor c = floats(s.device, 16);
   std::optional<Completion> later;
   int calls = 0;
@@ -175,7 +175,7 @@ TEST(MemoryInFlight, WorkThatIsNotSubmittedIsNotWaitedFor) {
     void advance() noexcept override {}
     void finished(const Result<void>&) noexcept override {}
   };
-  const Scene s;
+  const Fixture s;
   {
     CommandEncoder encoder(s.device);
     REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
@@ -196,7 +196,7 @@ TEST(MemoryInFlight, ARefusedCommitCanBeTriedAgainAndIsWaitedForThen) {
     void advance() noexcept override {}
     void finished(const Result<void>&) noexcept override {}
   };
-  const Scene s;
+  const Fixture s;
   CommandEncoder encoder(s.device);
   REQUIRE(encoder.dispatch(fakeDispatch("A", {s.a}, {s.b})));
   REQUIRE(encoder.join(&s, std::make_shared<Once>()));
@@ -212,7 +212,7 @@ TEST(MemoryInFlight, WorkIsKnownWhenAParticipantAdvances) {
     void advance() noexcept override { onAdvance(); }
     void finished(const Result<void>&) noexcept override {}
   };
-  const Scene s;
+  const Fixture s;
   std::thread reader;
   std::atomic<bool> hasRead = false;
   const auto observer = std::make_shared<Observer>();

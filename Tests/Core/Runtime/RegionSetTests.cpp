@@ -1,11 +1,11 @@
-#include "Encoding/RegionSet.hpp"
+#include "Runtime/RegionSet.hpp"
 
 #include <bitset>
 
-#include "Encoding/HazardTracker.hpp"
-#include "Support/Check.hpp"
-#include "Support/PlanBuffer.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Harness/Seeded.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 namespace mnk::test {
 

@@ -1,9 +1,9 @@
-#include "Encoding/ScratchPool.hpp"
+#include "Runtime/ScratchPool.hpp"
 
-#include "HostTestSupport.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
-#include "Support/EveryDevice.hpp"
 
 namespace mnk::test {
 
@@ -79,12 +79,12 @@ TEST(ScratchPool, ServesStepsOfSeveralPlans) {
 
 TEST(MatrixLayout, IsFoundOutOnEveryDevice) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    const MatrixLayout found = device->matrixLayout();
+    const MatrixLayout found = device->probe().matrixLayout;
     EXPECT(found != MatrixLayout::unknown);
-    EXPECT(device->matrixLayout() == found);
+    EXPECT(device->probe().matrixLayout == found);
   });
   // Where results are perturbed lanes have other places, so that nothing can be taken for granted.
-  EXPECT(hostDevice({.perturb = true})->matrixLayout() == MatrixLayout::rowMajor);
+  EXPECT(hostDevice({.perturb = true})->probe().matrixLayout == MatrixLayout::rowMajor);
 }
 
 }  // namespace mnk::test

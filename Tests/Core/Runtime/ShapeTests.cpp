@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 #include "Support/CheckedMath.hpp"
 
 namespace mnk::test {

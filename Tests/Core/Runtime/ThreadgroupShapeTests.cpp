@@ -1,9 +1,9 @@
-#include "Encoding/ThreadgroupShape.hpp"
+#include "Runtime/ThreadgroupShape.hpp"
 
 #include <limits>
 
-#include "Support/Check.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/Seeded.hpp"
 
 namespace mnk::test {
 
@@ -53,6 +53,20 @@ TEST(ThreadgroupShape, StaysInsideTheLimitAndTheGrid) {
   for (int i = 0; i < 20'000; ++i) {
     const auto extent = [&] { return static_cast<uint32_t>(random.below(uint64_t{1} << random.below(33))); };
     expectLegal({extent(), extent(), extent()}, static_cast<uint32_t>(random.below(1200)));
+  }
+}
+
+TEST(ThreadgroupShape, ShrinksByWholeSimdgroups) {
+  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  for (const auto& [limit, threads] : {std::pair(0u, 32u),
+                                       {31u, 32u},
+                                       {32u, 32u},
+                                       {95u, 64u},
+                                       {96u, 96u},
+                                       {256u, 256u},
+                                       {1024u, 256u},
+                                       {kMost, 256u}}) {
+    EXPECT(shrunkTo(limit, {256, 1, 1}) == (Size3{threads, 1, 1}));
   }
 }
 

@@ -3,11 +3,11 @@
 #include <numeric>
 #include <thread>
 
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/FakeDevice.hpp"
 
 namespace mnk::test {
 

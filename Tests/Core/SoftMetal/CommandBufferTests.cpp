@@ -5,14 +5,14 @@
 #include <stdexcept>
 #include <thread>
 
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
 TEST(SoftMetalCommandBuffer, GoesThroughItsStates) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   softmetal::faults().holdWork();
-  MTL::CommandBuffer* const commands = rig.commandBuffer();
+  MTL::CommandBuffer* const commands = fixture.commandBuffer();
   EXPECT_EQ(commands->status(), MTL::CommandBufferStatusNotEnqueued);
   commands->enqueue();
   EXPECT_EQ(commands->status(), MTL::CommandBufferStatusEnqueued);
@@ -23,13 +23,13 @@ TEST(SoftMetalCommandBuffer, GoesThroughItsStates) {
   EXPECT(commands->status() >= MTL::CommandBufferStatusScheduled);
   commands->waitUntilCompleted();
   EXPECT_EQ(commands->status(), MTL::CommandBufferStatusCompleted);
-  EXPECT(commands->device() == rig.device() && commands->commandQueue() == rig.queue());
+  EXPECT(commands->device() == fixture.device() && commands->commandQueue() == fixture.queue());
   EXPECT(commands->kernelEndTime() >= commands->kernelStartTime());
 }
 
 TEST(SoftMetalCommandBuffer, CallsHandlersOnAnotherThread) {
-  const SoftRig rig;
-  MTL::CommandBuffer* const commands = rig.commandBuffer();
+  const SoftMetalFixture fixture;
+  MTL::CommandBuffer* const commands = fixture.commandBuffer();
   std::mutex mutex;
   std::vector<std::string> calls;
   const auto note = [&, committer = std::this_thread::get_id()](const char* what, MTL::CommandBuffer* given) {
@@ -49,12 +49,12 @@ TEST(SoftMetalCommandBuffer, CallsHandlersOnAnotherThread) {
 }
 
 TEST(SoftMetalCommandBuffer, RunsInTheOrderOfTheQueue) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   std::mutex mutex;
   std::vector<int> order;
   MTL::CommandBuffer* buffers[3];
   for (int i = 0; i < 3; ++i) {
-    buffers[i] = rig.commandBuffer();
+    buffers[i] = fixture.commandBuffer();
     buffers[i]->addCompletedHandler([&, i](MTL::CommandBuffer*) {
       const std::lock_guard lock(mutex);
       order.push_back(i);
@@ -71,8 +71,8 @@ TEST(SoftMetalCommandBuffer, RunsInTheOrderOfTheQueue) {
 }
 
 TEST(SoftMetalCommandBuffer, KeepsWhatItUses) {
-  const SoftRig rig;
-  auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  auto copy = fixture.copy();
   EXPECT(copy.commands->retainedReferences());
   static_cast<uint32_t*>(copy.from->contents())[15] = 99;
   const auto to = NS::RetainPtr(copy.to.get());
@@ -89,11 +89,11 @@ TEST(SoftMetalCommandBuffer, KeepsWhatItUses) {
 }
 
 TEST(SoftMetalCommandBuffer, TellsOfWhatIsGoneTooEarly) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   for (const bool early : {true, false}) {
     const Context context(early ? "at once" : "at the end");
-    auto copy = rig.copy();
-    MTL::CommandBuffer* const commands = rig.queue()->commandBufferWithUnretainedReferences();
+    auto copy = fixture.copy();
+    MTL::CommandBuffer* const commands = fixture.queue()->commandBufferWithUnretainedReferences();
     commands->setLabel(text("careless"));
     EXPECT(!commands->retainedReferences());
     MTL::ComputeCommandEncoder* const encoder = commands->computeCommandEncoder();
@@ -119,12 +119,12 @@ TEST(SoftMetalCommandBuffer, TellsOfWhatIsGoneTooEarly) {
 }
 
 TEST(SoftMetalCommandBuffer, DoesNotRunWithTheDead) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto descriptor = NS::TransferPtr(MTL::CommandBufferDescriptor::alloc()->init());
   descriptor->setRetainedReferences(false);
-  MTL::CommandBuffer* const commands = rig.queue()->commandBuffer(descriptor.get());
-  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
-  auto buffer = rig.buffer("short-lived", 64);
+  MTL::CommandBuffer* const commands = fixture.queue()->commandBuffer(descriptor.get());
+  MTL::ComputeCommandEncoder* const encoder = fixture.encoder(commands);
+  auto buffer = fixture.buffer("short-lived", 64);
   encoder->setBuffer(buffer.get(), 0, 0);
   encoder->endEncoding();
   buffer.reset();
@@ -136,11 +136,11 @@ TEST(SoftMetalCommandBuffer, DoesNotRunWithTheDead) {
 }
 
 TEST(SoftMetalCommandBuffer, DoesNotDispatchWithTheDead) {
-  const SoftRig rig;
-  MTL::CommandBuffer* const commands = rig.queue()->commandBufferWithUnretainedReferences();
-  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
-  auto pipeline = rig.pipeline("copy16");
-  auto buffer = rig.buffer("short-lived", 64);
+  const SoftMetalFixture fixture;
+  MTL::CommandBuffer* const commands = fixture.queue()->commandBufferWithUnretainedReferences();
+  MTL::ComputeCommandEncoder* const encoder = fixture.encoder(commands);
+  auto pipeline = fixture.pipeline("copy16");
+  auto buffer = fixture.buffer("short-lived", 64);
   encoder->setComputePipelineState(pipeline.get());
   encoder->setBuffer(buffer.get(), 0, 0);
   encoder->setBuffer(buffer.get(), 0, 1);
@@ -157,8 +157,8 @@ TEST(SoftMetalCommandBuffer, DoesNotDispatchWithTheDead) {
 }
 
 TEST(SoftMetalCommandBuffer, TellsOfUseAfterTheCommit) {
-  const SoftRig rig;
-  MTL::CommandBuffer* const commands = rig.commandBuffer("once");
+  const SoftMetalFixture fixture;
+  MTL::CommandBuffer* const commands = fixture.commandBuffer("once");
   commands->commit();
   commands->commit();
   EXPECT_VIOLATIONS("commit was sent to MTLCommandBuffer 'once', which is committed");
@@ -175,8 +175,8 @@ TEST(SoftMetalCommandBuffer, TellsOfUseAfterTheCommit) {
 }
 
 TEST(SoftMetalCommandBuffer, TellsOfWaitingForEver) {
-  const SoftRig rig;
-  MTL::CommandBuffer* const commands = rig.commandBuffer("idle");
+  const SoftMetalFixture fixture;
+  MTL::CommandBuffer* const commands = fixture.commandBuffer("idle");
   commands->waitUntilCompleted();
   EXPECT_VIOLATIONS("waitUntilCompleted was sent to MTLCommandBuffer 'idle', which is not committed");
   commands->waitUntilScheduled();
@@ -184,11 +184,11 @@ TEST(SoftMetalCommandBuffer, TellsOfWaitingForEver) {
 }
 
 TEST(SoftMetalCommandBuffer, TellsOfOneThatIsEnqueuedAndForgotten) {
-  const SoftRig rig;
-  MTL::CommandBuffer* const next = rig.commandBuffer();
+  const SoftMetalFixture fixture;
+  MTL::CommandBuffer* const next = fixture.commandBuffer();
   {
     const Pool pool;
-    rig.commandBuffer("forgotten")->enqueue();
+    fixture.commandBuffer("forgotten")->enqueue();
     next->commit();
     EXPECT_EQ(next->status(), MTL::CommandBufferStatusCommitted);
   }
@@ -197,8 +197,8 @@ TEST(SoftMetalCommandBuffer, TellsOfOneThatIsEnqueuedAndForgotten) {
 }
 
 TEST(SoftMetalCommandBuffer, TellsOfTooMany) {
-  const SoftRig rig;
-  const auto queue = NS::TransferPtr(rig.device()->newCommandQueue(2));
+  const SoftMetalFixture fixture;
+  const auto queue = NS::TransferPtr(fixture.device()->newCommandQueue(2));
   queue->setLabel(text("small"));
   MTL::CommandBuffer* const first = queue->commandBuffer();
   EXPECT(queue->commandBuffer() != nullptr);
@@ -210,8 +210,8 @@ TEST(SoftMetalCommandBuffer, TellsOfTooMany) {
 }
 
 TEST(SoftMetalCommandBuffer, TellsOfAnExceptionInAHandler) {
-  const SoftRig rig;
-  MTL::CommandBuffer* const commands = rig.commandBuffer("thrower");
+  const SoftMetalFixture fixture;
+  MTL::CommandBuffer* const commands = fixture.commandBuffer("thrower");
   std::atomic<int> calls = 0;
   commands->addCompletedHandler([](MTL::CommandBuffer*) { throw std::runtime_error("no"); });
   commands->addCompletedHandler([&](MTL::CommandBuffer*) { calls += 1; });
@@ -222,35 +222,35 @@ TEST(SoftMetalCommandBuffer, TellsOfAnExceptionInAHandler) {
 }
 
 TEST(SoftMetalCommandBuffer, TellsOfUnbalancedGroups) {
-  const SoftRig rig;
-  MTL::CommandBuffer* const balanced = rig.commandBuffer();
+  const SoftMetalFixture fixture;
+  MTL::CommandBuffer* const balanced = fixture.commandBuffer();
   balanced->pushDebugGroup(text("a"));
   balanced->popDebugGroup();
   balanced->commit();
   balanced->waitUntilCompleted();
   EXPECT_NO_VIOLATION();
-  MTL::CommandBuffer* const popped = rig.commandBuffer("popped");
+  MTL::CommandBuffer* const popped = fixture.commandBuffer("popped");
   popped->popDebugGroup();
   EXPECT_VIOLATIONS("MTLCommandBuffer 'popped': popDebugGroup without a group");
-  MTL::CommandBuffer* const pushed = rig.commandBuffer("pushed");
+  MTL::CommandBuffer* const pushed = fixture.commandBuffer("pushed");
   pushed->pushDebugGroup(text("left open"));
   pushed->commit();
   EXPECT_VIOLATIONS("MTLCommandBuffer 'pushed' was committed inside of debug group 'left open'");
 }
 
 TEST(SoftMetalCommandBuffer, RunsForManyThreads) {
-  const SoftRig rig;
-  const auto pipeline = rig.pipeline("copy16");
+  const SoftMetalFixture fixture;
+  const auto pipeline = fixture.pipeline("copy16");
   std::atomic<int> completed = 0;
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (uint32_t k = 0; k < 20; ++k) {
         const Pool pool;
-        const auto from = rig.buffer("from", 64), to = rig.buffer("to", 64);
+        const auto from = fixture.buffer("from", 64), to = fixture.buffer("to", 64);
         static_cast<uint32_t*>(from->contents())[15] = 100 * t + k;
-        MTL::CommandBuffer* const commands = rig.commandBuffer();
-        MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
+        MTL::CommandBuffer* const commands = fixture.commandBuffer();
+        MTL::ComputeCommandEncoder* const encoder = fixture.encoder(commands);
         encoder->setComputePipelineState(pipeline.get());
         encoder->setBuffer(from.get(), 0, 0);
         encoder->setBuffer(to.get(), 0, 1);

@@ -3,12 +3,12 @@
 
 #include <cstring>
 
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
 TEST(SoftMetalDevice, IsWhatTheMachineDescribes) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   softmetal::DeviceDescription about;
   about.name = "Soft M9";
   about.families = {MTL::GPUFamilyApple9, MTL::GPUFamilyMetal3};
@@ -19,7 +19,7 @@ TEST(SoftMetalDevice, IsWhatTheMachineDescribes) {
   about.isLowPower = about.isHeadless = about.isRemovable = true;
   softmetal::machine().devices = {about};
   const auto device = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
-  EXPECT(device.get() != rig.device());
+  EXPECT(device.get() != fixture.device());
   EXPECT_EQ(std::string(device->name()->utf8String()), "Soft M9");
   EXPECT(device->supportsFamily(MTL::GPUFamilyApple9));
   EXPECT(!device->supportsFamily(MTL::GPUFamilyApple8));
@@ -31,16 +31,16 @@ TEST(SoftMetalDevice, IsWhatTheMachineDescribes) {
 }
 
 TEST(SoftMetalDevice, IsOneObjectForAll) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto again = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
-  EXPECT(again.get() == rig.device());
+  EXPECT(again.get() == fixture.device());
   const auto list = NS::TransferPtr(MTL::CopyAllDevices());
   EXPECT_EQ(list->count(), NS::UInteger(1));
-  EXPECT(list->object<MTL::Device>(0) == rig.device());
+  EXPECT(list->object<MTL::Device>(0) == fixture.device());
 }
 
 TEST(SoftMetalDevice, CanBeMany) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   softmetal::machine().devices.push_back({.name = "Soft eGPU"});
   NS::Object* observer = nullptr;
   const auto list =
@@ -48,92 +48,93 @@ TEST(SoftMetalDevice, CanBeMany) {
   EXPECT_EQ(list->count(), NS::UInteger(2));
   auto* const second = list->object<MTL::Device>(1);
   EXPECT_EQ(std::string(second->name()->utf8String()), "Soft eGPU");
-  EXPECT(second->registryID() != rig.device()->registryID());
+  EXPECT(second->registryID() != fixture.device()->registryID());
   MTL::RemoveDeviceObserver(observer);
 }
 
 TEST(SoftMetalDevice, CanBeMissing) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   softmetal::machine().devices.clear();
   EXPECT(MTL::CreateSystemDefaultDevice() == nullptr);
   EXPECT_EQ(NS::TransferPtr(MTL::CopyAllDevices())->count(), NS::UInteger(0));
 }
 
 TEST(SoftMetalBuffers, HoldGarbageWhenNew) {
-  const SoftRig rig;
-  const auto buffer = rig.buffer("new", 100);
+  const SoftMetalFixture fixture;
+  const auto buffer = fixture.buffer("new", 100);
   const auto* bytes = static_cast<const unsigned char*>(buffer->contents());
   for (size_t i = 0; i < 100; ++i) EXPECT(bytes[i] != 0);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % 4096, uintptr_t(0));
-  EXPECT_EQ(rig.device()->currentAllocatedSize(), NS::UInteger(100));
-  EXPECT(rig.buffer("gone", 10)->length() == 10);
-  EXPECT_EQ(rig.device()->currentAllocatedSize(), NS::UInteger(100));
+  EXPECT_EQ(fixture.device()->currentAllocatedSize(), NS::UInteger(100));
+  EXPECT(fixture.buffer("gone", 10)->length() == 10);
+  EXPECT_EQ(fixture.device()->currentAllocatedSize(), NS::UInteger(100));
 }
 
 TEST(SoftMetalBuffers, KnowTheirOptions) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto hidden = NS::TransferPtr(
-      rig.device()->newBuffer(64, MTL::ResourceStorageModePrivate | MTL::ResourceHazardTrackingModeUntracked));
+      fixture.device()->newBuffer(64, MTL::ResourceStorageModePrivate | MTL::ResourceHazardTrackingModeUntracked));
   EXPECT(hidden->contents() == nullptr);
   EXPECT_VIOLATIONS("is private, and the processor asked for its contents");
   EXPECT(hidden->gpuAddress() != 0);
   EXPECT_EQ(hidden->storageMode(), MTL::StorageModePrivate);
   EXPECT_EQ(hidden->hazardTrackingMode(), MTL::HazardTrackingModeUntracked);
   EXPECT_EQ(hidden->resourceOptions(), MTL::ResourceOptions(256 + 32));
-  EXPECT(hidden->device() == rig.device());
-  const auto shared = rig.buffer("shared", 64);
+  EXPECT(hidden->device() == fixture.device());
+  const auto shared = fixture.buffer("shared", 64);
   EXPECT_EQ(shared->storageMode(), MTL::StorageModeShared);
   EXPECT_EQ(shared->hazardTrackingMode(), MTL::HazardTrackingModeTracked);
 }
 
 TEST(SoftMetalBuffers, CopyBytes) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const char bytes[] = "sixteen bytes...";
-  const auto buffer = NS::TransferPtr(rig.device()->newBuffer(bytes, 16, MTL::ResourceStorageModeShared));
+  const auto buffer = NS::TransferPtr(fixture.device()->newBuffer(bytes, 16, MTL::ResourceStorageModeShared));
   EXPECT_EQ(std::memcmp(buffer->contents(), bytes, 16), 0);
-  EXPECT(rig.device()->newBuffer(static_cast<const void*>(nullptr), 16, MTL::ResourceStorageModeShared) == nullptr);
+  EXPECT(fixture.device()->newBuffer(static_cast<const void*>(nullptr), 16, MTL::ResourceStorageModeShared) == nullptr);
   EXPECT_VIOLATIONS("newBufferWithBytes: was given a null pointer");
 }
 
 TEST(SoftMetalBuffers, WrapPages) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto page = static_cast<size_t>(getpagesize());
   void* const memory = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   __block int deallocations = 0;
   __block size_t lengths = 0;
-  auto buffer = NS::TransferPtr(
-      rig.device()->newBuffer(memory, 2 * page, MTL::ResourceStorageModeShared, ^(void* pointer, NS::UInteger length) {
-        deallocations += pointer == memory;
-        lengths += length;
-      }));
+  auto buffer = NS::TransferPtr(fixture.device()->newBuffer(memory, 2 * page, MTL::ResourceStorageModeShared,
+                                                            ^(void* pointer, NS::UInteger length) {
+                                                              deallocations += pointer == memory;
+                                                              lengths += length;
+                                                            }));
   EXPECT(buffer->contents() == memory);
   EXPECT_EQ(static_cast<char*>(memory)[5], 0);  // left as it is
   EXPECT_EQ(deallocations, 0);
   buffer.reset();
   EXPECT_EQ(deallocations, 1);
   EXPECT_EQ(lengths, 2 * page);
-  EXPECT(rig.device()->newBuffer(static_cast<char*>(memory) + 64, page, MTL::ResourceStorageModeShared, nullptr) ==
+  EXPECT(fixture.device()->newBuffer(static_cast<char*>(memory) + 64, page, MTL::ResourceStorageModeShared, nullptr) ==
          nullptr);
   EXPECT_VIOLATIONS("expected the start of a page");
-  EXPECT(rig.device()->newBuffer(memory, page + 1, MTL::ResourceStorageModeShared, nullptr) == nullptr);
+  EXPECT(fixture.device()->newBuffer(memory, page + 1, MTL::ResourceStorageModeShared, nullptr) == nullptr);
   EXPECT_VIOLATIONS("expected whole pages");
-  EXPECT(rig.device()->newBuffer(memory, page, MTL::ResourceStorageModePrivate, nullptr) == nullptr);
+  EXPECT(fixture.device()->newBuffer(memory, page, MTL::ResourceStorageModePrivate, nullptr) == nullptr);
   EXPECT_VIOLATIONS("private storage");
   munmap(memory, 2 * page);
 }
 
 TEST(SoftMetalBuffers, RefuseImpossibleLengths) {
-  const SoftRig rig;
-  EXPECT(rig.device()->newBuffer(NS::UInteger(0), MTL::ResourceStorageModeShared) == nullptr);
+  const SoftMetalFixture fixture;
+  EXPECT(fixture.device()->newBuffer(NS::UInteger(0), MTL::ResourceStorageModeShared) == nullptr);
   EXPECT_VIOLATIONS("a buffer of 0 bytes was asked for");
-  EXPECT(rig.device()->newBuffer(rig.device()->maxBufferLength() + 1, MTL::ResourceStorageModeShared) == nullptr);
+  EXPECT(fixture.device()->newBuffer(fixture.device()->maxBufferLength() + 1, MTL::ResourceStorageModeShared) ==
+         nullptr);
   EXPECT_VIOLATIONS("bytes was asked for, expected 1 to 8589934592");
-  EXPECT(NS::TransferPtr(rig.device()->newBuffer(1, MTL::ResourceStorageModeShared)).get() != nullptr);
+  EXPECT(NS::TransferPtr(fixture.device()->newBuffer(1, MTL::ResourceStorageModeShared)).get() != nullptr);
 }
 
 TEST(SoftMetalBuffers, TellOfWritesBehindTheirEnd) {
-  const SoftRig rig;
-  auto buffer = rig.buffer("short", 100);
+  const SoftMetalFixture fixture;
+  auto buffer = fixture.buffer("short", 100);
   static_cast<char*>(buffer->contents())[100] = 1;
   buffer.reset();
   EXPECT_VIOLATIONS("MTLBuffer 'short' of 100 bytes was written behind its end");

@@ -1,14 +1,14 @@
 // Each rule of encoding is broken once; the rest of each test keeps it.
 #include <vector>
 
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
 namespace {
 
 // Commits what broke a rule: it must not run.
-void expectRefused(const char* file, int line, const SoftRig::Copy& copy) {
+void expectRefused(const char* file, int line, const SoftMetalFixture::Copy& copy) {
   copy.finish();
   if (copy.commands->status() != MTL::CommandBufferStatusError) fail(file, line, "the work was run");
   NS::Error* const error = copy.commands->error();
@@ -16,7 +16,7 @@ void expectRefused(const char* file, int line, const SoftRig::Copy& copy) {
 }
 #define EXPECT_REFUSED(copy) expectRefused(__FILE__, __LINE__, copy)
 
-void expectRuns(const char* file, int line, const SoftRig::Copy& copy) {
+void expectRuns(const char* file, int line, const SoftMetalFixture::Copy& copy) {
   copy.finish();
   if (copy.commands->status() != MTL::CommandBufferStatusCompleted) fail(file, line, "the work failed");
 }
@@ -25,8 +25,8 @@ void expectRuns(const char* file, int line, const SoftRig::Copy& copy) {
 }  // namespace
 
 TEST(SoftMetalEncoder, TellsOfAnUnboundArgument) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   copy.encoder->setBuffer(nullptr, 0, 1);
   copy.dispatch();
   EXPECT_VIOLATIONS(
@@ -37,8 +37,8 @@ TEST(SoftMetalEncoder, TellsOfAnUnboundArgument) {
 }
 
 TEST(SoftMetalEncoder, TellsOfARangeThatIsTooShort) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   copy.encoder->setBufferOffset(48, 1);  // one element
   copy.encoder->dispatchThreads(MTL::Size(1, 1, 1), MTL::Size(1, 1, 1));
   EXPECT_NO_VIOLATION();
@@ -49,14 +49,14 @@ TEST(SoftMetalEncoder, TellsOfARangeThatIsTooShort) {
 }
 
 TEST(SoftMetalEncoder, TellsOfAnOffsetBeyondTheEnd) {
-  const SoftRig rig;
-  const auto first = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto first = fixture.copy();
   first.encoder->setBuffer(first.to.get(), 63, 1);
   EXPECT_NO_VIOLATION();
   first.encoder->setBuffer(first.to.get(), 64, 1);
   EXPECT_VIOLATIONS("offset 64 at buffer 1 lies beyond the end of MTLBuffer 'to' of 64 bytes");
   EXPECT_REFUSED(first);
-  const auto second = rig.copy();
+  const auto second = fixture.copy();
   second.encoder->setBufferOffset(1000, 0);
   EXPECT_VIOLATIONS("offset 1000 at buffer 0 lies beyond the end of MTLBuffer 'from'");
   second.encoder->setBufferOffset(0, 7);
@@ -65,8 +65,8 @@ TEST(SoftMetalEncoder, TellsOfAnOffsetBeyondTheEnd) {
 }
 
 TEST(SoftMetalEncoder, TellsOfAMisalignedOffset) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   copy.encoder->setBuffer(copy.to.get(), 2, 1);
   EXPECT_NO_VIOLATION();
   copy.dispatch();
@@ -75,28 +75,28 @@ TEST(SoftMetalEncoder, TellsOfAMisalignedOffset) {
 }
 
 TEST(SoftMetalEncoder, TellsOfInlineBytesOfTheWrongSize) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const std::vector<char> bytes(4097);
-  const auto copy = rig.copy();
+  const auto copy = fixture.copy();
   copy.encoder->setBytes(bytes.data(), 4096, 0);
   copy.dispatch();
   EXPECT_RUNS(copy);
   EXPECT_EQ(static_cast<char*>(copy.to->contents())[0], 0);
   EXPECT_EQ(softmetal::counters().inlineBytes, uint64_t(4096));
-  const auto large = rig.copy();
+  const auto large = fixture.copy();
   large.encoder->setBytes(bytes.data(), 4097, 0);
   EXPECT_VIOLATIONS("setBytes: has 4097 bytes at buffer 0, expected 1 to 4096");
   EXPECT_REFUSED(large);
-  const auto empty = rig.copy();
+  const auto empty = fixture.copy();
   empty.encoder->setBytes(bytes.data(), 0, 0);
   EXPECT_VIOLATIONS("setBytes: has 0 bytes at buffer 0");
   EXPECT_REFUSED(empty);
-  const auto small = rig.copy();
+  const auto small = fixture.copy();
   small.encoder->setBytes(bytes.data(), 8, 0);
   small.dispatch();
   EXPECT_VIOLATIONS("8 bytes are set at buffer 0, expected at least 16");
   EXPECT_REFUSED(small);
-  const auto written = rig.copy();
+  const auto written = fixture.copy();
   written.encoder->setBytes(bytes.data(), 64, 1);
   written.dispatch();
   EXPECT_VIOLATIONS("setBytes: is used for buffer 1, which the kernel writes");
@@ -104,8 +104,8 @@ TEST(SoftMetalEncoder, TellsOfInlineBytesOfTheWrongSize) {
 }
 
 TEST(SoftMetalEncoder, CopiesInlineBytesAtOnce) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   std::vector<uint32_t> values(16, 3);
   copy.encoder->setBytes(values.data(), 64, 0);
   values.assign(16, 4);
@@ -115,8 +115,8 @@ TEST(SoftMetalEncoder, CopiesInlineBytesAtOnce) {
 }
 
 TEST(SoftMetalEncoder, TellsOfIndicesOutOfRange) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   copy.encoder->setBuffer(copy.from.get(), 0, 30);
   copy.encoder->setThreadgroupMemoryLength(16, 7);
   EXPECT_NO_VIOLATION();
@@ -132,8 +132,8 @@ TEST(SoftMetalEncoder, TellsOfIndicesOutOfRange) {
 }
 
 TEST(SoftMetalEncoder, TellsOfThreadgroupMemory) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   copy.encoder->setThreadgroupMemoryLength(32768, 0);
   copy.dispatch();
   EXPECT_NO_VIOLATION();
@@ -143,8 +143,8 @@ TEST(SoftMetalEncoder, TellsOfThreadgroupMemory) {
   copy.encoder->setThreadgroupMemoryLength(20, 1);
   EXPECT_VIOLATIONS("setThreadgroupMemoryLength: has 20 bytes, expected a multiple of 16");
   EXPECT_REFUSED(copy);
-  const auto tree = rig.pipeline("threadgroupTree");
-  const auto summed = rig.copy();
+  const auto tree = fixture.pipeline("threadgroupTree");
+  const auto summed = fixture.copy();
   summed.encoder->setComputePipelineState(tree.get());
   summed.dispatch();
   EXPECT_VIOLATIONS("kernel threadgroupTree: no length is set for threadgroup memory 0");
@@ -152,8 +152,8 @@ TEST(SoftMetalEncoder, TellsOfThreadgroupMemory) {
 }
 
 TEST(SoftMetalEncoder, CountsStaticThreadgroupMemory) {
-  const SoftRig rig({.staticThreadgroupMemoryLength = 32768 - 16});
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture({.staticThreadgroupMemoryLength = 32768 - 16});
+  const auto copy = fixture.copy();
   copy.encoder->setThreadgroupMemoryLength(16, 0);
   copy.dispatch();
   EXPECT_NO_VIOLATION();
@@ -164,8 +164,8 @@ TEST(SoftMetalEncoder, CountsStaticThreadgroupMemory) {
 }
 
 TEST(SoftMetalEncoder, TellsOfThreadgroupsThatAreTooLarge) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   copy.encoder->dispatchThreads(MTL::Size(4, 1, 1), MTL::Size(32, 32, 1));
   EXPECT_NO_VIOLATION();
   copy.encoder->dispatchThreads(MTL::Size(4, 1, 1), MTL::Size(32, 33, 1));
@@ -180,15 +180,15 @@ TEST(SoftMetalEncoder, TellsOfThreadgroupsThatAreTooLarge) {
 }
 
 TEST(SoftMetalEncoder, TellsOfABrokenPromiseAboutWidths) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto descriptor = NS::TransferPtr(MTL::ComputePipelineDescriptor::alloc()->init());
-  const auto function = NS::TransferPtr(rig.library()->newFunction(text("copy16")));
+  const auto function = NS::TransferPtr(fixture.library()->newFunction(text("copy16")));
   descriptor->setComputeFunction(function.get());
   descriptor->setThreadGroupSizeIsMultipleOfThreadExecutionWidth(true);
   NS::Error* error = nullptr;
   const auto promised = NS::TransferPtr(
-      rig.device()->newComputePipelineState(descriptor.get(), MTL::PipelineOptionNone, nullptr, &error));
-  const auto copy = rig.copy();
+      fixture.device()->newComputePipelineState(descriptor.get(), MTL::PipelineOptionNone, nullptr, &error));
+  const auto copy = fixture.copy();
   copy.encoder->setComputePipelineState(promised.get());
   copy.encoder->dispatchThreads(MTL::Size(4, 1, 1), MTL::Size(64, 1, 1));
   EXPECT_NO_VIOLATION();
@@ -198,10 +198,10 @@ TEST(SoftMetalEncoder, TellsOfABrokenPromiseAboutWidths) {
 }
 
 TEST(SoftMetalEncoder, TellsOfADispatchWithoutAPipeline) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
-  MTL::CommandBuffer* const commands = rig.commandBuffer("bare");
-  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
+  MTL::CommandBuffer* const commands = fixture.commandBuffer("bare");
+  MTL::ComputeCommandEncoder* const encoder = fixture.encoder(commands);
   encoder->dispatchThreads(MTL::Size(1, 1, 1), MTL::Size(1, 1, 1));
   EXPECT_VIOLATIONS("MTLComputeCommandEncoder 'step' of MTLCommandBuffer 'bare': a dispatch without a pipeline");
   encoder->endEncoding();
@@ -211,9 +211,9 @@ TEST(SoftMetalEncoder, TellsOfADispatchWithoutAPipeline) {
 }
 
 TEST(SoftMetalEncoder, TellsOfEncodersThatAreNotEnded) {
-  const SoftRig rig;
-  MTL::CommandBuffer* const open = rig.commandBuffer("open");
-  MTL::ComputeCommandEncoder* const encoder = rig.encoder(open);
+  const SoftMetalFixture fixture;
+  MTL::CommandBuffer* const open = fixture.commandBuffer("open");
+  MTL::ComputeCommandEncoder* const encoder = fixture.encoder(open);
   EXPECT(open->computeCommandEncoder() == nullptr);
   EXPECT_VIOLATIONS("MTLCommandBuffer 'open' was asked for an encoder while MTLComputeCommandEncoder 'step' is open");
   open->commit();
@@ -221,10 +221,10 @@ TEST(SoftMetalEncoder, TellsOfEncodersThatAreNotEnded) {
   encoder->endEncoding();
   open->waitUntilCompleted();
   EXPECT_EQ(open->status(), MTL::CommandBufferStatusError);
-  MTL::CommandBuffer* const dropped = rig.commandBuffer("dropped");
+  MTL::CommandBuffer* const dropped = fixture.commandBuffer("dropped");
   {
     const Pool pool;
-    rig.encoder(dropped);
+    fixture.encoder(dropped);
   }
   EXPECT_VIOLATIONS(
       "MTLComputeCommandEncoder 'step' of MTLCommandBuffer 'dropped': it was released without endEncoding");
@@ -234,8 +234,8 @@ TEST(SoftMetalEncoder, TellsOfEncodersThatAreNotEnded) {
 }
 
 TEST(SoftMetalEncoder, TellsOfCallsAfterTheEnd) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   copy.encoder->endEncoding();
   const auto expect = [&](const char* call) { EXPECT_VIOLATIONS(fmt::format("{} was sent after endEncoding", call)); };
   copy.dispatch();
@@ -269,32 +269,32 @@ TEST(SoftMetalEncoder, TellsOfCallsAfterTheEnd) {
 }
 
 TEST(SoftMetalEncoder, TellsOfUnbalancedGroups) {
-  const SoftRig rig;
-  const auto balanced = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto balanced = fixture.copy();
   balanced.encoder->pushDebugGroup(text("outer"));
   balanced.encoder->pushDebugGroup(text("inner"));
   balanced.encoder->insertDebugSignpost(text("here"));
   balanced.encoder->popDebugGroup();
   balanced.encoder->popDebugGroup();
   EXPECT_RUNS(balanced);
-  const auto popped = rig.copy();
+  const auto popped = fixture.copy();
   popped.encoder->popDebugGroup();
   EXPECT_VIOLATIONS("popDebugGroup without a group that is open");
   EXPECT_REFUSED(popped);
-  const auto nameless = rig.copy();
+  const auto nameless = fixture.copy();
   nameless.encoder->pushDebugGroup(nullptr);
   EXPECT_VIOLATIONS("pushDebugGroup: has no text");
   nameless.encoder->popDebugGroup();
   EXPECT_REFUSED(nameless);
-  const auto pushed = rig.copy();
+  const auto pushed = fixture.copy();
   pushed.encoder->pushDebugGroup(text("left open"));
   EXPECT_REFUSED(pushed);
   EXPECT_VIOLATIONS("endEncoding inside of debug group 'left open'");
 }
 
 TEST(SoftMetalEncoder, TellsOfObjectsOfAnotherDevice) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   softmetal::machine().devices[0].name = "another";
   const auto other = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
   const auto foreign = NS::TransferPtr(other->newBuffer(64, MTL::ResourceStorageModeShared));
@@ -305,7 +305,7 @@ TEST(SoftMetalEncoder, TellsOfObjectsOfAnotherDevice) {
   EXPECT_VIOLATIONS("MTLBuffer 'foreign' belongs to another device");
   const auto queue = NS::TransferPtr(other->newCommandQueue());
   MTL::CommandBuffer* const commands = queue->commandBuffer();
-  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
+  MTL::ComputeCommandEncoder* const encoder = fixture.encoder(commands);
   encoder->setComputePipelineState(copy.pipeline.get());
   EXPECT_VIOLATIONS("MTLComputePipelineState without a label belongs to another device, MTLDevice 'Soft M1'");
   encoder->endEncoding();
@@ -313,8 +313,8 @@ TEST(SoftMetalEncoder, TellsOfObjectsOfAnotherDevice) {
 }
 
 TEST(SoftMetalEncoder, TellsOfObjectsOfAnotherClass) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   copy.encoder->setBuffer(reinterpret_cast<MTL::Buffer*>(copy.pipeline.get()), 0, 0);
   EXPECT_VIOLATIONS("setBuffer:offset:atIndex: was given MTLComputePipelineState without a label, expected MTLBuffer",
                     "setBuffer: has no buffer");
@@ -322,8 +322,8 @@ TEST(SoftMetalEncoder, TellsOfObjectsOfAnotherClass) {
 }
 
 TEST(SoftMetalEncoder, NeedsAFamilyForUnevenGrids) {
-  const SoftRig rig({.families = {MTL::GPUFamilyApple3}});
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture({.families = {MTL::GPUFamilyApple3}});
+  const auto copy = fixture.copy();
   copy.encoder->dispatchThreadgroups(MTL::Size(1, 1, 1), MTL::Size(4, 1, 1));
   EXPECT_NO_VIOLATION();
   copy.dispatch();

@@ -2,14 +2,14 @@
 
 #include <cstring>
 
-#include "SoftMetal/Rig.hpp"
-#include "Support/EnvironmentVariable.hpp"
+#include "Harness/EnvironmentVariable.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
 TEST(SoftMetalExecution, RunsADispatch) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   std::memset(copy.from->contents(), 7, 64);
   copy.dispatch();
   copy.finish();
@@ -25,11 +25,11 @@ TEST(SoftMetalExecution, OrdersWhatMustBeOrdered) {
   enum Way { serial, barriers, encoders };
   for (const char* seed : {"1", "2", "3"}) {
     const EnvironmentVariable variable("MNK_HOST_SEED", seed);
-    const SoftRig rig;
+    const SoftMetalFixture fixture;
     for (const Way way : {serial, barriers, encoders}) {
       const Context context(fmt::format("seed {}, way {}", seed, static_cast<int>(way)));
-      auto copy = rig.copy(way == serial ? MTL::DispatchTypeSerial : MTL::DispatchTypeConcurrent);
-      const auto chain = rig.buffer("chain", 10 * 64);
+      auto copy = fixture.copy(way == serial ? MTL::DispatchTypeSerial : MTL::DispatchTypeConcurrent);
+      const auto chain = fixture.buffer("chain", 10 * 64);
       static_cast<uint32_t*>(chain->contents())[0] = 123;
       for (size_t i = 0; i < 9; ++i) {
         copy.encoder->setComputePipelineState(copy.pipeline.get());
@@ -39,7 +39,7 @@ TEST(SoftMetalExecution, OrdersWhatMustBeOrdered) {
         if (way == barriers) copy.encoder->memoryBarrier(MTL::BarrierScopeBuffers);
         if (way == encoders) {
           copy.encoder->endEncoding();
-          copy.encoder = rig.encoder(copy.commands, MTL::DispatchTypeConcurrent);
+          copy.encoder = fixture.encoder(copy.commands, MTL::DispatchTypeConcurrent);
         }
       }
       copy.finish();
@@ -49,9 +49,9 @@ TEST(SoftMetalExecution, OrdersWhatMustBeOrdered) {
 }
 
 TEST(SoftMetalExecution, RunsInPrivateMemoryAtOffsets) {
-  const SoftRig rig;
-  const auto copy = rig.copy();
-  const auto hidden = NS::TransferPtr(rig.device()->newBuffer(128, MTL::ResourceStorageModePrivate));
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
+  const auto hidden = NS::TransferPtr(fixture.device()->newBuffer(128, MTL::ResourceStorageModePrivate));
   static_cast<uint32_t*>(copy.from->contents())[0] = 77;
   copy.encoder->setBuffer(hidden.get(), 64, 1);
   copy.dispatch();
@@ -64,8 +64,8 @@ TEST(SoftMetalExecution, RunsInPrivateMemoryAtOffsets) {
 }
 
 TEST(SoftMetalExecution, ShowsWhatWasEncoded) {
-  const SoftRig rig;
-  const auto copy = rig.copy(MTL::DispatchTypeConcurrent);
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy(MTL::DispatchTypeConcurrent);
   copy.encoder->dispatchThreads(MTL::Size(2, 1, 1), MTL::Size(4, 2, 1));
   copy.encoder->memoryBarrier(MTL::BarrierScopeBuffers);
   copy.encoder->pushDebugGroup(text("named"));
@@ -91,8 +91,8 @@ TEST(SoftMetalExecution, ShowsWhatWasEncoded) {
 // What the Host device finds is an error of the command buffer and a violation.
 TEST(SoftMetalExecution, PassesOnWhatTheHostDeviceFinds) {
   const EnvironmentVariable variable("MNK_HOST_CHECKING", "guarded");
-  const SoftRig rig;
-  const auto copy = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy();
   std::memset(copy.from->contents(), 7, 64);
   copy.encoder->pushDebugGroup(text("Copy copy16 binds 0:64 1:64 reads 0:0+64 writes 1:0+16"));
   copy.dispatch();
@@ -105,14 +105,14 @@ TEST(SoftMetalExecution, PassesOnWhatTheHostDeviceFinds) {
 
 TEST(SoftMetalText, PassesOnARaceThatNobodyDeclared) {
   const EnvironmentVariable variable("MNK_HOST_CHECKING", "full");
-  const SoftRig rig;
-  const auto copy = rig.copy(MTL::DispatchTypeConcurrent);
+  const SoftMetalFixture fixture;
+  const auto copy = fixture.copy(MTL::DispatchTypeConcurrent);
   copy.dispatch();
   copy.dispatch();
   copy.finish();
   EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusError);
   EXPECT_VIOLATIONS("kernel copy16 of library conformance broke a rule in 'work'");
-  const auto ordered = rig.copy(MTL::DispatchTypeConcurrent);
+  const auto ordered = fixture.copy(MTL::DispatchTypeConcurrent);
   ordered.dispatch();
   ordered.encoder->memoryBarrier(MTL::BarrierScopeBuffers);
   ordered.dispatch();

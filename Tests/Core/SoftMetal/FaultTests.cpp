@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 using softmetal::Call;
@@ -10,7 +10,7 @@ using softmetal::faults;
 
 namespace {
 
-bool isError(const SoftRig::Copy& copy, MTL::CommandBufferError code) {
+bool isError(const SoftMetalFixture::Copy& copy, MTL::CommandBufferError code) {
   NS::Error* const error = copy.commands->error();
   return copy.commands->status() == MTL::CommandBufferStatusError && error && error->code() == NS::Integer(code) &&
          std::string(error->domain()->utf8String()) == "MTLCommandBufferErrorDomain";
@@ -19,7 +19,7 @@ bool isError(const SoftRig::Copy& copy, MTL::CommandBufferError code) {
 }  // namespace
 
 TEST(SoftMetalFaults, FailTheCallThatIsAskedFor) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   NS::Error* error = nullptr;
   const auto tries = [&](Call call, auto make) {
     const Context context(fmt::format("call {}", static_cast<int>(call)));
@@ -29,11 +29,11 @@ TEST(SoftMetalFaults, FailTheCallThatIsAskedFor) {
     EXPECT(!make());
     EXPECT(bool(make()));
   };
-  tries(Call::buffer, [&] { return NS::TransferPtr(rig.device()->newBuffer(16, MTL::ResourceStorageModeShared)); });
-  tries(Call::commandQueue, [&] { return NS::TransferPtr(rig.device()->newCommandQueue()); });
-  tries(Call::commandBuffer, [&] { return rig.queue()->commandBuffer() != nullptr; });
+  tries(Call::buffer, [&] { return NS::TransferPtr(fixture.device()->newBuffer(16, MTL::ResourceStorageModeShared)); });
+  tries(Call::commandQueue, [&] { return NS::TransferPtr(fixture.device()->newCommandQueue()); });
+  tries(Call::commandBuffer, [&] { return fixture.queue()->commandBuffer() != nullptr; });
   tries(Call::encoder, [&] {
-    MTL::ComputeCommandEncoder* const encoder = rig.queue()->commandBuffer()->computeCommandEncoder();
+    MTL::ComputeCommandEncoder* const encoder = fixture.queue()->commandBuffer()->computeCommandEncoder();
     // Not without the question: a call on null lets the compiler take the pointer for valid from there on.
     if (encoder) encoder->endEncoding();
     return encoder != nullptr;
@@ -43,28 +43,28 @@ TEST(SoftMetalFaults, FailTheCallThatIsAskedFor) {
   softmetal::writeMetallib(path, {.linked = "conformance", .text = {}, .added = {}, .hidden = {}});
   tries(Call::library, [&] {
     error = nullptr;
-    auto library = NS::TransferPtr(rig.device()->newLibrary(text(path.c_str()), &error));
+    auto library = NS::TransferPtr(fixture.device()->newLibrary(text(path.c_str()), &error));
     EXPECT_EQ(bool(error), !library);
     return library;
   });
-  tries(Call::function, [&] { return NS::TransferPtr(rig.library()->newFunction(text("copy16"))); });
-  const auto function = NS::TransferPtr(rig.library()->newFunction(text("copy16")));
+  tries(Call::function, [&] { return NS::TransferPtr(fixture.library()->newFunction(text("copy16"))); });
+  const auto function = NS::TransferPtr(fixture.library()->newFunction(text("copy16")));
   tries(Call::pipeline, [&] {
     error = nullptr;
-    auto pipeline = NS::TransferPtr(rig.device()->newComputePipelineState(function.get(), &error));
+    auto pipeline = NS::TransferPtr(fixture.device()->newComputePipelineState(function.get(), &error));
     EXPECT_EQ(bool(error), !pipeline);
     return pipeline;
   });
 }
 
 TEST(SoftMetalFaults, FailCommandBuffersWithAnyCode) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   for (const auto when : {softmetal::When::before, softmetal::When::after}) {
     for (const auto code : {MTL::CommandBufferErrorTimeout, MTL::CommandBufferErrorOutOfMemory,
                             MTL::CommandBufferErrorAccessRevoked, MTL::CommandBufferErrorStackOverflow}) {
       faults().failCommandBuffer(1, code, when);
       for (int i = 0; i < 3; ++i) {
-        const auto copy = rig.copy();
+        const auto copy = fixture.copy();
         static_cast<uint32_t*>(copy.from->contents())[0] = 5;
         copy.dispatch();
         copy.finish();
@@ -78,12 +78,12 @@ TEST(SoftMetalFaults, FailCommandBuffersWithAnyCode) {
 }
 
 TEST(SoftMetalFaults, LoseTheDevice) {
-  const SoftRig rig;
-  const auto before = rig.copy();
+  const SoftMetalFixture fixture;
+  const auto before = fixture.copy();
   before.dispatch();
   before.encoder->endEncoding();
-  const auto open = rig.copy();
-  const auto function = NS::TransferPtr(rig.library()->newFunction(text("copy16")));
+  const auto open = fixture.copy();
+  const auto function = NS::TransferPtr(fixture.library()->newFunction(text("copy16")));
   faults().loseDevice();
   before.commands->commit();
   before.commands->waitUntilCompleted();
@@ -91,23 +91,23 @@ TEST(SoftMetalFaults, LoseTheDevice) {
   open.dispatch();
   open.finish();
   EXPECT(isError(open, MTL::CommandBufferErrorDeviceRemoved));
-  MTL::CommandBuffer* const later = rig.commandBuffer();
+  MTL::CommandBuffer* const later = fixture.commandBuffer();
   later->commit();
   later->waitUntilCompleted();
   EXPECT_EQ(later->status(), MTL::CommandBufferStatusError);
   NS::Error* error = nullptr;
-  EXPECT(rig.device()->newBuffer(16, MTL::ResourceStorageModeShared) == nullptr);
-  EXPECT(rig.device()->newCommandQueue() == nullptr);
-  EXPECT(rig.device()->newComputePipelineState(function.get(), &error) == nullptr);
-  EXPECT(rig.library()->newFunction(text("copy16")) == nullptr);
+  EXPECT(fixture.device()->newBuffer(16, MTL::ResourceStorageModeShared) == nullptr);
+  EXPECT(fixture.device()->newCommandQueue() == nullptr);
+  EXPECT(fixture.device()->newComputePipelineState(function.get(), &error) == nullptr);
+  EXPECT(fixture.library()->newFunction(text("copy16")) == nullptr);
   EXPECT(MTL::CreateSystemDefaultDevice() == nullptr);
   EXPECT_NO_VIOLATION();
 }
 
 TEST(SoftMetalFaults, HoldWork) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   faults().holdWork();
-  const auto copy = rig.copy();
+  const auto copy = fixture.copy();
   static_cast<uint32_t*>(copy.from->contents())[0] = 5;
   copy.dispatch();
   copy.encoder->endEncoding();
@@ -121,11 +121,11 @@ TEST(SoftMetalFaults, HoldWork) {
 }
 
 TEST(SoftMetalFaults, HoldHandlersUntilReleased) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   faults().holdHandlers();
   std::atomic<int> calls = 0;
   for (int i = 0; i < 3; ++i) {
-    MTL::CommandBuffer* const commands = rig.commandBuffer();
+    MTL::CommandBuffer* const commands = fixture.commandBuffer();
     commands->addCompletedHandler([&](MTL::CommandBuffer*) { calls += 1; });
     commands->commit();
     commands->waitUntilCompleted();
@@ -140,11 +140,11 @@ TEST(SoftMetalFaults, HoldHandlersUntilReleased) {
 }
 
 TEST(SoftMetalFaults, DelayHandlers) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   faults().delayHandlers(2);
   std::atomic<int> calls = 0;
   const auto commitOne = [&] {
-    MTL::CommandBuffer* const commands = rig.commandBuffer();
+    MTL::CommandBuffer* const commands = fixture.commandBuffer();
     commands->addCompletedHandler([&](MTL::CommandBuffer*) { calls += 1; });
     commands->commit();
     softmetal::waitUntilIdle();
@@ -161,15 +161,15 @@ TEST(SoftMetalFaults, DelayHandlers) {
 }
 
 TEST(SoftMetalFaults, EndWithAReset) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   faults().failAt(Call::buffer);
   faults().failCommandBuffer(0, MTL::CommandBufferErrorTimeout);
   faults().loseDevice();
   softmetal::machine().devices.clear();
-  rig.device()->newHeap(nullptr);
+  fixture.device()->newHeap(nullptr);
   softmetal::reset();
   EXPECT_NO_VIOLATION();
-  const auto copy = rig.copy();
+  const auto copy = fixture.copy();
   copy.dispatch();
   copy.finish();
   EXPECT_EQ(copy.commands->status(), MTL::CommandBufferStatusCompleted);

@@ -1,7 +1,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
@@ -14,7 +14,7 @@ struct Sender : NS::Object {
 }  // namespace
 
 TEST(SoftMetalFoundation, MakesStrings) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   NS::String* const string = text("Größe 𝄞");
   EXPECT_EQ(std::string(string->utf8String()), "Größe 𝄞");
   EXPECT_EQ(string->length(), NS::UInteger(8));  // counted in UTF-16
@@ -27,7 +27,7 @@ TEST(SoftMetalFoundation, MakesStrings) {
 }
 
 TEST(SoftMetalFoundation, RefusesWhatIsNoText) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   EXPECT(NS::String::string("\xff", NS::UTF8StringEncoding) == nullptr);
   EXPECT(NS::String::string("\xed\xa0\x80", NS::UTF8StringEncoding) == nullptr);  // half of a surrogate pair
   EXPECT(NS::String::string("ö", NS::ASCIIStringEncoding) == nullptr);
@@ -40,7 +40,7 @@ TEST(SoftMetalFoundation, RefusesWhatIsNoText) {
 }
 
 TEST(SoftMetalFoundation, TakesConstantStrings) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   NS::String* const constant = MTLSTR("constant");
   constant->retain();
   constant->release();
@@ -48,13 +48,13 @@ TEST(SoftMetalFoundation, TakesConstantStrings) {
   EXPECT_EQ(constant->length(), NS::UInteger(8));
   EXPECT(text("constant")->isEqualToString(constant));
   EXPECT(constant->isEqualToString(text("constant")));
-  const auto buffer = rig.buffer("", 16);
+  const auto buffer = fixture.buffer("", 16);
   buffer->setLabel(constant);
   EXPECT_EQ(std::string(buffer->label()->utf8String()), "constant");
 }
 
 TEST(SoftMetalFoundation, HoldsObjectsInCollections) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const NS::Object* items[] = {text("a"), text("b")};
   NS::Array* const array = NS::Array::array(items, 2);
   EXPECT_EQ(array->count(), NS::UInteger(2));
@@ -69,7 +69,7 @@ TEST(SoftMetalFoundation, HoldsObjectsInCollections) {
 }
 
 TEST(SoftMetalFoundation, DescribesErrors) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   NS::Error* const error = NS::Error::error(text("SomeDomain"), 7, nullptr);
   EXPECT_EQ(error->code(), NS::Integer(7));
   EXPECT_EQ(std::string(error->domain()->utf8String()), "SomeDomain");
@@ -78,7 +78,7 @@ TEST(SoftMetalFoundation, DescribesErrors) {
 }
 
 TEST(SoftMetalFoundation, FindsBundles) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const Folder folder;
   std::filesystem::create_directories(folder.path("App.app/Contents/Resources"));
   std::filesystem::create_directories(folder.path("Kernels.bundle"));
@@ -104,7 +104,7 @@ TEST(SoftMetalFoundation, FindsBundles) {
 
 // metal-cpp 14 sends a class's message to an instance; Apple ends the process over it.
 TEST(SoftMetalFoundation, TellsOfMetalCppsOwnMistake) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   EXPECT(NS::Bundle::mainBundle()->allBundles() == nullptr);
   EXPECT_VIOLATIONS("unrecognized selector -[NSBundle allBundles]");
 }

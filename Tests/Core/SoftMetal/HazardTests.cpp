@@ -3,7 +3,7 @@
 
 #include "DeclaredAccesses.hpp"
 #include "Hazards.hpp"
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
@@ -24,16 +24,17 @@ void copy(MTL::ComputeCommandEncoder* encoder, const Binding& binding) {
   encoder->popDebugGroup();
 }
 
-struct Scene {
-  explicit Scene(const SoftRig& rig, MTL::ResourceOptions options = MTL::ResourceStorageModeShared)
-      : commands(rig.commandBuffer()), pipeline(rig.pipeline("copy16")) {
+struct CopyWork {
+  explicit CopyWork(const SoftMetalFixture& fixture, MTL::ResourceOptions options = MTL::ResourceStorageModeShared)
+      : commands(fixture.commandBuffer()), pipeline(fixture.pipeline("copy16")) {
     for (size_t i = 0; i < 4; ++i) {
-      buffers[i] = NS::TransferPtr(rig.device()->newBuffer(256, options));
+      buffers[i] = NS::TransferPtr(fixture.device()->newBuffer(256, options));
       buffers[i]->setLabel(text(fmt::format("b{}", i).c_str()));
     }
   }
-  MTL::ComputeCommandEncoder* encoder(const SoftRig& rig, MTL::DispatchType type = MTL::DispatchTypeConcurrent) {
-    MTL::ComputeCommandEncoder* const made = rig.encoder(commands, type);
+  MTL::ComputeCommandEncoder* encoder(const SoftMetalFixture& fixture,
+                                      MTL::DispatchType type = MTL::DispatchTypeConcurrent) {
+    MTL::ComputeCommandEncoder* const made = fixture.encoder(commands, type);
     made->setComputePipelineState(pipeline.get());
     return made;
   }
@@ -52,7 +53,7 @@ struct Scene {
 }  // namespace
 
 TEST(SoftMetalHazards, AreFoundWithoutABarrierAndNotWithOne) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   struct Case {
     const char* sentence;
     size_t from, to;
@@ -68,17 +69,17 @@ TEST(SoftMetalHazards, AreFoundWithoutABarrierAndNotWithOne) {
         Case{"(write after write)", 2, 1}}) {
     const Context context(each.sentence);
     for (const int barrier : {0, 1, 2}) {
-      Scene scene(rig);
-      MTL::ComputeCommandEncoder* const encoder = scene.encoder(rig);
-      copy(encoder, {scene[0], scene[1]});
+      CopyWork work(fixture);
+      MTL::ComputeCommandEncoder* const encoder = work.encoder(fixture);
+      copy(encoder, {work[0], work[1]});
       if (barrier == 1) encoder->memoryBarrier(MTL::BarrierScopeBuffers);
       if (barrier == 2) {
-        const MTL::Resource* resources[] = {scene[0], scene[1]};
+        const MTL::Resource* resources[] = {work[0], work[1]};
         encoder->memoryBarrier(resources, 2);
       }
-      copy(encoder, {scene[each.from], scene[each.to]});
+      copy(encoder, {work[each.from], work[each.to]});
       encoder->endEncoding();
-      const auto status = scene.run();
+      const auto status = work.run();
       if (barrier == 0) {
         EXPECT_VIOLATIONS(each.sentence);
         EXPECT_EQ(status, MTL::CommandBufferStatusError);
@@ -91,57 +92,57 @@ TEST(SoftMetalHazards, AreFoundWithoutABarrierAndNotWithOne) {
 }
 
 TEST(SoftMetalHazards, AreNotWhereNothingMeets) {
-  const SoftRig rig;
-  Scene scene(rig);
-  MTL::ComputeCommandEncoder* const encoder = scene.encoder(rig);
-  copy(encoder, {scene[0], scene[1], 0, 0});
-  copy(encoder, {scene[0], scene[1], 0, 64});   // the same source, the next bytes
-  copy(encoder, {scene[1], scene[2], 128, 0});  // bytes that nobody wrote
+  const SoftMetalFixture fixture;
+  CopyWork work(fixture);
+  MTL::ComputeCommandEncoder* const encoder = work.encoder(fixture);
+  copy(encoder, {work[0], work[1], 0, 0});
+  copy(encoder, {work[0], work[1], 0, 64});   // the same source, the next bytes
+  copy(encoder, {work[1], work[2], 128, 0});  // bytes that nobody wrote
   encoder->endEncoding();
-  EXPECT_EQ(scene.run(), MTL::CommandBufferStatusCompleted);
+  EXPECT_EQ(work.run(), MTL::CommandBufferStatusCompleted);
   EXPECT_NO_VIOLATION();
 }
 
 TEST(SoftMetalHazards, AreOrderedBySerialEncodersAndByEncoders) {
-  const SoftRig rig;
-  Scene scene(rig);
-  MTL::ComputeCommandEncoder* const serial = scene.encoder(rig, MTL::DispatchTypeSerial);
+  const SoftMetalFixture fixture;
+  CopyWork work(fixture);
+  MTL::ComputeCommandEncoder* const serial = work.encoder(fixture, MTL::DispatchTypeSerial);
   EXPECT_EQ(serial->dispatchType(), MTL::DispatchTypeSerial);
-  copy(serial, {scene[0], scene[1]});
-  copy(serial, {scene[1], scene[2]});
+  copy(serial, {work[0], work[1]});
+  copy(serial, {work[1], work[2]});
   serial->endEncoding();
-  MTL::ComputeCommandEncoder* const next = scene.encoder(rig);
-  copy(next, {scene[2], scene[3]});
+  MTL::ComputeCommandEncoder* const next = work.encoder(fixture);
+  copy(next, {work[2], work[3]});
   next->endEncoding();
-  MTL::ComputeCommandEncoder* const last = scene.encoder(rig);
-  copy(last, {scene[3], scene[0]});
+  MTL::ComputeCommandEncoder* const last = work.encoder(fixture);
+  copy(last, {work[3], work[0]});
   last->endEncoding();
-  EXPECT_EQ(scene.run(), MTL::CommandBufferStatusCompleted);
+  EXPECT_EQ(work.run(), MTL::CommandBufferStatusCompleted);
   EXPECT_NO_VIOLATION();
 }
 
 TEST(SoftMetalHazards, StayWithUntrackedBuffersBetweenEncoders) {
-  const SoftRig rig;
-  Scene scene(rig, MTL::ResourceHazardTrackingModeUntracked);
-  MTL::ComputeCommandEncoder* const first = scene.encoder(rig, MTL::DispatchTypeSerial);
-  copy(first, {scene[0], scene[1]});
+  const SoftMetalFixture fixture;
+  CopyWork work(fixture, MTL::ResourceHazardTrackingModeUntracked);
+  MTL::ComputeCommandEncoder* const first = work.encoder(fixture, MTL::DispatchTypeSerial);
+  copy(first, {work[0], work[1]});
   first->endEncoding();
-  MTL::ComputeCommandEncoder* const second = scene.encoder(rig, MTL::DispatchTypeSerial);
-  copy(second, {scene[1], scene[2]});
+  MTL::ComputeCommandEncoder* const second = work.encoder(fixture, MTL::DispatchTypeSerial);
+  copy(second, {work[1], work[2]});
   second->endEncoding();
-  EXPECT_EQ(scene.run(), MTL::CommandBufferStatusError);
+  EXPECT_EQ(work.run(), MTL::CommandBufferStatusError);
   EXPECT_VIOLATIONS("(read after write)");
 }
 
 TEST(SoftMetalHazards, StayWhereABarrierNamesOthers) {
-  const SoftRig rig;
-  Scene scene(rig);
-  MTL::ComputeCommandEncoder* const encoder = scene.encoder(rig);
-  copy(encoder, {scene[0], scene[1]});
-  const MTL::Resource* resources[] = {scene[0]};
+  const SoftMetalFixture fixture;
+  CopyWork work(fixture);
+  MTL::ComputeCommandEncoder* const encoder = work.encoder(fixture);
+  copy(encoder, {work[0], work[1]});
+  const MTL::Resource* resources[] = {work[0]};
   encoder->memoryBarrier(resources, 1);
   encoder->memoryBarrier(MTL::BarrierScopeTextures);
-  copy(encoder, {scene[1], scene[2]});
+  copy(encoder, {work[1], work[2]});
   EXPECT_VIOLATIONS("(read after write)");
   encoder->endEncoding();
 }
@@ -186,7 +187,7 @@ TEST(SoftMetalDeclarations, AreReadFromGroups) {
 }
 
 TEST(SoftMetalDeclarations, MustFitTheDispatch) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   struct Case {
     const char* group;
     const char* sentence;
@@ -202,7 +203,7 @@ TEST(SoftMetalDeclarations, MustFitTheDispatch) {
         Case{"Copy fill binds 0:64 1:64", "debug group 'Copy fill binds 0:64 1:64' names another kernel"},
         Case{"Copy copy16 binds nonsense", "declares accesses that cannot be read"}}) {
     const Context context(each.group);
-    const auto made = rig.copy();
+    const auto made = fixture.copy();
     made.encoder->pushDebugGroup(text(each.group));
     made.dispatch();
     made.encoder->popDebugGroup();

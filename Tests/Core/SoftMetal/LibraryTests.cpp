@@ -1,7 +1,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
@@ -35,17 +35,17 @@ bool starts(const std::string& whole, std::string_view part) {
   return whole.starts_with(part);
 }
 
-NS::SharedPtr<MTL::Library> open(const SoftRig& rig, const std::string& path, NS::Error** error) {
-  return NS::TransferPtr(rig.device()->newLibrary(NS::URL::fileURLWithPath(text(path.c_str())), error));
+NS::SharedPtr<MTL::Library> open(const SoftMetalFixture& fixture, const std::string& path, NS::Error** error) {
+  return NS::TransferPtr(fixture.device()->newLibrary(NS::URL::fileURLWithPath(text(path.c_str())), error));
 }
 
-uint32_t runFill(const SoftRig& rig, MTL::Library* library) {
+uint32_t runFill(const SoftMetalFixture& fixture, MTL::Library* library) {
   const auto function = NS::TransferPtr(library->newFunction(text("fill")));
   NS::Error* error = nullptr;
-  const auto pipeline = NS::TransferPtr(rig.device()->newComputePipelineState(function.get(), &error));
-  const auto out = rig.buffer("out", 16);
-  MTL::CommandBuffer* const commands = rig.commandBuffer();
-  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
+  const auto pipeline = NS::TransferPtr(fixture.device()->newComputePipelineState(function.get(), &error));
+  const auto out = fixture.buffer("out", 16);
+  MTL::CommandBuffer* const commands = fixture.commandBuffer();
+  MTL::ComputeCommandEncoder* const encoder = fixture.encoder(commands);
   const uint32_t value = 5;
   encoder->setComputePipelineState(pipeline.get());
   encoder->setBuffer(out.get(), 0, 0);
@@ -60,68 +60,68 @@ uint32_t runFill(const SoftRig& rig, MTL::Library* library) {
 }  // namespace
 
 TEST(SoftMetalLibrary, OpensALinkedLibrary) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const Folder folder;
   softmetal::writeMetallib(folder.path("a"),
                            {.linked = "conformance", .text = {}, .added = {"ghost"}, .hidden = {"copy16"}});
   NS::Error* error = nullptr;
-  const auto library = open(rig, folder.path("a"), &error);
+  const auto library = open(fixture, folder.path("a"), &error);
   EXPECT_EQ(describe(error), "no error");
-  EXPECT(library->device() == rig.device());
-  const size_t all = rig.library()->functionNames()->count();
+  EXPECT(library->device() == fixture.device());
+  const size_t all = fixture.library()->functionNames()->count();
   EXPECT_EQ(size_t(library->functionNames()->count()), all);  // one more, one less
   EXPECT(library->newFunction(text("copy16")) == nullptr);
   const auto ghost = NS::TransferPtr(library->newFunction(text("ghost")));
   EXPECT_EQ(std::string(ghost->name()->utf8String()), "ghost");
-  EXPECT(rig.device()->newComputePipelineState(ghost.get(), &error) == nullptr);
+  EXPECT(fixture.device()->newComputePipelineState(ghost.get(), &error) == nullptr);
   EXPECT(starts(describe(error), "CompilerError 2: "));
 }
 
 TEST(SoftMetalText, OpensTextInAFile) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const Folder folder;
   softmetal::writeMetallib(folder.path("a"), {.linked = {}, .text = kFill, .added = {}, .hidden = {}});
   NS::Error* error = nullptr;
-  const auto library = NS::TransferPtr(rig.device()->newLibrary(text(folder.path("a").c_str()), &error));
+  const auto library = NS::TransferPtr(fixture.device()->newLibrary(text(folder.path("a").c_str()), &error));
   EXPECT_EQ(describe(error), "no error");
-  EXPECT_EQ(runFill(rig, library.get()), 5u);
+  EXPECT_EQ(runFill(fixture, library.get()), 5u);
 }
 
 TEST(SoftMetalLibrary, RefusesOtherFiles) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const Folder folder;
   NS::Error* error = nullptr;
-  EXPECT(!open(rig, folder.path("missing"), &error));
+  EXPECT(!open(fixture, folder.path("missing"), &error));
   EXPECT(starts(describe(error), "MTLLibraryErrorDomain 6: library not found"));
   for (const char* contents :
        {"", "MTLB", "soft metallib 1\n", "soft metallib 1\nwhat is this\n", "soft metallib 1\nadd"}) {
     const Context context(contents);
     std::ofstream(folder.path("bad")) << contents;
     error = nullptr;
-    EXPECT(!open(rig, folder.path("bad"), &error));
+    EXPECT(!open(fixture, folder.path("bad"), &error));
     EXPECT(starts(describe(error), "MTLLibraryErrorDomain 2: Invalid library file"));
   }
   softmetal::writeMetallib(folder.path("other"), {.linked = "nobody", .text = {}, .added = {}, .hidden = {}});
-  EXPECT(!open(rig, folder.path("other"), &error));
+  EXPECT(!open(fixture, folder.path("other"), &error));
   EXPECT(starts(describe(error), "MTLLibraryErrorDomain 2: "));
-  EXPECT(rig.device()->newDefaultLibrary() == nullptr);
+  EXPECT(fixture.device()->newDefaultLibrary() == nullptr);
 }
 
 TEST(SoftMetalText, CompilesText) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   NS::Error* error = nullptr;
-  const auto plain = NS::TransferPtr(rig.device()->newLibrary(text(kFill), nullptr, &error));
+  const auto plain = NS::TransferPtr(fixture.device()->newLibrary(text(kFill), nullptr, &error));
   EXPECT_EQ(describe(error), "no error");
   EXPECT(!softmetal::lastCompileOptions());
-  EXPECT_EQ(runFill(rig, plain.get()), 5u);
-  const auto broken = NS::TransferPtr(rig.device()->newLibrary(text("kernel void f( {"), nullptr, &error));
+  EXPECT_EQ(runFill(fixture, plain.get()), 5u);
+  const auto broken = NS::TransferPtr(fixture.device()->newLibrary(text("kernel void f( {"), nullptr, &error));
   EXPECT(!broken);
   EXPECT(starts(describe(error), "MTLLibraryErrorDomain 3: "));
   EXPECT_EQ(softmetal::counters().compiles, uint64_t(2));
 }
 
 TEST(SoftMetalText, TakesCompileOptions) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   softmetal::machine().hasMathMode = true;
   const auto options = NS::TransferPtr(MTL::CompileOptions::alloc()->init());
   EXPECT(options->fastMathEnabled());
@@ -130,9 +130,9 @@ TEST(SoftMetalText, TakesCompileOptions) {
   options->setPreprocessorMacros(NS::Dictionary::dictionary(NS::Number::number(100), text("ADDED")));
   Sender::sendMessage<void>(options.get(), sel_registerName("setMathMode:"), NS::Integer(2));
   NS::Error* error = nullptr;
-  const auto library = NS::TransferPtr(rig.device()->newLibrary(text(kFill), options.get(), &error));
+  const auto library = NS::TransferPtr(fixture.device()->newLibrary(text(kFill), options.get(), &error));
   EXPECT_EQ(describe(error), "no error");
-  EXPECT_EQ(runFill(rig, library.get()), 105u);
+  EXPECT_EQ(runFill(fixture, library.get()), 105u);
   const auto given = softmetal::lastCompileOptions();
   EXPECT(given && !given->fastMathEnabled && given->mathMode == 2);
   EXPECT_EQ(given->languageVersion, uint64_t(MTL::LanguageVersion3_0));
@@ -140,14 +140,14 @@ TEST(SoftMetalText, TakesCompileOptions) {
 }
 
 TEST(SoftMetalLibrary, KeepsOptionsOfNewerSystemsBack) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto options = NS::TransferPtr(MTL::CompileOptions::alloc()->init());
   Sender::sendMessage<void>(options.get(), sel_registerName("setMathMode:"), NS::Integer(2));
   EXPECT_VIOLATIONS("unrecognized selector -[MTLCompileOptions setMathMode:]");
 }
 
 TEST(SoftMetalLibrary, AppliesConstants) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
   const bool flag = true;
   const int32_t number = -4;
@@ -158,13 +158,14 @@ TEST(SoftMetalLibrary, AppliesConstants) {
   values->setConstantValue(&number, MTL::DataTypeInt, NS::UInteger(1));
   values->setConstantValue(&count, MTL::DataTypeUInt, NS::UInteger(2));
   NS::Error* error = nullptr;
-  const auto function = NS::TransferPtr(rig.library()->newFunction(text("functionConstants"), values.get(), &error));
+  const auto function =
+      NS::TransferPtr(fixture.library()->newFunction(text("functionConstants"), values.get(), &error));
   EXPECT_EQ(describe(error), "no error");
   EXPECT_EQ(function->functionType(), MTL::FunctionTypeKernel);
-  const auto pipeline = NS::TransferPtr(rig.device()->newComputePipelineState(function.get(), &error));
-  const auto out = rig.buffer("out", 16);
-  MTL::CommandBuffer* const commands = rig.commandBuffer();
-  MTL::ComputeCommandEncoder* const encoder = rig.encoder(commands);
+  const auto pipeline = NS::TransferPtr(fixture.device()->newComputePipelineState(function.get(), &error));
+  const auto out = fixture.buffer("out", 16);
+  MTL::CommandBuffer* const commands = fixture.commandBuffer();
+  MTL::ComputeCommandEncoder* const encoder = fixture.encoder(commands);
   encoder->setComputePipelineState(pipeline.get());
   encoder->setBuffer(out.get(), 0, 0);
   encoder->dispatchThreadgroups(MTL::Size(1, 1, 1), MTL::Size(1, 1, 1));
@@ -176,14 +177,14 @@ TEST(SoftMetalLibrary, AppliesConstants) {
 }
 
 TEST(SoftMetalLibrary, RefusesConstantsThatDoNotFit) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
   const float real = 1;
   values->setConstantValue(&real, MTL::DataTypeFloat, NS::UInteger(0));
   NS::Error* error = nullptr;
-  EXPECT(rig.library()->newFunction(text("functionConstants"), values.get(), &error) == nullptr);
+  EXPECT(fixture.library()->newFunction(text("functionConstants"), values.get(), &error) == nullptr);
   EXPECT(starts(describe(error), "MTLLibraryErrorDomain 3: "));
-  EXPECT(rig.library()->newFunction(text("nowhere"), values.get(), &error) == nullptr);
+  EXPECT(fixture.library()->newFunction(text("nowhere"), values.get(), &error) == nullptr);
   EXPECT(starts(describe(error), "MTLLibraryErrorDomain 5: "));
   values->setConstantValue(&real, MTL::DataTypeHalf, NS::UInteger(0));
   EXPECT_VIOLATIONS("a function constant has MTLDataType");

@@ -4,15 +4,15 @@
 #include <atomic>
 #include <thread>
 
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
 TEST(SoftMetalObjects, ListsWhatIsAlive) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto before = softmetal::mark();
   const size_t count = softmetal::liveCount();
-  auto buffer = rig.buffer("keys", 16);
+  auto buffer = fixture.buffer("keys", 16);
   const auto alive = softmetal::liveObjectsSince(before);
   EXPECT_EQ(alive.size(), size_t(2));  // the string of the label is in the pool
   EXPECT_EQ(alive[0], "MTLBuffer 'keys' made by -[MTLDevice newBufferWithLength:options:], 1 reference");
@@ -22,8 +22,8 @@ TEST(SoftMetalObjects, ListsWhatIsAlive) {
 }
 
 TEST(SoftMetalObjects, CountsReferences) {
-  const SoftRig rig;
-  auto buffer = rig.buffer("keys", 16);
+  const SoftMetalFixture fixture;
+  auto buffer = fixture.buffer("keys", 16);
   EXPECT_EQ(buffer->retainCount(), NS::UInteger(1));
   const auto second = NS::RetainPtr(buffer.get());
   EXPECT_EQ(buffer->retainCount(), NS::UInteger(2));
@@ -32,9 +32,9 @@ TEST(SoftMetalObjects, CountsReferences) {
 }
 
 TEST(SoftMetalObjects, TellsOfLeaks) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto before = softmetal::mark();
-  MTL::CommandQueue* const leaked = rig.device()->newCommandQueue();
+  MTL::CommandQueue* const leaked = fixture.device()->newCommandQueue();
   leaked->setLabel(MTLSTR("forgotten"));
   EXPECT_EQ(softmetal::reportLeaks(before), size_t(1));
   EXPECT_VIOLATIONS("leaked: MTLCommandQueue 'forgotten' made by -[MTLDevice newCommandQueue], 1 reference");
@@ -42,8 +42,8 @@ TEST(SoftMetalObjects, TellsOfLeaks) {
 }
 
 TEST(SoftMetalObjects, TellsOfMessagesToTheDead) {
-  const SoftRig rig;
-  MTL::Buffer* const buffer = rig.device()->newBuffer(16, MTL::ResourceStorageModeShared);
+  const SoftMetalFixture fixture;
+  MTL::Buffer* const buffer = fixture.device()->newBuffer(16, MTL::ResourceStorageModeShared);
   buffer->setLabel(MTLSTR("keys"));
   buffer->release();
   EXPECT_EQ(buffer->length(), NS::UInteger(0));
@@ -53,27 +53,27 @@ TEST(SoftMetalObjects, TellsOfMessagesToTheDead) {
 }
 
 TEST(SoftMetalObjects, TellsOfAnOverReleaseInAPool) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   {
     const Pool pool;
-    rig.commandBuffer("twice")->release();
+    fixture.commandBuffer("twice")->release();
     EXPECT_NO_VIOLATION();
   }
   EXPECT_VIOLATIONS("MTLCommandBuffer 'twice' is over-released");
 }
 
 TEST(SoftMetalObjects, KeepsTheDeadWhileAPoolHasThem) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   {
     const Pool pool;
-    rig.commandBuffer("twice")->release();
+    fixture.commandBuffer("twice")->release();
     softmetal::reset();
   }
   EXPECT_VIOLATIONS("MTLCommandBuffer 'twice' is over-released");
 }
 
 TEST(SoftMetalObjects, NestsPools) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto before = softmetal::mark();
   {
     const Pool outer;
@@ -89,18 +89,18 @@ TEST(SoftMetalObjects, NestsPools) {
 }
 
 TEST(SoftMetalObjects, AutoreleasesOnRequest) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto before = softmetal::mark();
   {
     const Pool pool;
-    rig.device()->newBuffer(16, MTL::ResourceStorageModeShared)->autorelease();
+    fixture.device()->newBuffer(16, MTL::ResourceStorageModeShared)->autorelease();
     EXPECT_EQ(softmetal::liveObjectsSince(before).size(), size_t(2));
   }
   EXPECT_EQ(softmetal::liveObjectsSince(before).size(), size_t(0));
 }
 
 TEST(SoftMetalObjects, TellsOfAMissingPool) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   NS::String* leaked = nullptr;
   std::thread([&] { leaked = text("lonely"); }).join();
   EXPECT_VIOLATIONS(
@@ -115,8 +115,8 @@ TEST(SoftMetalObjects, TellsOfAMissingPool) {
 
 // What Metal does inside may autorelease, so each of its calls counts, and so does the release that deallocates.
 TEST(SoftMetalObjects, TellsOfCallsOfMetalWithoutAPool) {
-  const SoftRig rig;
-  auto buffer = rig.buffer("lonely", 16);
+  const SoftMetalFixture fixture;
+  auto buffer = fixture.buffer("lonely", 16);
   std::thread([&] { buffer->length(); }).join();
   EXPECT_VIOLATIONS("-[MTLBuffer length] was sent on a thread without an autorelease pool");
   std::thread([&] {
@@ -129,7 +129,7 @@ TEST(SoftMetalObjects, TellsOfCallsOfMetalWithoutAPool) {
 }
 
 TEST(SoftMetalObjects, TellsOfPoolsOutOfOrder) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   NS::AutoreleasePool* const outer = NS::AutoreleasePool::alloc()->init();
   NS::AutoreleasePool* const inner = NS::AutoreleasePool::alloc()->init();
   outer->drain();
@@ -142,7 +142,7 @@ TEST(SoftMetalObjects, TellsOfPoolsOutOfOrder) {
 }
 
 TEST(SoftMetalObjects, TellsOfAPoolOfAnotherThread) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   std::thread([] {
     NS::AutoreleasePool* pool = NS::AutoreleasePool::alloc()->init();
     std::thread([&] { pool->drain(); }).join();
@@ -153,7 +153,7 @@ TEST(SoftMetalObjects, TellsOfAPoolOfAnotherThread) {
 // Foundation's threads release their blocks in the destructor of a key, which runs after those of thread-local
 // variables.
 TEST(SoftMetalObjects, PoolsWorkAtTheEndOfAThread) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const size_t count = softmetal::liveCount();
   pthread_key_t key{};
   EXPECT_EQ(pthread_key_create(&key,
@@ -175,8 +175,8 @@ TEST(SoftMetalObjects, PoolsWorkAtTheEndOfAThread) {
 }
 
 TEST(SoftMetalObjects, CountsOnManyThreads) {
-  const SoftRig rig;
-  const auto buffer = rig.buffer("shared", 16);
+  const SoftMetalFixture fixture;
+  const auto buffer = fixture.buffer("shared", 16);
   std::atomic<uint64_t> lengths = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {

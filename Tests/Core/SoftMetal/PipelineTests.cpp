@@ -1,33 +1,33 @@
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 using namespace mnk::test;
 
 namespace {
 
-NS::SharedPtr<MTL::Function> function(const SoftRig& rig, const char* name) {
-  return NS::TransferPtr(rig.library()->newFunction(text(name)));
+NS::SharedPtr<MTL::Function> function(const SoftMetalFixture& fixture, const char* name) {
+  return NS::TransferPtr(fixture.library()->newFunction(text(name)));
 }
 
 }  // namespace
 
 TEST(SoftMetalPipeline, IsWhatMachineAndDescriptorSay) {
-  const SoftRig rig(
+  const SoftMetalFixture fixture(
       {.threadExecutionWidth = 16, .maxTotalThreadsPerThreadgroup = 640, .staticThreadgroupMemoryLength = 48});
   NS::Error* error = nullptr;
   const auto descriptor = NS::TransferPtr(MTL::ComputePipelineDescriptor::alloc()->init());
-  const auto copy = function(rig, "copy16");
+  const auto copy = function(fixture, "copy16");
   descriptor->setComputeFunction(copy.get());
   descriptor->setLabel(text("copier"));
   const auto make = [&] {
     return NS::TransferPtr(
-        rig.device()->newComputePipelineState(descriptor.get(), MTL::PipelineOptionNone, nullptr, &error));
+        fixture.device()->newComputePipelineState(descriptor.get(), MTL::PipelineOptionNone, nullptr, &error));
   };
   const auto whole = make();
   EXPECT_EQ(whole->maxTotalThreadsPerThreadgroup(), NS::UInteger(640));
   EXPECT_EQ(whole->threadExecutionWidth(), NS::UInteger(16));
   EXPECT_EQ(whole->staticThreadgroupMemoryLength(), NS::UInteger(48));
   EXPECT_EQ(std::string(whole->label()->utf8String()), "copier");
-  EXPECT(whole->device() == rig.device());
+  EXPECT(whole->device() == fixture.device());
   descriptor->setMaxTotalThreadsPerThreadgroup(64);
   EXPECT_EQ(make()->maxTotalThreadsPerThreadgroup(), NS::UInteger(64));
   descriptor->setMaxTotalThreadsPerThreadgroup(641);
@@ -36,12 +36,12 @@ TEST(SoftMetalPipeline, IsWhatMachineAndDescriptorSay) {
 }
 
 TEST(SoftMetalPipeline, ReflectsArguments) {
-  const SoftRig rig;
-  const auto tree = function(rig, "threadgroupTree");
+  const SoftMetalFixture fixture;
+  const auto tree = function(fixture, "threadgroupTree");
   MTL::ComputePipelineReflection* reflection = nullptr;
   NS::Error* error = nullptr;
   const auto pipeline = NS::TransferPtr(
-      rig.device()->newComputePipelineState(tree.get(), MTL::PipelineOptionArgumentInfo, &reflection, &error));
+      fixture.device()->newComputePipelineState(tree.get(), MTL::PipelineOptionArgumentInfo, &reflection, &error));
   EXPECT_EQ(reflection->bindings()->count(), NS::UInteger(3));
   for (NS::UInteger i = 0; i < 3; ++i) {
     auto* const binding = reflection->bindings()->object<MTL::BufferBinding>(i);
@@ -58,8 +58,8 @@ TEST(SoftMetalPipeline, ReflectsArguments) {
 }
 
 TEST(SoftMetalPipeline, TellsOfAFunctionOfAnotherDevice) {
-  const SoftRig rig;
-  const auto copy = function(rig, "copy16");
+  const SoftMetalFixture fixture;
+  const auto copy = function(fixture, "copy16");
   softmetal::machine().devices[0].name = "another";
   const auto other = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
   NS::Error* error = nullptr;
@@ -68,11 +68,12 @@ TEST(SoftMetalPipeline, TellsOfAFunctionOfAnotherDevice) {
 }
 
 TEST(SoftMetalPipeline, TellsOfNoFunction) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   NS::Error* error = nullptr;
-  EXPECT(rig.device()->newComputePipelineState(static_cast<MTL::Function*>(nullptr), &error) == nullptr);
+  EXPECT(fixture.device()->newComputePipelineState(static_cast<MTL::Function*>(nullptr), &error) == nullptr);
   EXPECT_VIOLATIONS("newComputePipelineStateWithFunction: was given nil, expected MTLFunction");
   const auto descriptor = NS::TransferPtr(MTL::ComputePipelineDescriptor::alloc()->init());
-  EXPECT(rig.device()->newComputePipelineState(descriptor.get(), MTL::PipelineOptionNone, nullptr, &error) == nullptr);
+  EXPECT(fixture.device()->newComputePipelineState(descriptor.get(), MTL::PipelineOptionNone, nullptr, &error) ==
+         nullptr);
   EXPECT_VIOLATIONS("MTLComputePipelineDescriptor without a label has no computeFunction");
 }

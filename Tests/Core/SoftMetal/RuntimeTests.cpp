@@ -1,7 +1,7 @@
 // Messages: to objects, to nil, to what is not there.
 #include <algorithm>
 
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 #include "SoftObject.hpp"
 
 using namespace mnk::test;
@@ -60,7 +60,7 @@ TEST(SoftMetalRuntime, InternsSelectorsAndClasses) {
 }
 
 TEST(SoftMetalRuntime, ReturnsStructsAndDoubles) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   softmetal::machine().devices[0].maxThreadsPerThreadgroup = {11, 22, 33};
   const auto other = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
   const MTL::Size size = other->maxThreadsPerThreadgroup();
@@ -72,7 +72,7 @@ TEST(SoftMetalRuntime, ReturnsStructsAndDoubles) {
 }
 
 TEST(SoftMetalRuntime, KeepsEveryArgument) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   softmetal::define<Probe>("SoftMetalProbe")
       .withAlloc()
       .on<&Probe::sum>("sum:", spoilRegisters)
@@ -87,7 +87,7 @@ TEST(SoftMetalRuntime, KeepsEveryArgument) {
 }
 
 TEST(SoftMetalRuntime, AnswersNilWithZero) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   MTL::CommandBuffer* const commands = nullptr;
   EXPECT_EQ(Sender::sendMessage<double>(commands, selector("GPUStartTime")), 0.0);
   EXPECT_EQ(Sender::sendMessage<NS::UInteger>(commands, selector("length")), NS::UInteger(0));
@@ -97,16 +97,16 @@ TEST(SoftMetalRuntime, AnswersNilWithZero) {
 }
 
 TEST(SoftMetalRuntime, TellsOfAStructFromNil) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   const auto size = Sender::sendMessage<MTL::Size>(nullptr, selector("maxThreadsPerThreadgroup"));
   EXPECT_EQ(NS::UInteger(size.width + size.height + size.depth), NS::UInteger(0));
   EXPECT_VIOLATIONS("maxThreadsPerThreadgroup was sent to nil");
 }
 
 TEST(SoftMetalRuntime, TellsOfUnknownSelectors) {
-  const SoftRig rig;
-  EXPECT(Sender::sendMessage<void*>(rig.device(), selector("foo:"), 3) == nullptr);
-  EXPECT_EQ(Sender::sendMessage<double>(rig.device(), selector("bar")), 0.0);
+  const SoftMetalFixture fixture;
+  EXPECT(Sender::sendMessage<void*>(fixture.device(), selector("foo:"), 3) == nullptr);
+  EXPECT_EQ(Sender::sendMessage<double>(fixture.device(), selector("bar")), 0.0);
   EXPECT(Sender::sendMessage<void*>(objc_lookUpClass("MTLHeapDescriptor"), selector("alloc")) == nullptr);
   EXPECT_VIOLATIONS("unrecognized selector -[MTLDevice foo:]", "unrecognized selector -[MTLDevice bar]",
                     "unrecognized selector +[MTLHeapDescriptor alloc]");
@@ -115,10 +115,10 @@ TEST(SoftMetalRuntime, TellsOfUnknownSelectors) {
 }
 
 TEST(SoftMetalRuntime, KnowsWhatItRespondsTo) {
-  const SoftRig rig;
-  EXPECT(Sender::respondsToSelector(rig.device(), selector("newCommandQueue")));
-  EXPECT(!Sender::respondsToSelector(rig.device(), selector("newHeapWithDescriptor:")));
-  EXPECT(Sender::respondsToSelector(rig.queue(), selector("retain")));
+  const SoftMetalFixture fixture;
+  EXPECT(Sender::respondsToSelector(fixture.device(), selector("newCommandQueue")));
+  EXPECT(!Sender::respondsToSelector(fixture.device(), selector("newHeapWithDescriptor:")));
+  EXPECT(Sender::respondsToSelector(fixture.queue(), selector("retain")));
   Class const itsClass = objc_lookUpClass("MTLCompileOptions");
   EXPECT(Sender::respondsToSelector(itsClass, selector("alloc")));
   EXPECT(!Sender::respondsToSelector(itsClass, selector("setFastMathEnabled:")));
@@ -130,7 +130,7 @@ TEST(SoftMetalRuntime, KnowsWhatItRespondsTo) {
 }
 
 TEST(SoftMetalRuntime, ListsSelectors) {
-  const SoftRig rig;
+  const SoftMetalFixture fixture;
   EXPECT(contains(softmetal::selectorsImplemented(), "-[MTLDevice newCommandQueueWithMaxCommandBufferCount:]"));
   EXPECT(contains(softmetal::selectorsImplemented(), "+[NSString stringWithCString:encoding:]"));
   EXPECT(contains(softmetal::selectorsSent(), "-[MTLDevice newCommandQueue]"));

@@ -1,4 +1,4 @@
-#include "SoftMetal/Rig.hpp"
+#include "SoftMetal/SoftMetalFixture.hpp"
 
 #include <fmt/ranges.h>
 
@@ -21,7 +21,7 @@ Folder::~Folder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-SoftRig::SoftRig(const softmetal::DeviceDescription& about) {
+SoftMetalFixture::SoftMetalFixture(const softmetal::DeviceDescription& about) {
   softmetal::reset();
   softmetal::machine().devices = {about};
   // Another device than those that other suites keep for the whole process.
@@ -37,7 +37,7 @@ SoftRig::SoftRig(const softmetal::DeviceDescription& about) {
   library_ = NS::TransferPtr(device_->newLibrary(NS::URL::fileURLWithPath(text(path.c_str())), &error));
 }
 
-SoftRig::~SoftRig() {
+SoftMetalFixture::~SoftMetalFixture() {
   library_.reset();
   queue_.reset();
   device_.reset();
@@ -48,7 +48,7 @@ SoftRig::~SoftRig() {
   softmetal::reset();
 }
 
-NS::SharedPtr<MTL::ComputePipelineState> SoftRig::pipeline(const char* function) const {
+NS::SharedPtr<MTL::ComputePipelineState> SoftMetalFixture::pipeline(const char* function) const {
   const auto found = NS::TransferPtr(library_->newFunction(text(function)));
   NS::Error* error = nullptr;
   auto pipeline = NS::TransferPtr(device_->newComputePipelineState(found.get(), &error));
@@ -56,25 +56,25 @@ NS::SharedPtr<MTL::ComputePipelineState> SoftRig::pipeline(const char* function)
   return pipeline;
 }
 
-NS::SharedPtr<MTL::Buffer> SoftRig::buffer(const char* label, size_t bytes) const {
+NS::SharedPtr<MTL::Buffer> SoftMetalFixture::buffer(const char* label, size_t bytes) const {
   auto buffer = NS::TransferPtr(device_->newBuffer(bytes, MTL::ResourceStorageModeShared));
   buffer->setLabel(text(label));
   return buffer;
 }
 
-MTL::CommandBuffer* SoftRig::commandBuffer(const char* label) const {
+MTL::CommandBuffer* SoftMetalFixture::commandBuffer(const char* label) const {
   MTL::CommandBuffer* commands = queue_->commandBuffer();
   commands->setLabel(text(label));
   return commands;
 }
 
-MTL::ComputeCommandEncoder* SoftRig::encoder(MTL::CommandBuffer* commands, MTL::DispatchType type) const {
+MTL::ComputeCommandEncoder* SoftMetalFixture::encoder(MTL::CommandBuffer* commands, MTL::DispatchType type) const {
   MTL::ComputeCommandEncoder* encoder = commands->computeCommandEncoder(type);
   encoder->setLabel(text("step"));
   return encoder;
 }
 
-SoftRig::Copy SoftRig::copy(MTL::DispatchType type) const {
+SoftMetalFixture::Copy SoftMetalFixture::copy(MTL::DispatchType type) const {
   MTL::CommandBuffer* commands = commandBuffer();
   Copy copy{commands, encoder(commands, type), pipeline("copy16"), buffer("from", 64), buffer("to", 64)};
   copy.encoder->setComputePipelineState(copy.pipeline.get());
@@ -83,7 +83,7 @@ SoftRig::Copy SoftRig::copy(MTL::DispatchType type) const {
   return copy;
 }
 
-void SoftRig::Copy::finish() const {
+void SoftMetalFixture::Copy::finish() const {
   encoder->endEncoding();
   commands->commit();
   commands->waitUntilCompleted();

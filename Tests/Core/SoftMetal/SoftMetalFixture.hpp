@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "Harness/Check.hpp"
 #include "MetalCpp.hpp"
 #include "SoftMetal.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 
@@ -25,11 +25,11 @@ class Pool {
   NS::AutoreleasePool* pool_;
 };
 
-class SoftRig {
+class SoftMetalFixture {
  public:
-  explicit SoftRig(const softmetal::DeviceDescription& about = {});
-  // Everything that was made through the rig or in its pool must be gone, and no violation unread.
-  ~SoftRig();
+  explicit SoftMetalFixture(const softmetal::DeviceDescription& about = {});
+  // Everything that was made through the fixture or in its pool must be gone, and no violation unread.
+  ~SoftMetalFixture();
 
   MTL::Device* device() const { return device_.get(); }
   MTL::CommandQueue* queue() const { return queue_.get(); }

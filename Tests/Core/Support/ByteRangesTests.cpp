@@ -1,7 +1,7 @@
 // Sets of bytes against a plain list of flags.
+#include "Harness/Check.hpp"
+#include "Harness/Seeded.hpp"
 #include "Support/ByteRanges.hpp"
-#include "Support/Check.hpp"
-#include "Support/Seeded.hpp"
 
 using namespace mnk;
 using namespace mnk::test;

@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "Cases/CacheFileScene.hpp"
+#include "Cache/CacheFileFixture.hpp"
 #include "Support/FileReplacement.hpp"
 
 namespace mnk::test {

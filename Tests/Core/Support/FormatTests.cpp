@@ -1,7 +1,7 @@
 #include "Support/Format.hpp"
 
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/Check.hpp"
 
 namespace mnk::test {
 

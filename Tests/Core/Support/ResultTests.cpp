@@ -4,9 +4,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Rule.hpp"
+#include "Support/Try.hpp"
 
 namespace mnk::test {
 
@@ -84,6 +85,17 @@ TEST(Result, HandsOutAValueThatOnlyMoves) {
   EXPECT_EQ(*taken, 3);
 }
 
+TEST(Result, TryPassesErrorsOn) {
+  const auto halfOf = [](Result<std::unique_ptr<int>> made, Result<void> checked) -> Result<int> {
+    MNK_TRY(std::move(checked));
+    MNK_TRY(auto number, std::move(made));
+    return *number / 2;
+  };
+  EXPECT_EQ(*halfOf(std::make_unique<int>(6), {}), 3);
+  EXPECT_ERROR(halfOf(Error{.what = "no number"}, {}), {.what = "no number"});
+  EXPECT_ERROR(halfOf(std::make_unique<int>(6), Error{.what = "not now"}), {.what = "not now"});
+}
+
 TEST(Result, GuardTurnsExceptionsIntoErrors) {
   const auto exhausted = guarded("Op", []() -> Result<void> { throw std::bad_alloc(); });
   EXPECT_ERROR(exhausted, {.code = ErrorCode::outOfMemory, .op = "Op", .what = "memory ran out", .fix = "Free memory"});
@@ -95,24 +107,15 @@ TEST(Result, GuardTurnsExceptionsIntoErrors) {
 }
 
 TEST(Result, FirstBrokenRuleIsTheErrorAndLaterRulesAreNotAsked) {
-  static constexpr Rule<int> kRules[] = {
-      {"the number is negative", [](const int& n) { return n >= 0; }, [](const int& n) { return fmt::format("{}", n); },
-       [](const int&) { return std::string("0 or more"); }, "Count up."},
-      {"the number is odd", [](const int& n) { return n < 0 ? throw Stop{} : n % 2 == 0; },
-       [](const int& n) { return fmt::format("{}", n); }, [](const int&) { return std::string("even"); }, "Add one.",
-       ErrorCode::unsupported},
+  using Op = int;
+  static constexpr Rule<Op> kRules[] = {
+      INVALID_IF(op < 0, "the number is negative", fmt::format("{}", op), "0 or more", "Count up."),
+      INVALID_IF(op < 0 ? throw Stop{} : op % 2 != 0, "the number is odd", fmt::format("{}", op), "even", "Add one."),
   };
-  const auto check = [](int number) -> Result<void> {
-    auto error = firstBroken<int>(kRules, number, "Numbers");
-    return error ? Result<void>(*error) : Result<void>();
-  };
+  const auto check = [](int number) { return checkRules<int>(kRules, number, "Numbers"); };
   EXPECT(bool(check(2)));
-  EXPECT_ERROR(check(3), {.code = ErrorCode::unsupported,
-                          .op = "Numbers",
-                          .what = "the number is odd",
-                          .got = "3",
-                          .expected = "even",
-                          .fix = "Add one."});
+  EXPECT_ERROR(check(3),
+               {.op = "Numbers", .what = "the number is odd", .got = "3", .expected = "even", .fix = "Add one."});
   EXPECT_ERROR(check(-3),
                {.op = "Numbers", .what = "negative", .got = "-3", .expected = "0 or more", .fix = "Count up."});
 }

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
 

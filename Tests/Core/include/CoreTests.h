@@ -1,7 +1,8 @@
-// The C++ tests as a list that a runner walks: Swift's XCTest, or Tests/House/core-tests.
+// The C++ tests as a list that a runner walks: Swift's XCTest, or Tests/Packaging/core-tests.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,6 +19,19 @@ const char* core_test_run(size_t index);
 // A START is the beginning of a Suite.TestName. What is left out by --without is named and counted. At the end the
 // slowest tests are named with their times.
 int core_test_program(int argumentCount, char** arguments);
+
+// The C++ tests' reference of attention, in double, for tests in other languages: `rows` of queries, which are the
+// newest of `length` positions. A field that is 0 stands for the op's default.
+typedef struct core_test_attention {
+  size_t rows, heads, kv_heads, head_dim, length;
+  uint32_t window;
+  uint32_t pinned;  // positions that rows see outside of their window
+  float scale, softcap;
+} core_test_attention;
+// Queries and results [rows, heads, head_dim], keys and values [length, kv_heads, head_dim]. `held` hides the positions
+// where it is false; NULL hides none.
+void core_test_reference_attention(const core_test_attention* of, const float* queries, const float* keys,
+                                   const float* values, const bool* held, float* out);
 
 #ifdef __cplusplus
 }

@@ -6,8 +6,8 @@
 
 #include "CacheNumbers.hpp"
 #include "CacheProgram.hpp"
-#include "Judge.hpp"
 #include "Numbers.hpp"
+#include "ResultCheck.hpp"
 
 namespace mnk::fuzz {
 
@@ -31,7 +31,7 @@ constexpr std::string_view kCut = "the sequence cannot be cut there";
 
 class AttentionCacheCase final : public Case {
  public:
-  AttentionCacheCase(World& world, Seeded& random) {
+  AttentionCacheCase(Arena& arena, Seeded& random) {
     mnk_cache_descriptor& d = storage_.descriptor;
     d = {.size = sizeof d,
          .kv_heads = static_cast<uint32_t>(1 + random.below(3)),
@@ -51,8 +51,8 @@ class AttentionCacheCase final : public Case {
       d.is_storage_only = true;
       if (!isQuantized_) d.head_dim = static_cast<uint32_t>(1 + random.below(20));
     }
-    if (coin(random, 1, 2)) attack(random);
-    if (isQuantized_) makeChannels(world, random);
+    if (coin(random, 1, 2)) mutate(random);
+    if (isQuantized_) makeChannels(arena, random);
     // A cache keeps a few words for every sequence: as many as there may be would fill the machine.
     if (refusal().empty()) d.sequences = std::min(d.sequences, 1u << 16);
   }
@@ -68,18 +68,18 @@ class AttentionCacheCase final : public Case {
         quantizationText(), sequence_, position_);
   }
 
-  Verdict run(World& world) override {
+  Verdict run(Arena& arena) override {
     const mnk_cache_descriptor& d = storage_.descriptor;
     test::Caught caught;
-    const Owned<mnk_cache> cache(mnk_cache_make(world.device(0), isNull_ ? nullptr : &d, caught.out()),
+    const Owned<mnk_cache> cache(mnk_cache_make(arena.device(0), isNull_ ? nullptr : &d, caught.out()),
                                  mnk_cache_release);
     const std::string_view expected = refusal();
     // Whether there is memory for a cache that is merely large is not the descriptor's to say.
     if (!cache && expected.empty() && numbers().bytes() > kSmall &&
         mnk_error_get_code(caught.get()) == MNK_OUT_OF_MEMORY) {
-      return judge(caught, false, kNoMemory);
+      return checkResult(caught, false, kNoMemory);
     }
-    Verdict verdict = judge(caught, bool(cache), expected);
+    Verdict verdict = checkResult(caught, bool(cache), expected);
     if (!cache || !verdict.failure.empty()) return verdict;
     if (mnk_cache_bytes(cache.get()) != numbers().bytes()) {
       verdict.failure = fmt::format("the cache has {} bytes, expected {}", mnk_cache_bytes(cache.get()),
@@ -87,7 +87,7 @@ class AttentionCacheCase final : public Case {
       return verdict;
     }
     const bool isCut = mnk_cache_truncate(cache.get(), position_, sequence_, caught.out());
-    verdict = judge(caught, isCut, sequence_ >= d.sequences ? kSequence : (position_ == 0 ? "" : kCut));
+    verdict = checkResult(caught, isCut, sequence_ >= d.sequences ? kSequence : (position_ == 0 ? "" : kCut));
     for (uint32_t sequence = 0; sequence < std::min(d.sequences, 4u); ++sequence) {
       if (mnk_cache_next_position(cache.get(), sequence) == 0 && mnk_cache_count(cache.get(), sequence) == 0) continue;
       verdict.failure = "an empty sequence has positions";
@@ -107,7 +107,7 @@ class AttentionCacheCase final : public Case {
     d.capacity = coin(random, 1, 2) ? 0 : static_cast<uint32_t>(d.pinned + 9 + random.below(4));
   }
 
-  void attack(Seeded& random) {
+  void mutate(Seeded& random) {
     mnk_cache_descriptor& d = storage_.descriptor;
     const auto number = static_cast<uint32_t>(edge(random, {d.capacity, 1u << 31, UINT32_MAX}));
     uint32_t* const extents[] = {&d.kv_heads,
@@ -119,7 +119,7 @@ class AttentionCacheCase final : public Case {
                                  &d.sliding_window.window,
                                  &d.sliding_window.max_rows,
                                  &d.sliding_window.max_draft};
-    if (isQuantized_ && coin(random, 1, 2)) return attackQuantization(random);
+    if (isQuantized_ && coin(random, 1, 2)) return mutateQuantization(random);
     switch (random.below(10)) {
       case 0:
         isNull_ = true;
@@ -168,7 +168,7 @@ class AttentionCacheCase final : public Case {
     }
   }
 
-  void attackQuantization(Seeded& random) {
+  void mutateQuantization(Seeded& random) {
     const auto number = static_cast<uint32_t>(coin(random, 1, 2) ? random.below(10) : edge(random, {}));
     switch (random.below(10)) {
       case 0:
@@ -207,22 +207,22 @@ class AttentionCacheCase final : public Case {
   }
 
   // Means of keys, means of values, channel scales of keys: those that are filled, all of one number.
-  void makeChannels(World& world, Seeded& random) {
+  void makeChannels(Arena& arena, Seeded& random) {
     const mnk_cache_descriptor& d = storage_.descriptor;
     mnk_tensor** const tensors[] = {&quantization_.key_means, &quantization_.value_means,
                                     &quantization_.key_channel_scales};
     for (uint32_t i = 0; i < 3; ++i) {
       const uint64_t headDim = i == 1 && d.value_head_dim != 0 ? d.value_head_dim : d.head_dim;
       const uint64_t heads = channelHeads_.value_or(d.kv_heads);
-      TensorWords words{.dtype = MNK_F32, .shape = {heads, headDim}, .arena = i};
-      // What no arena holds is left out; extents that large are refused before.
-      if (!fills_[i] || heads > 16 || headDim > 512 || !place(words, random)) {
+      TensorSpec spec{.dtype = MNK_F32, .shape = {heads, headDim}, .region = i};
+      // What no region holds is left out; extents that large are refused before.
+      if (!fills_[i] || heads > 16 || headDim > 512 || !place(spec, random)) {
         fills_[i].reset();
         continue;
       }
       const std::vector<float> numbers(heads * headDim, *fills_[i]);
-      world.fill(words, std::as_bytes(std::span(numbers)));
-      *tensors[i] = world.make(words, random);
+      arena.fill(spec, std::as_bytes(std::span(numbers)));
+      *tensors[i] = arena.make(spec, random);
     }
   }
 
@@ -319,9 +319,9 @@ class AttentionCacheCase final : public Case {
   uint32_t sequence_;
 };
 
-std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
-  if (coin(random, 3, 4)) return makeCacheProgram(world, random);
-  return std::make_unique<AttentionCacheCase>(world, random);
+std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
+  if (coin(random, 3, 4)) return makeCacheProgram(arena, random);
+  return std::make_unique<AttentionCacheCase>(arena, random);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Attacks on making an AttentionCache and on cutting its sequences; what appending writes is KVCacheWrite's to prove.
+// Fuzzes making an AttentionCache and cutting its sequences; what appending writes is KVCacheWrite's to prove.
 #pragma once
 #include "Target.hpp"
 

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = CacheCallKind;
 
-std::string textOf(std::string_view name, const HeadsWords& heads) {
+std::string textOf(std::string_view name, const HeadsSpec& heads) {
   if (!heads.tensor) return {};
   const mnk_heads_view& view = heads.view;
   std::string text = fmt::format("\n    {}: {}, size {}", name, heads.tensor->text(), view.size);
@@ -43,7 +43,7 @@ uint64_t rowsOf(const CacheCall& call) {
 
 // The views that the call needs, with their names.
 struct NamedHeads {
-  HeadsWords* heads;
+  HeadsSpec* heads;
   std::string_view missing, outside;
 };
 std::vector<NamedHeads> viewsOf(CacheCall& call) {
@@ -59,7 +59,7 @@ std::vector<NamedHeads> viewsOf(CacheCall& call) {
 }
 
 // What the C API refuses before it looks at the cache.
-std::string attackStruct(CacheCall& call, Seeded& random) {
+std::string mutateStruct(CacheCall& call, Seeded& random) {
   const auto views = viewsOf(call);
   const NamedHeads& view = views[random.below(views.size())];
   switch (random.below(11)) {
@@ -104,7 +104,7 @@ std::string attackStruct(CacheCall& call, Seeded& random) {
   }
 }
 
-std::string attackLists(CacheCall& call, const CacheModel& model, Seeded& random) {
+std::string mutateLists(CacheCall& call, const CacheModel& model, Seeded& random) {
   if (!call.hasSequences || call.sequences.empty()) return {};
   uint32_t& sequence = call.sequences[random.below(call.sequences.size())];
   switch (random.below(3)) {
@@ -136,7 +136,7 @@ std::string attackLists(CacheCall& call, const CacheModel& model, Seeded& random
 }
 
 // Vectors elsewhere, or of other extents. Views without strides would be taken for those of the other layout.
-std::string attackView(CacheCall& call, const CacheModel& model, Seeded& random) {
+std::string mutateView(CacheCall& call, const CacheModel& model, Seeded& random) {
   const auto views = viewsOf(call);
   const NamedHeads& view = views[random.below(views.size())];
   const bool isQueries = view.heads == &call.queries, isKeys = view.heads == &call.keys;
@@ -166,7 +166,7 @@ std::string attackView(CacheCall& call, const CacheModel& model, Seeded& random)
       call.hasRowCounts = false;
       const uint64_t tokens = oneOf<uint64_t>(random, {1u << 31, uint64_t{1} << 33, uint64_t{1} << 62});
       const bool isFolded = coin(random, 1, 2);
-      for (HeadsWords* heads : {&call.keys, &call.values}) {
+      for (HeadsSpec* heads : {&call.keys, &call.values}) {
         heads->view = *placesOf(*heads);
         heads->view.size = sizeof heads->view, heads->view.has_strides = true;
         heads->view.sequences = 1, heads->view.tokens = tokens;
@@ -180,8 +180,8 @@ std::string attackView(CacheCall& call, const CacheModel& model, Seeded& random)
         if (model.cache().isQuantized) return {};
         call.keys.tensor->dtype = MNK_U32;
         call.keys.tensor->offset = call.keys.tensor->offset / 4 * 4;
-        if (call.keys.tensor->offset + call.keys.tensor->bytes() > World::kArenaBytes) call.keys.tensor->offset = 0;
-        if (call.keys.tensor->bytes() > World::kArenaBytes) return {};
+        if (call.keys.tensor->offset + call.keys.tensor->bytes() > Arena::kRegionBytes) call.keys.tensor->offset = 0;
+        if (call.keys.tensor->bytes() > Arena::kRegionBytes) return {};
         return "this pair of dtypes cannot be written";
       }
       if (call.values.tensor->dtype == MNK_F32) return {};
@@ -190,7 +190,7 @@ std::string attackView(CacheCall& call, const CacheModel& model, Seeded& random)
   }
 }
 
-std::string attackAttention(CacheCall& call, Seeded& random) {
+std::string mutateAttention(CacheCall& call, Seeded& random) {
   if (!attends(call)) return {};
   switch (random.below(5)) {
     case 0:
@@ -211,9 +211,9 @@ std::string attackAttention(CacheCall& call, Seeded& random) {
       return "the scale cannot be used";
     default:
       if (call.into->dtype != call.queries.tensor->dtype) return {};
-      call.into->arena = call.queries.tensor->arena;
+      call.into->region = call.queries.tensor->region;
       call.into->offset = call.queries.tensor->offset;
-      return call.into->bytes() + call.into->offset <= World::kArenaBytes ? "operands share memory" : "";
+      return call.into->bytes() + call.into->offset <= Arena::kRegionBytes ? "operands share memory" : "";
   }
 }
 
@@ -250,34 +250,34 @@ std::string CacheCall::text() const {
   return text;
 }
 
-bool attack(CacheCall& call, const CacheModel& model, Seeded& random) {
+bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
   const CacheCall before = call;
   const bool hasRows = rowsOf(call) != 0;
   switch (hasRows ? random.below(5) : random.below(2)) {
     case 0:
-      call.refusal = attackStruct(call, random);
+      call.refusal = mutateStruct(call, random);
       break;
     case 1:
-      call.refusal = attackLists(call, model, random);
+      call.refusal = mutateLists(call, model, random);
       break;
     case 2:
-      call.refusal = attackAttention(call, random);
+      call.refusal = mutateAttention(call, random);
       break;
     default:
-      call.refusal = attackView(call, model, random);
+      call.refusal = mutateView(call, model, random);
   }
   if (!call.refusal.empty()) return true;
   call = before;
   return false;
 }
 
-CacheStep::CacheStep(const CacheCall& call, World& world, Seeded& random) : call_(call) {
-  const auto made = [&](const HeadsWords& heads) {
+CacheStep::CacheStep(const CacheCall& call, Arena& arena, Seeded& random) : call_(call) {
+  const auto made = [&](const HeadsSpec& heads) {
     mnk_heads_view view = heads.view;
-    view.tensor = heads.tensor ? world.make(*heads.tensor, random) : nullptr;
+    view.tensor = heads.tensor ? arena.make(*heads.tensor, random) : nullptr;
     return view;
   };
-  if (call.into) results_.into = world.make(*call.into, random);
+  if (call.into) results_.into = arena.make(*call.into, random);
   results_.size = call.resultsSize;
   options_ = call.options;
   std::memset(step_.tail, call.tail, sizeof step_.tail);

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "Arena.hpp"
 #include "CacheModel.hpp"
-#include "MultiRoPECall.hpp"
-#include "World.hpp"
+#include "MultiRoPE/MultiRoPECall.hpp"
 
 namespace mnk::fuzz {
 
@@ -14,7 +14,7 @@ enum class CacheCallKind : uint8_t { append, attend, appendAndAttend, copy, trun
 
 // Numbers that attention must write, each of which may be off by the slack.
 struct ExpectedNumbers {
-  TensorWords into;
+  TensorSpec into;
   std::vector<double> numbers;
   double slack = 0;
 };
@@ -25,13 +25,13 @@ struct CacheCall {
   bool isCommitted = false;  // in an encoder that was committed before
   size_t size = sizeof(mnk_cache_step);
   uint8_t tail = 0;  // what follows the step
-  HeadsWords queries, keys, values;
+  HeadsSpec queries, keys, values;
   std::vector<uint32_t> sequences, rowCounts;
   bool hasSequences = true, hasRowCounts = false;
   std::optional<size_t> sequenceCount;  // in place of the list's own
   bool hasResults = false, hasOptions = false;
   size_t resultsSize = sizeof(mnk_attention_results);
-  std::optional<TensorWords> into;
+  std::optional<TensorSpec> into;
   mnk_attention_options options{};
   uint64_t position = 0;              // of a cut
   uint32_t sequence = 0, target = 0;  // of a cut or a copy
@@ -40,25 +40,25 @@ struct CacheCall {
   std::vector<CacheModel::Cursor> committed;  // where sequences stand afterwards
   std::vector<ExpectedNumbers> results;       // of a commit: all that its encoder has attended to
 
-  std::vector<StepEntry> entries() const;  // of a step without an attack
+  std::vector<StepEntry> entries() const;  // of a step without a mutation
   std::string text() const;
 };
 
 // Breaks one thing in a step that is fine, and says what the error must say of it. False where there is nothing of the
 // kind that was drawn.
-bool attack(CacheCall& call, const CacheModel& model, Seeded& random);
+bool mutate(CacheCall& call, const CacheModel& model, Seeded& random);
 
-struct CacheProgramWords {
+struct CacheProgramSpec {
   CacheNumbers cache;
   std::vector<CacheCall> calls;
 };
 // Fills the memory of its operands.
-CacheProgramWords drawProgram(World& world, Seeded& random);
+CacheProgramSpec drawProgram(Arena& arena, Seeded& random);
 
 // The handles and structs of a step, while a call is made.
 class CacheStep {
  public:
-  CacheStep(const CacheCall& call, World& world, Seeded& random);
+  CacheStep(const CacheCall& call, Arena& arena, Seeded& random);
   CacheStep(const CacheStep&) = delete;
   CacheStep& operator=(const CacheStep&) = delete;
   const mnk_cache_step* get() const { return call_.hasStep ? &step_.value : nullptr; }

@@ -10,9 +10,9 @@
 #include <stdexcept>
 
 #include "CacheNumbers.hpp"
-#include "Devices/Host/TemporaryDirectory.hpp"
-#include "Judge.hpp"
 #include "Numbers.hpp"
+#include "ResultCheck.hpp"
+#include "TemporaryDirectory.hpp"
 
 namespace mnk::fuzz {
 
@@ -207,7 +207,7 @@ Bytes validFile(Seeded& random) {
   return file;
 }
 
-void attack(Bytes& file, Seeded& random) {
+void mutate(Bytes& file, Seeded& random) {
   const bool reseals = coin(random, 3, 4);
   switch (random.below(7)) {
     case 0:  // a field of the header
@@ -245,7 +245,7 @@ void attack(Bytes& file, Seeded& random) {
 class CacheFileCase final : public Case {
  public:
   explicit CacheFileCase(Seeded& random) : path_(newPath()), file_(validFile(random)) {
-    if (coin(random, 1, 2)) attack(file_, random);
+    if (coin(random, 1, 2)) mutate(file_, random);
     if (coin(random, 1, 40)) {
       for (uint8_t& byte : file_) byte = static_cast<uint8_t>(random.next());
     }
@@ -269,16 +269,16 @@ class CacheFileCase final : public Case {
     return fmt::format("a file of {} bytes, at most {}:{}", file_.size(), maxBytes_, header);
   }
 
-  Verdict run(World& world) override {
+  Verdict run(Arena& arena) override {
     if (place_ == Place::file) writeFile(path_, file_);
     if (place_ == Place::folder) std::filesystem::create_directory(path_);
     test::Caught caught;
-    const Owned<mnk_cache> cache(mnk_cache_make_from_path(world.device(0), path_.c_str(), maxBytes_, caught.out()),
+    const Owned<mnk_cache> cache(mnk_cache_make_from_path(arena.device(0), path_.c_str(), maxBytes_, caught.out()),
                                  mnk_cache_release);
     const std::string_view expected = place_ == Place::none     ? kNoFile
                                       : place_ == Place::folder ? kNotPlain
                                                                 : refusalOf(file_, maxBytes_);
-    Verdict verdict = judge(caught, bool(cache), expected);
+    Verdict verdict = checkResult(caught, bool(cache), expected);
     if (!cache || !verdict.failure.empty()) return verdict;
     const CacheNumbers numbers = numbersOf(file_);
     if (mnk_cache_bytes(cache.get()) != numbers.bytes()) verdict.failure = "the cache has another size";
@@ -300,7 +300,7 @@ class CacheFileCase final : public Case {
       isSame = saved[i] == file_[i] || (i >= beforeSlots && saved[i] == 0);
     }
     if (!isSame) verdict.failure = "what was loaded is saved as another file";
-    const Owned<mnk_cache> loaded(mnk_cache_make_from_path(world.device(0), again.c_str(), kMost, caught.out()),
+    const Owned<mnk_cache> loaded(mnk_cache_make_from_path(arena.device(0), again.c_str(), kMost, caught.out()),
                                   mnk_cache_release);
     if (!loaded || !mnk_cache_save(loaded.get(), again.c_str(), caught.out()) || readFile(again) != saved) {
       verdict.failure = "what was saved is not loaded and saved alike";
@@ -318,7 +318,7 @@ class CacheFileCase final : public Case {
   Place place_ = Place::file;
 };
 
-std::unique_ptr<Case> makeCase(World&, Seeded& random) {
+std::unique_ptr<Case> makeCase(Arena&, Seeded& random) {
   return std::make_unique<CacheFileCase>(random);
 }
 

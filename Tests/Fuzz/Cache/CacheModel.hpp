@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "CacheNumbers.hpp"
-#include "Cases/AttentionHistory.hpp"
+#include "Ops/FlashDecode/AttentionHistory.hpp"
 
 namespace mnk::fuzz {
 

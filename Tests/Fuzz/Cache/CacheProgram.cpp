@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "CacheCall.hpp"
-#include "Judge.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "ResultCheck.hpp"
 
 namespace mnk::fuzz {
 
@@ -15,7 +15,7 @@ namespace {
 using test::Owned;
 using Kind = CacheCallKind;
 
-Owned<mnk_cache> makeCache(World& world, const CacheNumbers& cache) {
+Owned<mnk_cache> makeCache(Arena& arena, const CacheNumbers& cache) {
   const mnk_cache_quantization quantization{.size = sizeof quantization,
                                             .codec = static_cast<mnk_kv_codec_name>(cache.codec),
                                             .key_bits = cache.keyBits,
@@ -34,13 +34,13 @@ Owned<mnk_cache> makeCache(World& world, const CacheNumbers& cache) {
     descriptor.sliding_window = {.window = cache.window, .max_rows = cache.maxRows, .max_draft = cache.maxDraft};
   }
   test::Caught caught;
-  Owned<mnk_cache> made(mnk_cache_make(world.device(0), &descriptor, caught.out()), mnk_cache_release);
+  Owned<mnk_cache> made(mnk_cache_make(arena.device(0), &descriptor, caught.out()), mnk_cache_release);
   if (!made) throw std::runtime_error(fmt::format("no cache: {}", mnk_error_message(caught.get())));
   return made;
 }
 
-Owned<mnk_encoder> makeEncoder(World& world) {
-  return {mnk_encoder_make(world.device(0), "fuzz", nullptr), mnk_encoder_release};
+Owned<mnk_encoder> makeEncoder(Arena& arena) {
+  return {mnk_encoder_make(arena.device(0), "fuzz", nullptr), mnk_encoder_release};
 }
 
 // What went wrong.
@@ -51,16 +51,16 @@ std::string commit(mnk_encoder* encoder) {
   return fmt::format("the encoder did not run: {}", caught.isSet() ? mnk_error_message(caught.get()) : "no error");
 }
 
-void expect(World& world, const ExpectedNumbers& results) {
-  const TensorWords& into = results.into;
+void expect(Arena& arena, const ExpectedNumbers& results) {
+  const TensorSpec& into = results.into;
   const auto dtype = static_cast<DType>(into.dtype);
-  const auto image = world.image(into);
+  const auto image = arena.image(into);
   for (uint64_t e = 0; e < results.numbers.size(); ++e) {
     const uint64_t bits = test::nearestBits(dtype, results.numbers[e]);
     std::memcpy(&image[e * into.elementBytes()], &bits, into.elementBytes());
   }
   const double digit = dtype == DType::f32 ? 0x1p-20 : (dtype == DType::f16 ? 0x1p-10 : 0x1p-7);
-  world.allow(into,
+  arena.allow(into,
               [numbers = results.numbers, slack = results.slack, dtype, digit](uint64_t e, uint64_t, uint64_t got) {
                 return std::abs(test::valueOf(dtype, got) - numbers[e]) <= slack + digit * std::abs(numbers[e]);
               });
@@ -68,55 +68,55 @@ void expect(World& world, const ExpectedNumbers& results) {
 
 class CacheProgram final : public Case {
  public:
-  CacheProgram(World& world, Seeded& random) : random_(random), words_(drawProgram(world, random)) {}
+  CacheProgram(Arena& arena, Seeded& random) : random_(random), spec_(drawProgram(arena, random)) {}
 
   std::string text() const override {
-    const CacheNumbers& c = words_.cache;
+    const CacheNumbers& c = spec_.cache;
     std::string text = fmt::format("{} heads of {}, capacity {}, {} sequences, dtype {}{}, {}, {} pinned, window {}",
                                    c.kvHeads, c.headDim, c.capacity, c.sequences, c.dtype,
                                    c.isQuantized ? ", quantized" : (c.isStorageOnly ? ", storage only" : ""),
                                    c.isRing ? "a ring" : "linear", c.pinned, c.window);
-    for (const CacheCall& call : words_.calls) text += call.text();
+    for (const CacheCall& call : spec_.calls) text += call.text();
     return text;
   }
 
-  Verdict run(World& world) override {
-    const Owned<mnk_cache> cache = makeCache(world, words_.cache);
-    world.remember();
-    for (const CacheCall& call : words_.calls) {
-      for (const ExpectedNumbers& results : call.results) expect(world, results);
+  Verdict run(Arena& arena) override {
+    const Owned<mnk_cache> cache = makeCache(arena, spec_.cache);
+    arena.remember();
+    for (const CacheCall& call : spec_.calls) {
+      for (const ExpectedNumbers& results : call.results) expect(arena, results);
     }
-    Owned<mnk_encoder> encoder = makeEncoder(world);
+    Owned<mnk_encoder> encoder = makeEncoder(arena);
     Verdict all;
-    for (size_t index = 0; index < words_.calls.size() && all.failure.empty(); ++index) {
-      const CacheCall& call = words_.calls[index];
+    for (size_t index = 0; index < spec_.calls.size() && all.failure.empty(); ++index) {
+      const CacheCall& call = spec_.calls[index];
       Verdict verdict;
       if (call.kind == Kind::commit || call.kind == Kind::drop) {
         if (call.kind == Kind::commit) verdict.failure = commit(encoder.get());
-        encoder = makeEncoder(world);
+        encoder = makeEncoder(arena);
       } else {
-        verdict = make(world, call, cache.get(), encoder.get());
+        verdict = make(arena, call, cache.get(), encoder.get());
       }
       if (verdict.failure.empty()) verdict.failure = differenceOf(cache.get(), call.committed);
       if (!verdict.refusal.empty()) all = verdict;
       if (!verdict.failure.empty()) all.failure = fmt::format("call {}: {}", index + 1, verdict.failure);
     }
-    if (all.failure.empty()) all.failure = world.difference();
+    if (all.failure.empty()) all.failure = arena.difference();
     return all;
   }
 
  private:
-  Verdict make(World& world, const CacheCall& call, mnk_cache* cache, mnk_encoder* encoder) {
+  Verdict make(Arena& arena, const CacheCall& call, mnk_cache* cache, mnk_encoder* encoder) {
     test::Caught caught;
     if (call.kind == Kind::truncate) {
-      return judge(caught, mnk_cache_truncate(cache, call.position, call.sequence, caught.out()), call.refusal);
+      return checkResult(caught, mnk_cache_truncate(cache, call.position, call.sequence, caught.out()), call.refusal);
     }
     if (call.kind == Kind::copy) {
       const bool isDone = mnk_encoder_copy_sequence(encoder, cache, call.sequence, call.target, caught.out());
-      return judge(caught, isDone, call.refusal);
+      return checkResult(caught, isDone, call.refusal);
     }
-    const CacheStep step(call, world, random_);
-    const Owned<mnk_encoder> committed = makeEncoder(world);
+    const CacheStep step(call, arena, random_);
+    const Owned<mnk_encoder> committed = makeEncoder(arena);
     if (call.isCommitted) {
       if (std::string failure = commit(committed.get()); !failure.empty()) return {.failure = std::move(failure)};
       encoder = committed.get();
@@ -128,12 +128,12 @@ class CacheProgram final : public Case {
     if (!call.hasCache) cache = nullptr;
     const bool isDone = encode ? encode(encoder, cache, step.get(), caught.out())
                                : mnk_encoder_attend_step(encoder, cache, step.get(), caught.out());
-    return judge(caught, isDone, call.refusal);
+    return checkResult(caught, isDone, call.refusal);
   }
 
   // Where the sequences are not what they must be, in words.
   std::string differenceOf(const mnk_cache* cache, const std::vector<CacheModel::Cursor>& cursors) const {
-    const CacheModel model(words_.cache, words_.cache.kvHeads);
+    const CacheModel model(spec_.cache, spec_.cache.kvHeads);
     for (uint32_t sequence = 0; sequence < cursors.size(); ++sequence) {
       const uint64_t next = mnk_cache_next_position(cache, sequence), count = mnk_cache_count(cache, sequence);
       if (mnk_cache_is_suspect(cache, sequence)) return fmt::format("sequence {} is suspect", sequence);
@@ -145,13 +145,13 @@ class CacheProgram final : public Case {
   }
 
   Seeded& random_;
-  CacheProgramWords words_;
+  CacheProgramSpec spec_;
 };
 
 }  // namespace
 
-std::unique_ptr<Case> makeCacheProgram(World& world, Seeded& random) {
-  return std::make_unique<CacheProgram>(world, random);
+std::unique_ptr<Case> makeCacheProgram(Arena& arena, Seeded& random) {
+  return std::make_unique<CacheProgram>(arena, random);
 }
 
 std::vector<std::string_view> cacheProgramRefusals() {

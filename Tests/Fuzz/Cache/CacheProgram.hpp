@@ -9,7 +9,7 @@
 
 namespace mnk::fuzz {
 
-std::unique_ptr<Case> makeCacheProgram(World& world, Seeded& random);
+std::unique_ptr<Case> makeCacheProgram(Arena& arena, Seeded& random);
 // What errors of its calls say.
 std::vector<std::string_view> cacheProgramRefusals();
 

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "CacheCall.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "Numbers.hpp"
-#include "Reference/SoftFloat.hpp"
 
 namespace mnk::fuzz {
 
@@ -40,20 +40,20 @@ CacheNumbers drawCache(Seeded& random) {
 
 class Generator {
  public:
-  Generator(World& world, Seeded& random, const CacheNumbers& cache)
-      : world_(world),
+  Generator(Arena& arena, Seeded& random, const CacheNumbers& cache)
+      : arena_(arena),
         random_(random),
         queryHeads_(cache.kvHeads * (1 + random.below(2))),
         model_(cache, queryHeads_) {}
 
   std::vector<CacheCall> draw() {
-    const uint64_t attacked = random_.below(10);  // which call, if the program is that long
+    const uint64_t mutated = random_.below(10);  // which call, if the program is that long
     for (uint64_t index = 0, count = 2 + random_.below(5); index < count; ++index) {
       if (!isRecording_ && coin(random_, 1, 5)) {
         drawCut();
         continue;
       }
-      if (!drawRecorded(index == attacked)) break;
+      if (!drawRecorded(index == mutated)) break;
       if (coin(random_, 1, 2)) end(coin(random_, 1, 6) ? Kind::drop : Kind::commit);
     }
     end(coin(random_, 1, 8) ? Kind::drop : Kind::commit);
@@ -106,7 +106,7 @@ class Generator {
   }
 
   // False where there is no more memory for operands.
-  bool drawRecorded(bool isAttacked) {
+  bool drawRecorded(bool isMutated) {
     isRecording_ = true;
     const uint64_t draw = random_.below(10);
     if (draw == 0) {
@@ -140,7 +140,7 @@ class Generator {
       add(std::move(call));
       return true;
     }
-    if (isAttacked && attack(call, model_, random_)) {
+    if (isMutated && mutate(call, model_, random_)) {
       add(std::move(call));
       return true;
     }
@@ -183,36 +183,36 @@ class Generator {
   mnk_dtype drawFloat() { return oneOf(random_, {MNK_F32, MNK_F16, MNK_BF16}); }
 
   // Memory behind that of the operands before it.
-  bool allocate(TensorWords& words) {
-    for (uint32_t tries = 0; tries < World::kArenas; ++tries) {
-      words.arena = (firstArena_ + tries) % World::kArenas;
-      uint64_t& used = used_[words.arena];
+  bool allocate(TensorSpec& spec) {
+    for (uint32_t tries = 0; tries < Arena::kRegions; ++tries) {
+      spec.region = (firstRegion_ + tries) % Arena::kRegions;
+      uint64_t& used = used_[spec.region];
       const uint64_t begin = (used + 3) / 4 * 4 + 4 * random_.below(4);
-      if (begin + words.bytes() > World::kArenaBytes) continue;
-      words.offset = begin;
-      used = begin + words.bytes();
-      firstArena_ = words.arena + 1;
+      if (begin + spec.bytes() > Arena::kRegionBytes) continue;
+      spec.offset = begin;
+      used = begin + spec.bytes();
+      firstRegion_ = spec.region + 1;
       return true;
     }
     return false;
   }
 
   // Numbers that every float type holds, [rows, heads, headDim], in one of the layouts that a model may leave them in.
-  bool drawVectors(HeadsWords& heads, Floats& numbers, mnk_dtype dtype, uint64_t rows, uint64_t headCount) {
+  bool drawVectors(HeadsSpec& heads, Floats& numbers, mnk_dtype dtype, uint64_t rows, uint64_t headCount) {
     const uint64_t dim = model_.cache().headDim, sequences = std::max<uint64_t>(axis_, 1), each = rows / sequences;
     for (uint64_t i = 0; i < rows * headCount * dim; ++i) {
       numbers.push_back((static_cast<float>(random_.below(129)) - 64) / 64);
     }
     mnk_heads_view view{.size = sizeof view, .layout = MNK_TOKEN_MAJOR};
-    TensorWords words{.dtype = dtype, .shape = {each, headCount, dim}};
-    if (axis_ != 0) words.shape.insert(words.shape.begin(), sequences);
+    TensorSpec spec{.dtype = dtype, .shape = {each, headCount, dim}};
+    if (axis_ != 0) spec.shape.insert(spec.shape.begin(), sequences);
     switch (random_.below(3)) {
       case 0:
-        if (rows == 1 && axis_ == 0 && coin(random_, 1, 2)) words.shape = {headCount, dim};
+        if (rows == 1 && axis_ == 0 && coin(random_, 1, 2)) spec.shape = {headCount, dim};
         break;
       case 1:
         view.layout = MNK_HEAD_MAJOR;
-        std::swap(words.shape[words.shape.size() - 3], words.shape[words.shape.size() - 2]);
+        std::swap(spec.shape[spec.shape.size() - 3], spec.shape[spec.shape.size() - 2]);
         break;
       default: {
         view.has_strides = true;
@@ -220,16 +220,16 @@ class Generator {
         view.offset = random_.below(5);
         const uint64_t width = view.offset + headCount * dim + random_.below(5);
         view.head_stride = dim, view.token_stride = width, view.sequence_stride = each * width;
-        words.shape = {sequences * each, width};
+        spec.shape = {sequences * each, width};
       }
     }
-    if (!allocate(words)) return false;
-    heads = {words, view};
+    if (!allocate(spec)) return false;
+    heads = {spec, view};
     store(heads, numbers, rows, headCount);
     return true;
   }
 
-  void store(const HeadsWords& heads, const Floats& numbers, uint64_t rows, uint64_t headCount) {
+  void store(const HeadsSpec& heads, const Floats& numbers, uint64_t rows, uint64_t headCount) {
     const mnk_heads_view places = *placesOf(heads);
     const uint64_t dim = places.head_dim, size = heads.tensor->elementBytes();
     std::vector<std::byte> bytes(heads.tensor->bytes());
@@ -240,12 +240,12 @@ class Generator {
       const uint64_t bits = test::nearestBits(static_cast<DType>(heads.tensor->dtype), numbers[i]);
       std::memcpy(&bytes[element * size], &bits, size);
     }
-    world_.fill(*heads.tensor, bytes);
+    arena_.fill(*heads.tensor, bytes);
   }
 
   bool drawInto(CacheCall& call, uint64_t rows) {
     call.hasResults = true;
-    call.into = TensorWords{.dtype = drawFloat(), .shape = {rows, queryHeads_, model_.cache().headDim}};
+    call.into = TensorSpec{.dtype = drawFloat(), .shape = {rows, queryHeads_, model_.cache().headDim}};
     if (axis_ != 0) call.into->shape = {axis_, rows / axis_, queryHeads_, model_.cache().headDim};
     return allocate(*call.into);
   }
@@ -296,7 +296,7 @@ class Generator {
     if (!out.empty()) attended_.push_back({*call.into, out, model_.cache().isQuantized ? 0.08 : 2e-5});
   }
 
-  World& world_;
+  Arena& arena_;
   Seeded& random_;
   uint64_t queryHeads_;
   CacheModel model_;
@@ -304,16 +304,16 @@ class Generator {
   bool isRecording_ = false;
   uint64_t axis_ = 0;  // sequences of the views' axis for them; 0: none
   std::vector<ExpectedNumbers> attended_;
-  std::array<uint64_t, World::kArenas> used_{};
-  uint32_t firstArena_ = 0;
+  std::array<uint64_t, Arena::kRegions> used_{};
+  uint32_t firstRegion_ = 0;
   std::vector<CacheCall> calls_;
 };
 
 }  // namespace
 
-CacheProgramWords drawProgram(World& world, Seeded& random) {
+CacheProgramSpec drawProgram(Arena& arena, Seeded& random) {
   const CacheNumbers cache = drawCache(random);
-  return {cache, Generator(world, random, cache).draw()};
+  return {cache, Generator(arena, random, cache).draw()};
 }
 
 }  // namespace mnk::fuzz

@@ -5,34 +5,35 @@
 #include <cstring>
 #include <set>
 
+#include "Harness/SoftFloat.hpp"
 #include "Numbers.hpp"
-#include "Ops/FlashDecodeRules.hpp"
-#include "Ops/QuantizedKVCacheRules.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeReference.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-using Words = FlashDecodeWords;
+using Spec = FlashDecodeSpec;
 
 class FlashDecodeCall final : public OpCall {
  public:
-  FlashDecodeCall(World& world, Seeded& random, Words words)
-      : words_(std::move(words)), device_(world.device(0)), refusal_(refusalOf(words_)) {
-    makeDescriptor(world, random);
-    fill(world, random);
+  FlashDecodeCall(Arena& arena, Seeded& random, Spec spec)
+      : spec_(std::move(spec)), device_(arena.device(0)), refusal_(refusalOf(spec_)) {
+    makeDescriptor(arena, random);
+    fill(arena, random);
   }
 
-  std::string text() const override { return words_.text(); }
+  std::string text() const override { return spec_.text(); }
   std::string refusal() const override { return refusal_; }
-  bool isEmpty() const override { return queryDims(words_).vectors() == 0; }
+  bool isEmpty() const override { return queryDims(spec_).vectors() == 0; }
   bool isForeign() const override {
-    Words words = words_;
-    if (words.usedOptions().splits == 1) words.scratch.reset();  // which then is not needed
-    if (!words.hasOptions) words.mask = words.slopes = words.sinks = std::nullopt;
-    if (!words.hasQuantized) words.cache.keys = words.cache.values = {};
-    const auto all = tensorsOf(words);
+    Spec spec = spec_;
+    if (spec.usedOptions().splits == 1) spec.scratch.reset();  // which then is not needed
+    if (!spec.hasOptions) spec.mask = spec.slopes = spec.sinks = std::nullopt;
+    if (!spec.hasQuantized) spec.cache.keys = spec.cache.values = {};
+    const auto all = tensorsOf(spec);
     return std::any_of(all.begin(), all.end(), [](const auto* tensor) { return *tensor && (*tensor)->device != 0; });
   }
 
@@ -42,50 +43,50 @@ class FlashDecodeCall final : public OpCall {
   bool encode(mnk_encoder* encoder, mnk_error_out error) const override {
     return mnk_encoder_flash_decode(encoder, descriptor(), error);
   }
-  uint64_t apply(World& world) const override {
+  uint64_t apply(Arena& arena) const override {
     if (isEmpty()) return 0;
-    applyDecode(words_, world);
+    applyDecode(spec_, arena);
     return kUnknown;  // what splits write between dispatches is the op's affair
   }
 
  private:
-  const mnk_flash_decode* descriptor() const { return words_.isNull ? nullptr : &op_.value; }
+  const mnk_flash_decode* descriptor() const { return spec_.isNull ? nullptr : &op_.value; }
 
-  void makeDescriptor(World& world, Seeded& random) {
-    const auto made = [&](const std::optional<TensorWords>& tensor) {
-      return tensor ? world.make(*tensor, random) : nullptr;
+  void makeDescriptor(Arena& arena, Seeded& random) {
+    const auto made = [&](const std::optional<TensorSpec>& tensor) {
+      return tensor ? arena.make(*tensor, random) : nullptr;
     };
-    dense_ = words_.view();
-    dense_.keys = made(words_.cache.write.keyCache), dense_.values = made(words_.cache.write.valueCache);
-    quantized_ = madeView(words_.cache, world, random);
-    results_.value = {.size = words_.resultsSize,
-                      .into = made(words_.into),
-                      .partial_sums = made(words_.sums),
-                      .partial_stats = made(words_.stats),
-                      .log_sum_exp = made(words_.logSumExp)};
-    options_.value = words_.options;
-    options_.value.mask = made(words_.mask), options_.value.slopes = made(words_.slopes);
-    options_.value.sinks = made(words_.sinks);
-    std::memset(op_.tail, words_.tail, sizeof op_.tail);
-    op_.value = {.size = words_.size,
-                 .queries = made(words_.queries),
-                 .dense = words_.hasDense ? &dense_ : nullptr,
-                 .quantized = words_.hasQuantized ? &quantized_ : nullptr,
-                 .sequences = words_.hasSequences ? words_.sequences.data() : nullptr,
-                 .sequence_count = words_.sequenceCount.value_or(words_.sequences.size()),
-                 .results = words_.hasResults ? &results_.value : nullptr,
-                 .options = words_.hasOptions ? &options_.value : nullptr,
-                 .scratch = made(words_.scratch)};
-    if (words_.queriesView) {
-      queriesView_ = *words_.queriesView;
+    dense_ = spec_.view();
+    dense_.keys = made(spec_.cache.write.keyCache), dense_.values = made(spec_.cache.write.valueCache);
+    quantized_ = madeView(spec_.cache, arena, random);
+    results_.value = {.size = spec_.resultsSize,
+                      .into = made(spec_.into),
+                      .partial_sums = made(spec_.sums),
+                      .partial_stats = made(spec_.stats),
+                      .log_sum_exp = made(spec_.logSumExp)};
+    options_.value = spec_.options;
+    options_.value.mask = made(spec_.mask), options_.value.slopes = made(spec_.slopes);
+    options_.value.sinks = made(spec_.sinks);
+    std::memset(op_.tail, spec_.tail, sizeof op_.tail);
+    op_.value = {.size = spec_.size,
+                 .queries = made(spec_.queries),
+                 .dense = spec_.hasDense ? &dense_ : nullptr,
+                 .quantized = spec_.hasQuantized ? &quantized_ : nullptr,
+                 .sequences = spec_.hasSequences ? spec_.sequences.data() : nullptr,
+                 .sequence_count = spec_.sequenceCount.value_or(spec_.sequences.size()),
+                 .results = spec_.hasResults ? &results_.value : nullptr,
+                 .options = spec_.hasOptions ? &options_.value : nullptr,
+                 .scratch = made(spec_.scratch)};
+    if (spec_.queriesView) {
+      queriesView_ = *spec_.queriesView;
       queriesView_.tensor = op_.value.queries;
       op_.value.queries_view = &queriesView_;
     }
     // An empty list may have no address, which is not what a missing list is.
-    if (words_.hasSequences && words_.sequences.empty()) op_.value.sequences = &nobody_;
+    if (spec_.hasSequences && spec_.sequences.empty()) op_.value.sequences = &nobody_;
   }
 
-  static void fillNumbers(World& world, Seeded& random, const std::optional<TensorWords>& tensor, double size,
+  static void fillNumbers(Arena& arena, Seeded& random, const std::optional<TensorSpec>& tensor, double size,
                           bool hasHoles = false) {
     if (!tensor || !mnk::isFloat(static_cast<DType>(tensor->dtype))) return;
     std::vector<std::byte> bytes(tensor->bytes());
@@ -95,56 +96,59 @@ class FlashDecodeCall final : public OpCall {
           test::nearestBits(static_cast<DType>(tensor->dtype), hasHoles && random.below(4) == 0 ? -INFINITY : number);
       std::memcpy(&bytes[e * tensor->elementBytes()], &bits, tensor->elementBytes());
     }
-    world.fill(*tensor, bytes);
+    arena.fill(*tensor, bytes);
   }
 
-  void fill(World& world, Seeded& random) const {
-    const KVCacheQuantizeWords& cache = words_.cache;
-    fillNumbers(world, random, words_.queries, 1);
+  void fill(Arena& arena, Seeded& random) const {
+    const KVCacheQuantizeSpec& cache = spec_.cache;
+    fillNumbers(arena, random, spec_.queries, 1);
     for (const auto* tensor : {&cache.write.keyCache, &cache.write.valueCache}) {
-      if (*tensor && (*tensor)->dtype == MNK_U8) world.fill(**tensor, random.elements(DType::u8, (*tensor)->bytes()));
-      fillNumbers(world, random, *tensor, 1);
+      if (*tensor && (*tensor)->dtype == MNK_U8) arena.fill(**tensor, random.elements(DType::u8, (*tensor)->bytes()));
+      fillNumbers(arena, random, *tensor, 1);
     }
-    for (const QuantizedPlaneWords* plane : {&cache.keys, &cache.values}) {
-      fillNumbers(world, random, plane->scales, 0.5);
-      fillFactors(world, random, *plane);
+    for (const QuantizedPlaneSpec* plane : {&cache.keys, &cache.values}) {
+      fillNumbers(arena, random, plane->scales, 0.5);
+      fillFactors(arena, random, *plane);
     }
-    fillNumbers(world, random, words_.mask, 2, true);
-    for (const auto* tensor : {&words_.slopes, &words_.sinks}) fillNumbers(world, random, *tensor, 0.25);
-    if (refusal_.empty()) poison(world);
+    fillNumbers(arena, random, spec_.mask, 2, true);
+    for (const auto* tensor : {&spec_.slopes, &spec_.sinks}) fillNumbers(arena, random, *tensor, 0.25);
+    if (refusal_.empty()) poison(arena);
   }
 
   // Vectors that no row sees are NaN: nobody may be the wiser.
-  void poison(World& world) const {
-    const KVCacheQuantizeWords& cache = words_.cache;
-    const CacheDims dims = cacheDims(*cache.write.keyCache, words_.view().layout);
+  void poison(Arena& arena) const {
+    const KVCacheQuantizeSpec& cache = spec_.cache;
+    const CacheDims dims = cacheDims(*cache.write.keyCache, spec_.view().layout);
     std::set<std::pair<uint64_t, uint64_t>> seen;
-    for (const mnk_attended_sequence& attended : words_.sequences) {
-      for (const HeldSlot& held : heldSlots(words_, attended)) {
-        for (uint64_t row = 0; row < queryDims(words_).rows; ++row) {
-          if (sees(words_, attended.length, row, held.position)) seen.emplace(attended.sequence, held.slot);
+    const FlashDecode op = referenceOp(spec_);
+    const uint64_t rows = queryDims(spec_).rows;
+    for (const AttendedSequence& attended : op.sequences) {
+      for (const test::HeldKey& held : test::heldKeys(test::geometryOf(op), attended)) {
+        for (uint64_t row = 0; row < rows; ++row) {
+          const int64_t position = test::rowPosition(attended.length, rows, row);
+          if (test::isVisible(op, held.position, position)) seen.emplace(attended.sequence, held.slot);
         }
       }
     }
-    const bool isCoded = words_.hasQuantized;
-    for (const TensorWords* tensor : {isCoded ? &*cache.keys.scales : &*cache.write.keyCache,
-                                      isCoded ? &*cache.values.scales : &*cache.write.valueCache}) {
+    const bool isCoded = spec_.hasQuantized;
+    for (const TensorSpec* tensor : {isCoded ? &*cache.keys.scales : &*cache.write.keyCache,
+                                     isCoded ? &*cache.values.scales : &*cache.write.valueCache}) {
       const uint64_t vectors = dims.sequences * dims.heads * dims.capacity;
       const uint64_t bytes = vectors == 0 ? 0 : tensor->bytes() / vectors;
       const uint64_t bits = test::nearestBits(static_cast<DType>(tensor->dtype), NAN);
       for (uint64_t vector = 0; vector < vectors; ++vector) {
         const uint64_t inSequence = vector % (dims.heads * dims.capacity);
         const uint64_t slot =
-            words_.view().layout == MNK_HEAD_MAJOR ? inSequence % dims.capacity : inSequence / dims.heads;
+            spec_.view().layout == MNK_HEAD_MAJOR ? inSequence % dims.capacity : inSequence / dims.heads;
         if (seen.contains({vector / (dims.heads * dims.capacity), slot})) continue;
-        TensorWords place = *tensor;
+        TensorSpec place = *tensor;
         place.shape = {bytes / tensor->elementBytes()};
         place.offset += vector * bytes;
         std::vector<std::byte> nans(bytes);
         for (uint64_t at = 0; at < bytes; at += tensor->elementBytes()) {
           std::memcpy(&nans[at], &bits, tensor->elementBytes());
         }
-        world.fill(place, nans);
+        arena.fill(place, nans);
       }
     }
   }
@@ -156,7 +160,7 @@ class FlashDecodeCall final : public OpCall {
     unsigned char tail[sizeof(Struct)]{};
   };
 
-  Words words_;
+  Spec spec_;
   mnk_device* device_;
   std::string refusal_;
   mnk_attended_sequence nobody_{};
@@ -168,17 +172,17 @@ class FlashDecodeCall final : public OpCall {
   Followed<mnk_flash_decode> op_;
 };
 
-std::unique_ptr<OpCall> makeCall(World& world, Seeded& random, Wish wish, Bank bank) {
-  Words words = validDecode(random, bank);
-  if (wish == Wish::anything) words = attacked(std::move(words), random);
-  return std::make_unique<FlashDecodeCall>(world, random, std::move(words));
+std::unique_ptr<OpCall> makeCall(Arena& arena, Seeded& random, Wish wish, Bank bank) {
+  Spec spec = validDecode(random, bank);
+  if (wish == Wish::anything) spec = mutated(std::move(spec), random);
+  return std::make_unique<FlashDecodeCall>(arena, random, std::move(spec));
 }
 
-std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
-  return makeOpCase(world, random, makeCall);
+std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
+  return makeOpCase(arena, random, makeCall);
 }
 
-std::string textOf(std::string_view name, const std::optional<TensorWords>& tensor) {
+std::string textOf(std::string_view name, const std::optional<TensorSpec>& tensor) {
   return tensor ? fmt::format("\n  {}: {}", name, tensor->text()) : "";
 }
 
@@ -190,7 +194,7 @@ std::string textOf(const std::optional<mnk_heads_view>& view) {
                      view->head_stride, view->size);
 }
 
-std::string textOf(std::string_view name, const QuantizedPlaneWords& plane) {
+std::string textOf(std::string_view name, const QuantizedPlaneSpec& plane) {
   return fmt::format("\n  {} coded by {}, {} bits, factor {}", name, static_cast<uint32_t>(plane.codec.name),
                      plane.codec.bits, plane.codec.scale_factor) +
          textOf("  scales", plane.scales) + textOf("  means", plane.means) +
@@ -199,7 +203,7 @@ std::string textOf(std::string_view name, const QuantizedPlaneWords& plane) {
 
 }  // namespace
 
-std::string FlashDecodeWords::text() const {
+std::string FlashDecodeSpec::text() const {
   if (isNull) return "FlashDecode: a NULL descriptor";
   std::string text = fmt::format("FlashDecode (size {}, tail {}, results {}, options {}):", size, tail, resultsSize,
                                  hasOptions ? fmt::format("{}", options.size) : "NULL") +
@@ -223,7 +227,7 @@ std::string FlashDecodeWords::text() const {
 }
 
 Target flashDecodeTarget() {
-  // A handle always has memory, so these cannot be broken through the C door.
+  // A handle always has memory, so these cannot be broken through the C API.
   const std::set<std::string_view> unreachable{"queries have no memory", "the cache has no memory",
                                                "a result has no memory"};
   std::vector<std::string_view> refusals = encoderRefusals();

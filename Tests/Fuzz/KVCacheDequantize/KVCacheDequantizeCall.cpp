@@ -3,52 +3,52 @@
 #include <cstring>
 #include <set>
 
-#include "KVCacheQuantizeCall.hpp"
-#include "Ops/KVCacheDequantizeRules.hpp"
-#include "Ops/QuantizedKVCacheRules.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "KVCacheQuantize/KVCacheQuantizeCall.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-using Words = KVCacheQuantizeWords;
+using Spec = KVCacheQuantizeSpec;
 
 class KVCacheDequantizeCall final : public OpCall {
  public:
-  KVCacheDequantizeCall(World& world, Seeded& random, Words words) : words_(std::move(words)) {
-    const KVCacheWriteWords& write = words_.write;
-    const auto made = [&](const std::optional<TensorWords>& tensor) {
-      return tensor ? world.make(*tensor, random) : nullptr;
+  KVCacheDequantizeCall(Arena& arena, Seeded& random, Spec spec) : spec_(std::move(spec)) {
+    const KVCacheWriteSpec& write = spec_.write;
+    const auto made = [&](const std::optional<TensorSpec>& tensor) {
+      return tensor ? arena.make(*tensor, random) : nullptr;
     };
-    std::memset(storage_.tail, words_.tail, sizeof storage_.tail);
-    storage_.op = {.size = words_.size,
-                   .from = madeView(words_, world, random),
+    std::memset(storage_.tail, spec_.tail, sizeof storage_.tail);
+    storage_.op = {.size = spec_.size,
+                   .from = madeView(spec_, arena, random),
                    .sequence = write.numbers.sequence,
                    .position = write.numbers.position,
                    .keys = made(write.keys),
                    .values = made(write.values),
                    .layout = write.numbers.source_layout,
-                   .domain = words_.domain};
+                   .domain = spec_.domain};
     for (const auto* codes : {&write.keyCache, &write.valueCache}) {
-      if (*codes) world.fill(**codes, random.elements(DType::u8, (*codes)->bytes()));
+      if (*codes) arena.fill(**codes, random.elements(DType::u8, (*codes)->bytes()));
     }
-    for (const QuantizedPlaneWords* plane : {&words_.keys, &words_.values}) {
-      if (plane->scales) fillScales(world, random, *plane->scales);
-      fillFactors(world, random, *plane);
+    for (const QuantizedPlaneSpec* plane : {&spec_.keys, &spec_.values}) {
+      if (plane->scales) fillScales(arena, random, *plane->scales);
+      fillFactors(arena, random, *plane);
     }
-    refusal_ = refusalOf(words_);
+    refusal_ = refusalOf(spec_);
   }
 
-  std::string text() const override { return words_.text(); }
+  std::string text() const override { return spec_.text(); }
   std::string refusal() const override { return refusal_; }
   bool isEmpty() const override {
-    const SourceDims dims = sourceDims(*planesOf(words_)[0].vectors, words_.write.numbers.source_layout);
+    const SourceDims dims = sourceDims(*planesOf(spec_)[0].vectors, spec_.write.numbers.source_layout);
     return dims.tokens == 0 || dims.heads == 0;
   }
   bool isForeign() const override {
-    const auto used = usedTensors(words_);
+    const auto used = usedTensors(spec_);
     return std::any_of(used.begin(), used.end(), [](const auto* tensor) { return tensor->device != 0; });
   }
 
@@ -59,17 +59,17 @@ class KVCacheDequantizeCall final : public OpCall {
     return mnk_encoder_kv_cache_dequantize(encoder, descriptor(), error);
   }
 
-  uint64_t apply(World& world) const override {
+  uint64_t apply(Arena& arena) const override {
     if (isEmpty()) return 0;
     uint64_t written = 0;
-    for (const QuantizedPlaneOperands& plane : planesOf(words_)) written += store(world, plane);
+    for (const QuantizedPlaneOperands& plane : planesOf(spec_)) written += store(arena, plane);
     return written;
   }
 
  private:
-  const mnk_kv_cache_dequantize* descriptor() const { return words_.isNull ? nullptr : &storage_.op; }
+  const mnk_kv_cache_dequantize* descriptor() const { return spec_.isNull ? nullptr : &storage_.op; }
 
-  static void fillScales(World& world, Seeded& random, const TensorWords& scales) {
+  static void fillScales(Arena& arena, Seeded& random, const TensorSpec& scales) {
     const auto dtype = static_cast<DType>(scales.dtype);
     if (!mnk::isFloat(dtype)) return;
     std::vector<std::byte> bytes(scales.bytes());
@@ -79,12 +79,12 @@ class KVCacheDequantizeCall final : public OpCall {
       const uint64_t bits = test::nearestBits(dtype, scale);
       std::memcpy(&bytes[e * scales.elementBytes()], &bits, scales.elementBytes());
     }
-    world.fill(scales, bytes);
+    arena.fill(scales, bytes);
   }
 
   // Positions have slots of their own, so that each is the slot of a write.
   uint64_t slotOf(uint64_t position, uint64_t capacity) const {
-    const mnk_kv_cache_view& n = words_.write.numbers.into;
+    const mnk_kv_cache_view& n = spec_.write.numbers.into;
     if (n.wrap == MNK_LINEAR || position < n.pinned) return position;
     return n.pinned + (position - n.pinned) % (capacity - n.pinned);
   }
@@ -94,26 +94,26 @@ class KVCacheDequantizeCall final : public OpCall {
     std::vector<double> slack;  // how far each may be from the reference before it is rounded
   };
 
-  Decoded decoded(World& world, const QuantizedPlaneOperands& plane, uint64_t slot, uint64_t head) const {
+  Decoded decoded(Arena& arena, const QuantizedPlaneOperands& plane, uint64_t slot, uint64_t head) const {
     const mnk_kv_codec& given = plane.plane->codec;
     const KVCodec codec{static_cast<KVCodecName>(given.name), given.bits,
                         given.scale_factor == 0 ? 1 : given.scale_factor};
     const uint64_t codeBytes = plane.codes->shape.back();
-    const TensorWords& scales = *plane.plane->scales;
+    const TensorSpec& scales = *plane.plane->scales;
     const uint64_t each = codec.name == KVCodecName::mlx1 && plane.headDim == 512 ? 2 : 1;
     std::vector<uint64_t> scaleBits(each);
     for (uint64_t s = 0; s < each; ++s) {
-      std::memcpy(&scaleBits[s], &world.image(scales)[(slot * each + s) * scales.elementBytes()],
+      std::memcpy(&scaleBits[s], &arena.image(scales)[(slot * each + s) * scales.elementBytes()],
                   scales.elementBytes());
     }
-    auto codes = test::unpacked(codec, plane.headDim, world.image(*plane.codes).subspan(slot * codeBytes, codeBytes));
+    auto codes = test::unpacked(codec, plane.headDim, arena.image(*plane.codes).subspan(slot * codeBytes, codeBytes));
     // Bits of a byte beyond those of its code mean nothing.
     for (uint32_t& code : codes) code &= (1u << codec.bits) - 1;
     const std::vector<double> rotated = test::decodedRotated(codec, codes, scaleBits);
     double length = 0;
     for (const double element : rotated) length += element * element;
     length = std::sqrt(length);
-    if (words_.domain == MNK_ROTATED_DOMAIN) {
+    if (spec_.domain == MNK_ROTATED_DOMAIN) {
       Decoded result{rotated, {}};
       for (const double element : rotated) result.slack.push_back(std::abs(element) * 1e-6);
       return result;
@@ -122,7 +122,7 @@ class KVCacheDequantizeCall final : public OpCall {
     for (const auto& [tensor, into] :
          {std::pair{&plane.plane->means, &means}, {&plane.plane->channelScales, &channels}}) {
       if (!*tensor) continue;
-      const std::vector<double> all = valuesOf(world, **tensor);
+      const std::vector<double> all = valuesOf(arena, **tensor);
       for (uint64_t e = 0; e < plane.headDim; ++e) into->push_back(static_cast<float>(all[head * plane.headDim + e]));
     }
     Decoded result{test::decoded({.codec = codec, .means = means, .channelScales = channels}, codes, scaleBits), {}};
@@ -133,9 +133,9 @@ class KVCacheDequantizeCall final : public OpCall {
     return result;
   }
 
-  uint64_t store(World& world, const QuantizedPlaneOperands& plane) const {
-    const mnk_kv_cache_write& n = words_.write.numbers;
-    const TensorWords& into = *plane.vectors;
+  uint64_t store(Arena& arena, const QuantizedPlaneOperands& plane) const {
+    const mnk_kv_cache_write& n = spec_.write.numbers;
+    const TensorSpec& into = *plane.vectors;
     const auto dtype = static_cast<DType>(into.dtype);
     const SourceDims dims = sourceDims(into, n.source_layout);
     const uint64_t capacity = cacheDims(*plane.codes, n.into.layout).capacity;
@@ -144,19 +144,19 @@ class KVCacheDequantizeCall final : public OpCall {
       for (uint64_t head = 0; head < dims.heads; ++head) {
         const uint64_t slot =
             slotIndex(*plane.codes, n.into.layout, n.sequence, slotOf(n.position + token, capacity), head);
-        const Decoded vector = decoded(world, plane, slot, head);
+        const Decoded vector = decoded(arena, plane, slot, head);
         const uint64_t begin = elementAt(plane.places, token, head);
         std::copy(vector.values.begin(), vector.values.end(), values.begin() + static_cast<ptrdiff_t>(begin));
         std::copy(vector.slack.begin(), vector.slack.end(), slack.begin() + static_cast<ptrdiff_t>(begin));
       }
     }
     std::vector<uint64_t> bits(values.size());
-    const auto image = world.image(into);
+    const auto image = arena.image(into);
     for (uint64_t e = 0; e < values.size(); ++e) {
       bits[e] = test::nearestBits(dtype, values[e]);
       std::memcpy(&image[e * into.elementBytes()], &bits[e], into.elementBytes());
     }
-    world.allow(into, [=](uint64_t element, uint64_t expected, uint64_t got) {
+    arena.allow(into, [=](uint64_t element, uint64_t expected, uint64_t got) {
       if (bits[element] != expected) return false;  // a later call has overwritten it
       const double value = values[element];
       // The cache of an earlier call may have other scales than its own.
@@ -168,7 +168,7 @@ class KVCacheDequantizeCall final : public OpCall {
     return into.bytes();
   }
 
-  Words words_;
+  Spec spec_;
   std::string refusal_;
   struct {
     mnk_kv_cache_dequantize op;
@@ -176,20 +176,20 @@ class KVCacheDequantizeCall final : public OpCall {
   } storage_;
 };
 
-std::unique_ptr<OpCall> makeCall(World& world, Seeded& random, Wish wish, Bank bank) {
-  Words words = validDequantize(random, bank);
-  if (wish == Wish::anything) words = attacked(std::move(words), random);
-  return std::make_unique<KVCacheDequantizeCall>(world, random, std::move(words));
+std::unique_ptr<OpCall> makeCall(Arena& arena, Seeded& random, Wish wish, Bank bank) {
+  Spec spec = validDequantize(random, bank);
+  if (wish == Wish::anything) spec = mutated(std::move(spec), random);
+  return std::make_unique<KVCacheDequantizeCall>(arena, random, std::move(spec));
 }
 
-std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
-  return makeOpCase(world, random, makeCall);
+std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
+  return makeOpCase(arena, random, makeCall);
 }
 
 }  // namespace
 
 Target kvCacheDequantizeTarget() {
-  // A handle always has memory, so these two cannot be broken through the C door.
+  // A handle always has memory, so these two cannot be broken through the C API.
   const std::set<std::string_view> unreachable{"a target has no memory", "the cache has no memory"};
   std::vector<std::string_view> refusals = encoderRefusals();
   const auto add = [&](const auto& rules) {

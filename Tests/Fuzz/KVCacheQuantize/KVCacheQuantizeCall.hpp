@@ -1,28 +1,28 @@
-// A KVCacheQuantize or a KVCacheDequantize in numbers, made by the generator and judged by the contract beside it.
+// A KVCacheQuantize or a KVCacheDequantize in numbers, made by the generator and checked by the contract beside it.
 #pragma once
 #include <optional>
 #include <vector>
 
-#include "KVCacheWriteCall.hpp"
+#include "KVCacheWrite/KVCacheWriteCall.hpp"
 #include "OpCase.hpp"
 
 namespace mnk::fuzz {
 
 // Keys or values of a quantized cache, but for their codes, which are the cache of a KVCacheWrite.
-struct QuantizedPlaneWords {
+struct QuantizedPlaneSpec {
   mnk_kv_codec codec{};
-  std::optional<TensorWords> scales, means, channelScales;
+  std::optional<TensorSpec> scales, means, channelScales;
 };
 
-struct KVCacheQuantizeWords {
+struct KVCacheQuantizeSpec {
   bool isRead = false;  // a KVCacheDequantize: keys and values are what it reads into
   bool isNull = false;
   size_t size = 0;  // of the op's struct, and of the view inside it
   size_t viewSize = sizeof(mnk_quantized_kv_view);
   uint8_t tail = 0;
-  KVCacheWriteWords write;  // all that it shares with one; its own sizes are not used
-  QuantizedPlaneWords keys, values;
-  std::optional<TensorWords> counts, probe;
+  KVCacheWriteSpec write;  // all that it shares with one; its own sizes are not used
+  QuantizedPlaneSpec keys, values;
+  std::optional<TensorSpec> counts, probe;
   mnk_kv_quantize_options options{};
   mnk_kv_domain domain{};
 
@@ -30,51 +30,51 @@ struct KVCacheQuantizeWords {
   std::string text() const;
 };
 
-// Arenas after those of a KVCacheWrite. Both calls of a case store codes in the same ones. The scales of the first have
-// arenas of their own: a part of one, whose last digit is open, must not be overwritten. Only the second has the
+// Regions after those of a KVCacheWrite. Both calls of a case store codes in the same ones. The scales of the first
+// have regions of their own: a part of one, whose last digit is open, must not be overwritten. Only the second has the
 // others.
-struct QuantizedArenas {
+struct QuantizedRegions {
   static constexpr uint32_t kKeyScales = 10, kValueScales = 11, kKeyMeans = 12, kValueMeans = 13, kChannelScales = 14,
                             kCounts = 15, kProbe = 16, kFirstKeyScales = 17, kFirstValueScales = 18;
 };
-std::vector<std::optional<TensorWords>*> tensorsOf(KVCacheQuantizeWords& words);
+std::vector<std::optional<TensorSpec>*> tensorsOf(KVCacheQuantizeSpec& spec);
 
-KVCacheQuantizeWords validQuantize(Seeded& random, Bank bank);
-KVCacheQuantizeWords validDequantize(Seeded& random, Bank bank);
-// After one to three attacks; some leave it valid.
-KVCacheQuantizeWords attacked(KVCacheQuantizeWords words, Seeded& random);
+KVCacheQuantizeSpec validQuantize(Seeded& random, Bank bank);
+KVCacheQuantizeSpec validDequantize(Seeded& random, Bank bank);
+// After one to three mutations; some leave it valid.
+KVCacheQuantizeSpec mutated(KVCacheQuantizeSpec spec, Seeded& random);
 
 // The contract of KVCacheQuantize.hpp, KVCacheDequantize.hpp, QuantizedKVCacheView.hpp and mnk_kv_quantize.h restated
 // over plain numbers: what the error must say, or nothing.
-std::string refusalOf(const KVCacheQuantizeWords& words);
-// The parts of it that all ops share which use a quantized cache: what the C door refuses of a view, whose field has
+std::string refusalOf(const KVCacheQuantizeSpec& spec);
+// The parts of it that all ops share which use a quantized cache: what the C API refuses of a view, whose field has
 // this name, and the rules of its memory.
-std::string refusalOfView(const KVCacheQuantizeWords& words, const std::string& name);
-std::string refusalOfCache(const KVCacheQuantizeWords& words);
+std::string refusalOfView(const KVCacheQuantizeSpec& spec, const std::string& name);
+std::string refusalOfCache(const KVCacheQuantizeSpec& spec);
 // The elements of a vector whose codes take so many bytes; 0 where the codec has none.
 uint64_t headDimOf(const mnk_kv_codec& codec, uint64_t codeBytes);
 // All tensors that a call uses.
-std::vector<const TensorWords*> usedTensors(const KVCacheQuantizeWords& words);
+std::vector<const TensorSpec*> usedTensors(const KVCacheQuantizeSpec& spec);
 
 // The parts of a call that are the same for both ops.
 struct QuantizedPlaneOperands {
-  const TensorWords* vectors;
+  const TensorSpec* vectors;
   mnk_heads_view places;  // of the vectors
-  const TensorWords* codes;
-  const QuantizedPlaneWords* plane;
+  const TensorSpec* codes;
+  const QuantizedPlaneSpec* plane;
   uint64_t headDim;
 };
-// Keys, values or both, of valid words.
-std::vector<QuantizedPlaneOperands> planesOf(const KVCacheQuantizeWords& words);
-mnk_quantized_kv_view madeView(const KVCacheQuantizeWords& words, World& world, Seeded& random);
+// Keys, values or both, of a valid spec.
+std::vector<QuantizedPlaneOperands> planesOf(const KVCacheQuantizeSpec& spec);
+mnk_quantized_kv_view madeView(const KVCacheQuantizeSpec& spec, Arena& arena, Seeded& random);
 // The place of a vector among those of the source or of the cache, counted in vectors.
-uint64_t slotIndex(const TensorWords& codes, mnk_kv_layout layout, uint64_t sequence, uint64_t slot, uint64_t head);
-// Elements of a tensor of floats in the world's image.
-std::vector<double> valuesOf(World& world, const TensorWords& tensor);
+uint64_t slotIndex(const TensorSpec& codes, mnk_kv_layout layout, uint64_t sequence, uint64_t slot, uint64_t head);
+// Elements of a tensor of floats in the arena's image.
+std::vector<double> valuesOf(Arena& arena, const TensorSpec& tensor);
 // Vectors of many sizes; some are zero, and some have an element that is no number.
-void fillVectors(World& world, Seeded& random, const TensorWords& vectors);
+void fillVectors(Arena& arena, Seeded& random, const TensorSpec& vectors);
 // Everyday numbers, none of them 0.
-void fillFactors(World& world, Seeded& random, const QuantizedPlaneWords& plane);
+void fillFactors(Arena& arena, Seeded& random, const QuantizedPlaneSpec& plane);
 
 Target kvCacheQuantizeTarget();
 Target kvCacheDequantizeTarget();

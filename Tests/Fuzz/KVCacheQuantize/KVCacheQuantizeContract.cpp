@@ -8,7 +8,7 @@ namespace mnk::fuzz {
 
 namespace {
 
-using Words = KVCacheQuantizeWords;
+using Spec = KVCacheQuantizeSpec;
 using Wide = unsigned __int128;  // sums of 64-bit numbers as they are, not wrapped
 
 constexpr uint64_t kExtentEnd = uint64_t{1} << 31;
@@ -17,8 +17,8 @@ bool isFloat(mnk_dtype dtype) {
   return dtype == MNK_F32 || dtype == MNK_F16 || dtype == MNK_BF16;
 }
 
-// What the C door itself refuses, before an op exists.
-std::string refusalOfPlane(const std::optional<TensorWords>& codes, const QuantizedPlaneWords& plane,
+// What the C API itself refuses, before an op exists.
+std::string refusalOfPlane(const std::optional<TensorSpec>& codes, const QuantizedPlaneSpec& plane,
                            const std::string& name, bool isNeeded) {
   const bool isMeant = isNeeded || plane.scales || plane.means || plane.channelScales;
   if (!codes) return isMeant ? name + ".codes is missing" : "";
@@ -26,24 +26,24 @@ std::string refusalOfPlane(const std::optional<TensorWords>& codes, const Quanti
   return static_cast<uint32_t>(plane.codec.name) > 1 ? "the number is not a codec" : "";
 }
 
-std::string refusalOfStruct(const Words& words) {
-  const std::string name = words.isRead ? "mnk_kv_cache_dequantize" : "mnk_kv_cache_quantize";
-  const size_t own = words.ownSize();
-  if (words.isNull) return name + " is missing";
-  if (words.size < own || words.size > 2 * own || (words.size > own && words.tail != 0)) {
+std::string refusalOfStruct(const Spec& spec) {
+  const std::string name = spec.isRead ? "mnk_kv_cache_dequantize" : "mnk_kv_cache_quantize";
+  const size_t own = spec.ownSize();
+  if (spec.isNull) return name + " is missing";
+  if (spec.size < own || spec.size > 2 * own || (spec.size > own && spec.tail != 0)) {
     return name + " has the wrong size";
   }
-  const bool isLayout = static_cast<uint32_t>(words.write.numbers.source_layout) <= 1;
-  if (!words.isRead) {
-    if (std::string what = refusalOfSourceHandles(words.write); !what.empty()) return what;
+  const bool isLayout = static_cast<uint32_t>(spec.write.numbers.source_layout) <= 1;
+  if (!spec.isRead) {
+    if (std::string what = refusalOfSourceHandles(spec.write); !what.empty()) return what;
   }
-  if (std::string what = refusalOfView(words, words.isRead ? "from" : "into"); !what.empty()) return what;
-  if (words.isRead) {
+  if (std::string what = refusalOfView(spec, spec.isRead ? "from" : "into"); !what.empty()) return what;
+  if (spec.isRead) {
     if (!isLayout) return "the number is not a layout";
-    return static_cast<uint32_t>(words.domain) > 1 ? "the number is not a domain" : "";
+    return static_cast<uint32_t>(spec.domain) > 1 ? "the number is not a domain" : "";
   }
-  if (std::string what = refusalOfLists(words.write); !what.empty()) return what;
-  const mnk_kv_quantize_options& options = words.options;
+  if (std::string what = refusalOfLists(spec.write); !what.empty()) return what;
+  const mnk_kv_quantize_options& options = spec.options;
   if (static_cast<uint32_t>(options.key_scale) > 2 || static_cast<uint32_t>(options.value_scale) > 2) {
     return "the number is not a rule for scales";
   }
@@ -52,15 +52,15 @@ std::string refusalOfStruct(const Words& words) {
 
 // Keys, and values where the cache has them.
 struct CachePlane {
-  const TensorWords* codes;
-  const QuantizedPlaneWords* plane;
+  const TensorSpec* codes;
+  const QuantizedPlaneSpec* plane;
 
   uint64_t headDim() const { return headDimOf(plane->codec, codes->shape.back()); }
 };
 
-std::vector<CachePlane> cachePlanes(const Words& words) {
-  std::vector<CachePlane> planes{{&*words.write.keyCache, &words.keys}};
-  if (words.write.valueCache) planes.push_back({&*words.write.valueCache, &words.values});
+std::vector<CachePlane> cachePlanes(const Spec& spec) {
+  std::vector<CachePlane> planes{{&*spec.write.keyCache, &spec.keys}};
+  if (spec.write.valueCache) planes.push_back({&*spec.write.valueCache, &spec.values});
   return planes;
 }
 
@@ -76,12 +76,12 @@ bool fitsCodes(const CachePlane& plane) {
   return plane.plane->scales->shape == expected;
 }
 
-bool isMatrix(const std::optional<TensorWords>& tensor, uint64_t heads, uint64_t headDim) {
+bool isMatrix(const std::optional<TensorSpec>& tensor, uint64_t heads, uint64_t headDim) {
   return !tensor || (tensor->dtype == MNK_F32 && tensor->shape == std::vector<uint64_t>{heads, headDim});
 }
 
-bool hasVectors(bool isKeys, const Words& words, const CachePlane& plane) {
-  const KVCacheWriteWords& write = words.write;
+bool hasVectors(bool isKeys, const Spec& spec, const CachePlane& plane) {
+  const KVCacheWriteSpec& write = spec.write;
   if (!(isKeys ? write.keys : write.values)) return true;
   const mnk_kv_cache_write& n = write.numbers;
   const SourceDims dims = isKeys ? dimsOfKeys(write) : dimsOfValues(write);
@@ -94,43 +94,43 @@ bool isTooDifferent(uint64_t a, uint64_t b) {
   return longer > 128 && shorter * 32 < longer;
 }
 
-bool hasLargeExtents(const Words& words) {
-  const mnk_kv_cache_write& n = words.write.numbers;
-  const CacheDims cache = cacheDims(*words.write.keyCache, n.into.layout);
-  return std::max({cache.sequences, cache.heads, cache.capacity}) >= kExtentEnd || hasTooManyTokens(words.write);
+bool hasLargeExtents(const Spec& spec) {
+  const mnk_kv_cache_write& n = spec.write.numbers;
+  const CacheDims cache = cacheDims(*spec.write.keyCache, n.into.layout);
+  return std::max({cache.sequences, cache.heads, cache.capacity}) >= kExtentEnd || hasTooManyTokens(spec.write);
 }
 
-std::string refusalOfOperands(const Words& words) {
-  const auto planes = cachePlanes(words);
-  const KVCacheWriteWords& write = words.write;
+std::string refusalOfOperands(const Spec& spec) {
+  const auto planes = cachePlanes(spec);
+  const KVCacheWriteSpec& write = spec.write;
   const bool hasValues = write.values.has_value();
   if (hasValues && !write.valueCache) return "values are given but the cache has none";
   if (!isFloat(write.keys->dtype)) return "the source cannot be coded";
   if (hasValues && write.values->dtype != write.keys->dtype) return "values have another dtype than keys";
-  if (!hasVectors(true, words, planes[0])) return "keys do not have the cache's heads and headDim";
-  if (!hasVectors(false, words, planes.back())) return "values do not have the cache's heads and headDim";
+  if (!hasVectors(true, spec, planes[0])) return "keys do not have the cache's heads and headDim";
+  if (!hasVectors(false, spec, planes.back())) return "values do not have the cache's heads and headDim";
   if (hasValues && isTooDifferent(planes[0].headDim(), planes[1].headDim())) {
     return "head dims of keys and values are too different";
   }
-  const uint32_t candidates = words.options.candidates;
+  const uint32_t candidates = spec.options.candidates;
   if (candidates != 0 && candidates != 1 && candidates != 5 && candidates != 17) {
     return "there is no search with so many candidates";
   }
-  if (words.counts && (words.counts->dtype != MNK_U32 || words.counts->elements() != 2)) return "the counts do not fit";
+  if (spec.counts && (spec.counts->dtype != MNK_U32 || spec.counts->elements() != 2)) return "the counts do not fit";
   const CacheDims cache = cacheDims(*planes[0].codes, write.numbers.into.layout);
-  if (words.probe && (words.keys.codec.name != MNK_MLX1 || tokensOf(write) > 1)) {
+  if (spec.probe && (spec.keys.codec.name != MNK_MLX1 || tokensOf(write) > 1)) {
     return "the probe is for one token of mlx1";
   }
-  if (!isMatrix(words.probe, cache.heads, planes[0].headDim())) return "the probe does not fit";
+  if (!isMatrix(spec.probe, cache.heads, planes[0].headDim())) return "the probe does not fit";
   if (hasValues && !isOfSameTokens(dimsOfValues(write), dimsOfKeys(write))) {
     return "values hold another number of tokens than keys";
   }
-  return hasLargeExtents(words) ? "an extent is too large for the kernel" : refusalOfPlaces(write);
+  return hasLargeExtents(spec) ? "an extent is too large for the kernel" : refusalOfPlaces(write);
 }
 
-std::string refusalOfReading(const Words& words) {
-  const auto planes = cachePlanes(words);
-  const KVCacheWriteWords& write = words.write;
+std::string refusalOfReading(const Spec& spec) {
+  const auto planes = cachePlanes(spec);
+  const KVCacheWriteSpec& write = spec.write;
   const mnk_kv_cache_write& n = write.numbers;
   if (!write.keys && !write.values) return "there is nothing to read into";
   if (write.values && !write.valueCache) return "values are asked for but the cache has none";
@@ -139,7 +139,7 @@ std::string refusalOfReading(const Words& words) {
   }
   const bool hasBoth = write.keys && write.values;
   if (hasBoth && write.keys->dtype != write.values->dtype) return "values have another dtype than keys";
-  if (!hasVectors(true, words, planes[0]) || !hasVectors(false, words, planes.back())) {
+  if (!hasVectors(true, spec, planes[0]) || !hasVectors(false, spec, planes.back())) {
     return "a target does not have the cache's heads and headDim";
   }
   const uint64_t tokens = sourceDims(write.keys ? *write.keys : *write.values, n.source_layout).tokens;
@@ -162,33 +162,33 @@ std::string refusalOfReading(const Words& words) {
   return isHeld ? "" : "the cache does not hold these positions";
 }
 
-bool sharesMemory(const Words& words) {
-  const KVCacheWriteWords& write = words.write;
-  std::vector<TensorWords> ranges;
+bool sharesMemory(const Spec& spec) {
+  const KVCacheWriteSpec& write = spec.write;
+  std::vector<TensorSpec> ranges;
   ranges.reserve(2);
-  std::vector<const TensorWords*> vectors, cache, factors;
-  const auto add = [](std::vector<const TensorWords*>& to, const std::optional<TensorWords>& tensor) {
+  std::vector<const TensorSpec*> vectors, cache, factors;
+  const auto add = [](std::vector<const TensorSpec*>& to, const std::optional<TensorSpec>& tensor) {
     if (tensor) to.push_back(&*tensor);
   };
-  for (const QuantizedPlaneOperands& plane : planesOf(words)) {
+  for (const QuantizedPlaneOperands& plane : planesOf(spec)) {
     ranges.push_back(rangeOfSource(*plane.vectors, plane.places));
     vectors.push_back(&ranges.back());
     cache.push_back(plane.codes);
     add(cache, plane.plane->scales);
-    if (words.isRead && words.domain == MNK_ROTATED_DOMAIN) continue;
+    if (spec.isRead && spec.domain == MNK_ROTATED_DOMAIN) continue;
     add(factors, plane.plane->means);
     add(factors, plane.plane->channelScales);
   }
-  if (!words.isRead && write.numbers.has_rows) {
+  if (!spec.isRead && write.numbers.has_rows) {
     add(factors, write.sequences.tensor);
     add(factors, write.positions.tensor);
   }
-  std::vector<const TensorWords*>& written = words.isRead ? vectors : cache;
-  std::vector<const TensorWords*>& read = words.isRead ? cache : vectors;
+  std::vector<const TensorSpec*>& written = spec.isRead ? vectors : cache;
+  std::vector<const TensorSpec*>& read = spec.isRead ? cache : vectors;
   read.insert(read.end(), factors.begin(), factors.end());
-  if (!words.isRead) add(written, words.counts), add(written, words.probe);
+  if (!spec.isRead) add(written, spec.counts), add(written, spec.probe);
   for (size_t i = 0; i < written.size(); ++i) {
-    const auto meets = [&](const TensorWords* other) { return written[i]->overlaps(*other); };
+    const auto meets = [&](const TensorSpec* other) { return written[i]->overlaps(*other); };
     if (std::any_of(read.begin(), read.end(), meets)) return true;
     if (std::any_of(written.begin() + static_cast<ptrdiff_t>(i) + 1, written.end(), meets)) return true;
   }
@@ -210,30 +210,30 @@ uint64_t headDimOf(const mnk_kv_codec& codec, uint64_t codeBytes) {
   return 0;
 }
 
-std::string refusalOfView(const Words& words, const std::string& name) {
-  const mnk_kv_cache_view& n = words.write.numbers.into;
-  if (words.viewSize != sizeof(mnk_quantized_kv_view)) return "mnk_quantized_kv_view has the wrong size";
+std::string refusalOfView(const Spec& spec, const std::string& name) {
+  const mnk_kv_cache_view& n = spec.write.numbers.into;
+  if (spec.viewSize != sizeof(mnk_quantized_kv_view)) return "mnk_quantized_kv_view has the wrong size";
   for (const bool isKeys : {true, false}) {
-    const std::string what = isKeys ? refusalOfPlane(words.write.keyCache, words.keys, name + ".keys", true)
-                                    : refusalOfPlane(words.write.valueCache, words.values, name + ".values", false);
+    const std::string what = isKeys ? refusalOfPlane(spec.write.keyCache, spec.keys, name + ".keys", true)
+                                    : refusalOfPlane(spec.write.valueCache, spec.values, name + ".values", false);
     if (!what.empty()) return what;
   }
   if (static_cast<uint32_t>(n.layout) > 1) return "the number is not a layout";
   return static_cast<uint32_t>(n.wrap) > 1 ? "the number is not a wrap" : "";
 }
 
-std::string refusalOfCache(const Words& words) {
-  const std::vector<CachePlane> planes = cachePlanes(words);
+std::string refusalOfCache(const Spec& spec) {
+  const std::vector<CachePlane> planes = cachePlanes(spec);
   const auto all = [&](auto holds) { return std::all_of(planes.begin(), planes.end(), holds); };
   const size_t rank = planes[0].codes->shape.size();
   if ((rank != 3 && rank != 4) || planes.back().codes->shape.size() != rank) return "the cache has the wrong rank";
   if (!all([](const auto& p) { return p.codes->dtype == MNK_U8; })) return "codes are not bytes";
-  const mnk_kv_codec_name name = words.keys.codec.name;
+  const mnk_kv_codec_name name = spec.keys.codec.name;
   if (planes.back().plane->codec.name != name) return "keys and values have different codecs";
   if (!all([](const auto& p) { return p.headDim() != 0; })) return "the codec has no codes of this length";
   if (!all(isFactor)) return "the scale factor cannot be used";
-  const CacheDims cache = cacheDims(*planes[0].codes, words.write.numbers.into.layout);
-  const CacheDims other = cacheDims(*planes.back().codes, words.write.numbers.into.layout);
+  const CacheDims cache = cacheDims(*planes[0].codes, spec.write.numbers.into.layout);
+  const CacheDims other = cacheDims(*planes.back().codes, spec.write.numbers.into.layout);
   if (cache.capacity == 0) return "the cache has no capacity";
   if (other.sequences != cache.sequences || other.heads != cache.heads || other.capacity != cache.capacity) {
     return "the value cache differs from the key cache";
@@ -242,7 +242,7 @@ std::string refusalOfCache(const Words& words) {
   if (!all([&](const auto& p) { return p.plane->scales->dtype == scales; })) return "scales have the wrong dtype";
   if (!all(fitsCodes)) return "scales do not match the codes";
   const bool isPlain = all([](const auto& p) { return !p.plane->means && !p.plane->channelScales; });
-  if ((words.write.valueCache && words.values.channelScales) || (name == MNK_MLX1 && !isPlain)) {
+  if ((spec.write.valueCache && spec.values.channelScales) || (name == MNK_MLX1 && !isPlain)) {
     return "the codec has no means or channel scales";
   }
   const bool isFitting = all([&](const auto& p) {
@@ -252,30 +252,30 @@ std::string refusalOfCache(const Words& words) {
   return isFitting ? "" : "means or channel scales do not match the cache";
 }
 
-std::vector<QuantizedPlaneOperands> planesOf(const Words& words) {
-  const KVCacheWriteWords& write = words.write;
+std::vector<QuantizedPlaneOperands> planesOf(const Spec& spec) {
+  const KVCacheWriteSpec& write = spec.write;
   std::vector<QuantizedPlaneOperands> planes;
-  const auto add = [&](const std::optional<TensorWords>& vectors, const std::optional<mnk_heads_view>& view,
-                       const std::optional<TensorWords>& codes, const QuantizedPlaneWords& plane) {
+  const auto add = [&](const std::optional<TensorSpec>& vectors, const std::optional<mnk_heads_view>& view,
+                       const std::optional<TensorSpec>& codes, const QuantizedPlaneSpec& plane) {
     if (!vectors) return;
     planes.push_back({&*vectors, *placesOfSource(*vectors, view, write.numbers.source_layout), &*codes, &plane,
                       headDimOf(plane.codec, codes->shape.back())});
   };
-  add(write.keys, write.keysView, write.keyCache, words.keys);
-  add(write.values, write.valuesView, write.valueCache, words.values);
+  add(write.keys, write.keysView, write.keyCache, spec.keys);
+  add(write.values, write.valuesView, write.valueCache, spec.values);
   return planes;
 }
 
-std::string refusalOf(const Words& words) {
-  if (std::string what = refusalOfStruct(words); !what.empty()) return what;
-  if (!words.isRead) {
-    if (std::string what = refusalOfSources(words.write); !what.empty()) return what;
+std::string refusalOf(const Spec& spec) {
+  if (std::string what = refusalOfStruct(spec); !what.empty()) return what;
+  if (!spec.isRead) {
+    if (std::string what = refusalOfSources(spec.write); !what.empty()) return what;
   }
-  if (std::string what = refusalOfCache(words); !what.empty()) return what;
-  if (std::string what = words.isRead ? "" : refusalOfLayouts(words.write); !what.empty()) return what;
-  if (std::string what = words.isRead ? refusalOfReading(words) : refusalOfOperands(words); !what.empty()) return what;
-  if (sharesMemory(words)) return "operands share memory";
-  return words.isRead && hasLargeExtents(words) ? "an extent is too large for the kernel" : "";
+  if (std::string what = refusalOfCache(spec); !what.empty()) return what;
+  if (std::string what = spec.isRead ? "" : refusalOfLayouts(spec.write); !what.empty()) return what;
+  if (std::string what = spec.isRead ? refusalOfReading(spec) : refusalOfOperands(spec); !what.empty()) return what;
+  if (sharesMemory(spec)) return "operands share memory";
+  return spec.isRead && hasLargeExtents(spec) ? "an extent is too large for the kernel" : "";
 }
 
 }  // namespace mnk::fuzz

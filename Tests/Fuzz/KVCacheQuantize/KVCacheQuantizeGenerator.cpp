@@ -7,14 +7,14 @@ namespace mnk::fuzz {
 
 namespace {
 
-using Words = KVCacheQuantizeWords;
+using Spec = KVCacheQuantizeSpec;
 
 uint64_t codeBytesOf(const mnk_kv_codec& codec, uint64_t headDim) {
   return codec.name == MNK_MLX1 && codec.bits != 4 ? headDim : headDim * codec.bits / 8;
 }
 
-uint64_t headsOf(const Words& words) {
-  return cacheDims(*words.write.keyCache, words.write.numbers.into.layout).heads;
+uint64_t headsOf(const Spec& spec) {
+  return cacheDims(*spec.write.keyCache, spec.write.numbers.into.layout).heads;
 }
 
 struct Coding {
@@ -34,63 +34,64 @@ Coding drawCoding(Seeded& random, mnk_kv_codec_name name) {
   return {{name, bits, factor}, headDim};
 }
 
-TensorWords scalesOf(const TensorWords& codes, const Coding& coding, uint32_t arena) {
-  TensorWords scales{.dtype = coding.codec.name == MNK_TURBO ? MNK_F16 : MNK_F32, .shape = codes.shape, .arena = arena};
+TensorSpec scalesOf(const TensorSpec& codes, const Coding& coding, uint32_t region) {
+  TensorSpec scales{
+      .dtype = coding.codec.name == MNK_TURBO ? MNK_F16 : MNK_F32, .shape = codes.shape, .region = region};
   scales.shape.pop_back();
   if (coding.codec.name == MNK_MLX1 && coding.headDim == 512) scales.shape.push_back(2);
   return scales;
 }
 
-void setCoding(std::optional<TensorWords>& source, std::optional<TensorWords>& codes, QuantizedPlaneWords& plane,
-               const Coding& coding, mnk_dtype dtype, uint32_t arena) {
+void setCoding(std::optional<TensorSpec>& source, std::optional<TensorSpec>& codes, QuantizedPlaneSpec& plane,
+               const Coding& coding, mnk_dtype dtype, uint32_t region) {
   if (!codes) return;
   plane.codec = coding.codec;
   codes->dtype = MNK_U8;
   codes->shape.back() = codeBytesOf(coding.codec, coding.headDim);
-  plane.scales = scalesOf(*codes, coding, arena);
+  plane.scales = scalesOf(*codes, coding, region);
   if (!source) return;
   source->dtype = dtype;
   source->shape.back() = coding.headDim;
 }
 
-void drawExtras(Words& words, Seeded& random, const Coding& keys, const Coding& values) {
-  const auto factors = [&](uint64_t headDim, uint32_t arena) {
-    return TensorWords{.dtype = MNK_F32, .shape = {headsOf(words), headDim}, .arena = arena};
+void drawExtras(Spec& spec, Seeded& random, const Coding& keys, const Coding& values) {
+  const auto factors = [&](uint64_t headDim, uint32_t region) {
+    return TensorSpec{.dtype = MNK_F32, .shape = {headsOf(spec), headDim}, .region = region};
   };
   if (keys.codec.name == MNK_TURBO) {
-    if (coin(random, 1, 3)) words.keys.means = factors(keys.headDim, QuantizedArenas::kKeyMeans);
-    if (coin(random, 1, 3)) words.keys.channelScales = factors(keys.headDim, QuantizedArenas::kChannelScales);
-    if (words.write.valueCache && coin(random, 1, 3))
-      words.values.means = factors(values.headDim, QuantizedArenas::kValueMeans);
+    if (coin(random, 1, 3)) spec.keys.means = factors(keys.headDim, QuantizedRegions::kKeyMeans);
+    if (coin(random, 1, 3)) spec.keys.channelScales = factors(keys.headDim, QuantizedRegions::kChannelScales);
+    if (spec.write.valueCache && coin(random, 1, 3))
+      spec.values.means = factors(values.headDim, QuantizedRegions::kValueMeans);
   }
-  if (words.isRead) return;
-  if (coin(random, 1, 3)) words.counts = TensorWords{.dtype = MNK_U32, .shape = {2}, .arena = QuantizedArenas::kCounts};
-  if (keys.codec.name == MNK_MLX1 && tokensOf(words.write) <= 1 && coin(random, 1, 2)) {
-    words.probe = factors(keys.headDim, QuantizedArenas::kProbe);
+  if (spec.isRead) return;
+  if (coin(random, 1, 3)) spec.counts = TensorSpec{.dtype = MNK_U32, .shape = {2}, .region = QuantizedRegions::kCounts};
+  if (keys.codec.name == MNK_MLX1 && tokensOf(spec.write) <= 1 && coin(random, 1, 2)) {
+    spec.probe = factors(keys.headDim, QuantizedRegions::kProbe);
   }
 }
 
 // Tokens whose positions have slots of their own, in tensors that hold no others.
-bool makeReadable(Words& words, Seeded& random) {
-  mnk_kv_cache_write& n = words.write.numbers;
+bool makeReadable(Spec& spec, Seeded& random) {
+  mnk_kv_cache_write& n = spec.write.numbers;
   n.has_rows = n.has_tokens = n.source_is_ring = false;
   n.source_offset = 0;
-  words.write.sequences = words.write.positions = {};
-  const CacheDims cache = cacheDims(*words.write.keyCache, n.into.layout);
-  const uint64_t tokens = sourceDims(*words.write.keys, n.source_layout).tokens;
+  spec.write.sequences = spec.write.positions = {};
+  const CacheDims cache = cacheDims(*spec.write.keyCache, n.into.layout);
+  const uint64_t tokens = sourceDims(*spec.write.keys, n.source_layout).tokens;
   n.sequence = cache.sequences == 0 ? 0 : random.below(cache.sequences);
   n.position = n.into.wrap == MNK_RING && coin(random, 1, 8) ? edge(random, {uint64_t{1} << 33}) : random.below(20);
-  if (words.write.values && coin(random, 1, 4)) words.write.keys.reset();
+  if (spec.write.values && coin(random, 1, 4)) spec.write.keys.reset();
   const uint64_t pinned = n.position < n.into.pinned ? std::min(tokens, n.into.pinned - n.position) : 0;
   return n.into.wrap == MNK_RING
              ? n.position <= UINT64_MAX - tokens && tokens - pinned <= cache.capacity - n.into.pinned
              : n.position + tokens <= cache.capacity;
 }
 
-Words valid(Seeded& random, Bank bank, bool isRead) {
+Spec valid(Seeded& random, Bank bank, bool isRead) {
   for (;;) {
-    Words words{.isRead = isRead, .write = validWrite(random, bank, false)};
-    KVCacheWriteWords& write = words.write;
+    Spec spec{.isRead = isRead, .write = validWrite(random, bank, false)};
+    KVCacheWriteSpec& write = spec.write;
     const bool isFirst = bank == Bank::first;
     const mnk_kv_codec_name name = coin(random, 2, 3) ? MNK_TURBO : MNK_MLX1;
     const Coding keys = drawCoding(random, name);
@@ -99,53 +100,53 @@ Words valid(Seeded& random, Bank bank, bool isRead) {
     const auto [shorter, longer] = std::minmax(keys.headDim, values.headDim);
     if (write.valueCache && longer > 128 && shorter < longer / 32) continue;
     const mnk_dtype dtype = oneOf(random, {MNK_F32, MNK_F16, MNK_BF16});
-    setCoding(write.keys, write.keyCache, words.keys, keys, dtype,
-              isFirst ? QuantizedArenas::kFirstKeyScales : QuantizedArenas::kKeyScales);
-    setCoding(write.values, write.valueCache, words.values, values, dtype,
-              isFirst ? QuantizedArenas::kFirstValueScales : QuantizedArenas::kValueScales);
-    words.size = words.ownSize() + (coin(random, 1, 16) ? random.below(words.ownSize() + 1) : 0);
-    if (isRead && !makeReadable(words, random)) continue;
-    if (!isFirst) drawExtras(words, random, keys, values);
-    words.options.candidates = oneOf<uint32_t>(random, {0, 1, 1, 1, 5, 17});
-    words.options.key_scale = test::number<mnk_kv_scale_rule>(static_cast<uint32_t>(random.below(3)));
-    words.options.value_scale = test::number<mnk_kv_scale_rule>(static_cast<uint32_t>(random.below(3)));
-    words.options.non_finite = coin(random, 1, 2) ? MNK_NON_FINITE_ZERO : MNK_NON_FINITE_PROPAGATE;
-    words.domain = coin(random, 1, 2) ? MNK_ORIGINAL_DOMAIN : MNK_ROTATED_DOMAIN;
+    setCoding(write.keys, write.keyCache, spec.keys, keys, dtype,
+              isFirst ? QuantizedRegions::kFirstKeyScales : QuantizedRegions::kKeyScales);
+    setCoding(write.values, write.valueCache, spec.values, values, dtype,
+              isFirst ? QuantizedRegions::kFirstValueScales : QuantizedRegions::kValueScales);
+    spec.size = spec.ownSize() + (coin(random, 1, 16) ? random.below(spec.ownSize() + 1) : 0);
+    if (isRead && !makeReadable(spec, random)) continue;
+    if (!isFirst) drawExtras(spec, random, keys, values);
+    spec.options.candidates = oneOf<uint32_t>(random, {0, 1, 1, 1, 5, 17});
+    spec.options.key_scale = test::number<mnk_kv_scale_rule>(static_cast<uint32_t>(random.below(3)));
+    spec.options.value_scale = test::number<mnk_kv_scale_rule>(static_cast<uint32_t>(random.below(3)));
+    spec.options.non_finite = coin(random, 1, 2) ? MNK_NON_FINITE_ZERO : MNK_NON_FINITE_PROPAGATE;
+    spec.domain = coin(random, 1, 2) ? MNK_ORIGINAL_DOMAIN : MNK_ROTATED_DOMAIN;
     bool isPlaced = isRead || viewSources(write, random);
     const bool isFused = write.keysView && write.values && write.keys->shape == write.values->shape &&
-                         write.keys->offset == write.values->offset && write.keys->arena == write.values->arena;
-    for (auto* tensor : tensorsOf(words)) {
+                         write.keys->offset == write.values->offset && write.keys->region == write.values->region;
+    for (auto* tensor : tensorsOf(spec)) {
       if (*tensor) isPlaced = place(**tensor, random) && isPlaced;
     }
     if (isFused) write.values = write.keys;
-    if (isPlaced) return words;
+    if (isPlaced) return spec;
   }
 }
 
 }  // namespace
 
-std::vector<std::optional<TensorWords>*> tensorsOf(KVCacheQuantizeWords& words) {
-  KVCacheWriteWords& write = words.write;
+std::vector<std::optional<TensorSpec>*> tensorsOf(KVCacheQuantizeSpec& spec) {
+  KVCacheWriteSpec& write = spec.write;
   return {&write.keys,
           &write.values,
           &write.keyCache,
           &write.valueCache,
           &write.sequences.tensor,
           &write.positions.tensor,
-          &words.keys.scales,
-          &words.keys.means,
-          &words.keys.channelScales,
-          &words.values.scales,
-          &words.values.means,
-          &words.values.channelScales,
-          &words.counts,
-          &words.probe};
+          &spec.keys.scales,
+          &spec.keys.means,
+          &spec.keys.channelScales,
+          &spec.values.scales,
+          &spec.values.means,
+          &spec.values.channelScales,
+          &spec.counts,
+          &spec.probe};
 }
 
-KVCacheQuantizeWords validQuantize(Seeded& random, Bank bank) {
+KVCacheQuantizeSpec validQuantize(Seeded& random, Bank bank) {
   return valid(random, bank, false);
 }
-KVCacheQuantizeWords validDequantize(Seeded& random, Bank bank) {
+KVCacheQuantizeSpec validDequantize(Seeded& random, Bank bank) {
   return valid(random, bank, true);
 }
 

@@ -4,28 +4,28 @@
 #include <cmath>
 #include <cstring>
 
-#include "Cases/StoredVector.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "KVCacheQuantizeCall.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Ops/Common/StoredVector.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-using Words = KVCacheQuantizeWords;
+using Spec = KVCacheQuantizeSpec;
 
-std::string textOf(std::string_view name, const std::optional<TensorWords>& tensor) {
+std::string textOf(std::string_view name, const std::optional<TensorSpec>& tensor) {
   return tensor ? fmt::format("\n  {} {}", name, tensor->text()) : std::string();
 }
 
-std::string textOf(std::string_view name, const std::optional<TensorWords>& codes, const QuantizedPlaneWords& plane) {
+std::string textOf(std::string_view name, const std::optional<TensorSpec>& codes, const QuantizedPlaneSpec& plane) {
   return fmt::format("\n  {}: codec {} of {} bits, factor {}", name, static_cast<uint32_t>(plane.codec.name),
                      plane.codec.bits, plane.codec.scale_factor) +
          textOf("  codes", codes) + textOf("  scales", plane.scales) + textOf("  means", plane.means) +
          textOf("  channel scales", plane.channelScales);
 }
 
-std::string textOf(std::string_view name, const RowWords& rows) {
+std::string textOf(std::string_view name, const RowSpec& rows) {
   const size_t shown = std::min<size_t>(rows.list.size(), 16);
   return fmt::format("\n  {} of {} {{{}}}{}", name, rows.listCount.value_or(rows.list.size()),
                      fmt::join(rows.list.begin(), rows.list.begin() + static_cast<ptrdiff_t>(shown), ", "),
@@ -35,7 +35,7 @@ std::string textOf(std::string_view name, const RowWords& rows) {
 
 }  // namespace
 
-std::string Words::text() const {
+std::string Spec::text() const {
   const std::string name = isRead ? "KVCacheDequantize" : "KVCacheQuantize";
   if (isNull) return name + ": a NULL descriptor";
   const mnk_kv_cache_write& n = write.numbers;
@@ -56,53 +56,53 @@ std::string Words::text() const {
   return n.has_rows ? text + textOf("sequences", write.sequences) + textOf("positions", write.positions) : text;
 }
 
-std::vector<const TensorWords*> usedTensors(const Words& words) {
-  std::vector<const TensorWords*> used;
-  const auto add = [&](const std::optional<TensorWords>& tensor) {
+std::vector<const TensorSpec*> usedTensors(const Spec& spec) {
+  std::vector<const TensorSpec*> used;
+  const auto add = [&](const std::optional<TensorSpec>& tensor) {
     if (tensor) used.push_back(&*tensor);
   };
-  for (const QuantizedPlaneOperands& plane : planesOf(words)) {
+  for (const QuantizedPlaneOperands& plane : planesOf(spec)) {
     used.insert(used.end(), {plane.vectors, plane.codes});
     add(plane.plane->scales);
     // Means and channel scales belong to the original domain.
-    if (!words.isRead || words.domain == MNK_ORIGINAL_DOMAIN) {
+    if (!spec.isRead || spec.domain == MNK_ORIGINAL_DOMAIN) {
       add(plane.plane->means), add(plane.plane->channelScales);
     }
   }
-  if (words.isRead) return used;
-  add(words.counts), add(words.probe);
-  if (words.write.numbers.has_rows) add(words.write.sequences.tensor), add(words.write.positions.tensor);
+  if (spec.isRead) return used;
+  add(spec.counts), add(spec.probe);
+  if (spec.write.numbers.has_rows) add(spec.write.sequences.tensor), add(spec.write.positions.tensor);
   return used;
 }
 
-mnk_quantized_kv_view madeView(const Words& words, World& world, Seeded& random) {
-  const auto made = [&](const std::optional<TensorWords>& tensor) {
-    return tensor ? world.make(*tensor, random) : nullptr;
+mnk_quantized_kv_view madeView(const Spec& spec, Arena& arena, Seeded& random) {
+  const auto made = [&](const std::optional<TensorSpec>& tensor) {
+    return tensor ? arena.make(*tensor, random) : nullptr;
   };
-  const auto plane = [&](const std::optional<TensorWords>& codes, const QuantizedPlaneWords& plane) {
+  const auto plane = [&](const std::optional<TensorSpec>& codes, const QuantizedPlaneSpec& plane) {
     return mnk_quantized_kv_plane{.codec = plane.codec,
                                   .codes = made(codes),
                                   .scales = made(plane.scales),
                                   .means = made(plane.means),
                                   .channel_scales = made(plane.channelScales)};
   };
-  const mnk_kv_cache_view& n = words.write.numbers.into;
-  return {.size = words.viewSize,
-          .keys = plane(words.write.keyCache, words.keys),
-          .values = plane(words.write.valueCache, words.values),
+  const mnk_kv_cache_view& n = spec.write.numbers.into;
+  return {.size = spec.viewSize,
+          .keys = plane(spec.write.keyCache, spec.keys),
+          .values = plane(spec.write.valueCache, spec.values),
           .layout = n.layout,
           .wrap = n.wrap,
           .pinned = n.pinned};
 }
 
-uint64_t slotIndex(const TensorWords& codes, mnk_kv_layout layout, uint64_t sequence, uint64_t slot, uint64_t head) {
+uint64_t slotIndex(const TensorSpec& codes, mnk_kv_layout layout, uint64_t sequence, uint64_t slot, uint64_t head) {
   const CacheDims dims = cacheDims(codes, layout);
   const uint64_t inSequence = layout == MNK_HEAD_MAJOR ? head * dims.capacity + slot : slot * dims.heads + head;
   return sequence * dims.heads * dims.capacity + inSequence;
 }
 
-std::vector<double> valuesOf(World& world, const TensorWords& tensor) {
-  const auto image = world.image(tensor);
+std::vector<double> valuesOf(Arena& arena, const TensorSpec& tensor) {
+  const auto image = arena.image(tensor);
   std::vector<double> values(tensor.elements());
   for (uint64_t e = 0; e < values.size(); ++e) {
     uint64_t bits = 0;
@@ -112,7 +112,7 @@ std::vector<double> valuesOf(World& world, const TensorWords& tensor) {
   return values;
 }
 
-void fillVectors(World& world, Seeded& random, const TensorWords& source) {
+void fillVectors(Arena& arena, Seeded& random, const TensorSpec& source) {
   const auto dtype = static_cast<DType>(source.dtype);
   if (!mnk::isFloat(dtype) || source.shape.empty() || source.elements() == 0) return;
   const uint64_t length = source.shape.back();
@@ -129,15 +129,15 @@ void fillVectors(World& world, Seeded& random, const TensorWords& source) {
       std::memcpy(&bytes[(begin + e) * source.elementBytes()], &bits, source.elementBytes());
     }
   }
-  world.fill(source, bytes);
+  arena.fill(source, bytes);
 }
 
-void fillFactors(World& world, Seeded& random, const QuantizedPlaneWords& plane) {
+void fillFactors(Arena& arena, Seeded& random, const QuantizedPlaneSpec& plane) {
   for (const auto* tensor : {&plane.means, &plane.channelScales}) {
     if (!*tensor || (*tensor)->dtype != MNK_F32) continue;
     std::vector<float> factors((*tensor)->elements());
     for (float& factor : factors) factor = 0.25f + 0.125f * static_cast<float>(random.below(16));
-    world.fill(**tensor, std::as_bytes(std::span(factors)));
+    arena.fill(**tensor, std::as_bytes(std::span(factors)));
   }
 }
 

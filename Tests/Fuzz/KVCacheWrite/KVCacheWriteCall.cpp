@@ -6,21 +6,21 @@
 #include <cstring>
 #include <set>
 
-#include "Ops/KVCacheWriteRules.hpp"
-#include "Reference/KVCacheWriteReference.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-using Words = KVCacheWriteWords;
+using Spec = KVCacheWriteSpec;
 
-std::string textOf(const std::optional<TensorWords>& tensor) {
+std::string textOf(const std::optional<TensorSpec>& tensor) {
   return tensor ? tensor->text() : "NULL";
 }
 
-std::string textOf(const RowWords& rows) {
+std::string textOf(const RowSpec& rows) {
   std::string text = fmt::format(
       "{} of {} {{{}}}", rows.hasList ? "a list" : "NULL instead of a list", rows.listCount.value_or(rows.list.size()),
       fmt::join(rows.list.begin(), rows.list.begin() + std::min<size_t>(rows.list.size(), 16), ", "));
@@ -40,41 +40,41 @@ std::string textOf(const std::optional<mnk_heads_view>& view) {
 
 class KVCacheWriteCall final : public OpCall {
  public:
-  KVCacheWriteCall(World& world, Seeded& random, Words words, bool mayHoldNaN) : words_(std::move(words)) {
+  KVCacheWriteCall(Arena& arena, Seeded& random, Spec spec, bool mayHoldNaN) : spec_(std::move(spec)) {
     mnk_kv_cache_write& write = storage_.write;
-    write = words_.numbers;
-    std::memset(storage_.tail, words_.tail, sizeof storage_.tail);
-    const auto made = [&](const std::optional<TensorWords>& tensor) {
-      return tensor ? world.make(*tensor, random) : nullptr;
+    write = spec_.numbers;
+    std::memset(storage_.tail, spec_.tail, sizeof storage_.tail);
+    const auto made = [&](const std::optional<TensorSpec>& tensor) {
+      return tensor ? arena.make(*tensor, random) : nullptr;
     };
-    write.keys = made(words_.keys);
-    write.values = made(words_.values);
-    write.keys_view = viewOf(words_.keysView, write.keys);
-    write.values_view = viewOf(words_.valuesView, write.values);
-    write.into.keys = made(words_.keyCache);
-    write.into.values = made(words_.valueCache);
-    for (RowWords* listed : {&words_.sequences, &words_.positions}) listed->list.reserve(1);  // not NULL if empty
-    write.sequences = rows(words_.sequences, made(words_.sequences.tensor), world);
-    write.positions = rows(words_.positions, made(words_.positions.tensor), world);
-    for (const auto* source : {&words_.keys, &words_.values}) {
-      if (*source) fillSource(world, random, **source, mayHoldNaN);
+    write.keys = made(spec_.keys);
+    write.values = made(spec_.values);
+    write.keys_view = viewOf(spec_.keysView, write.keys);
+    write.values_view = viewOf(spec_.valuesView, write.values);
+    write.into.keys = made(spec_.keyCache);
+    write.into.values = made(spec_.valueCache);
+    for (RowSpec* listed : {&spec_.sequences, &spec_.positions}) listed->list.reserve(1);  // not NULL if empty
+    write.sequences = rows(spec_.sequences, made(spec_.sequences.tensor), arena);
+    write.positions = rows(spec_.positions, made(spec_.positions.tensor), arena);
+    for (const auto* source : {&spec_.keys, &spec_.values}) {
+      if (*source) fillSource(arena, random, **source, mayHoldNaN);
     }
-    refusal_ = refusalOf(words_);
+    refusal_ = refusalOf(spec_);
   }
 
-  std::string text() const override { return words_.text(); }
+  std::string text() const override { return spec_.text(); }
   std::string refusal() const override { return refusal_; }
 
   bool isEmpty() const override {
-    const SourceDims keys = dimsOfKeys(words_);
-    const uint64_t valueDim = words_.values ? dimsOfValues(words_).headDim : 0;
-    return tokensOf(words_) == 0 || keys.heads == 0 || (keys.headDim == 0 && valueDim == 0);
+    const SourceDims keys = dimsOfKeys(spec_);
+    const uint64_t valueDim = spec_.values ? dimsOfValues(spec_).headDim : 0;
+    return tokensOf(spec_) == 0 || keys.heads == 0 || (keys.headDim == 0 && valueDim == 0);
   }
 
   bool isForeign() const override {
-    std::vector<const std::optional<TensorWords>*> used{&words_.keys, &words_.keyCache, &words_.values};
-    if (words_.values) used.push_back(&words_.valueCache);
-    if (words_.numbers.has_rows) used.insert(used.end(), {&words_.sequences.tensor, &words_.positions.tensor});
+    std::vector<const std::optional<TensorSpec>*> used{&spec_.keys, &spec_.keyCache, &spec_.values};
+    if (spec_.values) used.push_back(&spec_.valueCache);
+    if (spec_.numbers.has_rows) used.insert(used.end(), {&spec_.sequences.tensor, &spec_.positions.tensor});
     return std::any_of(used.begin(), used.end(), [](const auto* tensor) { return *tensor && (*tensor)->device != 0; });
   }
 
@@ -83,54 +83,54 @@ class KVCacheWriteCall final : public OpCall {
     return mnk_encoder_kv_cache_write(encoder, descriptor(), error);
   }
 
-  uint64_t apply(World& world) const override {
+  uint64_t apply(Arena& arena) const override {
     if (isEmpty()) return 0;
-    const auto bytes = [&](const std::optional<TensorWords>& tensor) {
+    const auto bytes = [&](const std::optional<TensorSpec>& tensor) {
       if (!tensor) return std::vector<std::byte>{};
-      const auto image = world.image(*tensor);
+      const auto image = arena.image(*tensor);
       return std::vector<std::byte>(image.begin(), image.end());
     };
-    const test::KVCacheWriteOutcome outcome = test::reference(
-        referenceOp(), {.keys = bytes(words_.keys),
-                        .values = bytes(words_.values),
-                        .keyCache = bytes(words_.keyCache),
-                        .valueCache = words_.values ? bytes(words_.valueCache) : std::vector<std::byte>{},
-                        .sequences = numbers(words_.sequences, world),
-                        .positions = numbers(words_.positions, world)});
-    uint64_t written = store(world, *words_.keyCache, outcome.keyCache);
-    if (words_.values) written += store(world, *words_.valueCache, outcome.valueCache);
-    const bool isReadByKernel = words_.numbers.has_rows && (words_.sequences.tensor || words_.positions.tensor);
+    const test::KVCacheWriteOutcome outcome =
+        test::reference(referenceOp(), {.keys = bytes(spec_.keys),
+                                        .values = bytes(spec_.values),
+                                        .keyCache = bytes(spec_.keyCache),
+                                        .valueCache = spec_.values ? bytes(spec_.valueCache) : std::vector<std::byte>{},
+                                        .sequences = numbers(spec_.sequences, arena),
+                                        .positions = numbers(spec_.positions, arena)});
+    uint64_t written = store(arena, *spec_.keyCache, outcome.keyCache);
+    if (spec_.values) written += store(arena, *spec_.valueCache, outcome.valueCache);
+    const bool isReadByKernel = spec_.numbers.has_rows && (spec_.sequences.tensor || spec_.positions.tensor);
     return isReadByKernel ? kUnknown : written;
   }
 
  private:
-  const mnk_kv_cache_write* descriptor() const { return words_.isNull ? nullptr : &storage_.write; }
+  const mnk_kv_cache_write* descriptor() const { return spec_.isNull ? nullptr : &storage_.write; }
 
-  static mnk_row_indices rows(const RowWords& rows, mnk_tensor* tensor, World& world) {
-    if (rows.tensor) world.fill(*rows.tensor, std::as_bytes(std::span(rows.list)));
+  static mnk_row_indices rows(const RowSpec& rows, mnk_tensor* tensor, Arena& arena) {
+    if (rows.tensor) arena.fill(*rows.tensor, std::as_bytes(std::span(rows.list)));
     return {rows.hasList ? rows.list.data() : nullptr, rows.listCount.value_or(rows.list.size()), tensor};
   }
 
-  static std::vector<uint32_t> numbers(const RowWords& rows, World& world) {
+  static std::vector<uint32_t> numbers(const RowSpec& rows, Arena& arena) {
     if (!rows.tensor) return rows.list;
     std::vector<uint32_t> contents(rows.tensor->elements());
-    if (!contents.empty()) std::memcpy(contents.data(), world.image(*rows.tensor).data(), contents.size() * 4);
+    if (!contents.empty()) std::memcpy(contents.data(), arena.image(*rows.tensor).data(), contents.size() * 4);
     return contents;
   }
 
-  static void fillSource(World& world, Seeded& random, const TensorWords& source, bool mayHoldNaN) {
+  static void fillSource(Arena& arena, Seeded& random, const TensorSpec& source, bool mayHoldNaN) {
     std::vector<std::byte> bytes = random.elements(static_cast<DType>(source.dtype), source.elements());
     // All exponents of f16 and of the upper half of f32 and bf16 lose a bit, and with it NaN.
     if (!mayHoldNaN) {
       for (size_t byte = 1; byte < bytes.size(); byte += 2) bytes[byte] &= std::byte{0xbf};
     }
-    world.fill(source, bytes);
+    arena.fill(source, bytes);
   }
 
-  static uint64_t store(World& world, const TensorWords& cache, const test::ExpectedPlane& plane) {
+  static uint64_t store(Arena& arena, const TensorSpec& cache, const test::ExpectedPlane& plane) {
     if (plane.bytes.empty()) return 0;
-    std::memcpy(world.image(cache).data(), plane.bytes.data(), plane.bytes.size());
-    if (plane.isConverted) world.allowAnyNaN(cache, plane.isWritten);
+    std::memcpy(arena.image(cache).data(), plane.bytes.data(), plane.bytes.size());
+    if (plane.isConverted) arena.allowAnyNaN(cache, plane.isWritten);
     return static_cast<uint64_t>(std::count(plane.isWritten.begin(), plane.isWritten.end(), true));
   }
 
@@ -141,29 +141,29 @@ class KVCacheWriteCall final : public OpCall {
   }
 
   KVCacheWrite referenceOp() const {
-    const mnk_kv_cache_write& n = words_.numbers;
-    const auto tensor = [](const TensorWords& words) {
-      return test::planTensor(static_cast<DType>(words.dtype), *Shape::make(words.shape));
+    const mnk_kv_cache_write& n = spec_.numbers;
+    const auto tensor = [](const TensorSpec& spec) {
+      return test::planTensor(static_cast<DType>(spec.dtype), *Shape::make(spec.shape));
     };
-    KVCacheWrite op{.keys = referenceSource(*words_.keys, words_.keysView, n.source_layout),
+    KVCacheWrite op{.keys = referenceSource(*spec_.keys, spec_.keysView, n.source_layout),
                     .sourceOffset = n.source_offset,
                     .sourceIsRing = n.source_is_ring,
-                    .into = {.keys = tensor(*words_.keyCache),
+                    .into = {.keys = tensor(*spec_.keyCache),
                              .layout = static_cast<KVLayout>(n.into.layout),
                              .wrap = static_cast<KVWrap>(n.into.wrap),
                              .pinned = n.into.pinned},
                     .sequence = n.sequence,
                     .position = n.position};
-    if (words_.values) {
-      op.values = referenceSource(*words_.values, words_.valuesView, n.source_layout);
-      op.into.values = tensor(*words_.valueCache);
+    if (spec_.values) {
+      op.values = referenceSource(*spec_.values, spec_.valuesView, n.source_layout);
+      op.into.values = tensor(*spec_.valueCache);
     }
     if (n.has_tokens) op.tokens = n.tokens;
     if (n.has_rows) op.rows.emplace();
     return op;
   }
 
-  Words words_;
+  Spec spec_;
   std::string refusal_;
   struct {
     mnk_kv_cache_write write;
@@ -171,13 +171,13 @@ class KVCacheWriteCall final : public OpCall {
   } storage_;
 };
 
-std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
-  return makeOpCase(world, random, makeKVCacheWriteCall);
+std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
+  return makeOpCase(arena, random, makeKVCacheWriteCall);
 }
 
 }  // namespace
 
-HeadsView referenceSource(const TensorWords& tensor, const std::optional<mnk_heads_view>& view, mnk_kv_layout layout) {
+HeadsView referenceSource(const TensorSpec& tensor, const std::optional<mnk_heads_view>& view, mnk_kv_layout layout) {
   const mnk_heads_view places = *placesOfSource(tensor, view, layout);
   return HeadsView(test::planTensor(static_cast<DType>(tensor.dtype), *Shape::make(tensor.shape)),
                    HeadsView::Strides{.sequences = places.sequences,
@@ -190,7 +190,7 @@ HeadsView referenceSource(const TensorWords& tensor, const std::optional<mnk_hea
                                       .headStride = places.head_stride});
 }
 
-std::string Words::text() const {
+std::string Spec::text() const {
   const mnk_kv_cache_write& n = numbers;
   if (isNull) return "KVCacheWrite: a NULL descriptor";
   const auto layout = [](mnk_kv_layout given) {
@@ -210,14 +210,14 @@ std::string Words::text() const {
   return text;
 }
 
-std::unique_ptr<OpCall> makeKVCacheWriteCall(World& world, Seeded& random, Wish wish, Bank bank) {
-  Words words = wish == Wish::valid ? validWrite(random, bank) : attackedWrite(random, bank);
+std::unique_ptr<OpCall> makeKVCacheWriteCall(Arena& arena, Seeded& random, Wish wish, Bank bank) {
+  Spec spec = wish == Wish::valid ? validWrite(random, bank) : mutatedWrite(random, bank);
   // What the first of two calls stores may be moved on by the second, and then every bit of it must be known.
-  return std::make_unique<KVCacheWriteCall>(world, random, std::move(words), bank == Bank::second);
+  return std::make_unique<KVCacheWriteCall>(arena, random, std::move(spec), bank == Bank::second);
 }
 
 Target kvCacheWriteTarget() {
-  // A handle always has memory, so these two cannot be broken through the C door.
+  // A handle always has memory, so these two cannot be broken through the C API.
   const std::set<std::string_view> unreachable{"a source has no memory", "the cache has no memory"};
   std::vector<std::string_view> refusals = encoderRefusals();
   for (const auto& rule : kvCacheWriteRules()) {

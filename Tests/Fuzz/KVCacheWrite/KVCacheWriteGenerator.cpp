@@ -8,11 +8,11 @@ namespace mnk::fuzz {
 
 namespace {
 
-using Words = KVCacheWriteWords;
+using Spec = KVCacheWriteSpec;
 
-// Arenas. Both calls of a case write to the same caches.
+// Regions. Both calls of a case write to the same caches.
 constexpr uint32_t kKeys = 0, kValues = 1, kSequences = 2, kPositions = 3, kKeyCache = 4, kValueCache = 5;
-uint32_t arenaOf(uint32_t operand, Bank bank) {
+uint32_t regionOf(uint32_t operand, Bank bank) {
   const bool isCache = operand == kKeyCache || operand == kValueCache;
   return isCache || bank == Bank::second ? operand : operand + 6;
 }
@@ -43,22 +43,22 @@ Extents drawExtents(Seeded& random) {
   return extents;
 }
 
-TensorWords source(const Extents& extents, uint64_t headDim, mnk_kv_layout layout, mnk_dtype dtype, bool isRank2,
-                   uint32_t arena) {
+TensorSpec source(const Extents& extents, uint64_t headDim, mnk_kv_layout layout, mnk_dtype dtype, bool isRank2,
+                  uint32_t region) {
   const uint64_t tokens = extents.sourceSequences ? extents.tokens / extents.sourceSequences : extents.tokens;
-  TensorWords words{.dtype = dtype, .shape = {tokens, extents.heads, headDim}, .arena = arena};
-  if (layout == MNK_HEAD_MAJOR) std::swap(words.shape[0], words.shape[1]);
-  if (extents.sourceSequences) words.shape.insert(words.shape.begin(), extents.sourceSequences);
-  if (isRank2) words.shape = {extents.heads, headDim};
-  return words;
+  TensorSpec spec{.dtype = dtype, .shape = {tokens, extents.heads, headDim}, .region = region};
+  if (layout == MNK_HEAD_MAJOR) std::swap(spec.shape[0], spec.shape[1]);
+  if (extents.sourceSequences) spec.shape.insert(spec.shape.begin(), extents.sourceSequences);
+  if (isRank2) spec.shape = {extents.heads, headDim};
+  return spec;
 }
 
-TensorWords cache(const Extents& extents, uint64_t headDim, mnk_kv_layout layout, mnk_dtype dtype, bool hasSequences,
-                  uint32_t arena) {
-  TensorWords words{.dtype = dtype, .shape = {extents.heads, extents.capacity, headDim}, .arena = arena};
-  if (layout == MNK_TOKEN_MAJOR) std::swap(words.shape[0], words.shape[1]);
-  if (hasSequences) words.shape.insert(words.shape.begin(), extents.sequences);
-  return words;
+TensorSpec cache(const Extents& extents, uint64_t headDim, mnk_kv_layout layout, mnk_dtype dtype, bool hasSequences,
+                 uint32_t region) {
+  TensorSpec spec{.dtype = dtype, .shape = {extents.heads, extents.capacity, headDim}, .region = region};
+  if (layout == MNK_TOKEN_MAJOR) std::swap(spec.shape[0], spec.shape[1]);
+  if (hasSequences) spec.shape.insert(spec.shape.begin(), extents.sequences);
+  return spec;
 }
 
 uint64_t drawPosition(Seeded& random, bool isRing, uint64_t capacity, uint64_t tokens) {
@@ -68,19 +68,19 @@ uint64_t drawPosition(Seeded& random, bool isRing, uint64_t capacity, uint64_t t
   return std::min(far, UINT64_MAX - tokens);
 }
 
-void drawRows(Words& words, Seeded& random, const Extents& extents, uint64_t sequences, Bank bank) {
-  const uint64_t tokens = tokensOf(words);
-  const bool isRing = words.numbers.into.wrap == MNK_RING;
-  words.numbers.has_rows = true;
+void drawRows(Spec& spec, Seeded& random, const Extents& extents, uint64_t sequences, Bank bank) {
+  const uint64_t tokens = tokensOf(spec);
+  const bool isRing = spec.numbers.into.wrap == MNK_RING;
+  spec.numbers.has_rows = true;
   for (uint64_t token = 0; token < tokens; ++token) {
-    words.sequences.list.push_back(static_cast<uint32_t>(random.below(sequences)));
+    spec.sequences.list.push_back(static_cast<uint32_t>(random.below(sequences)));
     const uint64_t end = isRing && coin(random, 1, 2) ? 3 * extents.capacity : extents.capacity;
     const bool isFar = isRing && coin(random, 1, 16);
-    words.positions.list.push_back(static_cast<uint32_t>(isFar ? edge(random, {UINT32_MAX}) : random.below(end)));
+    spec.positions.list.push_back(static_cast<uint32_t>(isFar ? edge(random, {UINT32_MAX}) : random.below(end)));
   }
-  const auto intoTensor = [&](RowWords& rows, uint32_t operand) {
+  const auto intoTensor = [&](RowSpec& rows, uint32_t operand) {
     if (coin(random, 1, 2)) return;
-    rows.tensor = TensorWords{.dtype = MNK_U32, .shape = {tokens}, .arena = arenaOf(operand, bank)};
+    rows.tensor = TensorSpec{.dtype = MNK_U32, .shape = {tokens}, .region = regionOf(operand, bank)};
     place(*rows.tensor, random);
     // The kernel skips rows of a tensor that name no place.
     for (uint32_t& row : rows.list) {
@@ -88,8 +88,8 @@ void drawRows(Words& words, Seeded& random, const Extents& extents, uint64_t seq
     }
     rows.hasList = coin(random, 1, 8);
   };
-  intoTensor(words.sequences, kSequences);
-  intoTensor(words.positions, kPositions);
+  intoTensor(spec.sequences, kSequences);
+  intoTensor(spec.positions, kPositions);
 }
 
 // Tokens that exist, and no more of them than a linear cache holds.
@@ -106,23 +106,23 @@ void drawTokens(mnk_kv_cache_write& numbers, Seeded& random, const Extents& exte
 
 }  // namespace
 
-bool viewSources(Words& words, Seeded& random) {
+bool viewSources(Spec& spec, Seeded& random) {
   if (coin(random, 1, 2)) return true;
-  const mnk_kv_layout layout = words.numbers.source_layout;
+  const mnk_kv_layout layout = spec.numbers.source_layout;
   // Both in one tensor, or each in its own.
-  const bool isFused = words.values && coin(random, 1, 2);
+  const bool isFused = spec.values && coin(random, 1, 2);
   uint64_t end = 0;
   for (const bool isKeys : {true, false}) {
-    std::optional<TensorWords>& tensor = isKeys ? words.keys : words.values;
+    std::optional<TensorSpec>& tensor = isKeys ? spec.keys : spec.values;
     if (!tensor) continue;
     mnk_heads_view view = *placesOfSource(*tensor, std::nullopt, layout);
     view.size = sizeof view;
     if (!isFused && coin(random, 1, 3)) {
-      // The same shape in words of its own; others may be of another layout.
+      // The same shape in a spec of its own; others may be of another layout.
       view = {};
       view.size = sizeof view;
       view.layout = layout;
-      if (isKeys && !words.values) words.numbers.source_layout = coin(random, 1, 2) ? MNK_HEAD_MAJOR : MNK_TOKEN_MAJOR;
+      if (isKeys && !spec.values) spec.numbers.source_layout = coin(random, 1, 2) ? MNK_HEAD_MAJOR : MNK_TOKEN_MAJOR;
     } else {
       view.has_strides = true;
       const auto gap = [&] { return coin(random, 1, 2) ? 0 : random.below(4) * (coin(random, 1, 2) ? 4 : 1); };
@@ -139,24 +139,24 @@ bool viewSources(Words& words, Seeded& random) {
       end = std::max(end, view.offset + reach + gap());
       if (!isFused) tensor->shape = {std::exchange(end, 0)};
     }
-    (isKeys ? words.keysView : words.valuesView) = view;
+    (isKeys ? spec.keysView : spec.valuesView) = view;
   }
-  if (!isFused) return place(*words.keys, random) && (!words.values || place(*words.values, random));
-  words.keys->shape = {end};
-  if (!place(*words.keys, random)) return false;
-  words.values = words.keys;
+  if (!isFused) return place(*spec.keys, random) && (!spec.values || place(*spec.values, random));
+  spec.keys->shape = {end};
+  if (!place(*spec.keys, random)) return false;
+  spec.values = spec.keys;
   return true;
 }
 
-KVCacheWriteWords validWrite(Seeded& random, Bank bank, bool mayHaveViews) {
+KVCacheWriteSpec validWrite(Seeded& random, Bank bank, bool mayHaveViews) {
   for (;;) {
-    Words words;
+    Spec spec;
     const Extents extents = drawExtents(random);
     const auto layout = [&] { return coin(random, 1, 2) ? MNK_HEAD_MAJOR : MNK_TOKEN_MAJOR; };
     const auto real = [&] { return oneOf(random, {MNK_F32, MNK_F16, MNK_BF16}); };
     const mnk_dtype from = coin(random, 3, 4) ? real() : oneOf(random, {MNK_U8, MNK_U16, MNK_U32, MNK_I32});
     const mnk_dtype to = from <= MNK_BF16 ? real() : from;
-    mnk_kv_cache_write& numbers = words.numbers;
+    mnk_kv_cache_write& numbers = spec.numbers;
     numbers.size = sizeof numbers + (coin(random, 1, 16) ? random.below(sizeof numbers + 1) : 0);
     numbers.source_layout = layout();
     numbers.into.size = sizeof numbers.into;
@@ -171,34 +171,34 @@ KVCacheWriteWords validWrite(Seeded& random, Bank bank, bool mayHaveViews) {
     const bool isRank2 = extents.tokens == 1 && extents.sourceSequences == 0 &&
                          numbers.source_layout == MNK_TOKEN_MAJOR && coin(random, 1, 2);
     const bool hasValues = coin(random, 2, 3);
-    words.keys = source(extents, extents.headDim, numbers.source_layout, from, isRank2, arenaOf(kKeys, bank));
-    words.keyCache = cache(extents, extents.headDim, numbers.into.layout, to, hasSequences, arenaOf(kKeyCache, bank));
+    spec.keys = source(extents, extents.headDim, numbers.source_layout, from, isRank2, regionOf(kKeys, bank));
+    spec.keyCache = cache(extents, extents.headDim, numbers.into.layout, to, hasSequences, regionOf(kKeyCache, bank));
     if (hasValues) {
-      words.values =
-          source(extents, extents.valueHeadDim, numbers.source_layout, from, isRank2, arenaOf(kValues, bank));
+      spec.values =
+          source(extents, extents.valueHeadDim, numbers.source_layout, from, isRank2, regionOf(kValues, bank));
     }
     // A cache with values may take keys alone.
     if (hasValues || coin(random, 1, 4)) {
-      words.valueCache =
-          cache(extents, extents.valueHeadDim, numbers.into.layout, to, hasSequences, arenaOf(kValueCache, bank));
+      spec.valueCache =
+          cache(extents, extents.valueHeadDim, numbers.into.layout, to, hasSequences, regionOf(kValueCache, bank));
     }
     bool isPlaced = true;
-    for (auto* tensor : {&words.keys, &words.values, &words.keyCache, &words.valueCache}) {
+    for (auto* tensor : {&spec.keys, &spec.values, &spec.keyCache, &spec.valueCache}) {
       if (*tensor) isPlaced = place(**tensor, random) && isPlaced;
     }
     if (!isPlaced) continue;
 
-    if (mayHaveViews && !viewSources(words, random)) continue;
+    if (mayHaveViews && !viewSources(spec, random)) continue;
     drawTokens(numbers, random, extents, !isRing && !hasRows);
     if (hasRows) {
-      drawRows(words, random, extents, sequences, bank);
+      drawRows(spec, random, extents, sequences, bank);
       numbers.sequence = edge(random, {});  // neither is read
       numbers.position = edge(random, {});
     } else {
       numbers.sequence = random.below(sequences);
-      numbers.position = drawPosition(random, isRing, extents.capacity, tokensOf(words));
+      numbers.position = drawPosition(random, isRing, extents.capacity, tokensOf(spec));
     }
-    return words;
+    return spec;
   }
 }
 

@@ -2,85 +2,85 @@
 
 #include "KVCacheWriteCall.hpp"
 #include "Numbers.hpp"
-#include "TensorAttacks.hpp"
+#include "TensorMutations.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-using Words = KVCacheWriteWords;
+using Spec = KVCacheWriteSpec;
 
-std::vector<TensorWords*> tensorsOf(Words& words) {
-  std::vector<TensorWords*> tensors;
-  for (auto* tensor : {&words.keys, &words.values, &words.keyCache, &words.valueCache, &words.sequences.tensor,
-                       &words.positions.tensor}) {
+std::vector<TensorSpec*> tensorsOf(Spec& spec) {
+  std::vector<TensorSpec*> tensors;
+  for (auto* tensor :
+       {&spec.keys, &spec.values, &spec.keyCache, &spec.valueCache, &spec.sequences.tensor, &spec.positions.tensor}) {
     if (*tensor) tensors.push_back(&**tensor);
   }
   return tensors;
 }
 
-TensorWords& anyTensor(Words& words, Seeded& random) {
-  const auto tensors = tensorsOf(words);
+TensorSpec& anyTensor(Spec& spec, Seeded& random) {
+  const auto tensors = tensorsOf(spec);
   return *tensors[random.below(tensors.size())];
 }
 
-RowWords& anyRows(Words& words, Seeded& random) {
-  return coin(random, 1, 2) ? words.sequences : words.positions;
+RowSpec& anyRows(Spec& spec, Seeded& random) {
+  return coin(random, 1, 2) ? spec.sequences : spec.positions;
 }
 
-uint64_t capacityOf(const Words& words) {
-  return words.keyCache && words.keyCache->shape.size() >= 3
-             ? cacheDims(*words.keyCache, words.numbers.into.layout).capacity
+uint64_t capacityOf(const Spec& spec) {
+  return spec.keyCache && spec.keyCache->shape.size() >= 3
+             ? cacheDims(*spec.keyCache, spec.numbers.into.layout).capacity
              : 1;
 }
 
-void loseAHandle(Words& words, Seeded& random) {
+void loseAHandle(Spec& spec, Seeded& random) {
   switch (random.below(8)) {
     case 0:
-      words.isNull = true;
+      spec.isNull = true;
       return;
     case 1:
     case 2:
-      words.keys.reset();
+      spec.keys.reset();
       return;
     case 3:
     case 4:
-      words.keyCache.reset();
+      spec.keyCache.reset();
       return;
     case 5:
-      words.values.reset();
+      spec.values.reset();
       return;
     default:
-      words.valueCache.reset();
+      spec.valueCache.reset();
   }
 }
 
-void lieAboutSizes(Words& words, Seeded& random) {
+void lieAboutSizes(Spec& spec, Seeded& random) {
   constexpr size_t own = sizeof(mnk_kv_cache_write), view = sizeof(mnk_kv_cache_view);
   if (coin(random, 1, 3)) {
-    words.numbers.into.size = edge(random, {view, view, view + 8, 2 * view});
+    spec.numbers.into.size = edge(random, {view, view, view + 8, 2 * view});
     return;
   }
-  words.numbers.size = edge(random, {own, own, own + 8, 2 * own});
-  words.tail = coin(random, 1, 2) ? 0 : static_cast<uint8_t>(random.next());
+  spec.numbers.size = edge(random, {own, own, own + 8, 2 * own});
+  spec.tail = coin(random, 1, 2) ? 0 : static_cast<uint8_t>(random.next());
 }
 
-void leaveTheEnums(Words& words, Seeded& random) {
+void leaveTheEnums(Spec& spec, Seeded& random) {
   const auto number = static_cast<uint32_t>(edge(random, {2, 255, 0x7fff'ffff}));
   switch (random.below(3)) {
     case 0:
-      words.numbers.source_layout = test::number<mnk_kv_layout>(number);
+      spec.numbers.source_layout = test::number<mnk_kv_layout>(number);
       return;
     case 1:
-      words.numbers.into.layout = test::number<mnk_kv_layout>(number);
+      spec.numbers.into.layout = test::number<mnk_kv_layout>(number);
       return;
     default:
-      words.numbers.into.wrap = test::number<mnk_kv_wrap>(number);
+      spec.numbers.into.wrap = test::number<mnk_kv_wrap>(number);
   }
 }
 
-void swapLayoutOrWrap(Words& words, Seeded& random) {
-  mnk_kv_cache_write& numbers = words.numbers;
+void swapLayoutOrWrap(Spec& spec, Seeded& random) {
+  mnk_kv_cache_write& numbers = spec.numbers;
   const auto other = [](auto value) { return static_cast<decltype(value)>(static_cast<uint32_t>(value) ^ 1); };
   if (coin(random, 1, 3)) {
     numbers.into.wrap = other(numbers.into.wrap);
@@ -91,10 +91,10 @@ void swapLayoutOrWrap(Words& words, Seeded& random) {
   }
 }
 
-void moveANumber(Words& words, Seeded& random) {
-  mnk_kv_cache_write& numbers = words.numbers;
-  const uint64_t capacity = capacityOf(words);
-  const uint64_t length = words.keys ? dimsOfKeys(words).tokens : 1;
+void moveANumber(Spec& spec, Seeded& random) {
+  mnk_kv_cache_write& numbers = spec.numbers;
+  const uint64_t capacity = capacityOf(spec);
+  const uint64_t length = spec.keys ? dimsOfKeys(spec).tokens : 1;
   const uint64_t drawn = edge(random, {capacity, capacity, length, numbers.position, capacity - numbers.tokens});
   switch (random.below(6)) {
     case 0:
@@ -115,44 +115,44 @@ void moveANumber(Words& words, Seeded& random) {
   }
 }
 
-void moveAnyExtent(Words& words, Seeded& random) {
-  moveAnExtent(anyTensor(words, random), random);
+void moveAnyExtent(Spec& spec, Seeded& random) {
+  moveAnExtent(anyTensor(spec, random), random);
 }
 
 // The same extent everywhere that it occurs, so that the shapes still agree.
-void moveAnExtentEverywhere(Words& words, Seeded& random) {
-  if (!words.keyCache || words.keyCache->shape.empty()) return;
-  const uint64_t old = words.keyCache->shape[random.below(words.keyCache->shape.size())];
+void moveAnExtentEverywhere(Spec& spec, Seeded& random) {
+  if (!spec.keyCache || spec.keyCache->shape.empty()) return;
+  const uint64_t old = spec.keyCache->shape[random.below(spec.keyCache->shape.size())];
   const uint64_t drawn = coin(random, 3, 4)
                              ? oneOf<uint64_t>(random, {(1ull << 31) - 1, 1ull << 31, (1ull << 31) + 1, 0})
                              : edge(random, {old});
   // With one axis empty everywhere, tensors of such extents need no memory.
-  const uint64_t empty = words.keyCache->shape.back();
-  for (TensorWords* tensor : tensorsOf(words)) {
+  const uint64_t empty = spec.keyCache->shape.back();
+  for (TensorSpec* tensor : tensorsOf(spec)) {
     for (uint64_t& extent : tensor->shape) extent = extent == old ? drawn : (extent == empty ? 0 : extent);
   }
 }
 
-void changeARank(Words& words, Seeded& random) {
-  changeTheRank(anyTensor(words, random), random);
+void changeARank(Spec& spec, Seeded& random) {
+  changeTheRank(anyTensor(spec, random), random);
 }
 
-void changeADType(Words& words, Seeded& random) {
-  changeTheDType(anyTensor(words, random), random);
+void changeADType(Spec& spec, Seeded& random) {
+  changeTheDType(anyTensor(spec, random), random);
 }
 
-void moveToAnotherDevice(Words& words, Seeded& random) {
-  anyTensor(words, random).device = 1;
+void moveToAnotherDevice(Spec& spec, Seeded& random) {
+  anyTensor(spec, random).device = 1;
 }
 
-void meetAnother(Words& words, Seeded& random) {
-  TensorWords& moved = anyTensor(words, random);
-  moveBeside(moved, anyTensor(words, random), random);
+void meetAnother(Spec& spec, Seeded& random) {
+  TensorSpec& moved = anyTensor(spec, random);
+  moveBeside(moved, anyTensor(spec, random), random);
 }
 
-void changeRows(Words& words, Seeded& random) {
-  RowWords& rows = anyRows(words, random);
-  words.numbers.has_rows = coin(random, 7, 8);
+void changeRows(Spec& spec, Seeded& random) {
+  RowSpec& rows = anyRows(spec, random);
+  spec.numbers.has_rows = coin(random, 7, 8);
   switch (random.below(7)) {
     case 0:
       rows.list.push_back(static_cast<uint32_t>(random.below(2)));
@@ -174,40 +174,40 @@ void changeRows(Words& words, Seeded& random) {
     default:
       if (rows.list.empty()) return;
       rows.list[random.below(rows.list.size())] =
-          static_cast<uint32_t>(edge(random, {capacityOf(words), 1, 2, 3, UINT32_MAX}));
+          static_cast<uint32_t>(edge(random, {capacityOf(spec), 1, 2, 3, UINT32_MAX}));
   }
 }
 
 // As many rows as a write may have, or a few more.
-void askForManyRows(Words& words, Seeded& random) {
-  if (!words.keys || !words.keyCache) return;
+void askForManyRows(Spec& spec, Seeded& random) {
+  if (!spec.keys || !spec.keyCache) return;
   const uint64_t tokens = 1024 + random.below(3);
-  mnk_kv_cache_write& numbers = words.numbers;
-  words.values.reset();
-  words.valueCache.reset();
-  words.keysView.reset();
-  words.valuesView.reset();
-  words.keys->dtype = words.keyCache->dtype = MNK_U8;
-  words.keys->shape = {tokens, 1, 1};
-  words.keyCache->shape = {1, 1 + random.below(4), 1};
+  mnk_kv_cache_write& numbers = spec.numbers;
+  spec.values.reset();
+  spec.valueCache.reset();
+  spec.keysView.reset();
+  spec.valuesView.reset();
+  spec.keys->dtype = spec.keyCache->dtype = MNK_U8;
+  spec.keys->shape = {tokens, 1, 1};
+  spec.keyCache->shape = {1, 1 + random.below(4), 1};
   numbers.source_layout = MNK_TOKEN_MAJOR;
   numbers.into.layout = MNK_HEAD_MAJOR;
   numbers.source_offset = 0;
   numbers.has_tokens = false;
   numbers.into.pinned = 0;
   numbers.has_rows = true;
-  uint32_t arena = 2;
-  for (RowWords* rows : {&words.sequences, &words.positions}) {
+  uint32_t region = 2;
+  for (RowSpec* rows : {&spec.sequences, &spec.positions}) {
     rows->list.assign(tokens, 0);
     rows->tensor.reset();
-    if (coin(random, 3, 4)) rows->tensor = TensorWords{.dtype = MNK_U32, .shape = {tokens}, .arena = arena};
-    arena += 1;
+    if (coin(random, 3, 4)) rows->tensor = TensorSpec{.dtype = MNK_U32, .shape = {tokens}, .region = region};
+    region += 1;
   }
 }
 
-void changeAView(Words& words, Seeded& random) {
-  std::optional<mnk_heads_view>& changed = coin(random, 1, 2) ? words.keysView : words.valuesView;
-  const std::optional<TensorWords>& tensor = &changed == &words.keysView ? words.keys : words.values;
+void changeAView(Spec& spec, Seeded& random) {
+  std::optional<mnk_heads_view>& changed = coin(random, 1, 2) ? spec.keysView : spec.valuesView;
+  const std::optional<TensorSpec>& tensor = &changed == &spec.keysView ? spec.keys : spec.values;
   if (!changed) {
     if (coin(random, 1, 2)) return;
     changed.emplace();  // of a tensor that may be missing
@@ -236,8 +236,8 @@ void changeAView(Words& words, Seeded& random) {
   }
 }
 
-using Attack = void (*)(Words&, Seeded&);
-constexpr Attack kAttacks[] = {
+using Mutation = void (*)(Spec&, Seeded&);
+constexpr Mutation kMutations[] = {
     loseAHandle,      lieAboutSizes, leaveTheEnums,
     swapLayoutOrWrap, moveANumber,   moveANumber,
     moveANumber,      moveAnyExtent, moveAnExtentEverywhere,
@@ -247,19 +247,19 @@ constexpr Attack kAttacks[] = {
 
 }  // namespace
 
-void attackOnce(KVCacheWriteWords& words, Seeded& random) {
-  kAttacks[random.below(std::size(kAttacks))](words, random);
+void mutateOnce(KVCacheWriteSpec& spec, Seeded& random) {
+  kMutations[random.below(std::size(kMutations))](spec, random);
 }
 
-KVCacheWriteWords attackedWrite(Seeded& random, Bank bank) {
-  Words words = validWrite(random, bank);
-  if (coin(random, 1, 300)) askForManyRows(words, random);
+KVCacheWriteSpec mutatedWrite(Seeded& random, Bank bank) {
+  Spec spec = validWrite(random, bank);
+  if (coin(random, 1, 300)) askForManyRows(spec, random);
   for (uint64_t left = oneOf<uint64_t>(random, {1, 1, 1, 2, 3}); left > 0; --left) {
-    if (tensorsOf(words).empty()) break;
-    attackOnce(words, random);
+    if (tensorsOf(spec).empty()) break;
+    mutateOnce(spec, random);
   }
-  for (TensorWords* tensor : tensorsOf(words)) makePossible(*tensor, random);
-  return words;
+  for (TensorSpec* tensor : tensorsOf(spec)) makePossible(*tensor, random);
+  return spec;
 }
 
 }  // namespace mnk::fuzz

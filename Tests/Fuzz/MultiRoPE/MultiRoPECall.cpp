@@ -8,20 +8,20 @@
 #include <numbers>
 #include <set>
 
-#include "Cases/MultiRoPETrial.hpp"
-#include "Ops/MultiRoPERules.hpp"
-#include "Ops/RotaryRules.hpp"
-#include "Reference/MultiRoPEReference.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "Ops/MultiRoPE/MultiRoPEReference.hpp"
+#include "Ops/MultiRoPE/MultiRoPERules.hpp"
+#include "Ops/MultiRoPE/MultiRoPERun.hpp"
+#include "Ops/MultiRoPE/RotaryRules.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-using Words = MultiRoPEWords;
+using Spec = MultiRoPESpec;
 
-DType dtypeOf(const HeadsWords& heads) {
+DType dtypeOf(const HeadsSpec& heads) {
   return static_cast<DType>(heads.tensor->dtype);
 }
 
@@ -56,36 +56,36 @@ std::vector<double> conditionOf(const RotaryEmbedding& rotary, uint64_t headDim)
 
 class MultiRoPECall final : public OpCall {
  public:
-  MultiRoPECall(World& world, Seeded& random, Words words) : words_(std::move(words)) {
+  MultiRoPECall(Arena& arena, Seeded& random, Spec spec) : spec_(std::move(spec)) {
     mnk_multi_rope& rope = storage_.rope;
-    rope = words_.numbers;
-    std::memset(storage_.tail, words_.tail, sizeof storage_.tail);
-    rope.queries = made(words_.queries, world, random);
-    rope.keys = made(words_.keys, world, random);
-    rope.rotated_queries = made(words_.rotatedQueries, world, random);
-    rope.rotated_keys = made(words_.rotatedKeys, world, random);
-    rope.positions = made(words_.positions, world, random);
-    rope.offsets = made(words_.offsets, world, random);
-    words_.factors.reserve(1);  // not NULL if empty
-    rope.rotary.frequency_factors = words_.hasFactors ? words_.factors.data() : nullptr;
-    rope.rotary.frequency_factor_count = words_.factorCount.value_or(words_.factors.size());
-    for (const HeadsWords* from : {&words_.queries, &words_.keys}) {
-      if (from->tensor) fill(world, random, *from->tensor);
+    rope = spec_.numbers;
+    std::memset(storage_.tail, spec_.tail, sizeof storage_.tail);
+    rope.queries = made(spec_.queries, arena, random);
+    rope.keys = made(spec_.keys, arena, random);
+    rope.rotated_queries = made(spec_.rotatedQueries, arena, random);
+    rope.rotated_keys = made(spec_.rotatedKeys, arena, random);
+    rope.positions = made(spec_.positions, arena, random);
+    rope.offsets = made(spec_.offsets, arena, random);
+    spec_.factors.reserve(1);  // not NULL if empty
+    rope.rotary.frequency_factors = spec_.hasFactors ? spec_.factors.data() : nullptr;
+    rope.rotary.frequency_factor_count = spec_.factorCount.value_or(spec_.factors.size());
+    for (const HeadsSpec* from : {&spec_.queries, &spec_.keys}) {
+      if (from->tensor) fill(arena, random, *from->tensor);
     }
-    refusal_ = refusalOf(words_);
+    refusal_ = refusalOf(spec_);
   }
 
-  std::string text() const override { return words_.text(); }
+  std::string text() const override { return spec_.text(); }
   std::string refusal() const override { return refusal_; }
 
   bool isEmpty() const override {
-    const mnk_heads_view queries = *placesOf(words_.queries);
+    const mnk_heads_view queries = *placesOf(spec_.queries);
     return queries.sequences == 0 || queries.tokens == 0;
   }
 
   bool isForeign() const override {
-    std::vector<const std::optional<TensorWords>*> used{&words_.positions.tensor, &words_.offsets.tensor};
-    for (const RotatedWords& rotated : rotatedOf(words_)) {
+    std::vector<const std::optional<TensorSpec>*> used{&spec_.positions.tensor, &spec_.offsets.tensor};
+    for (const RotatedSpec& rotated : rotatedOf(spec_)) {
       used.push_back(&rotated.into->tensor);
       // What stays in place is read where it is written.
       if (!isInPlace(rotated)) used.push_back(&rotated.from->tensor);
@@ -98,72 +98,72 @@ class MultiRoPECall final : public OpCall {
     return mnk_encoder_multi_rope(encoder, descriptor(), error);
   }
 
-  uint64_t apply(World& world) const override {
+  uint64_t apply(Arena& arena) const override {
     if (isEmpty()) return 0;
-    const auto bytes = [&](const HeadsWords& heads) {
-      const auto image = heads.tensor ? world.image(*heads.tensor) : std::span<std::byte>();
+    const auto bytes = [&](const HeadsSpec& heads) {
+      const auto image = heads.tensor ? arena.image(*heads.tensor) : std::span<std::byte>();
       return std::vector<std::byte>(image.begin(), image.end());
     };
-    test::MultiRoPEOutcome outcome = test::reference(referenceOp(), {.queries = bytes(words_.queries),
-                                                                     .keys = bytes(words_.keys),
-                                                                     .positions = contents(words_.positions, world),
-                                                                     .offsets = contents(words_.offsets, world)});
-    const auto conditions = conditionOf(embeddingOf(words_), placesOf(words_.queries)->head_dim);
+    test::MultiRoPEOutcome outcome = test::reference(referenceOp(), {.queries = bytes(spec_.queries),
+                                                                     .keys = bytes(spec_.keys),
+                                                                     .positions = contents(spec_.positions, arena),
+                                                                     .offsets = contents(spec_.offsets, arena)});
+    const auto conditions = conditionOf(embeddingOf(spec_), placesOf(spec_.queries)->head_dim);
     for (auto* elements : {&outcome.queries, &outcome.keys}) {
       for (test::TurnedElement& element : *elements) element.radians *= conditions[element.pair];
     }
-    const auto rotated = rotatedOf(words_);
-    return store(world, rotated.front(), std::move(outcome.queries)) +
-           (rotated.size() == 1 ? 0 : store(world, rotated.back(), std::move(outcome.keys)));
+    const auto rotated = rotatedOf(spec_);
+    return store(arena, rotated.front(), std::move(outcome.queries)) +
+           (rotated.size() == 1 ? 0 : store(arena, rotated.back(), std::move(outcome.keys)));
   }
 
  private:
-  const mnk_multi_rope* descriptor() const { return words_.isNull ? nullptr : &storage_.rope; }
+  const mnk_multi_rope* descriptor() const { return spec_.isNull ? nullptr : &storage_.rope; }
 
-  static mnk_heads_view made(const HeadsWords& heads, World& world, Seeded& random) {
+  static mnk_heads_view made(const HeadsSpec& heads, Arena& arena, Seeded& random) {
     mnk_heads_view view = heads.view;
-    view.tensor = heads.tensor ? world.make(*heads.tensor, random) : nullptr;
+    view.tensor = heads.tensor ? arena.make(*heads.tensor, random) : nullptr;
     return view;
   }
 
-  static mnk_rotary_numbers made(NumberWords& numbers, World& world, Seeded& random) {
+  static mnk_rotary_numbers made(NumberSpec& numbers, Arena& arena, Seeded& random) {
     numbers.list.reserve(1);  // not NULL if empty
-    if (numbers.tensor) world.fill(*numbers.tensor, std::as_bytes(std::span(numbers.list)));
+    if (numbers.tensor) arena.fill(*numbers.tensor, std::as_bytes(std::span(numbers.list)));
     return {numbers.hasList ? numbers.list.data() : nullptr, numbers.count(), numbers.listAxes,
-            numbers.tensor ? world.make(*numbers.tensor, random) : nullptr};
+            numbers.tensor ? arena.make(*numbers.tensor, random) : nullptr};
   }
 
-  void fill(World& world, Seeded& random, const TensorWords& tensor) const {
+  void fill(Arena& arena, Seeded& random, const TensorSpec& tensor) const {
     const auto dtype = static_cast<DType>(tensor.dtype);
     if (!isFloat(dtype)) return;
     std::vector<std::byte> bytes = test::ropeElements(random, dtype, tensor.elements());
     // All exponents of f16 and of the upper half of f32 and bf16 lose a bit, and with it NaN and infinity: a pair with
     // one of them does not stay as it is, even where it does not turn.
-    for (size_t byte = 1; words_.isStill && byte < bytes.size(); byte += 2) bytes[byte] &= std::byte{0xbf};
-    world.fill(tensor, bytes);
+    for (size_t byte = 1; spec_.isStill && byte < bytes.size(); byte += 2) bytes[byte] &= std::byte{0xbf};
+    arena.fill(tensor, bytes);
   }
 
-  static std::vector<uint32_t> contents(const NumberWords& numbers, World& world) {
+  static std::vector<uint32_t> contents(const NumberSpec& numbers, Arena& arena) {
     if (!numbers.tensor) return {};
     std::vector<uint32_t> contents(numbers.tensor->elements());
-    if (!contents.empty()) std::memcpy(contents.data(), world.image(*numbers.tensor).data(), contents.size() * 4);
+    if (!contents.empty()) std::memcpy(contents.data(), arena.image(*numbers.tensor).data(), contents.size() * 4);
     return contents;
   }
 
   // Puts results into the image and returns how many bytes the kernel writes: in place there is nothing to do for
   // elements that do not turn.
-  static uint64_t store(World& world, const RotatedWords& rotated, std::vector<test::TurnedElement> elements) {
-    const TensorWords& tensor = *rotated.into->tensor;
+  static uint64_t store(Arena& arena, const RotatedSpec& rotated, std::vector<test::TurnedElement> elements) {
+    const TensorSpec& tensor = *rotated.into->tensor;
     const DType from = dtypeOf(*rotated.from), into = dtypeOf(*rotated.into);
     uint64_t written = 0;
     for (test::TurnedElement& element : elements) {
       if (element.isTurned) element.bits = test::nearestBits(into, element.value);
-      std::memcpy(&world.image(tensor)[element.into * tensor.elementBytes()], &element.bits, tensor.elementBytes());
+      std::memcpy(&arena.image(tensor)[element.into * tensor.elementBytes()], &element.bits, tensor.elementBytes());
       if (element.isTurned || !isInPlace(rotated)) written += tensor.elementBytes();
     }
     const auto isBefore = [](const auto& element, uint64_t place) { return element.into < place; };
     std::sort(elements.begin(), elements.end(), [](const auto& a, const auto& b) { return a.into < b.into; });
-    world.allow(tensor, [=, elements = std::move(elements)](uint64_t place, uint64_t expected, uint64_t got) {
+    arena.allow(tensor, [=, elements = std::move(elements)](uint64_t place, uint64_t expected, uint64_t got) {
       const auto element = std::lower_bound(elements.begin(), elements.end(), place, isBefore);
       return element != elements.end() && element->into == place && element->bits == expected &&
              test::isAllowed(*element, from, into, got);
@@ -172,10 +172,10 @@ class MultiRoPECall final : public OpCall {
   }
 
   MultiRoPE referenceOp() const {
-    const auto tensor = [](const TensorWords& words) {
-      return test::planTensor(static_cast<DType>(words.dtype), *Shape::make(words.shape));
+    const auto tensor = [](const TensorSpec& spec) {
+      return test::planTensor(static_cast<DType>(spec.dtype), *Shape::make(spec.shape));
     };
-    const auto view = [&](const HeadsWords& heads) {
+    const auto view = [&](const HeadsSpec& heads) {
       const mnk_heads_view places = *placesOf(heads);
       return HeadsView(tensor(*heads.tensor), HeadsView::Strides{.sequences = places.sequences,
                                                                  .tokens = places.tokens,
@@ -186,24 +186,24 @@ class MultiRoPECall final : public OpCall {
                                                                  .tokenStride = places.token_stride,
                                                                  .headStride = places.head_stride});
     };
-    MultiRoPE op{.queries = view(words_.queries), .rotary = embeddingOf(words_)};
-    if (words_.keys.tensor) op.keys = view(words_.keys);
-    if (words_.rotatedQueries.tensor) op.rotatedQueries = view(words_.rotatedQueries);
-    if (words_.rotatedKeys.tensor) op.rotatedKeys = view(words_.rotatedKeys);
-    op.positions = RotaryPositions(words_.numbers.first_position);
-    if (words_.positions.hasList) {
-      op.positions = RotaryPositions(words_.positions.list, std::max(words_.positions.listAxes, 1u));
+    MultiRoPE op{.queries = view(spec_.queries), .rotary = embeddingOf(spec_)};
+    if (spec_.keys.tensor) op.keys = view(spec_.keys);
+    if (spec_.rotatedQueries.tensor) op.rotatedQueries = view(spec_.rotatedQueries);
+    if (spec_.rotatedKeys.tensor) op.rotatedKeys = view(spec_.rotatedKeys);
+    op.positions = RotaryPositions(spec_.numbers.first_position);
+    if (spec_.positions.hasList) {
+      op.positions = RotaryPositions(spec_.positions.list, std::max(spec_.positions.listAxes, 1u));
     }
-    if (words_.positions.tensor) op.positions = RotaryPositions(tensor(*words_.positions.tensor));
-    if (words_.offsets.hasList) op.offsets = words_.offsets.list;
-    if (words_.offsets.tensor) op.offsets = tensor(*words_.offsets.tensor);
+    if (spec_.positions.tensor) op.positions = RotaryPositions(tensor(*spec_.positions.tensor));
+    if (spec_.offsets.hasList) op.offsets = spec_.offsets.list;
+    if (spec_.offsets.tensor) op.offsets = tensor(*spec_.offsets.tensor);
     // Sections that reach beyond the last pair say no more than those that end there, and take the reference longer.
-    const uint64_t pairs = op.rotary.ropeDim.value_or(placesOf(words_.queries)->head_dim) / 2;
+    const uint64_t pairs = op.rotary.ropeDim.value_or(placesOf(spec_.queries)->head_dim) / 2;
     for (uint32_t& section : op.rotary.sections) section = static_cast<uint32_t>(std::min<uint64_t>(section, pairs));
     return op;
   }
 
-  Words words_;
+  Spec spec_;
   std::string refusal_;
   struct {
     mnk_multi_rope rope;
@@ -211,11 +211,11 @@ class MultiRoPECall final : public OpCall {
   } storage_;
 };
 
-std::unique_ptr<Case> makeCase(World& world, Seeded& random) {
-  return makeOpCase(world, random, makeMultiRoPECall);
+std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
+  return makeOpCase(arena, random, makeMultiRoPECall);
 }
 
-std::string textOf(const HeadsWords& heads) {
+std::string textOf(const HeadsSpec& heads) {
   if (!heads.tensor) return "none";
   const mnk_heads_view& view = heads.view;
   const std::string tensor = fmt::format("{} (view size {})", heads.tensor->text(), view.size);
@@ -231,7 +231,7 @@ std::string listText(const std::vector<Number>& list, bool hasList, uint64_t cou
                      fmt::join(list.begin(), list.begin() + std::min<ptrdiff_t>(std::ssize(list), 24), ", "));
 }
 
-std::string textOf(const NumberWords& numbers) {
+std::string textOf(const NumberSpec& numbers) {
   const std::string list =
       fmt::format("{} on {} axes", listText(numbers.list, numbers.hasList, numbers.count()), numbers.listAxes);
   return numbers.tensor ? fmt::format("tensor {} with {}", numbers.tensor->text(), list) : list;
@@ -239,7 +239,7 @@ std::string textOf(const NumberWords& numbers) {
 
 }  // namespace
 
-std::string Words::text() const {
+std::string Spec::text() const {
   if (isNull) return "MultiRoPE: a NULL descriptor";
   const mnk_rotary_embedding& rotary = numbers.rotary;
   const mnk_yarn& yarn = rotary.yarn;
@@ -261,13 +261,13 @@ std::string Words::text() const {
                             yarn.beta_slow, yarn.keeps_fractions ? ", with fractions" : "");
 }
 
-std::unique_ptr<OpCall> makeMultiRoPECall(World& world, Seeded& random, Wish wish, Bank bank) {
-  Words words = wish == Wish::valid ? validRope(random, bank) : attackedRope(random, bank);
-  return std::make_unique<MultiRoPECall>(world, random, std::move(words));
+std::unique_ptr<OpCall> makeMultiRoPECall(Arena& arena, Seeded& random, Wish wish, Bank bank) {
+  Spec spec = wish == Wish::valid ? validRope(random, bank) : mutatedRope(random, bank);
+  return std::make_unique<MultiRoPECall>(arena, random, std::move(spec));
 }
 
 Target multiRoPETarget() {
-  // The C door refuses these before an op exists, and its handles always have memory.
+  // The C API refuses these before an op exists, and its handles always have memory.
   const std::set<std::string_view> unreachable{"an operand has no memory", "the list of positions is too long",
                                                "the list of offsets is too long", "the layout is not known"};
   std::vector<std::string_view> refusals = encoderRefusals();

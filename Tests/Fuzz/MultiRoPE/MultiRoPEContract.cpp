@@ -6,7 +6,7 @@ namespace mnk::fuzz {
 
 namespace {
 
-using Words = MultiRoPEWords;
+using Spec = MultiRoPESpec;
 using Wide = unsigned __int128;  // sums and products of 64-bit numbers as they are, not wrapped
 
 constexpr uint64_t kMostListed = 1024;
@@ -14,22 +14,22 @@ constexpr uint64_t kMostFactors = 512;
 constexpr uint64_t kExtentEnd = uint64_t{1} << 31;
 constexpr __int128 kPositionEnd = __int128{1} << 31;
 
-// What the C door itself refuses, before an op exists.
-std::string refusalOfView(const HeadsWords& heads) {
+// What the C API itself refuses, before an op exists.
+std::string refusalOfView(const HeadsSpec& heads) {
   if (!heads.tensor) return {};
   if (heads.view.size != sizeof(mnk_heads_view)) return "mnk_heads_view has the wrong size";
   const bool isLayout = heads.view.layout == MNK_HEAD_MAJOR || heads.view.layout == MNK_TOKEN_MAJOR;
   return isLayout || heads.view.has_strides ? "" : "the number is not a layout";
 }
 
-std::string refusalOfNumbers(const NumberWords& numbers, std::string_view name) {
+std::string refusalOfNumbers(const NumberSpec& numbers, std::string_view name) {
   if (numbers.tensor) return {};
   if (!numbers.hasList && numbers.count() != 0) return fmt::format("{} is missing", name);
   return numbers.count() > kMostListed ? fmt::format("there are too many {}", name) : "";
 }
 
-std::string refusalOfEmbedding(const Words& words) {
-  const mnk_rotary_embedding& rotary = words.numbers.rotary;
+std::string refusalOfEmbedding(const Spec& spec) {
+  const mnk_rotary_embedding& rotary = spec.numbers.rotary;
   if (rotary.size != sizeof rotary) return "mnk_rotary_embedding has the wrong size";
   constexpr uint32_t kModes[] = {0, 2, 8, 24, 40};
   if (std::count(std::begin(kModes), std::end(kModes), static_cast<uint32_t>(rotary.layout)) == 0) {
@@ -37,22 +37,22 @@ std::string refusalOfEmbedding(const Words& words) {
   }
   if (static_cast<uint32_t>(rotary.pairing) > 2) return "the number is not a rotary pairing";
   if (static_cast<uint32_t>(rotary.other_axis) > 1) return "the number is not a rotary axis";
-  const uint64_t count = words.factorCount.value_or(words.factors.size());
-  if (!words.hasFactors && count != 0) return "frequency_factors is missing";
+  const uint64_t count = spec.factorCount.value_or(spec.factors.size());
+  if (!spec.hasFactors && count != 0) return "frequency_factors is missing";
   return count > kMostFactors ? "there are too many frequency factors" : "";
 }
 
-std::string refusalOfStruct(const Words& words) {
-  const uint64_t size = words.numbers.size, own = sizeof(mnk_multi_rope);
-  if (words.isNull) return "mnk_multi_rope is missing";
-  if (size < own || size > 2 * own || (size > own && words.tail != 0)) return "mnk_multi_rope has the wrong size";
-  if (!words.queries.tensor) return "queries.tensor is missing";
-  for (const HeadsWords* heads : {&words.queries, &words.keys, &words.rotatedQueries, &words.rotatedKeys}) {
+std::string refusalOfStruct(const Spec& spec) {
+  const uint64_t size = spec.numbers.size, own = sizeof(mnk_multi_rope);
+  if (spec.isNull) return "mnk_multi_rope is missing";
+  if (size < own || size > 2 * own || (size > own && spec.tail != 0)) return "mnk_multi_rope has the wrong size";
+  if (!spec.queries.tensor) return "queries.tensor is missing";
+  for (const HeadsSpec* heads : {&spec.queries, &spec.keys, &spec.rotatedQueries, &spec.rotatedKeys}) {
     if (std::string what = refusalOfView(*heads); !what.empty()) return what;
   }
-  if (std::string what = refusalOfNumbers(words.positions, "positions"); !what.empty()) return what;
-  if (std::string what = refusalOfNumbers(words.offsets, "offsets"); !what.empty()) return what;
-  return refusalOfEmbedding(words);
+  if (std::string what = refusalOfNumbers(spec.positions, "positions"); !what.empty()) return what;
+  if (std::string what = refusalOfNumbers(spec.offsets, "offsets"); !what.empty()) return what;
+  return refusalOfEmbedding(spec);
 }
 
 bool isFloat(mnk_dtype dtype) {
@@ -82,7 +82,7 @@ std::array<Axis, 3> axesOf(const mnk_heads_view& places) {
            {places.heads, places.head_stride}}};
 }
 
-bool isInside(const HeadsWords& heads, const mnk_heads_view& places) {
+bool isInside(const HeadsSpec& heads, const mnk_heads_view& places) {
   if (!hasTokens(places)) return true;
   Wide end = Wide{places.offset} + places.head_dim;
   for (const Axis& axis : axesOf(places)) end += Wide{axis.stride} * (axis.count - 1);
@@ -104,19 +104,19 @@ bool crowds(const mnk_heads_view& places) {
 }
 
 // Ranks, dtypes, extents and strides of what is rotated and where it goes.
-std::string refusalOfOperands(const Words& words) {
-  if (words.rotatedKeys.tensor && !words.keys.tensor) return "rotated keys are given without keys";
-  const auto rotated = rotatedOf(words);
-  std::vector<const HeadsWords*> all;
-  for (const RotatedWords& one : rotated) all.insert(all.end(), {one.from, one.into});
+std::string refusalOfOperands(const Spec& spec) {
+  if (spec.rotatedKeys.tensor && !spec.keys.tensor) return "rotated keys are given without keys";
+  const auto rotated = rotatedOf(spec);
+  std::vector<const HeadsSpec*> all;
+  for (const RotatedSpec& one : rotated) all.insert(all.end(), {one.from, one.into});
   std::vector<mnk_heads_view> places;
-  for (const HeadsWords* heads : all) {
+  for (const HeadsSpec* heads : all) {
     const auto found = placesOf(*heads);
     if (!found) return "an operand has the wrong rank";
     places.push_back(*found);
   }
   const auto any = [&](auto isBad) { return std::any_of(places.begin(), places.end(), isBad); };
-  const auto isNotFloat = [](const HeadsWords* heads) { return !isFloat(heads->tensor->dtype); };
+  const auto isNotFloat = [](const HeadsSpec* heads) { return !isFloat(heads->tensor->dtype); };
   if (std::any_of(all.begin(), all.end(), isNotFloat)) return "an operand is not of a float dtype";
   if (any([](const auto& view) { return view.heads == 0 || view.head_dim == 0; })) {
     return "an operand has no heads, or heads of no elements";
@@ -137,25 +137,25 @@ std::string refusalOfOperands(const Words& words) {
   return {};
 }
 
-uint64_t tokensOf(const Words& words) {
-  const auto queries = placesOf(words.queries);
+uint64_t tokensOf(const Spec& spec) {
+  const auto queries = placesOf(spec.queries);
   return queries ? queries->sequences * queries->tokens : 0;
 }
 
-bool isOfIntegers(const NumberWords& numbers) {
+bool isOfIntegers(const NumberSpec& numbers) {
   return !numbers.tensor || numbers.tensor->dtype == MNK_I32 || numbers.tensor->dtype == MNK_U32;
 }
 
 // How many axes the positions have; 0 where they do not match the tokens.
-uint64_t axesOf(const Words& words) {
-  const NumberWords& positions = words.positions;
-  const uint64_t tokens = tokensOf(words);
+uint64_t axesOf(const Spec& spec) {
+  const NumberSpec& positions = spec.positions;
+  const uint64_t tokens = tokensOf(spec);
   const auto upToFour = [](uint64_t axes) { return axes <= 4 ? axes : 0; };
   if (positions.tensor) {
     const std::vector<uint64_t>& shape = positions.tensor->shape;
     if (shape == std::vector{tokens}) return 1;
     if (shape.size() < 2) return 0;
-    const auto queries = placesOf(words.queries);
+    const auto queries = placesOf(spec.queries);
     const std::vector<uint64_t> behind(shape.begin() + 1, shape.end());
     const bool isEach = behind == std::vector{tokens} || behind == std::vector{queries->sequences, queries->tokens};
     return isEach ? upToFour(shape[0]) : 0;
@@ -166,53 +166,53 @@ uint64_t axesOf(const Words& words) {
 }
 
 // Every position that is known before the kernel runs, without and with its offset.
-bool isTooFar(const Words& words) {
-  const auto queries = placesOf(words.queries);
-  const uint64_t tokens = tokensOf(words);
-  if (words.positions.tensor || tokens == 0) return false;
-  const bool hasOffsets = words.offsets.hasList && !words.offsets.tensor;
+bool isTooFar(const Spec& spec) {
+  const auto queries = placesOf(spec.queries);
+  const uint64_t tokens = tokensOf(spec);
+  if (spec.positions.tensor || tokens == 0) return false;
+  const bool hasOffsets = spec.offsets.hasList && !spec.offsets.tensor;
   const auto isFar = [&](__int128 position, uint64_t sequence) {
-    const __int128 offset = hasOffsets ? words.offsets.list[sequence] : 0;
+    const __int128 offset = hasOffsets ? spec.offsets.list[sequence] : 0;
     for (const __int128 one : {position, position + offset}) {
       if (one < -kPositionEnd || one >= kPositionEnd) return true;
     }
     return false;
   };
-  if (words.positions.hasList) {
-    for (uint64_t index = 0; index < words.positions.list.size(); ++index) {
-      if (isFar(words.positions.list[index], index % tokens / queries->tokens)) return true;
+  if (spec.positions.hasList) {
+    for (uint64_t index = 0; index < spec.positions.list.size(); ++index) {
+      if (isFar(spec.positions.list[index], index % tokens / queries->tokens)) return true;
     }
     return false;
   }
-  const __int128 first = words.numbers.first_position;
+  const __int128 first = spec.numbers.first_position;
   for (uint64_t sequence = 0; sequence < (hasOffsets ? queries->sequences : 1); ++sequence) {
     if (isFar(first, sequence) || isFar(first + queries->tokens - 1, sequence)) return true;
   }
   return false;
 }
 
-std::string refusalOfPositions(const Words& words) {
-  if (!isOfIntegers(words.positions)) return "positions are not i32 or u32";
-  if (axesOf(words) == 0) return "positions do not match the tokens";
-  const NumberWords& offsets = words.offsets;
+std::string refusalOfPositions(const Spec& spec) {
+  if (!isOfIntegers(spec.positions)) return "positions are not i32 or u32";
+  if (axesOf(spec) == 0) return "positions do not match the tokens";
+  const NumberSpec& offsets = spec.offsets;
   if (!isOfIntegers(offsets)) return "offsets are not i32 or u32";
   if (offsets.tensor || offsets.hasList) {
     const uint64_t count = offsets.tensor ? offsets.tensor->elements() : offsets.list.size();
-    if (count != placesOf(words.queries)->sequences) return "offsets do not match the sequences";
+    if (count != placesOf(spec.queries)->sequences) return "offsets do not match the sequences";
   }
-  return isTooFar(words) ? "a position is out of range" : "";
+  return isTooFar(spec) ? "a position is out of range" : "";
 }
 
-std::string refusalBeforeSharing(const Words& words) {
+std::string refusalBeforeSharing(const Spec& spec) {
   for (const auto refusal : {refusalOfStruct, refusalOfOperands, refusalOfPositions}) {
-    if (std::string what = refusal(words); !what.empty()) return what;
+    if (std::string what = refusal(spec); !what.empty()) return what;
   }
   return {};
 }
 
 }  // namespace
 
-std::optional<mnk_heads_view> placesOf(const HeadsWords& heads) {
+std::optional<mnk_heads_view> placesOf(const HeadsSpec& heads) {
   if (heads.view.has_strides) return heads.view;
   const std::vector<uint64_t>& shape = heads.tensor->shape;
   const bool isHeadMajor = heads.view.layout == MNK_HEAD_MAJOR;
@@ -230,21 +230,21 @@ std::optional<mnk_heads_view> placesOf(const HeadsWords& heads) {
   return places;
 }
 
-std::vector<RotatedWords> rotatedOf(const Words& words) {
-  const auto into = [](const HeadsWords& from, const HeadsWords& given) { return given.tensor ? &given : &from; };
-  std::vector<RotatedWords> rotated{{&words.queries, into(words.queries, words.rotatedQueries)}};
-  if (words.keys.tensor) rotated.push_back({&words.keys, into(words.keys, words.rotatedKeys)});
+std::vector<RotatedSpec> rotatedOf(const Spec& spec) {
+  const auto into = [](const HeadsSpec& from, const HeadsSpec& given) { return given.tensor ? &given : &from; };
+  std::vector<RotatedSpec> rotated{{&spec.queries, into(spec.queries, spec.rotatedQueries)}};
+  if (spec.keys.tensor) rotated.push_back({&spec.keys, into(spec.keys, spec.rotatedKeys)});
   return rotated;
 }
 
-std::string refusalOf(const Words& words) {
-  if (std::string what = refusalBeforeSharing(words); !what.empty()) return what;
-  if (sharesMemory(words)) return "results share memory with other operands";
-  return refusalOfRotary(words, placesOf(words.queries)->head_dim, axesOf(words));
+std::string refusalOf(const Spec& spec) {
+  if (std::string what = refusalBeforeSharing(spec); !what.empty()) return what;
+  if (sharesMemory(spec)) return "results share memory with other operands";
+  return refusalOfRotary(spec, placesOf(spec.queries)->head_dim, axesOf(spec));
 }
 
-bool isOpen(const Words& words) {
-  return refusalBeforeSharing(words).empty() && isRotaryOpen(words, placesOf(words.queries)->head_dim);
+bool isOpen(const Spec& spec) {
+  return refusalBeforeSharing(spec).empty() && isRotaryOpen(spec, placesOf(spec.queries)->head_dim);
 }
 
 }  // namespace mnk::fuzz

@@ -8,7 +8,7 @@ namespace mnk::fuzz {
 
 namespace {
 
-using Words = MultiRoPEWords;
+using Spec = MultiRoPESpec;
 
 struct Extents {
   uint64_t sequences, tokens, heads, keyHeads, headDim;
@@ -34,14 +34,14 @@ Extents drawExtents(Seeded& random) {
   return extents;
 }
 
-// Which arenas the operands of a call lie in.
-struct Arenas {
+// Which regions the operands of a call lie in.
+struct Regions {
   uint32_t queries, keys, rotatedQueries, rotatedKeys, positions, offsets;
 };
 
 // The first of two calls reads or writes what the second uses, so that their order counts. Only where every position
 // is 0 are the bits known that it writes, so that the second may go on with them.
-Arenas drawArenas(Seeded& random, Bank bank, bool isStill) {
+Regions drawRegions(Seeded& random, Bank bank, bool isStill) {
   if (bank == Bank::second) return {0, 1, 2, 3, 4, 5};
   const auto first = static_cast<uint32_t>(random.below(6));
   const auto second = (first + 1 + static_cast<uint32_t>(random.below(5))) % 6;
@@ -50,15 +50,15 @@ Arenas drawArenas(Seeded& random, Bank bank, bool isStill) {
 }
 
 // A view by a tensor's shape.
-HeadsWords shaped(Seeded& random, const Extents& extents, uint64_t heads, mnk_dtype dtype, uint32_t arena) {
-  HeadsWords drawn;
+HeadsSpec shaped(Seeded& random, const Extents& extents, uint64_t heads, mnk_dtype dtype, uint32_t region) {
+  HeadsSpec drawn;
   const bool isHeadMajor = coin(random, 1, 2);
   std::vector<uint64_t> shape{extents.sequences, extents.tokens, heads, extents.headDim};
   if (isHeadMajor) std::swap(shape[1], shape[2]);
   if (extents.sequences == 1 && coin(random, 3, 4)) shape.erase(shape.begin());
   const bool isOneToken = extents.tokens == 1 && shape.size() == 3 && !isHeadMajor;
   if (isOneToken && coin(random, 1, 2)) shape.erase(shape.begin());
-  drawn.tensor = TensorWords{.dtype = dtype, .shape = shape, .arena = arena};
+  drawn.tensor = TensorSpec{.dtype = dtype, .shape = shape, .region = region};
   drawn.view.size = sizeof drawn.view;
   drawn.view.layout = isHeadMajor ? MNK_HEAD_MAJOR : MNK_TOKEN_MAJOR;
   // None of these is read.
@@ -82,9 +82,9 @@ mnk_heads_view viewOf(Seeded& random, const Extents& extents, uint64_t heads) {
 
 // A view by strides: axes nested in any order, with gaps between their entries. Inputs may hold a vector more than
 // once.
-HeadsWords strided(Seeded& random, const Extents& extents, uint64_t heads, mnk_dtype dtype, uint32_t arena,
-                   bool mayRepeat) {
-  HeadsWords drawn;
+HeadsSpec strided(Seeded& random, const Extents& extents, uint64_t heads, mnk_dtype dtype, uint32_t region,
+                  bool mayRepeat) {
+  HeadsSpec drawn;
   mnk_heads_view& view = drawn.view;
   view = viewOf(random, extents, heads);
   struct Axis {
@@ -105,25 +105,25 @@ HeadsWords strided(Seeded& random, const Extents& extents, uint64_t heads, mnk_d
   }
   view.offset = gap();
   const uint64_t elements = view.offset + reach + gap();
-  drawn.tensor = TensorWords{.dtype = dtype, .shape = {elements}, .arena = arena};
+  drawn.tensor = TensorSpec{.dtype = dtype, .shape = {elements}, .region = region};
   if (coin(random, 1, 3)) drawn.tensor->shape = {1, elements, 1};
   if (extents.tokens == 0 && coin(random, 1, 2)) view.offset = edge(random, {elements});
   return drawn;
 }
 
-HeadsWords drawView(Seeded& random, const Extents& extents, uint64_t heads, mnk_dtype dtype, uint32_t arena,
-                    bool mayRepeat) {
-  return coin(random, 1, 2) ? shaped(random, extents, heads, dtype, arena)
-                            : strided(random, extents, heads, dtype, arena, mayRepeat);
+HeadsSpec drawView(Seeded& random, const Extents& extents, uint64_t heads, mnk_dtype dtype, uint32_t region,
+                   bool mayRepeat) {
+  return coin(random, 1, 2) ? shaped(random, extents, heads, dtype, region)
+                            : strided(random, extents, heads, dtype, region, mayRepeat);
 }
 
 // Columns of one tensor, as a fused projection leaves them: for each token a block of each operand and of somebody
 // else, or for each head a vector of each.
 struct Column {
-  HeadsWords* operand;
+  HeadsSpec* operand;
   uint64_t heads;
 };
-void fuse(Seeded& random, const Extents& extents, std::vector<Column> columns, mnk_dtype dtype, uint32_t arena) {
+void fuse(Seeded& random, const Extents& extents, std::vector<Column> columns, mnk_dtype dtype, uint32_t region) {
   for (size_t i = columns.size() - 1; i > 0; --i) std::swap(columns[i], columns[random.below(i + 1)]);
   const bool isSameHeads =
       std::all_of(columns.begin(), columns.end(), [&](const Column& one) { return one.heads == columns[0].heads; });
@@ -141,15 +141,15 @@ void fuse(Seeded& random, const Extents& extents, std::vector<Column> columns, m
     view.token_stride = tokenStride;
     view.sequence_stride = tokenStride * extents.tokens;
     column.operand->tensor =
-        TensorWords{.dtype = dtype, .shape = {extents.sequences * extents.tokens, tokenStride}, .arena = arena};
+        TensorSpec{.dtype = dtype, .shape = {extents.sequences * extents.tokens, tokenStride}, .region = region};
   }
 }
 
 // The same vectors in other words, such as by strides in a tensor that begins earlier.
-HeadsWords renamed(Seeded& random, const HeadsWords& heads) {
+HeadsSpec renamed(Seeded& random, const HeadsSpec& heads) {
   const auto places = placesOf(heads);
   if (coin(random, 1, 4)) return heads;
-  HeadsWords other{.tensor = heads.tensor, .view = *places};
+  HeadsSpec other{.tensor = heads.tensor, .view = *places};
   other.view.size = sizeof other.view;
   other.view.has_strides = true;
   const uint64_t earlier = random.below(std::min<uint64_t>(heads.tensor->offset / heads.tensor->elementBytes(), 8) + 1);
@@ -161,12 +161,12 @@ HeadsWords renamed(Seeded& random, const HeadsWords& heads) {
   return other;
 }
 
-bool placeAll(Words& words, Seeded& random) {
-  const std::optional<TensorWords>& first = words.queries.tensor;
-  for (HeadsWords* heads : words.views()) {
+bool placeAll(Spec& spec, Seeded& random) {
+  const std::optional<TensorSpec>& first = spec.queries.tensor;
+  for (HeadsSpec* heads : spec.views()) {
     if (!heads->tensor) continue;
     // Columns of one tensor stay together.
-    const bool isFused = heads != &words.queries && heads->tensor->arena == first->arena &&
+    const bool isFused = heads != &spec.queries && heads->tensor->region == first->region &&
                          heads->tensor->shape == first->shape && heads->tensor->dtype == first->dtype;
     if (isFused) {
       heads->tensor->offset = first->offset;
@@ -174,7 +174,7 @@ bool placeAll(Words& words, Seeded& random) {
       return false;
     }
   }
-  for (NumberWords* numbers : {&words.positions, &words.offsets}) {
+  for (NumberSpec* numbers : {&spec.positions, &spec.offsets}) {
     if (numbers->tensor && !place(*numbers->tensor, random)) return false;
   }
   return true;
@@ -183,7 +183,7 @@ bool placeAll(Words& words, Seeded& random) {
 enum class Placing { apart, inPlace, inPlaceByName, keysStay, queriesStay };
 
 // Views of all operands, not yet placed. Some are columns of one tensor, where `mayFuse` allows it.
-void drawOperands(Words& words, Seeded& random, const Extents& extents, const Arenas& arenas, Placing placing,
+void drawOperands(Spec& spec, Seeded& random, const Extents& extents, const Regions& regions, Placing placing,
                   bool mayFuse) {
   const auto real = [&] { return oneOf(random, {MNK_F32, MNK_F16, MNK_BF16}); };
   const bool areQueriesApart = placing == Placing::apart || placing == Placing::keysStay;
@@ -195,46 +195,46 @@ void drawOperands(Words& words, Seeded& random, const Extents& extents, const Ar
   const bool isFused = mayFuse && hasKeys && from == keysFrom && coin(random, 1, 3);
   const bool isBeside = isFused && coin(random, 1, 3);
   if (isFused) {
-    std::vector<Column> columns{{&words.queries, extents.heads}, {&words.keys, extents.keyHeads}};
-    if (isBeside && areQueriesApart) columns.push_back({&words.rotatedQueries, extents.heads});
-    if (isBeside && areKeysApart) columns.push_back({&words.rotatedKeys, extents.keyHeads});
-    fuse(random, extents, columns, from, arenas.queries);
+    std::vector<Column> columns{{&spec.queries, extents.heads}, {&spec.keys, extents.keyHeads}};
+    if (isBeside && areQueriesApart) columns.push_back({&spec.rotatedQueries, extents.heads});
+    if (isBeside && areKeysApart) columns.push_back({&spec.rotatedKeys, extents.keyHeads});
+    fuse(random, extents, columns, from, regions.queries);
   } else {
-    words.queries = drawView(random, extents, extents.heads, from, arenas.queries, areQueriesApart);
-    if (hasKeys) words.keys = drawView(random, extents, extents.keyHeads, keysFrom, arenas.keys, areKeysApart);
+    spec.queries = drawView(random, extents, extents.heads, from, regions.queries, areQueriesApart);
+    if (hasKeys) spec.keys = drawView(random, extents, extents.keyHeads, keysFrom, regions.keys, areKeysApart);
   }
   if (isBeside) return;
   if (areQueriesApart) {
-    words.rotatedQueries = drawView(random, extents, extents.heads, into, arenas.rotatedQueries, false);
+    spec.rotatedQueries = drawView(random, extents, extents.heads, into, regions.rotatedQueries, false);
   }
   if (areKeysApart && hasKeys) {
-    words.rotatedKeys = drawView(random, extents, extents.keyHeads, keysInto, arenas.rotatedKeys, false);
+    spec.rotatedKeys = drawView(random, extents, extents.keyHeads, keysInto, regions.rotatedKeys, false);
   }
 }
 
 }  // namespace
 
-MultiRoPEWords validRope(Seeded& random, Bank bank) {
+MultiRoPESpec validRope(Seeded& random, Bank bank) {
   for (;;) {
-    Words words;
-    words.isStill = bank == Bank::first && coin(random, 1, 2);
-    const Arenas arenas = drawArenas(random, bank, words.isStill);
+    Spec spec;
+    spec.isStill = bank == Bank::first && coin(random, 1, 2);
+    const Regions regions = drawRegions(random, bank, spec.isStill);
     const Extents extents = drawExtents(random);
     const Placing placing = bank == Bank::first
                                 ? Placing::apart
                                 : oneOf(random, {Placing::apart, Placing::apart, Placing::inPlace, Placing::inPlace,
                                                  Placing::inPlaceByName, Placing::keysStay, Placing::queriesStay});
-    words.numbers.size = sizeof words.numbers;
-    if (coin(random, 1, 16)) words.numbers.size += random.below(sizeof words.numbers + 1);
-    drawOperands(words, random, extents, arenas, placing, bank == Bank::second);
-    drawRotary(words, random, extents.headDim);
-    drawNumbers(words, random, arenas.positions, arenas.offsets);
-    if (!placeAll(words, random)) continue;
+    spec.numbers.size = sizeof spec.numbers;
+    if (coin(random, 1, 16)) spec.numbers.size += random.below(sizeof spec.numbers + 1);
+    drawOperands(spec, random, extents, regions, placing, bank == Bank::second);
+    drawRotary(spec, random, extents.headDim);
+    drawNumbers(spec, random, regions.positions, regions.offsets);
+    if (!placeAll(spec, random)) continue;
     if (placing == Placing::inPlaceByName) {
-      words.rotatedQueries = renamed(random, words.queries);
-      if (words.keys.tensor) words.rotatedKeys = renamed(random, words.keys);
+      spec.rotatedQueries = renamed(random, spec.queries);
+      if (spec.keys.tensor) spec.rotatedKeys = renamed(random, spec.keys);
     }
-    if (refusalOf(words).empty() && !isOpen(words)) return words;
+    if (refusalOf(spec).empty() && !isOpen(spec)) return spec;
   }
 }
 

@@ -6,29 +6,29 @@ namespace mnk::fuzz {
 
 namespace {
 
-using Words = MultiRoPEWords;
+using Spec = MultiRoPESpec;
 
-// The bytes of an operand in its arena.
+// The bytes of an operand in its region.
 struct Footprint {
-  uint32_t arena = 0;
-  std::bitset<World::kArenaBytes> touched = {};
+  uint32_t region = 0;
+  std::bitset<Arena::kRegionBytes> touched = {};
 
   void touch(uint64_t begin, uint64_t bytes) {
     for (uint64_t byte = begin; byte < begin + bytes; ++byte) touched.set(byte);
   }
-  bool meets(const Footprint& other) const { return arena == other.arena && (touched & other.touched).any(); }
+  bool meets(const Footprint& other) const { return region == other.region && (touched & other.touched).any(); }
 };
 
-Footprint footprintOf(const TensorWords& tensor) {
-  Footprint footprint{.arena = tensor.arena};
+Footprint footprintOf(const TensorSpec& tensor) {
+  Footprint footprint{.region = tensor.region};
   footprint.touch(tensor.offset, tensor.bytes());
   return footprint;
 }
 
-Footprint footprintOf(const HeadsWords& heads) {
+Footprint footprintOf(const HeadsSpec& heads) {
   const mnk_heads_view places = *placesOf(heads);
   const uint64_t size = heads.tensor->elementBytes();
-  Footprint footprint{.arena = heads.tensor->arena};
+  Footprint footprint{.region = heads.tensor->region};
   if (places.tokens == 0) return footprint;
   for (uint64_t sequence = 0; sequence < places.sequences; ++sequence) {
     for (uint64_t token = 0; token < places.tokens; ++token) {
@@ -44,29 +44,29 @@ Footprint footprintOf(const HeadsWords& heads) {
 
 }  // namespace
 
-bool isInPlace(const RotatedWords& rotated) {
+bool isInPlace(const RotatedSpec& rotated) {
   if (rotated.from == rotated.into) return true;
-  const TensorWords &from = *rotated.from->tensor, &into = *rotated.into->tensor;
+  const TensorSpec &from = *rotated.from->tensor, &into = *rotated.into->tensor;
   const mnk_heads_view a = *placesOf(*rotated.from), b = *placesOf(*rotated.into);
   const uint64_t size = from.elementBytes();
-  return from.dtype == into.dtype && from.arena == into.arena &&
+  return from.dtype == into.dtype && from.region == into.region &&
          from.offset + a.offset * size == into.offset + b.offset * size &&
          (a.sequences == 1 || a.sequence_stride == b.sequence_stride) &&
          (a.tokens == 1 || a.token_stride == b.token_stride) && (a.heads == 1 || a.head_stride == b.head_stride);
 }
 
-// Byte for byte: for as few vectors as an arena holds the answer must be exact.
-bool sharesMemory(const Words& words) {
+// Byte for byte: for as few vectors as a region holds the answer must be exact.
+bool sharesMemory(const Spec& spec) {
   struct Operand {
     Footprint from, into;
     bool isInPlace;
   };
   std::vector<Operand> operands;
-  for (const RotatedWords& rotated : rotatedOf(words)) {
+  for (const RotatedSpec& rotated : rotatedOf(spec)) {
     operands.push_back({footprintOf(*rotated.from), footprintOf(*rotated.into), isInPlace(rotated)});
   }
   for (const Operand& operand : operands) {
-    for (const NumberWords* numbers : {&words.positions, &words.offsets}) {
+    for (const NumberSpec* numbers : {&spec.positions, &spec.offsets}) {
       if (numbers->tensor && operand.into.meets(footprintOf(*numbers->tensor))) return true;
     }
     for (const Operand& other : operands) {

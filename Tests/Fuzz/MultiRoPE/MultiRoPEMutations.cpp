@@ -4,43 +4,43 @@
 #include "MultiRoPECall.hpp"
 #include "MultiRoPENumbers.hpp"
 #include "Numbers.hpp"
-#include "TensorAttacks.hpp"
+#include "TensorMutations.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-using Words = MultiRoPEWords;
+using Spec = MultiRoPESpec;
 
-std::vector<HeadsWords*> headsOf(Words& words) {
-  std::vector<HeadsWords*> given;
-  for (HeadsWords* heads : words.views()) {
+std::vector<HeadsSpec*> headsOf(Spec& spec) {
+  std::vector<HeadsSpec*> given;
+  for (HeadsSpec* heads : spec.views()) {
     if (heads->tensor) given.push_back(heads);
   }
   return given;
 }
 
-HeadsWords& anyHeads(Words& words, Seeded& random) {
-  const auto given = headsOf(words);
+HeadsSpec& anyHeads(Spec& spec, Seeded& random) {
+  const auto given = headsOf(spec);
   return *given[random.below(given.size())];
 }
 
-std::vector<TensorWords*> tensorsOf(Words& words) {
-  std::vector<TensorWords*> tensors;
-  for (HeadsWords* heads : headsOf(words)) tensors.push_back(&*heads->tensor);
-  for (NumberWords* numbers : {&words.positions, &words.offsets}) {
+std::vector<TensorSpec*> tensorsOf(Spec& spec) {
+  std::vector<TensorSpec*> tensors;
+  for (HeadsSpec* heads : headsOf(spec)) tensors.push_back(&*heads->tensor);
+  for (NumberSpec* numbers : {&spec.positions, &spec.offsets}) {
     if (numbers->tensor) tensors.push_back(&*numbers->tensor);
   }
   return tensors;
 }
 
-TensorWords& anyTensor(Words& words, Seeded& random) {
-  const auto tensors = tensorsOf(words);
+TensorSpec& anyTensor(Spec& spec, Seeded& random) {
+  const auto tensors = tensorsOf(spec);
   return *tensors[random.below(tensors.size())];
 }
 
 // The same vectors by strides.
-bool giveStrides(HeadsWords& heads) {
+bool giveStrides(HeadsSpec& heads) {
   const auto places = placesOf(heads);
   if (!places) return false;
   heads.view = *places;
@@ -49,63 +49,63 @@ bool giveStrides(HeadsWords& heads) {
   return true;
 }
 
-void loseAHandle(Words& words, Seeded& random) {
+void loseAHandle(Spec& spec, Seeded& random) {
   switch (random.below(6)) {
     case 0:
-      words.isNull = true;
+      spec.isNull = true;
       return;
     case 1:
-      words.queries.tensor.reset();
+      spec.queries.tensor.reset();
       return;
     case 2:
-      words.rotatedQueries.tensor.reset();
+      spec.rotatedQueries.tensor.reset();
       return;
     case 3:
-      words.rotatedKeys.tensor.reset();
+      spec.rotatedKeys.tensor.reset();
       return;
     default:
-      words.keys.tensor.reset();
+      spec.keys.tensor.reset();
   }
 }
 
-void lieAboutSizes(Words& words, Seeded& random) {
+void lieAboutSizes(Spec& spec, Seeded& random) {
   constexpr size_t own = sizeof(mnk_multi_rope), view = sizeof(mnk_heads_view), rotary = sizeof(mnk_rotary_embedding);
   switch (random.below(3)) {
     case 0:
-      words.views()[random.below(4)]->view.size = edge(random, {view, view, view + 8, 2 * view});
+      spec.views()[random.below(4)]->view.size = edge(random, {view, view, view + 8, 2 * view});
       return;
     case 1:
-      words.numbers.rotary.size = edge(random, {rotary, rotary, rotary + 8, 2 * rotary});
+      spec.numbers.rotary.size = edge(random, {rotary, rotary, rotary + 8, 2 * rotary});
       return;
     default:
-      words.numbers.size = edge(random, {own, own, own + 8, 2 * own});
-      words.tail = coin(random, 1, 2) ? 0 : static_cast<uint8_t>(random.next());
+      spec.numbers.size = edge(random, {own, own, own + 8, 2 * own});
+      spec.tail = coin(random, 1, 2) ? 0 : static_cast<uint8_t>(random.next());
   }
 }
 
-void leaveTheEnums(Words& words, Seeded& random) {
+void leaveTheEnums(Spec& spec, Seeded& random) {
   const auto number = static_cast<uint32_t>(edge(random, {2, 8, 24, 40, 255, 0x7fff'ffff}));
   switch (random.below(4)) {
     case 0:
-      anyHeads(words, random).view.layout = test::number<mnk_kv_layout>(number);
+      anyHeads(spec, random).view.layout = test::number<mnk_kv_layout>(number);
       return;
     case 1:
-      words.numbers.rotary.pairing = test::number<mnk_rotary_pairing>(number);
+      spec.numbers.rotary.pairing = test::number<mnk_rotary_pairing>(number);
       return;
     case 2:
-      words.numbers.rotary.other_axis = test::number<mnk_rotary_other_axis>(number);
+      spec.numbers.rotary.other_axis = test::number<mnk_rotary_other_axis>(number);
       return;
     default:
-      words.numbers.rotary.layout = test::number<mnk_rotary_layout>(number);
+      spec.numbers.rotary.layout = test::number<mnk_rotary_layout>(number);
   }
 }
 
-void swapALayout(Words& words, Seeded& random) {
-  HeadsWords& heads = anyHeads(words, random);
+void swapALayout(Spec& spec, Seeded& random) {
+  HeadsSpec& heads = anyHeads(spec, random);
   if (coin(random, 1, 2)) {
     heads.view.layout = heads.view.layout == MNK_HEAD_MAJOR ? MNK_TOKEN_MAJOR : MNK_HEAD_MAJOR;
   } else {
-    words.numbers.rotary.layout =
+    spec.numbers.rotary.layout =
         oneOf(random, {MNK_INTERLEAVED_PAIRS, MNK_HALF_SPLIT, MNK_MROPE, MNK_VISION, MNK_IMROPE});
   }
 }
@@ -114,20 +114,20 @@ uint64_t* anyCount(mnk_heads_view& view, Seeded& random) {
   return oneOf(random, {&view.sequences, &view.tokens, &view.heads, &view.head_dim});
 }
 
-void moveACount(Words& words, Seeded& random) {
-  HeadsWords& heads = anyHeads(words, random);
+void moveACount(Spec& spec, Seeded& random) {
+  HeadsSpec& heads = anyHeads(spec, random);
   if (!giveStrides(heads)) return;
   uint64_t& count = *anyCount(heads.view, random);
   count = coin(random, 1, 2) ? count + random.below(3) - 1 : edge(random, {count, uint64_t{1} << 31});
 }
 
 // The same in all views, so that they still match. Without tokens, or with all in one place, none needs memory.
-void moveACountEverywhere(Words& words, Seeded& random) {
+void moveACountEverywhere(Spec& spec, Seeded& random) {
   const uint64_t which = random.below(4);
   const uint64_t large = oneOf<uint64_t>(random, {1026, 4096, (1ull << 31) - 2, 1ull << 31, edge(random, {1024})});
   const uint64_t drawn = coin(random, 1, 2) ? random.below(6) : large;
   const uint64_t treatment = random.below(3);
-  for (HeadsWords* heads : headsOf(words)) {
+  for (HeadsSpec* heads : headsOf(spec)) {
     if (!giveStrides(*heads)) continue;
     mnk_heads_view& view = heads->view;
     *std::array{&view.sequences, &view.tokens, &view.heads, &view.head_dim}[which] = drawn;
@@ -135,12 +135,12 @@ void moveACountEverywhere(Words& words, Seeded& random) {
     if (treatment == 1) view.sequence_stride = view.token_stride = view.head_stride = 0;
     if (treatment == 2 && which < 2) view.sequences = 1 << 16, view.tokens = (1 << 15) - drawn % 2;  // 2^31 in all
   }
-  if (treatment == 0) words.positions = {};
+  if (treatment == 0) spec.positions = {};
 }
 
 // Past the end of the tensor, past 64 bits, or onto other vectors.
-void moveAStride(Words& words, Seeded& random) {
-  HeadsWords& heads = anyHeads(words, random);
+void moveAStride(Spec& spec, Seeded& random) {
+  HeadsSpec& heads = anyHeads(spec, random);
   if (!giveStrides(heads)) return;
   mnk_heads_view& view = heads.view;
   uint64_t& moved = *oneOf(random, {&view.offset, &view.sequence_stride, &view.token_stride, &view.head_stride});
@@ -149,32 +149,32 @@ void moveAStride(Words& words, Seeded& random) {
                                    edge(random, {left, left, view.head_dim, moved, view.token_stride})});
 }
 
-void moveAnyExtent(Words& words, Seeded& random) {
-  moveAnExtent(anyTensor(words, random), random);
+void moveAnyExtent(Spec& spec, Seeded& random) {
+  moveAnExtent(anyTensor(spec, random), random);
 }
 
-void changeARank(Words& words, Seeded& random) {
-  changeTheRank(anyTensor(words, random), random);
+void changeARank(Spec& spec, Seeded& random) {
+  changeTheRank(anyTensor(spec, random), random);
 }
 
-void changeADType(Words& words, Seeded& random) {
-  changeTheDType(anyTensor(words, random), random);
+void changeADType(Spec& spec, Seeded& random) {
+  changeTheDType(anyTensor(spec, random), random);
 }
 
-void moveToAnotherDevice(Words& words, Seeded& random) {
-  anyTensor(words, random).device = 1;
+void moveToAnotherDevice(Spec& spec, Seeded& random) {
+  anyTensor(spec, random).device = 1;
 }
 
-void meetAnother(Words& words, Seeded& random) {
-  TensorWords& moved = anyTensor(words, random);
-  moveBeside(moved, anyTensor(words, random), random);
+void meetAnother(Spec& spec, Seeded& random) {
+  TensorSpec& moved = anyTensor(spec, random);
+  moveBeside(moved, anyTensor(spec, random), random);
 }
 
 // Results in the tensor of what is rotated, a few elements from it or with another stride, or of the other operand.
-void nearlyInPlace(Words& words, Seeded& random) {
-  const bool areKeys = words.keys.tensor && coin(random, 1, 2);
-  HeadsWords& into = areKeys ? words.rotatedKeys : words.rotatedQueries;
-  const HeadsWords& from = areKeys == coin(random, 3, 4) && words.keys.tensor ? words.keys : words.queries;
+void nearlyInPlace(Spec& spec, Seeded& random) {
+  const bool areKeys = spec.keys.tensor && coin(random, 1, 2);
+  HeadsSpec& into = areKeys ? spec.rotatedKeys : spec.rotatedQueries;
+  const HeadsSpec& from = areKeys == coin(random, 3, 4) && spec.keys.tensor ? spec.keys : spec.queries;
   if (!from.tensor) return;
   into = from;
   if (!giveStrides(into)) return;
@@ -185,7 +185,7 @@ void nearlyInPlace(Words& words, Seeded& random) {
 }
 
 // Positions on an axis less, which some pair may need.
-void dropAnAxis(NumberWords& positions) {
+void dropAnAxis(NumberSpec& positions) {
   if (positions.tensor) {
     if (positions.tensor->shape.size() > 1 && positions.tensor->shape[0] > 1) positions.tensor->shape[0] -= 1;
   } else if (positions.listAxes > 1) {
@@ -194,9 +194,9 @@ void dropAnAxis(NumberWords& positions) {
   }
 }
 
-void changeNumbers(Words& words, Seeded& random) {
+void changeNumbers(Spec& spec, Seeded& random) {
   const bool areOffsets = coin(random, 1, 2);
-  NumberWords& numbers = areOffsets ? words.offsets : words.positions;
+  NumberSpec& numbers = areOffsets ? spec.offsets : spec.positions;
   switch (random.below(10)) {
     case 0:
       numbers.list.push_back(static_cast<int32_t>(random.below(9)));
@@ -225,7 +225,7 @@ void changeNumbers(Words& words, Seeded& random) {
       numbers.listAxes = static_cast<uint32_t>(coin(random, 1, 2) ? random.below(6) : edge(random, {4}));
       return;
     case 7:
-      return dropAnAxis(words.positions);
+      return dropAnAxis(spec.positions);
     default:
       if (numbers.list.empty()) return;
       numbers.list[random.below(numbers.list.size())] =
@@ -235,35 +235,35 @@ void changeNumbers(Words& words, Seeded& random) {
 }
 
 // To where positions end, or where adding to them does.
-void moveTheFirstPosition(Words& words, Seeded& random) {
+void moveTheFirstPosition(Spec& spec, Seeded& random) {
   constexpr auto kEnd = int64_t{1} << 31;
-  const auto places = words.queries.tensor ? placesOf(words.queries) : std::nullopt;
+  const auto places = spec.queries.tensor ? placesOf(spec.queries) : std::nullopt;
   const auto tokens = static_cast<int64_t>(places ? std::min<uint64_t>(places->tokens, 1 << 20) : 1);
-  if (coin(random, 3, 4)) words.positions = {};
+  if (coin(random, 3, 4)) spec.positions = {};
   const auto near = static_cast<int64_t>(random.below(5)) - 2;
-  words.numbers.first_position = oneOf<int64_t>(random, {kEnd + near, kEnd - tokens + near, -kEnd + near,
-                                                         static_cast<int64_t>(edge(random, {})), 2 * kEnd + near});
+  spec.numbers.first_position = oneOf<int64_t>(random, {kEnd + near, kEnd - tokens + near, -kEnd + near,
+                                                        static_cast<int64_t>(edge(random, {})), 2 * kEnd + near});
 }
 
-using Attack = void (*)(Words&, Seeded&);
-constexpr Attack kAttacks[] = {
+using Mutation = void (*)(Spec&, Seeded&);
+constexpr Mutation kMutations[] = {
     loseAHandle,          lieAboutSizes,        leaveTheEnums,       swapALayout,  moveACount,
     moveACountEverywhere, moveACountEverywhere, moveAStride,         moveAStride,  moveAnyExtent,
     changeARank,          changeADType,         moveToAnotherDevice, meetAnother,  nearlyInPlace,
-    changeNumbers,        moveTheFirstPosition, attackRotary,        attackRotary, attackRotary,
+    changeNumbers,        moveTheFirstPosition, mutateRotary,        mutateRotary, mutateRotary,
 };
 
 }  // namespace
 
-MultiRoPEWords attackedRope(Seeded& random, Bank bank) {
+MultiRoPESpec mutatedRope(Seeded& random, Bank bank) {
   for (;;) {
-    Words words = validRope(random, bank);
+    Spec spec = validRope(random, bank);
     for (uint64_t left = oneOf<uint64_t>(random, {1, 1, 1, 2, 3}); left > 0; --left) {
-      if (headsOf(words).empty()) break;
-      kAttacks[random.below(std::size(kAttacks))](words, random);
+      if (headsOf(spec).empty()) break;
+      kMutations[random.below(std::size(kMutations))](spec, random);
     }
-    for (TensorWords* tensor : tensorsOf(words)) makePossible(*tensor, random);
-    if (!isOpen(words)) return words;
+    for (TensorSpec* tensor : tensorsOf(spec)) makePossible(*tensor, random);
+    if (!isOpen(spec)) return spec;
   }
 }
 

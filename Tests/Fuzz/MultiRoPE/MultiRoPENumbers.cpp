@@ -9,7 +9,7 @@ namespace mnk::fuzz {
 
 namespace {
 
-using Words = MultiRoPEWords;
+using Spec = MultiRoPESpec;
 
 constexpr int64_t kFirstPosition = std::numeric_limits<int32_t>::min();
 constexpr int64_t kLastPosition = std::numeric_limits<int32_t>::max();
@@ -63,24 +63,24 @@ int64_t drawPosition(Seeded& random) {
 }
 
 // Puts the list into a tensor, where somebody else's list may lie beside it: it is not read.
-void moveToTensor(NumberWords& numbers, Seeded& random, std::vector<uint64_t> shape, uint32_t arena) {
-  numbers.tensor = TensorWords{.dtype = coin(random, 1, 2) ? MNK_I32 : MNK_U32, .shape = std::move(shape)};
-  numbers.tensor->arena = arena;
+void moveToTensor(NumberSpec& numbers, Seeded& random, std::vector<uint64_t> shape, uint32_t region) {
+  numbers.tensor = TensorSpec{.dtype = coin(random, 1, 2) ? MNK_I32 : MNK_U32, .shape = std::move(shape)};
+  numbers.tensor->region = region;
   numbers.hasList = coin(random, 1, 8);
   if (coin(random, 1, 8)) numbers.listCount = edge(random, {1024});
   if (coin(random, 1, 8)) numbers.listAxes = static_cast<uint32_t>(edge(random, {4}));
 }
 
 // Where positions are known now, so must be the sums.
-void drawOffsets(Words& words, Seeded& random, const mnk_heads_view& queries) {
-  const NumberWords& positions = words.positions;
+void drawOffsets(Spec& spec, Seeded& random, const mnk_heads_view& queries) {
+  const NumberSpec& positions = spec.positions;
   const bool isNumber = !positions.tensor && !positions.hasList;
   const bool isList = !positions.tensor && positions.hasList;
   const uint64_t tokens = queries.sequences * queries.tokens;
   for (uint64_t sequence = 0; sequence < queries.sequences; ++sequence) {
     int64_t least = 0, most = 0;
     if (isNumber && tokens != 0) {
-      least = words.numbers.first_position;
+      least = spec.numbers.first_position;
       most = least + static_cast<int64_t>(queries.tokens) - 1;
     }
     for (uint64_t index = 0; isList && index < positions.list.size(); ++index) {
@@ -89,14 +89,14 @@ void drawOffsets(Words& words, Seeded& random, const mnk_heads_view& queries) {
       most = std::max<int64_t>(most, positions.list[index]);
     }
     const int64_t offset = std::clamp(drawPosition(random), kFirstPosition - least, kLastPosition - most);
-    words.offsets.list.push_back(static_cast<int32_t>(std::clamp(offset, kFirstPosition, kLastPosition)));
+    spec.offsets.list.push_back(static_cast<int32_t>(std::clamp(offset, kFirstPosition, kLastPosition)));
   }
 }
 
 }  // namespace
 
-void drawRotary(Words& words, Seeded& random, uint64_t headDim) {
-  mnk_rotary_embedding& rotary = words.numbers.rotary;
+void drawRotary(Spec& spec, Seeded& random, uint64_t headDim) {
+  mnk_rotary_embedding& rotary = spec.numbers.rotary;
   rotary.size = sizeof rotary;
   rotary.layout = oneOf(random, {MNK_INTERLEAVED_PAIRS, MNK_HALF_SPLIT, MNK_MROPE, MNK_VISION, MNK_IMROPE});
   rotary.pairing = oneOf(random, {MNK_HALF_OF_ROPE_DIM, MNK_HALF_OF_HEAD_DIM, MNK_NEIGHBORS});
@@ -114,58 +114,58 @@ void drawRotary(Words& words, Seeded& random, uint64_t headDim) {
   rotary.scale = oneOf<double>(random, {1, 1, 1, 0.25, 0.125, 4, between(random, 1e-4, 8)});
   if (coin(random, 1, 30)) rotary.scale = oneOf<double>(random, {1e-300, 65536, 60000, 1000});
   if (coin(random, 1, 3)) {
-    words.hasFactors = true;
+    spec.hasFactors = true;
     for (uint64_t pair = 0; pair < pairs; ++pair) {
-      words.factors.push_back(static_cast<float>(between(random, 0.25, 64)));
-      if (coin(random, 1, 10)) words.factors.back() = std::numeric_limits<float>::infinity();
+      spec.factors.push_back(static_cast<float>(between(random, 0.25, 64)));
+      if (coin(random, 1, 10)) spec.factors.back() = std::numeric_limits<float>::infinity();
     }
-    if (coin(random, 1, 12)) words.factors.clear();  // a list of none
+    if (coin(random, 1, 12)) spec.factors.clear();  // a list of none
   }
-  if (!words.isStill && coin(random, 1, 3)) drawYaRN(rotary, random);
+  if (!spec.isStill && coin(random, 1, 3)) drawYaRN(rotary, random);
   rotary.is_inverse = coin(random, 1, 4);
 }
 
-void drawNumbers(Words& words, Seeded& random, uint32_t positionArena, uint32_t offsetArena) {
-  const mnk_heads_view queries = *placesOf(words.queries);
-  const mnk_rotary_embedding& rotary = words.numbers.rotary;
+void drawNumbers(Spec& spec, Seeded& random, uint32_t positionRegion, uint32_t offsetRegion) {
+  const mnk_heads_view queries = *placesOf(spec.queries);
+  const mnk_rotary_embedding& rotary = spec.numbers.rotary;
   const uint64_t tokens = queries.sequences * queries.tokens;
   const uint64_t highest = highestAxisOf(rotary, rotary.has_rope_dim ? rotary.rope_dim : queries.head_dim);
   const uint64_t axes = coin(random, 1, 3) ? 1 : highest + 1 + random.below(4 - highest);
-  NumberWords& positions = words.positions;
+  NumberSpec& positions = spec.positions;
 
-  words.numbers.first_position = drawPosition(random);
-  const uint64_t form = words.isStill ? 1 + random.below(2) : random.below(3);
+  spec.numbers.first_position = drawPosition(random);
+  const uint64_t form = spec.isStill ? 1 + random.below(2) : random.below(3);
   if (form == 0) {
     const int64_t latest = kLastPosition + 1 - static_cast<int64_t>(queries.tokens);
-    words.numbers.first_position = std::min(words.numbers.first_position, latest);
+    spec.numbers.first_position = std::min(spec.numbers.first_position, latest);
   } else {
     positions.list.resize(axes * tokens);
     for (int32_t& position : positions.list) position = static_cast<int32_t>(drawPosition(random));
     positions.hasList = true;
     positions.listAxes = static_cast<uint32_t>(axes == 1 ? random.below(2) : axes);
-    words.numbers.first_position *= int64_t{1} << random.below(33);  // not read
+    spec.numbers.first_position *= int64_t{1} << random.below(33);  // not read
   }
   if (form == 2) {
     std::vector<uint64_t> shape{axes, tokens};
     if (coin(random, 1, 3)) shape = {axes, queries.sequences, queries.tokens};
     if (axes == 1 && coin(random, 1, 2)) shape = {tokens};
-    moveToTensor(positions, random, std::move(shape), positionArena);
+    moveToTensor(positions, random, std::move(shape), positionRegion);
   }
-  if (words.isStill) {
+  if (spec.isStill) {
     // One position for all, to which its opposite is added.
     const auto all = static_cast<int32_t>(std::max(drawPosition(random), -kLastPosition));
     std::fill(positions.list.begin(), positions.list.end(), all);
-    words.offsets.list.assign(queries.sequences, -all);
+    spec.offsets.list.assign(queries.sequences, -all);
   } else if (coin(random, 1, 2)) {
-    drawOffsets(words, random, queries);
+    drawOffsets(spec, random, queries);
   } else {
     return;
   }
-  words.offsets.hasList = coin(random, 1, 2);
-  if (words.offsets.hasList) return;
+  spec.offsets.hasList = coin(random, 1, 2);
+  if (spec.offsets.hasList) return;
   std::vector<uint64_t> shape{queries.sequences};
   if (coin(random, 1, 3)) shape.insert(shape.begin() + static_cast<ptrdiff_t>(random.below(2)), 1);
-  moveToTensor(words.offsets, random, std::move(shape), offsetArena);
+  moveToTensor(spec.offsets, random, std::move(shape), offsetRegion);
 }
 
 }  // namespace mnk::fuzz

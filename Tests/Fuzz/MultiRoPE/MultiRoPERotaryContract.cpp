@@ -3,13 +3,13 @@
 #include <limits>
 
 #include "MultiRoPECall.hpp"
-#include "Reference/MultiRoPEReference.hpp"
+#include "Ops/MultiRoPE/MultiRoPEReference.hpp"
 
 namespace mnk::fuzz {
 
 namespace {
 
-using Words = MultiRoPEWords;
+using Spec = MultiRoPESpec;
 
 constexpr uint64_t kMostElements = 1024;
 constexpr long double kMostRadians = 65536;
@@ -73,8 +73,8 @@ bool hasMagnitude(const mnk_rotary_embedding& rotary) {
   return true;
 }
 
-long double fastestOf(const Words& words, uint64_t headDim) {
-  const RotaryEmbedding rotary = embeddingOf(words);
+long double fastestOf(const Spec& spec, uint64_t headDim) {
+  const RotaryEmbedding rotary = embeddingOf(spec);
   long double fastest = 0;
   for (uint64_t pair = 0; pair < rotary.ropeDim.value_or(headDim) / 2; ++pair) {
     fastest = std::max(fastest, std::abs(test::referenceFrequency(rotary, headDim, pair)));
@@ -84,8 +84,8 @@ long double fastestOf(const Words& words, uint64_t headDim) {
 
 }  // namespace
 
-RotaryEmbedding embeddingOf(const Words& words) {
-  const mnk_rotary_embedding& given = words.numbers.rotary;
+RotaryEmbedding embeddingOf(const Spec& spec) {
+  const mnk_rotary_embedding& given = spec.numbers.rotary;
   RotaryEmbedding rotary{.layout = static_cast<RotaryLayout>(given.layout),
                          .base = given.base,
                          .pairing = static_cast<RotaryPairing>(given.pairing),
@@ -94,7 +94,7 @@ RotaryEmbedding embeddingOf(const Words& words) {
                          .isInverse = given.is_inverse};
   std::copy(given.sections, given.sections + 4, rotary.sections.begin());
   if (given.has_rope_dim) rotary.ropeDim = given.rope_dim;
-  if (words.hasFactors) rotary.frequencyFactors = words.factors;
+  if (spec.hasFactors) rotary.frequencyFactors = spec.factors;
   if (given.has_yarn) {
     rotary.yarn = YaRN{.originalContext = given.yarn.original_context,
                        .extensionFactor = given.yarn.extension_factor,
@@ -123,8 +123,8 @@ uint64_t highestAxisOf(const mnk_rotary_embedding& rotary, uint64_t ropeDim) {
   return highest;
 }
 
-std::string refusalOfRotary(const Words& words, uint64_t headDim, uint64_t axes) {
-  const mnk_rotary_embedding& rotary = words.numbers.rotary;
+std::string refusalOfRotary(const Spec& spec, uint64_t headDim, uint64_t axes) {
+  const mnk_rotary_embedding& rotary = spec.numbers.rotary;
   const uint64_t ropeDim = ropeDimOf(rotary, headDim);
   if (ropeDim == 0 || ropeDim % 2 == 1) return "the rope dim is odd or zero";
   if (ropeDim > headDim) return "the rope dim is larger than the head dim";
@@ -132,26 +132,26 @@ std::string refusalOfRotary(const Words& words, uint64_t headDim, uint64_t axes)
   if (!(rotary.base > 0) || !isFinite(rotary.base)) return "the base is not a positive number";
   if (!(rotary.scale > 0) || !isFinite(rotary.scale)) return "the scale is not a positive number";
   if (std::string what = refusalOfSections(rotary, ropeDim, headDim); !what.empty()) return what;
-  if (words.hasFactors && !words.factors.empty()) {
-    if (2 * words.factors.size() != ropeDim) return "there are not as many frequency factors as pairs";
-    for (const float factor : words.factors) {
+  if (spec.hasFactors && !spec.factors.empty()) {
+    if (2 * spec.factors.size() != ropeDim) return "there are not as many frequency factors as pairs";
+    for (const float factor : spec.factors) {
       if (std::isnan(factor) || factor <= 0) return "a frequency factor is not a positive number";
     }
   }
   if (std::string what = refusalOfYaRN(rotary); !what.empty()) return what;
   if (!hasMagnitude(rotary)) return "the magnitude is not a positive number";
-  if (fastestOf(words, headDim) > kMostRadians) return "a pair turns too fast";
+  if (fastestOf(spec, headDim) > kMostRadians) return "a pair turns too fast";
   return axes > 1 && highestAxisOf(rotary, ropeDim) >= axes ? "positions lack an axis" : "";
 }
 
-bool isRotaryOpen(const Words& words, uint64_t headDim) {
+bool isRotaryOpen(const Spec& spec, uint64_t headDim) {
   // Rules that come before the limits say whether there are numbers to compare with them.
-  const std::string what = refusalOfRotary(words, headDim, 1);
+  const std::string what = refusalOfRotary(spec, headDim, 1);
   if (!what.empty() && what != "a pair turns too fast") return false;
-  const mnk_rotary_embedding& rotary = words.numbers.rotary;
+  const mnk_rotary_embedding& rotary = spec.numbers.rotary;
   // Without factors and YaRN the first pair turns by the scale itself.
-  const bool isExact = !words.hasFactors && !rotary.has_yarn && rotary.base >= 1;
-  return !isExact && std::abs(fastestOf(words, headDim) / kMostRadians - 1) < 1e-9L;
+  const bool isExact = !spec.hasFactors && !rotary.has_yarn && rotary.base >= 1;
+  return !isExact && std::abs(fastestOf(spec, headDim) / kMostRadians - 1) < 1e-9L;
 }
 
 }  // namespace mnk::fuzz

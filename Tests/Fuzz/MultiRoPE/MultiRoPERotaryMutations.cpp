@@ -9,7 +9,7 @@ namespace mnk::fuzz {
 
 namespace {
 
-using Words = MultiRoPEWords;
+using Spec = MultiRoPESpec;
 
 template <typename Real>
 Real badReal(Seeded& random) {
@@ -19,16 +19,16 @@ Real badReal(Seeded& random) {
                               1 + Limits::epsilon(), 65536, 65537, 1 << 20});
 }
 
-uint64_t pairsOf(const Words& words) {
-  const auto places = words.queries.tensor ? placesOf(words.queries) : std::nullopt;
-  const mnk_rotary_embedding& rotary = words.numbers.rotary;
+uint64_t pairsOf(const Spec& spec) {
+  const auto places = spec.queries.tensor ? placesOf(spec.queries) : std::nullopt;
+  const mnk_rotary_embedding& rotary = spec.numbers.rotary;
   return (rotary.has_rope_dim || !places ? rotary.rope_dim : places->head_dim) / 2;
 }
 
-void spoilFactors(Words& words, Seeded& random) {
-  std::vector<float>& factors = words.factors;
-  if (factors.empty()) factors.resize(std::clamp<uint64_t>(pairsOf(words), 1, 512), 1);
-  words.hasFactors = true;
+void spoilFactors(Spec& spec, Seeded& random) {
+  std::vector<float>& factors = spec.factors;
+  if (factors.empty()) factors.resize(std::clamp<uint64_t>(pairsOf(spec), 1, 512), 1);
+  spec.hasFactors = true;
   switch (random.below(5)) {
     case 0:
       factors.push_back(1);
@@ -37,18 +37,18 @@ void spoilFactors(Words& words, Seeded& random) {
       factors.pop_back();
       return;
     case 2:
-      words.hasFactors = false;
+      spec.hasFactors = false;
       return;
     case 3:  // more than is there: it must be refused before it is read
-      words.factorCount = std::max<uint64_t>(513, edge(random, {513, 1024}));
+      spec.factorCount = std::max<uint64_t>(513, edge(random, {513, 1024}));
       return;
     default:
       factors[random.below(factors.size())] = badReal<float>(random);
   }
 }
 
-void spoilYaRN(Words& words, Seeded& random) {
-  mnk_rotary_embedding& rotary = words.numbers.rotary;
+void spoilYaRN(Spec& spec, Seeded& random) {
+  mnk_rotary_embedding& rotary = spec.numbers.rotary;
   if (!rotary.has_yarn) rotary.yarn = {4096, 1, 1, 32, 1, false};
   rotary.has_yarn = true;
   mnk_yarn& yarn = rotary.yarn;
@@ -68,8 +68,8 @@ void spoilYaRN(Words& words, Seeded& random) {
   }
 }
 
-void spoilSections(Words& words, Seeded& random) {
-  mnk_rotary_embedding& rotary = words.numbers.rotary;
+void spoilSections(Spec& spec, Seeded& random) {
+  mnk_rotary_embedding& rotary = spec.numbers.rotary;
   uint32_t& section = rotary.sections[random.below(4)];
   switch (random.below(4)) {
     case 0:
@@ -79,7 +79,7 @@ void spoilSections(Words& words, Seeded& random) {
       section += 1;
       return;
     case 2:
-      section = static_cast<uint32_t>(edge(random, {UINT32_MAX, pairsOf(words), section}));
+      section = static_cast<uint32_t>(edge(random, {UINT32_MAX, pairsOf(spec), section}));
       return;
     default:  // axes that positions may lack
       rotary.layout = oneOf(random, {MNK_MROPE, MNK_IMROPE});
@@ -87,32 +87,32 @@ void spoilSections(Words& words, Seeded& random) {
   }
 }
 
-void spoilTheRopeDim(Words& words, Seeded& random) {
-  mnk_rotary_embedding& rotary = words.numbers.rotary;
-  const uint64_t all = 2 * pairsOf(words);
+void spoilTheRopeDim(Spec& spec, Seeded& random) {
+  mnk_rotary_embedding& rotary = spec.numbers.rotary;
+  const uint64_t all = 2 * pairsOf(spec);
   rotary.has_rope_dim = coin(random, 7, 8);
   rotary.rope_dim = coin(random, 1, 2) ? edge(random, {all, all, 1024}) : random.below(2 * all + 1);
 }
 
 }  // namespace
 
-void attackRotary(Words& words, Seeded& random) {
+void mutateRotary(Spec& spec, Seeded& random) {
   switch (random.below(7)) {
     case 0:
-      words.numbers.rotary.base = badReal<double>(random);
+      spec.numbers.rotary.base = badReal<double>(random);
       return;
     case 1:
-      words.numbers.rotary.scale = badReal<double>(random);
+      spec.numbers.rotary.scale = badReal<double>(random);
       return;
     case 2:
-      return spoilFactors(words, random);
+      return spoilFactors(spec, random);
     case 3:
     case 4:
-      return spoilYaRN(words, random);
+      return spoilYaRN(spec, random);
     case 5:
-      return spoilSections(words, random);
+      return spoilSections(spec, random);
     default:
-      spoilTheRopeDim(words, random);
+      spoilTheRopeDim(spec, random);
   }
 }
 

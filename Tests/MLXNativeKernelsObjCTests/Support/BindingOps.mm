@@ -1,4 +1,4 @@
-#import "FacadeOps.hpp"
+#import "BindingOps.hpp"
 
 namespace mnk::objc_test {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "CoreTests.h"
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/Result.hpp"
-#include "Support/Check.hpp"
 
 id absentObject() {
   return nil;

@@ -1,6 +1,13 @@
 #import "DeviceTestCase.h"
 
+#import <MLXNativeKernelsHost/MLXNativeKernelsHost.h>
+
 @implementation DeviceTestCase
+
++ (void)setUp {
+  [super setUp];
+  mnk_register_host_device();
+}
 
 - (void)setUp {
   [super setUp];

@@ -1,8 +1,8 @@
-import Foundation
 import MLXNativeKernels
+import MLXNativeKernelsCoreTests
 import XCTest
 
-/// A test with random tokens, and a plain attention in double over them.
+/// A test with random tokens, and what attention makes of them.
 class AttentionTestCase: DeviceTestCase {
     let heads = 4
     let kvHeads = 2
@@ -41,31 +41,21 @@ class AttentionTestCase: DeviceTestCase {
             whenFull: whenFull, on: device)
     }
 
-    /// What rows of queries, the newest of `tokens`, make of those tokens whose positions are held.
+    /// What rows of queries, the newest of `tokens`, make of those tokens whose positions are held, by the C++ tests'
+    /// reference.
     func attended(
-        _ queries: Tensor, over tokens: [Token], held: [Int]? = nil, scale: Double? = nil, window: Int = .max,
-        seesFirst pinned: Int = 0, softcap: Double? = nil
+        _ queries: Tensor, over tokens: [Token], held: [Int]? = nil, scale: Float = 0, window: UInt32 = 0,
+        seesFirst pinned: UInt32 = 0, softcap: Float = 0
     ) throws -> [Float] {
         let all = try queries.array(of: Float.self)
-        let rows = all.count / (heads * headDim)
-        return (0..<rows * heads).flatMap { row -> [Float] in
-            let position = tokens.count - rows + row / heads
-            let first = row % heads / (heads / kvHeads) * headDim
-            let query = all[row * headDim..<(row + 1) * headDim]
-            var sum = 0.0
-            var output = [Double](repeating: 0, count: headDim)
-            for key in held ?? Array(tokens.indices) where key <= position {
-                guard position - key < window || key < pinned else { continue }
-                let product = zip(query, tokens[key].key[first..<first + headDim])
-                    .reduce(0) { $0 + Double($1.0) * Double($1.1) }
-                var score = product * (scale ?? 1 / Double(headDim).squareRoot())
-                if let softcap { score = softcap * tanh(score / softcap) }
-                let weight = exp(score)  // scores are too small to overflow
-                sum += weight
-                for element in 0..<headDim { output[element] += weight * Double(tokens[key].value[first + element]) }
-            }
-            return output.map { Float(sum == 0 ? 0 : $0 / sum) }
-        }
+        var attention = core_test_attention(
+            rows: all.count / (heads * headDim), heads: heads, kv_heads: kvHeads, head_dim: headDim,
+            length: tokens.count, window: window, pinned: pinned, scale: scale, softcap: softcap)
+        var output = [Float](repeating: 0, count: all.count)
+        core_test_reference_attention(
+            &attention, all, tokens.flatMap(\.key), tokens.flatMap(\.value),
+            tokens.indices.map { held?.contains($0) ?? true }, &output)
+        return output
     }
 
     func assertClose(

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What the sources of the three doors declare: types with their settable properties, and enums with their cases.
+/// What the sources of the three APIs declare: types with their settable properties, and enums with their cases.
 /// Reads the regular shape in which this project writes declarations, not the languages.
-struct DoorLists {
+struct BindingLists {
     /// Settable properties by the name of the type, in the order they are declared; `Outer.Inner` for nested types.
     var properties: [String: [String]] = [:]
     /// Cases by the name of the enum.
@@ -13,8 +13,8 @@ struct DoorLists {
     var bases: [String: String] = [:]
 
     /// All public C++ headers.
-    static func cxx(_ texts: [String]) -> DoorLists {
-        var lists = DoorLists()
+    static func cxx(_ texts: [String]) -> BindingLists {
+        var lists = BindingLists()
         for text in texts.map(withoutComments) {
             // Two namespaces have options of their own.
             let space = text.firstMatch(of: /namespace mnk::(\w+) \{/).map { String($0.1) }
@@ -24,15 +24,15 @@ struct DoorLists {
     }
 
     /// All sources of the Swift module.
-    static func swift(_ texts: [String]) -> DoorLists {
-        var lists = DoorLists()
+    static func swift(_ texts: [String]) -> BindingLists {
+        var lists = BindingLists()
         for text in texts { lists.readSwift(withoutComments(text), inside: nil) }
         return lists
     }
 
     /// All public Objective-C headers.
-    static func objectiveC(_ texts: [String]) -> DoorLists {
-        var lists = DoorLists()
+    static func objectiveC(_ texts: [String]) -> BindingLists {
+        var lists = BindingLists()
         for text in texts.map(withoutComments) {
             for match in text.matches(of: /@interface (MNK\w+) : (\w+)(?s:(.*?))@end/) {
                 let (name, base) = (String(match.1), match.2)

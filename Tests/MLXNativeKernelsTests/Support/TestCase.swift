@@ -1,9 +1,12 @@
 import MLXNativeKernels
+import MLXNativeKernelsHost
 import XCTest
 
 /// A test with a device, and tokens whose numbers tell where they belong.
 class DeviceTestCase: XCTestCase {
     private(set) var device: KernelDevice!
+
+    override class func setUp() { registerHostDevice() }
 
     override func setUpWithError() throws {
         device = try KernelDevice.default()

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "HostTestSupport.hpp"
+#include "Host/HostTestSupport.hpp"
 
 using namespace mnk;
 using namespace mnk::test;

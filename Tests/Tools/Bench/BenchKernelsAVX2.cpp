@@ -2,10 +2,10 @@
 #if defined(__x86_64__)
 #define MNK_HOST_LIBRARY "bench"
 #define MNK_HOST_LEVEL MNK_HOST_AVX2
-#include "Devices/Host/HostKernels.h"
+#include "HostKernels.h"
 
 MNK_HOST_KERNELS_BEGIN
-#include "../Shaders/BenchAttention.metal"
-#include "../Shaders/RotaryTable.metal"
+#include "../../Shaders/BenchAttention.metal"
+#include "../../Shaders/RotaryTable.metal"
 MNK_HOST_KERNELS_END
 #endif

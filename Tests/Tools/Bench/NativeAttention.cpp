@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "Devices/Host/Processor.hpp"
-#include "Devices/Host/Vocabulary/Math.h"
-#include "Devices/Host/WorkerPool.hpp"
+#include "MetalStdlib/Math.h"
+#include "Processor.hpp"
+#include "WorkerPool.hpp"
 
 #pragma clang diagnostic ignored "-Wpsabi"  // wide vectors stay inside always_inline functions
 

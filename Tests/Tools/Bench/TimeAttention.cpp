@@ -3,9 +3,10 @@
 #include <cstring>
 #include <random>
 
-#include "Devices/Host/WorkerPool.hpp"
+#include "HostLibrary.hpp"
 #include "NativeAttention.hpp"
 #include "Timing.hpp"
+#include "WorkerPool.hpp"
 
 namespace mnk::bench {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "Devices/Host/WorkerPool.hpp"
 #include "Timing.hpp"
+#include "WorkerPool.hpp"
 
 namespace mnk::bench {
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "Devices/Host/WorkerPool.hpp"
+#include "HostLibrary.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MultiRoPE/MultiRoPETypes.h"
 #include "Timing.hpp"
-#include "Types/MultiRoPETypes.h"
+#include "WorkerPool.hpp"
 
 namespace mnk::bench {
 

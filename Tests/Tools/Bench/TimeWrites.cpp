@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "Devices/Host/WorkerPool.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "Timing.hpp"
+#include "WorkerPool.hpp"
 
 namespace mnk::bench {
 

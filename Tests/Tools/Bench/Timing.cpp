@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "Devices/Host/WorkerPool.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "WorkerPool.hpp"
 
 namespace mnk::bench {
 

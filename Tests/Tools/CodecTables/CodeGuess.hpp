@@ -1,5 +1,5 @@
-// The guess of a code that Shaders/Lib/CodeSearch.h starts from: a polynomial F of a number x > 0, such that F(x) is
-// within half of one of how many positive boundaries lie below x, or of one more.
+// The guess of a code that Shaders/KVCacheQuantize/CodeSearch.h starts from: a polynomial F of a number x > 0, such
+// that F(x) is within half of one of how many positive boundaries lie below x, or of one more.
 #pragma once
 #include <span>
 #include <vector>

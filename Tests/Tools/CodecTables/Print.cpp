@@ -54,7 +54,7 @@ std::vector<float> turboLevels(int bits) {
 namespace mlx1 {
 #define constant [[maybe_unused]] constexpr
 using uint = uint32_t;
-#include "../../Shaders/Lib/Mlx1Tables.h"
+#include "Common/Mlx1Tables.h"
 #undef constant
 }  // namespace mlx1
 
@@ -70,7 +70,7 @@ std::string turboTables() {
 // standard normal distribution, and boundaries are their midpoints. Levels of `bits` stand from entry
 // (1 << (bits - 1)) - 2 on: the positive half, in rising order, of which the negative half is the mirror image.
 #pragma once
-#include "Words.h"
+#include "MetalCompat.h"
 
 // clang-format off
 )" + table("float", "kTurboLevels", levels) +
@@ -100,7 +100,7 @@ std::string codeGuesses() {
   return R"(// Made by .ci/make-tables: the polynomials that codes are guessed by, see CodeSearch.h. Rows of six: the coefficients
 // of x, x * |x| and so on, and the largest |x|. Up to 5 bits two coefficients are enough.
 #pragma once
-#include "Words.h"
+#include "../Common/MetalCompat.h"
 
 // clang-format off
 // For 2 to 8 bits.

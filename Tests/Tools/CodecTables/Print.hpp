@@ -1,4 +1,4 @@
-// Shaders/Lib/TurboTables.h and CodeGuesses.h as text.
+// Shaders/Common/TurboTables.h and CodeGuesses.h as text.
 #pragma once
 #include <string>
 

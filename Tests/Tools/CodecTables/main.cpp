@@ -1,6 +1,6 @@
 // Makes the tables of the `turbo` codec, and guesses of codes for both codecs.
-//   make-tables                 prints Shaders/Lib/TurboTables.h
-//   make-tables --guesses       prints Shaders/Lib/CodeGuesses.h
+//   make-tables                 prints Shaders/Common/TurboTables.h
+//   make-tables --guesses       prints Shaders/KVCacheQuantize/CodeGuesses.h
 //   make-tables --search 50000  looks for better signs among so many seeds, and prints what it finds
 #include <cstdio>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "Bench/Timing.hpp"
-#include "Types/FlashDecodeTypes.h"
+#include "FlashDecode/FlashDecodeTypes.h"
 
 namespace mnk::bench::decode {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "DecodeProblem.hpp"
-#include "Devices/Host/WorkerPool.hpp"
+#include "WorkerPool.hpp"
 
 namespace mnk::bench::decode {
 

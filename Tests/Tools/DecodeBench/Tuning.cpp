@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "DecodeProblem.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuner.hpp"
 #include "Support/Format.hpp"
-#include "Tuning/FlashDecodeTuner.hpp"
 
 namespace mnk::bench::decode {
 

@@ -11,8 +11,8 @@ Implementation methodOf(Object* receiver, Selector* selector) {
 
 extern "C" {
 
-// The trampolines of Tests/SoftMetal/MessageSend.cpp are linked into this program twice: for the software Metal under
-// other names, and under their own for Objective-C, where this is what they ask.
+// The trampolines of Tests/AppleStandIns/SoftMetal/MessageSend.cpp are linked into this program twice: for the software
+// Metal under other names, and under their own for Objective-C, where this is what they ask.
 void softmetal_zero();
 void softmetal_zero_struct();
 

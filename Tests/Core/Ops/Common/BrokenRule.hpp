@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk::test {
@@ -25,15 +25,16 @@ struct BrokenRule {
 template <typename Op>
 void expectBroken(std::span<const Rule<Op>> rules, const Op& op, const BrokenRule<Op>& broken, std::string_view name) {
   const Context context(fmt::format("{} (got {})", broken.what, broken.got));
-  const auto error = firstBroken(rules, op, name);
-  if (!error) return fail(__FILE__, __LINE__, "no rule is broken");
-  EXPECT(error->code == ErrorCode::invalidArgument);
-  EXPECT(!error->retryable);
-  EXPECT_EQ(error->op, name);
-  EXPECT_EQ(error->what, broken.what);
-  EXPECT_EQ(error->got, broken.got);
-  EXPECT_EQ(error->expected, broken.expected);
-  EXPECT_EQ(error->fix, broken.fix);
+  const auto checked = checkRules(rules, op, name);
+  if (checked) return fail(__FILE__, __LINE__, "no rule is broken");
+  const Error& error = checked.error();
+  EXPECT(error.code == ErrorCode::invalidArgument);
+  EXPECT(!error.retryable);
+  EXPECT_EQ(error.op, name);
+  EXPECT_EQ(error.what, broken.what);
+  EXPECT_EQ(error.got, broken.got);
+  EXPECT_EQ(error.expected, broken.expected);
+  EXPECT_EQ(error.fix, broken.fix);
 }
 
 // Every rule is broken by some case, and every case names a rule.

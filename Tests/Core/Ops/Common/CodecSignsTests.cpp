@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "Support/Check.hpp"
-#include "Support/Seeded.hpp"
-#include "Support/ShippedTables.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/Seeded.hpp"
+#include "Harness/ShippedTables.hpp"
 
 namespace mnk::test {
 

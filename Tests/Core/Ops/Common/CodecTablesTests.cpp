@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "Support/Check.hpp"
-#include "Support/ShippedTables.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/ShippedTables.hpp"
 
 namespace mnk::test {
 

@@ -1,10 +1,10 @@
 // Where the vectors of a HeadsView lie, and which bytes a binding of them declares, against a walk over every vector.
 #include "MLXNativeKernels/HeadsView.hpp"
 
-#include "Ops/HeadsMemory.hpp"
-#include "Support/Check.hpp"
-#include "Support/PlanBuffer.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Harness/Seeded.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 
 namespace mnk::test {
 

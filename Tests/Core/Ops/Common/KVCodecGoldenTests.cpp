@@ -4,12 +4,12 @@
 #include <numbers>
 #include <string>
 
-#include "Cases/StoredVector.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Reference/KVCodecTables.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "KVCodecReference.hpp"
+#include "KVCodecTables.hpp"
+#include "StoredVector.hpp"
 
 namespace mnk::test {
 

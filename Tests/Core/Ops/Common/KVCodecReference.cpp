@@ -1,12 +1,12 @@
-#include "Reference/KVCodecReference.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "Reference/KVCodecTables.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "Ops/Common/KVCodecTables.hpp"
 
 namespace mnk::test {
 

@@ -1,4 +1,4 @@
-#include "Reference/KVCodecTables.hpp"
+#include "Ops/Common/KVCodecTables.hpp"
 
 #include <array>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <numbers>
 #include <span>
 
-#include "Reference/TurboSigns.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 
 namespace mnk::test {
 

@@ -1,121 +1,31 @@
 #include <cstring>
 #include <span>
 
+#include "FlashDecode/FlashDecodeTypes.h"
+#include "Hadamard/HadamardTypes.h"
+#include "Harness/Check.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "KVCacheDequantize/KVCacheDequantizeTypes.h"
+#include "KVCacheQuantize/KVCacheQuantizeTypes.h"
+#include "KVCacheWrite/KVCacheWriteTypes.h"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
-#include "Support/Check.hpp"
-#include "Support/PlanBuffer.hpp"
-#include "Types/FlashDecodeTypes.h"
-#include "Types/HadamardTypes.h"
-#include "Types/KVCacheDequantizeTypes.h"
-#include "Types/KVCacheQuantizeTypes.h"
-#include "Types/KVCacheWriteTypes.h"
-#include "Types/MultiRoPETypes.h"
+#include "MultiRoPE/MultiRoPETypes.h"
 
 namespace mnk::test {
 
 namespace {
 
-// The offsets that the shader's compiler asserts on its side; the header fails to compile where they differ.
 struct Field {
   const char* name;
   size_t offset;
   size_t bytes;
 };
-#define FIELD(type, name) \
-  { #name, offsetof(type, name), sizeof(type::name) }
-constexpr Field kSourceFields[] = {FIELD(CacheSource, sequenceStride), FIELD(CacheSource, tokenStride),
-                                   FIELD(CacheSource, headStride)};
-
-constexpr Field kAddressFields[] = {FIELD(CacheAddressParams, keys),
-                                    FIELD(CacheAddressParams, values),
-                                    FIELD(CacheAddressParams, sequenceStride),
-                                    FIELD(CacheAddressParams, sequence),
-                                    FIELD(CacheAddressParams, sequences),
-                                    FIELD(CacheAddressParams, tokens),
-                                    FIELD(CacheAddressParams, sourceStart),
-                                    FIELD(CacheAddressParams, sourceLength),
-                                    FIELD(CacheAddressParams, sourceSequenceLength),
-                                    FIELD(CacheAddressParams, slotStride),
-                                    FIELD(CacheAddressParams, cacheHeadStride),
-                                    FIELD(CacheAddressParams, capacity),
-                                    FIELD(CacheAddressParams, pinned),
-                                    FIELD(CacheAddressParams, pinnedTokens),
-                                    FIELD(CacheAddressParams, pinnedSlot),
-                                    FIELD(CacheAddressParams, skippedTokens),
-                                    FIELD(CacheAddressParams, firstSlot)};
-constexpr Field kKVCacheWriteFields[] = {FIELD(KVCacheWriteParams, address), FIELD(KVCacheWriteParams, keyUnits),
-                                         FIELD(KVCacheWriteParams, valueUnits)};
-constexpr Field kCodecPlaneFields[] = {FIELD(KVCodecPlane, headDim),     FIELD(KVCodecPlane, lanes),
-                                       FIELD(KVCodecPlane, simdgroups),  FIELD(KVCodecPlane, codeBytes),
-                                       FIELD(KVCodecPlane, inverseRoot), FIELD(KVCodecPlane, scaleFactor)};
-constexpr Field kQuantizeFields[] = {
-    FIELD(KVCacheQuantizeParams, address),         FIELD(KVCacheQuantizeParams, keys),
-    FIELD(KVCacheQuantizeParams, values),          FIELD(KVCacheQuantizeParams, heads),
-    FIELD(KVCacheQuantizeParams, flags),           FIELD(KVCacheQuantizeParams, candidates),
-    FIELD(KVCacheQuantizeParams, candidateSpacing)};
-constexpr Field kDequantizeFields[] = {FIELD(KVCacheDequantizeParams, address), FIELD(KVCacheDequantizeParams, keys),
-                                       FIELD(KVCacheDequantizeParams, values), FIELD(KVCacheDequantizeParams, heads),
-                                       FIELD(KVCacheDequantizeParams, isOriginal)};
-constexpr Field kHadamardFields[] = {FIELD(HadamardParams, length),    FIELD(HadamardParams, lanes),
-                                     FIELD(HadamardParams, vectors),   FIELD(HadamardParams, signs),
-                                     FIELD(HadamardParams, isInverse), FIELD(HadamardParams, inverseRoot)};
-constexpr Field kFinishFields[] = {FIELD(FlashDecodeFinish, heads), FIELD(FlashDecodeFinish, kvHeads),
-                                   FIELD(FlashDecodeFinish, headDim), FIELD(FlashDecodeFinish, lanes),
-                                   FIELD(FlashDecodeFinish, inverseRoot)};
-constexpr Field kSequenceFields[] = {FIELD(FlashDecodeSequence, sequence), FIELD(FlashDecodeSequence, hidden),
-                                     FIELD(FlashDecodeSequence, length),   FIELD(FlashDecodeSequence, skipped),
-                                     FIELD(FlashDecodeSequence, start),    FIELD(FlashDecodeSequence, firstKey),
-                                     FIELD(FlashDecodeSequence, endKey),   FIELD(FlashDecodeSequence, splitKeys)};
-constexpr Field kFlashDecodeFields[] = {FIELD(FlashDecodeParams, finish),
-                                        FIELD(FlashDecodeParams, group),
-                                        FIELD(FlashDecodeParams, rows),
-                                        FIELD(FlashDecodeParams, firstRow),
-                                        FIELD(FlashDecodeParams, allRows),
-                                        FIELD(FlashDecodeParams, firstSequence),
-                                        FIELD(FlashDecodeParams, rowGroups),
-                                        FIELD(FlashDecodeParams, splits),
-                                        FIELD(FlashDecodeParams, capacity),
-                                        FIELD(FlashDecodeParams, pinned),
-                                        FIELD(FlashDecodeParams, slotStride),
-                                        FIELD(FlashDecodeParams, cacheHeadStride),
-                                        FIELD(FlashDecodeParams, isCausal),
-                                        FIELD(FlashDecodeParams, window),
-                                        FIELD(FlashDecodeParams, queryScale),
-                                        FIELD(FlashDecodeParams, softcap),
-                                        FIELD(FlashDecodeParams, keyInverseRoot),
-                                        FIELD(FlashDecodeParams, keyScaleFactor),
-                                        FIELD(FlashDecodeParams, valueScaleFactor),
-                                        FIELD(FlashDecodeParams, keyCodeBytes),
-                                        FIELD(FlashDecodeParams, valueCodeBytes),
-                                        FIELD(FlashDecodeParams, maskRowStride),
-                                        FIELD(FlashDecodeParams, maskHeadStride),
-                                        FIELD(FlashDecodeParams, maskSequenceStride),
-                                        FIELD(FlashDecodeParams, querySequenceStride),
-                                        FIELD(FlashDecodeParams, queryRowStride),
-                                        FIELD(FlashDecodeParams, queryHeadStride)};
-constexpr Field kReduceFields[] = {FIELD(FlashDecodeReduceParams, finish), FIELD(FlashDecodeReduceParams, parts),
-                                   FIELD(FlashDecodeReduceParams, rowStride),
-                                   FIELD(FlashDecodeReduceParams, partStride)};
-constexpr Field kMultiRoPEFields[] = {
-    FIELD(MultiRoPEParams, queries),      FIELD(MultiRoPEParams, keys),          FIELD(MultiRoPEParams, tokens),
-    FIELD(MultiRoPEParams, totalTokens),  FIELD(MultiRoPEParams, headsPerGroup), FIELD(MultiRoPEParams, rotatedUnits),
-    FIELD(MultiRoPEParams, pairDistance), FIELD(MultiRoPEParams, copiedOffset),  FIELD(MultiRoPEParams, copiedDistance),
-    FIELD(MultiRoPEParams, axisStride),   FIELD(MultiRoPEParams, signs),         FIELD(MultiRoPEParams, firstPosition),
-    FIELD(MultiRoPEParams, cosineScale),  FIELD(MultiRoPEParams, sineScale)};
-constexpr Field kMultiRoPEOperandFields[] = {FIELD(MultiRoPEOperand, fromSequenceStride),
-                                             FIELD(MultiRoPEOperand, fromTokenStride),
-                                             FIELD(MultiRoPEOperand, fromHeadStride),
-                                             FIELD(MultiRoPEOperand, intoSequenceStride),
-                                             FIELD(MultiRoPEOperand, intoTokenStride),
-                                             FIELD(MultiRoPEOperand, intoHeadStride),
-                                             FIELD(MultiRoPEOperand, heads),
-                                             FIELD(MultiRoPEOperand, headGroups)};
-#undef FIELD
 
 // Fields follow each other up to the end of the struct.
-void expectNoGaps(std::span<const Field> fields, size_t bytes) {
+void expectNoGaps(const char* name, std::span<const Field> fields, size_t bytes) {
+  Context context(name);
   size_t end = 0;
   for (const Field& field : fields) {
     Context context(field.name);
@@ -124,6 +34,14 @@ void expectNoGaps(std::span<const Field> fields, size_t bytes) {
   }
   EXPECT_EQ(end, bytes);
 }
+
+#define FIELD(type, name) {#name, offsetof(Struct, name), sizeof(Struct::name)},
+#define EXPECT_NO_GAPS(name, FIELDS)             \
+  {                                              \
+    using Struct = name;                         \
+    const Field fields[] = {FIELDS(FIELD)};      \
+    expectNoGaps(#name, fields, sizeof(Struct)); \
+  }
 
 uint32_t numberAt(const std::vector<std::byte>& bytes, size_t offset) {
   uint32_t number;
@@ -134,21 +52,22 @@ uint32_t numberAt(const std::vector<std::byte>& bytes, size_t offset) {
 }  // namespace
 
 TEST(ParameterLayout, StructsHaveNoGapsToFill) {
-  expectNoGaps(kSourceFields, sizeof(CacheSource));
-  expectNoGaps(kAddressFields, sizeof(CacheAddressParams));
-  expectNoGaps(kKVCacheWriteFields, sizeof(KVCacheWriteParams));
+  EXPECT_NO_GAPS(CacheSource, MNK_CACHE_SOURCE);
+  EXPECT_NO_GAPS(CacheAddressParams, MNK_CACHE_ADDRESS_PARAMS);
+  EXPECT_NO_GAPS(KVCacheWriteParams, MNK_KV_CACHE_WRITE_PARAMS);
+  EXPECT_NO_GAPS(KVCodecPlane, MNK_KV_CODEC_PLANE);
+  EXPECT_NO_GAPS(KVCacheQuantizeParams, MNK_KV_CACHE_QUANTIZE_PARAMS);
+  EXPECT_NO_GAPS(KVCacheDequantizeParams, MNK_KV_CACHE_DEQUANTIZE_PARAMS);
+  EXPECT_NO_GAPS(HadamardParams, MNK_HADAMARD_PARAMS);
+  EXPECT_NO_GAPS(FlashDecodeFinish, MNK_FLASH_DECODE_FINISH);
+  EXPECT_NO_GAPS(FlashDecodeSequence, MNK_FLASH_DECODE_SEQUENCE);
+  EXPECT_NO_GAPS(FlashDecodeParams, MNK_FLASH_DECODE_PARAMS);
+  EXPECT_NO_GAPS(FlashDecodeReduceParams, MNK_FLASH_DECODE_REDUCE_PARAMS);
+  EXPECT_NO_GAPS(RotaryFrequency, MNK_ROTARY_FREQUENCY);
+  EXPECT_NO_GAPS(MultiRoPEOperand, MNK_MULTI_ROPE_OPERAND);
+  EXPECT_NO_GAPS(MultiRoPEParams, MNK_MULTI_ROPE_PARAMS);
   EXPECT_EQ(sizeof(KVCacheWriteParams), 120u);
   EXPECT_EQ(alignof(KVCacheWriteParams), 8u);
-  expectNoGaps(kCodecPlaneFields, sizeof(KVCodecPlane));
-  expectNoGaps(kQuantizeFields, sizeof(KVCacheQuantizeParams));
-  expectNoGaps(kDequantizeFields, sizeof(KVCacheDequantizeParams));
-  expectNoGaps(kHadamardFields, sizeof(HadamardParams));
-  expectNoGaps(kFinishFields, sizeof(FlashDecodeFinish));
-  expectNoGaps(kSequenceFields, sizeof(FlashDecodeSequence));
-  expectNoGaps(kFlashDecodeFields, sizeof(FlashDecodeParams));
-  expectNoGaps(kReduceFields, sizeof(FlashDecodeReduceParams));
-  expectNoGaps(kMultiRoPEFields, sizeof(MultiRoPEParams));
-  expectNoGaps(kMultiRoPEOperandFields, sizeof(MultiRoPEOperand));
   EXPECT_EQ(sizeof(MultiRoPEParams), 160u);
   EXPECT_EQ(alignof(MultiRoPEParams), 8u);
 }
@@ -162,7 +81,7 @@ TEST(ParameterLayout, APlanOfKVCacheWriteCarriesTheBytesOfTheStruct) {
   const InlineBytes& params = planned.dispatches.at(0).inlines.at(0);
   EXPECT_EQ(params.index, static_cast<uint32_t>(kKVCacheWriteParams));
   EXPECT_EQ(params.bytes.size(), sizeof(KVCacheWriteParams));
-  // By the numbers that the shader asserts, not by the names of the struct.
+  // By the offsets of the shader, not by the names of the struct.
   EXPECT_EQ(numberAt(params.bytes, 0), 10u);   // keys, in units of 16 bytes: sequences apart
   EXPECT_EQ(numberAt(params.bytes, 8), 2u);    // tokens
   EXPECT_EQ(numberAt(params.bytes, 16), 1u);   // heads

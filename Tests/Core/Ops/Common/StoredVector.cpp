@@ -1,15 +1,15 @@
-#include "Cases/StoredVector.hpp"
+#include "Ops/Common/StoredVector.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
 
+#include "Harness/GuardedTensor.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Reference/KVCodecTables.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/GuardedTensor.hpp"
-#include "Support/RawBytes.hpp"
+#include "Ops/Common/KVCodecTables.hpp"
 
 namespace mnk::test {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/Device.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Support/Seeded.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
 
 namespace mnk::test {
 

@@ -1,4 +1,4 @@
-#include "Reference/TurboSigns.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 
 namespace mnk::test {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "Cases/AttentionHistory.hpp"
-#include "Cases/QuantizedCacheScene.hpp"
+#include "Cache/QuantizedCacheFixture.hpp"
+#include "Ops/FlashDecode/AttentionHistory.hpp"
 
 namespace mnk::test {
 
@@ -41,9 +41,9 @@ inline std::vector<float> smallNumbers(Seeded& random, uint64_t count) {
   return elements;
 }
 
-class AttentionScene {
+class AttentionFixture {
  public:
-  AttentionScene(std::shared_ptr<Device> onDevice, const AttentionCacheDescriptor& descriptor)
+  AttentionFixture(std::shared_ptr<Device> onDevice, const AttentionCacheDescriptor& descriptor)
       : device(std::move(onDevice)), cache(makeCache(device, descriptor)) {}
 
   std::shared_ptr<Device> device;

@@ -1,20 +1,12 @@
-#include "Cases/AttentionHistory.hpp"
+#include "Ops/FlashDecode/AttentionHistory.hpp"
 
-#include <limits>
+#include <algorithm>
 
-#include "Reference/FlashDecodeReference.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/FlashDecode/FlashDecodeReference.hpp"
+#include "Ops/FlashDecode/TokenAttention.hpp"
 
 namespace mnk::test {
-
-namespace {
-
-std::vector<std::byte> bytesOf(const std::vector<float>& floats) {
-  const auto bytes = std::as_bytes(std::span(floats));
-  return {bytes.begin(), bytes.end()};
-}
-
-}  // namespace
 
 void AttentionHistory::append(const std::vector<float>& keys, const std::vector<float>& values, uint32_t sequence) {
   Tokens& tokens = sequences_[sequence];
@@ -33,31 +25,24 @@ uint64_t AttentionHistory::size(uint32_t sequence) const {
   return found == sequences_.end() ? 0 : found->second.keys.size() / (kvHeads_ * headDim_);
 }
 
-// A mask over a linear cache of all tokens says what each row sees.
 std::vector<double> AttentionHistory::attended(const std::vector<float>& queries,
                                                const std::vector<std::vector<uint64_t>>& seen,
                                                uint32_t sequence) const {
   const uint64_t rows = seen.size(), length = size(sequence);
-  std::vector<double> out;
   if (length == 0) return std::vector<double>(rows * queryHeads_ * headDim_);
   const Tokens& tokens = sequences_.at(sequence);
-  std::vector<float> mask(rows * length, -std::numeric_limits<float>::infinity());
-  for (uint64_t row = 0; row < rows; ++row) {
-    for (const uint64_t position : seen[row]) mask.at(row * length + position) = 0;
-  }
-  FlashDecode op{.queries = planTensor(DType::f32, {rows, queryHeads_, headDim_}),
-                 .over = KVCacheView{.keys = planTensor(DType::f32, {length, kvHeads_, headDim_}),
-                                     .values = planTensor(DType::f32, {length, kvHeads_, headDim_}),
-                                     .layout = KVLayout::tokenMajor},
-                 .sequences = {{0, length}}};
-  op.options.isCausal = false;
-  op.options.mask = planTensor(DType::f32, {rows, length});
-  const OperandBytes bytes{{"queries", bytesOf(queries)},
-                           {"keys", bytesOf(tokens.keys)},
-                           {"values", bytesOf(tokens.values)},
-                           {"mask", bytesOf(mask)}};
-  for (const AttendedRow& row : test::attended(op, bytes)) out.insert(out.end(), row.output.begin(), row.output.end());
-  return out;
+  return test::attended({.rows = rows,
+                         .heads = queryHeads_,
+                         .kvHeads = kvHeads_,
+                         .headDim = headDim_,
+                         .length = length,
+                         .queries = queries,
+                         .keys = tokens.keys,
+                         .values = tokens.values,
+                         .options = {.isCausal = false},
+                         .sees = [&](uint64_t row, uint64_t position) {
+                           return std::find(seen[row].begin(), seen[row].end(), position) != seen[row].end();
+                         }});
 }
 
 }  // namespace mnk::test

@@ -1,7 +1,7 @@
 // Every rule of caches that FlashDecode attends to, broken on purpose.
-#include "Cases/BrokenRule.hpp"
-#include "Ops/FlashDecodeRules.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 
 namespace mnk::test {
 

@@ -1,8 +1,8 @@
-#include "Cases/FlashDecodeCase.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 #include <algorithm>
 
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
 
 namespace mnk::test {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "Cases/KVCacheQuantizeCase.hpp"
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
-#include "Reference/FlashDecodeReference.hpp"
-#include "Support/Seeded.hpp"
+#include "Ops/FlashDecode/FlashDecodeReference.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 
 namespace mnk::test {
 

@@ -1,7 +1,7 @@
 // Cases over dense caches: where keys lie, which rows see them, and what memory is made of.
 #include <algorithm>
 
-#include "Cases/FlashDecodeCase.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 namespace mnk::test {
 

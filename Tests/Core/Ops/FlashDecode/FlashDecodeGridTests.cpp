@@ -2,8 +2,8 @@
 // always; MNK_TEST_FULL=1 runs all.
 #include <cstdlib>
 
-#include "Cases/FlashDecodeTrial.hpp"
-#include "Support/Check.hpp"
+#include "FlashDecodeRun.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

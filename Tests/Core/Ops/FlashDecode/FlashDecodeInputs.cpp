@@ -2,9 +2,9 @@
 #include <cstring>
 #include <limits>
 
-#include "Cases/FlashDecodeCase.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 namespace mnk::test {
 

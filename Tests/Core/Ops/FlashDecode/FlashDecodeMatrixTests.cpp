@@ -3,12 +3,12 @@
 #include <cmath>
 #include <future>
 
-#include "HostTestSupport.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/Seeded.hpp"
+#include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
-#include "Ops/FlashDecodeLayout.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/RawBytes.hpp"
-#include "Support/Seeded.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 
 namespace mnk::test {
 
@@ -113,7 +113,7 @@ TEST(FlashDecodeMatrix, AHandlerOfFinishedWorkDoesNotWaitForTheDevice) {
   REQUIRE(done.wait());
   EXPECT_ERROR(byMatrix, {.code = ErrorCode::unsupported, .what = "has no matrices that the kernel knows"});
   EXPECT(bool(chosen));
-  EXPECT(device->matrixLayout() != MatrixLayout::unknown);
+  EXPECT(device->probe().matrixLayout != MatrixLayout::unknown);
   EXPECT(bool(attend(FlashDecodeKernel::matrix)));
 }
 
@@ -137,7 +137,7 @@ TEST(FlashDecodeMatrix, IsChosenByTheNumberOfRows) {
                          .over = cache,
                          .sequences = {{0, kKeys}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, kDim})}};
-    return wantsMatrices(op, {.profile = {.family = std::move(family)}});
+    return wantsMatrices(op, {.family = std::move(family)});
   };
   EXPECT(!isChosen(coded, 4, "apple9"));
   EXPECT(isChosen(coded, 5, "apple9"));
@@ -163,7 +163,8 @@ TEST(FlashDecodeMatrix, InstancesDependOnTheDeviceAndTheKeys) {
                          .sequences = {{0, keys}},
                          .results = {.into = tensorOf(device, DType::f16, {heads, headDim})},
                          .options = {.splits = 1}};
-    return FlashDecodeLayout::of(op, {.profile = {.family = std::move(family)}, .hasMatrices = true}).function();
+    return FlashDecodeLayout::of(op, {.family = std::move(family), .matrixLayout = MatrixLayout::interleaved})
+        .function();
   };
   EXPECT_EQ(functionOf("apple9", 64, 16, 512), "flashDecodeMatrix_64_8_16");
   EXPECT_EQ(functionOf("apple9", 128, 16, 512), "flashDecodeMatrix_128_8_8");
@@ -193,7 +194,7 @@ TEST(FlashDecodeMatrix, HasAllSimdgroupsForAnyRows) {
                          .sequences = {{0, kMany}},
                          .results = {.into = tensorOf(device, DType::f32, {heads, 256})},
                          .options = {.splits = 1, .kernel = FlashDecodeKernel::matrix}};
-    const auto layout = FlashDecodeLayout::of(op, {.profile = {.family = "apple9"}, .hasMatrices = true});
+    const auto layout = FlashDecodeLayout::of(op, {.family = "apple9", .matrixLayout = MatrixLayout::interleaved});
     EXPECT_EQ(layout.simdgroups, 8u);
   }
 }
@@ -213,7 +214,7 @@ TEST(FlashDecodeMatrix, HasLongTilesWhereASimdgroupHasTwo) {
                          .sequences = {{0, keys}},
                          .results = {.into = tensorOf(device, DType::f16, {4, 128})},
                          .options = {.splits = 1}};
-    const auto layout = FlashDecodeLayout::of(op, {.profile = {.family = "another"}, .hasMatrices = true});
+    const auto layout = FlashDecodeLayout::of(op, {.family = "another", .matrixLayout = MatrixLayout::interleaved});
     EXPECT_EQ(layout.tileKeys, tile);
     EXPECT_EQ(layout.simdgroups, 8u);
   }
@@ -231,7 +232,7 @@ TEST(FlashDecodeMatrix, HasNoMoreSimdgroupsThanTilesBeyondFour) {
                            .sequences = {{0, keys}},
                            .results = {.into = tensorOf(device, DType::f16, {4, kDim})},
                            .options = {.splits = splits, .kernel = kernel}};
-      const auto layout = FlashDecodeLayout::of(op, {.profile = {.family = "apple9"}, .hasMatrices = true});
+      const auto layout = FlashDecodeLayout::of(op, {.family = "apple9", .matrixLayout = MatrixLayout::interleaved});
       EXPECT_EQ(layout.simdgroups, simdgroups);
     }
   }

@@ -1,5 +1,5 @@
 // Cases of what makes a score, what else results may be, and of quantized caches.
-#include "Cases/FlashDecodeCase.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 namespace mnk::test {
 

@@ -1,8 +1,8 @@
 // FlashDecode on every device against attention in double: what scores are made of, and what results may be.
-#include "Cases/FlashDecodeTrial.hpp"
+#include "FlashDecodeRun.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
 
 namespace mnk::test {
 
@@ -31,7 +31,7 @@ TEST(FlashDecodeOptions, GivesTheSameBytesEveryTime) {
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     for (const PreparedFlashDecode& each : all) {
       const Context context(each.name);
-      const FlashDecodeTrial first(device, each, random), second(device, each, random);
+      const FlashDecodeRun first(device, each, random), second(device, each, random);
       CommandEncoder encoder(device, "twice");
       REQUIRE(encoder.encode(first.op()));
       REQUIRE(encoder.encode(second.op()));

@@ -3,15 +3,15 @@
 #include <map>
 #include <set>
 
-#include "Cases/FlashDecodeCase.hpp"
+#include "FlashDecode/FlashDecodeTypes.h"
+#include "FlashDecodeCase.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/DeclaredBytes.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/PlanBuffer.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
-#include "Ops/FlashDecodeTuning.hpp"
-#include "Support/Check.hpp"
-#include "Support/DeclaredBytes.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/PlanBuffer.hpp"
-#include "Types/FlashDecodeTypes.h"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
 namespace mnk::test {
 
@@ -231,7 +231,7 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
   MNK_FLASH_MATRIX_INSTANCES(ROW)
 #undef ROW
   for (const auto& [index, seen] : values) {
-    // These are known of a device alone; or asked for by FlashDecodeTogether.
+    // These are known of a device alone; or asked for by FlashDecodeInKernelMerge.
     if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeTableBits) continue;
     if (index == kFlashDecodeMergesTogether) continue;
     if (seen.size() < 2) fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));

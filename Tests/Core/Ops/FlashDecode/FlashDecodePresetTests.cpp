@@ -1,14 +1,14 @@
-// The attention of mlx-native as calls of FlashDecode, against what its kernels compute, in double: keys by their
-// slots, with the slot of the oldest one, and windows that are there for one type of mask alone.
-#include <algorithm>
+// The attention of mlx-native as calls of FlashDecode, against the reference over the slots that its kernels see: keys
+// by their slots, with the slot of the oldest one, and windows that are there for one type of mask alone.
 #include <cmath>
 
-#include "Cases/QuantizedCacheScene.hpp"
+#include "Cache/QuantizedCacheFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
 #include "MLXNativeKernels/Hadamard.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/RawBytes.hpp"
+#include "Ops/FlashDecode/TokenAttention.hpp"
 
 namespace mnk::test {
 
@@ -57,38 +57,27 @@ bool isVisibleThere(const Preset& p, uint64_t slot) {
   return logical < p.seqLen && logical >= (hasWindow ? p.seqLen - p.slidingWindow : 0);
 }
 
-using Numbers = std::vector<double>;
+using Numbers = std::vector<float>;
 
-// Queries [heads, D], keys and values [kvHeads, capacity, D].
-Numbers attendedThere(const Preset& p, const Numbers& queries, const Numbers& keys, const Numbers& values) {
-  Numbers out(p.heads * p.headDim);
-  for (uint64_t head = 0; head < p.heads; ++head) {
-    const uint64_t firstVector = head / (p.heads / p.kvHeads) * p.capacity;
-    Numbers scores;
-    for (uint64_t slot = 0; slot < p.seqLen; ++slot) {
-      double score = 0;
-      for (uint64_t e = 0; e < p.headDim; ++e) {
-        score += queries[head * p.headDim + e] * keys[(firstVector + slot) * p.headDim + e];
-      }
-      // There, 65504 is taken away from scores that are hidden, so that their weight underflows.
-      scores.push_back(isVisibleThere(p, slot) ? score * p.scale : -INFINITY);
-    }
-    const double largest = *std::max_element(scores.begin(), scores.end());
-    double sum = 0;
-    for (uint64_t slot = 0; slot < p.seqLen; ++slot) {
-      const double weight = std::exp(scores[slot] - largest);
-      sum += weight;
-      for (uint64_t e = 0; e < p.headDim; ++e) {
-        out[head * p.headDim + e] += weight * values[(firstVector + slot) * p.headDim + e];
-      }
-    }
-    for (uint64_t e = 0; e < p.headDim; ++e) out[head * p.headDim + e] /= sum;
-  }
-  return out;
+// Queries [heads, D]; keys and values of all slots.
+std::vector<double> attendedThere(const Preset& p, KVLayout layout, const Numbers& queries, const Numbers& keys,
+                                  const Numbers& values) {
+  // There, 65504 is taken away from scores that are hidden, so that their weight underflows.
+  return attended({.heads = p.heads,
+                   .kvHeads = p.kvHeads,
+                   .headDim = p.headDim,
+                   .length = p.capacity,
+                   .layout = layout,
+                   .queries = queries,
+                   .keys = keys,
+                   .values = values,
+                   .options = {.scale = static_cast<float>(p.scale), .isCausal = false},
+                   .sees = [&](uint64_t, uint64_t slot) { return isVisibleThere(p, slot); }});
 }
 
 // The error that mlx-native's callers compare, relative to what is expected.
-double nmse(const std::vector<float>& got, const Numbers& expected) {
+template <typename Expected>
+double nmse(const Numbers& got, const Expected& expected) {
   double error = 0, all = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     error += std::pow(got[i] - expected[i], 2);
@@ -104,9 +93,9 @@ struct Halves {
 
   Halves(const std::shared_ptr<Device>& device, const Numbers& elements, const std::vector<uint64_t>& shape) {
     std::vector<uint16_t> bits;
-    for (const double element : elements) {
+    for (const float element : elements) {
       bits.push_back(static_cast<uint16_t>(nearestBits(DType::f16, element)));
-      values.push_back(valueOf(DType::f16, bits.back()));
+      values.push_back(static_cast<float>(valueOf(DType::f16, bits.back())));
     }
     tensor = REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))));
     REQUIRE(tensor.write(std::as_bytes(std::span(bits))));
@@ -115,7 +104,7 @@ struct Halves {
 
 Numbers uniform(Seeded& random, uint64_t count) {
   Numbers elements(count);
-  for (double& element : elements) element = static_cast<double>(random.below(20001)) / 10000 - 1;
+  for (float& element : elements) element = static_cast<float>(random.below(20001)) / 10000 - 1;
   return elements;
 }
 
@@ -142,7 +131,8 @@ TEST(FlashDecodePreset, PeerPortIsOneSplitAndNwg32AreThirtyTwo) {
       const Halves queries(device, uniform(random, p.heads * 256), {p.heads, 256});
       const Halves keys(device, uniform(random, p.kvHeads * p.capacity * 256), {p.kvHeads, p.capacity, 256});
       const Halves values(device, uniform(random, p.kvHeads * p.capacity * 256), {p.kvHeads, p.capacity, 256});
-      const Numbers expected = attendedThere(p, queries.values, keys.values, values.values);
+      const std::vector<double> expected =
+          attendedThere(p, KVLayout::headMajor, queries.values, keys.values, values.values);
       const Tensor out = REQUIRE(Tensor::zeros(device, DType::f32, queries.tensor.shape()));
       for (const uint32_t splits : {1u, 32u}) {
         const FlashDecode call = callFor(p, queries.tensor, keys.tensor, values.tensor, out, splits);
@@ -248,27 +238,13 @@ TEST(FlashDecodePreset, QuantizedAttentionTurnsQueriesAndResults) {
                                            .options = {.scale = static_cast<float>(p.scale), .window = 12}}));
         REQUIRE(REQUIRE(encoder.commit()).wait());
 
-        // Tokens come before heads in what is read back, and after them in the cache.
-        const auto headMajor = [&](const Tensor& tensor) {
-          const std::vector<float> read = floatsOf(tensor);
-          Numbers all;
-          for (uint64_t head = 0; head < 2; ++head) {
-            for (uint64_t token = 0; token < 20; ++token) {
-              const auto begin = read.begin() + static_cast<ptrdiff_t>((token * 2 + head) * headDim);
-              all.insert(all.end(), begin, begin + static_cast<ptrdiff_t>(headDim));
-            }
-          }
-          return all;
-        };
-        const std::vector<float> turnedQueries = floatsOf(turned);
-        const Numbers there =
-            attendedThere(p, {turnedQueries.begin(), turnedQueries.end()}, headMajor(readKeys), headMajor(readValues));
+        const std::vector<double> there =
+            attendedThere(p, KVLayout::tokenMajor, floatsOf(turned), floatsOf(readKeys), floatsOf(readValues));
         const Tensor back = numbers(device, {there.begin(), there.end()}, rows);
         CommandEncoder undo(device);
         REQUIRE(undo.encode(Hadamard{.from = back, .signs = KVCodecName::mlx1, .isInverse = true}));
         REQUIRE(REQUIRE(undo.commit()).wait());
-        const std::vector<float> expected = floatsOf(back);
-        EXPECT(nmse(floatsOf(out), {expected.begin(), expected.end()}) <= 1e-6);
+        EXPECT(nmse(floatsOf(out), floatsOf(back)) <= 1e-6);
       }
     }
   });

@@ -3,14 +3,14 @@
 #include <cmath>
 #include <cstring>
 
-#include "Cases/FlashDecodeTrial.hpp"
-#include "Cases/QuantizedCacheScene.hpp"
+#include "Cache/QuantizedCacheFixture.hpp"
+#include "FlashDecodeRun.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
-#include "Ops/FlashDecodeLayout.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 
 namespace mnk::test {
 
@@ -84,7 +84,7 @@ void expectStoredVectorsAreAttendedTo(const std::shared_ptr<Device>& device, con
   REQUIRE(REQUIRE(encoder.commit()).wait());
 
   // KVCacheDequantize is within 1e-12, in squares, of what codes mean.
-  const bool isByMatrix = wantsMatrices(op, {.profile = device->profile()});
+  const bool isByMatrix = wantsMatrices(op, device->profile());
   expectRows(DType::f32, bytesOf(*op.results.into), attendedOver(op, keys, values, KVLayout::headMajor), isByMatrix);
   const auto exact = attendedOver(op, sourceKeys, sourceValues, KVLayout::tokenMajor);
   const double error = relativeError(floatsOf(*op.results.into), exact);

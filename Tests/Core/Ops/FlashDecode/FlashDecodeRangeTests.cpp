@@ -1,8 +1,8 @@
 // FlashDecode on every device against attention in double: lengths, splits, rings and windows.
 #include <limits>
 
-#include "Cases/FlashDecodeTrial.hpp"
-#include "Support/Check.hpp"
+#include "FlashDecodeRun.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

@@ -1,12 +1,12 @@
-#include "Reference/FlashDecodeReference.hpp"
+#include "Ops/FlashDecode/FlashDecodeReference.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
 
-#include "Reference/KVCodecReference.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
 
 namespace mnk::test {
 
@@ -87,7 +87,9 @@ class Plane {
     };
     if (coded_->means) coding.means = parameters("means");
     if (coded_->channelScales) coding.channelScales = parameters("channel scales");
-    return decoded(coding, unpacked(coded_->codec, headDim_, row), scales);
+    std::vector<uint32_t> codes = unpacked(coded_->codec, headDim_, row);
+    for (uint32_t& code : codes) code &= (1u << coded_->codec.bits) - 1;  // the rest of a byte means nothing
+    return decoded(coding, codes, scales);
   }
 
  private:
@@ -104,10 +106,26 @@ double norm(const Vector& vector) {
   return std::sqrt(sum);
 }
 
+// A value with what its largest element is.
+struct Value {
+  explicit Value(Vector of) : vector(std::move(of)) {
+    for (double x : vector) largest = std::max(largest, std::abs(x));
+  }
+
+  Vector vector;
+  double largest = 0;
+};
+
 struct ScoredKey {
   double score = 0;
   double magnitude = 0;
-  const Vector* value = nullptr;
+  const Value* value = nullptr;
+};
+
+struct HeldVectors {
+  Vector key;
+  double keyNorm = 0;
+  Value value;
 };
 
 // Weighs values by scores, and leaves out what has no weight whatever it holds.
@@ -130,8 +148,9 @@ void weigh(AttendedRow& row, const std::vector<ScoredKey>& keys, double sink) {
     if (key.score == -kInfinity) continue;
     const double weight = std::exp(key.score - row.largest);
     if (weight > 1e-12) row.magnitude = std::max(row.magnitude, key.magnitude);
+    row.largestValue = std::max(row.largestValue, key.value->largest);
     row.sum += weight;
-    for (size_t j = 0; j < row.output.size(); ++j) row.output[j] += weight * (*key.value)[j];
+    for (size_t j = 0; j < row.output.size(); ++j) row.output[j] += weight * key.value->vector[j];
   }
   const double top = std::max(row.largest, sink);
   const double fade = std::exp(row.largest - top);
@@ -170,17 +189,15 @@ CacheGeometry geometryOf(const FlashDecode& op) {
 }
 
 std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence& sequence) {
-  const uint64_t written = std::max(sequence.length, sequence.highest);
-  const uint64_t ring = cache.capacity - cache.pinned;
+  const uint64_t written = std::max(sequence.length, sequence.highest), ring = cache.capacity - cache.pinned;
+  const bool isRing = cache.wrap == KVWrap::ring;
   std::vector<HeldKey> keys;
-  for (uint64_t position = 0; position < sequence.length; ++position) {
-    const bool isPinned = position < cache.pinned;
-    // The newest of the positions that share a slot is the one that is there.
-    const bool isReplaced = cache.wrap == KVWrap::ring && !isPinned && position + ring < written;
-    if (isReplaced) continue;
-    const uint64_t slot =
-        cache.wrap == KVWrap::linear || isPinned ? position : cache.pinned + (position - cache.pinned) % ring;
-    keys.push_back({static_cast<int64_t>(position), slot});
+  const auto add = [&](uint64_t position, uint64_t slot) { keys.push_back({static_cast<int64_t>(position), slot}); };
+  for (uint64_t position = 0; position < std::min(sequence.length, cache.pinned); ++position) add(position, position);
+  // The newest of the positions that share a slot is the one that is there.
+  const uint64_t oldest = isRing && written > cache.capacity ? written - ring : cache.pinned;
+  for (uint64_t position = oldest; position < sequence.length; ++position) {
+    add(position, isRing ? cache.pinned + (position - cache.pinned) % ring : position);
   }
   return keys;
 }
@@ -233,25 +250,27 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
     const auto [sequence, length, highest] = op.sequences[s];
     const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s]);
     for (uint64_t kvHead = 0; kvHead < cache.heads; ++kvHead) {
-      std::vector<Vector> heldKeyVectors(held.size()), heldValueVectors(held.size());
+      std::vector<std::optional<HeldVectors>> vectors(held.size());
       for (uint64_t r = 0; r < rows * group; ++r) {
         const uint64_t row = r / group, head = kvHead * group + r % group;
         const int64_t position = rowPosition(length, rows, row);
         const uint64_t at = (s * rows + row) * heads + head;
         const Vector query =
             vectorFrom(bytes.at("queries"), op.queries.tensor.dtype(), queryStart(op.queries, s, row, head), headDim);
+        const double queryNorm = std::abs(scale) * norm(query);
         std::vector<ScoredKey> scored;
         for (uint64_t k = 0; k < held.size(); ++k) {
           if (!isVisible(op, held[k].position, position)) continue;
-          if (heldKeyVectors[k].empty()) {
+          if (!vectors[k]) {
             const uint64_t index = cache.indexOf(sequence, kvHead, held[k].slot);
-            heldKeyVectors[k] = keys.at(index, kvHead);
-            heldValueVectors[k] = values.at(index, kvHead);
+            Vector key = keys.at(index, kvHead);
+            const double keyNorm = norm(key);
+            vectors[k].emplace(HeldVectors{std::move(key), keyNorm, Value(values.at(index, kvHead))});
           }
           double score = 0;
-          for (uint64_t j = 0; j < headDim; ++j) score += query[j] * heldKeyVectors[k][j];
+          for (uint64_t j = 0; j < headDim; ++j) score += query[j] * vectors[k]->key[j];
           score *= scale;
-          double magnitude = std::abs(scale) * norm(query) * norm(heldKeyVectors[k]);
+          double magnitude = queryNorm * vectors[k]->keyNorm;
           if (options.softcap != 0) score = options.softcap * std::tanh(score / options.softcap);
           const auto add = [&](double term) {
             score += term;
@@ -259,7 +278,7 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
           };
           if (options.slopes) add(perHead("slopes", head) * static_cast<double>(held[k].position - position));
           if (options.mask) add(maskElement(*options.mask, bytes.at("mask"), {s, head, row, k}));
-          scored.push_back({score < kLowestScore ? -kInfinity : score, magnitude, &heldValueVectors[k]});
+          scored.push_back({score < kLowestScore ? -kInfinity : score, magnitude, &vectors[k]->value});
         }
         weigh(results[at], scored, options.sinks ? perHead("sinks", head) : -kInfinity);
       }
@@ -273,17 +292,20 @@ std::vector<AttendedRow> merged(const PartsToMerge& parts) {
   for (uint64_t row = 0; row < parts.rows; ++row) {
     // In powers of e, as rows of attention have them.
     std::vector<ScoredKey> scored;
-    std::vector<Vector> vectors(parts.parts);
+    std::vector<Value> values;
+    values.reserve(parts.parts);  // whose addresses are kept
     double top = -kInfinity;
     const double sink = parts.sinks.empty() ? -kInfinity : static_cast<double>(parts.sinks[row % parts.sinks.size()]);
     for (uint64_t part = 0; part < parts.parts; ++part) {
       const uint64_t at = part * parts.rows + row;
       const double largest = parts.stats[at * 2], sum = parts.stats[at * 2 + 1];
       if (sum == 0) continue;
-      for (uint64_t j = 0; j < parts.headDim; ++j) vectors[part].push_back(parts.sums[at * parts.headDim + j] / sum);
+      Vector vector;
+      for (uint64_t j = 0; j < parts.headDim; ++j) vector.push_back(parts.sums[at * parts.headDim + j] / sum);
+      values.emplace_back(std::move(vector));
       top = std::max(top, largest * std::numbers::ln2);
       const double score = largest * std::numbers::ln2 + std::log(sum);
-      scored.push_back({score, std::abs(score), &vectors[part]});
+      scored.push_back({score, std::abs(score), &values.back()});
     }
     results[row].output.assign(parts.headDim, 0);
     weigh(results[row], scored, sink);

@@ -63,7 +63,8 @@ struct AttendedRow {
   double sum = 0;                                               // of e^(score - largest)
   // The largest sum of magnitudes that a score with any weight is made of. What f32 loses goes by it.
   double magnitude = 0;
-  bool seesKeys = false;  // with a score above -inf
+  double largestValue = 0;  // the magnitude of the largest element of a value that has weight
+  bool seesKeys = false;    // with a score above -inf
 };
 
 // Rows in the order of the queries: by sequence, row and head.

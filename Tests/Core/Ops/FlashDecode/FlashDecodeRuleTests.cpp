@@ -1,9 +1,9 @@
 // Every rule of FlashDecode, broken on purpose.
 #include <limits>
 
-#include "Cases/BrokenRule.hpp"
-#include "Ops/FlashDecodeRules.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
 
 namespace mnk::test {
 

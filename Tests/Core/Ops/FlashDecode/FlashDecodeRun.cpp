@@ -1,11 +1,13 @@
-#include "Cases/FlashDecodeTrial.hpp"
+#include "Ops/FlashDecode/FlashDecodeRun.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <tuple>
 
-#include "Cases/EveryTrial.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "Ops/Common/EveryRun.hpp"
 
 namespace mnk::test {
 
@@ -35,6 +37,34 @@ bool isFaultOfKind(double got, double expected) {
 bool isByMatrix(const FlashDecodeCase& attend) {
   if (!attend.fitsMatrices() || attend.options.kernel == FlashDecodeKernel::vector) return false;
   return attend.options.kernel == FlashDecodeKernel::matrix || attend.queries != DType::f32;
+}
+
+bool isSame(const Dispatch& a, const Dispatch& b) {
+  const auto isSameBinding = [](const Binding& x, const Binding& y) {
+    return std::tie(x.index, x.buffer, x.offset, x.length, x.isZeroed) ==
+           std::tie(y.index, y.buffer, y.offset, y.length, y.isZeroed);
+  };
+  const auto isSameInline = [](const InlineBytes& x, const InlineBytes& y) {
+    return x.index == y.index && x.bytes == y.bytes;
+  };
+  const auto isSameMemory = [](const ThreadgroupMemory& x, const ThreadgroupMemory& y) {
+    return x.index == y.index && x.bytes == y.bytes;
+  };
+  const auto areSame = [](const auto& x, const auto& y, const auto& same) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+  };
+  return a.kernel.function == b.kernel.function && a.kernel.constants == b.kernel.constants &&
+         a.grid.unit == b.grid.unit && a.grid.extent == b.grid.extent && a.grid.threadgroup == b.grid.threadgroup &&
+         areSame(a.buffers, b.buffers, isSameBinding) && areSame(a.inlines, b.inlines, isSameInline) &&
+         areSame(a.threadgroupMemory, b.threadgroupMemory, isSameMemory);
+}
+
+// Whether a case that is planned for any device has the dispatches that it has when it is planned for this one.
+bool isPlannedAlike(const PreparedFlashDecode& prepared, Device& device) {
+  if (!prepared.isForAnyDevice) return false;
+  const FlashDecode op = planOp(prepared.attend);
+  const auto any = REQUIRE(mnk::plan(op)).dispatches, own = REQUIRE(mnk::plan(op, device)).dispatches;
+  return std::equal(any.begin(), any.end(), own.begin(), own.end(), isSame);
 }
 
 }  // namespace
@@ -136,7 +166,7 @@ void expectPartials(std::span<const std::byte> sums, std::span<const std::byte> 
   expectRows(DType::f32, divided, expected, isByMatrix);
 }
 
-FlashDecodeTrial::FlashDecodeTrial(const std::shared_ptr<Device>& device, const PreparedFlashDecode& prepared, Seeded&)
+FlashDecodeRun::FlashDecodeRun(const std::shared_ptr<Device>& device, const PreparedFlashDecode& prepared, Seeded&)
     : prepared_(&prepared) {
   call_.isForAnyDevice = prepared.isForAnyDevice;
   call_.op = makeOp(prepared.attend, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
@@ -151,7 +181,7 @@ FlashDecodeTrial::FlashDecodeTrial(const std::shared_ptr<Device>& device, const 
   call_.op.scratch = operands_.emplace("scratch", scratch).first->second.tensor();
 }
 
-void FlashDecodeTrial::expectAttended() const {
+void FlashDecodeRun::expectAttended() const {
   const Context context(prepared_->name);
   for (const auto& [name, memory] : operands_) memory.expectBordersIntact(name);
   for (const auto& [name, before] : prepared_->inputs) {
@@ -165,7 +195,7 @@ void FlashDecodeTrial::expectAttended() const {
   if (results.logSumExp) expectLogSumExp(bytesOf("log sum exp"), prepared_->expected, isMatrix);
 }
 
-std::vector<std::byte> FlashDecodeTrial::results() const {
+std::vector<std::byte> FlashDecodeRun::results() const {
   std::vector<std::byte> all;
   for (const char* name : {"into", "sums", "stats", "log sum exp"}) {
     if (!operands_.contains(name)) continue;
@@ -195,7 +225,7 @@ void runOnEveryDevice(const std::vector<FlashDecodeCase>& cases) {
       made.attend.options.kernel = FlashDecodeKernel::matrix;
       add(made);
     }
-    runTrials(all, &FlashDecodeTrial::expectAttended);
+    runCases(all, &FlashDecodeRun::expectAttended, isPlannedAlike);
   }
 }
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "Cases/FlashDecodeCase.hpp"
-#include "Reference/FlashDecodeReference.hpp"
-#include "Support/GuardedTensor.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/GuardedTensor.hpp"
+#include "Harness/Seeded.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
+#include "Ops/FlashDecode/FlashDecodeReference.hpp"
 
 namespace mnk::test {
 
@@ -41,9 +41,9 @@ void expectLogSumExp(std::span<const std::byte> got, const std::vector<AttendedR
 void expectPartials(std::span<const std::byte> sums, std::span<const std::byte> stats,
                     const std::vector<AttendedRow>& expected, bool isByMatrix);
 
-class FlashDecodeTrial {
+class FlashDecodeRun {
  public:
-  FlashDecodeTrial(const std::shared_ptr<Device>& device, const PreparedFlashDecode& prepared, Seeded&);
+  FlashDecodeRun(const std::shared_ptr<Device>& device, const PreparedFlashDecode& prepared, Seeded&);
 
   const FlashDecodeCall& op() const { return call_; }
 

@@ -2,8 +2,8 @@
 // row sees are NaN or infinite in all cases of this and the other suites.
 #include <limits>
 
-#include "Cases/FlashDecodeTrial.hpp"
-#include "Support/Check.hpp"
+#include "FlashDecodeRun.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

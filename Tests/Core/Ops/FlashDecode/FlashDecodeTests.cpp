@@ -1,6 +1,6 @@
 // FlashDecode on every device against attention in double: head dims, dtypes, rows, and where keys lie.
-#include "Cases/FlashDecodeTrial.hpp"
-#include "Support/Check.hpp"
+#include "FlashDecodeRun.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

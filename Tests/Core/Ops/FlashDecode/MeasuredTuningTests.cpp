@@ -2,11 +2,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "Cases/CacheFileScene.hpp"
-#include "Ops/FlashDecodeLayout.hpp"
-#include "Support/EnvironmentVariable.hpp"
-#include "Support/TimedDevice.hpp"
-#include "Tuning/TuningFile.hpp"
+#include "Cache/CacheFileFixture.hpp"
+#include "Harness/EnvironmentVariable.hpp"
+#include "Harness/TimedDevice.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Prepare/TuningFile.hpp"
 
 namespace mnk::test {
 
@@ -127,11 +127,11 @@ TEST(MeasuredTuning, SplitsStayWithinMemory) {
                  .over = KVCacheView{.keys = keys, .values = keys},
                  .sequences = {{0, 16384}, {1, 16384}},
                  .results = {.into = tensor({2, 8, 32, 64})}};
-  const FlashDecodeTarget target{.measured = FlashDecodeChoice{.simdgroups = 1, .splits = 1024}};
-  EXPECT_EQ(FlashDecodeLayout::of(op, target).splits, 1024u);
+  const FlashDecodeChoice measured{.simdgroups = 1, .splits = 1024};
+  EXPECT_EQ(FlashDecodeLayout::of(op, {}, measured).splits, 1024u);
   op.queries = tensor({2, 4096, 32, 64});
   op.results.into = tensor({2, 4096, 32, 64});
-  EXPECT_EQ(FlashDecodeLayout::of(op, target).splits, 3u);
+  EXPECT_EQ(FlashDecodeLayout::of(op, {}, measured).splits, 3u);
 }
 
 TEST(TuningFile, HoldsForOneDeviceAlone) {

@@ -1,7 +1,7 @@
 // Every rule of Hadamard, broken on purpose.
-#include "Cases/BrokenRule.hpp"
-#include "Ops/HadamardRules.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/Hadamard/HadamardRules.hpp"
 
 namespace mnk::test {
 

@@ -2,16 +2,16 @@
 #include <cmath>
 #include <cstring>
 
-#include "Cases/StoredVector.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/GuardedTensor.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Hadamard.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Reference/KVCodecTables.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/GuardedTensor.hpp"
-#include "Support/RawBytes.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/Common/KVCodecTables.hpp"
+#include "Ops/Common/StoredVector.hpp"
 
 namespace mnk::test {
 

@@ -1,7 +1,7 @@
 // Every rule of KVCacheDequantize, broken on purpose.
-#include "Cases/BrokenRule.hpp"
-#include "Ops/KVCacheDequantizeRules.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 
 namespace mnk::test {
 

@@ -1,18 +1,18 @@
-#include "Cases/KVCacheDequantizeTrial.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "Cases/StoredVector.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/GuardedTensor.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Reference/KVCacheWriteReference.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/GuardedTensor.hpp"
-#include "Support/RawBytes.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/Common/StoredVector.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 namespace mnk::test {
 

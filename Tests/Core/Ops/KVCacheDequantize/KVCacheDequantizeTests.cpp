@@ -3,13 +3,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "Cases/KVCacheDequantizeTrial.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/GuardedTensor.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/Seeded.hpp"
+#include "KVCacheDequantizeRun.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/GuardedTensor.hpp"
-#include "Support/RawBytes.hpp"
-#include "Support/Seeded.hpp"
 
 namespace mnk::test {
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "HostTestSupport.hpp"
-#include "Support/Seeded.hpp"
-#include "Support/ShippedTables.hpp"
-#include "Types/FunctionConstants.h"
+#include "Common/FunctionConstants.h"
+#include "Harness/Seeded.hpp"
+#include "Harness/ShippedTables.hpp"
+#include "Host/HostTestSupport.hpp"
 
 namespace mnk::test {
 

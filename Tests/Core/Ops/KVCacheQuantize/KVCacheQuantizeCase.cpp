@@ -1,6 +1,6 @@
-#include "Cases/KVCacheQuantizeCase.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

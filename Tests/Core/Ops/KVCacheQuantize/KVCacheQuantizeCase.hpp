@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "Cases/KVCacheWriteCase.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 
 namespace mnk::test {
 

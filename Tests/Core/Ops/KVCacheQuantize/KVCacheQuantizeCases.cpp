@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "Cases/KVCacheQuantizeCase.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/Seeded.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 
 namespace mnk::test {
 

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <functional>
 
-#include "Cases/StoredVector.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/Common/StoredVector.hpp"
 
 namespace mnk::test {
 

@@ -3,14 +3,14 @@
 #include <map>
 #include <set>
 
-#include "Cases/KVCacheQuantizeCase.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/DeclaredBytes.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "KVCacheQuantize/KVCacheQuantizeTypes.h"
+#include "KVCacheQuantizeCase.hpp"
 #include "MLXNativeKernels/Hadamard.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
-#include "Reference/KVCacheWriteReference.hpp"
-#include "Support/Check.hpp"
-#include "Support/DeclaredBytes.hpp"
-#include "Support/PlanBuffer.hpp"
-#include "Types/KVCacheQuantizeTypes.h"
+#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 namespace mnk::test {
 

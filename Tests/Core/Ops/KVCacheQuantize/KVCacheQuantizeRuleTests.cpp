@@ -1,10 +1,10 @@
 // Every rule of quantized caches and of KVCacheQuantize, broken on purpose.
 #include <limits>
 
-#include "Cases/BrokenRule.hpp"
-#include "Ops/KVCacheQuantizeRules.hpp"
-#include "Ops/QuantizedKVCacheRules.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
 
 namespace mnk::test {
 

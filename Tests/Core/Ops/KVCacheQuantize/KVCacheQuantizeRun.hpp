@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "Cases/KVCacheQuantizeCase.hpp"
-#include "Cases/StoredVector.hpp"
-#include "Reference/KVCacheWriteReference.hpp"
-#include "Support/GuardedTensor.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/GuardedTensor.hpp"
+#include "Harness/Seeded.hpp"
+#include "Ops/Common/StoredVector.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 namespace mnk::test {
 
-class KVCacheQuantizeTrial {
+class KVCacheQuantizeRun {
  public:
-  KVCacheQuantizeTrial(const std::shared_ptr<Device>& device, const KVCacheQuantizeCase& quantize, Seeded& random);
+  KVCacheQuantizeRun(const std::shared_ptr<Device>& device, const KVCacheQuantizeCase& quantize, Seeded& random);
 
   const KVCacheQuantize& op() const { return op_; }
 

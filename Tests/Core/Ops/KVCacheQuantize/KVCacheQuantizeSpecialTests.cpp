@@ -3,12 +3,12 @@
 #include <cmath>
 #include <limits>
 
-#include "Cases/StoredVector.hpp"
-#include "Reference/KVCodecReference.hpp"
-#include "Reference/KVCodecTables.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/Common/KVCodecTables.hpp"
+#include "Ops/Common/StoredVector.hpp"
 
 namespace mnk::test {
 

@@ -6,13 +6,13 @@
 #include <immintrin.h>
 #endif
 
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/RawBytes.hpp"
-#include "Support/Seeded.hpp"
 
 namespace mnk::test {
 

@@ -1,10 +1,10 @@
 // KVCacheQuantize on every device against the reference. Every list of cases is named for what it promises.
 #include <array>
 
-#include "Cases/KVCacheQuantizeTrial.hpp"
-#include "Cases/StoredVector.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "KVCacheQuantizeRun.hpp"
+#include "Ops/Common/StoredVector.hpp"
 
 namespace mnk::test {
 

@@ -1,8 +1,8 @@
-#include "Cases/KVCacheWriteCase.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 
 #include <algorithm>
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

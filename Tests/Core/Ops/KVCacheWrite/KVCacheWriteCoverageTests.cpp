@@ -4,11 +4,11 @@
 #include <cstring>
 #include <functional>
 
-#include "Cases/KVCacheWriteTrial.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "KVCacheWriteRun.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
 
 namespace mnk::test {
 
@@ -60,15 +60,15 @@ void expectFormula(std::string_view plane, const Tensor& source, const Tensor& c
 void expectCovered(const KVCacheWriteCase& write, const std::array<uint64_t, 3>& extents, const Formula& formula) {
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     Seeded random;
-    const KVCacheWriteTrial trial(device, write, random);
+    const KVCacheWriteRun opRun(device, write, random);
     CommandEncoder encoder(device);
-    REQUIRE(encoder.encode(trial.op()));
+    REQUIRE(encoder.encode(opRun.op()));
     EXPECT_EQ(encoder.summary().total.dispatches, 1u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    const KVCacheWrite& op = trial.op();
+    const KVCacheWrite& op = opRun.op();
     expectFormula("keys", op.keys.tensor, op.into.keys, extents, formula);
     if (op.values) expectFormula("values", op.values->tensor, *op.into.values, extents, formula);
-    trial.expectWritten();
+    opRun.expectWritten();
   });
 }
 
@@ -219,7 +219,7 @@ TEST(KVCacheWriteCoverage, LinearizeRingBytes) {
 TEST(KVCacheWriteCoverage, DualEqualsTwoSingles) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    const KVCacheWriteTrial dual(device, sequenceCase(DType::f32, DType::f16, true), random);
+    const KVCacheWriteRun dual(device, sequenceCase(DType::f32, DType::f16, true), random);
     KVCacheWrite keys = dual.op();
     KVCacheWrite values = dual.op();
     keys.values.reset();

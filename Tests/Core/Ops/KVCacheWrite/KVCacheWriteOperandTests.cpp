@@ -1,9 +1,9 @@
 // What KVCacheWrite accepts: empty work, and operands that share a buffer or a tensor.
-#include "Cases/KVCacheWriteTrial.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "KVCacheWriteRun.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/PlanBuffer.hpp"
 
 namespace mnk::test {
 
@@ -22,13 +22,13 @@ TEST(KVCacheWriteRules, EmptyWorkSucceedsAndEncodesNothing) {
     Seeded random;
     for (const KVCacheWriteCase& write : empty) {
       const Context context(write.name);
-      const KVCacheWriteTrial trial(device, write, random);
-      EXPECT_EQ(REQUIRE(plan(trial.op())).dispatches.size(), 0u);
+      const KVCacheWriteRun opRun(device, write, random);
+      EXPECT_EQ(REQUIRE(plan(opRun.op())).dispatches.size(), 0u);
       CommandEncoder encoder(device);
-      REQUIRE(encoder.encode(trial.op()));
+      REQUIRE(encoder.encode(opRun.op()));
       EXPECT_EQ(encoder.summary().total.dispatches, 0u);
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      trial.expectUntouched();
+      opRun.expectUntouched();
     }
   });
 }
@@ -93,8 +93,8 @@ TEST(KVCacheWriteRules, EmptyVectorsLieAnywhere) {
 TEST(KVCacheWriteRules, VectorsMayBeReadMoreThanOnce) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    const KVCacheWriteTrial trial(device, {.name = "broadcast", .heads = 3, .capacity = 8, .sourceTokens = 2}, random);
-    KVCacheWrite op = trial.op();
+    const KVCacheWriteRun opRun(device, {.name = "broadcast", .heads = 3, .capacity = 8, .sourceTokens = 2}, random);
+    KVCacheWrite op = opRun.op();
     op.values.reset();
     op.keys.strides = HeadsView::Strides{.sequences = 2, .tokens = 3, .heads = 3, .headDim = 4, .sequenceStride = 4};
     CommandEncoder encoder(device);

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <map>
 
-#include "Cases/KVCacheWriteCase.hpp"
-#include "Reference/KVCacheWriteReference.hpp"
-#include "Support/Check.hpp"
-#include "Support/DeclaredBytes.hpp"
-#include "Support/PlanBuffer.hpp"
-#include "Types/KVCacheWriteTypes.h"
+#include "Harness/Check.hpp"
+#include "Harness/DeclaredBytes.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "KVCacheWrite/KVCacheWriteTypes.h"
+#include "KVCacheWriteCase.hpp"
+#include "KVCacheWriteReference.hpp"
 
 namespace mnk::test {
 

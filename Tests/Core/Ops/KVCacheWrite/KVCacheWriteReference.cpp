@@ -1,10 +1,10 @@
-#include "Reference/KVCacheWriteReference.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
 

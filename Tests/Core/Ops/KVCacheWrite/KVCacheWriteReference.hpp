@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "Harness/Close.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
-#include "Support/Close.hpp"
 
 namespace mnk::test {
 

@@ -1,10 +1,10 @@
 // Every rule of KVCacheWrite, broken on purpose.
-#include "Cases/BrokenRule.hpp"
-#include "Cases/KVCacheWriteTrial.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "KVCacheWriteRun.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Ops/KVCacheWriteRules.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
 
 namespace mnk::test {
 
@@ -348,15 +348,15 @@ TEST(KVCacheWriteRules, ARefusedWriteEncodesNothingAndChangesNothing) {
     Seeded random;
     for (const BrokenRule<Op>& broken : kBroken) {
       const Context context(fmt::format("{} (got {})", broken.what, broken.got));
-      const KVCacheWriteTrial trial(device, kSound, random);
-      Op op = trial.op();
+      const KVCacheWriteRun opRun(device, kSound, random);
+      Op op = opRun.op();
       broken.breakIn(op);
       CommandEncoder encoder(device);
       EXPECT_ERROR(encoder.encode(op), {.op = "KVCacheWrite", .what = broken.what});
       EXPECT_EQ(encoder.summary().total.dispatches, 0u);
       EXPECT_EQ(encoder.summary().barriers, 0u);
       EXPECT_EQ(REQUIRE(REQUIRE(encoder.commit()).wait()).total.dispatches, 0u);
-      trial.expectUntouched();
+      opRun.expectUntouched();
     }
   });
 }
@@ -365,15 +365,15 @@ TEST(KVCacheWriteRules, ARefusedWriteEncodesNothingAndChangesNothing) {
 TEST(KVCacheWriteRules, ASoundWriteFollowsARefusedOne) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    const KVCacheWriteTrial trial(device, kSound, random);
+    const KVCacheWriteRun opRun(device, kSound, random);
     CommandEncoder encoder(device);
-    Op tooFar = trial.op();
+    Op tooFar = opRun.op();
     tooFar.position = 4;
     EXPECT_ERROR(encoder.encode(tooFar), {.what = "the write runs past the end of a linear cache"});
-    REQUIRE(encoder.encode(trial.op()));
+    REQUIRE(encoder.encode(opRun.op()));
     EXPECT_EQ(encoder.summary().total.dispatches, 1u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    trial.expectWritten();
+    opRun.expectWritten();
   });
 }
 

@@ -1,17 +1,16 @@
-#include "Cases/KVCacheWriteTrial.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
 
-#include "Cases/EveryTrial.hpp"
+#include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/RawBytes.hpp"
+#include "Ops/Common/EveryRun.hpp"
 
 namespace mnk::test {
 
-KVCacheWriteTrial::KVCacheWriteTrial(const std::shared_ptr<Device>& device, const KVCacheWriteCase& write,
-                                     Seeded& random)
+KVCacheWriteRun::KVCacheWriteRun(const std::shared_ptr<Device>& device, const KVCacheWriteCase& write, Seeded& random)
     : name_(write.name) {
   if (write.rows) {
     for (const auto& row : *write.rows) {
@@ -38,23 +37,23 @@ KVCacheWriteTrial::KVCacheWriteTrial(const std::shared_ptr<Device>& device, cons
   });
 }
 
-void KVCacheWriteTrial::setKeys(std::span<const std::byte> bytes) {
+void KVCacheWriteRun::setKeys(std::span<const std::byte> bytes) {
   operands_[0].memory.set(bytes);
   operands_[0].before.assign(bytes.begin(), bytes.end());
 }
 
-const KVCacheWriteTrial::Operand* KVCacheWriteTrial::find(std::string_view name) const {
+const KVCacheWriteRun::Operand* KVCacheWriteRun::find(std::string_view name) const {
   const auto found =
       std::find_if(operands_.begin(), operands_.end(), [&](const Operand& operand) { return operand.name == name; });
   return found == operands_.end() ? nullptr : &*found;
 }
 
-std::vector<std::byte> KVCacheWriteTrial::before(std::string_view name) const {
+std::vector<std::byte> KVCacheWriteRun::before(std::string_view name) const {
   const Operand* operand = find(name);
   return operand ? operand->before : std::vector<std::byte>{};
 }
 
-void KVCacheWriteTrial::expectAsBefore(bool includingCaches) const {
+void KVCacheWriteRun::expectAsBefore(bool includingCaches) const {
   for (const Operand& operand : operands_) {
     operand.memory.expectBordersIntact(operand.name);
     const bool isCache = operand.name == "key cache" || operand.name == "value cache";
@@ -64,12 +63,12 @@ void KVCacheWriteTrial::expectAsBefore(bool includingCaches) const {
   }
 }
 
-void KVCacheWriteTrial::expectUntouched() const {
+void KVCacheWriteRun::expectUntouched() const {
   const Context context(name_);
   expectAsBefore(true);
 }
 
-void KVCacheWriteTrial::expectWritten() const {
+void KVCacheWriteRun::expectWritten() const {
   const Context context(name_);
   expectAsBefore(false);
   const KVCacheWriteOutcome expected = reference(op_, {.keys = before("keys"),
@@ -84,7 +83,7 @@ void KVCacheWriteTrial::expectWritten() const {
 }
 
 void runOnEveryDevice(const std::vector<KVCacheWriteCase>& cases) {
-  runTrials(cases, &KVCacheWriteTrial::expectWritten);
+  runCases(cases, &KVCacheWriteRun::expectWritten);
 }
 
 void runOnEveryDevice(const KVCacheWriteCase& write) {

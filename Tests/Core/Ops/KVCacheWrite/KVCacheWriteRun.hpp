@@ -4,16 +4,16 @@
 #include <span>
 #include <vector>
 
-#include "Cases/KVCacheWriteCase.hpp"
-#include "Reference/KVCacheWriteReference.hpp"
-#include "Support/GuardedTensor.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/GuardedTensor.hpp"
+#include "Harness/Seeded.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 namespace mnk::test {
 
-class KVCacheWriteTrial {
+class KVCacheWriteRun {
  public:
-  KVCacheWriteTrial(const std::shared_ptr<Device>& device, const KVCacheWriteCase& write, Seeded& random);
+  KVCacheWriteRun(const std::shared_ptr<Device>& device, const KVCacheWriteCase& write, Seeded& random);
 
   const std::string& name() const { return name_; }
   const KVCacheWrite& op() const { return op_; }

@@ -1,5 +1,5 @@
-#include "Cases/KVCacheWriteCase.hpp"
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
 
 namespace mnk::test {
 

@@ -1,10 +1,10 @@
 // KVCacheWrite on every device against the reference. Every list of cases is named for what it promises.
 #include <cstring>
 
-#include "Cases/KVCacheWriteTrial.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "KVCacheWriteRun.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
 
 namespace mnk::test {
 
@@ -24,21 +24,21 @@ void expectPatterns(DType source, DType cache, std::vector<uint64_t> patterns) {
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     for (uint64_t shift : {uint64_t{0}, byteSize(source)}) {
       Seeded random;
-      KVCacheWriteTrial trial(device,
-                              {.name = fmt::format("{} to {} at byte {}", name(source), name(cache), shift),
-                               .source = source,
-                               .cache = cache,
-                               .heads = 1,
-                               .headDim = patterns.size(),
-                               .valueHeadDim = 0,
-                               .capacity = 1,
-                               .sourceShift = shift},
-                              random);
-      trial.setKeys(packed(source, patterns));
+      KVCacheWriteRun opRun(device,
+                            {.name = fmt::format("{} to {} at byte {}", name(source), name(cache), shift),
+                             .source = source,
+                             .cache = cache,
+                             .heads = 1,
+                             .headDim = patterns.size(),
+                             .valueHeadDim = 0,
+                             .capacity = 1,
+                             .sourceShift = shift},
+                            random);
+      opRun.setKeys(packed(source, patterns));
       CommandEncoder encoder(device);
-      REQUIRE(encoder.encode(trial.op()));
+      REQUIRE(encoder.encode(opRun.op()));
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      trial.expectWritten();
+      opRun.expectWritten();
     }
   });
 }
@@ -134,8 +134,8 @@ TEST(KVCacheWrite, MovesF32SpecialsUnchanged) {
 TEST(KVCacheWrite, WritesOfOneEncoderArriveInOrder) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    const KVCacheWriteTrial first(device, {.name = "first", .sourceTokens = 4}, random);
-    std::vector<KVCacheWriteTrial> later;
+    const KVCacheWriteRun first(device, {.name = "first", .sourceTokens = 4}, random);
+    std::vector<KVCacheWriteRun> later;
     CommandEncoder encoder(device);
     REQUIRE(encoder.encode(first.op()));
     for (int round = 0; round < 8; ++round) {
@@ -144,7 +144,7 @@ TEST(KVCacheWrite, WritesOfOneEncoderArriveInOrder) {
       again.into = first.op().into;
       REQUIRE(encoder.encode(again));
     }
-    // The first trial's source, written last, is what must remain.
+    // The first run's source, written last, is what must remain.
     REQUIRE(encoder.encode(first.op()));
     EXPECT_EQ(encoder.summary().barriers, 9u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
@@ -155,11 +155,11 @@ TEST(KVCacheWrite, WritesOfOneEncoderArriveInOrder) {
 TEST(KVCacheWrite, WritesToDifferentSlotsNeedNoBarrier) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    const KVCacheWriteTrial trial(device, {.name = "one token", .sequences = 2}, random);
+    const KVCacheWriteRun opRun(device, {.name = "one token", .sequences = 2}, random);
     CommandEncoder encoder(device);
     for (uint64_t sequence = 0; sequence < 2; ++sequence) {
       for (uint64_t position = 0; position < 4; ++position) {
-        KVCacheWrite write = trial.op();
+        KVCacheWrite write = opRun.op();
         write.sequence = sequence;
         write.position = position;
         REQUIRE(encoder.encode(write));
@@ -175,23 +175,23 @@ TEST(KVCacheWrite, SameInputSameBytes) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
     std::vector<std::byte> first;
-    const KVCacheWriteTrial trial(device,
-                                  {.name = "rows that collide",
-                                   .headDim = 64,
-                                   .sequences = 3,
-                                   .sourceTokens = 6,
-                                   .rows = {{{0, 1}, {2, 3}, {0, 1}, {0, 5}, {2, 3}, {1, 0}}}},
-                                  random);
+    const KVCacheWriteRun opRun(device,
+                                {.name = "rows that collide",
+                                 .headDim = 64,
+                                 .sequences = 3,
+                                 .sourceTokens = 6,
+                                 .rows = {{{0, 1}, {2, 3}, {0, 1}, {0, 5}, {2, 3}, {1, 0}}}},
+                                random);
     for (int run = 0; run < 5; ++run) {
       CommandEncoder encoder(device);
-      REQUIRE(encoder.encode(trial.op()));
+      REQUIRE(encoder.encode(opRun.op()));
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      std::vector<std::byte> bytes(trial.op().into.keys.byteCount());
-      REQUIRE(trial.op().into.keys.read(bytes));
+      std::vector<std::byte> bytes(opRun.op().into.keys.byteCount());
+      REQUIRE(opRun.op().into.keys.read(bytes));
       if (run == 0) first = bytes;
       EXPECT(bytes == first);
     }
-    trial.expectWritten();
+    opRun.expectWritten();
   });
 }
 

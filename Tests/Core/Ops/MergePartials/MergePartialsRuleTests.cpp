@@ -1,7 +1,7 @@
 // Every rule of MergePartials, broken on purpose.
-#include "Cases/BrokenRule.hpp"
-#include "Ops/MergePartialsRules.hpp"
-#include "Support/PlanBuffer.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/MergePartials/MergePartialsRules.hpp"
 
 namespace mnk::test {
 

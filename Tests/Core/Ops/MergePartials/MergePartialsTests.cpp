@@ -4,12 +4,12 @@
 #include <cstring>
 #include <limits>
 
-#include "Cases/FlashDecodeTrial.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/RawBytes.hpp"
+#include "Ops/FlashDecode/FlashDecodeRun.hpp"
 
 namespace mnk::test {
 

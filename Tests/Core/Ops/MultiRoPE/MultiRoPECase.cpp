@@ -1,9 +1,9 @@
-#include "Cases/MultiRoPECase.hpp"
+#include "Ops/MultiRoPE/MultiRoPECase.hpp"
 
 #include <algorithm>
 #include <optional>
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "Cases/MultiRoPECase.hpp"
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
+#include "Ops/MultiRoPE/MultiRoPECase.hpp"
 
 namespace mnk::test::rope {
 

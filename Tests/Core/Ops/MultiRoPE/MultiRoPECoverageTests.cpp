@@ -5,11 +5,11 @@
 #include <cstring>
 #include <functional>
 
-#include "Cases/MultiRoPETrial.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/RawBytes.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "MultiRoPERun.hpp"
 
 namespace mnk::test {
 
@@ -63,26 +63,25 @@ std::vector<double> valuesOf(DType dtype, const std::vector<std::byte>& bytes) {
   return values;
 }
 
-MultiRoPETrial trialOf(const std::shared_ptr<Device>& device, const RopeMulti& rope, const Positions& positions) {
+MultiRoPERun runOf(const std::shared_ptr<Device>& device, const RopeMulti& rope, const Positions& positions) {
   Seeded random;
-  MultiRoPETrial trial(device, caseOf(rope), random);
-  trial.set("queries", plainRopeElements(random, rope.dtype, rope.tokens * rope.heads * rope.headDim));
+  MultiRoPERun opRun(device, caseOf(rope), random);
+  opRun.set("queries", plainRopeElements(random, rope.dtype, rope.tokens * rope.heads * rope.headDim));
   std::vector<int32_t> numbers;
   for (uint64_t axis = 0; axis < 4; ++axis) {
     for (uint64_t token = 0; token < rope.tokens; ++token) numbers.push_back(positions(axis, token));
   }
-  trial.set("positions", rawBytes(numbers));
-  return trial;
+  opRun.set("positions", rawBytes(numbers));
+  return opRun;
 }
 
-std::vector<double> inputOf(const RopeMulti& rope, const MultiRoPETrial& trial) {
-  return valuesOf(rope.dtype, trial.before("queries"));
+std::vector<double> inputOf(const RopeMulti& rope, const MultiRoPERun& opRun) {
+  return valuesOf(rope.dtype, opRun.before("queries"));
 }
-std::vector<double> rotatedBy(const std::shared_ptr<Device>& device, const RopeMulti& rope,
-                              const MultiRoPETrial& trial) {
-  run(device, trial.op());
-  trial.expectRotated();
-  return valuesOf(rope.dtype, trial.now("rotated queries"));
+std::vector<double> rotatedBy(const std::shared_ptr<Device>& device, const RopeMulti& rope, const MultiRoPERun& opRun) {
+  run(device, opRun.op());
+  opRun.expectRotated();
+  return valuesOf(rope.dtype, opRun.now("rotated queries"));
 }
 
 // The kernel as documented: pairs (p, p + headDim / 2), rows = token * heads + head.
@@ -128,8 +127,8 @@ void expectClose(const std::vector<double>& got, const std::vector<double>& expe
 // Rotates on every device and compares with the documented formula.
 void expectDocumented(const RopeMulti& rope, const Positions& positions, double allowed) {
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    const MultiRoPETrial trial = trialOf(device, rope, positions);
-    expectClose(rotatedBy(device, rope, trial), documented(rope, positions, inputOf(rope, trial)), allowed);
+    const MultiRoPERun opRun = runOf(device, rope, positions);
+    expectClose(rotatedBy(device, rope, opRun), documented(rope, positions, inputOf(rope, opRun)), allowed);
   });
 }
 
@@ -137,11 +136,11 @@ void expectDocumented(const RopeMulti& rope, const Positions& positions, double 
 void expectCosinesAndSines(const RopeMulti& rope, const std::array<int32_t, 4>& position,
                            const std::vector<double>& expected) {
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    MultiRoPETrial trial = trialOf(device, rope, [&](uint64_t axis, uint64_t) { return position[axis]; });
+    MultiRoPERun opRun = runOf(device, rope, [&](uint64_t axis, uint64_t) { return position[axis]; });
     std::vector<float> ones(rope.headDim);
     std::fill_n(ones.begin(), rope.headDim / 2, 1.0f);
-    trial.set("queries", rawBytes(ones));
-    expectClose(rotatedBy(device, rope, trial), expected, 1e-5);
+    opRun.set("queries", rawBytes(ones));
+    expectClose(rotatedBy(device, rope, opRun), expected, 1e-5);
   });
 }
 
@@ -149,7 +148,7 @@ constexpr RopeMulti kQwen{RotaryLayout::imrope, 256, 64, 2, 4, 1e7f, {11, 11, 10
 
 Result<Plan> planOf(const RopeMulti& rope) {
   const auto& device = devicesUnderTest().front().device;
-  return plan(trialOf(device, rope, imagePosition).op());
+  return plan(runOf(device, rope, imagePosition).op());
 }
 
 }  // namespace
@@ -165,9 +164,9 @@ TEST(MultiRoPECoverage, ImropeByHand) {
 TEST(MultiRoPECoverage, MropeIsNotImrope) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     RopeMulti rope{RotaryLayout::mrope, 16, 16, 1, 2, 1e4f, {3, 3, 2, 0}};
-    const auto chunked = rotatedBy(device, rope, trialOf(device, rope, imagePosition));
+    const auto chunked = rotatedBy(device, rope, runOf(device, rope, imagePosition));
     rope.mode = RotaryLayout::imrope;
-    EXPECT(rotatedBy(device, rope, trialOf(device, rope, imagePosition)) != chunked);
+    EXPECT(rotatedBy(device, rope, runOf(device, rope, imagePosition)) != chunked);
   });
 }
 
@@ -184,15 +183,15 @@ TEST(MultiRoPECoverage, RandomVectorsFollowTheFormula) {
 TEST(MultiRoPECoverage, QwenShapeKeepsItsTailAndRepeats) {
   expectDocumented(kQwen, imagePosition, 1e-4);
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    const MultiRoPETrial trial = trialOf(device, kQwen, imagePosition);
-    const auto input = inputOf(kQwen, trial);
-    const auto first = rotatedBy(device, kQwen, trial);
+    const MultiRoPERun opRun = runOf(device, kQwen, imagePosition);
+    const auto input = inputOf(kQwen, opRun);
+    const auto first = rotatedBy(device, kQwen, opRun);
     for (size_t element = 0; element < input.size(); ++element) {
       const bool isTail = element % 128 >= 32;
       if (isTail) EXPECT_EQ(first[element], input[element]);
     }
-    trial.restore();
-    EXPECT(rotatedBy(device, kQwen, trial) == first);
+    opRun.restore();
+    EXPECT(rotatedBy(device, kQwen, opRun) == first);
   });
 }
 
@@ -201,8 +200,8 @@ TEST(MultiRoPECoverage, TextImropeIsNeoX) {
   const RopeMulti rope{RotaryLayout::imrope, 64, 64, 2, 6, 1e4f, {11, 11, 10, 0}};
   const Positions text = [](uint64_t, uint64_t token) { return static_cast<int32_t>(token + 7); };
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    const MultiRoPETrial trial = trialOf(device, rope, text);
-    const auto input = inputOf(rope, trial);
+    const MultiRoPERun opRun = runOf(device, rope, text);
+    const auto input = inputOf(rope, opRun);
     std::vector<double> neox = input;
     for (uint64_t row = 0; row < 12; ++row) {
       for (uint64_t p = 0; p < 32; ++p) {
@@ -212,7 +211,7 @@ TEST(MultiRoPECoverage, TextImropeIsNeoX) {
         neox[row * 64 + p + 32] = x0 * std::sin(theta) + x1 * std::cos(theta);
       }
     }
-    expectClose(rotatedBy(device, rope, trial), neox, 1e-5);
+    expectClose(rotatedBy(device, rope, opRun), neox, 1e-5);
   });
 }
 
@@ -240,18 +239,18 @@ TEST(MultiRoPECoverage, ARopeDimAboveTheHeadDimIsRejected) {
 // and running it the same bytes.
 TEST(MultiRoPECoverage, PlanningAgainGivesTheSameBytes) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    const MultiRoPETrial trial = trialOf(device, kQwen, imagePosition);
-    const Plan once = REQUIRE(plan(trial.op())), again = REQUIRE(plan(trial.op()));
+    const MultiRoPERun opRun = runOf(device, kQwen, imagePosition);
+    const Plan once = REQUIRE(plan(opRun.op())), again = REQUIRE(plan(opRun.op()));
     EXPECT_EQ(once.dispatches.size(), 1u);
     EXPECT_EQ(again.dispatches.size(), 1u);
     for (size_t i = 0; i < once.dispatches[0].inlines.size(); ++i) {
       EXPECT(once.dispatches[0].inlines[i].bytes == again.dispatches[0].inlines[i].bytes);
     }
-    run(device, trial.op());
-    const auto first = trial.now("rotated queries");
-    trial.restore();
-    run(device, trial.op());
-    EXPECT(trial.now("rotated queries") == first);
+    run(device, opRun.op());
+    const auto first = opRun.now("rotated queries");
+    opRun.restore();
+    run(device, opRun.op());
+    EXPECT(opRun.now("rotated queries") == first);
   });
 }
 
@@ -268,7 +267,7 @@ TEST(MultiRoPECoverage, EqualPositionsStayFinite) {
   for (RotaryLayout mode : {RotaryLayout::mrope, RotaryLayout::imrope, RotaryLayout::vision}) {
     const RopeMulti rope{mode, 32, 32, 2, 3, 1e4f, {8, 8, 0, 0}};
     onEveryDevice([&](const std::shared_ptr<Device>& device) {
-      for (double value : rotatedBy(device, rope, trialOf(device, rope, same))) EXPECT(std::isfinite(value));
+      for (double value : rotatedBy(device, rope, runOf(device, rope, same))) EXPECT(std::isfinite(value));
     });
     expectDocumented(rope, same, 1e-5);
   }

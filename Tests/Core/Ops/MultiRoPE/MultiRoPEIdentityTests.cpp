@@ -1,10 +1,10 @@
 // Equalities that hold for MultiRoPE whatever the angles are, on every device.
 #include <cmath>
 
-#include "Cases/MultiRoPETrial.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
+#include "MultiRoPERun.hpp"
 
 namespace mnk::test {
 
@@ -14,11 +14,11 @@ using Bytes = std::vector<std::byte>;
 using Case = MultiRoPECase;
 
 // Rotates and gives back a result, with everything as it was before.
-Bytes resultOf(const std::shared_ptr<Device>& device, const MultiRoPETrial& trial, const MultiRoPE& op,
+Bytes resultOf(const std::shared_ptr<Device>& device, const MultiRoPERun& opRun, const MultiRoPE& op,
                std::string_view name) {
   run(device, op);
-  Bytes result = trial.now(name);
-  trial.restore();
+  Bytes result = opRun.now(name);
+  opRun.restore();
   return result;
 }
 
@@ -35,16 +35,16 @@ TEST(MultiRoPEIdentity, TextMakesSectionsEqualToHalfSplit) {
                       .axes = axes,
                       .firstPosition = 1234,
                       .spread = 1};
-      const MultiRoPETrial trial(device, rope, random);
-      MultiRoPE op = trial.op();
-      const Bytes expected = resultOf(device, trial, op, "queries");
-      EXPECT(expected != trial.before("queries"));
+      const MultiRoPERun opRun(device, rope, random);
+      MultiRoPE op = opRun.op();
+      const Bytes expected = resultOf(device, opRun, op, "queries");
+      EXPECT(expected != opRun.before("queries"));
       for (RotaryLayout layout : {RotaryLayout::mrope, RotaryLayout::imrope}) {
         for (RotaryOtherAxis otherAxis : rope::kOtherAxes) {
           const Context context(fmt::format("{} on {} axes", rope::text(layout), axes));
           op.rotary = rope::rotaryOf(layout, 16);
           op.rotary.otherAxis = otherAxis;
-          EXPECT(resultOf(device, trial, op, "queries") == expected);
+          EXPECT(resultOf(device, opRun, op, "queries") == expected);
         }
       }
     }
@@ -64,12 +64,12 @@ TEST(MultiRoPEIdentity, PositionZeroChangesNothing) {
           rope.positions = RopeNumbers::list;
           rope.firstPosition = 0;
           rope.spread = 1;
-          MultiRoPETrial trial(device, rope, random);
+          MultiRoPERun opRun(device, rope, random);
           for (std::string_view operand : {"queries", "keys"}) {
-            trial.set(operand, plainRopeElements(random, dtype, trial.before(operand).size() / byteSize(dtype)));
+            opRun.set(operand, plainRopeElements(random, dtype, opRun.before(operand).size() / byteSize(dtype)));
           }
-          run(device, trial.op());
-          trial.expectUntouched();
+          run(device, opRun.op());
+          opRun.expectUntouched();
         }
       }
     }
@@ -88,16 +88,16 @@ TEST(MultiRoPEIdentity, TheInverseUndoesARotation) {
         rope.firstPosition = 98765;
         rope.rotary.scale = isYaRN ? 0.25 : 1;
         if (isYaRN) rope.rotary.yarn = YaRN{.originalContext = 4096, .attentionFactor = 3};
-        MultiRoPETrial trial(device, rope, random);
-        const uint64_t count = trial.before("queries").size() / 4;
-        trial.set("queries", plainRopeElements(random, DType::f32, count));
-        const auto expected = trial.expected().queries;
-        MultiRoPE op = trial.op();
+        MultiRoPERun opRun(device, rope, random);
+        const uint64_t count = opRun.before("queries").size() / 4;
+        opRun.set("queries", plainRopeElements(random, DType::f32, count));
+        const auto expected = opRun.expected().queries;
+        MultiRoPE op = opRun.op();
         run(device, op);
-        EXPECT(trial.now("queries") != trial.before("queries"));
+        EXPECT(opRun.now("queries") != opRun.before("queries"));
         op.rotary.isInverse = true;
         run(device, op);
-        const Bytes before = trial.before("queries"), after = trial.now("queries");
+        const Bytes before = opRun.before("queries"), after = opRun.now("queries");
         const double magnitude = isYaRN ? 3 * (1 + 0.1 * std::log(4)) : 1;
         for (const TurnedElement& element : expected) {
           const double was = f32At(before, element.from);
@@ -120,9 +120,9 @@ TEST(MultiRoPEIdentity, SameInputSameBytes) {
     Case rope = rope::rotated("many heads", 128, {.layout = RotaryLayout::imrope, .sections = {24, 20, 20}});
     rope.tokens = 65;
     rope.heads = 5;
-    const MultiRoPETrial trial(device, rope, random);
-    const Bytes first = resultOf(device, trial, trial.op(), "queries");
-    for (int repeat = 0; repeat < 4; ++repeat) EXPECT(resultOf(device, trial, trial.op(), "queries") == first);
+    const MultiRoPERun opRun(device, rope, random);
+    const Bytes first = resultOf(device, opRun, opRun.op(), "queries");
+    for (int repeat = 0; repeat < 4; ++repeat) EXPECT(resultOf(device, opRun, opRun.op(), "queries") == first);
   });
 }
 
@@ -131,9 +131,9 @@ TEST(MultiRoPEIdentity, QueriesAndKeysTogetherEqualEachAlone) {
     for (uint64_t tokens : {3, 66}) {
       Seeded random;
       const Case rope{.name = fmt::format("{} tokens", tokens), .tokens = tokens, .heads = 5, .keyHeads = 2};
-      const MultiRoPETrial trial(device, rope, random);
-      MultiRoPE queries = trial.op();
-      MultiRoPE keys = trial.op();
+      const MultiRoPERun opRun(device, rope, random);
+      MultiRoPE queries = opRun.op();
+      MultiRoPE keys = opRun.op();
       queries.keys.reset();
       keys.queries = *keys.keys;
       keys.keys.reset();
@@ -142,15 +142,15 @@ TEST(MultiRoPEIdentity, QueriesAndKeysTogetherEqualEachAlone) {
       REQUIRE(encoder.encode(keys));
       EXPECT_EQ(encoder.summary().barriers, 0u);
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      trial.expectRotated();
-      const Bytes alone[] = {trial.now("queries"), trial.now("keys")};
-      trial.restore();
+      opRun.expectRotated();
+      const Bytes alone[] = {opRun.now("queries"), opRun.now("keys")};
+      opRun.restore();
       CommandEncoder together(device);
-      REQUIRE(together.encode(trial.op()));
+      REQUIRE(together.encode(opRun.op()));
       EXPECT_EQ(together.summary().total.dispatches, 1u);
       REQUIRE(REQUIRE(together.commit()).wait());
-      EXPECT(trial.now("queries") == alone[0]);
-      EXPECT(trial.now("keys") == alone[1]);
+      EXPECT(opRun.now("queries") == alone[0]);
+      EXPECT(opRun.now("keys") == alone[1]);
     }
   });
 }
@@ -162,12 +162,12 @@ TEST(MultiRoPEIdentity, InPlaceEqualsApart) {
         Seeded random;
         Case rope{.name = "apart", .from = dtype, .into = dtype, .placing = RopePlacing::apart, .headDim = 32};
         rope.rotary.ropeDim = ropeDim;
-        const MultiRoPETrial trial(device, rope, random);
-        const Bytes apart = resultOf(device, trial, trial.op(), "rotated queries");
-        MultiRoPE inPlace = trial.op();
+        const MultiRoPERun opRun(device, rope, random);
+        const Bytes apart = resultOf(device, opRun, opRun.op(), "rotated queries");
+        MultiRoPE inPlace = opRun.op();
         inPlace.rotatedQueries.reset();
         inPlace.rotatedKeys.reset();
-        EXPECT(resultOf(device, trial, inPlace, "queries") == apart);
+        EXPECT(resultOf(device, opRun, inPlace, "queries") == apart);
       }
     }
   });
@@ -181,11 +181,11 @@ TEST(MultiRoPEIdentity, DevicesAgreeWithEachOther) {
   Bytes first;
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     Seeded random;
-    MultiRoPETrial trial(device, rope, random);
-    trial.set("queries", plainRopeElements(random, DType::f32, trial.before("queries").size() / 4));
-    const Bytes result = resultOf(device, trial, trial.op(), "queries");
+    MultiRoPERun opRun(device, rope, random);
+    opRun.set("queries", plainRopeElements(random, DType::f32, opRun.before("queries").size() / 4));
+    const Bytes result = resultOf(device, opRun, opRun.op(), "queries");
     if (first.empty()) first = result;
-    for (const TurnedElement& element : trial.expected().queries) {
+    for (const TurnedElement& element : opRun.expected().queries) {
       const double one = f32At(first, element.into), other = f32At(result, element.into);
       if (std::abs(one - other) <= 2 * slackOf(element)) continue;
       return fail(__FILE__, __LINE__,
@@ -203,8 +203,8 @@ TEST(MultiRoPEIdentity, AFusedProjectionEqualsSeparateTensors) {
       Seeded random;
       const Case fused{.name = "fused", .fromMemory = RopeMemory::columns, .fromGap = gap, .heads = 3, .keyHeads = 2};
       const Case apart{.name = "separate", .heads = 3, .keyHeads = 2};
-      const MultiRoPETrial together(device, fused, random);
-      MultiRoPETrial separate(device, apart, random);
+      const MultiRoPERun together(device, fused, random);
+      MultiRoPERun separate(device, apart, random);
       const uint64_t width = 3 * gap + 5 * 16;
       const auto columns = [&](const Bytes& matrix, uint64_t first, uint64_t count) {
         Bytes picked;

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <map>
 
-#include "Cases/MultiRoPECase.hpp"
-#include "Reference/MultiRoPEReference.hpp"
-#include "Support/Check.hpp"
-#include "Support/PlanBuffer.hpp"
-#include "Types/MultiRoPETypes.h"
+#include "Harness/Check.hpp"
+#include "Harness/PlanBuffer.hpp"
+#include "MultiRoPE/MultiRoPETypes.h"
+#include "MultiRoPECase.hpp"
+#include "MultiRoPEReference.hpp"
 
 namespace mnk::test {
 
@@ -82,7 +82,7 @@ void expectOperand(std::string_view name, const Dispatch& dispatch, uint32_t ind
   expectCovers(fmt::format("{} written", name), target, target.writes, into.tensor, written);
 }
 
-std::vector<RotaryFrequency> frequenciesOf(const Dispatch& dispatch) {
+std::vector<RotaryFrequency> boundFrequencies(const Dispatch& dispatch) {
   for (const InlineBytes& inlined : dispatch.inlines) {
     if (inlined.index != kMultiRoPEFrequencies) continue;
     std::vector<RotaryFrequency> frequencies(inlined.bytes.size() / sizeof(RotaryFrequency));
@@ -240,26 +240,26 @@ TEST(MultiRoPEPlan, ParametersAndListsTravelInline) {
 // One radian is 0.159154943091895335768... turns.
 TEST(MultiRoPEPlan, FrequenciesAreFractionsOfATurnWithTheirAxis) {
   MultiRoPE op{.queries = planTensor(DType::f16, {1, 6}), .rotary = {.base = 1}};
-  EXPECT_EQ(frequenciesOf(onlyDispatch(op)).size(), 3u);
-  EXPECT_EQ(frequenciesOf(onlyDispatch(op))[2].high, 0x28be60dbu);
+  EXPECT_EQ(boundFrequencies(onlyDispatch(op)).size(), 3u);
+  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[2].high, 0x28be60dbu);
   // Double has 53 bits, of which the last 11 or so are not there.
-  EXPECT_EQ(frequenciesOf(onlyDispatch(op))[2].low >> 12, 0x9391054au >> 12);
+  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[2].low >> 12, 0x9391054au >> 12);
   op.rotary = {.layout = RotaryLayout::mrope, .sections = {0, 1, 1, 1}, .base = 1};
-  const auto axes = frequenciesOf(onlyDispatch(op));
+  const auto axes = boundFrequencies(onlyDispatch(op));
   EXPECT_EQ(axes[0].low & 3, 1u);
   EXPECT_EQ(axes[1].low & 3, 2u);
   EXPECT_EQ(axes[2].low & 3, 3u);
   // Whole turns do not matter: seven radians are 1.114 turns.
   op.rotary = {.base = 1, .scale = 7};
-  EXPECT_EQ(frequenciesOf(onlyDispatch(op))[0].high, static_cast<uint32_t>((7 / 6.283185307179586 - 1) * 0x1p32));
+  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[0].high, static_cast<uint32_t>((7 / 6.283185307179586 - 1) * 0x1p32));
   // A blend may turn backward, and loses no digit by it.
   op.rotary = {.base = 100, .scale = 0.125, .yarn = YaRN{.originalContext = 1000000, .extensionFactor = -0.25f}};
   const uint64_t backward =
-      (uint64_t{frequenciesOf(onlyDispatch(op))[0].high} << 32) | frequenciesOf(onlyDispatch(op))[0].low;
+      (uint64_t{boundFrequencies(onlyDispatch(op))[0].high} << 32) | boundFrequencies(onlyDispatch(op))[0].low;
   EXPECT_EQ((0 - backward) >> 12, static_cast<uint64_t>(0.09375 / 6.283185307179586 * 0x1p64) >> 12);
   op.rotary = {.base = 1, .frequencyFactors = {INFINITY, 1, 1}};
-  EXPECT_EQ(frequenciesOf(onlyDispatch(op))[0].high, 0u);
-  EXPECT_EQ(frequenciesOf(onlyDispatch(op))[0].low, 0u);
+  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[0].high, 0u);
+  EXPECT_EQ(boundFrequencies(onlyDispatch(op))[0].low, 0u);
 }
 
 TEST(MultiRoPEPlan, SaysWhatWouldRun) {

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <numbers>
 
-#include "Cases/MultiRoPETrial.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
-#include "Support/RawBytes.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/RawBytes.hpp"
+#include "MultiRoPERun.hpp"
 
 namespace mnk::test {
 
@@ -55,23 +55,23 @@ std::vector<float> floatsOf(const std::vector<std::byte>& bytes) {
 }
 
 // One head and one token for each position, given as a u32 tensor.
-MultiRoPETrial turned(const std::shared_ptr<Device>& device, const RotaryEmbedding& rotary, uint64_t headDim,
-                      const std::vector<uint32_t>& positions, const std::vector<float>& queries) {
+MultiRoPERun turned(const std::shared_ptr<Device>& device, const RotaryEmbedding& rotary, uint64_t headDim,
+                    const std::vector<uint32_t>& positions, const std::vector<float>& queries) {
   Seeded random;
-  MultiRoPETrial trial(device,
-                       {.name = "precision",
-                        .placing = RopePlacing::apart,
-                        .tokens = positions.size(),
-                        .heads = 1,
-                        .keyHeads = 0,
-                        .headDim = headDim,
-                        .rotary = rotary,
-                        .positions = RopeNumbers::u32},
-                       random);
-  trial.set("queries", rawBytes(queries));
-  trial.set("positions", rawBytes(positions));
-  run(device, trial.op());
-  return trial;
+  MultiRoPERun opRun(device,
+                     {.name = "precision",
+                      .placing = RopePlacing::apart,
+                      .tokens = positions.size(),
+                      .heads = 1,
+                      .keyHeads = 0,
+                      .headDim = headDim,
+                      .rotary = rotary,
+                      .positions = RopeNumbers::u32},
+                     random);
+  opRun.set("queries", rawBytes(queries));
+  opRun.set("positions", rawBytes(positions));
+  run(device, opRun.op());
+  return opRun;
 }
 
 // Elements (1, 0) become (cosine, sine). 2^-23 is the error that RotaryAngle.h promises.
@@ -79,8 +79,8 @@ void expectRotations(std::string_view name, const std::shared_ptr<Device>& devic
                      const std::vector<uint32_t>& positions) {
   std::vector<float> queries(2 * positions.size());
   for (size_t token = 0; token < positions.size(); ++token) queries[2 * token] = 1;
-  const MultiRoPETrial trial = turned(device, rotary, 2, positions, queries);
-  const double largest = errorsOf(floatsOf(trial.now("rotated queries")), trial.expected().queries).largest;
+  const MultiRoPERun opRun = turned(device, rotary, 2, positions, queries);
+  const double largest = errorsOf(floatsOf(opRun.now("rotated queries")), opRun.expected().queries).largest;
   if (largest <= 0x1p-23) return;
   fail(__FILE__, __LINE__, fmt::format("{}: largest error {:.3g}, allowed {:.3g}", name, largest, 0x1p-23));
 }
@@ -105,9 +105,9 @@ void expectPrecision(const std::shared_ptr<Device>& device, double base, Table& 
       queries.push_back(static_cast<float>(random.below(1 << 24)) * 0x1p-23f - 1);
     }
   }
-  const MultiRoPETrial trial = turned(device, {.base = base}, kHeadDim, positions, queries);
-  const auto got = floatsOf(trial.now("rotated queries"));
-  const auto exact = trial.expected().queries;
+  const MultiRoPERun opRun = turned(device, {.base = base}, kHeadDim, positions, queries);
+  const auto got = floatsOf(opRun.now("rotated queries"));
+  const auto exact = opRun.expected().queries;
   for (size_t token = 0; token < positions.size(); ++token) {
     const uint32_t position = positions[token];
     const auto part = [&](const auto& list) { return std::span(list).subspan(token * kHeadDim, kHeadDim); };

@@ -1,4 +1,4 @@
-#include "Reference/MultiRoPEReference.hpp"
+#include "Ops/MultiRoPE/MultiRoPEReference.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "Reference/SoftFloat.hpp"
+#include "Harness/SoftFloat.hpp"
 
 namespace mnk::test {
 

@@ -1,8 +1,8 @@
 // The lists about what turns how far; those about memory and positions are in MultiRoPECases.cpp.
 #include <limits>
 
-#include "Cases/MultiRoPECase.hpp"
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
+#include "Ops/MultiRoPE/MultiRoPECase.hpp"
 
 namespace mnk::test::rope {
 

@@ -1,13 +1,13 @@
-#include "Cases/MultiRoPETrial.hpp"
+#include "Ops/MultiRoPE/MultiRoPERun.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "Cases/EveryTrial.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Reference/SoftFloat.hpp"
+#include "Ops/Common/EveryRun.hpp"
 
 namespace mnk::test {
 
@@ -119,7 +119,7 @@ double f32At(const std::vector<std::byte>& bytes, uint64_t element) {
   return valueOf(DType::f32, bitsAt(bytes, DType::f32, element));
 }
 
-MultiRoPETrial::MultiRoPETrial(const std::shared_ptr<Device>& device, const MultiRoPECase& rope, Seeded& random)
+MultiRoPERun::MultiRoPERun(const std::shared_ptr<Device>& device, const MultiRoPECase& rope, Seeded& random)
     : name_(rope.name) {
   op_ = makeOp(rope, [&](std::string_view name, DType dtype, const Shape& shape, uint64_t shift) {
     const GuardedTensor memory(device, dtype, shape, shift * byteSize(dtype));
@@ -132,19 +132,19 @@ MultiRoPETrial::MultiRoPETrial(const std::shared_ptr<Device>& device, const Mult
   });
 }
 
-const MultiRoPETrial::Operand* MultiRoPETrial::find(std::string_view name) const {
+const MultiRoPERun::Operand* MultiRoPERun::find(std::string_view name) const {
   const auto found =
       std::find_if(operands_.begin(), operands_.end(), [&](const Operand& operand) { return operand.name == name; });
   return found == operands_.end() ? nullptr : &*found;
 }
 
-const MultiRoPETrial::Operand& MultiRoPETrial::holding(const HeadsView& view) const {
+const MultiRoPERun::Operand& MultiRoPERun::holding(const HeadsView& view) const {
   return *std::find_if(operands_.begin(), operands_.end(), [&](const Operand& operand) {
     return operand.memory.tensor().buffer() == view.tensor.buffer();
   });
 }
 
-void MultiRoPETrial::set(std::string_view name, std::span<const std::byte> bytes) {
+void MultiRoPERun::set(std::string_view name, std::span<const std::byte> bytes) {
   for (Operand& operand : operands_) {
     if (operand.name != name) continue;
     operand.memory.set(bytes);
@@ -152,28 +152,28 @@ void MultiRoPETrial::set(std::string_view name, std::span<const std::byte> bytes
   }
 }
 
-std::vector<std::byte> MultiRoPETrial::before(std::string_view name) const {
+std::vector<std::byte> MultiRoPERun::before(std::string_view name) const {
   const Operand* operand = find(name);
   return operand ? operand->before : std::vector<std::byte>{};
 }
 
-std::vector<std::byte> MultiRoPETrial::now(std::string_view name) const {
+std::vector<std::byte> MultiRoPERun::now(std::string_view name) const {
   const Operand* operand = find(name);
   return operand ? operand->memory.bytes() : std::vector<std::byte>{};
 }
 
-void MultiRoPETrial::restore() const {
+void MultiRoPERun::restore() const {
   for (const Operand& operand : operands_) operand.memory.set(operand.before);
 }
 
-MultiRoPEOutcome MultiRoPETrial::expected() const {
+MultiRoPEOutcome MultiRoPERun::expected() const {
   return reference(op_, {.queries = holding(op_.queries).before,
                          .keys = op_.keys ? holding(*op_.keys).before : std::vector<std::byte>{},
                          .positions = numbersOf(before("positions")),
                          .offsets = numbersOf(before("offsets"))});
 }
 
-void MultiRoPETrial::expectUntouched() const {
+void MultiRoPERun::expectUntouched() const {
   const Context context(name_);
   for (const Operand& operand : operands_) {
     operand.memory.expectBordersIntact(operand.name);
@@ -182,7 +182,7 @@ void MultiRoPETrial::expectUntouched() const {
   }
 }
 
-void MultiRoPETrial::expectRotated() const {
+void MultiRoPERun::expectRotated() const {
   const Context context(name_);
   const MultiRoPEOutcome outcome = expected();
   const HeadsView& queries = op_.rotatedQueries ? *op_.rotatedQueries : op_.queries;
@@ -210,7 +210,7 @@ void run(const std::shared_ptr<Device>& device, const MultiRoPE& op) {
 }
 
 void runOnEveryDevice(const std::vector<MultiRoPECase>& cases) {
-  runTrials(cases, &MultiRoPETrial::expectRotated);
+  runCases(cases, &MultiRoPERun::expectRotated);
 }
 
 void runOnEveryDevice(const MultiRoPECase& rope) {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "Cases/MultiRoPECase.hpp"
-#include "Reference/MultiRoPEReference.hpp"
-#include "Support/GuardedTensor.hpp"
-#include "Support/Seeded.hpp"
+#include "Harness/GuardedTensor.hpp"
+#include "Harness/Seeded.hpp"
+#include "Ops/MultiRoPE/MultiRoPECase.hpp"
+#include "Ops/MultiRoPE/MultiRoPEReference.hpp"
 
 namespace mnk::test {
 
@@ -30,9 +30,9 @@ std::vector<std::byte> ropeElements(Seeded& random, DType dtype, uint64_t count)
 std::vector<std::byte> plainRopeElements(Seeded& random, DType dtype, uint64_t count);
 double f32At(const std::vector<std::byte>& bytes, uint64_t element);
 
-class MultiRoPETrial {
+class MultiRoPERun {
  public:
-  MultiRoPETrial(const std::shared_ptr<Device>& device, const MultiRoPECase& rope, Seeded& random);
+  MultiRoPERun(const std::shared_ptr<Device>& device, const MultiRoPECase& rope, Seeded& random);
 
   const MultiRoPE& op() const { return op_; }
   // Contents of the test's own choosing, in place of random ones: "queries", "keys", "positions" or "offsets".

@@ -2,11 +2,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "Cases/MultiRoPETrial.hpp"
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Reference/SoftFloat.hpp"
-#include "Support/Check.hpp"
-#include "Support/EveryDevice.hpp"
+#include "MultiRoPERun.hpp"
 
 namespace mnk::test {
 
@@ -84,10 +84,10 @@ TEST(MultiRoPE, KeptElementsKeepTheirBits) {
                   .headDim = patterns.size()};
         rope.rotary.ropeDim = 8;
         Seeded random;
-        MultiRoPETrial trial(device, rope, random);
-        trial.set("queries", packed(dtype, patterns));
-        run(device, trial.op());
-        trial.expectRotated();
+        MultiRoPERun opRun(device, rope, random);
+        opRun.set("queries", packed(dtype, patterns));
+        run(device, opRun.op());
+        opRun.expectRotated();
       }
     }
   });
@@ -96,12 +96,12 @@ TEST(MultiRoPE, KeptElementsKeepTheirBits) {
 TEST(MultiRoPE, ZeroTokensNeedNoDispatch) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    const MultiRoPETrial trial(device, {.name = "no tokens", .tokens = 0}, random);
+    const MultiRoPERun opRun(device, {.name = "no tokens", .tokens = 0}, random);
     CommandEncoder encoder(device);
-    REQUIRE(encoder.encode(trial.op()));
+    REQUIRE(encoder.encode(opRun.op()));
     EXPECT_EQ(encoder.summary().total.dispatches, 0u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    trial.expectUntouched();
+    opRun.expectUntouched();
   });
 }
 
@@ -109,19 +109,19 @@ TEST(MultiRoPE, ZeroTokensNeedNoDispatch) {
 TEST(MultiRoPE, RotationsOfOneEncoderAddUp) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    MultiRoPETrial trial(device, {.name = "12 at once", .tokens = 1, .headDim = 64, .firstPosition = 12}, random);
-    const uint64_t count = trial.before("queries").size() / 4;
-    trial.set("queries", plainRopeElements(random, DType::f32, count));
+    MultiRoPERun opRun(device, {.name = "12 at once", .tokens = 1, .headDim = 64, .firstPosition = 12}, random);
+    const uint64_t count = opRun.before("queries").size() / 4;
+    opRun.set("queries", plainRopeElements(random, DType::f32, count));
     CommandEncoder encoder(device);
     for (int64_t part : {3, 4, 5}) {
-      MultiRoPE op = trial.op();
+      MultiRoPE op = opRun.op();
       op.positions = part;
       REQUIRE(encoder.encode(op));
     }
     EXPECT_EQ(encoder.summary().barriers, 2u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    const auto after = trial.now("queries");
-    for (const TurnedElement& element : trial.expected().queries) {
+    const auto after = opRun.now("queries");
+    for (const TurnedElement& element : opRun.expected().queries) {
       const double got = f32At(after, element.into);
       if (std::abs(got - element.value) <= 4 * slackOf(element)) continue;
       return fail(__FILE__, __LINE__,
@@ -133,9 +133,9 @@ TEST(MultiRoPE, RotationsOfOneEncoderAddUp) {
 TEST(MultiRoPE, RotationsOfDifferentColumnsNeedNoBarrier) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random;
-    const MultiRoPETrial trial(device, {.name = "columns", .fromMemory = RopeMemory::columns}, random);
-    MultiRoPE queries = trial.op();
-    MultiRoPE keys = trial.op();
+    const MultiRoPERun opRun(device, {.name = "columns", .fromMemory = RopeMemory::columns}, random);
+    MultiRoPE queries = opRun.op();
+    MultiRoPE keys = opRun.op();
     queries.keys.reset();
     keys.queries = *keys.keys;
     keys.keys.reset();
@@ -144,7 +144,7 @@ TEST(MultiRoPE, RotationsOfDifferentColumnsNeedNoBarrier) {
     REQUIRE(encoder.encode(keys));
     EXPECT_EQ(encoder.summary().barriers, 0u);
     REQUIRE(REQUIRE(encoder.commit()).wait());
-    trial.expectRotated();
+    opRun.expectRotated();
   });
 }
 

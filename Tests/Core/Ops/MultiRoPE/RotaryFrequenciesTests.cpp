@@ -1,11 +1,11 @@
 // The numbers of a RotaryEmbedding against formulas written down by hand.
-#include "Ops/RotaryFrequencies.hpp"
+#include "Ops/MultiRoPE/RotaryFrequencies.hpp"
 
 #include <fmt/ranges.h>
 
 #include <cmath>
 
-#include "Support/Check.hpp"
+#include "Harness/Check.hpp"
 
 namespace mnk::test {
 

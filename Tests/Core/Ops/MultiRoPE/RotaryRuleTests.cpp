@@ -1,10 +1,10 @@
 // Every rule of a RotaryEmbedding, broken on purpose.
 #include <cmath>
 
-#include "Cases/BrokenRule.hpp"
+#include "Harness/Check.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
-#include "Ops/RotaryRules.hpp"
-#include "Support/Check.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/MultiRoPE/RotaryRules.hpp"
 
 namespace mnk::test {
 
@@ -136,7 +136,7 @@ TEST(RotaryRules, EachIsBrokenByItsCase) {
   expectEveryRuleIsBroken<RotaryCheck>(rotaryRules(), kBroken);
   for (const BrokenRule<RotaryCheck>& broken : kBroken) {
     RotaryCheck check{.rotary = {}, .headDim = 16, .axes = 1};
-    EXPECT(!firstBroken(rotaryRules(), check, "Rotary"));
+    EXPECT(checkRules(rotaryRules(), check, "Rotary"));
     broken.breakIn(check);
     expectBroken<RotaryCheck>(rotaryRules(), check, broken, "Rotary");
   }
@@ -157,8 +157,8 @@ TEST(RotaryRules, WhatModelsShipIsSound) {
   };
   for (const auto& [rotary, headDim] : models) {
     for (const uint64_t axes : {1u, 3u, 4u}) {
-      const auto error = firstBroken(rotaryRules(), RotaryCheck{rotary, headDim, axes}, "Rotary");
-      EXPECT_EQ(error ? error->message() : "", "");
+      const auto checked = checkRules(rotaryRules(), RotaryCheck{rotary, headDim, axes}, "Rotary");
+      EXPECT_EQ(checked ? "" : checked.error().message(), "");
     }
   }
 }

@@ -1,11 +1,11 @@
 // A table of cosines and sines, and MultiRoPE, which has none, give the same bits.
 #include <cstring>
 
-#include "HostTestSupport.hpp"
+#include "Harness/Seeded.hpp"
+#include "Host/HostTestSupport.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
-#include "Support/Seeded.hpp"
-#include "Types/MultiRoPETypes.h"
+#include "MultiRoPE/MultiRoPETypes.h"
 
 namespace mnk::test {
 

@@ -2,5 +2,7 @@ import BenchSupport
 import Foundation
 // Links the core, which the benchmark calls from C++.
 import MLXNativeKernelsCore
+import MLXNativeKernelsHost
 
+registerHostDevice()
 exit(bench_run())

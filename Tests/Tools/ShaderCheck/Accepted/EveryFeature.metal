@@ -1,6 +1,6 @@
 // Legal things that the checks must leave alone.
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 constant constexpr uint kLanes = 32;
 constant constexpr float kWeights[4] = {1.0f, 2.0f, 4.0f, 8.0f};

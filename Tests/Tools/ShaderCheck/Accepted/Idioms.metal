@@ -1,6 +1,6 @@
 // Common idioms of Metal kernels.
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 struct Tile {
   float4 rows[4];

@@ -1,6 +1,6 @@
 // What kernels do with the matrices of a simdgroup.
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline simdgroup_half8x8 fragmentOf(half2 pair) {
   simdgroup_half8x8 result;

@@ -1,7 +1,7 @@
 // Legal in Metal, and too much for the Host device: overloads that differ in the address space alone, and vectors as
 // constants of the file.
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 constant float4 kUnit = float4(1.0f, 0.0f, 0.0f, 0.0f);
 

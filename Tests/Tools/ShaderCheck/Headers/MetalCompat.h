@@ -1,6 +1,6 @@
-// The words of a kernel text for the strict compile. Comes after Shaders/Lib/Words.h, and puts its own five words in
-// place of those: upstream clang has no function constants, no host names and no threadgroup variables in functions
-// that it does not know to be kernels.
+// The words of a kernel text for the strict compile. Comes after Shaders/Common/MetalCompat.h, and puts its own five
+// words in place of those: upstream clang has no function constants, no host names and no threadgroup variables in
+// functions that it does not know to be kernels.
 #pragma once
 #include "Types.h"
 
@@ -65,6 +65,7 @@ struct Exported<void(Parameters...)> {
 
 #undef threadgroup_array
 #define MNK_UNROLL _Pragma("clang loop unroll(full)")
+#define MNK_SHARED inline
 #define threadgroup_array(type, name, count) \
   __local typename ::metal::ThreadgroupArray<type, count>::Type& name = ::metal::threadgroupArray<type, count>()
 

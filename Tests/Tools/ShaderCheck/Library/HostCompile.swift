@@ -7,23 +7,23 @@ public final class HostCompile: Sendable {
     private let folder: URL
     private let flags: [String]
 
-    /// Compiles the device's vocabulary once, for all texts.
+    /// Compiles the device's Metal library once, for all texts.
     public init(layout: Layout = Layout(), clang: String? = nil) throws {
         self.clang = try Clang(path: clang)
-        let core = "\(layout.root)/Sources/MLXNativeKernelsCore"
+        let host = "\(layout.root)/Sources/MLXNativeKernelsHost"
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("host-compile-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let header = folder.appendingPathComponent("Vocabulary.h").path
+        let header = folder.appendingPathComponent("MetalStdlib.h").path
         try """
-        #define MNK_HOST_LIBRARY "planted"
+        #define MNK_HOST_LIBRARY "seeded"
         #define MNK_HOST_LEVEL MNK_HOST_BASELINE
-        #include "Devices/Host/HostKernels.h"
+        #include "HostKernels.h"
 
         """.write(toFile: header, atomically: false, encoding: .utf8)
-        let plain = ["-std=c++20", "-I", core, "-I", "\(core)/include"]
+        let plain = ["-std=c++20", "-I", host]
         let made = try self.clang.run(["-x", "c++-header"] + plain + [header, "-o", "\(header).pch"])
         guard made.status == 0 else {
-            throw Clang.Failure(description: "the Host device's vocabulary does not compile: \(made.standardError)")
+            throw Clang.Failure(description: "the Host device's Metal library does not compile: \(made.standardError)")
         }
         flags = ["-x", "c++"] + plain + ["-fsyntax-only", "-include-pch", "\(header).pch"]
     }

@@ -8,12 +8,12 @@ public struct Layout: Sendable {
     /// By default the repository that this file was compiled from.
     public init(root: String? = nil) {
         let here = URL(fileURLWithPath: #filePath)
-        self.root = root ?? (0..<4).reduce(here) { url, _ in url.deletingLastPathComponent() }.path
+        self.root = root ?? (0..<5).reduce(here) { url, _ in url.deletingLastPathComponent() }.path
     }
 
-    var folder: String { "\(root)/Tests/ShaderCheck" }
+    var folder: String { "\(root)/Tests/Tools/ShaderCheck" }
     var headers: String { "\(folder)/Headers" }
-    var words: String { "\(root)/Shaders/Lib/Words.h" }
+    var metalCompat: String { "\(root)/Shaders/Common/MetalCompat.h" }
     public var functions: String { "\(folder)/functions.tsv" }
     public var testFunctions: String { "\(folder)/test-functions.tsv" }
     public var rejected: String { "\(folder)/Rejected" }

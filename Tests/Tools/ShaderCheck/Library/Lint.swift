@@ -1,5 +1,5 @@
 /// Rules of the Metal compiler, and of this house, that the strict compile does not see. They work on the tokens of the
-/// preprocessed text, where a Mac's branch of every header was taken; the words of Shaders/Lib/Words.h stay as written.
+/// preprocessed text, where a Mac's branch of every header was taken; the words of Shaders/Common/MetalCompat.h stay as written.
 struct Lint {
     let source: SourceText
     private(set) var findings: [Finding] = []
@@ -8,7 +8,7 @@ struct Lint {
 
     init(tokens: [Token]) {
         source = SourceText(tokens: tokens)
-        checkWords()
+        checkTokens()
         checkLiterals()
         checkAttributes()
         checkCalls()

@@ -9,10 +9,7 @@ extension Lint {
         "vertex", "fragment", "threadgroup_imageblock", "ray_data", "object_data", "sampler", "main", "std",
     ]
 
-    /// Names of the compiler that a header of ours needs: Metal's library has no offsetof.
-    private static let allowedInternals: Set<String> = ["__builtin_offsetof"]
-
-    mutating func checkWords() {
+    mutating func checkTokens() {
         for (index, token) in source.tokens.enumerated() where token.kind == .word {
             if Self.foreignWords.contains(token.text) {
                 report(index, "\(token.text) is no word of Metal")
@@ -23,8 +20,7 @@ extension Lint {
             if token.text == "long", source.text(index + 1) == "long" {
                 report(index, "long long is no type of Metal: write long, which has 64 bits")
             }
-            let isInternal = token.text.hasPrefix("__") || token.text.wholeMatch(of: /_[A-Z].*/) != nil
-            if isInternal, !Self.allowedInternals.contains(token.text) {
+            if token.text.hasPrefix("__") || token.text.wholeMatch(of: /_[A-Z].*/) != nil {
                 report(index, "\(token.text) is an internal name of a compiler")
             }
         }

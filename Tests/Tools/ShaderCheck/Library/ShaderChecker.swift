@@ -71,20 +71,20 @@ public struct ShaderChecker: Sendable {
                 "-E", "-x", "c++", "-std=c++14", "-nostdinc", StrictCompile.newestVersion, "-Wno-everything",
                 "-isystem",
                 headers.empty,
-                "-include", layout.words, "-include", "\(headers.empty)/KeepWords.h", path,
+                "-include", layout.metalCompat, "-include", "\(headers.empty)/KeepWords.h", path,
             ])
         let tokens = Tokenizer.tokens(of: output.standardOutput, file: layout.shown(path), shown: layout.shown)
-        // Words.h comes first of all, and opens namespace metal for everyone.
+        // MetalCompat.h comes first of all, and opens namespace metal for everyone.
         return tokens.filter { !$0.file.hasPrefix("<") && !$0.file.hasPrefix(headers.empty) }
     }
 }
 
 extension Layout {
-    /// Lines of text as Metal's compiler gets them, after the words of Shaders/Lib/Words.h were expanded.
+    /// Lines of text as Metal's compiler gets them, after the words of Shaders/Common/MetalCompat.h were expanded.
     public func wordsAsMetal(_ lines: [String], clang: String? = nil) throws -> [String] {
         let headers = try StrictHeaders(list: FunctionList())
         let file = "\(headers.empty)/Lines.metal"
-        let text = "#include \"\(words)\"\n" + lines.map { "line_begins \($0)\n" }.joined()
+        let text = "#include \"\(metalCompat)\"\n" + lines.map { "line_begins \($0)\n" }.joined()
         try text.write(toFile: file, atomically: false, encoding: .utf8)
         let output = try Clang(path: clang).run(
             ["-E", "-P", "-x", "c++", StrictCompile.oldestVersion, "-isystem", headers.empty, file])

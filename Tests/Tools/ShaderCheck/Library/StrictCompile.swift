@@ -45,7 +45,7 @@ struct StrictCompile: Sendable {
                 "-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=0",
                 "-fno-elide-type",
                 "-isystem", headers.declarations, "-isystem", layout.headers,
-                "-include", layout.words, "-include", "\(layout.headers)/Words.h", file,
+                "-include", layout.metalCompat, "-include", "\(layout.headers)/MetalCompat.h", file,
             ])
         var outcome = Outcome()
         let diagnostics = Clang.diagnostics(in: output.standardError)

@@ -1,6 +1,6 @@
 // shader-check lint: without an address space
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline void increment(float& x) {
   x += 1.0f;

@@ -1,6 +1,6 @@
 // shader-check compile: not allowed in function prototype
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline float first(auto p) {
   return p[0];

@@ -1,7 +1,7 @@
 // shader-check compile: class template argument deduction
 // shader-check lint: member function Box
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 template <typename T>
 struct Box {

@@ -1,6 +1,6 @@
 // shader-check lint: derived class
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 struct Pair {
   float a;

@@ -1,6 +1,6 @@
 // shader-check compile: designated initializers are a C++20 extension
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 struct Pair {
   float a;

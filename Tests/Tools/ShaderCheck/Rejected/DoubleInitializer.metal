@@ -1,6 +1,6 @@
 // shader-check lint: floating literal
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 constant half table[2] = {1.0, 2.0};
 

@@ -1,6 +1,6 @@
 // shader-check lint: is no kernel of this text
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline void k(device float* o) {
   o[0] = 1.0f;

@@ -1,6 +1,6 @@
 // shader-check compile: pack fold expression
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 template <typename... T>
 inline float total(T... x) {

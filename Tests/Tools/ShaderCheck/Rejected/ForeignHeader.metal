@@ -1,6 +1,6 @@
 // shader-check compile: 'math.h' file not found
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 // shader-check compile: taking address of function
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline float twice(float x) {
   return x + x;

@@ -1,6 +1,6 @@
 // shader-check compile: redefinition of 'FunctionConstant<0>'
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 pipeline_constant(bool, hasMask, 0);
 pipeline_constant(bool, hasWindow, 0);

@@ -1,7 +1,7 @@
 // shader-check compile: pointers to functions are not allowed
 // shader-check compile: taking address of function
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline float twice(float x) {
   return x + x;

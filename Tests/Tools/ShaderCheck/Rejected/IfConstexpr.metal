@@ -1,6 +1,6 @@
 // shader-check compile: constexpr if
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 template <uint n>
 inline uint chosen() {

@@ -1,6 +1,6 @@
 // shader-check compile: inline variables
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline constant float kHalf = 0.5f;
 

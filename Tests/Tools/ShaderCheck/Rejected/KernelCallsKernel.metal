@@ -1,6 +1,6 @@
 // shader-check lint: call of kernel fill
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 kernel void fill(device float* o [[buffer(0)]], uint t [[thread_position_in_grid]]) {
   o[t] = 1.0f;

@@ -1,6 +1,6 @@
 // shader-check lint: returns something other than void
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 template <typename T>
 kernel T k(device T* o [[buffer(0)]]) {

@@ -1,6 +1,6 @@
 // shader-check list: simdgroup_load is not on the list for these types
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 kernel void k(
     device const half* rows [[buffer(0)]], device float* o [[buffer(1)]], uint t [[thread_position_in_grid]]) {

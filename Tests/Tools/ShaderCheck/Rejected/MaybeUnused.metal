@@ -1,6 +1,6 @@
 // shader-check lint: attribute maybe_unused
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 kernel void k(device float* o [[buffer(0)]], uint t [[thread_position_in_grid]]) {
   [[maybe_unused]] const float x = 1.0f;

@@ -1,6 +1,6 @@
 // shader-check list: simdgroup_multiply_accumulate is not on the list for these types
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 kernel void k(device float* o [[buffer(0)]], uint t [[thread_position_in_grid]]) {
   simdgroup_float8x8 sums = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);

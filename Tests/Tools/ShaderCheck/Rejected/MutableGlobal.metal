@@ -1,6 +1,6 @@
 // shader-check compile: program scope variable must reside in constant address space
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 float scale = 1.0f;
 

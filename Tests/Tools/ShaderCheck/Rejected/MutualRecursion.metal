@@ -1,6 +1,6 @@
 // shader-check lint: is recursive
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline uint odd(uint n);
 inline uint even(uint n) {

@@ -1,6 +1,6 @@
 // shader-check lint: attribute nodiscard
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 [[nodiscard]] inline float one() {
   return 1.0f;

@@ -1,6 +1,6 @@
 // shader-check lint: noexcept is no word of Metal
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline float one() noexcept {
   return 1.0f;

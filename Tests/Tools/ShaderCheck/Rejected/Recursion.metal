@@ -1,6 +1,6 @@
 // shader-check lint: is recursive
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline uint factorial(uint n) {
   return n == 0 ? 1 : n * factorial(n - 1);

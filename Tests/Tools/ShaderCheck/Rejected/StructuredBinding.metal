@@ -1,6 +1,6 @@
 // shader-check compile: decomposition declarations
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 struct Pair {
   float a;

@@ -1,6 +1,6 @@
 // shader-check lint: kernel k is not exported
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 template <typename T>
 kernel void k(device T* o [[buffer(0)]]) {

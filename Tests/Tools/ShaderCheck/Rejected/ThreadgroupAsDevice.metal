@@ -1,6 +1,6 @@
 // shader-check compile: no matching function for call to 'first'
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline float first(device const float* p) {
   return p[0];

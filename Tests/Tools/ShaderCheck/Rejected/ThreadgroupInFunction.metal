@@ -1,6 +1,6 @@
 // shader-check lint: threadgroup variable outside a kernel
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 inline float scratch(uint i) {
   threadgroup_array(float, s, 32);

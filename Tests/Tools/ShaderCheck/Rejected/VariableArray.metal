@@ -1,6 +1,6 @@
 // shader-check compile: array
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 kernel void k(device float* o [[buffer(0)]], uint t [[thread_position_in_grid]]) {
   float x[t];

@@ -1,6 +1,6 @@
 // shader-check lint: without an address space
 // host accepts
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 template <typename T>
 inline T first(const vec<T, 4>* p) {

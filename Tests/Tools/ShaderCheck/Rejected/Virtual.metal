@@ -1,7 +1,7 @@
 // shader-check compile: virtual functions are not supported
 // shader-check lint: member function area
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 struct Shape {
   virtual float area() { return 1.0f; }

@@ -1,6 +1,6 @@
 // shader-check compile: cannot assign to
 // host refuses
-#include "../../../Shaders/Lib/Words.h"
+#include "../../../../Shaders/Common/MetalCompat.h"
 
 constant float table[2] = {1.0f, 2.0f};
 

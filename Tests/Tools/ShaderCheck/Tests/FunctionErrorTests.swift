@@ -27,7 +27,7 @@ final class FunctionErrorTests: XCTestCase {
     }
 
     func testErrorsAgreeWithTheHostDevice() throws {
-        let path = "\(layout.root)/Sources/MLXNativeKernelsCore/Devices/Host/Vocabulary/Accuracy.h"
+        let path = "\(layout.root)/Sources/MLXNativeKernelsHost/MetalStdlib/Accuracy.h"
         let pattern = /\{"(\w+)", (\w+(?:\([^)]*\))?), (\w+(?:\([^)]*\))?), \w+(?:\([^)]*\))?\}/
         var bounds: [String: (precise: String, fast: String)] = [:]
         for match in try String(contentsOfFile: path, encoding: .utf8).matches(of: pattern) {

@@ -7,7 +7,7 @@ import XCTest
 ///
 ///     // shader-check lint: lambda expression
 ///     // host accepts
-final class PlantedTextTests: XCTestCase {
+final class SeededTextTests: XCTestCase {
     private let layout = Layout()
 
     private func texts(in folder: String) throws -> [String] {

@@ -1,25 +1,25 @@
 import Foundation
 
-/// The repository as a checker sees it. A test plants other texts over single files, and leaves the disk alone.
+/// The repository as a checker sees it. A test seeds faults in memory, as other texts of single files.
 public struct Files: Sendable {
     private let disk: Disk
-    /// Texts by path from the root that stand for what is on disk; nil stands for no file.
-    private let planted: [String: String?]
+    /// Texts by path from the root that replace what is on disk; nil: there is no file.
+    private let seeded: [String: String?]
 
     /// By default the repository that this file was compiled from.
     public init(root: String? = nil) {
         let here = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
-        disk = Disk(root: root ?? (0..<4).reduce(here) { url, _ in url.deletingLastPathComponent() }.path)
-        planted = [:]
+        disk = Disk(root: root ?? (0..<5).reduce(here) { url, _ in url.deletingLastPathComponent() }.path)
+        seeded = [:]
     }
 
-    private init(_ disk: Disk, _ planted: [String: String?]) {
+    private init(_ disk: Disk, _ seeded: [String: String?]) {
         self.disk = disk
-        self.planted = planted
+        self.seeded = seeded
     }
 
     /// The same repository with other texts.
-    public func planting(_ texts: [String: String?]) -> Files { Files(disk, planted.merging(texts) { $1 }) }
+    public func seeding(_ texts: [String: String?]) -> Files { Files(disk, seeded.merging(texts) { $1 }) }
 
     /// Without `.` and `..`. A path that leaves the repository keeps its leading `..`, and names nothing in it.
     static func clean(_ path: String) -> String {
@@ -36,12 +36,12 @@ public struct Files: Sendable {
     }
 
     public func text(_ path: String) -> String? {
-        if let planted = planted[path] { return planted }
+        if let seeded = seeded[path] { return seeded }
         return disk.text(path)
     }
 
     func isFile(_ path: String) -> Bool {
-        if let planted = planted[path] { return planted != nil }
+        if let seeded = seeded[path] { return seeded != nil }
         return disk.isFolder(path) == false
     }
 
@@ -50,7 +50,7 @@ public struct Files: Sendable {
     /// What Xcode finds below a folder, by path from it: hidden files too, and bundles without what is in them.
     func below(_ folder: String) -> [String] {
         var found = Set(disk.below(folder))
-        for (path, text) in planted where path.hasPrefix(folder + "/") {
+        for (path, text) in seeded where path.hasPrefix(folder + "/") {
             let relative = String(path.dropFirst(folder.count + 1))
             if text == nil { found.remove(relative) } else { found.insert(relative) }
         }

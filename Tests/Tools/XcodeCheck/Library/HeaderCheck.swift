@@ -8,7 +8,7 @@ struct HeaderCheck {
         guard let framework = membership.targets.first(where: \.isFramework) else {
             return [Finding(project.path, "the project has no framework. Add the target.")]
         }
-        let sources = framework.compiled.union(framework.headers).filter {
+        let sources = membership.targets.filter(\.isLibrary).flatMap { $0.compiled.union($0.headers) }.filter {
             !$0.hasSuffix(".swift") && !$0.hasSuffix(".metal")
         }
         let headers = framework.publicHeaders.map { ($0 as NSString).lastPathComponent }

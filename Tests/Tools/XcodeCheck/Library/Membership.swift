@@ -10,6 +10,8 @@ struct Membership {
         var headers: Set<String> = []
         var publicHeaders: Set<String> = []
         var isFramework = false
+        /// Whether it is a part of the library: the framework, or the Host device beside it.
+        var isLibrary: Bool { compiled.contains { $0.hasPrefix("Sources/") } }
     }
 
     static let compiled: Set<String> = ["c", "m", "mm", "cpp", "swift", "metal"]

@@ -5,28 +5,43 @@ struct PackageCheck {
     /// Folders whose files are compiled for a Mac, and the target that does so.
     private static let folders = [
         ("Sources/MLXNativeKernelsCore", "MLXNativeKernels"), ("Sources/MLXNativeKernels", "MLXNativeKernels"),
-        ("Shaders/Kernels", "MLXNativeKernels"), ("Tests/MLXNativeKernelsTests", "MLXNativeKernelsTests"),
-        ("Tests/Core", "CoreTests"), ("Tests/MLXNativeKernelsObjCTests", "MLXNativeKernelsObjCTests"),
-        ("Examples/decode-demo", "decode-demo"), ("Examples/JargonLM", "JargonLM"),
-        ("Examples/DecodeDemo", "DecodeDemo"),
+        ("Shaders", "MLXNativeKernels"), ("Sources/MLXNativeKernelsHost", "MLXNativeKernelsHost"),
+        ("Tests/MLXNativeKernelsTests", "MLXNativeKernelsTests"), (testFolder, tests),
+        ("Tests/MLXNativeKernelsObjCTests", "MLXNativeKernelsObjCTests"), ("Examples/decode-demo", "decode-demo"),
+        ("Examples/JargonLM", "JargonLM"), ("Examples/DecodeDemo", "DecodeDemo"),
     ]
-    private static let manifest = "Package.swift"
+    /// Folders with C++ files that are compiled through others, in folders Unified and the like, and their targets.
+    private static let unified = [
+        "Sources/MLXNativeKernelsCore": ["MLXNativeKernelsCore"],
+        "Sources/MLXNativeKernelsHost": ["MLXNativeKernelsHost"], testFolder: [tests, "MLXNativeKernelsTestSupport"],
+    ]
+    private static let tests = "MLXNativeKernelsCoreTests"
+    private static let testFolder = "Tests/Core"
 
     static func findings(_ project: Project, _ membership: Membership, _ files: Files) -> [Finding] {
-        guard let text = files.text(manifest) else { return [Finding(manifest, "there is no such file. Restore it.")] }
-        guard let excluded = excludedTests(in: text) else {
-            return [
-                Finding(manifest, "the folders that CoreTests leaves out on a Mac are not found. Teach xcode-check.")
-            ]
+        guard let text = files.text(Manifest.path) else {
+            return [Finding(Manifest.path, "there is no such file. Restore it.")]
         }
+        let manifest = Manifest(text)
+        // Tests over a software Metal, which a Mac does not have.
+        let excluded = Set(
+            included(by: files.below(testFolder).filter { $0.hasPrefix("UnifiedMetal/") }, in: testFolder, files)
+                .map { $0.prefix { $0 != "/" } })
         var wanted: [String: String] = [:]
         for (folder, target) in folders {
             for path in files.below(folder) where Membership.compiled.contains(Files.kind(of: path)) {
-                let isExcluded = folder == "Tests/Core" && excluded.contains { path.hasPrefix($0 + "/") }
-                if !isExcluded { wanted["\(folder)/\(path)"] = target }
+                let isExcluded = target == tests && excluded.contains { path.hasPrefix($0 + "/") }
+                let full = "\(folder)/\(path)"
+                if !isExcluded && !isForSwiftPM(full) { wanted[full] = target }
             }
         }
-        return compare(wanted, project, membership) + shaders(text, membership)
+        return compare(wanted, project, membership) + unified.keys.flatMap { left(out: $0, wanted, manifest, files) }
+            + shaders(manifest, membership)
+    }
+
+    /// Xcode compiles the files that such a file includes, and makes no bundle of the kernels.
+    private static func isForSwiftPM(_ path: String) -> Bool {
+        path.contains("/Unified") || path == "Shaders/ShaderBundle.swift"
     }
 
     private static func compare(_ wanted: [String: String], _ project: Project, _ membership: Membership) -> [Finding] {
@@ -35,7 +50,9 @@ struct PackageCheck {
         for target in membership.targets {
             for path in target.compiled { owners[path, default: []].append(target.name) }
             for path in target.compiled where wanted[path] == nil {
-                let message = "\(target.name) compiles \(path), which the package does not compile for a Mac"
+                let reason =
+                    isForSwiftPM(path) ? "is for SwiftPM alone" : "the package does not compile for a Mac"
+                let message = "\(target.name) compiles \(path), which \(reason)"
                 findings.append(Finding(project.path, line: target.line, "\(message). Add it to membershipExceptions."))
             }
         }
@@ -47,23 +64,33 @@ struct PackageCheck {
         return findings
     }
 
-    /// The second list of the line that describes the C++ tests: `exclude: softMetal ? [] : ["Metal", "SoftMetal"]`.
-    private static func excludedTests(in manifest: String) -> [String]? {
-        guard let line = manifest.split(separator: "\n").first(where: { $0.contains("path: \"Tests/Core\"") }),
-            let colon = line.firstRange(of: "? [] : ["), let end = line[colon.upperBound...].firstIndex(of: "]")
-        else { return nil }
-        return line[colon.upperBound..<end].split(separator: ",").map {
-            $0.trimmingCharacters(in: .init(charactersIn: " \""))
+    /// Files that the project compiles, while the package neither names them nor includes them in a file that it names.
+    private static func left(
+        out folder: String, _ wanted: [String: String], _ manifest: Manifest, _ files: Files
+    ) -> [Finding] {
+        let sources = (unified[folder] ?? []).flatMap { manifest.sources(of: $0) }
+        let named = files.below(folder).filter { path in sources.contains { path == $0 || path.hasPrefix($0 + "/") } }
+        let includes = included(by: named.filter { isForSwiftPM("\(folder)/\($0)") }, in: folder, files)
+        let compiled = Set((named + includes).map { "\(folder)/\($0)" })
+        return wanted.keys.filter { $0.hasPrefix(folder + "/") && !compiled.contains($0) }.map { path in
+            Finding(path, "the package does not compile this file. Include it in a file in \(folder)/Unified.")
         }
     }
 
-    private static func shaders(_ manifest: String, _ membership: Membership) -> [Finding] {
-        let named = manifest.split(separator: "\"").filter { $0.hasPrefix("../../Shaders/") && $0.hasSuffix(".metal") }
-        let listed = Set(named.map { String($0.dropFirst("../../".count)) })
+    /// What the unified files among these paths include.
+    private static func included(by paths: [String], in folder: String, _ files: Files) -> [String] {
+        paths.flatMap { path in
+            (files.text("\(folder)/\(path)") ?? "").split(separator: "\n").filter { $0.hasPrefix("#include \"") }
+                .compactMap { $0.split(separator: "\"").dropFirst().first.map(String.init) }
+        }
+    }
+
+    private static func shaders(_ manifest: Manifest, _ membership: Membership) -> [Finding] {
+        let listed = Set(manifest.resources(of: "MLXNativeKernelsShaders", "process"))
         let compiled = Set(membership.targets.flatMap(\.compiled).filter { $0.hasSuffix(".metal") })
         return listed.symmetricDifference(compiled).map { path in
             let (has, lacks) = listed.contains(path) ? ("package", "project") : ("project", "package")
-            return Finding(Self.manifest, "the \(has) compiles \(path), and the \(lacks) does not. Add it there.")
+            return Finding(Manifest.path, "the \(has) compiles \(path), and the \(lacks) does not. Add it there.")
         }
     }
 }

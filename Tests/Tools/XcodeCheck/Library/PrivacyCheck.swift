@@ -52,7 +52,7 @@ struct PrivacyCheck {
                 findings.append(Finding(file, "\(category) has no reason. Add one."))
             }
         }
-        let library = membership.targets.filter(\.isFramework).flatMap { $0.compiled.union($0.headers) }
+        let library = membership.targets.filter(\.isLibrary).flatMap { $0.compiled.union($0.headers) }
         var used = Set<String>()
         // Embedded texts are no calls, and a .metal file cannot make one.
         for path in library.sorted() where !path.hasSuffix(".metal") {

@@ -103,22 +103,11 @@ struct ProductCheck {
                 add(target.line, "\(message). Link it.")
             }
             let copied = ["PBXResourcesBuildPhase", "PBXCopyFilesBuildPhase"].flatMap { files(of: target, $0) }
-            for folder in resources(of: name(library)) where !copied.contains(where: { paths.byID[$0.id] == folder }) {
+            let manifest = Manifest(files.text(Manifest.path) ?? "")
+            for folder in manifest.resources(of: name(library), "copy")
+            where !copied.contains(where: { paths.byID[$0.id] == folder }) {
                 add(target.line, "\(name(target)) does not copy \(folder), which \(name(library)) reads. Add it.")
             }
-        }
-    }
-
-    /// Paths that the package copies for a target: those of `.copy("…")` in the lines that describe it.
-    private func resources(of target: String) -> [String] {
-        let manifest = files.text("Package.swift") ?? ""
-        guard let start = manifest.firstRange(of: "name: \"\(target)\", "),
-            let path = manifest[start.upperBound...].firstRange(of: "path: \"")
-        else { return [] }
-        let folder = manifest[path.upperBound...].prefix { $0 != "\"" }
-        let description = manifest[path.upperBound...].components(separatedBy: ".target(").first ?? ""
-        return description.components(separatedBy: ".copy(\"").dropFirst().map { part in
-            Files.clean("\(folder)/\(part.prefix { $0 != "\"" })")
         }
     }
 

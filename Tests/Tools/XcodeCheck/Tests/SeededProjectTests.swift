@@ -2,7 +2,7 @@ import XCTest
 import XcodeCheck
 
 /// Mistakes in project.pbxproj.
-final class PlantedProjectTests: PlantedTestCase {
+final class SeededProjectTests: SeededTestCase {
     private func id(_ end: String) -> String { "4D4E4B0000000000000000\(end)" }
 
     func testReferences() throws {
@@ -12,15 +12,16 @@ final class PlantedProjectTests: PlantedTestCase {
         try assertRefused(
             file, "mainGroup = \(id("10"))", "mainGroup = \(id("50"))", "a PBXNativeTarget (expected a PBXGroup)")
         try assertRefused(file, "\t\t\t\t\(id("37")) ", "\t\t\t\t\(id("36")) ", "is in a group already")
-        try assertRefused(file, "\t\t\t\t\(id("34")) /* Types */,\n", "", "nothing leads to \(id("34"))")
+        try assertRefused(file, "\t\t\t\t\(id("25")) /* README.md */,\n", "", "nothing leads to \(id("25"))")
         try assertRefused(
-            file, "\t\t\(id("33")) /* Lib */ = {", "\t\t\(id("32")) /* Lib */ = {", "\(id("32")) is defined twice")
+            file, "\t\t\(id("33")) /* MLXNativeKernelsHost */ = {", "\t\t\(id("32")) = {",
+            "\(id("32")) is defined twice")
         try assertRefused(
             file, "rootObject = \(id("01"))", "rootObject = \(id("10"))", "rootObject names no PBXProject")
         try assertRefused(
             file, "remoteGlobalIDString = \(id("50"))", "remoteGlobalIDString = \(id("53"))", "different targets")
         try assertRefused(file, "remoteInfo = MLXNativeKernels;", "remoteInfo = Kernels;", "remoteInfo is Kernels")
-        try assertRefused(file, "\t\t\(id("33")) /* Lib */ = {", "\t\tLIB = {", "LIB is no identifier")
+        try assertRefused(file, "\t\t\(id("32")) /* Shaders */ = {", "\t\tLIB = {", "LIB is no identifier")
     }
 
     func testShapes() throws {
@@ -37,7 +38,7 @@ final class PlantedProjectTests: PlantedTestCase {
 
     func testFoldersAndFiles() throws {
         let file = Self.project
-        try assertRefused(file, "path = ../Shaders;", "path = ../Shader;", "there is no folder Shader/Kernels")
+        try assertRefused(file, "path = ../Shaders;", "path = ../Shader;", "there is no folder Shader.")
         try assertRefused(
             file, "path = Tool.xcconfig;", "path = Tools.xcconfig;", "there is no file Xcode/Configuration/Tools")
         assertRefused(["Xcode/MLXNativeKernels.xctestplan": nil], "there is no file Xcode/MLXNativeKernels.xctestplan")
@@ -46,14 +47,15 @@ final class PlantedProjectTests: PlantedTestCase {
     func testMembership() throws {
         let file = Self.project
         try assertRefused(
-            file, "Metal/MetalScene.cpp", "Metal/MetalScenes.cpp", "there is no file Tests/Core/Metal/MetalScenes.cpp")
+            file, "Metal/MetalFixture.cpp", "Metal/MetalFixtures.cpp",
+            "there is no file Tests/Core/Metal/MetalFixtures.cpp")
         try assertRefused(
-            file, "\t\t\t\tSoftMetal/Rig.cpp,\n", "",
-            "CoreTests compiles Tests/Core/SoftMetal/Rig.cpp, which")
+            file, "\t\t\t\tSoftMetal/SoftMetalFixture.cpp,\n", "",
+            "MLXNativeKernelsCoreTests compiles Tests/Core/SoftMetal/SoftMetalFixture.cpp, which the package")
         try assertRefused(
             file, "\t\t\t\tDevices/Metal/EmbeddedShaders.inc,\n",
-            "\t\t\t\tDevices/Metal/EmbeddedShaders.inc,\n\t\t\t\tOps/Hadamard.cpp,\n",
-            "Ops/Hadamard.cpp is compiled by no target (expected MLXNativeKernels alone)")
+            "\t\t\t\tDevices/Metal/EmbeddedShaders.inc,\n\t\t\t\tOps/Hadamard/Hadamard.cpp,\n",
+            "Ops/Hadamard/Hadamard.cpp is compiled by no target (expected MLXNativeKernels alone)")
         try assertRefused(
             file, "\t\t\t\tDevices/Metal/EmbeddedShaders.inc,\n", "", "EmbeddedShaders.inc would be copied")
         try assertRefused(
@@ -64,9 +66,63 @@ final class PlantedProjectTests: PlantedTestCase {
         let tests = "\t\t\t\t\(id("35")) /* MLXNativeKernelsTests */,\n\t\t\t);\n\t\t\tname"
         try assertRefused(
             file, tests, "\t\t\t\t\(id("30")),\n\(tests)", "is compiled by MLXNativeKernels and MLXNativeKernelsTests")
+        let shaders = "\t\t\t\t\(id("32")) /* Shaders */,\n\t\t\t);\n\t\t\tname = MLXNativeKernels;"
         try assertRefused(
-            file, "\t\t\t\t\(id("32")) /* Kernels */,\n\t\t\t\t\(id("39"))", "\t\t\t\t\(id("39"))",
-            "Hadamard.metal is compiled by no target")
+            file, shaders, "\t\t\t);\n\t\t\tname = MLXNativeKernels;",
+            "Shaders/Hadamard/Hadamard.metal is compiled by no target")
+        try assertRefused(
+            file, "\t\t\t\tShaderBundle.swift,\n", "",
+            "MLXNativeKernels compiles Shaders/ShaderBundle.swift, which is for SwiftPM alone")
+        try assertRefused(file, "\t\t\t\t\".clang-format\",\n", "", "Shaders/.clang-format would be copied")
+    }
+
+    func testHostDevice() throws {
+        let file = Self.project
+        let host = "\t\t\t\t\(id("33")) /* MLXNativeKernelsHost */,\n\t\t\t);\n\t\t\tname = MLXNativeKernelsHost;"
+        try assertRefused(
+            file, host, "\t\t\t);\n\t\t\tname = MLXNativeKernelsHost;",
+            "HostDevice.cpp is compiled by no target (expected MLXNativeKernelsHost alone)")
+        try assertRefused(
+            file, "\t\t\t\t\(id("30")) /* MLXNativeKernelsCore */,\n\t\t\t\t\(id("31"))",
+            "\t\t\t\t\(id("30")),\n\t\t\t\t\(id("33")),\n\t\t\t\t\(id("31"))",
+            "HostDevice.cpp is compiled by MLXNativeKernels and MLXNativeKernelsHost")
+        let linked = " /* libMLXNativeKernelsHost.a in Frameworks */,\n"
+        try assertRefused(
+            file, "\t\t\t\t\(id("7B"))\(linked)", "",
+            "MLXNativeKernelsTests links MLXNativeKernelsCoreTests, but not MLXNativeKernelsHost, which that one uses")
+        try assertRefused(
+            file, "\t\t\t\t\(id("72")) /* MLXNativeKernels.framework in Frameworks */,\n", "",
+            "decode-demo links MLXNativeKernelsHost, but not MLXNativeKernels, which that one uses")
+        try assertRefused(
+            file, "\t\t\t\t\(id("8D")) /* PBXTargetDependency */,\n", "",
+            "DecodeDemo links MLXNativeKernelsHost, and does not depend on it")
+        let app = "Examples/DecodeDemo/DecodeDemoApp.swift"
+        let imports = "import MLXNativeKernelsHost\n"
+        let unlinked = try XCTUnwrap(repository.text(file)).replacingFirst("\t\t\t\t\(id("7E"))\(linked)", with: "")
+        assertRefused(
+            [file: unlinked, app: imports], "DecodeDemoApp.swift:1: DecodeDemo does not link MLXNativeKernelsHost")
+        assertRefused(
+            ["Sources/MLXNativeKernelsHost/New.cpp": "#include <MLXNativeKernels/Tensor.hpp>"], "are included in quotes"
+        )
+        assertRefused(
+            ["Sources/MLXNativeKernelsHost/New.cpp": "void f() { statvfs(); }"], "New.cpp:1: a call needs a reason")
+    }
+
+    func testUnifiedFiles() throws {
+        let core = "Sources/MLXNativeKernelsCore"
+        try assertRefused(
+            Self.project, "\t\t\t\tUnified/CAPI.cpp,\n", "",
+            "MLXNativeKernels compiles \(core)/Unified/CAPI.cpp, which is for SwiftPM alone")
+        assertRefused(
+            ["Tests/Core/Unified/New.cpp": ""],
+            "MLXNativeKernelsCoreTests compiles Tests/Core/Unified/New.cpp, which is for SwiftPM alone")
+        assertRefused(
+            ["\(core)/Runtime/New.cpp": ""], "\(core)/Runtime/New.cpp:1: the package does not compile this file")
+        try assertRefused(
+            "\(core)/Unified/Hadamard.cpp", "#include \"Ops/Hadamard/HadamardRules.cpp\"\n", "",
+            "\(core)/Ops/Hadamard/HadamardRules.cpp:1: the package does not compile this file")
+        try assertRefused(
+            "Package.swift", "\"Executor\", ", "", "Executor/Worker.cpp:1: the package does not compile this file")
     }
 
     func testProducts() throws {
@@ -110,8 +166,11 @@ final class PlantedProjectTests: PlantedTestCase {
             ["Tests/Core/Metal/NewTests.cpp": ""], "compiles Tests/Core/Metal/NewTests.cpp, which the package")
         assertRefused(["Tests/Core/SoftMetal/NewTests.cpp": ""], "compiles Tests/Core/SoftMetal/NewTests.cpp")
         assertRefused(
-            ["Shaders/Kernels/New.metal": ""],
-            "the project compiles Shaders/Kernels/New.metal, and the package does not")
+            ["Shaders/Hadamard/New.metal": ""],
+            "the project compiles Shaders/Hadamard/New.metal, and the package does not")
+        try assertRefused(
+            "Package.swift", "Hadamard/Hadamard.metal", "Hadamard/Other.metal",
+            "the package compiles Shaders/Hadamard/Other.metal, and the project does not")
         assertRefused(
             ["Sources/MLXNativeKernelsCore/include/MLXNativeKernels/New.hpp": ""],
             "New.hpp is not among the publicHeaders")
@@ -119,6 +178,7 @@ final class PlantedProjectTests: PlantedTestCase {
         assertRefused(["Sources/MLXNativeKernels/.hidden": ""], ".hidden would be copied into MLXNativeKernels")
         assertRefused(["Sources/MLXNativeKernels/Ops/Tensor.swift": ""], "2 files called Tensor.swift")
         assertRefused(["Package.swift": nil], "there is no such file")
-        try assertRefused("Package.swift", "exclude: softMetal ? [] : [", "exclude: [", "are not found. Teach")
+        try assertRefused(
+            "Package.swift", "sources: [\"Unified\"]", "sources: []", "the package does not compile this file")
     }
 }

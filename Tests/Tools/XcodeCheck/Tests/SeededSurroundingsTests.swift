@@ -2,7 +2,7 @@ import XCTest
 import XcodeCheck
 
 /// Mistakes in what lies around project.pbxproj.
-final class PlantedSurroundingsTests: PlantedTestCase {
+final class SeededSurroundingsTests: SeededTestCase {
     private let shared = "Xcode/Configuration/Shared.xcconfig"
     private let framework = "Xcode/Configuration/Framework.xcconfig"
 
@@ -43,7 +43,7 @@ final class PlantedSurroundingsTests: PlantedTestCase {
             assertRefused([scheme: text], "this is no XML")
         }
         for text in ["<?xml version=\"1.0\"?>\n<a b = \"c\"/>", "<!-- b --><a>\n</a>"] {
-            XCTAssertEqual(XcodeChecker(repository.planting([scheme: text])).check().findings, [], text)
+            XCTAssertEqual(XcodeChecker(repository.seeding([scheme: text])).check().findings, [], text)
         }
     }
 
@@ -66,7 +66,7 @@ final class PlantedSurroundingsTests: PlantedTestCase {
     }
 
     func testPrivacyManifest() throws {
-        let manifest = "Xcode/Framework/PrivacyInfo.xcprivacy"
+        let manifest = "Shaders/PrivacyInfo.xcprivacy"
         assertRefused([manifest: "<plist>"], "this is no property list")
         assertRefused([manifest: nil], "there are 0 privacy manifests")
         try assertRefused(manifest, "<false/>", "<true/>", "NSPrivacyTracking is not false")

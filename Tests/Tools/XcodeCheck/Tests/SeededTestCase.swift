@@ -1,8 +1,8 @@
 import XCTest
 import XcodeCheck
 
-/// Plants a mistake into the repository's own project, in memory.
-class PlantedTestCase: XCTestCase {
+/// Seeds a fault into the repository's own project, in memory.
+class SeededTestCase: XCTestCase {
     static let project = XcodeChecker.project
     private static let shared = Files()
     var repository: Files { Self.shared }
@@ -19,9 +19,9 @@ class PlantedTestCase: XCTestCase {
     }
 
     func assertRefused(
-        _ planted: [String: String?], _ words: String, test: StaticString = #filePath, line: UInt = #line
+        _ seeded: [String: String?], _ words: String, test: StaticString = #filePath, line: UInt = #line
     ) {
-        let findings = XcodeChecker(repository.planting(planted)).check().findings
+        let findings = XcodeChecker(repository.seeding(seeded)).check().findings
         XCTAssert(
             findings.contains { $0.description.contains(words) },
             "not refused with \"\(words)\", but with: \(findings.map(\.description))", file: test, line: line)

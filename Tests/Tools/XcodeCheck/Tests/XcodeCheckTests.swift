@@ -2,29 +2,28 @@ import XCTest
 import XcodeCheck
 
 /// The repository's own project, and texts that are no project.
-final class XcodeCheckTests: PlantedTestCase {
+final class XcodeCheckTests: SeededTestCase {
     func testTheProjectIsAccepted() {
         let report = XcodeChecker().check()
         XCTAssertEqual(report.findings.map(\.description), [])
         XCTAssertEqual(
             report.targets.map(\.name),
             [
-                "MLXNativeKernels", "MLXNativeKernelsTests", "MLXNativeKernelsObjCTests", "CoreTests", "decode-demo",
-                "JargonLM", "DecodeDemo",
+                "MLXNativeKernels", "MLXNativeKernelsHost", "MLXNativeKernelsTests", "MLXNativeKernelsObjCTests",
+                "MLXNativeKernelsCoreTests", "decode-demo", "JargonLM", "DecodeDemo",
             ])
         XCTAssert(report.targets.allSatisfy { $0.files > 0 }, "\(report.targets)")
     }
 
     func testFindingsHaveTheLineOfTheMistake() throws {
         let text = try XCTUnwrap(repository.text(Self.project))
-        let before = try XCTUnwrap(text.firstRange(of: "path = Lib;"))
+        let (old, new) = ("remoteInfo = JargonLM;", "remoteInfo = Jargon;")
+        let before = try XCTUnwrap(text.firstRange(of: old))
         let line = text[..<before.lowerBound].filter { $0 == "\n" }.count
-        let findings = XcodeChecker(
-            repository.planting([Self.project: text.replacingFirst("path = Lib;", with: "path = Lab;")])
-        )
-        .check().findings
+        let edited = text.replacingFirst(old, with: new)
+        let findings = XcodeChecker(repository.seeding([Self.project: edited])).check().findings
         // Objects are reported by the line they begin on.
-        XCTAssertEqual(findings.map(\.line), [line - 1], "\(findings)")
+        XCTAssertEqual(findings.map(\.line), [line - 4], "\(findings)")
     }
 
     func testGarbageIsRefusedAndNothingCrashes() throws {
@@ -36,7 +35,7 @@ final class XcodeCheckTests: PlantedTestCase {
             String(repeating: "(", count: 1_000_000), String(repeating: "{a=", count: 1_000_000),
         ]
         for text in garbage {
-            let findings = XcodeChecker(repository.planting([Self.project: text])).check().findings
+            let findings = XcodeChecker(repository.seeding([Self.project: text])).check().findings
             XCTAssertFalse(findings.isEmpty, String(text.prefix(40)))
         }
     }
@@ -52,7 +51,7 @@ final class XcodeCheckTests: PlantedTestCase {
             if Bool.random(using: &generator) {
                 damaged.removeLast(Int.random(in: 0..<damaged.count, using: &generator))
             }
-            _ = XcodeChecker(repository.planting([Self.project: String(decoding: damaged, as: UTF8.self)])).check()
+            _ = XcodeChecker(repository.seeding([Self.project: String(decoding: damaged, as: UTF8.self)])).check()
         }
     }
 

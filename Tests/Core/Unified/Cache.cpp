@@ -1,0 +1,15 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Cache/AttentionCacheAttendTests.cpp"
+#include "Cache/AttentionCacheCopyTests.cpp"
+#include "Cache/AttentionCacheLimitTests.cpp"
+#include "Cache/AttentionCacheModelTests.cpp"
+#include "Cache/AttentionCacheOutcomeTests.cpp"
+#include "Cache/AttentionCacheQuantizedRuleTests.cpp"
+#include "Cache/AttentionCacheQuantizedTests.cpp"
+#include "Cache/AttentionCacheReadersTests.cpp"
+#include "Cache/AttentionCacheStepTests.cpp"
+#include "Cache/AttentionCacheTests.cpp"
+#include "Cache/CacheFileDamageTests.cpp"
+#include "Cache/CacheFileKilledTests.cpp"
+#include "Cache/CacheFileTests.cpp"

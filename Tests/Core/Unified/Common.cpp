@@ -1,0 +1,6 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Ops/Common/CodecSignsTests.cpp"
+#include "Ops/Common/CodecTablesTests.cpp"
+#include "Ops/Common/HeadsViewTests.cpp"
+#include "Ops/Common/ParameterLayoutTests.cpp"

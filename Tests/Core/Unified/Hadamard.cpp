@@ -1,0 +1,4 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Ops/Hadamard/HadamardRuleTests.cpp"
+#include "Ops/Hadamard/HadamardTests.cpp"

@@ -1,0 +1,3 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Ops/KVCacheQuantize/KVCacheQuantizeStabilityTests.cpp"

@@ -1,0 +1,4 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Ops/MergePartials/MergePartialsRuleTests.cpp"
+#include "Ops/MergePartials/MergePartialsTests.cpp"

@@ -1,0 +1,6 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Ops/Common/KVCodecReference.cpp"
+#include "Ops/Common/KVCodecTables.cpp"
+#include "Ops/Common/StoredVector.cpp"
+#include "Ops/Common/TurboSigns.cpp"

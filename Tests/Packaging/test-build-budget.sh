@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# A clean build of the library has not become more than a tenth more work for a compiler: bytes that its front end reads,
+# and bytes of code that it makes. Times would depend on the machine.
+. "$(dirname "$0")/common.sh"
+budget=Tests/Packaging/build-budget.txt
+if onMac || [ "$(uname -m)" != x86_64 ]; then
+  skipped "the budget of a build: its numbers are those of x86-64 Linux"
+  exit
+fi
+
+# within NAME GOT
+within() {
+  local allowed
+  allowed=$(awk -v name="$1" '$1 == name { print $2 }' "$budget")
+  [ "${allowed:-0}" -gt 0 ] || fail "$budget has no number for $1"
+  [ $((10 * $2)) -le $((11 * allowed)) ] ||
+    fail "$1: $2, more than a tenth over the $allowed of $budget. Make the build smaller, or raise the number and say why."
+  passed "$1 of a clean build: $2 (budget $allowed)"
+}
+
+within preprocessed-bytes "$(find "$core/Unified" "$host"/{Executor,Shipped,Unified} -name '*.cpp' |
+  xargs -I {} "$(toolchain clang++)" -std=c++20 -E -P -I Shaders -I "$core" -I "$core/include" -I "$host" \
+    -I "$host/include" {} | wc -c | tr -d ' ')"
+within object-bytes "$(find "$products"/MLXNativeKernels{Core,Host}.build -name '*.o' -exec size {} + |
+  awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }')"
