@@ -1,5 +1,6 @@
 import Foundation
 import MLXNativeKernels
+import MLXNativeKernelsHost
 import Observation
 
 /// What an app shows of a writer, and what its buttons do. Views hold no logic of their own.
@@ -81,6 +82,7 @@ public final class WriterModel {
         do {
             return (model, try KernelDevice.default())
         } catch let error as KernelError where error.code == .unsupported {
+            registerHostDevice()
             return (model, try KernelDevice.host())
         }
     }

@@ -1,6 +1,7 @@
 import Foundation
 import JargonLM
 import MLXNativeKernels
+import MLXNativeKernelsHost
 
 /// Says what is wrong, where somebody can hear it.
 func complain(_ message: String) { try? sink(.standardError)("decode-demo: \(message)\n") }
@@ -14,6 +15,7 @@ func explain(_ error: any Error) -> String {
 }
 
 keepStreamsApart()
+registerHostDevice()
 do {
     let arguments = try Arguments(parsing: Array(CommandLine.arguments.dropFirst()))
     if arguments.wantsHelp {

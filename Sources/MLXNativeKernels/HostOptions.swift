@@ -12,15 +12,17 @@
 /// An option that is left at its default takes its value from the environment, if there is one: `MNK_HOST_SEED`,
 /// `MNK_HOST_CHECKING` (`guarded` or `full`) and `MNK_HOST_PERTURB` (`1`). So a program can be run under checks as it is.
 public struct HostOptions: Sendable, Equatable {
-    /// Instruction sets that kernels are compiled for.
+    /// Instruction sets that kernels are compiled for. Forms of attention that only GPUs choose exist for the baseline
+    /// alone.
     public enum Level: Int32, Sendable, CaseIterable {
-        /// The best that the processor has.
+        /// The best that the processor has and the program has kernels for.
         case best = 0
         /// What every processor of this architecture has.
         case baseline = 1
         /// AVX2, on x86-64.
         case avx2 = 2
-        /// AVX-512, on x86-64.
+        /// AVX-512, on x86-64, in builds that compile kernels for it. Most do not: only this package's own checks and
+        /// benchmarks do.
         case avx512 = 3
     }
 
@@ -30,7 +32,7 @@ public struct HostOptions: Sendable, Equatable {
         case off = 0
         /// Threadgroup memory and outputs start as NaN, and a dispatch must not change a byte that it does not declare.
         case guarded = 1
-        /// Every load and store is checked, on one thread: races whatever the order, bounds, memory that nobody wrote,
+        /// Every load and store is checked, on one thread: races in any execution order, bounds, uninitialized memory,
         /// accesses that the dispatch does not declare, overflows, misaligned vectors. Needs `clang++` at run time.
         case full = 2
     }

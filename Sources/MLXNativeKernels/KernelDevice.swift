@@ -33,23 +33,28 @@ public final class KernelDevice: Sendable {
         handle = try Handle(mnk_device_release, make)
     }
 
-    /// The best device here: the GPU on Apple's systems, the Host device elsewhere, or the one that the environment
+    /// The best device here: the GPU on Apple platforms, the Host device elsewhere, or the one that the environment
     /// names (`MNK_DEVICE=host` or `metal`).
     ///
     /// - Throws: ``KernelError`` with the code `unsupported` that names what the GPU lacks, as in a simulator, where
-    ///   ``host(_:)`` still works.
+    ///   ``host(_:)`` works for programs that have registered it, or the product that a program must link for `MNK_DEVICE=host`.
     public static func `default`() throws(KernelError) -> KernelDevice {
         try KernelDevice { mnk_device_make_default($0) }
     }
 
-    /// Every device here, the best one first.
+    /// Every available device, the best one first. On Apple platforms the Host device is available to programs that
+    /// have registered it, see ``host(_:)``.
     public static var all: [KernelDevice] {
         (0..<mnk_device_count()).compactMap { index in try? KernelDevice { mnk_device_make_at(index, $0) } }
     }
 
-    /// A Host device with options of its own.
+    /// A Host device with its own options.
     ///
-    /// - Throws: ``KernelError`` where the processor lacks the instruction set asked for.
+    /// On Apple platforms the program must link the product `MLXNativeKernelsHost`, import it and call
+    /// `registerHostDevice()` first. On Linux the device is always available.
+    ///
+    /// - Throws: ``KernelError`` with the code `unsupported` if the program has not registered the device, or if the
+    ///   processor or the program lacks the instruction set that the options name.
     public static func host(_ options: HostOptions = HostOptions()) throws(KernelError) -> KernelDevice {
         let workers = try UInt32(options.workers, "workers", op: "KernelDevice")
         return try KernelDevice { error in
