@@ -2,7 +2,7 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// Attention through the Swift door, against the reference over the tokens that were appended.
+/// Attention through the Swift API, against the reference over the tokens that were appended.
 final class FlashDecodeTests: AttentionTestCase {
     func testDecodingAttendsToAllThatWasAppended() throws {
         for storage in [AttentionCache.Storage.dense(.float32), .dense(.float16), .dense(.bfloat16)] {

@@ -97,7 +97,7 @@ TEST(SoftMetalHazards, AreNotWhereNothingMeets) {
   MTL::ComputeCommandEncoder* const encoder = work.encoder(fixture);
   copy(encoder, {work[0], work[1], 0, 0});
   copy(encoder, {work[0], work[1], 0, 64});   // the same source, the next bytes
-  copy(encoder, {work[1], work[2], 128, 0});  // bytes that nobody wrote
+  copy(encoder, {work[1], work[2], 128, 0});  // uninitialized bytes
   encoder->endEncoding();
   EXPECT_EQ(work.run(), MTL::CommandBufferStatusCompleted);
   EXPECT_NO_VIOLATION();

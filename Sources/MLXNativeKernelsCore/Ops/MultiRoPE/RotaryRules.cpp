@@ -63,7 +63,7 @@ bool isMagnitude(double magnitude) {
   return isPositive(static_cast<float>(magnitude)) && isPositive(static_cast<float>(1 / magnitude));
 }
 
-// The first that is too fast, or is no number.
+// The first that is too fast, or is NaN.
 std::optional<double> firstTooFast(const Op& op) {
   for (double frequency : frequenciesOf(op.rotary, op.headDim)) {
     if (!(std::abs(frequency) <= kMaxFrequency)) return std::abs(frequency);

@@ -15,7 +15,7 @@ namespace mnk {
 class Tensor {
  public:
   Tensor() = default;  // no memory; ops refuse it
-  // Defined elsewhere: descriptors hold many tensors, and whoever copies one would inline all of this.
+  // Defined elsewhere: descriptors hold many tensors, and every copy of one would inline all of this.
   Tensor(const Tensor&);
   Tensor(Tensor&&) noexcept;
   Tensor& operator=(const Tensor&);
