@@ -29,7 +29,10 @@ addressSanitizer="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 addressOptions=detect_stack_use_after_return=0
 
 # What tests share: everything but the tests themselves.
-supportSources() { find Tests/Core/Harness Tests/Core/Ops Tests/Core/Cache -name '*.cpp' ! -name '*Tests.cpp'; }
+supportSources() {
+  say Tests/Core/HostKernels/ShippedGPUForms.cpp
+  find Tests/Core/Harness Tests/Core/Ops Tests/Core/Cache -name '*.cpp' ! -name '*Tests.cpp'
+}
 fuzzSources() {
   coreSources
   supportSources

@@ -96,7 +96,7 @@ inline void storeBytes(device uchar* into, uint bytes, bool isAligned, thread co
 
 // The words of neighboring elements, `Chunks` fours of them. They are converted later, because that waits for the load.
 template <ushort Chunks>
-inline void loadChunks(device const uchar* from, uint type, bool isAligned, ulong index, thread uint* words) {
+MNK_SHARED void loadChunks(device const uchar* from, uint type, bool isAligned, ulong index, thread uint* words) {
   const uint size = type == uint(kFloat32) ? 4u : 2u;
   const uint bytes = min(4u * Chunks * size, 16u);
   MNK_UNROLL
@@ -120,7 +120,7 @@ inline uint2 wordsOfFloats(float4 x, uint type) {  // of elements of 16 bits
   return type == uint(kFloat16) ? as_type<uint2>(roundedFour(x, half())) : as_type<uint2>(roundedFour(x, bfloat()));
 }
 template <ushort Chunks>
-inline void storeChunks(device uchar* into, uint type, bool isAligned, ulong index, thread const float4* x) {
+MNK_SHARED void storeChunks(device uchar* into, uint type, bool isAligned, ulong index, thread const float4* x) {
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     if (type == uint(kFloat32) || !isAligned || Chunks == 1) {

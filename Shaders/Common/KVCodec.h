@@ -50,7 +50,7 @@ inline float levelOf(CodeBook book, uint code) {
 }
 
 // Writes the levels of all codes of `bits` bits; the threads share the work.
-inline void fillLevels(threadgroup float* levels, uint bits, uint index, uint threads) {
+MNK_SHARED void fillLevels(threadgroup float* levels, uint bits, uint index, uint threads) {
   const CodeBook book = codeBook(bits);
   for (uint code = index; code < (1u << bits); code += threads) {
     levels[code] = levelOf(book, code);
@@ -130,7 +130,7 @@ struct VectorSize {
 };
 
 template <ushort Chunks>
-inline VectorSize takeOutSize(thread float4* x, uint lanes) {
+MNK_SHARED VectorSize takeOutSize(thread float4* x, uint lanes) {
   uint largest = 0;
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {

@@ -8,7 +8,7 @@
 #include "MetalCompat.h"
 
 template <ushort Chunks>
-inline void walshHadamard(thread float4* x, uint lanes, uint lane) {
+MNK_SHARED void walshHadamard(thread float4* x, uint lanes, uint lane) {
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     const float4 a = x[i];

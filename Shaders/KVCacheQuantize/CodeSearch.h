@@ -21,7 +21,7 @@ inline float lowerBoundary(CodeBook book, uint code) {
   return code > middle ? boundary : -boundary;
 }
 
-inline void fillCodeTables(threadgroup float* tables, uint bits, uint index, uint threads) {
+MNK_SHARED void fillCodeTables(threadgroup float* tables, uint bits, uint index, uint threads) {
   fillLevels(tables, bits, index, threads);
   for (uint code = index; code <= (1u << bits); code += threads) {
     tables[256u + code] = lowerBoundary(codeBook(bits), code);

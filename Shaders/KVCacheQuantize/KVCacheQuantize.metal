@@ -27,7 +27,7 @@ struct QuantizedRow {
 
 // Encodes and stores a vector; says whether its scale saturated. `at` counts the lanes of the vector.
 template <ushort Chunks>
-inline bool quantizeVector(
+MNK_SHARED bool quantizeVector(
     threadgroup const float* tables, thread float4* x, KVCodecPlane plane, uint bits, VectorSize size,
     QuantizedRow into, constant KVCacheQuantizeParams& p, uint at, bool isValue) {
   const bool isNan = !size.isFinite && (p.flags & uint(kKVPropagatesNonFinite)) != 0u;

@@ -12,8 +12,7 @@
 /// An option that is left at its default takes its value from the environment, if there is one: `MNK_HOST_SEED`,
 /// `MNK_HOST_CHECKING` (`guarded` or `full`) and `MNK_HOST_PERTURB` (`1`). So a program can be run under checks as it is.
 public struct HostOptions: Sendable, Equatable {
-    /// Instruction sets that kernels are compiled for. Forms of attention that only GPUs choose exist for the baseline
-    /// alone.
+    /// Instruction sets that kernels are compiled for.
     public enum Level: Int32, Sendable, CaseIterable {
         /// The best that the processor has and the program has kernels for.
         case best = 0

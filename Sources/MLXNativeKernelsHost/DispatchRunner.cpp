@@ -1,6 +1,6 @@
 #include "DispatchRunner.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>
@@ -152,7 +152,7 @@ Result<void> runThreadgroups(const DispatchJob& job, const Arguments& arguments,
     } else if (const std::string_view trap = runCatchingTraps(runAll); !trap.empty()) {
       worker.discard();
       fault.kind = FaultKind::stopped;
-      fmt::format_to_n(fault.text, sizeof fault.text - 1, "{}", trap);
+      trap.copy(fault.text, sizeof fault.text - 1);
     }
     if (fault.kind != FaultKind::none) note(fault);
   });

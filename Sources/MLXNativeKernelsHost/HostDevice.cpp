@@ -1,6 +1,6 @@
 #include "MLXNativeKernels/HostDevice.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "Devices/HostFactory.hpp"
 #include "Executor/Module.h"

@@ -17,11 +17,3 @@
 #else
 #define MNK_HOST_HAS_AVX512 0
 #endif
-
-// Forms of attention that only GPUs choose are compiled for the baseline, because few programs run them here. Tests of
-// this package do all the time, on the software Metal.
-#if defined(MNK_SOFT_METAL)
-#define MNK_HOST_HAS_EVERY_FORM 1
-#else
-#define MNK_HOST_HAS_EVERY_FORM 0
-#endif

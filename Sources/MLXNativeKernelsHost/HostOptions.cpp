@@ -1,6 +1,6 @@
 #include "HostOptions.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <cstdlib>

@@ -1,7 +1,5 @@
 #include "MLXNativeKernels/Shape.hpp"
 
-#include <fmt/ranges.h>
-
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
@@ -11,7 +9,9 @@ namespace mnk {
 namespace {
 
 std::string textOf(std::span<const uint64_t> extents) {
-  return fmt::format("[{}]", fmt::join(extents, ", "));
+  std::string text;
+  for (const uint64_t extent : extents) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // fmt, and the few texts that messages share.
 #pragma once
-#if !__has_include(<fmt/format.h>)
+#if !__has_include(<fmt/core.h>)
 #error "fmt is missing: `apt install libfmt-dev` on Linux, `git submodule update --init` on Apple platforms"
 #endif
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>

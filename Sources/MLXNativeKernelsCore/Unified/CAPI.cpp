@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "CAPI/CacheCAPI.cpp"
 #include "CAPI/DeviceCAPI.cpp"
 #include "CAPI/EncoderCAPI.cpp"
@@ -15,3 +16,4 @@
 #include "CAPI/MultiRoPECAPI.cpp"
 #include "CAPI/PrepareCAPI.cpp"
 #include "CAPI/TensorCAPI.cpp"
+#pragma clang attribute pop

@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Cache/AttentionCache.cpp"
 #include "Cache/AttentionCacheAttend.cpp"
 #include "Cache/AttentionCacheRules.cpp"
@@ -9,3 +10,4 @@
 #include "Cache/CacheStorage.cpp"
 #include "Cache/QuantizedStorageRules.cpp"
 #include "Cache/SequenceRows.cpp"
+#pragma clang attribute pop

@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Ops/Common/CacheAddressRules.cpp"
 #include "Ops/Common/CacheAddressing.cpp"
 #include "Ops/Common/HeadsView.cpp"
@@ -9,3 +10,4 @@
 #include "Ops/Common/QuantizedCacheSize.cpp"
 #include "Ops/Common/QuantizedKVCacheView.cpp"
 #include "Ops/Common/VectorLanes.cpp"
+#pragma clang attribute pop

@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Ops/FlashDecode/AttentionDispatch.cpp"
 #include "Ops/FlashDecode/AttentionResultRules.cpp"
 #include "Ops/FlashDecode/FlashDecode.cpp"
@@ -10,3 +11,4 @@
 #include "Ops/FlashDecode/FlashDecodeTuner.cpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.cpp"
 #include "Ops/FlashDecode/MeasuredTuning.cpp"
+#pragma clang attribute pop

@@ -1,4 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Ops/KVCacheWrite/KVCacheWrite.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRules.cpp"
+#pragma clang attribute pop

@@ -1,12 +1,12 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Runtime/Buffer.cpp"
 #include "Runtime/CommandEncoder.cpp"
 #include "Runtime/Completion.cpp"
 #include "Runtime/Device.cpp"
 #include "Runtime/Dispatch.cpp"
 #include "Runtime/DispatchRules.cpp"
-#include "Runtime/FloatElements.cpp"
 #include "Runtime/HazardTracker.cpp"
 #include "Runtime/KernelRegistry.cpp"
 #include "Runtime/MatrixProbe.cpp"
@@ -17,3 +17,5 @@
 #include "Runtime/Shape.cpp"
 #include "Runtime/Tensor.cpp"
 #include "Runtime/ThreadgroupShape.cpp"
+#pragma clang attribute pop
+#include "Runtime/FloatElements.cpp"

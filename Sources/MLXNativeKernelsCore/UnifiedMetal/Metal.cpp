@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Devices/Metal/EmbeddedShaders.cpp"
 #include "Devices/Metal/LibraryFinder.cpp"
 #include "Devices/Metal/MetalBuffer.cpp"
@@ -10,3 +11,4 @@
 #include "Devices/Metal/MetalPipeline.cpp"
 #include "Devices/Metal/MetalSubmission.cpp"
 #include "Devices/Metal/MetalSupport.cpp"
+#pragma clang attribute pop

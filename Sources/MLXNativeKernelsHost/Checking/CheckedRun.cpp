@@ -1,7 +1,6 @@
 #include "CheckedRun.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include "Checking/DeclaredAccesses.hpp"
 #include "Checking/Observer.hpp"
@@ -120,11 +119,13 @@ Error foundError(const DispatchJob& job, std::vector<std::string> texts, const R
     texts.push_back(fmt::format("and {} more", count - kMost));
   }
   if (!end) texts.push_back(end.error().got);
+  std::string got;
+  for (const std::string& text : texts) got += (got.empty() ? "" : "\n") + text;
   return Error{.code = ErrorCode::deviceFault,
                .op = job.op(),
                .what = fmt::format("{} broke {}{}", job.name(), count == 1 ? "a rule" : fmt::format("{} rules", count),
                                    job.inSubmission()),
-               .got = fmt::format("{}", fmt::join(texts, "\n")),
+               .got = std::move(got),
                .expected = "accesses in bounds, declared by the dispatch, and ordered by barriers",
                .fix = "Correct the kernel at the lines named, or its dispatch." + replayHint(job.options)};
 }

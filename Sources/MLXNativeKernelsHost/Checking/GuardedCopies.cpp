@@ -1,6 +1,6 @@
 #include "GuardedCopies.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #if MNK_HOST_HAS_AVX2
 #define MNK_HOST_LIBRARY "MLXNativeKernels"
 #define MNK_HOST_LEVEL MNK_HOST_AVX2
-#define MNK_HOST_WANTS(name) (MNK_HOST_HAS_EVERY_FORM || !::mnk::host::isGPUForm(name))
+#define MNK_HOST_WANTS(name) !::mnk::host::isGPUForm(name)
 #include "../HostKernels.h"
 
 MNK_HOST_KERNELS_BEGIN

@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Checking/CheckedRun.cpp"
 #include "Checking/DeclaredAccesses.cpp"
 #include "Checking/Findings.cpp"
@@ -9,3 +10,4 @@
 #include "Checking/Shadow.cpp"
 #include "Checking/SourceLocations.cpp"
 #include "Checking/Traps.cpp"
+#pragma clang attribute pop

@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "ChildProcess.cpp"
 #include "DispatchRunner.cpp"
 #include "EmbeddedSources.cpp"
@@ -14,3 +15,4 @@
 #include "Processor.cpp"
 #include "TemporaryDirectory.cpp"
 #include "WorkerPool.cpp"
+#pragma clang attribute pop

@@ -1,4 +1,4 @@
-// The C door from C: a ring is written and read back, keys turn there and back, a quantized cache is filled, read and
+// The C API from C: a ring is written and read back, keys turn there and back, a quantized cache is filled, read and
 // attended to, and mistakes come back as errors in four parts. Prints each fault with its line; the exit status is 1
 // when there was any.
 #include <MLXNativeKernels/mnk.h>
@@ -194,7 +194,7 @@ static void testRotation(const Fixture* f) {
     mnk_encoder_release(encoder);                                               \
   } while (0)
 
-enum { kCodedDim = 32, kCodedTokens = 2 };
+enum { kCodedDim = 64, kCodedTokens = 2 };
 
 // The largest difference between a tensor of f32 and these numbers.
 static float distance(const mnk_tensor* tensor, const float* expected, size_t count) {
@@ -274,6 +274,11 @@ static void testQuantizedAttention(mnk_device* device) {
   CHECK(distance(out, numbers, kCodedTokens * kCodedDim) < 0.05f);
 
   mnk_error* error = NULL;
+  const mnk_attention_options byMatrices = {.size = sizeof byMatrices, .kernel = MNK_KERNEL_MATRIX};
+  attend.options = &byMatrices;
+  CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
+  CHECK_PARTS(error, MNK_UNSUPPORTED, "cannot run the matrix kernel");
+  attend.options = &options;
   attend.sequence_count = 0;
   CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
   CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "FlashDecode");

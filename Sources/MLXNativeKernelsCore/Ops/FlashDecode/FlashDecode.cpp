@@ -258,9 +258,9 @@ Result<void> checkScratch(const Op& op, const FlashDecodeLayout& layout) {
 Error noMatrices() {
   return Error{.code = ErrorCode::unsupported,
                .op = std::string(Op::name),
-               .what = "the device has no matrices that the kernel knows",
-               .got = "no device, or one whose simdgroup matrices have another layout or are not known yet",
-               .expected = "matrices of which a lane holds two neighbors of a row",
+               .what = "the device cannot run the matrix kernel",
+               .got = "no device, the Host device, or a GPU whose layout of simdgroup matrices is not known",
+               .expected = "a GPU on which a lane holds two neighbors of a row of an 8 x 8 matrix",
                .fix = "Let the kernel be chosen."};
 }
 

@@ -9,8 +9,7 @@
 
 namespace mnk::host {
 
-// Instruction sets that kernels are compiled for; for AVX-512 only in this package's own checks and benchmarks. Forms
-// of attention that only GPUs choose exist for the baseline alone.
+// Instruction sets that kernels are compiled for; for AVX-512 only in this package's own checks and benchmarks.
 enum class Level : int32_t { best = 0, baseline = 1, avx2 = 2, avx512 = 3 };
 
 // How much a device watches what kernels do. A submission that breaks a rule fails with what was found.

@@ -4,8 +4,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 // The formatter takes a name for Swift in an enum for something else.
 // clang-format off
-/// Instruction sets that kernels of the Host device are compiled for. Forms of attention that only GPUs choose exist
-/// for the baseline alone.
+/// Instruction sets that kernels of the Host device are compiled for.
 typedef NS_CLOSED_ENUM(int32_t, MNKHostLevel) {
   /// The best that the processor has and the program has kernels for.
   MNKHostLevelBest = 0,
