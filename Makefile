@@ -17,7 +17,7 @@ check bench decode-bench: export MNK_HOST_AVX512 := $(package)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build test test-objc check shaders fuzz check-asan check-tsan check-memory \
-  check-arm64 check-apple tables embed unify demo bench decode-bench docs format lint layering ci clean
+  check-arm64 check-apple mac-report tables embed unify demo bench decode-bench docs format lint layering ci clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,9 @@ check-tsan: setup ## the same under ThreadSanitizer, one thread for each lane
 
 check-memory: setup ## every allocation of the library fails once, under AddressSanitizer; ARGS="--device metal --stride 1"
 	@.ci/inject $(ARGS)
+
+mac-report: setup ## write mac-report.txt: versions, device, results of tests and benchmarks, without names; ARGS=--versions
+	@.ci/mac-report $(ARGS)
 
 demo: setup ## write text with a small language model through the kernels; ARGS=--help
 	swift run decode-demo $(ARGS)

@@ -62,7 +62,7 @@ std::string json(const DeviceReport& report) {
 Result<ShippedSize> ShippedSize::of(Device& device, const std::string& shaders) {
   auto library = device.registry().shippedLibrary();
   if (!library) return std::move(library).error();
-  ShippedSize size{.functions = (*library)->functionNames().size()};
+  ShippedSize size{.origin = (*library)->origin().text(), .functions = (*library)->functionNames().size()};
   std::error_code error;
   for (std::filesystem::recursive_directory_iterator each(shaders, error), end; !error && each != end;
        each.increment(error)) {
@@ -75,7 +75,7 @@ Result<ShippedSize> ShippedSize::of(Device& device, const std::string& shaders) 
 }
 
 void printHeading(const DeviceReport& report) {
-  fmt::print("{}; {} functions are shipped", report.name, report.shipped.functions);
+  fmt::print("{}; kernels from {}: {} functions", report.name, report.shipped.origin, report.shipped.functions);
   if (report.shipped.files) {
     fmt::print(", of {} files with {}", report.shipped.files, bytesText(report.shipped.textBytes));
   }

@@ -12,6 +12,7 @@ namespace mnk::bench::decode {
 
 // The library that the device runs, and the text of the shaders.
 struct ShippedSize {
+  std::string origin;
   uint64_t functions = 0;
   uint64_t files = 0;
   uint64_t textBytes = 0;  // of all files; 0 where the folder is not there
