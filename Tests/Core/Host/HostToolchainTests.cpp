@@ -14,12 +14,9 @@ constexpr char kMacCompiler[] =
     "said=$(clang++ \"$@\" -target arm64-apple-macos14 -### 2>&1) || { echo \"$said\"; exit 1; }\n"
     "exec clang++ \"$@\"\n";
 
-constexpr char kShifts[] = R"(
-kernel void shifts(device uint* data [[buffer(0)]], uint i [[thread_position_in_grid]]) {
-  data[i] = data[i + 4];
-}
-export_kernel(shifts)
-)";
+constexpr char kShifts[] =
+    "kernel void shifts(device uint* data [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n"
+    "  data[i] = data[i + 4];\n}\nexport_kernel(shifts)\n";
 
 Result<void> shift(const std::shared_ptr<Device>& device, size_t elements) {
   const auto library = device->registry().library({LibrarySource::Kind::text, kShifts, "mine"});
@@ -39,7 +36,7 @@ TEST(HostToolchain, GivesNoFlagThatAMacRefuses) {
   const auto perturbed = shift(hostDevice({.perturb = true, .compiler = compiler}), 8);
   if (!perturbed) fail(__FILE__, __LINE__, perturbed.error().message());
   EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full, .compiler = compiler}), 4),
-               {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:3"});
+               {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:2"});
 }
 
 #if defined(__linux__)  // a Mac has no addr2line, and the real program
@@ -53,7 +50,7 @@ TEST(HostToolchain, ReadsWhatAMacsSymbolizerSays) {
                                   search));
   const EnvironmentVariable path("PATH", fmt::format("{}:{}", scripts.path(), search));
   EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full}), 4),
-               {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:3"});
+               {.code = ErrorCode::deviceFault, .what = "shifts", .got = "mine:2"});
   // What it says where it does not know.
   scripts.add("atos", "shift 3\nfor offset; do echo \"$offset (in Module.so)\"; done\n");
   EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full}), 4),
