@@ -108,8 +108,9 @@ let shaders: [Target] =
 let examples: [Target] = [
     // A small language model that decodes through the kernels, and what a demo of it shows.
     .target(
-        name: "JargonLM", dependencies: ["MLXNativeKernels", "MLXNativeKernelsHost"], path: "Examples/JargonLM",
-        resources: [.copy("../Models/jargon-lm")], swiftSettings: optimizedSwift),
+        name: "JargonLM", dependencies: ["MLXNativeKernels", "MLXNativeKernelsHost"], path: "Examples",
+        exclude: ["DecodeDemo", "ObjCConsumer", "SwiftConsumer", "decode-demo"], sources: ["JargonLM"],
+        resources: [.copy("Models/jargon-lm")], swiftSettings: optimizedSwift),
     .executableTarget(
         name: "decode-demo", dependencies: ["JargonLM", "MLXNativeKernels", "MLXNativeKernelsHost"],
         path: "Examples/decode-demo"),

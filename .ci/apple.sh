@@ -1,28 +1,19 @@
 # shellcheck shell=bash
 # Sourced after common.sh by what compiles for Apple's systems without a Mac. The compiler is the Swift toolchain's,
-# which knows these targets. Tests/AppleStandIns/SDK stands for the SDK, as far as we use it; libstdc++ and glibc stand for Apple's
-# C++ and C libraries. So syntax and types are checked; that Apple's systems have what is called is not.
+# which knows these targets. libc++ with its availability, and the headers of Darwin's C library, are real
+# (.ci/darwin-headers). Tests/AppleStandIns/SDK stands for the frameworks, as far as we use them: syntax and types are
+# checked there; that Apple's frameworks have what is called is not.
 appleSDK=Tests/AppleStandIns/SDK
 
-# appleFlags TRIPLE: compiler flags for arm64-apple-macos14, say. A processor that is not this machine's needs the
-# headers of a cross compiler.
+# appleFlags TRIPLE: compiler flags for arm64-apple-macos14, say. Those of C++ come before them.
 appleFlags() {
-  local processor=${1%%-*} flags="-target $1" folder
-  [ "$processor" != arm64 ] || processor=aarch64
-  # Where this clang looks for headers on Linux. Its own stay first, so what follows C++ comes after them. glibc defines
-  # a macro __nonnull, which is a word of the language there.
-  flags="$flags -U__nonnull -D_GNU_SOURCE -nostdinc++"
-  for folder in $("$(toolchain clang++)" "--target=$processor-linux-gnu" -E -x c++ -v /dev/null 2>&1 >/dev/null |
-    sed -n '/^#include <\.\.\.>/,/^End of/s/^ //p'); do
-    case "$folder" in
-    */c++/*) flags="$flags -isystem $folder" ;;
-    */lib/clang/* | /usr/local/include) ;;
-    /usr/include) [ "$processor" != "$(uname -m)" ] || flags="$flags -idirafter $folder" ;;
-    *) flags="$flags -idirafter $folder" ;;
-    esac
-  done
-  case "$flags" in
-  *-isystem*-idirafter*) say "$flags" ;;
-  *) fail "$(toolchain clang++) finds no C++ and C headers for $processor. Install g++, or g++-$processor-linux-gnu" ;;
-  esac
+  say "-target $1 -nostdinc -isystem $("$(toolchain clang++)" -print-resource-dir)/include" \
+    "-isystem .build/darwin/22/c -isystem $appleSDK -isystem $appleSDK/Frameworks"
+}
+
+# appleCxxFlags [EDITION]: of libc++. Darwin's own headers are always the newest: they say since when a function is there.
+appleCxxFlags() {
+  local edition=${1:-22}
+  say "-include $appleSDK/LibCxx/ConfigSite$edition.h -isystem $appleSDK/LibCxx" \
+    "-isystem .build/darwin/$edition/libcxx/include"
 }

@@ -38,9 +38,9 @@ inline void storePlane(
   const uint laneBytes = Chunks * width / 2u;
   if (Chunks * width >= 8u) {
     MNK_UNROLL
-    for (uint i = 0; i < laneBytes; i += 16u) {
-      if (isStored) {
-        storeBytes(plane + at * laneBytes + i, min(laneBytes, 16u), kvHasAlignedCodes, words + i / 4u);
+    for (ushort i = 0; i < (Chunks + 3) / 4; ++i) {
+      if (isStored && 16u * i < laneBytes) {
+        storeBytes(plane + at * laneBytes + 16u * i, min(laneBytes, 16u), kvHasAlignedCodes, words + 4u * i);
       }
     }
   } else {
@@ -68,6 +68,23 @@ inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, 
   }
 }
 
+// Up to 16 bytes, a power of two, of which `atOnce` can be loaded at once: at least four, or all.
+inline void loadInSteps(device const uchar* from, uint bytes, uint atOnce, bool isAligned, thread uint* words) {
+  if (bytes <= atOnce) {
+    loadBytes(from, bytes, isAligned, words);
+  } else if (atOnce == 8u) {
+    loadBytes(from, 8u, isAligned, words);
+    loadBytes(from + 8, 8u, isAligned, words + 2);
+  } else {
+    MNK_UNROLL
+    for (ushort i = 0; i < 4; ++i) {
+      if (4u * i < bytes) {
+        loadBytes(from + 4u * i, 4u, isAligned, words + i);
+      }
+    }
+  }
+}
+
 // The codes of `Elements` neighboring elements from `first` on, which is a multiple of that: the words of each plane.
 template <ushort Elements>
 MNK_SHARED void loadCodes(
@@ -80,10 +97,11 @@ MNK_SHARED void loadCodes(
     if (shift < bits) {
       const uint width = planeWidth(bits, shift);
       const uint bytes = max(Elements * width / 8u, 1u);
-      const uint atOnce = min(bytes, most);
       MNK_UNROLL
-      for (uint i = 0; i < bytes; i += atOnce) {
-        loadBytes(row + first * width / 8u + i, atOnce, isAligned, words + i / 4u);
+      for (ushort i = 0; i < (Elements + 15) / 16; ++i) {
+        if (16u * i < bytes) {
+          loadInSteps(row + first * width / 8u + 16u * i, min(bytes, 16u), most, isAligned, words + 4u * i);
+        }
       }
       if (Elements * width < 8u) {
         words[0] >>= first * width % 8u;

@@ -98,10 +98,12 @@ inline void storeBytes(device uchar* into, uint bytes, bool isAligned, thread co
 template <ushort Chunks>
 MNK_SHARED void loadChunks(device const uchar* from, uint type, bool isAligned, ulong index, thread uint* words) {
   const uint size = type == uint(kFloat32) ? 4u : 2u;
-  const uint bytes = min(4u * Chunks * size, 16u);
+  const uint bytes = 4u * Chunks * size;
   MNK_UNROLL
-  for (uint i = 0; i < 4u * Chunks * size; i += bytes) {
-    loadBytes(from + index * size + i, bytes, isAligned, words + i / 4u);
+  for (ushort i = 0; i < Chunks; ++i) {
+    if (16u * i < bytes) {
+      loadBytes(from + index * size + 16u * i, min(bytes, 16u), isAligned, words + 4u * i);
+    }
   }
 }
 inline float4 floatsOfWords(thread const uint* words, uint type, ushort chunk) {

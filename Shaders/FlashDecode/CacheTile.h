@@ -61,21 +61,31 @@ inline float scaleOfLevels(uint stored, CacheVectors from) {
 // The elements of vector `row` of the head from `first` on, which is a multiple of `Elements`. Those beyond a vector
 // that is shorter than the kernel's are 0 and not loaded: it is a multiple of eight elements, and so ends between
 // loads.
+template <ushort Words>
+inline void loadOrClear(device const uchar* from, bool isThere, thread uint* words) {
+  if (isThere) {
+    loadWords(from, 4u * Words, words);
+  } else {
+    MNK_UNROLL
+    for (ushort i = 0; i < Words; ++i) {
+      words[i] = 0;
+    }
+  }
+}
 template <ushort Elements>
 MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
+  static_assert(Elements % 4 == 0, "a load has four elements or more");
   device const uchar* at = from.vectors + row * from.bytes;
   if (!flashIsCoded) {
     const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;
-    const uint bytes = Elements * size % 16u == 0u ? 16u : 8u;
     at += first * size;
+    // Four elements, or eight of two bytes where there are as many.
     MNK_UNROLL
-    for (uint i = 0; i < Elements * size / 4u; i += bytes / 4u) {
-      if (!flashIsPadded || first + 4u * i / size < from.headDim) {
-        loadWords(at + 4u * i, bytes, piece.words + i);
-      } else {
-        for (uint j = 0; j < bytes / 4u; ++j) {
-          piece.words[i + j] = 0;
-        }
+    for (ushort i = 0; i < Elements / 4; ++i) {
+      if (Elements % 8 != 0 && size == 2u) {
+        loadOrClear<2>(at + 8u * i, !flashIsPadded || first + 4u * i < from.headDim, piece.words + 2u * i);
+      } else if (16u * i < Elements * size) {
+        loadOrClear<4>(at + 16u * i, !flashIsPadded || first + 16u * i / size < from.headDim, piece.words + 4u * i);
       }
     }
     return;

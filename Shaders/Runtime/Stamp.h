@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_c76dc475c0593aaa"
+#define MNK_SHADER_STAMP "mnkStamp_f8b4516ff692c050"

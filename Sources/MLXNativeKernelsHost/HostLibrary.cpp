@@ -1,6 +1,7 @@
 #include "HostLibrary.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -24,6 +25,24 @@ LoadedObject::~LoadedObject() {
   if (handle) dlclose(handle);
   if (file >= 0) close(file);
 }
+
+#if defined(__APPLE__)
+void LoadedObject::keep(TemporaryDirectory directory) {
+  folder.emplace(std::move(directory));
+}
+
+std::string LoadedObject::path() const {
+  return folder ? (folder->path() / kModuleFile).string() : "";
+}
+#else
+void LoadedObject::keep(TemporaryDirectory directory) {
+  file = open((directory.path() / kModuleFile).c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+std::string LoadedObject::path() const {
+  return fmt::format("/proc/{}/fd/{}", getpid(), file);
+}
+#endif
 
 HostLibrary::HostLibrary(std::string label, std::string registeredLabel, const Module& module, LoadedObject object,
                          std::optional<LibrarySource> source, ModuleVariant variant)

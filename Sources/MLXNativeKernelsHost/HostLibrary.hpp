@@ -8,19 +8,27 @@
 
 #include "Executor/Module.h"
 #include "MLXNativeKernels/HostDevice.hpp"
+#include "TemporaryDirectory.hpp"
 
 namespace mnk::host {
 
 inline constexpr std::string_view kShippedLabel = "MLXNativeKernels";
 
-// A module compiled at run time: what dlopen gave, and its file, which has no name any more. Closes them.
+inline constexpr char kModuleFile[] = "Module.so";
+
+// A module compiled at run time: what dlopen gave, and, where lines are wanted, its file. Closes both.
 struct LoadedObject {
   void* handle = nullptr;
-  int file = -1;
+  int file = -1;                             // it has no name any more
+  std::optional<TemporaryDirectory> folder;  // on a Mac, where lines are in a second file beside the first
 
   LoadedObject() = default;
   LoadedObject(LoadedObject&& other) noexcept
-      : handle(std::exchange(other.handle, nullptr)), file(std::exchange(other.file, -1)) {}
+      : handle(std::exchange(other.handle, nullptr)),
+        file(std::exchange(other.file, -1)),
+        folder(std::move(other.folder)) {}
+  void keep(TemporaryDirectory directory);
+  std::string path() const;  // for other processes, too
   LoadedObject& operator=(LoadedObject&&) = delete;
   ~LoadedObject();
 };

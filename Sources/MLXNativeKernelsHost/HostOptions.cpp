@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "ChildProcess.hpp"
 #include "HostError.hpp"
 #include "Processor.hpp"
 #include "Support/Try.hpp"
@@ -67,12 +68,10 @@ Result<Options> resolve(const Options& options) {
                      fmt::format("{}", static_cast<int>(used.checking)), "off (0), guarded (1) or full (2)",
                      "Use one of the listed values.");
   }
-#if !defined(__linux__)
-  if (used.checking == Checking::full) {
-    return hostError(ErrorCode::unsupported, "full checking needs a compiler that this system lacks", "full",
-                     "off or guarded; on Linux also full", "Check with guarded here, and with full on Linux.");
+  if (used.checking == Checking::full && !kCanRunPrograms) {
+    return hostError(ErrorCode::unsupported, "full checking needs a compiler, which apps of this system cannot start",
+                     "full", "off or guarded", "Check with guarded here, and with full on Linux or a Mac.");
   }
-#endif
   return used;
 }
 

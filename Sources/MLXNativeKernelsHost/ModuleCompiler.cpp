@@ -1,7 +1,6 @@
 #include "ModuleCompiler.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -96,11 +95,12 @@ std::vector<std::string> flagsOf(const ModuleVariant& variant) {
   }
   if (variant.checked) {
     // A callback before every load and store, with none of the compiler's shortcuts and no runtime library; where a
-    // rule of the language is broken, too. Variables that nobody sets hold a pattern.
+    // rule of the language is broken, too. Variables that nobody sets hold a pattern. kernel-address says the first in
+    // one flag, which Darwin's compiler refuses.
     flags.insert(flags.end(), {"-O1", "-gline-tables-only", "-ftrivial-auto-var-init=pattern"});
-    flags.insert(flags.end(), {"-fsanitize=kernel-address", "-fno-sanitize-link-runtime"});
+    flags.insert(flags.end(), {"-fsanitize=address", "-fsanitize-recover=address", "-fno-sanitize-link-runtime"});
     for (const char* option : {"-asan-instrumentation-with-call-threshold=0", "-asan-opt=0", "-asan-stack=0",
-                               "-asan-globals=0", "-asan-kernel-mem-intrinsic-prefix=1"}) {
+                               "-asan-globals=0", "-asan-constructor-kind=none"}) {
       flags.insert(flags.end(), {"-mllvm", option});
     }
     constexpr std::string_view kRules =
@@ -121,7 +121,7 @@ std::vector<std::string> flagsOf(const ModuleVariant& variant) {
 ProgramRun compileModule(const ModuleVariant& variant, const TemporaryDirectory& directory) {
   // Half of a lane's stack for one function: the rest is for what it calls.
   constexpr size_t kMostFrameBytes = kLaneStackBytes / 2;
-  const std::string product = (directory.path() / "Module.so").string();
+  const std::string product = (directory.path() / kModuleFile).string();
   std::vector<std::string> command = {
       variant.compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-color-diagnostics"};
   const auto flags = flagsOf(variant);
@@ -133,8 +133,8 @@ ProgramRun compileModule(const ModuleVariant& variant, const TemporaryDirectory&
 }
 
 Result<std::shared_ptr<HostLibrary>> load(const LibrarySource& source, const ModuleVariant& variant,
-                                          const TemporaryDirectory& directory) {
-  const std::string path = (directory.path() / "Module.so").string();
+                                          TemporaryDirectory directory) {
+  const std::string path = (directory.path() / kModuleFile).string();
   LoadedObject object;
   object.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto symbol = object.handle ? reinterpret_cast<ModuleSymbol>(dlsym(object.handle, kModuleSymbol)) : nullptr;
@@ -146,7 +146,7 @@ Result<std::shared_ptr<HostLibrary>> load(const LibrarySource& source, const Mod
                      reason ? reason : "an unknown reason", "a shared object that this program can load",
                      "Check that the compiler makes code for this machine.");
   }
-  if (variant.checked) object.file = open(path.c_str(), O_RDONLY | O_CLOEXEC);  // findings name lines
+  if (variant.checked) object.keep(std::move(directory));  // findings name lines
   return std::make_shared<HostLibrary>(labelOf(source), kModuleLabel, *module, std::move(object), source, variant);
 }
 
@@ -213,7 +213,7 @@ ModuleVariant variantFor(const Options& options) {
 Result<std::shared_ptr<HostLibrary>> compileSource(const LibrarySource& source, const ModuleVariant& variant) {
   MNK_TRY(checkSource(source));
   const std::string label = labelOf(source);
-  const auto directory = TemporaryDirectory::make();
+  auto directory = TemporaryDirectory::make();
   if (!directory) {
     return hostError(ErrorCode::outOfMemory, "no temporary directory for the compiler", std::strerror(errno),
                      "a temporary directory that can be written", "Set TMPDIR to one.");
@@ -230,7 +230,7 @@ Result<std::shared_ptr<HostLibrary>> compileSource(const LibrarySource& source, 
     return hostError(ErrorCode::shaderBuild, fmt::format("library {} does not compile", label), shortened(run.output),
                      "Metal Shading Language that the Host device can compile", fixFor(run.output));
   }
-  return load(source, variant, *directory);
+  return load(source, variant, std::move(*directory));
 }
 
 }  // namespace

@@ -21,10 +21,7 @@ class SparseMemory {
  public:
   static constexpr uint64_t kBytes = uint64_t{1} << 34;
 
-  SparseMemory()
-      : memory_(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
-    if (memory_ == MAP_FAILED) throw std::runtime_error("no addresses for a sparse region");
-  }
+  SparseMemory() : memory_(map(nullptr, 0)) {}
   ~SparseMemory() { munmap(memory_, kBytes); }
   SparseMemory(const SparseMemory&) = delete;
   SparseMemory& operator=(const SparseMemory&) = delete;
@@ -34,7 +31,12 @@ class SparseMemory {
   // Every byte that is not 0. Forgets them all.
   std::map<uint64_t, std::byte> take() {
     const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    std::vector<unsigned char> isThere(kBytes / page);
+#ifdef __linux__
+    using State = unsigned char;
+#else
+    using State = char;
+#endif
+    std::vector<State> isThere(kBytes / page);
     if (mincore(memory_, kBytes, isThere.data()) != 0) throw std::runtime_error("mincore failed");
     std::map<uint64_t, std::byte> bytes;
     for (uint64_t index = 0; index < isThere.size(); ++index) {
@@ -43,11 +45,19 @@ class SparseMemory {
         if (data()[at] != std::byte{0}) bytes[at] = data()[at];
       }
     }
-    madvise(memory_, kBytes, MADV_DONTNEED);
+    // New pages in place of the old: MADV_DONTNEED clears none on Darwin.
+    map(memory_, MAP_FIXED);
     return bytes;
   }
 
  private:
+  static void* map(void* address, int flags) {
+    flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* memory = mmap(address, kBytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("no addresses for a sparse region");
+    return memory;
+  }
+
   void* memory_;
 };
 

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/common.sh"
 . .ci/apple.sh
 .ci/metal-cpp 14
+onMac || .ci/darwin-headers
 flags="-std=c++20 -O1 -fblocks"
 definitions=$core/Devices/Metal/MetalCppDefinitions.cpp
 
@@ -57,6 +58,13 @@ compile() {
   "$(toolchain clang++)" $flags -I "$core" -isystem .build/metal-cpp/14 "$@" -c "$source" -o "$object"
 }
 
+if "$(toolchain clang++)" $flags -I "$core" -fsyntax-only "$scratch/main.cpp" >"$scratch/said" 2>&1 ||
+  ! grep -q 'error: "metal-cpp is missing: `git submodule' "$scratch/said"; then
+  cat "$scratch/said" >&2
+  fail "without metal-cpp's headers nothing says how to get them"
+fi
+passed "a missing submodule is named, with the command that fetches it"
+
 # compileAll KIND FLAGS…
 compileAll() {
   local kind=$1
@@ -105,7 +113,7 @@ if ! onMac; then
   [ "$processor" != aarch64 ] || processor=arm64
   # The toolchain's linker refuses objects that are marked as a Mac's; without the mark they are the same.
   # shellcheck disable=SC2046  # a list of words
-  compileAll macho $(appleFlags "$processor-apple-none-macho") -I "$appleSDK"
+  compileAll macho $(appleCxxFlags) $(appleFlags "$processor-apple-none-macho")
   clashes macho "$(toolchain ld64.lld)" -arch "$processor" -platform_version macos 14.0 14.0 -dylib \
     -undefined dynamic_lookup
   passed "they do so in Mach-O, the Mac's format, too"

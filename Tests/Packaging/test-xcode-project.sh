@@ -5,6 +5,10 @@
 "$products/xcode-check" || fail "Xcode would not build the package from its project (above)"
 passed "the Xcode project names what is there, and each file is in one target"
 
+grep -q '^PRODUCT_BUNDLE_IDENTIFIER = .*\$(DEVELOPMENT_TEAM)$' Xcode/Configuration/Shared.xcconfig ||
+  fail "two teams cannot sign the same bundle identifier: end it with \$(DEVELOPMENT_TEAM) in Shared.xcconfig"
+passed "bundle identifiers end with the team"
+
 # The framework as Xcode lays it out: public headers in one folder, and the module map that the project names.
 framework=$scratch/MLXNativeKernels.framework
 mkdir -p "$framework/Headers" "$framework/Modules"

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <sstream>
 
@@ -11,6 +10,11 @@
 
 namespace mnk::host {
 
+std::string fileName(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
 namespace {
 
 // A call's return address belongs to what follows the call.
@@ -18,14 +22,34 @@ Place callOf(Place place) {
   return place - 1;
 }
 
+// Of "folder/Kernels.metal:12 (discriminator 3)". Empty where the symbolizer does not know.
+std::string fileAndLine(std::string_view text) {
+  text = text.substr(0, text.find(" (discriminator"));
+  return text.starts_with('?') ? "" : fileName(text);
+}
+
+// Of what a Mac's symbolizer says: "multiply (in Module.so) (Kernels.metal:12)".
+std::string inLastBrackets(std::string_view text) {
+  constexpr std::string_view kBegin = ") (";
+  const size_t begin = text.find(kBegin);
+  if (begin == std::string_view::npos || !text.ends_with(')')) return {};
+  return fileName(text.substr(begin + kBegin.size(), text.size() - begin - kBegin.size() - 1));
+}
+
+struct Symbolizer {
+  std::vector<std::string> command;  // offsets follow
+  std::string (*parse)(std::string_view line);
+};
+
 std::vector<std::string> symbolize(const std::string& object, const std::vector<uint64_t>& offsets) {
   const auto directory = TemporaryDirectory::make();
   if (!directory) return {};
-  const std::vector<std::vector<std::string>> symbolizers = {
-      {"llvm-symbolizer", "--output-style=GNU", "--functions=none", "--no-inlines", "-e", object},
-      {"addr2line", "-e", object},
+  const Symbolizer symbolizers[] = {
+      {{"llvm-symbolizer", "--output-style=GNU", "--functions=none", "--no-inlines", "-e", object}, fileAndLine},
+      {{"addr2line", "-e", object}, fileAndLine},
+      {{"atos", "-o", object, "-offset"}, inLastBrackets},
   };
-  for (auto command : symbolizers) {
+  for (auto [command, parse] : symbolizers) {
     for (const uint64_t offset : offsets) command.push_back(fmt::format("0x{:x}", offset));
     const std::string log = (directory->path() / command[0]).string();
     const ProgramRun run = runProgram(std::move(command), log, log);
@@ -33,7 +57,7 @@ std::vector<std::string> symbolize(const std::string& object, const std::vector<
     std::vector<std::string> lines;
     std::istringstream stream(run.output);
     for (std::string line; std::getline(stream, line);) {
-      if (!line.empty()) lines.push_back(line.substr(0, line.find(" (discriminator")));
+      if (!line.empty()) lines.push_back(parse(line));
     }
     if (lines.size() == offsets.size()) return lines;
   }
@@ -41,11 +65,6 @@ std::vector<std::string> symbolize(const std::string& object, const std::vector<
 }
 
 }  // namespace
-
-std::string fileName(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
-}
 
 std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<Place>& places) {
   std::map<Place, std::string> lines;
@@ -58,13 +77,11 @@ std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<
     offsets.push_back(known ? call - reinterpret_cast<Place>(info.dli_fbase) : 0);
     lines[place] = fmt::format("offset 0x{:x}", offsets.back());
   }
-  // The file has no name any more, but this process holds it open.
-  const std::string object = fmt::format("/proc/{}/fd/{}", getpid(), library.object().file);
-  const auto names = symbolize(object, offsets);
+  const auto names = symbolize(library.object().path(), offsets);
   size_t next = 0;
   for (auto& [place, line] : lines) {
-    if (next < names.size() && names[next].front() != '?') {
-      line = fileName(names[next]);
+    if (next < names.size() && !names[next].empty()) {
+      line = names[next];
       // Two accesses that the compiler has merged have no line of their own.
       if (line.ends_with(":0")) line.resize(line.size() - 2);
     }

@@ -1,5 +1,5 @@
 // What the compiler calls in a module compiled for checked execution: before every load and store
-// (-fsanitize=kernel-address, which brings no runtime library), and where arithmetic, an index or a pointer breaks a
+// (-fsanitize=address without its runtime library), and where arithmetic, an index or a pointer breaks a
 // rule of the language (-fsanitize=undefined and its relatives, of which only the callbacks are used).
 // The names and arguments of these functions are the compiler's.
 #include <stdarg.h>

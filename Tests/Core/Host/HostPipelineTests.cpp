@@ -1,5 +1,6 @@
 // Libraries and pipelines of the Host device: reflection, typed errors, kernels compiled at run time.
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>

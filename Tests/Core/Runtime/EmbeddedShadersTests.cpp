@@ -8,6 +8,7 @@
 
 #include "Harness/Check.hpp"
 #include "Harness/EveryDevice.hpp"
+#include "Harness/ScriptFolder.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "Runtime/Stamp.h"
@@ -25,27 +26,10 @@ Result<std::shared_ptr<Library>> compiled(std::string text,
 
 // A compiler that optimizes nothing, because optimizing all that ships takes it a minute. Without, frames are larger
 // than a lane's stack, but nothing of it runs; and checks of alignment call what the executor does not have.
-class QuickCompiler {
- public:
-  QuickCompiler() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mnk-compiler-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) return;
-    folder_ = pattern;
-    // The product stays last, where a compiler cache looks for it.
-    std::ofstream(path()) << "#!/bin/sh\nfor product; do :; done\n"
-                             "exec clang++ \"$@\" -O0 -fno-sanitize=alignment -Wno-frame-larger-than -o \"$product\"\n";
-    std::error_code ignored;
-    std::filesystem::permissions(path(), std::filesystem::perms::owner_all, ignored);
-  }
-  ~QuickCompiler() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-  std::string path() const { return folder_ + "/clang++"; }
-
- private:
-  std::string folder_;
-};
+// The product stays last, where a compiler cache looks for it.
+constexpr char kQuickCompiler[] =
+    "for product; do :; done\n"
+    "exec clang++ \"$@\" -O0 -fno-sanitize=alignment -Wno-frame-larger-than -o \"$product\"\n";
 
 std::string namesOf(const Library& library) {
   const auto names = library.functionNames();
@@ -61,10 +45,11 @@ size_t count(std::string_view text, std::string_view part) {
 }  // namespace
 
 TEST(EmbeddedShaders, CompileToTheShippedFunctions) {
-  const QuickCompiler compiler;
+  const ScriptFolder scripts;
   const auto& first = devicesUnderTest().front();
-  const auto device =
-      first.device->kind() == "host" ? REQUIRE(host::makeDevice({.compiler = compiler.path()})) : first.device;
+  const auto device = first.device->kind() == "host"
+                          ? REQUIRE(host::makeDevice({.compiler = scripts.add("clang++", kQuickCompiler)}))
+                          : first.device;
   const auto shipped = REQUIRE(device->registry().shippedLibrary());
   const auto embedded = REQUIRE(compiled(std::string(kShippedText), device));
   EXPECT_EQ(namesOf(*embedded), namesOf(*shipped));

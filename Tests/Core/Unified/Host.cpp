@@ -10,5 +10,6 @@
 #include "Host/HostFaultTests.cpp"
 #include "Host/HostOptionsTests.cpp"
 #include "Host/HostPipelineTests.cpp"
+#include "Host/HostToolchainTests.cpp"
 #include "Host/HostTrapsTests.cpp"
 #include "Host/ShadowModelTests.cpp"

@@ -8,5 +8,6 @@
 #include "Harness/GuardedTensor.cpp"
 #include "Harness/PlanBuffer.cpp"
 #include "Harness/Runner.cpp"
+#include "Harness/ScriptFolder.cpp"
 #include "Harness/Seeded.cpp"
 #include "Harness/SoftFloat.cpp"

@@ -60,7 +60,7 @@ float* floats(const std::shared_ptr<Buffer>& buffer) {
   return reinterpret_cast<float*>(buffer->contents());
 }
 
-Binding bind(uint32_t index, const std::shared_ptr<Buffer>& buffer, Access access) {
+Binding bindingOf(uint32_t index, const std::shared_ptr<Buffer>& buffer, Access access) {
   Binding binding{.index = index, .buffer = buffer, .length = buffer->length()};
   const Region all{.rowBytes = buffer->length()};
   (access == Access::read ? binding.reads : binding.writes).push_back(all);
@@ -73,15 +73,15 @@ Result<Plan> planOf(const Problem& problem) {
   const AttentionSizes& sizes = problem.sizes;
   Dispatch attend, reduce;
   attend.kernel = {*library, "benchAttention", {{60, false}, {61, 0u}}};
-  attend.buffers = {bind(0, problem.queries, Access::read), bind(1, problem.keys, Access::read),
-                    bind(2, problem.values, Access::read), bind(3, problem.partial, Access::write),
-                    bind(4, problem.state, Access::write)};
+  attend.buffers = {bindingOf(0, problem.queries, Access::read), bindingOf(1, problem.keys, Access::read),
+                    bindingOf(2, problem.values, Access::read), bindingOf(3, problem.partial, Access::write),
+                    bindingOf(4, problem.state, Access::write)};
   attend.inlines = {InlineBytes::of(5, problem.params)};
   attend.grid = {
       Grid::Unit::threadgroups, {sizes.kvHeads, sizes.splits, 1}, {32 * sizes.queryHeads / sizes.kvHeads, 1, 1}};
   reduce.kernel = {*library, "benchAttentionReduce", {}};
-  reduce.buffers = {bind(0, problem.partial, Access::read), bind(1, problem.state, Access::read),
-                    bind(2, problem.output, Access::write)};
+  reduce.buffers = {bindingOf(0, problem.partial, Access::read), bindingOf(1, problem.state, Access::read),
+                    bindingOf(2, problem.output, Access::write)};
   reduce.inlines = {InlineBytes::of(3, sizes.splits)};
   reduce.threadgroupMemory = {{0, 128}};
   reduce.grid = {Grid::Unit::threadgroups, {sizes.queryHeads, 1, 1}, {kHeadDim, 1, 1}};

@@ -2,6 +2,9 @@
 // <Metal/Metal.hpp>, whose MTLIOCompressor.hpp defines four functions that cannot be weak; MetalCppDefinitions.cpp
 // needs all of them weak.
 #pragma once
+#if !__has_include(<Metal/MTLComputeCommandEncoder.hpp>)
+#error "metal-cpp is missing: `git submodule update --init` on Apple platforms, `.ci/metal-cpp` on Linux"
+#endif
 
 // metal-cpp asks for the processor by Apple's name alone.
 #if defined(__aarch64__) && !defined(__arm64__)

@@ -201,7 +201,7 @@ TEST(TuningFile, IsInTheUsersFolderForCaches) {
   EXPECT(file.load() == std::optional(someTuning()));
   struct stat status {};
   EXPECT_EQ(::stat((caches + "/MLXNativeKernels").c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  EXPECT_EQ(status.st_mode & 0777u, 0700u);
 }
 
 TEST(TuningFile, AnUnusableFolderIsAnErrorOfWritingAlone) {

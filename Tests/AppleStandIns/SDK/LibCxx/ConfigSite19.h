@@ -1,0 +1,7 @@
+// How Apple builds libc++, in the words of version 19, where what is not named is there: availability markup, too.
+#pragma once
+#define _LIBCPP_ABI_VERSION 1
+#define _LIBCPP_ABI_NAMESPACE __1
+#define _LIBCPP_HAS_NO_TIME_ZONE_DATABASE
+#define _LIBCPP_PSTL_BACKEND_LIBDISPATCH
+#define _LIBCPP_HARDENING_MODE_DEFAULT _LIBCPP_HARDENING_MODE_NONE

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Package.swift keeps to what SwiftPM does not check by itself, or checks only on a Mac or in somebody's package. The
+# manifest is read as a package that depends on this one sees it, here and on a Mac.
+. "$(dirname "$0")/common.sh"
+
+# dump CONDITION: the manifest as JSON, where that stands for whether Darwin can be imported.
+dump() {
+  mkdir -p "$scratch/$1"
+  sed "s/canImport(Darwin)/$1/" Package.swift >"$scratch/$1/Package.swift"
+  swift package --package-path "$scratch/$1" dump-package
+}
+
+# check MANIFEST PATHS: prints each rule that is broken. Both are files.
+check() {
+  python3 - "$@" <<'PYTHON'
+import json, os, re, sys
+
+manifest = json.load(open(sys.argv[1]))
+paths = open(sys.argv[2]).read().split("\n")
+version = tuple(int(part) for part in manifest["toolsVersion"]["_version"].split(".")[:2])
+# Of the demo, which nobody else has.
+demo = {"JargonLM", "JargonLMTests", "decode-demo"}
+
+
+def within(folder):
+    return [path for path in paths if path.startswith(folder + "/")]
+
+
+def folder_of(target):
+    if target.get("path"):
+        return target["path"]
+    return os.path.join("Tests" if target["type"] == "test" else "Sources", target["name"])
+
+
+for target in manifest["targets"]:
+    name, folder = target["name"], folder_of(target)
+    files = within(folder)
+    endings = {os.path.splitext(path)[1] for path in files}
+    if not name.startswith("MLXNativeKernels") and name not in demo:
+        print("target %s: its name must be unique among all packages of a program. Begin it with MLXNativeKernels, or "
+              "ask isAsked() for it" % name)
+    for resource in target["resources"]:
+        path = os.path.normpath(os.path.join(folder, resource["path"]))
+        if not path.startswith(folder + "/"):
+            print("target %s: resource %s is outside of %s, which newer SwiftPM warns all users of" % (name, path, folder))
+        elif path not in paths and not within(path):
+            print("target %s: there is no resource %s" % (name, path))
+    if target["resources"] and {".mm", ".cpp"} <= endings and version < (6, 1):
+        print("target %s: before tools version 6.1, resources put a header of Objective-C before each C++ file" % name)
+    embeds = [path for path in files if path.endswith((".cpp", ".h", ".hpp"))
+              and os.path.isfile(path) and re.search(r"^\s*#\s*embed\b", open(path).read(), re.M)]
+    if embeds and version < (6, 1):
+        print("target %s: %s uses #embed, which the compilers of tools version 6.1 have first" % (name, embeds[0]))
+
+# A disk that does not tell capitals apart makes one file or folder of two.
+seen = {}
+for path in paths:
+    while path:
+        other = seen.setdefault(path.lower(), path)
+        if other != path:
+            print("%s and %s are one on a case-insensitive disk" % (other, path))
+            seen[path.lower()] = path
+        path = os.path.dirname(path)
+PYTHON
+}
+
+# refuses WORDS MANIFEST PATHS
+refuses() {
+  check "$2" "$3" >"$scratch/said"
+  grep -qF "$1" "$scratch/said" || {
+    cat "$scratch/said" >&2
+    fail "not refused: $1"
+  }
+}
+
+git ls-files >"$scratch/paths" 2>/dev/null || find . -type f ! -path './.build/*' | sed 's|^\./||' >"$scratch/paths"
+for darwin in false true; do
+  manifest=$scratch/$darwin.json
+  dump "$darwin" >"$manifest"
+  broken=$(check "$manifest" "$scratch/paths")
+  [ -z "$broken" ] || fail "Package.swift, where canImport(Darwin) is $darwin: $broken"
+done
+passed "$(grep -c '"resources" :' "$manifest") targets have unique names, a tools version that fits, and resources of their own"
+passed "$(wc -l <"$scratch/paths" | tr -d ' ') paths are unique on a case-insensitive disk"
+
+# seed FROM INTO: the manifest with one thing changed.
+seed() {
+  sed "s|$1|$2|" "$manifest" >"$scratch/seeded.json"
+  ! cmp -s "$manifest" "$scratch/seeded.json" || fail "the manifest has no $1"
+}
+seed '"name" : "MLXNativeKernelsHost"' '"name" : "Bench"'
+refuses "target Bench: its name must be unique" "$scratch/seeded.json" "$scratch/paths"
+seed '"path" : "Models/jargon-lm"' '"path" : "../Models"'
+refuses "resource Models is outside of Examples" "$scratch/seeded.json" "$scratch/paths"
+seed '"path" : "Models/jargon-lm"' '"path" : "Models/gone"'
+refuses "there is no resource Examples/Models/gone" "$scratch/seeded.json" "$scratch/paths"
+seed '"_version" : "6.1.0"' '"_version" : "6.0.0"'
+refuses "uses #embed" "$scratch/seeded.json" "$scratch/paths"
+{ cat "$scratch/paths" && say Shaders/Seeded.mm Shaders/Seeded.cpp | tr ' ' '\n'; } >"$scratch/more"
+refuses "resources put a header of Objective-C" "$scratch/seeded.json" "$scratch/more"
+{ cat "$scratch/paths" && say shaders/seeded.txt; } >"$scratch/more"
+refuses "Shaders and shaders are one" "$manifest" "$scratch/more"
+passed "6 seeded faults of a manifest are refused"
