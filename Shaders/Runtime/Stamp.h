@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_b1ec5f649f94b0cf"
+#define MNK_SHADER_STAMP "mnkStamp_553455e7776c819d"

@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#include "Devices/Metal/EmbeddedLibrary.cpp"
 #include "Devices/Metal/EmbeddedShaders.cpp"
 #include "Devices/Metal/LibraryFinder.cpp"
 #include "Devices/Metal/MetalBuffer.cpp"
