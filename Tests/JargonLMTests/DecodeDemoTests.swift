@@ -164,7 +164,7 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssertThrowsError(
             try gathering.data(
                 prompt: [10], text: Array("\nkernel\n".utf8), writing: "", scores: [],
-                model: try LanguageModel.bundled(), device: try KernelDevice.default()
+                model: try LanguageModel.bundled(), device: try bestDevice()
             ) { part in
                 parts.append(part)
                 if parts.count == 3 { throw Interruption.Interrupted() }
