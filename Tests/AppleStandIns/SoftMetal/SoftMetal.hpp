@@ -118,7 +118,8 @@ struct Counters {
 Counters counters();
 // All texts that were compiled, oldest first.
 std::vector<std::string> compiledTexts();
-// How many pipelines were made so far; reset() does not change it.
+// How many different pipelines were made so far, since a system keeps those that it has compiled. reset() does not
+// change it.
 uint64_t pipelinesMade();
 
 // What the command buffer that was committed last holds: "encoder 'step' concurrent", "barrier",

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "HandlerThread.hpp"
@@ -56,7 +57,7 @@ struct State {
   uint32_t handlerDelay = 0;
   std::deque<Held> heldHandlers;
   Counters counters;
-  uint64_t pipelinesMade = 0;
+  std::set<std::string> pipelinesMade;
   std::vector<std::string> compiledTexts;
   std::vector<std::string> trace, groups;
   std::optional<CompileOptions> compileOptions;
@@ -228,7 +229,6 @@ void waitUntilIdle() {
 void count(uint64_t Counters::*counter, uint64_t amount) {
   std::lock_guard lock(state().mutex);
   state().counters.*counter += amount;
-  if (counter == &Counters::pipelines) state().pipelinesMade += amount;
 }
 
 Counters counters() {
@@ -236,9 +236,15 @@ Counters counters() {
   return state().counters;
 }
 
+void addPipeline(const std::string& key) {
+  std::lock_guard lock(state().mutex);
+  state().counters.pipelines += 1;
+  state().pipelinesMade.insert(key);
+}
+
 uint64_t pipelinesMade() {
   std::lock_guard lock(state().mutex);
-  return state().pipelinesMade;
+  return state().pipelinesMade.size();
 }
 
 void addCompiledText(const std::string& text) {
