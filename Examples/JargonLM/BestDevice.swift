@@ -9,7 +9,7 @@ import MLXNativeKernelsHost
 public func bestDevice(whenUnsupported: (KernelError) -> Void = { _ in }) throws -> KernelDevice {
     do {
         return try KernelDevice.default()
-    } catch  where error.code == .unsupported {
+    } catch let error where error.code == .unsupported {
         registerHostDevice()
         let host = try KernelDevice.host()
         whenUnsupported(error)
