@@ -1,6 +1,5 @@
 import Foundation
 import MLXNativeKernels
-import MLXNativeKernelsHost
 import Observation
 
 /// What an app shows of a writer, and what its buttons do. Views hold no logic of their own.
@@ -75,17 +74,8 @@ public final class WriterModel {
     /// A model that has written nothing, and reads its weights when it starts.
     public nonisolated init(source: @escaping Source = WriterModel.bundled) { self.source = source }
 
-    /// The model of this package, on the best device here. In a simulator, whose Metal lacks what kernels need, that is
-    /// the Host device.
-    public nonisolated static let bundled: Source = {
-        let model = try LanguageModel.bundled()
-        do {
-            return (model, try KernelDevice.default())
-        } catch let error as KernelError where error.code == .unsupported {
-            registerHostDevice()
-            return (model, try KernelDevice.host())
-        }
-    }
+    /// The model of this package, on the best device here.
+    public nonisolated static let bundled: Source = { (try LanguageModel.bundled(), try bestDevice()) }
 
     /// Choices for a picker.
     public var storages: [StorageChoice] { StorageChoice.all }

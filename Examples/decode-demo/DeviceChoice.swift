@@ -1,8 +1,9 @@
+import JargonLM
 import MLXNativeKernels
 
-/// The device that an argument names: a kind, or a number in the list of all.
+/// The device that an argument names: a kind, or a number in the list of all. Without one, the best.
 func chosenDevice(_ name: String?) throws -> KernelDevice {
-    guard let name else { return try KernelDevice.default() }
+    guard let name else { return try bestDevice { complain("\($0)\nThe kernels run on the processor instead.") } }
     let all = KernelDevice.all
     if let number = Int(name), all.indices.contains(number) { return all[number] }
     if let device = all.first(where: { $0.kind.rawValue == name.lowercased() }) { return device }

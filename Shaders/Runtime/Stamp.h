@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_f8b4516ff692c050"
+#define MNK_SHADER_STAMP "mnkStamp_e805fc8cecb6df45"

@@ -10,6 +10,9 @@ kernel void shaderStamp() {}
 instantiate_kernel(MNK_SHADER_STAMP, shaderStamp, uint)
 
 #if MNK_HAS_DEVICE_FENCES
-kernel void ordersThreadgroups() {}
+// With the fence that others rely on: a compiler that lacks it refuses this file, which is compiled first.
+kernel void ordersThreadgroups() {
+  atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
+}
 export_kernel(ordersThreadgroups)
 #endif

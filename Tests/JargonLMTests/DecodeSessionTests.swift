@@ -14,7 +14,7 @@ final class DecodeSessionTests: XCTestCase {
     ) throws -> DecodeSession {
         try DecodeSession(
             LanguageModel(randomWeights(sizes), configuration: sizes), storage: storage, submission: submission,
-            on: KernelDevice.default())
+            on: bestDevice())
     }
 
     func testWindowedLayersHaveRingsThatTurn() throws {

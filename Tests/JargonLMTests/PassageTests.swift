@@ -102,7 +102,7 @@ final class PassageTests: XCTestCase {
         let model = try LanguageModel.bundled()
         let beginning = Array(try passage.prefix(300))
         let scores = try [.quantized(.bits4), .f16, .quantized(.bits8)].map { (storage: StorageChoice) in
-            try PassageScore(of: beginning, by: model, storage: storage, on: .default(), submission: .perLayer)
+            try PassageScore(of: beginning, by: model, storage: storage, on: bestDevice(), submission: .perLayer)
         }
         let base = try XCTUnwrap(PassageScore.base(of: scores))
         XCTAssertEqual(base.storage.name, StorageChoice.f16.name)
@@ -129,7 +129,7 @@ final class PassageTests: XCTestCase {
     func testRefusesAPassageOfOneByte() throws {
         let model = try LanguageModel.bundled()
         XCTAssertThrowsError(
-            try PassageScore(of: [1], by: model, storage: .f16, on: KernelDevice.default())
+            try PassageScore(of: [1], by: model, storage: .f16, on: bestDevice())
         ) { XCTAssertEqual(($0 as? ModelError)?.code, .invalidArgument) }
     }
 }

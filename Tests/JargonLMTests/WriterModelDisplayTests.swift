@@ -12,7 +12,7 @@ final class WriterModelDisplayTests: XCTestCase {
 
     func testTextsBeforeAndAfterWriting() async {
         let model = WriterModel(source: {
-            (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try KernelDevice.default())
+            (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try bestDevice())
         })
         XCTAssertEqual(model.deviceText, "not made yet")
         XCTAssertEqual(model.speedText, "none yet")

@@ -12,7 +12,7 @@ final class WriterModelTests: XCTestCase {
 
     private func model() -> WriterModel {
         WriterModel(source: {
-            (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try KernelDevice.default())
+            (try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try bestDevice())
         })
     }
 
@@ -71,7 +71,7 @@ final class WriterModelTests: XCTestCase {
         let model = WriterModel(source: {
             loads.add()
             return (
-                try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try KernelDevice.default()
+                try LanguageModel(randomWeights(Self.sizes), configuration: Self.sizes), try bestDevice()
             )
         })
         model.prompt = "taken"
@@ -173,7 +173,7 @@ final class WriterModelTests: XCTestCase {
         var cut = 0
         for seed in 1...16 as ClosedRange<UInt64> {
             let writer = try Writer(
-                model, storage: .f16, sampler: Sampler(temperature: 10, topP: 1, seed: seed), device: .default(),
+                model, storage: .f16, sampler: Sampler(temperature: 10, topP: 1, seed: seed), device: bestDevice(),
                 prompt: "abc")
             var shown = ""
             var tokens: [UInt8] = []

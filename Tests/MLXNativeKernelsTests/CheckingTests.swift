@@ -1,10 +1,9 @@
 import MLXNativeKernels
-import MLXNativeKernelsHost
 import XCTest
 
 /// Checked execution through Swift: a caller's own kernel with a mistake fails its step and names its lines.
 final class CheckingTests: XCTestCase {
-    override class func setUp() { registerHostDevice() }
+    override class func setUp() { chooseDevice() }
 
     private static let text = """
         kernel void shift(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]]) {

@@ -1,10 +1,9 @@
 import MLXNativeKernelsCoreTests
-import MLXNativeKernelsHost
 import XCTest
 
 /// Runs the tests that are written in C++.
 final class CoreTests: XCTestCase {
-    override class func setUp() { registerHostDevice() }
+    override class func setUp() { chooseDevice() }
 
     func testEveryTestOfTheCorePasses() {
         let tests = (0..<core_test_count()).map { index in

@@ -7,6 +7,8 @@ import XCTest
 
 /// The C module can be imported from Swift on its own, and says the same as the Swift door.
 final class ModuleTests: XCTestCase {
+    override class func setUp() { chooseDevice() }
+
     func testElementSizesOfTheCModuleArrive() {
         XCTAssertEqual(mnk_dtype_size(.MNK_F16), 2)
         XCTAssertEqual(ElementType.allCases.map(\.byteSize), [4, 2, 2, 1, 2, 4, 4])

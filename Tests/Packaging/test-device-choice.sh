@@ -27,3 +27,12 @@ done
 cp "$scratch/host" "$scratch/output" && printed 'Host ('
 cp "$scratch/metal" "$scratch/output" && printed 'Soft M1'
 passed "the demo runs on the Host device and on the software Metal"
+
+MNK_DEVICE=metal MNK_SOFT_METAL_MACHINE=paravirtual "$demo" --tokens 2 --no-table >"$scratch/output" 2>&1 || {
+  cat "$scratch/output" >&2
+  fail "the demo fails where the GPU lacks what kernels need"
+}
+printed 'Apple Paravirtual device'
+printed 'The kernels run on the processor instead.'
+printed 'Host ('
+passed "the demo runs on the Host device in a virtual machine, and says so"

@@ -40,13 +40,19 @@ say '#define MNK_SHADER_STAMP "mnkStamp_0"' >"$scratch/Shaders/Runtime/Stamp.h"
 refuses "a change of the stamp by hand"
 passed "stale embedded shaders are noticed"
 
+cp "$header" "$scratch/$header"
+say '#include "MetalCompat.h"' >>"$scratch/$header"
+if "$scratch/.ci/embed-shaders" >"$scratch/said" 2>&1; then fail "a header that is included late is moved silently"; fi
+grep -q "$header:.*: a header of ours is included after other text" "$scratch/said" || fail "refused for another reason"
+passed "headers come first"
+
 # As one text they are what they are one by one. The strict compile has words of its own in place of ours.
 awk '
-  /^inline constexpr/ { isShipped = /kShippedText/; next }
+  /^inline constexpr/ { isText = /^inline constexpr char kText/; next }
   /^\)metal"/ { next }
   { sub(/^R"metal\(/, "") }
   /^#line/ { isOfWords = /Common\/MetalCompat\.h"/ }
-  isShipped && !isOfWords
+  isText && !isOfWords
 ' "$embedded" >"$scratch/Shipped.metal"
 grep -q '^instantiate_kernel(MNK_SHADER_STAMP' "$scratch/Shipped.metal" || fail "the last kernel is not in $embedded"
 "$products/shader-check" --all "$scratch/Shipped.metal" || fail "the embedded text does not pass the strict compile"

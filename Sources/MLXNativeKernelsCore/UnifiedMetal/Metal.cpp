@@ -1,6 +1,7 @@
 // Made by .ci/unify.
 // clang-format off
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#include "Devices/Metal/EmbeddedLibrary.cpp"
 #include "Devices/Metal/EmbeddedShaders.cpp"
 #include "Devices/Metal/LibraryFinder.cpp"
 #include "Devices/Metal/MetalBuffer.cpp"

@@ -3,24 +3,49 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 #include "Devices/Metal/EmbeddedShaders.hpp"
 #include "HostLibrary.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "Metallib.hpp"
+#include "ReferencedConstants.hpp"
 
 namespace softmetal {
 
 namespace {
 
-SoftLibrary* makeLibrary(SoftDevice* device, std::shared_ptr<mnk::Library> host) {
+constexpr uint64_t kVersion3_2 = (3 << 16) | 2;
+
+// The file of the shipped kernels with this text or with this function.
+template <typename Fits>
+const mnk::metal::EmbeddedFile* findFile(Fits fits) {
+  const auto files = mnk::metal::embeddedFiles();
+  const auto found = std::find_if(files.begin(), files.end(), fits);
+  return found == files.end() ? nullptr : &*found;
+}
+// By itself, or as text of a user, which has our words before it.
+const mnk::metal::EmbeddedFile* fileWithText(const std::string& text) {
+  static const std::string words = mnk::metal::embeddedWords();
+  const size_t begin = text.starts_with(words + "\n#line 1 \"") ? text.find('\n', words.size() + 1) + 1 : 0;
+  return findFile([&](const auto& file) { return text.compare(begin, std::string::npos, file.text()) == 0; });
+}
+
+SoftLibrary* makeLibrary(SoftDevice* device, std::shared_ptr<mnk::Library> host, uint64_t language,
+                         const std::string& text) {
   auto* library = make<SoftLibrary>();
   library->owner = Ref<SoftDevice>(device);
-  library->names = host->functionNames();
-  std::erase_if(library->names, [](const std::string& name) { return name.ends_with("_fewLanes"); });  // the Host's own
+  const auto* file = fileWithText(text);
+  library->names = file ? file->functionNames() : host->functionNames();
+  std::erase_if(library->names, [&](const std::string& name) {
+    const bool isOfHost = name.ends_with("_fewLanes");
+    return isOfHost || (language < kVersion3_2 && name == mnk::metal::kFencesFunction);
+  });
   library->host = std::move(host);
+  library->text = text;
   return library;
 }
 
@@ -47,7 +72,7 @@ SoftLibrary* openFile(SoftDevice* device, const std::string& path, SoftError** e
     giveError(error, kLibraryErrorDomain, MTL::LibraryErrorInternal, host.error().message());
     return nullptr;
   }
-  SoftLibrary* const library = makeLibrary(device, std::move(*host));
+  SoftLibrary* const library = makeLibrary(device, std::move(*host), machine().newestLanguage, contents.text);
   for (const std::string& name : contents.hidden) std::erase(library->names, name);
   library->names.insert(library->names.end(), contents.added.begin(), contents.added.end());
   return library;
@@ -58,7 +83,7 @@ SoftLibrary* openFile(SoftDevice* device, const std::string& path, SoftError** e
 mnk::Result<std::shared_ptr<mnk::Library>> compiledLibrary(SoftDevice* device, const std::string& text) {
   // The program has its functions already, compiled from the same files. That the text gives the same is what the suite
   // EmbeddedShaders is for.
-  if (text == mnk::metal::embeddedKernels()) return device->host->registry().shippedLibrary();
+  if (fileWithText(text)) return device->host->registry().shippedLibrary();
   static std::mutex mutex;
   static auto& known = *new std::map<std::string, std::shared_ptr<mnk::Library>>;
   std::lock_guard lock(mutex);
@@ -90,9 +115,17 @@ SoftLibrary* SoftDevice::newLibraryWithSource(Object* source, SoftCompileOptions
   }
   if (options && !usable(options, "newLibraryWithSource:options:error:")) return nullptr;
   count(&Counters::compiles);
+  addCompiledText(*text);
+  std::this_thread::sleep_for(std::chrono::duration<double>(machine().compileSeconds));
   setLastCompileOptions(options ? std::optional(options->given) : std::nullopt);
   if (shallFail(Call::library)) {
     giveError(error, kLibraryErrorDomain, MTL::LibraryErrorInternal, "the library was made to fail");
+    return nullptr;
+  }
+  const uint64_t language = options ? options->given.languageVersion : machine().newestLanguage;
+  if (language > machine().newestLanguage) {
+    giveError(error, kLibraryErrorDomain, MTL::LibraryErrorUnsupported,
+              fmt::format("language version {}.{} is not supported", language >> 16, language & 0xffff));
     return nullptr;
   }
   std::string whole;
@@ -100,12 +133,13 @@ SoftLibrary* SoftDevice::newLibraryWithSource(Object* source, SoftCompileOptions
     for (const auto& [name, value] : options->given.macros) whole += fmt::format("#define {} {}\n", name, value);
   }
   if (!whole.empty()) whole += "#line 1\n";
-  auto host = compiledLibrary(this, whole + *text);
+  whole += *text;
+  auto host = compiledLibrary(this, whole);
   if (!host) {
     giveError(error, kLibraryErrorDomain, MTL::LibraryErrorCompileFailure, host.error().message());
     return nullptr;
   }
-  return makeLibrary(this, std::move(*host));
+  return makeLibrary(this, std::move(*host), language, whole);
 }
 
 void SoftLibrary::finish() {
@@ -147,6 +181,17 @@ SoftFunction* SoftLibrary::newFunctionWithConstants(Object* name, SoftConstantVa
     return nullptr;
   }
   function->key.constants = checked->values;
+  // As Metal does: what another constant turns off needs its constants all the same, and surplus values do not matter.
+  const auto& linked = static_cast<const mnk::host::HostLibrary&>(*host);
+  const auto* file = findFile([&](const auto& each) { return this->text.empty() && each.has(*text); });
+  const std::string missing = missingConstant(file ? file->text() : this->text, *text, linked, function->key.constants);
+  if (!missing.empty()) {
+    giveError(error, kLibraryErrorDomain, MTL::LibraryErrorCompileFailure,
+              fmt::format("Function {} cannot be specialized: constant {} has no value", *text, missing));
+    release(function);
+    return nullptr;
+  }
+  std::erase_if(function->key.constants, [&](const auto& value) { return linked.constants(value.index).empty(); });
   std::sort(function->key.constants.begin(), function->key.constants.end());
   // As on a Mac, constants are applied now, and those that do not fit are an error of this call.
   auto pipeline = owner->host->registry().pipeline(function->key);

@@ -43,6 +43,7 @@ struct SoftLibrary : Object {
   Ref<SoftDevice> owner;
   std::shared_ptr<mnk::Library> host;
   std::vector<std::string> names;
+  std::string text;  // that it was compiled from; empty: unknown
 
   void finish();
   bool has(const std::string& name) const;

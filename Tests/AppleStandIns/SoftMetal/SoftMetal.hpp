@@ -44,7 +44,14 @@ struct Machine {
   // The completion handlers of a command buffer that goes without a commit are called, as some systems do.
   bool callsHandlersOfDropped = false;
   bool hasMathMode = false;  // MTLCompileOptions has setMathMode:, as since macOS 15
+  // The newest Metal Shading Language of its compiler, and of its compiled libraries: text of a newer one is refused,
+  // and before 3.2 no function orders threadgroups.
+  uint64_t newestLanguage = 4 << 16;
+  double compileSeconds = 0;  // how long it takes at least to compile a text
 };
+// At first, and after reset(), the one that MNK_SOFT_METAL_MACHINE names:
+//   metal-3.1     the compiler of macOS 14
+//   paravirtual   the GPU of a virtual machine, which lacks what the kernels need
 Machine& machine();
 
 void setMainBundle(BundleDescription bundle);
@@ -109,6 +116,11 @@ struct Counters {
   uint64_t pipelines = 0;
 };
 Counters counters();
+// All texts that were compiled, oldest first.
+std::vector<std::string> compiledTexts();
+// How many different pipelines were made so far, since a system keeps those that it has compiled. reset() does not
+// change it.
+uint64_t pipelinesMade();
 
 // What the command buffer that was committed last holds: "encoder 'step' concurrent", "barrier",
 // "dispatch kvCacheMove_16 grid 4x2x3 group 4x2x3"; a grid of whole threadgroups reads "groups 4x2x3".

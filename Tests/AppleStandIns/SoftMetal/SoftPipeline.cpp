@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 namespace softmetal {
 
 namespace {
@@ -28,7 +30,7 @@ SoftReflection* reflect(const mnk::Pipeline& pipeline) {
 }
 
 SoftPipeline* makePipeline(SoftDevice* device, SoftFunction* function, SoftError** error) {
-  count(&Counters::pipelines);
+  addPipeline(fmt::format("{} {}", function->key.text(), std::hash<std::string>()(function->library->text)));
   if (function->device() != device) {
     violate(fmt::format("{}: a pipeline was asked for with function {} of another device", device->describe(),
                         function->key.function));

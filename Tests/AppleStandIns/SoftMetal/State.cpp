@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "HandlerThread.hpp"
@@ -25,9 +28,25 @@ struct Held {
   std::optional<uint32_t> later;  // command buffers that must complete first; nothing: until released
 };
 
+Machine firstMachine() {
+  const char* given = std::getenv("MNK_SOFT_METAL_MACHINE");
+  const std::string_view name = given ? given : "";
+  Machine machine;
+  if (name == "metal-3.1") {
+    machine.newestLanguage = (3 << 16) | 1;
+  } else if (name == "paravirtual") {
+    machine.devices[0].name = "Apple Paravirtual device";
+    machine.devices[0].families = {1001, 1002, 1003, 1004, 1005, 2002, 3001, 3002};
+  } else if (!name.empty()) {
+    std::fprintf(stderr, "MNK_SOFT_METAL_MACHINE=%s is no machine; metal-3.1 and paravirtual are\n", given);
+    std::abort();
+  }
+  return machine;
+}
+
 struct State {
   std::mutex mutex;
-  Machine machine;
+  Machine machine = firstMachine();
   std::vector<std::string> violations;
   std::map<Call, Failure> failures;
   bool isLost = false;
@@ -38,6 +57,8 @@ struct State {
   uint32_t handlerDelay = 0;
   std::deque<Held> heldHandlers;
   Counters counters;
+  std::set<std::string> pipelinesMade;
+  std::vector<std::string> compiledTexts;
   std::vector<std::string> trace, groups;
   std::optional<CompileOptions> compileOptions;
   std::optional<BundleDescription> mainBundle;
@@ -215,6 +236,27 @@ Counters counters() {
   return state().counters;
 }
 
+void addPipeline(const std::string& key) {
+  std::lock_guard lock(state().mutex);
+  state().counters.pipelines += 1;
+  state().pipelinesMade.insert(key);
+}
+
+uint64_t pipelinesMade() {
+  std::lock_guard lock(state().mutex);
+  return state().pipelinesMade.size();
+}
+
+void addCompiledText(const std::string& text) {
+  std::lock_guard lock(state().mutex);
+  state().compiledTexts.push_back(text);
+}
+
+std::vector<std::string> compiledTexts() {
+  std::lock_guard lock(state().mutex);
+  return state().compiledTexts;
+}
+
 void setTrace(std::vector<std::string> lines, std::vector<std::string> groups) {
   std::lock_guard lock(state().mutex);
   state().trace = std::move(lines);
@@ -282,12 +324,13 @@ void reset() {
   waitUntilIdle();
   emptyQuarantine();
   std::lock_guard lock(state().mutex);
-  state().machine = Machine();
+  state().machine = firstMachine();
   state().violations.clear();
   state().failures.clear();
   state().isLost = false;
   state().ends.clear();
   state().counters = {};
+  state().compiledTexts.clear();
   state().trace.clear();
   state().groups.clear();
   state().compileOptions.reset();

@@ -22,6 +22,8 @@ struct InjectedEnd {
 std::optional<InjectedEnd> injectedEnd();
 
 void count(uint64_t Counters::*counter, uint64_t amount = 1);
+void addPipeline(const std::string& key);
+void addCompiledText(const std::string& text);
 void setTrace(std::vector<std::string> lines, std::vector<std::string> groups);
 void setLastCompileOptions(std::optional<CompileOptions> options);
 

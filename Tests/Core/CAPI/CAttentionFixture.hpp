@@ -91,6 +91,9 @@ struct AttendFixture {
     runOp(device.get(), op, mnk_encoder_flash_decode);
     return weightsIn(out, row, head);
   }
+  Owned<mnk_plan> plan(mnk_error_out error) const {
+    return {mnk_flash_decode_make_plan(&op, device.get(), error), mnk_plan_release};
+  }
   static std::vector<float> weightsIn(const Owned<mnk_tensor>& tensor, uint64_t row, uint64_t head) {
     const auto all = contents<float>(tensor);
     const auto* begin = &all[(row * kAttending + head) * kDim];

@@ -1,9 +1,11 @@
 #include "Harness/EveryDevice.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
+#include "CoreTests.h"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MetalDevice.hpp"
 
@@ -55,3 +57,11 @@ const std::vector<DeviceUnderTest>& devicesUnderTest() {
 }
 
 }  // namespace mnk::test
+
+void core_test_choose_device(void) {
+  const auto device = mnk::Device::makeDefault();
+  if (device || device.error().code != mnk::ErrorCode::unsupported) return;
+  std::printf("tests run on the Host device: %s\n", device.error().message().c_str());
+  std::fflush(stdout);
+  setenv("MNK_DEVICE", "host", 1);
+}

@@ -22,6 +22,7 @@ bool fitsOne(const std::string& name, const std::vector<std::string_view>& start
 
 int core_test_program(int argumentCount, char** arguments) {
   mnk_register_host_device();
+  core_test_choose_device();
   std::vector<std::string_view> only, without;
   size_t part = 1, parts = 1, slowest = 0;
   for (int i = 2; i + 1 < argumentCount; i += 2) {

@@ -28,6 +28,28 @@ TEST(MetalDevice, TellsWhatMetalTells) {
   EXPECT_EQ(device->limits().simdgroupWidth, 32u);
 }
 
+TEST(MetalDevice, CountsCoresByTheNameOfTheChip) {
+  MetalFixture fixture;
+  constexpr std::pair<const char*, uint32_t> kChips[] = {
+      {"Apple A14 GPU", 4}, {"Apple A17 Pro GPU", 4}, {"Apple M1", 7},        {"Apple M2 Pro", 14},
+      {"Apple M3 Max", 24}, {"Apple M1 Ultra", 48},   {"AMD Radeon Pro", 14}, {"Intel Iris", 0}};
+  for (const auto& [name, cores] : kChips) {
+    const Context context(name);
+    firstDevice().name = name;
+    EXPECT_EQ(fixture.makeDevice()->profile().cores, cores);
+  }
+}
+
+TEST(MetalDevice, AVirtualMachinesGpuIsUnsupported) {
+  MetalFixture fixture;
+  setenv("MNK_SOFT_METAL_MACHINE", "paravirtual", 1);
+  softmetal::reset();
+  unsetenv("MNK_SOFT_METAL_MACHINE");
+  EXPECT_ERROR(metal::makeDevice({}),
+               {.code = ErrorCode::unsupported, .what = "lacks Metal 3", .got = "Apple Paravirtual device"});
+  EXPECT(metal::allDevices().empty());
+}
+
 TEST(MetalDevice, NoGpuIsATypedError) {
   MetalFixture fixture;
   softmetal::machine().devices.clear();

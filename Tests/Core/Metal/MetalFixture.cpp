@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/ranges.h>
 
@@ -11,11 +12,19 @@ namespace mnk::test {
 
 namespace {
 
+// A Mac takes about 30 ms for each: then no test takes it longer than 18 s.
+constexpr uint64_t kMostPipelines = 600;
+
 // Whatever a test did, Metal must not have had a reason to complain.
 const AfterEachTest noViolations([] {
   softmetal::waitUntilIdle();
   std::vector<std::string> mistakes = softmetal::takeViolations();
   for (std::string& mistake : mistakes) mistake = "software Metal: " + mistake;
+  static uint64_t before = 0;
+  const uint64_t made = softmetal::pipelinesMade() - std::exchange(before, softmetal::pipelinesMade());
+  if (made > kMostPipelines) {
+    mistakes.push_back(fmt::format("{} Metal pipelines were made; a test may make {}", made, kMostPipelines));
+  }
   return mistakes;
 });
 
@@ -23,6 +32,7 @@ const AfterEachTest noViolations([] {
 
 MetalFixture::MetalFixture(std::source_location where) : where_(where) {
   softmetal::reset();
+  softmetal::machine() = {};  // whichever the environment names
   std::string pattern = (std::filesystem::temp_directory_path() / "mnk-metal-XXXXXX").string();
   folder_ = mkdtemp(pattern.data()) ? pattern : "";
   shippedLibrary_ = path("shipped.metallib");

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 
+#include "Devices/Metal/EmbeddedShaders.hpp"
 #include "Harness/Check.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/ScriptFolder.hpp"
@@ -17,7 +19,14 @@ namespace mnk::test {
 
 namespace {
 
+using metal::EmbeddedFile;
 #include "Devices/Metal/EmbeddedShaders.inc"
+
+std::string wholeText() {
+  std::string whole;
+  for (const char* text : kTexts) whole += text;
+  return whole;
+}
 
 Result<std::shared_ptr<Library>> compiled(std::string text,
                                           const std::shared_ptr<Device>& device = devicesUnderTest().front().device) {
@@ -31,9 +40,19 @@ constexpr char kQuickCompiler[] =
     "for product; do :; done\n"
     "exec clang++ \"$@\" -O0 -fno-sanitize=alignment -Wno-frame-larger-than -o \"$product\"\n";
 
+// Sorted, without the one that is there only where kernels have fences for the device.
 std::string namesOf(const Library& library) {
-  const auto names = library.functionNames();
-  return fmt::format("{}", fmt::join(std::set<std::string>(names.begin(), names.end()), " "));
+  const auto list = library.functionNames();
+  std::set<std::string> names(list.begin(), list.end());
+  names.erase("ordersThreadgroups");
+  return fmt::format("{}", fmt::join(names, " "));
+}
+std::string namesOf(const EmbeddedFile& file) {
+  std::set<std::string> names;
+  std::istringstream stream{std::string(file.functions)};
+  for (std::string name; stream >> name;) names.insert(name);
+  names.erase("ordersThreadgroups");
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
 size_t count(std::string_view text, std::string_view part) {
@@ -46,19 +65,29 @@ size_t count(std::string_view text, std::string_view part) {
 
 TEST(EmbeddedShaders, CompileToTheShippedFunctions) {
   const ScriptFolder scripts;
-  const auto& first = devicesUnderTest().front();
-  const auto device = first.device->kind() == "host"
-                          ? REQUIRE(host::makeDevice({.compiler = scripts.add("clang++", kQuickCompiler)}))
-                          : first.device;
+  const auto device = REQUIRE(host::makeDevice({.compiler = scripts.add("clang++", kQuickCompiler)}));
   const auto shipped = REQUIRE(device->registry().shippedLibrary());
-  const auto embedded = REQUIRE(compiled(std::string(kShippedText), device));
+  const auto embedded = REQUIRE(compiled(wholeText(), device));
   EXPECT_EQ(namesOf(*embedded), namesOf(*shipped));
   EXPECT(namesOf(*embedded).find(MNK_SHADER_STAMP) != std::string::npos);
 }
 
+// As the device compiles them if there is no compiled library.
+TEST(EmbeddedShaders, EachFileCompilesByItselfToTheFunctionsItLists) {
+  for (const auto& [name, device, hasOwnKernels] : devicesUnderTest()) {
+    if (device->kind() == "host" || !hasOwnKernels) continue;
+    for (const EmbeddedFile& file : kKernelFiles) {
+      const Context context(fmt::format("{}: {}", name, file.path));
+      std::string text;
+      for (const unsigned char number : file.needs) text += kTexts[number];
+      EXPECT_EQ(namesOf(*REQUIRE(compiled(std::move(text), device))), namesOf(file));
+    }
+  }
+}
+
 TEST(EmbeddedShaders, NameOurFilesInErrors) {
   constexpr std::string_view kPlace = "#line 1 \"Shaders/Common/Elements.h\"\n";
-  std::string text(kShippedText);
+  std::string text = wholeText();
   const size_t at = text.find(kPlace);
   EXPECT(at != std::string::npos);
   if (at == std::string::npos) return;
@@ -67,7 +96,7 @@ TEST(EmbeddedShaders, NameOurFilesInErrors) {
 }
 
 TEST(EmbeddedShaders, StandAlone) {
-  for (const std::string_view text : {std::string_view(kWordsText), std::string_view(kShippedText)}) {
+  for (const std::string& text : {std::string(kWords), wholeText()}) {
     EXPECT_EQ(count(text, "#include \""), 0u);
     EXPECT_EQ(count(text, "#pragma once"), 0u);
     EXPECT_EQ(count(text, "#define instantiate_kernel("), 1u);
@@ -76,11 +105,11 @@ TEST(EmbeddedShaders, StandAlone) {
     EXPECT(count(text, "#include <metal_stdlib>") > 0);
     EXPECT_EQ(count(text, "math_mode(safe)"), 1u);
   }
-  EXPECT_EQ(count(kShippedText, MNK_SHADER_STAMP), 1u);
+  EXPECT_EQ(count(wholeText(), MNK_SHADER_STAMP), 1u);
 }
 
 TEST(EmbeddedShaders, WordsGoBeforeTextOfUsers) {
-  const auto library = REQUIRE(compiled(std::string(kWordsText) + "#line 1 \"mine\"\n" + R"(
+  const auto library = REQUIRE(compiled(std::string(kWords) + "#line 1 \"mine\"\n" + R"(
 kernel void fill(device float* out [[buffer(0)]], uint at [[thread_position_in_grid]]) { out[at] = 1; }
 export_kernel(fill)
 )"));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <initializer_list>
 #include <set>
 
@@ -91,9 +92,22 @@ const Family kFamilies[] = {
 // Their names are all that they are for.
 const std::set<std::string> kEmptyFunctions = {MNK_SHADER_STAMP, "ordersThreadgroups"};
 
+// Every two constants have every two values together in one of these: nothing is set, everything is, and for each bit
+// of a constant's number those that have it, and those that do not. All combinations would take a GPU minutes.
+std::vector<uint32_t> pairwiseBits(size_t count) {
+  const uint32_t all = (1u << count) - 1;
+  std::vector<uint32_t> rows = {0, all};
+  for (size_t bit = 0; size_t(1) << bit < count; ++bit) {
+    uint32_t row = 0;
+    for (size_t i = 0; i < count; ++i) row |= uint32_t(i >> bit & 1) << i;
+    rows.insert(rows.end(), {row, all & ~row});
+  }
+  return rows;
+}
+
 std::vector<std::vector<FunctionConstant>> combinations(const Family& family) {
   std::vector<std::vector<FunctionConstant>> all;
-  for (uint32_t bits = 0; bits < 1u << family.booleans.size(); ++bits) {
+  for (const uint32_t bits : pairwiseBits(family.booleans.size())) {
     auto& constants = all.emplace_back(family.numbers);
     for (size_t i = 0; i < family.booleans.size(); ++i) {
       constants.emplace_back(family.booleans[i], bool(bits >> i & 1));
@@ -143,8 +157,9 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
 #undef ROW
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     const auto names = REQUIRE(device->registry().shippedLibrary())->functionNames();
-    const std::set<std::string> got(names.begin(), names.end());
+    std::set<std::string> got(names.begin(), names.end());
     EXPECT_EQ(names.size(), got.size());
+    if (device->kind() != "host") got.insert("ordersThreadgroups");  // some GPUs' libraries have it, others not
     EXPECT_EQ(fmt::format("{}", fmt::join(got, " ")),
               fmt::format("{}", fmt::join(device->kind() == "host" ? expectedOnHost : expected, " ")));
   });
@@ -160,37 +175,44 @@ TEST(ShippedLibrary, StaysSmall) {
   EXPECT(count <= kMostFunctions);
 }
 
-TEST(ShippedLibrary, EveryFunctionMakesAPipelineWithEveryCombinationOfItsConstants) {
+// The functions of a family are one template: each is made with nothing and with everything set, and they share the
+// other combinations.
+TEST(ShippedLibrary, EveryFunctionMakesAPipelineWithEveryTwoValuesOfItsConstants) {
   for (const auto& [name, device, hasOwnKernels] : devicesUnderTest()) {
     if (!hasOwnKernels) continue;
     const Context onDevice(name);
-    for (const std::string& function : REQUIRE(device->registry().shippedLibrary())->functionNames()) {
-      Context context(function);
-      bool isKnown = false;
-      for (const Family& family : kFamilies) {
-        if (!function.starts_with(family.prefix)) continue;
-        isKnown = true;
-        for (const auto& constants : combinations(family)) {
-          const KernelKey key{.library = nullptr, .function = function, .constants = constants};
+    std::vector<std::string> names = REQUIRE(device->registry().shippedLibrary())->functionNames();
+    for (const Family& family : kFamilies) {
+      const auto isOther = [&](const std::string& function) { return !function.starts_with(family.prefix); };
+      const auto others = std::partition(names.begin(), names.end(), std::not_fn(isOther));
+      const std::vector<std::string> functions(names.begin(), others);
+      names.erase(names.begin(), others);
+      const auto all = combinations(family);
+      for (size_t i = 0; i < functions.size(); ++i) {
+        const Context context(functions[i]);
+        for (size_t row = 0; row < all.size(); ++row) {
+          if (row > 1 && row % functions.size() != i) continue;
+          const KernelKey key{.library = nullptr, .function = functions[i], .constants = all[row]};
           const auto pipeline = REQUIRE(device->registry().pipeline(key));
           EXPECT(pipeline->maxThreadsPerThreadgroup() >= device->limits().simdgroupWidth);
           EXPECT(pipeline->maxThreadsPerThreadgroup() <= device->limits().maxThreadsPerThreadgroup);
-          EXPECT_EQ(pipeline->arguments().empty(), kEmptyFunctions.contains(function));
+          EXPECT_EQ(pipeline->arguments().empty(), kEmptyFunctions.contains(functions[i]));
         }
       }
-      if (!isKnown) fail(__FILE__, __LINE__, "no family says which constants this function takes");
     }
+    EXPECT_EQ(fmt::format("of no family: {}", fmt::join(names, " ")), "of no family: ");
   }
 }
 
 TEST(ShippedLibrary, OptionalArgumentsFollowTheConstants) {
   const auto device = REQUIRE(Device::makeDefault());
   const auto argumentsWith = [&](bool hasValues, bool hasRows) {
-    const auto pipeline = REQUIRE(device->registry().pipeline(
-        {.library = nullptr,
-         .function = "kvCacheMove_2",
-         .constants = {
-             {kKVCacheHasValues, hasValues}, {kKVCacheHasRows, hasRows}, {kKVCacheWriteIsVectorized, false}}}));
+    const auto pipeline = REQUIRE(device->registry().pipeline({.library = nullptr,
+                                                               .function = "kvCacheMove_2",
+                                                               .constants = {{kKVCacheHasValues, hasValues},
+                                                                             {kKVCacheHasRows, hasRows},
+                                                                             {kKVCacheRowsMayRepeat, false},
+                                                                             {kKVCacheWriteIsVectorized, false}}}));
     std::set<uint32_t> indices;
     for (const auto& argument : pipeline->arguments()) indices.insert(argument.index);
     return fmt::format("{}", fmt::join(indices, " "));

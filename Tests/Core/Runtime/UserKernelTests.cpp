@@ -96,7 +96,7 @@ std::vector<T> read(const Tensor& tensor) {
 template <typename Body>
 void onSomeDevices(Body body) {
   for (const DeviceUnderTest& under : devicesUnderTest()) {
-    if (under.name != under.device->kind() && under.name != "host in random order 1") continue;
+    if (under.name != under.device->kind() && !under.name.starts_with("host in random order 1,")) continue;
     Context context(under.name);
     body(Kernels(under.device));
   }
@@ -176,7 +176,7 @@ TEST(UserKernel, ConstantsAreFixedPerPipeline) {
   }
 }
 
-TEST(UserKernel, MissingNamesBindingsAndConstantsAreTypedErrors) {
+TEST(UserKernel, MissingNamesAndBindingsAreTypedErrors) {
   const Kernels kernels(devicesUnderTest().front().device);
   const Tensor out = kernels.tensor(4);
   CommandEncoder encoder(kernels.device);
@@ -185,14 +185,31 @@ TEST(UserKernel, MissingNamesBindingsAndConstantsAreTypedErrors) {
   Dispatch unbound = kernels.scale(out, out, 1);
   unbound.inlines.clear();
   EXPECT_ERROR(encoder.dispatch(unbound), {.op = "User", .what = "not bound", .got = "nothing at buffer 2"});
-  Dispatch surplus = kernels.scale(out, out, 1);
-  surplus.kernel.constants = {{17, true}};
-  EXPECT_ERROR(encoder.dispatch(surplus), {.what = "no such function constant", .got = "index 17"});
-  Dispatch mistyped = kernels.dispatch("countBy", 4);
-  mistyped.kernel.constants = {{0, true}};
-  mistyped.buffers = {Binding::whole(0, out, Access::write)};
-  EXPECT_ERROR(encoder.dispatch(mistyped), {.what = "another type", .got = "bool", .expected = "uint"});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+}
+
+// Metal takes values that no constant has asked for, and finds mistakes in others when it specializes the function.
+TEST(UserKernel, ConstantsThatDoNotFitAreTypedErrors) {
+  onSomeDevices([](const Kernels& kernels) {
+    const bool isHost = kernels.device->kind() == "host";
+    const Tensor out = kernels.tensor(4);
+    CommandEncoder encoder(kernels.device);
+    if (isHost) {
+      Dispatch surplus = kernels.scale(out, out, 1);
+      surplus.kernel.constants = {{17, true}};
+      EXPECT_ERROR(encoder.dispatch(surplus), {.what = "no such function constant", .got = "index 17"});
+    }
+    Dispatch mistyped = kernels.dispatch("countBy", 4);
+    mistyped.kernel.constants = {{0, true}};
+    mistyped.buffers = {Binding::whole(0, out, Access::write)};
+    const auto refused = encoder.dispatch(mistyped);
+    if (isHost) {
+      EXPECT_ERROR(refused, {.what = "another type", .got = "bool", .expected = "uint"});
+    } else {
+      EXPECT_ERROR(refused, {.code = ErrorCode::shaderBuild, .what = "countBy cannot be specialized"});
+    }
+    EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+  });
 }
 
 TEST(UserKernel, TextThatDoesNotCompileGivesTheCompilersWords) {
@@ -209,7 +226,7 @@ TEST(UserKernel, ALibraryOfAnotherKindOfDeviceIsRefused) {
   Dispatch foreign = kernels.dispatch("scale", 4);
   foreign.kernel.library = REQUIRE(FakeDevice::make()->registry().shippedLibrary());
   CommandEncoder encoder(kernels.device);
-  EXPECT_ERROR(encoder.dispatch(foreign), {.what = "the library is not of a Host device", .got = "shipped"});
+  EXPECT_ERROR(encoder.dispatch(foreign), {.what = "the library is not of ", .got = "shipped"});
 }
 
 TEST(UserKernel, SeveralThreadsEncodeOnOneDevice) {

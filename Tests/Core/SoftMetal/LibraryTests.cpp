@@ -176,6 +176,56 @@ TEST(SoftMetalLibrary, AppliesConstants) {
   EXPECT_EQ(std::memcmp(out->contents(), expected, sizeof expected), 0);
 }
 
+TEST(SoftMetalText, RefusesAReferencedConstantWithoutAValue) {
+  const SoftMetalFixture fixture;
+  constexpr const char* kConstants = R"(
+#define TWICE(x) (x + x * factor)
+pipeline_constant(bool, isOn, 0);
+pipeline_constant(uint, added, 1);
+pipeline_constant(uint, factor, 2);
+pipeline_constant(uint, asked, 3);
+pipeline_constant(uint, unused, 4);
+inline uint more(uint x) { return isOn ? x + added : TWICE(x); }
+struct Sum {
+  uint of(uint x) { return more(x) + (is_function_constant_defined(asked) ? 1u : 0u); }
+};
+kernel void uses(device uint* out [[buffer(0)]]) { out[0] = Sum().of(1); }
+export_kernel(uses)
+kernel void does_not(device uint* out [[buffer(0)]]) { out[0] = 1; }
+export_kernel(does_not)
+)";
+  NS::Error* error = nullptr;
+  const auto library = NS::TransferPtr(fixture.device()->newLibrary(text(kConstants), nullptr, &error));
+  EXPECT_EQ(describe(error), "no error");
+  const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());
+  const auto refusal = [&](const char* function) {
+    error = nullptr;
+    NS::TransferPtr(library->newFunction(text(function), values.get(), &error));
+    return describe(error);
+  };
+  EXPECT_EQ(refusal("does_not"), "no error");
+  const bool isOn = true;
+  const uint32_t number = 7;
+  values->setConstantValue(&isOn, MTL::DataTypeBool, NS::UInteger(0));
+  EXPECT(refusal("uses").ends_with("uses cannot be specialized: constant added has no value"));
+  values->setConstantValue(&number, MTL::DataTypeUInt, NS::UInteger(1));
+  EXPECT(refusal("uses").ends_with("constant factor has no value"));  // although it is not read
+  values->setConstantValue(&number, MTL::DataTypeUInt, NS::UInteger(2));
+  EXPECT_EQ(refusal("uses"), "no error");
+  values->setConstantValue(&number, MTL::DataTypeUInt, NS::UInteger(30));  // there is none
+  EXPECT_EQ(refusal("uses"), "no error");
+}
+
+TEST(SoftMetalLibrary, RefusesNewerLanguagesThanTheMachineHas) {
+  const SoftMetalFixture fixture;
+  softmetal::machine().newestLanguage = MTL::LanguageVersion3_1;
+  const auto options = NS::TransferPtr(MTL::CompileOptions::alloc()->init());
+  options->setLanguageVersion(static_cast<MTL::LanguageVersion>((3 << 16) | 2));
+  NS::Error* error = nullptr;
+  EXPECT(!fixture.device()->newLibrary(text(kFill), options.get(), &error));
+  EXPECT_EQ(describe(error), "MTLLibraryErrorDomain 1: language version 3.2 is not supported");
+}
+
 TEST(SoftMetalLibrary, RefusesConstantsThatDoNotFit) {
   const SoftMetalFixture fixture;
   const auto values = NS::TransferPtr(MTL::FunctionConstantValues::alloc()->init());

@@ -23,7 +23,7 @@ Folder::~Folder() {
 
 SoftMetalFixture::SoftMetalFixture(const softmetal::DeviceDescription& about) {
   softmetal::reset();
-  softmetal::machine().devices = {about};
+  softmetal::machine() = {.devices = {about}};
   // Another device than those that other suites keep for the whole process.
   if (about == softmetal::DeviceDescription()) softmetal::machine().devices[0].recommendedMaxWorkingSetSize += 1;
   start_ = softmetal::mark();

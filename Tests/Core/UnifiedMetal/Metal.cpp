@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#include "Metal/EmbeddedLibraryTests.cpp"
 #include "Metal/MetalBufferTests.cpp"
 #include "Metal/MetalCApiTests.cpp"
 #include "Metal/MetalDeviceTests.cpp"

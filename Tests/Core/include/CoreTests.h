@@ -15,6 +15,10 @@ const char* core_test_name(size_t index);
 // on this thread.
 const char* core_test_run(size_t index);
 
+// For a program of tests to call first, after it has registered the Host device. Where the GPU cannot run the kernels,
+// as in a virtual machine, tests of the default device run on the Host device: it says so, and sets MNK_DEVICE.
+void core_test_choose_device(void);
+
 // All of that as a program: LABEL [--only START]… [--without START]… [--part 1/2] [--slowest 10]
 // A START is the beginning of a Suite.TestName. What is left out by --without is named and counted. At the end the
 // slowest tests are named with their times.

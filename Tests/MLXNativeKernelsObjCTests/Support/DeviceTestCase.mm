@@ -2,11 +2,14 @@
 
 #import <MLXNativeKernelsHost/MLXNativeKernelsHost.h>
 
+#include "CoreTests.h"
+
 @implementation DeviceTestCase
 
 + (void)setUp {
   [super setUp];
   mnk_register_host_device();
+  core_test_choose_device();
 }
 
 - (void)setUp {

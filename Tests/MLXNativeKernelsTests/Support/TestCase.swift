@@ -1,12 +1,19 @@
 import MLXNativeKernels
+import MLXNativeKernelsCoreTests
 import MLXNativeKernelsHost
 import XCTest
+
+/// Registers the Host device, which is the default one where the GPU cannot run the kernels, as in a virtual machine.
+func chooseDevice() {
+    registerHostDevice()
+    core_test_choose_device()
+}
 
 /// A test with a device, and tokens whose numbers tell where they belong.
 class DeviceTestCase: XCTestCase {
     private(set) var device: KernelDevice!
 
-    override class func setUp() { registerHostDevice() }
+    override class func setUp() { chooseDevice() }
 
     override func setUpWithError() throws {
         device = try KernelDevice.default()

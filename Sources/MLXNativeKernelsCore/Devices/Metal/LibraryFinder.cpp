@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "Devices/Metal/EmbeddedLibrary.hpp"
 #include "Devices/Metal/EmbeddedShaders.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
@@ -54,7 +55,7 @@ Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::
   MNK_TRY(auto loaded, loadLibrary(device, path, std::string(kLabel), Kind::givenFile));
   switch (stampOf(*loaded)) {
     case Stamp::ours:
-      return loaded;
+      return std::shared_ptr<MetalLibrary>(std::move(loaded));
     case Stamp::stale:
       return staleError(path);
     case Stamp::none:
@@ -63,19 +64,6 @@ Result<std::shared_ptr<MetalLibrary>> loadGiven(MTL::Device* device, const std::
   return metalError(ErrorCode::libraryNotFound, "the given library does not hold the kernels of this package", path,
                     fmt::format("a library that exports {}", shaderStamp()),
                     "Pass the default.metallib that was built from Shaders/, or no path.");
-}
-
-// Fences for the whole device came with Metal 3.2. Where the system lacks it, or refuses the text, the kernels do
-// without.
-Result<std::shared_ptr<MetalLibrary>> compileEmbedded(MTL::Device* device) {
-  const auto compile = [&](MTL::LanguageVersion version) {
-    return compileText(device, embeddedKernels(), std::string(kLabel), {Kind::embeddedText, {}}, version);
-  };
-  if (__builtin_available(macOS 15, iOS 18, tvOS 18, visionOS 2, *)) {
-    constexpr auto kVersion3_2 = static_cast<MTL::LanguageVersion>((3 << 16) | 2);  // old headers have no name for it
-    if (auto compiled = compile(kVersion3_2)) return compiled;
-  }
-  return compile(MTL::LanguageVersion3_1);
 }
 
 }  // namespace
@@ -104,9 +92,10 @@ std::vector<Candidate> candidates(const SearchRoots& roots) {
     if (isNew) found.push_back(std::move(candidate));
   };
   const auto fromImage = [&](const char* path) { return roots.image.empty() ? "" : roots.image + path; };
-  const std::string inTestBundle = fromImage("/../Resources"), besideTestBundle = fromImage("/../../..");
-  for (const std::string& root :
-       {roots.previews, roots.mainResources, inTestBundle, roots.image, besideTestBundle, roots.mainBundle}) {
+  const std::string inFramework = fromImage("/Resources"), inTestBundle = fromImage("/../Resources"),
+                    besideTestBundle = fromImage("/../../..");
+  for (const std::string& root : {roots.previews, roots.mainResources, inFramework, inTestBundle, roots.image,
+                                  besideTestBundle, roots.mainBundle}) {
     add(Kind::moduleBundle, root, fmt::format("{}/Contents/Resources/", kModuleBundle));  // as macOS lays bundles out
     add(Kind::moduleBundle, root, fmt::format("{}/", kModuleBundle));                     // as iOS does
   }
@@ -138,7 +127,7 @@ Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, co
     }
     switch (stampOf(**loaded)) {
       case Stamp::ours:
-        return loaded;
+        return std::shared_ptr<MetalLibrary>(std::move(*loaded));
       case Stamp::stale:
         return staleError(place.path);
       case Stamp::none:
@@ -146,14 +135,7 @@ Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, co
         break;
     }
   }
-  auto compiled = compileEmbedded(device);
-  if (compiled) return compiled;
-  Error error = std::move(compiled).error();
-  error.code = ErrorCode::libraryNotFound;
-  error.what = "the kernels of this package were not found, and their embedded text does not compile";
-  error.got += "; tried:" + tried + "\n  embedded text";
-  error.fix = "Build with Xcode, which makes default.metallib, or name the file when the device is made.";
-  return error;
+  return makeEmbeddedLibrary(device, std::string(kLabel), tried + "\n  embedded text");
 }
 
 }  // namespace mnk::metal

@@ -79,7 +79,7 @@ class MetalDevice final : public Device {
                                                  const KernelKey& key) override {
     const AutoreleasePool pool;
     auto ours = std::dynamic_pointer_cast<MetalLibrary>(library);
-    if (ours && ours->native()->device() == device_.get()) {
+    if (ours && ours->device() == device_.get()) {
       return MetalPipeline::make(device_.get(), std::move(ours), key);
     }
     return metalError(ErrorCode::invalidArgument, "the library is not of this device",
@@ -88,7 +88,8 @@ class MetalDevice final : public Device {
   }
 
  private:
-  static Result<std::shared_ptr<Library>> asLibrary(Result<std::shared_ptr<MetalLibrary>> made) {
+  template <typename Made>
+  static Result<std::shared_ptr<Library>> asLibrary(Result<std::shared_ptr<Made>> made) {
     if (!made) return std::move(made).error();
     return std::shared_ptr<Library>(std::move(*made));
   }

@@ -51,9 +51,10 @@ DeviceProfile profileOf(MTL::Device* device) {
     }
   }
   if (profile.family.empty()) profile.family = "mac2";
-  // Metal does not say how many cores there are; these are the fewest that chips of these names have.
+  // Metal does not say how many cores there are; these are the fewest that chips of these names have. An "Apple A17 Pro
+  // GPU" is one of a phone.
   constexpr std::pair<std::string_view, uint32_t> kCores[] = {
-      {"Ultra", 48}, {"Max", 24}, {"Pro", 14}, {"Apple M", 7}, {"Apple A", 4}};
+      {"Apple A", 4}, {"Ultra", 48}, {"Max", 24}, {"Pro", 14}, {"Apple M", 7}};
   const std::string name = text(device->name());
   for (const auto& [part, cores] : kCores) {
     if (profile.cores == 0 && name.find(part) != std::string::npos) profile.cores = cores;

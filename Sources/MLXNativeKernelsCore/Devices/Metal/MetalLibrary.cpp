@@ -45,21 +45,20 @@ Result<std::string> readText(const std::string& path) {
 
 }  // namespace
 
-MetalLibrary::MetalLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin)
-    : native_(std::move(native)),
-      label_(std::move(label)),
-      origin_(std::move(origin)),
+NativeLibrary::NativeLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin)
+    : MetalLibrary(std::move(label), std::move(origin)),
+      native_(std::move(native)),
       names_(sortedNames(*native_.get())) {
-  native_->setLabel(nsText(label_));
+  native_->setLabel(nsText(this->label()));
 }
 
-MetalLibrary::~MetalLibrary() {
+NativeLibrary::~NativeLibrary() {
   const AutoreleasePool pool;
   native_.reset();
 }
 
-Result<std::shared_ptr<MetalLibrary>> loadLibrary(MTL::Device* device, const std::string& path, std::string label,
-                                                  LibraryOrigin::Kind origin) {
+Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const std::string& path, std::string label,
+                                                   LibraryOrigin::Kind origin) {
   const AutoreleasePool pool;
   NS::Error* error = nullptr;
   NS::String* file = nsText(path);
@@ -69,11 +68,11 @@ Result<std::shared_ptr<MetalLibrary>> loadLibrary(MTL::Device* device, const std
     return metalError(ErrorCode::libraryNotFound, fmt::format("the library {} cannot be loaded", path), reason(error),
                       "a .metallib that this system can read", "Build it for this system, or correct the path.");
   }
-  return std::make_shared<MetalLibrary>(std::move(native), std::move(label), LibraryOrigin{origin, path});
+  return std::make_shared<NativeLibrary>(std::move(native), std::move(label), LibraryOrigin{origin, path});
 }
 
-Result<std::shared_ptr<MetalLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
-                                                  LibraryOrigin origin, MTL::LanguageVersion version) {
+Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
+                                                   LibraryOrigin origin, MTL::LanguageVersion version) {
   const AutoreleasePool pool;
   // As the shaders expect: Metal 3.1 has bfloat, and fast math would fold comparisons with NaN and infinity.
   const auto options = owned(MTL::CompileOptions::alloc()->init());
@@ -87,10 +86,10 @@ Result<std::shared_ptr<MetalLibrary>> compileText(MTL::Device* device, const std
                       source ? reason(error) : "text that is not UTF-8", "Metal Shading Language 3.1 with our words",
                       "Correct the text at the lines named.");
   }
-  return std::make_shared<MetalLibrary>(std::move(native), std::move(label), std::move(origin));
+  return std::make_shared<NativeLibrary>(std::move(native), std::move(label), std::move(origin));
 }
 
-Result<std::shared_ptr<MetalLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source) {
+Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source) {
   const bool isFile = source.kind == LibrarySource::Kind::path;
   const std::string& label = source.label.empty() && isFile ? source.value : source.label;
   if (isFile && source.value.ends_with(".metallib")) {

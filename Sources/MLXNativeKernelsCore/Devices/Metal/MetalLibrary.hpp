@@ -5,30 +5,46 @@
 
 namespace mnk::metal {
 
-class MetalLibrary final : public Library {
+class MetalLibrary : public Library {
  public:
-  MetalLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin);
-  ~MetalLibrary() override;
-
   std::string_view label() const override { return label_; }
   const LibraryOrigin& origin() const override { return origin_; }
+  // Borrowed.
+  virtual MTL::Device* device() const = 0;
+  // Metal's library with this function, which is one of functionNames(). Borrowed.
+  virtual Result<MTL::Library*> nativeWith(std::string_view function) = 0;
+
+ protected:
+  MetalLibrary(std::string label, LibraryOrigin origin) : label_(std::move(label)), origin_(std::move(origin)) {}
+
+ private:
+  std::string label_;
+  LibraryOrigin origin_;
+};
+
+// One library of Metal's.
+class NativeLibrary final : public MetalLibrary {
+ public:
+  NativeLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin);
+  ~NativeLibrary() override;
+
   std::vector<std::string> functionNames() const override { return names_; }
+  MTL::Device* device() const override { return native_->device(); }
+  Result<MTL::Library*> nativeWith(std::string_view) override { return native_.get(); }
   MTL::Library* native() const { return native_.get(); }
 
  private:
   Owned<MTL::Library> native_;
-  std::string label_;
-  LibraryOrigin origin_;
   std::vector<std::string> names_;  // sorted
 };
 
-Result<std::shared_ptr<MetalLibrary>> loadLibrary(MTL::Device* device, const std::string& path, std::string label,
-                                                  LibraryOrigin::Kind origin);
+Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const std::string& path, std::string label,
+                                                   LibraryOrigin::Kind origin);
 // The text is complete: what it includes beyond Metal's own headers is part of it.
-Result<std::shared_ptr<MetalLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
-                                                  LibraryOrigin origin,
-                                                  MTL::LanguageVersion version = MTL::LanguageVersion3_1);
+Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
+                                                   LibraryOrigin origin,
+                                                   MTL::LanguageVersion version = MTL::LanguageVersion3_1);
 // Kernels of the caller's own, which may use our words without an include.
-Result<std::shared_ptr<MetalLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source);
+Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source);
 
 }  // namespace mnk::metal

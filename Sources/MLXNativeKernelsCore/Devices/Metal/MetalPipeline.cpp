@@ -38,15 +38,16 @@ Error unusable(std::string what, const KernelKey& key, const NS::Error* error) {
 }
 
 // Metal refuses a function whose constants have no value, so that none is taken for false or zero.
-Result<Owned<MTL::Function>> makeFunction(const MetalLibrary& library, const KernelKey& key) {
+Result<Owned<MTL::Function>> makeFunction(MetalLibrary& library, const KernelKey& key) {
   const auto names = library.functionNames();
   if (!std::binary_search(names.begin(), names.end(), key.function)) return unknownFunction(library, key);
+  MNK_TRY(const auto native, library.nativeWith(key.function));
   const auto values = owned(MTL::FunctionConstantValues::alloc()->init());
   for (const FunctionConstant& constant : key.constants) {
     values->setConstantValue(&constant.bits, dataType(constant.type), constant.index);
   }
   NS::Error* error = nullptr;
-  auto function = owned(library.native()->newFunction(nsText(key.function), values.get(), &error));
+  auto function = owned(native->newFunction(nsText(key.function), values.get(), &error));
   if (!function) return unusable(fmt::format("function {} cannot be specialized", key.function), key, error);
   return function;
 }

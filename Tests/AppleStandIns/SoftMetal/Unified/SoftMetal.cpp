@@ -9,6 +9,7 @@
 #include "HandlerThread.cpp"
 #include "Hazards.cpp"
 #include "Metallib.cpp"
+#include "ReferencedConstants.cpp"
 #include "Runtime.cpp"
 #include "SoftBuffer.cpp"
 #include "SoftBundle.cpp"

@@ -48,12 +48,14 @@ final class SeededSurroundingsTests: SeededTestCase {
     }
 
     func testTestPlan() throws {
-        let plan = "Xcode/MLXNativeKernels.xctestplan"
+        let plan = "Xcode/Checks.xctestplan"
+        let plain = "Xcode/MLXNativeKernels.xctestplan"
+        assertRefused([plain: repository.text(plan)], "(expected [\"Default\"])")
         assertRefused([plan: "{"], "this is no JSON object")
         assertRefused([plan: "[]"], "this is no JSON object")
         assertRefused([plan: "{\"configurations\": 1, \"testTargets\": {}}"], "the configurations are []")
         try assertRefused(plan, "\"Validation\"", "\"Checks\"", "the configurations are")
-        try assertRefused(plan, "000000000002\"", "000000000001\"", "is no UUID, or is used twice")
+        try assertRefused(plan, "000000000002\"", "000000000003\"", "is no UUID, or is used twice")
         try assertRefused(plan, "\"MTL_SHADER_VALIDATION\"", "\"MTL_SHADER\"", "does not set MTL_SHADER_VALIDATION")
         try assertRefused(plan, "\"enabled\" : true", "\"enabled\" : false", "does not turn addressSanitizer on")
         try assertRefused(plan, "\"threadSanitizerEnabled\"", "\"threadSanitizer\"", "an option threadSanitizer,")
