@@ -5,7 +5,9 @@ mkdir "$scratch/bin" "$scratch/jane"
 printf '#!/bin/sh\necho janes-computer\n' >"$scratch/bin/hostname"
 cat >"$scratch/bin/swift" <<'END'
 #!/bin/sh
-echo "Swift 6.9 at $HOME/tools, /Users/jane/tools, /home/jane/tools and /var/folders/9q/jane/T on janes-computer"
+printf 'Swift 6.9 at %s/tools' "$HOME"
+for place in Users home var/folders; do printf ', /%s/jane/tools' "$place"; done
+echo ' on janes-computer'
 exit 3
 END
 chmod +x "$scratch"/bin/*
