@@ -112,7 +112,10 @@ let examples: [Target] = [
         exclude: ["DecodeDemo", "ObjCConsumer", "SwiftConsumer", "decode-demo"], sources: ["JargonLM"],
         resources: [.copy("Models/jargon-lm")], swiftSettings: optimizedSwift),
     .executableTarget(
-        name: "decode-demo", dependencies: ["JargonLM", "MLXNativeKernels", "MLXNativeKernelsHost"],
+        name: "decode-demo",
+        // The software Metal runs kernels that only GPUs choose, which are part of the tests.
+        dependencies: ["JargonLM", "MLXNativeKernels", "MLXNativeKernelsHost"]
+            + (softMetal ? ["MLXNativeKernelsTestSupport"] : []),
         path: "Examples/decode-demo"),
 ]
 
