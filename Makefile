@@ -41,8 +41,9 @@ shaders: setup ## would a Mac's compiler take the kernels, as far as that can be
 	swift run $(tested) shader-check --all Shaders/*/*.metal Shaders/*/*.h
 	swift run $(tested) shader-check --tests Tests/Shaders/BlockSums.metal Tests/Shaders/BenchAttention.metal \
 	  Tests/Shaders/CodeSearch.metal Tests/Shaders/RotaryTable.metal
+	@.ci/unroll
 
-check-apple: setup ## type-check what is compiled for a Mac and an iPhone; ARGS=--all-editions
+check-apple: setup ## type-check what is compiled for a Mac; ARGS=--all-editions: for an iPhone, too
 	@.ci/check-apple $(ARGS)
 
 tables: ## compute the constants of the codec again; ARGS="--search 50000" looks for better signs
