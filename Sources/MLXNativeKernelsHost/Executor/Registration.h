@@ -1,7 +1,5 @@
 // Kernels and function constants enter their module's lists before main, or while a shared object is loaded.
 #pragma once
-#include <string_view>
-
 #include "Lane.h"
 
 namespace mnk::host {

@@ -40,6 +40,12 @@ public struct Files: Sendable {
         return disk.text(path)
     }
 
+    /// What a Swift file imports at its top.
+    func imports(_ path: String) -> [Import] {
+        if let seeded = seeded[path] { return Import.read(seeded ?? "") }
+        return disk.imports(path)
+    }
+
     func isFile(_ path: String) -> Bool {
         if let seeded = seeded[path] { return seeded != nil }
         return disk.isFolder(path) == false
@@ -58,11 +64,31 @@ public struct Files: Sendable {
     }
 }
 
+/// A line of a Swift file that imports a module.
+struct Import: Sendable {
+    let module: String
+    let line: Int
+    /// What stands in the last line before it that is not empty.
+    let before: String
+
+    static func read(_ text: String) -> [Import] {
+        var before = ""
+        let lines = text.split(separator: "\n", maxSplits: 24, omittingEmptySubsequences: false)
+        return lines.enumerated().compactMap { index, line in
+            let words = line.split(separator: " ")
+            defer { if !words.isEmpty { before = words.joined(separator: " ") } }
+            guard words.dropLast().last == "import", let module = words.last else { return nil }
+            return Import(module: String(module), line: index + 1, before: before)
+        }
+    }
+}
+
 /// What was read once is not read again: tests check the repository a hundred times.
 private final class Disk: @unchecked Sendable {
     private let root: String
     private let lock = NSLock()
     private var texts: [String: String?] = [:]
+    private var imports: [String: [Import]] = [:]
     private var folders: [String: [String]] = [:]
 
     init(root: String) { self.root = root }
@@ -75,6 +101,13 @@ private final class Disk: @unchecked Sendable {
             texts[path] = text
             return text
         }
+    }
+
+    func imports(_ path: String) -> [Import] {
+        if let found = lock.withLock({ imports[path] }) { return found }
+        let found = Import.read(text(path) ?? "")
+        lock.withLock { imports[path] = found }
+        return found
     }
 
     /// Nil where nothing is there.

@@ -39,8 +39,9 @@ struct Manifest {
 
     /// Resources of a target that are copied or processed, by path from the repository.
     func resources(of target: String, _ rule: String) -> [String] {
-        String(description(of: target)).components(separatedBy: ".\(rule)(\"").dropFirst().map { part in
-            Files.clean("\(folder(of: target))/\(part.prefix { $0 != "\"" })")
+        let folder = folder(of: target)
+        return String(description(of: target)).components(separatedBy: ".\(rule)(\"").dropFirst().map { part in
+            Files.clean("\(folder)/\(part.prefix { $0 != "\"" })")
         }
     }
 }

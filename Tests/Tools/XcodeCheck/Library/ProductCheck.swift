@@ -77,16 +77,13 @@ struct ProductCheck {
             [Self.kinds.framework, Self.kinds.library].contains($0.text("productType")) && $0.id != object.id
         }
         for path in target.compiled.filter({ $0.hasSuffix(".swift") }).sorted() {
-            let lines = (files.text(path) ?? "").split(separator: "\n", maxSplits: 24, omittingEmptySubsequences: false)
-            for (index, line) in lines.enumerated() {
-                let words = line.split(separator: " ")
-                guard words.dropLast().last == "import",
-                    let module = modules.first(where: { name($0)[...] == words.last }),
+            for imported in files.imports(path) {
+                guard let module = modules.first(where: { name($0) == imported.module }),
                     !reached.contains(where: { $0.id == module.id })
                 else { continue }
                 let verb = isLibrary ? "depend on" : "link"
                 let message = "\(target.name) does not \(verb) \(name(module)), which is imported here. Add it there."
-                findings.append(Finding(path, line: index + 1, message))
+                findings.append(Finding(path, line: imported.line, message))
             }
         }
     }
