@@ -56,7 +56,7 @@ makeFoundationModule() {
     -o "$root/swift-objc/Foundation.swiftmodule"
 }
 
-# checkTwins: the part of the Swift door that meets Objective-C. All other files are only read for what it uses.
+# checkTwins: the part of the Swift API that meets Objective-C. All other files are only read for what it uses.
 checkTwins() {
   local twins=Sources/MLXNativeKernels/ObjectiveC.swift
   # shellcheck disable=SC2046  # a list of words
@@ -64,7 +64,7 @@ checkTwins() {
     $(swiftSources | grep -vxF "$twins")
 }
 
-# withCore WORD…: the compiler where the C door is a module, in the app's own language mode.
+# withCore WORD…: the compiler where the C API is a module, in the app's own language mode.
 withCore() {
   "$swiftc" -swift-version 6 -warnings-as-errors -parse-as-library -I "$root/swift-app" -I "$root/swift" \
     -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include" \

@@ -32,5 +32,5 @@ passed "C++ includes the framework's headers"
 # shellcheck disable=SC2046  # a list of words
 "$(toolchain swiftc)" -typecheck -swift-version 6 -warnings-as-errors -module-name MLXNativeKernels \
   -import-underlying-module -F "$scratch" $(find Sources/MLXNativeKernels -name '*.swift') ||
-  fail "the door for Swift does not compile in the framework (above)"
-passed "the door for Swift compiles over the framework's module"
+  fail "the Swift API does not compile in the framework (above)"
+passed "the Swift API compiles over the framework's module"

@@ -111,7 +111,7 @@ static void testRingWrite(const Fixture* f) {
   fillSource(f->values, 1);
   const mnk_kv_cache_write write = ringWrite(f);
   mnk_error* error = NULL;
-  mnk_encoder* encoder = mnk_encoder_make(f->device, "c door", &error);
+  mnk_encoder* encoder = mnk_encoder_make(f->device, "c api", &error);
   CHECK_NONE(error);
   if (!encoder) return;
 
