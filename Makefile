@@ -67,7 +67,7 @@ check-tsan: setup ## the same under ThreadSanitizer, one thread for each lane
 check-memory: setup ## every allocation of the library fails once, under AddressSanitizer; ARGS="--device metal --stride 1"
 	@.ci/inject $(ARGS)
 
-mac-report: setup ## write mac-report.txt: versions, device, results of tests and benchmarks, without names; ARGS=--versions
+mac-report: ## write mac-report.txt: versions, device, results of tests and benchmarks, without names; ARGS=--versions
 	@.ci/mac-report $(ARGS)
 
 demo: setup ## write text with a small language model through the kernels; ARGS=--help

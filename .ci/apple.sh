@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced after common.sh by what compiles for Apple's systems without a Mac. The compiler is the Swift toolchain's,
 # which knows these targets. libc++ with its availability, and the headers of Darwin's C library, are real
-# (.ci/darwin-headers). Tests/AppleStandIns/SDK stands for the frameworks, as far as we use them: syntax and types are
+# (.ci/darwin-headers). Tests/AppleStandIns/SDK replaces the frameworks, as far as we use them: syntax and types are
 # checked there; that Apple's frameworks have what is called is not.
 appleSDK=Tests/AppleStandIns/SDK
 

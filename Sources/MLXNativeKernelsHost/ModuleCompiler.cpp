@@ -96,7 +96,7 @@ std::vector<std::string> flagsOf(const ModuleVariant& variant) {
   }
   if (variant.checked) {
     // A callback before every load and store, with none of the compiler's shortcuts and no runtime library; where a
-    // rule of the language is broken, too. Variables that nobody sets hold a pattern. kernel-address says the first in
+    // rule of the language is broken, too. Variables that are not set hold a pattern. kernel-address says the first in
     // one flag, which Darwin's compiler refuses.
     flags.insert(flags.end(), {"-O1", "-gline-tables-only", "-ftrivial-auto-var-init=pattern"});
     flags.insert(flags.end(), {"-fsanitize=address", "-fsanitize-recover=address", "-fno-sanitize-link-runtime"});

@@ -1,7 +1,7 @@
 import MLXNativeKernels
 import XCTest
 
-/// The op through the Swift door: each field of the descriptor arrives. The op itself is tested in C++.
+/// The op through the Swift API: each field of the descriptor arrives. The op itself is tested in C++.
 final class KVCacheWriteTests: DeviceTestCase {
     private let heads = 2
     private let headDim = 4

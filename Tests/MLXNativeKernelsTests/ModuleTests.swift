@@ -5,7 +5,7 @@ import XCTest
     import MLXNativeKernelsCore
 #endif
 
-/// The C module can be imported from Swift on its own, and says the same as the Swift door.
+/// The C module can be imported from Swift on its own, and says the same as the Swift API.
 final class ModuleTests: XCTestCase {
     override class func setUp() { chooseDevice() }
 

@@ -2,7 +2,7 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// The op through the Swift door: each field of the descriptor arrives. The op itself is tested in C++.
+/// The op through the Swift API: each field of the descriptor arrives. The op itself is tested in C++.
 final class MultiRoPETests: DeviceTestCase {
     /// Vectors whose pair 0 is (1, 0) under half-split, so that its elements become the cosine and the sine.
     private func units(_ shape: [Int], second: Bool = false) throws -> Tensor {

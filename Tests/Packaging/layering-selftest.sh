@@ -57,6 +57,11 @@ seed "$rule" $core/Devices/Metal/Seeded.cpp '#include "KVCacheWrite/KVCacheWrite
 seed "CAPI includes only public headers and Support" $core/CAPI/Seeded.cpp '#include "Runtime/HazardTracker.hpp"'
 seed "CAPI includes only public headers and Support" $core/CAPI/Seeded.cpp '#include "Executor/Fiber.h"'
 
+seed "no library features that Xcode 16.3 lacks" $core/Runtime/Seeded.cpp 'std::jthread thread;'
+seed "no library features that Xcode 16.3 lacks" Tests/Core/Seeded.cpp 'std::atomic_ref<int> counted(count);'
+seed "scripts run in bash 3.2" .ci/seeded 'mapfile -t lines <file'
+seed "scripts run in bash 3.2" Tests/Packaging/test-seeded.sh 'say "$BASHPID"'
+
 seed "Swift sees only the C API" Sources/MLXNativeKernels/Seeded.swift 'import CxxStdlib'
 seed "examples import the package, and its model" Examples/decode-demo/Seeded.swift 'import MLXNativeKernelsCore'
 seed "examples import the package, and its model" Examples/decode-demo/Seeded.swift '@testable import MLXNativeKernelsCoreTests'

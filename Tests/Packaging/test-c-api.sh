@@ -15,5 +15,11 @@ else
   skipped "mnk.h is C11 to gcc: no gcc here"
 fi
 
-"$products/c-api-test" || fail "the C program found faults (above)"
+"$products/c-api-test" >"$scratch/output" || fail "the C program found faults (above)"
+if grep '^skipped: ' "$scratch/output"; then exit; fi
 passed "a C program writes, quantizes and attends through the C API"
+if ! onMac; then
+  MNK_DEVICE=metal MNK_SOFT_METAL_MACHINE=paravirtual "$products/c-api-test" >"$scratch/output"
+  grep -q '^skipped: .*Apple Paravirtual device' "$scratch/output" || fail "it says nothing: $(cat "$scratch/output")"
+  passed "in a virtual machine it says why it is skipped"
+fi

@@ -46,14 +46,29 @@ if "$scratch/.ci/embed-shaders" >"$scratch/said" 2>&1; then fail "a header that 
 grep -q "$header:.*: a header of ours is included after other text" "$scratch/said" || fail "refused for another reason"
 passed "headers come first"
 
-# As one text they are what they are one by one. The strict compile has words of its own in place of ours.
-awk '
-  /^inline constexpr/ { isText = /^inline constexpr char kText/; next }
+# Each file is complete with the texts that it needs, and has the functions that it lists. The strict compile has words
+# of its own in place of ours.
+mkdir "$scratch/texts"
+awk -v texts="$scratch/texts" '
+  /^inline constexpr/ { text = /^inline constexpr char kText/ ? texts "/" substr($4, 6, length($4) - 7) : ""; next }
   /^\)metal"/ { next }
   { sub(/^R"metal\(/, "") }
   /^#line/ { isOfWords = /Common\/MetalCompat\.h"/ }
-  isText && !isOfWords
-' "$embedded" >"$scratch/Shipped.metal"
-grep -q '^instantiate_kernel(MNK_SHADER_STAMP' "$scratch/Shipped.metal" || fail "the last kernel is not in $embedded"
-"$products/shader-check" --all "$scratch/Shipped.metal" || fail "the embedded text does not pass the strict compile"
-passed "embedded shaders pass the strict compile as one text"
+  text != "" && !isOfWords { print >text }
+' "$embedded"
+files=0
+while IFS='|' read -r file number functions; do
+  whole=$scratch/$(basename "$file")
+  for text in $(sed -n "s/^inline constexpr unsigned char kNeeds$number\[\] = {\(.*\)};/\1/p" "$embedded" | tr -d ,); do
+    [ ! -f "$scratch/texts/$text" ] || cat "$scratch/texts/$text"
+  done >"$whole"
+  "$products/shader-check" "$whole" >"$scratch/said" || fail "$file does not compile with the texts listed for it"
+  # shellcheck disable=SC2086  # a list of words
+  expected=$(set -- $functions && say $#)
+  grep -qE ", $expected exported kernels?," "$scratch/said" || fail "$file: $expected functions, and $(cat "$scratch/said")"
+  files=$((files + 1))
+done <<END
+$(sed -n 's/^    {"\(.*\)", kNeeds\([0-9]*\), "\(.*\)"},$/\1|\2|\3/p' "$embedded")
+END
+[ "$files" -gt 0 ] || fail "$embedded lists no file"
+passed "embedded shaders pass the strict compile, each of $files files by itself"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Package.swift keeps to what SwiftPM does not check by itself, or checks only on a Mac or in somebody's package. The
+# Package.swift keeps to what SwiftPM does not check by itself, or checks only on a Mac or in another package. The
 # manifest is read as a package that depends on this one sees it, here and on a Mac.
 . "$(dirname "$0")/common.sh"
 
-# dump CONDITION: the manifest as JSON, where that stands for whether Darwin can be imported.
+# dump CONDITION: the manifest as JSON, where that says whether Darwin can be imported.
 dump() {
   mkdir -p "$scratch/$1"
   sed "s/canImport(Darwin)/$1/" Package.swift >"$scratch/$1/Package.swift"
@@ -18,7 +18,7 @@ import json, os, re, sys
 manifest = json.load(open(sys.argv[1]))
 paths = open(sys.argv[2]).read().split("\n")
 version = tuple(int(part) for part in manifest["toolsVersion"]["_version"].split(".")[:2])
-# Of the demo, which nobody else has.
+# Of the demo alone.
 demo = {"JargonLM", "JargonLMTests", "decode-demo"}
 
 

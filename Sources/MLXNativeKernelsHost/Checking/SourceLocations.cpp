@@ -28,10 +28,10 @@ std::string fileAndLine(std::string_view text) {
   return text.starts_with('?') ? "" : fileName(text);
 }
 
-// Of what a Mac's symbolizer says: "multiply (in Module.so) (Kernels.metal:12)".
+// Of what a Mac's symbolizer says: "multiply(float*, unsigned int) (in Module.so) (Kernels.metal:12)".
 std::string inLastBrackets(std::string_view text) {
   constexpr std::string_view kBegin = ") (";
-  const size_t begin = text.find(kBegin);
+  const size_t begin = text.rfind(kBegin);
   if (begin == std::string_view::npos || !text.ends_with(')')) return {};
   return fileName(text.substr(begin + kBegin.size(), text.size() - begin - kBegin.size() - 1));
 }

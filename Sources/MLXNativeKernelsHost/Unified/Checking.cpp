@@ -5,9 +5,9 @@
 #include "Checking/DeclaredAccesses.cpp"
 #include "Checking/Findings.cpp"
 #include "Checking/GuardedCopies.cpp"
-#include "Checking/GuardedRun.cpp"
-#include "Checking/Observer.cpp"
-#include "Checking/Shadow.cpp"
 #include "Checking/SourceLocations.cpp"
 #include "Checking/Traps.cpp"
 #pragma clang attribute pop
+#include "Checking/GuardedRun.cpp"
+#include "Checking/Observer.cpp"
+#include "Checking/Shadow.cpp"

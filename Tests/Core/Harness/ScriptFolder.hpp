@@ -1,4 +1,4 @@
-// A temporary folder of shell scripts, which stand for programs that the library starts.
+// A temporary folder of shell scripts in place of programs that the library starts.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -46,7 +46,8 @@ TEST(HostToolchain, ReadsWhatAMacsSymbolizerSays) {
   for (const char* name : {"llvm-symbolizer", "addr2line"}) scripts.add(name, "exit 1\n");
   // What the real one says, in its words.
   scripts.add("atos", fmt::format("[ \"$1 $3\" = '-o -offset' ] || exit 1\nPATH='{}'\nobject=$2\nshift 3\n"
-                                  "addr2line -e \"$object\" \"$@\" | sed 's|.*/||; s|.*|shifts (in Module.so) (&)|'\n",
+                                  "addr2line -e \"$object\" \"$@\" | sed 's|.*/||; s|.*|shifts(unsigned int*, unsigned "
+                                  "int) (in Module.so) (&)|'\n",
                                   search));
   const EnvironmentVariable path("PATH", fmt::format("{}:{}", scripts.path(), search));
   EXPECT_ERROR(shift(hostDevice({.checking = host::Checking::full}), 4),

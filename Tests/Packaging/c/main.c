@@ -276,8 +276,10 @@ static void testQuantizedAttention(mnk_device* device) {
   mnk_error* error = NULL;
   const mnk_attention_options byMatrices = {.size = sizeof byMatrices, .kernel = MNK_KERNEL_MATRIX};
   attend.options = &byMatrices;
-  CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
-  CHECK_PARTS(error, MNK_UNSUPPORTED, "cannot run the matrix kernel");
+  if (strcmp(mnk_device_kind(device), "host") == 0) {
+    CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
+    CHECK_PARTS(error, MNK_UNSUPPORTED, "cannot run the matrix kernel");
+  }
   attend.options = &options;
   attend.sequence_count = 0;
   CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
@@ -333,6 +335,11 @@ static void testReleasingNothing(void) {
 int main(void) {
   mnk_error* error = NULL;
   Fixture f = {.device = mnk_device_make_default(&error)};
+  if (!f.device && mnk_error_get_code(error) == MNK_UNSUPPORTED) {
+    printf("skipped: %s\n", mnk_error_message(error));
+    mnk_error_release(error);
+    return 0;
+  }
   CHECK_NONE(error);
   if (!f.device) return 1;
   f.keys = makeTensor(f.device, kTokens, kHeads, kHeadDim);

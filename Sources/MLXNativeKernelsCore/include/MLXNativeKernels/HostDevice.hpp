@@ -37,7 +37,8 @@ struct Options {
   bool perturb = false;  // results of functions are moved within the error that Metal allows, sums have random trees
   Level level = Level::best;
   std::string compiler;  // for kernels compiled at run time; empty: clang++ of the search path
-  // Of DeviceProfile. With that of a GPU, operations choose the kernels that they would choose there, for tests.
+  // Of DeviceProfile. With that of a GPU, operations choose the kernels that they would choose there. This package's
+  // tests have all of them; other programs lack those of attention that only GPUs choose.
   std::string family = "host";
 };
 
