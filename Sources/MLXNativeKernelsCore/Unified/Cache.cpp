@@ -10,4 +10,6 @@
 #include "Cache/CacheStorage.cpp"
 #include "Cache/QuantizedStorageRules.cpp"
 #include "Cache/SequenceRows.cpp"
+#include "Prepare/Prepare.cpp"
+#include "Prepare/TuningFile.cpp"
 #pragma clang attribute pop

@@ -30,7 +30,7 @@ Tensor counting(const std::shared_ptr<FakeDevice>& device, DType dtype, const Sh
 }
 
 // "begin..end" of consecutive bytes.
-std::string bytesOf(const Tensor& tensor) {
+std::string byteRange(const Tensor& tensor) {
   std::vector<std::byte> bytes(tensor.byteCount());
   REQUIRE(tensor.read(bytes));
   if (bytes.empty()) return "nothing";
@@ -66,15 +66,15 @@ TEST(Tensor, FreshMemoryIsZero) {
 TEST(Tensor, SlicesCountFromTheirParent) {
   const auto device = FakeDevice::make();
   const Tensor whole = counting(device, DType::u16, shape({8, 2, 3}));
-  EXPECT_EQ(bytesOf(whole), "0..95");
+  EXPECT_EQ(byteRange(whole), "0..95");
   const Tensor middle = REQUIRE(whole.slice(2, 5));
-  EXPECT_EQ(bytesOf(middle), "24..83");
+  EXPECT_EQ(byteRange(middle), "24..83");
   EXPECT_EQ(middle.shape().text(), "[5, 2, 3]");
   const Tensor inner = REQUIRE(middle.slice(1, 2));
-  EXPECT_EQ(bytesOf(inner), "36..59");
+  EXPECT_EQ(byteRange(inner), "36..59");
   EXPECT_EQ(inner.byteOffset(), 36u);
-  EXPECT_EQ(bytesOf(REQUIRE(inner.slice(1, 1))), "48..59");
-  EXPECT_EQ(bytesOf(REQUIRE(whole.slice(8, 0))), "nothing");
+  EXPECT_EQ(byteRange(REQUIRE(inner.slice(1, 1))), "48..59");
+  EXPECT_EQ(byteRange(REQUIRE(whole.slice(8, 0))), "nothing");
   EXPECT_EQ(REQUIRE(inner.slice(2, 0)).byteOffset(), 60u);
 }
 
@@ -82,16 +82,16 @@ TEST(Tensor, NoViewForgetsTheOffset) {
   const auto device = FakeDevice::make();
   const auto buffer = counting(device, DType::u8, shape({128})).buffer();
   const Tensor based = REQUIRE(Tensor::over(buffer, DType::f32, shape({4, 4}), 16));
-  EXPECT_EQ(bytesOf(based), "16..79");
+  EXPECT_EQ(byteRange(based), "16..79");
   const Tensor sliced = REQUIRE(based.slice(1, 2));
-  EXPECT_EQ(bytesOf(sliced), "32..63");
+  EXPECT_EQ(byteRange(sliced), "32..63");
   const Tensor flat = REQUIRE(sliced.reshaped(shape({8})));
-  EXPECT_EQ(bytesOf(flat), "32..63");
+  EXPECT_EQ(byteRange(flat), "32..63");
   const Tensor slicedAgain = REQUIRE(flat.slice(3, 4));
-  EXPECT_EQ(bytesOf(slicedAgain), "44..59");
+  EXPECT_EQ(byteRange(slicedAgain), "44..59");
   const Tensor halves = REQUIRE(slicedAgain.viewedAs(DType::f16));
-  EXPECT_EQ(bytesOf(halves), "44..59");
-  EXPECT_EQ(bytesOf(REQUIRE(halves.slice(7, 1))), "58..59");
+  EXPECT_EQ(byteRange(halves), "44..59");
+  EXPECT_EQ(byteRange(REQUIRE(halves.slice(7, 1))), "58..59");
   EXPECT_EQ(halves.range().begin, buffer->range().begin + 44);
   EXPECT_EQ(halves.range().end, buffer->range().begin + 60);
 }
@@ -127,7 +127,7 @@ TEST(Tensor, SlicesOfEmptyTensorsAreEmpty) {
 TEST(Tensor, ReshapingKeepsTheNumberOfElements) {
   const auto device = FakeDevice::make();
   const Tensor tensor = counting(device, DType::u8, shape({4, 6}));
-  EXPECT_EQ(bytesOf(REQUIRE(tensor.reshaped(shape({2, 3, 4})))), "0..23");
+  EXPECT_EQ(byteRange(REQUIRE(tensor.reshaped(shape({2, 3, 4})))), "0..23");
   EXPECT_ERROR(tensor.reshaped(shape({5, 5})), {.op = "Tensor",
                                                 .what = "another number of elements",
                                                 .got = "[5, 5]",
@@ -142,7 +142,7 @@ TEST(Tensor, ViewedAsAnotherDTypeKeepsTheBytes) {
   const Tensor floats = counting(device, DType::f32, shape({2, 3}));
   const Tensor bytes = REQUIRE(floats.viewedAs(DType::u8));
   EXPECT_EQ(bytes.shape().text(), "[2, 12]");
-  EXPECT_EQ(bytesOf(bytes), "0..23");
+  EXPECT_EQ(byteRange(bytes), "0..23");
   EXPECT_EQ(REQUIRE(bytes.viewedAs(DType::f32)).shape().text(), "[2, 3]");
   EXPECT_EQ(REQUIRE(floats.viewedAs(DType::bf16)).shape().text(), "[2, 6]");
   EXPECT_ERROR(REQUIRE(Tensor::zeros(device, DType::u16, shape({4, 3}))).viewedAs(DType::f32),
@@ -221,7 +221,7 @@ TEST(Tensor, CopiesMustCoverItExactly) {
     expectError(__FILE__, __LINE__, "read", errorOf(read), expected);
     expectError(__FILE__, __LINE__, "write", errorOf(written), expected);
   }
-  EXPECT_EQ(bytesOf(tensor), "4..11");
+  EXPECT_EQ(byteRange(tensor), "4..11");
 }
 
 TEST(Tensor, WritingASliceLeavesItsNeighborsAlone) {
@@ -229,9 +229,9 @@ TEST(Tensor, WritingASliceLeavesItsNeighborsAlone) {
   const Tensor whole = counting(device, DType::u8, shape({6}));
   const std::vector<std::byte> bytes(2, std::byte{77});
   REQUIRE(REQUIRE(whole.slice(2, 2)).write(bytes));
-  EXPECT_EQ(bytesOf(REQUIRE(whole.slice(0, 2))), "0..1");
-  EXPECT_EQ(bytesOf(REQUIRE(whole.slice(4, 2))), "4..5");
-  EXPECT_EQ(bytesOf(REQUIRE(whole.slice(2, 1))), "77..77");
+  EXPECT_EQ(byteRange(REQUIRE(whole.slice(0, 2))), "0..1");
+  EXPECT_EQ(byteRange(REQUIRE(whole.slice(4, 2))), "4..5");
+  EXPECT_EQ(byteRange(REQUIRE(whole.slice(2, 1))), "77..77");
 }
 
 TEST(Tensor, WithoutMemoryRefusesEverything) {
@@ -279,7 +279,7 @@ TEST(Tensor, CopiesShareMemory) {
   const Tensor second = first;
   const std::vector<std::byte> bytes(4, std::byte{50});
   REQUIRE(REQUIRE(second.slice(0, 4)).write(bytes));
-  EXPECT_EQ(bytesOf(REQUIRE(first.slice(3, 1))), "50..50");
+  EXPECT_EQ(byteRange(REQUIRE(first.slice(3, 1))), "50..50");
 }
 
 }  // namespace mnk::test

@@ -13,3 +13,6 @@
 #include "Cache/CacheFileDamageTests.cpp"
 #include "Cache/CacheFileKilledTests.cpp"
 #include "Cache/CacheFileTests.cpp"
+#include "Runtime/CompletionTests.cpp"
+#include "Runtime/HazardTrackerTests.cpp"
+#include "Runtime/TensorTests.cpp"

@@ -4,3 +4,6 @@
 #include "Ops/Common/CodecTablesTests.cpp"
 #include "Ops/Common/HeadsViewTests.cpp"
 #include "Ops/Common/ParameterLayoutTests.cpp"
+#include "Cache/AttentionCachePropertyTests.cpp"
+#include "Host/HostCheckingTextTests.cpp"
+#include "Runtime/FailedMemoryTests.cpp"

@@ -12,3 +12,6 @@
 #include "Ops/FlashDecode/FlashDecodeSpecialTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeTests.cpp"
 #include "Ops/FlashDecode/MeasuredTuningTests.cpp"
+#include "Ops/Common/KVCodecGoldenTests.cpp"
+#include "Runtime/MemoryInFlightTests.cpp"
+#include "Runtime/ThreadgroupShapeTests.cpp"

@@ -13,3 +13,6 @@
 #include "Host/HostToolchainTests.cpp"
 #include "Host/HostTrapsTests.cpp"
 #include "Host/ShadowModelTests.cpp"
+#include "Prepare/PrepareTests.cpp"
+#include "Cache/AttentionCacheRuleTests.cpp"
+#include "Runtime/DispatchRulesTests.cpp"

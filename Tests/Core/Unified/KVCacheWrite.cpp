@@ -5,3 +5,4 @@
 #include "Ops/KVCacheWrite/KVCacheWritePlanTests.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRuleTests.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteTests.cpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeStabilityTests.cpp"

@@ -10,3 +10,4 @@
 #include "Runtime/ScratchPoolTests.cpp"
 #include "Runtime/ShippedLibraryTests.cpp"
 #include "Runtime/UserKernelTests.cpp"
+#include "Ops/FlashDecode/FlashDecodeRuleTests.cpp"

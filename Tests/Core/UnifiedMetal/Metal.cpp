@@ -10,3 +10,4 @@
 #include "Metal/MetalLibraryTests.cpp"
 #include "Metal/MetalPipelineTests.cpp"
 #include "Metal/SelectorLists.cpp"
+#include "SoftMetal/RuntimeTests.cpp"

@@ -10,3 +10,4 @@
 #include "SoftMetal/ObjectTests.cpp"
 #include "SoftMetal/PipelineTests.cpp"
 #include "SoftMetal/SoftMetalFixture.cpp"
+#include "Metal/MetalSubmissionTests.cpp"

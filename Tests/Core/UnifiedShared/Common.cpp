@@ -4,3 +4,4 @@
 #include "Ops/Common/KVCodecTables.cpp"
 #include "Ops/Common/StoredVector.cpp"
 #include "Ops/Common/TurboSigns.cpp"
+#include "Ops/KVCacheWrite/KVCacheWriteSourceCases.cpp"

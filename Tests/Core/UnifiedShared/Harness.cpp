@@ -1,5 +1,6 @@
 // Made by .ci/unify.
 // clang-format off
+#include "Cache/KilledSave.cpp"
 #include "Harness/Check.cpp"
 #include "Harness/Close.cpp"
 #include "Harness/DeclaredBytes.cpp"
@@ -11,3 +12,5 @@
 #include "Harness/ScriptFolder.cpp"
 #include "Harness/Seeded.cpp"
 #include "Harness/SoftFloat.cpp"
+#include "Host/HostTestSupport.cpp"
+#include "Ops/FlashDecode/FlashDecodeOptionCases.cpp"

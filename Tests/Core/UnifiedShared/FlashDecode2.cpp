@@ -1,4 +1,0 @@
-// Made by .ci/unify.
-// clang-format off
-#include "Ops/FlashDecode/FlashDecodeOptionCases.cpp"
-#include "Ops/FlashDecode/FlashDecodeReference.cpp"
