@@ -24,7 +24,7 @@ prefixHeaders="fmt/format.h fmt/ranges.h algorithm array atomic functional map m
 # sets are the same text again.
 sanitizedFlags="-gline-tables-only -fno-omit-frame-pointer -DMNK_HOST_LEVELS=1"
 addressSanitizer="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
-# Each lane of a kernel has a stack, and with this check a second one, mapped anew for every threadgroup: tests would
+# Each lane of a kernel has a stack, and with this check a second one, mapped for every threadgroup: tests would
 # take fifteen times as long.
 addressOptions=detect_stack_use_after_return=0
 

@@ -209,7 +209,7 @@ public final class AttentionCache: Sendable {
         let isQuantized = descriptor.quantization != nil
         keyScales = isQuantized ? try Tensor { mnk_cache_make_key_scales(handle.pointer, $0) } : nil
         valueScales = isQuantized ? try Tensor { mnk_cache_make_value_scales(handle.pointer, $0) } : nil
-        // Last, so that it is alive while what it lends is read.
+        // Last, so that it is alive while what it provides is read.
         self.handle = handle
     }
 

@@ -97,7 +97,7 @@ public struct KVCodec: Sendable, Hashable {
     }
 
     func descriptor(op: String) throws(KernelError) -> mnk_kv_codec {
-        // The C door reads 0 as a number that was not given.
+        // The C API reads 0 as a number that was not given.
         guard scaleFactor != 0 else {
             throw .invalid(
                 op: op, what: "the scale factor cannot be used", got: "0",

@@ -29,7 +29,7 @@ public final class KernelEncoder {
         try record { mnk_encoder_barrier($0, $1) }
     }
 
-    /// Calls the C door with the encoder, while the step lasts.
+    /// Calls the C API with the encoder, while the step lasts.
     func record(_ body: (OpaquePointer, ErrorOut) -> Bool) throws(KernelError) {
         let handle = try openHandle()
         try calling { body(handle.pointer, $0) }

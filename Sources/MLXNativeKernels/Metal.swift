@@ -87,12 +87,12 @@
         public var mtlBuffer: (any MTLBuffer)? { object(mnk_tensor_metal_buffer(handle.pointer)) as? any MTLBuffer }
     }
 
-    /// As the C door takes objects.
+    /// As the C API takes objects.
     private func borrowed(_ object: AnyObject) -> UnsafeMutableRawPointer {
         Unmanaged.passUnretained(object).toOpaque()
     }
 
-    /// As the C door gives them.
+    /// As the C API gives them.
     private func object(_ pointer: UnsafeMutableRawPointer?) -> AnyObject? {
         pointer.map { Unmanaged<AnyObject>.fromOpaque($0).takeUnretainedValue() }
     }

@@ -118,7 +118,7 @@ public struct QuantizedKVCacheView: Sendable {
         extents.size = MemoryLayout<mnk_quantized_cache_extents>.size
         extents.keys = try keys.descriptor(op: op)
         extents.head_dim = try UInt64(headDim, "headDim", op: op)
-        // The C door reads a value head dim of 0, and 0 sequences, as numbers that were not given.
+        // The C API reads a value head dim of 0, and 0 sequences, as numbers that were not given.
         if let values {
             _ = try values.sizes(headDim: valueHeadDim ?? headDim)
             extents.has_values = true

@@ -155,7 +155,7 @@ public struct RotaryEmbedding: Sendable, Hashable {
 }
 
 extension RotaryEmbedding {
-    /// In the types of the C door, but for the pointer to the factors.
+    /// In the types of the C API, but for the pointer to the factors.
     func descriptor(op: String) throws(KernelError) -> mnk_rotary_embedding {
         var rotary = mnk_rotary_embedding()
         rotary.size = MemoryLayout<mnk_rotary_embedding>.size

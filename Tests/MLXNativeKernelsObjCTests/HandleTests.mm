@@ -4,7 +4,7 @@
 
 using namespace mnk::objc_test;
 
-// The C door and this one on the same things.
+// The C API and this one on the same things.
 @interface HandleTests : DeviceTestCase
 @end
 

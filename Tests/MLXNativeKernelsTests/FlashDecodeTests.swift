@@ -157,10 +157,10 @@ final class FlashDecodeTests: AttentionTestCase {
         XCTAssertEqual(plan.dispatches.count, 2)
         XCTAssertGreaterThan(plan.scratchBytes, 0)
         XCTAssertEqual(try attend.plan().dispatches.count, 2)
-        var lent = attend
-        lent.scratch = try Tensor.zeros(shape: [plan.scratchBytes], dtype: .uint8, on: device)
-        try device.encode { try $0.encode(lent) }.wait()
-        XCTAssertNotEqual(try XCTUnwrap(lent.scratch).bytes(), [UInt8](repeating: 0, count: plan.scratchBytes))
+        var withScratch = attend
+        withScratch.scratch = try Tensor.zeros(shape: [plan.scratchBytes], dtype: .uint8, on: device)
+        try device.encode { try $0.encode(withScratch) }.wait()
+        XCTAssertNotEqual(try XCTUnwrap(withScratch.scratch).bytes(), [UInt8](repeating: 0, count: plan.scratchBytes))
 
         var coded = try QuantizedKVCacheView(
             keys: .zeros(.turbo(.bits8), heads: kvHeads, headDim: headDim, capacity: 8, on: device),

@@ -57,7 +57,7 @@ extension Tensor {
     }
 }
 
-/// Where attention goes, in the types of the C door.
+/// Where attention goes, in the types of the C API.
 struct AttentionResults: Sendable {
     var output: Tensor?
     var partials: AttentionPartials?

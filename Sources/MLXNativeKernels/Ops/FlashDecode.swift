@@ -65,7 +65,7 @@ public struct FlashDecode: Sendable {
     /// How queries attend.
     public var options: AttentionOptions
     /// Memory for results between dispatches: `uint8`, as many as the plan's ``Plan/scratchBytes``. Without it the
-    /// device lends some.
+    /// device provides some.
     public var scratch: Tensor?
 
     /// Attention of one sequence's newest rows.

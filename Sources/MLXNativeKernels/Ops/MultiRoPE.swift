@@ -118,7 +118,7 @@ extension KernelEncoder {
     }
 }
 
-/// The op in the types of the C door.
+/// The op in the types of the C API.
 private struct Operands {
     private let op: MultiRoPE
     private let descriptor: mnk_multi_rope

@@ -2,16 +2,16 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// Where the C door stores an error that the caller releases.
+/// Where the C API stores an error that the caller releases.
 typealias ErrorOut = UnsafeMutablePointer<OpaquePointer?>
 
-/// Calls a function of the C door that returns false when it fails.
+/// Calls a function of the C API that returns false when it fails.
 func calling(_ body: (ErrorOut) -> Bool) throws(KernelError) {
     var failure: OpaquePointer?
     guard body(&failure) else { throw KernelError(releasing: failure) }
 }
 
-/// Calls a function of the C door that makes an object, or returns null when it fails.
+/// Calls a function of the C API that makes an object, or returns null when it fails.
 func making(_ body: (ErrorOut) -> OpaquePointer?) throws(KernelError) -> OpaquePointer {
     var failure: OpaquePointer?
     guard let object = body(&failure) else { throw KernelError(releasing: failure) }

@@ -2,9 +2,9 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// Owns one object of the C door and releases it once.
+/// Owns one object of the C API and releases it once.
 ///
-/// Unchecked, because the compiler cannot see what the C door promises: every function may be called from any
+/// Unchecked, because the compiler cannot see what the C API promises: every function may be called from any
 /// thread. Encoders are the exception, so ``KernelEncoder`` is not `Sendable`.
 final class Handle: @unchecked Sendable {
     let pointer: OpaquePointer

@@ -1,4 +1,4 @@
-/// Swift counts with `Int`, the C door with unsigned or shorter numbers.
+/// Swift counts with `Int`, the C API with unsigned or shorter numbers.
 extension FixedWidthInteger {
     /// The number in this type, or an error that names it.
     init(_ value: Int, _ name: String, op: String) throws(KernelError) {
@@ -11,7 +11,7 @@ extension FixedWidthInteger {
     }
 }
 
-/// Extents in the type of the C door.
+/// Extents in the type of the C API.
 func extents(_ shape: [Int], op: String) throws(KernelError) -> [UInt64] {
     var result: [UInt64] = []
     for (axis, extent) in shape.enumerated() {
@@ -20,7 +20,7 @@ func extents(_ shape: [Int], op: String) throws(KernelError) -> [UInt64] {
     return result
 }
 
-/// All numbers in a type of the C door, or an error that names the first that does not fit.
+/// All numbers in a type of the C API, or an error that names the first that does not fit.
 func numbers<Number: FixedWidthInteger>(
     _ values: [Int], as type: Number.Type = Number.self, _ name: String, op: String
 ) throws(KernelError) -> [Number] {

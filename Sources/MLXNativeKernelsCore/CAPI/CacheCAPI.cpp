@@ -119,7 +119,7 @@ Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> made) {
   if (!made) return std::move(made).error();
   std::unique_ptr<mnk_cache> handle(new mnk_cache{*made});
   if (const auto& storage = made->descriptor().quantized) {
-    const auto lend = [](std::optional<mnk_tensor>& holder, const std::optional<Tensor>& tensor) {
+    const auto held = [](std::optional<mnk_tensor>& holder, const std::optional<Tensor>& tensor) {
       if (tensor) holder = mnk_tensor{*tensor};
       return holder ? &*holder : nullptr;
     };
@@ -132,9 +132,9 @@ Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> made) {
                                         .key_scale = ::scaleRule(storage->options.keyScale),
                                         .value_scale = ::scaleRule(storage->options.valueScale),
                                         .non_finite = static_cast<mnk_kv_non_finite>(storage->options.nonFinite)},
-                            .key_means = lend(handle->keyMeans, storage->keyMeans),
-                            .value_means = lend(handle->valueMeans, storage->valueMeans),
-                            .key_channel_scales = lend(handle->keyChannelScales, storage->keyChannelScales)};
+                            .key_means = held(handle->keyMeans, storage->keyMeans),
+                            .value_means = held(handle->valueMeans, storage->valueMeans),
+                            .key_channel_scales = held(handle->keyChannelScales, storage->keyChannelScales)};
   }
   return handle.release();
 }

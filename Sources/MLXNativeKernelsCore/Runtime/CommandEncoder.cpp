@@ -40,14 +40,14 @@ struct CommandEncoder::Impl {
   };
 
   // Memory that a plan asked for; without a buffer where it needs none.
-  struct Lent {
+  struct ScratchRange {
     std::shared_ptr<Buffer> buffer;
     uint64_t start = 0;
     uint64_t bytes = 0;
   };
-  struct LentToPlan {
-    Lent scratch;
-    Lent zeroed;
+  struct PlanScratch {
+    ScratchRange scratch;
+    ScratchRange zeroed;
   };
 
   std::shared_ptr<Device> device;
@@ -65,10 +65,10 @@ struct CommandEncoder::Impl {
   std::optional<Error> failure;  // why the submission holds part of a call; it must not run
 
   Result<void> open();
-  Result<ReadyDispatch> prepare(const Dispatch& dispatch, const LentToPlan& lent) const;
+  Result<ReadyDispatch> prepare(const Dispatch& dispatch, const PlanScratch& acquired) const;
   Result<void> record(ReadyDispatch ready);
-  Result<Lent> lend(uint64_t bytes);
-  Result<Lent> lendZeroed(uint64_t bytes);
+  Result<ScratchRange> acquire(uint64_t bytes);
+  Result<ScratchRange> acquireZeroed(uint64_t bytes);
   Result<void> encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> noteTouched(const std::vector<ReadyDispatch>& ready);
   Result<void> advance(SubmittedWork& work);
@@ -123,7 +123,7 @@ Result<void> CommandEncoder::Impl::open() {
 }
 
 // Looks up the pipeline, checks every rule and settles the threadgroup size. Changes nothing.
-Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, const LentToPlan& lent) const {
+Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, const PlanScratch& acquired) const {
   MNK_TRY(auto pipeline, device->registry().pipeline(dispatch.kernel));
 
   ReadyDispatch ready{.dispatch = dispatch, .pipeline = pipeline};
@@ -132,7 +132,7 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, co
   if (dispatch.grid.mayShrink) threadgroup = shrunkTo(maxThreads, threadgroup);
   for (Binding& binding : ready.dispatch.buffers) {
     if (binding.buffer) continue;
-    const Lent& memory = binding.isZeroed ? lent.zeroed : lent.scratch;
+    const ScratchRange& memory = binding.isZeroed ? acquired.zeroed : acquired.scratch;
     if (memory.buffer && !fits(binding.offset, binding.length, memory.bytes)) return pastScratch(binding, memory.bytes);
     binding.buffer = memory.buffer;
     binding.offset += memory.start;
@@ -172,25 +172,25 @@ Result<void> CommandEncoder::Impl::record(ReadyDispatch ready) {
   return {};
 }
 
-Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lend(uint64_t bytes) {
-  if (bytes == 0) return Lent{};
+Result<CommandEncoder::Impl::ScratchRange> CommandEncoder::Impl::acquire(uint64_t bytes) {
+  if (bytes == 0) return ScratchRange{};
   if (!scratch || scratch->length() < bytes) {
-    MNK_TRY(auto lent, device->scratch().lend(device, bytes));
-    scratch = std::move(lent);
+    MNK_TRY(auto acquired, device->scratch().acquire(device, bytes));
+    scratch = std::move(acquired);
   }
-  return Lent{scratch, 0, bytes};
+  return ScratchRange{scratch, 0, bytes};
 }
 
-// Zeroes bytes that no other plan of this encoder has. Nothing that runs uses them: what is lent was given back when
-// its last work had finished.
-Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lendZeroed(uint64_t bytes) {
-  if (bytes == 0) return Lent{};
+// Zeroes bytes that no other plan of this encoder has. Nothing that runs uses them: what is acquired was given back
+// when its last work had finished.
+Result<CommandEncoder::Impl::ScratchRange> CommandEncoder::Impl::acquireZeroed(uint64_t bytes) {
+  if (bytes == 0) return ScratchRange{};
   if (!zeroed || zeroed->length() - zeroedUsed < bytes) {
-    MNK_TRY(auto lent, device->scratch().lend(device, bytes));
-    zeroed = std::move(lent);
+    MNK_TRY(auto acquired, device->scratch().acquire(device, bytes));
+    zeroed = std::move(acquired);
     zeroedUsed = 0;
   }
-  const Lent ofPlan{zeroed, zeroedUsed, bytes};
+  const ScratchRange ofPlan{zeroed, zeroedUsed, bytes};
   MNK_TRY(zeroed->write(ofPlan.start, std::vector<std::byte>(bytes)));
   constexpr uint64_t kUnit = 16;  // any device can bind memory at multiples of it
   zeroedUsed = std::min((ofPlan.start + bytes + kUnit - 1) / kUnit * kUnit, zeroed->length());
@@ -200,13 +200,13 @@ Result<CommandEncoder::Impl::Lent> CommandEncoder::Impl::lendZeroed(uint64_t byt
 Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes,
                                           uint64_t zeroedBytes) {
   MNK_TRY(open());
-  MNK_TRY(auto ofScratch, lend(scratchBytes));
-  MNK_TRY(auto ofZeroes, lendZeroed(zeroedBytes));
-  const LentToPlan lent{std::move(ofScratch), std::move(ofZeroes)};
+  MNK_TRY(auto ofScratch, acquire(scratchBytes));
+  MNK_TRY(auto ofZeroes, acquireZeroed(zeroedBytes));
+  const PlanScratch acquired{std::move(ofScratch), std::move(ofZeroes)};
   // All are prepared before the first is recorded, so that a plan is recorded whole or not at all.
   std::vector<ReadyDispatch> ready;
   for (const Dispatch& dispatch : dispatches) {
-    MNK_TRY(auto prepared, prepare(dispatch, lent));
+    MNK_TRY(auto prepared, prepare(dispatch, acquired));
     if (!dispatch.grid.isEmpty()) ready.push_back(std::move(prepared));
   }
   const size_t known = touched.inOrder.size();

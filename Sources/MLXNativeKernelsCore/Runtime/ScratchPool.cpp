@@ -25,7 +25,7 @@ std::shared_ptr<Buffer> ScratchPool::takeResting(uint64_t bytes) {
   return taken;
 }
 
-Result<std::shared_ptr<Buffer>> ScratchPool::lend(const std::shared_ptr<Device>& device, uint64_t bytes) {
+Result<std::shared_ptr<Buffer>> ScratchPool::acquire(const std::shared_ptr<Device>& device, uint64_t bytes) {
   std::shared_ptr<Buffer> buffer = takeResting(bytes);
   if (buffer) {
     buffer->attach(device);
@@ -34,8 +34,8 @@ Result<std::shared_ptr<Buffer>> ScratchPool::lend(const std::shared_ptr<Device>&
     MNK_TRY(auto made, device->makeBuffer(rounded));
     buffer = std::move(made);
   }
-  Buffer* lent = buffer.get();
-  return std::shared_ptr<Buffer>(lent, [pool = weak_from_this(), owned = std::move(buffer)](Buffer*) mutable {
+  Buffer* acquired = buffer.get();
+  return std::shared_ptr<Buffer>(acquired, [pool = weak_from_this(), owned = std::move(buffer)](Buffer*) mutable {
     // The buffer may be the last to hold the device, and with it the pool.
     const std::shared_ptr<Device> device = owned->device();
     if (const auto open = pool.lock()) open->giveBack(std::move(owned));

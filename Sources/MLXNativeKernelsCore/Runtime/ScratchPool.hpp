@@ -1,5 +1,5 @@
-// Memory that a device lends to encoders and gets back when the last user of a loan is gone, which is when its work has
-// finished. What was in it before is left there.
+// Scratch memory that encoders acquire from a device. It returns to the pool when its last user is gone, that is when
+// work has finished. What was in it before is left there.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,8 +15,8 @@ class Device;
 
 class ScratchPool : public std::enable_shared_from_this<ScratchPool> {
  public:
-  // At least so many bytes.
-  Result<std::shared_ptr<Buffer>> lend(const std::shared_ptr<Device>& device, uint64_t bytes);
+  // A buffer of at least `bytes`.
+  Result<std::shared_ptr<Buffer>> acquire(const std::shared_ptr<Device>& device, uint64_t bytes);
 
   // Buffers that nobody uses.
   size_t restingCount() const;

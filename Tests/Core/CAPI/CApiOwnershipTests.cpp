@@ -13,11 +13,11 @@ namespace mnk::test {
 namespace {
 
 // Counts how often memory was given back. It starts at a page, which is what a GPU takes.
-struct alignas(16384) Lent {
+struct alignas(16384) WrappedMemory {
   std::array<uint64_t, 2048> memory{};
   int released = 0;
 
-  static void release(void* context) { ++static_cast<Lent*>(context)->released; }
+  static void release(void* context) { ++static_cast<WrappedMemory*>(context)->released; }
   Owned<mnk_tensor> wrap(mnk_device* device, mnk_dtype dtype, std::vector<uint64_t> shape, uint64_t offset,
                          mnk_error_out error) {
     return {mnk_tensor_make_wrapping(device, memory.data(), 64, dtype, shape.data(), shape.size(), offset, release,
@@ -30,84 +30,84 @@ struct alignas(16384) Lent {
 
 TEST(CApiOwnership, WrappedMemoryIsReleasedOnceAfterItsLastUser) {
   const auto device = makeDevice();
-  Lent lent;
-  auto tensor = lent.wrap(device.get(), MNK_F32, {8}, 8, nullptr);
+  WrappedMemory wrapped;
+  auto tensor = wrapped.wrap(device.get(), MNK_F32, {8}, 8, nullptr);
   EXPECT(tensor != nullptr);
   Owned<mnk_tensor> slice(mnk_tensor_make_slice(tensor.get(), 2, 1, nullptr), mnk_tensor_release);
   const float value = 5;
   EXPECT(mnk_tensor_write(slice.get(), &value, sizeof value, nullptr));
   float seen;
-  std::memcpy(&seen, reinterpret_cast<std::byte*>(lent.memory.data()) + 16, sizeof seen);
+  std::memcpy(&seen, reinterpret_cast<std::byte*>(wrapped.memory.data()) + 16, sizeof seen);
   EXPECT_EQ(seen, 5.f);
   tensor.reset();
-  EXPECT_EQ(lent.released, 0);
+  EXPECT_EQ(wrapped.released, 0);
   slice.reset();
-  EXPECT_EQ(lent.released, 1);
+  EXPECT_EQ(wrapped.released, 1);
 }
 
 TEST(CApiOwnership, WrappedMemoryIsReleasedOnceOnEachFailure) {
   const auto device = makeDevice();
   struct Case {
     const char* name;
-    Owned<mnk_tensor> (*make)(Lent&, mnk_device*, mnk_error_out);
+    Owned<mnk_tensor> (*make)(WrappedMemory&, mnk_device*, mnk_error_out);
   };
   const Case cases[] = {
-      {"no device",
-       [](Lent& lent, mnk_device*, mnk_error_out error) { return lent.wrap(nullptr, MNK_F32, {8}, 0, error); }},
-      {"unknown dtype", [](Lent& lent, mnk_device* device,
-                           mnk_error_out error) { return lent.wrap(device, number<mnk_dtype>(9), {8}, 0, error); }},
+      {"no device", [](WrappedMemory& wrapped, mnk_device*,
+                       mnk_error_out error) { return wrapped.wrap(nullptr, MNK_F32, {8}, 0, error); }},
+      {"unknown dtype", [](WrappedMemory& wrapped, mnk_device* device,
+                           mnk_error_out error) { return wrapped.wrap(device, number<mnk_dtype>(9), {8}, 0, error); }},
       {"too many extents",
-       [](Lent& lent, mnk_device* device, mnk_error_out error) {
-         return lent.wrap(device, MNK_F32, {1, 1, 1, 1, 1, 1, 1, 1, 1}, 0, error);
+       [](WrappedMemory& wrapped, mnk_device* device, mnk_error_out error) {
+         return wrapped.wrap(device, MNK_F32, {1, 1, 1, 1, 1, 1, 1, 1, 1}, 0, error);
        }},
       {"overflowing shape",
-       [](Lent& lent, mnk_device* device, mnk_error_out error) {
-         return lent.wrap(device, MNK_F32, {UINT64_MAX, 2}, 0, error);
+       [](WrappedMemory& wrapped, mnk_device* device, mnk_error_out error) {
+         return wrapped.wrap(device, MNK_F32, {UINT64_MAX, 2}, 0, error);
        }},
-      {"too long",
-       [](Lent& lent, mnk_device* device, mnk_error_out error) { return lent.wrap(device, MNK_F32, {17}, 0, error); }},
+      {"too long", [](WrappedMemory& wrapped, mnk_device* device,
+                      mnk_error_out error) { return wrapped.wrap(device, MNK_F32, {17}, 0, error); }},
       {"offset past the end",
-       [](Lent& lent, mnk_device* device, mnk_error_out error) {
-         return lent.wrap(device, MNK_F32, {1}, UINT64_MAX - 3, error);
+       [](WrappedMemory& wrapped, mnk_device* device, mnk_error_out error) {
+         return wrapped.wrap(device, MNK_F32, {1}, UINT64_MAX - 3, error);
        }},
-      {"misaligned",
-       [](Lent& lent, mnk_device* device, mnk_error_out error) { return lent.wrap(device, MNK_F32, {4}, 2, error); }},
+      {"misaligned", [](WrappedMemory& wrapped, mnk_device* device,
+                        mnk_error_out error) { return wrapped.wrap(device, MNK_F32, {4}, 2, error); }},
       {"no shape",
-       [](Lent& lent, mnk_device* device, mnk_error_out error) {
-         return Owned<mnk_tensor>(mnk_tensor_make_wrapping(device, lent.memory.data(), 64, MNK_F32, nullptr, 2, 0,
-                                                           Lent::release, &lent, error),
+       [](WrappedMemory& wrapped, mnk_device* device, mnk_error_out error) {
+         return Owned<mnk_tensor>(mnk_tensor_make_wrapping(device, wrapped.memory.data(), 64, MNK_F32, nullptr, 2, 0,
+                                                           WrappedMemory::release, &wrapped, error),
                                   mnk_tensor_release);
        }},
       {"no memory",
-       [](Lent& lent, mnk_device* device, mnk_error_out error) {
+       [](WrappedMemory& wrapped, mnk_device* device, mnk_error_out error) {
          const uint64_t one = 1;
-         return Owned<mnk_tensor>(
-             mnk_tensor_make_wrapping(device, nullptr, 64, MNK_F32, &one, 1, 0, Lent::release, &lent, error),
-             mnk_tensor_release);
+         return Owned<mnk_tensor>(mnk_tensor_make_wrapping(device, nullptr, 64, MNK_F32, &one, 1, 0,
+                                                           WrappedMemory::release, &wrapped, error),
+                                  mnk_tensor_release);
        }},
   };
   for (const Case& one : cases) {
     Context context(one.name);
-    Lent lent;
+    WrappedMemory wrapped;
     Caught caught;
-    EXPECT(!one.make(lent, device.get(), caught.out()));
+    EXPECT(!one.make(wrapped, device.get(), caught.out()));
     EXPECT(caught.isSet());
-    EXPECT_EQ(lent.released, 1);
-    EXPECT(!one.make(lent, device.get(), nullptr));
-    EXPECT_EQ(lent.released, 2);
+    EXPECT_EQ(wrapped.released, 1);
+    EXPECT(!one.make(wrapped, device.get(), nullptr));
+    EXPECT_EQ(wrapped.released, 2);
   }
 }
 
 TEST(CApiOwnership, WrappedMemoryNeedsNoReleaseFunction) {
   const auto device = makeDevice();
-  Lent lent;
+  WrappedMemory wrapped;
   const uint64_t eight = 8;
-  const Owned<mnk_tensor> tensor(
-      mnk_tensor_make_wrapping(device.get(), lent.memory.data(), 64, MNK_F32, &eight, 1, 0, nullptr, nullptr, nullptr),
-      mnk_tensor_release);
+  const Owned<mnk_tensor> tensor(mnk_tensor_make_wrapping(device.get(), wrapped.memory.data(), 64, MNK_F32, &eight, 1,
+                                                          0, nullptr, nullptr, nullptr),
+                                 mnk_tensor_release);
   EXPECT(tensor != nullptr);
-  EXPECT(
-      !mnk_tensor_make_wrapping(device.get(), lent.memory.data(), 4, MNK_F32, &eight, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT(!mnk_tensor_make_wrapping(device.get(), wrapped.memory.data(), 4, MNK_F32, &eight, 1, 0, nullptr, nullptr,
+                                   nullptr));
 }
 
 TEST(CApiOwnership, ObjectsMayBeReleasedInAnyOrder) {

@@ -29,15 +29,15 @@ TEST(ScratchPool, LendsWhatCameBack) {
   ScratchPool& pool = device->scratch();
   const Buffer* first = nullptr;
   {
-    const auto lent = REQUIRE(pool.lend(device, 1000));
-    EXPECT(lent->length() >= 1000);
-    EXPECT(lent->device() == device);
-    first = lent.get();
-    EXPECT(REQUIRE(pool.lend(device, 1000)).get() != first);
+    const auto acquired = REQUIRE(pool.acquire(device, 1000));
+    EXPECT(acquired->length() >= 1000);
+    EXPECT(acquired->device() == device);
+    first = acquired.get();
+    EXPECT(REQUIRE(pool.acquire(device, 1000)).get() != first);
     EXPECT_EQ(pool.restingCount(), 1u);
   }
   EXPECT_EQ(pool.restingCount(), 2u);
-  const auto again = REQUIRE(pool.lend(device, 10));
+  const auto again = REQUIRE(pool.acquire(device, 10));
   EXPECT_EQ(pool.restingCount(), 1u);
   EXPECT(again->device() == device);
 }
@@ -45,11 +45,11 @@ TEST(ScratchPool, LendsWhatCameBack) {
 TEST(ScratchPool, KeepsFewBuffersAndNoLargeOnes) {
   const auto device = hostDevice({});
   {
-    std::vector<std::shared_ptr<Buffer>> lent;
-    for (uint64_t i = 0; i < 10; ++i) lent.push_back(REQUIRE(device->scratch().lend(device, 1000 * (i + 1))));
+    std::vector<std::shared_ptr<Buffer>> acquired;
+    for (uint64_t i = 0; i < 10; ++i) acquired.push_back(REQUIRE(device->scratch().acquire(device, 1000 * (i + 1))));
   }
   EXPECT_EQ(device->scratch().restingCount(), 4u);
-  REQUIRE(device->scratch().lend(device, uint64_t{65} << 20));
+  REQUIRE(device->scratch().acquire(device, uint64_t{65} << 20));
   EXPECT_EQ(device->scratch().restingCount(), 4u);
 }
 
@@ -58,10 +58,10 @@ TEST(ScratchPool, DoesNotKeepItsDeviceAlive) {
   {
     auto device = hostDevice({});
     known = device;
-    auto lent = REQUIRE(device->scratch().lend(device, 1));
+    auto acquired = REQUIRE(device->scratch().acquire(device, 1));
     device.reset();
     EXPECT(!known.expired());  // the loan holds it
-    lent.reset();
+    acquired.reset();
   }
   EXPECT(known.expired());
 }

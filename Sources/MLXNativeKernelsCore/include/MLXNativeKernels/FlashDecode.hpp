@@ -97,7 +97,7 @@ struct FlashDecode {
   std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries
   AttentionResults results = {};
   AttentionOptions options = {};
-  // Memory for results between dispatches: u8, as many as the plan's scratchBytes. Without it the device lends some.
+  // Memory for results between dispatches: u8, as many as the plan's scratchBytes. Without it the device provides some.
   std::optional<Tensor> scratch = {};
 };
 

@@ -1,4 +1,4 @@
-// The umbrella: the C door, and for Objective-C the classes over the same core.
+// The umbrella: the C API, and for Objective-C the classes over the same core.
 #pragma once
 #include "MLXNativeKernels/mnk.h"
 #include "MLXNativeKernels/mnk_metal.h"

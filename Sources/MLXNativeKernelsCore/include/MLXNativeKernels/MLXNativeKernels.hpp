@@ -1,4 +1,4 @@
-// The C++ door: everything a C++ caller needs.
+// The C++ API: everything a C++ caller needs.
 #pragma once
 #include "MLXNativeKernels/AttentionCache.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"

@@ -60,7 +60,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, copy) NSArray<MNKAttendedSequence *> *sequences;
 @property(nonatomic, copy) MNKAttentionResults *results;
 @property(nonatomic, copy) MNKAttentionOptions *options;
-/// `uint8`, as many as the plan's `scratchBytes`; `nil` means that the device lends some.
+/// `uint8`, as many as the plan's `scratchBytes`; `nil` means that the device provides some.
 @property(nonatomic, nullable) MNKTensor *scratch;
 
 @end

@@ -5,8 +5,8 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// Objects of the C door and of this one stand for the same things: each is made of the other without a copy of memory.
-/// A handle that is made belongs to the caller, who releases it with the C door's function; one that is passed is
+/// Objects of the C API and of this one stand for the same things: each is made of the other without a copy of memory.
+/// A handle that is made belongs to the caller, who releases it with the C API's function; one that is passed is
 /// borrowed for the call.
 @interface MNKDevice (MNKHandles)
 + (nullable instancetype)deviceWithHandle:(const mnk_device *)handle error:(NSError **)error;

@@ -1,5 +1,5 @@
 // Result<T> is a value or an Error; true means success. An Error names what is wrong, what was got,
-// what was expected and how to fix it. Every call of the C++ door that can fail returns one.
+// what was expected and how to fix it. Every call of the C++ API that can fail returns one.
 #pragma once
 #include <cstdint>
 #include <optional>

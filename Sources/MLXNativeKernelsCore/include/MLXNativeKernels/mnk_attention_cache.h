@@ -1,4 +1,4 @@
-// The C door to AttentionCache: keys and values of past tokens in memory of its own, with the position of each
+// The C API to AttentionCache: keys and values of past tokens in memory of its own, with the position of each
 // sequence. AttentionCache.hpp defines it.
 #ifndef MNK_ATTENTION_CACHE_H
 #define MNK_ATTENTION_CACHE_H

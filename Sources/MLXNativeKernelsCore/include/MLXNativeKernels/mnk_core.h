@@ -1,4 +1,4 @@
-// The part of the C door that all ops share: errors, devices, tensors, kernels of the caller's own, plans and encoders.
+// The part of the C API that all ops share: errors, devices, tensors, kernels of the caller's own, plans and encoders.
 // Include mnk.h, which says how it is used.
 #ifndef MNK_CORE_H
 #define MNK_CORE_H

@@ -1,4 +1,4 @@
-// The C door to attention over caches in memory of the caller's: FlashDecode, and MergePartials for keys that were
+// The C API to attention over caches in memory of the caller's: FlashDecode, and MergePartials for keys that were
 // attended to in parts. The headers of these names define them. mnk_attention_cache.h attends over caches that keep
 // their own memory.
 #ifndef MNK_FLASH_DECODE_H
@@ -69,7 +69,7 @@ typedef struct mnk_flash_decode {
   size_t sequence_count;
   const mnk_attention_results* results;
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
-  mnk_tensor* MNK_NULLABLE scratch;  // u8, as many as the plan's scratch bytes; NULL: the device lends some
+  mnk_tensor* MNK_NULLABLE scratch;  // u8, as many as the plan's scratch bytes; NULL: the device provides some
   const mnk_heads_view* MNK_NULLABLE queries_view;  // takes the place of queries; its tokens are rows
 } mnk_flash_decode;
 

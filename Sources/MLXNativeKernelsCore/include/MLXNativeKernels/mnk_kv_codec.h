@@ -1,4 +1,4 @@
-// The C door to codecs: how vectors of a quantized cache are coded, and what they take. KVCodec.hpp defines them.
+// The C API to codecs: how vectors of a quantized cache are coded, and what they take. KVCodec.hpp defines them.
 // A codec that is zero but for its bits is turbo.
 #ifndef MNK_KV_CODEC_H
 #define MNK_KV_CODEC_H

@@ -1,4 +1,4 @@
-// The C door to Metal's own objects, for apps on Apple's systems. They are passed as Objective-C has them
+// The C API to Metal's own objects, for apps on Apple's systems. They are passed as Objective-C has them
 // (id<MTLDevice>, id<MTLBuffer>, …, bridged to void*) and retained for as long as they are needed; those that are
 // returned are borrowed. Elsewhere every call fails with MNK_UNSUPPORTED, or returns NULL.
 #ifndef MNK_METAL_H

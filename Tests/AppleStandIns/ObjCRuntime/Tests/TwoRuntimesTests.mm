@@ -1,4 +1,4 @@
-// Foundation's Objective-C and the small runtime of the software Metal work in one process, and do not meet: the C door
+// Foundation's Objective-C and the small runtime of the software Metal work in one process, and do not meet: the C API
 // runs kernels on every device while objects, blocks and pools of Foundation are in use on the same threads.
 #import <XCTest/XCTest.h>
 
@@ -14,7 +14,7 @@ namespace {
 template <typename Handle>
 using Owned = std::unique_ptr<Handle, void (*)(Handle *)>;
 
-// What the facade does with blocks: one crosses the C door as a context.
+// What the facade does with blocks: one crosses the C API as a context.
 void callFinished(void *context, const mnk_error *failure) {
   void (^const finished)(NSString *) = (__bridge_transfer void (^)(NSString *))context;
   finished(failure ? [NSString stringWithUTF8String:mnk_error_message(failure)] : nil);

@@ -112,7 +112,7 @@ double anySpecial(Seeded& random) {
   return specials[random.below(3)];
 }
 
-// Codes and scales that nobody computed; vectors without a use have a scale that is no number.
+// Codes and scales of no real vectors; unused vectors have a NaN scale.
 void addCodes(Seeded& random, const FlashDecodeCase& attend, const QuantizedKVPlane& plane, bool isKeys,
               const std::vector<Use>& uses, OperandBytes& into) {
   const uint64_t headDim = isKeys ? attend.headDim : attend.valueHeadDim;

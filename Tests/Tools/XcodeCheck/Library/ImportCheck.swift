@@ -1,4 +1,4 @@
-/// In the package the C door is a module of its own; in the framework it is part of the one module. Swift files import
+/// In the package the C API is a module of its own; in the framework it is part of the one module. Swift files import
 /// it in the package alone.
 struct ImportCheck {
     private static let module = "MLXNativeKernelsCore"
