@@ -51,6 +51,15 @@ toolchain() {
   command -v "$1" || fail "$1 not found beside $swift. Reinstall the Swift toolchain: it comes with $1."
 }
 
+# builtObjects FOLDER SOURCES: the objects that SwiftPM has put into FOLDER, without those whose source is gone.
+builtObjects() {
+  local object source
+  find "$1" -name '*.o' | sort | while read -r object; do
+    source=${object#"$1/"}
+    [ ! -f "$2/${source%.o}" ] || say "$object"
+  done
+}
+
 # Programs that are run from here on share the kernels that they compile.
 keepModules() {
   if onMac; then return; fi

@@ -21,5 +21,8 @@ within() {
 within preprocessed-bytes "$(find "$core/Unified" "$host"/{Executor,Shipped,Unified} -name '*.cpp' |
   xargs -I {} "$(toolchain clang++)" -std=c++20 -E -P -I Shaders -I "$core" -I "$core/include" -I "$host" \
     -I "$host/include" {} | wc -c | tr -d ' ')"
-within object-bytes "$(find "$products"/MLXNativeKernels{Core,Host}.build -name '*.o' -exec size {} + |
+within object-bytes "$({
+  builtObjects "$products/MLXNativeKernelsCore.build" "$core"
+  builtObjects "$products/MLXNativeKernelsHost.build" "$host"
+} | xargs size |
   awk '$1 ~ /^[0-9]+$/ { sum += $1 } END { print sum }')"
