@@ -16,7 +16,7 @@ check bench decode-bench: export MNK_BENCHES := $(package)
 check bench decode-bench: export MNK_HOST_AVX512 := $(package)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test test-objc check shaders fuzz check-asan check-tsan check-memory \
+.PHONY: help setup build test test-consumer test-objc check shaders fuzz check-asan check-tsan check-memory \
   check-arm64 check-apple mac-report tables embed unify demo bench decode-bench docs format lint layering ci clean
 
 help: ## list these targets
@@ -30,6 +30,9 @@ build: setup ## build the library and the examples
 
 test: setup ## run every test: Swift, Objective-C, C++, C and packaging; FILTER=FlashDecode runs the tests of that name
 	@FILTER="$(FILTER)" .ci/test $(tested)
+
+test-consumer: setup ## build a package that depends on this one, in release, and run it
+	@Tests/Packaging/consumer.sh
 
 test-objc: setup ## the Objective-C++ tests on Linux, on both devices; ARGS=--sanitize or --analyze
 	@.ci/objc $(ARGS)
