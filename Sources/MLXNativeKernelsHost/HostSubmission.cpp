@@ -36,12 +36,13 @@ Result<void> HostSubmission::dispatch(ReadyDispatch ready) {
                  .expected = "a pipeline of this device",
                  .fix = "Make the pipeline with the device that runs it."};
   }
-  groups_.back().push_back(std::move(ready));
+  steps_.dispatches.push_back(std::move(ready));
   return {};
 }
 
 void HostSubmission::barrier() {
-  if (!groups_.back().empty()) groups_.emplace_back();
+  const size_t before = steps_.dispatches.size();
+  if (before > (steps_.barriers.empty() ? 0 : steps_.barriers.back())) steps_.barriers.push_back(before);
 }
 
 // In one shared object, so that the queue's copy of the work holds the only references.
@@ -49,18 +50,23 @@ struct HostSubmission::Work {
   std::shared_ptr<Device> device;
   Options options;
   std::string label;
-  std::vector<Group> groups;
+  Steps steps;
   std::function<void(SubmissionReport)> finished;
 
   Result<void> run() {
     std::minstd_rand random(static_cast<uint32_t>(options.orderSeed));
-    for (Group& group : groups) {
+    steps.barriers.push_back(steps.dispatches.size());
+    std::span<ReadyDispatch> all = steps.dispatches;
+    size_t begin = 0;
+    for (const size_t end : steps.barriers) {
+      const auto group = all.subspan(begin, end - begin);
       if (options.orderSeed != 0) std::shuffle(group.begin(), group.end(), random);
       std::vector<DispatchTrace> sinceBarrier;
       for (const ReadyDispatch& ready : group) {
         const DispatchJob job{ready, options, label};
         MNK_TRY(runUnder(options.checking, job, sinceBarrier));
       }
+      begin = end;
     }
     return {};
   }
@@ -70,7 +76,8 @@ struct HostSubmission::Work {
     SubmissionReport report{.outcome = guarded("Host device", [&] { return run(); })};
     report.deviceSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     // Everything is free again before the caller hears that the work is done.
-    groups.clear();
+    for (ReadyDispatch& ready : steps.dispatches) recycle(std::move(ready));
+    steps.dispatches.clear();
     device.reset();
     try {
       if (finished) finished(std::move(report));
@@ -80,7 +87,7 @@ struct HostSubmission::Work {
 };
 
 Result<void> HostSubmission::prepare(std::function<void(SubmissionReport)> finished) {
-  auto work = std::make_shared<Work>(device_, options_, label_, std::vector<Group>(), std::move(finished));
+  auto work = std::make_shared<Work>(device_, options_, label_, Steps(), std::move(finished));
   HostQueue::Work queued;
   queued.emplace_back([work] { work->runAndReport(); });
   prepared_ = std::move(work);
@@ -94,7 +101,7 @@ void HostSubmission::discardPrepared() noexcept {
 }
 
 Result<void> HostSubmission::commit() noexcept {
-  prepared_->groups = std::move(groups_);
+  prepared_->steps = std::move(steps_);
   prepared_.reset();
   queue_.push(queued_);
   device_.reset();

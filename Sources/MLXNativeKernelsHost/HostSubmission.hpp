@@ -18,15 +18,18 @@ class HostSubmission final : public Submission {
   Result<void> commit() noexcept override;
 
  private:
-  // Dispatches with no barrier between them.
-  using Group = std::vector<ReadyDispatch>;
+  // All dispatches, and where barriers are between them: each counts those before it.
+  struct Steps {
+    std::vector<ReadyDispatch> dispatches;
+    std::vector<size_t> barriers;
+  };
   struct Work;
 
   std::shared_ptr<Device> device_;
   HostQueue& queue_;
   Options options_;
   std::string label_;  // names the submission in errors
-  std::vector<Group> groups_ = {{}};
+  Steps steps_;
   std::shared_ptr<Work> prepared_;
   HostQueue::Work queued_;  // runs what is prepared
 };

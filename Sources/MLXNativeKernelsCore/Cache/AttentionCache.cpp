@@ -130,10 +130,12 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
     MNK_TRY(auto cursor, recording->known(sequence));
     MNK_TRY(checkOneSequence(keys));
-    MNK_TRY(auto planned, state_->storage.planAppend(keys, values, sequence, cursor.next));
     const uint64_t end = cursor.next + keys.resolved().totalTokens();
-    MNK_TRY(checkPositions(sequence, end));
-    MNK_TRY(encoder.encode(planned));
+    if (auto counted = checkPositions(sequence, end); !counted) {
+      MNK_TRY(state_->storage.planAppend(keys, values, sequence, cursor.next));
+      return counted;
+    }
+    MNK_TRY(state_->storage.encodeAppend(encoder, keys, values, sequence, cursor.next));
     recording->advanceTo(end, sequence);
     return {};
   });

@@ -205,8 +205,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
     MNK_TRY(auto cursor, recording->known(sequence));
     const AttendedSequence attended = attendedBy(sequence, cursor);
-    auto planned = state_->planAttend(encoder.device(), queries, results, options, {attended});
-    MNK_TRY(encoder.encode(planned));
+    MNK_TRY(encoder.encode(state_->attention(queries, results, options, {attended})));
     state_->noteRead(*recording, attended, queries.resolved().tokens, options);
     return {};
   });

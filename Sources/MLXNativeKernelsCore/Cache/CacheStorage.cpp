@@ -119,18 +119,30 @@ uint64_t CacheStorage::bytes() const {
   return bytes;
 }
 
+KVCacheWrite CacheStorage::write(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
+                                 uint64_t position) const {
+  return {.keys = keys, .values = values, .into = view_, .sequence = sequence, .position = position};
+}
+
+KVCacheQuantize CacheStorage::quantize(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
+                                       uint64_t position) const {
+  return {.keys = keys,
+          .values = values,
+          .into = *quantized_,
+          .sequence = sequence,
+          .position = position,
+          .options = options_};
+}
+
 Result<Plan> CacheStorage::planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
                                       uint64_t position) const {
-  if (!quantized_) {
-    return plan(
-        KVCacheWrite{.keys = keys, .values = values, .into = view_, .sequence = sequence, .position = position});
-  }
-  return plan(KVCacheQuantize{.keys = keys,
-                              .values = values,
-                              .into = *quantized_,
-                              .sequence = sequence,
-                              .position = position,
-                              .options = options_});
+  return quantized_ ? plan(quantize(keys, values, sequence, position)) : plan(write(keys, values, sequence, position));
+}
+
+Result<void> CacheStorage::encodeAppend(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
+                                        uint32_t sequence, uint64_t position) const {
+  return quantized_ ? encoder.encode(quantize(keys, values, sequence, position))
+                    : encoder.encode(write(keys, values, sequence, position));
 }
 
 Result<Plan> CacheStorage::planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,

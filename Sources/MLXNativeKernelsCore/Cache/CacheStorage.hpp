@@ -24,6 +24,8 @@ class CacheStorage {
   Planes planes() const;
   uint64_t bytes() const;
 
+  Result<void> encodeAppend(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values, uint32_t sequence,
+                            uint64_t position) const;
   Result<Plan> planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
   // One token for each sequence, all in one plan.
   Result<Plan> planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
@@ -34,6 +36,9 @@ class CacheStorage {
                               uint64_t position, KVDomain domain) const;
 
  private:
+  KVCacheWrite write(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
+  KVCacheQuantize quantize(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
+
   KVCacheView view_;
   std::optional<QuantizedKVCacheView> quantized_;
   KVQuantizeOptions options_;

@@ -8,6 +8,7 @@
 #include "Runtime/FailureLog.hpp"
 #include "Runtime/HazardTracker.hpp"
 #include "Runtime/MemoryTracker.hpp"
+#include "Runtime/RepeatedOp.hpp"
 #include "Runtime/ScratchPool.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
 #include "Support/CheckedMath.hpp"
@@ -53,13 +54,15 @@ struct CommandEncoder::Impl {
   std::shared_ptr<Device> device;
   std::string label;
   std::unique_ptr<Submission> submission;  // made by the first use
-  HazardTracker hazards;
-  TouchedMemory touched;            // by all that is recorded, but for scratch memory
+  TouchedIndex hazards;             // since the last barrier
+  std::vector<Touched> touched;     // by all that is recorded, but for scratch memory
   std::shared_ptr<Buffer> scratch;  // all plans share it; hazards order them
   std::shared_ptr<Buffer> zeroed;   // plans have parts of their own, each zeroed when it is encoded
   uint64_t zeroedUsed = 0;
   Summary summary;
   std::vector<Participation> participants;
+  std::vector<ReadyDispatch> ready;  // what is being encoded
+  std::vector<Touched> accesses;     // of the dispatch that is being recorded
   bool isCommitted = false;
   bool isMidway = false;         // the submission holds something that is not accounted for
   std::optional<Error> failure;  // why the submission holds part of a call; it must not run
@@ -69,8 +72,12 @@ struct CommandEncoder::Impl {
   Result<void> record(ReadyDispatch ready);
   Result<ScratchRange> acquire(uint64_t bytes);
   Result<ScratchRange> acquireZeroed(uint64_t bytes);
-  Result<void> encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
-  Result<void> noteTouched(const std::vector<ReadyDispatch>& ready);
+  Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
+  Result<void> makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
+  Result<void> makeReady(const RepeatedOp& op, const OpForm& form, const KnownPlan& known);
+  void keep(const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made);
+  Result<void> recordReady();
+  Result<void> noteTouched();
   Result<void> advance(SubmittedWork& work);
 };
 
@@ -149,12 +156,13 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, co
 }
 
 Result<void> CommandEncoder::Impl::record(ReadyDispatch ready) {
-  const std::vector<Binding> buffers = ready.dispatch.buffers;
+  accesses.clear();
+  addTouched(ready.dispatch, {}, accesses);
   const Summary::Counts counts{.dispatches = 1,
                                .bytesRead = ready.dispatch.countedBytesRead(),
                                .bytesWritten = ready.dispatch.countedBytesWritten()};
   const std::string kind = ready.dispatch.kind;
-  if (hazards.conflicts(buffers)) {
+  if (hazards.conflicts(accesses)) {
     isMidway = true;
     submission->barrier();
     hazards.clear();
@@ -162,7 +170,7 @@ Result<void> CommandEncoder::Impl::record(ReadyDispatch ready) {
   }
   MNK_TRY(submission->dispatch(std::move(ready)));
   isMidway = true;
-  hazards.add(buffers);
+  for (const Touched& access : accesses) hazards.add(access);
   for (Summary::Counts* sum : {&summary.total, &summary.kinds[kind]}) {
     sum->dispatches += counts.dispatches;
     sum->bytesRead += counts.bytesRead;
@@ -191,49 +199,114 @@ Result<CommandEncoder::Impl::ScratchRange> CommandEncoder::Impl::acquireZeroed(u
     zeroedUsed = 0;
   }
   const ScratchRange ofPlan{zeroed, zeroedUsed, bytes};
-  MNK_TRY(zeroed->write(ofPlan.start, std::vector<std::byte>(bytes)));
+  static constexpr std::array<std::byte, 4096> kZeros{};
+  for (uint64_t done = 0; done < bytes; done += kZeros.size()) {
+    const uint64_t part = std::min<uint64_t>(bytes - done, kZeros.size());
+    MNK_TRY(zeroed->write(ofPlan.start + done, std::span(kZeros).first(part)));
+  }
   constexpr uint64_t kUnit = 16;  // any device can bind memory at multiples of it
   zeroedUsed = std::min((ofPlan.start + bytes + kUnit - 1) / kUnit * kUnit, zeroed->length());
   return ofPlan;
 }
 
-Result<void> CommandEncoder::Impl::encode(std::span<const Dispatch> dispatches, uint64_t scratchBytes,
-                                          uint64_t zeroedBytes) {
-  MNK_TRY(open());
+Result<CommandEncoder::Impl::PlanScratch> CommandEncoder::Impl::acquireFor(uint64_t scratchBytes,
+                                                                           uint64_t zeroedBytes) {
   MNK_TRY(auto ofScratch, acquire(scratchBytes));
   MNK_TRY(auto ofZeroes, acquireZeroed(zeroedBytes));
-  const PlanScratch acquired{std::move(ofScratch), std::move(ofZeroes)};
-  // All are prepared before the first is recorded, so that a plan is recorded whole or not at all.
-  std::vector<ReadyDispatch> ready;
+  return PlanScratch{std::move(ofScratch), std::move(ofZeroes)};
+}
+
+Result<void> CommandEncoder::Impl::makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes,
+                                             uint64_t zeroedBytes) {
+  MNK_TRY(open());
+  MNK_TRY(auto acquired, acquireFor(scratchBytes, zeroedBytes));
+  ready.clear();
   for (const Dispatch& dispatch : dispatches) {
     MNK_TRY(auto prepared, prepare(dispatch, acquired));
     if (!dispatch.grid.isEmpty()) ready.push_back(std::move(prepared));
   }
-  const size_t known = touched.inOrder.size();
-  MNK_TRY(noteTouched(ready));
+  return {};
+}
+
+// All are ready before the first is recorded, so that a plan is recorded whole or not at all.
+Result<void> CommandEncoder::Impl::recordReady() {
+  const size_t known = touched.size();
+  MNK_TRY(noteTouched());
   for (size_t i = 0; i < ready.size(); ++i) {
     auto recorded = guarded(kEncoderName, [&] { return record(std::move(ready[i])); });
     if (recorded) continue;
-    touched.inOrder.resize(known);
+    touched.resize(known);
     if (i != 0 || isMidway) failure = recorded.error();
     return recorded;
   }
-  auto indexed = guarded(kEncoderName, [&]() -> Result<void> {
-    for (size_t i = known; i < touched.inOrder.size(); ++i) touched.index.add(touched.inOrder[i]);
-    return {};
-  });
-  if (!indexed) failure = indexed.error();
-  return indexed;
+  return {};
+}
+
+// What ops of a known form have in common is there already.
+Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const OpForm& form, const KnownPlan& known) {
+  MNK_TRY(open());
+  MNK_TRY(auto acquired, acquireFor(known.scratchBytes, known.zeroedBytes));
+  ready.clear();
+  for (size_t i = 0; i < known.steps.size(); ++i) {
+    const auto& [model, bound] = known.steps[i];
+    auto used = model.pool->take();
+    ReadyDispatch next{.dispatch = used ? std::move(*used) : model.dispatch,
+                       .pipeline = model.pipeline,
+                       .threadgroup = model.threadgroup,
+                       .pool = model.pool};
+    op.patch(i, next.dispatch);
+    for (size_t b = 0; b < bound.size(); ++b) {
+      Binding& binding = next.dispatch.buffers[b];
+      if (bound[b].operand >= KnownPlan::Bound::kZeroed) {
+        const ScratchRange& memory = binding.isZeroed ? acquired.zeroed : acquired.scratch;
+        binding.buffer = memory.buffer;
+        binding.offset = memory.start + bound[b].offset;
+      } else {
+        const Tensor& tensor = *form.operands()[bound[b].operand].tensor;
+        binding.buffer = tensor.buffer();
+        binding.offset = tensor.byteOffset() + bound[b].offset;
+      }
+    }
+    ready.push_back(std::move(next));
+  }
+  return {};
+}
+
+// Keeps what was made for an op, for others of its form.
+void CommandEncoder::Impl::keep(const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made) {
+  KnownPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
+  const auto operands = form.operands();
+  for (size_t i = 0; i < made.size(); ++i) {
+    KnownPlan::Step step{.ready = std::move(made[i]), .bound = {}};
+    for (const Binding& binding : plan.dispatches[i].buffers) {
+      if (!binding.buffer) {
+        step.bound.push_back(
+            {binding.isZeroed ? KnownPlan::Bound::kZeroed : KnownPlan::Bound::kScratch, binding.offset});
+        continue;
+      }
+      const auto operand = std::find_if(operands.begin(), operands.end(),
+                                        [&](const OpForm::Operand& each) { return each.index == binding.index; });
+      // A binding that the form does not name cannot be made again.
+      if (operand == operands.end() || operand->tensor->buffer() != binding.buffer) return;
+      step.bound.push_back(
+          {static_cast<uint32_t>(operand - operands.begin()), binding.offset - operand->tensor->byteOffset()});
+    }
+    for (Binding& binding : step.ready.dispatch.buffers) binding.buffer.reset();
+    step.ready.pool = std::make_shared<DispatchPool>();
+    known.steps.push_back(std::move(step));
+  }
+  device->knownPlans().keep(form, std::move(known));
 }
 
 // Refuses to read what failed work was to write.
-Result<void> CommandEncoder::Impl::noteTouched(const std::vector<ReadyDispatch>& ready) {
-  std::vector<Touched> adding;
+Result<void> CommandEncoder::Impl::noteTouched() {
+  const size_t known = touched.size();
   const Buffer* const own[] = {scratch.get(), zeroed.get()};
-  for (const ReadyDispatch& next : ready) addTouched(next.dispatch, own, adding);
-  MNK_TRY(MemoryTracker::shared().checkReads(touched.inOrder, adding));
-  touched.inOrder.insert(touched.inOrder.end(), adding.begin(), adding.end());
-  return {};
+  for (const ReadyDispatch& next : ready) addTouched(next.dispatch, own, touched);
+  const std::span<const Touched> all = touched;
+  auto checked = MemoryTracker::shared().checkReads(all.first(known), all.subspan(known));
+  if (!checked) touched.resize(known);
+  return checked;
 }
 
 // Advances every participant, or none. The work is known before an advance can be seen, so that a caller that sees it
@@ -257,11 +330,54 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<S
 CommandEncoder::~CommandEncoder() = default;
 
 Result<void> CommandEncoder::encode(const Plan& plan) {
-  return guarded(plan.op, [&] { return impl_->encode(plan.dispatches, plan.scratchBytes, plan.zeroedBytes); });
+  return guarded(plan.op, [&]() -> Result<void> {
+    MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
+    return impl_->recordReady();
+  });
+}
+
+Result<void> CommandEncoder::repeat(RepeatedOp& op) {
+  return guarded(op.name(), [&]() -> Result<void> {
+    const auto& target = impl_->device;
+    OpForm form;
+    const bool canRepeat = target && !impl_->isCommitted && op.describe(form) && form.isRepeatable(*target);
+    std::shared_ptr<const KnownPlan> known = canRepeat ? target->knownPlans().find(form) : nullptr;
+    const bool isKnown = known != nullptr;
+    if (isKnown) {
+      const size_t words = form.words().size();
+      MNK_TRY(op.refine(*target, form));
+      if (form.words().size() != words) known = target->knownPlans().find(form);
+    }
+    if (known) {
+      MNK_TRY(impl_->makeReady(op, form, *known));
+      return impl_->recordReady();
+    }
+    MNK_TRY(auto planned, op.plan(target.get()));
+    MNK_TRY(impl_->makeReady(planned.dispatches, planned.scratchBytes, planned.zeroedBytes));
+    const bool isKept = canRepeat && !impl_->ready.empty() && impl_->ready.size() == planned.dispatches.size();
+    auto made = isKept ? impl_->ready : std::vector<ReadyDispatch>();
+    MNK_TRY(impl_->recordReady());
+    if (!isKept) return {};
+    // Without memory to keep it, it is planned again.
+    (void)guarded(op.name(), [&]() -> Result<void> {
+      if (!isKnown) {
+        // Those whose form says all have no further choices to add.
+        const size_t words = form.words().size();
+        MNK_TRY(op.refine(*target, form));
+        if (form.words().size() != words) target->knownPlans().keep(form.first(words), {});
+      }
+      impl_->keep(form, planned, std::move(made));
+      return {};
+    });
+    return {};
+  });
 }
 
 Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
-  return guarded(kEncoderName, [&] { return impl_->encode({&dispatch, 1}, 0, 0); });
+  return guarded(kEncoderName, [&]() -> Result<void> {
+    MNK_TRY(impl_->makeReady({&dispatch, 1}, 0, 0));
+    return impl_->recordReady();
+  });
 }
 
 Result<void> CommandEncoder::barrier() {

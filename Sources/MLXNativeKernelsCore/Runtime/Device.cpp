@@ -6,6 +6,7 @@
 #include "Runtime/Completion.hpp"
 #include "Runtime/FailureLog.hpp"
 #include "Runtime/MatrixProbe.hpp"
+#include "Runtime/RepeatedOp.hpp"
 #include "Runtime/ScratchPool.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
@@ -43,6 +44,7 @@ std::string LibraryOrigin::text() const {
 Device::Device()
     : registry_(std::make_unique<KernelRegistry>(*this)),
       scratch_(std::make_shared<ScratchPool>()),
+      knownPlans_(std::make_unique<KnownPlans>()),
       failures_(std::make_shared<FailureLog>()) {}
 Device::~Device() = default;
 

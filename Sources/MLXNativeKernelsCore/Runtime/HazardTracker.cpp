@@ -41,52 +41,46 @@ void addBytes(const Region& region, ByteRanges& bytes, uint64_t from, uint64_t t
   forEachRange(region, from, to, [&](uint64_t begin, uint64_t end) { bytes.add(begin, end); });
 }
 
-namespace {
-
 // All reads before the first write: what a dispatch reads is not what it writes itself.
-template <typename Visit>
-void forEachTouched(std::span<const Binding> bindings, Visit visit) {
+void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except, std::vector<Touched>& to) {
   for (const bool isWrite : {false, true}) {
-    for (const Binding& binding : bindings) {
+    for (const Binding& binding : dispatch.buffers) {
+      if (std::find(except.begin(), except.end(), binding.buffer.get()) != except.end()) continue;
       const MemoryRange range = binding.buffer->range();
       for (Region region : isWrite ? binding.writes : binding.reads) {
         if (isEmpty(region)) continue;
         region.offset += range.begin + binding.offset;
-        visit(binding, Touched{.space = range.space, .region = region, .isWrite = isWrite});
+        to.push_back({.space = range.space,
+                      .region = region,
+                      .isWrite = isWrite,
+                      .isWhole = isWrite && !dispatch.bytesWritten});
       }
     }
   }
 }
 
-}  // namespace
-
-void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except, std::vector<Touched>& to) {
-  forEachTouched(dispatch.buffers, [&](const Binding& binding, Touched touched) {
-    if (std::find(except.begin(), except.end(), binding.buffer.get()) != except.end()) return;
-    touched.isWhole = touched.isWrite && !dispatch.bytesWritten;
-    to.push_back(touched);
-  });
-}
-
 void TouchedIndex::add(const Touched& touched) {
-  Space& space = spaces_[touched.space];
-  (touched.isWrite ? space.writes : space.reads).add(touched.region);
+  few_.push_back(touched);
+  if (few_.size() <= kFew) return;
+  for (const Touched& each : few_) {
+    Space& space = spaces_[each.space];
+    (each.isWrite ? space.writes : space.reads).add(each.region);
+  }
+  few_.clear();
 }
 
 bool TouchedIndex::conflicts(const Touched& next) const {
+  const bool meetsFew = std::any_of(few_.begin(), few_.end(), [&](const Touched& each) {
+    return (each.isWrite || next.isWrite) && each.space == next.space && overlap(each.region, next.region);
+  });
+  if (meetsFew) return true;
   const auto space = spaces_.find(next.space);
   if (space == spaces_.end()) return false;
   return space->second.writes.meets(next.region) || (next.isWrite && space->second.reads.meets(next.region));
 }
 
-bool HazardTracker::conflicts(std::span<const Binding> bindings) const {
-  bool found = false;
-  forEachTouched(bindings, [&](const Binding&, const Touched& next) { found = found || index_.conflicts(next); });
-  return found;
-}
-
-void HazardTracker::add(std::span<const Binding> bindings) {
-  forEachTouched(bindings, [&](const Binding&, const Touched& touched) { index_.add(touched); });
+bool TouchedIndex::conflicts(std::span<const Touched> accesses) const {
+  return std::any_of(accesses.begin(), accesses.end(), [&](const Touched& next) { return conflicts(next); });
 }
 
 }  // namespace mnk

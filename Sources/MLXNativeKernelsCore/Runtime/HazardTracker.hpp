@@ -1,5 +1,5 @@
-// Knows what the dispatches since the last barrier read and wrote, and whether the next one must wait for them:
-// read after write, write after read and write after write, byte for byte.
+// What dispatches read and write, and whether the next one must wait for them: read after write, write after read and
+// write after write, byte for byte.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -24,32 +24,27 @@ struct Touched {
 // Adds what a dispatch touches outside of these buffers, its reads before its writes.
 void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except, std::vector<Touched>& to);
 
-// What is read and written, of any number of spaces.
+// What is read and written, of any number of spaces. A few are kept as a list, which takes no memory when it is filled
+// again after `clear`; more of them are indexed.
 class TouchedIndex {
  public:
   // Without memory for all of it, a part may have been added.
   void add(const Touched& touched);
   // Whether a read meets something that is written, or a write meets something that is read or written.
   bool conflicts(const Touched& next) const;
-  void clear() { spaces_.clear(); }
-  void swap(TouchedIndex& other) noexcept { spaces_.swap(other.spaces_); }
+  bool conflicts(std::span<const Touched> accesses) const;
+  void clear() {
+    few_.clear();
+    spaces_.clear();
+  }
 
  private:
+  static constexpr size_t kFew = 32;
   struct Space {
     RegionSet reads, writes;
   };
+  std::vector<Touched> few_;
   std::map<const void*, Space> spaces_;
-};
-
-class HazardTracker {
- public:
-  bool conflicts(std::span<const Binding> bindings) const;
-  // Without memory for all of them, a part may have been added.
-  void add(std::span<const Binding> bindings);
-  void clear() { index_.clear(); }
-
- private:
-  TouchedIndex index_;
 };
 
 // Without bytes. Not by byteCount, which repeated rows may take past 64 bits.

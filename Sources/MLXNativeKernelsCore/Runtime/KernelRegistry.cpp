@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "Runtime/RepeatedOp.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
@@ -97,6 +98,7 @@ size_t KernelRegistry::pipelineCount() const {
 }
 
 void KernelRegistry::clear() noexcept {
+  device_.knownPlans().clear();
   std::lock_guard lock(mutex_);
   shipped_.reset();
   libraries_.clear();

@@ -97,8 +97,23 @@ Result<void> MemoryTracker::checkReads(std::span<const Touched> before, std::spa
   return {};
 }
 
+bool MemoryTracker::Work::mayConflict(const Touched& bytes) const {
+  constexpr uint32_t kOften = 4;
+  if (!index && timesAsked++ >= kOften) {
+    try {
+      TouchedIndex made;
+      for (const Touched& each : touched) made.add(each);
+      index = std::move(made);
+    } catch (...) {  // the list tells the same, in more time
+    }
+  }
+  if (index) return index->conflicts(bytes);
+  return std::any_of(touched.begin(), touched.end(),
+                     [&](const Touched& each) { return (each.isWrite || bytes.isWrite) && meet(each, bytes); });
+}
+
 bool MemoryTracker::Work::isMarked(const Touched& bytes) const {
-  return std::any_of(touched.inOrder.begin(), touched.inOrder.end(),
+  return std::any_of(touched.begin(), touched.end(),
                      [&](const Touched& marked) { return meet(marked, bytes); });
 }
 
@@ -117,7 +132,7 @@ bool MemoryTracker::Work::failsReads(std::span<const Touched> before, std::span<
   }
   if (!mayFail) return false;
   std::map<const void*, IntervalSet> missing;
-  for (const Touched& marked : touched.inOrder) {
+  for (const Touched& marked : touched) {
     if (!reads.conflicts(marked)) continue;
     IntervalSet& bytes = missing[marked.space];
     forEachRange(marked.region, 0, UINT64_MAX, [&](uint64_t begin, uint64_t end) { bytes.add(begin, end); });
@@ -143,19 +158,14 @@ const MemoryTracker::Work* MemoryTracker::failedRead(std::span<const Touched> be
 
 // Keeps what the work was to write in memory that still is a buffer's. The newest failure is the one to report.
 void MemoryTracker::fail(Work& work, const Error& failure) noexcept {
-  std::vector<Touched>& marks = work.touched.inOrder;
+  std::vector<Touched>& marks = work.touched;
   std::erase_if(marks, [&](const Touched& touched) {
     return !touched.isWrite || !isLive({touched.space, touched.region.offset, touched.region.end()});
   });
   for (Touched& touched : marks) {
-    if (!hasManyRows(touched)) continue;
-    touched = plain({touched.space, touched.region.offset, touched.region.end()});
-    try {
-      work.touched.index.add(touched);
-    } catch (...) {
-      work.isIndexed = false;
-    }
+    if (hasManyRows(touched)) touched = plain({touched.space, touched.region.offset, touched.region.end()});
   }
+  work.index.reset();
   clear(marks, work.order);
   work.failure = copyOrCode(failure);
   ++failed_;
@@ -188,7 +198,7 @@ void MemoryTracker::Work::clear(std::span<const Touched> written) {
   if (!takesAny) return;
   std::map<const void*, Bytes> spaces;
   std::vector<Touched> left;
-  for (const Touched& marked : touched.inOrder) {
+  for (const Touched& marked : touched) {
     if (!taken.conflicts(asRead(marked))) {
       left.push_back(marked);
       continue;
@@ -208,7 +218,7 @@ void MemoryTracker::Work::clear(std::span<const Touched> written) {
     const ByteRanges rest = bytes.marked.without(bytes.taken);
     for (const auto& range : rest.ranges()) left.push_back(plain({space, range.begin, range.end}));
   }
-  touched.inOrder = std::move(left);
+  touched = std::move(left);
 }
 
 bool MemoryTracker::isLive(const MemoryRange& range) const {
@@ -240,7 +250,7 @@ void MemoryTracker::dropSettled(Works& dropped) noexcept {
 }
 
 void MemoryTracker::drop(Works::iterator work, Works& dropped) noexcept {
-  if (work->isRunning || (work->failure && !work->touched.inOrder.empty())) return;
+  if (work->isRunning || (work->failure && !work->touched.empty())) return;
   if (work->failure) --failed_;
   dropped.splice(dropped.end(), works_, work);
   known_.fetch_sub(1, std::memory_order_release);
@@ -290,7 +300,7 @@ SubmittedWork::~SubmittedWork() {
   retire();
 }
 
-void SubmittedWork::submit(TouchedMemory& touched) noexcept {
+void SubmittedWork::submit(std::vector<Touched>& touched) noexcept {
   MemoryTracker& tracker = MemoryTracker::shared();
   std::lock_guard lock(tracker.mutex_);
   work_->order = tracker.nextOrder_++;
@@ -306,7 +316,7 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
   std::optional<Error> first;
   if (outcome && tracker.failed_ != 0) {
     try {
-      if (const auto* failed = tracker.failedRead({}, work_->touched.inOrder, work_->order)) {
+      if (const auto* failed = tracker.failedRead({}, work_->touched, work_->order)) {
         first = copyOrCode(*failed->failure);
         outcome = failedDependence(*first);
       }
@@ -320,8 +330,8 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
     tracker.fail(*work_, first ? *first : outcome.error());
   } else {
     // Nothing else is asked of the list of work that succeeded.
-    std::erase_if(work_->touched.inOrder, [](const Touched& touched) { return !touched.isWhole; });
-    tracker.clear(work_->touched.inOrder, work_->order);
+    std::erase_if(work_->touched, [](const Touched& touched) { return !touched.isWhole; });
+    tracker.clear(work_->touched, work_->order);
   }
   return outcome;
 }

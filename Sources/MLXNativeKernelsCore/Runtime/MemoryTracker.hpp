@@ -15,17 +15,6 @@
 
 namespace mnk {
 
-// What work touches.
-struct TouchedMemory {
-  std::vector<Touched> inOrder;
-  TouchedIndex index;
-
-  void swap(TouchedMemory& other) noexcept {
-    inOrder.swap(other.inOrder);
-    index.swap(other.index);
-  }
-};
-
 // Memory that a buffer covers. Failures are kept for such memory alone: its addresses may become something else after.
 class LiveMemory {
  public:
@@ -71,19 +60,25 @@ class MemoryTracker {
   friend class SubmittedWork;
   struct Work {
     uint64_t order = 0;  // of its commit
-    // In the order it was recorded; once failed: what was to be written and is not yet, of which the index knows more.
-    TouchedMemory touched;
+    // In the order it was recorded; once failed: what was to be written and is not yet.
+    std::vector<Touched> touched;
     std::function<WorkProgress()> progress;
     bool isRunning = true;
     std::optional<Error> failure;  // the first one, where failed work makes later work fail
-    bool isIndexed = true;         // or memory ran out
 
-    // Whether these bytes meet what the index knows; false is certain.
-    bool mayConflict(const Touched& bytes) const { return !isIndexed || touched.index.conflicts(bytes); }
+    // Whether these bytes meet what the work touches; false is certain.
+    bool mayConflict(const Touched& bytes) const;
     // Once it has failed: whether it was to write some of these bytes, and nothing has since.
     bool isMarked(const Touched& bytes) const;
     bool failsReads(std::span<const Touched> before, std::span<const Touched> accesses) const;
     void clear(std::span<const Touched> written);
+
+   private:
+    friend class MemoryTracker;
+    // Most work is asked about once or not at all: the index is made when it is asked about more often. It may know
+    // bytes that were cleared since.
+    mutable std::optional<TouchedIndex> index;
+    mutable uint32_t timesAsked = 0;
   };
   using Works = std::list<Work>;
 
@@ -116,7 +111,7 @@ class SubmittedWork {
   SubmittedWork& operator=(const SubmittedWork&) = delete;
 
   // From now on others wait for it. Takes what it touches.
-  void submit(TouchedMemory& touched) noexcept;
+  void submit(std::vector<Touched>& touched) noexcept;
 
   // What became of it: also a failure where it read what failed work was to write. What it was to write is known to
   // hold nothing, or to be there again.

@@ -10,11 +10,19 @@ namespace mnk::test {
 
 namespace {
 
+std::vector<Touched> touchedBy(std::vector<Binding> buffers) {
+  std::vector<Touched> touched;
+  Dispatch dispatch;
+  dispatch.buffers = std::move(buffers);
+  addTouched(dispatch, {}, touched);
+  return touched;
+}
+
 // Whether work that touches `second` must wait for work that touches `first`.
 bool mustWait(const Binding& first, const Binding& second) {
-  HazardTracker tracker;
-  tracker.add({&first, 1});
-  return tracker.conflicts({&second, 1});
+  TouchedIndex index;
+  for (const Touched& touched : touchedBy({first})) index.add(touched);
+  return index.conflicts(touchedBy({second}));
 }
 
 Binding reading(const Tensor& tensor) {
@@ -137,25 +145,21 @@ TEST(HazardTracker, RegionsCountFromTheirBinding) {
 TEST(HazardTracker, RemembersAllSinceTheLastClear) {
   const Tensor a = planTensor(DType::f32, {8});
   const Tensor b = planTensor(DType::f32, {8});
-  const Binding writesA = writing(a), writesB = writing(b), readsA = reading(a), readsB = reading(b);
-  HazardTracker tracker;
-  tracker.add({&writesA, 1});
-  tracker.add({&writesB, 1});
-  EXPECT(tracker.conflicts({&readsA, 1}));
-  EXPECT(tracker.conflicts({&readsB, 1}));
-  tracker.clear();
-  EXPECT(!tracker.conflicts({&readsA, 1}));
-  EXPECT(!tracker.conflicts({}));
+  TouchedIndex index;
+  for (const Touched& touched : touchedBy({writing(a), writing(b)})) index.add(touched);
+  EXPECT(index.conflicts(touchedBy({reading(a)})));
+  EXPECT(index.conflicts(touchedBy({reading(b)})));
+  index.clear();
+  EXPECT(!index.conflicts(touchedBy({reading(a)})));
+  EXPECT(!index.conflicts(std::span<const Touched>()));
 }
 
 TEST(HazardTracker, AnyBindingOfADispatchCanConflict) {
   const Tensor a = planTensor(DType::f32, {8});
   const Tensor b = planTensor(DType::f32, {8});
-  const Binding writesB = writing(b);
-  HazardTracker tracker;
-  tracker.add({&writesB, 1});
-  const std::vector<Binding> both{reading(a), reading(b)};
-  EXPECT(tracker.conflicts(both));
+  TouchedIndex index;
+  for (const Touched& touched : touchedBy({writing(b)})) index.add(touched);
+  EXPECT(index.conflicts(touchedBy({reading(a), reading(b)})));
 }
 
 TEST(HazardTracker, OverlapAgreesWithSetsOfBytes) {

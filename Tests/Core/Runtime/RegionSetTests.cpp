@@ -75,16 +75,14 @@ template <typename MakeRegion>
 void expectPairwise(uint64_t stream, uint32_t rounds, MakeRegion makeRegion) {
   Seeded random(stream);
   const int spaces[2] = {};
-  HazardTracker tracker;
+  TouchedIndex tracker;
   PairwiseTracker definition;
   uint32_t conflicts = 0, frees = 0;
   for (uint32_t round = 0; round < rounds; ++round) {
     const Touched next{
         .space = &spaces[random.below(2)], .region = makeRegion(random), .isWrite = random.below(3) == 0};
-    Binding binding{.buffer = std::make_shared<PlanBuffer>(UINT64_MAX, 0, next.space)};
-    (next.isWrite ? binding.writes : binding.reads) = {next.region};
     const bool expected = definition.conflicts(next);
-    if (tracker.conflicts({&binding, 1}) != expected) {
+    if (tracker.conflicts(next) != expected) {
       return fail(__FILE__, __LINE__,
                   fmt::format("round {}, {} {}: expected {}", round, next.isWrite ? "write" : "read", text(next.region),
                               expected ? "a conflict" : "none"));
@@ -95,7 +93,7 @@ void expectPairwise(uint64_t stream, uint32_t rounds, MakeRegion makeRegion) {
       tracker.clear();
       definition.clear();
     }
-    tracker.add({&binding, 1});
+    tracker.add(next);
     definition.add(next);
   }
   EXPECT(conflicts > rounds / 20);

@@ -124,6 +124,9 @@ struct MetalSubmission::Work {
 
   void finish(SubmissionReport report) noexcept {
     // Everything is free again before the caller hears that the work is done.
+    for (Step& step : steps) {
+      if (auto* ready = std::get_if<ReadyDispatch>(&step)) recycle(std::move(*ready));
+    }
     steps.clear();
     device.reset();
     try {

@@ -154,7 +154,9 @@ constexpr Rule<Op> kAddressRules[] = {
     INVALID_IF(!hasRoomForPinned(op.into), "the cache has no room for its pinned slots", pinnedText(op.into),
                "fewer pinned slots than the ring's capacity, and none in a linear cache",
                "Pin fewer slots, or make the cache a larger ring."),
+};
 
+constexpr Rule<Op> kPositionRules[] = {
     INVALID_IF(!op.rows && op.sequence >= op.into.sequences(), "the sequence is not in the cache",
                fmt::format("sequence {}", op.sequence), fmt::format("less than {}", op.into.sequences()),
                "Pass a sequence that the cache holds."),
@@ -167,7 +169,9 @@ constexpr Rule<Op> kAddressRules[] = {
                "the write runs past the end of a linear cache",
                fmt::format("position {} + {} tokens", op.position, tokenCount(op)),
                fmt::format("at most capacity {}", op.into.capacity()), "Grow the cache, or make it a ring."),
+};
 
+constexpr Rule<Op> kRowRules[] = {
     INVALID_IF(op.rows && (!isIndexTensor(op.rows->sequences) || !isIndexTensor(op.rows->positions)),
                "row indices are not u32",
                indicesText(isIndexTensor(op.rows->sequences) ? op.rows->positions : op.rows->sequences),
@@ -204,7 +208,11 @@ std::span<const Rule<KVCacheWrite>> cacheLayoutRules() {
   return kLayoutRules;
 }
 std::span<const Rule<KVCacheWrite>> cacheAddressRules() {
-  return kAddressRules;
+  static const std::vector<Rule<Op>> all = joined<Op>({kAddressRules, kPositionRules, kRowRules});
+  return all;
+}
+std::span<const Rule<KVCacheWrite>> cachePositionRules() {
+  return kPositionRules;
 }
 
 KVCacheView valuesOf(const KVCacheView& cache) {

@@ -16,6 +16,8 @@ std::span<const Rule<KVCacheWrite>> cacheSourceRules();
 std::span<const Rule<KVCacheWrite>> cacheLayoutRules();
 // Tokens, slots and rows.
 std::span<const Rule<KVCacheWrite>> cacheAddressRules();
+// Those of them about the sequence and the position of a write to one sequence.
+std::span<const Rule<KVCacheWrite>> cachePositionRules();
 
 // A source as the op reads it: head-major if the view or the op says so.
 HeadsView sourceOf(const HeadsView& view, KVLayout layout);

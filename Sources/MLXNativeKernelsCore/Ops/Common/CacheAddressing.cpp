@@ -16,44 +16,25 @@ using Op = KVCacheWrite;
 using Run = SlotRun;
 
 // Splits a run at the end of its storage; what is past the end goes on at `restart`.
-void addWrapped(std::vector<Run>& runs, Run run, uint64_t end, uint64_t restart) {
+void addWrapped(SlotRuns& runs, Run run, uint64_t end, uint64_t restart) {
   const uint64_t before = std::min(run.count, end - run.begin);
-  if (before != 0) runs.push_back({run.begin, before});
-  if (run.count != before) runs.push_back({restart, run.count - before});
+  runs.add({run.begin, before});
+  runs.add({restart, run.count - before});
 }
 
-std::vector<Run> sourceRuns(const Op& op, const Placement& placement, uint64_t length) {
-  std::vector<Run> runs;
+SlotRuns sourceRuns(const Op& op, const Placement& placement, uint64_t length) {
+  SlotRuns runs;
   const uint64_t others = op.sourceOffset % length + placement.pinnedTokens + placement.skippedTokens;
   addWrapped(runs, {op.sourceOffset % length, placement.pinnedTokens}, length, 0);
   addWrapped(runs, {others % length, placement.otherTokens}, length, 0);
   return runs;
 }
 
-std::vector<Run> cacheRuns(const Op& op, const Placement& placement) {
-  std::vector<Run> runs;
-  if (placement.pinnedTokens != 0) runs.push_back({placement.pinnedSlot, placement.pinnedTokens});
+SlotRuns cacheRuns(const Op& op, const Placement& placement) {
+  SlotRuns runs;
+  runs.add({placement.pinnedSlot, placement.pinnedTokens});
   addWrapped(runs, {placement.firstSlot, placement.otherTokens}, op.into.capacity(), op.into.pinned);
   return runs;
-}
-
-// The bytes of runs of tokens or slots in [heads, length, row] or [length, heads, row].
-std::vector<Region> regionsOf(const std::vector<Run>& runs, KVLayout layout, uint64_t heads, uint64_t length,
-                              uint64_t rowBytes, uint64_t base) {
-  std::vector<Region> regions;
-  for (const Run& run : runs) {
-    if (layout == KVLayout::headMajor) {
-      regions.push_back({.offset = base + run.begin * rowBytes,
-                         .rowBytes = run.count * rowBytes,
-                         .rowStride = length * rowBytes,
-                         .rows = heads});
-    } else {
-      const uint64_t bytes = run.count * heads * rowBytes;
-      regions.push_back(
-          {.offset = base + run.begin * heads * rowBytes, .rowBytes = bytes, .rowStride = bytes, .rows = 1});
-    }
-  }
-  return regions;
 }
 
 // Sequences whose tokens all lie at one distance are one sequence, in which the kernel finds them without a division.
@@ -90,10 +71,21 @@ Placement placementOf(const KVCacheWrite& op) {
   return placement;
 }
 
-std::vector<Region> slotRegions(const KVCacheView& cache, uint64_t sequence, const std::vector<SlotRun>& slots,
-                                uint64_t rowBytes) {
-  const uint64_t sequenceRows = cache.heads() * cache.capacity();
-  return regionsOf(slots, cache.layout, cache.heads(), cache.capacity(), rowBytes, sequence * sequenceRows * rowBytes);
+void addSlotRegions(std::vector<Region>& regions, const KVCacheView& cache, uint64_t sequence, const SlotRuns& slots,
+                    uint64_t rowBytes) {
+  const uint64_t heads = cache.heads(), capacity = cache.capacity(), base = sequence * heads * capacity * rowBytes;
+  for (const Run& run : slots) {
+    if (cache.layout == KVLayout::headMajor) {
+      regions.push_back({.offset = base + run.begin * rowBytes,
+                         .rowBytes = run.count * rowBytes,
+                         .rowStride = capacity * rowBytes,
+                         .rows = heads});
+    } else {
+      const uint64_t bytes = run.count * heads * rowBytes;
+      regions.push_back(
+          {.offset = base + run.begin * heads * rowBytes, .rowBytes = bytes, .rowStride = bytes, .rows = 1});
+    }
+  }
 }
 
 std::optional<ListedRows> listedRows(const Op& op) {
@@ -180,19 +172,19 @@ Binding CacheAddressing::sourceBinding(uint32_t index, const HeadsView& source, 
 
 std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {
   const KVCacheView& cache = op.into;
-  const auto regions = [&](uint64_t sequence, const std::vector<Run>& runs) {
-    return slotRegions(cache, sequence, runs, rowBytes);
-  };
-  if (!op.rows) return regions(op.sequence, cacheRuns(op, placement));
-  if (!rows) {
-    const uint64_t bytes = cache.sequences() * cache.heads() * cache.capacity() * rowBytes;
-    return {{.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1}};
-  }
   std::vector<Region> all;
-  for (size_t row = 0; row < rows->sequences.size(); ++row) {
-    if (rows->sequences[row] == ListedRows::kNowhere) continue;
-    const auto one = regions(rows->sequences[row], {{cache.slotOf(rows->positions[row]), 1}});
-    all.insert(all.end(), one.begin(), one.end());
+  if (!op.rows) {
+    addSlotRegions(all, cache, op.sequence, cacheRuns(op, placement), rowBytes);
+  } else if (!rows) {
+    const uint64_t bytes = cache.sequences() * cache.heads() * cache.capacity() * rowBytes;
+    all.push_back({.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1});
+  } else {
+    for (size_t row = 0; row < rows->sequences.size(); ++row) {
+      if (rows->sequences[row] == ListedRows::kNowhere) continue;
+      SlotRuns slot;
+      slot.add({cache.slotOf(rows->positions[row]), 1});
+      addSlotRegions(all, cache, rows->sequences[row], slot, rowBytes);
+    }
   }
   return all;
 }
@@ -206,6 +198,30 @@ void CacheAddressing::bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint
   if (!op.rows) return;
   bindIndices(dispatch, sequencesIndex, rows ? RowIndices(rows->sequences) : op.rows->sequences);
   bindIndices(dispatch, positionsIndex, op.rows->positions);
+}
+
+void describeAddresses(const KVCacheWrite& op, OpForm& form) {
+  form.add(op.sourceLayout);
+  form.add(op.sourceOffset);
+  form.add(op.tokens.has_value());
+  form.add(op.tokens.value_or(0));
+  form.add(op.sourceIsRing);
+  form.add(op.into.layout);
+  form.add(op.into.wrap);
+  form.add(op.into.pinned);
+  // Which tokens are pinned, on which it depends which of them are read.
+  form.add(std::min<uint64_t>(op.position, op.into.pinned));
+}
+
+void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params) {
+  params.sequence = static_cast<uint32_t>(op.sequence);
+  params.pinnedSlot = static_cast<uint32_t>(placement.pinnedSlot);
+  params.firstSlot = static_cast<uint32_t>(placement.firstSlot);
+}
+
+void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding) {
+  binding.writes.clear();
+  addSlotRegions(binding.writes, op.into, op.sequence, cacheRuns(op, placement), rowBytes);
 }
 
 std::vector<FunctionConstant> CacheAddressing::constants() const {

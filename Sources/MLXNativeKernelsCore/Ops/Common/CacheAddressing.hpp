@@ -2,6 +2,7 @@
 // is the part of a cache write that does not depend on what is stored: ops that store something else than elements
 // describe their addresses as a KVCacheWrite, too.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "Common/CacheAddressTypes.h"
 #include "MLXNativeKernels/Dispatch.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "Runtime/RepeatedOp.hpp"
 
 namespace mnk {
 
@@ -30,9 +32,22 @@ struct SlotRun {
   uint64_t begin = 0;
   uint64_t count = 0;
 };
-// The bytes of slots of one sequence, for all heads of a cache whose vectors take so many.
-std::vector<Region> slotRegions(const KVCacheView& cache, uint64_t sequence, const std::vector<SlotRun>& slots,
-                                uint64_t rowBytes);
+// At most four of them: pinned ones and others, each of which may go on at the start of its storage.
+class SlotRuns {
+ public:
+  void add(SlotRun run) {
+    if (run.count != 0) runs_[count_++] = run;
+  }
+  const SlotRun* begin() const { return runs_.data(); }
+  const SlotRun* end() const { return runs_.data() + count_; }
+
+ private:
+  std::array<SlotRun, 4> runs_ = {};
+  size_t count_ = 0;
+};
+// Adds the bytes of slots of one sequence, for all heads of a cache whose vectors take so many.
+void addSlotRegions(std::vector<Region>& regions, const KVCacheView& cache, uint64_t sequence, const SlotRuns& slots,
+                    uint64_t rowBytes);
 
 // Where listed rows go. A row whose slot a later row names too goes nowhere, which the kernel reads as a sequence that
 // the cache does not have.
@@ -66,5 +81,10 @@ struct CacheAddressing {
   // The constants of the kernels' addresses.
   std::vector<FunctionConstant> constants() const;
 };
+
+// A write to one sequence, repeated: what its form says, and what of its dispatch depends on the position.
+void describeAddresses(const KVCacheWrite& op, OpForm& form);
+void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params);
+void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding);
 
 }  // namespace mnk

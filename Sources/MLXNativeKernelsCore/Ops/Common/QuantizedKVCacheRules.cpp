@@ -176,4 +176,14 @@ void addFactors(std::vector<NamedRange>& ranges, const QuantizedKVPlane& plane) 
   if (plane.channelScales) ranges.push_back({"channel scales", plane.channelScales->range()});
 }
 
+void describePlane(OpForm& form, const QuantizedKVPlane& plane, const PlaneIndices& indices, Access access) {
+  form.add(plane.codec.name);
+  form.add(plane.codec.bits);
+  form.add(plane.codec.scaleFactor);
+  form.bind(indices.codes, plane.codes, access);
+  form.bind(indices.scales, plane.scales, access);
+  form.bind(indices.means, plane.means, Access::read);
+  form.bind(indices.channelScales, plane.channelScales, Access::read);
+}
+
 }  // namespace mnk

@@ -5,6 +5,7 @@
 
 #include "MLXNativeKernels/QuantizedKVCacheView.hpp"
 #include "Ops/Common/Overlap.hpp"
+#include "Runtime/RepeatedOp.hpp"
 #include "Support/Rule.hpp"
 
 namespace mnk {
@@ -13,5 +14,11 @@ std::span<const Rule<QuantizedKVCacheView>> quantizedKVCacheRules();
 
 // Names of what a plane's vectors are made of besides codes and scales.
 void addFactors(std::vector<NamedRange>& ranges, const QuantizedKVPlane& plane);
+
+// A plane in the form of an op that repeats, with the indices at which dispatches bind it.
+struct PlaneIndices {
+  uint32_t codes, scales, means, channelScales;
+};
+void describePlane(OpForm& form, const QuantizedKVPlane& plane, const PlaneIndices& indices, Access access);
 
 }  // namespace mnk

@@ -141,12 +141,7 @@ void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
   const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t vectorBytes) {
     Binding binding = Binding::whole(index, tensor, Access::read);
     binding.reads.clear();
-    for (size_t i = 0; i < pass.sequences.size(); ++i) {
-      const AttendedSequence& attended = op.sequences[pass.firstSequence + i];
-      const auto runs = keysOf(op, attended, pass.firstRow).slots(pass.keys[i].first, pass.keys[i].end);
-      const auto regions = slotRegions(slots, attended.sequence, runs, vectorBytes);
-      binding.reads.insert(binding.reads.end(), regions.begin(), regions.end());
-    }
+    pass.addReads(op, vectorBytes, binding.reads);
     dispatch.buffers.push_back(std::move(binding));
   };
   const QuantizedKVCacheView* quantized = quantizedOf(op);
@@ -315,10 +310,13 @@ Result<Plan> plan(const FlashDecode& op, const DeviceProfile& profile) {
 Result<Plan> plan(const FlashDecode& op, Device& device) {
   return guarded(Op::name, [&]() -> Result<Plan> {
     MNK_TRY(checkRules(op));
-    if (isEmpty(op)) return emptyPlan();
-    const DeviceProfile profile = device.profile();
-    return planOn(op, wantsMatrices(op, profile, measuredFor(op, profile)) ? device.probe() : profile);
+    return isEmpty(op) ? emptyPlan() : planOn(op, profileFor(op, device));
   });
+}
+
+DeviceProfile profileFor(const FlashDecode& op, Device& device) {
+  DeviceProfile profile = device.profile();
+  return wantsMatrices(op, profile, measuredFor(op, profile)) ? device.probe() : profile;
 }
 
 }  // namespace mnk

@@ -24,14 +24,12 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
       FlashDecodePass pass{.firstRow = row,
                            .rows = std::min(queries.rows - row, FlashDecode::kRowsPerPass),
                            .firstSequence = sequence,
-                           .sequences = {},
-                           .keys = {}};
+                           .sequences = {}};
       const uint64_t end = std::min(queries.sequences, sequence + kSequencesPerPass);
       for (uint64_t index = sequence; index < end; ++index) {
         const AttendedSequence& attended = op.sequences[index];
         const AttendedKeys keys = keysOf(op, attended, pass.firstRow);
         const KeyRange seen = keysSeen(op, keys, attended.length, pass.firstRow, pass.rows);
-        pass.keys.push_back(seen);
         pass.sequences.push_back({.sequence = static_cast<uint32_t>(attended.sequence),
                                   .hidden = static_cast<uint32_t>(keys.hidden),
                                   .length = static_cast<uint32_t>(attended.length),
@@ -48,6 +46,14 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
 }
 
 }  // namespace
+
+void FlashDecodePass::addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const {
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const AttendedSequence& attended = op.sequences[firstSequence + i];
+    const SlotRuns slots = keysOf(op, attended, firstRow).slots(sequences[i].firstKey, sequences[i].endKey);
+    addSlotRegions(regions, slotsOf(op), attended.sequence, slots, vectorBytes);
+  }
+}
 
 bool mayUseMatrices(const FlashDecode& op) {
   // Halves do not have the precision of f32.
@@ -92,7 +98,9 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
                                              : matrixRows(layout.tuning, layout.keyDim, rows);
   uint64_t longest = 0;
   for (const FlashDecodePass& pass : layout.passes) {
-    for (const KeyRange& keys : pass.keys) longest = std::max(longest, keys.count());
+    for (const FlashDecodeSequence& keys : pass.sequences) {
+      longest = std::max<uint64_t>(longest, keys.endKey - keys.firstKey);
+    }
   }
   if (op.options.splits != 0) {
     layout.splits = op.options.splits;

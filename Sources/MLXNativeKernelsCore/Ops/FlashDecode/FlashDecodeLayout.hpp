@@ -29,7 +29,9 @@ struct FlashDecodePass {
   uint64_t rows = 0;
   uint64_t firstSequence = 0;
   std::vector<FlashDecodeSequence> sequences;
-  std::vector<KeyRange> keys;  // of each sequence
+
+  // Adds what the pass reads of a plane of the cache whose vectors take so many bytes.
+  void addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const;
 };
 
 struct FlashDecodeLayout {
@@ -66,6 +68,8 @@ struct FlashDecodeLayout {
   uint64_t countBytes(const FlashDecode& op, const FlashDecodePass& pass) const;
 };
 
+// The device's profile, for an op that breaks no rule and is not empty. The device is probed if the plan depends on it.
+DeviceProfile profileFor(const FlashDecode& op, Device& device);
 // The layout on a device, for an op that breaks no rule and is not empty: as `choice` says, or else as was measured on
 // the device, or else as its row of the table says.
 Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice = {});

@@ -285,11 +285,16 @@ constexpr Rule<Op> kOptionRules[] = {
     INVALID_IF(op.options.window >= kMaxKVExtent, "the window is too large", fmt::format("{}", op.options.window),
                "less than 2^31", "Pass a smaller window, or none."),
 
+};
+
+constexpr Rule<Op> kWindowRules[] = {
     INVALID_IF(firstLost(op), "a window reaches positions that the ring has overwritten",
                lostText(*firstLost(op), op.options.window),
                fmt::format("a capacity of at least {}", firstLost(op)->neededCapacity()),
                "Make the ring that large, store and attend to fewer tokens at a time, or pass a smaller window."),
+};
 
+constexpr Rule<Op> kOperandRules[] = {
     INVALID_IF(!isMask(op), "the mask does not match the queries", op.options.mask->text(), maskText(op),
                "Give the mask a column for each key, oldest first; other axes may be 1."),
 
@@ -321,7 +326,8 @@ constexpr Rule<Op> kOptionRules[] = {
 // They ask for a cache that has kept its own rules.
 std::span<const Rule<Op>> rulesBesidesQueries() {
   static const std::vector<Rule<Op>> all =
-      joined<Op>({kRules, headGroupRules(), kSequenceRules, kResultRules<Op>, kOptionRules});
+      joined<Op>({kRules, headGroupRules(), kSequenceRules, kResultRules<Op>, kOptionRules, kWindowRules,
+                  kOperandRules});
   return all;
 }
 
@@ -332,6 +338,11 @@ std::span<const Rule<KVCacheView>> attendedCacheRules() {
 }
 std::span<const Rule<FlashDecode>> flashDecodeRules() {
   static const std::vector<Rule<Op>> all = joined<Op>({queryRules(), rulesBesidesQueries()});
+  return all;
+}
+
+std::span<const Rule<FlashDecode>> flashDecodePositionRules() {
+  static const std::vector<Rule<Op>> all = joined<Op>({kSequenceRules, kWindowRules});
   return all;
 }
 

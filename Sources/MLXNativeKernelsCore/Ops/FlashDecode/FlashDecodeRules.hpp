@@ -14,6 +14,8 @@ std::span<const Rule<FlashDecode>> flashDecodeRules();
 // Parts of these: what queries are, and how their heads share those of the cache.
 std::span<const Rule<FlashDecode>> queryRules();
 std::span<const Rule<FlashDecode>> headGroupRules();
+// And those about the positions of sequences, besides masks.
+std::span<const Rule<FlashDecode>> flashDecodePositionRules();
 
 // The first broken rule of all that apply.
 Result<void> checkRules(const FlashDecode& op);

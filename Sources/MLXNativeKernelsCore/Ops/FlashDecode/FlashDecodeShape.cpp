@@ -56,10 +56,10 @@ uint64_t AttendedKeys::keyOf(uint64_t position) const {
   return std::max(pinned, position - std::min(position, skipped));
 }
 
-std::vector<SlotRun> AttendedKeys::slots(uint64_t firstKey, uint64_t endKey) const {
-  std::vector<SlotRun> runs;
+SlotRuns AttendedKeys::slots(uint64_t firstKey, uint64_t endKey) const {
+  SlotRuns runs;
   const auto add = [&](uint64_t begin, uint64_t end, uint64_t shift) {
-    if (begin < end) runs.push_back({begin + shift, end - begin});
+    if (begin < end) runs.add({begin + shift, end - begin});
   };
   // Pinned slots, then those to the end of the ring, then those after its start. Keys from `turn` on come last.
   const uint64_t turn = capacity - start;
@@ -67,7 +67,7 @@ std::vector<SlotRun> AttendedKeys::slots(uint64_t firstKey, uint64_t endKey) con
   add(std::max(firstKey, pinned), std::min(endKey, turn), start);
   if (endKey > turn) {
     const uint64_t begin = std::max(firstKey, turn);
-    runs.push_back({begin + start - (capacity - pinned), endKey - begin});
+    runs.add({begin + start - (capacity - pinned), endKey - begin});
   }
   return runs;
 }

@@ -45,7 +45,7 @@ struct AttendedKeys {
   void hideUntil(uint64_t position);
   // The first key at a position or after it.
   uint64_t keyOf(uint64_t position) const;
-  std::vector<SlotRun> slots(uint64_t firstKey, uint64_t endKey) const;
+  SlotRuns slots(uint64_t firstKey, uint64_t endKey) const;
 };
 
 // What a sequence of `length` positions holds, where `oldest` is the oldest position held besides the pinned ones:

@@ -226,10 +226,14 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(offsetList(op) && offsetList(op)->size() > Op::kMaxListed, "the list of offsets is too long",
                fmt::format("a list of {}", offsetList(op)->size()), fmt::format("at most {} numbers", Op::kMaxListed),
                "Pass them in a tensor, or split the sequences over several calls."),
+};
 
+constexpr Rule<Op> kPositionRules[] = {
     INVALID_IF(firstUncountable(op), "a position is out of range", fmt::format("position {}", *firstUncountable(op)),
                "-2^31 to 2^31 - 1, with its offset and without", "Pass positions in that range."),
+};
 
+constexpr Rule<Op> kOverlapRules[] = {
     INVALID_IF(firstOverlap(op), "results share memory with other operands",
                fmt::format("{} overlapping {}", firstOverlap(op)->first, firstOverlap(op)->second),
                "separate memory, or exactly the vectors that are rotated",
@@ -239,7 +243,11 @@ constexpr Rule<Op> kRules[] = {
 }  // namespace
 
 std::span<const Rule<MultiRoPE>> multiRoPERules() {
-  return kRules;
+  static const std::vector<Rule<Op>> all = joined<Op>({kRules, kPositionRules, kOverlapRules});
+  return all;
+}
+std::span<const Rule<MultiRoPE>> multiRoPEPositionRules() {
+  return kPositionRules;
 }
 
 }  // namespace mnk

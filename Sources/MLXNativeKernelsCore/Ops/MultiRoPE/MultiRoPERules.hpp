@@ -9,5 +9,7 @@ namespace mnk {
 
 // The rules in the order they are checked.
 std::span<const Rule<MultiRoPE>> multiRoPERules();
+// Those of them about positions.
+std::span<const Rule<MultiRoPE>> multiRoPEPositionRules();
 
 }  // namespace mnk

@@ -63,6 +63,8 @@ class EncodingParticipant {
   static std::mutex& mutex();
 };
 
+class RepeatedOp;
+
 class CommandEncoder {
  public:
   explicit CommandEncoder(std::shared_ptr<Device> device, std::string label = "");
@@ -79,12 +81,17 @@ class CommandEncoder {
   // the memory is written again.
   template <typename Op>
   Result<void> encode(const Op& op) {
-    if constexpr (requires(Device & target) { plan(op, target); }) {
-      if (device()) return encode(plan(op, *device()));
+    if constexpr (requires { encodeRepeated(*this, op); }) {
+      return encodeRepeated(*this, op);
+    } else if constexpr (requires(Device& target) { plan(op, target); }) {
+      return device() ? encode(plan(op, *device())) : encode(plan(op));
+    } else {
+      return encode(plan(op));
     }
-    return encode(plan(op));
   }
   Result<void> encode(const Plan& plan);
+  // Of an op that repeats with other positions and memory, only what depends on these is planned again.
+  Result<void> repeat(RepeatedOp& op);
   // By value, so that the error of a plan that was just made is passed on without a copy, which could fail.
   Result<void> encode(Result<Plan> planned) { return planned ? encode(*planned) : std::move(planned).error(); }
   // Records one dispatch, for kernels of the caller's own.

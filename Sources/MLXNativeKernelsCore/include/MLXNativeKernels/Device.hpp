@@ -16,8 +16,10 @@
 
 namespace mnk {
 
+class DispatchPool;
 class FailureLog;
 class KernelRegistry;
+class KnownPlans;
 class MeasuredTuning;
 class ScratchPool;
 
@@ -109,7 +111,10 @@ struct ReadyDispatch {
   Dispatch dispatch;
   std::shared_ptr<Pipeline> pipeline;
   Size3 threadgroup{1, 1, 1};
+  std::shared_ptr<DispatchPool> pool = {};  // takes it back when it has run; null: none does
 };
+// Gives a dispatch that has run, or never will, back to its pool, without the memory that it binds.
+void recycle(ReadyDispatch ready) noexcept;
 
 struct SubmissionReport {
   Result<void> outcome;
@@ -175,6 +180,8 @@ class Device : public std::enable_shared_from_this<Device> {
   KernelRegistry& registry() { return *registry_; }
   // Memory that ops need between their dispatches.
   ScratchPool& scratch() { return *scratch_; }
+  // Plans of ops that repeat.
+  KnownPlans& knownPlans() { return *knownPlans_; }
 
  protected:
   Device();
@@ -194,6 +201,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   std::unique_ptr<KernelRegistry> registry_;
   std::shared_ptr<ScratchPool> scratch_;
+  std::unique_ptr<KnownPlans> knownPlans_;
   std::shared_ptr<FailureLog> failures_;
   std::mutex committing_;  // work runs in the order in which caches advance
   std::mutex preparing_;   // what is measured at the same time as something else is wrong

@@ -26,6 +26,8 @@
 
 namespace mnk {
 
+class CommandEncoder;
+
 // A sequence of the cache, and how many positions it has, those of the queries included. A length of 0 gives zeros.
 struct AttendedSequence {
   uint64_t sequence = 0;
@@ -105,5 +107,6 @@ struct FlashDecode {
 Result<Plan> plan(const FlashDecode& op, const DeviceProfile& profile = {});
 // For the profile of a device, which is probed first if the plan depends on what a probe tells.
 Result<Plan> plan(const FlashDecode& op, Device& device);
+Result<void> encodeRepeated(CommandEncoder& encoder, const FlashDecode& op);
 
 }  // namespace mnk

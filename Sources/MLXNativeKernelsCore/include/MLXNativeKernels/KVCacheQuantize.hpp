@@ -60,5 +60,6 @@ struct KVCacheQuantize {
 
 // Checks every rule, then says what to run. Needs no device.
 Result<Plan> plan(const KVCacheQuantize& op);
+Result<void> encodeRepeated(CommandEncoder& encoder, const KVCacheQuantize& op);
 
 }  // namespace mnk

@@ -18,6 +18,8 @@
 
 namespace mnk {
 
+class CommandEncoder;
+
 // One u32 per source token: numbers known now (checked by the rules), or a tensor that the kernel reads.
 using RowIndices = std::variant<std::vector<uint32_t>, Tensor>;
 
@@ -49,5 +51,6 @@ struct KVCacheWrite {
 
 // Checks every rule, then says what to run. Needs no device.
 Result<Plan> plan(const KVCacheWrite& op);
+Result<void> encodeRepeated(CommandEncoder& encoder, const KVCacheWrite& op);
 
 }  // namespace mnk

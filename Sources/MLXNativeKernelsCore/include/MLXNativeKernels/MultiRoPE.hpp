@@ -20,6 +20,8 @@
 
 namespace mnk {
 
+class CommandEncoder;
+
 // The position of each token, from -2^31 to 2^31 - 1, on 1 to 4 axes. One axis stands for all of them, as for text.
 //   a number   of the first token of every sequence; those that follow count up
 //   a list     axis after axis, in each all tokens of all sequences; known now, so the rules check it
@@ -61,5 +63,6 @@ struct MultiRoPE {
 
 // Checks every rule, then says what to run. Needs no device.
 Result<Plan> plan(const MultiRoPE& op);
+Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op);
 
 }  // namespace mnk

@@ -1,0 +1,133 @@
+// FlashDecode, repeated: sequences grow, and with them the keys that are read and the number of splits.
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Runtime/RepeatedOp.hpp"
+#include "Support/Try.hpp"
+
+namespace mnk {
+
+namespace {
+
+void describeOptions(const AttentionOptions& options, OpForm& form) {
+  form.add(options.scale);
+  form.add(options.isCausal);
+  form.add(options.window);
+  form.add(options.windowSeesPinned);
+  form.add(options.softcap);
+  form.bind(kFlashDecodeSlopes, options.slopes, Access::read);
+  form.bind(kFlashDecodeSinks, options.sinks, Access::read);
+  form.add(options.splits);
+  form.add(options.kernel);
+  form.add(options.merge);
+}
+
+void describeResults(const AttentionResults& results, OpForm& form) {
+  form.bind(kFlashDecodeInto, results.into, Access::write);
+  form.add(results.partials.has_value());
+  if (results.partials) {
+    form.bind(kFlashDecodeSums, results.partials->sums, Access::write);
+    form.bind(kFlashDecodeStats, results.partials->stats, Access::write);
+  }
+  form.bind(kFlashDecodeLogSumExp, results.logSumExp, Access::write);
+}
+
+// What a plan depends on of a layout, besides what the form says and what the device has once and for all.
+void describeLayout(const FlashDecodeLayout& layout, OpForm& form) {
+  form.add(layout.usesMatrices);
+  form.add(layout.hasRowMajorMatrices);
+  for (const uint32_t number : {layout.instance.keyDim, layout.instance.valueDim, layout.instance.rows,
+                                layout.rowsTogether, layout.tileKeys, layout.simdgroups, layout.splits}) {
+    form.add(number);
+  }
+  form.add(layout.mergesTogether);
+}
+
+class RepeatedAttention final : public RepeatedOp {
+ public:
+  explicit RepeatedAttention(const FlashDecode& op) : op_(op) {}
+
+  std::string_view name() const override { return FlashDecode::name; }
+  Result<Plan> plan(Device* device) const override { return device ? mnk::plan(op_, *device) : mnk::plan(op_); }
+
+  bool describe(OpForm& form) const override {
+    if (op_.options.mask || op_.scratch) return false;  // a mask grows with the keys
+    form.add(FlashDecode::name);
+    form.bind(kFlashDecodeQueries, op_.queries, Access::read);
+    form.add(op_.sequences.size());
+    form.add(op_.over.index());
+    if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
+      if (!quantized->values) return false;
+      describePlane(form, quantized->keys,
+                    {kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans, kFlashDecodeChannelScales},
+                    Access::read);
+      describePlane(form, *quantized->values,
+                    {kFlashDecodeValues, kFlashDecodeValueScales, kFlashDecodeValueMeans, kFlashDecodeChannelScales},
+                    Access::read);
+      describeSlots(*quantized, form);
+    } else {
+      const auto& dense = std::get<KVCacheView>(op_.over);
+      form.bind(kFlashDecodeKeys, dense.keys, Access::read);
+      form.bind(kFlashDecodeValues, dense.values, Access::read);
+      describeSlots(dense, form);
+    }
+    describeResults(op_.results, form);
+    describeOptions(op_.options, form);
+    return true;
+  }
+
+  Result<void> refine(Device& device, OpForm& form) override {
+    MNK_TRY(checkRules(flashDecodePositionRules(), op_, FlashDecode::name));
+    MNK_TRY(auto layout, layoutFor(op_, profileFor(op_, device)));
+    layout_ = std::move(layout);
+    describeLayout(layout_, form);
+    return {};
+  }
+
+  void patch(size_t index, Dispatch& dispatch) const override {
+    if (index >= layout_.passes.size()) return;  // merges splits, wherever they come from
+    const FlashDecodePass& pass = layout_.passes[index];
+    patchList(dispatch, kFlashDecodeSequences, pass.sequences);
+    const auto patchReads = [&](uint32_t at, uint64_t vectorBytes) {
+      for (Binding& binding : dispatch.buffers) {
+        if (binding.index != at) continue;
+        binding.reads.clear();
+        pass.addReads(op_, vectorBytes, binding.reads);
+      }
+    };
+    if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
+      const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
+        const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the form has been planned
+        patchReads(codes, vector.codeBytes);
+        patchReads(scales, vector.scaleBytes);
+      };
+      patchPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales);
+      patchPlane(*quantized->values, kFlashDecodeValues, kFlashDecodeValueScales);
+    } else {
+      const uint64_t bytes = byteSize(std::get<KVCacheView>(op_.over).keys.dtype());
+      patchReads(kFlashDecodeKeys, layout_.keyDim * bytes);
+      patchReads(kFlashDecodeValues, layout_.valueDim * bytes);
+    }
+  }
+
+ private:
+  template <typename View>
+  static void describeSlots(const View& view, OpForm& form) {
+    form.add(view.layout);
+    form.add(view.wrap);
+    form.add(view.pinned);
+  }
+
+  const FlashDecode& op_;
+  FlashDecodeLayout layout_;
+};
+
+}  // namespace
+
+Result<void> encodeRepeated(CommandEncoder& encoder, const FlashDecode& op) {
+  RepeatedAttention repeated(op);
+  return encoder.repeat(repeated);
+}
+
+}  // namespace mnk

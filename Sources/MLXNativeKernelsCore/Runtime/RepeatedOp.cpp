@@ -1,0 +1,133 @@
+#include "Runtime/RepeatedOp.hpp"
+
+#include <algorithm>
+
+namespace mnk {
+
+void OpForm::addWord(uint64_t word) {
+  if (count_ == words_.size()) {
+    isTooLarge_ = true;
+    return;
+  }
+  words_[count_++] = word;
+}
+
+void OpForm::add(const HeadsView::Strides& s) {
+  for (const uint64_t number : {s.sequences, s.tokens, s.heads, s.headDim, s.offset, s.sequenceStride, s.tokenStride,
+                                s.headStride}) {
+    addWord(number);
+  }
+}
+
+void OpForm::add(std::string_view op) {
+  addWord(reinterpret_cast<uintptr_t>(op.data()));
+}
+
+void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
+  if (!tensor || operandCount_ == operands_.size()) {
+    lacksMemory_ = lacksMemory_ || !tensor;
+    isTooLarge_ = isTooLarge_ || tensor;
+    return;
+  }
+  const Operand operand{index, &tensor, tensor.range(), access != Access::read};
+  // The same tensor at two indices is part of the form, and so is alignment, on which the choice of kernels depends.
+  constexpr uint64_t kAlignment = 64;
+  const auto first = std::find_if(operands_.begin(), operands_.begin() + operandCount_, [&](const Operand& other) {
+    return other.tensor->buffer() == tensor.buffer() && other.tensor->byteOffset() == tensor.byteOffset() &&
+           other.tensor->byteCount() == tensor.byteCount();
+  });
+  for (const uint64_t number : {uint64_t{index}, static_cast<uint64_t>(access), static_cast<uint64_t>(tensor.dtype()),
+                                static_cast<uint64_t>(first - operands_.begin()), operand.range.begin % kAlignment,
+                                uint64_t{tensor.shape().rank()}}) {
+    addWord(number);
+  }
+  for (const uint64_t extent : tensor.shape().extents()) addWord(extent);
+  operands_[operandCount_++] = operand;
+}
+
+void OpForm::bind(uint32_t index, const std::optional<Tensor>& tensor, Access access) {
+  add(tensor.has_value());
+  if (tensor) bind(index, *tensor, access);
+}
+
+void OpForm::bind(uint32_t index, const HeadsView& view, Access access) {
+  bind(index, view.tensor, access);
+  add(view.layout);
+  add(view.strides.has_value());
+  if (view.strides) add(*view.strides);
+}
+
+bool OpForm::isRepeatable(const Device& device) const {
+  if (isTooLarge_ || lacksMemory_) return false;
+  const auto all = operands();
+  return std::all_of(all.begin(), all.end(), [&](const Operand& one) {
+    if (one.tensor->buffer()->device().get() != &device) return false;
+    return !one.isWritten || std::none_of(all.begin(), all.end(), [&](const Operand& other) {
+      const bool isSame = other.tensor->buffer() == one.tensor->buffer() &&
+                          other.range.begin == one.range.begin && other.range.end == one.range.end;
+      return !isSame && one.range.overlaps(other.range);
+    });
+  });
+}
+
+OpForm OpForm::first(size_t count) const {
+  OpForm before = *this;
+  before.count_ = static_cast<uint32_t>(count);
+  return before;
+}
+
+uint64_t OpForm::hash() const {
+  uint64_t hash = count_;
+  for (const uint64_t word : words()) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+std::optional<Dispatch> DispatchPool::take() {
+  std::lock_guard lock(mutex_);
+  if (free_.empty()) return std::nullopt;
+  std::optional<Dispatch> taken(std::move(free_.back()));
+  free_.pop_back();
+  return taken;
+}
+
+void DispatchPool::giveBack(Dispatch dispatch) noexcept {
+  constexpr size_t kMost = 256;  // more than a model has layers
+  for (Binding& binding : dispatch.buffers) binding.buffer.reset();
+  std::lock_guard lock(mutex_);
+  if (free_.size() == kMost) return;
+  try {
+    free_.push_back(std::move(dispatch));
+  } catch (...) {  // it is made again when it is needed
+  }
+}
+
+std::shared_ptr<const KnownPlan> KnownPlans::find(const OpForm& form) const {
+  const uint64_t hash = form.hash();
+  std::lock_guard lock(mutex_);
+  const auto found = plans_.find(hash);
+  if (found == plans_.end() || !std::ranges::equal(found->second->words, form.words())) return nullptr;
+  return found->second;
+}
+
+void KnownPlans::keep(const OpForm& form, KnownPlan plan) {
+  constexpr size_t kMost = 256;
+  plan.words.assign(form.words().begin(), form.words().end());
+  const auto kept = std::make_shared<const KnownPlan>(std::move(plan));
+  std::lock_guard lock(mutex_);
+  if (plans_.size() >= kMost) plans_.clear();
+  plans_[form.hash()] = kept;
+}
+
+void KnownPlans::clear() noexcept {
+  std::lock_guard lock(mutex_);
+  plans_.clear();
+}
+
+void recycle(ReadyDispatch ready) noexcept {
+  if (const auto pool = std::move(ready.pool)) pool->giveBack(std::move(ready.dispatch));
+}
+
+}  // namespace mnk

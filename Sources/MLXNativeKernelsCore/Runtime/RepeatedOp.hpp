@@ -1,0 +1,148 @@
+// Ops of one form are alike but for positions and memory, as those of a layer are from token to token. A form is
+// planned and checked once; the device keeps what came of it, and ops that have the form patch it.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#include "MLXNativeKernels/Device.hpp"
+#include "MLXNativeKernels/HeadsView.hpp"
+
+namespace mnk {
+
+// All that a plan depends on but positions and memory, as numbers, and the memory that its dispatches bind.
+class OpForm {
+ public:
+  struct Operand {
+    uint32_t index = 0;  // of a kernel's buffer; all dispatches of the plan mean the same by it
+    const Tensor* tensor = nullptr;
+    MemoryRange range;
+    bool isWritten = false;
+  };
+
+  template <typename Number>
+  void add(Number number) {
+    if constexpr (std::is_same_v<Number, float>)
+      addWord(std::bit_cast<uint32_t>(number));
+    else if constexpr (std::is_same_v<Number, double>)
+      addWord(std::bit_cast<uint64_t>(number));
+    else
+      addWord(static_cast<uint64_t>(number));
+  }
+  void add(const HeadsView::Strides& strides);
+  void add(std::string_view op);  // the name of one, which is static
+  // A tensor that dispatches bind at this index. It outlives the form.
+  void bind(uint32_t index, const Tensor& tensor, Access access);
+  void bind(uint32_t index, const std::optional<Tensor>& tensor, Access access);
+  void bind(uint32_t index, const HeadsView& view, Access access);
+
+  // Whether plans of this form can be kept: it is not too large, all memory is there, of this device, and what is
+  // written overlaps nothing else but where it is the same tensor.
+  bool isRepeatable(const Device& device) const;
+
+  std::span<const uint64_t> words() const { return {words_.data(), count_}; }
+  // The form before the words after the first `count` were added.
+  OpForm first(size_t count) const;
+  std::span<const Operand> operands() const { return {operands_.data(), operandCount_}; }
+  uint64_t hash() const;
+
+ private:
+  void addWord(uint64_t word);
+
+  std::array<uint64_t, 256> words_;
+  std::array<Operand, 16> operands_;
+  uint32_t count_ = 0;
+  uint32_t operandCount_ = 0;
+  bool isTooLarge_ = false;
+  bool lacksMemory_ = false;
+};
+
+// An op as the encoder sees it.
+class RepeatedOp {
+ public:
+  virtual std::string_view name() const = 0;
+  // Checks every rule; a null device is none.
+  virtual Result<Plan> plan(Device* device) const = 0;
+  // False where the op's plans are not kept. Is asked of any op, whatever rules it breaks.
+  virtual bool describe(OpForm& form) const = 0;
+  // For an op whose form has kept all other rules: checks those about positions, and adds the choices that depend on
+  // them.
+  virtual Result<void> refine(Device& device, OpForm& form) = 0;
+  // Makes the dispatch of an op that has the same form that of this one, but for the memory bound.
+  virtual void patch(size_t index, Dispatch& dispatch) const = 0;
+
+ protected:
+  ~RepeatedOp() = default;
+};
+
+// Changes a structure that travels with a dispatch.
+template <typename T, typename Change>
+void patchInline(Dispatch& dispatch, uint32_t index, Change change) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  for (InlineBytes& inlined : dispatch.inlines) {
+    if (inlined.index != index) continue;
+    T value;
+    std::memcpy(&value, inlined.bytes.data(), sizeof value);
+    change(value);
+    std::memcpy(inlined.bytes.data(), &value, sizeof value);
+  }
+}
+// Replaces a list that travels with a dispatch by one that is as long.
+template <typename T>
+void patchList(Dispatch& dispatch, uint32_t index, const std::vector<T>& values) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  for (InlineBytes& inlined : dispatch.inlines) {
+    if (inlined.index == index) std::memcpy(inlined.bytes.data(), values.data(), values.size() * sizeof(T));
+  }
+}
+
+// Dispatches that have run, whose memory further ones of their form take.
+class DispatchPool {
+ public:
+  std::optional<Dispatch> take();
+  void giveBack(Dispatch dispatch) noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::vector<Dispatch> free_;
+};
+
+// What came of a form.
+struct KnownPlan {
+  struct Bound {
+    uint32_t operand = 0;  // of the form; kScratch: the plan's scratch memory, kZeroed: its zeroed memory
+    uint64_t offset = 0;   // from the start of the tensor or of that memory
+    static constexpr uint32_t kScratch = UINT32_MAX, kZeroed = UINT32_MAX - 1;
+  };
+  struct Step {
+    ReadyDispatch ready;  // binds no memory
+    std::vector<Bound> bound;
+  };
+  std::vector<uint64_t> words;
+  std::vector<Step> steps;  // none of a form that is refined
+  uint64_t scratchBytes = 0;
+  uint64_t zeroedBytes = 0;
+};
+
+// The plans that a device knows.
+class KnownPlans {
+ public:
+  std::shared_ptr<const KnownPlan> find(const OpForm& form) const;
+  void keep(const OpForm& form, KnownPlan plan);
+  void clear() noexcept;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<const KnownPlan>> plans_;  // by the hash of their forms
+};
+
+}  // namespace mnk
