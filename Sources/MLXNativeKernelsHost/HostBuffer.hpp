@@ -20,6 +20,7 @@ class HostBuffer final : public Buffer {
   ~HostBuffer() override;
 
   std::shared_ptr<Device> device() const override { return device_; }
+  bool isOf(const Device& owner) const override { return device_.get() == &owner; }
   bool detach() override {
     device_.reset();
     return true;

@@ -36,6 +36,7 @@ Result<void> HostSubmission::dispatch(ReadyDispatch ready) {
                  .expected = "a pipeline of this device",
                  .fix = "Make the pipeline with the device that runs it."};
   }
+  if (steps_.dispatches.empty()) steps_.dispatches.reserve(64);  // of some layers
   steps_.dispatches.push_back(std::move(ready));
   return {};
 }
@@ -76,8 +77,7 @@ struct HostSubmission::Work {
     SubmissionReport report{.outcome = guarded("Host device", [&] { return run(); })};
     report.deviceSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     // Everything is free again before the caller hears that the work is done.
-    for (ReadyDispatch& ready : steps.dispatches) recycle(std::move(ready));
-    steps.dispatches.clear();
+    steps.recycleAll();
     device.reset();
     try {
       if (finished) finished(std::move(report));

@@ -11,6 +11,7 @@ class HostSubmission final : public Submission {
   HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const Options& options, std::string_view label)
       : device_(std::move(device)), queue_(queue), options_(options), label_(label) {}
 
+  ~HostSubmission() override { steps_.recycleAll(); }
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
   Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
@@ -22,6 +23,11 @@ class HostSubmission final : public Submission {
   struct Steps {
     std::vector<ReadyDispatch> dispatches;
     std::vector<size_t> barriers;
+
+    void recycleAll() noexcept {
+      for (ReadyDispatch& ready : dispatches) recycle(std::move(ready));
+      dispatches.clear();
+    }
   };
   struct Work;
 

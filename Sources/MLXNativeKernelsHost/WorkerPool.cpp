@@ -87,7 +87,8 @@ class WorkerPool {
 }  // namespace
 
 uint32_t coreCount() {
-  return std::max(1u, std::thread::hardware_concurrency());
+  static const uint32_t count = std::max(1u, std::thread::hardware_concurrency());  // which reads files
+  return count;
 }
 
 void runInParallel(uint64_t count, uint32_t workers, const std::function<void(uint64_t, uint64_t)>& body) {

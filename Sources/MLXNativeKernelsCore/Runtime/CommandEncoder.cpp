@@ -54,22 +54,24 @@ struct CommandEncoder::Impl {
   std::shared_ptr<Device> device;
   std::string label;
   std::unique_ptr<Submission> submission;  // made by the first use
-  TouchedIndex hazards;             // since the last barrier
-  std::vector<Touched> touched;     // by all that is recorded, but for scratch memory
-  std::shared_ptr<Buffer> scratch;  // all plans share it; hazards order them
-  std::shared_ptr<Buffer> zeroed;   // plans have parts of their own, each zeroed when it is encoded
+  TouchedIndex hazards;                    // since the last barrier
+  std::vector<Touched> touched;            // by all that is recorded, but for scratch memory
+  std::shared_ptr<Buffer> scratch;         // all plans share it; hazards order them
+  std::shared_ptr<Buffer> zeroed;          // plans have parts of their own, each zeroed when it is encoded
   uint64_t zeroedUsed = 0;
   Summary summary;
   std::vector<Participation> participants;
-  std::vector<ReadyDispatch> ready;  // what is being encoded
-  std::vector<Touched> accesses;     // of the dispatch that is being recorded
+  // What is being encoded, and what each of it touches: accesses up to a number of them.
+  std::vector<ReadyDispatch> ready;
+  std::vector<Touched> accesses;
+  std::vector<size_t> accessEnds;
   bool isCommitted = false;
   bool isMidway = false;         // the submission holds something that is not accounted for
   std::optional<Error> failure;  // why the submission holds part of a call; it must not run
 
   Result<void> open();
   Result<ReadyDispatch> prepare(const Dispatch& dispatch, const PlanScratch& acquired) const;
-  Result<void> record(ReadyDispatch ready);
+  Result<void> record(ReadyDispatch& next, std::span<const Touched> accesses);
   Result<ScratchRange> acquire(uint64_t bytes);
   Result<ScratchRange> acquireZeroed(uint64_t bytes);
   Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
@@ -125,6 +127,11 @@ Result<void> CommandEncoder::Impl::open() {
   if (failure) return *failure;
   if (submission) return {};
   MNK_TRY(auto made, device->makeSubmission(label));
+  // Enough for a layer or two, so that they do not grow with every dispatch.
+  ready.reserve(8);
+  accesses.reserve(32);
+  accessEnds.reserve(8);
+  touched.reserve(64);
   submission = std::move(made);
   return {};
 }
@@ -155,20 +162,18 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, co
   return ready;
 }
 
-Result<void> CommandEncoder::Impl::record(ReadyDispatch ready) {
-  accesses.clear();
-  addTouched(ready.dispatch, {}, accesses);
+Result<void> CommandEncoder::Impl::record(ReadyDispatch& next, std::span<const Touched> accesses) {
   const Summary::Counts counts{.dispatches = 1,
-                               .bytesRead = ready.dispatch.countedBytesRead(),
-                               .bytesWritten = ready.dispatch.countedBytesWritten()};
-  const std::string kind = ready.dispatch.kind;
+                               .bytesRead = next.dispatch.countedBytesRead(),
+                               .bytesWritten = next.dispatch.countedBytesWritten()};
+  const std::string kind = next.dispatch.kind;
   if (hazards.conflicts(accesses)) {
     isMidway = true;
     submission->barrier();
     hazards.clear();
     ++summary.barriers;
   }
-  MNK_TRY(submission->dispatch(std::move(ready)));
+  MNK_TRY(submission->dispatch(std::move(next)));
   isMidway = true;
   for (const Touched& access : accesses) hazards.add(access);
   for (Summary::Counts* sum : {&summary.total, &summary.kinds[kind]}) {
@@ -232,8 +237,9 @@ Result<void> CommandEncoder::Impl::makeReady(std::span<const Dispatch> dispatche
 Result<void> CommandEncoder::Impl::recordReady() {
   const size_t known = touched.size();
   MNK_TRY(noteTouched());
-  for (size_t i = 0; i < ready.size(); ++i) {
-    auto recorded = guarded(kEncoderName, [&] { return record(std::move(ready[i])); });
+  const std::span<const Touched> all = accesses;
+  for (size_t i = 0, begin = 0; i < ready.size(); begin = accessEnds[i++]) {
+    auto recorded = guarded(kEncoderName, [&] { return record(ready[i], all.subspan(begin, accessEnds[i] - begin)); });
     if (recorded) continue;
     touched.resize(known);
     if (i != 0 || isMidway) failure = recorded.error();
@@ -249,11 +255,11 @@ Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const OpForm&
   ready.clear();
   for (size_t i = 0; i < known.steps.size(); ++i) {
     const auto& [model, bound] = known.steps[i];
-    auto used = model.pool->take();
-    ReadyDispatch next{.dispatch = used ? std::move(*used) : model.dispatch,
-                       .pipeline = model.pipeline,
-                       .threadgroup = model.threadgroup,
-                       .pool = model.pool};
+    ReadyDispatch& next = ready.emplace_back();
+    if (!model.pool->take(next.dispatch)) next.dispatch = model.dispatch;
+    next.pipeline = model.pipeline;
+    next.threadgroup = model.threadgroup;
+    next.pool = model.pool;
     op.patch(i, next.dispatch);
     for (size_t b = 0; b < bound.size(); ++b) {
       Binding& binding = next.dispatch.buffers[b];
@@ -267,7 +273,6 @@ Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const OpForm&
         binding.offset = tensor.byteOffset() + bound[b].offset;
       }
     }
-    ready.push_back(std::move(next));
   }
   return {};
 }
@@ -302,7 +307,14 @@ void CommandEncoder::Impl::keep(const OpForm& form, const Plan& plan, std::vecto
 Result<void> CommandEncoder::Impl::noteTouched() {
   const size_t known = touched.size();
   const Buffer* const own[] = {scratch.get(), zeroed.get()};
-  for (const ReadyDispatch& next : ready) addTouched(next.dispatch, own, touched);
+  accesses.clear();
+  accessEnds.clear();
+  for (const ReadyDispatch& next : ready) {
+    addTouched(next.dispatch, own, accesses);
+    accessEnds.push_back(accesses.size());
+  }
+  std::copy_if(accesses.begin(), accesses.end(), std::back_inserter(touched),
+               [](const Touched& each) { return !each.isScratch; });
   const std::span<const Touched> all = touched;
   auto checked = MemoryTracker::shared().checkReads(all.first(known), all.subspan(known));
   if (!checked) touched.resize(known);
@@ -460,10 +472,10 @@ std::mutex& EncodingParticipant::mutex() {
 }
 
 std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key) const {
-  for (const auto& joined : impl_->participants) {
-    if (joined.key == key) return joined.participant;
-  }
-  return nullptr;
+  // The newest is asked for most often.
+  const auto& all = impl_->participants;
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](const auto& joined) { return joined.key == key; });
+  return found == all.rend() ? nullptr : found->participant;
 }
 
 Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParticipant> participant) {

@@ -124,8 +124,7 @@ std::string outsideText(const Binding& binding) {
 }
 
 const Binding* firstForeign(const Op& op) {
-  return firstWhere(op.dispatch.buffers,
-                    [&](const Binding& binding) { return binding.buffer->device().get() != &op.device; });
+  return firstWhere(op.dispatch.buffers, [&](const Binding& binding) { return !binding.buffer->isOf(op.device); });
 }
 
 std::string foreignText(const Binding& binding) {

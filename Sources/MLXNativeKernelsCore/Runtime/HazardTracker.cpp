@@ -42,24 +42,28 @@ void addBytes(const Region& region, ByteRanges& bytes, uint64_t from, uint64_t t
 }
 
 // All reads before the first write: what a dispatch reads is not what it writes itself.
-void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except, std::vector<Touched>& to) {
+void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> scratch, std::vector<Touched>& to) {
   for (const bool isWrite : {false, true}) {
     for (const Binding& binding : dispatch.buffers) {
-      if (std::find(except.begin(), except.end(), binding.buffer.get()) != except.end()) continue;
+      const auto& regions = isWrite ? binding.writes : binding.reads;
+      if (regions.empty()) continue;
+      const bool isScratch = std::find(scratch.begin(), scratch.end(), binding.buffer.get()) != scratch.end();
       const MemoryRange range = binding.buffer->range();
-      for (Region region : isWrite ? binding.writes : binding.reads) {
+      for (Region region : regions) {
         if (isEmpty(region)) continue;
         region.offset += range.begin + binding.offset;
         to.push_back({.space = range.space,
                       .region = region,
                       .isWrite = isWrite,
-                      .isWhole = isWrite && !dispatch.bytesWritten});
+                      .isWhole = isWrite && !dispatch.bytesWritten,
+                      .isScratch = isScratch});
       }
     }
   }
 }
 
 void TouchedIndex::add(const Touched& touched) {
+  if (few_.empty()) few_.reserve(kFew + 1);
   few_.push_back(touched);
   if (few_.size() <= kFew) return;
   for (const Touched& each : few_) {

@@ -18,11 +18,12 @@ struct Touched {
   const void* space = nullptr;
   Region region;  // offset counts from the start of the space
   bool isWrite = false;
-  bool isWhole = false;  // a write that reaches every byte, not some that only the kernel knows
+  bool isWhole = false;    // a write that reaches every byte, not some that only the kernel knows
+  bool isScratch = false;  // of an encoder, which nothing else touches
 };
 
-// Adds what a dispatch touches outside of these buffers, its reads before its writes.
-void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> except, std::vector<Touched>& to);
+// Adds what a dispatch touches, its reads before its writes.
+void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> scratch, std::vector<Touched>& to);
 
 // What is read and written, of any number of spaces. A few are kept as a list, which takes no memory when it is filled
 // again after `clear`; more of them are indexed.

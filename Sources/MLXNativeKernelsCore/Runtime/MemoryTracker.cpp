@@ -113,8 +113,7 @@ bool MemoryTracker::Work::mayConflict(const Touched& bytes) const {
 }
 
 bool MemoryTracker::Work::isMarked(const Touched& bytes) const {
-  return std::any_of(touched.begin(), touched.end(),
-                     [&](const Touched& marked) { return meet(marked, bytes); });
+  return std::any_of(touched.begin(), touched.end(), [&](const Touched& marked) { return meet(marked, bytes); });
 }
 
 // Whether accesses read bytes that this work failed to write, and that no earlier access has written.

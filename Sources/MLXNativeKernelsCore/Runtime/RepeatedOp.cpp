@@ -13,8 +13,8 @@ void OpForm::addWord(uint64_t word) {
 }
 
 void OpForm::add(const HeadsView::Strides& s) {
-  for (const uint64_t number : {s.sequences, s.tokens, s.heads, s.headDim, s.offset, s.sequenceStride, s.tokenStride,
-                                s.headStride}) {
+  for (const uint64_t number :
+       {s.sequences, s.tokens, s.heads, s.headDim, s.offset, s.sequenceStride, s.tokenStride, s.headStride}) {
     addWord(number);
   }
 }
@@ -36,11 +36,13 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
     return other.tensor->buffer() == tensor.buffer() && other.tensor->byteOffset() == tensor.byteOffset() &&
            other.tensor->byteCount() == tensor.byteCount();
   });
-  for (const uint64_t number : {uint64_t{index}, static_cast<uint64_t>(access), static_cast<uint64_t>(tensor.dtype()),
+  uint64_t word = index;
+  for (const uint64_t number : {static_cast<uint64_t>(access), static_cast<uint64_t>(tensor.dtype()),
                                 static_cast<uint64_t>(first - operands_.begin()), operand.range.begin % kAlignment,
                                 uint64_t{tensor.shape().rank()}}) {
-    addWord(number);
+    word = word << 8 | number;  // all are small
   }
+  addWord(word);
   for (const uint64_t extent : tensor.shape().extents()) addWord(extent);
   operands_[operandCount_++] = operand;
 }
@@ -61,10 +63,10 @@ bool OpForm::isRepeatable(const Device& device) const {
   if (isTooLarge_ || lacksMemory_) return false;
   const auto all = operands();
   return std::all_of(all.begin(), all.end(), [&](const Operand& one) {
-    if (one.tensor->buffer()->device().get() != &device) return false;
+    if (!one.tensor->buffer()->isOf(device)) return false;
     return !one.isWritten || std::none_of(all.begin(), all.end(), [&](const Operand& other) {
-      const bool isSame = other.tensor->buffer() == one.tensor->buffer() &&
-                          other.range.begin == one.range.begin && other.range.end == one.range.end;
+      const bool isSame = other.tensor->buffer() == one.tensor->buffer() && other.range.begin == one.range.begin &&
+                          other.range.end == one.range.end;
       return !isSame && one.range.overlaps(other.range);
     });
   });
@@ -77,23 +79,27 @@ OpForm OpForm::first(size_t count) const {
 }
 
 uint64_t OpForm::hash() const {
-  uint64_t hash = count_;
-  for (const uint64_t word : words()) {
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 29;
+  // Four at a time, whose products do not wait for each other.
+  constexpr uint64_t kFactors[] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93};
+  uint64_t lanes[4] = {count_, 1, 2, 3};
+  for (uint32_t i = 0; i < count_; ++i) {
+    uint64_t& lane = lanes[i % 4];
+    lane = (std::rotl(lane, 23) ^ words_[i]) * kFactors[i % 4];
   }
+  uint64_t hash = 0;
+  for (const uint64_t lane : lanes) hash = (hash ^ lane ^ lane >> 32) * kFactors[0];
   return hash;
 }
 
-std::optional<Dispatch> DispatchPool::take() {
+bool DispatchPool::take(Dispatch& into) {
   std::lock_guard lock(mutex_);
-  if (free_.empty()) return std::nullopt;
-  std::optional<Dispatch> taken(std::move(free_.back()));
+  if (free_.empty()) return false;
+  into = std::move(free_.back());
   free_.pop_back();
-  return taken;
+  return true;
 }
 
-void DispatchPool::giveBack(Dispatch dispatch) noexcept {
+void DispatchPool::giveBack(Dispatch&& dispatch) noexcept {
   constexpr size_t kMost = 256;  // more than a model has layers
   for (Binding& binding : dispatch.buffers) binding.buffer.reset();
   std::lock_guard lock(mutex_);
@@ -126,8 +132,8 @@ void KnownPlans::clear() noexcept {
   plans_.clear();
 }
 
-void recycle(ReadyDispatch ready) noexcept {
-  if (const auto pool = std::move(ready.pool)) pool->giveBack(std::move(ready.dispatch));
+void recycle(ReadyDispatch&& ready) noexcept {
+  if (ready.pool) ready.pool->giveBack(std::move(ready.dispatch));
 }
 
 }  // namespace mnk

@@ -108,8 +108,9 @@ void patchList(Dispatch& dispatch, uint32_t index, const std::vector<T>& values)
 // Dispatches that have run, whose memory further ones of their form take.
 class DispatchPool {
  public:
-  std::optional<Dispatch> take();
-  void giveBack(Dispatch dispatch) noexcept;
+  // False where there is none; `into` is then left alone.
+  bool take(Dispatch& into);
+  void giveBack(Dispatch&& dispatch) noexcept;
 
  private:
   std::mutex mutex_;

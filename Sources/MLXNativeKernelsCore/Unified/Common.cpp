@@ -3,6 +3,7 @@
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Ops/Common/CacheAddressRules.cpp"
 #include "Ops/Common/CacheAddressing.cpp"
+#include "Ops/Common/HeadsMemory.cpp"
 #include "Ops/Common/HeadsView.cpp"
 #include "Ops/Common/KVCacheView.cpp"
 #include "Ops/Common/KVCodec.cpp"

@@ -12,3 +12,4 @@
 #include "Ops/FlashDecode/FlashDecodeTuning.cpp"
 #include "Ops/FlashDecode/MeasuredTuning.cpp"
 #pragma clang attribute pop
+#include "Ops/FlashDecode/RepeatedAttention.cpp"

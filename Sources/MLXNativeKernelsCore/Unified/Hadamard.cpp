@@ -3,5 +3,4 @@
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Ops/Hadamard/Hadamard.cpp"
 #include "Ops/Hadamard/HadamardRules.cpp"
-#include "Ops/Common/HeadsMemory.cpp"
 #pragma clang attribute pop

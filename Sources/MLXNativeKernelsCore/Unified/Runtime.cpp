@@ -2,12 +2,10 @@
 // clang-format off
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #include "Runtime/Buffer.cpp"
-#include "Runtime/CommandEncoder.cpp"
 #include "Runtime/Completion.cpp"
 #include "Runtime/Device.cpp"
 #include "Runtime/Dispatch.cpp"
 #include "Runtime/DispatchRules.cpp"
-#include "Runtime/HazardTracker.cpp"
 #include "Runtime/KernelRegistry.cpp"
 #include "Runtime/MatrixProbe.cpp"
 #include "Runtime/MemoryErrors.cpp"
@@ -15,7 +13,10 @@
 #include "Runtime/RegionSet.cpp"
 #include "Runtime/ScratchPool.cpp"
 #include "Runtime/Shape.cpp"
-#include "Runtime/Tensor.cpp"
 #include "Runtime/ThreadgroupShape.cpp"
 #pragma clang attribute pop
+#include "Runtime/CommandEncoder.cpp"
 #include "Runtime/FloatElements.cpp"
+#include "Runtime/HazardTracker.cpp"
+#include "Runtime/RepeatedOp.cpp"
+#include "Runtime/Tensor.cpp"

@@ -5,6 +5,7 @@
 #include "MLXNativeKernels/Device.hpp"
 #include "NativeAttention.hpp"
 #include "TimeEncoding.hpp"
+#include "TimeLayer.hpp"
 #include "TimeQuantization.hpp"
 #include "TimeRotations.hpp"
 #include "TimeWrites.hpp"
@@ -86,6 +87,19 @@ bool encoding(Encoded encoded) {
   return true;
 }
 
+bool layer(const char* name, bool isQuantized) {
+  constexpr uint32_t kSteps = 300;
+  auto costs = timeLayer(isQuantized, kSteps);
+  if (!costs) return report(costs.error());
+  const auto& [planned, repeated, dispatches] = *costs;
+  std::printf(
+      "  %-12s %3.1f dispatches   planned afresh %6.2f us %6.1f allocations   repeated %6.2f us %6.1f allocations   "
+      "ratio %.2f\n",
+      name, dispatches, planned.seconds * 1e6, planned.allocations, repeated.seconds * 1e6, repeated.allocations,
+      planned.seconds / repeated.seconds);
+  return true;
+}
+
 }  // namespace
 
 int bench_run(void) {
@@ -123,5 +137,10 @@ int bench_run(void) {
 
   std::printf("\nEncoding for 8 heads of 64, f16, for each of n; a ratio is that of 16K to that of 1K\n");
   for (const Encoded encoded : kEncoded) good = good && encoding(encoded);
+
+  std::printf(
+      "\nEncoding a decode layer, 32 query heads over 8 key/value heads of 128: rotate, append, attend; for each of "
+      "32\n");
+  good = good && layer("f16", false) && layer("turbo 4 bits", true);
   return good ? 0 : 1;
 }

@@ -21,6 +21,7 @@ class MetalBuffer final : public Buffer {
   ~MetalBuffer() override;
 
   std::shared_ptr<Device> device() const override { return device_; }
+  bool isOf(const Device& owner) const override { return device_.get() == &owner; }
   bool detach() override {
     device_.reset();
     return true;

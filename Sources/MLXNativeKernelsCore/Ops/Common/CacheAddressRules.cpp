@@ -243,7 +243,7 @@ HeadsView sourceOf(const HeadsView& view, KVLayout layout) {
 }
 
 HeadsView::Strides sourceShape(const HeadsView& view, KVLayout layout) {
-  return sourceOf(view, layout).resolved();
+  return view.resolvedAs(layout == KVLayout::headMajor ? layout : view.layout);
 }
 
 std::string_view layoutText(KVLayout layout) {

@@ -71,9 +71,22 @@ Placement placementOf(const KVCacheWrite& op) {
   return placement;
 }
 
-void addSlotRegions(std::vector<Region>& regions, const KVCacheView& cache, uint64_t sequence, const SlotRuns& slots,
+SlotExtents SlotExtents::of(const Tensor& plane, KVLayout layout, KVWrap wrap, uint64_t pinned) {
+  const Shape& shape = plane.shape();
+  const uint32_t rank = shape.rank();
+  const auto extent = [&](uint32_t fromEnd) { return rank >= fromEnd ? shape[rank - fromEnd] : 0; };
+  const bool isHeadMajor = layout == KVLayout::headMajor;
+  return {.sequences = rank == 4 ? shape[0] : 1,
+          .heads = extent(isHeadMajor ? 3 : 2),
+          .capacity = extent(isHeadMajor ? 2 : 3),
+          .layout = layout,
+          .wrap = wrap,
+          .pinned = pinned};
+}
+
+void addSlotRegions(std::vector<Region>& regions, const SlotExtents& cache, uint64_t sequence, const SlotRuns& slots,
                     uint64_t rowBytes) {
-  const uint64_t heads = cache.heads(), capacity = cache.capacity(), base = sequence * heads * capacity * rowBytes;
+  const uint64_t heads = cache.heads, capacity = cache.capacity, base = sequence * heads * capacity * rowBytes;
   for (const Run& run : slots) {
     if (cache.layout == KVLayout::headMajor) {
       regions.push_back({.offset = base + run.begin * rowBytes,
@@ -174,7 +187,7 @@ std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {
   const KVCacheView& cache = op.into;
   std::vector<Region> all;
   if (!op.rows) {
-    addSlotRegions(all, cache, op.sequence, cacheRuns(op, placement), rowBytes);
+    addSlotRegions(all, SlotExtents::of(cache), op.sequence, cacheRuns(op, placement), rowBytes);
   } else if (!rows) {
     const uint64_t bytes = cache.sequences() * cache.heads() * cache.capacity() * rowBytes;
     all.push_back({.offset = 0, .rowBytes = bytes, .rowStride = bytes, .rows = 1});
@@ -183,7 +196,7 @@ std::vector<Region> CacheAddressing::cacheRegions(uint64_t rowBytes) const {
       if (rows->sequences[row] == ListedRows::kNowhere) continue;
       SlotRuns slot;
       slot.add({cache.slotOf(rows->positions[row]), 1});
-      addSlotRegions(all, cache, rows->sequences[row], slot, rowBytes);
+      addSlotRegions(all, SlotExtents::of(cache), rows->sequences[row], slot, rowBytes);
     }
   }
   return all;
@@ -221,7 +234,7 @@ void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAdd
 
 void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding) {
   binding.writes.clear();
-  addSlotRegions(binding.writes, op.into, op.sequence, cacheRuns(op, placement), rowBytes);
+  addSlotRegions(binding.writes, SlotExtents::of(op.into), op.sequence, cacheRuns(op, placement), rowBytes);
 }
 
 std::vector<FunctionConstant> CacheAddressing::constants() const {

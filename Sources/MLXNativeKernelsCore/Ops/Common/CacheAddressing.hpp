@@ -45,8 +45,20 @@ class SlotRuns {
   std::array<SlotRun, 4> runs_ = {};
   size_t count_ = 0;
 };
+// A cache in numbers.
+struct SlotExtents {
+  uint64_t sequences = 0;
+  uint64_t heads = 0;
+  uint64_t capacity = 0;
+  KVLayout layout = KVLayout::headMajor;
+  KVWrap wrap = KVWrap::linear;
+  uint64_t pinned = 0;
+
+  static SlotExtents of(const Tensor& plane, KVLayout layout, KVWrap wrap, uint64_t pinned);
+  static SlotExtents of(const KVCacheView& view) { return of(view.keys, view.layout, view.wrap, view.pinned); }
+};
 // Adds the bytes of slots of one sequence, for all heads of a cache whose vectors take so many.
-void addSlotRegions(std::vector<Region>& regions, const KVCacheView& cache, uint64_t sequence, const SlotRuns& slots,
+void addSlotRegions(std::vector<Region>& regions, const SlotExtents& cache, uint64_t sequence, const SlotRuns& slots,
                     uint64_t rowBytes);
 
 // Where listed rows go. A row whose slot a later row names too goes nowhere, which the kernel reads as a sequence that

@@ -27,16 +27,23 @@ Result<HeadsView> HeadsView::columns(const Tensor& tensor, uint64_t firstColumn,
   });
 }
 
-bool HeadsView::isReadable() const {
-  const uint32_t rank = tensor.shape().rank();
-  return strides || rank == 3 || rank == 4 || (rank == 2 && layout == KVLayout::tokenMajor);
+namespace {
+
+bool isReadableRank(uint32_t rank, KVLayout layout) {
+  return rank == 3 || rank == 4 || (rank == 2 && layout == KVLayout::tokenMajor);
 }
 
-HeadsView::Strides HeadsView::resolved() const {
+}  // namespace
+
+bool HeadsView::isReadable() const {
+  return strides || isReadableRank(tensor.shape().rank(), layout);
+}
+
+HeadsView::Strides HeadsView::resolvedAs(KVLayout layout) const {
   if (strides) return *strides;
-  if (!isReadable()) return {.sequences = 0, .tokens = 0, .heads = 0};
   const Shape& shape = tensor.shape();
   const uint32_t rank = shape.rank();
+  if (!isReadableRank(rank, layout)) return {.sequences = 0, .tokens = 0, .heads = 0};
   const uint64_t inner = shape[rank - 2];
   const uint64_t outer = rank == 2 ? 1 : shape[rank - 3];
   Strides result{.sequences = rank == 4 ? shape[0] : 1, .headDim = shape[rank - 1]};

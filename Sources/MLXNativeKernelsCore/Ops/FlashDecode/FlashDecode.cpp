@@ -24,7 +24,7 @@ bool isAligned(const Tensor& tensor) {
 }
 
 FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
-  const KVCacheView slots = slotsOf(op);
+  const KVCacheView slots = cacheOf(op);
   const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };  // the rules bound every extent
   const bool isHeadMajor = slots.layout == KVLayout::headMajor;
   const HeadsView::Strides queries = op.queries.resolved();
@@ -77,7 +77,7 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
 }
 
 std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout& layout) {
-  const KVCacheView slots = slotsOf(op);
+  const KVCacheView slots = cacheOf(op);
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   // What another dispatch merges is stored as partials are, whatever becomes of it.
   const bool isSplit = layout.splits > 1 && !layout.mergesTogether;
@@ -137,7 +137,7 @@ Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
 }
 
 void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
-  const KVCacheView slots = slotsOf(op);
+  const KVCacheView slots = cacheOf(op);
   const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t vectorBytes) {
     Binding binding = Binding::whole(index, tensor, Access::read);
     binding.reads.clear();
@@ -203,7 +203,7 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   }
   dispatch.threadgroupMemory.push_back({0, layout.threadgroupBytes(op, layout.simdgroups)});
   dispatch.grid = {.unit = Grid::Unit::threadgroups,
-                   .extent = {layout.splits, static_cast<uint32_t>(slotsOf(op).heads()),
+                   .extent = {layout.splits, static_cast<uint32_t>(slotsOf(op).heads),
                               static_cast<uint32_t>(layout.rowGroups(pass) * pass.sequences.size())},
                    .threadgroup = {32 * layout.simdgroups, 1, 1},
                    .mayShrink = true};  // a function that needs many registers can have fewer threads
@@ -231,7 +231,7 @@ Plan makePlan(const Op& op, const FlashDecodeLayout& layout) {
        .rowStride = layout.splits,
        .partStride = 1,
        .simdgroups = layout.tuning.reduceSimdgroups,
-       .finish = finishOf(layout.queries.heads, slotsOf(op).heads(), layout.valueDim, finishChunks(layout.valueDim)),
+       .finish = finishOf(layout.queries.heads, slotsOf(op).heads, layout.valueDim, finishChunks(layout.valueDim)),
        .sums = sums,
        .stats = stats,
        .quantized = quantizedOf(op),

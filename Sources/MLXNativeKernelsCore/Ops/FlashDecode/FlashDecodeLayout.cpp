@@ -67,7 +67,7 @@ bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const Me
   if (!mayUseMatrices(op)) return false;
   if (measured) return measured->usesMatrices;
   const QueryShape queries = queryShape(op.queries);
-  const uint64_t rows = queries.heads / slotsOf(op).heads() * std::min(queries.rows, FlashDecode::kRowsPerPass);
+  const uint64_t rows = queries.heads / slotsOf(op).heads * std::min(queries.rows, FlashDecode::kRowsPerPass);
   const FlashDecodeTuning tuning = tuningFor(profile);
   if (keyDimOf(op) > tuning.matrixHeadDim) return false;
   return rows >= (quantizedOf(op) ? tuning.codedMatrixRows : tuning.denseMatrixRows);
@@ -87,7 +87,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
                            .valueDim = valueDimOf(op),
                            .hasRowMajorMatrices = profile.matrixLayout == MatrixLayout::rowMajor,
                            .passes = {}};
-  const uint64_t kvHeads = slotsOf(op).heads();
+  const uint64_t kvHeads = slotsOf(op).heads;
   layout.group = layout.queries.heads / kvHeads;
   layout.passes = passesOf(op, layout.queries);
   const uint64_t rows = layout.group * layout.passes.front().rows;
@@ -144,7 +144,7 @@ uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
 }
 
 uint64_t FlashDecodeLayout::threadgroups(const FlashDecode& op) const {
-  return slotsOf(op).heads() * queries.sequences * rowGroups(passes.front());
+  return slotsOf(op).heads * queries.sequences * rowGroups(passes.front());
 }
 
 FlashDecodeChoice FlashDecodeLayout::choice() const {
@@ -192,7 +192,7 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
 }
 
 uint64_t FlashDecodeLayout::countBytes(const FlashDecode& op, const FlashDecodePass& pass) const {
-  const uint64_t counts = slotsOf(op).heads() * rowGroups(pass) * pass.sequences.size();
+  const uint64_t counts = slotsOf(op).heads * rowGroups(pass) * pass.sequences.size();
   constexpr uint64_t kUnit = 16;  // so that the next pass starts where any device can bind memory
   return mergesTogether ? ceilDivide(counts * sizeof(uint32_t), kUnit) * kUnit : 0;
 }

@@ -10,12 +10,12 @@ namespace {
 using Op = FlashDecode;
 
 bool isMultiple(const Op& op, uint64_t heads) {
-  const uint64_t kvHeads = slotsOf(op).heads();
+  const uint64_t kvHeads = slotsOf(op).heads;
   return kvHeads != 0 && heads % kvHeads == 0;
 }
 
 bool areGrouped(const Op& op, uint64_t heads) {
-  return isMultiple(op, heads) && heads / slotsOf(op).heads() <= Op::kMaxGroup;
+  return isMultiple(op, heads) && heads / slotsOf(op).heads <= Op::kMaxGroup;
 }
 
 // Whether the heads of a tensor that nothing is said of would fit if its rows were its heads.
@@ -27,7 +27,7 @@ bool fitsAsHeadMajor(const Op& op) {
 }
 
 std::string groupText(const Op& op) {
-  return fmt::format("{} query heads over {} heads", queryShape(op.queries).heads, slotsOf(op).heads());
+  return fmt::format("{} query heads over {} heads", queryShape(op.queries).heads, slotsOf(op).heads);
 }
 
 std::string queriesText(const Op& op) {

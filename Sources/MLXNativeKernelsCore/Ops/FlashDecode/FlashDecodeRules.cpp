@@ -85,13 +85,13 @@ const AttendedSequence* firstShrunk(const Op& op) {
 
 uint64_t largestExtent(const Op& op) {
   const QueryShape queries = queryShape(op.queries);
-  const KVCacheView slots = slotsOf(op);
-  return std::max({queries.vectors(), slots.capacity(), slots.heads(), slots.sequences()});
+  const SlotExtents slots = slotsOf(op);
+  return std::max({queries.vectors(), slots.capacity, slots.heads, slots.sequences});
 }
 
 const AttendedSequence* firstUnknown(const Op& op) {
   for (const AttendedSequence& sequence : op.sequences) {
-    if (sequence.sequence >= slotsOf(op).sequences()) return &sequence;
+    if (sequence.sequence >= slotsOf(op).sequences) return &sequence;
   }
   return nullptr;
 }
@@ -181,7 +181,7 @@ bool isPerHead(const Op& op, const std::optional<Tensor>& tensor) {
 }
 
 std::string matrixText(const Op& op) {
-  return fmt::format("{} with head dims {} and {}{}", quantizedOf(op) ? "codes" : name(slotsOf(op).keys.dtype()),
+  return fmt::format("{} with head dims {} and {}{}", quantizedOf(op) ? "codes" : name(cacheOf(op).keys.dtype()),
                      keyDimOf(op), valueDimOf(op), op.options.mask ? ", with a mask" : "");
 }
 
@@ -194,8 +194,8 @@ std::vector<NamedRange> sourcesOf(const Op& op) {
       addFactors(sources, *plane);
     }
   } else {
-    sources.push_back({"the key cache", slotsOf(op).keys.range()});
-    sources.push_back({"the value cache", slotsOf(op).values->range()});
+    sources.push_back({"the key cache", cacheOf(op).keys.range()});
+    sources.push_back({"the value cache", cacheOf(op).values->range()});
   }
   if (op.options.mask) sources.push_back({"the mask", op.options.mask->range()});
   if (op.options.slopes) sources.push_back({"slopes", op.options.slopes->range()});
@@ -214,7 +214,7 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(largestExtent(op) >= kMaxKVExtent, "an extent is too large for the kernel",
                fmt::format("{}", largestExtent(op)), "less than 2^31 on every axis", "Attend to a part at a time."),
 
-    INVALID_IF(!hasRoomForPinned(slotsOf(op)), "the cache has no room for its pinned slots", pinnedText(slotsOf(op)),
+    INVALID_IF(!hasRoomForPinned(cacheOf(op)), "the cache has no room for its pinned slots", pinnedText(cacheOf(op)),
                "fewer pinned slots than the ring's capacity, and none in a linear cache",
                "Pin fewer slots, or make the cache a larger ring."),
 
@@ -237,16 +237,16 @@ constexpr Rule<Op> kSequenceRules[] = {
 
     INVALID_IF(firstUnknown(op), "the sequence is not in the cache",
                fmt::format("sequence {}", firstUnknown(op)->sequence),
-               fmt::format("less than {}", slotsOf(op).sequences()), "Pass a sequence that the cache holds."),
+               fmt::format("less than {}", slotsOf(op).sequences), "Pass a sequence that the cache holds."),
 
     INVALID_IF(firstShrunk(op), "a sequence has had fewer positions than it has",
                fmt::format("a length of {} and a highest of {}", firstShrunk(op)->length, firstShrunk(op)->highest),
                "the largest length that the sequence has had, or 0",
                "Pass the length before tokens were taken back, or 0 if none were."),
 
-    INVALID_IF(slotsOf(op).wrap == KVWrap::linear && longestLength(op) > slotsOf(op).capacity(),
+    INVALID_IF(slotsOf(op).wrap == KVWrap::linear && longestLength(op) > slotsOf(op).capacity,
                "a sequence is longer than its cache", fmt::format("a length of {}", longestLength(op)),
-               fmt::format("at most capacity {}", slotsOf(op).capacity()), "Pass how many positions the sequence has."),
+               fmt::format("at most capacity {}", slotsOf(op).capacity), "Pass how many positions the sequence has."),
 
     INVALID_IF(longestLength(op) >= kMaxKVExtent, "a sequence has too many positions",
                fmt::format("a length of {}", longestLength(op)), "at most 2^31 - 1 positions",
@@ -325,9 +325,8 @@ constexpr Rule<Op> kOperandRules[] = {
 
 // They ask for a cache that has kept its own rules.
 std::span<const Rule<Op>> rulesBesidesQueries() {
-  static const std::vector<Rule<Op>> all =
-      joined<Op>({kRules, headGroupRules(), kSequenceRules, kResultRules<Op>, kOptionRules, kWindowRules,
-                  kOperandRules});
+  static const std::vector<Rule<Op>> all = joined<Op>(
+      {kRules, headGroupRules(), kSequenceRules, kResultRules<Op>, kOptionRules, kWindowRules, kOperandRules});
   return all;
 }
 
@@ -361,7 +360,7 @@ bool canUseMatrices(const FlashDecode& op) {
   const uint64_t headDim = keyDimOf(op);
   if (valueDimOf(op) != headDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
   if (quantizedOf(op)) return true;
-  return slotsOf(op).keys.dtype() == DType::f16 && !op.options.mask;
+  return std::get<KVCacheView>(op.over).keys.dtype() == DType::f16 && !op.options.mask;
 }
 
 }  // namespace mnk

@@ -22,9 +22,17 @@ const QuantizedKVCacheView* quantizedOf(const FlashDecode& op) {
   return std::get_if<QuantizedKVCacheView>(&op.over);
 }
 
-KVCacheView slotsOf(const FlashDecode& op) {
+KVCacheView cacheOf(const FlashDecode& op) {
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   return quantized ? quantized->codes() : std::get<KVCacheView>(op.over);
+}
+
+SlotExtents slotsOf(const FlashDecode& op) {
+  if (const QuantizedKVCacheView* view = quantizedOf(op)) {
+    return SlotExtents::of(view->keys.codes, view->layout, view->wrap, view->pinned);
+  }
+  const auto& view = std::get<KVCacheView>(op.over);
+  return SlotExtents::of(view.keys, view.layout, view.wrap, view.pinned);
 }
 
 uint64_t keyDimOf(const FlashDecode& op) {
@@ -39,11 +47,11 @@ uint64_t valueDimOf(const FlashDecode& op) {
   return shape[shape.rank() - 1];
 }
 
-AttendedKeys::AttendedKeys(const KVCacheView& cache, const AttendedSequence& sequence)
-    : skipped(sequence.written() - std::min(sequence.written(), cache.capacity())),
-      start(skipped % std::max<uint64_t>(cache.ringLength(), 1)),
+AttendedKeys::AttendedKeys(const SlotExtents& cache, const AttendedSequence& sequence)
+    : skipped(sequence.written() - std::min(sequence.written(), cache.capacity)),
+      start(skipped % std::max<uint64_t>(cache.capacity - std::min<uint64_t>(cache.capacity, cache.pinned), 1)),
       pinned(cache.pinned),
-      capacity(cache.capacity()) {}
+      capacity(cache.capacity) {}
 
 void AttendedKeys::hideUntil(uint64_t position) {
   hidden = std::max(keyOf(position), pinned) - pinned;

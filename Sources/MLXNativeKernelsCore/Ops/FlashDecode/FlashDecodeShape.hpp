@@ -21,7 +21,8 @@ struct QueryShape {
 QueryShape queryShape(const HeadsView& queries);
 
 // The cache whatever it stores: codes count as a cache of bytes.
-KVCacheView slotsOf(const FlashDecode& op);
+KVCacheView cacheOf(const FlashDecode& op);
+SlotExtents slotsOf(const FlashDecode& op);
 const QuantizedKVCacheView* quantizedOf(const FlashDecode& op);  // null where it is dense
 uint64_t keyDimOf(const FlashDecode& op);
 uint64_t valueDimOf(const FlashDecode& op);
@@ -37,7 +38,7 @@ struct AttendedKeys {
   uint64_t pinned = 0;
   uint64_t capacity = 0;
 
-  AttendedKeys(const KVCacheView& cache, const AttendedSequence& sequence);
+  AttendedKeys(const SlotExtents& cache, const AttendedSequence& sequence);
 
   // The oldest position that is counted, other than pinned ones.
   uint64_t oldest() const { return skipped == 0 ? 0 : pinned + skipped; }

@@ -93,7 +93,7 @@ std::string FlashDecodeChoice::text() const {
 
 FlashDecodeWorkload FlashDecodeWorkload::of(const FlashDecode& op) {
   const QueryShape queries = queryShape(op.queries);
-  const KVCacheView slots = slotsOf(op);
+  const KVCacheView slots = cacheOf(op);
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   FlashDecodeWorkload workload{
       .storage = {},

@@ -110,10 +110,10 @@ class RepeatedQuantize final : public RepeatedOp {
     form.bind(kKVCacheQuantizeKeys, op_.keys, Access::read);
     form.add(op_.values.has_value());
     if (op_.values) form.bind(kKVCacheQuantizeValues, *op_.values, Access::read);
-    describePlane(form, op_.into.keys,
-                  {kKVCacheQuantizeKeyCodes, kKVCacheQuantizeKeyScales, kKVCacheQuantizeKeyMeans,
-                   kKVCacheQuantizeChannelScales},
-                  Access::write);
+    describePlane(
+        form, op_.into.keys,
+        {kKVCacheQuantizeKeyCodes, kKVCacheQuantizeKeyScales, kKVCacheQuantizeKeyMeans, kKVCacheQuantizeChannelScales},
+        Access::write);
     form.add(op_.into.values.has_value());
     if (op_.into.values) {
       describePlane(form, *op_.into.values,

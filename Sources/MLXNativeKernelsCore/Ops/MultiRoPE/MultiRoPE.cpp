@@ -251,9 +251,7 @@ class RepeatedRotation final : public RepeatedOp {
     return true;
   }
 
-  Result<void> refine(Device&, OpForm&) override {
-    return checkRules(multiRoPEPositionRules(), op_, Op::name);
-  }
+  Result<void> refine(Device&, OpForm&) override { return checkRules(multiRoPEPositionRules(), op_, Op::name); }
 
   void patch(size_t, Dispatch& dispatch) const override {
     if (const auto* first = std::get_if<int64_t>(&op_.positions.source)) {

@@ -33,6 +33,7 @@ class Buffer {
 
   // The device that made it; null for a buffer that only plans use.
   virtual std::shared_ptr<Device> device() const = 0;
+  virtual bool isOf(const Device& owner) const { return device().get() == &owner; }
   // All of its bytes. Buffers that wrap the same memory report overlapping ranges.
   virtual MemoryRange range() const = 0;
   // Bytes that the processor can touch, or null where there are none. Nothing is checked: wait for submitted work

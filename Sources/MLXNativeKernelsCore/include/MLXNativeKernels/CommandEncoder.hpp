@@ -83,7 +83,7 @@ class CommandEncoder {
   Result<void> encode(const Op& op) {
     if constexpr (requires { encodeRepeated(*this, op); }) {
       return encodeRepeated(*this, op);
-    } else if constexpr (requires(Device& target) { plan(op, target); }) {
+    } else if constexpr (requires(Device & target) { plan(op, target); }) {
       return device() ? encode(plan(op, *device())) : encode(plan(op));
     } else {
       return encode(plan(op));

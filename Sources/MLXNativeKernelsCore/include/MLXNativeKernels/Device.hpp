@@ -114,7 +114,7 @@ struct ReadyDispatch {
   std::shared_ptr<DispatchPool> pool = {};  // takes it back when it has run; null: none does
 };
 // Gives a dispatch that has run, or never will, back to its pool, without the memory that it binds.
-void recycle(ReadyDispatch ready) noexcept;
+void recycle(ReadyDispatch&& ready) noexcept;
 
 struct SubmissionReport {
   Result<void> outcome;

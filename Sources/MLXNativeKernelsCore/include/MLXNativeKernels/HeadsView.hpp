@@ -42,7 +42,8 @@ struct HeadsView {
   // Whether strides are given, or the tensor has a rank that this layout reads.
   bool isReadable() const;
   // Where the vectors lie; all counts are 0 where the tensor has another rank.
-  Strides resolved() const;
+  Strides resolved() const { return resolvedAs(layout); }
+  Strides resolvedAs(KVLayout layout) const;
 };
 
 }  // namespace mnk

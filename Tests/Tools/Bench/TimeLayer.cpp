@@ -1,0 +1,135 @@
+#include "TimeLayer.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <vector>
+
+#include "MLXNativeKernels/AttentionCache.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
+#include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "MLXNativeKernels/MultiRoPE.hpp"
+
+namespace {
+
+std::atomic<uint64_t> allocationCount;
+
+}  // namespace
+
+// Counts what the whole program allocates.
+void* operator new(size_t bytes) {
+  allocationCount.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(std::max<size_t>(bytes, 1))) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+
+namespace mnk::bench {
+
+namespace {
+
+constexpr uint32_t kLayers = 32, kHeads = 32, kKVHeads = 8, kHeadDim = 128;
+
+struct Layer {
+  AttentionCache cache;
+  Tensor queries, keys, values, results;
+};
+
+Result<std::vector<Layer>> makeLayers(const std::shared_ptr<Device>& device, bool isQuantized, uint32_t steps) {
+  const auto zeros = [&](uint64_t heads) -> Result<Tensor> {
+    auto shape = Shape::make({heads, kHeadDim});
+    if (!shape) return std::move(shape).error();
+    return Tensor::zeros(device, DType::f16, *shape);
+  };
+  AttentionCacheDescriptor descriptor{.kvHeads = kKVHeads, .headDim = kHeadDim, .capacity = steps};
+  if (isQuantized) descriptor.quantized.emplace();
+  std::vector<Layer> layers;
+  for (uint32_t i = 0; i < kLayers; ++i) {
+    auto cache = AttentionCache::make(device, descriptor);
+    if (!cache) return std::move(cache).error();
+    auto queries = zeros(kHeads), keys = zeros(kKVHeads), values = zeros(kKVHeads), results = zeros(kHeads);
+    for (const auto* made : {&queries, &keys, &values, &results}) {
+      if (!*made) return made->error();
+    }
+    layers.push_back({*cache, *queries, *keys, *values, *results});
+  }
+  return layers;
+}
+
+using EncodeLayer = std::function<Result<void>(Layer&, CommandEncoder&, uint32_t position)>;
+
+MultiRoPE rotation(const Layer& layer, uint32_t position) {
+  MultiRoPE op{.queries = layer.queries, .keys = HeadsView(layer.keys)};
+  op.positions = position;
+  op.rotary.base = 1e6;
+  return op;
+}
+
+Result<void> encodeRepeated(Layer& layer, CommandEncoder& encoder, uint32_t position) {
+  if (auto done = encoder.encode(rotation(layer, position)); !done) return done;
+  if (auto done = layer.cache.append(encoder, layer.keys, layer.values); !done) return done;
+  return layer.cache.attend(encoder, layer.queries, {.into = layer.results});
+}
+
+Result<void> encodePlanned(Layer& layer, CommandEncoder& encoder, uint32_t position) {
+  if (auto done = encoder.encode(plan(rotation(layer, position))); !done) return done;
+  const auto quantized = layer.cache.quantizedView();
+  FlashDecode attention{.queries = layer.queries, .over = layer.cache.view(), .sequences = {{.length = position + 1}}};
+  attention.results.into = layer.results;
+  if (quantized) {
+    attention.over = *quantized;
+    const KVCacheQuantize op{
+        .keys = layer.keys, .values = HeadsView(layer.values), .into = *quantized, .position = position};
+    if (auto done = encoder.encode(plan(op)); !done) return done;
+  } else {
+    const KVCacheWrite op{
+        .keys = layer.keys, .values = HeadsView(layer.values), .into = layer.cache.view(), .position = position};
+    if (auto done = encoder.encode(plan(op)); !done) return done;
+  }
+  return encoder.encode(plan(attention, *encoder.device()));
+}
+
+}  // namespace
+
+Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
+  auto device = host::makeDevice({.workers = 1});
+  if (!device) return std::move(device).error();
+  auto layers = makeLayers(*device, isQuantized, steps);
+  if (!layers) return std::move(layers).error();
+  std::vector<double> times[2];
+  LayerCosts costs;
+  for (uint32_t position = 0; position < steps; ++position) {
+    for (const bool isRepeated : {false, true}) {
+      CommandEncoder encoder(*device);
+      const uint64_t allocated = allocationCount;
+      const auto start = std::chrono::steady_clock::now();
+      for (Layer& layer : *layers) {
+        auto encoded = (isRepeated ? encodeRepeated : encodePlanned)(layer, encoder, position);
+        if (!encoded) return std::move(encoded).error();
+      }
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      times[isRepeated].push_back(took.count() / kLayers);
+      LayerCost& cost = isRepeated ? costs.repeated : costs.planned;
+      cost.allocations = static_cast<double>(allocationCount - allocated) / kLayers;
+      costs.dispatches = static_cast<double>(encoder.summary().total.dispatches) / kLayers;
+      if (!isRepeated) continue;  // nothing of it runs
+      auto committed = encoder.commit();
+      if (!committed) return std::move(committed).error();
+      if (auto done = committed->wait(); !done) return std::move(done).error();
+    }
+  }
+  for (auto& each : times) std::sort(each.begin(), each.end());
+  costs.planned.seconds = times[0][times[0].size() / 2];
+  costs.repeated.seconds = times[1][times[1].size() / 2];
+  return costs;
+}
+
+}  // namespace mnk::bench
