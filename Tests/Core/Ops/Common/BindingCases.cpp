@@ -45,7 +45,8 @@ struct List {
   template <typename MakeOp>
   void add(std::string_view name, const MakeOp& make) {
     using Op = std::invoke_result_t<MakeOp, BindingMemory&>;
-    cases.push_back({fmt::format("{}, {}", Op::name, name), [=](BindingMemory& memory) { return AnyOp(make(memory)); }});
+    cases.push_back(
+        {fmt::format("{}, {}", Op::name, name), [=](BindingMemory& memory) { return AnyOp(make(memory)); }});
   }
 
   // Every so many of an op's cases: its own tests run them all.
@@ -57,16 +58,24 @@ struct List {
   }
 };
 
+// Cases of a sequence that is not the first are few.
+std::vector<KVCacheWriteCase> laterSequences() {
+  auto cases = extentCases();
+  std::erase_if(cases, [](const KVCacheWriteCase& one) { return one.sequence == 0; });
+  return cases;
+}
+
 void addOptions(List& list) {
   const std::pair<const char*, void (*)(AttentionOptions&)> changes[] = {
-      {"scale", [](AttentionOptions& options) { options.scale = 0.5f; }},
-      {"not causal", [](AttentionOptions& options) { options.isCausal = false; }},
-      {"window", [](AttentionOptions& options) { options.window = 3; }},
-      {"softcap", [](AttentionOptions& options) { options.softcap = 20; }},
-      {"splits", [](AttentionOptions& options) { options.splits = 2; }},
-      {"vector kernel", [](AttentionOptions& options) { options.kernel = FlashDecodeKernel::vector; }},
-      {"separate merge", [](AttentionOptions& options) { options.merge = FlashDecodeMerge::separate; }},
-      {"too many splits", [](AttentionOptions& options) { options.splits = 2000; }},
+      {"scale", [](AttentionOptions& o) { o.scale = 0.5f; }},
+      {"not causal", [](AttentionOptions& o) { o.isCausal = false; }},
+      {"window", [](AttentionOptions& o) { o.window = 3; }},
+      {"softcap", [](AttentionOptions& o) { o.softcap = 20; }},
+      {"splits", [](AttentionOptions& o) { o.splits = 2; }},
+      {"vector kernel", [](AttentionOptions& o) { o.kernel = FlashDecodeKernel::vector; }},
+      {"separate merge", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::separate; }},
+      {"merge in the kernel", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::together; }},
+      {"too many splits", [](AttentionOptions& o) { o.splits = 2000; }},
   };
   for (const auto& [name, change] : changes) {
     list.add(name, [change](BindingMemory& memory) {
@@ -155,6 +164,11 @@ void addMerge(List& list) {
   }
 }
 
+template <typename... Ops>
+std::vector<std::string_view> namesOf(const std::variant<Ops...>*) {
+  return {Ops::name...};
+}
+
 PlanSummary summaryOf(const Plan& plan) {
   PlanSummary summary{.text = plan.text(), .scratchBytes = plan.scratchBytes};
   for (const Dispatch& one : plan.dispatches) {
@@ -209,6 +223,10 @@ void expectSameDispatch(const Dispatch& got, const Dispatch& expected, const Dis
 
 }  // namespace
 
+std::vector<std::string_view> opNames() {
+  return namesOf(static_cast<const AnyOp*>(nullptr));
+}
+
 Tensor BindingMemory::make(DType dtype, const Shape& shape, uint64_t shift) {
   const auto buffer = REQUIRE(device_->makeBuffer(shape.elementCount() * byteSize(dtype) + shift));
   const Tensor tensor = REQUIRE(Tensor::over(buffer, dtype, shape, shift));
@@ -242,7 +260,12 @@ const std::vector<BindingCase>& bindingCases() {
     list.add(allCases(), 61);
     list.add(rowCases(), 1);
     list.add(sourceCases(), 1);
+    list.add(laterSequences(), 1);
     list.add(allQuantizeCases(), 41);
+    for (KVCacheWriteCase one : laterSequences()) {
+      one.headDim = one.valueHeadDim = 64;
+      list.add(std::vector{KVCacheQuantizeCase{.name = one.name, .write = one}}, 1);
+    }
     list.add(optionCases(), 1);
     list.add(probeCases(), 3);
     addDequantize(list);

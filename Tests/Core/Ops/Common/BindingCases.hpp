@@ -18,6 +18,8 @@ namespace mnk::test {
 using AnyOp =
     std::variant<KVCacheWrite, KVCacheQuantize, KVCacheDequantize, Hadamard, MultiRoPE, FlashDecode, MergePartials>;
 
+std::vector<std::string_view> opNames();
+
 // The tensors of one call, each in its own buffer. Their contents depend on the order of the calls of `make` alone, so
 // that two calls start with the same.
 class BindingMemory {
@@ -27,7 +29,9 @@ class BindingMemory {
   const std::shared_ptr<Device>& device() const { return device_; }
   // A tensor `shift` bytes past an aligned address.
   Tensor make(DType dtype, const Shape& shape, uint64_t shift = 0);
-  Tensor make(DType dtype, std::initializer_list<uint64_t> extents) { return make(dtype, REQUIRE(Shape::make(extents))); }
+  Tensor make(DType dtype, std::initializer_list<uint64_t> extents) {
+    return make(dtype, REQUIRE(Shape::make(extents)));
+  }
   // All contents, one tensor after another.
   std::vector<std::byte> bytes() const;
 
@@ -91,6 +95,8 @@ void expectSameRequests(const API& api) {
   for (const BindingCase& one : bindingCases()) {
     const Context context(one.name);
     const auto device = FakeDevice::make();
+    // A plan for it is not that for any device.
+    device->itsProfile = {.family = "apple9", .cores = 10, .ordersThreadgroups = true};
     BindingMemory memory(device);
     const auto compare = [&](const auto& op) {
       const Result<Plan> planned = planFor(op, device.get());
