@@ -58,11 +58,28 @@ struct List {
   }
 };
 
-// Cases of a sequence that is not the first are few.
-std::vector<KVCacheWriteCase> laterSequences() {
-  auto cases = extentCases();
-  std::erase_if(cases, [](const KVCacheWriteCase& one) { return one.sequence == 0; });
+// Cases that are so few that a stride misses them.
+template <typename Case>
+std::vector<Case> only(std::vector<Case> cases, bool (*isWanted)(const Case&)) {
+  std::erase_if(cases, [=](const Case& one) { return !isWanted(one); });
   return cases;
+}
+
+void addStores(List& list) {
+  const auto laterSequences =
+      only<KVCacheWriteCase>(extentCases(), [](const KVCacheWriteCase& one) { return one.sequence != 0; });
+  list.add(allCases(), 61);
+  list.add(rowCases(), 1);
+  list.add(sourceCases(), 1);
+  list.add(laterSequences, 1);
+  list.add(allQuantizeCases(), 41);
+  list.add(optionCases(), 1);
+  list.add(probeCases(), 3);
+  list.add(only<KVCacheQuantizeCase>(codecCases(), [](const auto& one) { return one.keyCodec.scaleFactor != 1; }), 3);
+  for (KVCacheWriteCase one : laterSequences) {
+    one.headDim = one.valueHeadDim = 64;
+    list.add(std::vector{KVCacheQuantizeCase{.name = one.name, .write = one}}, 1);
+  }
 }
 
 void addOptions(List& list) {
@@ -257,17 +274,7 @@ std::vector<std::byte> BindingMemory::bytes() const {
 const std::vector<BindingCase>& bindingCases() {
   static const std::vector<BindingCase> all = [] {
     List list;
-    list.add(allCases(), 61);
-    list.add(rowCases(), 1);
-    list.add(sourceCases(), 1);
-    list.add(laterSequences(), 1);
-    list.add(allQuantizeCases(), 41);
-    for (KVCacheWriteCase one : laterSequences()) {
-      one.headDim = one.valueHeadDim = 64;
-      list.add(std::vector{KVCacheQuantizeCase{.name = one.name, .write = one}}, 1);
-    }
-    list.add(optionCases(), 1);
-    list.add(probeCases(), 3);
+    addStores(list);
     addDequantize(list);
     addHadamard(list);
     list.add(rope::allCases(), 101);
