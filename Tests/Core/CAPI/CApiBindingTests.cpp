@@ -12,6 +12,9 @@ namespace {
 // C structs for what the core has, with the memory that they point to.
 class CStructs {
  public:
+  // Numbers that are the default are left zero if `leavesDefaults`.
+  explicit CStructs(bool leavesDefaults) : leavesDefaults_(leavesDefaults) {}
+
   mnk_kv_cache_write of(const KVCacheWrite& op) {
     auto made = storeOf<mnk_kv_cache_write>(op);
     made.into = of(op.into);
@@ -21,9 +24,9 @@ class CStructs {
   mnk_kv_cache_quantize of(const KVCacheQuantize& op) {
     auto made = storeOf<mnk_kv_cache_quantize>(op);
     made.into = of(op.into);
-    made.options = {.candidates = op.options.candidates,
-                    .key_scale = static_cast<mnk_kv_scale_rule>(static_cast<uint32_t>(op.options.keyScale) + 1),
-                    .value_scale = static_cast<mnk_kv_scale_rule>(static_cast<uint32_t>(op.options.valueScale) + 1),
+    made.options = {.candidates = orZero(op.options.candidates, 5u),
+                    .key_scale = ruleOf(op.options.keyScale, KVScaleRule::unbiased),
+                    .value_scale = ruleOf(op.options.valueScale, KVScaleRule::leastSquares),
                     .non_finite = static_cast<mnk_kv_non_finite>(op.options.nonFinite)};
     made.counts = of(op.counts);
     made.probe = of(op.probe);
@@ -61,7 +64,8 @@ class CStructs {
     if (const auto* first = std::get_if<int64_t>(&positions)) made.first_position = *first;
     if (const auto* tensor = std::get_if<Tensor>(&positions)) made.positions.tensor = of(*tensor);
     if (const auto* list = std::get_if<RotaryPositions::List>(&positions)) {
-      made.positions = {.list = list->numbers.data(), .list_count = list->numbers.size(), .list_axes = list->axes};
+      made.positions = {
+          .list = list->numbers.data(), .list_count = list->numbers.size(), .list_axes = orZero(list->axes, 1u)};
     }
     if (op.offsets) made.offsets = numbersOf<mnk_rotary_numbers>(*op.offsets);
     return made;
@@ -96,6 +100,15 @@ class CStructs {
   }
 
  private:
+  template <typename T>
+  T orZero(T number, T byDefault) const {
+    return leavesDefaults_ && number == byDefault ? T{} : number;
+  }
+  mnk_kv_scale_rule ruleOf(KVScaleRule rule, KVScaleRule byDefault) const {
+    return static_cast<mnk_kv_scale_rule>(
+        orZero(static_cast<uint32_t>(rule) + 1, static_cast<uint32_t>(byDefault) + 1));
+  }
+
   template <typename Struct>
   const Struct* keep(Struct made) {
     return &std::get<std::deque<Struct>>(kept_).emplace_back(made);
@@ -135,7 +148,7 @@ class CStructs {
   mnk_quantized_kv_plane of(const QuantizedKVPlane& plane) {
     return {.codec = {.name = static_cast<mnk_kv_codec_name>(plane.codec.name),
                       .bits = plane.codec.bits,
-                      .scale_factor = plane.codec.scaleFactor},
+                      .scale_factor = orZero(plane.codec.scaleFactor, 1.0f)},
             .codes = of(plane.codes),
             .scales = of(plane.scales),
             .means = of(plane.means),
@@ -236,6 +249,7 @@ class CStructs {
     return made;
   }
 
+  bool leavesDefaults_;
   std::tuple<std::deque<mnk_tensor>, std::deque<mnk_heads_view>, std::deque<mnk_kv_cache_view>,
              std::deque<mnk_quantized_kv_view>, std::deque<mnk_attention_options>, std::deque<mnk_attention_results>>
       kept_;
@@ -263,6 +277,8 @@ Error errorIn(const Caught& caught) {
 }
 
 struct CAPI {
+  bool leavesDefaults = false;
+
   template <typename Op>
   static constexpr auto functionsOf() {
     return std::get<indexOf<Op>(static_cast<const AnyOp*>(nullptr))>(kFunctions);
@@ -273,7 +289,7 @@ struct CAPI {
 
   template <typename Op>
   Result<PlanSummary> plan(const Op& op, const std::shared_ptr<Device>& device) const {
-    CStructs structs;
+    CStructs structs(leavesDefaults);
     Caught caught;
     const auto given = structs.of(op);
     const auto makePlan = functionsOf<Op>().first;
@@ -296,7 +312,7 @@ struct CAPI {
 
   template <typename Op>
   Result<void> run(const Op& op, const std::shared_ptr<Device>& device) const {
-    CStructs structs;
+    CStructs structs(leavesDefaults);
     Caught caught;
     const auto given = structs.of(op);
     mnk_device handle = handleOf(device);
@@ -313,6 +329,10 @@ struct CAPI {
 
 TEST(CApiBinding, ADeviceIsAskedForWhatCxxAsksItFor) {
   expectSameRequests(CAPI());
+}
+
+TEST(CApiBinding, ZeroesAreTheDefaults) {
+  expectSameRequests(CAPI{.leavesDefaults = true});
 }
 
 TEST(CApiBinding, MemoryHoldsWhatCxxStores) {

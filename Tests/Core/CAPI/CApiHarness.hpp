@@ -58,6 +58,30 @@ class Caught {
   mnk_error* error_ = nullptr;
 };
 
+template <typename T>
+std::vector<T> contents(const Owned<mnk_tensor>& tensor) {
+  std::vector<T> elements(mnk_tensor_byte_count(tensor.get()) / sizeof(T));
+  EXPECT(mnk_tensor_read(tensor.get(), elements.data(), mnk_tensor_byte_count(tensor.get()), nullptr));
+  return elements;
+}
+
+inline void write(const Owned<mnk_tensor>& tensor, const void* bytes) {
+  EXPECT(mnk_tensor_write(tensor.get(), bytes, mnk_tensor_byte_count(tensor.get()), nullptr));
+}
+
+template <typename Op>
+void runOp(mnk_device* device, const Op& op, bool (*encode)(mnk_encoder*, const Op*, mnk_error_out)) {
+  const auto encoder = makeEncoder(device);
+  Caught caught;
+  if (!encode(encoder.get(), &op, caught.out())) {
+    fail(__FILE__, __LINE__, mnk_error_message(caught.get()));
+    throw Stop{};
+  }
+  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                   mnk_completion_release);
+  EXPECT(mnk_completion_wait(done.get(), nullptr));
+}
+
 // A cache, keys for it, and a write of them.
 struct WriteFixture {
   Owned<mnk_device> device = makeDevice();
