@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "Harness/Check.hpp"
-#include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/mnk.h"
 
 namespace mnk::test {
@@ -16,10 +15,6 @@ using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
 
 inline Owned<mnk_device> makeDevice() {
   return {mnk_device_make_default(nullptr), mnk_device_release};
-}
-// Whether the kernels of that device have fences, which C does not say.
-inline bool ordersThreadgroups() {
-  return REQUIRE(Device::makeDefault())->profile().ordersThreadgroups;
 }
 inline Owned<mnk_tensor> makeTensor(mnk_device* device, mnk_dtype dtype, std::vector<uint64_t> shape) {
   return {mnk_tensor_make(device, dtype, shape.data(), shape.size(), nullptr), mnk_tensor_release};

@@ -66,8 +66,7 @@ std::vector<Case> only(std::vector<Case> cases, bool (*isWanted)(const Case&)) {
 }
 
 void addStores(List& list) {
-  const auto laterSequences =
-      only<KVCacheWriteCase>(extentCases(), [](const KVCacheWriteCase& one) { return one.sequence != 0; });
+  const auto laterSequences = only<KVCacheWriteCase>(extentCases(), [](const auto& one) { return one.sequence != 0; });
   list.add(allCases(), 61);
   list.add(rowCases(), 1);
   list.add(sourceCases(), 1);
@@ -76,6 +75,7 @@ void addStores(List& list) {
   list.add(optionCases(), 1);
   list.add(probeCases(), 3);
   list.add(only<KVCacheQuantizeCase>(codecCases(), [](const auto& one) { return one.keyCodec.scaleFactor != 1; }), 3);
+  list.add(only<KVCacheQuantizeCase>(placeCases(), [](const auto& one) { return one.write.arePositionsTensor; }), 5);
   for (KVCacheWriteCase one : laterSequences) {
     one.headDim = one.valueHeadDim = 64;
     list.add(std::vector{KVCacheQuantizeCase{.name = one.name, .write = one}}, 1);
