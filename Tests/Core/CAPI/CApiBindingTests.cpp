@@ -340,11 +340,8 @@ TEST(CApiBinding, MemoryHoldsWhatCxxStores) {
 }
 
 TEST(CApiBinding, EveryOpHasCases) {
-  BindingMemory memory(FakeDevice::make());
   std::vector<std::string_view> missing = opNames();
-  for (const BindingCase& one : bindingCases()) {
-    std::erase(missing, std::visit([](const auto& op) { return op.name; }, one.makeOp(memory)));
-  }
+  for (const BindingCase& one : bindingCases()) std::erase(missing, one.op);
   EXPECT_EQ(fmt::format("{}", fmt::join(missing, ", ")), "");
 }
 

@@ -46,7 +46,7 @@ struct List {
   void add(std::string_view name, const MakeOp& make) {
     using Op = std::invoke_result_t<MakeOp, BindingMemory&>;
     cases.push_back(
-        {fmt::format("{}, {}", Op::name, name), [=](BindingMemory& memory) { return AnyOp(make(memory)); }});
+        {Op::name, fmt::format("{}, {}", Op::name, name), [=](BindingMemory& memory) { return AnyOp(make(memory)); }});
   }
 
   // Every so many of an op's cases: its own tests run them all.
