@@ -1,243 +1,77 @@
-#import <XCTest/XCTest.h>
-
 #include "Harness/Check.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "Ops/FlashDecode/FlashDecodeCase.hpp"
-#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
-#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
-#include "Ops/MultiRoPE/MultiRoPECase.hpp"
+#include "Ops/Common/BindingCases.hpp"
 #import "Support/BindingOps.hpp"
 #import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
 
 using namespace mnk;
 using namespace mnk::objc_test;
 using test::FakeDevice;
+using test::PlanSummary;
 
 namespace {
 
-// A tensor in memory of its own, so many bytes past an aligned address.
-Tensor tensorOn(const std::shared_ptr<Device> &device, DType dtype, const Shape &shape, uint64_t shift) {
-  auto buffer = REQUIRE(device->makeBuffer(shape.elementCount() * byteSize(dtype) + shift));
-  return REQUIRE(Tensor::over(buffer, dtype, shape, shift));
+// The parts of an error, or what it lacks.
+Error coreOf(NSError *error) {
+  const auto part = [&](NSString *key) { return std::string([[error.userInfo[key] description] UTF8String] ?: ""); };
+  Error made{.code = static_cast<ErrorCode>(error.code),
+             .op = part(MNKErrorOpKey),
+             .what = part(MNKErrorWhatKey),
+             .got = part(MNKErrorGotKey),
+             .expected = part(MNKErrorExpectedKey),
+             .fix = part(MNKErrorFixKey),
+             .retryable = static_cast<bool>([error.userInfo[MNKErrorIsRetryableKey] boolValue])};
+  if (NSString *wrong = wrongIn(error, made)) made.what = wrong.UTF8String;
+  return made;
 }
 
-// Whether the binding asks a device for what the core asks it for: the plan, and what an encoder records.
-template <typename Op>
-NSString *difference(const std::shared_ptr<FakeDevice> &device, const Op &op) {
-  MNKDevice *object = objectOver(std::shared_ptr<Device>(device));
-  MNKOperation *operation = objectFor(op);
-  NSError *planError = nil, *encodeError = nil;
-  MNKPlan *plan = [operation planForDevice:object error:&planError];
-  MNKCommandEncoder *step = [object commandEncoderWithLabel:@"binding"];
-  const BOOL isEncoded = [step encodeOperation:operation error:&encodeError];
-  if (isEncoded && ![step commitWithError:&encodeError]) return encodeError.localizedDescription;
-
-  CommandEncoder encoder(device, "core");
-  const auto expected = [&] {
-    if constexpr (requires { mnk::plan(op, *device); })
-      return mnk::plan(op, *device);
-    else
-      return mnk::plan(op);
-  }();
-  const Result<void> encoded = encoder.encode(op);
-  if (!encoded) {
-    if (isEncoded || plan) return @"the binding takes what the core refuses";
-    return wrongIn(planError, encoded.error()) ?: wrongIn(encodeError, encoded.error());
-  }
-  if (!isEncoded || !plan) return (encodeError ?: planError).localizedDescription;
-  REQUIRE(encoder.commit());
-
-  if (![plan.description isEqual:[NSString stringWithUTF8String:expected->text().c_str()]]) return plan.description;
-  if (plan.scratchBytes != expected->scratchBytes) return @"scratch bytes differ";
-  if (plan.dispatches.count != expected->dispatches.size()) return @"another number of planned dispatches";
-  for (size_t i = 0; i < expected->dispatches.size(); ++i) {
-    const Dispatch &due = expected->dispatches[i];
-    MNKPlannedDispatch *planned = plan.dispatches[i];
-    NSArray *grid = @[ @(due.grid.extent[0]), @(due.grid.extent[1]), @(due.grid.extent[2]) ];
-    if (![planned.function isEqual:[NSString stringWithUTF8String:due.kernel.function.c_str()]] ||
-        ![planned.grid isEqual:grid] || planned.bytesRead != due.countedBytesRead() ||
-        planned.bytesWritten != due.countedBytesWritten()) {
-      return [NSString stringWithFormat:@"dispatch %zu of the plan differs", i];
-    }
-  }
-  const auto committed = device->committed();
-  const auto &got = committed[committed.size() - 2], &due = committed.back();
-  if (got.label != "binding" || got.trace != due.trace) return @"another trace";
-  for (size_t i = 0; i < due.dispatches.size(); ++i) {
-    NSString *differing =
-        objc_test::difference(got.dispatches[i].dispatch, due.dispatches[i].dispatch, expected->dispatches[i]);
-    if (differing) return differing;
-  }
-  return nil;
-}
-
-// Every so many of the cases: the C++ tests run them all.
-template <typename Case, typename MakeOp>
-NSString *differencesIn(const std::vector<Case> &cases, size_t stride, MakeOp makeOpOn) {
-  NSMutableArray<NSString *> *found = [NSMutableArray array];
-  for (size_t i = 0; i < cases.size() && found.count < 5; i += stride) {
+struct ObjCAPI {
+  template <typename Op>
+  Result<PlanSummary> plan(const Op &op, const std::shared_ptr<Device> &device) const {
     @autoreleasepool {
-      const auto device = FakeDevice::make();
-      NSString *differing = difference(device, makeOpOn(cases[i], device));
-      if (differing) [found addObject:[NSString stringWithFormat:@"%s: %@", cases[i].name.c_str(), differing]];
+      NSError *error = nil;
+      MNKPlan *plan = [objectFor(op) planForDevice:device ? objectOver(device) : nil error:&error];
+      if (!plan) return coreOf(error);
+      PlanSummary summary{.text = plan.description.UTF8String, .scratchBytes = plan.scratchBytes};
+      for (MNKPlannedDispatch *one in plan.dispatches) {
+        Size3 grid{};
+        XCTAssertEqual(one.grid.count, grid.size());
+        for (size_t i = 0; i < grid.size(); ++i) grid[i] = one.grid[i].unsignedIntValue;
+        summary.dispatches.push_back({one.function.UTF8String, grid, one.bytesRead, one.bytesWritten});
+      }
+      return summary;
     }
   }
-  return found.count == 0 ? nil : [found componentsJoinedByString:@"\n"];
-}
+
+  template <typename Op>
+  Result<void> run(const Op &op, const std::shared_ptr<Device> &device) const {
+    @autoreleasepool {
+      NSError *error = nil;
+      MNKCommandEncoder *step = [objectOver(device) commandEncoderWithLabel:@"binding"];
+      if (![step encodeOperation:objectFor(op) error:&error]) return coreOf(error);
+      if (![[step commitWithError:&error] waitWithError:&error]) return coreOf(error);
+      return {};
+    }
+  }
+
+  XCTestCase *self;
+};
 
 }  // namespace
 
-// Every property reaches the core: what a device is asked for is the same, byte for byte, whether an op was made here
-// or in C++.
-@interface OperationPlanTests : XCTestCase
+// Every property reaches the core, whether an op was made here or in C++.
+@interface OperationPlanTests : DeviceTestCase
 @end
 
 @implementation OperationPlanTests
 
-- (void)testKVCacheWrite {
-  XCTAssertNil(differencesIn(test::allCases(), 61, [](const auto &one, const auto &device) {
-    return test::makeOp(
-        one, [&](DType dtype, const Shape &shape, uint64_t shift) { return tensorOn(device, dtype, shape, shift); });
-  }));
-  for (const auto &cases : {test::rowCases(), test::sourceCases()}) {
-    XCTAssertNil(differencesIn(cases, 1, [](const auto &one, const auto &device) {
-      return test::makeOp(
-          one, [&](DType dtype, const Shape &shape, uint64_t shift) { return tensorOn(device, dtype, shape, shift); });
-    }));
-  }
+- (void)testADeviceIsAskedForWhatCxxAsksItFor {
+  XCTAssertNil(failuresWithin([&] { test::expectSameRequests(ObjCAPI{self}); }));
 }
 
-- (void)testKVCacheQuantize {
-  const auto make = [](const auto &one, const auto &device) {
-    return test::makeOp(one, [&](std::string_view, DType dtype, const Shape &shape, uint64_t shift) {
-      return tensorOn(device, dtype, shape, shift);
-    });
-  };
-  XCTAssertNil(differencesIn(test::allQuantizeCases(), 41, make));
-  XCTAssertNil(differencesIn(test::optionCases(), 1, make));
-  XCTAssertNil(differencesIn(test::probeCases(), 3, make));
-}
-
-- (void)testMultiRoPE {
-  const auto make = [](const auto &one, const auto &device) {
-    return test::makeOp(one, [&](std::string_view, DType dtype, const Shape &shape, uint64_t shift) {
-      return tensorOn(device, dtype, shape, shift * byteSize(dtype));
-    });
-  };
-  XCTAssertNil(differencesIn(test::rope::allCases(), 101, make));
-  XCTAssertNil(differencesIn(test::rope::positionCases(), 2, make));
-  XCTAssertNil(differencesIn(test::rope::scalingCases(), 2, make));
-  XCTAssertNil(differencesIn(test::rope::sectionCases(), 2, make));
-}
-
-- (void)testFlashDecode {
-  const auto make = [](const auto &one, const auto &device) {
-    FlashDecode op = test::makeOp(one, [&](std::string_view, DType dtype, const Shape &shape, uint64_t shift) {
-      return tensorOn(device, dtype, shape, shift);
-    });
-    if (one.hasScratch) {
-      const uint64_t bytes = REQUIRE(plan(op, *device)).scratchBytes;
-      op.scratch = tensorOn(device, DType::u8, REQUIRE(Shape::make({bytes})), 0);
-    }
-    return op;
-  };
-  XCTAssertNil(differencesIn(test::allDecodeCases(), 13, make));
-  XCTAssertNil(differencesIn(test::scoreCases(), 1, make));
-  XCTAssertNil(differencesIn(test::ringCases(), 5, make));
-  XCTAssertNil(differencesIn(test::queryCases(), 1, make));
-}
-
-- (void)testEveryOptionOfFlashDecodeReachesTheCore {
-  using Change = void (*)(AttentionOptions &);
-  for (const Change change :
-       {Change([](AttentionOptions &o) { o.scale = 0.5f; }), Change([](AttentionOptions &o) { o.isCausal = false; }),
-        Change([](AttentionOptions &o) { o.window = 3; }), Change([](AttentionOptions &o) { o.softcap = 20; }),
-        Change([](AttentionOptions &o) { o.splits = 2; }),
-        Change([](AttentionOptions &o) { o.kernel = FlashDecodeKernel::vector; }),
-        Change([](AttentionOptions &o) { o.merge = FlashDecodeMerge::separate; }),
-        Change([](AttentionOptions &o) { o.splits = 2000; })}) {
-    const auto device = FakeDevice::make();
-    FlashDecode op = test::makeOp(test::FlashDecodeCase{.name = "options", .options = {}},
-                                  [&](std::string_view, DType dtype, const Shape &shape, uint64_t shift) {
-                                    return tensorOn(device, dtype, shape, shift);
-                                  });
-    change(op.options);
-    XCTAssertNil(difference(device, op));
-  }
-}
-
-- (void)testHadamard {
-  for (const bool isApart : {false, true}) {
-    for (const bool isInverse : {false, true}) {
-      for (const std::optional<KVCodecName> signs :
-           {std::optional<KVCodecName>(), std::optional(KVCodecName::turbo), std::optional(KVCodecName::mlx1)}) {
-        const auto device = FakeDevice::make();
-        const Shape shape = REQUIRE(Shape::make({3, 64}));
-        Hadamard op{.from = tensorOn(device, DType::f16, shape, 2), .signs = signs, .isInverse = isInverse};
-        if (isApart) op.into = tensorOn(device, DType::f32, shape, 0);
-        XCTAssertNil(difference(device, op));
-      }
-    }
-  }
-}
-
-- (void)testKVCacheDequantize {
-  using Change = void (*)(KVCacheDequantize &);
-  for (const Change change :
-       {Change([](KVCacheDequantize &) {}), Change([](KVCacheDequantize &op) { op.sequence = 1; }),
-        Change([](KVCacheDequantize &op) { op.position = 3; }), Change([](KVCacheDequantize &op) { op.keys = {}; }),
-        Change([](KVCacheDequantize &op) { op.values = {}; }),
-        Change([](KVCacheDequantize &op) { op.keys = op.values = {}; }),
-        Change([](KVCacheDequantize &op) { op.domain = KVDomain::rotated; }),
-        Change([](KVCacheDequantize &op) { op.layout = KVLayout::headMajor; }),
-        Change([](KVCacheDequantize &op) { op.from.layout = KVLayout::tokenMajor; }), Change([](KVCacheDequantize &op) {
-          op.from.pinned = 2;
-          op.from.wrap = KVWrap::ring;
-          op.position = 9;
-        }),
-        Change([](KVCacheDequantize &op) { op.from.keys.means = op.from.keys.channelScales = {}; }),
-        Change([](KVCacheDequantize &op) { op.from.values->means = {}; })}) {
-    const auto device = FakeDevice::make();
-    const auto tensor = [&](DType dtype, std::initializer_list<uint64_t> extents) {
-      return tensorOn(device, dtype, REQUIRE(Shape::make(extents)), 0);
-    };
-    // As many heads as slots and tokens, so that a layout can be any.
-    const auto plane = [&](uint32_t bits, uint64_t headDim) {
-      const KVCodec codec{.bits = bits};
-      return QuantizedKVPlane{.codec = codec,
-                              .codes = tensor(DType::u8, {2, 5, 5, REQUIRE(sizes(codec, headDim)).codeBytes}),
-                              .scales = tensor(DType::f16, {2, 5, 5}),
-                              .means = tensor(DType::f32, {5, headDim})};
-    };
-    KVCacheDequantize op{.from = {.keys = plane(4, 64), .values = plane(3, 32)},
-                         .keys = tensor(DType::f16, {5, 5, 64}),
-                         .values = tensor(DType::f16, {5, 5, 32})};
-    op.from.keys.channelScales = tensor(DType::f32, {5, 64});
-    change(op);
-    XCTAssertNil(difference(device, op));
-  }
-}
-
-- (void)testMergePartials {
-  for (int kind = 0; kind < 4; ++kind) {
-    const auto device = FakeDevice::make();
-    const auto tensor = [&](std::initializer_list<uint64_t> extents) {
-      return tensorOn(device, DType::f32, REQUIRE(Shape::make(extents)), 0);
-    };
-    MergePartials op{.partials = {tensor({3, 2, 4, 32}), tensor({3, 2, 4, 2})}};
-    if (kind == 0) op.results.partials = AttentionPartials{tensor({2, 4, 32}), tensor({2, 4, 2})};
-    if (kind >= 1) op.results.into = tensor({2, 4, 32});
-    if (kind >= 2) op.results.logSumExp = tensor({2, 4});
-    if (kind >= 3) op.sinks = tensor({4});
-    XCTAssertNil(difference(device, op));
-  }
-}
-
-- (void)testPlanForNoDeviceIsThatOfTheCore {
-  const auto device = FakeDevice::make();
-  const Hadamard op{.from = tensorOn(device, DType::f32, REQUIRE(Shape::make({2, 32})), 0)};
-  MNKPlan *plan = [objectFor(op) planForDevice:nil error:nil];
-  XCTAssertEqualObjects(plan.description, [NSString stringWithUTF8String:mnk::plan(op)->text().c_str()]);
+- (void)testMemoryHoldsWhatCxxStores {
+  XCTAssertNil(failuresWithin([&] { test::expectSameResults(ObjCAPI{self}, objc_test::coreOf(self.device)); }));
 }
 
 - (void)testACacheOfTheBindingRecordsWhatOneOfTheCoreDoes {
@@ -272,9 +106,8 @@ NSString *differencesIn(const std::vector<Case> &cases, size_t stride, MakeOp ma
     XCTAssertEqual(cache.bytesSaved, core.bytesSaved());
     XCTAssertEqualObjects(cache.descriptor, objectFor(core.descriptor()));
     XCTAssertEqual(cache.quantizedView != nil, isQuantized);
-    const auto tensor = [&](std::initializer_list<uint64_t> extents) {
-      return tensorOn(device, DType::f32, REQUIRE(Shape::make(extents)), 0);
-    };
+    test::BindingMemory memory(device);
+    const auto tensor = [&](std::initializer_list<uint64_t> extents) { return memory.make(DType::f32, extents); };
     const Tensor keys = tensor({2, 2, 64}), values = tensor({2, 2, 64}), out = tensor({2, 4, 64});
     const uint32_t sequences[] = {2, 0};
     CommandEncoder encoder(device);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "Harness/Check.hpp"
-#include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/mnk.h"
 
 namespace mnk::test {
@@ -16,10 +15,6 @@ using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
 
 inline Owned<mnk_device> makeDevice() {
   return {mnk_device_make_default(nullptr), mnk_device_release};
-}
-// Whether the kernels of that device have fences, which C does not say.
-inline bool ordersThreadgroups() {
-  return REQUIRE(Device::makeDefault())->profile().ordersThreadgroups;
 }
 inline Owned<mnk_tensor> makeTensor(mnk_device* device, mnk_dtype dtype, std::vector<uint64_t> shape) {
   return {mnk_tensor_make(device, dtype, shape.data(), shape.size(), nullptr), mnk_tensor_release};
@@ -57,6 +52,30 @@ class Caught {
  private:
   mnk_error* error_ = nullptr;
 };
+
+template <typename T>
+std::vector<T> contents(const Owned<mnk_tensor>& tensor) {
+  std::vector<T> elements(mnk_tensor_byte_count(tensor.get()) / sizeof(T));
+  EXPECT(mnk_tensor_read(tensor.get(), elements.data(), mnk_tensor_byte_count(tensor.get()), nullptr));
+  return elements;
+}
+
+inline void write(const Owned<mnk_tensor>& tensor, const void* bytes) {
+  EXPECT(mnk_tensor_write(tensor.get(), bytes, mnk_tensor_byte_count(tensor.get()), nullptr));
+}
+
+template <typename Op>
+void runOp(mnk_device* device, const Op& op, bool (*encode)(mnk_encoder*, const Op*, mnk_error_out)) {
+  const auto encoder = makeEncoder(device);
+  Caught caught;
+  if (!encode(encoder.get(), &op, caught.out())) {
+    fail(__FILE__, __LINE__, mnk_error_message(caught.get()));
+    throw Stop{};
+  }
+  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                   mnk_completion_release);
+  EXPECT(mnk_completion_wait(done.get(), nullptr));
+}
 
 // A cache, keys for it, and a write of them.
 struct WriteFixture {

@@ -2,7 +2,7 @@
 #include <functional>
 #include <numeric>
 
-#include "CQuantizeFixture.hpp"
+#include "CApiHarness.hpp"
 
 namespace mnk::test {
 
@@ -77,39 +77,6 @@ TEST(CApiKVSource, AViewHasALayoutOfItsOwn) {
   fixture.expectStored(kFusedKeys, headMajor);
   fixture.op.source_layout = MNK_TOKEN_MAJOR;
   fixture.expectStored(kFusedKeys, tokenMajor);
-}
-
-TEST(CApiKVSource, QuantizationReadsViews) {
-  QuantizeFixture fixture;
-  const auto fused = makeTensor(fixture.device.get(), MNK_F32, {kTokens, 1 + kHeads * (kHeadDim + kValueHeadDim)});
-  const auto keys = sizedVectors(kHeadDim), values = sizedVectors(kValueHeadDim);
-  Numbers rows;
-  for (uint64_t token = 0; token < kTokens; ++token) {
-    constexpr auto ofKeys = static_cast<ptrdiff_t>(kHeads * kHeadDim);
-    constexpr auto ofValues = static_cast<ptrdiff_t>(kHeads * kValueHeadDim);
-    const auto at = static_cast<ptrdiff_t>(token);
-    rows.push_back(1e9f);
-    rows.insert(rows.end(), keys.begin() + at * ofKeys, keys.begin() + (at + 1) * ofKeys);
-    rows.insert(rows.end(), values.begin() + at * ofValues, values.begin() + (at + 1) * ofValues);
-  }
-  write(fused, rows.data());
-  fixture.run();
-  const auto stored = [&] {
-    return std::tuple(contents<uint8_t>(fixture.keyCodes), contents<uint16_t>(fixture.keyScales),
-                      contents<uint8_t>(fixture.valueCodes), contents<uint16_t>(fixture.valueScales));
-  };
-  const auto expected = stored();
-  for (const auto* tensor : {&fixture.keyCodes, &fixture.keyScales, &fixture.valueCodes, &fixture.valueScales}) {
-    QuantizeFixture::clear(*tensor);
-  }
-  mnk_heads_view keysView{}, valuesView{};
-  EXPECT(mnk_heads_view_set_columns(&keysView, fused.get(), 1, kHeads, kHeadDim, nullptr));
-  EXPECT(mnk_heads_view_set_columns(&valuesView, fused.get(), 1 + kHeads * kHeadDim, kHeads, kValueHeadDim, nullptr));
-  fixture.op.keys = fixture.op.values = nullptr;
-  fixture.op.keys_view = &keysView;
-  fixture.op.values_view = &valuesView;
-  fixture.run();
-  EXPECT(stored() == expected);
 }
 
 TEST(CApiKVSource, ViewsThatCannotBeReadAreRefused) {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "CAPI/CQuantizeFixture.hpp"
+#include "CAPI/CApiHarness.hpp"
 
 namespace mnk::test {
 
@@ -90,9 +90,6 @@ struct AttendFixture {
   std::vector<float> weights(uint64_t row = 1, uint64_t head = 0) const {
     runOp(device.get(), op, mnk_encoder_flash_decode);
     return weightsIn(out, row, head);
-  }
-  Owned<mnk_plan> plan(mnk_error_out error) const {
-    return {mnk_flash_decode_make_plan(&op, device.get(), error), mnk_plan_release};
   }
   static std::vector<float> weightsIn(const Owned<mnk_tensor>& tensor, uint64_t row, uint64_t head) {
     const auto all = contents<float>(tensor);

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/Result.hpp"
 
 // What a caller may pass whatever the headers say.
 id _Null_unspecified absentObject();
@@ -21,10 +21,6 @@ namespace mnk::objc_test {
 NSString* _Nullable wrongIn(NSError* _Nullable error, MNKErrorCode code, NSString* op, NSString* what);
 // The same, for the error of the core.
 NSString* _Nullable wrongIn(NSError* _Nullable error, const Error& expected);
-
-// Whether two recorded dispatches ask a device for the same. Where the plan leaves memory to the device, each has its
-// own.
-NSString* _Nullable difference(const Dispatch& got, const Dispatch& expected, const Dispatch& planned);
 
 // What the checks of the C++ tests' support say while the body runs.
 NSString* _Nullable failuresWithin(const std::function<void()>& body);

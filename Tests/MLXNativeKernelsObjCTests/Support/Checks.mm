@@ -62,43 +62,6 @@ NSString *wrongIn(NSError *error, const Error &expected) {
   return nil;
 }
 
-NSString *difference(const Dispatch &got, const Dispatch &expected, const Dispatch &planned) {
-  const auto sameRegions = [](const std::vector<Region> &a, const std::vector<Region> &b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Region &x, const Region &y) {
-      return x.offset == y.offset && x.rowBytes == y.rowBytes && x.rowStride == y.rowStride && x.rows == y.rows;
-    });
-  };
-  bool sameBindings =
-      got.buffers.size() == expected.buffers.size() && planned.buffers.size() == expected.buffers.size();
-  for (size_t i = 0; sameBindings && i < expected.buffers.size(); ++i) {
-    const Binding &a = got.buffers[i], &b = expected.buffers[i];
-    sameBindings = a.index == b.index && a.offset == b.offset && a.length == b.length && a.isZeroed == b.isZeroed &&
-                   (a.buffer == b.buffer || !planned.buffers[i].buffer) && sameRegions(a.reads, b.reads) &&
-                   sameRegions(a.writes, b.writes);
-  }
-  const auto sameInlines =
-      std::equal(got.inlines.begin(), got.inlines.end(), expected.inlines.begin(), expected.inlines.end(),
-                 [](const InlineBytes &a, const InlineBytes &b) { return a.index == b.index && a.bytes == b.bytes; });
-  const auto sameMemory = std::equal(
-      got.threadgroupMemory.begin(), got.threadgroupMemory.end(), expected.threadgroupMemory.begin(),
-      expected.threadgroupMemory.end(),
-      [](const ThreadgroupMemory &a, const ThreadgroupMemory &b) { return a.index == b.index && a.bytes == b.bytes; });
-  NSString *part = got.kernel.function != expected.kernel.function     ? @"function"
-                   : got.kernel.library != expected.kernel.library     ? @"library"
-                   : got.kernel.constants != expected.kernel.constants ? @"constants"
-                   : got.kind != expected.kind                         ? @"kind"
-                   : !sameBindings                                     ? @"buffers"
-                   : !sameInlines                                      ? @"inline bytes"
-                   : !sameMemory                                       ? @"threadgroup memory"
-                   : got.grid.unit != expected.grid.unit || got.grid.extent != expected.grid.extent ||
-                           got.grid.threadgroup != expected.grid.threadgroup
-                       ? @"grid"
-                   : got.bytesRead != expected.bytesRead || got.bytesWritten != expected.bytesWritten ? @"bytes"
-                                                                                                      : nil;
-  if (!part) return nil;
-  return [NSString stringWithFormat:@"%@ differ: %s, expected %s", part, got.text().c_str(), expected.text().c_str()];
-}
-
 namespace {
 
 const std::function<void()> *runningBody = nullptr;

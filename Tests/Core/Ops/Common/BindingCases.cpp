@@ -1,0 +1,325 @@
+#include "Ops/Common/BindingCases.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "Harness/SoftFloat.hpp"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
+#include "Ops/KVCacheWrite/KVCacheWriteCase.hpp"
+#include "Ops/MultiRoPE/MultiRoPECase.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+auto makerOf(BindingMemory& memory) {
+  return [&](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
+    return memory.make(dtype, shape, shift);
+  };
+}
+
+KVCacheWrite opOf(const KVCacheWriteCase& one, BindingMemory& memory) {
+  return makeOp(one, [&](DType dtype, const Shape& shape, uint64_t shift) { return memory.make(dtype, shape, shift); });
+}
+
+KVCacheQuantize opOf(const KVCacheQuantizeCase& one, BindingMemory& memory) {
+  return makeOp(one, makerOf(memory));
+}
+
+MultiRoPE opOf(const MultiRoPECase& one, BindingMemory& memory) {
+  return makeOp(one, [&](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
+    return memory.make(dtype, shape, shift * byteSize(dtype));
+  });
+}
+
+FlashDecode opOf(const FlashDecodeCase& one, BindingMemory& memory) {
+  FlashDecode op = makeOp(one, makerOf(memory));
+  if (one.hasScratch) op.scratch = memory.make(DType::u8, {REQUIRE(plan(op, *memory.device())).scratchBytes});
+  return op;
+}
+
+struct List {
+  std::vector<BindingCase> cases;
+
+  template <typename MakeOp>
+  void add(std::string_view name, const MakeOp& make) {
+    using Op = std::invoke_result_t<MakeOp, BindingMemory&>;
+    cases.push_back(
+        {Op::name, fmt::format("{}, {}", Op::name, name), [=](BindingMemory& memory) { return AnyOp(make(memory)); }});
+  }
+
+  // Every so many of an op's cases: its own tests run them all.
+  template <typename Case>
+  void add(const std::vector<Case>& all, size_t stride) {
+    for (size_t i = 0; i < all.size(); i += stride) {
+      add(all[i].name, [one = all[i]](BindingMemory& memory) { return opOf(one, memory); });
+    }
+  }
+};
+
+// Cases that are so few that a stride misses them.
+template <typename Case>
+std::vector<Case> only(std::vector<Case> cases, bool (*isWanted)(const Case&)) {
+  std::erase_if(cases, [=](const Case& one) { return !isWanted(one); });
+  return cases;
+}
+
+void addStores(List& list) {
+  const auto laterSequences = only<KVCacheWriteCase>(extentCases(), [](const auto& one) { return one.sequence != 0; });
+  list.add(allCases(), 61);
+  list.add(rowCases(), 1);
+  list.add(sourceCases(), 1);
+  list.add(laterSequences, 1);
+  list.add(allQuantizeCases(), 41);
+  list.add(optionCases(), 1);
+  list.add(probeCases(), 3);
+  list.add(only<KVCacheQuantizeCase>(codecCases(), [](const auto& one) { return one.keyCodec.scaleFactor != 1; }), 3);
+  list.add(only<KVCacheQuantizeCase>(placeCases(), [](const auto& one) { return one.write.arePositionsTensor; }), 5);
+  for (KVCacheWriteCase one : laterSequences) {
+    one.headDim = one.valueHeadDim = 64;
+    list.add(std::vector{KVCacheQuantizeCase{.name = one.name, .write = one}}, 1);
+  }
+}
+
+void addOptions(List& list) {
+  const std::pair<const char*, void (*)(AttentionOptions&)> changes[] = {
+      {"scale", [](AttentionOptions& o) { o.scale = 0.5f; }},
+      {"not causal", [](AttentionOptions& o) { o.isCausal = false; }},
+      {"window", [](AttentionOptions& o) { o.window = 3; }},
+      {"softcap", [](AttentionOptions& o) { o.softcap = 20; }},
+      {"splits", [](AttentionOptions& o) { o.splits = 2; }},
+      {"vector kernel", [](AttentionOptions& o) { o.kernel = FlashDecodeKernel::vector; }},
+      {"separate merge", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::separate; }},
+      {"merge in the kernel", [](AttentionOptions& o) { o.splits = 2, o.merge = FlashDecodeMerge::together; }},
+      {"too many splits", [](AttentionOptions& o) { o.splits = 2000; }},
+  };
+  for (const auto& [name, change] : changes) {
+    list.add(name, [change](BindingMemory& memory) {
+      FlashDecode op = opOf(FlashDecodeCase{.name = "options", .options = {}}, memory);
+      change(op.options);
+      return op;
+    });
+  }
+}
+
+KVCacheDequantize dequantize(BindingMemory& memory) {
+  // As many heads as slots and tokens, so that a layout can be any.
+  const auto plane = [&](uint32_t bits, uint64_t headDim) {
+    const KVCodec codec{.bits = bits};
+    return QuantizedKVPlane{.codec = codec,
+                            .codes = memory.make(DType::u8, {2, 5, 5, REQUIRE(sizes(codec, headDim)).codeBytes}),
+                            .scales = memory.make(DType::f16, {2, 5, 5}),
+                            .means = memory.make(DType::f32, {5, headDim})};
+  };
+  KVCacheDequantize op{.from = {.keys = plane(4, 64), .values = plane(3, 32)},
+                       .keys = memory.make(DType::f16, {5, 5, 64}),
+                       .values = memory.make(DType::f16, {5, 5, 32})};
+  op.from.keys.channelScales = memory.make(DType::f32, {5, 64});
+  return op;
+}
+
+void addDequantize(List& list) {
+  const std::pair<const char*, void (*)(KVCacheDequantize&)> changes[] = {
+      {"plain", [](KVCacheDequantize&) {}},
+      {"sequence", [](KVCacheDequantize& op) { op.sequence = 1; }},
+      {"past the end", [](KVCacheDequantize& op) { op.position = 3; }},
+      {"values alone", [](KVCacheDequantize& op) { op.keys = {}; }},
+      {"keys alone", [](KVCacheDequantize& op) { op.values = {}; }},
+      {"nothing", [](KVCacheDequantize& op) { op.keys = op.values = {}; }},
+      {"rotated", [](KVCacheDequantize& op) { op.domain = KVDomain::rotated; }},
+      {"head-major", [](KVCacheDequantize& op) { op.layout = KVLayout::headMajor; }},
+      {"token-major cache", [](KVCacheDequantize& op) { op.from.layout = KVLayout::tokenMajor; }},
+      {"pinned ring",
+       [](KVCacheDequantize& op) {
+         op.from.pinned = 2;
+         op.from.wrap = KVWrap::ring;
+         op.position = 9;
+       }},
+      {"without parameters of keys",
+       [](KVCacheDequantize& op) { op.from.keys.means = op.from.keys.channelScales = {}; }},
+      {"without means of values", [](KVCacheDequantize& op) { op.from.values->means = {}; }},
+  };
+  for (const auto& [name, change] : changes) {
+    list.add(name, [change](BindingMemory& memory) {
+      KVCacheDequantize op = dequantize(memory);
+      change(op);
+      return op;
+    });
+  }
+}
+
+void addHadamard(List& list) {
+  using Signs = std::optional<KVCodecName>;
+  for (const bool isInPlace : {false, true}) {
+    for (const bool isInverse : {false, true}) {
+      for (const Signs signs : {Signs(), Signs(KVCodecName::turbo), Signs(KVCodecName::mlx1)}) {
+        const auto text = fmt::format("{}{}, signs {}", isInPlace ? "in place" : "out of place",
+                                      isInverse ? ", inverse" : "", signs ? name(*signs) : "none");
+        list.add(text, [=](BindingMemory& memory) {
+          const Shape shape = REQUIRE(Shape::make({3, 256}));
+          Hadamard op{.from = memory.make(DType::f16, shape, 2), .signs = signs, .isInverse = isInverse};
+          if (!isInPlace) op.into = memory.make(DType::f32, shape);
+          return op;
+        });
+      }
+    }
+  }
+}
+
+void addMerge(List& list) {
+  for (const std::string_view kind : {"partials", "into", "logarithms", "sinks"}) {
+    list.add(kind, [=](BindingMemory& memory) {
+      const auto tensor = [&](std::initializer_list<uint64_t> extents) { return memory.make(DType::f32, extents); };
+      MergePartials op{.partials = {tensor({3, 2, 4, 32}), tensor({3, 2, 4, 2})}};
+      if (kind == "partials") op.results.partials = AttentionPartials{tensor({2, 4, 32}), tensor({2, 4, 2})};
+      if (kind != "partials") op.results.into = tensor({2, 4, 32});
+      if (kind == "logarithms" || kind == "sinks") op.results.logSumExp = tensor({2, 4});
+      if (kind == "sinks") op.sinks = tensor({4});
+      return op;
+    });
+  }
+}
+
+template <typename... Ops>
+std::vector<std::string_view> namesOf(const std::variant<Ops...>*) {
+  return {Ops::name...};
+}
+
+PlanSummary summaryOf(const Plan& plan) {
+  PlanSummary summary{.text = plan.text(), .scratchBytes = plan.scratchBytes};
+  for (const Dispatch& one : plan.dispatches) {
+    summary.dispatches.push_back(
+        {one.kernel.function, one.grid.extent, one.countedBytesRead(), one.countedBytesWritten()});
+  }
+  return summary;
+}
+
+template <typename T>
+bool areSame(const std::vector<T>& a, const std::vector<T>& b, bool (*isSame)(const T&, const T&)) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), isSame);
+}
+
+bool isSameRegion(const Region& a, const Region& b) {
+  return a.offset == b.offset && a.rowBytes == b.rowBytes && a.rowStride == b.rowStride && a.rows == b.rows;
+}
+bool areSameBytes(const InlineBytes& a, const InlineBytes& b) {
+  return a.index == b.index && a.bytes == b.bytes;
+}
+bool isSameMemory(const ThreadgroupMemory& a, const ThreadgroupMemory& b) {
+  return a.index == b.index && a.bytes == b.bytes;
+}
+
+bool areSameBuffers(const Dispatch& got, const Dispatch& expected, const Dispatch& planned) {
+  const size_t count = expected.buffers.size();
+  if (got.buffers.size() != count || planned.buffers.size() != count) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const Binding &a = got.buffers[i], &b = expected.buffers[i];
+    if (a.index != b.index || a.offset != b.offset || a.length != b.length || a.isZeroed != b.isZeroed ||
+        (a.buffer != b.buffer && planned.buffers[i].buffer) || !areSame(a.reads, b.reads, isSameRegion) ||
+        !areSame(a.writes, b.writes, isSameRegion)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void expectSameDispatch(const Dispatch& got, const Dispatch& expected, const Dispatch& planned) {
+  const Context context(fmt::format("{}, expected {}", got.text(), expected.text()));
+  EXPECT_EQ(got.kernel.function, expected.kernel.function);
+  EXPECT(got.kernel.library == expected.kernel.library);
+  EXPECT(got.kernel.constants == expected.kernel.constants);
+  EXPECT_EQ(got.kind, expected.kind);
+  EXPECT(areSameBuffers(got, expected, planned));
+  EXPECT(areSame(got.inlines, expected.inlines, areSameBytes));
+  EXPECT(areSame(got.threadgroupMemory, expected.threadgroupMemory, isSameMemory));
+  EXPECT(got.grid.unit == expected.grid.unit && got.grid.extent == expected.grid.extent &&
+         got.grid.threadgroup == expected.grid.threadgroup);
+  EXPECT(got.bytesRead == expected.bytesRead && got.bytesWritten == expected.bytesWritten);
+}
+
+}  // namespace
+
+std::vector<std::string_view> opNames() {
+  return namesOf(static_cast<const AnyOp*>(nullptr));
+}
+
+Tensor BindingMemory::make(DType dtype, const Shape& shape, uint64_t shift) {
+  const auto buffer = REQUIRE(device_->makeBuffer(shape.elementCount() * byteSize(dtype) + shift));
+  const Tensor tensor = REQUIRE(Tensor::over(buffer, dtype, shape, shift));
+  std::vector<std::byte> bytes(tensor.byteCount());
+  const bool isFloat = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  for (uint64_t i = 0; i < shape.elementCount(); ++i) {
+    state_ = state_ * 1664525u + 1013904223u;
+    const uint32_t random = state_ >> 16;
+    // Indices and positions differ from each other, so that no two rows go to one slot.
+    const uint64_t bits = isFloat ? nearestBits(dtype, random / 32768.0 - 1) : byteSize(dtype) == 4 ? i : random;
+    std::memcpy(&bytes[i * byteSize(dtype)], &bits, byteSize(dtype));
+  }
+  REQUIRE(tensor.write(bytes));
+  tensors_.push_back(tensor);
+  return tensor;
+}
+
+std::vector<std::byte> BindingMemory::bytes() const {
+  std::vector<std::byte> all;
+  for (const Tensor& tensor : tensors_) {
+    const size_t begin = all.size();
+    all.resize(begin + tensor.byteCount());
+    REQUIRE(tensor.read(std::span(all).subspan(begin)));
+  }
+  return all;
+}
+
+const std::vector<BindingCase>& bindingCases() {
+  static const std::vector<BindingCase> all = [] {
+    List list;
+    addStores(list);
+    addDequantize(list);
+    addHadamard(list);
+    list.add(rope::allCases(), 101);
+    list.add(rope::positionCases(), 2);
+    list.add(rope::scalingCases(), 2);
+    list.add(rope::sectionCases(), 2);
+    list.add(allDecodeCases(), 13);
+    list.add(scoreCases(), 1);
+    list.add(ringCases(), 5);
+    list.add(queryCases(), 1);
+    addOptions(list);
+    addMerge(list);
+    return std::move(list.cases);
+  }();
+  return all;
+}
+
+void expectSameError(const Error* got, const Error* expected) {
+  const auto partsOf = [](const Error* error) {
+    if (!error) return std::string("no error");
+    return fmt::format("{} {} {}; {}; {}; {}; {}", static_cast<int>(error->code), error->retryable, error->op,
+                       error->what, error->got, error->expected, error->fix);
+  };
+  EXPECT_EQ(partsOf(got), partsOf(expected));
+}
+
+void expectSamePlan(const Result<PlanSummary>& got, const Result<Plan>& expected) {
+  expectSameError(errorOf(got), errorOf(expected));
+  if (!got || !expected) return;
+  EXPECT_EQ(got->text, expected->text());
+  EXPECT(*got == summaryOf(*expected));
+}
+
+void expectSameDispatches(const FakeDevice::Recorded& got, const FakeDevice::Recorded& expected,
+                          const std::vector<Dispatch>& planned) {
+  EXPECT_EQ(got.trace, expected.trace);
+  size_t index = 0;
+  for (const Dispatch& plan : planned) {
+    if (plan.grid.isEmpty()) continue;  // not recorded
+    if (index >= got.dispatches.size() || index >= expected.dispatches.size()) break;
+    expectSameDispatch(got.dispatches[index].dispatch, expected.dispatches[index].dispatch, plan);
+    ++index;
+  }
+  EXPECT_EQ(got.dispatches.size(), index);
+  EXPECT_EQ(expected.dispatches.size(), index);
+}
+
+}  // namespace mnk::test
