@@ -31,7 +31,7 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
   }
   const Operand operand{index, &tensor, tensor.range(), access != Access::read};
   // The same tensor at two indices is part of the form, and so is alignment, on which the choice of kernels depends.
-  constexpr uint64_t kAlignment = 64;
+  constexpr uint64_t kAlignment = 32;  // eight f32
   const auto first = std::find_if(operands_.begin(), operands_.begin() + operandCount_, [&](const Operand& other) {
     return other.tensor->buffer() == tensor.buffer() && other.tensor->byteOffset() == tensor.byteOffset() &&
            other.tensor->byteCount() == tensor.byteCount();
@@ -125,6 +125,11 @@ void KnownPlans::keep(const OpForm& form, KnownPlan plan) {
   std::lock_guard lock(mutex_);
   if (plans_.size() >= kMost) plans_.clear();
   plans_[form.hash()] = kept;
+}
+
+size_t KnownPlans::count() const {
+  std::lock_guard lock(mutex_);
+  return plans_.size();
 }
 
 void KnownPlans::clear() noexcept {

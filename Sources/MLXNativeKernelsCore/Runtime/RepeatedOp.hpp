@@ -139,6 +139,7 @@ class KnownPlans {
  public:
   std::shared_ptr<const KnownPlan> find(const OpForm& form) const;
   void keep(const OpForm& form, KnownPlan plan);
+  size_t count() const;
   void clear() noexcept;
 
  private:

@@ -11,7 +11,10 @@ namespace {
 class FakeBuffer : public Buffer {
  public:
   FakeBuffer(std::weak_ptr<Device> device, uint64_t bytes)
-      : Buffer(bytes), device_(std::move(device)), owned_(bytes), memory_(owned_.data()) {
+      : Buffer(bytes),
+        device_(std::move(device)),
+        owned_((bytes + sizeof(Line) - 1) / sizeof(Line)),
+        memory_(reinterpret_cast<std::byte*>(owned_.data())) {
     live_.begin(range());
   }
   FakeBuffer(std::weak_ptr<Device> device, void* memory, uint64_t bytes, std::function<void()> release)
@@ -42,7 +45,10 @@ class FakeBuffer : public Buffer {
 
  private:
   std::weak_ptr<Device> device_;  // weak, because the device remembers dispatches, which hold buffers
-  std::vector<std::byte> owned_;
+  struct alignas(64) Line {       // aligned, as memory of devices is
+    std::byte bytes[64] = {};
+  };
+  std::vector<Line> owned_;
   std::byte* memory_;
   std::function<void()> release_;
   LiveMemory live_;

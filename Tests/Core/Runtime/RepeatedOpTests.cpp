@@ -1,0 +1,200 @@
+// Ops that repeat are encoded as fresh plans are, byte for byte, whatever changes from one to the next.
+#include "Runtime/RepeatedOp.hpp"
+
+#include "Harness/Seeded.hpp"
+#include "Ops/Common/BindingCases.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+std::shared_ptr<FakeDevice> makeDevice() {
+  auto device = FakeDevice::make();
+  device->itsProfile = {.family = "apple9", .cores = 10, .ordersThreadgroups = true};
+  return device;
+}
+
+// Encodes the op, and a plan that was made for it alone, and compares. True if both could be encoded.
+template <typename Op>
+bool expectFresh(const Op& op, const std::shared_ptr<FakeDevice>& device) {
+  CommandEncoder repeated(device), fresh(device);
+  const Result<Plan> planned = planFor(op, device.get());
+  const Result<void> got = repeated.encode(op), expected = fresh.encode(planned);
+  expectSameError(errorOf(got), errorOf(expected));
+  if (!got || !expected) return false;
+  EXPECT_EQ(repeated.summary().text(), fresh.summary().text());
+  REQUIRE(repeated.commit());
+  REQUIRE(fresh.commit());
+  const auto committed = device->committed();
+  const size_t count = committed.size();
+  expectSameDispatches(committed[count - 2], committed[count - 1], planned->dispatches);
+  for (size_t i = 0; i < committed[count - 1].dispatches.size(); ++i) {
+    EXPECT(committed[count - 2].dispatches[i].threadgroup == committed[count - 1].dispatches[i].threadgroup);
+    EXPECT(committed[count - 2].dispatches[i].pipeline == committed[count - 1].dispatches[i].pipeline);
+  }
+  return true;
+}
+
+// Another step of a sequence, which may also be one that is refused.
+template <typename Op>
+void move(Op&, Seeded&) {}
+
+template <typename Store>
+void moveStore(Store& op, const KVCacheView& cache, Seeded& random) {
+  op.position = random.below(2 * cache.capacity() + 2);
+  op.sequence = random.below(cache.sequences() + (random.below(8) == 0 ? 1 : 0));
+}
+void move(KVCacheWrite& op, Seeded& random) {
+  moveStore(op, op.into, random);
+}
+void move(KVCacheQuantize& op, Seeded& random) {
+  moveStore(op, op.into.codes(), random);
+}
+
+void move(MultiRoPE& op, Seeded& random) {
+  const auto position = [&] { return static_cast<int32_t>(random.below(1 << 20)) - 1000; };
+  if (auto* first = std::get_if<int64_t>(&op.positions.source)) {
+    *first = random.below(16) == 0 ? int64_t{1} << 31 : position();
+  }
+  if (auto* list = std::get_if<RotaryPositions::List>(&op.positions.source)) {
+    for (int32_t& number : list->numbers) number = position();
+  }
+  if (auto* list = op.offsets ? std::get_if<std::vector<int32_t>>(&*op.offsets) : nullptr) {
+    for (int32_t& number : *list) number = position();
+  }
+}
+
+void move(FlashDecode& op, Seeded& random) {
+  const auto* quantized = std::get_if<QuantizedKVCacheView>(&op.over);
+  const KVCacheView cache = quantized ? quantized->codes() : std::get<KVCacheView>(op.over);
+  for (AttendedSequence& attended : op.sequences) {
+    attended.length = random.below(cache.capacity() + (cache.wrap == KVWrap::ring ? cache.capacity() : 2));
+    attended.highest = random.below(3) == 0 ? attended.length + random.below(3) : 0;
+    attended.sequence = random.below(cache.sequences() + (random.below(16) == 0 ? 1 : 0));
+  }
+}
+
+}  // namespace
+
+// All cases of all ops, each in several steps: other positions, other memory.
+TEST(RepeatedOp, IsEncodedAsAFreshPlanIs) {
+  Seeded random(7);
+  uint32_t encoded = 0, refused = 0;
+  size_t forms = 0, cases = 0;
+  for (const BindingCase& one : bindingCases()) {
+    const Context context(one.name);
+    const auto device = makeDevice();
+    BindingMemory first(device);
+    AnyOp kept = one.makeOp(first);
+    const bool isGood = std::visit([&](const auto& op) { return expectFresh(op, device); }, kept);
+    const size_t known = device->knownPlans().count();
+    for (int step = 0; step < 6; ++step) {
+      const Context context(fmt::format("step {}", step));
+      // Odd steps have memory of their own.
+      BindingMemory memory(device);
+      AnyOp op = step % 2 == 0 ? kept : one.makeOp(memory);
+      if (step > 1) std::visit([&](auto& moved) { move(moved, random); }, op);
+      const bool isEncoded = std::visit([&](const auto& moved) { return expectFresh(moved, device); }, op);
+      ++(isEncoded ? encoded : refused);
+      // Other memory is no other form.
+      if (step == 1) EXPECT_EQ(device->knownPlans().count(), known);
+    }
+    if (isGood) forms += known, ++cases;
+  }
+  EXPECT(encoded > 1000);
+  EXPECT(refused > 100);
+  EXPECT(forms > cases / 2);  // most cases are kept
+}
+
+// A sequence that grows goes through several numbers of splits; the second time all of them are known.
+TEST(RepeatedOp, ASequenceGrowsThroughKnownPlans) {
+  for (const bool isQuantized : {false, true}) {
+    const auto device = makeDevice();
+    BindingMemory memory(device);
+    FlashDecode op{.queries = memory.make(DType::f16, {8, 64})};
+    if (isQuantized) {
+      QuantizedKVCacheView view{.keys = REQUIRE(QuantizedKVPlane::zeros(device, {}, 2, 64, 4096))};
+      view.values = REQUIRE(QuantizedKVPlane::zeros(device, {}, 2, 64, 4096));
+      op.over = view;
+    } else {
+      op.over =
+          KVCacheView{.keys = memory.make(DType::f16, {2, 4096, 64}), .values = memory.make(DType::f16, {2, 4096, 64})};
+    }
+    op.results.into = memory.make(DType::f16, {8, 64});
+    size_t known = 0;
+    for (const bool isAgain : {false, true}) {
+      for (uint64_t length = 1; length <= 4096; length += length / 16 + 1) {
+        op.sequences = {{.length = length}};
+        EXPECT(expectFresh(op, device));
+      }
+      if (isAgain) EXPECT_EQ(device->knownPlans().count(), known);
+      known = device->knownPlans().count();
+    }
+    EXPECT(known > 3);
+    EXPECT(known < 64);
+  }
+}
+
+// Memory that is shared otherwise than before is looked at again.
+TEST(RepeatedOp, SharedMemoryIsRefusedAsInAFreshPlan) {
+  const auto device = makeDevice();
+  BindingMemory memory(device);
+  const Tensor all = memory.make(DType::f16, {64, 8, 64});
+  const auto part = [&](uint64_t begin) { return REQUIRE(all.slice(begin, 1)); };
+  const KVCacheView cache{.keys = memory.make(DType::f16, {8, 16, 64}), .values = memory.make(DType::f16, {8, 16, 64})};
+  uint32_t encoded = 0;
+  for (const uint64_t into : {8, 9, 8, 0, 1, 2, 8}) {
+    FlashDecode op{.queries = part(1), .over = cache, .sequences = {{.length = 4}}};
+    op.results.into = part(into);
+    encoded += expectFresh(op, device);
+    MultiRoPE rope{.queries = part(1)};
+    rope.rotatedQueries = part(into);
+    encoded += expectFresh(rope, device);
+    KVCacheWrite write{.keys = part(1), .values = HeadsView(part(into)), .into = cache};
+    encoded += expectFresh(write, device);
+    write.keys = HeadsView(REQUIRE(REQUIRE(cache.keys.reshaped(REQUIRE(Shape::make({16, 8, 64})))).slice(into, 1)));
+    EXPECT(!expectFresh(write, device));
+  }
+  EXPECT_EQ(encoded, 7u + 6u + 7u);
+}
+
+TEST(RepeatedOp, ANewTensorAtAnotherAlignmentIsAnotherForm) {
+  const auto device = makeDevice();
+  BindingMemory memory(device);
+  const KVCacheView cache{.keys = memory.make(DType::f16, {8, 16, 64}), .values = memory.make(DType::f16, {8, 16, 64})};
+  for (const uint64_t shift : {0, 2, 16, 8, 4, 0, 64}) {
+    const Shape shape = REQUIRE(Shape::make({8, 64}));
+    const KVCacheWrite op{.keys = memory.make(DType::f16, shape, shift),
+                          .values = HeadsView(memory.make(DType::f16, shape, shift)),
+                          .into = cache};
+    EXPECT(expectFresh(op, device));
+  }
+}
+
+TEST(RepeatedOp, MemoryOfAnotherDeviceIsRefused) {
+  const auto device = makeDevice(), other = makeDevice();
+  BindingMemory memory(device), elsewhere(other);
+  MultiRoPE op{.queries = memory.make(DType::f16, {8, 64})};
+  EXPECT(expectFresh(op, device));
+  op.queries = elsewhere.make(DType::f16, {8, 64});
+  EXPECT(!expectFresh(op, device));
+}
+
+// What is kept holds no memory of callers, and nothing once kernels are forgotten.
+TEST(RepeatedOp, KeepsNoMemoryOfCallers) {
+  const auto device = REQUIRE(host::makeDevice({}));
+  bool isReleased = false;
+  {
+    std::vector<float> numbers(64);
+    auto buffer = REQUIRE(device->wrapMemory(numbers.data(), 256, [&] { isReleased = true; }));
+    const Tensor tensor = REQUIRE(Tensor::over(std::move(buffer), DType::f32, REQUIRE(Shape::make({1, 64}))));
+    for (int step = 0; step < 3; ++step) REQUIRE(runOp(MultiRoPE{.queries = tensor}, device));
+    EXPECT(!isReleased);
+  }
+  EXPECT(isReleased);
+  EXPECT_EQ(device->knownPlans().count(), 1u);
+  device->registry().clear();
+  EXPECT_EQ(device->knownPlans().count(), 0u);
+}
+
+}  // namespace mnk::test
