@@ -4,11 +4,13 @@
 
 #include "Cache/AttentionCacheState.hpp"
 #include "Cache/SequenceRows.hpp"
+#include "Cache/StepRotation.hpp"
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/Common/Overlap.hpp"
 #include "Ops/FlashDecode/AttentionResultRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Ops/RotaryAppend/RotaryAppend.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
@@ -83,8 +85,7 @@ Result<void> checkResults(std::string_view call, const AttentionResults& results
 
 // Each part of a call is checked by itself; results of one part must not be what another one reads.
 Result<void> checkOverlap(std::string_view call, const std::vector<NamedRange>& sources,
-                          const AttentionResults& results) {
-  std::vector<NamedRange> targets;
+                          const AttentionResults& results, std::vector<NamedRange> targets = {}) {
   addTargets(targets, results);
   const auto overlap = firstOverlap(sources, targets);
   if (!overlap) return {};
@@ -185,8 +186,10 @@ FlashDecode AttentionCache::State::attention(const HeadsView& queries, const Att
 
 Result<Plan> AttentionCache::State::planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
                                                const AttentionResults& results, const AttentionOptions& options,
-                                               std::vector<AttendedSequence> attended) const {
+                                               std::vector<AttendedSequence> attended,
+                                               const std::optional<ScratchQueries>& rotated) const {
   const FlashDecode op = attention(queries, results, options, std::move(attended));
+  if (rotated) return plan(op, *rotated, device.get());
   return device ? plan(op, *device) : plan(op);
 }
 
@@ -270,9 +273,18 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
           .expected = fmt::format("{} of one sequence, as keys", countText(tokens, "token")),
           .fix = "Pass queries, keys and values of the same tokens, each with its own heads."};
     }
-    const std::vector<NamedRange> sources{
+    std::vector<NamedRange> sources{
         {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};
-    MNK_TRY(checkOverlap(kCall, sources, step.results));
+    std::vector<NamedRange> written;
+    if (step.rotary) {
+      MNK_TRY(checkRotation(rotationOf(step, 0, tokens, cursor.next)));
+      // Queries and positions are read while the cache is written.
+      addNumbers(sources, *step.rotary);
+      for (const auto& plane : state_->storage.planes()) {
+        if (plane) written.push_back({"the cache", plane->range()});
+      }
+    }
+    MNK_TRY(checkOverlap(kCall, sources, step.results, std::move(written)));
     const CallRows call{.total = tokens, .entries = 1, .rows = tokens};
     MNK_TRY(checkResults(kCall, step.results, call, step.queries.resolved().heads, state_->descriptor.valueHeadDim));
     const CacheSlots& slots = state_->cursors.slots();
@@ -285,13 +297,23 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
       if (step.options.mask && chunk != tokens) return dividedMask();
       if (!step.options.isCausal && chunk != tokens) return dividedRows(tokens, chunk);
       const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
-      MNK_TRY(auto stored, state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next));
+      std::optional<ScratchQueries> rotated;
+      if (step.rotary) {
+        const MultiRoPE rotation = rotationOf(step, first, chunk, cursor.next);
+        rotated = ScratchQueries{.bytes = rotatedQueryBytes(rotation.queries)};
+        MNK_TRY(auto stored,
+                state_->storage.planRotaryAppend(rotation, first, part(step.values), step.sequence, cursor.next));
+        whole.append(std::move(stored));
+      } else {
+        MNK_TRY(auto stored,
+                state_->storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next));
+        whole.append(std::move(stored));
+      }
       MNK_TRY(checkPositions(step.sequence, cursor.next + chunk));
       cursor.advanceTo(cursor.next + chunk);
       MNK_TRY(auto results, resultsOf(step.results, call, first, chunk, 1));
       MNK_TRY(auto attended, state_->planAttend(encoder.device(), part(step.queries), results, step.options,
-                                                {attendedBy(step.sequence, cursor)}));
-      whole.append(std::move(stored));
+                                                {attendedBy(step.sequence, cursor)}, rotated));
       whole.append(std::move(attended));
     }
     MNK_TRY(encoder.encode(whole));

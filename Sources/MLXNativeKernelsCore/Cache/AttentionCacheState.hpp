@@ -5,6 +5,7 @@
 
 #include "Cache/CacheCursors.hpp"
 #include "Cache/CacheStorage.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 
 namespace mnk {
 
@@ -24,7 +25,8 @@ struct AttentionCache::State {
                         std::vector<AttendedSequence> attended) const;
   Result<Plan> planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
                           const AttentionResults& results, const AttentionOptions& options,
-                          std::vector<AttendedSequence> attended) const;
+                          std::vector<AttendedSequence> attended,
+                          const std::optional<ScratchQueries>& rotated = {}) const;
   // `rows` rows attend to a sequence.
   void noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended, uint64_t rows,
                 const AttentionOptions& options) const;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "Ops/RotaryAppend/RotaryAppend.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -119,18 +120,31 @@ uint64_t CacheStorage::bytes() const {
   return bytes;
 }
 
-Result<Plan> CacheStorage::planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
-                                      uint64_t position) const {
+template <typename Body>
+Result<Plan> CacheStorage::withAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
+                                      uint64_t position, Body body) const {
   if (!quantized_) {
-    return plan(
+    return body(
         KVCacheWrite{.keys = keys, .values = values, .into = view_, .sequence = sequence, .position = position});
   }
-  return plan(KVCacheQuantize{.keys = keys,
+  return body(KVCacheQuantize{.keys = keys,
                               .values = values,
                               .into = *quantized_,
                               .sequence = sequence,
                               .position = position,
                               .options = options_});
+}
+
+Result<Plan> CacheStorage::planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
+                                      uint64_t position) const {
+  return withAppend(keys, values, sequence, position, [](const auto& op) { return plan(op); });
+}
+
+Result<Plan> CacheStorage::planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
+                                            uint32_t sequence, uint64_t position) const {
+  return withAppend(*rotation.keys, values, sequence, position, [&](auto op) {
+    return plan(RotaryAppend{.rotation = rotation, .firstToken = firstToken, .append = std::move(op)});
+  });
 }
 
 Result<Plan> CacheStorage::planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,

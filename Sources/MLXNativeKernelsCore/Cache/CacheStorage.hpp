@@ -25,6 +25,9 @@ class CacheStorage {
   uint64_t bytes() const;
 
   Result<Plan> planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
+  // Rotates the keys first, and queries into scratch memory, where RotaryAppend says.
+  Result<Plan> planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
+                                uint32_t sequence, uint64_t position) const;
   // One token for each sequence, all in one plan.
   Result<Plan> planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
                         std::span<const uint32_t> slots) const;
@@ -34,6 +37,11 @@ class CacheStorage {
                               uint64_t position, KVDomain domain) const;
 
  private:
+  // Calls the body with the op that appends.
+  template <typename Body>
+  Result<Plan> withAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position,
+                          Body body) const;
+
   KVCacheView view_;
   std::optional<QuantizedKVCacheView> quantized_;
   KVQuantizeOptions options_;

@@ -10,6 +10,7 @@
 #include "Cache/CacheStorage.cpp"
 #include "Cache/QuantizedStorageRules.cpp"
 #include "Cache/SequenceRows.cpp"
+#include "Cache/StepRotation.cpp"
 #include "Prepare/Prepare.cpp"
 #include "Prepare/TuningFile.cpp"
 #pragma clang attribute pop

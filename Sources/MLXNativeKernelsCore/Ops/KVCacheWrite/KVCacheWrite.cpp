@@ -7,6 +7,7 @@
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/KVCacheWrite/KVCacheWritePlane.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
@@ -40,17 +41,7 @@ constexpr Conversion kConversions[] = {
 #undef ROW
 };
 
-// Keys or values: a source and its place in the cache.
-struct Plane {
-  HeadsView source;
-  const Tensor& cache;
-  uint64_t headDim;
-  uint32_t sourceIndex;
-  uint32_t cacheIndex;
-
-  uint64_t sourceRowBytes() const { return headDim * byteSize(source.tensor.dtype()); }
-  uint64_t cacheRowBytes() const { return headDim * byteSize(cache.dtype()); }
-};
+using Plane = KVCacheWritePlane;
 
 std::vector<Plane> planesOf(const Op& op) {
   std::vector<Plane> planes{
@@ -96,14 +87,6 @@ Kernel chooseKernel(const Op& op, const std::vector<Plane>& planes) {
           .isVectorized = isVectorized};
 }
 
-void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plane& plane) {
-  Binding target = Binding::whole(plane.cacheIndex, plane.cache, Access::write);
-  target.writes = addressing.cacheRegions(plane.cacheRowBytes());
-  dispatch.buffers.push_back(addressing.sourceBinding(plane.sourceIndex, plane.source, Access::read));
-  dispatch.buffers.push_back(std::move(target));
-  addressing.countWritten(dispatch, plane.cacheRowBytes());
-}
-
 Dispatch makeDispatch(const Op& op) {
   const std::vector<Plane> planes = planesOf(op);
   const Kernel kernel = chooseKernel(op, planes);
@@ -128,6 +111,14 @@ Dispatch makeDispatch(const Op& op) {
 }
 
 }  // namespace
+
+void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const KVCacheWritePlane& plane) {
+  Binding target = Binding::whole(plane.cacheIndex, plane.cache, Access::write);
+  target.writes = addressing.cacheRegions(plane.cacheRowBytes());
+  dispatch.buffers.push_back(addressing.sourceBinding(plane.sourceIndex, plane.source, Access::read));
+  dispatch.buffers.push_back(std::move(target));
+  addressing.countWritten(dispatch, plane.cacheRowBytes());
+}
 
 Result<Plan> plan(const KVCacheWrite& op) {
   return guarded(Op::name, [&]() -> Result<Plan> {

@@ -158,7 +158,7 @@ std::optional<int64_t> firstUncountable(const Op& op) {
   return std::nullopt;
 }
 
-constexpr Rule<Op> kRules[] = {
+constexpr Rule<Op> kOperandRules[] = {
     INVALID_IF(firstView(op, isWithoutMemory), "an operand has no memory",
                fmt::format("{} without memory", firstView(op, isWithoutMemory)->name), "tensors with memory",
                "Make the tensors before rotating them."),
@@ -199,11 +199,15 @@ constexpr Rule<Op> kRules[] = {
 
     INVALID_IF(firstView(op, isOutside), "vectors lie outside of their tensor", stridesText(*firstView(op, isOutside)),
                "every vector inside", "Correct the offset, the strides or the counts."),
+};
 
+constexpr Rule<Op> kResultRules[] = {
     INVALID_IF(firstSelfOverlap(operandsOf(op)), "the vectors of a result overlap each other",
                selfOverlapText(*firstSelfOverlap(operandsOf(op))), "each stride past all that the smaller ones reach",
                "Give the result strides that keep its vectors apart."),
+};
 
+constexpr Rule<Op> kNumberRules[] = {
     INVALID_IF(!isNumbers(positionTensor(op)), "positions are not i32 or u32", positionsText(op),
                "an i32 or u32 tensor with memory, a list, or a first position", "Pass positions as 32-bit integers."),
 
@@ -229,7 +233,9 @@ constexpr Rule<Op> kRules[] = {
 
     INVALID_IF(firstUncountable(op), "a position is out of range", fmt::format("position {}", *firstUncountable(op)),
                "-2^31 to 2^31 - 1, with its offset and without", "Pass positions in that range."),
+};
 
+constexpr Rule<Op> kOverlapRules[] = {
     INVALID_IF(firstOverlap(op), "results share memory with other operands",
                fmt::format("{} overlapping {}", firstOverlap(op)->first, firstOverlap(op)->second),
                "separate memory, or exactly the vectors that are rotated",
@@ -239,7 +245,13 @@ constexpr Rule<Op> kRules[] = {
 }  // namespace
 
 std::span<const Rule<MultiRoPE>> multiRoPERules() {
-  return kRules;
+  static const auto all = joined<MultiRoPE>({kOperandRules, kResultRules, kNumberRules, kOverlapRules});
+  return all;
+}
+
+std::span<const Rule<MultiRoPE>> rotarySourceRules() {
+  static const auto all = joined<MultiRoPE>({kOperandRules, kNumberRules});
+  return all;
 }
 
 }  // namespace mnk

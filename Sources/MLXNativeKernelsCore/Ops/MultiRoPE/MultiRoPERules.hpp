@@ -9,5 +9,7 @@ namespace mnk {
 
 // The rules in the order they are checked.
 std::span<const Rule<MultiRoPE>> multiRoPERules();
+// Those of what is read alone, for ops that put results elsewhere.
+std::span<const Rule<MultiRoPE>> rotarySourceRules();
 
 }  // namespace mnk
