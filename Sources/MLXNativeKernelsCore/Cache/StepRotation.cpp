@@ -6,12 +6,12 @@ namespace mnk {
 
 namespace {
 
+// Of positions that fit the step.
 RotaryPositions positionsFrom(const RotaryPositions& all, uint64_t first, uint64_t tokens) {
   if (const auto* number = std::get_if<int64_t>(&all.source)) return *number + static_cast<int64_t>(first);
   const auto* list = std::get_if<RotaryPositions::List>(&all.source);
   if (!list) return all;
-  const uint64_t ofAxis = list->numbers.size() / std::max(list->axes, 1u);
-  if (ofAxis <= tokens) return all;  // all of them, or too few, which the rules refuse
+  const uint64_t ofAxis = list->numbers.size() / list->axes;
   std::vector<int32_t> numbers;
   for (uint64_t axis = 0; axis < list->axes; ++axis) {
     const auto begin = list->numbers.begin() + static_cast<int64_t>(axis * ofAxis + first);
@@ -29,10 +29,10 @@ MultiRoPE rotationOf(const AppendAndAttend& step, uint64_t first, uint64_t token
                      .positions = RotaryPositions(position),
                      .offsets = rotary.offsets,
                      .rotary = rotary.embedding};
-  if (tokens != step.keys.resolved().totalTokens()) {
-    rotation.queries = runsOf(step.queries, first, tokens, 1);
-    rotation.keys = runsOf(step.keys, first, tokens, 1);
-  }
+  if (rotary.positions) rotation.positions = *rotary.positions;
+  if (tokens == step.keys.resolved().totalTokens()) return rotation;
+  rotation.queries = runsOf(step.queries, first, tokens, 1);
+  rotation.keys = runsOf(step.keys, first, tokens, 1);
   if (rotary.positions) rotation.positions = positionsFrom(*rotary.positions, first, tokens);
   return rotation;
 }
