@@ -31,6 +31,8 @@ class CacheStorage {
   // One token for each sequence, all in one plan.
   Result<Plan> planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
                         std::span<const uint32_t> slots) const;
+  Result<Plan> planRotaryRows(const MultiRoPE& rotation, const HeadsView& values, std::span<const uint32_t> sequences,
+                              std::span<const uint32_t> slots) const;
   // What a sequence of `length` positions holds, byte for byte: its pinned positions, and those from `oldest` on.
   Result<Plan> planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const;
   Result<Plan> planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values, uint32_t sequence,
@@ -39,8 +41,7 @@ class CacheStorage {
  private:
   // Calls the body with the op that appends.
   template <typename Body>
-  Result<Plan> withAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position,
-                          Body body) const;
+  Result<Plan> withAppend(const HeadsView& keys, const HeadsView& values, Body body) const;
 
   KVCacheView view_;
   std::optional<QuantizedKVCacheView> quantized_;

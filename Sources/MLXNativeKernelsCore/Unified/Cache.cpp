@@ -4,6 +4,7 @@
 #include "Cache/AttentionCache.cpp"
 #include "Cache/AttentionCacheAttend.cpp"
 #include "Cache/AttentionCacheRules.cpp"
+#include "Cache/AttentionCacheStep.cpp"
 #include "Cache/CacheCursors.cpp"
 #include "Cache/CacheFile.cpp"
 #include "Cache/CacheFileFormat.cpp"

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
@@ -83,6 +84,10 @@ struct AppendAndAttend {
   AttentionResults results = {};
   AttentionOptions options = {};
   uint32_t sequence = 0;
+  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
+  // and offsets.
+  std::vector<uint32_t> sequences = {};
+  std::vector<uint32_t> rowCounts = {};
 };
 
 class AttentionCache {
