@@ -99,6 +99,7 @@ let shaders: [Target] =
                 .process("KVCacheWrite/KVCacheWrite.metal"),
                 .process("MergePartials/FlashDecodeReduce.metal"),
                 .process("MultiRoPE/MultiRoPE.metal"),
+                .process("RotaryAppend/RotaryAppend.metal"),
                 .process("Runtime/MatrixLayout.metal"),
                 .process("Runtime/Stamp.metal"),
                 .copy("PrivacyInfo.xcprivacy"),

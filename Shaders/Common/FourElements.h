@@ -33,6 +33,24 @@ inline float loadElement(device const uchar* from, uint type, ulong index) {
   return floatOf(reinterpret_cast<device const bfloat*>(from)[index]);
 }
 
+inline void storeElement(device uchar* into, uint type, ulong index, float x) {
+  if (type == uint(kFloat32)) {
+    reinterpret_cast<device float*>(into)[index] = x;
+  } else if (type == uint(kFloat16)) {
+    reinterpret_cast<device half*>(into)[index] = rounded(x, half());
+  } else {
+    reinterpret_cast<device bfloat*>(into)[index] = rounded(x, bfloat());
+  }
+}
+
+// The floats nearest to x that the type has.
+inline float4 roundedAs(float4 x, uint type) {
+  if (type == uint(kFloat32)) {
+    return x;
+  }
+  return type == uint(kFloat16) ? floatsOf(roundedFour(x, half())) : floatsOf(roundedFour(x, bfloat()));
+}
+
 template <typename T>
 inline void setFour(device T* into, bool isVectorized, float4 x) {
   const vec<T, 4> four = roundedFour(x, T());

@@ -55,7 +55,11 @@
   ROW(FlashDecode, SeesPinned, 48) /* rows with a window also see pinned positions */ \
   ROW(KVCodec, KeyLanes, 49) /* that share a vector */ \
   ROW(KVCodec, ValueLanes, 50) \
-  ROW(FlashDecode, TableBits, 51) /* the matrix kernel's codebook tables take two to this power bytes */
+  ROW(FlashDecode, TableBits, 51) /* the matrix kernel's codebook tables take two to this power bytes */ \
+  ROW(RotaryAppend, QueryType, 52) \
+  ROW(RotaryAppend, KeyType, 53) /* of values too */ \
+  ROW(RotaryAppend, CacheType, 54) \
+  ROW(KVCacheQuantize, IsRotated, 55) /* keys are rotated, and queries into memory of their own */
 // clang-format on
 
 #define ROW(op, name, index) k##op##name = index,

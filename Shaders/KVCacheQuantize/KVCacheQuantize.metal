@@ -1,15 +1,19 @@
 // Codes new tokens into a quantized cache. Grid of threadgroups: (group of simdgroups, token). Lanes of a simdgroup
 // share a vector, or several short ones; simdgroups past those of the keys take the values, so that one dispatch stores
 // both. Every lane goes all the way, because lanes exchange elements; those without a vector carry zeros and store
-// nothing.
+// nothing. Keys may be rotated on their way, by MultiRoPE's rule; then threadgroups past those of the cache rotate
+// queries, too.
 #include "../Common/CacheAddress.h"
 #include "../Common/CodePlanes.h"
 #include "../Common/FourElements.h"
+#include "../MultiRoPE/RotaryElements.h"
 #include "KVCacheQuantizeTypes.h"
 #include "KVEncode.h"
 
 pipeline_constant(bool, kvHasCounts, kKVCacheQuantizeHasCounts);
 pipeline_constant(bool, kvHasProbe, kKVCacheQuantizeHasProbe);
+pipeline_constant(bool, kvIsRotated, kKVCacheQuantizeIsRotated);
+pipeline_constant(uint, kvQueryType, kRotaryAppendQueryType);
 
 // The largest f16 stands for what is beyond it.
 inline half turboScale(float scale, bool isNan) {
@@ -59,6 +63,26 @@ MNK_SHARED bool quantizeVector(
   return isSaturated;
 }
 
+// Rotates the elements of a query that a lane holds, from `first` on. Offsets count elements.
+template <ushort Chunks>
+MNK_SHARED void rotateQuery(
+    constant MultiRoPEParams& p, constant uint2* frequencies, device const uint* positions, device const uint* offsets,
+    RopeToken token, device const uchar* from, device uchar* into, uint head, uint first) {
+  constant MultiRoPEOperand& queries = p.queries;
+  const ulong source = token.sequence * queries.fromSequenceStride + token.token * queries.fromTokenStride +
+                       head * queries.fromHeadStride;
+  const ulong target = token.sequence * queries.intoSequenceStride + token.token * queries.intoTokenStride +
+                       head * queries.intoHeadStride;
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    const uint element = first + 4u * i;
+    const float4 x = loadFour(from, kvQueryType, ropeIsVectorized, source + element);
+    storeFour(
+        into, kvQueryType, true, target + element,
+        rotatedFour(p, frequencies, positions, offsets, token, from, kvQueryType, source, element, x));
+  }
+}
+
 template <ushort Chunks>
 kernel void kvCacheQuantize(
     constant KVCacheQuantizeParams& p [[buffer(kKVCacheQuantizeParams)]],
@@ -75,10 +99,30 @@ kernel void kvCacheQuantize(
     device const float* channelScales [[buffer(kKVCacheQuantizeChannelScales), function_constant(kvHasChannelScales)]],
     device atomic_uint* counts [[buffer(kKVCacheQuantizeCounts), function_constant(kvHasCounts)]],
     device float* probe [[buffer(kKVCacheQuantizeProbe), function_constant(kvHasProbe)]],
+    constant MultiRoPEParams& rotation [[buffer(kKVCacheQuantizeRotation), function_constant(kvIsRotated)]],
+    constant uint2* frequencies [[buffer(kKVCacheQuantizeFrequencies), function_constant(kvIsRotated)]],
+    device const uchar* queries [[buffer(kKVCacheQuantizeQueries), function_constant(kvIsRotated)]],
+    device uchar* rotatedQueries [[buffer(kKVCacheQuantizeRotatedQueries), function_constant(kvIsRotated)]],
+    device const uint* rotaryPositions [[buffer(kKVCacheQuantizeRotaryPositions), function_constant(ropeHasPositions)]],
+    device const uint* rotaryOffsets [[buffer(kKVCacheQuantizeRotaryOffsets), function_constant(ropeHasOffsets)]],
     uint2 group [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   threadgroup_array(float, tables, 2 * kCodeTableFloats);
   uint index = group.x * simdgroups + simdgroup;
+  if (kvIsRotated) {
+    // A threadgroup is of the cache or of the queries, so that either all of its threads meet at the barrier or none.
+    const uint groupsOfCache = (p.keys.simdgroups + p.values.simdgroups + simdgroups - 1u) / simdgroups;
+    if (group.x >= groupsOfCache) {
+      const uint head = (index - groupsOfCache * simdgroups) * (32u / kvKeyLanes) + lane / kvKeyLanes;
+      const CacheAddress address = cacheAddress(p.address, sequences, positions, 0u, group.y);
+      if (head < rotation.queries.heads) {
+        rotateQuery<Chunks>(
+            rotation, frequencies, rotaryPositions, rotaryOffsets, ropeToken(rotation, address.sourceToken), queries,
+            rotatedQueries, head, lane % kvKeyLanes * 4u * Chunks);
+      }
+      return;
+    }
+  }
   bool isValue = false;
   device const uchar* source = keys;
   QuantizedRow into = {keyCodes, keyScales, 0, false};
@@ -119,6 +163,13 @@ kernel void kvCacheQuantize(
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = floatsOfWords(words, kvElementType, i);
+    if (kvIsRotated) {
+      if (into.isStored && !isValue) {
+        x[i] = rotatedFour(
+            rotation, frequencies, rotaryPositions, rotaryOffsets, ropeToken(rotation, address.sourceToken), source,
+            kvElementType, keyUnit, first + 4u * i, x[i]);
+      }
+    }
     if (!isNarrow()) {
       x[i] = withoutSubnormal(x[i]);
     }

@@ -18,6 +18,12 @@ enum KVCacheQuantizeBuffer {
   kKVCacheQuantizeChannelScales = 11,
   kKVCacheQuantizeCounts = 12,
   kKVCacheQuantizeProbe = 13,
+  kKVCacheQuantizeRotation = 14,
+  kKVCacheQuantizeFrequencies = 15,
+  kKVCacheQuantizeQueries = 16,
+  kKVCacheQuantizeRotatedQueries = 17,
+  kKVCacheQuantizeRotaryPositions = 18,
+  kKVCacheQuantizeRotaryOffsets = 19,
 };
 
 enum KVCacheQuantizeFlags {

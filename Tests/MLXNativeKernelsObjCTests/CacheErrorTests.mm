@@ -159,6 +159,39 @@ using namespace mnk::objc_test;
   }
 }
 
+- (void)testAppendAndAttendThatRotates {
+  MNKRotaryEmbedding *embedding = [[MNKRotaryEmbedding alloc] init];
+  embedding.ropeDim = 3;
+  const std::pair<MNKRotaryStep *, NSString *> steps[] = {
+      {[[MNKRotaryStep alloc] initWithEmbedding:embedding], @"the rope dim is odd or zero"},
+      {[[MNKRotaryStep alloc] initWithEmbedding:absentObject()], @"nil was passed for the rotary embedding"}};
+  for (const auto &[rotary, what] : steps) {
+    NSError *error = nil;
+    XCTAssertFalse([_step appendAndAttendQueries:_view
+                                            keys:_view
+                                          values:_view
+                                          rotary:rotary
+                                       overCache:_cache
+                                        sequence:0
+                                         results:_results
+                                         options:nil
+                                           error:&error]);
+    XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", what));
+  }
+  NSError *error = nil;
+  XCTAssertFalse([_step appendAndAttendQueries:_view
+                                          keys:_view
+                                        values:_view
+                                        rotary:nil
+                                     overCache:_cache
+                                     sequences:@[]
+                                     rowCounts:nil
+                                       results:_results
+                                       options:nil
+                                         error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"the step has no sequence"));
+}
+
 - (void)testCopies {
   NSError *error = nil;
   XCTAssertFalse([_step copySequence:0 toSequence:0 inCache:absentObject() error:&error]);

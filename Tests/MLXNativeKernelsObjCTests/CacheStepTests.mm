@@ -198,6 +198,65 @@ using namespace mnk::objc_test;
   }
 }
 
+// In the dispatch that stores the keys, as if they had been rotated before; and for a list, as one by one.
+- (void)testAppendAndAttendRotates {
+  MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:8];
+  MNKRotaryStep *rotary = [[MNKRotaryStep alloc] initWithEmbedding:[[MNKRotaryEmbedding alloc] init]];
+  for (const int kind : {0, 1, 2}) {
+    MNKAttentionCache *fused = [self cacheWith:descriptor], *apart = [self cacheWith:descriptor];
+    MNKAttentionCache *listed = [self cacheWith:descriptor];
+    MNKHeadsView *tokens = [self tokens:{1, -2, 3}];
+    if (kind == 1) rotary.positions = [MNKRotaryPositions positionsStartingAt:9];
+    if (kind == 2) rotary.offsets = [MNKIntegers integersWithList:@[ @4 ]];
+    NSArray<MNKTensor *> *results =
+        @[ [self zeros:@[ @3, @1, @32 ]], [self zeros:@[ @3, @1, @32 ]], [self zeros:@[ @3, @1, @32 ]] ];
+    [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+      return [step appendAndAttendQueries:tokens
+                                     keys:tokens
+                                   values:tokens
+                                   rotary:rotary
+                                overCache:fused
+                                 sequence:1
+                                  results:[MNKAttentionResults resultsIntoTensor:results[0]]
+                                  options:nil
+                                    error:error] &&
+             [step appendAndAttendQueries:tokens
+                                     keys:tokens
+                                   values:tokens
+                                   rotary:rotary
+                                overCache:listed
+                                sequences:@[ @1 ]
+                                rowCounts:@[ @3 ]
+                                  results:[MNKAttentionResults resultsIntoTensor:results[1]]
+                                  options:nil
+                                    error:error];
+    }];
+    [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+      MNKRotaryPositions *positions = rotary.positions ?: [MNKRotaryPositions positionsStartingAt:0];
+      MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:tokens
+                                                            keys:nil
+                                                       positions:positions
+                                                          rotary:rotary.embedding];
+      rope.rotatedQueries = [[MNKHeadsView alloc] initWithTensor:[self zeros:@[ @3, @1, @32 ]]];
+      rope.offsets = rotary.offsets;
+      MNKHeadsView *rotated = rope.rotatedQueries;
+      return [step encodeOperation:rope error:error] &&
+             [step appendAndAttendQueries:rotated
+                                     keys:rotated
+                                   values:tokens
+                                overCache:apart
+                                 sequence:1
+                                  results:[MNKAttentionResults resultsIntoTensor:results[2]]
+                                  options:nil
+                                    error:error];
+    }];
+    const auto expected = [self floatsOf:results[2]];
+    XCTAssertTrue([self floatsOf:results[0]] == expected);
+    XCTAssertTrue([self floatsOf:results[1]] == expected);
+    XCTAssertEqual([fused nextPositionOfSequence:1], 3u);
+  }
+}
+
 - (void)testCopiesOfSequences {
   MNKAttentionCache *cache = [self cacheWith:[self descriptorWithHeads:1 capacity:4]];
   [self append:{1, 2, 6} to:cache sequence:0];

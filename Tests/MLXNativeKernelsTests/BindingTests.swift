@@ -20,7 +20,7 @@ final class BindingTests: XCTestCase {
         ["KVCacheView", "QuantizedKVPlane", "QuantizedKVCacheView", "KVCodec", "KVQuantizeOptions", "HeadsView"]
         .map { Types($0) } + [
             Types("AttentionOptions"), Types("AttentionPartials"), Types("AttendedSequence"), Types("RotaryEmbedding"),
-            Types("SlidingWindow"),
+            Types("RotaryStep"), Types("SlidingWindow"),
             Types("AttentionResults", swift: nil, objc: "MNKAttentionResults"),
             Types("Preparation", swift: nil, objc: "MNKPreparation"),
             Types("HeadsView.Strides", swift: "HeadsView.Strides", objc: "MNKHeadsStrides"),

@@ -240,6 +240,49 @@ final class CacheStepTests: AttentionTestCase {
         }
     }
 
+    /// In the dispatch that stores the keys, as if queries and keys had been rotated before.
+    func testAppendAndAttendRotates() throws {
+        let tokens = someTokens(3)
+        let (q, keys, values) = try (queries(3), tensor(tokens.map(\.key)), tensor(tokens.map(\.value)))
+        let embedding = RotaryEmbedding(layout: .mrope(8, 4, 4), base: 1000)
+        let steps: [(MultiRoPE.Positions?, MultiRoPE.Offsets?)] = [
+            (nil, nil), (.text(startingAt: 70), [3]), (.perToken([5, 1, 9]), nil),
+            (.perAxis([[1, 2, 3], [4, 5, 6], [9, 8, 7]]), .list([-1])),
+        ]
+        for (positions, offsets) in steps {
+            for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits4, values: .bits4)] {
+                let (fused, apart, listed) = try (makeCache(storage), makeCache(storage), makeCache(storage))
+                let (out, expected, ofList) = try (zeros(3), zeros(3), zeros(3))
+                let rotary = RotaryStep(embedding, positions: positions, offsets: offsets)
+                let done = try device.encode {
+                    try $0.appendAndAttend(
+                        queries: q, keys: keys, values: values, rotary: rotary, over: fused, into: out)
+                }
+                XCTAssertEqual(done.summary.counts(ofKind: "RotaryAppend").dispatches, 1)
+                XCTAssertLessThanOrEqual(done.summary.total.dispatches, 3)
+                try device.encode {
+                    try $0.appendAndAttend(
+                        queries: q, keys: keys, values: values, rotary: rotary, over: listed, sequences: [0],
+                        rowCounts: [3], into: ofList)
+                }
+                let rotatedQueries = try Tensor.zeros(shape: q.shape, on: device)
+                let rotatedKeys = try Tensor.zeros(shape: keys.shape, on: device)
+                try device.encode { step in
+                    try step.encode(
+                        MultiRoPE(
+                            HeadsView(q), HeadsView(keys), intoQueries: HeadsView(rotatedQueries),
+                            intoKeys: HeadsView(rotatedKeys), positions: positions ?? .text(startingAt: 0),
+                            offsets: offsets, with: embedding))
+                    try step.appendAndAttend(
+                        queries: rotatedQueries, keys: rotatedKeys, values: values, over: apart, into: expected)
+                }
+                XCTAssertEqual(try out.array(of: Float.self), try expected.array(of: Float.self))
+                XCTAssertEqual(try ofList.array(of: Float.self), try expected.array(of: Float.self))
+                XCTAssertEqual(fused.nextPosition, 3)
+            }
+        }
+    }
+
     func testAppendAndAttendRefusesWhatDoesNotFit() throws {
         let cache = try makeCache(capacity: 4, whenFull: .fail)
         let ring = try makeCache(capacity: 4)

@@ -17,7 +17,7 @@ extension KernelEncoder {
     /// With a window, a row that would see a position which a ring has overwritten is an error. Without one a row sees
     /// what the ring holds up to its own position. Several rows in one step then see less than one by one, because the
     /// keys of all of them are stored before the first attends;
-    /// ``appendAndAttend(queries:keys:values:over:into:_:sequence:logSumExp:)`` gives the results of one by one.
+    /// ``appendAndAttend(queries:keys:values:rotary:over:into:_:sequence:logSumExp:)`` gives the results of one by one.
     ///
     /// - Parameters:
     ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.
@@ -123,11 +123,16 @@ extension KernelEncoder {
     ///
     /// A window, here that of the cache, makes chunks long. Without one a full ring takes one token at a time.
     ///
+    /// With `rotary`, keys and queries are rotated in the dispatch that stores the keys, so that a layer of a model takes
+    /// two dispatches, or three if splits are merged by one of their own. The bytes in the cache are those of
+    /// ``rotate(_:_:layout:positions:offsets:with:)`` and ``append(keys:values:to:sequence:)``.
+    ///
     /// - Parameters:
     ///   - queries: `[tokens, heads, headDim]`, `[heads, headDim]` for one token, or a view of another layout; any float
     ///     type.
     ///   - keys: The same tokens with the cache's heads.
     ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - rotary: How queries and keys turn; they stay as they are. `nil` means that they do not.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Gets the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for one.
     ///   - options: How queries attend. A mask, or attention that is not causal, is possible only if the tokens fit
@@ -139,12 +144,49 @@ extension KernelEncoder {
     ///   does not overwrite; nothing is recorded then.
     public func appendAndAttend(
         queries: some HeadsViewConvertible, keys: some HeadsViewConvertible, values: some HeadsViewConvertible,
-        over cache: AttentionCache, into output: Tensor, _ options: AttentionOptions = AttentionOptions(),
-        sequence: Int = 0, logSumExp: Tensor? = nil
+        rotary: RotaryStep? = nil, over cache: AttentionCache, into output: Tensor,
+        _ options: AttentionOptions = AttentionOptions(), sequence: Int = 0, logSumExp: Tensor? = nil
     ) throws(KernelError) {
         let step = CacheStep(
             queries: queries.headsView, keys: keys.headsView, values: values.headsView, sequences: [sequence],
-            results: AttentionResults(output: output, logSumExp: logSumExp), options: options)
+            results: AttentionResults(output: output, logSumExp: logSumExp), options: options, rotary: rotary)
+        try appendAndAttend(step, over: cache)
+    }
+
+    /// Appends tokens of several sequences and attends with their queries, in the order of the list.
+    ///
+    /// Lists mean what they mean in ``append(keys:values:to:sequences:rowCounts:)``. Sequences are stored and attend
+    /// together, or, where a ring must serve one in chunks, one after another.
+    ///
+    /// - Parameters:
+    ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
+    ///     with row counts, the rows of all sequences one after another; any float type.
+    ///   - keys: The same tokens with the cache's heads.
+    ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
+    ///   - rotary: How queries and keys turn. An entry of the list counts as a sequence of positions and offsets.
+    ///   - cache: A dense or a quantized cache.
+    ///   - sequences: Which of the cache's sequences the tokens continue; at least one.
+    ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for
+    ///     each of its sequences.
+    ///   - output: Gets the results, in any float type: the axes of token-major queries with the cache's `valueHeadDim`.
+    ///   - options: How queries attend. A mask needs rows that attend at once.
+    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
+    ///     the results without its last axis.
+    /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if the cache is
+    ///   full and does not overwrite; nothing is recorded then.
+    public func appendAndAttend(
+        queries: some HeadsViewConvertible, keys: some HeadsViewConvertible, values: some HeadsViewConvertible,
+        rotary: RotaryStep? = nil, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
+        into output: Tensor, _ options: AttentionOptions = AttentionOptions(), logSumExp: Tensor? = nil
+    ) throws(KernelError) {
+        let step = CacheStep(
+            queries: queries.headsView, keys: keys.headsView, values: values.headsView, sequences: sequences,
+            rowCounts: rowCounts, results: AttentionResults(output: output, logSumExp: logSumExp), options: options,
+            rotary: rotary)
+        try appendAndAttend(step, over: cache)
+    }
+
+    private func appendAndAttend(_ step: CacheStep, over cache: AttentionCache) throws(KernelError) {
         try record(step, op: "AttentionCache.appendAndAttend") {
             mnk_encoder_append_and_attend($0, cache.handle.pointer, $1, $2)
         }

@@ -11,6 +11,7 @@ struct CacheStep {
     var rowCounts: [Int]?
     var results: AttentionResults?
     var options: AttentionOptions?
+    var rotary: RotaryStep?
 }
 
 extension KernelEncoder {
@@ -34,6 +35,7 @@ private struct Operands {
     private let rowCounts: [UInt32]?
     private let results: mnk_attention_results?
     private let options: mnk_attention_options?
+    private let rotary: RotaryStepOperands?
 
     init(_ step: CacheStep, op: String) throws(KernelError) {
         self.step = step
@@ -47,6 +49,7 @@ private struct Operands {
         sequences = try numbers(step.sequences, "sequence", op: op)
         results = step.results?.descriptor
         options = try step.options?.descriptor(op: op)
+        rotary = if let rotary = step.rotary { try RotaryStepOperands(rotary, op: op) } else { nil }
         guard let counts = step.rowCounts else {
             rowCounts = nil
             return
@@ -62,6 +65,13 @@ private struct Operands {
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_cache_step>) -> Value) -> Value {
+        guard let rotary else { return withDescriptor(rotary: nil, body) }
+        return rotary.withDescriptor { withDescriptor(rotary: $0, body) }
+    }
+
+    private func withDescriptor<Value>(
+        rotary: UnsafePointer<mnk_rotary_step>?, _ body: (UnsafePointer<mnk_cache_step>) -> Value
+    ) -> Value {
         withListPointer(to: sequences) { sequences in
             withListPointer(to: rowCounts) { rowCounts in
                 withOptionalPointer(to: results) { results in
@@ -71,6 +81,7 @@ private struct Operands {
                         complete.row_counts = rowCounts
                         complete.results = results
                         complete.options = options
+                        complete.rotary = rotary
                         return withExtendedLifetime(step) { body(&complete) }
                     }
                 }

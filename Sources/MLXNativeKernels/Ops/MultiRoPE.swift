@@ -122,8 +122,7 @@ extension KernelEncoder {
 private struct Operands {
     private let op: MultiRoPE
     private let descriptor: mnk_multi_rope
-    private let positionList: [Int32]?
-    private let offsetList: [Int32]?
+    private let numbers: RotaryNumbers
 
     init(_ op: MultiRoPE) throws(KernelError) {
         let name = "MultiRoPE"
@@ -134,58 +133,22 @@ private struct Operands {
         if let rotated = op.rotatedQueries { rope.rotated_queries = try rotated.descriptor("rotatedQueries", op: name) }
         if let rotated = op.rotatedKeys { rope.rotated_keys = try rotated.descriptor("rotatedKeys", op: name) }
         rope.rotary = try op.rotary.descriptor(op: name)
-        switch op.positions {
-        case .text(let first): rope.first_position = Int64(first)
-        case .tensor(let tensor): rope.positions.tensor = tensor.handle.pointer
-        case .perToken: break
-        case .perAxis(let axes): rope.positions.list_axes = try UInt32(axes.count, "the number of axes", op: name)
-        }
-        if case .tensor(let tensor) = op.offsets { rope.offsets.tensor = tensor.handle.pointer }
-        positionList = try op.positions.list(op: name)
-        offsetList = try op.offsets?.list(op: name)
+        if case .text(let first) = op.positions { rope.first_position = Int64(first) }
+        numbers = try RotaryNumbers(op.positions, op.offsets, op: name)
         descriptor = rope
         self.op = op
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_multi_rope>) -> Value) -> Value {
-        withListPointer(to: positionList) { positions in
-            withListPointer(to: offsetList) { offsets in
-                op.rotary.frequencyFactors.withUnsafeBufferPointer { factors in
-                    var complete = descriptor
-                    complete.positions.list = positions
-                    complete.positions.list_count = positionList?.count ?? 0
-                    complete.offsets.list = offsets
-                    complete.offsets.list_count = offsetList?.count ?? 0
-                    complete.rotary.frequency_factors = factors.baseAddress
-                    complete.rotary.frequency_factor_count = factors.count
-                    return withExtendedLifetime(op) { body(&complete) }
-                }
+        numbers.withPointers { positions, offsets in
+            op.rotary.frequencyFactors.withUnsafeBufferPointer { factors in
+                var complete = descriptor
+                complete.positions = positions
+                complete.offsets = offsets
+                complete.rotary.frequency_factors = factors.baseAddress
+                complete.rotary.frequency_factor_count = factors.count
+                return withExtendedLifetime(op) { body(&complete) }
             }
         }
-    }
-}
-
-extension MultiRoPE.Positions {
-    fileprivate func list(op: String) throws(KernelError) -> [Int32]? {
-        let axes: [[Int]]
-        switch self {
-        case .text, .tensor: return nil
-        case .perToken(let positions): axes = [positions]
-        case .perAxis(let positions): axes = positions
-        }
-        guard axes.allSatisfy({ $0.count == axes[0].count }) else {
-            throw .invalid(
-                op: op, what: "axes hold different numbers of positions", got: "\(axes.map(\.count))",
-                expected: "as many on each axis as there are tokens",
-                fix: "Give every token a position on each axis.")
-        }
-        return try numbers(Array(axes.joined()), "a position", op: op)
-    }
-}
-
-extension MultiRoPE.Offsets {
-    fileprivate func list(op: String) throws(KernelError) -> [Int32]? {
-        guard case .list(let list) = self else { return nil }
-        return try numbers(list, "an offset", op: op)
     }
 }

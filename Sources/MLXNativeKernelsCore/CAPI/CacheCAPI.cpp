@@ -56,8 +56,19 @@ struct Step {
   std::span<const uint32_t> sequences, rowCounts;
   AttentionResults results;
   AttentionOptions options;
+  std::optional<RotaryStep> rotary;
 };
 enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
+
+Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
+  MNK_TRY(auto given, c::descriptor("mnk_rotary_step", step));
+  MNK_TRY(auto embedding, c::rotary(given.embedding));
+  MNK_TRY(auto positions, c::rotaryPositions(given.positions));
+  if (!positions && given.has_first_position) positions = RotaryPositions(given.first_position);
+  MNK_TRY(auto offsets, c::rotaryOffsets(given.offsets));
+  return RotaryStep{
+      .embedding = std::move(embedding), .positions = std::move(positions), .offsets = std::move(offsets)};
+}
 
 Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   MNK_TRY(auto given, c::descriptor("mnk_cache_step", step));
@@ -81,6 +92,16 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   }
   MNK_TRY(auto options, c::attentionOptions(given.options));
   made.options = std::move(options);
+  if (!given.rotary) return made;
+  if (kinds != (kAppends | kAttends)) {
+    return Error{.op = "AttentionCache",
+                 .what = "a step rotates only where it appends and attends",
+                 .got = "a rotary argument",
+                 .expected = "none",
+                 .fix = "Call mnk_encoder_append_and_attend, or rotate with mnk_encoder_multi_rope first."};
+  }
+  MNK_TRY(auto rotary, rotaryFrom(given.rotary));
+  made.rotary = std::move(rotary);
   return made;
 }
 
@@ -284,20 +305,24 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
                                    mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
     MNK_TRY(auto given, stepFrom(step, kAppends | kAttends));
-    if (given.sequences.size() != 1 || !given.rowCounts.empty()) {
-      return Error{
-          .op = "AttentionCache.appendAndAttend",
-          .what = "the step is not of one sequence",
-          .got = countText(given.sequences.size(), "sequence") + (given.rowCounts.empty() ? "" : ", with row counts"),
-          .expected = "one sequence, without row counts",
-          .fix = "Name one sequence; to decode several, append and attend."};
+    MNK_TRY(checkListed(given, given.keys, cache->cache));
+    if (given.sequences.empty()) {
+      return Error{.op = "AttentionCache.appendAndAttend",
+                   .what = "the step has no sequence",
+                   .got = "an empty list of sequences",
+                   .expected = "at least one sequence",
+                   .fix = "List the sequences that the tokens continue."};
     }
-    return cache->cache.appendAndAttend(encoder->encoder, {.queries = given.queries,
-                                                           .keys = given.keys,
-                                                           .values = given.values,
-                                                           .results = given.results,
-                                                           .options = given.options,
-                                                           .sequence = given.sequences.front()});
+    AppendAndAttend op{.queries = given.queries,
+                       .keys = given.keys,
+                       .values = given.values,
+                       .rotary = given.rotary,
+                       .results = given.results,
+                       .options = given.options,
+                       .sequence = given.sequences.front(),
+                       .rowCounts = {given.rowCounts.begin(), given.rowCounts.end()}};
+    if (given.sequences.size() > 1) op.sequences.assign(given.sequences.begin(), given.sequences.end());
+    return cache->cache.appendAndAttend(encoder->encoder, op);
   });
 }
 

@@ -158,6 +158,9 @@ Result<Shape> shape(const uint64_t* extents, size_t rank);
 // Structs that are zero where the caller leaves the choice.
 Result<KVCodec> codec(const mnk_kv_codec& given);
 Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given);
+// Nothing where there are none.
+Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& given);
+Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& given, std::string_view what = "offsets");
 Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& given);
 
 // What an op's two functions do once its descriptor is read.

@@ -38,20 +38,28 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given) {
   return made;
 }
 
+Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& given, std::string_view what) {
+  if (given.tensor) return std::optional<RotaryOffsets>(given.tensor->tensor);
+  if (!given.list && given.list_count != 0) return nullArgument(what);
+  if (given.list_count > MultiRoPE::kMaxListed)
+    return tooMany(MultiRoPE::name, what, given.list_count, MultiRoPE::kMaxListed);
+  if (!given.list) return std::optional<RotaryOffsets>();
+  return std::optional<RotaryOffsets>(std::vector<int32_t>(given.list, given.list + given.list_count));
+}
+
+Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& given) {
+  MNK_TRY(auto numbers, rotaryOffsets(given, "positions"));
+  if (!numbers) return std::optional<RotaryPositions>();
+  const auto* list = std::get_if<std::vector<int32_t>>(&*numbers);
+  return std::optional(list ? RotaryPositions(*list, std::max(1u, given.list_axes))
+                            : RotaryPositions(std::get<Tensor>(*numbers)));
+}
+
 }  // namespace mnk::c
 
 using namespace mnk;
 
 namespace {
-
-Result<std::optional<RotaryOffsets>> numbersFrom(const mnk_rotary_numbers& given, std::string_view what) {
-  if (given.tensor) return std::optional<RotaryOffsets>(given.tensor->tensor);
-  if (!given.list && given.list_count != 0) return c::nullArgument(what);
-  if (given.list_count > MultiRoPE::kMaxListed)
-    return c::tooMany(MultiRoPE::name, what, given.list_count, MultiRoPE::kMaxListed);
-  if (!given.list) return std::optional<RotaryOffsets>();
-  return std::optional<RotaryOffsets>(std::vector<int32_t>(given.list, given.list + given.list_count));
-}
 
 Result<MultiRoPE> ropeFrom(const mnk_multi_rope* given) {
   MNK_TRY(auto rope, c::descriptor("mnk_multi_rope", given));
@@ -65,16 +73,9 @@ Result<MultiRoPE> ropeFrom(const mnk_multi_rope* given) {
     MNK_TRY(auto view, c::viewFrom(*from));
     *into = view;
   }
-  MNK_TRY(auto positions, numbersFrom(rope.positions, "positions"));
-  op.positions = RotaryPositions(rope.first_position);
-  if (positions) {
-    if (const auto* list = std::get_if<std::vector<int32_t>>(&*positions)) {
-      op.positions = RotaryPositions(*list, std::max(1u, rope.positions.list_axes));
-    } else {
-      op.positions = RotaryPositions(std::get<Tensor>(*positions));
-    }
-  }
-  MNK_TRY(auto offsets, numbersFrom(rope.offsets, "offsets"));
+  MNK_TRY(auto positions, c::rotaryPositions(rope.positions));
+  op.positions = positions.value_or(RotaryPositions(rope.first_position));
+  MNK_TRY(auto offsets, c::rotaryOffsets(rope.offsets));
   op.offsets = offsets;
   MNK_TRY(auto rotary, c::rotary(rope.rotary));
   op.rotary = rotary;

@@ -141,6 +141,23 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
   });
 }
 
+Result<AttentionCache::State::RowSlots> AttentionCache::State::rowSlots(std::span<const SequenceRows> entries,
+                                                                        std::map<uint32_t, uint64_t>& next) const {
+  const KVCacheView& view = storage.view();
+  RowSlots listed;
+  for (const auto& [sequence, rows] : entries) {
+    uint64_t& position = next[sequence];
+    for (uint64_t row = 0; row < rows; ++row, ++position) {
+      if (view.wrap == KVWrap::linear && position >= view.capacity()) return fullError(sequence, position, view);
+      listed.sequences.push_back(sequence);
+      // A slot is a position too, and always fits in the 32 bits of a row.
+      listed.slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
+    }
+  }
+  for (const auto& [sequence, end] : next) MNK_TRY(checkPositions(sequence, end));
+  return listed;
+}
+
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts) {
   return guardedAs(kAppend, [&]() -> Result<void> {
@@ -151,23 +168,13 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
       MNK_TRY(auto cursor, recording->known(sequence));
       next.emplace(sequence, cursor.next);
     }
-    const KVCacheView& view = state_->storage.view();
     // Before rows are counted and listed one by one.
-    MNK_TRY(checkRules(cacheSourceRules(), KVCacheWrite{.keys = keys, .values = values, .into = view}, kAppend));
+    const KVCacheWrite stored{.keys = keys, .values = values, .into = state_->storage.view()};
+    MNK_TRY(checkRules(cacheSourceRules(), stored, kAppend));
     MNK_TRY(auto entries, sequenceRows(keys, sequences, rowCounts));
     if (entries.size() == 1) return append(encoder, keys, values, sequences.front());
-    std::vector<uint32_t> rowSequences, slots;
-    for (const auto& [sequence, rows] : entries) {
-      uint64_t& position = next[sequence];
-      for (uint64_t row = 0; row < rows; ++row, ++position) {
-        if (view.wrap == KVWrap::linear && position >= view.capacity()) return fullError(sequence, position, view);
-        rowSequences.push_back(sequence);
-        // A slot is a position too, and always fits in the 32 bits of a row.
-        slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
-      }
-    }
-    for (const auto& [sequence, end] : next) MNK_TRY(checkPositions(sequence, end));
-    MNK_TRY(auto planned, state_->storage.planRows(keys, values, rowSequences, slots));
+    MNK_TRY(auto rows, state_->rowSlots(entries, next));
+    MNK_TRY(auto planned, state_->storage.planRows(keys, values, rows.sequences, rows.slots));
     MNK_TRY(encoder.encode(planned));
     for (const auto& [sequence, position] : next) recording->advanceTo(position, sequence);
     return {};

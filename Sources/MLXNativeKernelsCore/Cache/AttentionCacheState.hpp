@@ -1,10 +1,14 @@
 // What an AttentionCache is made of; its copies share it.
 #pragma once
+#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "Cache/AttendedRows.hpp"
 #include "Cache/CacheCursors.hpp"
 #include "Cache/CacheStorage.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 
 namespace mnk {
 
@@ -24,7 +28,28 @@ struct AttentionCache::State {
                         std::vector<AttendedSequence> attended) const;
   Result<Plan> planAttend(const std::shared_ptr<Device>& device, const HeadsView& queries,
                           const AttentionResults& results, const AttentionOptions& options,
-                          std::vector<AttendedSequence> attended) const;
+                          std::vector<AttendedSequence> attended,
+                          const std::optional<ScratchQueries>& rotated = {}) const;
+  // Rows of a list. Neighbors with as many rows attend together.
+  Result<Plan> planAttendRows(const std::shared_ptr<Device>& device, const HeadsView& queries,
+                              const AttentionResults& results, const AttentionOptions& options, const CallRows& call,
+                              std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended,
+                              std::optional<ScratchQueries> rotated = {}) const;
+  // Where the tokens of a list go. The next position of each sequence advances past them.
+  struct RowSlots {
+    std::vector<uint32_t> sequences;
+    std::vector<uint32_t> slots;
+  };
+  Result<RowSlots> rowSlots(std::span<const SequenceRows> entries, std::map<uint32_t, uint64_t>& next) const;
+
+  // Parts of appendAndAttend. Cursors advance past what is planned.
+  Result<Plan> planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step, uint64_t firstToken,
+                          CacheCursor& cursor) const;
+  Result<Plan> planTogether(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                            const std::optional<MultiRoPE>& rotation, std::span<const SequenceRows> entries,
+                            std::map<uint32_t, CacheCursor>& cursors) const;
+  Result<Plan> planEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                           std::span<const SequenceRows> entries, std::map<uint32_t, CacheCursor>& cursors) const;
   // `rows` rows attend to a sequence.
   void noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended, uint64_t rows,
                 const AttentionOptions& options) const;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "MLXNativeKernels/KVCacheWrite.hpp"
+#include "Ops/RotaryAppend/RotaryAppend.hpp"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -54,7 +55,8 @@ Result<KVCacheView> makeDense(const std::shared_ptr<Device>& device, const Descr
 
 // As many writes as the limit on rows asks for.
 template <typename Op>
-Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<const uint32_t> slots) {
+Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<const uint32_t> slots,
+                       const MultiRoPE* rotation) {
   Plan whole{.op = std::string(Op::name), .dispatches = {}};
   for (size_t begin = 0; begin == 0 || begin < sequences.size(); begin += KVCacheWrite::kMaxRows) {
     const size_t count = std::min<size_t>(KVCacheWrite::kMaxRows, sequences.size() - begin);
@@ -65,7 +67,7 @@ Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<con
     op.sourceOffset = begin;
     // The last part takes what is left, so that a source of another length is refused.
     op.tokens = begin + count < sequences.size() ? std::optional<uint64_t>(count) : std::nullopt;
-    MNK_TRY(auto planned, plan(op));
+    MNK_TRY(auto planned, rotation ? plan(RotaryAppend{.rotation = *rotation, .append = op}) : plan(op));
     whole.append(std::move(planned));
   }
   return whole;
@@ -119,37 +121,45 @@ uint64_t CacheStorage::bytes() const {
   return bytes;
 }
 
-KVCacheWrite CacheStorage::write(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
-                                 uint64_t position) const {
-  return {.keys = keys, .values = values, .into = view_, .sequence = sequence, .position = position};
-}
-
-KVCacheQuantize CacheStorage::quantize(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
-                                       uint64_t position) const {
-  return {.keys = keys,
-          .values = values,
-          .into = *quantized_,
-          .sequence = sequence,
-          .position = position,
-          .options = options_};
+template <typename Body>
+auto CacheStorage::withAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position,
+                              Body body) const {
+  const auto placed = [&](auto op) {
+    op.sequence = sequence;
+    op.position = position;
+    return body(op);
+  };
+  if (!quantized_) return placed(KVCacheWrite{.keys = keys, .values = values, .into = view_});
+  return placed(KVCacheQuantize{.keys = keys, .values = values, .into = *quantized_, .options = options_});
 }
 
 Result<Plan> CacheStorage::planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
                                       uint64_t position) const {
-  return quantized_ ? plan(quantize(keys, values, sequence, position)) : plan(write(keys, values, sequence, position));
+  return withAppend(keys, values, sequence, position, [](const auto& op) { return plan(op); });
 }
 
 Result<void> CacheStorage::encodeAppend(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                         uint32_t sequence, uint64_t position) const {
-  return quantized_ ? encoder.encode(quantize(keys, values, sequence, position))
-                    : encoder.encode(write(keys, values, sequence, position));
+  return withAppend(keys, values, sequence, position, [&](const auto& op) { return encoder.encode(op); });
+}
+
+Result<Plan> CacheStorage::planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
+                                            uint32_t sequence, uint64_t position) const {
+  return withAppend(*rotation.keys, values, sequence, position, [&](const auto& op) {
+    return plan(RotaryAppend{.rotation = rotation, .firstToken = firstToken, .append = op});
+  });
 }
 
 Result<Plan> CacheStorage::planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
                                     std::span<const uint32_t> slots) const {
-  if (!quantized_) return planParts(KVCacheWrite{.keys = keys, .values = values, .into = view_}, sequences, slots);
-  return planParts(KVCacheQuantize{.keys = keys, .values = values, .into = *quantized_, .options = options_}, sequences,
-                   slots);
+  return withAppend(keys, values, 0, 0,
+                    [&](const auto& op) { return planParts(op, sequences, slots, nullptr); });
+}
+
+Result<Plan> CacheStorage::planRotaryRows(const MultiRoPE& rotation, const HeadsView& values,
+                                          std::span<const uint32_t> sequences, std::span<const uint32_t> slots) const {
+  return withAppend(*rotation.keys, values, 0, 0,
+                    [&](const auto& op) { return planParts(op, sequences, slots, &rotation); });
 }
 
 Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const {

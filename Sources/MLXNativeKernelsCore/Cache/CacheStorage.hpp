@@ -27,17 +27,24 @@ class CacheStorage {
   Result<void> encodeAppend(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values, uint32_t sequence,
                             uint64_t position) const;
   Result<Plan> planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
+  // Rotates the keys first, and queries into scratch memory, where RotaryAppend says.
+  Result<Plan> planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
+                                uint32_t sequence, uint64_t position) const;
   // One token for each sequence, all in one plan.
   Result<Plan> planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
                         std::span<const uint32_t> slots) const;
+  Result<Plan> planRotaryRows(const MultiRoPE& rotation, const HeadsView& values, std::span<const uint32_t> sequences,
+                              std::span<const uint32_t> slots) const;
   // What a sequence of `length` positions holds, byte for byte: its pinned positions, and those from `oldest` on.
   Result<Plan> planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const;
   Result<Plan> planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values, uint32_t sequence,
                               uint64_t position, KVDomain domain) const;
 
  private:
-  KVCacheWrite write(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
-  KVCacheQuantize quantize(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
+  // Calls the body with the op that appends.
+  template <typename Body>
+  auto withAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position,
+                  Body body) const;
 
   KVCacheView view_;
   std::optional<QuantizedKVCacheView> quantized_;

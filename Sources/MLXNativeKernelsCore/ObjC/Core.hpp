@@ -94,6 +94,7 @@ QuantizedKVCacheView read(Reading& reading, MNKQuantizedKVCacheView* _Nullable v
 HeadsView read(Reading& reading, MNKHeadsView* _Nullable view);
 RotaryEmbedding read(Reading& reading, MNKRotaryEmbedding* _Nullable rotary);
 RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);
+std::optional<RotaryStep> read(Reading& reading, MNKRotaryStep* _Nullable rotary);  // none for nil
 // Without options: the defaults.
 AttentionOptions read(Reading& reading, MNKAttentionOptions* _Nullable options);
 AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable results);

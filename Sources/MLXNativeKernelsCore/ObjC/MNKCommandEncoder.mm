@@ -194,16 +194,66 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
                        results:(MNKAttentionResults *)results
                        options:(MNKAttentionOptions *)options
                          error:(NSError **)error {
+  return [self appendAndAttendQueries:queries
+                                 keys:keys
+                               values:values
+                               rotary:nil
+                            overCache:cache
+                             sequence:sequence
+                              results:results
+                              options:options
+                                error:error];
+}
+
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                      sequence:(NSUInteger)sequence
+                       results:(MNKAttentionResults *)results
+                       options:(MNKAttentionOptions *)options
+                         error:(NSError **)error {
+  return [self appendAndAttendQueries:queries
+                                 keys:keys
+                               values:values
+                               rotary:rotary
+                            overCache:cache
+                            sequences:@[ @(sequence) ]
+                            rowCounts:nil
+                              results:results
+                              options:options
+                                error:error];
+}
+
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                     sequences:(NSArray<NSNumber *> *)sequences
+                     rowCounts:(NSArray<NSNumber *> *)rowCounts
+                       results:(MNKAttentionResults *)results
+                       options:(MNKAttentionOptions *)options
+                         error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.appendAndAttend");
     auto target = objc::read(reading, cache);
-    const AppendAndAttend step{.queries = objc::read(reading, queries),
-                               .keys = objc::read(reading, keys),
-                               .values = objc::read(reading, values),
-                               .results = objc::read(reading, results),
-                               .options = objc::read(reading, options),
-                               .sequence = reading.narrow(sequence, "sequence")};
+    AppendAndAttend step{.queries = objc::read(reading, queries),
+                         .keys = objc::read(reading, keys),
+                         .values = objc::read(reading, values),
+                         .rotary = objc::read(reading, rotary),
+                         .results = objc::read(reading, results),
+                         .options = objc::read(reading, options)};
+    SequenceList list = readList(reading, sequences, rowCounts);
+    if (list.sequences.empty()) {
+      reading.fail("the step has no sequence", "an empty list of sequences", "at least one sequence",
+                   "List the sequences that the tokens continue.");
+    }
     if (reading.failed()) return reading.error();
+    step.sequence = list.sequences.front();
+    if (list.sequences.size() > 1) step.sequences = std::move(list.sequences);
+    step.rowCounts = std::move(list.rowCounts);
     return target->appendAndAttend(*self->_core, step);
   });
 }

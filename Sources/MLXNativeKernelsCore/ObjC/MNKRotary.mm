@@ -143,6 +143,26 @@ using objc::Reading;
 
 @end
 
+@implementation MNKRotaryStep
+
++ (NSArray<NSString *> *)valueKeys {
+  return @[ @"embedding", @"positions", @"offsets" ];
+}
+
+- (instancetype)initWithEmbedding:(MNKRotaryEmbedding *)embedding {
+  if ((self = [super init])) _embedding = [embedding copy];
+  return self;
+}
+
+@end
+
+// None where there are no integers.
+static std::optional<RotaryOffsets> readOffsets(Reading &reading, MNKIntegers *offsets) {
+  if (!offsets) return std::nullopt;
+  if (offsets.tensor) return objc::coreOf(offsets.tensor);
+  return reading.integers<int32_t>(offsets.list, "an offset");
+}
+
 @implementation MNKMultiRoPE
 
 + (NSArray<NSString *> *)valueKeys {
@@ -170,11 +190,7 @@ using objc::Reading;
   if (_keys) op.keys = objc::read(reading, _keys);
   if (_rotatedQueries) op.rotatedQueries = objc::read(reading, _rotatedQueries);
   if (_rotatedKeys) op.rotatedKeys = objc::read(reading, _rotatedKeys);
-  if (_offsets.tensor) {
-    op.offsets = objc::coreOf(_offsets.tensor);
-  } else if (_offsets) {
-    op.offsets = reading.integers<int32_t>(_offsets.list, "an offset");
-  }
+  op.offsets = readOffsets(reading, _offsets);
   if (reading.failed()) return reading.error();
   return plan(op);
 }
@@ -215,6 +231,14 @@ RotaryPositions read(Reading &reading, MNKRotaryPositions *positions) {
     all.insert(all.end(), numbers.begin(), numbers.end());
   }
   return {std::move(all), reading.narrow(positions.axes.count, "the number of axes")};
+}
+
+std::optional<RotaryStep> read(Reading &reading, MNKRotaryStep *rotary) {
+  if (!rotary) return std::nullopt;
+  RotaryStep step{.embedding = read(reading, rotary.embedding)};
+  if (rotary.positions) step.positions = read(reading, rotary.positions);
+  step.offsets = readOffsets(reading, rotary.offsets);
+  return step;
 }
 
 RotaryEmbedding read(Reading &reading, MNKRotaryEmbedding *rotary) {

@@ -180,16 +180,18 @@ class Preparing {
     for (const uint64_t tokens : std::set<uint64_t>{1, mostRows, d.sequences}) {
       MNK_TRY(auto keys, memory(Operand::keys, {tokens, d.kvHeads, d.headDim}));
       MNK_TRY(auto values, memory(Operand::values, {tokens, d.kvHeads, d.valueHeadDim}));
+      std::vector<uint32_t> sequences(tokens), slots(tokens, 0);
+      std::iota(sequences.begin(), sequences.end(), 0u);
       if (tokens <= mostRows) MNK_TRY(compile(storage.planAppend(keys, values, 0, 0)));
-      if (tokens == d.sequences) {  // one for each
-        std::vector<uint32_t> sequences(tokens), slots(tokens, 0);
-        std::iota(sequences.begin(), sequences.end(), 0u);
-        MNK_TRY(compile(storage.planRows(keys, values, sequences, slots)));
-      }
+      if (tokens == d.sequences) MNK_TRY(compile(storage.planRows(keys, values, sequences, slots)));  // one for each
       if (what_.rotary && !d.isStorageOnly) {
         MNK_TRY(auto queries, memory(Operand::queries, {tokens, queryHeads(cache), d.headDim}));
-        const MultiRoPE op{.queries = queries, .keys = HeadsView(keys), .rotary = *what_.rotary};
+        MultiRoPE op{.queries = queries, .keys = HeadsView(keys), .rotary = *what_.rotary};
         MNK_TRY(compile(plan(op)));
+        // The same in one dispatch with what is appended.
+        if (tokens <= mostRows) MNK_TRY(compile(storage.planRotaryAppend(op, 0, values, 0, 0)));
+        op.positions = RotaryPositions(std::vector<int32_t>(tokens));
+        if (tokens == d.sequences) MNK_TRY(compile(storage.planRotaryRows(op, values, sequences, slots)));
       }
     }
     if (d.isStorageOnly) return {};

@@ -7,5 +7,6 @@
 #include "../../../Shaders/KVCacheWrite/KVCacheWrite.metal"
 #include "../../../Shaders/MergePartials/FlashDecodeReduce.metal"
 #include "../../../Shaders/MultiRoPE/MultiRoPE.metal"
+#include "../../../Shaders/RotaryAppend/RotaryAppend.metal"
 #include "../../../Shaders/Runtime/MatrixLayout.metal"
 #include "../../../Shaders/Runtime/Stamp.metal"

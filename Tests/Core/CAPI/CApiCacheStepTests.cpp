@@ -70,6 +70,12 @@ struct StepFixture {
   }
 };
 
+mnk_rotary_step textRotation() {
+  mnk_rotary_step step{.size = sizeof step};
+  step.embedding = {.size = sizeof step.embedding, .layout = MNK_HALF_SPLIT, .base = 100, .scale = 1};
+  return step;
+}
+
 std::vector<float> token(const std::vector<float>& all, uint64_t index, uint64_t width) {
   return {all.begin() + index * width, all.begin() + (index + 1) * width};
 }
@@ -77,25 +83,59 @@ std::vector<float> token(const std::vector<float>& all, uint64_t index, uint64_t
 }  // namespace
 
 TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
-  StepFixture fixture;
-  const auto cache = fixture.make();
-  const uint32_t sequences[] = {1, 0, 1}, rowCounts[] = {2, 1, 2};
-  fixture.step.sequences = sequences;
-  fixture.step.row_counts = rowCounts;
-  fixture.step.sequence_count = 3;
-  const auto encoder = makeEncoder(fixture.device.get());
-  EXPECT(mnk_encoder_append_step(encoder.get(), cache.get(), &fixture.step, nullptr));
-  EXPECT(mnk_encoder_attend_step(encoder.get(), cache.get(), &fixture.step, nullptr));
-  fixture.commit(encoder);
-  EXPECT_EQ(mnk_cache_next_position(cache.get(), 0), 1u);
-  EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 4u);
-  const uint32_t ofRow[] = {1, 1, 0, 1, 1};
-  for (uint64_t row = 0; row < kStepTokens; ++row) {
-    fixture.history.append(token(fixture.keys, row, kToken), token(fixture.values, row, kToken), ofRow[row]);
-    const auto seen = positions(0, fixture.history.size(ofRow[row]));
-    EXPECT(largestDifference(token(fixture.got(), row, kRow),
-                             fixture.history.attended(token(fixture.queries, row, kRow), {seen}, ofRow[row])) <
-           kF32Sums);
+  for (const bool isAtOnce : {false, true}) {
+    StepFixture fixture;
+    const auto cache = fixture.make();
+    const uint32_t sequences[] = {1, 0, 1}, rowCounts[] = {2, 1, 2};
+    fixture.step.sequences = sequences;
+    fixture.step.row_counts = rowCounts;
+    fixture.step.sequence_count = 3;
+    const auto encoder = makeEncoder(fixture.device.get());
+    if (isAtOnce) {
+      EXPECT(mnk_encoder_append_and_attend(encoder.get(), cache.get(), &fixture.step, nullptr));
+    } else {
+      EXPECT(mnk_encoder_append_step(encoder.get(), cache.get(), &fixture.step, nullptr));
+      EXPECT(mnk_encoder_attend_step(encoder.get(), cache.get(), &fixture.step, nullptr));
+    }
+    fixture.commit(encoder);
+    EXPECT_EQ(mnk_cache_next_position(cache.get(), 0), 1u);
+    EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 4u);
+    const uint32_t ofRow[] = {1, 1, 0, 1, 1};
+    for (uint64_t row = 0; row < kStepTokens; ++row) {
+      fixture.history.append(token(fixture.keys, row, kToken), token(fixture.values, row, kToken), ofRow[row]);
+      const auto seen = positions(0, fixture.history.size(ofRow[row]));
+      EXPECT(largestDifference(token(fixture.got(), row, kRow),
+                               fixture.history.attended(token(fixture.queries, row, kRow), {seen}, ofRow[row])) <
+             kF32Sums);
+    }
+  }
+}
+
+// With positions of the cache, from a number on, listed ones, and offsets.
+TEST(CApiCacheStep, AStepRotatesAsMultiRoPEDoes) {
+  const int32_t listed[] = {4, 9, 2, 30, 7}, offsets[] = {-3};
+  for (const int kind : {0, 1, 2, 3}) {
+    const Context context(fmt::format("positions {}", kind));
+    StepFixture fixture;
+    const auto cache = fixture.make(), apart = fixture.make();
+    mnk_rotary_step rotary = textRotation();
+    mnk_multi_rope rope{.size = sizeof rope, .queries = fixture.step.queries, .keys = fixture.step.keys};
+    rope.rotary = rotary.embedding;
+    rotary.has_first_position = kind == 1;
+    if (kind == 1) rotary.first_position = rope.first_position = 70;
+    if (kind >= 2) rotary.positions = rope.positions = {.list = listed, .list_count = 5};
+    if (kind == 3) rotary.offsets = rope.offsets = {.list = offsets, .list_count = 1};
+    std::vector<float> results[2];
+    for (const bool isFused : {true, false}) {
+      fixture.step.rotary = isFused ? &rotary : nullptr;
+      const auto encoder = makeEncoder(fixture.device.get());
+      if (!isFused) EXPECT(mnk_encoder_multi_rope(encoder.get(), &rope, nullptr));
+      EXPECT(mnk_encoder_append_and_attend(encoder.get(), (isFused ? cache : apart).get(), &fixture.step, nullptr));
+      fixture.commit(encoder);
+      results[isFused] = fixture.got();
+    }
+    EXPECT(results[0] == results[1]);
+    EXPECT(results[0] != std::vector<float>(results[0].size()));
   }
 }
 
@@ -169,7 +209,23 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   refuses(mnk_encoder_append_step, {.op = "AttentionCache", .what = "there are too many sequences", .got = "6"});
   fixture.step.sequences = many;
   fixture.step.sequence_count = 2;
-  refuses(mnk_encoder_append_and_attend, {.op = "AttentionCache.appendAndAttend", .got = "2 sequences"});
+  refuses(
+      mnk_encoder_append_and_attend,
+      {.op = "AttentionCache.appendAndAttend", .what = "the rows do not match the listed sequences", .got = "5 rows"});
+  fixture.step.sequences = many;
+  refuses(mnk_encoder_append_and_attend, {.op = "AttentionCache.appendAndAttend", .what = "the step has no sequence"});
+  mnk_rotary_step rotary = textRotation();
+  for (const auto call : {mnk_encoder_append_step, mnk_encoder_append_and_attend}) {
+    const bool canRotate = call == mnk_encoder_append_and_attend;
+    rotary.size = canRotate ? 8 : sizeof rotary;
+    fixture.step.rotary = &rotary;
+    refuses(call, {.what = canRotate ? "mnk_rotary_step has the wrong size" : "a step rotates only where it appends"});
+  }
+  rotary.size = sizeof rotary;
+  rotary.embedding.base = -1;
+  fixture.step.rotary = &rotary;
+  refuses(mnk_encoder_append_and_attend,
+          {.op = "AttentionCache.appendAndAttend", .what = "the base is not a positive number"});
   EXPECT(!mnk_encoder_append_step(encoder.get(), cache.get(), nullptr, caught.out()));
   caught.expect({.what = "mnk_cache_step is missing"});
   EXPECT(!mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 2, caught.out()));

@@ -210,14 +210,14 @@ TEST(CApiCache, NullsAndWrongNumbersAreErrors) {
   caught.expect({.op = "AttentionCache", .what = "the codec cannot code such vectors"});
 }
 
-TEST(CApiCache, AStepToAppendAndAttendIsOfOneSequence) {
+TEST(CApiCache, AStepToAppendAndAttendListsItsSequences) {
   QuantizedFixture fixture;
   const auto cache = fixture.make();
   const auto encoder = makeEncoder(fixture.device.get());
   const auto results = makeTensor(fixture.device.get(), MNK_F32, {3, 2, 32});
   const mnk_attention_results into{.size = sizeof into, .into = results.get()};
   const mnk_heads_view view{.size = sizeof view, .tensor = fixture.keys.get(), .layout = MNK_TOKEN_MAJOR};
-  const uint32_t sequences[] = {1, 0}, rowCounts[] = {3};
+  const uint32_t sequences[] = {1, 0}, rowCounts[] = {2, 1};
   mnk_cache_step step{.size = sizeof step,
                       .queries = view,
                       .keys = view,
@@ -226,26 +226,26 @@ TEST(CApiCache, AStepToAppendAndAttendIsOfOneSequence) {
                       .sequence_count = 2,
                       .results = &into};
   Caught caught;
-  const ExpectedError error{.op = "AttentionCache.appendAndAttend",
-                            .what = "the step is not of one sequence",
-                            .got = "2 sequences",
-                            .expected = "one sequence, without row counts",
-                            .fix = "Name one sequence"};
   EXPECT(!mnk_encoder_append_and_attend(encoder.get(), cache.get(), &step, caught.out()));
-  caught.expect(error);
+  caught.expect({.op = "AttentionCache.appendAndAttend",
+                 .what = "the rows do not match the listed sequences",
+                 .got = "3 rows",
+                 .expected = "2 rows, or as many for each of 2 sequences"});
   step.sequence_count = 0;
   EXPECT(!mnk_encoder_append_and_attend(encoder.get(), cache.get(), &step, caught.out()));
-  caught.expect({.op = error.op, .what = error.what, .got = "0 sequences"});
-  step.sequence_count = 1;
+  caught.expect({.op = "AttentionCache.appendAndAttend",
+                 .what = "the step has no sequence",
+                 .got = "an empty list of sequences",
+                 .expected = "at least one sequence",
+                 .fix = "List the sequences that the tokens continue."});
+  step.sequence_count = 2;
   step.row_counts = rowCounts;
-  EXPECT(!mnk_encoder_append_and_attend(encoder.get(), cache.get(), &step, caught.out()));
-  caught.expect({.op = error.op, .what = error.what, .got = "1 sequence, with row counts"});
-  step.row_counts = nullptr;
   EXPECT(mnk_encoder_append_and_attend(encoder.get(), cache.get(), &step, caught.out()));
   const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
                                    mnk_completion_release);
   EXPECT(mnk_completion_wait(done.get(), nullptr));
-  EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 3u);
+  EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 2u);
+  EXPECT_EQ(mnk_cache_next_position(cache.get(), 0), 1u);
 }
 
 }  // namespace mnk::test

@@ -285,17 +285,16 @@ TEST(Prepare, StepsThatWerePreparedCompileNothing) {
         const Tensor values = tensor({tokens, kHeads, kDim}), into = tensor({tokens, 32, kDim});
         CommandEncoder encoder(device);
         REQUIRE(encoder.encode(MultiRoPE{.queries = queries, .keys = HeadsView(keys), .rotary = rotary}));
-        if (sequences.empty()) {
-          REQUIRE(cache.append(encoder, keys, values));
-          REQUIRE(cache.attend(encoder, queries, {.into = into}));
-        } else {
-          REQUIRE(cache.append(encoder, keys, values, sequences));
-          REQUIRE(cache.attend(encoder, queries, {.into = into}, {}, sequences));
-        }
+        REQUIRE(cache.append(encoder, keys, values, sequences));
+        REQUIRE(cache.attend(encoder, queries, {.into = into}, {}, sequences));
+        AppendAndAttend all{.queries = queries, .keys = keys, .values = values, .rotary = RotaryStep{rotary}};
+        all.results.into = into;
+        all.sequences = sequences;
+        REQUIRE(cache.appendAndAttend(encoder, all));
         REQUIRE(REQUIRE(encoder.commit()).wait());
       };
-      for (int i = 0; i < 3; ++i) step(1, {});
-      for (int i = 0; i < 40; ++i) step(3, {});
+      for (int i = 0; i < 3; ++i) step(1, {0});
+      for (int i = 0; i < 40; ++i) step(3, {0});
       step(2, {0, 1});
       EXPECT_EQ(device->registry().pipelineCount(), made);
     }

@@ -38,7 +38,8 @@ const std::vector<uint32_t> kMultiRoPEConstants = {
     kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
 const std::vector<uint32_t> kKVCodecConstants = {kKVCacheHasValues,   kKVCodecIsTurbo,       kKVCodecIsVectorized,
                                                  kKVCodecHasKeyMeans, kKVCodecHasValueMeans, kKVCodecHasChannelScales};
-std::vector<uint32_t> joined(std::vector<uint32_t> some, std::initializer_list<uint32_t> more) {
+template <typename T>
+std::vector<T> joined(std::vector<T> some, std::initializer_list<std::type_identity_t<T>> more) {
   some.insert(some.end(), more);
   return some;
 }
@@ -76,7 +77,18 @@ const Family kFamilies[] = {
     {"kvCacheMove_", kKVCacheWriteConstants},
     {"kvCacheConvert_", kKVCacheWriteConstants},
     {"multiRoPE_", kMultiRoPEConstants},
-    {"kvCacheQuantize_", joined(kKVCodecConstants, {kKVCacheHasRows, kKVCacheRowsMayRepeat}), kCodecNumbers},
+    {"kvCacheQuantize_",
+     joined(kKVCodecConstants, {kKVCacheHasRows, kKVCacheRowsMayRepeat, kKVCacheQuantizeIsRotated,
+                                kMultiRoPEHasPositions, kMultiRoPEHasOffsets}),
+     joined(kCodecNumbers, {{kRotaryAppendQueryType, uint32_t{kBFloat16}},
+                            {kMultiRoPEIsInterleaved, false},
+                            {kMultiRoPEIsVectorized, true}})},
+    {"rotaryAppend",
+     {kKVCacheHasRows, kKVCacheRowsMayRepeat, kMultiRoPEHasPositions, kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved,
+      kMultiRoPEIsVectorized},
+     {{kRotaryAppendQueryType, uint32_t{kFloat16}},
+      {kRotaryAppendKeyType, uint32_t{kFloat32}},
+      {kRotaryAppendCacheType, uint32_t{kBFloat16}}}},
     {"kvCacheDequantize_", kKVCodecConstants, kCodecNumbers},
     {"hadamard_",
      {kHadamardIsApart, kHadamardIsVectorized},
@@ -124,6 +136,7 @@ std::vector<std::vector<FunctionConstant>> combinations(const Family& family) {
 TEST(ShippedLibrary, ExportsWhatTheListsName) {
   std::set<std::string> expected = kEmptyFunctions;
   expected.insert("matrixLayoutProbe");
+  expected.insert("rotaryAppend");
 #define ROW(bytes, type) expected.insert("kvCacheMove_" #bytes);
   MNK_KV_CACHE_MOVES(ROW)
 #undef ROW

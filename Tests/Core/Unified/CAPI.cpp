@@ -16,6 +16,5 @@
 #include "Support/FormatTests.cpp"
 #include "Support/ResultTests.cpp"
 #include "Support/SoftFloatTests.cpp"
-#include "Ops/MultiRoPE/RotaryRuleTests.cpp"
 #include "Runtime/RegionSetTests.cpp"
 #include "Runtime/ShapeTests.cpp"

@@ -8,6 +8,7 @@
 #include "Cache/AttentionCacheQuantizedRuleTests.cpp"
 #include "Cache/AttentionCacheQuantizedTests.cpp"
 #include "Cache/AttentionCacheReadersTests.cpp"
+#include "Cache/AttentionCacheRotaryRuleTests.cpp"
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
 #include "Cache/CacheFileDamageTests.cpp"

@@ -5,5 +5,6 @@
 #include "Ops/Common/HeadsViewTests.cpp"
 #include "Ops/Common/ParameterLayoutTests.cpp"
 #include "Cache/AttentionCachePropertyTests.cpp"
+#include "Cache/AttentionCacheRotaryTests.cpp"
 #include "Host/HostCheckingTextTests.cpp"
 #include "Runtime/FailedMemoryTests.cpp"

@@ -15,4 +15,5 @@
 #include "Host/ShadowModelTests.cpp"
 #include "Prepare/PrepareTests.cpp"
 #include "Cache/AttentionCacheRuleTests.cpp"
+#include "Cache/AttentionCacheStepListTests.cpp"
 #include "Runtime/DispatchRulesTests.cpp"

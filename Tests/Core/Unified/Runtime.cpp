@@ -11,4 +11,4 @@
 #include "Runtime/ScratchPoolTests.cpp"
 #include "Runtime/ShippedLibraryTests.cpp"
 #include "Runtime/UserKernelTests.cpp"
-#include "Ops/FlashDecode/FlashDecodeRuleTests.cpp"
+#include "Ops/MultiRoPE/RotaryRuleTests.cpp"

@@ -35,9 +35,9 @@ MemoryPart MemoryPart::of(const Tensor& tensor) {
   return {tensor.buffer(), tensor.byteOffset(), tensor.byteCount()};
 }
 
-std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t sumsBytes,
-                                                uint64_t statsBytes) {
-  const uint64_t start = scratch ? scratch->byteOffset() : 0;
+std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t bytesBefore,
+                                                uint64_t sumsBytes, uint64_t statsBytes) {
+  const uint64_t start = (scratch ? scratch->byteOffset() : 0) + bytesBefore;
   const std::shared_ptr<Buffer> buffer = scratch ? scratch->buffer() : nullptr;
   return {{buffer, start, sumsBytes}, {buffer, start + sumsBytes, statsBytes}};
 }

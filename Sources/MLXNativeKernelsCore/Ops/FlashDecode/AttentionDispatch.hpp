@@ -25,9 +25,9 @@ struct MemoryPart {
 
   static MemoryPart of(const Tensor& tensor);
 };
-// Sums and stats of splits, in the caller's scratch memory or in the plan's.
-std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t sumsBytes,
-                                                uint64_t statsBytes);
+// Sums and stats of splits, in the caller's scratch memory or in the plan's, after so many bytes of it.
+std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t bytesBefore,
+                                                uint64_t sumsBytes, uint64_t statsBytes);
 
 void bindTo(Dispatch& dispatch, uint32_t index, const MemoryPart& memory, std::vector<Region> regions, Access access);
 // Binds all results; `regions` says which bytes are written of a tensor that has so many for each row of a head.

@@ -23,11 +23,28 @@ bool isAligned(const Tensor& tensor) {
   return tensor.range().begin % 16 == 0;
 }
 
+// Where the vectors of the queries lie, in their tensor or in scratch memory.
+HeadsView::Strides queryStrides(const Op& op, const FlashDecodeLayout& layout) {
+  HeadsView::Strides strides = op.queries.resolved();
+  if (!layout.scratchQueries) return strides;
+  strides.offset = layout.scratchQueries->offset / byteSize(op.queries.tensor.dtype());
+  strides.headStride = strides.headDim;
+  strides.tokenStride = strides.heads * strides.headDim;
+  strides.sequenceStride = strides.tokens * strides.tokenStride;
+  return strides;
+}
+
+bool areQueriesAligned(const Op& op, const FlashDecodeLayout& layout, uint64_t elements) {
+  if (!layout.scratchQueries) return elementAlignment(op.queries, elements) == elements;
+  const HeadsView::Strides strides = queryStrides(op, layout);
+  return (strides.offset | strides.headDim) % elements == 0;
+}
+
 FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
   const KVCacheView slots = cacheOf(op);
   const auto narrow = [](uint64_t value) { return static_cast<uint32_t>(value); };  // the rules bound every extent
   const bool isHeadMajor = slots.layout == KVLayout::headMajor;
-  const HeadsView::Strides queries = op.queries.resolved();
+  const HeadsView::Strides queries = queryStrides(op, layout);
   const double scale =
       op.options.scale != 0 ? double{op.options.scale} : 1 / std::sqrt(static_cast<double>(layout.keyDim));
   FlashDecodeParams params{
@@ -99,8 +116,8 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                     {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
                     {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
                     {kFlashDecodeIsAligned, isAligned(slots.keys) && isAligned(*slots.values) &&
-                                                (!layout.usesMatrices || elementAlignment(op.queries, 8) == 8)},
-                    {kFlashDecodeIsVectorized, elementAlignment(op.queries, 4) == 4},
+                                                (!layout.usesMatrices || areQueriesAligned(op, layout, 8))},
+                    {kFlashDecodeIsVectorized, areQueriesAligned(op, layout, 4)},
                     {kFlashDecodeHasMask, op.options.mask.has_value()},
                     {kFlashDecodeHasSlopes, op.options.slopes.has_value()},
                     {kFlashDecodeHasSoftcap, op.options.softcap != 0},
@@ -128,12 +145,16 @@ std::vector<Region> passRegions(const FlashDecodeLayout& layout, const FlashDeco
 
 // Binds the queries of a pass alone, of which the kernel counts from the first.
 Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
-  HeadsView::Strides strides = op.queries.resolved();
+  HeadsView::Strides strides = queryStrides(op, layout);
   strides.offset += pass.firstSequence * strides.sequenceStride + pass.firstRow * strides.tokenStride;
   strides.sequences = pass.sequences.size();
   strides.tokens = pass.rows;
   const ElementRun all{0, layout.keyDim};
-  return bindingOf(kFlashDecodeQueries, HeadsView(op.queries.tensor, strides), {&all, 1}, Access::read);
+  Binding binding = bindingOf(kFlashDecodeQueries, HeadsView(op.queries.tensor, strides), {&all, 1}, Access::read);
+  if (!layout.scratchQueries) return binding;
+  binding.buffer = nullptr;
+  binding.offset = strides.offset * byteSize(op.queries.tensor.dtype());
+  return binding;
 }
 
 void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
@@ -167,6 +188,11 @@ void bindOption(Dispatch& dispatch, uint32_t index, const std::optional<Tensor>&
   if (tensor) dispatch.buffers.push_back(Binding::whole(index, *tensor, Access::read));
 }
 
+// Sums and stats of splits.
+std::pair<MemoryPart, MemoryPart> splitsOf(const Op& op, const FlashDecodeLayout& layout) {
+  return splitBindings(op.scratch, layout.scratchBeforeSplits(), layout.sumsBytes(), layout.statsBytes());
+}
+
 // `firstCount` is where the counts of the pass start in zeroed memory.
 Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t firstCount) {
   Dispatch dispatch;
@@ -181,7 +207,7 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   bindOption(dispatch, kFlashDecodeSlopes, op.options.slopes);
   const auto regions = [&](uint64_t bytesPerVector) { return passRegions(layout, pass, bytesPerVector); };
   if (layout.splits > 1) {
-    const auto [sums, stats] = splitBindings(op.scratch, layout.sumsBytes(), layout.statsBytes());
+    const auto [sums, stats] = splitsOf(op, layout);
     const uint32_t sumsIndex = layout.mergesTogether ? kFlashDecodePartSums : kFlashDecodeSums;
     const uint32_t statsIndex = layout.mergesTogether ? kFlashDecodePartStats : kFlashDecodeStats;
     bindTo(dispatch, sumsIndex, sums, regions(layout.splits * layout.valueDim * sizeof(float)), Access::write);
@@ -220,10 +246,11 @@ Plan makePlan(const Op& op, const FlashDecodeLayout& layout) {
     plan.dispatches.push_back(makePass(op, layout, pass, plan.zeroedBytes));
     plan.zeroedBytes += layout.countBytes(op, pass);
   }
+  plan.scratchBytes = layout.scratchBeforeSplits();
   if (layout.splits == 1) return plan;
-  if (!op.scratch) plan.scratchBytes = layout.sumsBytes() + layout.statsBytes();
+  if (!op.scratch) plan.scratchBytes += layout.sumsBytes() + layout.statsBytes();
   if (layout.mergesTogether) return plan;
-  const auto [sums, stats] = splitBindings(op.scratch, layout.sumsBytes(), layout.statsBytes());
+  const auto [sums, stats] = splitsOf(op, layout);
   plan.dispatches.push_back(makeReduce(
       {.kind = Op::name,
        .rows = layout.queries.vectors(),
@@ -277,8 +304,9 @@ MeasuredChoice measuredFor(const Op& op, const DeviceProfile& profile) {
 }
 
 // Of an op that breaks no rule and is not empty.
-Result<Plan> planOn(const Op& op, const DeviceProfile& profile) {
+Result<Plan> planOn(const Op& op, const DeviceProfile& profile, const std::optional<ScratchQueries>& queries = {}) {
   MNK_TRY(auto layout, layoutFor(op, profile));
+  layout.scratchQueries = queries;
   MNK_TRY(checkScratch(op, layout));
   return makePlan(op, layout);
 }
@@ -311,6 +339,13 @@ Result<Plan> plan(const FlashDecode& op, Device& device) {
   return guarded(Op::name, [&]() -> Result<Plan> {
     MNK_TRY(checkRules(op));
     return isEmpty(op) ? emptyPlan() : planOn(op, profileFor(op, device));
+  });
+}
+
+Result<Plan> plan(const FlashDecode& op, const ScratchQueries& queries, Device* device) {
+  return guarded(Op::name, [&]() -> Result<Plan> {
+    MNK_TRY(checkRules(op));
+    return isEmpty(op) ? emptyPlan() : planOn(op, device ? profileFor(op, *device) : DeviceProfile{}, queries);
   });
 }
 

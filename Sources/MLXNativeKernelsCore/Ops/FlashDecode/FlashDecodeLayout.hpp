@@ -34,7 +34,15 @@ struct FlashDecodePass {
   void addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const;
 };
 
+// Queries that an earlier dispatch leaves in the scratch memory of the same plan, one after another: [sequences, rows,
+// heads, headDim]. What attention itself needs there follows them.
+struct ScratchQueries {
+  uint64_t offset = 0;  // of the first, in bytes
+  uint64_t bytes = 0;   // of all that attention must leave alone, a multiple of 16
+};
+
 struct FlashDecodeLayout {
+  std::optional<ScratchQueries> scratchQueries = {};  // in place of the op's
   FlashDecodeTuning tuning;
   QueryShape queries;
   uint64_t keyDim = 0;
@@ -62,6 +70,7 @@ struct FlashDecodeLayout {
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.
+  uint64_t scratchBeforeSplits() const { return scratchQueries ? scratchQueries->bytes : 0; }
   uint64_t statsBytes() const { return queries.vectors() * splits * 2 * sizeof(float); }
   uint64_t sumsBytes() const { return queries.vectors() * splits * valueDim * sizeof(float); }
   // Bytes of the counts of threadgroups, for a pass that merges its splits itself.
@@ -73,6 +82,8 @@ DeviceProfile profileFor(const FlashDecode& op, Device& device);
 // The layout on a device, for an op that breaks no rule and is not empty: as `choice` says, or else as was measured on
 // the device, or else as its row of the table says.
 Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice = {});
+// On a device, or on any where there is none. Of the op's queries dtype and extents count, not their memory.
+Result<Plan> plan(const FlashDecode& op, const ScratchQueries& queries, Device* device);
 // What runs with such a choice.
 Result<Plan> planAs(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
 

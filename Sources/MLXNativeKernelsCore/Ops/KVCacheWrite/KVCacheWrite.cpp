@@ -8,6 +8,7 @@
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/KVCacheWrite/KVCacheWritePlane.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRules.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
@@ -41,17 +42,7 @@ constexpr Conversion kConversions[] = {
 #undef ROW
 };
 
-// Keys or values: a source and its place in the cache.
-struct Plane {
-  HeadsView source;
-  const Tensor& cache;
-  uint64_t headDim;
-  uint32_t sourceIndex;
-  uint32_t cacheIndex;
-
-  uint64_t sourceRowBytes() const { return headDim * byteSize(source.tensor.dtype()); }
-  uint64_t cacheRowBytes() const { return headDim * byteSize(cache.dtype()); }
-};
+using Plane = KVCacheWritePlane;
 
 std::vector<Plane> planesOf(const Op& op) {
   std::vector<Plane> planes{
@@ -95,14 +86,6 @@ Kernel chooseKernel(const Op& op, const std::vector<Plane>& planes) {
   return {.function = conversion.function,
           .unitBytes = (isVectorized ? 4 : 1) * byteSize(source),
           .isVectorized = isVectorized};
-}
-
-void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plane& plane) {
-  Binding target = Binding::whole(plane.cacheIndex, plane.cache, Access::write);
-  target.writes = addressing.cacheRegions(plane.cacheRowBytes());
-  dispatch.buffers.push_back(addressing.sourceBinding(plane.sourceIndex, plane.source, Access::read));
-  dispatch.buffers.push_back(std::move(target));
-  addressing.countWritten(dispatch, plane.cacheRowBytes());
 }
 
 Dispatch makeDispatch(const Op& op) {
@@ -176,6 +159,14 @@ class RepeatedWrite final : public RepeatedOp {
 Result<void> encodeRepeated(CommandEncoder& encoder, const KVCacheWrite& op) {
   RepeatedWrite repeated(op);
   return encoder.repeat(repeated);
+}
+
+void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const KVCacheWritePlane& plane) {
+  Binding target = Binding::whole(plane.cacheIndex, plane.cache, Access::write);
+  target.writes = addressing.cacheRegions(plane.cacheRowBytes());
+  dispatch.buffers.push_back(addressing.sourceBinding(plane.sourceIndex, plane.source, Access::read));
+  dispatch.buffers.push_back(std::move(target));
+  addressing.countWritten(dispatch, plane.cacheRowBytes());
 }
 
 Result<Plan> plan(const KVCacheWrite& op) {

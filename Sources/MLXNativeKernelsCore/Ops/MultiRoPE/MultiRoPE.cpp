@@ -10,6 +10,7 @@
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
 #include "Ops/MultiRoPE/MultiRoPERules.hpp"
+#include "Ops/MultiRoPE/RotaryDispatch.hpp"
 #include "Ops/MultiRoPE/RotaryFrequencies.hpp"
 #include "Ops/MultiRoPE/RotaryRules.hpp"
 #include "Runtime/RepeatedOp.hpp"
@@ -22,8 +23,6 @@ namespace {
 
 using Op = MultiRoPE;
 using Strides = HeadsView::Strides;
-
-constexpr uint64_t kVectorPairs = 4;
 
 // Made from the list that the shader instantiates, so neither side can name a kernel the other lacks.
 struct Kernel {
@@ -56,25 +55,18 @@ struct Work {
   uint64_t units() const { return (isInPlace ? ropeDim : headDim) / 2 / pairsPerUnit; }
 };
 
-// Heads that one thread turns by the angles that it works out once. Few tokens are better spread over many threads;
-// with these numbers, 40 heads of 128 elements keep 20,000 of them busy from 32 tokens on.
-uint64_t headsPerGroup(uint64_t tokens) {
-  constexpr uint64_t kTokens = 32, kMost = 8;
-  return std::clamp<uint64_t>(tokens / kTokens, 1, kMost);
-}
-
 Work workOf(const Op& op, std::span<const RotaryOperand> operands) {
   const Strides queries = op.queries.resolved();
   Work work{.headDim = queries.headDim, .ropeDim = ropeDimOf(op.rotary, queries.headDim)};
   work.isInPlace = operands[0].isInPlace();
-  bool isVectorized = work.headDim / 2 % kVectorPairs == 0 && work.ropeDim / 2 % kVectorPairs == 0;
+  bool isVectorized = hasPairsInFours(op);
   for (const RotaryOperand& operand : operands) {
     for (const HeadsView* view : {&operand.from, &operand.into}) {
       isVectorized = isVectorized && elementAlignment(*view, kVectorPairs) == kVectorPairs;
     }
   }
   work.pairsPerUnit = isVectorized ? kVectorPairs : 1;
-  work.headsPerGroup = headsPerGroup(queries.totalTokens());
+  work.headsPerGroup = rotatedHeadsPerGroup(queries.totalTokens());
   return work;
 }
 
@@ -94,48 +86,6 @@ uint32_t narrow(uint64_t value) {
   return static_cast<uint32_t>(value);  // the rules bound every extent
 }
 
-MultiRoPEOperand operandParams(const RotaryOperand& operand, const Work& work) {
-  const Strides from = operand.from.resolved(), into = operand.into.resolved();
-  return {.fromSequenceStride = from.sequenceStride,
-          .fromTokenStride = from.tokenStride,
-          .fromHeadStride = from.headStride,
-          .intoSequenceStride = into.sequenceStride,
-          .intoTokenStride = into.tokenStride,
-          .intoHeadStride = into.headStride,
-          .heads = narrow(from.heads),
-          .headGroups = narrow((from.heads + work.headsPerGroup - 1) / work.headsPerGroup)};
-}
-
-MultiRoPEParams paramsOf(const Op& op, std::span<const RotaryOperand> operands, const Work& work) {
-  const Strides queries = op.queries.resolved();
-  const bool isSplitHead = op.rotary.pairing == RotaryPairing::halfOfHeadDim;
-  const Tensor* positions = positionTensor(op);
-  const Tensor* offsets = offsetTensor(op);
-  const bool hasSignedPositions = !positions || positions->dtype() == DType::i32;
-  const bool hasSignedOffsets = !offsets || offsets->dtype() == DType::i32;
-  const uint32_t signs =
-      (hasSignedPositions ? kMultiRoPESignedPositions : 0) | (hasSignedOffsets ? kMultiRoPESignedOffsets : 0);
-  const auto* first = std::get_if<int64_t>(&op.positions.source);
-  const double magnitude = magnitudeOf(op.rotary);
-  const double scale = op.rotary.isInverse ? 1 / magnitude : magnitude;
-  MultiRoPEParams params{.queries = operandParams(operands[0], work),
-                         .keys = {},
-                         .tokens = narrow(queries.tokens),
-                         .totalTokens = narrow(queries.totalTokens()),
-                         .headsPerGroup = narrow(work.headsPerGroup),
-                         .rotatedUnits = narrow(work.ropeDim / 2 / work.pairsPerUnit),
-                         .pairDistance = narrow((isSplitHead ? work.headDim : work.ropeDim) / 2),
-                         .copiedOffset = narrow(isSplitHead ? 0 : work.ropeDim / 2),
-                         .copiedDistance = narrow((isSplitHead ? work.headDim : work.headDim - work.ropeDim) / 2),
-                         .axisStride = narrow(axisCount(op) > 1 ? queries.totalTokens() : 0),
-                         .signs = signs,
-                         .firstPosition = first ? static_cast<int32_t>(*first) : 0,
-                         .cosineScale = static_cast<float>(scale),
-                         .sineScale = static_cast<float>(op.rotary.isInverse ? -scale : scale)};
-  if (operands.size() > 1) params.keys = operandParams(operands[1], work);
-  return params;
-}
-
 // Turns from one position to the next without the whole ones, and the axis in the bits that are too small to matter.
 RotaryFrequency packed(double radians, uint32_t axis) {
   const double turns = std::abs(radians) * (0.5 * std::numbers::inv_pi);
@@ -143,11 +93,6 @@ RotaryFrequency packed(double radians, uint32_t axis) {
   // A blend may turn backward. Negated in integers, because the fraction of a small negative number has fewer digits.
   const uint64_t bits = radians < 0 ? 0 - distance : distance;
   return {.low = static_cast<uint32_t>(bits & ~uint64_t{3}) | axis, .high = static_cast<uint32_t>(bits >> 32)};
-}
-
-void bindNumbers(Dispatch& dispatch, uint32_t index, const std::vector<int32_t>* list, const Tensor* tensor) {
-  if (list) dispatch.inlines.push_back(InlineBytes::ofAll(index, *list));
-  if (tensor) dispatch.buffers.push_back(Binding::whole(index, *tensor, Access::read));
 }
 
 // Says how many bytes move where the declared regions cover more.
@@ -165,16 +110,20 @@ void countBytes(Dispatch& dispatch, std::span<const RotaryOperand> operands, con
   if (dispatch.countedBytesWritten() != written) dispatch.bytesWritten = written;
 }
 
+MultiRoPEParams paramsOf(const Op& op, std::span<const RotaryOperand> operands, const Work& work) {
+  MultiRoPEParams params = rotaryParams(op, work.pairsPerUnit, work.headsPerGroup);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    (i == 0 ? params.queries : params.keys) =
+        rotaryOperand(operands[i].from.resolved(), operands[i].into.resolved(), work.headsPerGroup);
+  }
+  return params;
+}
+
 // One dispatch turns operands that are alike.
 Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
   const Work work = workOf(op, operands);
   const auto runs = runsOf(op, work);
   const MultiRoPEParams params = paramsOf(op, operands, work);
-  const auto radians = frequenciesOf(op.rotary, work.headDim);
-  std::vector<RotaryFrequency> frequencies(radians.size());
-  for (size_t pair = 0; pair < radians.size(); ++pair) {
-    frequencies[pair] = packed(radians[pair], axisOf(op.rotary, pair));
-  }
 
   Dispatch dispatch;
   dispatch.kind = Op::name;
@@ -182,22 +131,17 @@ Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
   const bool hasKeys = operands.size() > 1;
   dispatch.kernel.constants = {{kMultiRoPEHasKeys, hasKeys},
                                {kMultiRoPEIsApart, !work.isInPlace},
-                               {kMultiRoPEHasKeysApart, hasKeys && !work.isInPlace},
-                               {kMultiRoPEHasPositions, positionList(op) || positionTensor(op)},
-                               {kMultiRoPEHasOffsets, op.offsets.has_value()},
-                               {kMultiRoPEIsInterleaved, isInterleaved(op)},
-                               {kMultiRoPEIsVectorized, work.pairsPerUnit == kVectorPairs}};
+                               {kMultiRoPEHasKeysApart, hasKeys && !work.isInPlace}};
+  const auto constants = rotaryConstants(op, work.pairsPerUnit == kVectorPairs);
+  dispatch.kernel.constants.insert(dispatch.kernel.constants.end(), constants.begin(), constants.end());
   dispatch.inlines.push_back(InlineBytes::of(kMultiRoPEParams, params));
-  dispatch.inlines.push_back(InlineBytes::ofAll(kMultiRoPEFrequencies, frequencies));
   for (size_t i = 0; i < operands.size(); ++i) {
     const uint32_t index = i == 0 ? kMultiRoPEQueries : kMultiRoPEKeys;
     if (!work.isInPlace) dispatch.buffers.push_back(bindingOf(index, operands[i].from, runs, Access::read));
     const Access access = work.isInPlace ? Access::readWrite : Access::write;
     dispatch.buffers.push_back(bindingOf(index + 1, operands[i].into, runs, access));
   }
-  const auto* positions = positionList(op);
-  bindNumbers(dispatch, kMultiRoPEPositions, positions ? &positions->numbers : nullptr, positionTensor(op));
-  bindNumbers(dispatch, kMultiRoPEOffsets, offsetList(op), offsetTensor(op));
+  bindRotary(dispatch, op, {kMultiRoPEFrequencies, kMultiRoPEPositions, kMultiRoPEOffsets});
   countBytes(dispatch, operands, runs);
   dispatch.grid.extent = {narrow(work.units()), params.queries.headGroups + params.keys.headGroups, params.totalTokens};
   return dispatch;
@@ -279,6 +223,92 @@ class RepeatedRotation final : public RepeatedOp {
 Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op) {
   RepeatedRotation repeated(op);
   return encoder.repeat(repeated);
+}
+
+// Few tokens are better spread over many threads; with these numbers, 40 heads of 128 elements keep 20,000 of them busy
+// from 32 tokens on.
+uint64_t rotatedHeadsPerGroup(uint64_t tokens) {
+  constexpr uint64_t kTokens = 32, kMost = 8;
+  return std::clamp<uint64_t>(tokens / kTokens, 1, kMost);
+}
+
+bool hasPairsInFours(const MultiRoPE& op) {
+  const uint64_t headDim = op.queries.resolved().headDim;
+  return headDim / 2 % kVectorPairs == 0 && ropeDimOf(op.rotary, headDim) / 2 % kVectorPairs == 0;
+}
+
+MultiRoPEOperand rotaryOperand(const Strides& from, const Strides& into, uint64_t headsPerGroup) {
+  return {.fromSequenceStride = from.sequenceStride,
+          .fromTokenStride = from.tokenStride,
+          .fromHeadStride = from.headStride,
+          .intoSequenceStride = into.sequenceStride,
+          .intoTokenStride = into.tokenStride,
+          .intoHeadStride = into.headStride,
+          .heads = narrow(from.heads),
+          .headGroups = narrow((from.heads + headsPerGroup - 1) / headsPerGroup)};
+}
+
+MultiRoPEParams rotaryParams(const MultiRoPE& op, uint64_t pairsPerUnit, uint64_t headsPerGroup) {
+  const Strides queries = op.queries.resolved();
+  const uint64_t headDim = queries.headDim, ropeDim = ropeDimOf(op.rotary, headDim);
+  const bool isSplitHead = op.rotary.pairing == RotaryPairing::halfOfHeadDim;
+  const Tensor* positions = positionTensor(op);
+  const Tensor* offsets = offsetTensor(op);
+  const bool hasSignedPositions = !positions || positions->dtype() == DType::i32;
+  const bool hasSignedOffsets = !offsets || offsets->dtype() == DType::i32;
+  const uint32_t signs =
+      (hasSignedPositions ? kMultiRoPESignedPositions : 0) | (hasSignedOffsets ? kMultiRoPESignedOffsets : 0);
+  const auto* first = std::get_if<int64_t>(&op.positions.source);
+  const double magnitude = magnitudeOf(op.rotary);
+  const double scale = op.rotary.isInverse ? 1 / magnitude : magnitude;
+  return {.queries = {},
+          .keys = {},
+          .tokens = narrow(queries.tokens),
+          .totalTokens = narrow(queries.totalTokens()),
+          .headsPerGroup = narrow(headsPerGroup),
+          .rotatedUnits = narrow(ropeDim / 2 / pairsPerUnit),
+          .pairDistance = narrow((isSplitHead ? headDim : ropeDim) / 2),
+          .copiedOffset = narrow(isSplitHead ? 0 : ropeDim / 2),
+          .copiedDistance = narrow((isSplitHead ? headDim : headDim - ropeDim) / 2),
+          .axisStride = narrow(axisCount(op) > 1 ? positionsOfAxis(op) : 0),
+          .signs = signs,
+          .firstPosition = first ? static_cast<int32_t>(*first) : 0,
+          .cosineScale = static_cast<float>(scale),
+          .sineScale = static_cast<float>(op.rotary.isInverse ? -scale : scale)};
+}
+
+std::vector<FunctionConstant> rotaryConstants(const MultiRoPE& op, bool isVectorized) {
+  return {{kMultiRoPEHasPositions, positionList(op) || positionTensor(op)},
+          {kMultiRoPEHasOffsets, op.offsets.has_value()},
+          {kMultiRoPEIsInterleaved, isInterleaved(op)},
+          {kMultiRoPEIsVectorized, isVectorized}};
+}
+
+void bindRotary(Dispatch& dispatch, const MultiRoPE& op, const RotaryIndices& indices, uint64_t firstToken) {
+  const auto radians = frequenciesOf(op.rotary, op.queries.resolved().headDim);
+  std::vector<RotaryFrequency> frequencies(radians.size());
+  for (size_t pair = 0; pair < radians.size(); ++pair) {
+    frequencies[pair] = packed(radians[pair], axisOf(op.rotary, pair));
+  }
+  dispatch.inlines.push_back(InlineBytes::ofAll(indices.frequencies, frequencies));
+  if (const auto* list = positionList(op)) {
+    dispatch.inlines.push_back(InlineBytes::ofAll(indices.positions, list->numbers));
+  }
+  if (const Tensor* tensor = positionTensor(op)) {
+    const uint64_t start = firstToken * sizeof(uint32_t),
+                   bytes = op.queries.resolved().totalTokens() * sizeof(uint32_t);
+    Binding binding = Binding::whole(indices.positions, *tensor, Access::read);
+    binding.offset += start;
+    binding.length -= start;
+    if (bytes != positionsOfAxis(op) * sizeof(uint32_t)) {
+      binding.reads = {{.rowBytes = bytes, .rowStride = positionsOfAxis(op) * sizeof(uint32_t), .rows = axisCount(op)}};
+    }
+    dispatch.buffers.push_back(std::move(binding));
+  }
+  if (const auto* list = offsetList(op)) dispatch.inlines.push_back(InlineBytes::ofAll(indices.offsets, *list));
+  if (const Tensor* tensor = offsetTensor(op)) {
+    dispatch.buffers.push_back(Binding::whole(indices.offsets, *tensor, Access::read));
+  }
 }
 
 Result<Plan> plan(const MultiRoPE& op) {

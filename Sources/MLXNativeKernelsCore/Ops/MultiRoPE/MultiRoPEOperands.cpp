@@ -88,6 +88,12 @@ uint64_t axisCount(const MultiRoPE& op) {
   return tensor && tensor->shape().rank() > 1 ? tensor->shape()[0] : 1;
 }
 
+uint64_t positionsOfAxis(const MultiRoPE& op) {
+  if (const auto* list = positionList(op)) return list->numbers.size() / list->axes;
+  const Tensor* tensor = positionTensor(op);
+  return tensor ? tensor->shape().elementCount() / axisCount(op) : 0;
+}
+
 std::optional<std::pair<std::string_view, std::string_view>> firstOverlap(const MultiRoPE& op) {
   const Tensor* positions = positionTensor(op);
   const Tensor* offsets = offsetTensor(op);

@@ -38,6 +38,8 @@ const std::vector<int32_t>* offsetList(const MultiRoPE& op);
 const Tensor* offsetTensor(const MultiRoPE& op);
 // Axes of positions whose shape is sound.
 uint64_t axisCount(const MultiRoPE& op);
+// How many numbers a list or a tensor of positions has on each axis.
+uint64_t positionsOfAxis(const MultiRoPE& op);
 
 // Two operands that share bytes of which one is written, other than results in place.
 std::optional<std::pair<std::string_view, std::string_view>> firstOverlap(const MultiRoPE& op);

@@ -158,7 +158,7 @@ std::optional<int64_t> firstUncountable(const Op& op) {
   return std::nullopt;
 }
 
-constexpr Rule<Op> kRules[] = {
+constexpr Rule<Op> kOperandRules[] = {
     INVALID_IF(firstView(op, isWithoutMemory), "an operand has no memory",
                fmt::format("{} without memory", firstView(op, isWithoutMemory)->name), "tensors with memory",
                "Make the tensors before rotating them."),
@@ -199,11 +199,15 @@ constexpr Rule<Op> kRules[] = {
 
     INVALID_IF(firstView(op, isOutside), "vectors lie outside of their tensor", stridesText(*firstView(op, isOutside)),
                "every vector inside", "Correct the offset, the strides or the counts."),
+};
 
+constexpr Rule<Op> kResultRules[] = {
     INVALID_IF(firstSelfOverlap(operandsOf(op)), "the vectors of a result overlap each other",
                selfOverlapText(*firstSelfOverlap(operandsOf(op))), "each stride past all that the smaller ones reach",
                "Give the result strides that keep its vectors apart."),
+};
 
+constexpr Rule<Op> kNumberRules[] = {
     INVALID_IF(!isNumbers(positionTensor(op)), "positions are not i32 or u32", positionsText(op),
                "an i32 or u32 tensor with memory, a list, or a first position", "Pass positions as 32-bit integers."),
 
@@ -243,11 +247,16 @@ constexpr Rule<Op> kOverlapRules[] = {
 }  // namespace
 
 std::span<const Rule<MultiRoPE>> multiRoPERules() {
-  static const std::vector<Rule<Op>> all = joined<Op>({kRules, kPositionRules, kOverlapRules});
+  static const auto all = joined<Op>({kOperandRules, kResultRules, kNumberRules, kPositionRules, kOverlapRules});
   return all;
 }
 std::span<const Rule<MultiRoPE>> multiRoPEPositionRules() {
   return kPositionRules;
+}
+
+std::span<const Rule<MultiRoPE>> rotarySourceRules() {
+  static const auto all = joined<Op>({kOperandRules, kNumberRules, kPositionRules});
+  return all;
 }
 
 }  // namespace mnk

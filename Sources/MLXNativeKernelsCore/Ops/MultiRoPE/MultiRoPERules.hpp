@@ -11,5 +11,7 @@ namespace mnk {
 std::span<const Rule<MultiRoPE>> multiRoPERules();
 // Those of them about positions.
 std::span<const Rule<MultiRoPE>> multiRoPEPositionRules();
+// Those of what is read alone, for ops that put results elsewhere.
+std::span<const Rule<MultiRoPE>> rotarySourceRules();
 
 }  // namespace mnk

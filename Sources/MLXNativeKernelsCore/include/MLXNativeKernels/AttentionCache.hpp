@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
@@ -19,6 +20,7 @@
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "MLXNativeKernels/KVCacheView.hpp"
+#include "MLXNativeKernels/MultiRoPE.hpp"
 
 namespace mnk {
 
@@ -66,14 +68,26 @@ struct AttentionCacheDescriptor {
   bool isStorageOnly = false;  // is never attended to, so that any head dim will do
 };
 
-// Keys and values to append, and the queries of the same tokens. All three have as many tokens.
+// How queries and keys of a step turn, as MultiRoPE defines it.
+struct RotaryStep {
+  RotaryEmbedding embedding = {};
+  std::optional<RotaryPositions> positions = {};  // of the step's tokens; none: those that they get in the cache
+  std::optional<RotaryOffsets> offsets = {};
+};
+
+// Keys and values to append, and the queries of the same tokens. All three have as many tokens, and stay as they are.
 struct AppendAndAttend {
   HeadsView queries;
   HeadsView keys;
   HeadsView values;
+  std::optional<RotaryStep> rotary = {};  // none: queries and keys are rotated already, or never
   AttentionResults results = {};
   AttentionOptions options = {};
   uint32_t sequence = 0;
+  // Several sequences instead, with the meaning that lists have in append. An entry counts as a sequence of positions
+  // and offsets.
+  std::vector<uint32_t> sequences = {};
+  std::vector<uint32_t> rowCounts = {};
 };
 
 class AttentionCache {
@@ -120,7 +134,9 @@ class AttentionCache {
 
   // Appends any number of tokens and attends with their queries, in chunks that the ring can serve: the results are
   // those of appending and attending token by token. Without a window a full ring takes one token at a time. Tokens
-  // that take several chunks need causal attention, without a mask.
+  // that take several chunks need causal attention, without a mask. With `rotary`, a chunk's keys and queries are
+  // rotated in the dispatch that stores the keys: it stores the same bytes, and attends as if MultiRoPE had rotated
+  // them first.
   Result<void> appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step);
 
   // Makes `target` a copy of `source`, whatever it held.

@@ -119,6 +119,31 @@ __attribute__((objc_subclassing_restricted))
                        options:(nullable MNKAttentionOptions *)options
                          error:(NSError **)error
     NS_SWIFT_NAME(appendAndAttend(_:keys:values:over:sequence:results:options:));
+/// The same with queries and keys that are rotated in the dispatch that stores the keys; those that are passed stay as
+/// they are.
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(nullable MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                      sequence:(NSUInteger)sequence
+                       results:(MNKAttentionResults *)results
+                       options:(nullable MNKAttentionOptions *)options
+                         error:(NSError **)error
+    NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequence:results:options:));
+/// The same for several sequences, with the meaning that lists have in `appendKeysView:`. An entry counts as a sequence
+/// of positions and offsets.
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(nullable MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                     sequences:(NSArray<NSNumber *> *)sequences
+                     rowCounts:(nullable NSArray<NSNumber *> *)rowCounts
+                       results:(MNKAttentionResults *)results
+                       options:(nullable MNKAttentionOptions *)options
+                         error:(NSError **)error
+    NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequences:rowCounts:results:options:));
 
 /// Makes a sequence a copy of another, whatever it held.
 - (BOOL)copySequence:(NSUInteger)source

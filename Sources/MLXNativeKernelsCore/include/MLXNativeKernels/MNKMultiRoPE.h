@@ -76,6 +76,22 @@ NS_ASSUME_NONNULL_BEGIN
 
 @end
 
+/// How queries and keys of a step over a cache turn, as `MNKMultiRoPE` does it.
+@interface MNKRotaryStep : MNKDescriptor
+
+- (instancetype)init NS_UNAVAILABLE;
++ (instancetype)new NS_UNAVAILABLE;
+
+- (instancetype)initWithEmbedding:(MNKRotaryEmbedding *)embedding NS_DESIGNATED_INITIALIZER;
+
+@property(nonatomic, copy) MNKRotaryEmbedding *embedding;
+/// Of the step's tokens; `nil` means the positions that they get in the cache.
+@property(nonatomic, nullable, copy) MNKRotaryPositions *positions;
+/// One number for each sequence, added to all its positions; a tensor is `int32` or `uint32`.
+@property(nonatomic, nullable, copy) MNKIntegers *offsets;
+
+@end
+
 /// Turns queries, and keys, by their positions, in place unless told otherwise, in any float type, computing in
 /// `float32`. Angles are counted in integers: a position of a million is as good as position one.
 @interface MNKMultiRoPE : MNKOperation

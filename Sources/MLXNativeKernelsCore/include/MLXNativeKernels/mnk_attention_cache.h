@@ -9,6 +9,7 @@
 #include "MLXNativeKernels/mnk_kv_cache.h"
 #include "MLXNativeKernels/mnk_kv_codec.h"
 #include "MLXNativeKernels/mnk_kv_quantize.h"
+#include "MLXNativeKernels/mnk_multi_rope.h"
 
 MNK_HEADER_BEGIN
 
@@ -98,6 +99,16 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
                                   const mnk_attention_options* MNK_NULLABLE options, const uint32_t* sequences,
                                   size_t count, mnk_error_out error);
 
+// How queries and keys of a step turn, as mnk_multi_rope says it.
+typedef struct mnk_rotary_step {
+  size_t size;  // sizeof(mnk_rotary_step)
+  mnk_rotary_embedding embedding;
+  bool has_first_position;       // else, without `positions`, tokens have the positions that they get in the cache
+  int64_t first_position;        // of every sequence, where there are no positions
+  mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
+  mnk_rotary_numbers offsets;    // one for each sequence
+} mnk_rotary_step;
+
 // Tokens of sequences of a cache, in any layout. A view without a tensor is left out.
 typedef struct mnk_cache_step {
   size_t size;             // sizeof(mnk_cache_step)
@@ -109,6 +120,7 @@ typedef struct mnk_cache_step {
   size_t sequence_count;
   const mnk_attention_results* MNK_NULLABLE results;  // to attend
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
+  const mnk_rotary_step* MNK_NULLABLE rotary;         // for mnk_encoder_append_and_attend alone; NULL: none
 } mnk_cache_step;
 
 // Appends keys and values. A sequence that is listed again goes on.
@@ -116,9 +128,9 @@ bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_c
 // Attends with queries, with the meaning that lists have in mnk_encoder_append_step.
 bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
                              mnk_error_out error);
-// Appends any number of tokens of one sequence and attends with their queries, in chunks that a ring can serve: the
-// results are those of appending and attending token by token. Tokens that take several chunks need causal attention,
-// without a mask.
+// Appends any number of tokens and attends with their queries, in chunks that a ring can serve: the results are those
+// of appending and attending token by token. Tokens that take several chunks need causal attention, without a mask.
+// With `rotary`, keys and queries are rotated in the dispatch that stores the keys; those of the step stay as they are.
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error);
 // Makes `target` a copy of `source`, whatever it held.

@@ -12,6 +12,7 @@
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
+#include "RotaryAppend/RotaryAppendTypes.h"
 
 namespace mnk::test {
 
@@ -66,6 +67,7 @@ TEST(ParameterLayout, StructsHaveNoGapsToFill) {
   EXPECT_NO_GAPS(RotaryFrequency, MNK_ROTARY_FREQUENCY);
   EXPECT_NO_GAPS(MultiRoPEOperand, MNK_MULTI_ROPE_OPERAND);
   EXPECT_NO_GAPS(MultiRoPEParams, MNK_MULTI_ROPE_PARAMS);
+  EXPECT_NO_GAPS(RotaryAppendParams, MNK_ROTARY_APPEND_PARAMS);
   EXPECT_EQ(sizeof(KVCacheWriteParams), 120u);
   EXPECT_EQ(alignof(KVCacheWriteParams), 8u);
   EXPECT_EQ(sizeof(MultiRoPEParams), 160u);

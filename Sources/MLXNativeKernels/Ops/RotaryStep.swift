@@ -1,0 +1,119 @@
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
+
+/// How queries and keys of a step over a cache turn, as ``MultiRoPE`` does it.
+///
+/// ```swift
+/// let rotary = RotaryEmbedding(base: 1e6)
+/// let done = try device.encode { step in
+///     try step.appendAndAttend(queries: q, keys: k, values: v, rotary: .init(rotary), over: cache, into: out)
+/// }
+/// ```
+public struct RotaryStep: Sendable {
+    /// How positions turn pairs.
+    public var embedding: RotaryEmbedding
+    /// The position of each of the step's tokens; `nil` means the positions that they get in the cache.
+    public var positions: MultiRoPE.Positions?
+    /// Added to all positions of a sequence, such as a model's rope delta.
+    public var offsets: MultiRoPE.Offsets?
+
+    /// A rotation of a step. Nothing is checked before it is used.
+    public init(
+        _ embedding: RotaryEmbedding, positions: MultiRoPE.Positions? = nil, offsets: MultiRoPE.Offsets? = nil
+    ) {
+        self.embedding = embedding
+        self.positions = positions
+        self.offsets = offsets
+    }
+}
+
+/// The rotation of a step in the types of the C API.
+struct RotaryStepOperands {
+    private let step: RotaryStep
+    private let descriptor: mnk_rotary_step
+    private let numbers: RotaryNumbers
+
+    init(_ step: RotaryStep, op: String) throws(KernelError) {
+        self.step = step
+        numbers = try RotaryNumbers(step.positions, step.offsets, op: op)
+        var descriptor = mnk_rotary_step()
+        descriptor.size = MemoryLayout<mnk_rotary_step>.size
+        descriptor.embedding = try step.embedding.descriptor(op: op)
+        if case .text(let first) = step.positions {
+            descriptor.has_first_position = true
+            descriptor.first_position = Int64(first)
+        }
+        self.descriptor = descriptor
+    }
+
+    func withDescriptor<Value>(_ body: (UnsafePointer<mnk_rotary_step>) -> Value) -> Value {
+        numbers.withPointers { positions, offsets in
+            step.embedding.frequencyFactors.withUnsafeBufferPointer { factors in
+                var complete = descriptor
+                complete.positions = positions
+                complete.offsets = offsets
+                complete.embedding.frequency_factors = factors.baseAddress
+                complete.embedding.frequency_factor_count = factors.count
+                return withExtendedLifetime(step) { body(&complete) }
+            }
+        }
+    }
+}
+
+/// Positions and offsets in the types of the C API.
+struct RotaryNumbers {
+    private var positions = mnk_rotary_numbers()
+    private var offsets = mnk_rotary_numbers()
+    private let positionList: [Int32]?
+    private let offsetList: [Int32]?
+
+    init(_ positions: MultiRoPE.Positions?, _ offsets: MultiRoPE.Offsets?, op: String) throws(KernelError) {
+        positionList = try positions?.list(op: op)
+        offsetList = try offsets?.list(op: op)
+        if case .tensor(let tensor) = positions { self.positions.tensor = tensor.handle.pointer }
+        if case .perAxis(let axes) = positions {
+            self.positions.list_axes = try UInt32(axes.count, "the number of axes", op: op)
+        }
+        if case .tensor(let tensor) = offsets { self.offsets.tensor = tensor.handle.pointer }
+    }
+
+    /// Tensors must outlive the call.
+    func withPointers<Value>(_ body: (mnk_rotary_numbers, mnk_rotary_numbers) -> Value) -> Value {
+        withListPointer(to: positionList) { positionPointer in
+            withListPointer(to: offsetList) { offsetPointer in
+                var (positions, offsets) = (positions, offsets)
+                positions.list = positionPointer
+                positions.list_count = positionList?.count ?? 0
+                offsets.list = offsetPointer
+                offsets.list_count = offsetList?.count ?? 0
+                return body(positions, offsets)
+            }
+        }
+    }
+}
+
+extension MultiRoPE.Positions {
+    fileprivate func list(op: String) throws(KernelError) -> [Int32]? {
+        let axes: [[Int]]
+        switch self {
+        case .text, .tensor: return nil
+        case .perToken(let positions): axes = [positions]
+        case .perAxis(let positions): axes = positions
+        }
+        guard axes.allSatisfy({ $0.count == axes[0].count }) else {
+            throw .invalid(
+                op: op, what: "axes hold different numbers of positions", got: "\(axes.map(\.count))",
+                expected: "as many on each axis as there are tokens",
+                fix: "Give every token a position on each axis.")
+        }
+        return try numbers(Array(axes.joined()), "a position", op: op)
+    }
+}
+
+extension MultiRoPE.Offsets {
+    fileprivate func list(op: String) throws(KernelError) -> [Int32]? {
+        guard case .list(let list) = self else { return nil }
+        return try numbers(list, "an offset", op: op)
+    }
+}

@@ -1,0 +1,208 @@
+// A step of a cache in one call: rotate, append, attend. All tokens at once where that gives the results of one by one,
+// else in chunks that the ring can serve.
+#include <map>
+#include <vector>
+
+#include "Cache/AttendedRows.hpp"
+#include "Cache/AttentionCacheState.hpp"
+#include "Cache/StepRotation.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Ops/RotaryAppend/RotaryAppend.hpp"
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+#include "Support/Try.hpp"
+
+namespace mnk {
+
+namespace {
+
+constexpr std::string_view kCall = "AttentionCache.appendAndAttend";
+
+using Cursors = std::map<uint32_t, CacheCursor>;
+
+// `first` of `tokens` tokens were stored before.
+Error tooSmallRing(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
+                   uint64_t tokens) {
+  const uint64_t takenBack = std::max<uint64_t>(cursor.highest - cursor.next, 1) - 1;
+  const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);  // enough to overwrite nothing
+  return {.op = std::string(kCall),
+          .what = "the ring is too small for the window",
+          .got = fmt::format("token {} of {}, whose window of {} reaches positions that a ring of {} has overwritten",
+                             first, tokens, window, slots.capacity),
+          .expected = fmt::format("a capacity of at least {}", std::min(slots.pinned + window + takenBack, never)),
+          .fix = "Make the ring that large, or pass a smaller window."};
+}
+
+// A row would see the newer ones of its own chunk alone.
+Error dividedRows(uint64_t tokens, uint64_t chunk) {
+  return {.op = std::string(kCall),
+          .what = "attention that is not causal cannot be divided into chunks",
+          .got = fmt::format("{}, of which the ring can serve {} at once", countText(tokens, "token"), chunk),
+          .expected = "causal attention, or tokens that the ring can serve at once",
+          .fix = "Make the ring larger, or append and attend to fewer tokens at a time."};
+}
+
+Result<void> checkTokens(const AppendAndAttend& step) {
+  const HeadsView::Strides keys = step.keys.resolved();
+  const bool isOne = step.sequences.empty();
+  for (const HeadsView* view : {&step.queries, &step.keys, &step.values}) {
+    const HeadsView::Strides strides = view->resolved();
+    if (strides.sequences == (isOne ? 1 : keys.sequences) && strides.totalTokens() == keys.totalTokens()) continue;
+    const std::string tokens = countText(isOne ? keys.totalTokens() : keys.tokens, "token");
+    return Error{
+        .op = std::string(kCall),
+        .what = isOne ? "queries, keys and values are not of the same tokens of one sequence"
+                      : "queries, keys and values are not of the same tokens",
+        .got = fmt::format("{} and {}", countText(strides.sequences, "sequence"), countText(strides.tokens, "token")),
+        .expected = isOne ? fmt::format("{} of one sequence, as keys", tokens)
+                          : fmt::format("{} and {}, as keys", countText(keys.sequences, "sequence"), tokens),
+        .fix = "Pass queries, keys and values of the same tokens, each with its own heads."};
+  }
+  return {};
+}
+
+}  // namespace
+
+// One sequence, in chunks. `firstToken` is that of the step in a tensor of positions.
+Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                               uint64_t firstToken, CacheCursor& cursor) const {
+  const uint64_t tokens = step.keys.resolved().totalTokens();
+  const CallRows call{.total = tokens, .entries = 1, .rows = tokens};
+  const CacheSlots& slots = cursors.slots();
+  const uint64_t window = windowOf(step.options);
+  Plan whole{.op = std::string(kCall), .dispatches = {}};
+  for (uint64_t first = 0, chunk; first < tokens; first += chunk) {
+    chunk = slots.exactChunk(cursor, tokens - first, window);
+    if (chunk == 0 && window < kMaxKVExtent) return tooSmallRing(slots, cursor, window, first, tokens);
+    if (chunk == 0) chunk = tokens - first;  // the rules of attention refuse the window
+    if (step.options.mask && chunk != tokens) return dividedMask();
+    if (!step.options.isCausal && chunk != tokens) return dividedRows(tokens, chunk);
+    const auto part = [&](const HeadsView& view) { return runsOf(view, first, chunk, 1); };
+    std::optional<ScratchQueries> rotated;
+    if (step.rotary) {
+      const MultiRoPE rotation = rotationOf(step, first, chunk, cursor.next);
+      rotated = ScratchQueries{.bytes = rotatedQueryBytes(rotation.queries)};
+      MNK_TRY(auto stored,
+              storage.planRotaryAppend(rotation, firstToken + first, part(step.values), step.sequence, cursor.next));
+      whole.append(std::move(stored));
+    } else {
+      MNK_TRY(auto stored, storage.planAppend(part(step.keys), part(step.values), step.sequence, cursor.next));
+      whole.append(std::move(stored));
+    }
+    MNK_TRY(checkPositions(step.sequence, cursor.next + chunk));
+    cursor.advanceTo(cursor.next + chunk);
+    MNK_TRY(auto results, resultsOf(step.results, call, first, chunk, 1));
+    MNK_TRY(auto attended, planAttend(device, part(step.queries), results, step.options,
+                                      {attendedBy(step.sequence, cursor)}, rotated));
+    whole.append(std::move(attended));
+  }
+  return whole;
+}
+
+// All entries of a list at once.
+Result<Plan> AttentionCache::State::planTogether(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                                 const std::optional<MultiRoPE>& rotation,
+                                                 std::span<const SequenceRows> entries,
+                                                 std::map<uint32_t, CacheCursor>& cursors) const {
+  std::map<uint32_t, uint64_t> next;
+  for (const auto& [sequence, cursor] : cursors) next.emplace(sequence, cursor.next);
+  MNK_TRY(auto rows, rowSlots(entries, next));
+  for (auto& [sequence, cursor] : cursors) cursor.advanceTo(next[sequence]);
+  Plan whole{.op = std::string(kCall), .dispatches = {}};
+  std::optional<ScratchQueries> rotated;
+  if (rotation) rotated = ScratchQueries{.bytes = rotatedQueryBytes(rotation->queries)};
+  const CallRows call = CallRows::of(entries);
+  const HeadsView values = call.rows == 0 ? step.values : runsOf(step.values, 0, call.rows, call.entries);
+  MNK_TRY(auto stored, rotation ? storage.planRotaryRows(*rotation, values, rows.sequences, rows.slots)
+                                : storage.planRows(step.keys, step.values, rows.sequences, rows.slots));
+  whole.append(std::move(stored));
+  MNK_TRY(auto attended,
+          attendedSequences(entries, step.options.isCausal,
+                            [&](uint32_t sequence) -> Result<CacheCursor> { return cursors[sequence]; }));
+  MNK_TRY(auto attending,
+          planAttendRows(device, step.queries, step.results, step.options, call, entries, attended, rotated));
+  whole.append(std::move(attending));
+  return whole;
+}
+
+// Entry after entry, each in chunks.
+Result<Plan> AttentionCache::State::planEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                                std::span<const SequenceRows> entries,
+                                                std::map<uint32_t, CacheCursor>& cursors) const {
+  const CallRows call = CallRows::of(entries);
+  Plan whole{.op = std::string(kCall), .dispatches = {}};
+  uint64_t firstRow = 0;
+  for (size_t i = 0; i < entries.size(); firstRow += entries[i++].rows) {
+    const auto [sequence, rows] = entries[i];
+    if (rows == 0) continue;
+    if (step.options.mask && rows != call.total) return dividedMask();
+    AppendAndAttend one = step;
+    one.sequence = sequence;
+    for (HeadsView* view : {&one.queries, &one.keys, &one.values}) *view = runsOf(*view, firstRow, rows, 1);
+    MNK_TRY(auto results, resultsOf(step.results, call, firstRow, rows, 1));
+    one.results = std::move(results);
+    if (step.rotary) MNK_TRY(takeEntry(*one.rotary, i, firstRow, rows));
+    MNK_TRY(auto planned, planChunks(device, one, firstRow, cursors[sequence]));
+    whole.append(std::move(planned));
+  }
+  return whole;
+}
+
+Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
+  return guardedAs(kCall, [&]() -> Result<void> {
+    const bool isOne = step.sequences.empty();
+    const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
+    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
+    Cursors cursors;
+    for (const uint32_t sequence : listed) {
+      if (cursors.contains(sequence)) continue;  // others may append between two looks at it
+      MNK_TRY(auto known, recording->known(sequence));
+      cursors.emplace(sequence, known);
+    }
+    // All of them, before they are divided.
+    const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = state_->storage.view()};
+    MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
+    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
+    MNK_TRY(checkTokens(step));
+    std::vector<SequenceRows> entries{{step.sequence, step.keys.resolved().totalTokens()}};
+    if (!isOne || !step.rowCounts.empty()) {
+      MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));
+      entries = std::move(rows);
+    }
+    const CallRows call = CallRows::of(entries);
+    std::vector<NamedRange> sources{
+        {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};
+    std::vector<NamedRange> written;
+    std::optional<MultiRoPE> rotation;
+    if (step.rotary) {
+      MNK_TRY(rotation, rotationOf(step, entries, cursors));
+      MNK_TRY(checkRotation(*rotation));
+      // Queries and positions are read while the cache is written.
+      addNumbers(sources, *step.rotary);
+      for (const auto& plane : state_->storage.planes()) {
+        if (plane) written.push_back({"the cache", plane->range()});
+      }
+    }
+    MNK_TRY(checkOverlap(kCall, sources, step.results, std::move(written)));
+    MNK_TRY(checkResults(kCall, step.results, call, step.queries.resolved().heads, state_->descriptor.valueHeadDim));
+    std::map<uint32_t, uint64_t> rows;
+    for (const auto& [sequence, count] : entries) {
+      if (!step.options.isCausal && count != 0 && rows[sequence] != 0) return listedAgain(sequence);
+      rows[sequence] += count;
+    }
+    const uint64_t window = state_->windowOf(step.options);
+    const bool isExact = std::all_of(rows.begin(), rows.end(), [&](const auto& entry) {
+      return state_->cursors.slots().exactChunk(cursors[entry.first], entry.second, window) == entry.second;
+    });
+    const bool isTogether = entries.size() > 1 && isExact && (!rotation || canRotateTogether(step, call));
+    MNK_TRY(auto planned, isTogether ? state_->planTogether(encoder.device(), step, rotation, entries, cursors)
+                                     : state_->planEntries(encoder.device(), step, entries, cursors));
+    MNK_TRY(encoder.encode(planned));
+    for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
+    return {};
+  });
+}
+
+}  // namespace mnk

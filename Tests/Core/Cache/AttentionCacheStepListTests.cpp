@@ -1,0 +1,277 @@
+// Steps of several sequences that rotate, append and attend in one call, against MultiRoPE, append and attend.
+#include <fmt/ranges.h>
+
+#include "Harness/EveryDevice.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr uint64_t kSequences = 3;
+
+enum class Numbers { none, first, list, tensor };
+
+struct List {
+  std::vector<uint32_t> sequences;
+  std::vector<uint32_t> rowCounts = {};
+  uint64_t rowsOfEach = 0;  // of views that have an axis of sequences
+  Numbers positions = Numbers::none;
+  bool hasOffsets = false;
+  uint64_t dispatches = 2;
+
+  uint64_t rowsOf(size_t entry) const {
+    return rowCounts.empty() ? std::max<uint64_t>(rowsOfEach, 1) : rowCounts[entry];
+  }
+  uint64_t total() const {
+    uint64_t rows = 0;
+    for (size_t i = 0; i < sequences.size(); ++i) rows += rowsOf(i);
+    return rows;
+  }
+  std::string text() const {
+    return fmt::format("sequences {}, rows {} or {} of each, positions {}{}", fmt::join(sequences, " "),
+                       fmt::join(rowCounts, " "), rowsOfEach, static_cast<int>(positions),
+                       hasOffsets ? ", offsets" : "");
+  }
+};
+
+class ListStep {
+ public:
+  ListStep(const std::shared_ptr<Device>& device, const List& list, const AttentionCacheDescriptor& descriptor)
+      : list_(list), together(device, descriptor), apart(device, descriptor) {
+    for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
+      for (AttentionFixture* fixture : {&together, &apart}) fixture->appendNow(2 + sequence, sequence);
+    }
+  }
+
+  // With a rotary argument, or of tokens as they are.
+  void run(bool rotates) {
+    const uint64_t rows = list_.total();
+    AppendAndAttend step{.queries = tokens(kQueryHeads),
+                         .keys = tokens(kAttendedHeads),
+                         .values = tokens(kAttendedHeads),
+                         .sequences = list_.sequences,
+                         .rowCounts = list_.rowCounts};
+    step.results = {.into = together.zeros({rows, kQueryHeads, kAttendedDim}),
+                    .logSumExp = together.zeros({rows, kQueryHeads})};
+    std::vector<int32_t> positions;
+    if (rotates) {
+      step.rotary = RotaryStep{.embedding = {.ropeDim = 24}};
+      positions = numbers(*step.rotary);
+    }
+    const Summary summary = REQUIRE(CommandEncoder::run(
+        together.device, [&](CommandEncoder& encoder) { return together.cache.appendAndAttend(encoder, step); }));
+    EXPECT_EQ(summary.total.dispatches, list_.dispatches);
+
+    const Tensor out = together.zeros({rows, kQueryHeads, kAttendedDim}), logs = together.zeros({rows, kQueryHeads});
+    REQUIRE(CommandEncoder::run(together.device, [&](CommandEncoder& encoder) -> Result<void> {
+      HeadsView queries = flat(step.queries), keys = flat(step.keys);
+      if (rotates) {
+        const MultiRoPE rotation{.queries = queries,
+                                 .keys = keys,
+                                 .rotatedQueries = together.zeros({rows, kQueryHeads, kAttendedDim}),
+                                 .rotatedKeys = HeadsView(together.zeros({rows, kAttendedHeads, kAttendedDim})),
+                                 .positions = RotaryPositions(tensorOf(positions)),
+                                 .rotary = step.rotary->embedding};
+        if (auto done = encoder.encode(rotation); !done) return done;
+        queries = *rotation.rotatedQueries;
+        keys = *rotation.rotatedKeys;
+      }
+      std::vector<uint32_t> counts;
+      for (size_t i = 0; i < list_.sequences.size(); ++i) counts.push_back(static_cast<uint32_t>(list_.rowsOf(i)));
+      const HeadsView values = flat(step.values);
+      if (auto done = apart.cache.append(encoder, keys, values, list_.sequences, counts); !done) return done;
+      return apart.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {}, list_.sequences, counts);
+    }));
+    for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
+      EXPECT_EQ(together.cache.nextPosition(sequence), apart.cache.nextPosition(sequence));
+    }
+    EXPECT(bytesOf(together.cache.view().keys) == bytesOf(apart.cache.view().keys));
+    EXPECT(bytesOf(*together.cache.view().values) == bytesOf(*apart.cache.view().values));
+    EXPECT(bytesOf(*step.results.into) == bytesOf(out));
+    EXPECT(bytesOf(*step.results.logSumExp) == bytesOf(logs));
+  }
+
+ private:
+  HeadsView tokens(uint64_t heads) {
+    const std::vector<float> elements = smallNumbers(together.random, list_.total() * heads * kAttendedDim);
+    if (list_.rowsOfEach == 0) return together.tensor(elements, {list_.total(), heads, kAttendedDim});
+    return together.tensor(elements, {list_.sequences.size(), list_.rowsOfEach, heads, kAttendedDim});
+  }
+  static HeadsView flat(const HeadsView& view) {
+    const HeadsView::Strides s = view.resolved();
+    return REQUIRE(view.tensor.reshaped(REQUIRE(Shape::make({s.totalTokens(), s.heads, s.headDim}))));
+  }
+  // Sets them, and gives the sum for each token.
+  std::vector<int32_t> numbers(RotaryStep& rotary) {
+    std::vector<int32_t> positions, offsets;
+    std::map<uint32_t, int32_t> next;
+    for (size_t i = 0; i < list_.sequences.size(); ++i) {
+      const uint32_t sequence = list_.sequences[i];
+      if (!next.contains(sequence)) next[sequence] = static_cast<int32_t>(together.cache.nextPosition(sequence));
+      int32_t first = list_.positions == Numbers::first ? 40 : next[sequence];
+      for (uint64_t row = 0; row < list_.rowsOf(i); ++row) {
+        const bool isGiven = list_.positions == Numbers::list || list_.positions == Numbers::tensor;
+        positions.push_back(isGiven ? static_cast<int32_t>(together.random.below(5000)) : first++);
+      }
+      next[sequence] += static_cast<int32_t>(list_.rowsOf(i));
+      offsets.push_back(static_cast<int32_t>(together.random.below(90)));
+    }
+    if (list_.positions == Numbers::first) rotary.positions = RotaryPositions(40);
+    if (list_.positions == Numbers::list) rotary.positions = RotaryPositions(positions);
+    if (list_.positions == Numbers::tensor) rotary.positions = RotaryPositions(tensorOf(positions));
+    if (!list_.hasOffsets) return positions;
+    rotary.offsets = list_.positions == Numbers::tensor ? RotaryOffsets(tensorOf(offsets)) : RotaryOffsets(offsets);
+    for (size_t i = 0, row = 0; i < offsets.size(); ++i) {
+      for (uint64_t end = row + list_.rowsOf(i); row < end; ++row) positions[row] += offsets[i];
+    }
+    return positions;
+  }
+  Tensor tensorOf(const std::vector<int32_t>& numbers) const {
+    const Tensor tensor = REQUIRE(Tensor::zeros(together.device, DType::i32, REQUIRE(Shape::make({numbers.size()}))));
+    REQUIRE(tensor.write(rawBytes(numbers)));
+    return tensor;
+  }
+
+  const List& list_;
+  AttentionFixture together, apart;
+};
+
+AttentionCacheDescriptor coded(AttentionCacheDescriptor descriptor) {
+  descriptor.quantized = KVQuantizedStorage{.keyBits = 6, .valueBits = 6};
+  return descriptor;
+}
+
+}  // namespace
+
+TEST(AttentionCacheStepList, ListsAreThoseOfSeparateCalls) {
+  using enum Numbers;
+  const List lists[] = {
+      {.sequences = {0, 1, 2}},
+      {.sequences = {2, 0}, .rowsOfEach = 3},
+      {.sequences = {2, 0, 1}, .rowsOfEach = 2, .positions = first, .hasOffsets = true},
+      {.sequences = {0, 1, 2}, .positions = list, .hasOffsets = true},
+      {.sequences = {0, 1, 2}, .rowsOfEach = 2, .positions = tensor, .hasOffsets = true},
+      {.sequences = {0, 1, 2}, .rowCounts = {3, 0, 2}, .dispatches = 3},
+      {.sequences = {0, 1, 2}, .rowCounts = {2, 2, 2}, .positions = first},
+      {.sequences = {1, 0, 2}, .rowCounts = {2, 1, 3}, .positions = first, .dispatches = 4},
+      {.sequences = {1, 0, 1}, .rowCounts = {2, 1, 2}, .dispatches = 4},
+      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = tensor, .dispatches = 3},
+      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = list, .dispatches = 3},
+      {.sequences = {2}, .rowCounts = {3}},
+  };
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
+    for (const List& list : lists) {
+      const Context context(list.text());
+      for (const bool rotates : {true, false}) {
+        if (!rotates && (list.hasOffsets || list.positions != none)) continue;
+        ListStep(device, list, attendedDescriptor(16)).run(rotates);
+      }
+      ListStep(device, list, coded(attendedDescriptor(16))).run(true);
+    }
+  });
+}
+
+// More rows than one list can hold take two dispatches, or each sequence takes its own.
+TEST(AttentionCacheStepList, ListsOfManyRowsAreDivided) {
+  const auto device = devicesUnderTest().front().device;
+  for (const auto& [positions, dispatches] : {std::pair(Numbers::tensor, 2 + 65), std::pair(Numbers::none, 2 * 66)}) {
+    const List list{.sequences = {2, 0},
+                    .rowsOfEach = 515,
+                    .positions = positions,
+                    .dispatches = static_cast<uint64_t>(dispatches)};
+    const Context context(list.text());
+    ListStep(device, list, attendedDescriptor(600)).run(true);
+    ListStep(device, list, coded(attendedDescriptor(600))).run(true);
+  }
+}
+
+// A ring of five takes sequences that are almost full one by one, and each in chunks: here a row at a time at last.
+TEST(AttentionCacheStepList, AFullRingIsServedInChunks) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const bool isCoded : {false, true}) {
+      const AttentionCacheDescriptor descriptor = isCoded ? coded(attendedDescriptor(5)) : attendedDescriptor(5);
+      AttentionFixture listed(device, descriptor), single(device, descriptor);
+      const std::vector<uint32_t> sequences{2, 0, 2}, rowCounts{3, 2, 2};
+      constexpr uint64_t kRows = 7;
+      const Tensor queries = listed.someQueries(kRows);
+      const Tensor keys = listed.tensor(smallNumbers(listed.random, kRows * 64), {kRows, 2, 32});
+      const Tensor out = listed.zeros({kRows, kQueryHeads, kAttendedDim});
+      const Tensor expected = listed.zeros({kRows, kQueryHeads, kAttendedDim});
+      REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
+        return listed.cache.appendAndAttend(encoder, {.queries = queries,
+                                                      .keys = keys,
+                                                      .values = keys,
+                                                      .rotary = RotaryStep{},
+                                                      .results = {.into = out},
+                                                      .sequences = sequences,
+                                                      .rowCounts = rowCounts});
+      }));
+      uint64_t row = 0;
+      for (size_t i = 0; i < sequences.size(); ++i) {
+        for (uint64_t end = row + rowCounts[i]; row < end; ++row) {
+          REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) {
+            return single.cache.appendAndAttend(encoder, {.queries = REQUIRE(queries.slice(row, 1)),
+                                                          .keys = REQUIRE(keys.slice(row, 1)),
+                                                          .values = REQUIRE(keys.slice(row, 1)),
+                                                          .rotary = RotaryStep{},
+                                                          .results = {.into = REQUIRE(expected.slice(row, 1))},
+                                                          .sequence = sequences[i]});
+          }));
+        }
+      }
+      EXPECT(bytesOf(listed.cache.view().keys) == bytesOf(single.cache.view().keys));
+      const std::vector<float> sums = floatsOf(expected);
+      EXPECT(largestDifference(floatsOf(out), {sums.begin(), sums.end()}) < kF32Sums);
+    }
+  });
+}
+
+TEST(AttentionCacheStepList, ListsThatDoNotFitAreRefused) {
+  const auto device = devicesUnderTest().front().device;
+  AttentionFixture fixture(device, attendedDescriptor(16));
+  const AppendAndAttend sound{.queries = fixture.zeros({3, kQueryHeads, kAttendedDim}),
+                              .keys = fixture.zeros({3, kAttendedHeads, kAttendedDim}),
+                              .values = fixture.zeros({3, kAttendedHeads, kAttendedDim}),
+                              .rotary = RotaryStep{},
+                              .results = {.into = fixture.zeros({3, kQueryHeads, kAttendedDim})},
+                              .sequences = {0, 1},
+                              .rowCounts = {2, 1}};
+  CommandEncoder encoder(device);
+  const auto refused = [&](auto change, ExpectedError expected) {
+    AppendAndAttend step = sound;
+    change(step);
+    expected.op = "AttentionCache.appendAndAttend";
+    expectError(__FILE__, __LINE__, "a list", errorOf(fixture.cache.appendAndAttend(encoder, step)), expected);
+  };
+  refused([](auto& step) { step.rowCounts = {2, 2}; }, {.what = "the rows do not match the listed sequences"});
+  refused([](auto& step) { step.sequences = {0, 3}; }, {.got = "sequence 3"});
+  refused(
+      [](auto& step) {
+        step.rotary->offsets = std::vector<int32_t>{1, 2};
+      },
+      {.what = "offsets are given for sequences that differ in their rows",
+       .got = "offsets, and other row counts for some of 2 sequences",
+       .expected = "as many rows for each sequence, or no offsets",
+       .fix = "Add the offsets to positions"});
+  refused(
+      [&](auto& step) {
+        step.queries = fixture.zeros({2, kQueryHeads, kAttendedDim});
+      },
+      {.what = "queries, keys and values are not of the same tokens"});
+  refused(
+      [](auto& step) {
+        step.sequences = {1, 1}, step.options.isCausal = false;
+      },
+      {.what = "a sequence is listed again in attention that is not causal", .got = "sequence 1"});
+  refused([&](auto& step) { step.options.mask = fixture.zeros({1, 16}); }, {.what = "a mask cannot be divided"});
+  refused(
+      [](auto& step) {
+        step.rotary->positions = RotaryPositions(std::vector<int32_t>{1, 2});
+      },
+      {.what = "positions do not match the tokens"});
+  EXPECT_EQ(encoder.summary().total.dispatches, 0u);
+}
+
+}  // namespace mnk::test

@@ -1,0 +1,4 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
+#include "Ops/FlashDecode/FlashDecodeRuleTests.cpp"
