@@ -135,7 +135,8 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
       MNK_TRY(state_->storage.planAppend(keys, values, sequence, cursor.next));
       return counted;
     }
-    MNK_TRY(state_->storage.encodeAppend(encoder, keys, values, sequence, cursor.next));
+    MNK_TRY(std::visit([&](const auto& op) { return encoder.encode(op); },
+                       state_->storage.append(keys, values, sequence, cursor.next)));
     recording->advanceTo(end, sequence);
     return {};
   });

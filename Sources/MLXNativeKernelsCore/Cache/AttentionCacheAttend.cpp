@@ -24,7 +24,7 @@ constexpr std::string_view kAttend = "AttentionCache.attend";
 Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, const CallRows& call, uint64_t first, uint64_t rows,
                       uint64_t count) {
   const auto extents = tensor.shape().extents();
-  if (extents.size() <= innerAxes) return {};
+  if (extents.size() <= innerAxes || (call.entries == 1 && rows == call.total)) return {};
   const auto outer = extents.first(extents.size() - innerAxes);
   const std::vector<uint64_t> inner(extents.end() - innerAxes, extents.end());
   const bool hasAll = outer.size() == 1 && outer[0] == call.total;

@@ -42,7 +42,11 @@ struct AttentionCache::State {
   };
   Result<RowSlots> rowSlots(std::span<const SequenceRows> entries, std::map<uint32_t, uint64_t>& next) const;
 
-  // Parts of appendAndAttend. Cursors advance past what is planned.
+  // appendAndAttend, and its parts. Cursors advance past what is planned.
+  Result<Plan> planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                        std::map<uint32_t, CacheCursor>& cursors) const;
+  Result<void> repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, const CacheCursor& from,
+                          const std::function<Result<Plan>()>& fresh) const;
   Result<Plan> planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step, uint64_t firstToken,
                           CacheCursor& cursor) const;
   Result<Plan> planTogether(const std::shared_ptr<Device>& device, const AppendAndAttend& step,

@@ -1,5 +1,6 @@
 // A step of a cache in one call: rotate, append, attend. All tokens at once where that gives the results of one by one,
 // else in chunks that the ring can serve.
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -9,7 +10,10 @@
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
-#include "Ops/RotaryAppend/RotaryAppend.hpp"
+#include "Ops/FlashDecode/RepeatedAttention.hpp"
+#include "Ops/KVCacheQuantize/RepeatedQuantize.hpp"
+#include "Ops/KVCacheWrite/RepeatedWrite.hpp"
+#include "Ops/RotaryAppend/RepeatedRotaryAppend.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
@@ -63,7 +67,63 @@ Result<void> checkTokens(const AppendAndAttend& step) {
   return {};
 }
 
+// What is stored and what attends, as one op.
+class RepeatedStep final : public RepeatedOp {
+ public:
+  // `fresh` plans all of it, and checks every rule.
+  RepeatedStep(RepeatedOp& stored, RepeatedOp& attention, const std::function<Result<Plan>()>& fresh)
+      : stored_(stored), attention_(attention), fresh_(fresh) {}
+
+  std::string_view name() const override { return kCall; }
+  Result<Plan> plan(Device*) const override { return fresh_(); }
+  bool describe(OpForm& form) const override {
+    form.add(kCall);
+    if (!stored_.describe(form)) return false;
+    form.beginStage();
+    return attention_.describe(form);
+  }
+  Result<void> refine(Device& device, OpForm& form) override {
+    MNK_TRY(stored_.refine(device, form));
+    return attention_.refine(device, form);
+  }
+  void patch(size_t index, Dispatch& dispatch) const override {
+    return index == 0 ? stored_.patch(0, dispatch) : attention_.patch(index - 1, dispatch);
+  }
+  uint32_t stageOf(size_t index) const override { return index == 0 ? 0 : 1; }
+
+ private:
+  RepeatedOp& stored_;
+  RepeatedOp& attention_;
+  const std::function<Result<Plan>()>& fresh_;
+};
+
 }  // namespace
+
+// Tokens of one sequence that are stored before the first of them attends, as most steps are.
+Result<void> AttentionCache::State::repeatStep(CommandEncoder& encoder, const AppendAndAttend& step,
+                                               const CacheCursor& from,
+                                               const std::function<Result<Plan>()>& fresh) const {
+  CacheCursor cursor = from;
+  cursor.advanceTo(from.next + step.keys.resolved().totalTokens());
+  const FlashDecode attention =
+      this->attention(step.queries, step.results, step.options, {attendedBy(step.sequence, cursor)});
+  CacheStorage::Append append = storage.append(step.keys, step.values, step.sequence, from.next);
+  if (step.rotary) {
+    const RotaryAppend rotated{.rotation = rotationOf(step, 0, step.keys.resolved().totalTokens(), from.next),
+                               .append = std::move(append)};
+    RepeatedRotaryAppend stored(rotated);
+    RepeatedAttention attending(attention, ScratchQueries{.bytes = rotatedQueryBytes(step.queries)});
+    RepeatedStep repeated(stored, attending, fresh);
+    return encoder.repeat(repeated);
+  }
+  RepeatedAttention attending(attention);
+  const auto repeat = [&](auto stored) {
+    RepeatedStep repeated(stored, attending, fresh);
+    return encoder.repeat(repeated);
+  };
+  const auto* write = std::get_if<KVCacheWrite>(&append);
+  return write ? repeat(RepeatedWrite(*write)) : repeat(RepeatedQuantize(std::get<KVCacheQuantize>(append)));
+}
 
 // One sequence, in chunks. `firstToken` is that of the step in a tensor of positions.
 Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
@@ -156,53 +216,81 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
     const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
     Cursors cursors;
-    for (const uint32_t sequence : listed) {
-      if (cursors.contains(sequence)) continue;  // others may append between two looks at it
-      MNK_TRY(auto known, recording->known(sequence));
-      cursors.emplace(sequence, known);
-    }
-    // All of them, before they are divided.
-    const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = state_->storage.view()};
-    MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
-    MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
-    MNK_TRY(checkTokens(step));
-    std::vector<SequenceRows> entries{{step.sequence, step.keys.resolved().totalTokens()}};
-    if (!isOne || !step.rowCounts.empty()) {
-      MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));
-      entries = std::move(rows);
-    }
-    const CallRows call = CallRows::of(entries);
-    std::vector<NamedRange> sources{
-        {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};
-    std::vector<NamedRange> written;
-    std::optional<MultiRoPE> rotation;
-    if (step.rotary) {
-      MNK_TRY(rotation, rotationOf(step, entries, cursors));
-      MNK_TRY(checkRotation(*rotation));
-      // Queries and positions are read while the cache is written.
-      addNumbers(sources, *step.rotary);
-      for (const auto& plane : state_->storage.planes()) {
-        if (plane) written.push_back({"the cache", plane->range()});
+    const auto look = [&]() -> Result<void> {
+      for (const uint32_t sequence : listed) {
+        if (cursors.contains(sequence)) continue;  // others may append between two looks at it
+        MNK_TRY(auto known, recording->known(sequence));
+        cursors.emplace(sequence, known);
+      }
+      return {};
+    };
+    const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
+    if (isOne && step.rowCounts.empty()) {
+      MNK_TRY(auto cursor, recording->known(step.sequence));
+      const uint64_t tokens = step.keys.resolved().totalTokens(), window = state_->windowOf(step.options);
+      const bool isWhole = tokens < kMaxKVExtent && cursor.next + tokens < kMaxKVExtent &&
+                           state_->cursors.slots().exactChunk(cursor, tokens, window) == tokens;
+      if (isWhole) {
+        const auto fresh = [&]() -> Result<Plan> {
+          cursors.emplace(step.sequence, cursor);
+          return planned();
+        };
+        MNK_TRY(state_->repeatStep(encoder, step, cursor, std::ref(fresh)));
+        recording->advanceTo(cursor.next + tokens, step.sequence);
+        return {};
       }
     }
-    MNK_TRY(checkOverlap(kCall, sources, step.results, std::move(written)));
-    MNK_TRY(checkResults(kCall, step.results, call, step.queries.resolved().heads, state_->descriptor.valueHeadDim));
-    std::map<uint32_t, uint64_t> rows;
-    for (const auto& [sequence, count] : entries) {
-      if (!step.options.isCausal && count != 0 && rows[sequence] != 0) return listedAgain(sequence);
-      rows[sequence] += count;
-    }
-    const uint64_t window = state_->windowOf(step.options);
-    const bool isExact = std::all_of(rows.begin(), rows.end(), [&](const auto& entry) {
-      return state_->cursors.slots().exactChunk(cursors[entry.first], entry.second, window) == entry.second;
-    });
-    const bool isTogether = entries.size() > 1 && isExact && (!rotation || canRotateTogether(step, call));
-    MNK_TRY(auto planned, isTogether ? state_->planTogether(encoder.device(), step, rotation, entries, cursors)
-                                     : state_->planEntries(encoder.device(), step, entries, cursors));
-    MNK_TRY(encoder.encode(planned));
+    MNK_TRY(look());
+    MNK_TRY(encoder.encode(planned()));
     for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
     return {};
   });
+}
+
+// All of a call.
+Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
+                                             std::map<uint32_t, CacheCursor>& cursors) const {
+  const bool isOne = step.sequences.empty();
+  const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
+  // All of them, before they are divided.
+  const KVCacheWrite stored{.keys = step.keys, .values = step.values, .into = storage.view()};
+  MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
+  MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
+  MNK_TRY(checkTokens(step));
+  std::vector<SequenceRows> entries{{step.sequence, step.keys.resolved().totalTokens()}};
+  if (!isOne || !step.rowCounts.empty()) {
+    MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));
+    entries = std::move(rows);
+  }
+  const CallRows call = CallRows::of(entries);
+  std::vector<NamedRange> sources{
+      {"queries", rangeOf(step.queries)}, {"keys", rangeOf(step.keys)}, {"values", rangeOf(step.values)}};
+  std::vector<NamedRange> written;
+  std::optional<MultiRoPE> rotation;
+  if (step.rotary) {
+    MNK_TRY(rotation, rotationOf(step, entries, cursors));
+    MNK_TRY(checkRotation(*rotation));
+    // Queries and positions are read while the cache is written.
+    addNumbers(sources, *step.rotary);
+    for (const auto& plane : storage.planes()) {
+      if (plane) written.push_back({"the cache", plane->range()});
+    }
+  }
+  MNK_TRY(checkOverlap(kCall, sources, step.results, std::move(written)));
+  MNK_TRY(checkResults(kCall, step.results, call, step.queries.resolved().heads, descriptor.valueHeadDim));
+  std::map<uint32_t, uint64_t> rows;
+  for (const auto& [sequence, count] : entries) {
+    if (!step.options.isCausal && count != 0 && rows[sequence] != 0) return listedAgain(sequence);
+    rows[sequence] += count;
+  }
+  const CacheSlots& slots = this->cursors.slots();
+  const uint64_t window = windowOf(step.options);
+  const bool isExact = std::all_of(rows.begin(), rows.end(), [&](const auto& entry) {
+    return slots.exactChunk(cursors[entry.first], entry.second, window) == entry.second;
+  });
+  const bool isTogether = entries.size() > 1 && isExact && (!rotation || canRotateTogether(step, call));
+  return isTogether ? planTogether(device, step, rotation, entries, cursors)
+                    : planEntries(device, step, entries, cursors);
 }
 
 }  // namespace mnk

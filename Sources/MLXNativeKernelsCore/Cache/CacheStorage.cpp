@@ -121,13 +121,12 @@ uint64_t CacheStorage::bytes() const {
   return bytes;
 }
 
-template <typename Body>
-auto CacheStorage::withAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position,
-                              Body body) const {
+CacheStorage::Append CacheStorage::append(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
+                                          uint64_t position) const {
   const auto placed = [&](auto op) {
     op.sequence = sequence;
     op.position = position;
-    return body(op);
+    return op;
   };
   if (!quantized_) return placed(KVCacheWrite{.keys = keys, .values = values, .into = view_});
   return placed(KVCacheQuantize{.keys = keys, .values = values, .into = *quantized_, .options = options_});
@@ -135,31 +134,24 @@ auto CacheStorage::withAppend(const HeadsView& keys, const HeadsView& values, ui
 
 Result<Plan> CacheStorage::planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
                                       uint64_t position) const {
-  return withAppend(keys, values, sequence, position, [](const auto& op) { return plan(op); });
-}
-
-Result<void> CacheStorage::encodeAppend(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
-                                        uint32_t sequence, uint64_t position) const {
-  return withAppend(keys, values, sequence, position, [&](const auto& op) { return encoder.encode(op); });
+  return std::visit([](const auto& op) { return plan(op); }, append(keys, values, sequence, position));
 }
 
 Result<Plan> CacheStorage::planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
                                             uint32_t sequence, uint64_t position) const {
-  return withAppend(*rotation.keys, values, sequence, position, [&](const auto& op) {
-    return plan(RotaryAppend{.rotation = rotation, .firstToken = firstToken, .append = op});
-  });
+  return plan(RotaryAppend{
+      .rotation = rotation, .firstToken = firstToken, .append = append(*rotation.keys, values, sequence, position)});
 }
 
 Result<Plan> CacheStorage::planRows(const HeadsView& keys, const HeadsView& values, std::span<const uint32_t> sequences,
                                     std::span<const uint32_t> slots) const {
-  return withAppend(keys, values, 0, 0,
-                    [&](const auto& op) { return planParts(op, sequences, slots, nullptr); });
+  return std::visit([&](const auto& op) { return planParts(op, sequences, slots, nullptr); }, append(keys, values));
 }
 
 Result<Plan> CacheStorage::planRotaryRows(const MultiRoPE& rotation, const HeadsView& values,
                                           std::span<const uint32_t> sequences, std::span<const uint32_t> slots) const {
-  return withAppend(*rotation.keys, values, 0, 0,
-                    [&](const auto& op) { return planParts(op, sequences, slots, &rotation); });
+  return std::visit([&](const auto& op) { return planParts(op, sequences, slots, &rotation); },
+                    append(*rotation.keys, values));
 }
 
 Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const {

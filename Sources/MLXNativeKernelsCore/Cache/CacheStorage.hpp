@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <variant>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
 
@@ -24,8 +25,9 @@ class CacheStorage {
   Planes planes() const;
   uint64_t bytes() const;
 
-  Result<void> encodeAppend(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values, uint32_t sequence,
-                            uint64_t position) const;
+  // The op that appends.
+  using Append = std::variant<KVCacheWrite, KVCacheQuantize>;
+  Append append(const HeadsView& keys, const HeadsView& values, uint32_t sequence = 0, uint64_t position = 0) const;
   Result<Plan> planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
   // Rotates the keys first, and queries into scratch memory, where RotaryAppend says.
   Result<Plan> planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
@@ -41,11 +43,6 @@ class CacheStorage {
                               uint64_t position, KVDomain domain) const;
 
  private:
-  // Calls the body with the op that appends.
-  template <typename Body>
-  auto withAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position,
-                  Body body) const;
-
   KVCacheView view_;
   std::optional<QuantizedKVCacheView> quantized_;
   KVQuantizeOptions options_;

@@ -77,7 +77,7 @@ struct CommandEncoder::Impl {
   Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> makeReady(const RepeatedOp& op, const OpForm& form, const KnownPlan& known);
-  void keep(const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made);
+  void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made);
   Result<void> recordReady();
   Result<void> noteTouched();
   Result<void> advance(SubmittedWork& work);
@@ -278,7 +278,8 @@ Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const OpForm&
 }
 
 // Keeps what was made for an op, for others of its form.
-void CommandEncoder::Impl::keep(const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made) {
+void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
+                                std::vector<ReadyDispatch> made) {
   KnownPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
   const auto operands = form.operands();
   for (size_t i = 0; i < made.size(); ++i) {
@@ -289,10 +290,14 @@ void CommandEncoder::Impl::keep(const OpForm& form, const Plan& plan, std::vecto
             {binding.isZeroed ? KnownPlan::Bound::kZeroed : KnownPlan::Bound::kScratch, binding.offset});
         continue;
       }
-      const auto operand = std::find_if(operands.begin(), operands.end(),
-                                        [&](const OpForm::Operand& each) { return each.index == binding.index; });
+      const auto operand = std::find_if(operands.begin(), operands.end(), [&](const OpForm::Operand& each) {
+        return each.index == binding.index && each.stage == op.stageOf(i);
+      });
       // A binding that the form does not name cannot be made again.
-      if (operand == operands.end() || operand->tensor->buffer() != binding.buffer) return;
+      if (operand == operands.end() || operand->tensor->buffer() != binding.buffer ||
+          binding.offset < operand->tensor->byteOffset()) {
+        return;
+      }
       step.bound.push_back(
           {static_cast<uint32_t>(operand - operands.begin()), binding.offset - operand->tensor->byteOffset()});
     }
@@ -378,7 +383,7 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
         MNK_TRY(op.refine(*target, form));
         if (form.words().size() != words) target->knownPlans().keep(form.first(words), {});
       }
-      impl_->keep(form, planned, std::move(made));
+      impl_->keep(op, form, planned, std::move(made));
       return {};
     });
     return {};

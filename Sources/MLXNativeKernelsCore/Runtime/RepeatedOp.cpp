@@ -29,7 +29,7 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
     isTooLarge_ = isTooLarge_ || tensor;
     return;
   }
-  const Operand operand{index, &tensor, tensor.range(), access != Access::read};
+  const Operand operand{index, stage_, &tensor, tensor.range(), access != Access::read};
   // The same tensor at two indices is part of the form, and so is alignment, on which the choice of kernels depends.
   constexpr uint64_t kAlignment = 32;  // eight f32
   const auto first = std::find_if(operands_.begin(), operands_.begin() + operandCount_, [&](const Operand& other) {

@@ -23,11 +23,15 @@ namespace mnk {
 class OpForm {
  public:
   struct Operand {
-    uint32_t index = 0;  // of a kernel's buffer; all dispatches of the plan mean the same by it
+    uint32_t index = 0;  // of a kernel's buffer; all dispatches of a stage mean the same by it
+    uint32_t stage = 0;
     const Tensor* tensor = nullptr;
     MemoryRange range;
     bool isWritten = false;
   };
+
+  // What is added from here on is of the next op of a plan that several ops make together.
+  void beginStage() { addWord(++stage_); }
 
   template <typename Number>
   void add(Number number) {
@@ -62,6 +66,7 @@ class OpForm {
   std::array<Operand, 16> operands_;
   uint32_t count_ = 0;
   uint32_t operandCount_ = 0;
+  uint32_t stage_ = 0;
   bool isTooLarge_ = false;
   bool lacksMemory_ = false;
 };
@@ -79,6 +84,7 @@ class RepeatedOp {
   virtual Result<void> refine(Device& device, OpForm& form) = 0;
   // Makes the dispatch of an op that has the same form that of this one, but for the memory bound.
   virtual void patch(size_t index, Dispatch& dispatch) const = 0;
+  virtual uint32_t stageOf(size_t /*index*/) const { return 0; }
 
  protected:
   ~RepeatedOp() = default;

@@ -4,5 +4,6 @@
 #include "Ops/MultiRoPE/MultiRoPE.cpp"
 #include "Ops/MultiRoPE/MultiRoPEOperands.cpp"
 #include "Ops/MultiRoPE/MultiRoPERules.cpp"
+#include "Ops/MultiRoPE/RepeatedRotation.cpp"
 #include "Ops/MultiRoPE/RotaryFrequencies.cpp"
 #pragma clang attribute pop

@@ -180,6 +180,69 @@ TEST(RepeatedOp, MemoryOfAnotherDeviceIsRefused) {
   EXPECT(!expectFresh(op, device));
 }
 
+// Steps of a cache on a device that knows their plans, and on one that knows none.
+TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
+  Seeded random(11);
+  for (uint32_t variant = 0; variant < 16; ++variant) {
+    const Context context(fmt::format("variant {}", variant));
+    const bool isQuantized = variant & 1, isRing = variant & 2, isRotated = variant & 4, isOneCall = variant & 8;
+    AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 64, .capacity = 300, .sequences = 2};
+    if (isRing) descriptor.whenFull = KVWrap::ring, descriptor.pinned = 3, descriptor.capacity = 40;
+    if (isQuantized) descriptor.quantized.emplace();
+    const std::shared_ptr<FakeDevice> devices[] = {makeDevice(), makeDevice()};
+    std::vector<AttentionCache> caches;
+    std::vector<BindingMemory> memories;
+    for (const auto& device : devices) {
+      caches.push_back(REQUIRE(AttentionCache::make(device, descriptor)));
+      memories.emplace_back(device);
+    }
+    uint32_t encoded = 0, refused = 0;
+    for (int step = 0; step < 120; ++step) {
+      const Context context(fmt::format("step {}", step));
+      const uint64_t tokens = random.below(6) == 0 ? 1 + random.below(4) : 1;
+      const uint32_t sequence = static_cast<uint32_t>(random.below(2)), window = random.below(4) == 0 ? 16 : 0;
+      const bool isCut = random.below(20) == 0;
+      const uint64_t cut = random.below(300), position = random.below(1 << 20);
+      const bool hasPosition = random.below(8) == 0;
+      Result<void> results[2];
+      for (size_t i = 0; i < 2; ++i) {
+        if (i == 1) devices[1]->knownPlans().clear();
+        if (isCut) (void)caches[i].truncate(cut % (caches[i].nextPosition(sequence) + 1), sequence);
+        AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 64}),
+                             .keys = memories[i].make(DType::f16, {tokens, 2, 64}),
+                             .values = memories[i].make(DType::f16, {tokens, 2, 64})};
+        call.results.into = memories[i].make(DType::f16, {tokens, 4, 64});
+        call.options.window = window;
+        call.sequence = sequence;
+        if (isRotated) call.rotary = RotaryStep{};
+        if (isRotated && hasPosition) call.rotary->positions = RotaryPositions(position);
+        CommandEncoder encoder(devices[i]);
+        if (isOneCall) {
+          results[i] = caches[i].appendAndAttend(encoder, call);
+        } else {
+          results[i] = caches[i].append(encoder, call.keys, call.values, sequence);
+          if (results[i]) results[i] = caches[i].attend(encoder, call.queries, call.results, call.options, sequence);
+        }
+        if (results[i]) REQUIRE(encoder.commit());
+      }
+      expectSameError(errorOf(results[0]), errorOf(results[1]));
+      ++(results[0] ? encoded : refused);
+      if (!results[0] || !results[1]) continue;
+      const auto got = devices[0]->committed().back(), expected = devices[1]->committed().back();
+      std::vector<Dispatch> planned;
+      for (const ReadyDispatch& ready : expected.dispatches) {
+        planned.push_back(ready.dispatch);
+        for (Binding& binding : planned.back().buffers) binding.buffer.reset();  // each device has its own
+      }
+      expectSameDispatches(got, expected, planned);
+      EXPECT_EQ(caches[0].nextPosition(sequence), caches[1].nextPosition(sequence));
+    }
+    EXPECT(encoded > 60);
+    EXPECT(devices[0]->knownPlans().count() > 2);
+    EXPECT(devices[0]->knownPlans().count() < 120);
+  }
+}
+
 // What is kept holds no memory of callers, and nothing once kernels are forgotten.
 TEST(RepeatedOp, KeepsNoMemoryOfCallers) {
   const auto device = REQUIRE(host::makeDevice({}));

@@ -87,16 +87,17 @@ bool encoding(Encoded encoded) {
   return true;
 }
 
-bool layer(const char* name, bool isQuantized) {
+bool layer(const char* storage, bool isQuantized) {
   constexpr uint32_t kSteps = 300;
   auto costs = timeLayer(isQuantized, kSteps);
   if (!costs) return report(costs.error());
-  const auto& [planned, repeated, dispatches] = *costs;
-  std::printf(
-      "  %-12s %3.1f dispatches   planned afresh %6.2f us %6.1f allocations   repeated %6.2f us %6.1f allocations   "
-      "ratio %.2f\n",
-      name, dispatches, planned.seconds * 1e6, planned.allocations, repeated.seconds * 1e6, repeated.allocations,
-      planned.seconds / repeated.seconds);
+  const double planned = (*costs)[0].seconds;
+  for (size_t call = 0; call < kLayerCalls; ++call) {
+    const LayerCost& cost = (*costs)[call];
+    std::printf("  %-12s   %-38s   %.1f dispatches   %5.1f allocations   %6.2f us   ratio %.2f\n", storage,
+                name(static_cast<LayerCall>(call)), cost.dispatches, cost.allocations, cost.seconds * 1e6,
+                cost.seconds / planned);
+  }
   return true;
 }
 

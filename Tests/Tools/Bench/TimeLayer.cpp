@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <new>
 #include <vector>
 
@@ -64,7 +63,7 @@ Result<std::vector<Layer>> makeLayers(const std::shared_ptr<Device>& device, boo
   return layers;
 }
 
-using EncodeLayer = std::function<Result<void>(Layer&, CommandEncoder&, uint32_t position)>;
+using EncodeLayer = Result<void> (*)(Layer&, CommandEncoder&, uint32_t position);
 
 MultiRoPE rotation(const Layer& layer, uint32_t position) {
   MultiRoPE op{.queries = layer.queries, .keys = HeadsView(layer.keys)};
@@ -77,6 +76,13 @@ Result<void> encodeRepeated(Layer& layer, CommandEncoder& encoder, uint32_t posi
   if (auto done = encoder.encode(rotation(layer, position)); !done) return done;
   if (auto done = layer.cache.append(encoder, layer.keys, layer.values); !done) return done;
   return layer.cache.attend(encoder, layer.queries, {.into = layer.results});
+}
+
+Result<void> encodeOnce(Layer& layer, CommandEncoder& encoder, uint32_t) {
+  AppendAndAttend step{.queries = layer.queries, .keys = layer.keys, .values = layer.values};
+  step.results.into = layer.results;
+  step.rotary.emplace().embedding.base = 1e6;
+  return layer.cache.appendAndAttend(encoder, step);
 }
 
 Result<void> encodePlanned(Layer& layer, CommandEncoder& encoder, uint32_t position) {
@@ -104,32 +110,44 @@ Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
   if (!device) return std::move(device).error();
   auto layers = makeLayers(*device, isQuantized, steps);
   if (!layers) return std::move(layers).error();
-  std::vector<double> times[2];
+  constexpr EncodeLayer kEncode[kLayerCalls] = {encodePlanned, encodeRepeated, encodeOnce};
+  std::vector<double> times[kLayerCalls];
   LayerCosts costs;
   for (uint32_t position = 0; position < steps; ++position) {
-    for (const bool isRepeated : {false, true}) {
+    for (size_t call = 0; call < kLayerCalls; ++call) {
       CommandEncoder encoder(*device);
       const uint64_t allocated = allocationCount;
       const auto start = std::chrono::steady_clock::now();
       for (Layer& layer : *layers) {
-        auto encoded = (isRepeated ? encodeRepeated : encodePlanned)(layer, encoder, position);
-        if (!encoded) return std::move(encoded).error();
+        if (auto encoded = kEncode[call](layer, encoder, position); !encoded) return std::move(encoded).error();
       }
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-      times[isRepeated].push_back(took.count() / kLayers);
-      LayerCost& cost = isRepeated ? costs.repeated : costs.planned;
-      cost.allocations = static_cast<double>(allocationCount - allocated) / kLayers;
-      costs.dispatches = static_cast<double>(encoder.summary().total.dispatches) / kLayers;
-      if (!isRepeated) continue;  // nothing of it runs
+      times[call].push_back(took.count() / kLayers);
+      costs[call].allocations = static_cast<double>(allocationCount - allocated) / kLayers;
+      costs[call].dispatches = static_cast<double>(encoder.summary().total.dispatches) / kLayers;
+      if (call + 1 < kLayerCalls) continue;  // nothing of it runs
       auto committed = encoder.commit();
       if (!committed) return std::move(committed).error();
       if (auto done = committed->wait(); !done) return std::move(done).error();
     }
   }
-  for (auto& each : times) std::sort(each.begin(), each.end());
-  costs.planned.seconds = times[0][times[0].size() / 2];
-  costs.repeated.seconds = times[1][times[1].size() / 2];
+  for (size_t call = 0; call < kLayerCalls; ++call) {
+    std::sort(times[call].begin(), times[call].end());
+    costs[call].seconds = times[call][times[call].size() / 2];
+  }
   return costs;
+}
+
+const char* name(LayerCall call) {
+  switch (call) {
+    case LayerCall::planned:
+      return "rotate, append, attend, planned afresh";
+    case LayerCall::repeated:
+      return "rotate, append, attend";
+    case LayerCall::oneCall:
+      return "appendAndAttend, which rotates";
+  }
+  return "";
 }
 
 }  // namespace mnk::bench

@@ -1,5 +1,6 @@
 // What a layer of a decode step costs on the processor before anything runs: rotate, append, attend.
 #pragma once
+#include <array>
 #include <cstdint>
 
 #include "MLXNativeKernels/Result.hpp"
@@ -9,12 +10,17 @@ namespace mnk::bench {
 struct LayerCost {
   double seconds = 0;      // the median of some steps, for each layer
   double allocations = 0;  // in one step, for each layer
-};
-struct LayerCosts {
-  LayerCost planned;   // every op is planned afresh
-  LayerCost repeated;  // as callers encode them
   double dispatches = 0;
 };
+// The ways to encode a layer.
+enum class LayerCall : uint8_t {
+  planned,   // rotate, append, attend, each planned afresh
+  repeated,  // the same as callers encode it
+  oneCall,   // appendAndAttend with a rotary argument
+};
+constexpr size_t kLayerCalls = 3;
+const char* name(LayerCall call);
+using LayerCosts = std::array<LayerCost, kLayerCalls>;
 
 Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps);
 

@@ -1,9 +1,8 @@
-// FlashDecode, repeated: sequences grow, and with them the keys that are read and the number of splits.
+#include "Ops/FlashDecode/RepeatedAttention.hpp"
+
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
-#include "Runtime/RepeatedOp.hpp"
 #include "Support/Try.hpp"
 
 namespace mnk {
@@ -44,86 +43,82 @@ void describeLayout(const FlashDecodeLayout& layout, OpForm& form) {
   form.add(layout.mergesTogether);
 }
 
-class RepeatedAttention final : public RepeatedOp {
- public:
-  explicit RepeatedAttention(const FlashDecode& op) : op_(op) {}
-
-  std::string_view name() const override { return FlashDecode::name; }
-  Result<Plan> plan(Device* device) const override { return device ? mnk::plan(op_, *device) : mnk::plan(op_); }
-
-  bool describe(OpForm& form) const override {
-    if (op_.options.mask || op_.scratch) return false;  // a mask grows with the keys
-    form.add(FlashDecode::name);
-    form.bind(kFlashDecodeQueries, op_.queries, Access::read);
-    form.add(op_.sequences.size());
-    form.add(op_.over.index());
-    if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
-      if (!quantized->values) return false;
-      describePlane(form, quantized->keys,
-                    {kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans, kFlashDecodeChannelScales},
-                    Access::read);
-      describePlane(form, *quantized->values,
-                    {kFlashDecodeValues, kFlashDecodeValueScales, kFlashDecodeValueMeans, kFlashDecodeChannelScales},
-                    Access::read);
-      describeSlots(*quantized, form);
-    } else {
-      const auto& dense = std::get<KVCacheView>(op_.over);
-      form.bind(kFlashDecodeKeys, dense.keys, Access::read);
-      form.bind(kFlashDecodeValues, dense.values, Access::read);
-      describeSlots(dense, form);
-    }
-    describeResults(op_.results, form);
-    describeOptions(op_.options, form);
-    return true;
-  }
-
-  Result<void> refine(Device& device, OpForm& form) override {
-    MNK_TRY(checkRules(flashDecodePositionRules(), op_, FlashDecode::name));
-    MNK_TRY(auto layout, layoutFor(op_, profileFor(op_, device)));
-    layout_ = std::move(layout);
-    describeLayout(layout_, form);
-    return {};
-  }
-
-  void patch(size_t index, Dispatch& dispatch) const override {
-    if (index >= layout_.passes.size()) return;  // merges splits, wherever they come from
-    const FlashDecodePass& pass = layout_.passes[index];
-    patchList(dispatch, kFlashDecodeSequences, pass.sequences);
-    const auto patchReads = [&](uint32_t at, uint64_t vectorBytes) {
-      for (Binding& binding : dispatch.buffers) {
-        if (binding.index != at) continue;
-        binding.reads.clear();
-        pass.addReads(op_, vectorBytes, binding.reads);
-      }
-    };
-    if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
-      const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
-        const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the form has been planned
-        patchReads(codes, vector.codeBytes);
-        patchReads(scales, vector.scaleBytes);
-      };
-      patchPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales);
-      patchPlane(*quantized->values, kFlashDecodeValues, kFlashDecodeValueScales);
-    } else {
-      const uint64_t bytes = byteSize(std::get<KVCacheView>(op_.over).keys.dtype());
-      patchReads(kFlashDecodeKeys, layout_.keyDim * bytes);
-      patchReads(kFlashDecodeValues, layout_.valueDim * bytes);
-    }
-  }
-
- private:
-  template <typename View>
-  static void describeSlots(const View& view, OpForm& form) {
-    form.add(view.layout);
-    form.add(view.wrap);
-    form.add(view.pinned);
-  }
-
-  const FlashDecode& op_;
-  FlashDecodeLayout layout_;
-};
+template <typename View>
+void describeSlots(const View& view, OpForm& form) {
+  form.add(view.layout);
+  form.add(view.wrap);
+  form.add(view.pinned);
+}
 
 }  // namespace
+
+bool RepeatedAttention::describe(OpForm& form) const {
+  if (op_.options.mask || op_.scratch) return false;  // a mask grows with the keys
+  form.add(FlashDecode::name);
+  form.add(queries_.has_value());
+  if (queries_) {
+    form.add(op_.queries.tensor.dtype());
+    form.add(op_.queries.resolved());
+    form.add(queries_->offset);
+    form.add(queries_->bytes);
+  } else {
+    form.bind(kFlashDecodeQueries, op_.queries, Access::read);
+  }
+  form.add(op_.sequences.size());
+  form.add(op_.over.index());
+  if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
+    if (!quantized->values) return false;
+    describePlane(form, quantized->keys,
+                  {kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans, kFlashDecodeChannelScales},
+                  Access::read);
+    describePlane(form, *quantized->values,
+                  {kFlashDecodeValues, kFlashDecodeValueScales, kFlashDecodeValueMeans, kFlashDecodeChannelScales},
+                  Access::read);
+    describeSlots(*quantized, form);
+  } else {
+    const auto& dense = std::get<KVCacheView>(op_.over);
+    form.bind(kFlashDecodeKeys, dense.keys, Access::read);
+    form.bind(kFlashDecodeValues, dense.values, Access::read);
+    describeSlots(dense, form);
+  }
+  describeResults(op_.results, form);
+  describeOptions(op_.options, form);
+  return true;
+}
+
+Result<void> RepeatedAttention::refine(Device& device, OpForm& form) {
+  MNK_TRY(checkRules(flashDecodePositionRules(), op_, FlashDecode::name));
+  MNK_TRY(auto layout, layoutFor(op_, profileFor(op_, device)));
+  layout_ = std::move(layout);
+  describeLayout(layout_, form);
+  return {};
+}
+
+void RepeatedAttention::patch(size_t index, Dispatch& dispatch) const {
+  if (index >= layout_.passes.size()) return;  // merges splits, wherever they come from
+  const FlashDecodePass& pass = layout_.passes[index];
+  patchList(dispatch, kFlashDecodeSequences, pass.sequences);
+  const auto patchReads = [&](uint32_t at, uint64_t vectorBytes) {
+    for (Binding& binding : dispatch.buffers) {
+      if (binding.index != at) continue;
+      binding.reads.clear();
+      pass.addReads(op_, vectorBytes, binding.reads);
+    }
+  };
+  if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
+    const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
+      const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the form has been planned
+      patchReads(codes, vector.codeBytes);
+      patchReads(scales, vector.scaleBytes);
+    };
+    patchPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales);
+    patchPlane(*quantized->values, kFlashDecodeValues, kFlashDecodeValueScales);
+  } else {
+    const uint64_t bytes = byteSize(std::get<KVCacheView>(op_.over).keys.dtype());
+    patchReads(kFlashDecodeKeys, layout_.keyDim * bytes);
+    patchReads(kFlashDecodeValues, layout_.valueDim * bytes);
+  }
+}
 
 Result<void> encodeRepeated(CommandEncoder& encoder, const FlashDecode& op) {
   RepeatedAttention repeated(op);

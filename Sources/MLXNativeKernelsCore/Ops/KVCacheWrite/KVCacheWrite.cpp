@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "KVCacheWrite/KVCacheWriteTypes.h"
-#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/CacheAddressing.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
@@ -111,55 +110,7 @@ Dispatch makeDispatch(const Op& op) {
   return dispatch;
 }
 
-class RepeatedWrite final : public RepeatedOp {
- public:
-  explicit RepeatedWrite(const Op& op) : op_(op) {}
-
-  std::string_view name() const override { return Op::name; }
-  Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
-
-  bool describe(OpForm& form) const override {
-    if (op_.rows) return false;
-    form.add(Op::name);
-    form.bind(kKVCacheWriteKeys, op_.keys, Access::read);
-    form.add(op_.values.has_value());
-    if (op_.values) form.bind(kKVCacheWriteValues, *op_.values, Access::read);
-    form.bind(kKVCacheWriteKeyCache, op_.into.keys, Access::write);
-    form.bind(kKVCacheWriteValueCache, op_.into.values, op_.values ? Access::write : Access::read);
-    describeAddresses(op_, form);
-    return true;
-  }
-
-  Result<void> refine(Device&, OpForm&) override {
-    MNK_TRY(checkRules(cachePositionRules(), op_, Op::name));
-    placement_ = placementOf(op_);
-    return {};
-  }
-
-  void patch(size_t, Dispatch& dispatch) const override {
-    patchInline<KVCacheWriteParams>(dispatch, kKVCacheWriteParams, [&](KVCacheWriteParams& params) {
-      patchAddresses(op_, placement_, params.address);
-    });
-    for (Binding& binding : dispatch.buffers) {
-      const bool isKey = binding.index == kKVCacheWriteKeyCache;
-      if (!isKey && binding.index != kKVCacheWriteValueCache) continue;
-      const Tensor& cache = isKey ? op_.into.keys : *op_.into.values;
-      const Shape& shape = cache.shape();
-      patchCacheRegions(op_, placement_, shape[shape.rank() - 1] * byteSize(cache.dtype()), binding);
-    }
-  }
-
- private:
-  const Op& op_;
-  Placement placement_;
-};
-
 }  // namespace
-
-Result<void> encodeRepeated(CommandEncoder& encoder, const KVCacheWrite& op) {
-  RepeatedWrite repeated(op);
-  return encoder.repeat(repeated);
-}
 
 void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const KVCacheWritePlane& plane) {
   Binding target = Binding::whole(plane.cacheIndex, plane.cache, Access::write);

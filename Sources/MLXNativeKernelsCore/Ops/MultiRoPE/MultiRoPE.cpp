@@ -5,7 +5,6 @@
 #include <numbers>
 #include <span>
 
-#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
@@ -13,7 +12,6 @@
 #include "Ops/MultiRoPE/RotaryDispatch.hpp"
 #include "Ops/MultiRoPE/RotaryFrequencies.hpp"
 #include "Ops/MultiRoPE/RotaryRules.hpp"
-#include "Runtime/RepeatedOp.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
 
@@ -147,83 +145,7 @@ Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
   return dispatch;
 }
 
-void describeRotary(const RotaryEmbedding& rotary, OpForm& form) {
-  form.add(rotary.layout);
-  for (const uint32_t section : rotary.sections) form.add(section);
-  form.add(rotary.base);
-  form.add(rotary.ropeDim.has_value());
-  form.add(rotary.ropeDim.value_or(0));
-  form.add(rotary.pairing);
-  form.add(rotary.otherAxis);
-  form.add(rotary.scale);
-  form.add(rotary.frequencyFactors.size());
-  for (const float factor : rotary.frequencyFactors) form.add(factor);
-  form.add(rotary.yarn.has_value());
-  if (const auto& yarn = rotary.yarn) {
-    form.add(yarn->originalContext);
-    for (const float number : {yarn->extensionFactor, yarn->attentionFactor, yarn->betaFast, yarn->betaSlow}) {
-      form.add(number);
-    }
-    form.add(yarn->roundsCorners);
-  }
-  form.add(rotary.isInverse);
-}
-
-class RepeatedRotation final : public RepeatedOp {
- public:
-  explicit RepeatedRotation(const Op& op) : op_(op) {}
-
-  std::string_view name() const override { return Op::name; }
-  Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
-
-  bool describe(OpForm& form) const override {
-    form.add(Op::name);
-    describeOperand(form, kMultiRoPEQueries, op_.queries, op_.rotatedQueries);
-    form.add(op_.keys.has_value());
-    if (op_.keys) describeOperand(form, kMultiRoPEKeys, *op_.keys, op_.rotatedKeys);
-    if (!op_.keys && op_.rotatedKeys) return false;
-    form.add(op_.positions.source.index());
-    if (const auto* list = positionList(op_)) {
-      form.add(list->axes);
-      form.add(list->numbers.size());
-    }
-    if (const Tensor* tensor = positionTensor(op_)) form.bind(kMultiRoPEPositions, *tensor, Access::read);
-    form.add(op_.offsets.has_value() ? op_.offsets->index() + 1 : 0);
-    if (const auto* list = offsetList(op_)) form.add(list->size());
-    if (const Tensor* tensor = offsetTensor(op_)) form.bind(kMultiRoPEOffsets, *tensor, Access::read);
-    describeRotary(op_.rotary, form);
-    return true;
-  }
-
-  Result<void> refine(Device&, OpForm&) override { return checkRules(multiRoPEPositionRules(), op_, Op::name); }
-
-  void patch(size_t, Dispatch& dispatch) const override {
-    if (const auto* first = std::get_if<int64_t>(&op_.positions.source)) {
-      patchInline<MultiRoPEParams>(dispatch, kMultiRoPEParams, [&](MultiRoPEParams& params) {
-        params.firstPosition = static_cast<int32_t>(*first);
-      });
-    }
-    if (const auto* list = positionList(op_)) patchList(dispatch, kMultiRoPEPositions, list->numbers);
-    if (const auto* list = offsetList(op_)) patchList(dispatch, kMultiRoPEOffsets, *list);
-  }
-
- private:
-  static void describeOperand(OpForm& form, uint32_t index, const HeadsView& from,
-                              const std::optional<HeadsView>& into) {
-    form.bind(index, from, into ? Access::read : Access::readWrite);
-    form.add(into.has_value());
-    form.bind(index + 1, into ? *into : from, Access::write);
-  }
-
-  const Op& op_;
-};
-
 }  // namespace
-
-Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op) {
-  RepeatedRotation repeated(op);
-  return encoder.repeat(repeated);
-}
 
 // Few tokens are better spread over many threads; with these numbers, 40 heads of 128 elements keep 20,000 of them busy
 // from 32 tokens on.

@@ -1,0 +1,31 @@
+// FlashDecode, repeated: sequences grow, and with them the keys that are read and the number of splits.
+#pragma once
+#include <optional>
+
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Runtime/RepeatedOp.hpp"
+
+namespace mnk {
+
+class RepeatedAttention final : public RepeatedOp {
+ public:
+  // With queries that an earlier dispatch of the plan leaves in scratch memory, or those of the op.
+  explicit RepeatedAttention(const FlashDecode& op, const std::optional<ScratchQueries>& queries = {})
+      : op_(op), queries_(queries) {}
+
+  std::string_view name() const override { return FlashDecode::name; }
+  Result<Plan> plan(Device* device) const override {
+    if (queries_) return mnk::plan(op_, *queries_, device);
+    return device ? mnk::plan(op_, *device) : mnk::plan(op_);
+  }
+  bool describe(OpForm& form) const override;
+  Result<void> refine(Device& device, OpForm& form) override;
+  void patch(size_t index, Dispatch& dispatch) const override;
+
+ private:
+  const FlashDecode& op_;
+  std::optional<ScratchQueries> queries_;
+  FlashDecodeLayout layout_;
+};
+
+}  // namespace mnk

@@ -1,0 +1,64 @@
+#include "Ops/KVCacheQuantize/RepeatedQuantize.hpp"
+
+#include "KVCacheQuantize/KVCacheQuantizeTypes.h"
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Support/Try.hpp"
+
+namespace mnk {
+
+bool RepeatedQuantize::describe(OpForm& form) const {
+  if (op_.rows) return false;
+  form.add(KVCacheQuantize::name);
+  form.bind(kKVCacheQuantizeKeys, op_.keys, Access::read);
+  form.add(op_.values.has_value());
+  if (op_.values) form.bind(kKVCacheQuantizeValues, *op_.values, Access::read);
+  describePlane(
+      form, op_.into.keys,
+      {kKVCacheQuantizeKeyCodes, kKVCacheQuantizeKeyScales, kKVCacheQuantizeKeyMeans, kKVCacheQuantizeChannelScales},
+      Access::write);
+  form.add(op_.into.values.has_value());
+  if (op_.into.values) {
+    describePlane(form, *op_.into.values,
+                  {kKVCacheQuantizeValueCodes, kKVCacheQuantizeValueScales, kKVCacheQuantizeValueMeans,
+                   kKVCacheQuantizeChannelScales},
+                  op_.values ? Access::write : Access::read);
+  }
+  form.add(op_.options.candidates);
+  form.add(op_.options.keyScale);
+  form.add(op_.options.valueScale);
+  form.add(op_.options.nonFinite);
+  form.bind(kKVCacheQuantizeCounts, op_.counts, Access::readWrite);
+  form.bind(kKVCacheQuantizeProbe, op_.probe, Access::write);
+  describeAddresses(addresses_, form);
+  return true;
+}
+
+Result<void> RepeatedQuantize::refine(Device&, OpForm&) {
+  MNK_TRY(checkRules(cachePositionRules(), addresses_, KVCacheQuantize::name));
+  placement_ = placementOf(addresses_);
+  return {};
+}
+
+void RepeatedQuantize::patch(size_t, Dispatch& dispatch) const {
+  patchInline<KVCacheQuantizeParams>(dispatch, kKVCacheQuantizeParams, [&](KVCacheQuantizeParams& params) {
+    patchAddresses(addresses_, placement_, params.address);
+  });
+  const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
+    const KVCodecSizes row = *sizes(plane.codec, plane.headDim());  // the form has been planned
+    for (Binding& binding : dispatch.buffers) {
+      if (binding.index == codes) patchCacheRegions(addresses_, placement_, row.codeBytes, binding);
+      if (binding.index == scales) patchCacheRegions(addresses_, placement_, row.scaleBytes, binding);
+    }
+  };
+  patchPlane(op_.into.keys, kKVCacheQuantizeKeyCodes, kKVCacheQuantizeKeyScales);
+  if (op_.values) patchPlane(*op_.into.values, kKVCacheQuantizeValueCodes, kKVCacheQuantizeValueScales);
+}
+
+Result<void> encodeRepeated(CommandEncoder& encoder, const KVCacheQuantize& op) {
+  RepeatedQuantize repeated(op);
+  return encoder.repeat(repeated);
+}
+
+}  // namespace mnk

@@ -1,0 +1,26 @@
+// KVCacheQuantize to one sequence, repeated at other positions.
+#pragma once
+#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
+#include "Runtime/RepeatedOp.hpp"
+
+namespace mnk {
+
+class RepeatedQuantize final : public RepeatedOp {
+ public:
+  explicit RepeatedQuantize(const KVCacheQuantize& op) : op_(op), addresses_(addressesOf(op)) {}
+
+  std::string_view name() const override { return KVCacheQuantize::name; }
+  Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
+  bool describe(OpForm& form) const override;
+  Result<void> refine(Device&, OpForm&) override;
+  void patch(size_t, Dispatch& dispatch) const override;
+
+ private:
+  const KVCacheQuantize& op_;
+  KVCacheWrite addresses_;
+  Placement placement_;
+};
+
+}  // namespace mnk

@@ -1,0 +1,27 @@
+// RotaryAppend to one sequence, repeated at other positions.
+#pragma once
+#include <optional>
+
+#include "Ops/KVCacheQuantize/RepeatedQuantize.hpp"
+#include "Ops/RotaryAppend/RotaryAppend.hpp"
+
+namespace mnk {
+
+class RepeatedRotaryAppend final : public RepeatedOp {
+ public:
+  explicit RepeatedRotaryAppend(const RotaryAppend& op);
+
+  std::string_view name() const override { return RotaryAppend::name; }
+  Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
+  bool describe(OpForm& form) const override;
+  Result<void> refine(Device& device, OpForm& form) override;
+  void patch(size_t index, Dispatch& dispatch) const override;
+
+ private:
+  const RotaryAppend& op_;
+  const KVCacheWrite* dense_;                 // null where the cache is quantized
+  std::optional<RepeatedQuantize> quantize_;  // where it is
+  Placement placement_;
+};
+
+}  // namespace mnk
