@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace mnk::fuzz {
 
@@ -96,15 +97,24 @@ bool CacheModel::canServe(const Cursor& cursor, uint64_t tokens, const RowOption
   return end <= std::max<uint64_t>(first + 1 - std::min(first + 1, window), cache_.pinned) + ring;
 }
 
-std::string_view CacheModel::refusalOfBoth(uint32_t sequence, uint64_t tokens, const RowOptions& options) const {
-  Cursor cursor = cursors_[sequence];
-  if (tokens != 0 && !cache_.isRing && cursor.next + tokens > cache_.capacity) return kPastEnd;
-  const bool isDivided = !canServe(cursor, tokens, options);
-  for (uint64_t token = 0; token < tokens; ++token) {
-    cursor.highest = std::max(cursor.highest, ++cursor.next);
-    if (reachesLost(cursor, cursor.next - 1, options)) return "the ring is too small for the window";
-    if (isDivided && options.isBidirectional) return "attention that is not causal cannot be divided into chunks";
-    if (cache_.isStorageOnly) return kNoKernelHere;
+std::string_view CacheModel::refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options) const {
+  std::vector<Cursor> cursors = cursors_;
+  std::set<uint32_t> listed;
+  for (const auto& [sequence, tokens] : entries) {
+    if (tokens != 0 && !listed.insert(sequence).second && options.isBidirectional) {
+      return "a sequence is listed again in attention that is not causal";
+    }
+  }
+  if (const std::string_view refusal = refusalOfAppend(entries); !refusal.empty()) return refusal;
+  for (const auto& [sequence, tokens] : entries) {
+    Cursor& cursor = cursors[sequence];
+    const bool isDivided = !canServe(cursor, tokens, options);
+    for (uint64_t token = 0; token < tokens; ++token) {
+      cursor.highest = std::max(cursor.highest, ++cursor.next);
+      if (reachesLost(cursor, cursor.next - 1, options)) return "the ring is too small for the window";
+      if (isDivided && options.isBidirectional) return "attention that is not causal cannot be divided into chunks";
+      if (cache_.isStorageOnly) return kNoKernelHere;
+    }
   }
   return {};
 }

@@ -41,7 +41,7 @@ class CacheModel {
   // What an error must say; empty where the call is fine.
   std::string_view refusalOfAppend(const std::vector<StepEntry>& entries) const;
   std::string_view refusalOfAttend(const std::vector<StepEntry>& entries, const RowOptions& options) const;
-  std::string_view refusalOfBoth(uint32_t sequence, uint64_t tokens, const RowOptions& options) const;
+  std::string_view refusalOfBoth(const std::vector<StepEntry>& entries, const RowOptions& options) const;
   std::string_view refusalOfCut(uint32_t sequence, uint64_t position) const;
 
   // The next token of a sequence.

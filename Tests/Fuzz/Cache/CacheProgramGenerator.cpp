@@ -121,7 +121,7 @@ class Generator {
         std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
     // As an axis of sequences, or one after another.
     const bool needsAxis = !call.hasRowCounts && entries.size() > 1 && entries[0].rows != 1;
-    axis_ = isEven && call.kind != Kind::appendAndAttend && (needsAxis || coin(random_, 1, 3)) ? entries.size() : 0;
+    axis_ = isEven && (needsAxis || coin(random_, 1, 3)) ? entries.size() : 0;
     const mnk_dtype dtype = drawFloat();
     const CacheNumbers& cache = model_.cache();
     Floats queries, keys, values;
@@ -156,18 +156,18 @@ class Generator {
     if (entries.size() > std::max<uint64_t>({most, axis_, 1})) return "there are too many sequences";
     if (call.kind == Kind::append) return model_.refusalOfAppend(entries);
     if (call.kind == Kind::attend) return model_.refusalOfAttend(entries, options);
-    return model_.refusalOfBoth(entries[0].sequence, entries[0].rows, options);
+    return model_.refusalOfBoth(entries, options);
   }
 
   std::vector<StepEntry> drawEntries(CacheCall& call) {
     std::vector<StepEntry> entries{{anySequence(), random_.below(5)}};
     if (call.kind == Kind::appendAndAttend) entries[0].rows = random_.below(12);
-    while (call.kind != Kind::appendAndAttend && entries.size() < 5 && coin(random_, 1, 3)) {
+    while (entries.size() < 5 && coin(random_, 1, 3)) {
       entries.push_back({anySequence(), coin(random_, 1, 2) ? entries[0].rows : random_.below(4)});
     }
     const bool isEven =
         std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
-    call.hasRowCounts = call.kind != Kind::appendAndAttend && (!isEven || coin(random_, 1, 2));
+    call.hasRowCounts = !isEven || coin(random_, 1, 2);
     // Without counts there is one row for each, or an axis of sequences.
     if (!call.hasRowCounts && entries.size() > 1 && (entries[0].rows == 0 || coin(random_, 1, 2))) {
       for (StepEntry& entry : entries) entry.rows = 1;
@@ -290,7 +290,7 @@ class Generator {
         if (call.kind == Kind::appendAndAttend && !options.isBidirectional) attend({sequence, 1}, 0, row);
       }
       // Rows that see each other attend when all are stored.
-      if (call.kind == Kind::appendAndAttend && options.isBidirectional && rows != 0) attend(entries[i], 0, 0);
+      if (call.kind == Kind::appendAndAttend && options.isBidirectional && rows != 0) attend(entries[i], 0, row - rows);
     }
     // Codes of 8 bits are near enough to tell one position from another.
     if (!out.empty()) attended_.push_back({*call.into, out, model_.cache().isQuantized ? 0.08 : 2e-5});
