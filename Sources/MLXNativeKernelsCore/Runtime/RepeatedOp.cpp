@@ -29,7 +29,7 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
     isTooLarge_ = isTooLarge_ || tensor;
     return;
   }
-  const Operand operand{index, stage_, &tensor, tensor.range(), access != Access::read};
+  const MemoryRange range = tensor.range();
   // The same tensor at two indices is part of the form, and so is alignment, on which the choice of kernels depends.
   constexpr uint64_t kAlignment = 32;  // eight f32
   const auto first = std::find_if(operands_.begin(), operands_.begin() + operandCount_, [&](const Operand& other) {
@@ -38,13 +38,13 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
   });
   uint64_t word = index;
   for (const uint64_t number : {static_cast<uint64_t>(access), static_cast<uint64_t>(tensor.dtype()),
-                                static_cast<uint64_t>(first - operands_.begin()), operand.range.begin % kAlignment,
+                                static_cast<uint64_t>(first - operands_.begin()), range.begin % kAlignment,
                                 uint64_t{tensor.shape().rank()}}) {
     word = word << 8 | number;  // all are small
   }
   addWord(word);
   for (const uint64_t extent : tensor.shape().extents()) addWord(extent);
-  operands_[operandCount_++] = operand;
+  operands_[operandCount_++] = {index, stage_, &tensor, range.space, range.begin, range.end, access != Access::read};
 }
 
 void OpForm::bind(uint32_t index, const std::optional<Tensor>& tensor, Access access) {
@@ -65,9 +65,10 @@ bool OpForm::isRepeatable(const Device& device) const {
   return std::all_of(all.begin(), all.end(), [&](const Operand& one) {
     if (!one.tensor->buffer()->isOf(device)) return false;
     return !one.isWritten || std::none_of(all.begin(), all.end(), [&](const Operand& other) {
-      const bool isSame = other.tensor->buffer() == one.tensor->buffer() && other.range.begin == one.range.begin &&
-                          other.range.end == one.range.end;
-      return !isSame && one.range.overlaps(other.range);
+      const bool isSame =
+          other.tensor->buffer() == one.tensor->buffer() && other.begin == one.begin && other.end == one.end;
+      const MemoryRange range{one.space, one.begin, one.end};
+      return !isSame && range.overlaps({other.space, other.begin, other.end});
     });
   });
 }

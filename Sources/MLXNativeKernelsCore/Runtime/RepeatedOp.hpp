@@ -22,12 +22,14 @@ namespace mnk {
 // All that a plan depends on but positions and memory, as numbers, and the memory that its dispatches bind.
 class OpForm {
  public:
+  // Without initializers: a form has room for many of them, most of which stay unused.
   struct Operand {
-    uint32_t index = 0;  // of a kernel's buffer; all dispatches of a stage mean the same by it
-    uint32_t stage = 0;
-    const Tensor* tensor = nullptr;
-    MemoryRange range;
-    bool isWritten = false;
+    uint32_t index;  // of a kernel's buffer; all dispatches of a stage mean the same by it
+    uint32_t stage;
+    const Tensor* tensor;
+    const void* space;
+    uint64_t begin, end;
+    bool isWritten;
   };
 
   // What is added from here on is of the next op of a plan that several ops make together.
@@ -63,7 +65,7 @@ class OpForm {
   void addWord(uint64_t word);
 
   std::array<uint64_t, 256> words_;
-  std::array<Operand, 16> operands_;
+  std::array<Operand, 32> operands_;
   uint32_t count_ = 0;
   uint32_t operandCount_ = 0;
   uint32_t stage_ = 0;
