@@ -20,6 +20,7 @@ struct List {
   Numbers positions = Numbers::none;
   bool hasOffsets = false;
   uint64_t dispatches = 2;
+  AttentionOptions options = {};
 
   uint64_t rowsOf(size_t entry) const {
     return rowCounts.empty() ? std::max<uint64_t>(rowsOfEach, 1) : rowCounts[entry];
@@ -51,6 +52,7 @@ class ListStep {
     AppendAndAttend step{.queries = tokens(kQueryHeads),
                          .keys = tokens(kAttendedHeads),
                          .values = tokens(kAttendedHeads),
+                         .options = list_.options,
                          .sequences = list_.sequences,
                          .rowCounts = list_.rowCounts};
     step.results = {.into = together.zeros({rows, kQueryHeads, kAttendedDim}),
@@ -82,7 +84,8 @@ class ListStep {
       for (size_t i = 0; i < list_.sequences.size(); ++i) counts.push_back(static_cast<uint32_t>(list_.rowsOf(i)));
       const HeadsView values = flat(step.values);
       if (auto done = apart.cache.append(encoder, keys, values, list_.sequences, counts); !done) return done;
-      return apart.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {}, list_.sequences, counts);
+      return apart.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, list_.options, list_.sequences,
+                                counts);
     }));
     for (uint32_t sequence = 0; sequence < kSequences; ++sequence) {
       EXPECT_EQ(together.cache.nextPosition(sequence), apart.cache.nextPosition(sequence));
@@ -180,7 +183,8 @@ TEST(AttentionCacheStepList, ListsOfManyRowsAreDivided) {
     const List list{.sequences = {2, 0},
                     .rowsOfEach = 515,
                     .positions = positions,
-                    .dispatches = static_cast<uint64_t>(dispatches)};
+                    .dispatches = static_cast<uint64_t>(dispatches),
+                    .options = {.window = 2}};
     const Context context(list.text());
     ListStep(device, list, attendedDescriptor(600)).run(true);
     ListStep(device, list, coded(attendedDescriptor(600))).run(true);
