@@ -10,7 +10,9 @@
 #include <Metal/MTLCommandEncoder.hpp>
 #include <Metal/MTLCommandQueue.hpp>
 #include <Metal/MTLComputeCommandEncoder.hpp>
+#include <Metal/MTLComputePass.hpp>
 #include <Metal/MTLComputePipeline.hpp>
+#include <Metal/MTLCounters.hpp>
 #include <Metal/MTLDevice.hpp>
 #include <Metal/MTLFunctionConstantValues.hpp>
 #include <Metal/MTLLibrary.hpp>
