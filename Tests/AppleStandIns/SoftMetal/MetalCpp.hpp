@@ -14,6 +14,7 @@
 #include <Metal/MTLComputePipeline.hpp>
 #include <Metal/MTLCounters.hpp>
 #include <Metal/MTLDevice.hpp>
+#include <Metal/MTLFence.hpp>
 #include <Metal/MTLFunctionConstantValues.hpp>
 #include <Metal/MTLLibrary.hpp>
 #include <Metal/MTLResource.hpp>

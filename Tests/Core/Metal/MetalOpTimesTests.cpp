@@ -145,7 +145,7 @@ TEST(MetalOpTimes, OfMoreOpsThanASampleBufferHoldsAreUnknown) {
 // Metal orders passes over buffers that it tracks. Over others the fence alone does, which a violation would tell.
 TEST(MetalOpTimes, PassesAreOrderedOverUntrackedMemory) {
   MetalFixture fixture;
-  const auto device = fixture.makeDevice();
+  const auto device = fixture.makeDevice({.describesDispatches = true});
   const AutoreleasePool pool;
   const auto native = NS::TransferPtr(metal::nativeDevice(device)->newBuffer(
       16, MTL::ResourceStorageModeShared | MTL::ResourceHazardTrackingModeUntracked));
