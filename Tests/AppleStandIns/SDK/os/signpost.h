@@ -1,5 +1,6 @@
 // Signposts, as far as the library uses them, for checks of types.
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct os_log_s* os_log_t;
