@@ -105,8 +105,12 @@ using namespace mnk::objc_test;
     const NSTimeInterval seconds = summary.kinds[@"Hadamard"].deviceSeconds;
     XCTAssertEqual([summary countsOfKind:@"Hadamard"].deviceSeconds, seconds);
     XCTAssertEqual(summary.total.deviceSeconds, seconds);
-    XCTAssertEqual(seconds > 0, measures.boolValue);
-    XCTAssertLessThanOrEqual(seconds, summary.deviceSeconds * (1 + 1e-9));
+    if (!measures.boolValue) XCTAssertEqual(seconds, 0);
+    // A GPU may be unable to tell, and its clocks are not compared.
+    if (measures.boolValue && [self.device.kind isEqualToString:MNKDeviceKindHost]) {
+      XCTAssertGreaterThan(seconds, 0);
+      XCTAssertLessThanOrEqual(seconds, summary.deviceSeconds);
+    }
   }
 }
 

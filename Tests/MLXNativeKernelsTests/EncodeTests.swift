@@ -127,11 +127,16 @@ final class EncodeTests: DeviceTestCase {
             try done.wait()
             let summary = done.summary
             XCTAssertEqual(summary.kinds.keys.sorted(), ["FlashDecode", "KVCacheWrite"])
-            XCTAssert(summary.kinds.values.allSatisfy { ($0.deviceSeconds > 0) == measures })
+            let isKnown = summary.total.deviceSeconds > 0
+            XCTAssert(summary.kinds.values.allSatisfy { ($0.deviceSeconds > 0) == isKnown })
+            XCTAssert(measures || !isKnown)
             for (kind, counts) in summary.kinds { XCTAssertEqual(summary.counts(ofKind: kind), counts) }
             XCTAssertEqual(
                 summary.total.deviceSeconds, summary.kinds.values.reduce(0) { $0 + $1.deviceSeconds }, accuracy: 1e-12)
-            XCTAssertLessThanOrEqual(summary.total.deviceSeconds, summary.deviceSeconds * (1 + 1e-9))
+            // A GPU may be unable to tell, and its clocks are not compared.
+            guard device.kind == .host else { continue }
+            XCTAssertEqual(isKnown, measures)
+            XCTAssertLessThanOrEqual(summary.total.deviceSeconds, summary.deviceSeconds)
         }
     }
 

@@ -165,6 +165,7 @@ TEST(CApiOwnership, TheCallbackRunsIfAndOnlyIfTheCommitSucceeds) {
 
 TEST(CApiOwnership, SummariesHaveTheTimeOfEachOpIfItIsMeasured) {
   const WriteFixture fixture;
+  const bool mustBeKnown = std::string_view(mnk_device_kind(fixture.device.get())) == "host";
   for (const bool measures : {false, true}) {
     const Owned<mnk_encoder> encoder = makeEncoder(fixture.device.get());
     if (measures) EXPECT(mnk_encoder_measure_ops(encoder.get(), nullptr));
@@ -176,10 +177,10 @@ TEST(CApiOwnership, SummariesHaveTheTimeOfEachOpIfItIsMeasured) {
     EXPECT_EQ(std::string(kind.get()), "KVCacheWrite");
     EXPECT(!mnk_completion_copy_kind(done.get(), 1));
     const mnk_counts counts = mnk_completion_counts(done.get(), kind.get());
-    EXPECT_EQ(counts.device_seconds > 0, measures);
+    EXPECT(measures ? counts.device_seconds > 0 || !mustBeKnown : counts.device_seconds == 0);
     const mnk_summary summary = mnk_completion_summary(done.get());
     EXPECT_EQ(summary.total.device_seconds, counts.device_seconds);
-    EXPECT(counts.device_seconds <= summary.device_seconds * (1 + 1e-9));
+    EXPECT(counts.device_seconds <= summary.device_seconds || !mustBeKnown);
   }
 }
 

@@ -29,6 +29,11 @@ struct TwoOps {
   KVCacheWrite first, second;
 };
 
+// A GPU may be unable to tell, and its clocks are not compared.
+bool mustBeKnown(const Device& device) {
+  return device.kind() == "host";
+}
+
 }  // namespace
 
 TEST(OpTimes, AreKnownByKindWhereTheyAreAskedFor) {
@@ -39,15 +44,17 @@ TEST(OpTimes, AreKnownByKindWhereTheyAreAskedFor) {
     const Completion done = REQUIRE(encoder.commit());
     const Summary summary = REQUIRE(done.wait());
     EXPECT_EQ(summary.kinds.size(), 2u);
+    const bool isKnown = summary.total.deviceSeconds > 0;
+    EXPECT(isKnown || !mustBeKnown(*device));
     double sum = 0;
     for (const auto& [kind, counts] : summary.kinds) {
-      EXPECT(counts.deviceSeconds > 0);
+      EXPECT_EQ(counts.deviceSeconds > 0, isKnown);
       sum += counts.deviceSeconds;
     }
     EXPECT_EQ(summary.kinds.at("KVCacheWrite").dispatches, 2u);
     EXPECT_EQ(summary.kinds.at("Second").dispatches, 1u);
     EXPECT_EQ(summary.total.deviceSeconds, sum);
-    EXPECT(sum <= summary.deviceSeconds * (1 + 1e-9));
+    EXPECT(sum <= summary.deviceSeconds || !mustBeKnown(*device));
     EXPECT_EQ(done.summary().kinds.at("Second").deviceSeconds, summary.kinds.at("Second").deviceSeconds);
     EXPECT_EQ(encoder.summary().total.deviceSeconds, 0);
   });
@@ -72,7 +79,7 @@ TEST(OpTimes, MayBeAskedForAfterTheOpsWereRecorded) {
       TwoOps(device).encode(encoder);
       return encoder.measureOps();
     }));
-    EXPECT(summary.kinds.at("KVCacheWrite").deviceSeconds > 0);
+    EXPECT(summary.kinds.at("KVCacheWrite").deviceSeconds > 0 || !mustBeKnown(*device));
   });
 }
 
