@@ -5,11 +5,20 @@ public struct DecodeCosts: Sendable {
     /// The ops that run as kernels.
     public enum Op: String, Sendable, CaseIterable {
         case rotate, store, attend
+
+        /// The op that a kind of dispatch belongs to.
+        init(kind: String) {
+            switch kind {
+            case "MultiRoPE": self = .rotate
+            case "KVCacheWrite", "KVCacheQuantize": self = .store
+            default: self = .attend
+            }
+        }
     }
 
-    /// One op's part, where ops were submitted one by one.
+    /// One op's part.
     public struct Part: Sendable {
-        /// From encoding to the end of the wait.
+        /// Time on the device; 0 where it was not measured.
         public var seconds = 0.0
         /// Kernels that were launched.
         public var dispatches = 0
@@ -23,11 +32,11 @@ public struct DecodeCosts: Sendable {
     public var submissions = 0
     /// Bytes that kernels read and wrote.
     public var bytesMoved = 0
-    /// What matrix products and all else on the processor took.
+    /// What matrix products and all else between command buffers took.
     public var processorSeconds = 0.0
     /// From encoding to the end of the wait, for all work on the device.
     public var deviceWall = 0.0
-    /// The parts of ops; empty where a layer was submitted as one.
+    /// The parts of ops.
     public var parts: [Op: Part] = [:]
 
     public init() {}
@@ -44,19 +53,21 @@ public struct DecodeCosts: Sendable {
     }
 
     /// What the seconds went into, in the order in which a layer does it. What is no kernel is Swift: matrix products,
-    /// and moving numbers to and from the device.
+    /// moving numbers to and from the device, submitting work and waiting for it.
     public var shares: [Share] {
-        [Share(name: "Swift", isKernel: false, seconds: processorSeconds)]
+        let kernels = parts.values.reduce(0) { $0 + $1.seconds }
+        return [Share(name: "Swift", isKernel: false, seconds: max(seconds - kernels, 0))]
             + Op.allCases.map { Share(name: $0.rawValue, isKernel: true, seconds: parts[$0]?.seconds ?? 0) }
     }
 
-    mutating func add(_ summary: Summary, of op: Op?, wall: Double) {
+    mutating func add(_ summary: Summary, wall: Double) {
         dispatches += summary.total.dispatches
         submissions += 1
         bytesMoved += summary.total.bytesRead + summary.total.bytesWritten
         deviceWall += wall
-        guard let op else { return }
-        parts[op, default: Part()].seconds += wall
-        parts[op, default: Part()].dispatches += summary.total.dispatches
+        for (kind, counts) in summary.kinds {
+            parts[Op(kind: kind), default: Part()].seconds += counts.deviceSeconds
+            parts[Op(kind: kind), default: Part()].dispatches += counts.dispatches
+        }
     }
 }

@@ -9,14 +9,6 @@ import MLXNativeKernels
 ///
 /// A session belongs to one thread at a time.
 public final class DecodeSession {
-    /// How work is submitted.
-    public enum Submission: Sendable {
-        /// One command buffer for each layer.
-        case perLayer
-        /// One for each op, which takes longer, so that ``costs`` can tell ops apart.
-        case perOp
-    }
-
     /// Whose weights are used.
     public let model: LanguageModel
     /// Where kernels run.
@@ -37,7 +29,7 @@ public final class DecodeSession {
     /// What every layer hands to its kernels; reused, because a layer waits for its work.
     private let queries, keys, values, output: Tensor
     private let rotary: RotaryEmbedding
-    private let submission: Submission
+    private let measuresOps: Bool
     /// What the newest token gave to each layer's kernels, turned.
     private(set) var newest: [Newest]
 
@@ -50,15 +42,16 @@ public final class DecodeSession {
     }
 
     /// A session that has read nothing.
+    ///
+    /// - Parameter measuresOps: Whether ``costs`` have the time of each op; measuring takes some.
     public init(
-        _ model: LanguageModel, storage: StorageChoice = .f16, submission: Submission = .perLayer,
-        on device: KernelDevice
+        _ model: LanguageModel, storage: StorageChoice = .f16, measuresOps: Bool = false, on device: KernelDevice
     ) throws(KernelError) {
         let sizes = model.configuration
         self.model = model
         self.storage = storage
         self.device = device
-        self.submission = submission
+        self.measuresOps = measuresOps
         var caches: [AttentionCache] = []
         for layer in 0..<sizes.layers {
             let capacity = sizes.capacity(ofLayer: layer)
@@ -151,29 +144,15 @@ public final class DecodeSession {
     /// Turns the layer's queries and keys, stores keys and values, and attends to all that the cache holds then.
     private func attend(layer: Int) throws {
         let cache = caches[layer]
-        let ops: [(DecodeCosts.Op, (KernelEncoder) throws -> Void)] = [
-            (
-                .rotate,
-                { [self] in
-                    try $0.rotate(queries, keys, positions: .text(startingAt: cache.nextPosition), with: rotary)
-                }
-            ),
-            (.store, { [self] in try $0.append(keys: keys, values: values, to: cache) }),
-            (.attend, { [self] in try $0.attend(queries, over: cache, into: output) }),
-        ]
-        switch submission {
-        case .perLayer:
-            try submit(nil, "layer \(layer)") { step in for (_, record) in ops { try record(step) } }
-        case .perOp:
-            for (op, record) in ops { try submit(op, "layer \(layer) \(op)", record) }
-        }
-    }
-
-    private func submit(_ op: DecodeCosts.Op?, _ label: String, _ record: (KernelEncoder) throws -> Void) throws {
         let begin = now()
-        let done = try device.encode(label: label, record)
+        let done = try device.encode(label: "layer \(layer)") { step in
+            if measuresOps { try step.measureOps() }
+            try step.rotate(queries, keys, positions: .text(startingAt: cache.nextPosition), with: rotary)
+            try step.append(keys: keys, values: values, to: cache)
+            try step.attend(queries, over: cache, into: output)
+        }
         try done.wait()
-        costs.add(done.summary, of: op, wall: now() - begin)
+        costs.add(done.summary, wall: now() - begin)
     }
 }
 

@@ -56,14 +56,14 @@ public struct PassageScore: Sendable {
     ///   - observe: Called after each token with the session; throwing ends the reading.
     public init(
         of passage: [UInt8], by model: LanguageModel, storage: StorageChoice, on device: KernelDevice,
-        submission: DecodeSession.Submission = .perOp, observe: (DecodeSession) throws -> Void = { _ in }
+        measuresOps: Bool = true, observe: (DecodeSession) throws -> Void = { _ in }
     ) throws {
         guard passage.count >= 2 else {
             throw ModelError(
                 code: .invalidArgument, what: "a passage has nothing to foretell", got: "\(passage.count) bytes",
                 expected: "2 or more", fix: "Use a longer passage.")
         }
-        let session = try DecodeSession(model, storage: storage, submission: submission, on: device)
+        let session = try DecodeSession(model, storage: storage, measuresOps: measuresOps, on: device)
         var given = Given(layers: session.caches.count)
         var bits: [Double] = []
         var likeliest: [UInt8] = []

@@ -29,6 +29,16 @@ public final class KernelEncoder {
         try record { mnk_encoder_barrier($0, $1) }
     }
 
+    /// Measures how long each kind of op takes on the device, for ``Summary/kinds``.
+    ///
+    /// It may be called anywhere in the closure. Measured ops run one after another, which costs some microseconds each
+    /// on a GPU: see <doc:MeasuringOps>.
+    ///
+    /// - Throws: ``KernelError`` after the step has ended.
+    public func measureOps() throws(KernelError) {
+        try record { mnk_encoder_measure_ops($0, $1) }
+    }
+
     /// Calls the C API with the encoder, while the step lasts.
     func record(_ body: (OpaquePointer, ErrorOut) -> Bool) throws(KernelError) {
         let handle = try openHandle()

@@ -9,7 +9,7 @@
 /// done.summary.counts(ofKind: "KVCacheWrite").bytesWritten
 /// ```
 public struct Summary: Sendable {
-    /// Counts of dispatches and of the bytes they move.
+    /// Counts of dispatches and of the bytes they move, and the time they take.
     public struct Counts: Sendable, Hashable {
         /// Kernels launched.
         public let dispatches: Int
@@ -17,11 +17,15 @@ public struct Summary: Sendable {
         public let bytesRead: Int
         /// Bytes written by them.
         public let bytesWritten: Int
+        /// Time on the device, in seconds; in ``Summary/total`` that of all kinds. 0 unless the step called
+        /// ``KernelEncoder/measureOps()``, the device can measure, and the work is done.
+        public let deviceSeconds: Double
 
         init(_ counts: mnk_counts) {
             dispatches = Int(clamping: counts.dispatches)
             bytesRead = Int(clamping: counts.bytes_read)
             bytesWritten = Int(clamping: counts.bytes_written)
+            deviceSeconds = counts.device_seconds
         }
     }
 
@@ -29,7 +33,7 @@ public struct Summary: Sendable {
     public let total: Counts
     /// Barriers placed between dispatches, the explicit ones among them.
     public let barriers: Int
-    /// Time that the device spent, in seconds; 0 until the work is done.
+    /// Time that the device spent on the whole step, measured or not, in seconds; 0 until the work is done.
     public let deviceSeconds: Double
     /// The whole summary in one line.
     public let description: String
@@ -43,6 +47,15 @@ public struct Summary: Sendable {
         deviceSeconds = summary.device_seconds
         description = String(releasing: mnk_completion_copy_text(completion.pointer))
         self.completion = completion
+    }
+
+    /// Counts by kind of dispatch: an op's name, or the kind given to a dispatch.
+    public var kinds: [String: Counts] {
+        var kinds: [String: Counts] = [:]
+        while let kind = mnk_completion_copy_kind(completion.pointer, kinds.count).map({ String(releasing: $0) }) {
+            kinds[kind] = counts(ofKind: kind)
+        }
+        return kinds
     }
 
     /// Counts of one kind of dispatch: an op's name, or the kind given to a dispatch. Zeros for an unknown kind.

@@ -14,6 +14,12 @@ namespace mnk::host {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 Result<void> runUnder(Checking checking, const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier) {
   switch (checking) {
     case Checking::off:
@@ -51,6 +57,7 @@ struct HostSubmission::Work {
   std::shared_ptr<Device> device;
   Options options;
   std::string label;
+  std::map<std::string, double> opSeconds;  // has all kinds if they are measured
   Steps steps;
   std::function<void(SubmissionReport)> finished;
 
@@ -65,7 +72,11 @@ struct HostSubmission::Work {
       std::vector<DispatchTrace> sinceBarrier;
       for (const ReadyDispatch& ready : group) {
         const DispatchJob job{ready, options, label};
+        const auto start = Clock::now();
         MNK_TRY(runUnder(options.checking, job, sinceBarrier));
+        if (const auto sum = opSeconds.find(ready.dispatch.kind); sum != opSeconds.end()) {
+          sum->second += secondsSince(start);
+        }
       }
       begin = end;
     }
@@ -73,9 +84,10 @@ struct HostSubmission::Work {
   }
 
   void runAndReport() noexcept {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     SubmissionReport report{.outcome = guarded("Host device", [&] { return run(); })};
-    report.deviceSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    report.deviceSeconds = secondsSince(start);
+    report.opSeconds = std::move(opSeconds);
     // Everything is free again before the caller hears that the work is done.
     steps.recycleAll();
     device.reset();
@@ -87,7 +99,11 @@ struct HostSubmission::Work {
 };
 
 Result<void> HostSubmission::prepare(std::function<void(SubmissionReport)> finished) {
-  auto work = std::make_shared<Work>(device_, options_, label_, Steps(), std::move(finished));
+  std::map<std::string, double> opSeconds;
+  for (const ReadyDispatch& ready : steps_.dispatches) {
+    if (measuresOps_) opSeconds.try_emplace(ready.dispatch.kind, 0);
+  }
+  auto work = std::make_shared<Work>(device_, options_, label_, std::move(opSeconds), Steps(), std::move(finished));
   HostQueue::Work queued;
   queued.emplace_back([work] { work->runAndReport(); });
   prepared_ = std::move(work);

@@ -14,6 +14,7 @@ class HostSubmission final : public Submission {
   ~HostSubmission() override { steps_.recycleAll(); }
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
+  void measureOps() override { measuresOps_ = true; }
   Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
   void discardPrepared() noexcept override;
   Result<void> commit() noexcept override;
@@ -35,6 +36,7 @@ class HostSubmission final : public Submission {
   HostQueue& queue_;
   Options options_;
   std::string label_;  // names the submission in errors
+  bool measuresOps_ = false;
   Steps steps_;
   std::shared_ptr<Work> prepared_;
   HostQueue::Work queued_;  // runs what is prepared

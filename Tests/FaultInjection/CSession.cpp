@@ -113,6 +113,10 @@ class CSession final : public Session {
       return mnk_encoder_make(device_, "a label that is longer than any string holds in place", error);
     });
   }
+  Status measureOps() override {
+    return run("mnk_encoder_measure_ops",
+               [&](mnk_error_out error) { return mnk_encoder_measure_ops(encoder_, error); });
+  }
   Status encode(Op op) override {
     Ops ops(tensors_);
     return run("mnk_encoder_…", [&](mnk_error_out error) { return ops.encode(op, encoder_, error); });

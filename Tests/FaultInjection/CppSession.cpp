@@ -107,6 +107,9 @@ class CppSession final : public Session {
       encoder_ = std::make_unique<CommandEncoder>(device_, "a label that is longer than any string holds in place");
     });
   }
+  Status measureOps() override {
+    return statusOf(call("CommandEncoder::measureOps", [&] { return encoder_->measureOps(); }));
+  }
   Status encode(Op op) override {
     return withOp(op, [&](const auto& made) {
       return statusOf(call("CommandEncoder::encode", [&] { return encoder_->encode(made); }));

@@ -164,6 +164,7 @@ class Scenario {
       const std::vector<Step>& encodes, const std::function<void()>& between = [] {}) {
     for (int attempt = 0; attempt < 2; ++attempt) {
       require([&] { return session_.makeEncoder(); });
+      if (commits_ % 2 == 1) require([&] { return session_.measureOps(); });
       if (!encodeAll(encodes)) {
         checkPositions();
         continue;

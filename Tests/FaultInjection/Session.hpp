@@ -138,6 +138,7 @@ class Session {
 
   virtual Status plan(Op op) = 0;
   virtual Status makeEncoder() = 0;
+  virtual Status measureOps() = 0;
   virtual Status encode(Op op) = 0;
   virtual Status commit(std::atomic<int>& finished) = 0;
   virtual Status wait() = 0;

@@ -9,11 +9,9 @@ final class DecodeSessionTests: XCTestCase {
     private let sizes = Configuration(
         width: 32, layers: 4, heads: 4, kvHeads: 2, headDim: 32, hidden: 48, window: 5, context: 12)
 
-    private func session(
-        _ storage: StorageChoice = .f32, _ submission: DecodeSession.Submission = .perLayer
-    ) throws -> DecodeSession {
+    private func session(_ storage: StorageChoice = .f32, measuresOps: Bool = false) throws -> DecodeSession {
         try DecodeSession(
-            LanguageModel(randomWeights(sizes), configuration: sizes), storage: storage, submission: submission,
+            LanguageModel(randomWeights(sizes), configuration: sizes), storage: storage, measuresOps: measuresOps,
             on: bestDevice())
     }
 
@@ -57,18 +55,23 @@ final class DecodeSessionTests: XCTestCase {
         }
     }
 
-    func testSubmissionsChangeNothingButTheirNumber() throws {
-        let together = try session(.quantized(.bits8))
-        let apart = try session(.quantized(.bits8), .perOp)
+    func testMeasuringChangesNothingButTheTimesOfOps() throws {
+        let plain = try session(.quantized(.bits8))
+        let measured = try session(.quantized(.bits8), measuresOps: true)
         for token in [1, 2, 3, 250] as [UInt8] {
-            XCTAssertEqual(try together.logits(after: token), try apart.logits(after: token))
+            XCTAssertEqual(try plain.logits(after: token), try measured.logits(after: token))
         }
-        XCTAssertEqual(together.costs.submissions, 4 * 4)
-        XCTAssertEqual(apart.costs.submissions, 4 * 4 * 3)
-        XCTAssertEqual(together.costs.dispatches, apart.costs.dispatches)
-        XCTAssertEqual(together.costs.bytesMoved, apart.costs.bytesMoved)
-        XCTAssert(together.costs.parts.isEmpty)
-        XCTAssertEqual(apart.costs.parts.values.reduce(0) { $0 + $1.dispatches }, apart.costs.dispatches)
+        for costs in [plain.costs, measured.costs] {
+            XCTAssertEqual(costs.submissions, 4 * 4)
+            XCTAssertEqual(costs.parts.count, 3)
+            XCTAssertEqual(costs.parts.values.reduce(0) { $0 + $1.dispatches }, costs.dispatches)
+        }
+        XCTAssertEqual(plain.costs.dispatches, measured.costs.dispatches)
+        XCTAssertEqual(plain.costs.bytesMoved, measured.costs.bytesMoved)
+        XCTAssert(plain.costs.parts.values.allSatisfy { $0.seconds == 0 })
+        let isKnown = measured.costs.parts.values.contains { $0.seconds > 0 }
+        XCTAssert(measured.costs.parts.values.allSatisfy { ($0.seconds > 0) == isKnown })
+        XCTAssert(isKnown || measured.device.kind != .host)
     }
 
     func testEndsWithTheContextAndStartsAgain() throws {

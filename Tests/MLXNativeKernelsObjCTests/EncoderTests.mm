@@ -90,6 +90,30 @@ using namespace mnk::objc_test;
                 summary);
 }
 
+- (void)testTheSummaryHasTheTimeOfEachOpIfItIsMeasured {
+  MNKTensor *x = [self zeros:@[ @2, @32 ]];
+  for (NSNumber *measures in @[ @NO, @YES ]) {
+    MNKCommandEncoder *step = [self.device commandEncoder];
+    XCTAssertTrue(([step encodeOperation:[[MNKHadamard alloc] initWithSource:x intoTensor:nil] error:nil]));
+    if (measures.boolValue) XCTAssertTrue([step measureOpsWithError:nil]);
+    MNKCompletion *done = [step commitWithError:nil];
+    XCTAssertTrue([done waitWithError:nil]);
+    XCTAssertFalse([step measureOpsWithError:nil]);
+    MNKSummary *summary = done.summary;
+    XCTAssertEqualObjects(summary.kinds.allKeys, @[ @"Hadamard" ]);
+    XCTAssertEqual(summary.kinds[@"Hadamard"].dispatches, 1u);
+    const NSTimeInterval seconds = summary.kinds[@"Hadamard"].deviceSeconds;
+    XCTAssertEqual([summary countsOfKind:@"Hadamard"].deviceSeconds, seconds);
+    XCTAssertEqual(summary.total.deviceSeconds, seconds);
+    if (!measures.boolValue) XCTAssertEqual(seconds, 0);
+    // A GPU may be unable to tell, and its clocks are not compared.
+    if (measures.boolValue && [self.device.kind isEqualToString:MNKDeviceKindHost]) {
+      XCTAssertGreaterThan(seconds, 0);
+      XCTAssertLessThanOrEqual(seconds, summary.deviceSeconds);
+    }
+  }
+}
+
 - (void)testHandlersAreCalledOnceInOrder {
   NSMutableArray<NSNumber *> *order = [NSMutableArray array];
   XCTestExpectation *all = [self expectationWithDescription:@"all handlers"];

@@ -113,6 +113,33 @@ final class EncodeTests: DeviceTestCase {
             "\(summary)".hasPrefix("3 dispatches, 1 barrier, 96 bytes read, 96 bytes written, "), "\(summary)")
     }
 
+    func testSummaryHasTheTimeOfEachOpIfItIsMeasured() throws {
+        let cache = try makeCache()
+        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
+        let queries = try Tensor.zeros(shape: [2, 4], dtype: .float16, on: device)
+        let output = try Tensor.zeros(shape: [2, 4], dtype: .float16, on: device)
+        for measures in [false, true] {
+            let done = try device.encode { step in
+                try step.append(keys: tokens, values: tokens, to: cache)
+                try step.attend(queries, over: cache, into: output)
+                if measures { try step.measureOps() }
+            }
+            try done.wait()
+            let summary = done.summary
+            XCTAssertEqual(summary.kinds.keys.sorted(), ["FlashDecode", "KVCacheWrite"])
+            let isKnown = summary.total.deviceSeconds > 0
+            XCTAssert(summary.kinds.values.allSatisfy { ($0.deviceSeconds > 0) == isKnown })
+            XCTAssert(measures || !isKnown)
+            for (kind, counts) in summary.kinds { XCTAssertEqual(summary.counts(ofKind: kind), counts) }
+            XCTAssertEqual(
+                summary.total.deviceSeconds, summary.kinds.values.reduce(0) { $0 + $1.deviceSeconds }, accuracy: 1e-12)
+            // A GPU may be unable to tell, and its clocks are not compared.
+            guard device.kind == .host else { continue }
+            XCTAssertEqual(isKnown, measures)
+            XCTAssertLessThanOrEqual(summary.total.deviceSeconds, summary.deviceSeconds)
+        }
+    }
+
     func testSameBytesWrittenTwiceGetABarrier() throws {
         let tokens = try tokens(0..<1, heads: 2, headDim: 4)
         let memory = try Tensor.zeros(shape: [2, 4, 4], dtype: .float16, on: device)

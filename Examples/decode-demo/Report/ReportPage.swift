@@ -145,6 +145,6 @@ private func timeSection(_ data: ReportData) -> String {
         "Where the time of a token goes",
         figure(
             [TimePlot(rows: data.rows).element()],
-            "Wall time on \(data.device), a mean over the tokens of the passage. Ops were submitted one by one to be "
-                + "timed, which takes longer than submitting them together."))
+            "Time on \(data.device), a mean over the tokens of the passage. The device measured the ops, which takes "
+                + "longer than running them unmeasured."))
 }

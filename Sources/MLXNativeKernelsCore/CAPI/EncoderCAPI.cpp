@@ -76,7 +76,7 @@ Result<Dispatch> dispatchFrom(const mnk_dispatch* given, const DeviceLimits& lim
 }
 
 mnk_counts countsFrom(const Summary::Counts& counts) {
-  return {counts.dispatches, counts.bytesRead, counts.bytesWritten};
+  return {counts.dispatches, counts.bytesRead, counts.bytesWritten, counts.deviceSeconds};
 }
 
 }  // namespace
@@ -100,6 +100,10 @@ bool mnk_encoder_dispatch(mnk_encoder* encoder, const mnk_dispatch* dispatch, mn
 
 bool mnk_encoder_barrier(mnk_encoder* encoder, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}}, [&] { return encoder->encoder.barrier(); });
+}
+
+bool mnk_encoder_measure_ops(mnk_encoder* encoder, mnk_error_out error) {
+  return c::run(error, {{encoder, "encoder"}}, [&] { return encoder->encoder.measureOps(); });
 }
 
 mnk_completion* mnk_encoder_commit(mnk_encoder* encoder, mnk_finished finished, void* context, mnk_error_out error) {
@@ -155,6 +159,12 @@ mnk_counts mnk_completion_counts(const mnk_completion* completion, const char* k
     return {};
   });
   return counts;
+}
+
+char* mnk_completion_copy_kind(const mnk_completion* completion, size_t index) {
+  const Summary now = completion ? completion->completion.summary() : Summary();
+  if (index >= now.kinds.size()) return nullptr;
+  return c::copyText({completion, "completion"}, [&] { return std::next(now.kinds.begin(), index)->first; });
 }
 
 char* mnk_completion_copy_text(const mnk_completion* completion) {

@@ -322,6 +322,10 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   return objc::run(error, [&] { return self->_core->barrier(); });
 }
 
+- (BOOL)measureOpsWithError:(NSError **)error {
+  return objc::run(error, [&] { return self->_core->measureOps(); });
+}
+
 - (MNKCompletion *)commitWithError:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKCompletion *> {
     auto completion = self->_core->commit();

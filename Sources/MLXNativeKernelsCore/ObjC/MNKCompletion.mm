@@ -13,6 +13,7 @@ using namespace mnk;
     _dispatches = static_cast<NSUInteger>(core.dispatches);
     _bytesRead = static_cast<NSUInteger>(core.bytesRead);
     _bytesWritten = static_cast<NSUInteger>(core.bytesWritten);
+    _deviceSeconds = core.deviceSeconds;
   }
   return self;
 }
@@ -36,6 +37,13 @@ using namespace mnk;
 }
 - (NSTimeInterval)deviceSeconds {
   return _core.deviceSeconds;
+}
+- (NSDictionary<NSString *, MNKCounts *> *)kinds {
+  NSMutableDictionary<NSString *, MNKCounts *> *kinds = [NSMutableDictionary dictionary];
+  for (const auto &[kind, counts] : _core.kinds) {
+    kinds[objc::stringFrom(kind)] = [[MNKCounts alloc] initWithCore:counts];
+  }
+  return kinds;
 }
 - (MNKCounts *)countsOfKind:(NSString *)kind {
   const auto found = _core.kinds.find(objc::textFrom(kind));

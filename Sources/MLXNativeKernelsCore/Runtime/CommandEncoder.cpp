@@ -10,6 +10,7 @@
 #include "Runtime/MemoryTracker.hpp"
 #include "Runtime/RepeatedOp.hpp"
 #include "Runtime/ScratchPool.hpp"
+#include "Runtime/Signposts.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
@@ -34,6 +35,8 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
 }  // namespace
 
 struct CommandEncoder::Impl {
+  explicit Impl(std::string name) : label(std::move(name)), encoding(SignpostInterval::Name::encode, label) {}
+
   struct CompletionTask;
   struct Participation {
     const void* key;
@@ -53,6 +56,7 @@ struct CommandEncoder::Impl {
 
   std::shared_ptr<Device> device;
   std::string label;
+  SignpostInterval encoding;
   std::unique_ptr<Submission> submission;  // made by the first use
   TouchedIndex hazards;                    // since the last barrier
   std::vector<Touched> touched;            // by all that is recorded, but for scratch memory
@@ -97,7 +101,7 @@ struct CommandEncoder::Impl::CompletionTask {
     if (!outcome) failures->record(outcome.error());
     for (const Participation& joined : participants) joined.participant->finished(outcome);
     // Handlers and waiters read the results of this work without waiting, and readers find it done.
-    const auto finish = [&]() noexcept { state->finish(std::move(outcome), report.deviceSeconds); };
+    const auto finish = [&]() noexcept { state->finish(std::move(outcome), report); };
     work->retire(std::ref(finish));
     if (!finished) return;
     try {
@@ -336,9 +340,9 @@ Result<void> CommandEncoder::Impl::advance(SubmittedWork& work) {
   return {};
 }
 
-CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::string label) : impl_(std::make_unique<Impl>()) {
+CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::string label)
+    : impl_(std::make_unique<Impl>(std::move(label))) {
   impl_->device = std::move(device);
-  impl_->label = std::move(label);
 }
 CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<Submission> into)
     : CommandEncoder(std::move(device)) {
@@ -407,9 +411,19 @@ Result<void> CommandEncoder::barrier() {
   });
 }
 
+Result<void> CommandEncoder::measureOps() {
+  return guarded(kEncoderName, [&]() -> Result<void> {
+    MNK_TRY(impl_->open());
+    impl_->submission->measureOps();
+    return {};
+  });
+}
+
 Result<Completion> CommandEncoder::commit(Finished finished) {
   return guarded(kEncoderName, [&]() -> Result<Completion> {
     MNK_TRY(impl_->open());
+    impl_->encoding.end();
+    const SignpostInterval committing(SignpostInterval::Name::commit, impl_->label);
     // Everything that can run out of memory is made before the first participant advances.
     Completion completion;
     completion.state_ = std::make_shared<Completion::State>();

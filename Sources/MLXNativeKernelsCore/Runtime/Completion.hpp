@@ -14,10 +14,16 @@ struct Completion::State {
   Summary summary;  // moves into the outcome of work that succeeds
   std::optional<Result<Summary>> outcome;
 
-  void finish(Result<void> result, double deviceSeconds) noexcept {
+  void finish(Result<void> result, const SubmissionReport& report) noexcept {
     {
       std::lock_guard lock(mutex);
-      summary.deviceSeconds = deviceSeconds;
+      summary.deviceSeconds = report.deviceSeconds;
+      for (const auto& [kind, seconds] : report.opSeconds) {
+        const auto counts = summary.kinds.find(kind);
+        if (counts == summary.kinds.end()) continue;
+        counts->second.deviceSeconds = seconds;
+        summary.total.deviceSeconds += seconds;
+      }
       if (result) {
         outcome.emplace(std::move(summary));
       } else {

@@ -9,6 +9,7 @@
 #include "Devices/Metal/MetalFailures.cpp"
 #include "Devices/Metal/MetalFeatures.cpp"
 #include "Devices/Metal/MetalLibrary.cpp"
+#include "Devices/Metal/MetalOpTimes.cpp"
 #include "Devices/Metal/MetalPipeline.cpp"
 #include "Devices/Metal/MetalSubmission.cpp"
 #include "Devices/Metal/MetalSupport.cpp"

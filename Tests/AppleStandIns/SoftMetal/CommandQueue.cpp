@@ -67,6 +67,7 @@ void SoftCommandBuffer::finish() {
     handlers->clear();
   }
   encoders.clear();
+  taken.clear();
   failure = {};
   queue = {};
 }
@@ -224,6 +225,7 @@ void defineCommands() {
       .on<&SoftCommandBuffer::retainedReferences>("retainedReferences")
       .on<&SoftCommandBuffer::computeEncoder>("computeCommandEncoder")
       .on<&SoftCommandBuffer::computeEncoderWithType>("computeCommandEncoderWithDispatchType:")
+      .on<&SoftCommandBuffer::computeEncoderWithPass>("computeCommandEncoderWithDescriptor:")
       .on<&SoftCommandBuffer::enqueue>("enqueue")
       .on<&SoftCommandBuffer::commit>("commit")
       .on<&SoftCommandBuffer::waitUntilScheduled>("waitUntilScheduled")

@@ -14,6 +14,7 @@
 namespace softmetal {
 
 struct SoftCommandBuffer;
+struct SoftComputePass;
 struct SoftEncoder;
 
 struct SoftCommandBufferDescriptor : Object {
@@ -46,8 +47,11 @@ struct SoftCommandQueue : Object {
 
 struct RecordedStep {
   bool isBarrier = false;
-  mnk::ReadyDispatch dispatch;
-  std::string group;  // the innermost debug group
+  mnk::ReadyDispatch dispatch = {};
+  std::string group = {};  // the innermost debug group
+  std::string note = {};   // not empty: neither a barrier nor a dispatch, but this
+  Ref<SoftSamples> samples = {};
+  size_t sampleIndex = 0;
 };
 
 struct EncoderRecord {
@@ -76,6 +80,8 @@ struct SoftCommandBuffer : Object {
   MTL::CommandBufferStatus state = MTL::CommandBufferStatusNotEnqueued;
   Ref<SoftError> failure;
   double startTime = 0, endTime = 0;
+  double simulatedSeconds = 0;
+  std::vector<std::tuple<Ref<SoftSamples>, size_t, uint64_t>> taken;  // samples, with their values
 
   void finish();
   // Records a violation that Apple aborts on: the work will not be run.
@@ -91,6 +97,7 @@ struct SoftCommandBuffer : Object {
   bool retainedReferences() { return isRetaining; }
   SoftEncoder* computeEncoder();
   SoftEncoder* computeEncoderWithType(MTL::DispatchType type);
+  SoftEncoder* computeEncoderWithPass(SoftComputePass* pass);
   void enqueue();
   void commit();
   void waitUntilScheduled();
@@ -106,6 +113,7 @@ struct SoftCommandBuffer : Object {
 
  private:
   void runHandlers(std::vector<MTL::CommandBufferHandler>& handlers);
+  void takeSamples();
   mnk::Result<void> fill(mnk::Submission& submission);
   std::optional<std::pair<int64_t, std::string>> endBeforeWork();
   void complete(mnk::SubmissionReport report, std::optional<std::pair<int64_t, std::string>> early,

@@ -214,8 +214,8 @@ void traceSteps(const SoftCommandBuffer& buffer) {
   for (const EncoderRecord& encoder : buffer.encoders) {
     lines.push_back(fmt::format("encoder '{}' {}", encoder.label, encoder.isConcurrent ? "concurrent" : "serial"));
     for (const RecordedStep& step : encoder.steps) {
-      if (step.isBarrier) {
-        lines.push_back("barrier");
+      if (step.isBarrier || !step.note.empty()) {
+        lines.push_back(step.isBarrier ? "barrier" : step.note);
         continue;
       }
       const mnk::Grid& grid = step.dispatch.dispatch.grid;

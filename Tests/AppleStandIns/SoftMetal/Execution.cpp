@@ -6,6 +6,7 @@
 
 #include "CommandQueue.hpp"
 #include "HandlerThread.hpp"
+#include "SoftCounters.hpp"
 
 extern "C" void _Block_release(const void* block);
 
@@ -32,12 +33,28 @@ std::optional<std::pair<int64_t, std::string>> SoftCommandBuffer::endBeforeWork(
   return std::nullopt;
 }
 
+// As if the dispatches ran one after another, each for the same time.
+void SoftCommandBuffer::takeSamples() {
+  uint64_t dispatches = 0;
+  for (const EncoderRecord& encoder : encoders) {
+    for (const RecordedStep& step : encoder.steps) {
+      if (!step.isBarrier && step.note.empty()) dispatches += 1;
+      if (step.samples && device()->about.takesSamples) {
+        taken.emplace_back(step.samples, step.sampleIndex, dispatches * kTicksPerDispatch);
+      }
+    }
+  }
+  const uint64_t ticks = dispatches * kTicksPerDispatch, start = advanceClock(ticks) - ticks;
+  for (auto& [samples, index, value] : taken) value += start;
+  simulatedSeconds = static_cast<double>(ticks * kNanosecondsPerTick) * 1e-9;
+}
+
 mnk::Result<void> SoftCommandBuffer::fill(mnk::Submission& submission) {
   for (EncoderRecord& encoder : encoders) {
     submission.barrier();
     for (RecordedStep& step : encoder.steps) {
       if (step.isBarrier || !encoder.isConcurrent) submission.barrier();
-      if (step.isBarrier) continue;
+      if (step.isBarrier || !step.note.empty()) continue;
       if (auto added = submission.dispatch(std::move(step.dispatch)); !added) return added;
     }
   }
@@ -67,6 +84,7 @@ void SoftCommandBuffer::start() {
       submission = device()->host->makeSubmission(labelText());
     }
   }
+  takeSamples();
   encoders.clear();
   const auto finished = [kept, early](mnk::SubmissionReport report) {
     SoftCommandBuffer* const buffer = kept->get();
@@ -98,7 +116,8 @@ void SoftCommandBuffer::complete(mnk::SubmissionReport report, std::optional<std
   setLastMessage("a command buffer's end");
   {
     std::lock_guard lock(mutex);
-    endTime = std::max(secondsNow(), startTime);
+    endTime = std::max(secondsNow(), startTime + simulatedSeconds);
+    for (const auto& [samples, index, value] : std::exchange(taken, {})) samples->values[index] = end ? 0 : value;
     if (end) failure = Ref<SoftError>::adopt(makeError(kCommandBufferErrorDomain, end->first, end->second));
     state = end ? MTL::CommandBufferStatusError : MTL::CommandBufferStatusCompleted;
   }

@@ -63,6 +63,13 @@ void Hazards::barrier(const SoftBuffer* buffer) {
   std::erase_if(unordered_, [&](const DeclaredAccess& access) { return access.buffer == buffer; });
 }
 
+void Hazards::orderAfter(size_t mark) {
+  if (mark <= forgotten_) return;
+  const auto begin = untrackedEarlier_.begin();
+  untrackedEarlier_.erase(begin, begin + static_cast<ptrdiff_t>(mark - forgotten_));
+  forgotten_ = mark;
+}
+
 void Hazards::endEncoder() {
   unordered_.clear();
   untrackedEarlier_.insert(untrackedEarlier_.end(), untrackedHere_.begin(), untrackedHere_.end());

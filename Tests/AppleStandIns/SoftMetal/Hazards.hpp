@@ -30,11 +30,16 @@ class Hazards {
   void barrier(const SoftBuffer* buffer);
   // Orders what follows after it, except for buffers that Metal does not track.
   void endEncoder();
+  // What is recorded so far, for a fence.
+  size_t mark() const { return forgotten_ + untrackedEarlier_.size() + untrackedHere_.size(); }
+  // Orders what follows after all that was recorded before a mark of an earlier encoder.
+  void orderAfter(size_t mark);
 
  private:
   std::vector<DeclaredAccess> unordered_;
   std::vector<DeclaredAccess> untrackedHere_;     // of this encoder
   std::vector<DeclaredAccess> untrackedEarlier_;  // of earlier ones
+  size_t forgotten_ = 0;                          // of these, because a fence orders them
 };
 
 // Whether two regions with their addresses have a byte in common.

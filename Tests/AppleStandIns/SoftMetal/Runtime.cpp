@@ -56,6 +56,7 @@ void startRuntime() {
     defineLibraries();
     definePipelines();
     defineCommands();
+    defineCounters();
     defineEncoder();
     return true;
   }();

@@ -145,6 +145,7 @@ void defineDevice();
 void defineLibraries();
 void definePipelines();
 void defineCommands();
+void defineCounters();
 void defineEncoder();
 
 }  // namespace softmetal

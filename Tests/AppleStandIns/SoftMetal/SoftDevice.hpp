@@ -18,6 +18,10 @@ struct SoftLibrary;
 struct SoftPipeline;
 struct SoftPipelineDescriptor;
 struct SoftReflection;
+struct SoftData;
+struct SoftFence;
+struct SoftSamples;
+struct SoftSamplesDescriptor;
 using Deallocator = void (^)(void*, NS::UInteger);
 
 struct SoftDevice : Object {
@@ -47,6 +51,11 @@ struct SoftDevice : Object {
   SoftBuffer* newBuffer(NS::UInteger length, MTL::ResourceOptions options);
   SoftBuffer* newBufferWithBytes(const void* bytes, NS::UInteger length, MTL::ResourceOptions options);
   SoftBuffer* newBufferNoCopy(void* memory, NS::UInteger length, MTL::ResourceOptions options, Deallocator deallocator);
+  SoftArray* counterSets();
+  bool supportsCounterSampling(MTL::CounterSamplingPoint point);
+  void sampleTimestamps(MTL::Timestamp* processor, MTL::Timestamp* gpu);
+  SoftSamples* newSamples(SoftSamplesDescriptor* descriptor, SoftError** error);
+  SoftFence* newFence();
   SoftCommandQueue* newCommandQueue();
   SoftCommandQueue* newCommandQueueWithMax(NS::UInteger maxCommandBuffers);
   SoftLibrary* newDefaultLibrary();
@@ -58,6 +67,16 @@ struct SoftDevice : Object {
                                      SoftError** error);
   SoftPipeline* newPipelineDescribed(SoftPipelineDescriptor* descriptor, MTL::PipelineOption options,
                                      SoftReflection** reflection, SoftError** error);
+};
+
+// MTLCounterSampleBuffer; SoftCounters.hpp has what fills it.
+struct SoftSamples : Object {
+  Ref<SoftDevice> owner;
+  std::vector<uint64_t> values;
+
+  void finish();
+  SoftDevice* device() { return owner.get(); }
+  SoftData* resolveCounterRange(NS::Range range);
 };
 
 // Pages between two that nobody may touch. What is left of the last page holds a pattern.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "DispatchMaker.hpp"
+#include "SoftCounters.hpp"
 
 namespace softmetal {
 
@@ -14,6 +15,7 @@ void SoftEncoder::finish() {
     buffer->openEncoder = nullptr;
   }
   slots = {};
+  atEnd = {};
   buffer = {};
 }
 
@@ -36,6 +38,7 @@ void SoftEncoder::endEncoding() {
   if (!debugGroups.empty()) {
     breakRule(fmt::format("endEncoding inside of debug group '{}': push and pop do not balance", debugGroups.back()));
   }
+  if (auto [samples, index] = std::exchange(atEnd, {}); samples) addSample(samples.get(), index);
   isEnded = true;
   record.label = labelText();
   buffer->hazards.endEncoder();
@@ -142,14 +145,14 @@ void SoftEncoder::memoryBarrier(MTL::BarrierScope scope) {
   if (!isOpenFor("memoryBarrierWithScope:")) return;
   if (!(scope & MTL::BarrierScopeBuffers)) return;  // orders nothing that a compute kernel has bound here
   count(&Counters::barriers);
-  record.steps.push_back({.isBarrier = true, .dispatch = {}, .group = {}});
+  record.steps.push_back({.isBarrier = true});
   buffer->hazards.barrier();
 }
 
 void SoftEncoder::memoryBarrierResources(SoftBuffer* const* resources, NS::UInteger number) {
   if (!isOpenFor("memoryBarrierWithResources:count:")) return;
   count(&Counters::barriers);
-  record.steps.push_back({.isBarrier = true, .dispatch = {}, .group = {}});
+  record.steps.push_back({.isBarrier = true});
   for (NS::UInteger i = 0; i < number; ++i) {
     SoftBuffer* const each = usable(resources[i], "memoryBarrierWithResources:count:");
     if (each && isOurs(each->device(), *each)) buffer->hazards.barrier(each);
@@ -180,7 +183,10 @@ void defineEncoder() {
       .on<&SoftEncoder::dispatchThreadgroups>("dispatchThreadgroups:threadsPerThreadgroup:")
       .on<&SoftEncoder::memoryBarrier>("memoryBarrierWithScope:")
       .on<&SoftEncoder::memoryBarrierResources>("memoryBarrierWithResources:count:")
-      .on<&SoftEncoder::useResource>("useResource:usage:");
+      .on<&SoftEncoder::useResource>("useResource:usage:")
+      .on<&SoftEncoder::sampleCounters>("sampleCountersInBuffer:atSampleIndex:withBarrier:")
+      .on<&SoftEncoder::updateFence>("updateFence:")
+      .on<&SoftEncoder::waitForFence>("waitForFence:");
 }
 
 }  // namespace softmetal

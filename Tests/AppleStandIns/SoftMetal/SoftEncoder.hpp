@@ -30,6 +30,7 @@ struct SoftEncoder : Object {
   std::array<BufferSlot, kBufferIndices> slots;
   std::array<uint64_t, kThreadgroupIndices> threadgroupBytes{};
   std::vector<std::string> debugGroups;
+  std::pair<Ref<SoftSamples>, NS::UInteger> atEnd;  // to be sampled when the pass ends
 
   void finish();
   void breakRule(std::string_view what);
@@ -51,6 +52,10 @@ struct SoftEncoder : Object {
   void memoryBarrier(MTL::BarrierScope scope);
   void memoryBarrierResources(SoftBuffer* const* resources, NS::UInteger count);
   void useResource(SoftBuffer* resource, MTL::ResourceUsage usage);
+  void sampleCounters(SoftSamples* samples, NS::UInteger index, bool barrier);
+  void addSample(SoftSamples* samples, NS::UInteger index);
+  void updateFence(SoftFence* fence);
+  void waitForFence(SoftFence* fence);
 
  private:
   friend class DispatchMaker;

@@ -10,6 +10,9 @@
 
 namespace softmetal {
 
+// Where a GPU can sample its timestamps; those that sample between dispatches sample passes, too.
+enum class Sampling : uint8_t { none, passes, dispatches };
+
 // One GPU. Numbers of families are those of MTLGPUFamily; the first Apple silicon is the model.
 struct DeviceDescription {
   std::string name = "Soft M1";
@@ -25,6 +28,8 @@ struct DeviceDescription {
   bool isLowPower = false;
   bool isRemovable = false;
   bool isHeadless = false;
+  Sampling sampling = Sampling::passes;
+  bool takesSamples = true;  // or leaves zeros in sample buffers, as some systems do
 
   bool operator==(const DeviceDescription&) const = default;
 };
@@ -51,14 +56,16 @@ struct Machine {
 };
 // At first, and after reset(), the one that MNK_SOFT_METAL_MACHINE names:
 //   metal-3.1     the compiler of macOS 14
-//   paravirtual   the GPU of a virtual machine, which lacks what the kernels need
+//   paravirtual   the GPU of a virtual machine, which lacks what the kernels need, and timestamps
+//   dispatch-timestamps   a GPU that samples its timestamps between dispatches
+//   no-timestamps   a GPU that does not sample them
 Machine& machine();
 
 void setMainBundle(BundleDescription bundle);
 void setBundles(std::vector<BundleDescription> bundles);
 
 // Calls that can be made to give nil, with an NSError where the call has one.
-enum class Call : uint8_t { buffer, commandQueue, commandBuffer, encoder, library, function, pipeline };
+enum class Call : uint8_t { buffer, commandQueue, commandBuffer, encoder, library, function, pipeline, sampleBuffer };
 enum class When : uint8_t { before, after };
 
 class Faults {
@@ -123,7 +130,8 @@ std::vector<std::string> compiledTexts();
 uint64_t pipelinesMade();
 
 // What the command buffer that was committed last holds: "encoder 'step' concurrent", "barrier",
-// "dispatch kvCacheMove_16 grid 4x2x3 group 4x2x3"; a grid of whole threadgroups reads "groups 4x2x3".
+// "dispatch kvCacheMove_16 grid 4x2x3 group 4x2x3"; a grid of whole threadgroups reads "groups 4x2x3"; "sample 3",
+// "update fence", "wait for fence".
 std::vector<std::string> trace();
 // The debug groups that were around its dispatches, innermost, in order; empty where there was none.
 std::vector<std::string> debugGroups();

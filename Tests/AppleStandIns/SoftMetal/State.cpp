@@ -37,8 +37,16 @@ Machine firstMachine() {
   } else if (name == "paravirtual") {
     machine.devices[0].name = "Apple Paravirtual device";
     machine.devices[0].families = {1001, 1002, 1003, 1004, 1005, 2002, 3001, 3002};
+    machine.devices[0].sampling = Sampling::none;
+  } else if (name == "dispatch-timestamps") {
+    machine.devices[0].sampling = Sampling::dispatches;
+  } else if (name == "no-timestamps") {
+    machine.devices[0].sampling = Sampling::none;
   } else if (!name.empty()) {
-    std::fprintf(stderr, "MNK_SOFT_METAL_MACHINE=%s is no machine; metal-3.1 and paravirtual are\n", given);
+    std::fprintf(stderr,
+                 "MNK_SOFT_METAL_MACHINE=%s is no machine; metal-3.1, paravirtual, dispatch-timestamps and "
+                 "no-timestamps are\n",
+                 given);
     std::abort();
   }
   return machine;

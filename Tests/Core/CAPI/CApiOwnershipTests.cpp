@@ -163,4 +163,25 @@ TEST(CApiOwnership, TheCallbackRunsIfAndOnlyIfTheCommitSucceeds) {
   EXPECT_EQ(heard.calls.load(), 1);
 }
 
+TEST(CApiOwnership, SummariesHaveTheTimeOfEachOpIfItIsMeasured) {
+  const WriteFixture fixture;
+  const bool mustBeKnown = std::string_view(mnk_device_kind(fixture.device.get())) == "host";
+  for (const bool measures : {false, true}) {
+    const Owned<mnk_encoder> encoder = makeEncoder(fixture.device.get());
+    if (measures) EXPECT(mnk_encoder_measure_ops(encoder.get(), nullptr));
+    EXPECT(mnk_encoder_kv_cache_write(encoder.get(), &fixture.write, nullptr));
+    Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr), mnk_completion_release);
+    EXPECT(mnk_completion_wait(done.get(), nullptr));
+    EXPECT(!mnk_encoder_measure_ops(encoder.get(), nullptr));
+    const Owned<char> kind(mnk_completion_copy_kind(done.get(), 0), mnk_text_release);
+    EXPECT_EQ(std::string(kind.get()), "KVCacheWrite");
+    EXPECT(!mnk_completion_copy_kind(done.get(), 1));
+    const mnk_counts counts = mnk_completion_counts(done.get(), kind.get());
+    EXPECT(measures ? counts.device_seconds > 0 || !mustBeKnown : counts.device_seconds == 0);
+    const mnk_summary summary = mnk_completion_summary(done.get());
+    EXPECT_EQ(summary.total.device_seconds, counts.device_seconds);
+    EXPECT(counts.device_seconds <= summary.device_seconds || !mustBeKnown);
+  }
+}
+
 }  // namespace mnk::test

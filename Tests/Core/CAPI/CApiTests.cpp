@@ -119,6 +119,7 @@ TEST(CApi, NullHandlesReadAsEmpty) {
   EXPECT(!mnk_completion_is_done(nullptr));
   EXPECT_EQ(mnk_completion_summary(nullptr).total.dispatches, 0u);
   EXPECT_EQ(mnk_completion_counts(nullptr, "x").dispatches, 0u);
+  EXPECT(!mnk_completion_copy_kind(nullptr, 0));
   EXPECT(!mnk_completion_copy_text(nullptr));
   EXPECT_EQ(mnk_cache_bytes(nullptr), 0u);
   EXPECT_EQ(mnk_cache_next_position(nullptr, 0), 0u);

@@ -72,6 +72,7 @@ TEST(Completion, UseAfterCommitIsAnError) {
   refuse("dispatch", encoder.dispatch(fakeDispatch("B", {s.a}, {s.b})));
   refuse("encode", encoder.encode(Plan{}));
   refuse("barrier", encoder.barrier());
+  refuse("measureOps", encoder.measureOps());
   refuse("join", encoder.join(&s, std::make_shared<Witness>("late", &story)));
   int calls = 0;
   refuse("commit", encoder.commit([&](const Result<Summary>&) { ++calls; }));

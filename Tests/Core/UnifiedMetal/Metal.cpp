@@ -8,6 +8,7 @@
 #include "Metal/MetalFixture.cpp"
 #include "Metal/MetalInFlightTests.cpp"
 #include "Metal/MetalLibraryTests.cpp"
+#include "Metal/MetalOpTimesTests.cpp"
 #include "Metal/MetalPipelineTests.cpp"
 #include "Metal/SelectorLists.cpp"
 #include "SoftMetal/RuntimeTests.cpp"

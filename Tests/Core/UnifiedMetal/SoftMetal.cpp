@@ -1,6 +1,7 @@
 // Made by .ci/unify.
 // clang-format off
 #include "SoftMetal/CommandBufferTests.cpp"
+#include "SoftMetal/CounterTests.cpp"
 #include "SoftMetal/DeviceTests.cpp"
 #include "SoftMetal/EncoderTests.cpp"
 #include "SoftMetal/ExecutionTests.cpp"

@@ -20,8 +20,11 @@
 #include <Metal/MTLCommandBuffer.hpp>
 #include <Metal/MTLCommandQueue.hpp>
 #include <Metal/MTLComputeCommandEncoder.hpp>
+#include <Metal/MTLComputePass.hpp>
 #include <Metal/MTLComputePipeline.hpp>
+#include <Metal/MTLCounters.hpp>
 #include <Metal/MTLDevice.hpp>
+#include <Metal/MTLFence.hpp>
 #include <Metal/MTLFunctionConstantValues.hpp>
 #include <Metal/MTLLibrary.hpp>
 #include <Metal/MTLResource.hpp>

@@ -108,6 +108,7 @@ struct MetalSubmission::Work {
   std::vector<Step> steps;
   std::string label;
   std::shared_ptr<AppBuffer> appBuffer;
+  std::shared_ptr<MetalOpTimes> opTimes;           // null: not measured
   std::function<void(SubmissionReport)> finished;  // null once it was called
   bool isCommitted = false;                        // or there is nothing to report
 
@@ -128,6 +129,7 @@ struct MetalSubmission::Work {
       if (auto* ready = std::get_if<ReadyDispatch>(&step)) recycle(std::move(*ready));
     }
     steps.clear();
+    opTimes.reset();
     device.reset();
     try {
       if (const auto call = std::exchange(finished, nullptr); call && isCommitted) call(std::move(report));
@@ -140,7 +142,13 @@ struct MetalSubmission::Work {
     SubmissionReport report;
     report.deviceSeconds = done.GPUEndTime() - done.GPUStartTime();
     const MTL::CommandBufferStatus status = done.status();
-    if (status != MTL::CommandBufferStatusCompleted) {
+    if (status == MTL::CommandBufferStatusCompleted) {
+      // Without memory for them they stay unknown.
+      (void)guarded(kOp, [&]() -> Result<void> {
+        if (opTimes) report.opSeconds = opTimes->seconds();
+        return {};
+      });
+    } else {
       // Metal may call the handlers of a command buffer that is dropped, too.
       report.outcome = guarded(kOp, [&]() -> Result<void> {
         return status == MTL::CommandBufferStatusError ? commandBufferError(done.error(), label) : notCommitted();
@@ -179,15 +187,29 @@ void MetalSubmission::barrier() {
   steps_.emplace_back(Barrier{});
 }
 
-Result<void> MetalSubmission::encode(const Prepared& prepared, const std::vector<Step>& steps) const {
+Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const Step> steps) const {
   MTL::CommandBuffer& commands = *prepared.commands.get();
   MNK_TRY(checkOpen(commands));
-  if (!steps.empty()) {
-    auto* encoder = commands.computeCommandEncoder(MTL::DispatchTypeConcurrent);
+  const std::shared_ptr<Work> work = prepared.work;  // a block would keep a reference to `prepared`
+  // First, so that what a call that fails has encoded into the app's command buffer lives until that is done.
+  commands.addCompletedHandler(^(MTL::CommandBuffer* done) {
+    work->finish(*done);
+  });
+  const MetalOpTimes* const times = work->opTimes.get();
+  MTL::ComputeCommandEncoder* encoder = nullptr;
+  auto description = prepared.descriptions.begin();
+  for (size_t span = 0; !steps.empty(); ++span) {
+    const auto part = times ? firstSpan(steps) : steps;
+    const bool isPass = times && times->hasPassPerSpan();
+    if (isPass) {
+      encoder = times->makePass(commands, span);
+    } else if (!encoder) {
+      encoder = commands.computeCommandEncoder(MTL::DispatchTypeConcurrent);
+      if (encoder) encoder->setLabel(prepared.label.get());
+    }
     if (!encoder) return cannotEncode("command encoder", label_);
-    encoder->setLabel(prepared.label.get());
-    auto description = prepared.descriptions.begin();
-    for (const Step& step : steps) {
+    if (times) times->begin(*encoder, span);
+    for (const Step& step : part) {
       const auto* ready = std::get_if<ReadyDispatch>(&step);
       if (!ready) {
         encoder->memoryBarrier(MTL::BarrierScopeBuffers);
@@ -197,13 +219,35 @@ Result<void> MetalSubmission::encode(const Prepared& prepared, const std::vector
       encodeDispatch(*encoder, *ready, target_.nothing.get());
       if (target_.describesDispatches) encoder->popDebugGroup();
     }
-    encoder->endEncoding();
+    if (times) times->end(*encoder, span);
+    steps = steps.subspan(part.size());
+    if (isPass || steps.empty()) encoder->endEncoding();
   }
-  const std::shared_ptr<Work> work = prepared.work;  // a block would keep a reference to `prepared`
-  commands.addCompletedHandler(^(MTL::CommandBuffer* done) {
-    work->finish(*done);
-  });
   return {};
+}
+
+// A run of dispatches of one op, with the barriers before, among and after them.
+std::span<const MetalSubmission::Step> MetalSubmission::firstSpan(std::span<const Step> steps) {
+  const std::string* op = nullptr;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto* ready = std::get_if<ReadyDispatch>(&steps[i]);
+    if (!ready) continue;
+    if (op && ready->dispatch.kind != *op) return steps.first(i);
+    op = &ready->dispatch.kind;
+  }
+  return steps;
+}
+
+std::shared_ptr<MetalOpTimes> MetalSubmission::makeOpTimes() const {
+  std::vector<std::string> ops;
+  for (std::span<const Step> steps = steps_; !steps.empty(); steps = steps.subspan(firstSpan(steps).size())) {
+    const std::string* op = nullptr;
+    for (const Step& step : firstSpan(steps)) {
+      if (const auto* ready = std::get_if<ReadyDispatch>(&step)) op = &ready->dispatch.kind;
+    }
+    ops.push_back(op ? *op : "");
+  }
+  return MetalOpTimes::make(target_.queue->device(), std::move(ops));
 }
 
 std::function<WorkProgress()> MetalSubmission::progress() const {
@@ -225,6 +269,7 @@ Result<void> MetalSubmission::prepare(std::function<void(SubmissionReport)> fini
   prepared.work->device = device_;
   prepared.work->label = label_;
   prepared.work->finished = std::move(finished);
+  if (measuresOps_) prepared.work->opTimes = makeOpTimes();
   prepared.commands = target_.appBuffer;
   if (prepared.commands) {
     MNK_TRY(checkOpen(*prepared.commands.get()));

@@ -1,10 +1,11 @@
 // Work for one command buffer, kept as data until the end: then it becomes one compute encoder, in which dispatches run
-// side by side except across barriers. A command buffer of the app's is left alone until the commit, so an abandoned
-// submission leaves nothing behind.
+// side by side except across barriers, or several where ops are measured. A command buffer of the app's is left alone
+// until the commit, so an abandoned submission leaves nothing behind.
 #pragma once
+#include <span>
 #include <variant>
 
-#include "Devices/Metal/MetalSupport.hpp"
+#include "Devices/Metal/MetalOpTimes.hpp"
 #include "MLXNativeKernels/Device.hpp"
 
 namespace mnk::metal {
@@ -23,6 +24,7 @@ class MetalSubmission final : public Submission {
 
   Result<void> dispatch(ReadyDispatch ready) override;
   void barrier() override;
+  void measureOps() override { measuresOps_ = true; }
   Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
   void discardPrepared() noexcept override;
   Result<void> commit() noexcept override;
@@ -43,12 +45,15 @@ class MetalSubmission final : public Submission {
   };
 
   // The steps, and what happens when they are done, in a command buffer.
-  Result<void> encode(const Prepared& prepared, const std::vector<Step>& steps) const;
+  Result<void> encode(const Prepared& prepared, std::span<const Step> steps) const;
+  static std::span<const Step> firstSpan(std::span<const Step> steps);
+  std::shared_ptr<MetalOpTimes> makeOpTimes() const;
 
   std::shared_ptr<Device> device_;
   Target target_;
   std::string label_;
   std::vector<Step> steps_;
+  bool measuresOps_ = false;
   std::shared_ptr<AppBuffer> appBuffer_;  // null without one
   Prepared prepared_;
 };

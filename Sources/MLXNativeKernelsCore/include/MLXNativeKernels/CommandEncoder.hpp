@@ -20,6 +20,9 @@ struct Summary {
     uint64_t dispatches = 0;
     uint64_t bytesRead = 0;
     uint64_t bytesWritten = 0;
+    // Time on the device. For one kind it is 0 unless the encoder was asked to measure ops, the device can, and the
+    // work is done; then `total` holds that of all kinds, which leaves out the time between them.
+    double deviceSeconds = 0;
   };
   Counts total;
   uint64_t barriers = 0;
@@ -98,6 +101,11 @@ class CommandEncoder {
   Result<void> dispatch(const Dispatch& dispatch);
   // Orders everything recorded so far before everything that follows.
   Result<void> barrier();
+
+  // Measures how long each kind of op takes on the device, for Summary::kinds. It may be called at any time before
+  // `commit`. Ops then run one after another, even where they need no barrier, and on Apple GPUs each run of dispatches
+  // of one kind is a compute pass of its own, which costs some microseconds: measure the steps that are looked at.
+  Result<void> measureOps();
 
   using Finished = std::function<void(const Result<Summary>&)>;
   // Submits. If that succeeds, `finished` runs exactly once when the work is done, on a thread of the device; otherwise

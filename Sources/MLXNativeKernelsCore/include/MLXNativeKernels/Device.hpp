@@ -2,6 +2,7 @@
 // Devices may be used from several threads, but not in a child that fork made: its threads stay with the parent.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -119,6 +120,7 @@ void recycle(ReadyDispatch&& ready) noexcept;
 struct SubmissionReport {
   Result<void> outcome;
   double deviceSeconds = 0;
+  std::map<std::string, double> opSeconds = {};  // by Dispatch::kind; empty: unknown
 };
 
 // Work in a command buffer of the app's runs once the app commits it, and handlers of the app's may run before the end
@@ -131,6 +133,8 @@ class Submission {
   virtual ~Submission() = default;
   virtual Result<void> dispatch(ReadyDispatch ready) = 0;
   virtual void barrier() = 0;
+  // Asks for the seconds of each op in the report, before `prepare`. A device that cannot measure them ignores it.
+  virtual void measureOps() {}
   // Makes all that `commit` needs, as far as memory is concerned. May be called again, also after more was recorded;
   // the last call counts.
   virtual Result<void> prepare(std::function<void(SubmissionReport)> finished) = 0;

@@ -177,6 +177,10 @@ __attribute__((objc_subclassing_restricted))
 /// without it.
 - (BOOL)insertBarrierWithError:(NSError **)error NS_SWIFT_NAME(insertBarrier());
 
+/// Measures how long each kind of op takes on the device, for `MNKSummary`. At any time before the commit. Measured ops
+/// run one after another, which costs some microseconds each on a GPU.
+- (BOOL)measureOpsWithError:(NSError **)error NS_SWIFT_NAME(measureOps());
+
 /// Submits the work. It fails if it reads what earlier, failed work was to write.
 - (nullable MNKCompletion *)commitWithError:(NSError **)error NS_SWIFT_NAME(commit());
 /// Submits the work. The handler is called once, with what was done or with why it failed: on a thread of the device

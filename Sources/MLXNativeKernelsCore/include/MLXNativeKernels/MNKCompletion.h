@@ -2,7 +2,7 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// How many dispatches there were, and the bytes that they moved.
+/// How many dispatches there were, the bytes that they moved and, if it was measured, the time that they took.
 NS_SWIFT_SENDABLE
 __attribute__((objc_subclassing_restricted))
 @interface MNKCounts : NSObject
@@ -13,6 +13,9 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly) NSUInteger dispatches;
 @property(nonatomic, readonly) NSUInteger bytesRead;
 @property(nonatomic, readonly) NSUInteger bytesWritten;
+/// Time on the device; in the total that of all kinds. 0 unless `-[MNKCommandEncoder measureOpsWithError:]` was called,
+/// the device can measure, and the work has finished.
+@property(nonatomic, readonly) NSTimeInterval deviceSeconds;
 
 @end
 
@@ -26,8 +29,10 @@ __attribute__((objc_subclassing_restricted))
 
 @property(nonatomic, readonly) MNKCounts *total;
 @property(nonatomic, readonly) NSUInteger barriers;
-/// Time on the device; 0 until the work has finished.
+/// Time that the whole step took on the device, measured or not; 0 until the work has finished.
 @property(nonatomic, readonly) NSTimeInterval deviceSeconds;
+/// The counts of all ops by name.
+@property(nonatomic, readonly) NSDictionary<NSString *, MNKCounts *> *kinds;
 /// The counts of one op, such as `KVCacheWrite`, or of a kind of the caller's own; zeros for an unknown one.
 - (MNKCounts *)countsOfKind:(NSString *)kind NS_SWIFT_NAME(counts(ofKind:));
 

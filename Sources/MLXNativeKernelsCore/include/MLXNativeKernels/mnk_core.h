@@ -236,6 +236,9 @@ mnk_encoder* MNK_NULLABLE mnk_encoder_make(mnk_device* device, const char* MNK_N
 void mnk_encoder_release(mnk_encoder* MNK_NULLABLE encoder);
 bool mnk_encoder_dispatch(mnk_encoder* encoder, const mnk_dispatch* dispatch, mnk_error_out error);
 bool mnk_encoder_barrier(mnk_encoder* encoder, mnk_error_out error);
+// Measures how long each kind of op takes on the device, for mnk_counts. At any time before the commit. Measured ops
+// run one after another, which costs some microseconds each on a GPU.
+bool mnk_encoder_measure_ops(mnk_encoder* encoder, mnk_error_out error);
 
 // `failure` is NULL when the work succeeded, and borrowed for the call.
 typedef void (*mnk_finished)(void* MNK_NULLABLE context, const mnk_error* MNK_NULLABLE failure);
@@ -254,14 +257,19 @@ typedef struct mnk_counts {
   uint64_t dispatches;
   uint64_t bytes_read;
   uint64_t bytes_written;
+  // Time on the device; in the total that of all kinds. 0 unless ops were measured, the device can, and the work has
+  // finished.
+  double device_seconds;
 } mnk_counts;
 typedef struct mnk_summary {
   mnk_counts total;
   uint64_t barriers;
-  double device_seconds;  // 0 until the work has finished
+  double device_seconds;  // of the whole work, measured or not; 0 until it has finished
 } mnk_summary;
 mnk_summary mnk_completion_summary(const mnk_completion* completion);
 mnk_counts mnk_completion_counts(const mnk_completion* completion, const char* kind);  // zeros for an unknown kind
+// The kinds in alphabetical order, NULL beyond the last. The caller releases each with mnk_text_release.
+char* MNK_NULLABLE mnk_completion_copy_kind(const mnk_completion* completion, size_t index);
 // One line, such as "4 dispatches, 3 barriers, 1.1 MB read, 8.0 KB written, 41 µs". The caller releases it with
 // mnk_text_release.
 char* MNK_NULLABLE mnk_completion_copy_text(const mnk_completion* completion);

@@ -13,6 +13,7 @@
 #include "Runtime.cpp"
 #include "SoftBuffer.cpp"
 #include "SoftBundle.cpp"
+#include "SoftCounters.cpp"
 #include "SoftDevice.cpp"
 #include "SoftEncoder.cpp"
 #include "SoftLibrary.cpp"

@@ -1,0 +1,182 @@
+#include "SoftCounters.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "SoftEncoder.hpp"
+
+namespace softmetal {
+
+namespace {
+
+// Limits that Apple GPUs have, though no page of Apple's names them.
+constexpr size_t kMostSamples = 4096, kMostSampleBuffers = 32;
+std::atomic<size_t> sampleBuffers = 0;
+
+}  // namespace
+
+uint64_t advanceClock(uint64_t ticks) {
+  static std::atomic<uint64_t> clock = 1'000'000;
+  return clock.fetch_add(ticks) + ticks;
+}
+
+SoftArray* SoftDevice::counterSets() {
+  std::vector<Ref<Object>> sets;
+  if (about.sampling != Sampling::none) sets.push_back(Ref<Object>::adopt(make<SoftCounterSet>()));
+  return autoreleased(makeArray(std::move(sets)));
+}
+
+bool SoftDevice::supportsCounterSampling(MTL::CounterSamplingPoint point) {
+  if (point == MTL::CounterSamplingPointAtStageBoundary) return about.sampling != Sampling::none;
+  return point == MTL::CounterSamplingPointAtDispatchBoundary && about.sampling == Sampling::dispatches;
+}
+
+void SoftDevice::sampleTimestamps(MTL::Timestamp* processor, MTL::Timestamp* gpu) {
+  *gpu = advanceClock(1000);
+  *processor = *gpu * kNanosecondsPerTick;
+}
+
+SoftSamples* SoftDevice::newSamples(SoftSamplesDescriptor* descriptor, SoftError** error) {
+  const auto refuse = [&](std::string_view why) -> SoftSamples* {
+    giveError(error, "MTLCounterErrorDomain", 0, why);
+    return nullptr;
+  };
+  auto* const checked = usable(descriptor, "newCounterSampleBufferWithDescriptor:error:");
+  if (!checked || !checked->set) return refuse("the descriptor has no counter set");
+  if (shallFail(Call::sampleBuffer)) return refuse("the sample buffer was made to fail");
+  if (checked->count == 0 || checked->count > kMostSamples) return refuse("Invalid sample buffer length");
+  if (sampleBuffers.fetch_add(1) >= kMostSampleBuffers) {
+    sampleBuffers -= 1;
+    return refuse("Cannot allocate sample buffer");
+  }
+  if (checked->storage != MTL::StorageModeShared) violate("a sample buffer that is not shared cannot be resolved");
+  auto* samples = make<SoftSamples>();
+  samples->owner = Ref<SoftDevice>(this);
+  samples->values.resize(checked->count);
+  return samples;
+}
+
+SoftFence* SoftDevice::newFence() {
+  if (isDeviceLost()) return nullptr;
+  auto* fence = make<SoftFence>();
+  fence->owner = Ref<SoftDevice>(this);
+  return fence;
+}
+
+void SoftSamplesDescriptor::setCounterSet(SoftCounterSet* given) {
+  set = Ref<SoftCounterSet>(usable(given, "setCounterSet:"));
+}
+
+void SoftSamples::finish() {
+  sampleBuffers -= 1;
+  owner = {};
+}
+
+SoftData* SoftSamples::resolveCounterRange(NS::Range range) {
+  if (range.location + range.length > values.size()) {
+    violate(fmt::format("{}: {} samples from {} on were resolved of {}", describe(), range.length, range.location,
+                        values.size()));
+    return nullptr;
+  }
+  if (unretainedUses != 0) violate(fmt::format("{} was resolved before its command buffer had completed", describe()));
+  auto* data = make<SoftData>();
+  data->content.resize(range.length * sizeof(uint64_t));
+  if (range.length != 0) std::memcpy(data->content.data(), &values[range.location], data->content.size());
+  return autoreleased(data);
+}
+
+void SoftAttachment::setSampleBuffer(SoftSamples* given) {
+  samples = Ref<SoftSamples>(usable(given, "setSampleBuffer:"));
+}
+
+SoftAttachment* SoftAttachments::at(NS::UInteger index) {
+  if (index == 0) return retainedInPool(only.get());
+  violate(fmt::format("sample buffer attachment {} was asked for, which the software Metal does not have", index));
+  return nullptr;
+}
+
+SoftComputePass* SoftComputePass::make() {
+  auto* pass = softmetal::make<SoftComputePass>();
+  pass->attachments = Ref<SoftAttachments>::adopt(softmetal::make<SoftAttachments>());
+  pass->attachments->only = Ref<SoftAttachment>::adopt(softmetal::make<SoftAttachment>());
+  return autoreleased(pass);
+}
+
+SoftEncoder* SoftCommandBuffer::computeEncoderWithPass(SoftComputePass* pass) {
+  auto* const checked = usable(pass, "computeCommandEncoderWithDescriptor:");
+  SoftEncoder* const encoder = checked ? computeEncoderWithType(checked->type) : nullptr;
+  if (!encoder) return nullptr;
+  const SoftAttachment& attachment = *checked->attachments->only.get();
+  if (!attachment.samples) return encoder;
+  if (!device()->supportsCounterSampling(MTL::CounterSamplingPointAtStageBoundary)) {
+    breakRule(fmt::format("{}: passes of this GPU cannot be sampled", describe()));
+  }
+  encoder->addSample(attachment.samples.get(), attachment.first);
+  encoder->atEnd = std::pair(attachment.samples, attachment.last);
+  return encoder;
+}
+
+void SoftEncoder::addSample(SoftSamples* samples, NS::UInteger index) {
+  if (!isOurs(samples->device(), *samples)) return;
+  if (index >= samples->values.size()) {
+    return breakRule(fmt::format("sample {} was asked for, where there are {}", index, samples->values.size()));
+  }
+  buffer->use(samples);
+  record.steps.push_back(
+      {.note = fmt::format("sample {}", index), .samples = Ref<SoftSamples>(samples), .sampleIndex = index});
+}
+
+void SoftEncoder::sampleCounters(SoftSamples* samples, NS::UInteger index, bool) {
+  const char* const call = "sampleCountersInBuffer:atSampleIndex:withBarrier:";
+  if (!isOpenFor(call) || !usable(samples, call)) return;
+  if (!device()->supportsCounterSampling(MTL::CounterSamplingPointAtDispatchBoundary)) {
+    return breakRule(fmt::format("{} is not supported on this GPU", call));
+  }
+  addSample(samples, index);
+}
+
+void SoftEncoder::updateFence(SoftFence* fence) {
+  if (!isOpenFor("updateFence:") || !usable(fence, "updateFence:") || !isOurs(fence->device(), *fence)) return;
+  buffer->use(fence);
+  fence->updatedIn = buffer.get();
+  fence->mark = buffer->hazards.mark();
+  record.steps.push_back({.note = "update fence"});
+}
+
+void SoftEncoder::waitForFence(SoftFence* fence) {
+  if (!isOpenFor("waitForFence:") || !usable(fence, "waitForFence:") || !isOurs(fence->device(), *fence)) return;
+  buffer->use(fence);
+  if (fence->updatedIn != buffer.get()) {
+    return breakRule("waitForFence: of a fence that no encoder of the command buffer has updated");
+  }
+  buffer->hazards.orderAfter(fence->mark);
+  record.steps.push_back({.note = "wait for fence"});
+}
+
+void defineCounters() {
+  define<SoftData>("NSData").on<&SoftData::bytes>("bytes").on<&SoftData::length>("length");
+  define<SoftCounterSet>("MTLCounterSet").on<&SoftCounterSet::name>("name");
+  define<SoftSamplesDescriptor>("MTLCounterSampleBufferDescriptor")
+      .withAlloc()
+      .on<&SoftSamplesDescriptor::setCounterSet>("setCounterSet:")
+      .on<&SoftSamplesDescriptor::setStorageMode>("setStorageMode:")
+      .on<&SoftSamplesDescriptor::setSampleCount>("setSampleCount:");
+  define<SoftSamples>("MTLCounterSampleBuffer")
+      .on<&SoftSamples::device>("device")
+      .on<&SoftSamples::resolveCounterRange>("resolveCounterRange:");
+  define<SoftAttachment>("MTLComputePassSampleBufferAttachmentDescriptor")
+      .on<&SoftAttachment::setSampleBuffer>("setSampleBuffer:")
+      .on<&SoftAttachment::setFirst>("setStartOfEncoderSampleIndex:")
+      .on<&SoftAttachment::setLast>("setEndOfEncoderSampleIndex:");
+  define<SoftAttachments>("MTLComputePassSampleBufferAttachmentDescriptorArray")
+      .on<&SoftAttachments::at>("objectAtIndexedSubscript:");
+  define<SoftComputePass>("MTLComputePassDescriptor")
+      .onClass<&SoftComputePass::make>("computePassDescriptor")
+      .on<&SoftComputePass::setDispatchType>("setDispatchType:")
+      .on<&SoftComputePass::sampleBufferAttachments>("sampleBufferAttachments");
+  define<SoftFence>("MTLFence").on<&SoftFence::device>("device");
+}
+
+}  // namespace softmetal

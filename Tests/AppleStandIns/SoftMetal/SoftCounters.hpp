@@ -1,0 +1,72 @@
+// Timestamps: MTLCounterSet, MTLCounterSampleBuffer and the compute passes that fill it; and MTLFence. The GPU's clock
+// is simulated, so that a dispatch takes one microsecond whatever the Host device needs for it.
+#pragma once
+#include <vector>
+
+#include "CommandQueue.hpp"
+
+namespace softmetal {
+
+inline constexpr uint64_t kNanosecondsPerTick = 40, kTicksPerDispatch = 25;
+// The clock once this much has been added to it.
+uint64_t advanceClock(uint64_t ticks);
+
+struct SoftData : Object {
+  std::vector<std::byte> content;
+
+  const void* bytes() { return content.data(); }
+  unsigned long length() { return content.size(); }
+};
+
+struct SoftCounterSet : Object {
+  Object* name() { return pooledString("timestamp"); }
+};
+
+struct SoftSamplesDescriptor : Object {
+  Ref<SoftCounterSet> set;
+  MTL::StorageMode storage = MTL::StorageModeManaged;
+  NS::UInteger count = 0;
+
+  void finish() { set = {}; }
+  void setCounterSet(SoftCounterSet* given);
+  void setStorageMode(MTL::StorageMode given) { storage = given; }
+  void setSampleCount(NS::UInteger given) { count = given; }
+};
+
+struct SoftAttachment : Object {
+  Ref<SoftSamples> samples;
+  NS::UInteger first = 0, last = 0;
+
+  void finish() { samples = {}; }
+  void setSampleBuffer(SoftSamples* given);
+  void setFirst(NS::UInteger index) { first = index; }
+  void setLast(NS::UInteger index) { last = index; }
+};
+
+struct SoftAttachments : Object {
+  Ref<SoftAttachment> only;
+
+  void finish() { only = {}; }
+  SoftAttachment* at(NS::UInteger index);
+};
+
+struct SoftComputePass : Object {
+  Ref<SoftAttachments> attachments;
+  MTL::DispatchType type = MTL::DispatchTypeSerial;
+
+  void finish() { attachments = {}; }
+  static SoftComputePass* make();
+  void setDispatchType(MTL::DispatchType given) { type = given; }
+  SoftAttachments* sampleBufferAttachments() { return retainedInPool(attachments.get()); }
+};
+
+struct SoftFence : Object {
+  Ref<SoftDevice> owner;
+  const SoftCommandBuffer* updatedIn = nullptr;
+  size_t mark = 0;  // of the hazards when it was updated
+
+  void finish() { owner = {}; }
+  SoftDevice* device() { return owner.get(); }
+};
+
+}  // namespace softmetal

@@ -1,0 +1,108 @@
+#include "Harness/Check.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+// Two ops, the second of which reads what the first writes.
+struct TwoOps {
+  explicit TwoOps(const std::shared_ptr<Device>& device)
+      : first(write(make(device), make(device))), second(write(first.into.keys, make(device))) {}
+
+  static Tensor make(const std::shared_ptr<Device>& device) {
+    return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make({1, 4, 1}))));
+  }
+  static KVCacheWrite write(const Tensor& from, const Tensor& into) {
+    return {.keys = from, .values = {}, .sourceLayout = KVLayout::headMajor, .into = {.keys = into, .values = {}}};
+  }
+  void encode(CommandEncoder& encoder) const {
+    REQUIRE(encoder.encode(first));
+    Plan renamed = REQUIRE(plan(second));
+    for (Dispatch& dispatch : renamed.dispatches) dispatch.kind = "Second";
+    REQUIRE(encoder.encode(renamed));
+    REQUIRE(encoder.encode(first));
+  }
+
+  KVCacheWrite first, second;
+};
+
+// A GPU may be unable to tell, and its clocks are not compared.
+bool mustBeKnown(const Device& device) {
+  return device.kind() == "host";
+}
+
+}  // namespace
+
+TEST(OpTimes, AreKnownByKindWhereTheyAreAskedFor) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.measureOps());
+    TwoOps(device).encode(encoder);
+    const Completion done = REQUIRE(encoder.commit());
+    const Summary summary = REQUIRE(done.wait());
+    EXPECT_EQ(summary.kinds.size(), 2u);
+    const bool isKnown = summary.total.deviceSeconds > 0;
+    EXPECT(isKnown || !mustBeKnown(*device));
+    double sum = 0;
+    for (const auto& [kind, counts] : summary.kinds) {
+      EXPECT_EQ(counts.deviceSeconds > 0, isKnown);
+      sum += counts.deviceSeconds;
+    }
+    EXPECT_EQ(summary.kinds.at("KVCacheWrite").dispatches, 2u);
+    EXPECT_EQ(summary.kinds.at("Second").dispatches, 1u);
+    EXPECT_EQ(summary.total.deviceSeconds, sum);
+    EXPECT(sum <= summary.deviceSeconds || !mustBeKnown(*device));
+    EXPECT_EQ(done.summary().kinds.at("Second").deviceSeconds, summary.kinds.at("Second").deviceSeconds);
+    EXPECT_EQ(encoder.summary().total.deviceSeconds, 0);
+  });
+}
+
+TEST(OpTimes, AreZeroWhereTheyAreNotAskedFor) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const Summary summary = REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
+      TwoOps(device).encode(encoder);
+      return {};
+    }));
+    EXPECT_EQ(summary.kinds.size(), 2u);
+    for (const auto& [kind, counts] : summary.kinds) EXPECT_EQ(counts.deviceSeconds, 0);
+    EXPECT_EQ(summary.total.deviceSeconds, 0);
+    EXPECT(summary.deviceSeconds > 0);
+  });
+}
+
+TEST(OpTimes, MayBeAskedForAfterTheOpsWereRecorded) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const Summary summary = REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) -> Result<void> {
+      TwoOps(device).encode(encoder);
+      return encoder.measureOps();
+    }));
+    EXPECT(summary.kinds.at("KVCacheWrite").deviceSeconds > 0 || !mustBeKnown(*device));
+  });
+}
+
+TEST(OpTimes, OfAnEmptyStepAreZero) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    CommandEncoder encoder(device);
+    REQUIRE(encoder.measureOps());
+    REQUIRE(encoder.barrier());
+    const Summary summary = REQUIRE(REQUIRE(encoder.commit()).wait());
+    EXPECT(summary.kinds.empty());
+    EXPECT_EQ(summary.total.deviceSeconds, 0);
+  });
+}
+
+TEST(OpTimes, AreUnknownOnADeviceThatCannotMeasure) {
+  const auto device = FakeDevice::make();
+  const Tensor a = TwoOps::make(device), b = TwoOps::make(device);
+  CommandEncoder encoder(device);
+  REQUIRE(encoder.measureOps());
+  REQUIRE(encoder.dispatch(fakeDispatch("A", {a}, {b})));
+  const Summary summary = REQUIRE(REQUIRE(encoder.commit()).wait());
+  EXPECT_EQ(summary.kinds.size(), 1u);
+  EXPECT_EQ(summary.total.deviceSeconds, 0);
+}
+
+}  // namespace mnk::test
