@@ -31,6 +31,15 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
           .fix = "Let the plan ask for as much as its dispatches bind."};
 }
 
+// What nothing can follow, because it never runs.
+Error endsItself(std::string_view got) {
+  return {.op = std::string(kEncoderName),
+          .what = "the encoder of a recording never runs",
+          .got = std::string(got),
+          .expected = "calls that encode",
+          .fix = "Return from the function that records, then run the recorded step."};
+}
+
 }  // namespace
 
 struct CommandEncoder::Impl {
@@ -342,9 +351,12 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<S
 CommandEncoder::~CommandEncoder() = default;
 
 Result<void> CommandEncoder::encode(const Plan& plan) {
-  return guarded(plan.op, [&]() -> Result<void> {
-    MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
-    return impl_->recordReady();
+  const auto again = [&]() -> Call { return [plan](CommandEncoder& encoder, uint64_t) { return encoder.encode(plan); }; };
+  return remembering(again, [&] {
+    return guarded(plan.op, [&]() -> Result<void> {
+      MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
+      return impl_->recordReady();
+    });
   });
 }
 
@@ -386,25 +398,38 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
 }
 
 Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
-  return guarded(kEncoderName, [&]() -> Result<void> {
-    MNK_TRY(impl_->makeReady({&dispatch, 1}, 0, 0));
-    return impl_->recordReady();
+  const auto again = [&]() -> Call {
+    return [dispatch](CommandEncoder& encoder, uint64_t) { return encoder.dispatch(dispatch); };
+  };
+  return remembering(again, [&] {
+    return guarded(kEncoderName, [&]() -> Result<void> {
+      MNK_TRY(impl_->makeReady({&dispatch, 1}, 0, 0));
+      return impl_->recordReady();
+    });
   });
 }
 
 Result<void> CommandEncoder::barrier() {
-  return guarded(kEncoderName, [&]() -> Result<void> {
-    MNK_TRY(impl_->open());
-    impl_->submission->barrier();
-    impl_->hazards.clear();
-    ++impl_->summary.barriers;
-    return {};
+  const auto again = []() -> Call { return [](CommandEncoder& encoder, uint64_t) { return encoder.barrier(); }; };
+  return remembering(again, [&] {
+    return guarded(kEncoderName, [&]() -> Result<void> {
+      MNK_TRY(impl_->open());
+      impl_->submission->barrier();
+      impl_->hazards.clear();
+      ++impl_->summary.barriers;
+      return {};
+    });
   });
+}
+
+void CommandEncoder::fail(const Error& error) {
+  impl_->failure = error;
 }
 
 Result<Completion> CommandEncoder::commit(Finished finished) {
   return guarded(kEncoderName, [&]() -> Result<Completion> {
     MNK_TRY(impl_->open());
+    if (calls_) return endsItself("it is committed");
     // Everything that can run out of memory is made before the first participant advances.
     Completion completion;
     completion.state_ = std::make_shared<Completion::State>();
@@ -481,6 +506,7 @@ std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key
 Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParticipant> participant) {
   return guarded(kEncoderName, [&]() -> Result<void> {
     MNK_TRY(impl_->open());
+    if (calls_) return endsItself("a participant of the caller joins it");
     if (!participant) {
       return Error{.op = std::string(kEncoderName),
                    .what = "there is no participant to join",

@@ -10,6 +10,7 @@
 #include "Runtime/MatrixProbe.cpp"
 #include "Runtime/MemoryErrors.cpp"
 #include "Runtime/MemoryTracker.cpp"
+#include "Runtime/RecordedStep.cpp"
 #include "Runtime/RegionSet.cpp"
 #include "Runtime/ScratchPool.cpp"
 #include "Runtime/Shape.cpp"

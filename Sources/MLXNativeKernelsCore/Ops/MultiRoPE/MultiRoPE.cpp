@@ -220,6 +220,22 @@ class RepeatedRotation final : public RepeatedOp {
 
 }  // namespace
 
+void RotaryPositions::advance(uint64_t runs, uint64_t tokens) {
+  auto* const first = std::get_if<int64_t>(&source);
+  int64_t moved = 0, end = 0;
+  if (!first) return;
+  const bool isTooFar = __builtin_mul_overflow(runs, tokens, &moved) || __builtin_add_overflow(*first, moved, &end);
+  *first = isTooFar ? std::numeric_limits<int64_t>::max() : end;  // which the rules refuse
+}
+
+std::function<Result<void>(CommandEncoder&, uint64_t)> advancingCall(const MultiRoPE& op) {
+  return [op, tokens = op.queries.resolved().tokens](CommandEncoder& encoder, uint64_t run) {
+    MultiRoPE next = op;
+    next.positions.advance(run, tokens);
+    return encoder.encode(next);
+  };
+}
+
 Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op) {
   RepeatedRotation repeated(op);
   return encoder.repeat(repeated);
