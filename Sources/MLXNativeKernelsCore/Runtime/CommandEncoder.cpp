@@ -8,6 +8,7 @@
 #include "Runtime/FailureLog.hpp"
 #include "Runtime/HazardTracker.hpp"
 #include "Runtime/MemoryTracker.hpp"
+#include "Runtime/RecordedStep.hpp"
 #include "Runtime/RepeatedOp.hpp"
 #include "Runtime/ScratchPool.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
@@ -29,15 +30,6 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
                              binding.index),
           .expected = fmt::format("a range inside {}", countText(bytes, "byte")),
           .fix = "Let the plan ask for as much as its dispatches bind."};
-}
-
-// What nothing can follow, because it never runs.
-Error endsItself(std::string_view got) {
-  return {.op = std::string(kEncoderName),
-          .what = "the encoder of a recording never runs",
-          .got = std::string(got),
-          .expected = "calls that encode",
-          .fix = "Return from the function that records, then run the recorded step."};
 }
 
 }  // namespace
@@ -425,11 +417,14 @@ Result<void> CommandEncoder::barrier() {
 void CommandEncoder::fail(const Error& error) {
   impl_->failure = error;
 }
+const std::string& CommandEncoder::label() const {
+  return impl_->label;
+}
 
 Result<Completion> CommandEncoder::commit(Finished finished) {
   return guarded(kEncoderName, [&]() -> Result<Completion> {
     MNK_TRY(impl_->open());
-    if (calls_) return endsItself("it is committed");
+    if (calls_) return ofRecording("it is committed");
     // Everything that can run out of memory is made before the first participant advances.
     Completion completion;
     completion.state_ = std::make_shared<Completion::State>();
@@ -506,7 +501,7 @@ std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key
 Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParticipant> participant) {
   return guarded(kEncoderName, [&]() -> Result<void> {
     MNK_TRY(impl_->open());
-    if (calls_) return endsItself("a participant of the caller joins it");
+    if (calls_) return ofRecording("a participant of the caller joins it");
     if (!participant) {
       return Error{.op = std::string(kEncoderName),
                    .what = "there is no participant to join",

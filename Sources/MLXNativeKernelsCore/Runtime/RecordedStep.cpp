@@ -1,4 +1,4 @@
-#include "MLXNativeKernels/RecordedStep.hpp"
+#include "Runtime/RecordedStep.hpp"
 
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
@@ -67,14 +67,43 @@ Result<RecordedStep> RecordedStep::record(std::shared_ptr<Device> device,
                    .expected = "a device",
                    .fix = "Make one with Device::makeDefault and pass it."};
     }
-    RecordedStep step;
-    step.state_ = std::make_shared<State>(std::move(device), std::move(label));
-    CommandEncoder encoder(step.state_->device, step.state_->label);
-    encoder.calls_ = &step.state_->calls;
+    CommandEncoder encoder(std::move(device), std::move(label));
+    StepRecording::begin(encoder);
     MNK_TRY(body(encoder));
-    step.state_->summary = encoder.summary();
+    return StepRecording::end(encoder);
+  });
+}
+
+void StepRecording::begin(CommandEncoder& encoder) {
+  encoder.calls_ = std::make_unique<std::vector<CommandEncoder::Call>>();
+}
+
+Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
+  return guarded(kStepName, [&]() -> Result<RecordedStep> {
+    if (!encoder.calls_) {
+      return Error{.op = std::string(kStepName),
+                   .what = "the encoder records no step",
+                   .got = "an encoder that runs, or whose step was made",
+                   .expected = "an encoder of a recording",
+                   .fix = "Make an encoder that records, and one step of it."};
+    }
+    auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label());
+    state->summary = encoder.summary();
+    encoder.fail(ofRecording("it is used after its step was made"));
+    state->calls = std::move(*encoder.calls_);
+    encoder.calls_.reset();
+    RecordedStep step;
+    step.state_ = std::move(state);
     return step;
   });
+}
+
+Error ofRecording(std::string_view got) {
+  return {.op = "CommandEncoder",
+          .what = "the encoder of a recording never runs",
+          .got = std::string(got),
+          .expected = "calls that encode",
+          .fix = "Return from the function that records, then run the recorded step."};
 }
 
 Result<Completion> RecordedStep::run(CommandEncoder::Finished finished) const {
@@ -135,10 +164,10 @@ const std::shared_ptr<Device>& RecordedStep::device() const {
 Result<void> CommandEncoder::remember(const std::function<Call()>& make, const std::function<Result<void>()>& body) {
   return guarded(kStepName, [&]() -> Result<void> {
     calls_->push_back(make());
-    std::vector<Call>* const calls = std::exchange(calls_, nullptr);
+    auto calls = std::move(calls_);
     auto encoded = guarded(kStepName, body);
-    calls_ = calls;
-    if (!encoded) calls->pop_back();
+    calls_ = std::move(calls);
+    if (!encoded) calls_->pop_back();
     return encoded;
   });
 }

@@ -44,6 +44,9 @@ struct Fixture {
   }
 };
 
+// Of the call that the fifth token would take.
+const ExpectedError kFull{.op = "AttentionCache.append", .what = "the write runs past the end of a linear cache"};
+
 int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t index = 0) {
   for (const InlineBytes& inlined : recorded.dispatches[index].dispatch.inlines) {
     if (inlined.index != kMultiRoPEParams) continue;
@@ -83,7 +86,7 @@ TEST(RecordedStep, RunsMakeTheSameCallsWithTheSameBarriers) {
     Plan plan{.op = "Own", .dispatches = {fakeDispatch("D", {b}, {a}), fakeDispatch("E", {a}, {})}};
     return encoder.encode(plan);
   });
-  EXPECT_EQ(step.summary().text(), "5 dispatches, 3 barriers, 128 B read, 64 B written");
+  EXPECT_EQ(step.summary().text(), "5 dispatches, 3 barriers, 96 bytes read, 96 bytes written");
   for (uint64_t run = 1; run <= 3; ++run) {
     const Completion done = REQUIRE(step.run());
     EXPECT_EQ(done.summary().text(), step.summary().text());
@@ -104,11 +107,11 @@ TEST(RecordedStep, CachesAdvanceWithEveryRunUntilTheyAreFull) {
     EXPECT_EQ(s.cache.nextPosition(), run);
     EXPECT_EQ(s.other.nextPosition(), run);
   }
-  EXPECT_ERROR(step.run(), {.op = "AttentionCache.append", .what = "cache is full"});
+  EXPECT_ERROR(step.run(), (kFull));
   EXPECT_EQ(step.runs(), 4u);
   // All of them or none: the first has room, the second has not.
   REQUIRE(s.cache.truncate(1));
-  EXPECT_ERROR(step.run(), {.op = "AttentionCache.append", .what = "cache is full"});
+  EXPECT_ERROR(step.run(), (kFull));
   EXPECT_EQ(s.cache.nextPosition(), 1u);
   EXPECT_EQ(s.device->committed().size(), 4u);
   REQUIRE(s.other.truncate(2));
@@ -168,7 +171,7 @@ TEST(RecordedStep, NumbersOfRotationsMoveOnWithCommittedRuns) {
     REQUIRE(step.run());
     EXPECT_EQ(firstPosition(s.device->committed().back()), expected);
   }
-  EXPECT_ERROR(step.run(), {.what = "cache is full"});  // and nothing moves on
+  EXPECT_ERROR(step.run(), (kFull));  // and nothing moves on
   REQUIRE(s.cache.truncate(2));
   step.setRuns(2);
   REQUIRE(step.run());
@@ -188,7 +191,7 @@ TEST(RecordedStep, ListsOfPositionsStay) {
   });
   for (int run = 0; run < 3; ++run) {
     REQUIRE(step.run());
-    const auto& inlines = s.device->committed().back().dispatches[0].dispatch.inlines;
+    const std::vector<InlineBytes> inlines = s.device->committed().back().dispatches[0].dispatch.inlines;
     const bool isThere = std::any_of(inlines.begin(), inlines.end(), [](const InlineBytes& inlined) {
       const int32_t expected[] = {3, 9};
       return inlined.index == kMultiRoPEPositions && inlined.bytes.size() == sizeof expected &&
@@ -237,14 +240,14 @@ TEST(RecordedStep, AnEncoderThatHoldsPartOfAStepCannotBeCommitted) {
   {
     CommandEncoder encoder(s.device);
     REQUIRE(append(s.other, encoder, 3));
-    EXPECT_ERROR(step.encode(encoder), {.op = "AttentionCache.append", .what = "cache is full"});
-    EXPECT_ERROR(s.cache.append(encoder, s.token, s.token), {.what = "cache is full"});
-    EXPECT_ERROR(encoder.commit(), {.what = "cache is full"});
+    EXPECT_ERROR(step.encode(encoder), (kFull));
+    EXPECT_ERROR(s.cache.append(encoder, s.token, s.token), (kFull));
+    EXPECT_ERROR(encoder.commit(), (kFull));
   }
   // If the first call is refused, the encoder holds nothing of it.
   CommandEncoder encoder(s.device);
   REQUIRE(append(s.cache, encoder, 3));
-  EXPECT_ERROR(step.encode(encoder), {.what = "cache is full"});
+  EXPECT_ERROR(step.encode(encoder), (kFull));
   REQUIRE(encoder.commit());
   EXPECT_EQ(s.cache.nextPosition(), 4u);
   EXPECT_EQ(s.other.nextPosition(), 1u);

@@ -132,13 +132,15 @@ class CommandEncoder {
 
  private:
   friend class RecordedStep;
+  friend class StepRecording;
   Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body);
   // From now on nothing can be recorded or committed.
   void fail(const Error& error);
+  const std::string& label() const;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;
-  std::vector<Call>* calls_ = nullptr;  // of a recording; null while one of them is encoded
+  std::unique_ptr<std::vector<Call>> calls_;  // of a recording; null while one of them is encoded
 };
 
 }  // namespace mnk

@@ -40,6 +40,7 @@ class RecordedStep {
   const std::shared_ptr<Device>& device() const;
 
  private:
+  friend class StepRecording;
   RecordedStep() = default;
 
   struct State;
