@@ -53,6 +53,14 @@ public final class KernelEncoder {
         return try Completion { mnk_encoder_commit(handle.pointer, $0, $1, $2) }
     }
 
+    /// Lets the closure record, then makes a step of its calls. However it ends, the step is over.
+    func recorded(after body: (KernelEncoder) throws -> Void) throws -> Handle {
+        defer { handle = nil }
+        try body(self)
+        let handle = try openHandle()
+        return try Handle(mnk_recorded_step_release) { mnk_recorded_step_make(handle.pointer, $0) }
+    }
+
     private func openHandle() throws(KernelError) -> Handle {
         guard let handle else {
             throw .invalid(

@@ -62,6 +62,17 @@
         }
     }
 
+    extension RecordedStep {
+        /// Records the step into a command buffer that the app commits itself, as
+        /// ``KernelDevice/encode(into:label:_:)`` does.
+        ///
+        /// - Throws: ``KernelError`` if a call no longer fits, or the command buffer cannot be used.
+        @discardableResult
+        public func run(into commandBuffer: any MTLCommandBuffer, label: String = "") throws -> Completion {
+            try device.encode(into: commandBuffer, label: label) { try $0.encode(self) }
+        }
+    }
+
     extension Tensor {
         /// A tensor over a Metal buffer of the app, without a copy.
         ///

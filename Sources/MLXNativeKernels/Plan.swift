@@ -2,7 +2,7 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// What an op would run, found out without running it.
+/// What an op would run, found out without running it. It can be recorded later, and keeps the op's tensors.
 ///
 /// ```swift
 /// let plan = try KVCacheWrite(keys: k, values: v, into: view, at: 12).plan()
@@ -29,8 +29,11 @@ public struct Plan: Sendable {
     /// The plan as text, a line for each launch.
     public let description: String
 
+    let handle: Handle
+
     init(_ make: (ErrorOut) -> OpaquePointer?) throws(KernelError) {
         let plan = try Handle(mnk_plan_release, make)
+        handle = plan
         dispatches = (0..<mnk_plan_dispatch_count(plan.pointer)).map { index in
             let dispatch = mnk_plan_dispatch(plan.pointer, index)
             return Dispatch(

@@ -38,15 +38,28 @@ public struct Summary: Sendable {
     /// The whole summary in one line.
     public let description: String
 
-    private let completion: Handle
+    private let countsOfKind: @Sendable (String) -> mnk_counts
 
     init(of completion: Handle) {
-        let summary = mnk_completion_summary(completion.pointer)
+        self.init(
+            mnk_completion_summary(completion.pointer), text: mnk_completion_copy_text(completion.pointer),
+            counts: { mnk_completion_counts(completion.pointer, $0) })
+    }
+
+    init(ofStep step: Handle) {
+        self.init(
+            mnk_recorded_step_summary(step.pointer), text: mnk_recorded_step_copy_text(step.pointer),
+            counts: { mnk_recorded_step_counts(step.pointer, $0) })
+    }
+
+    private init(
+        _ summary: mnk_summary, text: UnsafeMutablePointer<CChar>?, counts: @escaping @Sendable (String) -> mnk_counts
+    ) {
         total = Counts(summary.total)
         barriers = Int(clamping: summary.barriers)
         deviceSeconds = summary.device_seconds
-        description = String(releasing: mnk_completion_copy_text(completion.pointer))
-        self.completion = completion
+        description = String(releasing: text)
+        countsOfKind = counts
     }
 
     /// Counts by kind of dispatch: an op's name, or the kind given to a dispatch.
@@ -59,7 +72,7 @@ public struct Summary: Sendable {
     }
 
     /// Counts of one kind of dispatch: an op's name, or the kind given to a dispatch. Zeros for an unknown kind.
-    public func counts(ofKind kind: String) -> Counts { Counts(mnk_completion_counts(completion.pointer, kind)) }
+    public func counts(ofKind kind: String) -> Counts { Counts(countsOfKind(kind)) }
 }
 
 extension Summary: CustomStringConvertible {}

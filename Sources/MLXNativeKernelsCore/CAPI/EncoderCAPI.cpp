@@ -75,11 +75,26 @@ Result<Dispatch> dispatchFrom(const mnk_dispatch* given, const DeviceLimits& lim
   return dispatch;
 }
 
-mnk_counts countsFrom(const Summary::Counts& counts) {
+}  // namespace
+
+mnk_counts c::countsFrom(const Summary::Counts& counts) {
   return {counts.dispatches, counts.bytesRead, counts.bytesWritten, counts.deviceSeconds};
 }
+mnk_counts c::countsOf(const Summary& summary, const char* kind) {
+  const auto found = summary.kinds.find(kind ? kind : "");
+  return found == summary.kinds.end() ? mnk_counts{} : countsFrom(found->second);
+}
 
-}  // namespace
+CommandEncoder::Finished c::finishedBy(mnk_finished finished, void* context) {
+  if (!finished) return {};
+  return [finished, context](const Result<Summary>& result) {
+    if (result) return finished(context, nullptr);
+    mnk_error* failure = nullptr;
+    c::store(&failure, result.error());
+    finished(context, failure);
+    mnk_error_release(failure);
+  };
+}
 
 mnk_encoder* mnk_encoder_make(mnk_device* device, const char* label, mnk_error_out error) {
   return c::make<mnk_encoder>(error, {{device, "device"}}, [&]() -> Result<mnk_encoder*> {
@@ -108,19 +123,8 @@ bool mnk_encoder_measure_ops(mnk_encoder* encoder, mnk_error_out error) {
 
 mnk_completion* mnk_encoder_commit(mnk_encoder* encoder, mnk_finished finished, void* context, mnk_error_out error) {
   return c::make<mnk_completion>(error, {{encoder, "encoder"}}, [&]() -> Result<mnk_completion*> {
-    auto handle = std::make_unique<mnk_completion>();
-    CommandEncoder::Finished callback;
-    if (finished) {
-      callback = [finished, context](const Result<Summary>& result) {
-        if (result) return finished(context, nullptr);
-        mnk_error* failure = nullptr;
-        c::store(&failure, result.error());
-        finished(context, failure);
-        mnk_error_release(failure);
-      };
-    }
-    MNK_TRY(auto completion, encoder->encoder.commit(std::move(callback)));
-    handle->completion = completion;
+    auto handle = std::make_unique<mnk_completion>();  // before the commit, which nothing may fail after
+    MNK_TRY(handle->completion, encoder->encoder.commit(c::finishedBy(finished, context)));
     return handle.release();
   });
 }
@@ -144,7 +148,7 @@ mnk_summary mnk_completion_summary(const mnk_completion* completion) {
   mnk_summary summary{};
   c::run(nullptr, {{completion, "completion"}}, [&]() -> Result<void> {
     const Summary now = completion->completion.summary();
-    summary = {countsFrom(now.total), now.barriers, now.deviceSeconds};
+    summary = {c::countsFrom(now.total), now.barriers, now.deviceSeconds};
     return {};
   });
   return summary;
@@ -153,9 +157,7 @@ mnk_summary mnk_completion_summary(const mnk_completion* completion) {
 mnk_counts mnk_completion_counts(const mnk_completion* completion, const char* kind) {
   mnk_counts counts{};
   c::run(nullptr, {{completion, "completion"}}, [&]() -> Result<void> {
-    const Summary now = completion->completion.summary();
-    const auto found = now.kinds.find(kind ? kind : "");
-    if (found != now.kinds.end()) counts = countsFrom(found->second);
+    counts = c::countsOf(completion->completion.summary(), kind);
     return {};
   });
   return counts;

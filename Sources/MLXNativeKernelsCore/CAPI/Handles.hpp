@@ -46,6 +46,10 @@ struct mnk_cache {
   mnk_cache_quantization quantization = {};
 };
 
+struct mnk_recorded_step {
+  mnk::RecordedStep step;
+};
+
 namespace mnk::c {
 
 inline Result<mnk_device*> handleFor(Result<std::shared_ptr<Device>> made) {
@@ -64,6 +68,12 @@ inline Result<mnk_plan*> handleFor(Result<Plan> made) {
 
 // With what the cache's descriptor points to.
 Result<mnk_cache*> handleFor(Result<AttentionCache> made);
+
+// What calls the caller's function, if there is one.
+CommandEncoder::Finished finishedBy(mnk_finished finished, void* context);
+mnk_counts countsFrom(const Summary::Counts& counts);
+// Zeros for an unknown kind.
+mnk_counts countsOf(const Summary& summary, const char* kind);
 
 // The tensor of a handle that may be NULL.
 inline std::optional<Tensor> optional(const mnk_tensor* tensor) {

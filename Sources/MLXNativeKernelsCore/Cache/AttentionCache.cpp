@@ -126,7 +126,12 @@ std::string AttentionCache::text() const {
 
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     uint32_t sequence) {
-  return guardedAs(kAppend, [&]() -> Result<void> {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [cache = *this, keys, values, sequence](CommandEncoder& next, uint64_t) mutable {
+      return cache.append(next, keys, values, sequence);
+    };
+  };
+  return cacheCall(encoder, kAppend, again, [&]() -> Result<void> {
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
     MNK_TRY(auto cursor, recording->known(sequence));
     MNK_TRY(checkOneSequence(keys));
@@ -161,7 +166,13 @@ Result<AttentionCache::State::RowSlots> AttentionCache::State::rowSlots(std::spa
 
 Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                                     std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts) {
-  return guardedAs(kAppend, [&]() -> Result<void> {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [cache = *this, keys, values, listed = std::vector(sequences.begin(), sequences.end()),
+            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next, uint64_t) mutable {
+      return cache.append(next, keys, values, listed, rows);
+    };
+  };
+  return cacheCall(encoder, kAppend, again, [&]() -> Result<void> {
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
     std::map<uint32_t, uint64_t> next;
     for (const uint32_t sequence : sequences) {
@@ -184,7 +195,12 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
 
 Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint32_t target) {
   constexpr std::string_view kCopy = "AttentionCache.copy";
-  return guardedAs(kCopy, [&]() -> Result<void> {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [cache = *this, source, target](CommandEncoder& next, uint64_t) mutable {
+      return cache.copy(next, source, target);
+    };
+  };
+  return cacheCall(encoder, kCopy, again, [&]() -> Result<void> {
     MNK_TRY(state_->cursors.checkKnown(target));
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1}));
     MNK_TRY(auto cursor, recording->known(source));
@@ -203,7 +219,12 @@ Result<void> AttentionCache::dequantize(CommandEncoder& encoder, const std::opti
                                         const std::optional<Tensor>& values, uint64_t position, uint32_t sequence,
                                         KVDomain domain) const {
   constexpr std::string_view kDequantize = "AttentionCache.dequantize";
-  return guardedAs(kDequantize, [&]() -> Result<void> {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [=, cache = *this](CommandEncoder& next, uint64_t) {
+      return cache.dequantize(next, keys, values, position, sequence, domain);
+    };
+  };
+  return cacheCall(encoder, kDequantize, again, [&]() -> Result<void> {
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
     MNK_TRY(auto planned, state_->storage.planDequantize(keys, values, sequence, position, domain));
     const HeadsView target(keys ? *keys : *values);

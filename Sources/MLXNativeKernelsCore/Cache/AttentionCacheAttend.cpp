@@ -205,7 +205,12 @@ void AttentionCache::State::noteRead(CacheCursors::Recording& recording, const A
 
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                                     const AttentionOptions& options, uint32_t sequence) const {
-  return guardedAs(kAttend, [&]() -> Result<void> {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [cache = *this, queries, results, options, sequence](CommandEncoder& next, uint64_t) {
+      return cache.attend(next, queries, results, options, sequence);
+    };
+  };
+  return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
     MNK_TRY(auto cursor, recording->known(sequence));
     const AttendedSequence attended = attendedBy(sequence, cursor);
@@ -218,7 +223,13 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                                     const AttentionOptions& options, std::span<const uint32_t> sequences,
                                     std::span<const uint32_t> rowCounts) const {
-  return guardedAs(kAttend, [&]() -> Result<void> {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [cache = *this, queries, results, options, listed = std::vector(sequences.begin(), sequences.end()),
+            rows = std::vector(rowCounts.begin(), rowCounts.end())](CommandEncoder& next, uint64_t) {
+      return cache.attend(next, queries, results, options, listed, rows);
+    };
+  };
+  return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
     // All of the queries, before they are divided.
     MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = queries}, kAttend));

@@ -3,12 +3,14 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "Cache/AttendedRows.hpp"
 #include "Cache/CacheCursors.hpp"
 #include "Cache/CacheStorage.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Support/Guard.hpp"
 
 namespace mnk {
 
@@ -58,5 +60,11 @@ struct AttentionCache::State {
   void noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended, uint64_t rows,
                 const AttentionOptions& options) const;
 };
+
+// A call of a cache, which its errors name and recordings keep whole, as what `again` makes.
+template <typename Again, typename Body>
+Result<void> cacheCall(CommandEncoder& encoder, std::string_view name, const Again& again, const Body& body) {
+  return encoder.remembering(again, [&] { return guardedAs(name, body); });
+}
 
 }  // namespace mnk

@@ -1,5 +1,6 @@
 // A step of a cache in one call: rotate, append, attend. All tokens at once where that gives the results of one by one,
 // else in chunks that the ring can serve.
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <vector>
@@ -96,6 +97,36 @@ class RepeatedStep final : public RepeatedOp {
   RepeatedOp& attention_;
   const std::function<Result<Plan>()>& fresh_;
 };
+
+// Positions that are a number move on by the tokens of each entry, which may be other ones for each.
+RotaryPositions positionsAfter(uint64_t runs, const AppendAndAttend& step) {
+  RotaryPositions positions = *step.rotary->positions;
+  const std::vector<uint32_t>& counts = step.rowCounts;
+  if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to()) == counts.end()) {
+    positions.advance(runs, step.keys.resolved().totalTokens() / std::max<size_t>(step.sequences.size(), 1));
+    return positions;
+  }
+  std::vector<int32_t> numbers;
+  for (const uint32_t count : counts) {
+    RotaryPositions first = positions;
+    first.advance(runs, count);
+    const int64_t number = std::get<int64_t>(first.source);
+    if (number > INT32_MAX - int64_t{count}) return first;  // which the rules refuse
+    for (uint32_t row = 0; row < count; ++row) numbers.push_back(static_cast<int32_t>(number + row));
+  }
+  return numbers;
+}
+
+CommandEncoder::Call appendAndAttendAgain(AttentionCache cache, const AppendAndAttend& step) {
+  if (!step.rotary || !step.rotary->positions || !std::holds_alternative<int64_t>(step.rotary->positions->source)) {
+    return [cache, step](CommandEncoder& next, uint64_t) mutable { return cache.appendAndAttend(next, step); };
+  }
+  return [cache, step](CommandEncoder& next, uint64_t run) mutable {
+    AppendAndAttend moved = step;
+    moved.rotary->positions = positionsAfter(run, step);
+    return cache.appendAndAttend(next, moved);
+  };
+}
 
 }  // namespace
 
@@ -211,7 +242,8 @@ Result<Plan> AttentionCache::State::planEntries(const std::shared_ptr<Device>& d
 }
 
 Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
-  return guardedAs(kCall, [&]() -> Result<void> {
+  const auto again = [&] { return appendAndAttendAgain(*this, step); };
+  return cacheCall(encoder, kCall, again, [&]() -> Result<void> {
     const bool isOne = step.sequences.empty();
     const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <variant>
 
 #include "MLXNativeKernels/MLXNativeKernels.hpp"
 #import "ObjC/DescriptorReader.hpp"
@@ -48,8 +49,11 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)initWithCore:(mnk::AttentionCache)core NS_DESIGNATED_INITIALIZER;
 @end
 
-@interface MNKPlan ()
-- (instancetype)initWithCore:(const mnk::Plan&)core;
+@interface MNKPlan () {
+ @public
+  mnk::Plan _core;
+}
+- (instancetype)initWithCore:(mnk::Plan)core;
 @end
 
 @interface MNKSummary ()
@@ -64,16 +68,31 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)initWithCore:(mnk::Completion)core;
 @end
 
-@interface MNKCommandEncoder ()
+@interface MNKCommandEncoder () {
+ @public
+  std::unique_ptr<mnk::CommandEncoder> _core;
+}
 - (instancetype)initWithDevice:(MNKDevice*)device core:(std::unique_ptr<mnk::CommandEncoder>)core;
 @end
 
+namespace mnk::objc {
+
+using AnyOp =
+    std::variant<FlashDecode, Hadamard, KVCacheDequantize, KVCacheQuantize, KVCacheWrite, MergePartials, MultiRoPE>;
+
+}  // namespace mnk::objc
+
 @interface MNKOperation ()
-// Plans for a device, or for one that nothing is known of.
-- (mnk::Result<mnk::Plan>)corePlanOn:(mnk::Device* _Nullable)device;
+// The op with its operands.
+- (mnk::Result<mnk::objc::AnyOp>)coreOp;
 @end
 
 namespace mnk::objc {
+
+// Calls a handler of finished work, with a pool that threads of a device lack.
+CommandEncoder::Finished finishedBy(void (^_Nullable handler)(MNKSummary* _Nullable, NSError* _Nullable));
+// Why a block returned NO without an error.
+Error failedWithoutError();
 
 Result<std::shared_ptr<Device>> coreOf(MNKDevice* _Nullable device);
 Tensor coreOf(MNKTensor* _Nullable tensor);

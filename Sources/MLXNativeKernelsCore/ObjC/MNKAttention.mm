@@ -140,7 +140,7 @@ using objc::Reading;
   self.queriesView = [[MNKHeadsView alloc] initWithTensor:queries];
 }
 
-- (Result<Plan>)corePlanOn:(Device *)device {
+- (Result<objc::AnyOp>)coreOp {
   Reading reading(FlashDecode::name);
   if ((_cache == nil) == (_quantizedCache == nil)) {
     reading.fail("the cache is not one of dense and quantized", _cache ? "both" : "neither", "one of them",
@@ -162,7 +162,7 @@ using objc::Reading;
     op.sequences.push_back({one.sequence, one.length, one.highest});
   }
   if (reading.failed()) return reading.error();
-  return device ? plan(op, *device) : plan(op);
+  return objc::AnyOp(std::move(op));
 }
 
 @end
@@ -181,13 +181,13 @@ using objc::Reading;
   return self;
 }
 
-- (Result<Plan>)corePlanOn:(Device *)device {
+- (Result<objc::AnyOp>)coreOp {
   Reading reading(MergePartials::name);
-  const MergePartials op{.partials = {objc::coreOf(_partials.sums), objc::coreOf(_partials.stats)},
-                         .sinks = objc::optionalCoreOf(_sinks),
-                         .results = objc::read(reading, _results)};
+  MergePartials op{.partials = {objc::coreOf(_partials.sums), objc::coreOf(_partials.stats)},
+                   .sinks = objc::optionalCoreOf(_sinks),
+                   .results = objc::read(reading, _results)};
   if (reading.failed()) return reading.error();
-  return plan(op);
+  return objc::AnyOp(std::move(op));
 }
 
 @end

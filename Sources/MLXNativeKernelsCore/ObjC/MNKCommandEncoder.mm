@@ -28,9 +28,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
 
 }  // namespace
 
-@implementation MNKCommandEncoder {
-  std::unique_ptr<CommandEncoder> _core;
-}
+@implementation MNKCommandEncoder
 
 - (instancetype)init {
   return nil;
@@ -306,7 +304,9 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("MNKCommandEncoder");
     if (!reading.needed(operation, "the operation")) return reading.error();
-    return self->_core->encode([operation corePlanOn:self->_core->device().get()]);
+    auto op = [operation coreOp];
+    if (!op) return op.error();
+    return std::visit([&](const auto &one) { return self->_core->encode(one); }, *op);
   });
 }
 
@@ -337,17 +337,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
 - (void)commitWithCompletionHandler:(void (^)(MNKSummary *, NSError *))completionHandler {
   void (^handler)(MNKSummary *, NSError *) = [completionHandler copy];
   const Result<void> submitted = guarded("MNKCommandEncoder", [&]() -> Result<void> {
-    // Threads of a device have no pool of their own.
-    auto completion = self->_core->commit([handler](const Result<Summary> &outcome) {
-      @autoreleasepool {
-        if (!handler) return;
-        if (outcome) {
-          handler([[MNKSummary alloc] initWithCore:*outcome], nil);
-        } else {
-          handler(nil, objc::errorFrom(outcome.error()));
-        }
-      }
-    });
+    auto completion = self->_core->commit(objc::finishedBy(handler));
     return completion ? Result<void>() : Result<void>(completion.error());
   });
   if (!submitted && handler) handler(nil, objc::errorFrom(submitted.error()));

@@ -9,18 +9,6 @@ using objc::Reading;
 MNKDeviceKind const MNKDeviceKindHost = @"host";
 MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 
-namespace {
-
-Error failedWithoutError() {
-  return {.op = "MNKDevice",
-          .what = "the block failed without an error",
-          .got = "NO, and no error",
-          .expected = "YES, or NO and an error",
-          .fix = "Pass the block's error to the calls in it, or store one."};
-}
-
-}  // namespace
-
 @implementation MNKHostOptions
 
 + (NSArray<NSString *> *)valueKeys {
@@ -102,7 +90,7 @@ Error failedWithoutError() {
   NSError *failure = nil;
   if (!block(step, &failure)) {
     if (failure && error) *error = failure;
-    if (!failure) objc::store(error, failedWithoutError());
+    if (!failure) objc::store(error, objc::failedWithoutError());
     return nil;
   }
   MNKCompletion *done = [step commitWithError:error];

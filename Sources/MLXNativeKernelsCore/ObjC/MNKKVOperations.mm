@@ -33,9 +33,9 @@ void readStore(Reading &reading, MNKKVCacheStore *given, Op &op) {
 }
 
 template <typename Op>
-Result<Plan> planned(const Reading &reading, const Op &op) {
+Result<objc::AnyOp> readOp(const Reading &reading, const Op &op) {
   if (reading.failed()) return reading.error();
-  return plan(op);
+  return objc::AnyOp(std::move(op));
 }
 
 }  // namespace
@@ -69,12 +69,12 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
   return self;
 }
 
-- (Result<Plan>)corePlanOn:(Device *)device {
+- (Result<objc::AnyOp>)coreOp {
   Reading reading(KVCacheWrite::name);
   KVCacheWrite op;
   readStore(reading, self, op);
   op.into = objc::read(reading, _cache);
-  return planned(reading, op);
+  return readOp(reading, op);
 }
 
 @end
@@ -109,7 +109,7 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
   return self;
 }
 
-- (Result<Plan>)corePlanOn:(Device *)device {
+- (Result<objc::AnyOp>)coreOp {
   Reading reading(KVCacheQuantize::name);
   KVCacheQuantize op;
   readStore(reading, self, op);
@@ -117,7 +117,7 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
   op.options = objc::read(reading, _options);
   op.counts = objc::optionalCoreOf(_counts);
   op.probe = objc::optionalCoreOf(_probe);
-  return planned(reading, op);
+  return readOp(reading, op);
 }
 
 @end
@@ -142,7 +142,7 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
   return self;
 }
 
-- (Result<Plan>)corePlanOn:(Device *)device {
+- (Result<objc::AnyOp>)coreOp {
   Reading reading(KVCacheDequantize::name);
   const KVCacheDequantize op{.from = objc::read(reading, _cache),
                              .sequence = _sequence,
@@ -151,7 +151,7 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
                              .values = objc::optionalCoreOf(_values),
                              .layout = objc::read(reading, _layout),
                              .domain = objc::read(reading, _domain)};
-  return planned(reading, op);
+  return readOp(reading, op);
 }
 
 @end
@@ -170,11 +170,11 @@ Result<Plan> planned(const Reading &reading, const Op &op) {
   return self;
 }
 
-- (Result<Plan>)corePlanOn:(Device *)device {
+- (Result<objc::AnyOp>)coreOp {
   Reading reading(Hadamard::name);
   Hadamard op{.from = objc::coreOf(_source), .into = objc::optionalCoreOf(_destination), .isInverse = _inverse != NO};
   if (_usesSigns) op.signs = objc::read(reading, _codec);
-  return planned(reading, op);
+  return readOp(reading, op);
 }
 
 @end

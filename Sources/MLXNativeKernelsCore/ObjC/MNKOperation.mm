@@ -24,7 +24,7 @@ using namespace mnk;
   NSString *_text;
 }
 
-- (instancetype)initWithCore:(const Plan &)core {
+- (instancetype)initWithCore:(Plan)core {
   if ((self = [super init])) {
     NSMutableArray<MNKPlannedDispatch *> *dispatches = [NSMutableArray array];
     for (const Dispatch &dispatch : core.dispatches) {
@@ -33,6 +33,7 @@ using namespace mnk;
     _dispatches = [dispatches copy];
     _scratchBytes = static_cast<NSUInteger>(core.scratchBytes);
     _text = objc::stringFrom(core.text());
+    _core = std::move(core);
   }
   return self;
 }
@@ -45,7 +46,7 @@ using namespace mnk;
 
 @implementation MNKOperation
 
-- (Result<Plan>)corePlanOn:(Device *)device {
+- (Result<objc::AnyOp>)coreOp {
   return Error{.code = ErrorCode::unsupported,
                .op = objc::textFrom(NSStringFromClass([self class])),
                .what = "the class is no op of this framework",
@@ -56,9 +57,18 @@ using namespace mnk;
 
 - (MNKPlan *)planForDevice:(MNKDevice *)device error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKPlan *> {
-    auto plan = [self corePlanOn:device ? device->_core.get() : nullptr];
-    if (!plan) return plan.error();
-    return [[MNKPlan alloc] initWithCore:*plan];
+    auto op = [self coreOp];
+    if (!op) return op.error();
+    auto planned = std::visit(
+        [&](const auto &one) {
+          if constexpr (requires(Device & target) { plan(one, target); }) {
+            if (device) return plan(one, *device->_core);
+          }
+          return plan(one);
+        },
+        *op);
+    if (!planned) return planned.error();
+    return [[MNKPlan alloc] initWithCore:std::move(*planned)];
   });
 }
 

@@ -182,7 +182,7 @@ static std::optional<RotaryOffsets> readOffsets(Reading &reading, MNKIntegers *o
   return self;
 }
 
-- (Result<Plan>)corePlanOn:(Device *)device {
+- (Result<objc::AnyOp>)coreOp {
   Reading reading(MultiRoPE::name);
   MultiRoPE op{.queries = objc::read(reading, _queries),
                .positions = objc::read(reading, _positions),
@@ -192,7 +192,7 @@ static std::optional<RotaryOffsets> readOffsets(Reading &reading, MNKIntegers *o
   if (_rotatedKeys) op.rotatedKeys = objc::read(reading, _rotatedKeys);
   op.offsets = readOffsets(reading, _offsets);
   if (reading.failed()) return reading.error();
-  return plan(op);
+  return objc::AnyOp(std::move(op));
 }
 
 @end

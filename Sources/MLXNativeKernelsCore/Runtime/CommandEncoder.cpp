@@ -3,14 +3,12 @@
 #include <algorithm>
 
 #include "MLXNativeKernels/KernelRegistry.hpp"
+#include "Runtime/CommandEncoderImpl.hpp"
 #include "Runtime/Completion.hpp"
 #include "Runtime/DispatchRules.hpp"
 #include "Runtime/FailureLog.hpp"
-#include "Runtime/HazardTracker.hpp"
-#include "Runtime/MemoryTracker.hpp"
-#include "Runtime/RepeatedOp.hpp"
+#include "Runtime/RecordedStep.hpp"
 #include "Runtime/ScratchPool.hpp"
-#include "Runtime/Signposts.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
@@ -33,59 +31,6 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
 }
 
 }  // namespace
-
-struct CommandEncoder::Impl {
-  explicit Impl(std::string name) : label(std::move(name)), encoding(SignpostInterval::Name::encode, label) {}
-
-  struct CompletionTask;
-  struct Participation {
-    const void* key;
-    std::shared_ptr<EncodingParticipant> participant;
-  };
-
-  // Memory that a plan asked for; without a buffer where it needs none.
-  struct ScratchRange {
-    std::shared_ptr<Buffer> buffer;
-    uint64_t start = 0;
-    uint64_t bytes = 0;
-  };
-  struct PlanScratch {
-    ScratchRange scratch;
-    ScratchRange zeroed;
-  };
-
-  std::shared_ptr<Device> device;
-  std::string label;
-  SignpostInterval encoding;
-  std::unique_ptr<Submission> submission;  // made by the first use
-  TouchedIndex hazards;                    // since the last barrier
-  std::vector<Touched> touched;            // by all that is recorded, but for scratch memory
-  std::shared_ptr<Buffer> scratch;         // all plans share it; hazards order them
-  std::shared_ptr<Buffer> zeroed;          // plans have parts of their own, each zeroed when it is encoded
-  uint64_t zeroedUsed = 0;
-  Summary summary;
-  std::vector<Participation> participants;
-  // What is being encoded, and what each of it touches: accesses up to a number of them.
-  std::vector<ReadyDispatch> ready;
-  std::vector<Touched> accesses;
-  std::vector<size_t> accessEnds;
-  bool isCommitted = false;
-  bool isMidway = false;         // the submission holds something that is not accounted for
-  std::optional<Error> failure;  // why the submission holds part of a call; it must not run
-
-  Result<void> open();
-  Result<ReadyDispatch> prepare(const Dispatch& dispatch, const PlanScratch& acquired) const;
-  Result<void> record(ReadyDispatch& next, std::span<const Touched> accesses);
-  Result<ScratchRange> acquire(uint64_t bytes);
-  Result<ScratchRange> acquireZeroed(uint64_t bytes);
-  Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
-  Result<void> makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
-  Result<void> makeReady(const RepeatedOp& op, const OpForm& form, const KnownPlan& known);
-  void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made);
-  Result<void> recordReady();
-  Result<void> noteTouched();
-  Result<void> advance(SubmittedWork& work);
-};
 
 // What is to be done when the device has finished the work. Nothing in it allocates.
 struct CommandEncoder::Impl::CompletionTask {
@@ -252,66 +197,6 @@ Result<void> CommandEncoder::Impl::recordReady() {
   return {};
 }
 
-// What ops of a known form have in common is there already.
-Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const OpForm& form, const KnownPlan& known) {
-  MNK_TRY(open());
-  MNK_TRY(auto acquired, acquireFor(known.scratchBytes, known.zeroedBytes));
-  ready.clear();
-  for (size_t i = 0; i < known.steps.size(); ++i) {
-    const auto& [model, bound] = known.steps[i];
-    ReadyDispatch& next = ready.emplace_back();
-    if (!model.pool->take(next.dispatch)) next.dispatch = model.dispatch;
-    next.pipeline = model.pipeline;
-    next.threadgroup = model.threadgroup;
-    next.pool = model.pool;
-    op.patch(i, next.dispatch);
-    for (size_t b = 0; b < bound.size(); ++b) {
-      Binding& binding = next.dispatch.buffers[b];
-      if (bound[b].operand >= KnownPlan::Bound::kZeroed) {
-        const ScratchRange& memory = binding.isZeroed ? acquired.zeroed : acquired.scratch;
-        binding.buffer = memory.buffer;
-        binding.offset = memory.start + bound[b].offset;
-      } else {
-        const Tensor& tensor = *form.operands()[bound[b].operand].tensor;
-        binding.buffer = tensor.buffer();
-        binding.offset = tensor.byteOffset() + bound[b].offset;
-      }
-    }
-  }
-  return {};
-}
-
-// Keeps what was made for an op, for others of its form.
-void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
-                                std::vector<ReadyDispatch> made) {
-  KnownPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
-  const auto operands = form.operands();
-  for (size_t i = 0; i < made.size(); ++i) {
-    KnownPlan::Step step{.ready = std::move(made[i]), .bound = {}};
-    for (const Binding& binding : plan.dispatches[i].buffers) {
-      if (!binding.buffer) {
-        step.bound.push_back(
-            {binding.isZeroed ? KnownPlan::Bound::kZeroed : KnownPlan::Bound::kScratch, binding.offset});
-        continue;
-      }
-      const auto operand = std::find_if(operands.begin(), operands.end(), [&](const OpForm::Operand& each) {
-        return each.index == binding.index && each.stage == op.stageOf(i);
-      });
-      // A binding that the form does not name cannot be made again.
-      if (operand == operands.end() || operand->tensor->buffer() != binding.buffer ||
-          binding.offset < operand->tensor->byteOffset()) {
-        return;
-      }
-      step.bound.push_back(
-          {static_cast<uint32_t>(operand - operands.begin()), binding.offset - operand->tensor->byteOffset()});
-    }
-    for (Binding& binding : step.ready.dispatch.buffers) binding.buffer.reset();
-    step.ready.pool = std::make_shared<DispatchPool>();
-    known.steps.push_back(std::move(step));
-  }
-  device->knownPlans().keep(form, std::move(known));
-}
-
 // Refuses to read what failed work was to write.
 Result<void> CommandEncoder::Impl::noteTouched() {
   const size_t known = touched.size();
@@ -351,63 +236,39 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<S
 CommandEncoder::~CommandEncoder() = default;
 
 Result<void> CommandEncoder::encode(const Plan& plan) {
-  return guarded(plan.op, [&]() -> Result<void> {
-    MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
-    return impl_->recordReady();
-  });
-}
-
-Result<void> CommandEncoder::repeat(RepeatedOp& op) {
-  return guarded(op.name(), [&]() -> Result<void> {
-    const auto& target = impl_->device;
-    OpForm form;
-    const bool canRepeat = target && !impl_->isCommitted && op.describe(form) && form.isRepeatable(*target);
-    std::shared_ptr<const KnownPlan> known = canRepeat ? target->knownPlans().find(form) : nullptr;
-    const bool isKnown = known != nullptr;
-    if (isKnown) {
-      const size_t words = form.words().size();
-      MNK_TRY(op.refine(*target, form));
-      if (form.words().size() != words) known = target->knownPlans().find(form);
-    }
-    if (known) {
-      MNK_TRY(impl_->makeReady(op, form, *known));
+  const auto again = [&]() -> Call {
+    return [plan](CommandEncoder& encoder, uint64_t) { return encoder.encode(plan); };
+  };
+  return remembering(again, [&] {
+    return guarded(plan.op, [&]() -> Result<void> {
+      MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
       return impl_->recordReady();
-    }
-    MNK_TRY(auto planned, op.plan(target.get()));
-    MNK_TRY(impl_->makeReady(planned.dispatches, planned.scratchBytes, planned.zeroedBytes));
-    const bool isKept = canRepeat && !impl_->ready.empty() && impl_->ready.size() == planned.dispatches.size();
-    auto made = isKept ? impl_->ready : std::vector<ReadyDispatch>();
-    MNK_TRY(impl_->recordReady());
-    if (!isKept) return {};
-    // Without memory to keep it, it is planned again.
-    (void)guarded(op.name(), [&]() -> Result<void> {
-      if (!isKnown) {
-        // Those whose form says all have no further choices to add.
-        const size_t words = form.words().size();
-        MNK_TRY(op.refine(*target, form));
-        if (form.words().size() != words) target->knownPlans().keep(form.first(words), {});
-      }
-      impl_->keep(op, form, planned, std::move(made));
-      return {};
     });
-    return {};
   });
 }
 
 Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
-  return guarded(kEncoderName, [&]() -> Result<void> {
-    MNK_TRY(impl_->makeReady({&dispatch, 1}, 0, 0));
-    return impl_->recordReady();
+  const auto again = [&]() -> Call {
+    return [dispatch](CommandEncoder& encoder, uint64_t) { return encoder.dispatch(dispatch); };
+  };
+  return remembering(again, [&] {
+    return guarded(kEncoderName, [&]() -> Result<void> {
+      MNK_TRY(impl_->makeReady({&dispatch, 1}, 0, 0));
+      return impl_->recordReady();
+    });
   });
 }
 
 Result<void> CommandEncoder::barrier() {
-  return guarded(kEncoderName, [&]() -> Result<void> {
-    MNK_TRY(impl_->open());
-    impl_->submission->barrier();
-    impl_->hazards.clear();
-    ++impl_->summary.barriers;
-    return {};
+  const auto again = []() -> Call { return [](CommandEncoder& encoder, uint64_t) { return encoder.barrier(); }; };
+  return remembering(again, [&] {
+    return guarded(kEncoderName, [&]() -> Result<void> {
+      MNK_TRY(impl_->open());
+      impl_->submission->barrier();
+      impl_->hazards.clear();
+      ++impl_->summary.barriers;
+      return {};
+    });
   });
 }
 
@@ -419,9 +280,17 @@ Result<void> CommandEncoder::measureOps() {
   });
 }
 
+void CommandEncoder::fail(const Error& error) {
+  impl_->failure = error;
+}
+const std::string& CommandEncoder::label() const {
+  return impl_->label;
+}
+
 Result<Completion> CommandEncoder::commit(Finished finished) {
   return guarded(kEncoderName, [&]() -> Result<Completion> {
     MNK_TRY(impl_->open());
+    if (calls_) return ofRecording("it is committed");
     impl_->encoding.end();
     const SignpostInterval committing(SignpostInterval::Name::commit, impl_->label);
     // Everything that can run out of memory is made before the first participant advances.
@@ -500,6 +369,7 @@ std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key
 Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParticipant> participant) {
   return guarded(kEncoderName, [&]() -> Result<void> {
     MNK_TRY(impl_->open());
+    if (calls_) return ofRecording("a participant of the caller joins it");
     if (!participant) {
       return Error{.op = std::string(kEncoderName),
                    .what = "there is no participant to join",

@@ -37,9 +37,9 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
            other.tensor->byteCount() == tensor.byteCount();
   });
   uint64_t word = index;
-  for (const uint64_t number : {static_cast<uint64_t>(access), static_cast<uint64_t>(tensor.dtype()),
-                                static_cast<uint64_t>(first - operands_.begin()), range.begin % kAlignment,
-                                uint64_t{tensor.shape().rank()}}) {
+  for (const uint64_t number :
+       {static_cast<uint64_t>(access), static_cast<uint64_t>(tensor.dtype()),
+        static_cast<uint64_t>(first - operands_.begin()), range.begin % kAlignment, uint64_t{tensor.shape().rank()}}) {
     word = word << 8 | number;  // all are small
   }
   addWord(word);

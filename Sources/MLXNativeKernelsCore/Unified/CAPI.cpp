@@ -15,6 +15,7 @@
 #include "CAPI/MetalCAPI.cpp"
 #include "CAPI/MultiRoPECAPI.cpp"
 #include "CAPI/PrepareCAPI.cpp"
+#include "CAPI/RecordedStepCAPI.cpp"
 #include "CAPI/TensorCAPI.cpp"
 #include "Devices/DefaultDevice.cpp"
 #include "Devices/HostFactory.cpp"

@@ -14,6 +14,6 @@
 #include "Cache/CacheFileDamageTests.cpp"
 #include "Cache/CacheFileKilledTests.cpp"
 #include "Cache/CacheFileTests.cpp"
-#include "Runtime/CompletionTests.cpp"
+#include "CAPI/CApiRecordedStepTests.cpp"
 #include "Runtime/HazardTrackerTests.cpp"
 #include "Runtime/TensorTests.cpp"

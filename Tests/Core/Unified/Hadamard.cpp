@@ -2,3 +2,4 @@
 // clang-format off
 #include "Ops/Hadamard/HadamardRuleTests.cpp"
 #include "Ops/Hadamard/HadamardTests.cpp"
+#include "Runtime/DispatchRulesTests.cpp"

@@ -16,4 +16,4 @@
 #include "Prepare/PrepareTests.cpp"
 #include "Cache/AttentionCacheRuleTests.cpp"
 #include "Cache/AttentionCacheStepListTests.cpp"
-#include "Runtime/DispatchRulesTests.cpp"
+#include "Runtime/CompletionTests.cpp"

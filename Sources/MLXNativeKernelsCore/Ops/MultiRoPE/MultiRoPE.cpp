@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <span>
 
+#include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/MultiRoPE/MultiRoPEOperands.hpp"
@@ -146,6 +148,22 @@ Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
 }
 
 }  // namespace
+
+void RotaryPositions::advance(uint64_t runs, uint64_t tokens) {
+  auto* const first = std::get_if<int64_t>(&source);
+  int64_t moved = 0, end = 0;
+  if (!first) return;
+  const bool isTooFar = __builtin_mul_overflow(runs, tokens, &moved) || __builtin_add_overflow(*first, moved, &end);
+  *first = isTooFar ? std::numeric_limits<int64_t>::max() : end;  // which the rules refuse
+}
+
+std::function<Result<void>(CommandEncoder&, uint64_t)> advancingCall(const MultiRoPE& op) {
+  return [op, tokens = op.queries.resolved().tokens](CommandEncoder& encoder, uint64_t run) {
+    MultiRoPE next = op;
+    next.positions.advance(run, tokens);
+    return encoder.encode(next);
+  };
+}
 
 // Few tokens are better spread over many threads; with these numbers, 40 heads of 128 elements keep 20,000 of them busy
 // from 32 tokens on.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "MLXNativeKernels/Device.hpp"
@@ -85,7 +86,14 @@ class CommandEncoder {
   template <typename Op>
   Result<void> encode(const Op& op) {
     if constexpr (requires { encodeRepeated(*this, op); }) {
-      return encodeRepeated(*this, op);
+      return remembering(
+          [&]() -> Call {
+            if constexpr (requires { advancingCall(op); })
+              return advancingCall(op);
+            else
+              return [op](CommandEncoder& encoder, uint64_t) { return encoder.encode(op); };
+          },
+          [&] { return encodeRepeated(*this, op); });
     } else if constexpr (requires(Device & target) { plan(op, target); }) {
       return device() ? encode(plan(op, *device())) : encode(plan(op));
     } else {
@@ -93,7 +101,8 @@ class CommandEncoder {
     }
   }
   Result<void> encode(const Plan& plan);
-  // Of an op that repeats with other positions and memory, only what depends on these is planned again.
+  // For encodeRepeated alone: of an op that repeats with other positions and memory, only what depends on these is
+  // planned again.
   Result<void> repeat(RepeatedOp& op);
   // By value, so that the error of a plan that was just made is passed on without a copy, which could fail.
   Result<void> encode(Result<Plan> planned) { return planned ? encode(*planned) : std::move(planned).error(); }
@@ -121,9 +130,26 @@ class CommandEncoder {
   std::shared_ptr<EncodingParticipant> participant(const void* key) const;
   Result<void> join(const void* key, std::shared_ptr<EncodingParticipant> participant);
 
+  // A call that a RecordedStep makes again, after so many committed runs of the step.
+  using Call = std::function<Result<void>(CommandEncoder&, uint64_t run)>;
+  // Runs `body`, the whole of a call. A recording keeps what `make` returns, a Call that does the same, unless `body`
+  // fails or is part of another call that is kept.
+  template <typename Make, typename Body>
+  Result<void> remembering(const Make& make, const Body& body) {
+    return calls_ ? remember(std::cref(make), std::cref(body)) : body();
+  }
+
  private:
+  friend class RecordedStep;
+  friend class StepRecording;
+  Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body);
+  // From now on nothing can be recorded or committed.
+  void fail(const Error& error);
+  const std::string& label() const;
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  std::unique_ptr<std::vector<Call>> calls_;  // of a recording; null while one of them is encoded
 };
 
 }  // namespace mnk

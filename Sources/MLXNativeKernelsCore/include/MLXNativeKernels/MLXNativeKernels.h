@@ -29,6 +29,7 @@
 #import <MLXNativeKernels/MNKOperation.h>
 #import <MLXNativeKernels/MNKPreparation.h>
 #import <MLXNativeKernels/MNKQuantizedKVCacheView.h>
+#import <MLXNativeKernels/MNKRecordedStep.h>
 #import <MLXNativeKernels/MNKRotaryEmbedding.h>
 #import <MLXNativeKernels/MNKTensor.h>
 #ifdef __APPLE__

@@ -15,5 +15,6 @@
 #include "MLXNativeKernels/MetalDevice.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MLXNativeKernels/Prepare.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 #include "MLXNativeKernels/Result.hpp"
 #include "MLXNativeKernels/Tensor.hpp"

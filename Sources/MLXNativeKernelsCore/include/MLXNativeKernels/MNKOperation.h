@@ -21,7 +21,7 @@ __attribute__((objc_subclassing_restricted))
 
 @end
 
-/// What an op would run. Its `description` is a text for people.
+/// What an op would run. Its `description` is a text for people. It can be encoded later, and keeps the op's tensors.
 NS_SWIFT_SENDABLE
 __attribute__((objc_subclassing_restricted))
 @interface MNKPlan : NSObject

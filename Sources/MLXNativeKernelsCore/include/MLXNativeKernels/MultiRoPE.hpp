@@ -6,6 +6,7 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -40,6 +41,9 @@ struct RotaryPositions {
       : source(std::in_range<int64_t>(first) ? static_cast<int64_t>(first) : std::numeric_limits<int64_t>::max()) {}
   RotaryPositions(std::vector<int32_t> numbers, uint32_t axes = 1) : source(List{std::move(numbers), axes}) {}
   RotaryPositions(Tensor tensor) : source(std::move(tensor)) {}
+
+  // Those of the same tokens after `runs` steps of `tokens` each: a number moves on; lists and tensors stay.
+  void advance(uint64_t runs, uint64_t tokens);
 };
 
 // One number for each sequence: a list, or an i32 or u32 tensor.
@@ -64,5 +68,7 @@ struct MultiRoPE {
 // Checks every rule, then says what to run. Needs no device.
 Result<Plan> plan(const MultiRoPE& op);
 Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op);
+// In a RecordedStep, positions that are a number advance by the op's tokens with every run.
+std::function<Result<void>(CommandEncoder&, uint64_t run)> advancingCall(const MultiRoPE& op);
 
 }  // namespace mnk

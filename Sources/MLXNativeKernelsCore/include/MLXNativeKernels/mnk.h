@@ -20,5 +20,6 @@
 #include "MLXNativeKernels/mnk_kv_quantize.h"
 #include "MLXNativeKernels/mnk_multi_rope.h"
 #include "MLXNativeKernels/mnk_prepare.h"
+#include "MLXNativeKernels/mnk_recorded_step.h"
 
 #endif

@@ -1,0 +1,87 @@
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
+
+/// A step that is recorded once and run as often as wanted, such as all layers of a token.
+///
+/// It is the list of the calls that were made. A run makes them again: appends go where their caches then end, and
+/// attention covers what they then hold. A run follows the rules of ``KernelDevice/encode(label:_:)``: all caches advance
+/// or none, and what no longer fits, such as an append to a full cache, throws before anything runs.
+///
+/// ```swift
+/// let step = try device.record { step in
+///     try step.rotate(q, k, positions: .text(startingAt: cache.nextPosition), with: rotary)
+///     try step.append(keys: k, values: v, to: cache)
+///     try step.attend(q, over: cache, into: out)
+/// }
+/// for token in prompt {
+///     // write q, k and v
+///     try step.run()
+/// }
+/// ```
+///
+/// Rotary positions that are a number move on by their tokens with every run. Lists of positions stay, and so do the
+/// positions of ops over caches of the caller's own; a tensor is read when the step runs. A step keeps the tensors and
+/// caches that it uses. Threads may share it.
+public final class RecordedStep: Sendable {
+    let handle: Handle
+    /// The device that it runs on.
+    public let device: KernelDevice
+
+    init(_ handle: Handle, on device: KernelDevice) {
+        self.handle = handle
+        self.device = device
+    }
+
+    /// Records the step into a new command buffer and submits it.
+    ///
+    /// - Throws: ``KernelError`` if a call no longer fits; a retryable one if another thread ran the step, or changed a
+    ///   cache that it uses, meanwhile. Then nothing runs and nothing advances.
+    @discardableResult
+    public func run() throws(KernelError) -> Completion {
+        try Completion { mnk_recorded_step_run(handle.pointer, $0, $1, $2) }
+    }
+
+    /// Committed runs. Rotary positions that are numbers count them: where a cache is truncated, set it back too.
+    public var runs: Int {
+        get { Int(clamping: mnk_recorded_step_runs(handle.pointer)) }
+        set { mnk_recorded_step_set_runs(handle.pointer, UInt64(clamping: newValue)) }
+    }
+
+    /// What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
+    public var summary: Summary { Summary(ofStep: handle) }
+}
+
+extension KernelDevice {
+    /// Records the closure's calls as a step that can be run later, any number of times.
+    ///
+    /// Every rule is checked. Nothing runs, and no cache advances.
+    ///
+    /// - Parameters:
+    ///   - label: A name of every run, for debuggers and messages.
+    ///   - body: Records work on its step. The step ends with the closure; using it later throws.
+    /// - Throws: What `body` throws, or ``KernelError``.
+    public func record(label: String = "", _ body: (KernelEncoder) throws -> Void) throws -> RecordedStep {
+        let encoder = try KernelEncoder { mnk_encoder_make_recording(handle.pointer, label, $0) }
+        return RecordedStep(try encoder.recorded(after: body), on: self)
+    }
+}
+
+extension KernelEncoder {
+    /// Records all calls of a step, with what else this one holds.
+    ///
+    /// They count as a run of the step once this one is committed. If a later call of the step is refused, this one
+    /// holds part of it and cannot be committed.
+    ///
+    /// - Throws: ``KernelError`` if a call no longer fits, or the step is of another device.
+    public func encode(_ step: RecordedStep) throws(KernelError) {
+        try record { mnk_encoder_encode_step($0, step.handle.pointer, $1) }
+    }
+
+    /// Records what a plan says.
+    ///
+    /// - Throws: ``KernelError`` if the plan does not fit this device.
+    public func encode(_ plan: Plan) throws(KernelError) {
+        try record { mnk_encoder_encode_plan($0, plan.handle.pointer, $1) }
+    }
+}

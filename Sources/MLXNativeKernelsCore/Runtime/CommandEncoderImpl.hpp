@@ -1,0 +1,70 @@
+// What an encoder has recorded so far, and how it records.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Runtime/HazardTracker.hpp"
+#include "Runtime/MemoryTracker.hpp"
+#include "Runtime/RepeatedOp.hpp"
+#include "Runtime/Signposts.hpp"
+
+namespace mnk {
+
+struct CommandEncoder::Impl {
+  explicit Impl(std::string name) : label(std::move(name)), encoding(SignpostInterval::Name::encode, label) {}
+
+  struct CompletionTask;
+  struct Participation {
+    const void* key;
+    std::shared_ptr<EncodingParticipant> participant;
+  };
+
+  // Memory that a plan asked for; without a buffer where it needs none.
+  struct ScratchRange {
+    std::shared_ptr<Buffer> buffer;
+    uint64_t start = 0;
+    uint64_t bytes = 0;
+  };
+  struct PlanScratch {
+    ScratchRange scratch;
+    ScratchRange zeroed;
+  };
+
+  std::shared_ptr<Device> device;
+  std::string label;
+  SignpostInterval encoding;
+  std::unique_ptr<Submission> submission;  // made by the first use
+  TouchedIndex hazards;                    // since the last barrier
+  std::vector<Touched> touched;            // by all that is recorded, but for scratch memory
+  std::shared_ptr<Buffer> scratch;         // all plans share it; hazards order them
+  std::shared_ptr<Buffer> zeroed;          // plans have parts of their own, each zeroed when it is encoded
+  uint64_t zeroedUsed = 0;
+  Summary summary;
+  std::vector<Participation> participants;
+  // What is being encoded, and what each of it touches: accesses up to a number of them.
+  std::vector<ReadyDispatch> ready;
+  std::vector<Touched> accesses;
+  std::vector<size_t> accessEnds;
+  bool isCommitted = false;
+  bool isMidway = false;         // the submission holds something that is not accounted for
+  std::optional<Error> failure;  // why the submission holds part of a call; it must not run
+
+  Result<void> open();
+  Result<ReadyDispatch> prepare(const Dispatch& dispatch, const PlanScratch& acquired) const;
+  Result<void> record(ReadyDispatch& next, std::span<const Touched> accesses);
+  Result<ScratchRange> acquire(uint64_t bytes);
+  Result<ScratchRange> acquireZeroed(uint64_t bytes);
+  Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
+  Result<void> makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
+  Result<void> makeReady(const RepeatedOp& op, const OpForm& form, const KnownPlan& known);
+  void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made);
+  Result<void> recordReady();
+  Result<void> noteTouched();
+  Result<void> advance(SubmittedWork& work);
+};
+
+}  // namespace mnk

@@ -1,0 +1,174 @@
+#include "Runtime/RecordedStep.hpp"
+
+#include "Support/Format.hpp"
+#include "Support/Guard.hpp"
+#include "Support/Try.hpp"
+
+namespace mnk {
+
+namespace {
+
+constexpr std::string_view kStepName = "RecordedStep";
+
+}  // namespace
+
+struct RecordedStep::State {
+  std::shared_ptr<Device> device;
+  std::string label;
+  std::vector<CommandEncoder::Call> calls;
+  Summary summary;
+  uint64_t runs = 0;  // under EncodingParticipant::mutex
+};
+
+// The runs of a step that one encoder records.
+class RecordedStep::Run final : public EncodingParticipant {
+ public:
+  explicit Run(std::shared_ptr<State> state) : state_(std::move(state)) {
+    std::lock_guard lock(mutex());
+    before_ = state_->runs;
+  }
+
+  uint64_t next() const { return before_ + count_; }
+  void add() { ++count_; }
+
+  Result<void> check() override {
+    if (state_->runs == before_ || count_ == 0) return {};
+    return Error{.op = std::string(kStepName),
+                 .what = "the step was run while this encoder recorded it",
+                 .got = countText(state_->runs, "run"),
+                 .expected = fmt::format("{}, as when it was encoded", countText(before_, "run")),
+                 .fix = "Run or encode the step again, with a new encoder.",
+                 .retryable = true};
+  }
+  void advance() noexcept override { state_->runs += count_; }
+  void finished(const Result<void>&) noexcept override {}
+
+ private:
+  std::shared_ptr<State> state_;
+  uint64_t before_ = 0;
+  uint64_t count_ = 0;
+};
+
+Result<RecordedStep> RecordedStep::record(std::shared_ptr<Device> device,
+                                          const std::function<Result<void>(CommandEncoder&)>& body, std::string label) {
+  return guarded(kStepName, [&]() -> Result<RecordedStep> {
+    if (!body) {
+      return Error{.op = std::string(kStepName),
+                   .what = "there is nothing to record",
+                   .got = "an empty function",
+                   .expected = "a function that encodes",
+                   .fix = "Pass a function that records work into the encoder."};
+    }
+    if (!device) {
+      return Error{.op = std::string(kStepName),
+                   .what = "there is no device to record for",
+                   .got = "a null device",
+                   .expected = "a device",
+                   .fix = "Make one with Device::makeDefault and pass it."};
+    }
+    CommandEncoder encoder(std::move(device), std::move(label));
+    StepRecording::begin(encoder);
+    MNK_TRY(body(encoder));
+    return StepRecording::end(encoder);
+  });
+}
+
+void StepRecording::begin(CommandEncoder& encoder) {
+  encoder.calls_ = std::make_unique<std::vector<CommandEncoder::Call>>();
+}
+
+Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
+  return guarded(kStepName, [&]() -> Result<RecordedStep> {
+    if (!encoder.calls_) {
+      return Error{.op = std::string(kStepName),
+                   .what = "the encoder records no step",
+                   .got = "an encoder that runs, or whose step was made",
+                   .expected = "an encoder of a recording",
+                   .fix = "Make an encoder that records, and one step of it."};
+    }
+    auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label());
+    state->summary = encoder.summary();
+    encoder.fail(ofRecording("it is used after its step was made"));
+    state->calls = std::move(*encoder.calls_);
+    encoder.calls_.reset();
+    RecordedStep step;
+    step.state_ = std::move(state);
+    return step;
+  });
+}
+
+Error ofRecording(std::string_view got) {
+  return {.op = "CommandEncoder",
+          .what = "the encoder of a recording never runs",
+          .got = std::string(got),
+          .expected = "calls that encode",
+          .fix = "Return from the function that records, then run the recorded step."};
+}
+
+Result<Completion> RecordedStep::run(CommandEncoder::Finished finished) const {
+  return guarded(kStepName, [&]() -> Result<Completion> {
+    CommandEncoder encoder(state_->device, state_->label);
+    MNK_TRY(encode(encoder));
+    return encoder.commit(std::move(finished));
+  });
+}
+
+Result<void> RecordedStep::encode(CommandEncoder& into) const {
+  const auto again = [this]() -> CommandEncoder::Call {
+    return [step = *this](CommandEncoder& encoder, uint64_t) { return step.encode(encoder); };
+  };
+  return into.remembering(again, [&] {
+    return guarded(kStepName, [&]() -> Result<void> {
+      if (into.device() != state_->device) {
+        return Error{.op = std::string(kStepName),
+                     .what = "the encoder is of another device than the step",
+                     .got = into.device() ? into.device()->name() : "an encoder without a device",
+                     .expected = state_->device->name() + ", as when it was recorded",
+                     .fix = "Record the step on the device that runs it."};
+      }
+      auto run = std::static_pointer_cast<Run>(into.participant(state_.get()));
+      if (!run) {
+        run = std::make_shared<Run>(state_);
+        MNK_TRY(into.join(state_.get(), run));
+      }
+      for (size_t i = 0; i < state_->calls.size(); ++i) {
+        auto encoded = state_->calls[i](into, run->next());
+        if (encoded) continue;
+        if (i != 0) into.fail(encoded.error());  // it holds part of the step
+        return encoded;
+      }
+      run->add();
+      return {};
+    });
+  });
+}
+
+uint64_t RecordedStep::runs() const {
+  std::lock_guard lock(EncodingParticipant::mutex());
+  return state_->runs;
+}
+void RecordedStep::setRuns(uint64_t runs) {
+  std::lock_guard lock(EncodingParticipant::mutex());
+  state_->runs = runs;
+}
+
+const Summary& RecordedStep::summary() const {
+  return state_->summary;
+}
+const std::shared_ptr<Device>& RecordedStep::device() const {
+  return state_->device;
+}
+
+// The call is kept first, so that one that is encoded is never missing for lack of memory.
+Result<void> CommandEncoder::remember(const std::function<Call()>& make, const std::function<Result<void>()>& body) {
+  return guarded(kStepName, [&]() -> Result<void> {
+    calls_->push_back(make());
+    auto calls = std::move(calls_);
+    auto encoded = guarded(kStepName, body);
+    calls_ = std::move(calls);
+    if (!encoded) calls_->pop_back();
+    return encoded;
+  });
+}
+
+}  // namespace mnk

@@ -1,0 +1,51 @@
+// A step that is recorded once and run as often as wanted, such as all layers of a token. It is the list of the calls
+// that were made. A run makes them again, so that appends go where their caches then end, attention covers what they
+// then hold, and a run follows every rule of an encoder: all caches advance or none, and what no longer fits is an
+// error before anything runs. Plans that a device knows already make a repeated call cheap.
+//   caches                             advance with every run
+//   rotary positions that are numbers  move on by their tokens with every run; those of appendAndAttend that are not
+//                                      given follow the cache
+//   other positions, lists, tensors    stay; a tensor is read when the step runs
+// A step keeps the tensors and caches that it uses. Threads may share it.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "MLXNativeKernels/CommandEncoder.hpp"
+
+namespace mnk {
+
+class RecordedStep {
+ public:
+  // Encodes with `body`, so that every rule is checked, and keeps the calls. Nothing runs and nothing advances. The
+  // encoder cannot be committed.
+  static Result<RecordedStep> record(std::shared_ptr<Device> device,
+                                     const std::function<Result<void>(CommandEncoder&)>& body, std::string label = "");
+
+  // Encodes the step and commits it, as CommandEncoder::commit does. Refused, with a retryable error, if another thread
+  // ran it meanwhile, or changed a cache that it uses.
+  Result<Completion> run(CommandEncoder::Finished finished = {}) const;
+  // Encodes the step, with what else this encoder records. It counts as a run once the encoder is committed. If a later
+  // call of the step is refused, the encoder cannot be committed.
+  Result<void> encode(CommandEncoder& into) const;
+
+  // Committed runs. What moves on by itself counts them; where a cache is truncated, `setRuns` takes rotary positions
+  // back with it.
+  uint64_t runs() const;
+  void setRuns(uint64_t runs);
+
+  // What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
+  const Summary& summary() const;
+  const std::shared_ptr<Device>& device() const;
+
+ private:
+  friend class StepRecording;
+  RecordedStep() = default;
+
+  struct State;
+  class Run;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace mnk

@@ -1,0 +1,129 @@
+// Recorded steps and plans through the C API.
+#include "CApiHarness.hpp"
+
+// Passing NULL where the header forbids it is what some of these tests are about.
+#pragma clang diagnostic ignored "-Wnonnull"
+
+namespace mnk::test {
+
+namespace {
+
+// A cache of three slots, and a token for it.
+struct Fixture {
+  Owned<mnk_device> device = makeDevice();
+  Owned<mnk_tensor> token = makeTensor(device.get(), MNK_F32, {2, 4});
+  mnk_cache_descriptor descriptor{.size = sizeof descriptor,
+                                  .kv_heads = 2,
+                                  .head_dim = 4,
+                                  .capacity = 3,
+                                  .sequences = 1,
+                                  .dtype = MNK_F32,
+                                  .is_storage_only = true};
+  Owned<mnk_cache> cache{mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release};
+
+  bool append(mnk_encoder* encoder) const {
+    return mnk_encoder_append(encoder, cache.get(), token.get(), token.get(), 0, nullptr);
+  }
+  Owned<mnk_encoder> recording() const {
+    return {mnk_encoder_make_recording(device.get(), "a step", nullptr), mnk_encoder_release};
+  }
+};
+
+Owned<mnk_recorded_step> made(mnk_encoder* encoder, mnk_error_out error = nullptr) {
+  return {mnk_recorded_step_make(encoder, error), mnk_recorded_step_release};
+}
+
+}  // namespace
+
+TEST(CApiRecordedStep, RunsAndJoinsAnEncoder) {
+  const Fixture s;
+  Owned<mnk_recorded_step> step = [&] {
+    const auto encoder = s.recording();
+    EXPECT(s.append(encoder.get()));
+    Caught caught;
+    EXPECT(!mnk_encoder_commit(encoder.get(), nullptr, nullptr, caught.out()));
+    caught.expect({.op = "CommandEncoder", .what = "the encoder of a recording never runs"});
+    auto recorded = made(encoder.get());
+    EXPECT(!made(encoder.get(), caught.out()));
+    caught.expect({.op = "RecordedStep",
+                   .what = "the encoder records no step",
+                   .got = "an encoder that runs, or whose step was made",
+                   .expected = "an encoder of a recording",
+                   .fix = "Make an encoder that records, and one step of it."});
+    EXPECT(!mnk_encoder_barrier(encoder.get(), caught.out()));
+    caught.expect({.got = "it is used after its step was made"});
+    return recorded;
+  }();
+  EXPECT_EQ(mnk_cache_next_position(s.cache.get(), 0), 0u);
+  EXPECT_EQ(mnk_recorded_step_summary(step.get()).total.dispatches, 1u);
+  EXPECT_EQ(mnk_recorded_step_counts(step.get(), "KVCacheWrite").dispatches, 1u);
+  EXPECT_EQ(mnk_recorded_step_counts(step.get(), "Another").dispatches, 0u);
+  char* text = mnk_recorded_step_copy_text(step.get());
+  EXPECT_EQ(std::string(text), "1 dispatch, 0 barriers, 64 bytes read, 64 bytes written");
+  mnk_text_release(text);
+
+  bool isFinished = false;
+  const auto finished = [](void* context, const mnk_error* failure) { *static_cast<bool*>(context) = !failure; };
+  const Owned<mnk_completion> done(mnk_recorded_step_run(step.get(), finished, &isFinished, nullptr),
+                                   mnk_completion_release);
+  EXPECT(mnk_completion_wait(done.get(), nullptr));
+  const auto encoder = makeEncoder(s.device.get());
+  EXPECT(mnk_encoder_encode_step(encoder.get(), step.get(), nullptr));
+  EXPECT(mnk_encoder_encode_step(encoder.get(), step.get(), nullptr));
+  const Owned<mnk_completion> both(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                   mnk_completion_release);
+  EXPECT(mnk_completion_wait(both.get(), nullptr));
+  EXPECT(isFinished);
+  EXPECT_EQ(mnk_cache_next_position(s.cache.get(), 0), 3u);
+  EXPECT_EQ(mnk_recorded_step_runs(step.get()), 3u);
+
+  Caught caught;
+  EXPECT(!mnk_recorded_step_run(step.get(), finished, nullptr, caught.out()));
+  caught.expect({.op = "AttentionCache.append", .what = "the write runs past the end of a linear cache"});
+  EXPECT(mnk_cache_truncate(s.cache.get(), 1, 0, nullptr));
+  mnk_recorded_step_set_runs(step.get(), 1);
+  const Owned<mnk_completion> again(mnk_recorded_step_run(step.get(), nullptr, nullptr, nullptr),
+                                    mnk_completion_release);
+  EXPECT(mnk_completion_wait(again.get(), nullptr));
+  EXPECT_EQ(mnk_recorded_step_runs(step.get()), 2u);
+}
+
+TEST(CApiRecordedStep, APlanIsEncodedLater) {
+  const Fixture s;
+  const std::vector<float> numbers{1, 2, 3, 4, 5, 6, 7, 8};
+  write(s.token, numbers.data());
+  const auto into = makeTensor(s.device.get(), MNK_F32, {2, 4});
+  mnk_hadamard op{.size = sizeof op, .from = s.token.get(), .into = into.get()};
+  const Owned<mnk_plan> plan(mnk_hadamard_make_plan(&op, nullptr), mnk_plan_release);
+  const auto encoder = makeEncoder(s.device.get());
+  EXPECT(mnk_encoder_encode_plan(encoder.get(), plan.get(), nullptr));
+  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                   mnk_completion_release);
+  EXPECT(mnk_completion_wait(done.get(), nullptr));
+  EXPECT_EQ(contents<float>(into)[0], 5.0f);
+}
+
+TEST(CApiRecordedStep, NullHandles) {
+  const Fixture s;
+  Caught caught;
+  const auto isRefused = [&](bool succeeded, std::string_view name) {
+    EXPECT(!succeeded);
+    caught.expect({.op = "C API", .what = "an argument is NULL", .got = name});
+  };
+  const auto encoder = makeEncoder(s.device.get());
+  isRefused(mnk_encoder_make_recording(nullptr, nullptr, caught.out()), "device");
+  isRefused(mnk_recorded_step_make(nullptr, caught.out()), "encoder");
+  isRefused(mnk_recorded_step_run(nullptr, nullptr, nullptr, caught.out()), "step");
+  isRefused(mnk_encoder_encode_step(encoder.get(), nullptr, caught.out()), "step");
+  isRefused(mnk_encoder_encode_step(nullptr, nullptr, caught.out()), "encoder");
+  isRefused(mnk_encoder_encode_plan(encoder.get(), nullptr, caught.out()), "plan");
+  isRefused(mnk_encoder_encode_plan(nullptr, nullptr, caught.out()), "encoder");
+  EXPECT_EQ(mnk_recorded_step_runs(nullptr), 0u);
+  mnk_recorded_step_set_runs(nullptr, 1);
+  EXPECT_EQ(mnk_recorded_step_summary(nullptr).total.dispatches, 0u);
+  EXPECT_EQ(mnk_recorded_step_counts(nullptr, "KVCacheWrite").dispatches, 0u);
+  EXPECT(!mnk_recorded_step_copy_text(nullptr));
+  mnk_recorded_step_release(nullptr);
+}
+
+}  // namespace mnk::test

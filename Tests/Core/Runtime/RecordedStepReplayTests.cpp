@@ -1,0 +1,203 @@
+// Runs of a recorded step against steps that are encoded afresh: results and caches are the same, bit for bit.
+#include <cstdlib>
+#include <numeric>
+
+#include "Harness/EveryDevice.hpp"
+#include "Harness/RawBytes.hpp"
+#include "Harness/Seeded.hpp"
+#include "MLXNativeKernels/AttentionCache.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+struct Case {
+  std::string name;
+  AttentionCacheDescriptor cache;
+  bool isFused = false;               // rotates, appends and attends in one call
+  bool hasNumber = false;             // of rotary positions, where the fused call could follow the cache
+  std::vector<uint32_t> sequences{};  // a list of them, with a token each
+  std::vector<uint32_t> rowCounts{};
+};
+
+constexpr uint32_t kLayers = 2, kHeads = 4, kKVHeads = 2, kHeadDim = 64;
+
+AttentionCacheDescriptor ring(uint32_t capacity, uint32_t pinned = 0) {
+  return {.kvHeads = kKVHeads,
+          .headDim = kHeadDim,
+          .capacity = capacity,
+          .sequences = 2,
+          .whenFull = KVWrap::ring,
+          .pinned = pinned};
+}
+AttentionCacheDescriptor quantized(AttentionCacheDescriptor descriptor) {
+  descriptor.quantized.emplace();
+  return descriptor;
+}
+
+std::vector<Case> cases() {
+  return {
+      {.name = "dense", .cache = ring(1024)},
+      {.name = "quantized", .cache = quantized(ring(1024))},
+      {.name = "a ring that wraps, with pinned tokens", .cache = ring(48, 4)},
+      {.name = "in one call", .cache = ring(1024), .isFused = true},
+      {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(48)), .isFused = true},
+      {.name = "in one call, from a number on", .cache = ring(64), .isFused = true, .hasNumber = true},
+      {.name = "two sequences", .cache = ring(64), .sequences = {0, 1}},
+      {.name = "two sequences in one call", .cache = ring(64), .isFused = true, .hasNumber = true, .sequences = {1, 0}},
+      {.name = "uneven sequences in one call",
+       .cache = ring(64),
+       .isFused = true,
+       .hasNumber = true,
+       .sequences = {1, 0},
+       .rowCounts = {2, 1}}};
+}
+
+struct Layers {
+  struct Layer {
+    AttentionCache cache;
+    Tensor queries, keys, values, results;
+  };
+  std::shared_ptr<Device> device;
+  const Case& of;
+  uint64_t tokens = 1;
+  std::vector<Layer> all;
+
+  Layers(std::shared_ptr<Device> on, const Case& given) : device(std::move(on)), of(given) {
+    if (!of.sequences.empty()) tokens = of.sequences.size();
+    if (!of.rowCounts.empty()) tokens = std::accumulate(of.rowCounts.begin(), of.rowCounts.end(), 0u);
+    const auto zeros = [&](uint64_t heads) {
+      return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({tokens, heads, kHeadDim}))));
+    };
+    for (uint32_t i = 0; i < kLayers; ++i) {
+      all.push_back({REQUIRE(AttentionCache::make(device, of.cache)), zeros(kHeads), zeros(kKVHeads), zeros(kKVHeads),
+                     zeros(kHeads)});
+    }
+  }
+
+  // The next token's inputs, small numbers that differ from token to token.
+  void fill(uint64_t token) {
+    Seeded random(token);
+    for (Layer& layer : all) {
+      for (const Tensor* tensor : {&layer.queries, &layer.keys, &layer.values}) {
+        std::vector<uint16_t> halves(tensor->shape().elementCount());
+        for (uint16_t& half : halves) half = static_cast<uint16_t>(0x3000 | (random.next() & 0x8fff));
+        REQUIRE(tensor->write(std::as_bytes(std::span(halves))));
+      }
+    }
+  }
+
+  // The step that follows `steps` others. A recording always has that of the first.
+  Result<void> encode(CommandEncoder& encoder, uint64_t steps) {
+    for (Layer& layer : all) {
+      if (auto done = of.isFused ? encodeFused(layer, encoder, steps) : encodeCalls(layer, encoder, steps); !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+  Result<void> encodeCalls(Layer& layer, CommandEncoder& encoder, uint64_t steps) {
+    MultiRoPE rotation{.queries = layer.queries, .keys = HeadsView(layer.keys), .positions = 7 + steps};
+    if (!of.sequences.empty()) {
+      const Shape heads = REQUIRE(Shape::make({2, 1, kHeads, kHeadDim})),
+                  kvHeads = REQUIRE(Shape::make({2, 1, kKVHeads, kHeadDim}));
+      rotation.queries = REQUIRE(layer.queries.reshaped(heads));
+      rotation.keys = HeadsView(REQUIRE(layer.keys.reshaped(kvHeads)));
+    }
+    if (auto done = encoder.encode(rotation); !done) return done;
+    if (of.sequences.empty()) {
+      if (auto done = layer.cache.append(encoder, layer.keys, layer.values, 1); !done) return done;
+      return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {.softcap = 30}, 1);
+    }
+    if (auto done = layer.cache.append(encoder, layer.keys, layer.values, of.sequences); !done) return done;
+    return layer.cache.attend(encoder, layer.queries, {.into = layer.results}, {}, of.sequences);
+  }
+
+  Result<void> encodeFused(Layer& layer, CommandEncoder& encoder, uint64_t steps) {
+    AppendAndAttend step{.queries = layer.queries,
+                         .keys = layer.keys,
+                         .values = layer.values,
+                         .rotary = RotaryStep{},
+                         .results = {.into = layer.results},
+                         .sequence = 1,
+                         .sequences = of.sequences,
+                         .rowCounts = of.rowCounts};
+    if (of.hasNumber) step.rotary->positions = 7 + steps;
+    if (!of.rowCounts.empty() && of.rowCounts[0] != of.rowCounts[1]) {
+      std::vector<int32_t> numbers;
+      for (const uint32_t rows : of.rowCounts) {
+        for (uint32_t row = 0; row < rows; ++row) numbers.push_back(static_cast<int32_t>(7 + steps * rows + row));
+      }
+      // What a number means at first.
+      if (steps != 0) step.rotary->positions = std::move(numbers);
+    }
+    return layer.cache.appendAndAttend(encoder, step);
+  }
+};
+
+std::vector<std::byte> bytesOf(const Tensor& tensor) {
+  std::vector<std::byte> bytes(tensor.byteCount());
+  REQUIRE(tensor.read(bytes));
+  return bytes;
+}
+
+void expectSameCaches(const Layers& got, const Layers& expected) {
+  for (uint32_t i = 0; i < kLayers; ++i) {
+    const AttentionCache &one = got.all[i].cache, &other = expected.all[i].cache;
+    for (const uint32_t sequence : {0u, 1u}) EXPECT_EQ(one.nextPosition(sequence), other.nextPosition(sequence));
+    EXPECT(bytesOf(one.view().keys) == bytesOf(other.view().keys));
+    EXPECT(bytesOf(*one.view().values) == bytesOf(*other.view().values));
+    const auto quantized = one.quantizedView(), fresh = other.quantizedView();
+    if (!quantized || !fresh) continue;
+    EXPECT(bytesOf(quantized->keys.scales) == bytesOf(fresh->keys.scales));
+    EXPECT(bytesOf(quantized->values->scales) == bytesOf(fresh->values->scales));
+  }
+}
+
+void expectReplay(const std::shared_ptr<Device>& device, const Case& one, uint64_t tokens) {
+  Layers replayed(device, one), fresh(device, one);
+  RecordedStep step =
+      REQUIRE(RecordedStep::record(device, [&](CommandEncoder& encoder) { return replayed.encode(encoder, 0); }));
+  for (uint64_t token = 0; token < tokens; ++token) {
+    const Context context(fmt::format("token {}", token));
+    replayed.fill(token);
+    fresh.fill(token);
+    const Completion ran = REQUIRE(step.run());
+    CommandEncoder encoder(device);
+    REQUIRE(fresh.encode(encoder, token));
+    const Completion expected = REQUIRE(encoder.commit());
+    EXPECT_EQ(ran.summary().total.dispatches, expected.summary().total.dispatches);
+    EXPECT_EQ(ran.summary().barriers, expected.summary().barriers);
+    if (token == 0) EXPECT_EQ(step.summary().text(), encoder.summary().text());
+    for (uint32_t i = 0; i < kLayers; ++i) {
+      EXPECT(bytesOf(replayed.all[i].results) == bytesOf(fresh.all[i].results));
+    }
+  }
+  EXPECT_EQ(step.runs(), tokens);
+  expectSameCaches(replayed, fresh);
+}
+
+}  // namespace
+
+TEST(RecordedStepReplay, EqualsFreshEncodingBitForBit) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const Case& one : cases()) {
+      const Context context(one.name);
+      expectReplay(device, one, 70);
+    }
+  });
+}
+
+// As long as a long answer. MNK_TEST_FULL=1 runs 10,000 tokens of every kind; always those of one.
+TEST(RecordedStepReplay, ManyTokensEqualFreshEncoding) {
+  const auto device = devicesUnderTest().front().device;
+  for (const Case& one : cases()) {
+    const Context context(one.name);
+    const bool isLong = std::getenv("MNK_TEST_FULL") || one.name == "in one call, quantized, a ring that wraps";
+    expectReplay(device, one, isLong ? 10000 : 300);
+  }
+}
+
+}  // namespace mnk::test

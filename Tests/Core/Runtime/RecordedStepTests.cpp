@@ -1,0 +1,420 @@
+#include "MLXNativeKernels/RecordedStep.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "Cache/AttentionCacheFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Harness/HeldWork.hpp"
+#include "MLXNativeKernels/Hadamard.hpp"
+#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MultiRoPE/MultiRoPETypes.h"
+
+namespace mnk::test {
+
+namespace {
+
+using Call = FakeDevice::Call;
+using Body = std::function<Result<void>(CommandEncoder&)>;
+
+RecordedStep record(const std::shared_ptr<Device>& device, const Body& body) {
+  return REQUIRE(RecordedStep::record(device, body, "a step"));
+}
+
+// A device, and a cache of four slots that refuses a fifth token.
+struct Fixture {
+  std::shared_ptr<FakeDevice> device = FakeDevice::make();
+  AttentionCache cache = make(), other = make();
+  Tensor token = tokens(device, 1);
+
+  AttentionCache make() const {
+    AttentionCacheDescriptor descriptor = kDescriptor;
+    descriptor.whenFull = KVWrap::linear;
+    return makeCache(device, descriptor);
+  }
+  // Appends to both caches.
+  RecordedStep both() {
+    return record(device, [&](CommandEncoder& encoder) -> Result<void> {
+      if (auto done = cache.append(encoder, token, token); !done) return done;
+      return other.append(encoder, token, token);
+    });
+  }
+};
+
+// Of the call that the fifth token would take.
+const ExpectedError kFull{.op = "AttentionCache.append", .what = "the write runs past the end of a linear cache"};
+
+int32_t firstPosition(const FakeDevice::Recorded& recorded, size_t index = 0) {
+  for (const InlineBytes& inlined : recorded.dispatches[index].dispatch.inlines) {
+    if (inlined.index != kMultiRoPEParams) continue;
+    MultiRoPEParams params;
+    std::memcpy(&params, inlined.bytes.data(), sizeof params);
+    return params.firstPosition;
+  }
+  return INT32_MIN;
+}
+
+}  // namespace
+
+TEST(RecordedStep, RecordingRunsAndAdvancesNothing) {
+  Fixture s;
+  const RecordedStep step = s.both();
+  EXPECT_EQ(s.cache.nextPosition(), 0u);
+  EXPECT_EQ(s.device->tried(Call::commit), 0u);
+  EXPECT_EQ(s.device->droppedSubmissions(), 1u);
+  EXPECT_EQ(step.runs(), 0u);
+  EXPECT_EQ(step.summary().total.dispatches, 2u);
+  EXPECT(step.device() == s.device);
+  // A recording keeps no cache from changing, and is not kept from running by it.
+  appendNow(s.cache, s.device, 1);
+  REQUIRE(s.cache.truncate(0));
+  REQUIRE(step.run());
+  EXPECT_EQ(s.cache.nextPosition(), 1u);
+}
+
+TEST(RecordedStep, RunsMakeTheSameCallsWithTheSameBarriers) {
+  Fixture s;
+  const Tensor a = tokens(s.device, 1), b = tokens(s.device, 1);
+  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    if (auto done = encoder.dispatch(fakeDispatch("A", {}, {a})); !done) return done;
+    if (auto done = encoder.dispatch(fakeDispatch("B", {a}, {b})); !done) return done;
+    if (auto done = encoder.barrier(); !done) return done;
+    if (auto done = encoder.dispatch(fakeDispatch("C", {}, {})); !done) return done;
+    Plan plan{.op = "Own", .dispatches = {fakeDispatch("D", {b}, {a}), fakeDispatch("E", {a}, {})}};
+    return encoder.encode(plan);
+  });
+  EXPECT_EQ(step.summary().text(), "5 dispatches, 3 barriers, 96 bytes read, 96 bytes written");
+  for (uint64_t run = 1; run <= 3; ++run) {
+    const Completion done = REQUIRE(step.run());
+    EXPECT_EQ(done.summary().text(), step.summary().text());
+    EXPECT_EQ(s.device->committed().size(), run);
+    EXPECT_EQ(s.device->committed().back().trace, "A | B | C D | E");
+    EXPECT_EQ(s.device->committed().back().label, "a step");
+    EXPECT_EQ(step.runs(), run);
+  }
+}
+
+// Also of a cache, whose calls encode ops: one call is one call.
+TEST(RecordedStep, CachesAdvanceWithEveryRunUntilTheyAreFull) {
+  Fixture s;
+  const RecordedStep step = s.both();
+  for (uint64_t run = 1; run <= 4; ++run) {
+    REQUIRE(step.run());
+    EXPECT_EQ(s.device->committed().back().dispatches.size(), 2u);
+    EXPECT_EQ(s.cache.nextPosition(), run);
+    EXPECT_EQ(s.other.nextPosition(), run);
+  }
+  EXPECT_ERROR(step.run(), (kFull));
+  EXPECT_EQ(step.runs(), 4u);
+  // All of them or none: the first has room, the second has not.
+  REQUIRE(s.cache.truncate(1));
+  EXPECT_ERROR(step.run(), (kFull));
+  EXPECT_EQ(s.cache.nextPosition(), 1u);
+  EXPECT_EQ(s.device->committed().size(), 4u);
+  REQUIRE(s.other.truncate(2));
+  REQUIRE(step.run());
+  EXPECT_EQ(s.cache.nextPosition(), 2u);
+  EXPECT_EQ(s.other.nextPosition(), 3u);
+}
+
+TEST(RecordedStep, AllCallsOfCachesAreKept) {
+  const auto device = FakeDevice::make();
+  AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 64, .capacity = 8, .sequences = 3};
+  descriptor.quantized.emplace();
+  AttentionCache cache = makeCache(device, descriptor);
+  const Tensor one = tokens(device, 1, 2, 64), two = tokens(device, 2, 2, 64), into = tokens(device, 2, 2, 64);
+  const Tensor numbers = tokens(device, 1, 2, 64);
+  const Body body = [&](CommandEncoder& encoder) -> Result<void> {
+    std::vector<uint32_t> listed{0, 1}, rows{1, 1};
+    for (const auto& call :
+         std::vector<Body>{[&](auto& e) { return cache.append(e, one, one, 0); },
+                           [&](auto& e) { return cache.append(e, two, two, listed, rows); },
+                           [&](auto& e) { return cache.attend(e, two, {.into = into}, {}, listed, rows); },
+                           [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
+                           [&](auto& e) { return cache.copy(e, 0, 2); },
+                           [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
+                           [&](auto& e) {
+                             return cache.appendAndAttend(
+                                 e, {.queries = one, .keys = one, .values = one, .results = {.into = numbers}});
+                           }}) {
+      if (auto done = call(encoder); !done) return done;
+    }
+    listed = {7, 7};  // what is kept is a copy
+    return {};
+  };
+  const RecordedStep step = record(device, body);
+  REQUIRE(step.run());
+  const std::string trace = device->committed().back().trace;
+  EXPECT_EQ(cache.nextPosition(0), 3u);
+  EXPECT_EQ(cache.nextPosition(1), 1u);
+  EXPECT_EQ(cache.nextPosition(2), 2u);
+  REQUIRE(step.run());
+  EXPECT_EQ(cache.nextPosition(0), 6u);
+  EXPECT_EQ(cache.nextPosition(2), 5u);
+  cache.reset();
+  CommandEncoder fresh(device);
+  REQUIRE(body(fresh));
+  REQUIRE(fresh.commit());
+  EXPECT_EQ(device->committed().back().trace, trace);
+}
+
+TEST(RecordedStep, NumbersOfRotationsMoveOnWithCommittedRuns) {
+  Fixture s;
+  const Tensor rows = tokens(s.device, 3, 2, 64);
+  RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    if (auto done = encoder.encode(MultiRoPE{.queries = rows, .positions = 5}); !done) return done;
+    return s.cache.append(encoder, s.token, s.token);
+  });
+  for (const int32_t expected : {5, 8, 11, 14}) {
+    REQUIRE(step.run());
+    EXPECT_EQ(firstPosition(s.device->committed().back()), expected);
+  }
+  EXPECT_ERROR(step.run(), (kFull));  // and nothing moves on
+  REQUIRE(s.cache.truncate(2));
+  step.setRuns(2);
+  REQUIRE(step.run());
+  EXPECT_EQ(firstPosition(s.device->committed().back()), 11);
+  for (const uint64_t far : {uint64_t{1} << 31, UINT64_MAX}) {
+    step.setRuns(far);
+    EXPECT_ERROR(step.run(), {.op = "MultiRoPE"});
+    EXPECT_EQ(step.runs(), far);
+  }
+}
+
+TEST(RecordedStep, ListsOfPositionsStay) {
+  Fixture s;
+  const Tensor rows = tokens(s.device, 2, 2, 64);
+  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
+    return encoder.encode(MultiRoPE{.queries = rows, .positions = std::vector<int32_t>{3, 9}});
+  });
+  for (int run = 0; run < 3; ++run) {
+    REQUIRE(step.run());
+    const std::vector<InlineBytes> inlines = s.device->committed().back().dispatches[0].dispatch.inlines;
+    const bool isThere = std::any_of(inlines.begin(), inlines.end(), [](const InlineBytes& inlined) {
+      const int32_t expected[] = {3, 9};
+      return inlined.index == kMultiRoPEPositions && inlined.bytes.size() == sizeof expected &&
+             std::memcmp(inlined.bytes.data(), expected, sizeof expected) == 0;
+    });
+    EXPECT(isThere);
+  }
+}
+
+// Into an encoder with other work, more than once, and as a part of another step.
+TEST(RecordedStep, JoinsOtherWork) {
+  Fixture s;
+  const Tensor rows = tokens(s.device, 1, 2, 64);
+  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    if (auto done = encoder.encode(MultiRoPE{.queries = rows}); !done) return done;
+    return s.cache.append(encoder, s.token, s.token);
+  });
+  const RecordedStep twice = record(s.device, [&](CommandEncoder& encoder) -> Result<void> {
+    if (auto done = step.encode(encoder); !done) return done;
+    return step.encode(encoder);
+  });
+  EXPECT_EQ(step.runs(), 0u);
+  {
+    CommandEncoder dropped(s.device);
+    REQUIRE(step.encode(dropped));
+  }
+  EXPECT_EQ(step.runs(), 0u);
+  REQUIRE(twice.run());
+  EXPECT_EQ(step.runs(), 2u);
+  EXPECT_EQ(twice.runs(), 1u);
+  CommandEncoder encoder(s.device);
+  REQUIRE(s.other.append(encoder, s.token, s.token));
+  REQUIRE(step.encode(encoder));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(s.cache.nextPosition(), 3u);
+  EXPECT_EQ(s.other.nextPosition(), 1u);
+  EXPECT_EQ(firstPosition(s.device->committed()[0], 0), 0);
+  EXPECT_EQ(firstPosition(s.device->committed()[0], 2), 1);
+  EXPECT_EQ(firstPosition(s.device->committed()[1], 1), 2);
+}
+
+TEST(RecordedStep, AnEncoderThatHoldsPartOfAStepCannotBeCommitted) {
+  Fixture s;
+  const RecordedStep step = s.both();
+  REQUIRE(step.run());
+  {
+    CommandEncoder encoder(s.device);
+    REQUIRE(append(s.other, encoder, 3));
+    EXPECT_ERROR(step.encode(encoder), (kFull));
+    EXPECT_ERROR(s.cache.append(encoder, s.token, s.token), (kFull));
+    EXPECT_ERROR(encoder.commit(), (kFull));
+  }
+  // If the first call is refused, the encoder holds nothing of it.
+  CommandEncoder encoder(s.device);
+  REQUIRE(append(s.cache, encoder, 3));
+  EXPECT_ERROR(step.encode(encoder), (kFull));
+  REQUIRE(encoder.commit());
+  EXPECT_EQ(s.cache.nextPosition(), 4u);
+  EXPECT_EQ(s.other.nextPosition(), 1u);
+}
+
+TEST(RecordedStep, IsRefusedIfACacheOrTheStepMovedMeanwhile) {
+  Fixture s;
+  const RecordedStep step = s.both();
+  CommandEncoder encoder(s.device);
+  REQUIRE(step.encode(encoder));
+  appendNow(s.other, s.device, 1);
+  const auto refused = encoder.commit();
+  EXPECT_ERROR(refused, {.op = "AttentionCache", .what = "the cache was changed while this encoder recorded"});
+  EXPECT(!refused && refused.error().retryable);
+  EXPECT_EQ(s.cache.nextPosition(), 0u);
+  EXPECT_EQ(step.runs(), 0u);
+
+  const RecordedStep alone = record(s.device, [](CommandEncoder& next) { return next.dispatch(fakeDispatch("A")); });
+  CommandEncoder late(s.device);
+  REQUIRE(alone.encode(late));
+  REQUIRE(alone.run());
+  const auto overtaken = late.commit();
+  EXPECT_ERROR(overtaken, {.op = "RecordedStep",
+                           .what = "the step was run while this encoder recorded it",
+                           .got = "1 run",
+                           .expected = "0 runs, as when it was encoded",
+                           .fix = "Run or encode the step again, with a new encoder."});
+  EXPECT(!overtaken && overtaken.error().retryable);
+  EXPECT_EQ(alone.runs(), 1u);
+}
+
+TEST(RecordedStep, FailingCallsAreNotKept) {
+  Fixture s;
+  const Tensor wrong = tokens(s.device, 1, 3);
+  // A body that fails records nothing; one that goes on after an error keeps what succeeded.
+  EXPECT_ERROR(RecordedStep::record(s.device, [&](CommandEncoder& e) { return s.cache.append(e, wrong, wrong); }),
+               {.op = "AttentionCache.append"});
+  const RecordedStep step = record(s.device, [&](CommandEncoder& encoder) {
+    EXPECT(!s.cache.append(encoder, wrong, wrong));
+    EXPECT(!encoder.encode(MultiRoPE{.queries = wrong, .positions = int64_t{1} << 40}));
+    return s.cache.append(encoder, s.token, s.token);
+  });
+  REQUIRE(step.run());
+  EXPECT_EQ(s.cache.nextPosition(), 1u);
+  EXPECT_EQ(s.device->committed().back().dispatches.size(), 1u);
+}
+
+TEST(RecordedStep, ErrorsOfRecording) {
+  const auto device = FakeDevice::make();
+  EXPECT_ERROR(RecordedStep::record(device, {}), {.op = "RecordedStep",
+                                                  .what = "there is nothing to record",
+                                                  .got = "an empty function",
+                                                  .expected = "a function that encodes",
+                                                  .fix = "Pass a function that records work into the encoder."});
+  EXPECT_ERROR(RecordedStep::record(nullptr, [](CommandEncoder&) { return Result<void>(); }),
+               {.op = "RecordedStep",
+                .what = "there is no device to record for",
+                .got = "a null device",
+                .expected = "a device",
+                .fix = "Make one with Device::makeDefault and pass it."});
+  EXPECT_ERROR(RecordedStep::record(device, [](CommandEncoder&) -> Result<void> { throw std::bad_alloc(); }),
+               {.code = ErrorCode::outOfMemory, .op = "RecordedStep"});
+  device->failAt(Call::makeSubmission);
+  EXPECT(!RecordedStep::record(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
+}
+
+TEST(RecordedStep, TheEncoderOfARecordingIsNotCommitted) {
+  Fixture s;
+  record(s.device, [&](CommandEncoder& encoder) {
+    EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder",
+                                    .what = "the encoder of a recording never runs",
+                                    .got = "it is committed",
+                                    .expected = "calls that encode",
+                                    .fix = "Return from the function that records, then run the recorded step."});
+    EXPECT_ERROR(encoder.join(&s, nullptr),
+                 {.what = "the encoder of a recording never runs", .got = "a participant of the caller joins it"});
+    return s.cache.append(encoder, s.token, s.token);
+  });
+  EXPECT_EQ(s.device->tried(Call::commit), 0u);
+}
+
+TEST(RecordedStep, AnEncoderOfAnotherDeviceIsRefused) {
+  Fixture s;
+  const RecordedStep step = s.both();
+  const auto elsewhere = FakeDevice::make();
+  CommandEncoder encoder(elsewhere);
+  EXPECT_ERROR(step.encode(encoder), {.op = "RecordedStep",
+                                      .what = "the encoder is of another device than the step",
+                                      .got = "Fake",
+                                      .expected = "Fake, as when it was recorded",
+                                      .fix = "Record the step on the device that runs it."});
+  REQUIRE(encoder.commit());
+}
+
+TEST(RecordedStep, AnEmptyStepRuns) {
+  const auto device = FakeDevice::make();
+  const RecordedStep step = record(device, [](CommandEncoder&) { return Result<void>(); });
+  REQUIRE(REQUIRE(step.run()).wait());
+  EXPECT_EQ(step.runs(), 1u);
+}
+
+TEST(RecordedStep, AFailureOfTheDeviceReachesItsCaches) {
+  Fixture s;
+  const RecordedStep step = s.both();
+  REQUIRE(step.run());
+  s.device->holdCompletions();
+  const Completion failed = REQUIRE(step.run());
+  EXPECT(s.device->finishNext(fakeFailure()));
+  EXPECT(!failed.wait());
+  EXPECT(s.cache.isSuspect() && s.other.isSuspect());
+  EXPECT_ERROR(step.run(), {.op = "AttentionCache.append"});
+  for (AttentionCache* cache : {&s.cache, &s.other}) REQUIRE(cache->truncate(1));
+  const Completion again = REQUIRE(step.run());
+  EXPECT(s.device->finishNext({}));
+  REQUIRE(again.wait());
+  EXPECT_EQ(s.cache.nextPosition(), 2u);
+}
+
+// Those that are refused because another thread was faster run again.
+TEST(RecordedStep, ThreadsShareAStep) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionCacheDescriptor descriptor = kDescriptor;
+    AttentionCache cache = makeCache(device, descriptor);
+    const Tensor token = tokens(device, 1);
+    const RecordedStep step =
+        record(device, [&](CommandEncoder& encoder) { return cache.append(encoder, token, token); });
+    constexpr int kThreads = 2, kRuns = 50;
+    std::atomic<int> finished = 0;
+    std::atomic<bool> isBad = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        for (int run = 0; run < kRuns; ++run) {
+          auto ran = step.run([&](const Result<Summary>&) { ++finished; });
+          if (!ran && !ran.error().retryable) isBad = true;
+          if (!ran) --run;
+          if (isBad) return;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    REQUIRE(CommandEncoder::run(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
+    EXPECT(!isBad);
+    EXPECT_EQ(step.runs(), uint64_t{kThreads * kRuns});
+    EXPECT_EQ(cache.nextPosition(), uint64_t{kThreads * kRuns});
+    EXPECT_EQ(finished.load(), kThreads * kRuns);
+  });
+}
+
+// A handler starts the next run.
+TEST(RecordedStep, HandlersRunTheNextStep) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    AttentionCache cache = makeCache(device);
+    const Tensor token = tokens(device, 1);
+    const RecordedStep step =
+        record(device, [&](CommandEncoder& encoder) { return cache.append(encoder, token, token); });
+    std::latch all(10);
+    std::function<void(const Result<Summary>&)> next = [&](const Result<Summary>& result) {
+      EXPECT(result);
+      all.count_down();
+      if (!all.try_wait()) EXPECT(step.run(next));
+    };
+    REQUIRE(step.run(next));
+    all.wait();
+    EXPECT_EQ(cache.nextPosition(), 10u);
+  });
+}
+
+}  // namespace mnk::test

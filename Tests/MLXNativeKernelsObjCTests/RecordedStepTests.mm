@@ -1,0 +1,124 @@
+#import "Support/Checks.hpp"
+#import "Support/DeviceTestCase.h"
+
+using namespace mnk::objc_test;
+
+// Steps that are recorded once and run again.
+@interface RecordedStepTests : DeviceTestCase
+@end
+
+@implementation RecordedStepTests
+
+- (MNKAttentionCache *)cacheOf:(NSUInteger)capacity {
+  MNKAttentionCacheDescriptor *descriptor = [MNKAttentionCacheDescriptor descriptorWithKVHeads:1
+                                                                                       headDim:32
+                                                                                      capacity:capacity];
+  descriptor.elementType = MNKElementTypeFloat32;
+  return [[MNKAttentionCache alloc] initWithDevice:self.device descriptor:descriptor error:nil];
+}
+
+- (void)testRunsEqualFreshSteps {
+  NSArray<MNKAttentionCache *> *caches = @[ [self cacheOf:16], [self cacheOf:16] ];
+  MNKTensor *keys = [self zeros:@[ @1, @32 ]], *rotated = [self zeros:@[ @1, @32 ]];
+  NSArray<MNKTensor *> *results = @[ [self zeros:@[ @1, @32 ]], [self zeros:@[ @1, @32 ]] ];
+  std::vector<float> numbers(32);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) / 8;
+  XCTAssertTrue([keys writeFloats:numbers.data() count:32 error:nil]);
+  BOOL (^encode)(MNKCommandEncoder *, NSUInteger, NSInteger, NSError **) = ^BOOL(
+      MNKCommandEncoder *encoder, NSUInteger layer, NSInteger position, NSError **failure) {
+    MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:[[MNKHeadsView alloc] initWithTensor:keys]
+                                                          keys:nil
+                                                     positions:[MNKRotaryPositions positionsStartingAt:position]
+                                                        rotary:[[MNKRotaryEmbedding alloc] init]];
+    rope.rotatedQueries = [[MNKHeadsView alloc] initWithTensor:rotated];
+    return [encoder encodeOperation:rope error:failure] &&
+           [encoder appendKeys:rotated values:rotated toCache:caches[layer] error:failure] &&
+           [encoder attendQueries:rotated overCache:caches[layer] intoTensor:results[layer] options:nil error:failure];
+  };
+  NSError *error = nil;
+  MNKRecordedStep *step = [self.device recordStepWithLabel:@"token"
+                                                     error:&error
+                                                     block:^BOOL(MNKCommandEncoder *encoder, NSError **failure) {
+                                                       return encode(encoder, 0, 5, failure);
+                                                     }];
+  XCTAssertNotNil(step, @"%@", error);
+  XCTAssertEqualObjects(step.device, self.device);
+  XCTAssertEqual(caches[0].nextPosition, 0u);
+  XCTAssertEqual([step.summary countsOfKind:@"MultiRoPE"].dispatches, 1u);
+  for (NSInteger token = 0; token < 10; ++token) {
+    XCTAssertTrue([[step runWithError:&error] waitWithError:&error], @"%@", error);
+    MNKCommandEncoder *fresh = [self.device commandEncoder];
+    XCTAssertTrue(encode(fresh, 1, 5 + token, &error), @"%@", error);
+    XCTAssertTrue([[fresh commitWithError:&error] waitWithError:&error], @"%@", error);
+    for (NSUInteger i = 0; i < 32; ++i) {
+      XCTAssertEqual([self floatOf:results[0] at:i], [self floatOf:results[1] at:i]);
+    }
+  }
+  XCTAssertEqual(step.runs, 10u);
+  step.runs = 3;
+  XCTAssertEqual(step.runs, 3u);
+}
+
+- (void)testStepsAndPlansJoinAnEncoder {
+  MNKAttentionCache *cache = [self cacheOf:3];
+  MNKTensor *keys = [self zeros:@[ @1, @32 ]];
+  NSError *error = nil;
+  MNKRecordedStep *step = [self.device recordStepWithLabel:@""
+                                                     error:&error
+                                                     block:^BOOL(MNKCommandEncoder *encoder, NSError **failure) {
+                                                       return [encoder appendKeys:keys
+                                                                           values:keys
+                                                                          toCache:cache
+                                                                            error:failure];
+                                                     }];
+  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:keys codec:nil];
+  MNKPlan *plan = [hadamard planForDevice:nil error:&error];
+  MNKCommandEncoder *encoder = [self.device commandEncoder];
+  XCTAssertTrue([encoder encodeStep:step error:&error], @"%@", error);
+  XCTAssertTrue([encoder encodePlan:plan error:&error], @"%@", error);
+  XCTAssertTrue([encoder encodeStep:step error:&error], @"%@", error);
+  MNKCompletion *done = [encoder commitWithError:&error];
+  XCTAssertTrue([done waitWithError:&error], @"%@", error);
+  XCTAssertEqual([done.summary countsOfKind:@"Hadamard"].dispatches, 1u);
+  XCTAssertEqual(cache.nextPosition, 2u);
+  XCTestExpectation *finished = [self expectationWithDescription:@"the handler"];
+  [step runWithCompletionHandler:^(MNKSummary *summary, NSError *failure) {
+    XCTAssertEqual(summary.total.dispatches, 1u);
+    XCTAssertNil(failure);
+    [finished fulfill];
+  }];
+  [self waitForExpectationsWithTimeout:10 handler:nil];
+  // The cache is full.
+  XCTAssertNil([step runWithError:&error]);
+  __block BOOL isRefused = NO;
+  [step runWithCompletionHandler:^(MNKSummary *, NSError *failure) {
+    isRefused = failure != nil;
+  }];
+  XCTAssertTrue(isRefused);
+  XCTAssertEqual(step.runs, 3u);
+  XCTAssertFalse([encoder encodeStep:absentObject() error:&error]);
+  XCTAssertFalse([encoder encodePlan:absentObject() error:&error]);
+}
+
+- (void)testABlockThatFailsRecordsNothing {
+  NSError *error = nil;
+  XCTAssertNil([self.device recordStepWithLabel:@""
+                                          error:&error
+                                          block:^BOOL(MNKCommandEncoder *, NSError **) {
+                                            return NO;
+                                          }]);
+  XCTAssertNotNil(error);
+  error = nil;
+  MNKTensor *keys = [self zeros:@[ @1, @31 ]];
+  XCTAssertNil([self.device recordStepWithLabel:@""
+                                          error:&error
+                                          block:^BOOL(MNKCommandEncoder *encoder, NSError **failure) {
+                                            return [encoder encodeOperation:[[MNKHadamard alloc] initWithSource:keys
+                                                                                                          codec:nil]
+                                                                      error:failure];
+                                          }]);
+  XCTAssertNotNil(error);
+  XCTAssertNil([self.device recordStepWithLabel:@"" error:&error block:absentObject()]);
+}
+
+@end
