@@ -4,16 +4,12 @@ import MLXNativeKernels
 public struct DecodeCosts: Sendable {
     /// The ops that run as kernels.
     public enum Op: String, Sendable, CaseIterable {
-        case rotate, store, attend
+        /// Rotating queries and keys, and storing keys and values.
+        case store
+        case attend
 
         /// The op that a kind of dispatch belongs to.
-        init(kind: String) {
-            switch kind {
-            case "MultiRoPE": self = .rotate
-            case "KVCacheWrite", "KVCacheQuantize": self = .store
-            default: self = .attend
-            }
-        }
+        init(kind: String) { self = kind == "RotaryAppend" ? .store : .attend }
     }
 
     /// One op's part.

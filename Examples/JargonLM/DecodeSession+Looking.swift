@@ -30,9 +30,10 @@ extension DecodeSession {
             return Array(repeating: Array(repeating: 0, count: position), count: heads.count)
         }
         let keys = try stored(.keys, byLayer: layer)
+        let queries = try rotated(newest[layer].queries, heads: sizes.heads, from: position - 1)
         let scale = 1 / Float(sizes.headDim).squareRoot()
         return heads.map { head in
-            let query = newest[layer].queries[head * sizes.headDim..<(head + 1) * sizes.headDim]
+            let query = queries[head * sizes.headDim..<(head + 1) * sizes.headDim]
             let kvHead = head / (sizes.heads / sizes.kvHeads)
             let scores = seen.indices.map { index in
                 let start = ((index - seen.lowerBound) * sizes.kvHeads + kvHead) * sizes.headDim
@@ -43,6 +44,17 @@ extension DecodeSession {
             let sum = parts.reduce(0, +)
             return Array(repeating: 0, count: seen.lowerBound) + parts.map { $0 / sum }
         }
+    }
+
+    /// Vectors of one token after another, from a position on, as kernels rotate them.
+    func rotated(_ vectors: [Float], heads: Int, from position: Int) throws -> [Float] {
+        let headDim = model.configuration.headDim
+        let tensor = try Tensor.zeros(shape: [vectors.count / (heads * headDim), heads, headDim], on: device)
+        try tensor.write(vectors)
+        try device.encode(label: "rotate again") { step in
+            try step.rotate(tensor, positions: .text(startingAt: position), with: rotary)
+        }.wait()
+        return try tensor.array(of: Float.self)
     }
 
     enum Plane { case keys, values }

@@ -28,9 +28,9 @@ public final class DecodeSession {
     private var isWhole = true
     /// What every layer hands to its kernels; reused, because a layer waits for its work.
     private let queries, keys, values, output: Tensor
-    private let rotary: RotaryEmbedding
+    let rotary: RotaryEmbedding
     private let measuresOps: Bool
-    /// What the newest token gave to each layer's kernels, turned.
+    /// What the newest token gave to each layer's kernels, before they rotate it.
     private(set) var newest: [Newest]
 
     struct Newest {
@@ -119,8 +119,8 @@ public final class DecodeSession {
             try values.write(projected.values)
             try attend(layer: number)
             newest[number] = Newest(
-                queries: try queries.array(of: Float.self), keys: try keys.array(of: Float.self),
-                values: try values.array(of: Float.self), attended: try output.array(of: Float.self))
+                queries: projected.queries, keys: projected.keys, values: projected.values,
+                attended: try output.array(of: Float.self))
             add(layer.output.times(newest[number].attended), to: &numbers)
             add(model.feedForward(numbers, layer), to: &numbers)
         }
@@ -141,15 +141,14 @@ public final class DecodeSession {
         costs = DecodeCosts()
     }
 
-    /// Turns the layer's queries and keys, stores keys and values, and attends to all that the cache holds then.
+    /// Rotates the layer's queries and keys, stores keys and values, and attends to all that the cache holds then.
     private func attend(layer: Int) throws {
         let cache = caches[layer]
         let begin = now()
         let done = try device.encode(label: "layer \(layer)") { step in
             if measuresOps { try step.measureOps() }
-            try step.rotate(queries, keys, positions: .text(startingAt: cache.nextPosition), with: rotary)
-            try step.append(keys: keys, values: values, to: cache)
-            try step.attend(queries, over: cache, into: output)
+            try step.appendAndAttend(
+                queries: queries, keys: keys, values: values, rotary: RotaryStep(rotary), over: cache, into: output)
         }
         try done.wait()
         costs.add(done.summary, wall: now() - begin)

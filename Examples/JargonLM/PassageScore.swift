@@ -95,7 +95,7 @@ func bitsOf(_ byte: UInt8, _ logits: [Float]) -> Double {
     return (log(sum) + highest - Double(logits[Int(byte)])) / log(2.0)
 }
 
-/// Keys and values as they were before they were stored.
+/// Keys and values as they were before they were stored, keys without their rotation.
 private struct Given {
     private var keys: [[Float]]
     private var values: [[Float]]
@@ -118,8 +118,9 @@ private struct Given {
         for layer in keys.indices {
             let held = session.held(byLayer: layer)
             guard !held.isEmpty else { continue }
+            let rotated = try session.rotated(keys[layer], heads: session.model.configuration.kvHeads, from: 0)
             let stored = [
-                (keys[layer], try session.stored(.keys, byLayer: layer)),
+                (rotated, try session.stored(.keys, byLayer: layer)),
                 (values[layer], try session.stored(.values, byLayer: layer)),
             ]
             for (given, kept) in stored {

@@ -77,10 +77,10 @@ final class DecodeDemoTests: XCTestCase {
         XCTAssert(table.split(separator: "\n").allSatisfy { $0.count <= 106 }, table)
         let rows = table.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
         let head = try XCTUnwrap(rows.firstIndex { $0.first == "storage" && $0.contains("over") }, table)
-        XCTAssertEqual(rows[head].suffix(8), ["bits/", "over", "±", "calls/", "Swift", "rotate", "store", "attend"])
+        XCTAssertEqual(rows[head].suffix(7), ["bits/", "over", "±", "calls/", "Swift", "store", "attend"])
         XCTAssertEqual(rows[head + 1].suffix(3), ["byte", "f16", "token"], "the base has the most bits")
-        // The largest first. A row ends with a count of kernels and four shares of two words each.
-        let measured = rows[(head + 2)..<(head + 5)].map { ($0, Array($0.dropLast(9).suffix(2))) }
+        // The largest first. A row ends with a count of kernels and three shares of two words each.
+        let measured = rows[(head + 2)..<(head + 5)].map { ($0, Array($0.dropLast(7).suffix(2))) }
         XCTAssertEqual(measured.map { $0.0.prefix(2) }, [["f16", "4096"], ["k5v4", "1184"], ["4-bit", "1056"]])
         XCTAssertEqual(measured[0].1, ["0.0000", "0.0000"])
         for (row, difference) in measured.dropFirst() {

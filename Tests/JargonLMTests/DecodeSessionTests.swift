@@ -63,7 +63,7 @@ final class DecodeSessionTests: XCTestCase {
         }
         for costs in [plain.costs, measured.costs] {
             XCTAssertEqual(costs.submissions, 4 * 4)
-            XCTAssertEqual(costs.parts.count, 3)
+            XCTAssertEqual(costs.parts.count, 2)
             XCTAssertEqual(costs.parts.values.reduce(0) { $0 + $1.dispatches }, costs.dispatches)
         }
         XCTAssertEqual(plain.costs.dispatches, measured.costs.dispatches)
