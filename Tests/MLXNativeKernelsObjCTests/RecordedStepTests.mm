@@ -18,9 +18,9 @@ using namespace mnk::objc_test;
 }
 
 - (void)testRunsEqualFreshSteps {
-  MNKAttentionCache *caches[] = {[self cacheOf:16], [self cacheOf:16]};
+  NSArray<MNKAttentionCache *> *caches = @[ [self cacheOf:16], [self cacheOf:16] ];
   MNKTensor *keys = [self zeros:@[ @1, @32 ]], *rotated = [self zeros:@[ @1, @32 ]];
-  MNKTensor *results[] = {[self zeros:@[ @1, @32 ]], [self zeros:@[ @1, @32 ]]};
+  NSArray<MNKTensor *> *results = @[ [self zeros:@[ @1, @32 ]], [self zeros:@[ @1, @32 ]] ];
   std::vector<float> numbers(32);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) / 8;
   XCTAssertTrue([keys writeFloats:numbers.data() count:32 error:nil]);
@@ -76,7 +76,7 @@ using namespace mnk::objc_test;
                                                                           toCache:cache
                                                                             error:failure];
                                                      }];
-  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:keys];
+  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:keys codec:nil];
   MNKPlan *plan = [hadamard planForDevice:nil error:&error];
   MNKCommandEncoder *encoder = [self.device commandEncoder];
   XCTAssertTrue([encoder encodeStep:step error:&error], @"%@", error);
@@ -118,7 +118,7 @@ using namespace mnk::objc_test;
   XCTAssertNil([self.device recordStepWithLabel:@""
                                           error:&error
                                           block:^BOOL(MNKCommandEncoder *encoder, NSError **failure) {
-                                            return [encoder encodeOperation:[[MNKHadamard alloc] initWithSource:keys]
+                                            return [encoder encodeOperation:[[MNKHadamard alloc] initWithSource:keys codec:nil]
                                                                       error:failure];
                                           }]);
   XCTAssertNotNil(error);

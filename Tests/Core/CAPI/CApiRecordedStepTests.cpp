@@ -93,7 +93,7 @@ TEST(CApiRecordedStep, APlanIsEncodedLater) {
   const std::vector<float> numbers{1, 2, 3, 4, 5, 6, 7, 8};
   write(s.token, numbers.data());
   const auto into = makeTensor(s.device.get(), MNK_F32, {2, 4});
-  mnk_hadamard op{.size = sizeof op, .source = s.token.get(), .destination = into.get()};
+  mnk_hadamard op{.size = sizeof op, .from = s.token.get(), .into = into.get()};
   const Owned<mnk_plan> plan(mnk_hadamard_make_plan(&op, nullptr), mnk_plan_release);
   const auto encoder = makeEncoder(s.device.get());
   EXPECT(mnk_encoder_encode_plan(encoder.get(), plan.get(), nullptr));

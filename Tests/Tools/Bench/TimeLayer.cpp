@@ -1,7 +1,6 @@
 #include "TimeLayer.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -12,16 +11,17 @@
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 
 namespace {
 
-std::atomic<uint64_t> allocationCount;
+thread_local uint64_t allocationCount = 0;
 
 }  // namespace
 
-// Counts what the whole program allocates.
+// Counts what a thread allocates.
 void* operator new(size_t bytes) {
-  allocationCount.fetch_add(1, std::memory_order_relaxed);
+  ++allocationCount;
   if (void* memory = std::malloc(std::max<size_t>(bytes, 1))) return memory;
   throw std::bad_alloc();
 }
@@ -104,7 +104,16 @@ Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
   if (!device) return std::move(device).error();
   auto layers = makeLayers(*device, isQuantized, steps);
   if (!layers) return std::move(layers).error();
-  std::vector<double> times[2];
+  auto recordedLayers = makeLayers(*device, isQuantized, steps);
+  if (!recordedLayers) return std::move(recordedLayers).error();
+  auto step = RecordedStep::record(*device, [&](CommandEncoder& encoder) -> Result<void> {
+    for (Layer& layer : *recordedLayers) {
+      if (auto encoded = encodeRepeated(layer, encoder, 0); !encoded) return encoded;
+    }
+    return {};
+  });
+  if (!step) return std::move(step).error();
+  std::vector<double> times[3];
   LayerCosts costs;
   for (uint32_t position = 0; position < steps; ++position) {
     for (const bool isRepeated : {false, true}) {
@@ -125,10 +134,19 @@ Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
       if (!committed) return std::move(committed).error();
       if (auto done = committed->wait(); !done) return std::move(done).error();
     }
+    const uint64_t allocated = allocationCount;
+    const auto start = std::chrono::steady_clock::now();
+    auto ran = step->run();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (!ran) return std::move(ran).error();
+    times[2].push_back(took.count() / kLayers);
+    costs.replayed.allocations = static_cast<double>(allocationCount - allocated) / kLayers;
+    if (auto done = ran->wait(); !done) return std::move(done).error();
   }
   for (auto& each : times) std::sort(each.begin(), each.end());
   costs.planned.seconds = times[0][times[0].size() / 2];
   costs.repeated.seconds = times[1][times[1].size() / 2];
+  costs.replayed.seconds = times[2][times[2].size() / 2];
   return costs;
 }
 

@@ -13,6 +13,7 @@ struct LayerCost {
 struct LayerCosts {
   LayerCost planned;   // every op is planned afresh
   LayerCost repeated;  // as callers encode them
+  LayerCost replayed;  // as runs of a recorded step, submitted
   double dispatches = 0;
 };
 
