@@ -24,22 +24,17 @@ using namespace mnk::objc_test;
   std::vector<float> numbers(32);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) / 8;
   XCTAssertTrue([keys writeFloats:numbers.data() count:32 error:nil]);
-  BOOL (^encode)(MNKCommandEncoder *, NSUInteger, NSInteger, NSError **) =
-      ^BOOL(MNKCommandEncoder *encoder, NSUInteger layer, NSInteger position, NSError **failure) {
-        MNKMultiRoPE *rope =
-            [[MNKMultiRoPE alloc] initWithQueries:[[MNKHeadsView alloc] initWithTensor:keys]
-                                             keys:nil
-                                        positions:[MNKRotaryPositions positionsStartingAt:position]
-                                           rotary:[[MNKRotaryEmbedding alloc] init]];
-        rope.rotatedQueries = [[MNKHeadsView alloc] initWithTensor:rotated];
-        return [encoder encodeOperation:rope error:failure] &&
-               [encoder appendKeys:rotated values:rotated toCache:caches[layer] error:failure] &&
-               [encoder attendQueries:rotated
-                            overCache:caches[layer]
-                           intoTensor:results[layer]
-                              options:nil
-                                error:failure];
-      };
+  BOOL (^encode)(MNKCommandEncoder *, NSUInteger, NSInteger, NSError **) = ^BOOL(
+      MNKCommandEncoder *encoder, NSUInteger layer, NSInteger position, NSError **failure) {
+    MNKMultiRoPE *rope = [[MNKMultiRoPE alloc] initWithQueries:[[MNKHeadsView alloc] initWithTensor:keys]
+                                                          keys:nil
+                                                     positions:[MNKRotaryPositions positionsStartingAt:position]
+                                                        rotary:[[MNKRotaryEmbedding alloc] init]];
+    rope.rotatedQueries = [[MNKHeadsView alloc] initWithTensor:rotated];
+    return [encoder encodeOperation:rope error:failure] &&
+           [encoder appendKeys:rotated values:rotated toCache:caches[layer] error:failure] &&
+           [encoder attendQueries:rotated overCache:caches[layer] intoTensor:results[layer] options:nil error:failure];
+  };
   NSError *error = nil;
   MNKRecordedStep *step = [self.device recordStepWithLabel:@"token"
                                                      error:&error
@@ -118,7 +113,8 @@ using namespace mnk::objc_test;
   XCTAssertNil([self.device recordStepWithLabel:@""
                                           error:&error
                                           block:^BOOL(MNKCommandEncoder *encoder, NSError **failure) {
-                                            return [encoder encodeOperation:[[MNKHadamard alloc] initWithSource:keys codec:nil]
+                                            return [encoder encodeOperation:[[MNKHadamard alloc] initWithSource:keys
+                                                                                                          codec:nil]
                                                                       error:failure];
                                           }]);
   XCTAssertNotNil(error);

@@ -184,8 +184,8 @@ using objc::Reading;
 - (Result<objc::AnyOp>)coreOp {
   Reading reading(MergePartials::name);
   MergePartials op{.partials = {objc::coreOf(_partials.sums), objc::coreOf(_partials.stats)},
-                         .sinks = objc::optionalCoreOf(_sinks),
-                         .results = objc::read(reading, _results)};
+                   .sinks = objc::optionalCoreOf(_sinks),
+                   .results = objc::read(reading, _results)};
   if (reading.failed()) return reading.error();
   return objc::AnyOp(std::move(op));
 }

@@ -343,7 +343,9 @@ CommandEncoder::CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<S
 CommandEncoder::~CommandEncoder() = default;
 
 Result<void> CommandEncoder::encode(const Plan& plan) {
-  const auto again = [&]() -> Call { return [plan](CommandEncoder& encoder, uint64_t) { return encoder.encode(plan); }; };
+  const auto again = [&]() -> Call {
+    return [plan](CommandEncoder& encoder, uint64_t) { return encoder.encode(plan); };
+  };
   return remembering(again, [&] {
     return guarded(plan.op, [&]() -> Result<void> {
       MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));

@@ -50,8 +50,7 @@ class RecordedStep::Run final : public EncodingParticipant {
 };
 
 Result<RecordedStep> RecordedStep::record(std::shared_ptr<Device> device,
-                                          const std::function<Result<void>(CommandEncoder&)>& body,
-                                          std::string label) {
+                                          const std::function<Result<void>(CommandEncoder&)>& body, std::string label) {
   return guarded(kStepName, [&]() -> Result<RecordedStep> {
     if (!body) {
       return Error{.op = std::string(kStepName),

@@ -37,20 +37,21 @@ AttentionCacheDescriptor quantized(AttentionCacheDescriptor descriptor) {
 }
 
 std::vector<Case> cases() {
-  return {{.name = "dense", .cache = ring(1024)},
-          {.name = "quantized", .cache = quantized(ring(1024))},
-          {.name = "a ring that wraps, with pinned tokens", .cache = ring(48, 4)},
-          {.name = "in one call", .cache = ring(1024), .isFused = true},
-          {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(48)), .isFused = true},
-          {.name = "in one call, from a number on", .cache = ring(64), .isFused = true, .hasNumber = true},
-          {.name = "two sequences", .cache = ring(64), .sequences = {0, 1}},
-          {.name = "two sequences in one call", .cache = ring(64), .isFused = true, .hasNumber = true, .sequences = {1, 0}},
-          {.name = "uneven sequences in one call",
-           .cache = ring(64),
-           .isFused = true,
-           .hasNumber = true,
-           .sequences = {1, 0},
-           .rowCounts = {2, 1}}};
+  return {
+      {.name = "dense", .cache = ring(1024)},
+      {.name = "quantized", .cache = quantized(ring(1024))},
+      {.name = "a ring that wraps, with pinned tokens", .cache = ring(48, 4)},
+      {.name = "in one call", .cache = ring(1024), .isFused = true},
+      {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(48)), .isFused = true},
+      {.name = "in one call, from a number on", .cache = ring(64), .isFused = true, .hasNumber = true},
+      {.name = "two sequences", .cache = ring(64), .sequences = {0, 1}},
+      {.name = "two sequences in one call", .cache = ring(64), .isFused = true, .hasNumber = true, .sequences = {1, 0}},
+      {.name = "uneven sequences in one call",
+       .cache = ring(64),
+       .isFused = true,
+       .hasNumber = true,
+       .sequences = {1, 0},
+       .rowCounts = {2, 1}}};
 }
 
 struct Layers {
@@ -100,7 +101,8 @@ struct Layers {
   Result<void> encodeCalls(Layer& layer, CommandEncoder& encoder, uint64_t steps) {
     MultiRoPE rotation{.queries = layer.queries, .keys = HeadsView(layer.keys), .positions = 7 + steps};
     if (!of.sequences.empty()) {
-      const Shape heads = REQUIRE(Shape::make({2, 1, kHeads, kHeadDim})), kvHeads = REQUIRE(Shape::make({2, 1, kKVHeads, kHeadDim}));
+      const Shape heads = REQUIRE(Shape::make({2, 1, kHeads, kHeadDim})),
+                  kvHeads = REQUIRE(Shape::make({2, 1, kKVHeads, kHeadDim}));
       rotation.queries = REQUIRE(layer.queries.reshaped(heads));
       rotation.keys = HeadsView(REQUIRE(layer.keys.reshaped(kvHeads)));
     }

@@ -129,16 +129,17 @@ TEST(RecordedStep, AllCallsOfCachesAreKept) {
   const Tensor numbers = tokens(device, 1, 2, 64);
   const Body body = [&](CommandEncoder& encoder) -> Result<void> {
     std::vector<uint32_t> listed{0, 1}, rows{1, 1};
-    for (const auto& call : std::vector<Body>{
-             [&](auto& e) { return cache.append(e, one, one, 0); },
-             [&](auto& e) { return cache.append(e, two, two, listed, rows); },
-             [&](auto& e) { return cache.attend(e, two, {.into = into}, {}, listed, rows); },
-             [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
-             [&](auto& e) { return cache.copy(e, 0, 2); },
-             [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
-             [&](auto& e) {
-               return cache.appendAndAttend(e, {.queries = one, .keys = one, .values = one, .results = {.into = numbers}});
-             }}) {
+    for (const auto& call :
+         std::vector<Body>{[&](auto& e) { return cache.append(e, one, one, 0); },
+                           [&](auto& e) { return cache.append(e, two, two, listed, rows); },
+                           [&](auto& e) { return cache.attend(e, two, {.into = into}, {}, listed, rows); },
+                           [&](auto& e) { return cache.attend(e, one, {.into = numbers}, {}, 1); },
+                           [&](auto& e) { return cache.copy(e, 0, 2); },
+                           [&](auto& e) { return cache.dequantize(e, numbers, {}, 0, 2); },
+                           [&](auto& e) {
+                             return cache.appendAndAttend(
+                                 e, {.queries = one, .keys = one, .values = one, .results = {.into = numbers}});
+                           }}) {
       if (auto done = call(encoder); !done) return done;
     }
     listed = {7, 7};  // what is kept is a copy
@@ -317,12 +318,11 @@ TEST(RecordedStep, ErrorsOfRecording) {
 TEST(RecordedStep, TheEncoderOfARecordingIsNotCommitted) {
   Fixture s;
   record(s.device, [&](CommandEncoder& encoder) {
-    EXPECT_ERROR(encoder.commit(),
-                 {.op = "CommandEncoder",
-                  .what = "the encoder of a recording never runs",
-                  .got = "it is committed",
-                  .expected = "calls that encode",
-                  .fix = "Return from the function that records, then run the recorded step."});
+    EXPECT_ERROR(encoder.commit(), {.op = "CommandEncoder",
+                                    .what = "the encoder of a recording never runs",
+                                    .got = "it is committed",
+                                    .expected = "calls that encode",
+                                    .fix = "Return from the function that records, then run the recorded step."});
     EXPECT_ERROR(encoder.join(&s, nullptr),
                  {.what = "the encoder of a recording never runs", .got = "a participant of the caller joins it"});
     return s.cache.append(encoder, s.token, s.token);

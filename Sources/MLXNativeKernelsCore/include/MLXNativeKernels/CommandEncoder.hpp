@@ -98,7 +98,8 @@ class CommandEncoder {
     }
   }
   Result<void> encode(const Plan& plan);
-  // For encodeRepeated alone: of an op that repeats with other positions and memory, only what depends on these is planned again.
+  // For encodeRepeated alone: of an op that repeats with other positions and memory, only what depends on these is
+  // planned again.
   Result<void> repeat(RepeatedOp& op);
   // By value, so that the error of a plan that was just made is passed on without a copy, which could fail.
   Result<void> encode(Result<Plan> planned) { return planned ? encode(*planned) : std::move(planned).error(); }

@@ -36,9 +36,8 @@ __attribute__((objc_subclassing_restricted))
 - (nullable MNKCompletion *)runWithError:(NSError **)error NS_SWIFT_NAME(run());
 /// The same with a handler, which is called once, as that of
 /// `-[MNKCommandEncoder commitWithCompletionHandler:]`.
-- (void)runWithCompletionHandler:
-    (void(NS_SWIFT_SENDABLE ^)(MNKSummary *_Nullable summary, NSError *_Nullable failure))completionHandler
-    NS_SWIFT_ASYNC_NAME(finishedRun());
+- (void)runWithCompletionHandler:(void(NS_SWIFT_SENDABLE ^)(MNKSummary *_Nullable summary, NSError *_Nullable failure))
+                                     completionHandler NS_SWIFT_ASYNC_NAME(finishedRun());
 
 /// Committed runs. Rotary positions that are numbers count them: where a cache is truncated, set it back too.
 @property(atomic) NSUInteger runs;
@@ -56,9 +55,8 @@ __attribute__((objc_subclassing_restricted))
 /// There is no step if the block returns `NO`; then the error is the one that it stored.
 - (nullable MNKRecordedStep *)recordStepWithLabel:(NSString *)label
                                             error:(NSError **)error
-                                            block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *encoder,
-                                                                       NSError **failure))block
-    NS_SWIFT_NAME(record(label:_:));
+                                            block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *encoder, NSError **failure))
+                                                      block NS_SWIFT_NAME(record(label:_:));
 
 @end
 
