@@ -94,9 +94,9 @@ bool layer(const char* storage, bool isQuantized) {
   const double planned = (*costs)[0].seconds;
   for (size_t call = 0; call < kLayerCalls; ++call) {
     const LayerCost& cost = (*costs)[call];
-    std::printf("  %-12s   %-38s   %.1f dispatches   %5.1f allocations   %6.2f us   ratio %.2f\n", storage,
-                name(static_cast<LayerCall>(call)), cost.dispatches, cost.allocations, cost.seconds * 1e6,
-                cost.seconds / planned);
+    std::printf("  %-12s   %-38s   %.1f dispatches   %5.1f allocations   %6.2f us, %5.2f a dispatch   ratio %.2f\n",
+                storage, name(static_cast<LayerCall>(call)), cost.dispatches, cost.allocations, cost.seconds * 1e6,
+                cost.seconds / cost.dispatches * 1e6, cost.seconds / planned);
   }
   return true;
 }

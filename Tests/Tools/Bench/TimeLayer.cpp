@@ -1,7 +1,6 @@
 #include "TimeLayer.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <new>
@@ -11,16 +10,17 @@
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KVCacheWrite.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 
 namespace {
 
-std::atomic<uint64_t> allocationCount;
+thread_local uint64_t allocationCount = 0;
 
 }  // namespace
 
-// Counts what the whole program allocates.
+// Counts what a thread allocates.
 void* operator new(size_t bytes) {
-  allocationCount.fetch_add(1, std::memory_order_relaxed);
+  ++allocationCount;
   if (void* memory = std::malloc(std::max<size_t>(bytes, 1))) return memory;
   throw std::bad_alloc();
 }
@@ -110,25 +110,41 @@ Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
   if (!device) return std::move(device).error();
   auto layers = makeLayers(*device, isQuantized, steps);
   if (!layers) return std::move(layers).error();
-  constexpr EncodeLayer kEncode[kLayerCalls] = {encodePlanned, encodeRepeated, encodeOnce};
+  auto recordedLayers = makeLayers(*device, isQuantized, steps);
+  if (!recordedLayers) return std::move(recordedLayers).error();
+  auto recorded = RecordedStep::record(*device, [&](CommandEncoder& encoder) -> Result<void> {
+    for (Layer& layer : *recordedLayers) {
+      if (auto encoded = encodeOnce(layer, encoder, 0); !encoded) return encoded;
+    }
+    return {};
+  });
+  if (!recorded) return std::move(recorded).error();
+  constexpr EncodeLayer kEncode[] = {encodePlanned, encodeRepeated, encodeOnce};
   std::vector<double> times[kLayerCalls];
   LayerCosts costs;
   for (uint32_t position = 0; position < steps; ++position) {
     for (size_t call = 0; call < kLayerCalls; ++call) {
+      const bool isRecorded = call == static_cast<size_t>(LayerCall::recorded);
       CommandEncoder encoder(*device);
       const uint64_t allocated = allocationCount;
       const auto start = std::chrono::steady_clock::now();
-      for (Layer& layer : *layers) {
-        if (auto encoded = kEncode[call](layer, encoder, position); !encoded) return std::move(encoded).error();
+      Result<Completion> submitted = Completion();
+      if (isRecorded) {
+        submitted = recorded->run();
+      } else {
+        for (Layer& layer : *layers) {
+          if (auto encoded = kEncode[call](layer, encoder, position); !encoded) return std::move(encoded).error();
+        }
       }
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       times[call].push_back(took.count() / kLayers);
       costs[call].allocations = static_cast<double>(allocationCount - allocated) / kLayers;
-      costs[call].dispatches = static_cast<double>(encoder.summary().total.dispatches) / kLayers;
-      if (call + 1 < kLayerCalls) continue;  // nothing of it runs
-      auto committed = encoder.commit();
-      if (!committed) return std::move(committed).error();
-      if (auto done = committed->wait(); !done) return std::move(done).error();
+      const Summary& summary = isRecorded ? recorded->summary() : encoder.summary();
+      costs[call].dispatches = static_cast<double>(summary.total.dispatches) / kLayers;
+      if (call < static_cast<size_t>(LayerCall::oneCall)) continue;  // nothing of it runs
+      if (!isRecorded) submitted = encoder.commit();
+      if (!submitted) return std::move(submitted).error();
+      if (auto done = submitted->wait(); !done) return std::move(done).error();
     }
   }
   for (size_t call = 0; call < kLayerCalls; ++call) {
@@ -146,6 +162,8 @@ const char* name(LayerCall call) {
       return "rotate, append, attend";
     case LayerCall::oneCall:
       return "appendAndAttend, which rotates";
+    case LayerCall::recorded:
+      return "the same, recorded and run again";
   }
   return "";
 }

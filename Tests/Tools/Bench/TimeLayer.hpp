@@ -17,8 +17,9 @@ enum class LayerCall : uint8_t {
   planned,   // rotate, append, attend, each planned afresh
   repeated,  // the same as callers encode it
   oneCall,   // appendAndAttend with a rotary argument
+  recorded,  // runs of a step that was recorded so, submitting included
 };
-constexpr size_t kLayerCalls = 3;
+constexpr size_t kLayerCalls = 4;
 const char* name(LayerCall call);
 using LayerCosts = std::array<LayerCost, kLayerCalls>;
 
