@@ -143,7 +143,7 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     MNK_TRY(state_->storage.encodeAppend(encoder, keys, values, sequence, cursor.next));
     recording->advanceTo(end, sequence);
     return {};
-  });
+  }, true);
 }
 
 Result<AttentionCache::State::RowSlots> AttentionCache::State::rowSlots(std::span<const SequenceRows> entries,

@@ -217,7 +217,7 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
     MNK_TRY(encoder.encode(state_->attention(queries, results, options, {attended})));
     state_->noteRead(*recording, attended, queries.resolved().tokens, options);
     return {};
-  });
+  }, true);
 }
 
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,

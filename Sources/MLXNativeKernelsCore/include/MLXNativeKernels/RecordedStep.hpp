@@ -43,6 +43,8 @@ class RecordedStep {
   friend class StepRecording;
   RecordedStep() = default;
 
+  static Result<void> makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into, uint64_t run);
+
   struct State;
   class Run;
   std::shared_ptr<State> state_;
