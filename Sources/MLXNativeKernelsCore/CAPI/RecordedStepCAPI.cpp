@@ -1,5 +1,4 @@
 #include "CAPI/Handles.hpp"
-#include "Runtime/RecordedStep.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;

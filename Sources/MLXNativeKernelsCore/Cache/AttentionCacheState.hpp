@@ -61,7 +61,8 @@ struct AttentionCache::State {
 template <typename Again, typename Body>
 Result<void> cacheCall(CommandEncoder& encoder, std::string_view name, const Again& again, const Body& body,
                        bool hasOneForm = false) {
-  return encoder.remembering(again, [&] { return guardedAs(name, body); }, hasOneForm);
+  return encoder.remembering(
+      again, [&] { return guardedAs(name, body); }, hasOneForm);
 }
 
 }  // namespace mnk

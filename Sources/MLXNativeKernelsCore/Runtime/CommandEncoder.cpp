@@ -8,7 +8,6 @@
 #include "Runtime/FailureLog.hpp"
 #include "Runtime/HazardTracker.hpp"
 #include "Runtime/MemoryTracker.hpp"
-#include "Runtime/RecordedStep.hpp"
 #include "Runtime/RepeatedOp.hpp"
 #include "Runtime/ScratchPool.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
@@ -444,7 +443,7 @@ const std::string& CommandEncoder::label() const {
 Result<Completion> CommandEncoder::commit(Finished finished) {
   return guarded(kEncoderName, [&]() -> Result<Completion> {
     MNK_TRY(impl_->open());
-    if (calls_) return ofRecording("it is committed");
+    if (calls_) return neverRuns("it is committed");
     // Everything that can run out of memory is made before the first participant advances.
     Completion completion;
     completion.state_ = std::make_shared<Completion::State>();
@@ -521,7 +520,7 @@ std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key
 Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParticipant> participant) {
   return guarded(kEncoderName, [&]() -> Result<void> {
     MNK_TRY(impl_->open());
-    if (calls_) return ofRecording("a participant of the caller joins it");
+    if (calls_) return neverRuns("a participant of the caller joins it");
     if (!participant) {
       return Error{.op = std::string(kEncoderName),
                    .what = "there is no participant to join",

@@ -1,4 +1,4 @@
-#include "Runtime/RecordedStep.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 
 #include "Runtime/RepeatedOp.hpp"
 #include "Support/Format.hpp"
@@ -89,7 +89,7 @@ Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
     }
     auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label());
     state->summary = encoder.summary();
-    encoder.fail(ofRecording("it is used after its step was made"));
+    encoder.fail(CommandEncoder::neverRuns("it is used after its step was made"));
     state->calls = std::move(*encoder.calls_);
     encoder.calls_.reset();
     RecordedStep step;
@@ -98,7 +98,7 @@ Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
   });
 }
 
-Error ofRecording(std::string_view got) {
+Error CommandEncoder::neverRuns(std::string_view got) {
   return {.op = "CommandEncoder",
           .what = "the encoder of a recording never runs",
           .got = std::string(got),

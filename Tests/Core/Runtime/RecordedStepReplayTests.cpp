@@ -190,13 +190,12 @@ TEST(RecordedStepReplay, EqualsFreshEncodingBitForBit) {
   });
 }
 
-// As long as a long answer. MNK_TEST_FULL=1 runs 10,000 tokens of every kind; always those of one.
+// As long as a long answer: MNK_TEST_FULL=1 runs 10,000 tokens of each.
 TEST(RecordedStepReplay, ManyTokensEqualFreshEncoding) {
   const auto device = devicesUnderTest().front().device;
   for (const Case& one : cases()) {
     const Context context(one.name);
-    const bool isLong = std::getenv("MNK_TEST_FULL") || one.name == "in one call, quantized, a ring that wraps";
-    expectReplay(device, one, isLong ? 10000 : 300);
+    expectReplay(device, one, std::getenv("MNK_TEST_FULL") ? 10000 : 300);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "Runtime/FailedMemoryPropertyTests.cpp"
 #include "Runtime/HandlerWaitTests.cpp"
 #include "Runtime/KernelRegistryTests.cpp"
+#include "Runtime/RecordedStepThreadTests.cpp"
 #include "Runtime/RepeatedOpTests.cpp"
 #include "Runtime/ScratchPoolTests.cpp"
 #include "Runtime/ShippedLibraryTests.cpp"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -126,8 +127,8 @@ class CommandEncoder {
   // A call that a RecordedStep makes again, after so many committed runs of the step.
   using Call = std::function<Result<void>(CommandEncoder&, uint64_t run)>;
   // Runs `body`, the whole of a call. A recording keeps what `make` returns, a Call that does the same, unless `body`
-  // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs in positions
-  // alone from run to run, so that what a run finds out about it serves the next.
+  // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs in
+  // positions alone from run to run, so that what a run finds out about it serves the next.
   template <typename Make, typename Body>
   Result<void> remembering(const Make& make, const Body& body, bool hasOneForm = false) {
     return calls_ ? remember(std::cref(make), std::cref(body), hasOneForm) : body();
@@ -141,6 +142,7 @@ class CommandEncoder {
     std::shared_ptr<CallMemo> memo;  // null: it may repeat other ops every time
   };
   Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body, bool hasOneForm);
+  static Error neverRuns(std::string_view got);  // of the encoder of a recording
   // From now on nothing can be recorded or committed.
   void fail(const Error& error);
   const std::string& label() const;

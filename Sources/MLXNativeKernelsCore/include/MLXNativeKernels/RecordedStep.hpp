@@ -50,4 +50,13 @@ class RecordedStep {
   std::shared_ptr<State> state_;
 };
 
+// A recording in two parts, for APIs that pass no function.
+class StepRecording {
+ public:
+  // The encoder, which is new, keeps its calls from now on.
+  static void begin(CommandEncoder& encoder);
+  // The step that was recorded. The encoder can do nothing after it.
+  static Result<RecordedStep> end(CommandEncoder& encoder);
+};
+
 }  // namespace mnk
