@@ -16,7 +16,8 @@ final class RecordedStepTests: DeviceTestCase {
         func encode(_ step: KernelEncoder, _ layer: Int, position: Int) throws {
             try step.encode(
                 MultiRoPE(
-                    queries, intoQueries: rotated, positions: .text(startingAt: position), with: RotaryEmbedding()))
+                    HeadsView(queries), intoQueries: HeadsView(rotated), positions: .text(startingAt: position),
+                    with: RotaryEmbedding()))
             try step.append(keys: keys, values: keys, to: caches[layer])
             try step.attend(rotated, over: caches[layer], into: results[layer])
         }
