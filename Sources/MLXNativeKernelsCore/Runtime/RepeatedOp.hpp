@@ -73,7 +73,8 @@ class RepeatedOp {
   virtual std::string_view name() const = 0;
   // Checks every rule; a null device is none.
   virtual Result<Plan> plan(Device* device) const = 0;
-  // False where the op's plans are not kept. Is asked of any op, whatever rules it breaks.
+  // False where the op's plans are not kept. Is asked of any op, whatever rules it breaks. Positions must not matter: a
+  // recorded step describes a call once.
   virtual bool describe(OpForm& form) const = 0;
   // For an op whose form has kept all other rules: checks those about positions, and adds the choices that depend on
   // them.

@@ -137,9 +137,10 @@ class RepeatedQuantize final : public RepeatedOp {
     return true;
   }
 
-  Result<void> refine(Device&, OpForm&) override {
+  Result<void> refine(Device&, OpForm& form) override {
     MNK_TRY(checkRules(cachePositionRules(), addresses_, Op::name));
     placement_ = placementOf(addresses_);
+    refineAddresses(addresses_, form);
     return {};
   }
 

@@ -130,9 +130,10 @@ class RepeatedWrite final : public RepeatedOp {
     return true;
   }
 
-  Result<void> refine(Device&, OpForm&) override {
+  Result<void> refine(Device&, OpForm& form) override {
     MNK_TRY(checkRules(cachePositionRules(), op_, Op::name));
     placement_ = placementOf(op_);
+    refineAddresses(op_, form);
     return {};
   }
 
