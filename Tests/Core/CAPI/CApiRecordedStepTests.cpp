@@ -108,7 +108,8 @@ TEST(CApiRecordedStep, NullHandles) {
   Caught caught;
   const auto isRefused = [&](bool succeeded, std::string_view name) {
     EXPECT(!succeeded);
-    caught.expect({.op = "C API", .what = "an argument is NULL", .got = name});
+    const std::string what = fmt::format("{} is missing", name);
+    caught.expect({.op = "C API", .what = what, .got = "NULL"});
   };
   const auto encoder = makeEncoder(s.device.get());
   isRefused(mnk_encoder_make_recording(nullptr, nullptr, caught.out()), "device");

@@ -40,14 +40,14 @@ std::vector<Case> cases() {
   return {
       {.name = "dense", .cache = ring(1024)},
       {.name = "quantized", .cache = quantized(ring(1024))},
-      {.name = "a ring that wraps, with pinned tokens", .cache = ring(48, 4)},
+      {.name = "a ring that wraps, with pinned tokens", .cache = ring(24, 4)},
       {.name = "in one call", .cache = ring(1024), .isFused = true},
-      {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(48)), .isFused = true},
-      {.name = "in one call, from a number on", .cache = ring(64), .isFused = true, .hasNumber = true},
-      {.name = "two sequences", .cache = ring(64), .sequences = {0, 1}},
-      {.name = "two sequences in one call", .cache = ring(64), .isFused = true, .hasNumber = true, .sequences = {1, 0}},
+      {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(24)), .isFused = true},
+      {.name = "in one call, from a number on", .cache = ring(24), .isFused = true, .hasNumber = true},
+      {.name = "two sequences", .cache = ring(24), .sequences = {0, 1}},
+      {.name = "two sequences in one call", .cache = ring(24), .isFused = true, .hasNumber = true, .sequences = {1, 0}},
       {.name = "uneven sequences in one call",
-       .cache = ring(64),
+       .cache = ring(24),
        .isFused = true,
        .hasNumber = true,
        .sequences = {1, 0},
@@ -185,7 +185,7 @@ TEST(RecordedStepReplay, EqualsFreshEncodingBitForBit) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const Case& one : cases()) {
       const Context context(one.name);
-      expectReplay(device, one, 70);
+      expectReplay(device, one, 40);
     }
   });
 }
