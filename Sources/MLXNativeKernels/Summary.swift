@@ -39,33 +39,38 @@ public struct Summary: Sendable {
     public let description: String
 
     private let countsOfKind: @Sendable (String) -> mnk_counts
+    private let kindAt: @Sendable (Int) -> UnsafeMutablePointer<CChar>?
 
     init(of completion: Handle) {
         self.init(
             mnk_completion_summary(completion.pointer), text: mnk_completion_copy_text(completion.pointer),
-            counts: { mnk_completion_counts(completion.pointer, $0) })
+            counts: { mnk_completion_counts(completion.pointer, $0) },
+            kind: { mnk_completion_copy_kind(completion.pointer, $0) })
     }
 
     init(ofStep step: Handle) {
         self.init(
             mnk_recorded_step_summary(step.pointer), text: mnk_recorded_step_copy_text(step.pointer),
-            counts: { mnk_recorded_step_counts(step.pointer, $0) })
+            counts: { mnk_recorded_step_counts(step.pointer, $0) },
+            kind: { mnk_recorded_step_copy_kind(step.pointer, $0) })
     }
 
     private init(
-        _ summary: mnk_summary, text: UnsafeMutablePointer<CChar>?, counts: @escaping @Sendable (String) -> mnk_counts
+        _ summary: mnk_summary, text: UnsafeMutablePointer<CChar>?, counts: @escaping @Sendable (String) -> mnk_counts,
+        kind: @escaping @Sendable (Int) -> UnsafeMutablePointer<CChar>?
     ) {
         total = Counts(summary.total)
         barriers = Int(clamping: summary.barriers)
         deviceSeconds = summary.device_seconds
         description = String(releasing: text)
         countsOfKind = counts
+        kindAt = kind
     }
 
     /// Counts by kind of dispatch: an op's name, or the kind given to a dispatch.
     public var kinds: [String: Counts] {
         var kinds: [String: Counts] = [:]
-        while let kind = mnk_completion_copy_kind(completion.pointer, kinds.count).map({ String(releasing: $0) }) {
+        while let kind = kindAt(kinds.count).map({ String(releasing: $0) }) {
             kinds[kind] = counts(ofKind: kind)
         }
         return kinds

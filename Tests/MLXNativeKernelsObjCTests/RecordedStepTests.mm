@@ -71,7 +71,7 @@ using namespace mnk::objc_test;
                                                                           toCache:cache
                                                                             error:failure];
                                                      }];
-  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:keys codec:nil];
+  MNKHadamard *hadamard = [[MNKHadamard alloc] initWithSource:keys intoTensor:nil];
   MNKPlan *plan = [hadamard planForDevice:nil error:&error];
   MNKCommandEncoder *encoder = [self.device commandEncoder];
   XCTAssertTrue([encoder encodeStep:step error:&error], @"%@", error);
@@ -114,7 +114,7 @@ using namespace mnk::objc_test;
                                           error:&error
                                           block:^BOOL(MNKCommandEncoder *encoder, NSError **failure) {
                                             return [encoder encodeOperation:[[MNKHadamard alloc] initWithSource:keys
-                                                                                                          codec:nil]
+                                                                                                     intoTensor:nil]
                                                                       error:failure];
                                           }]);
   XCTAssertNotNil(error);

@@ -16,8 +16,8 @@ final class RecordedStepTests: DeviceTestCase {
         func encode(_ step: KernelEncoder, _ layer: Int, position: Int) throws {
             try step.encode(
                 MultiRoPE(
-                    queries: HeadsView(queries), positions: .text(startingAt: position), with: RotaryEmbedding(),
-                    intoQueries: HeadsView(rotated)))
+                    HeadsView(queries), intoQueries: HeadsView(rotated), positions: .text(startingAt: position),
+                    with: RotaryEmbedding()))
             try step.append(keys: keys, values: keys, to: caches[layer])
             try step.attend(rotated, over: caches[layer], into: results[layer])
         }
@@ -70,7 +70,7 @@ final class RecordedStepTests: DeviceTestCase {
             try step.encode(append)
         }
         let into = try Tensor.zeros(shape: [1, 2, 64], dtype: .float16, on: device)
-        let plan = try Hadamard(of: token, into: into).plan()
+        let plan = try Hadamard(token, into: into).plan()
         let done = try device.encode { step in
             try step.encode(twice)
             try step.encode(plan)

@@ -1,5 +1,4 @@
 #include "CAPI/Handles.hpp"
-#include "Runtime/RecordedStep.hpp"
 #include "Support/Try.hpp"
 
 using namespace mnk;
@@ -59,6 +58,10 @@ mnk_counts mnk_recorded_step_counts(const mnk_recorded_step* step, const char* k
     return {};
   });
   return counts;
+}
+char* mnk_recorded_step_copy_kind(const mnk_recorded_step* step, size_t index) {
+  if (!step || index >= step->step.summary().kinds.size()) return nullptr;
+  return c::copyText({step, "step"}, [&] { return std::next(step->step.summary().kinds.begin(), index)->first; });
 }
 char* mnk_recorded_step_copy_text(const mnk_recorded_step* step) {
   return c::copyText({step, "step"}, [&] { return step->step.summary().text(); });

@@ -131,20 +131,23 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
       return cache.append(next, keys, values, sequence);
     };
   };
-  return cacheCall(encoder, kAppend, again, [&]() -> Result<void> {
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
-    MNK_TRY(auto cursor, recording->known(sequence));
-    MNK_TRY(checkOneSequence(keys));
-    const uint64_t end = cursor.next + keys.resolved().totalTokens();
-    if (auto counted = checkPositions(sequence, end); !counted) {
-      MNK_TRY(state_->storage.planAppend(keys, values, sequence, cursor.next));
-      return counted;
-    }
-    MNK_TRY(std::visit([&](const auto& op) { return encoder.encode(op); },
-                       state_->storage.append(keys, values, sequence, cursor.next)));
-    recording->advanceTo(end, sequence);
-    return {};
-  });
+  return cacheCall(
+      encoder, kAppend, again,
+      [&]() -> Result<void> {
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
+        MNK_TRY(auto cursor, recording->known(sequence));
+        MNK_TRY(checkOneSequence(keys));
+        const uint64_t end = cursor.next + keys.resolved().totalTokens();
+        if (auto counted = checkPositions(sequence, end); !counted) {
+          MNK_TRY(state_->storage.planAppend(keys, values, sequence, cursor.next));
+          return counted;
+        }
+        MNK_TRY(std::visit([&](const auto& op) { return encoder.encode(op); },
+                           state_->storage.append(keys, values, sequence, cursor.next)));
+        recording->advanceTo(end, sequence);
+        return {};
+      },
+      true);
 }
 
 Result<AttentionCache::State::RowSlots> AttentionCache::State::rowSlots(std::span<const SequenceRows> entries,

@@ -210,14 +210,17 @@ Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& qu
       return cache.attend(next, queries, results, options, sequence);
     };
   };
-  return cacheCall(encoder, kAttend, again, [&]() -> Result<void> {
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
-    MNK_TRY(auto cursor, recording->known(sequence));
-    const AttendedSequence attended = attendedBy(sequence, cursor);
-    MNK_TRY(encoder.encode(state_->attention(queries, results, options, {attended})));
-    state_->noteRead(*recording, attended, queries.resolved().tokens, options);
-    return {};
-  });
+  return cacheCall(
+      encoder, kAttend, again,
+      [&]() -> Result<void> {
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&sequence, 1}));
+        MNK_TRY(auto cursor, recording->known(sequence));
+        const AttendedSequence attended = attendedBy(sequence, cursor);
+        MNK_TRY(encoder.encode(state_->attention(queries, results, options, {attended})));
+        state_->noteRead(*recording, attended, queries.resolved().tokens, options);
+        return {};
+      },
+      true);
 }
 
 Result<void> AttentionCache::attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,

@@ -63,8 +63,10 @@ struct AttentionCache::State {
 
 // A call of a cache, which its errors name and recordings keep whole, as what `again` makes.
 template <typename Again, typename Body>
-Result<void> cacheCall(CommandEncoder& encoder, std::string_view name, const Again& again, const Body& body) {
-  return encoder.remembering(again, [&] { return guardedAs(name, body); });
+Result<void> cacheCall(CommandEncoder& encoder, std::string_view name, const Again& again, const Body& body,
+                       bool hasOneForm = false) {
+  return encoder.remembering(
+      again, [&] { return guardedAs(name, body); }, hasOneForm);
 }
 
 }  // namespace mnk

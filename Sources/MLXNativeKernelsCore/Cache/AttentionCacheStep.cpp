@@ -243,40 +243,43 @@ Result<Plan> AttentionCache::State::planEntries(const std::shared_ptr<Device>& d
 
 Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
   const auto again = [&] { return appendAndAttendAgain(*this, step); };
-  return cacheCall(encoder, kCall, again, [&]() -> Result<void> {
-    const bool isOne = step.sequences.empty();
-    const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
-    MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
-    Cursors cursors;
-    const auto look = [&]() -> Result<void> {
-      for (const uint32_t sequence : listed) {
-        if (cursors.contains(sequence)) continue;  // others may append between two looks at it
-        MNK_TRY(auto known, recording->known(sequence));
-        cursors.emplace(sequence, known);
-      }
-      return {};
-    };
-    const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
-    if (isOne && step.rowCounts.empty()) {
-      MNK_TRY(auto cursor, recording->known(step.sequence));
-      const uint64_t tokens = step.keys.resolved().totalTokens(), window = state_->windowOf(step.options);
-      const bool isWhole = tokens < kMaxKVExtent && cursor.next + tokens < kMaxKVExtent &&
-                           state_->cursors.slots().exactChunk(cursor, tokens, window) == tokens;
-      if (isWhole) {
-        const auto fresh = [&]() -> Result<Plan> {
-          cursors.emplace(step.sequence, cursor);
-          return planned();
+  return cacheCall(
+      encoder, kCall, again,
+      [&]() -> Result<void> {
+        const bool isOne = step.sequences.empty();
+        const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
+        MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));
+        Cursors cursors;
+        const auto look = [&]() -> Result<void> {
+          for (const uint32_t sequence : listed) {
+            if (cursors.contains(sequence)) continue;  // others may append between two looks at it
+            MNK_TRY(auto known, recording->known(sequence));
+            cursors.emplace(sequence, known);
+          }
+          return {};
         };
-        MNK_TRY(state_->repeatStep(encoder, step, cursor, std::ref(fresh)));
-        recording->advanceTo(cursor.next + tokens, step.sequence);
+        const auto planned = [&] { return state_->planStep(encoder.device(), step, cursors); };
+        if (isOne && step.rowCounts.empty()) {
+          MNK_TRY(auto cursor, recording->known(step.sequence));
+          const uint64_t tokens = step.keys.resolved().totalTokens(), window = state_->windowOf(step.options);
+          const bool isWhole = tokens < kMaxKVExtent && cursor.next + tokens < kMaxKVExtent &&
+                               state_->cursors.slots().exactChunk(cursor, tokens, window) == tokens;
+          if (isWhole) {
+            const auto fresh = [&]() -> Result<Plan> {
+              cursors.emplace(step.sequence, cursor);
+              return planned();
+            };
+            MNK_TRY(state_->repeatStep(encoder, step, cursor, std::ref(fresh)));
+            recording->advanceTo(cursor.next + tokens, step.sequence);
+            return {};
+          }
+        }
+        MNK_TRY(look());
+        MNK_TRY(encoder.encode(planned()));
+        for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
         return {};
-      }
-    }
-    MNK_TRY(look());
-    MNK_TRY(encoder.encode(planned()));
-    for (const auto& [sequence, cursor] : cursors) recording->advanceTo(cursor.next, sequence);
-    return {};
-  });
+      },
+      true);
 }
 
 // All of a call.

@@ -1,5 +1,4 @@
 #import "ObjC/Core.hpp"
-#include "Runtime/RecordedStep.hpp"
 
 using namespace mnk;
 using objc::Reading;

@@ -7,7 +7,6 @@
 #include "Runtime/Completion.hpp"
 #include "Runtime/DispatchRules.hpp"
 #include "Runtime/FailureLog.hpp"
-#include "Runtime/RecordedStep.hpp"
 #include "Runtime/ScratchPool.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
 #include "Support/CheckedMath.hpp"
@@ -290,7 +289,7 @@ const std::string& CommandEncoder::label() const {
 Result<Completion> CommandEncoder::commit(Finished finished) {
   return guarded(kEncoderName, [&]() -> Result<Completion> {
     MNK_TRY(impl_->open());
-    if (calls_) return ofRecording("it is committed");
+    if (calls_) return neverRuns("it is committed");
     impl_->encoding.end();
     const SignpostInterval committing(SignpostInterval::Name::commit, impl_->label);
     // Everything that can run out of memory is made before the first participant advances.
@@ -369,7 +368,7 @@ std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key
 Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParticipant> participant) {
   return guarded(kEncoderName, [&]() -> Result<void> {
     MNK_TRY(impl_->open());
-    if (calls_) return ofRecording("a participant of the caller joins it");
+    if (calls_) return neverRuns("a participant of the caller joins it");
     if (!participant) {
       return Error{.op = std::string(kEncoderName),
                    .what = "there is no participant to join",

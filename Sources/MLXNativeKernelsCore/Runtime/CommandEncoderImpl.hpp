@@ -60,7 +60,8 @@ struct CommandEncoder::Impl {
   Result<ScratchRange> acquireZeroed(uint64_t bytes);
   Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
-  Result<void> makeReady(const RepeatedOp& op, const OpForm& form, const KnownPlan& known);
+  template <typename MemoryOf>
+  Result<void> makeReady(const RepeatedOp& op, const KnownPlan& known, MemoryOf memoryOf);
   void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made);
   Result<void> recordReady();
   Result<void> noteTouched();

@@ -1,5 +1,6 @@
-#include "Runtime/RecordedStep.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 
+#include "Runtime/RepeatedOp.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
@@ -15,7 +16,7 @@ constexpr std::string_view kStepName = "RecordedStep";
 struct RecordedStep::State {
   std::shared_ptr<Device> device;
   std::string label;
-  std::vector<CommandEncoder::Call> calls;
+  std::vector<CommandEncoder::RememberedCall> calls;
   Summary summary;
   uint64_t runs = 0;  // under EncodingParticipant::mutex
 };
@@ -74,7 +75,7 @@ Result<RecordedStep> RecordedStep::record(std::shared_ptr<Device> device,
 }
 
 void StepRecording::begin(CommandEncoder& encoder) {
-  encoder.calls_ = std::make_unique<std::vector<CommandEncoder::Call>>();
+  encoder.calls_ = std::make_unique<std::vector<CommandEncoder::RememberedCall>>();
 }
 
 Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
@@ -88,7 +89,7 @@ Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
     }
     auto state = std::make_shared<RecordedStep::State>(encoder.device(), encoder.label());
     state->summary = encoder.summary();
-    encoder.fail(ofRecording("it is used after its step was made"));
+    encoder.fail(CommandEncoder::neverRuns("it is used after its step was made"));
     state->calls = std::move(*encoder.calls_);
     encoder.calls_.reset();
     RecordedStep step;
@@ -97,7 +98,7 @@ Result<RecordedStep> StepRecording::end(CommandEncoder& encoder) {
   });
 }
 
-Error ofRecording(std::string_view got) {
+Error CommandEncoder::neverRuns(std::string_view got) {
   return {.op = "CommandEncoder",
           .what = "the encoder of a recording never runs",
           .got = std::string(got),
@@ -111,6 +112,17 @@ Result<Completion> RecordedStep::run(CommandEncoder::Finished finished) const {
     MNK_TRY(encode(encoder));
     return encoder.commit(std::move(finished));
   });
+}
+
+Result<void> RecordedStep::makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into,
+                                     uint64_t run) {
+  CallMemo* const memo = remembered.memo.get();
+  if (!memo) return remembered.call(into, run);
+  const std::unique_lock lock(memo->mutex, std::try_to_lock);
+  into.memo_ = lock ? memo : nullptr;
+  auto encoded = guarded(kStepName, [&] { return remembered.call(into, run); });
+  into.memo_ = nullptr;  // of a call that was refused before its op
+  return encoded;
 }
 
 Result<void> RecordedStep::encode(CommandEncoder& into) const {
@@ -132,7 +144,7 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
         MNK_TRY(into.join(state_.get(), run));
       }
       for (size_t i = 0; i < state_->calls.size(); ++i) {
-        auto encoded = state_->calls[i](into, run->next());
+        auto encoded = makeAgain(state_->calls[i], into, run->next());
         if (encoded) continue;
         if (i != 0) into.fail(encoded.error());  // it holds part of the step
         return encoded;
@@ -160,9 +172,10 @@ const std::shared_ptr<Device>& RecordedStep::device() const {
 }
 
 // The call is kept first, so that one that is encoded is never missing for lack of memory.
-Result<void> CommandEncoder::remember(const std::function<Call()>& make, const std::function<Result<void>()>& body) {
+Result<void> CommandEncoder::remember(const std::function<Call()>& make, const std::function<Result<void>()>& body,
+                                      bool hasOneForm) {
   return guarded(kStepName, [&]() -> Result<void> {
-    calls_->push_back(make());
+    calls_->push_back({make(), hasOneForm ? std::make_shared<CallMemo>() : nullptr});
     auto calls = std::move(calls_);
     auto encoded = guarded(kStepName, body);
     calls_ = std::move(calls);

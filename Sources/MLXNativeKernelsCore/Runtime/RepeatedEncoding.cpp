@@ -7,8 +7,10 @@
 
 namespace mnk {
 
-// What ops of a known form have in common is there already.
-Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const OpForm& form, const KnownPlan& known) {
+// What ops of a known form have in common is there already. `memoryOf` sets the buffer of an operand, and returns where
+// the operand starts.
+template <typename MemoryOf>
+Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const KnownPlan& known, MemoryOf memoryOf) {
   MNK_TRY(open());
   MNK_TRY(auto acquired, acquireFor(known.scratchBytes, known.zeroedBytes));
   ready.clear();
@@ -27,9 +29,7 @@ Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const OpForm&
         binding.buffer = memory.buffer;
         binding.offset = memory.start + bound[b].offset;
       } else {
-        const Tensor& tensor = *form.operands()[bound[b].operand].tensor;
-        binding.buffer = tensor.buffer();
-        binding.offset = tensor.byteOffset() + bound[b].offset;
+        binding.offset = memoryOf(bound[b].operand, binding.buffer) + bound[b].offset;
       }
     }
   }
@@ -70,17 +70,34 @@ void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const 
 Result<void> CommandEncoder::repeat(RepeatedOp& op) {
   return guarded(op.name(), [&]() -> Result<void> {
     const auto& target = impl_->device;
+    CallMemo* const memo = std::exchange(memo_, nullptr);
+    if (memo && memo->known() && !impl_->isCommitted) {
+      OpForm choices;
+      MNK_TRY(op.refine(*target, choices));
+      if (memo->serves(target->knownPlans(), choices)) {
+        MNK_TRY(impl_->makeReady(op, *memo->known(), [&](uint32_t operand, std::shared_ptr<Buffer>& buffer) {
+          buffer = memo->operands()[operand].buffer;
+          return memo->operands()[operand].offset;
+        }));
+        return impl_->recordReady();
+      }
+    }
     OpForm form;
     const bool canRepeat = target && !impl_->isCommitted && op.describe(form) && form.isRepeatable(*target);
     std::shared_ptr<const KnownPlan> known = canRepeat ? target->knownPlans().find(form) : nullptr;
     const bool isKnown = known != nullptr;
+    const size_t firstChoice = form.words().size();
     if (isKnown) {
-      const size_t words = form.words().size();
       MNK_TRY(op.refine(*target, form));
-      if (form.words().size() != words) known = target->knownPlans().find(form);
+      if (form.words().size() != firstChoice) known = target->knownPlans().find(form);
     }
     if (known) {
-      MNK_TRY(impl_->makeReady(op, form, *known));
+      MNK_TRY(impl_->makeReady(op, *known, [&](uint32_t operand, std::shared_ptr<Buffer>& buffer) {
+        const Tensor& tensor = *form.operands()[operand].tensor;
+        buffer = tensor.buffer();
+        return tensor.byteOffset();
+      }));
+      if (memo) memo->keep(target->knownPlans(), form, firstChoice, std::move(known));
       return impl_->recordReady();
     }
     MNK_TRY(auto planned, op.plan(target.get()));
@@ -93,9 +110,8 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     (void)guarded(op.name(), [&]() -> Result<void> {
       if (!isKnown) {
         // Those whose form says all have no further choices to add.
-        const size_t words = form.words().size();
         MNK_TRY(op.refine(*target, form));
-        if (form.words().size() != words) target->knownPlans().keep(form.first(words), {});
+        if (form.words().size() != firstChoice) target->knownPlans().keep(form.first(firstChoice), {});
       }
       impl_->keep(op, form, planned, std::move(made));
       return {};

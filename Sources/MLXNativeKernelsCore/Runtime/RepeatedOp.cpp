@@ -134,8 +134,26 @@ size_t KnownPlans::count() const {
 }
 
 void KnownPlans::clear() noexcept {
+  timesCleared_.fetch_add(1, std::memory_order_release);
   std::lock_guard lock(mutex_);
   plans_.clear();
+}
+
+bool CallMemo::serves(const KnownPlans& plans, const OpForm& choices) const {
+  return known_ && timesCleared_ == plans.timesCleared() && std::ranges::equal(choices_, choices.words());
+}
+
+void CallMemo::keep(const KnownPlans& plans, const OpForm& form, size_t firstChoice,
+                    std::shared_ptr<const KnownPlan> plan) {
+  known_.reset();  // nothing is kept unless all of it is
+  timesCleared_ = plans.timesCleared();
+  const auto choices = form.words().subspan(firstChoice);
+  choices_.assign(choices.begin(), choices.end());
+  operands_.clear();
+  for (const OpForm::Operand& each : form.operands()) {
+    operands_.push_back({each.tensor->buffer(), each.tensor->byteOffset()});
+  }
+  known_ = std::move(plan);
 }
 
 void recycle(ReadyDispatch&& ready) noexcept {

@@ -2,6 +2,7 @@
 // planned and checked once; the device keeps what came of it, and ops that have the form patch it.
 #pragma once
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -79,7 +80,8 @@ class RepeatedOp {
   virtual std::string_view name() const = 0;
   // Checks every rule; a null device is none.
   virtual Result<Plan> plan(Device* device) const = 0;
-  // False where the op's plans are not kept. Is asked of any op, whatever rules it breaks.
+  // False where the op's plans are not kept. Is asked of any op, whatever rules it breaks. Positions must not matter: a
+  // recorded step describes a call once.
   virtual bool describe(OpForm& form) const = 0;
   // For an op whose form has kept all other rules: checks those about positions, and adds the choices that depend on
   // them.
@@ -149,10 +151,37 @@ class KnownPlans {
   void keep(const OpForm& form, KnownPlan plan);
   size_t count() const;
   void clear() noexcept;
+  uint64_t timesCleared() const { return timesCleared_.load(std::memory_order_acquire); }
 
  private:
+  std::atomic<uint64_t> timesCleared_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, std::shared_ptr<const KnownPlan>> plans_;  // by the hash of their forms
+};
+
+// What a call of a recorded step found when it was made last. Its op has the same form and the same memory every time.
+class CallMemo {
+ public:
+  struct Memory {
+    std::shared_ptr<Buffer> buffer;
+    uint64_t offset = 0;
+  };
+
+  // Taken without waiting: a thread that finds it locked does without.
+  std::mutex mutex;
+
+  // Whether it holds for these choices, which refining an op without a form has added.
+  bool serves(const KnownPlans& plans, const OpForm& choices) const;
+  void keep(const KnownPlans& plans, const OpForm& form, size_t firstChoice, std::shared_ptr<const KnownPlan> plan);
+
+  const KnownPlan* known() const { return known_.get(); }
+  std::span<const Memory> operands() const { return operands_; }
+
+ private:
+  std::shared_ptr<const KnownPlan> known_;
+  uint64_t timesCleared_ = 0;
+  std::vector<uint64_t> choices_;
+  std::vector<Memory> operands_;
 };
 
 }  // namespace mnk

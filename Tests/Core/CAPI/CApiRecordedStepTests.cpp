@@ -124,6 +124,7 @@ TEST(CApiRecordedStep, NullHandles) {
   EXPECT_EQ(mnk_recorded_step_summary(nullptr).total.dispatches, 0u);
   EXPECT_EQ(mnk_recorded_step_counts(nullptr, "KVCacheWrite").dispatches, 0u);
   EXPECT(!mnk_recorded_step_copy_text(nullptr));
+  EXPECT(!mnk_recorded_step_copy_kind(nullptr, 0));
   mnk_recorded_step_release(nullptr);
 }
 

@@ -40,14 +40,14 @@ std::vector<Case> cases() {
   return {
       {.name = "dense", .cache = ring(1024)},
       {.name = "quantized", .cache = quantized(ring(1024))},
-      {.name = "a ring that wraps, with pinned tokens", .cache = ring(48, 4)},
+      {.name = "a ring that wraps, with pinned tokens", .cache = ring(24, 4)},
       {.name = "in one call", .cache = ring(1024), .isFused = true},
-      {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(48)), .isFused = true},
-      {.name = "in one call, from a number on", .cache = ring(64), .isFused = true, .hasNumber = true},
-      {.name = "two sequences", .cache = ring(64), .sequences = {0, 1}},
-      {.name = "two sequences in one call", .cache = ring(64), .isFused = true, .hasNumber = true, .sequences = {1, 0}},
+      {.name = "in one call, quantized, a ring that wraps", .cache = quantized(ring(24)), .isFused = true},
+      {.name = "in one call, from a number on", .cache = ring(24), .isFused = true, .hasNumber = true},
+      {.name = "two sequences", .cache = ring(24), .sequences = {0, 1}},
+      {.name = "two sequences in one call", .cache = ring(24), .isFused = true, .hasNumber = true, .sequences = {1, 0}},
       {.name = "uneven sequences in one call",
-       .cache = ring(64),
+       .cache = ring(24),
        .isFused = true,
        .hasNumber = true,
        .sequences = {1, 0},
@@ -185,18 +185,17 @@ TEST(RecordedStepReplay, EqualsFreshEncodingBitForBit) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const Case& one : cases()) {
       const Context context(one.name);
-      expectReplay(device, one, 70);
+      expectReplay(device, one, 40);
     }
   });
 }
 
-// As long as a long answer. MNK_TEST_FULL=1 runs 10,000 tokens of every kind; always those of one.
+// As long as a long answer: MNK_TEST_FULL=1 runs 10,000 tokens of each.
 TEST(RecordedStepReplay, ManyTokensEqualFreshEncoding) {
   const auto device = devicesUnderTest().front().device;
   for (const Case& one : cases()) {
     const Context context(one.name);
-    const bool isLong = std::getenv("MNK_TEST_FULL") || one.name == "in one call, quantized, a ring that wraps";
-    expectReplay(device, one, isLong ? 10000 : 300);
+    expectReplay(device, one, std::getenv("MNK_TEST_FULL") ? 10000 : 300);
   }
 }
 

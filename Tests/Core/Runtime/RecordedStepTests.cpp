@@ -1,15 +1,11 @@
 #include "MLXNativeKernels/RecordedStep.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <thread>
 
 #include "Cache/AttentionCacheFixture.hpp"
-#include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
-#include "Harness/HeldWork.hpp"
-#include "MLXNativeKernels/Hadamard.hpp"
+#include "MLXNativeKernels/KernelRegistry.hpp"
 #include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 
@@ -182,6 +178,22 @@ TEST(RecordedStep, NumbersOfRotationsMoveOnWithCommittedRuns) {
     EXPECT_ERROR(step.run(), {.op = "MultiRoPE"});
     EXPECT_EQ(step.runs(), far);
   }
+}
+
+// Kernels that were forgotten are made again, as in a step that is encoded afresh.
+TEST(RecordedStep, ForgottenKernelsAreMadeAgain) {
+  Fixture s;
+  const Tensor rows = tokens(s.device, 1, 2, 64);
+  const RecordedStep step =
+      record(s.device, [&](CommandEncoder& encoder) { return encoder.encode(MultiRoPE{.queries = rows}); });
+  for (int run = 0; run < 3; ++run) REQUIRE(step.run());
+  EXPECT_EQ(s.device->tried(Call::makePipeline), 1u);
+  s.device->registry().clear();
+  for (int run = 0; run < 3; ++run) REQUIRE(step.run());
+  EXPECT_EQ(s.device->tried(Call::makePipeline), 2u);
+  const auto committed = s.device->committed();
+  EXPECT(committed[5].dispatches[0].pipeline != committed[2].dispatches[0].pipeline);
+  EXPECT_EQ(firstPosition(committed[5]), 5);
 }
 
 TEST(RecordedStep, ListsOfPositionsStay) {
@@ -365,56 +377,6 @@ TEST(RecordedStep, AFailureOfTheDeviceReachesItsCaches) {
   EXPECT(s.device->finishNext({}));
   REQUIRE(again.wait());
   EXPECT_EQ(s.cache.nextPosition(), 2u);
-}
-
-// Those that are refused because another thread was faster run again.
-TEST(RecordedStep, ThreadsShareAStep) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionCacheDescriptor descriptor = kDescriptor;
-    AttentionCache cache = makeCache(device, descriptor);
-    const Tensor token = tokens(device, 1);
-    const RecordedStep step =
-        record(device, [&](CommandEncoder& encoder) { return cache.append(encoder, token, token); });
-    constexpr int kThreads = 2, kRuns = 50;
-    std::atomic<int> finished = 0;
-    std::atomic<bool> isBad = false;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < kThreads; ++i) {
-      threads.emplace_back([&] {
-        for (int run = 0; run < kRuns; ++run) {
-          auto ran = step.run([&](const Result<Summary>&) { ++finished; });
-          if (!ran && !ran.error().retryable) isBad = true;
-          if (!ran) --run;
-          if (isBad) return;
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    REQUIRE(CommandEncoder::run(device, [](CommandEncoder& encoder) { return encoder.barrier(); }));
-    EXPECT(!isBad);
-    EXPECT_EQ(step.runs(), uint64_t{kThreads * kRuns});
-    EXPECT_EQ(cache.nextPosition(), uint64_t{kThreads * kRuns});
-    EXPECT_EQ(finished.load(), kThreads * kRuns);
-  });
-}
-
-// A handler starts the next run.
-TEST(RecordedStep, HandlersRunTheNextStep) {
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    AttentionCache cache = makeCache(device);
-    const Tensor token = tokens(device, 1);
-    const RecordedStep step =
-        record(device, [&](CommandEncoder& encoder) { return cache.append(encoder, token, token); });
-    std::latch all(10);
-    std::function<void(const Result<Summary>&)> next = [&](const Result<Summary>& result) {
-      EXPECT(result);
-      all.count_down();
-      if (!all.try_wait()) EXPECT(step.run(next));
-    };
-    REQUIRE(step.run(next));
-    all.wait();
-    EXPECT_EQ(cache.nextPosition(), 10u);
-  });
 }
 
 }  // namespace mnk::test

@@ -8,6 +8,7 @@
 #include "Runtime/HandlerWaitTests.cpp"
 #include "Runtime/KernelRegistryTests.cpp"
 #include "Runtime/OpTimesTests.cpp"
+#include "Runtime/RecordedStepThreadTests.cpp"
 #include "Runtime/RepeatedOpTests.cpp"
 #include "Runtime/ScratchPoolTests.cpp"
 #include "Runtime/ShippedLibraryTests.cpp"

@@ -222,8 +222,11 @@ void describeAddresses(const KVCacheWrite& op, OpForm& form) {
   form.add(op.into.layout);
   form.add(op.into.wrap);
   form.add(op.into.pinned);
-  // Which tokens are pinned, on which it depends which of them are read.
-  form.add(std::min<uint64_t>(op.position, op.into.pinned));
+}
+
+// Which tokens are pinned, on which it depends which of them are read.
+void refineAddresses(const KVCacheWrite& op, OpForm& form) {
+  if (op.into.pinned != 0) form.add(std::min<uint64_t>(op.position, op.into.pinned));
 }
 
 void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params) {

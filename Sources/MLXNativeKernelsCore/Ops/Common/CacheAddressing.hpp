@@ -96,6 +96,7 @@ struct CacheAddressing {
 
 // A write to one sequence, repeated: what its form says, and what of its dispatch depends on the position.
 void describeAddresses(const KVCacheWrite& op, OpForm& form);
+void refineAddresses(const KVCacheWrite& op, OpForm& form);
 void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params);
 void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding);
 

@@ -35,9 +35,10 @@ bool RepeatedQuantize::describe(OpForm& form) const {
   return true;
 }
 
-Result<void> RepeatedQuantize::refine(Device&, OpForm&) {
+Result<void> RepeatedQuantize::refine(Device&, OpForm& form) {
   MNK_TRY(checkRules(cachePositionRules(), addresses_, KVCacheQuantize::name));
   placement_ = placementOf(addresses_);
+  refineAddresses(addresses_, form);
   return {};
 }
 

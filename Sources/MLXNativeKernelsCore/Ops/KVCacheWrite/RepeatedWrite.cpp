@@ -40,9 +40,10 @@ bool RepeatedWrite::describe(OpForm& form) const {
   return describeWrite(op_, kWriteIndices, form);
 }
 
-Result<void> RepeatedWrite::refine(Device&, OpForm&) {
+Result<void> RepeatedWrite::refine(Device&, OpForm& form) {
   MNK_TRY(checkRules(cachePositionRules(), op_, KVCacheWrite::name));
   placement_ = placementOf(op_);
+  refineAddresses(op_, form);
   return {};
 }
 

@@ -39,6 +39,7 @@ Result<void> RepeatedRotaryAppend::refine(Device& device, OpForm& form) {
   if (quantize_) return quantize_->refine(device, form);
   MNK_TRY(checkRules(cachePositionRules(), *dense_, KVCacheWrite::name));
   placement_ = placementOf(*dense_);
+  refineAddresses(*dense_, form);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,6 +68,7 @@ class EncodingParticipant {
   static std::mutex& mutex();
 };
 
+class CallMemo;
 class RepeatedOp;
 
 class CommandEncoder {
@@ -93,7 +95,7 @@ class CommandEncoder {
             else
               return [op](CommandEncoder& encoder, uint64_t) { return encoder.encode(op); };
           },
-          [&] { return encodeRepeated(*this, op); });
+          [&] { return encodeRepeated(*this, op); }, true);
     } else if constexpr (requires(Device & target) { plan(op, target); }) {
       return device() ? encode(plan(op, *device())) : encode(plan(op));
     } else {
@@ -133,23 +135,30 @@ class CommandEncoder {
   // A call that a RecordedStep makes again, after so many committed runs of the step.
   using Call = std::function<Result<void>(CommandEncoder&, uint64_t run)>;
   // Runs `body`, the whole of a call. A recording keeps what `make` returns, a Call that does the same, unless `body`
-  // fails or is part of another call that is kept.
+  // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs in
+  // positions alone from run to run, so that what a run finds out about it serves the next.
   template <typename Make, typename Body>
-  Result<void> remembering(const Make& make, const Body& body) {
-    return calls_ ? remember(std::cref(make), std::cref(body)) : body();
+  Result<void> remembering(const Make& make, const Body& body, bool hasOneForm = false) {
+    return calls_ ? remember(std::cref(make), std::cref(body), hasOneForm) : body();
   }
 
  private:
   friend class RecordedStep;
   friend class StepRecording;
-  Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body);
+  struct RememberedCall {
+    Call call;
+    std::shared_ptr<CallMemo> memo;  // null: it may repeat other ops every time
+  };
+  Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body, bool hasOneForm);
+  static Error neverRuns(std::string_view got);  // of the encoder of a recording
   // From now on nothing can be recorded or committed.
   void fail(const Error& error);
   const std::string& label() const;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;
-  std::unique_ptr<std::vector<Call>> calls_;  // of a recording; null while one of them is encoded
+  std::unique_ptr<std::vector<RememberedCall>> calls_;  // of a recording; null while one of them is encoded
+  CallMemo* memo_ = nullptr;                            // of the call that is made again; the next op takes it
 };
 
 }  // namespace mnk

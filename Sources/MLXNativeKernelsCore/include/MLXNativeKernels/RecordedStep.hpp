@@ -43,9 +43,20 @@ class RecordedStep {
   friend class StepRecording;
   RecordedStep() = default;
 
+  static Result<void> makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into, uint64_t run);
+
   struct State;
   class Run;
   std::shared_ptr<State> state_;
+};
+
+// A recording in two parts, for APIs that pass no function.
+class StepRecording {
+ public:
+  // The encoder, which is new, keeps its calls from now on.
+  static void begin(CommandEncoder& encoder);
+  // The step that was recorded. The encoder can do nothing after it.
+  static Result<RecordedStep> end(CommandEncoder& encoder);
 };
 
 }  // namespace mnk

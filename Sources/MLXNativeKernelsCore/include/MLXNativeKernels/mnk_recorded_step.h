@@ -32,7 +32,8 @@ void mnk_recorded_step_set_runs(mnk_recorded_step* step, uint64_t runs);
 // What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
 mnk_summary mnk_recorded_step_summary(const mnk_recorded_step* step);
 mnk_counts mnk_recorded_step_counts(const mnk_recorded_step* step, const char* kind);  // zeros for an unknown kind
-// As mnk_completion_copy_text. The caller releases it with mnk_text_release.
+// As mnk_completion_copy_kind and mnk_completion_copy_text. The caller releases it with mnk_text_release.
+char* MNK_NULLABLE mnk_recorded_step_copy_kind(const mnk_recorded_step* step, size_t index);
 char* MNK_NULLABLE mnk_recorded_step_copy_text(const mnk_recorded_step* step);
 
 MNK_HEADER_END
