@@ -6,7 +6,7 @@
 #include "../Common/CacheAddress.h"
 #include "../Common/CodePlanes.h"
 #include "../Common/FourElements.h"
-#include "../MultiRoPE/RotaryElements.h"
+#include "../Common/RotaryElements.h"
 #include "KVCacheQuantizeTypes.h"
 #include "KVEncode.h"
 

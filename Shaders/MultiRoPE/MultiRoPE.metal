@@ -3,8 +3,8 @@
 // group. It alone reads and writes its elements, so results may take the place of what they are made of; then they are
 // read where they are written, because buffers of two arguments may not alias.
 #include "../Common/Elements.h"
+#include "../Common/RotaryPairs.h"
 #include "MultiRoPETypes.h"
-#include "RotaryPairs.h"
 
 pipeline_constant(bool, ropeHasKeys, kMultiRoPEHasKeys);
 pipeline_constant(bool, ropeIsApart, kMultiRoPEIsApart);

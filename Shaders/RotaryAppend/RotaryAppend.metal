@@ -4,7 +4,7 @@
 // values, which do not turn, it is as many neighbors.
 #include "../Common/CacheAddress.h"
 #include "../Common/FourElements.h"
-#include "../MultiRoPE/RotaryPairs.h"
+#include "../Common/RotaryPairs.h"
 #include "RotaryAppendTypes.h"
 
 pipeline_constant(uint, appendQueryType, kRotaryAppendQueryType);

@@ -1,7 +1,7 @@
 // What RotaryAppend's host code and kernel agree on: buffer indices, parameters.
 #pragma once
 #include "../Common/CacheAddressTypes.h"
-#include "../MultiRoPE/MultiRoPETypes.h"
+#include "../Common/RotaryTypes.h"
 
 enum RotaryAppendBuffer {
   kRotaryAppendParams = 0,

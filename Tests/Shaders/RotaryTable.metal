@@ -2,7 +2,7 @@
 // vectors read it. It is here to be compared with MultiRoPE, which works them out anew, in results and in time.
 // Vectors are token-major f16, split in halves; a token's row of the table holds its cosines, then its sines.
 #include "../../Shaders/Common/MetalCompat.h"
-#include "../../Shaders/MultiRoPE/RotaryAngle.h"
+#include "../../Shaders/Common/RotaryAngle.h"
 
 struct RotaryTableParams {
   uint pairs;

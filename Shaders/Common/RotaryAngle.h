@@ -2,8 +2,8 @@
 // digits, and the polynomials below need only operations that every device rounds correctly: their error is less than
 // 2^-23 whatever the accuracy of a device's own sine.
 #pragma once
-#include "../Common/MetalCompat.h"
-#include "MultiRoPETypes.h"
+#include "MetalCompat.h"
+#include "RotaryTypes.h"
 
 struct Rotation {
   float cosine;

@@ -1,7 +1,7 @@
 // Rotation of vectors whose elements are spread over lanes, four neighbors at a time: partners are loaded once more,
 // because for some pairings another lane holds them.
 #pragma once
-#include "../Common/FourElements.h"
+#include "FourElements.h"
 #include "RotaryPairs.h"
 
 // Which pair an element belongs to, where a unit is one pair, and where its other element is.
