@@ -70,8 +70,10 @@ public struct Summary: Sendable {
     /// Counts by kind of dispatch: an op's name, or the kind given to a dispatch.
     public var kinds: [String: Counts] {
         var kinds: [String: Counts] = [:]
-        while let kind = kindAt(kinds.count).map({ String(releasing: $0) }) {
+        var index = 0
+        while let kind = kindAt(index).map({ String(releasing: $0) }) {
             kinds[kind] = counts(ofKind: kind)
+            index += 1
         }
         return kinds
     }

@@ -101,6 +101,7 @@ class RepeatedStep final : public RepeatedOp {
 // Positions that are a number move on by the tokens of each entry, which may be other ones for each.
 RotaryPositions positionsAfter(uint64_t runs, const AppendAndAttend& step) {
   RotaryPositions positions = *step.rotary->positions;
+  if (runs == 0) return positions;
   const std::vector<uint32_t>& counts = step.rowCounts;
   if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to()) == counts.end()) {
     positions.advance(runs, step.keys.resolved().totalTokens() / std::max<size_t>(step.sequences.size(), 1));

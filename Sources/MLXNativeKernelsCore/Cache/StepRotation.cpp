@@ -51,6 +51,8 @@ Result<MultiRoPE> rotationOf(const AppendAndAttend& step, std::span<const Sequen
   if (entries.size() == 1 || !canRotateTogether(step, call) || (rotary.positions && (!number || isUniform))) {
     return rotation;
   }
+  const auto total = static_cast<int64_t>(call.total);
+  if (number && (*number < INT32_MIN || *number > INT32_MAX - total)) return rotation;  // the rules refuse the number
   // Token by token: from the number on in each entry, or where the tokens go.
   std::map<uint32_t, int64_t> next;
   for (const auto& [sequence, cursor] : cursors) next.emplace(sequence, static_cast<int64_t>(cursor.next));

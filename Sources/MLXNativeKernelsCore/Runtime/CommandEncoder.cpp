@@ -240,6 +240,7 @@ Result<void> CommandEncoder::encode(const Plan& plan) {
   };
   return remembering(again, [&] {
     return guarded(plan.op, [&]() -> Result<void> {
+      const Impl::ReadyScope scope{impl_->ready};
       MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
       return impl_->recordReady();
     });
@@ -252,6 +253,7 @@ Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
   };
   return remembering(again, [&] {
     return guarded(kEncoderName, [&]() -> Result<void> {
+      const Impl::ReadyScope scope{impl_->ready};
       MNK_TRY(impl_->makeReady({&dispatch, 1}, 0, 0));
       return impl_->recordReady();
     });
@@ -272,15 +274,18 @@ Result<void> CommandEncoder::barrier() {
 }
 
 Result<void> CommandEncoder::measureOps() {
-  return guarded(kEncoderName, [&]() -> Result<void> {
-    MNK_TRY(impl_->open());
-    impl_->submission->measureOps();
-    return {};
+  const auto again = []() -> Call { return [](CommandEncoder& encoder, uint64_t) { return encoder.measureOps(); }; };
+  return remembering(again, [&] {
+    return guarded(kEncoderName, [&]() -> Result<void> {
+      MNK_TRY(impl_->open());
+      impl_->submission->measureOps();
+      return {};
+    });
   });
 }
 
-void CommandEncoder::fail(const Error& error) {
-  impl_->failure = error;
+void CommandEncoder::fail(const Error& error) noexcept {
+  impl_->failure = copyOrCode(error);
 }
 const std::string& CommandEncoder::label() const {
   return impl_->label;

@@ -53,6 +53,15 @@ struct CommandEncoder::Impl {
   bool isMidway = false;         // the submission holds something that is not accounted for
   std::optional<Error> failure;  // why the submission holds part of a call; it must not run
 
+  // Lets go of what was being encoded, whatever came of it.
+  struct ReadyScope {
+    std::vector<ReadyDispatch>& ready;
+    ~ReadyScope() {
+      for (ReadyDispatch& left : ready) recycle(std::move(left));
+      ready.clear();
+    }
+  };
+
   Result<void> open();
   Result<ReadyDispatch> prepare(const Dispatch& dispatch, const PlanScratch& acquired) const;
   Result<void> record(ReadyDispatch& next, std::span<const Touched> accesses);

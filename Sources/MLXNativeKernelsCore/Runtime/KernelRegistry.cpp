@@ -98,11 +98,13 @@ size_t KernelRegistry::pipelineCount() const {
 }
 
 void KernelRegistry::clear() noexcept {
-  device_.knownPlans().clear();
-  std::lock_guard lock(mutex_);
-  shipped_.reset();
-  libraries_.clear();
-  pipelines_.clear();
+  {
+    std::lock_guard lock(mutex_);
+    shipped_.reset();
+    libraries_.clear();
+    pipelines_.clear();
+  }
+  device_.knownPlans().clear();  // last, so that none is kept that was made of what is forgotten
 }
 
 }  // namespace mnk

@@ -35,7 +35,7 @@ class RecordedStep::Run final : public EncodingParticipant {
   Result<void> check() override {
     if (state_->runs == before_ || count_ == 0) return {};
     return Error{.op = std::string(kStepName),
-                 .what = "the step was run while this encoder recorded it",
+                 .what = "the step was run, or its runs were set, while this encoder recorded it",
                  .got = countText(state_->runs, "run"),
                  .expected = fmt::format("{}, as when it was encoded", countText(before_, "run")),
                  .fix = "Run or encode the step again, with a new encoder.",
@@ -117,7 +117,7 @@ Result<Completion> RecordedStep::run(CommandEncoder::Finished finished) const {
 Result<void> RecordedStep::makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into,
                                      uint64_t run) {
   CallMemo* const memo = remembered.memo.get();
-  if (!memo) return remembered.call(into, run);
+  if (!memo) return guarded(kStepName, [&] { return remembered.call(into, run); });
   const std::unique_lock lock(memo->mutex, std::try_to_lock);
   into.memo_ = lock ? memo : nullptr;
   auto encoded = guarded(kStepName, [&] { return remembered.call(into, run); });

@@ -70,6 +70,7 @@ void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const 
 Result<void> CommandEncoder::repeat(RepeatedOp& op) {
   return guarded(op.name(), [&]() -> Result<void> {
     const auto& target = impl_->device;
+    const Impl::ReadyScope scope{impl_->ready};
     CallMemo* const memo = std::exchange(memo_, nullptr);
     if (memo && memo->known() && !impl_->isCommitted) {
       OpForm choices;
@@ -97,7 +98,13 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
         buffer = tensor.buffer();
         return tensor.byteOffset();
       }));
-      if (memo) memo->keep(target->knownPlans(), form, firstChoice, std::move(known));
+      if (memo) {
+        // Without memory for it, the plan is looked for again.
+        (void)guarded(op.name(), [&]() -> Result<void> {
+          memo->keep(target->knownPlans(), form, firstChoice, known);
+          return {};
+        });
+      }
       return impl_->recordReady();
     }
     MNK_TRY(auto planned, op.plan(target.get()));

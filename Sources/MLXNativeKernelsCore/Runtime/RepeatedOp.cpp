@@ -101,10 +101,10 @@ bool DispatchPool::take(Dispatch& into) {
 }
 
 void DispatchPool::giveBack(Dispatch&& dispatch) noexcept {
-  constexpr size_t kMost = 256;  // more than a model has layers
+  constexpr size_t kMaxFree = 256;  // more than a model has layers
   for (Binding& binding : dispatch.buffers) binding.buffer.reset();
   std::lock_guard lock(mutex_);
-  if (free_.size() == kMost) return;
+  if (free_.size() == kMaxFree) return;
   try {
     free_.push_back(std::move(dispatch));
   } catch (...) {  // it is made again when it is needed
@@ -112,20 +112,32 @@ void DispatchPool::giveBack(Dispatch&& dispatch) noexcept {
 }
 
 std::shared_ptr<const KnownPlan> KnownPlans::find(const OpForm& form) const {
+  if (form.isTooLarge()) return nullptr;
   const uint64_t hash = form.hash();
   std::lock_guard lock(mutex_);
   const auto found = plans_.find(hash);
-  if (found == plans_.end() || !std::ranges::equal(found->second->words, form.words())) return nullptr;
-  return found->second;
+  if (found == plans_.end() || !std::ranges::equal(found->second.plan->words, form.words())) return nullptr;
+  found->second.lastUse = ++uses_;
+  return found->second.plan;
 }
 
 void KnownPlans::keep(const OpForm& form, KnownPlan plan) {
-  constexpr size_t kMost = 256;
+  constexpr size_t kMaxPlans = 256;
+  if (form.isTooLarge()) return;
   plan.words.assign(form.words().begin(), form.words().end());
   const auto kept = std::make_shared<const KnownPlan>(std::move(plan));
   std::lock_guard lock(mutex_);
-  if (plans_.size() >= kMost) plans_.clear();
-  plans_[form.hash()] = kept;
+  if (plans_.size() >= kMaxPlans) dropOldest();
+  plans_[form.hash()] = {kept, ++uses_};
+}
+
+// Half of them, so that it happens seldom.
+void KnownPlans::dropOldest() {
+  std::vector<uint64_t> uses;
+  for (const auto& [hash, entry] : plans_) uses.push_back(entry.lastUse);
+  const auto middle = uses.begin() + static_cast<int64_t>(uses.size() / 2);
+  std::nth_element(uses.begin(), middle, uses.end());
+  std::erase_if(plans_, [&](const auto& entry) { return entry.second.lastUse < *middle; });
 }
 
 size_t KnownPlans::count() const {

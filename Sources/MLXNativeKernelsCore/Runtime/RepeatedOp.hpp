@@ -52,6 +52,8 @@ class OpForm {
   void bind(uint32_t index, const std::optional<Tensor>& tensor, Access access);
   void bind(uint32_t index, const HeadsView& view, Access access);
 
+  // Words or operands did not fit, so that others may have the same words.
+  bool isTooLarge() const { return isTooLarge_; }
   // Whether plans of this form can be kept: it is not too large, all memory is there, of this device, and what is
   // written overlaps nothing else but where it is the same tensor.
   bool isRepeatable(const Device& device) const;
@@ -65,7 +67,7 @@ class OpForm {
  private:
   void addWord(uint64_t word);
 
-  std::array<uint64_t, 256> words_;
+  std::array<uint64_t, 512> words_;
   std::array<Operand, 32> operands_;
   uint32_t count_ = 0;
   uint32_t operandCount_ = 0;
@@ -155,8 +157,15 @@ class KnownPlans {
 
  private:
   std::atomic<uint64_t> timesCleared_ = 0;
+  struct Entry {
+    std::shared_ptr<const KnownPlan> plan;
+    uint64_t lastUse = 0;
+  };
+  void dropOldest();
+
   mutable std::mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<const KnownPlan>> plans_;  // by the hash of their forms
+  mutable std::unordered_map<uint64_t, Entry> plans_;  // by the hash of their forms
+  mutable uint64_t uses_ = 0;
 };
 
 // What a call of a recorded step found when it was made last. Its op has the same form and the same memory every time.

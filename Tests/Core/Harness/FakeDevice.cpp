@@ -94,7 +94,8 @@ class FakeDevice::FakeSubmission : public Submission {
   Result<void> dispatch(ReadyDispatch ready) override {
     if (auto error = device_->attempt(Call::dispatch)) return *error;
     addToTrace(ready.dispatch.kernel.function);
-    recorded_.dispatches.push_back(std::move(ready));
+    recorded_.dispatches.push_back(ready);
+    recycle(std::move(ready));  // so that what is reused is compared, too
     return {};
   }
 

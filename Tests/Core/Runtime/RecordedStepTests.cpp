@@ -284,7 +284,7 @@ TEST(RecordedStep, IsRefusedIfACacheOrTheStepMovedMeanwhile) {
   REQUIRE(alone.run());
   const auto overtaken = late.commit();
   EXPECT_ERROR(overtaken, {.op = "RecordedStep",
-                           .what = "the step was run while this encoder recorded it",
+                           .what = "the step was run, or its runs were set, while this encoder recorded it",
                            .got = "1 run",
                            .expected = "0 runs, as when it was encoded",
                            .fix = "Run or encode the step again, with a new encoder."});

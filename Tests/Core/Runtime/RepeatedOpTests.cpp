@@ -202,8 +202,8 @@ TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
       const uint64_t tokens = random.below(6) == 0 ? 1 + random.below(4) : 1;
       const uint32_t sequence = static_cast<uint32_t>(random.below(2)), window = random.below(4) == 0 ? 16 : 0;
       const bool isCut = random.below(20) == 0;
-      const uint64_t cut = random.below(300), position = random.below(1 << 20);
-      const bool hasPosition = random.below(8) == 0;
+      const uint64_t cut = random.below(300), position = random.below(1 << 20), positions = random.below(8);
+      const bool hasOffsets = random.below(4) == 0, hasFactors = random.below(2) == 0, isFused = random.below(3) == 0;
       Result<void> results[2];
       for (size_t i = 0; i < 2; ++i) {
         if (i == 1) devices[1]->knownPlans().clear();
@@ -211,11 +211,27 @@ TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
         AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 64}),
                              .keys = memories[i].make(DType::f16, {tokens, 2, 64}),
                              .values = memories[i].make(DType::f16, {tokens, 2, 64})};
+        if (isFused) {
+          const Tensor fused = memories[i].make(DType::f16, {tokens, 8 * 64});
+          call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 64));
+          call.keys = REQUIRE(HeadsView::columns(fused, 4 * 64, 2, 64));
+          call.values = REQUIRE(HeadsView::columns(fused, 6 * 64, 2, 64));
+        }
         call.results.into = memories[i].make(DType::f16, {tokens, 4, 64});
         call.options.window = window;
         call.sequence = sequence;
         if (isRotated) call.rotary = RotaryStep{};
-        if (isRotated && hasPosition) call.rotary->positions = RotaryPositions(position);
+        if (isRotated && positions == 0) call.rotary->positions = RotaryPositions(position);
+        if (isRotated && positions == 1) {
+          std::vector<int32_t> numbers(tokens, static_cast<int32_t>(position));
+          numbers.back() = static_cast<int32_t>(cut);
+          call.rotary->positions = RotaryPositions(numbers);
+        }
+        if (isRotated && positions == 2) {
+          call.rotary->positions = RotaryPositions(memories[i].make(DType::i32, {tokens}));
+        }
+        if (isRotated && hasOffsets) call.rotary->offsets = std::vector<int32_t>{static_cast<int32_t>(cut)};
+        if (isRotated && hasFactors) call.rotary->embedding.frequencyFactors.assign(32, 1.5f);
         CommandEncoder encoder(devices[i]);
         if (isOneCall) {
           results[i] = caches[i].appendAndAttend(encoder, call);
@@ -241,6 +257,34 @@ TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
     EXPECT(devices[0]->knownPlans().count() > 2);
     EXPECT(devices[0]->knownPlans().count() < 120);
   }
+}
+
+// Choices that are added to a form which is full must not be lost: another number of splits would have the same words.
+TEST(RepeatedOp, AFormThatIsTooLargeIsNotKept) {
+  OpForm form;
+  for (int word = 0; word < 10'000 && !form.isTooLarge(); ++word) form.add(word);
+  EXPECT(form.isTooLarge());
+  KnownPlans plans;
+  plans.keep(form, {});
+  EXPECT_EQ(plans.count(), 0u);
+  EXPECT(!plans.find(form));
+}
+
+// Plans that are in use stay when there are many.
+TEST(RepeatedOp, TheOldestPlansAreDropped) {
+  KnownPlans plans;
+  const auto formOf = [](int number) {
+    OpForm form;
+    form.add(number);
+    return form;
+  };
+  for (int number = 0; number < 1000; ++number) {
+    plans.keep(formOf(number), {});
+    EXPECT(plans.find(formOf(0)));
+  }
+  EXPECT(plans.count() <= 256);
+  EXPECT(!plans.find(formOf(1)));
+  EXPECT(plans.find(formOf(999)));
 }
 
 // What is kept holds no memory of callers, and nothing once kernels are forgotten.

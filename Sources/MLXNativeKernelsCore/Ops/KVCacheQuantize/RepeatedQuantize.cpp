@@ -4,6 +4,7 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Support/Guard.hpp"
 #include "Support/Try.hpp"
 
 namespace mnk {
@@ -58,8 +59,10 @@ void RepeatedQuantize::patch(size_t, Dispatch& dispatch) const {
 }
 
 Result<void> encodeRepeated(CommandEncoder& encoder, const KVCacheQuantize& op) {
-  RepeatedQuantize repeated(op);
-  return encoder.repeat(repeated);
+  return guarded(KVCacheQuantize::name, [&] {
+    RepeatedQuantize repeated(op);
+    return encoder.repeat(repeated);
+  });
 }
 
 }  // namespace mnk
