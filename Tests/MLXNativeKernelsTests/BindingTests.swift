@@ -74,7 +74,8 @@ final class BindingTests: XCTestCase {
         "FunctionConstant", "Grid",
         "InlineBytes", "KVCacheWrite.Rows", "KVCodecSizes", "KernelKey", "LibraryOrigin", "LibrarySource",
         "MemoryRange",
-        "Plan", "PreparationSummary", "QuantizedCacheExtents", "ReadyDispatch", "Region", "RotaryPositions",
+        "Plan", "PreparationSummary", "QuantizedCacheExtents", "ReadyDispatch", "Region", "RememberedCall",
+        "RotaryPositions",
         "RotaryPositions.List",
         "SubmissionReport", "Summary", "Summary.Counts", "ThreadgroupMemory", "metal.Options",
     ]
