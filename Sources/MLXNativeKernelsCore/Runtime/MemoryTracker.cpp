@@ -330,7 +330,7 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
   } else {
     // Nothing else is asked of the list of work that succeeded.
     std::erase_if(work_->touched, [](const Touched& touched) { return !touched.isWhole; });
-    tracker.clear(work_->touched, work_->order);
+    if (tracker.failed_ != 0) tracker.clear(work_->touched, work_->order);
   }
   return outcome;
 }

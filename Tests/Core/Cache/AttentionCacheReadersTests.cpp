@@ -303,7 +303,7 @@ TEST(AttentionCacheThreads, ReadersSeeOneStateWhileAnotherThreadRewritesTheCache
       REQUIRE(encoder.commit());
       CommandEncoder second(device);
       REQUIRE(fixture.cache.append(second, tokens, tokens));
-      REQUIRE(second.commit());
+      REQUIRE(REQUIRE(second.commit()).wait());  // or work would pile up before that of the readers
     }
   });
   const Tensor queries = fixture.someQueries(1), out = fixture.zeros({1, kQueryHeads, kAttendedDim});
