@@ -114,10 +114,10 @@ final class EncodeTests: DeviceTestCase {
     }
 
     func testSummaryHasTheTimeOfEachOpIfItIsMeasured() throws {
-        let cache = try makeCache()
-        let tokens = try tokens(0..<1, heads: 2, headDim: 4)
-        let queries = try Tensor.zeros(shape: [2, 4], dtype: .float16, on: device)
-        let output = try Tensor.zeros(shape: [2, 4], dtype: .float16, on: device)
+        let cache = try AttentionCache(.init(kvHeads: 2, headDim: 32, capacity: 8), on: device)
+        let tokens = try tokens(0..<1, heads: 2, headDim: 32)
+        let queries = try Tensor.zeros(shape: [2, 32], dtype: .float16, on: device)
+        let output = try Tensor.zeros(shape: [2, 32], dtype: .float16, on: device)
         for measures in [false, true] {
             let done = try device.encode { step in
                 try step.append(keys: tokens, values: tokens, to: cache)
