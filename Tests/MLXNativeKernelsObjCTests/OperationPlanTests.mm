@@ -12,9 +12,13 @@ using test::PlanSummary;
 
 namespace {
 
+std::string textOf(NSString *text) {
+  return std::string(text.UTF8String ?: "");
+}
+
 // The parts of an error, or what it lacks.
 Error coreOf(NSError *error) {
-  const auto part = [&](NSString *key) { return std::string([[error.userInfo[key] description] UTF8String] ?: ""); };
+  const auto part = [&](NSString *key) { return textOf([error.userInfo[key] description]); };
   Error made{.code = static_cast<ErrorCode>(error.code),
              .op = part(MNKErrorOpKey),
              .what = part(MNKErrorWhatKey),
@@ -22,7 +26,7 @@ Error coreOf(NSError *error) {
              .expected = part(MNKErrorExpectedKey),
              .fix = part(MNKErrorFixKey),
              .retryable = static_cast<bool>([error.userInfo[MNKErrorIsRetryableKey] boolValue])};
-  if (NSString *wrong = wrongIn(error, made)) made.what = wrong.UTF8String;
+  if (NSString *wrong = wrongIn(error, made)) made.what = textOf(wrong);
   return made;
 }
 
@@ -33,12 +37,12 @@ struct ObjCAPI {
       NSError *error = nil;
       MNKPlan *plan = [objectFor(op) planForDevice:device ? objectOver(device) : nil error:&error];
       if (!plan) return coreOf(error);
-      PlanSummary summary{.text = plan.description.UTF8String, .scratchBytes = plan.scratchBytes};
+      PlanSummary summary{.text = textOf(plan.description), .scratchBytes = plan.scratchBytes};
       for (MNKPlannedDispatch *one in plan.dispatches) {
         Size3 grid{};
         XCTAssertEqual(one.grid.count, grid.size());
         for (size_t i = 0; i < grid.size(); ++i) grid[i] = one.grid[i].unsignedIntValue;
-        summary.dispatches.push_back({one.function.UTF8String, grid, one.bytesRead, one.bytesWritten});
+        summary.dispatches.push_back({textOf(one.function), grid, one.bytesRead, one.bytesWritten});
       }
       return summary;
     }
