@@ -182,6 +182,11 @@ bool FakeDevice::finishNext(const Result<void>& outcome, double deviceSeconds) {
   return true;
 }
 
+std::vector<FakeDevice::Recorded> FakeDevice::takeCommitted() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(committed_, {});
+}
+
 std::vector<FakeDevice::Recorded> FakeDevice::committed() const {
   std::lock_guard lock(mutex_);
   return committed_;

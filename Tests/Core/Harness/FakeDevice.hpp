@@ -64,6 +64,7 @@ class FakeDevice : public Device {
   std::vector<std::string> shippedFunctions;
 
   std::vector<Recorded> committed() const;
+  std::vector<Recorded> takeCommitted();  // and forgets them
   uint64_t droppedSubmissions() const { return dropped_; }
   DeviceLimits& changeLimits() { return limits_; }
 

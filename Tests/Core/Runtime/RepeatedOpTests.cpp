@@ -25,12 +25,11 @@ bool expectFresh(const Op& op, const std::shared_ptr<FakeDevice>& device) {
   EXPECT_EQ(repeated.summary().text(), fresh.summary().text());
   REQUIRE(repeated.commit());
   REQUIRE(fresh.commit());
-  const auto committed = device->committed();
-  const size_t count = committed.size();
-  expectSameDispatches(committed[count - 2], committed[count - 1], planned->dispatches);
-  for (size_t i = 0; i < committed[count - 1].dispatches.size(); ++i) {
-    EXPECT(committed[count - 2].dispatches[i].threadgroup == committed[count - 1].dispatches[i].threadgroup);
-    EXPECT(committed[count - 2].dispatches[i].pipeline == committed[count - 1].dispatches[i].pipeline);
+  const auto committed = device->takeCommitted();
+  expectSameDispatches(committed[0], committed[1], planned->dispatches);
+  for (size_t i = 0; i < committed[1].dispatches.size(); ++i) {
+    EXPECT(committed[0].dispatches[i].threadgroup == committed[1].dispatches[i].threadgroup);
+    EXPECT(committed[0].dispatches[i].pipeline == committed[1].dispatches[i].pipeline);
   }
   return true;
 }
@@ -76,16 +75,18 @@ void move(FlashDecode& op, Seeded& random) {
 
 }  // namespace
 
-// All cases of all ops, each in several steps: other positions, other memory.
+// All cases of all ops, each in several steps: other positions, other memory. They share a device, so that a form that
+// leaves out what two cases differ in is found.
 TEST(RepeatedOp, IsEncodedAsAFreshPlanIs) {
   Seeded random(7);
   uint32_t encoded = 0, refused = 0;
   size_t forms = 0, cases = 0;
+  const auto device = makeDevice();
   for (const BindingCase& one : bindingCases()) {
     const Context context(one.name);
-    const auto device = makeDevice();
     BindingMemory first(device);
     AnyOp kept = one.makeOp(first);
+    const size_t before = device->knownPlans().count();
     const bool isGood = std::visit([&](const auto& op) { return expectFresh(op, device); }, kept);
     const size_t known = device->knownPlans().count();
     for (int step = 0; step < 6; ++step) {
@@ -99,11 +100,11 @@ TEST(RepeatedOp, IsEncodedAsAFreshPlanIs) {
       // Other memory is no other form.
       if (step == 1) EXPECT_EQ(device->knownPlans().count(), known);
     }
-    if (isGood) forms += known, ++cases;
+    if (isGood) forms += known != before, ++cases;
   }
   EXPECT(encoded > 1000);
   EXPECT(refused > 100);
-  EXPECT(forms > cases / 2);  // most cases are kept
+  EXPECT(forms > cases / 4);  // many cases are kept
 }
 
 // A sequence that grows goes through several numbers of splits; the second time all of them are known.
