@@ -96,6 +96,9 @@ struct CacheAddressing {
 
 // A write to one sequence, repeated: what its form says, and what of its dispatch depends on the position.
 void describeAddresses(const KVCacheWrite& op, OpForm& form);
+inline void addWritePosition(OpPositions& positions, uint64_t sequence, uint64_t position) {
+  positions.add(sequence, position);
+}
 void refineAddresses(const KVCacheWrite& op, OpForm& form);
 void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params);
 void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding);

@@ -69,6 +69,7 @@ class EncodingParticipant {
 };
 
 class CallMemo;
+class OpPositions;
 class RepeatedOp;
 
 class CommandEncoder {
@@ -106,6 +107,8 @@ class CommandEncoder {
   // For encodeRepeated alone: of an op that repeats with other positions and memory, only what depends on these is
   // planned again.
   Result<void> repeat(RepeatedOp& op);
+  // In a call that a RecordedStep makes again: true where its op, at these positions, was recorded without being made.
+  Result<bool> repeatAt(const OpPositions& positions);
   // By value, so that the error of a plan that was just made is passed on without a copy, which could fail.
   Result<void> encode(Result<Plan> planned) { return planned ? encode(*planned) : std::move(planned).error(); }
   // Records one dispatch, for kernels of the caller's own.
@@ -129,7 +132,7 @@ class CommandEncoder {
   const std::shared_ptr<Device>& device() const;
 
   // The participant that joined under this key, or null.
-  std::shared_ptr<EncodingParticipant> participant(const void* key) const;
+  EncodingParticipant* participant(const void* key) const;
   Result<void> join(const void* key, std::shared_ptr<EncodingParticipant> participant);
 
   // A call that a RecordedStep makes again, after so many committed runs of the step.
