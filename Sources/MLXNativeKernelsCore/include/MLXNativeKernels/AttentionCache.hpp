@@ -68,7 +68,7 @@ struct AttentionCacheDescriptor {
   bool isStorageOnly = false;  // is never attended to, so that any head dim will do
 };
 
-// How queries and keys of a step turn, as MultiRoPE defines it.
+// How queries and keys of a step are rotated, as MultiRoPE defines it.
 struct RotaryStep {
   RotaryEmbedding embedding = {};
   std::optional<RotaryPositions> positions = {};  // of the step's tokens; none: those that they get in the cache
