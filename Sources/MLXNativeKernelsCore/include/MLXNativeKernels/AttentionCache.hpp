@@ -94,6 +94,10 @@ class AttentionCache {
  public:
   static Result<AttentionCache> make(const std::shared_ptr<Device>& device, const AttentionCacheDescriptor& descriptor);
 
+  // Copies share the cache. Moves copy too, so that no cache is ever without memory.
+  AttentionCache(const AttentionCache&) = default;
+  AttentionCache& operator=(const AttentionCache&) = default;
+
   const AttentionCacheDescriptor& descriptor() const;
   // Keys and values, or their codes as a cache of bytes: slots are the same.
   KVCacheView view() const;
