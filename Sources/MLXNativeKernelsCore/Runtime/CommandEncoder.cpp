@@ -149,15 +149,15 @@ Result<CommandEncoder::Impl::ScratchRange> CommandEncoder::Impl::acquireZeroed(u
     zeroed = std::move(acquired);
     zeroedUsed = 0;
   }
-  const ScratchRange ofPlan{&zeroed, zeroedUsed, bytes};
+  const ScratchRange planRange{&zeroed, zeroedUsed, bytes};
   static constexpr std::array<std::byte, 4096> kZeros{};
   for (uint64_t done = 0; done < bytes; done += kZeros.size()) {
     const uint64_t part = std::min<uint64_t>(bytes - done, kZeros.size());
-    MNK_TRY(zeroed->write(ofPlan.start + done, std::span(kZeros).first(part)));
+    MNK_TRY(zeroed->write(planRange.start + done, std::span(kZeros).first(part)));
   }
   constexpr uint64_t kUnit = 16;  // any device can bind memory at multiples of it
-  zeroedUsed = std::min((ofPlan.start + bytes + kUnit - 1) / kUnit * kUnit, zeroed->length());
-  return ofPlan;
+  zeroedUsed = std::min((planRange.start + bytes + kUnit - 1) / kUnit * kUnit, zeroed->length());
+  return planRange;
 }
 
 Result<CommandEncoder::Impl::PlanScratch> CommandEncoder::Impl::acquireFor(uint64_t scratchBytes,

@@ -61,7 +61,7 @@ struct CommandEncoder::Impl {
   bool isMidway = false;         // the submission holds something that is not accounted for
   std::optional<Error> failure;  // why the submission holds part of a call; it must not run
 
-  // Lets go of what was being encoded, whatever came of it.
+  // Lets go of what was being encoded, also if that failed.
   struct ReadyScope {
     Impl& impl;
     ~ReadyScope() {

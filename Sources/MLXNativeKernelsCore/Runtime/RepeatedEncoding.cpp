@@ -1,4 +1,4 @@
-// How an encoder records ops that repeat: what came of an op of the same form is patched.
+// How an encoder records ops that repeat: it patches the plan of their form.
 #include <algorithm>
 
 #include "Runtime/CommandEncoderImpl.hpp"

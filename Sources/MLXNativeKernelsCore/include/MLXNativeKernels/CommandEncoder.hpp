@@ -135,7 +135,7 @@ class CommandEncoder {
   EncodingParticipant* participant(const void* key) const;
   Result<void> join(const void* key, std::shared_ptr<EncodingParticipant> participant);
 
-  // A call that a RecordedStep makes again, after so many committed runs of the step.
+  // A call that a RecordedStep makes again; `run` is the number of committed runs of the step before it.
   using Call = std::function<Result<void>(CommandEncoder&, uint64_t run)>;
   // Runs `body`, the whole of a call. A recording keeps what `make` returns, a Call that does the same, unless `body`
   // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs in
