@@ -77,11 +77,12 @@ struct PackageCheck {
         }
     }
 
-    /// What the unified files among these paths include.
+    /// What the unified files among these paths include, besides headers.
     private static func included(by paths: [String], in folder: String, _ files: Files) -> [String] {
         paths.flatMap { path in
             (files.text("\(folder)/\(path)") ?? "").split(separator: "\n").filter { $0.hasPrefix("#include \"") }
                 .compactMap { $0.split(separator: "\"").dropFirst().first.map(String.init) }
+                .filter { $0.hasSuffix(".cpp") }
         }
     }
 
