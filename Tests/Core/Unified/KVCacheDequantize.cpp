@@ -2,4 +2,4 @@
 // clang-format off
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRuleTests.cpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeTests.cpp"
-#include "Runtime/RecordedStepTests.cpp"
+#include "Runtime/RecordedStepEndTests.cpp"

@@ -6,3 +6,4 @@
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRuleTests.cpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeSpecialTests.cpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeTests.cpp"
+#include "Runtime/RecordedStepTests.cpp"
