@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -253,7 +254,10 @@ std::string CacheCall::text() const {
 bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
   const CacheCall before = call;
   if (call.rotation) {
-    call.refusal = mutate(*call.rotation, random);
+    const auto entries = call.entries();
+    const bool isEven =
+        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
+    call.refusal = mutate(*call.rotation, isEven, random);
     return true;
   }
   const bool hasRows = rowsOf(call) != 0;
@@ -286,13 +290,16 @@ CacheStep::CacheStep(const CacheCall& call, Arena& arena, Seeded& random) : call
   options_ = call.options;
   if (call.rotation) {
     const CacheRotation& rotation = *call.rotation;
+    const auto listed = [](const std::vector<int32_t>& list) -> mnk_rotary_numbers {
+      return {.list = list.empty() ? nullptr : list.data(), .list_count = list.size()};
+    };
     std::memset(rotary_.tail, 1, sizeof rotary_.tail);
     rotary_.value = {.size = rotation.size,
                      .embedding = rotation.embedding,
                      .has_first_position = rotation.first.has_value(),
                      .first_position = rotation.first.value_or(0),
-                     .positions = {.list = rotation.positions.data(), .list_count = rotation.positions.size()},
-                     .offsets = {.list = rotation.offsets.data(), .list_count = rotation.offsets.size()}};
+                     .positions = listed(rotation.positions),
+                     .offsets = listed(rotation.offsets)};
     if (rotation.positionsIn) rotary_.value.positions = {.tensor = arena.make(*rotation.positionsIn, random)};
   }
   std::memset(step_.tail, call.tail, sizeof step_.tail);

@@ -248,6 +248,7 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "a position is out of range",
           "positions do not match the tokens",
           "offsets do not match the sequences",
+          "offsets are given for sequences that differ in their rows",
           "the sequence cannot be cut there"};
 }
 

@@ -71,7 +71,7 @@ CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows
   return rotation;
 }
 
-std::string mutate(CacheRotation& rotation, test::Seeded& random) {
+std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random) {
   switch (random.below(7)) {
     case 0:
       rotation.size = oneOf<size_t>(random, {0, rotation.size - 1, 2 * rotation.size + 1});
@@ -93,11 +93,12 @@ std::string mutate(CacheRotation& rotation, test::Seeded& random) {
       return "a position is out of range";
     case 5:
       rotation.positionsIn.reset();
-      rotation.positions.resize(rotation.positions.size() + 13);
+      rotation.positions.resize(rotation.positions.size() + 97);
       return "positions do not match the tokens";
     default:
       rotation.offsets.resize(rotation.offsets.size() + 6);
-      return "offsets do not match the sequences";
+      return isEven ? "offsets do not match the sequences"
+                    : "offsets are given for sequences that differ in their rows";
   }
 }
 

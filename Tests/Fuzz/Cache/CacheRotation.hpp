@@ -28,7 +28,7 @@ struct CacheRotation {
 // are listed.
 CacheRotation drawRotation(test::Seeded& random, uint64_t headDim, uint64_t rows, uint64_t entries, bool isEven);
 // Breaks one thing, and returns what the error must say of it.
-std::string mutate(CacheRotation& rotation, test::Seeded& random);
+std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random);
 
 float rounded(float number, mnk_dtype dtype);
 
