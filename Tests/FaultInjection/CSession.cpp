@@ -1,6 +1,5 @@
-#include "MLXNativeKernels/mnk.h"
+#include "COps.hpp"
 #include "MLXNativeKernels/mnk_metal.h"
-#include "Session.hpp"
 
 namespace mnk::inject {
 
@@ -99,7 +98,7 @@ class CSession final : public Session {
   }
 
   Status plan(Op op) override {
-    Ops ops(tensors_);
+    COps ops(tensors_);
     mnk_plan* plan = nullptr;
     const Status made = make("mnk_…_make_plan", plan, mnk_plan_release,
                              [&](mnk_error_out error) { return ops.plan(op, device_, error); });
@@ -118,7 +117,7 @@ class CSession final : public Session {
                [&](mnk_error_out error) { return mnk_encoder_measure_ops(encoder_, error); });
   }
   Status encode(Op op) override {
-    Ops ops(tensors_);
+    COps ops(tensors_);
     return run("mnk_encoder_…", [&](mnk_error_out error) { return ops.encode(op, encoder_, error); });
   }
   Status commit(std::atomic<int>& finished) override {
@@ -137,6 +136,27 @@ class CSession final : public Session {
     drop("mnk_encoder_release", encoder_, mnk_encoder_release);
     drop("mnk_completion_release", completion_, mnk_completion_release);
   }
+
+  Status makeRecording() override {
+    return make("mnk_encoder_make_recording", encoder_, mnk_encoder_release,
+                [&](mnk_error_out error) { return mnk_encoder_make_recording(device_, "a step", error); });
+  }
+  Status makeStep() override {
+    return make("mnk_recorded_step_make", step_, mnk_recorded_step_release,
+                [&](mnk_error_out error) { return mnk_recorded_step_make(encoder_, error); });
+  }
+  Status encodeStep() override {
+    return run("mnk_encoder_encode_step",
+               [&](mnk_error_out error) { return mnk_encoder_encode_step(encoder_, step_, error); });
+  }
+  Status runStep(std::atomic<int>& finished) override {
+    return make("mnk_recorded_step_run", completion_, mnk_completion_release, [&](mnk_error_out error) {
+      const auto count = [](void* context, const mnk_error*) { ++*static_cast<std::atomic<int>*>(context); };
+      return mnk_recorded_step_run(step_, count, &finished, error);
+    });
+  }
+  uint64_t runs() override { return mnk_recorded_step_runs(step_); }
+  void setRuns(uint64_t runs) override { mnk_recorded_step_set_runs(step_, runs); }
 
   Status makeCache(bool isQuantized) override {
     const mnk_cache_quantization quantization{.size = sizeof quantization, .codec = MNK_TURBO, .key_bits = 4};
@@ -177,7 +197,10 @@ class CSession final : public Session {
     return run("mnk_encoder_attend_step",
                [&](mnk_error_out error) { return mnk_encoder_attend_step(encoder_, cache_, &step, error); });
   }
-  Status appendAndAttend(uint32_t sequence) override {
+  Status appendAndAttend(uint32_t sequence, bool isRotated) override {
+    const mnk_rotary_step rotary{
+        .size = sizeof rotary,
+        .embedding = {.size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1}};
     const mnk_attention_results results{.size = sizeof results, .into = tensors_[kAttended]};
     const mnk_cache_step step{.size = sizeof step,
                               .queries = view(kQueries),
@@ -185,7 +208,8 @@ class CSession final : public Session {
                               .values = view(kValues),
                               .sequences = &sequence,
                               .sequence_count = 1,
-                              .results = &results};
+                              .results = &results,
+                              .rotary = isRotated ? &rotary : nullptr};
     return run("mnk_encoder_append_and_attend",
                [&](mnk_error_out error) { return mnk_encoder_append_and_attend(encoder_, cache_, &step, error); });
   }
@@ -233,145 +257,20 @@ class CSession final : public Session {
 
   void dropTensors() override {
     dropEncoder();
+    drop("mnk_recorded_step_release", step_, mnk_recorded_step_release);
     dropCache();
     for (mnk_tensor*& tensor : tensors_) drop("mnk_tensor_release", tensor, mnk_tensor_release);
   }
   void dropDevice() override { drop("mnk_device_release", device_, mnk_device_release); }
 
  private:
-  using Tensors = std::array<mnk_tensor*, kNames>;
-
-  // The descriptors of all ops, over the same tensors.
-  struct Ops {
-    mnk_kv_cache_view dense;
-    mnk_quantized_kv_view quantized;
-    mnk_kv_cache_write write;
-    mnk_kv_cache_write broken;
-    mnk_kv_cache_quantize quantize;
-    mnk_kv_cache_dequantize dequantize;
-    mnk_hadamard hadamard;
-    mnk_attention_results into, intoQuantized, partials, merged;
-    mnk_attended_sequence sequence{.sequence = 0, .length = kTokens};
-    mnk_flash_decode attend, attendQuantized, attendPartials;
-    mnk_merge_partials merge;
-    mnk_multi_rope rope;
-
-    explicit Ops(const Tensors& t)
-        : dense{.size = sizeof dense, .keys = t[kDenseKeys], .values = t[kDenseValues]},
-          quantized{.size = sizeof quantized,
-                    .keys = {.codec = {MNK_TURBO, 4, 0}, .codes = t[kKeyCodes], .scales = t[kKeyScales]},
-                    .values = {.codec = {MNK_TURBO, 4, 0}, .codes = t[kValueCodes], .scales = t[kValueScales]}},
-          write{.size = sizeof write,
-                .keys = t[kKeys],
-                .values = t[kValues],
-                .source_layout = MNK_TOKEN_MAJOR,
-                .into = dense},
-          broken(write),
-          quantize{.size = sizeof quantize,
-                   .keys = t[kKeys],
-                   .values = t[kValues],
-                   .source_layout = MNK_TOKEN_MAJOR,
-                   .into = quantized},
-          dequantize{.size = sizeof dequantize,
-                     .from = quantized,
-                     .keys = t[kReadKeys],
-                     .values = t[kReadValues],
-                     .layout = MNK_TOKEN_MAJOR},
-          hadamard{
-              .size = sizeof hadamard, .from = t[kWrapped], .into = t[kTurned], .has_signs = true, .signs = MNK_TURBO},
-          into{.size = sizeof into, .into = t[kAttended]},
-          intoQuantized{.size = sizeof into, .into = t[kAttendedQuantized]},
-          partials{.size = sizeof into, .partial_sums = t[kPartSums], .partial_stats = t[kPartStats]},
-          merged{.size = sizeof into, .into = t[kMerged]},
-          attend{.size = sizeof attend,
-                 .queries = t[kQueries],
-                 .dense = &dense,
-                 .sequences = &sequence,
-                 .sequence_count = 1,
-                 .results = &into},
-          attendQuantized(attend),
-          attendPartials(attend),
-          merge{.size = sizeof merge,
-                .partial_sums = t[kPartialSums],
-                .partial_stats = t[kPartialStats],
-                .results = &merged},
-          rope{.size = sizeof rope,
-               .queries = viewOf(t[kQueries]),
-               .keys = viewOf(t[kKeys]),
-               .rotated_queries = viewOf(t[kRotatedQueries]),
-               .rotated_keys = viewOf(t[kRotatedKeys]),
-               .first_position = 7,
-               .rotary = {.size = sizeof(mnk_rotary_embedding), .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1}} {
-      broken.position = kCapacity;
-      attendQuantized.dense = nullptr;
-      attendQuantized.quantized = &quantized;
-      attendQuantized.results = &intoQuantized;
-      attendPartials.results = &partials;
-    }
-    Ops(const Ops&) = delete;
-    Ops& operator=(const Ops&) = delete;
-
-    mnk_plan* plan(Op op, mnk_device* device, mnk_error_out error) const {
-      switch (op) {
-        case Op::write:
-          return mnk_kv_cache_write_make_plan(&write, error);
-        case Op::quantize:
-          return mnk_kv_cache_quantize_make_plan(&quantize, error);
-        case Op::dequantize:
-          return mnk_kv_cache_dequantize_make_plan(&dequantize, error);
-        case Op::hadamard:
-          return mnk_hadamard_make_plan(&hadamard, error);
-        case Op::attend:
-          return mnk_flash_decode_make_plan(&attend, device, error);
-        case Op::attendQuantized:
-          return mnk_flash_decode_make_plan(&attendQuantized, device, error);
-        case Op::attendPartials:
-          return mnk_flash_decode_make_plan(&attendPartials, device, error);
-        case Op::merge:
-          return mnk_merge_partials_make_plan(&merge, error);
-        case Op::rope:
-          return mnk_multi_rope_make_plan(&rope, error);
-        case Op::broken:
-          return mnk_kv_cache_write_make_plan(&broken, error);
-      }
-      return nullptr;
-    }
-    bool encode(Op op, mnk_encoder* encoder, mnk_error_out error) const {
-      switch (op) {
-        case Op::write:
-          return mnk_encoder_kv_cache_write(encoder, &write, error);
-        case Op::quantize:
-          return mnk_encoder_kv_cache_quantize(encoder, &quantize, error);
-        case Op::dequantize:
-          return mnk_encoder_kv_cache_dequantize(encoder, &dequantize, error);
-        case Op::hadamard:
-          return mnk_encoder_hadamard(encoder, &hadamard, error);
-        case Op::attend:
-          return mnk_encoder_flash_decode(encoder, &attend, error);
-        case Op::attendQuantized:
-          return mnk_encoder_flash_decode(encoder, &attendQuantized, error);
-        case Op::attendPartials:
-          return mnk_encoder_flash_decode(encoder, &attendPartials, error);
-        case Op::merge:
-          return mnk_encoder_merge_partials(encoder, &merge, error);
-        case Op::rope:
-          return mnk_encoder_multi_rope(encoder, &rope, error);
-        case Op::broken:
-          return mnk_encoder_kv_cache_write(encoder, &broken, error);
-      }
-      return false;
-    }
-  };
-
-  static mnk_heads_view viewOf(mnk_tensor* tensor) {
-    return {.size = sizeof(mnk_heads_view), .tensor = tensor, .layout = MNK_TOKEN_MAJOR};
-  }
   mnk_heads_view view(Name name) const { return viewOf(tensors_[name]); }
 
   mnk_device* device_ = nullptr;
-  Tensors tensors_ = {};
+  COps::Tensors tensors_ = {};
   mnk_encoder* encoder_ = nullptr;
   mnk_completion* completion_ = nullptr;
+  mnk_recorded_step* step_ = nullptr;
   mnk_cache* cache_ = nullptr;
 };
 

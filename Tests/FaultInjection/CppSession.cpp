@@ -130,6 +130,26 @@ class CppSession final : public Session {
     });
   }
 
+  Status makeRecording() override {
+    return callForValue("StepRecording::begin", [&] {
+      encoder_ = std::make_unique<CommandEncoder>(device_, "a step");
+      StepRecording::begin(*encoder_);
+    });
+  }
+  Status makeStep() override {
+    return keep(call("StepRecording::end", [&] { return StepRecording::end(*encoder_); }), step_);
+  }
+  Status encodeStep() override {
+    return statusOf(call("RecordedStep::encode", [&] { return step_.encode(*encoder_); }));
+  }
+  Status runStep(std::atomic<int>& finished) override {
+    return keep(
+        call("RecordedStep::run", [&] { return step_.run([&finished](const Result<Summary>&) { ++finished; }); }),
+        completion_);
+  }
+  uint64_t runs() override { return step_.runs(); }
+  void setRuns(uint64_t runs) override { step_.setRuns(runs); }
+
   Status makeCache(bool isQuantized) override {
     AttentionCacheDescriptor descriptor{
         .kvHeads = kHeads, .headDim = kHeadDim, .capacity = kCapacity, .sequences = kSequences, .dtype = DType::f32};
@@ -165,10 +185,11 @@ class CppSession final : public Session {
       return cache_->attend(*encoder_, queries, {.into = tensors_[kRowAttended]}, {}, sequences);
     }));
   }
-  Status appendAndAttend(uint32_t sequence) override {
+  Status appendAndAttend(uint32_t sequence, bool isRotated) override {
     const AppendAndAttend step{.queries = HeadsView(tensors_[kQueries]),
                                .keys = HeadsView(tensors_[kKeys]),
                                .values = HeadsView(tensors_[kValues]),
+                               .rotary = isRotated ? std::optional(RotaryStep{}) : std::nullopt,
                                .results = {.into = tensors_[kAttended]},
                                .sequence = sequence};
     return statusOf(call("AttentionCache::appendAndAttend", [&] { return cache_->appendAndAttend(*encoder_, step); }));
@@ -203,6 +224,7 @@ class CppSession final : public Session {
 
   void dropTensors() override {
     dropEncoder();
+    call("~RecordedStep", [&] { step_ = {}; });
     dropCache();
     call("~Tensor", [&] { tensors_ = {}; });
   }
@@ -264,6 +286,7 @@ class CppSession final : public Session {
   std::array<Tensor, kNames> tensors_;
   std::unique_ptr<CommandEncoder> encoder_;
   Completion completion_;
+  RecordedStep step_;
   std::optional<AttentionCache> cache_;
 };
 

@@ -100,7 +100,7 @@ class Scenario {
     submit({[&] { return session_.appendRows(kRows); }, [&] { return session_.attendRows(kRows); }});
     moveTo({4, 1, 0});
     compare(of + ", rows of several sequences", kRowAttended);
-    submit({[&] { return session_.appendAndAttend(0); }});
+    submit({[&] { return session_.appendAndAttend(0, false); }});
     moveTo({7, 1, 0});
     compare(of + ", appendAndAttend", kAttended);
     submit({[&] { return session_.copy(0, 2); }, [&] { return session_.attend(2); }});
@@ -116,6 +116,7 @@ class Scenario {
     submit({[&] { return session_.attend(0); }});
     compare(of + ", truncated", kAttended);
     require([&] { return session_.text(); });
+    useStep(of);
 
     const std::string path = setting_.folder + "/cache";
     require([&] { return session_.save(path.c_str()); });
@@ -126,6 +127,27 @@ class Scenario {
     compare(of + ", truncated", kAttended);  // the file held the same
     session_.dropCache();
     hasCache_ = false;
+  }
+
+  // A step of a rotation from a number on, and of a call that rotates, appends and attends.
+  void useStep(const std::string& of) {
+    record({[&] { return session_.encode(Op::rope); }, [&] { return session_.appendAndAttend(1, true); }});
+    checkPositions();
+    const auto compareRun = [&](const std::string& run) {
+      moveTo({4, positions_[1] + kTokens, 7}, runs_ + 1);
+      for (const Name name : {kAttended, kRotatedQueries, kRotatedKeys}) compare(of + run, name);
+    };
+    submit({[&] { return session_.encodeStep(); }});
+    compareRun(", recorded step");
+    runStep();
+    compareRun(", recorded step run again");
+    require([&] { return session_.truncate(1, 1); });
+    session_.setRuns(0);
+    moveTo({4, 1, 7}, 0);
+    runStep();
+    compareRun(", recorded step");  // from where it started
+    require([&] { return session_.truncate(1, 1); });
+    moveTo({4, 1, 7}, 1);
   }
 
   // A call that ends with `wanted`, at the latest when there is memory.
@@ -170,16 +192,36 @@ class Scenario {
         continue;
       }
       between();
-      const int before = finished_;
-      requireCommit();
-      if (waits()) {
-        eventually("the finished handler runs once", [&] { return finished_ == before + 1; });
-        return;
-      }
-      eventually("the finished handler of failed work runs once", [&] { return finished_ == before + 1; });
-      recover();
+      if (finishes([&] { return session_.commit(finished_); })) return;
     }
     throw Wrong("the work failed again when there was memory");
+  }
+
+  // Records a step, again where an encoder holds part of a call.
+  void record(const std::vector<Step>& encodes) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      require([&] { return session_.makeRecording(); });
+      if (encodeAll(encodes)) return require([&] { return session_.makeStep(); });
+      checkPositions();
+    }
+    throw Wrong("a recording failed again when there was memory");
+  }
+
+  void runStep() {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      if (finishes([&] { return session_.runStep(finished_); })) return;
+    }
+    throw Wrong("a step failed again when there was memory");
+  }
+
+  // Commits and waits. False where the work itself failed.
+  bool finishes(const Step& commit) {
+    const int before = finished_;
+    requireCommit(commit);
+    const bool isDone = waits();
+    eventually("the finished handler runs once", [&] { return finished_ == before + 1; });
+    if (!isDone) recover();
+    return isDone;
   }
 
   // False where the encoder cannot go on.
@@ -199,10 +241,10 @@ class Scenario {
     return true;
   }
 
-  void requireCommit() {
+  void requireCommit(const Step& commit) {
     require([&] {
       const int before = finished_;
-      const Status status = session_.commit(finished_);
+      const Status status = commit();
       if (status.succeeded) {
         ++commits_;
       } else if (finished_ != before) {
@@ -232,14 +274,17 @@ class Scenario {
       if (session_.position(sequence) == positions_[sequence] && !session_.isSuspect(sequence)) continue;
       require([&] { return session_.truncate(positions_[sequence], sequence); });
     }
+    session_.setRuns(runs_);
     checkPositions();
   }
 
-  void moveTo(const std::array<uint64_t, kSequences>& positions) {
+  void moveTo(const std::array<uint64_t, kSequences>& positions, uint64_t runs = 0) {
     positions_ = positions;
+    runs_ = runs;
     checkPositions();
   }
   void checkPositions() {
+    if (session_.runs() != runs_) throw Wrong(fmt::format("the step has {} runs, expected {}", session_.runs(), runs_));
     for (uint32_t sequence = 0; hasCache_ && sequence < kSequences; ++sequence) {
       const uint64_t position = session_.position(sequence);
       if (position == positions_[sequence] && !session_.isSuspect(sequence)) continue;
@@ -283,6 +328,7 @@ class Scenario {
   int commits_ = 0, wraps_ = 0;
   bool hasCache_ = false;
   std::array<uint64_t, kSequences> positions_ = {};
+  uint64_t runs_ = 0;  // of the recorded step
 };
 
 }  // namespace

@@ -143,6 +143,13 @@ class Session {
   virtual Status commit(std::atomic<int>& finished) = 0;
   virtual Status wait() = 0;
   virtual void dropEncoder() = 0;
+  // A step, of an encoder that records it.
+  virtual Status makeRecording() = 0;
+  virtual Status makeStep() = 0;
+  virtual Status encodeStep() = 0;
+  virtual Status runStep(std::atomic<int>& finished) = 0;
+  virtual uint64_t runs() = 0;  // 0 without a step
+  virtual void setRuns(uint64_t runs) = 0;
 
   virtual Status makeCache(bool isQuantized) = 0;
   virtual Status prepare(const char* tuningFile) = 0;
@@ -150,7 +157,7 @@ class Session {
   virtual Status attend(uint32_t sequence) = 0;
   virtual Status appendRows(std::span<const uint32_t> sequences) = 0;
   virtual Status attendRows(std::span<const uint32_t> sequences) = 0;
-  virtual Status appendAndAttend(uint32_t sequence) = 0;
+  virtual Status appendAndAttend(uint32_t sequence, bool isRotated) = 0;
   virtual Status copy(uint32_t source, uint32_t target) = 0;
   virtual Status dequantize(uint32_t sequence) = 0;  // its first tokens
   virtual Status truncate(uint64_t position, uint32_t sequence) = 0;

@@ -13,8 +13,9 @@ mnk_encoder* mnk_encoder_make_recording(mnk_device* device, const char* label, m
 
 mnk_recorded_step* mnk_recorded_step_make(mnk_encoder* encoder, mnk_error_out error) {
   return c::make<mnk_recorded_step>(error, {{encoder, "encoder"}}, [&]() -> Result<mnk_recorded_step*> {
-    MNK_TRY(auto step, StepRecording::end(encoder->encoder));
-    return new mnk_recorded_step{std::move(step)};
+    auto handle = std::make_unique<mnk_recorded_step>();  // before the recording ends, which happens once
+    MNK_TRY(handle->step, StepRecording::end(encoder->encoder));
+    return handle.release();
   });
 }
 

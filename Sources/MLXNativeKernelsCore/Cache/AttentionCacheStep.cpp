@@ -103,12 +103,30 @@ class RepeatedStep final : public RepeatedOp {
   const std::function<Result<Plan>()>& fresh_;
 };
 
+bool hasNumber(const AppendAndAttend& step) {
+  return step.rotary && step.rotary->positions && std::holds_alternative<int64_t>(step.rotary->positions->source);
+}
+bool isUneven(const std::vector<uint32_t>& counts) {
+  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to()) != counts.end();
+}
+
+// Positions of a later run are a list then, as entries move on by other numbers of tokens.
+Result<void> checkRecorded(const AppendAndAttend& step) {
+  const uint64_t tokens = step.keys.resolved().totalTokens();
+  if (!hasNumber(step) || !isUneven(step.rowCounts) || tokens <= MultiRoPE::kMaxListed) return {};
+  return Error{.op = std::string(kCall),
+               .what = "a recorded step cannot count the positions of this many tokens",
+               .got = fmt::format("a number as rotary position, uneven row counts and {}", countText(tokens, "token")),
+               .expected = fmt::format("at most {}", countText(MultiRoPE::kMaxListed, "token")),
+               .fix = "Leave the positions out, so that they follow the cache, or pass them in a tensor."};
+}
+
 // Positions that are a number move on by the tokens of each entry, which may be other ones for each.
 RotaryPositions positionsAfter(uint64_t runs, const AppendAndAttend& step) {
   RotaryPositions positions = *step.rotary->positions;
   if (runs == 0) return positions;
   const std::vector<uint32_t>& counts = step.rowCounts;
-  if (std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to()) == counts.end()) {
+  if (!isUneven(counts)) {
     positions.advance(runs, step.keys.resolved().totalTokens() / std::max<size_t>(step.sequences.size(), 1));
     return positions;
   }
@@ -124,7 +142,7 @@ RotaryPositions positionsAfter(uint64_t runs, const AppendAndAttend& step) {
 }
 
 CommandEncoder::Call appendAndAttendAgain(AttentionCache cache, const AppendAndAttend& step) {
-  if (!step.rotary || !step.rotary->positions || !std::holds_alternative<int64_t>(step.rotary->positions->source)) {
+  if (!hasNumber(step)) {
     return [cache, step](CommandEncoder& next, uint64_t) mutable { return cache.appendAndAttend(next, step); };
   }
   return [cache, step](CommandEncoder& next, uint64_t run) mutable {
@@ -265,10 +283,15 @@ Result<Plan> AttentionCache::State::planEntries(const std::shared_ptr<Device>& d
 }
 
 Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step) {
-  const auto again = [&] { return appendAndAttendAgain(*this, step); };
+  bool isRecorded = false;
+  const auto again = [&] {
+    isRecorded = true;
+    return appendAndAttendAgain(*this, step);
+  };
   return cacheCall(
       encoder, kCall, again,
       [&]() -> Result<void> {
+        if (isRecorded) MNK_TRY(checkRecorded(step));
         const bool isOne = step.sequences.empty();
         const std::span<const uint32_t> listed = isOne ? std::span(&step.sequence, 1) : std::span(step.sequences);
         MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, listed));

@@ -292,6 +292,10 @@ Result<void> CommandEncoder::measureOps() {
 
 void CommandEncoder::fail(const Error& error) noexcept {
   impl_->failure = copyOrCode(error);
+  impl_->participants.clear();
+  impl_->submission.reset();
+  impl_->scratch.reset();
+  impl_->zeroed.reset();
 }
 const std::string& CommandEncoder::label() const {
   return impl_->label;

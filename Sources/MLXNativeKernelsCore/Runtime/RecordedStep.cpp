@@ -11,6 +11,14 @@ namespace {
 
 constexpr std::string_view kStepName = "RecordedStep";
 
+Error emptyStep() {
+  return {.op = std::string(kStepName),
+          .what = "there is no step to run",
+          .got = "a step that was moved from, or never recorded",
+          .expected = "a recorded step",
+          .fix = "Record a step, and run it where it was moved to."};
+}
+
 }  // namespace
 
 struct RecordedStep::State {
@@ -108,6 +116,7 @@ Error CommandEncoder::neverRuns(std::string_view got) {
 
 Result<Completion> RecordedStep::run(CommandEncoder::Finished finished) const {
   return guarded(kStepName, [&]() -> Result<Completion> {
+    if (!state_) return emptyStep();
     CommandEncoder encoder(state_->device, state_->label);
     MNK_TRY(encode(encoder));
     return encoder.commit(std::move(finished));
@@ -131,6 +140,7 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
   };
   return into.remembering(again, [&] {
     return guarded(kStepName, [&]() -> Result<void> {
+      if (!state_) return emptyStep();
       if (into.device() != state_->device) {
         return Error{.op = std::string(kStepName),
                      .what = "the encoder is of another device than the step",
@@ -158,18 +168,20 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
 
 uint64_t RecordedStep::runs() const {
   std::lock_guard lock(EncodingParticipant::mutex());
-  return state_->runs;
+  return state_ ? state_->runs : 0;
 }
 void RecordedStep::setRuns(uint64_t runs) {
   std::lock_guard lock(EncodingParticipant::mutex());
-  state_->runs = runs;
+  if (state_) state_->runs = runs;
 }
 
 const Summary& RecordedStep::summary() const {
-  return state_->summary;
+  static const Summary none;
+  return state_ ? state_->summary : none;
 }
 const std::shared_ptr<Device>& RecordedStep::device() const {
-  return state_->device;
+  static const std::shared_ptr<Device> none;
+  return state_ ? state_->device : none;
 }
 
 // The call is kept first, so that one that is encoded is never missing for lack of memory.

@@ -54,6 +54,7 @@
 #include "Ops/RotaryAppend/RepeatedRotaryAppend.hpp"
 #include "RotaryAppend/RotaryAppendTypes.h"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
+#include <stdexcept>
 #include "Ops/Common/CacheAddressRules.cpp"
 #include "Ops/Common/CacheAddressing.cpp"
 #include "Ops/Common/HeadsMemory.cpp"

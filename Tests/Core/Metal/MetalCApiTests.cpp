@@ -104,6 +104,60 @@ TEST(MetalCApi, EncodesIntoTheAppsCommandBuffer) {
   EXPECT(std::equal(got, got + 4, kNumbers));
 }
 
+// As RecordedStep.run(into:) of Swift does.
+TEST(MetalCApi, RunsARecordedStepInTheAppsCommandBuffer) {
+  MetalFixture fixture;
+  const auto device = makeMetal(fixture);
+  constexpr uint64_t kHeads = 2, kHeadDim = 64, kRuns = 3;
+  const auto vectors = [&] { return makeTensor(device.get(), MNK_F32, {1, kHeads, kHeadDim}); };
+  const auto token = vectors(), into = vectors();
+  std::vector<float> numbers(kHeads * kHeadDim, 1.5f), got(numbers.size());
+  EXPECT(mnk_tensor_write(token.get(), numbers.data(), numbers.size() * sizeof(float), nullptr));
+  const mnk_cache_descriptor descriptor{.size = sizeof descriptor,
+                                        .kv_heads = kHeads,
+                                        .head_dim = kHeadDim,
+                                        .capacity = kRuns,
+                                        .sequences = 1,
+                                        .dtype = MNK_F32};
+  const Owned<mnk_cache> cache(mnk_cache_make(device.get(), &descriptor, nullptr), mnk_cache_release);
+  const mnk_rotary_embedding embedding{.size = sizeof embedding, .layout = MNK_HALF_SPLIT, .base = 10000, .scale = 1};
+  const mnk_attention_results results{.size = sizeof results, .into = into.get()};
+  const mnk_heads_view view{.size = sizeof view, .tensor = token.get(), .layout = MNK_TOKEN_MAJOR};
+  const mnk_rotary_step rotary{.size = sizeof rotary, .embedding = embedding};
+  const mnk_cache_step call{
+      .size = sizeof call, .queries = view, .keys = view, .values = view, .rotary = &rotary, .results = &results};
+  const Owned<mnk_encoder> recording(mnk_encoder_make_recording(device.get(), "token", nullptr), mnk_encoder_release);
+  EXPECT(mnk_encoder_append_and_attend(recording.get(), cache.get(), &call, nullptr));
+  const Owned<mnk_recorded_step> step(mnk_recorded_step_make(recording.get(), nullptr), mnk_recorded_step_release);
+  const AutoreleasePool pool;
+  auto* const queue = static_cast<MTL::CommandQueue*>(mnk_device_metal_queue(device.get()));
+  Caught caught;
+  for (uint64_t run = 0; run <= kRuns; ++run) {
+    auto* const commands = queue->commandBuffer();
+    const Owned<mnk_encoder> encoder(mnk_encoder_make_into_metal(device.get(), commands, "mine", nullptr),
+                                     mnk_encoder_release);
+    if (run == kRuns) {
+      EXPECT(!mnk_encoder_encode_step(encoder.get(), step.get(), caught.out()));
+      caught.expect({.what = "the write runs past the end of a linear cache"});
+      continue;
+    }
+    EXPECT(mnk_encoder_encode_step(encoder.get(), step.get(), nullptr));
+    EXPECT_EQ(mnk_recorded_step_runs(step.get()), run);
+    const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                     mnk_completion_release);
+    EXPECT(!mnk_completion_is_done(done.get()));
+    EXPECT_EQ(mnk_recorded_step_runs(step.get()), run + 1);
+    EXPECT_EQ(mnk_cache_next_position(cache.get(), 0), run + 1);
+    commands->commit();
+    EXPECT(mnk_completion_wait(done.get(), nullptr));
+    // All values are the same, and so is their mean.
+    EXPECT(mnk_tensor_read(into.get(), got.data(), got.size() * sizeof(float), nullptr));
+    for (const float number : got) EXPECT(std::abs(number - 1.5f) < 1e-5f);
+    got.assign(got.size(), 0);
+    EXPECT(mnk_tensor_write(into.get(), got.data(), got.size() * sizeof(float), nullptr));
+  }
+}
+
 TEST(MetalCApi, MissingObjectsAreTypedErrors) {
   MetalFixture fixture;
   const auto device = makeMetal(fixture);

@@ -1,4 +1,5 @@
 // Runs of a recorded step against steps that are encoded afresh: results and caches are the same, bit for bit.
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 
@@ -22,7 +23,7 @@ struct Case {
   std::vector<uint32_t> rowCounts{};
 };
 
-constexpr uint32_t kLayers = 2, kHeads = 4, kKVHeads = 2, kHeadDim = 64;
+constexpr uint32_t kLayers = 2, kHeads = 4, kKVHeads = 2, kHeadDim = 32;
 
 AttentionCacheDescriptor ring(uint32_t capacity, uint32_t pinned = 0) {
   return {.kvHeads = kKVHeads,
@@ -77,14 +78,26 @@ struct Layers {
     }
   }
 
-  // The next token's inputs, small numbers that differ from token to token.
-  void fill(uint64_t token) {
+  // Small numbers that differ from token to token.
+  static void fill(const Tensor& tensor, Seeded& random) {
+    std::vector<uint16_t> halves(tensor.shape().elementCount());
+    for (uint16_t& half : halves) half = static_cast<uint16_t>(0x3000 | (random.next() & 0x8fff));
+    REQUIRE(tensor.write(std::as_bytes(std::span(halves))));
+  }
+
+  // The next token's inputs. Sequences go on to this position first, with tokens that no step has.
+  void fill(uint64_t token, uint64_t position) {
     Seeded random(token);
     for (Layer& layer : all) {
-      for (const Tensor* tensor : {&layer.queries, &layer.keys, &layer.values}) {
-        std::vector<uint16_t> halves(tensor->shape().elementCount());
-        for (uint16_t& half : halves) half = static_cast<uint16_t>(0x3000 | (random.next() & 0x8fff));
-        REQUIRE(tensor->write(std::as_bytes(std::span(halves))));
+      for (const Tensor* tensor : {&layer.queries, &layer.keys, &layer.values}) fill(*tensor, random);
+      for (const uint32_t sequence : of.sequences.empty() ? std::vector{1u} : of.sequences) {
+        const uint64_t next = layer.cache.nextPosition(sequence);
+        if (next >= position) continue;
+        const Tensor skipped =
+            REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make({position - next, kKVHeads, kHeadDim}))));
+        fill(skipped, random);
+        REQUIRE(CommandEncoder::run(
+            device, [&](CommandEncoder& encoder) { return layer.cache.append(encoder, skipped, skipped, sequence); }));
       }
     }
   }
@@ -176,46 +189,60 @@ StepOutcome outcomeOf(const Completion& done, const Layers& layers) {
   return outcome;
 }
 
-// All runs first, then fresh steps on a device that knows no plan.
-void expectReplay(const std::shared_ptr<Device>& device, const Case& one, uint64_t tokens) {
+// All runs first, then fresh steps on a device that knows no plan. Each is a token at one of these positions or, where
+// sequences are there already, at the next.
+void expectReplay(const std::shared_ptr<Device>& device, const Case& one, const std::vector<uint64_t>& positions) {
   Layers replayed(device, one), fresh(device, one);
   RecordedStep step =
       REQUIRE(RecordedStep::record(device, [&](CommandEncoder& encoder) { return replayed.encode(encoder, 0); }));
   std::vector<StepOutcome> outcomes;
-  for (uint64_t token = 0; token < tokens; ++token) {
-    replayed.fill(token);
+  for (uint64_t token = 0; token < positions.size(); ++token) {
+    replayed.fill(token, positions[token]);
     outcomes.push_back(outcomeOf(REQUIRE(step.run()), replayed));
   }
-  for (uint64_t token = 0; token < tokens; ++token) {
+  for (uint64_t token = 0; token < positions.size(); ++token) {
     const Context context(fmt::format("token {}", token));
-    fresh.fill(token);
+    fresh.fill(token, positions[token]);
     device->knownPlans().clear();
     CommandEncoder encoder(device);
     REQUIRE(fresh.encode(encoder, token));
     if (token == 0) EXPECT_EQ(step.summary().text(), encoder.summary().text());
     EXPECT(outcomes[token] == outcomeOf(REQUIRE(encoder.commit()), fresh));
   }
-  EXPECT_EQ(step.runs(), tokens);
+  EXPECT_EQ(step.runs(), positions.size());
   expectSameCaches(replayed, fresh);
 }
 
 }  // namespace
 
+// Across the end of a ring of 24 and that of a block of keys; without a small ring also to where GPUs divide the keys.
 TEST(RecordedStepReplay, EqualsFreshEncodingBitForBit) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const Case& one : cases()) {
       const Context context(one.name);
-      expectReplay(device, one, 40);
+      std::vector<uint64_t> positions{0, 1, 23, 24, 25, 32};
+      if (one.cache.capacity > 24) positions = {0, 1, 31, 32, 127, 128};
+      expectReplay(device, one, positions);
     }
   });
 }
 
-// As long as a long answer: MNK_TEST_FULL=1 runs 10,000 tokens of each.
+// Across the ends of both rings, again and again. MNK_TEST_FULL=1 runs 10,000 tokens of each, as long as a long answer.
 TEST(RecordedStepReplay, ManyTokensEqualFreshEncoding) {
+  std::vector<uint64_t> positions;
+  if (std::getenv("MNK_TEST_FULL")) {
+    positions.resize(10000);
+  } else {
+    for (const uint64_t border : {0, 32, 64, 128, 256, 1024, 2048}) {
+      for (const uint64_t position : {border - std::min<uint64_t>(border, 1), border, border + 1}) {
+        positions.push_back(position);
+      }
+    }
+  }
   const auto device = devicesUnderTest().front().device;
   for (const Case& one : cases()) {
     const Context context(one.name);
-    expectReplay(device, one, std::getenv("MNK_TEST_FULL") ? 10000 : 300);
+    expectReplay(device, one, positions);
   }
 }
 

@@ -37,15 +37,16 @@
 #include "Cache/CacheFileFixture.hpp"
 #include "Runtime/HazardTracker.hpp"
 #include <barrier>
+#include <cstring>
+#include "Cache/AttentionCacheFixture.hpp"
+#include "MLXNativeKernels/MultiRoPE.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
+#include "RotaryAppend/RotaryAppendTypes.h"
 #include <numeric>
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/AttentionCache.hpp"
-#include "MLXNativeKernels/RecordedStep.hpp"
 #include "Runtime/RepeatedOp.hpp"
-#include <cstring>
-#include "Cache/AttentionCacheFixture.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
-#include "MLXNativeKernels/MultiRoPE.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 #include <functional>
 #include "Runtime/RegionSet.hpp"
@@ -89,6 +90,9 @@
 #include "Runtime/MemoryInFlightTests.cpp"
 #undef Fixture
 #include "Runtime/OpTimesTests.cpp"
+#define Fixture Fixture_RecordedStepEndTests
+#include "Runtime/RecordedStepEndTests.cpp"
+#undef Fixture
 #define bytesOf bytesOf_RecordedStepReplayTests
 #define Case Case_RecordedStepReplayTests
 #include "Runtime/RecordedStepReplayTests.cpp"

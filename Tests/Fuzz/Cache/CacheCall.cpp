@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -24,7 +25,8 @@ std::string textOf(std::string_view name, const HeadsSpec& heads) {
 }
 
 std::string_view nameOf(Kind kind) {
-  constexpr std::string_view kNames[] = {"append", "attend", "append and attend", "copy", "truncate", "commit", "drop"};
+  constexpr std::string_view kNames[] = {"append", "attend", "append and attend", "copy", "truncate", "commit",
+                                         "drop",   "run"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -225,9 +227,12 @@ std::vector<StepEntry> CacheCall::entries() const {
 }
 
 std::string CacheCall::text() const {
-  std::string text = fmt::format("\n  {}", nameOf(kind));
+  std::string text = fmt::format("\n  {}{}", beginsStep ? "a step: " : "", nameOf(kind));
   if (kind == Kind::truncate) return text + fmt::format(" sequence {} at {}", sequence, position);
   if (kind == Kind::copy) return text + fmt::format(" {} to {}", sequence, target);
+  if (kind == Kind::runStep) {
+    return text + (isEncoded ? " with an encoder" : "") + (setRuns ? fmt::format(", as run {}", *setRuns) : "");
+  }
   if (kind == Kind::commit || kind == Kind::drop) return text;
   text +=
       fmt::format("{}{}{}{} (size {}), sequences {} [{}]", hasEncoder ? "" : " without encoder",
@@ -237,6 +242,7 @@ std::string CacheCall::text() const {
   if (hasRowCounts) text += fmt::format(", rows [{}]", fmt::join(rowCounts, ", "));
   text += textOf("queries", queries) + textOf("keys", keys) + textOf("values", values);
   if (into) text += fmt::format("\n    into: {}", into->text());
+  if (rotation) text += rotation->text();
   if (hasOptions) {
     text += fmt::format("\n    window {}{}, {}, scale {}", options.window,
                         options.window_sees_pinned ? " and pinned ones" : "",
@@ -247,6 +253,13 @@ std::string CacheCall::text() const {
 
 bool mutate(CacheCall& call, const CacheModel& model, Seeded& random) {
   const CacheCall before = call;
+  if (call.rotation) {
+    const auto entries = call.entries();
+    const bool isEven =
+        std::all_of(entries.begin(), entries.end(), [&](const auto& e) { return e.rows == entries[0].rows; });
+    call.refusal = mutate(*call.rotation, isEven, random);
+    return true;
+  }
   const bool hasRows = rowsOf(call) != 0;
   switch (hasRows ? random.below(5) : random.below(2)) {
     case 0:
@@ -275,6 +288,20 @@ CacheStep::CacheStep(const CacheCall& call, Arena& arena, Seeded& random) : call
   if (call.into) results_.into = arena.make(*call.into, random);
   results_.size = call.resultsSize;
   options_ = call.options;
+  if (call.rotation) {
+    const CacheRotation& rotation = *call.rotation;
+    const auto listed = [](const std::vector<int32_t>& list) -> mnk_rotary_numbers {
+      return {.list = list.empty() ? nullptr : list.data(), .list_count = list.size()};
+    };
+    std::memset(rotary_.tail, 1, sizeof rotary_.tail);
+    rotary_.value = {.size = rotation.size,
+                     .embedding = rotation.embedding,
+                     .has_first_position = rotation.first.has_value(),
+                     .first_position = rotation.first.value_or(0),
+                     .positions = listed(rotation.positions),
+                     .offsets = listed(rotation.offsets)};
+    if (rotation.positionsIn) rotary_.value.positions = {.tensor = arena.make(*rotation.positionsIn, random)};
+  }
   std::memset(step_.tail, call.tail, sizeof step_.tail);
   static constexpr uint32_t kNone = 0;
   const uint32_t* list = call.sequences.empty() ? &kNone : call.sequences.data();
@@ -286,7 +313,8 @@ CacheStep::CacheStep(const CacheCall& call, Arena& arena, Seeded& random) : call
                  .row_counts = call.hasRowCounts ? call.rowCounts.data() : nullptr,
                  .sequence_count = call.sequenceCount.value_or(call.hasSequences ? call.sequences.size() : 0),
                  .results = call.hasResults ? &results_ : nullptr,
-                 .options = call.hasOptions ? &options_ : nullptr};
+                 .options = call.hasOptions ? &options_ : nullptr,
+                 .rotary = call.rotation ? &rotary_.value : nullptr};
 }
 
 }  // namespace mnk::fuzz

@@ -6,11 +6,12 @@
 
 #include "Arena.hpp"
 #include "CacheModel.hpp"
+#include "CacheRotation.hpp"
 #include "MultiRoPE/MultiRoPECall.hpp"
 
 namespace mnk::fuzz {
 
-enum class CacheCallKind : uint8_t { append, attend, appendAndAttend, copy, truncate, commit, drop };
+enum class CacheCallKind : uint8_t { append, attend, appendAndAttend, copy, truncate, commit, drop, runStep };
 
 // Numbers that attention must write, each of which may be off by the slack.
 struct ExpectedNumbers {
@@ -33,12 +34,19 @@ struct CacheCall {
   size_t resultsSize = sizeof(mnk_attention_results);
   std::optional<TensorSpec> into;
   mnk_attention_options options{};
+  std::optional<CacheRotation> rotation;
+  // From here on, calls are those of a step, which the commit makes and runs.
+  bool beginsStep = false;
+  // Of a run of the step: what its runs are set to before, whether other work could join it, and what it has after.
+  std::optional<uint64_t> setRuns;
+  bool isEncoded = false;
+  uint64_t runs = 0;
   uint64_t position = 0;              // of a cut
   uint32_t sequence = 0, target = 0;  // of a cut or a copy
 
   std::string refusal;                        // what the error must say; empty where the call is fine
   std::vector<CacheModel::Cursor> committed;  // where sequences stand afterwards
-  std::vector<ExpectedNumbers> results;       // of a commit: all that its encoder has attended to
+  std::vector<ExpectedNumbers> results;       // of a commit or a run: all that it has attended to
 
   std::vector<StepEntry> entries() const;  // of a step without a mutation
   std::string text() const;
@@ -67,6 +75,10 @@ class CacheStep {
   const CacheCall& call_;
   mnk_attention_results results_{};
   mnk_attention_options options_{};
+  struct {
+    mnk_rotary_step value{};
+    unsigned char tail[sizeof(mnk_rotary_step)]{};
+  } rotary_;
   struct {
     mnk_cache_step value{};
     unsigned char tail[sizeof(mnk_cache_step)]{};

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "Numbers.hpp"
+
 namespace mnk::fuzz {
 
 namespace {
@@ -69,6 +71,29 @@ uint64_t CacheNumbers::slotBytes() const {
 unsigned __int128 CacheNumbers::bytes() const {
   // Three numbers below 2^31 and one below 2^35: 128 bits hold them.
   return static_cast<unsigned __int128>(uint64_t{kvHeads} * capacity) * sequences * slotBytes();
+}
+
+CacheNumbers drawCache(test::Seeded& random) {
+  const auto below = [&](uint64_t end) { return static_cast<uint32_t>(random.below(end)); };
+  CacheNumbers cache{.kvHeads = 1 + below(2),
+                     .headDim = 8 * (1 + below(3)),
+                     .capacity = 1 + below(9),
+                     .sequences = 1 + below(3),
+                     .dtype = below(3),
+                     .isRing = coin(random, 3, 4)};
+  if (cache.isRing && coin(random, 1, 2)) cache.pinned = below(std::min(cache.capacity, 4u));
+  if (cache.isRing && coin(random, 1, 4)) {
+    cache.window = 1 + below(5), cache.maxRows = below(4), cache.maxDraft = below(4);
+    cache.capacity = 0;
+  }
+  if (coin(random, 1, 6)) {
+    cache.isQuantized = true;
+    cache.headDim = 32, cache.keyBits = cache.valueBits = 8;
+  } else if (coin(random, 1, 16)) {
+    cache.isStorageOnly = true;
+    cache.headDim = 8 * below(3) + 1 + below(7);
+  }
+  return cache.resolved();
 }
 
 }  // namespace mnk::fuzz

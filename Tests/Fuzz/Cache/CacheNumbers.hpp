@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "Harness/Seeded.hpp"
+
 namespace mnk::fuzz {
 
 constexpr std::string_view kNothing = "the cache would hold nothing";
@@ -42,5 +44,8 @@ struct CacheNumbers {
   uint64_t slotBytes() const;
   unsigned __int128 bytes() const;
 };
+
+// One that can be made.
+CacheNumbers drawCache(test::Seeded& random);
 
 }  // namespace mnk::fuzz

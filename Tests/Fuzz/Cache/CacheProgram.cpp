@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 
 #include "CacheCall.hpp"
@@ -43,6 +44,12 @@ Owned<mnk_encoder> makeEncoder(Arena& arena) {
   return {mnk_encoder_make(arena.device(0), "fuzz", nullptr), mnk_encoder_release};
 }
 
+// A step, and the encoder that records it.
+struct Recording {
+  bool isOn = false;
+  Owned<mnk_recorded_step> step{nullptr, mnk_recorded_step_release};
+};
+
 // What went wrong.
 std::string commit(mnk_encoder* encoder) {
   test::Caught caught;
@@ -83,17 +90,28 @@ class CacheProgram final : public Case {
   Verdict run(Arena& arena) override {
     const Owned<mnk_cache> cache = makeCache(arena, spec_.cache);
     arena.remember();
-    for (const CacheCall& call : spec_.calls) {
-      for (const ExpectedNumbers& results : call.results) expect(arena, results);
-    }
+    expectResults(arena);
     Owned<mnk_encoder> encoder = makeEncoder(arena);
+    Recording recording;
     Verdict all;
     for (size_t index = 0; index < spec_.calls.size() && all.failure.empty(); ++index) {
       const CacheCall& call = spec_.calls[index];
       Verdict verdict;
+      if (call.beginsStep) {
+        encoder = {mnk_encoder_make_recording(arena.device(0), "fuzz", nullptr), mnk_encoder_release};
+        recording.isOn = true;
+      }
       if (call.kind == Kind::commit || call.kind == Kind::drop) {
-        if (call.kind == Kind::commit) verdict.failure = commit(encoder.get());
+        if (call.kind == Kind::commit && recording.isOn) {
+          recording.step = {mnk_recorded_step_make(encoder.get(), nullptr), mnk_recorded_step_release};
+          verdict = runStep(arena, call, recording.step.get());
+        } else if (call.kind == Kind::commit) {
+          verdict.failure = commit(encoder.get());
+        }
+        recording.isOn = false;
         encoder = makeEncoder(arena);
+      } else if (call.kind == Kind::runStep) {
+        verdict = runStep(arena, call, recording.step.get());
       } else {
         verdict = make(arena, call, cache.get(), encoder.get());
       }
@@ -106,6 +124,36 @@ class CacheProgram final : public Case {
   }
 
  private:
+  // Those of the last run, where a step writes them more than once.
+  void expectResults(Arena& arena) const {
+    std::set<std::pair<uint32_t, uint64_t>> places;
+    for (auto call = spec_.calls.rbegin(); call != spec_.calls.rend(); ++call) {
+      for (auto results = call->results.rbegin(); results != call->results.rend(); ++results) {
+        if (places.emplace(results->into.region, results->into.offset).second) expect(arena, *results);
+      }
+    }
+  }
+
+  static Verdict runStep(Arena& arena, const CacheCall& call, mnk_recorded_step* step) {
+    test::Caught caught;
+    if (!step) return {.failure = "there is no step"};
+    if (call.setRuns) mnk_recorded_step_set_runs(step, *call.setRuns);
+    Owned<mnk_completion> done{nullptr, mnk_completion_release};
+    if (call.isEncoded) {
+      const Owned<mnk_encoder> encoder = makeEncoder(arena);
+      if (mnk_encoder_encode_step(encoder.get(), step, caught.out())) {
+        done = {mnk_encoder_commit(encoder.get(), nullptr, nullptr, caught.out()), mnk_completion_release};
+      }
+    } else {
+      done = {mnk_recorded_step_run(step, nullptr, nullptr, caught.out()), mnk_completion_release};
+    }
+    Verdict verdict = checkResult(caught, bool(done), call.refusal);
+    if (done && !mnk_completion_wait(done.get(), caught.out())) verdict.failure = mnk_error_message(caught.get());
+    const uint64_t runs = mnk_recorded_step_runs(step);
+    if (runs != call.runs) verdict.failure = fmt::format("the step has {} runs, expected {}", runs, call.runs);
+    return verdict;
+  }
+
   Verdict make(Arena& arena, const CacheCall& call, mnk_cache* cache, mnk_encoder* encoder) {
     test::Caught caught;
     if (call.kind == Kind::truncate) {
@@ -193,6 +241,14 @@ std::vector<std::string_view> cacheProgramRefusals() {
           "the scale cannot be used",
           "the window is too large",
           "operands share memory",
+          "mnk_rotary_step has the wrong size",
+          "mnk_rotary_embedding has the wrong size",
+          "the rope dim is odd or zero",
+          "the base is not a positive number",
+          "a position is out of range",
+          "positions do not match the tokens",
+          "offsets do not match the sequences",
+          "offsets are given for sequences that differ in their rows",
           "the sequence cannot be cut there"};
 }
 

@@ -15,42 +15,24 @@ namespace {
 using Kind = CacheCallKind;
 using Floats = std::vector<float>;
 
-CacheNumbers drawCache(Seeded& random) {
-  const auto below = [&](uint64_t end) { return static_cast<uint32_t>(random.below(end)); };
-  CacheNumbers cache{.kvHeads = 1 + below(2),
-                     .headDim = 8 * (1 + below(3)),
-                     .capacity = 1 + below(9),
-                     .sequences = 1 + below(3),
-                     .dtype = below(3),
-                     .isRing = coin(random, 3, 4)};
-  if (cache.isRing && coin(random, 1, 2)) cache.pinned = below(std::min(cache.capacity, 4u));
-  if (cache.isRing && coin(random, 1, 4)) {
-    cache.window = 1 + below(5), cache.maxRows = below(4), cache.maxDraft = below(4);
-    cache.capacity = 0;
-  }
-  if (coin(random, 1, 6)) {
-    cache.isQuantized = true;
-    cache.headDim = 32, cache.keyBits = cache.valueBits = 8;
-  } else if (coin(random, 1, 16)) {
-    cache.isStorageOnly = true;
-    cache.headDim = 8 * below(3) + 1 + below(7);
-  }
-  return cache.resolved();
-}
-
 class Generator {
  public:
   Generator(Arena& arena, Seeded& random, const CacheNumbers& cache)
       : arena_(arena),
         random_(random),
         queryHeads_(cache.kvHeads * (1 + random.below(2))),
-        model_(cache, queryHeads_) {}
+        model_(cache, queryHeads_),
+        slack_(cache.isQuantized ? 0.08 : 2e-5) {}
 
   std::vector<CacheCall> draw() {
     const uint64_t mutated = random_.below(10);  // which call, if the program is that long
-    for (uint64_t index = 0, count = 2 + random_.below(5); index < count; ++index) {
+    for (uint64_t index = 0, count = 2 + random_.below(7); index < count; ++index) {
       if (!isRecording_ && coin(random_, 1, 5)) {
         drawCut();
+        continue;
+      }
+      if (!isRecording_ && hasStep_ && coin(random_, 1, 2)) {
+        drawRun();
         continue;
       }
       if (!drawRecorded(index == mutated)) break;
@@ -73,9 +55,41 @@ class Generator {
     } else {
       call.results = std::move(attended_);
       committed_ = model_;
+      if (isRecording_ && isStep_) {
+        step_ = std::move(done_);
+        hasStep_ = true;
+        call.runs = runs_ = 1;
+      }
     }
     attended_.clear();
+    done_.clear();
     isRecording_ = false;
+    add(std::move(call));
+  }
+
+  // The calls of the step once more, all of them or none.
+  void drawRun() {
+    CacheCall call{.kind = Kind::runStep};
+    if (coin(random_, 1, 4)) call.setRuns = runs_ = random_.below(5);
+    call.isEncoded = coin(random_, 1, 3);
+    for (const Done& done : step_) {
+      if (done.call.kind == Kind::copy) {
+        model_.copy(done.call.sequence, done.call.target);
+        continue;
+      }
+      axis_ = done.axis;
+      call.refusal = refusalOf(done.call, done.entries, done.options);
+      if (!call.refusal.empty()) break;
+      apply(done, runs_);
+    }
+    if (call.refusal.empty()) {
+      ++runs_;
+      committed_ = model_;
+      call.results = std::move(attended_);
+    }
+    model_ = committed_;
+    attended_.clear();
+    call.runs = runs_;
     add(std::move(call));
   }
 
@@ -101,12 +115,20 @@ class Generator {
       call.refusal = "the sequence is not in the cache";
     } else {
       model_.copy(call.sequence, call.target);
+      done_.push_back({.call = call});
     }
+    addRecorded(std::move(call));
+  }
+
+  void addRecorded(CacheCall call) {
+    call.beginsStep = beginsStep_;
+    beginsStep_ = false;
     add(std::move(call));
   }
 
   // False where there is no more memory for operands.
   bool drawRecorded(bool isMutated) {
+    if (!isRecording_) isStep_ = beginsStep_ = coin(random_, 1, 3);
     isRecording_ = true;
     const uint64_t draw = random_.below(10);
     if (draw == 0) {
@@ -135,17 +157,25 @@ class Generator {
     }
     if (!isPlaced) return false;
     const RowOptions options = drawOptions(call);
+    const bool canRotate = call.kind == Kind::appendAndAttend && rows != 0 && !cache.isStorageOnly;
+    if (canRotate && coin(random_, 1, 2) && !drawRotary(call, rows, isEven)) return false;
     call.refusal = refusalOf(call, entries, options);
-    if (!call.refusal.empty()) {
-      add(std::move(call));
-      return true;
+    if (call.refusal.empty() && !(isMutated && mutate(call, model_, random_))) {
+      done_.push_back({call, entries, options, queries, keys, values, axis_});
+      apply(done_.back(), 0);
     }
-    if (isMutated && mutate(call, model_, random_)) {
-      add(std::move(call));
-      return true;
-    }
-    apply(call, entries, options, queries, keys, values);
-    add(std::move(call));
+    addRecorded(std::move(call));
+    return true;
+  }
+
+  bool drawRotary(CacheCall& call, uint64_t rows, bool isEven) {
+    call.rotation = drawRotation(random_, model_.cache().headDim, rows, call.sequences.size(), isEven);
+    std::vector<int32_t>& positions = call.rotation->positions;
+    if (positions.empty() || coin(random_, 1, 2)) return true;
+    TensorSpec spec{.dtype = MNK_I32, .shape = {rows}};
+    if (!allocate(spec)) return false;
+    arena_.fill(spec, std::as_bytes(std::span(positions)));
+    call.rotation->positionsIn = spec;
     return true;
   }
 
@@ -264,8 +294,43 @@ class Generator {
     return options;
   }
 
-  void apply(const CacheCall& call, const std::vector<StepEntry>& entries, const RowOptions& options,
-             const Floats& queries, const Floats& keys, const Floats& values) {
+  // A call that was fine, with all that it needs to be made again.
+  struct Done {
+    CacheCall call;
+    std::vector<StepEntry> entries{};
+    RowOptions options{};
+    Floats queries{}, keys{}, values{};
+    uint64_t axis = 0;
+  };
+
+  // Queries and keys as the kernels see them: what they make of positions is rounded once or twice.
+  void rotate(const Done& done, uint64_t runs, Floats& queries, Floats& keys) {
+    const CacheNumbers& cache = model_.cache();
+    const mnk_dtype queryType = done.call.queries.tensor->dtype, keyType = done.call.keys.tensor->dtype;
+    std::map<uint32_t, uint64_t> next;
+    uint64_t row = 0;
+    for (size_t i = 0; i < done.entries.size(); ++i) {
+      const auto [sequence, rows] = done.entries[i];
+      uint64_t& position = next.try_emplace(sequence, model_.cursors()[sequence].next).first->second;
+      for (uint64_t j = 0; j < rows; ++j, ++row, ++position) {
+        const int64_t turned = done.call.rotation->position(row, i, j, rows, position, runs);
+        done.call.rotation->rotate(&queries[row * queryHeads_ * cache.headDim], queryHeads_, cache.headDim, turned,
+                                   queryType);
+        done.call.rotation->rotate(&keys[row * cache.kvHeads * cache.headDim], cache.kvHeads, cache.headDim, turned,
+                                   keyType);
+      }
+    }
+    if (!cache.isQuantized) {
+      for (float& key : keys) key = rounded(key, static_cast<mnk_dtype>(cache.dtype));
+    }
+    const bool isExact = queryType == MNK_F32 && keyType == MNK_F32 && (cache.isQuantized || cache.dtype == MNK_F32);
+    if (!isExact) slack_ = std::max(slack_, 0.03);
+  }
+
+  void apply(const Done& done, uint64_t runs) {
+    const auto& [call, entries, options, givenQueries, givenKeys, values, axis] = done;
+    Floats queries = givenQueries, keys = givenKeys;
+    if (call.rotation) rotate(done, runs, queries, keys);
     const uint64_t dim = model_.cache().headDim, kv = model_.cache().kvHeads * dim, rowLength = queryHeads_ * dim;
     const auto part = [](const Floats& all, uint64_t first, uint64_t count) {
       return Floats(all.begin() + static_cast<ptrdiff_t>(first), all.begin() + static_cast<ptrdiff_t>(first + count));
@@ -292,8 +357,7 @@ class Generator {
       // Rows that see each other attend when all are stored.
       if (call.kind == Kind::appendAndAttend && options.isBidirectional && rows != 0) attend(entries[i], 0, row - rows);
     }
-    // Codes of 8 bits are near enough to tell one position from another.
-    if (!out.empty()) attended_.push_back({*call.into, out, model_.cache().isQuantized ? 0.08 : 2e-5});
+    if (!out.empty()) attended_.push_back({*call.into, out, slack_});
   }
 
   Arena& arena_;
@@ -301,7 +365,10 @@ class Generator {
   uint64_t queryHeads_;
   CacheModel model_;
   CacheModel committed_ = model_;
-  bool isRecording_ = false;
+  double slack_;  // codes of 8 bits are near enough to tell one position from another
+  bool isRecording_ = false, isStep_ = false, beginsStep_ = false, hasStep_ = false;
+  std::vector<Done> done_, step_;  // since the last commit, and those of the last step
+  uint64_t runs_ = 0;
   uint64_t axis_ = 0;  // sequences of the views' axis for them; 0: none
   std::vector<ExpectedNumbers> attended_;
   std::array<uint64_t, Arena::kRegions> used_{};

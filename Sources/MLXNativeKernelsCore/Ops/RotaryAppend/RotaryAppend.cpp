@@ -1,6 +1,7 @@
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
 #include "Ops/Common/CacheAddressRules.hpp"
@@ -105,8 +106,10 @@ Dispatch makeDense(const Op& op, const KVCacheWrite& write) {
 }
 
 uint32_t& constantOf(Dispatch& dispatch, uint32_t index) {
-  auto& all = dispatch.kernel.constants;
-  return std::find_if(all.begin(), std::prev(all.end()), [&](const auto& c) { return c.index == index; })->bits;
+  for (FunctionConstant& constant : dispatch.kernel.constants) {
+    if (constant.index == index) return constant.bits;
+  }
+  throw std::logic_error("a kernel lacks a constant that a rotation sets");
 }
 
 // Lets the dispatch of a KVCacheQuantize rotate, too.

@@ -6,7 +6,8 @@
 //   rotary positions that are numbers  move on by their tokens with every run; those of appendAndAttend that are not
 //                                      given follow the cache
 //   other positions, lists, tensors    stay; a tensor is read when the step runs
-// A step keeps the tensors and caches that it uses. Threads may share it.
+// A step keeps the tensors and caches that it uses. Threads may share it. One that was moved from, or never recorded,
+// has no runs and no device, and running it is an error.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,14 +19,11 @@ namespace mnk {
 
 class RecordedStep {
  public:
+  RecordedStep() = default;
   // Encodes with `body`, so that every rule is checked, and keeps the calls. Nothing runs and nothing advances. The
   // encoder cannot be committed.
   static Result<RecordedStep> record(std::shared_ptr<Device> device,
                                      const std::function<Result<void>(CommandEncoder&)>& body, std::string label = "");
-
-  // Copies share the step. Moves copy too, so that no step is ever empty.
-  RecordedStep(const RecordedStep&) = default;
-  RecordedStep& operator=(const RecordedStep&) = default;
 
   // Encodes the step and commits it, as CommandEncoder::commit does. Refused, with a retryable error, if another thread
   // ran it meanwhile, or changed a cache that it uses.
@@ -34,8 +32,8 @@ class RecordedStep {
   // call of the step is refused, the encoder cannot be committed.
   Result<void> encode(CommandEncoder& into) const;
 
-  // Committed runs. What moves on by itself counts them; where a cache is truncated, `setRuns` takes rotary positions
-  // back with it.
+  // Committed runs, also those that failed on the device. What moves on by itself counts them; where a cache is
+  // truncated, as after such a failure, `setRuns` takes rotary positions back with it.
   uint64_t runs() const;
   void setRuns(uint64_t runs);
 
@@ -45,8 +43,6 @@ class RecordedStep {
 
  private:
   friend class StepRecording;
-  RecordedStep() = default;
-
   static Result<void> makeAgain(const CommandEncoder::RememberedCall& remembered, CommandEncoder& into, uint64_t run);
 
   struct State;

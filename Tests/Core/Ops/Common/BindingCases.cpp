@@ -245,16 +245,17 @@ std::vector<std::string_view> opNames() {
 }
 
 Tensor BindingMemory::make(DType dtype, const Shape& shape, uint64_t shift) {
-  const auto buffer = REQUIRE(device_->makeBuffer(shape.elementCount() * byteSize(dtype) + shift));
+  const uint64_t count = shape.elementCount(), size = byteSize(dtype);
+  const auto buffer = REQUIRE(device_->makeBuffer(count * size + shift));
   const Tensor tensor = REQUIRE(Tensor::over(buffer, dtype, shape, shift));
   std::vector<std::byte> bytes(tensor.byteCount());
   const bool isFloat = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-  for (uint64_t i = 0; i < shape.elementCount(); ++i) {
+  for (uint64_t i = 0; i < count; ++i) {
     state_ = state_ * 1664525u + 1013904223u;
     const uint32_t random = state_ >> 16;
     // Indices and positions differ from each other, so that no two rows go to one slot.
-    const uint64_t bits = isFloat ? nearestBits(dtype, random / 32768.0 - 1) : byteSize(dtype) == 4 ? i : random;
-    std::memcpy(&bytes[i * byteSize(dtype)], &bits, byteSize(dtype));
+    const uint64_t bits = isFloat ? nearestBits(dtype, random / 32768.0 - 1) : size == 4 ? i : random;
+    std::memcpy(&bytes[i * size], &bits, size);
   }
   REQUIRE(tensor.write(bytes));
   tensors_.push_back(tensor);
