@@ -22,6 +22,7 @@ constexpr FlashDecodeTuning kTable[] = {
      .denseMatrixTile = 1024,
      .codedMatrixTile = 4096,
      .matrixTableBits = 15,
+     .leastPrefillRows = UINT32_MAX,  // products of matrices are emulated
      .cores = 2,
      .sharesAmongFewLanes = true},
     // An estimate: nothing was measured on an Apple GPU. Its kernels are those that fit into 128 registers, as compiled
@@ -68,6 +69,10 @@ constexpr VectorInstance kFewLanesInstances[] = {MNK_FLASH_FEW_LANES_INSTANCES(R
 
 #define ROW(headDim, rows, keys) {headDim, rows, keys},
 constexpr MatrixInstance kMatrixInstances[] = {MNK_FLASH_MATRIX_INSTANCES(ROW)};
+#undef ROW
+
+#define ROW(type, dim, rowBlocks, keys) {std::string_view(#type) == "f16", dim, rowBlocks, keys, 1},
+constexpr PrefillInstance kPrefillInstances[] = {MNK_FLASH_PREFILL_INSTANCES(ROW)};
 #undef ROW
 
 // Vectors up to this length are served by longer instances, if a lane's loads end where they end.
@@ -133,6 +138,18 @@ uint32_t matrixTileKeys(uint64_t headDim, uint32_t instanceRows, uint64_t mostKe
 
 std::span<const MatrixInstance> matrixInstances() {
   return kMatrixInstances;
+}
+
+PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf) {
+  constexpr uint64_t kMostOfASimdgroup = 128;
+  constexpr uint32_t kMostParts = 2;
+  const uint32_t parts = keyDim > kMostOfASimdgroup ? kMostParts : 1;
+  for (PrefillInstance instance : kPrefillInstances) {
+    if (keyDim != valueDim || instance.isHalf != isHalf || uint64_t{instance.dim} * parts != keyDim) continue;
+    instance.parts = parts;
+    return instance;
+  }
+  return {};
 }
 
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,
