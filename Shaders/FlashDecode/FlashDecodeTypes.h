@@ -108,15 +108,16 @@ enum FlashDecodeBuffer {
 
 // Elements after each vector of a tile of the prefill kernel, so that those of neighboring lanes lie in other banks. In
 // threadgroup memory it has a tile of keys and one of values; two floats for each of their vectors; a number for each
-// simdgroup; levels of codes; and products of simdgroups that share rows, eight rows of them for each of its rows' eights.
+// simdgroup; levels of codes; and products of simdgroups that share rows, eight rows of them for each of its rows'
+// eights.
 #define kFlashPrefillPadding 8
 #define kFlashPrefillMostSimdgroups 32
 #define kFlashPrefillTileBytes(size, headDim, keys) \
   (2 * (keys) * (((headDim) + kFlashPrefillPadding) * (size) + 8) + 4 * kFlashPrefillMostSimdgroups)
-#define kFlashPrefillPartBytes(rowBlocks, keys) ((rowBlocks) * (keys) * 8 * 4)
+#define kFlashPrefillPartBytes(rowBlocks, keys) ((rowBlocks) * (keys)*8 * 4)
 // Rows of a threadgroup where so many share all rows as evenly as units of rows allow.
 #define kFlashPrefillTileRows(rows, threadgroups, unit) \
-  ((((rows) + (threadgroups) - 1) / (threadgroups) + (unit) - 1) / (unit) * (unit))
+  ((((rows) + (threadgroups)-1) / (threadgroups) + (unit)-1) / (unit) * (unit))
 
 // Threadgroup memory before the parts that the last threadgroup merges: its count.
 #define kFlashDecodeCountBytes 16

@@ -59,8 +59,8 @@ kernel void flashPrefill(
     uint lane [[thread_index_in_simdgroup]]) {
   constexpr ushort Blocks = Keys / 8;
   constexpr ushort OwnRows = 8 * RowBlocks;
-  constexpr uint Vectors = 2 * Keys;                        // keys and values of a tile, and queries in their place
-  constexpr uint ResultRows = Vectors * sizeof(T) / 4;      // results in their place
+  constexpr uint Vectors = 2 * Keys;                    // keys and values of a tile, and queries in their place
+  constexpr uint ResultRows = Vectors * sizeof(T) / 4;  // results in their place
   const uint headDim = Dim * flashParts;
   const uint stride = headDim + kFlashPrefillPadding;
   const uint threadIndex = simdgroup * 32u + lane;

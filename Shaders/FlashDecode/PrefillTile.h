@@ -1,5 +1,5 @@
-// The phases of a tile of keys and values in the prefill kernel: load, score, softmax, values. A tile lies in threadgroup
-// memory as elements of type T, f16 or f32; all simdgroups load it and then use it for rows of their own:
+// The phases of a tile of keys and values in the prefill kernel: load, score, softmax, values. A tile lies in
+// threadgroup memory as elements of type T, f16 or f32; all simdgroups load it and then use it for rows of their own:
 //   scores  [row][key]  = queries [row][dim] * keys [dim][key]
 //   results [row][dim] += probs [row][key] * values [key][dim]     probs replace scores, in place
 // Scales of quantized vectors act on scores and probs, so that tiles hold codebook entries. A row of more than 128
@@ -175,7 +175,8 @@ MNK_SHARED void multiplyKeys(
 // The sums of the products that simdgroups have stored for their parts, one after another from `first` on: in the same
 // order for each of them, so that they agree on every bit.
 template <ushort RowBlocks, ushort Blocks>
-MNK_SHARED void sumParts(thread PrefillScores<RowBlocks, Blocks>& products, threadgroup const float2* first, uint lane) {
+MNK_SHARED void sumParts(
+    thread PrefillScores<RowBlocks, Blocks>& products, threadgroup const float2* first, uint lane) {
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
     float2 sum = first[i * 32u + lane];
@@ -240,8 +241,8 @@ MNK_SHARED void updatePrefill(
       if (flashIsCoded) {
         // The scale of a key that does not count may be NaN.
         const uint index = n * 8u + at.column;
-        prob = float2(
-            prob.x == 0.0f ? 0.0f : prob.x * scales[index], prob.y == 0.0f ? 0.0f : prob.y * scales[index + 1u]);
+        prob =
+            float2(prob.x == 0.0f ? 0.0f : prob.x * scales[index], prob.y == 0.0f ? 0.0f : prob.y * scales[index + 1u]);
         exponent = max(exponent, max(finiteExponent(prob.x), finiteExponent(prob.y)));
       }
       scores.of[b][n] = prob;
@@ -282,8 +283,8 @@ MNK_SHARED void multiplyValues(
   for (ushort i = 0; i < Dim / 8; ++i) {
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
-      const vec<T, 2> x = *reinterpret_cast<threadgroup const vec<T, 2>*>(
-          values + (n * 8u + at.row) * stride + 8u * i + at.column);
+      const vec<T, 2> x =
+          *reinterpret_cast<threadgroup const vec<T, 2>*>(values + (n * 8u + at.row) * stride + 8u * i + at.column);
       const simdgroup_matrix<T, 8, 8> value = matrixOfTwo<T>(x.x, x.y);
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {

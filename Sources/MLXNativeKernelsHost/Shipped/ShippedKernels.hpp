@@ -8,8 +8,7 @@ namespace mnk::host {
 // them, because they run here what a GPU would run.
 constexpr bool isGPUForm(std::string_view kernel) {
   return kernel.starts_with("flashDecodeMatrix_") || kernel.starts_with("flashPrefill_") ||
-         kernel == "matrixLayoutProbe" ||
-         (kernel.starts_with("flashDecodeVector_") && !kernel.ends_with("_fewLanes"));
+         kernel == "matrixLayoutProbe" || (kernel.starts_with("flashDecodeVector_") && !kernel.ends_with("_fewLanes"));
 }
 
 void keepShippedBaseline();

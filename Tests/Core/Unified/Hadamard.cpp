@@ -2,4 +2,5 @@
 // clang-format off
 #include "Ops/Hadamard/HadamardRuleTests.cpp"
 #include "Ops/Hadamard/HadamardTests.cpp"
-#include "Runtime/DispatchRulesTests.cpp"
+#include "Ops/FlashDecode/FlashPrefillTests.cpp"
+#include "Runtime/RecordedStepTests.cpp"

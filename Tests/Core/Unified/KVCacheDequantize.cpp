@@ -2,4 +2,3 @@
 // clang-format off
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRuleTests.cpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeTests.cpp"
-#include "Runtime/RecordedStepTests.cpp"

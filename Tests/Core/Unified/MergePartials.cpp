@@ -2,4 +2,4 @@
 // clang-format off
 #include "Ops/MergePartials/MergePartialsRuleTests.cpp"
 #include "Ops/MergePartials/MergePartialsTests.cpp"
-#include "Runtime/RecordedStepReplayTests.cpp"
+#include "Runtime/DispatchRulesTests.cpp"

@@ -131,12 +131,13 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   }
   const bool areFew =
       op.options.merge == FlashDecodeMerge::together || measured || layout.splits <= layout.tuning.mostSplitsTogether;
-  layout.mergesTogether =
-      !layout.usesPrefill() && profile.ordersThreadgroups && mayMergeTogether(op, profile, measured) && layout.splits > 1 && areFew;
+  layout.mergesTogether = !layout.usesPrefill() && profile.ordersThreadgroups &&
+                          mayMergeTogether(op, profile, measured) && layout.splits > 1 && areFew;
   if (!layout.usesPrefill()) {
     layout.simdgroups = measured ? measured->simdgroups : layout.automaticSimdgroups(op, longest);
   }
-  while (layout.simdgroups > 1 && !layout.usesPrefill() && layout.threadgroupBytes(op, layout.simdgroups) > kThreadgroupBytes) {
+  while (layout.simdgroups > 1 && !layout.usesPrefill() &&
+         layout.threadgroupBytes(op, layout.simdgroups) > kThreadgroupBytes) {
     --layout.simdgroups;
   }
   if (layout.usesMatrices && measured) {

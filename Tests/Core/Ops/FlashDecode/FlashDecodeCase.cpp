@@ -113,8 +113,8 @@ bool FlashDecodeCase::fitsMatrices() const {
 }
 
 bool FlashDecodeCase::mayBePrefilled() const {
-  const bool hasKernel = headDim == 64 || headDim == 80 || headDim == 96 || headDim == 128 || headDim == 192 ||
-                         headDim == 256;
+  const bool hasKernel =
+      headDim == 64 || headDim == 80 || headDim == 96 || headDim == 128 || headDim == 192 || headDim == 256;
   return hasKernel && headDim == valueHeadDim && rows > FlashDecode::kRowsPerPass &&
          options.kernel == FlashDecodeKernel::automatic && options.merge != FlashDecodeMerge::together;
 }

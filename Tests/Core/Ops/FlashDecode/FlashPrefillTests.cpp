@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "FlashDecodeRun.hpp"
@@ -18,6 +19,7 @@ namespace {
 using Case = FlashDecodeCase;
 
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
+constexpr uint64_t kAnyCases = 240;
 constexpr uint64_t kHeadDims[] = {64, 80, 96, 128, 192, 256};
 const DeviceProfile kGPU{.family = "apple9", .cores = 10, .matrixLayout = MatrixLayout::interleaved};
 
@@ -146,8 +148,98 @@ TEST(FlashPrefill, AttendsToAPrompt) {
   run(cases);
 }
 
+// More rows than fit in threadgroup memory at once, before they attend and after; codes; simdgroups that share rows.
+TEST(FlashPrefill, UsesThreadgroupMemoryInTurns) {
+  Case dense = promptCase("dense", 128, 50), coded = promptCase("codes", 256, 41, 3);
+  coded.keyCodec = coded.valueCodec = KVCodec{.bits = 3};
+  run({dense, coded});
+}
+
 TEST(FlashPrefill, AttendsWithAnyOptionsOverAnyStorage) {
-  run(anyCases(240));
+  run(anyCases(kAnyCases));
+}
+
+// Of 32 query heads over 8 heads of 128, in f16.
+FlashDecode layerOf(uint64_t rows, uint64_t length) {
+  Case attend = promptCase("", 128, rows, length - rows);
+  attend.kvHeads = 8;
+  attend.group = 4;
+  attend.options.splits = 1;
+  return planOp(attend);
+}
+
+uint64_t bytesRead(const Plan& planned) {
+  uint64_t bytes = 0;
+  for (const Dispatch& dispatch : planned.dispatches) bytes += dispatch.countedBytesRead();
+  return bytes;
+}
+
+TEST(FlashPrefill, IsOneDispatchThatReadsTheCacheOnceForEachTileOfRows) {
+  struct Golden {
+    uint64_t rows, length, tiles, keys;
+    uint32_t simdgroups;
+  };
+  // Keys that tiles see, all together.
+  for (const auto& [rows, length, tiles, keys, simdgroups] :
+       {Golden{512, 512, 11, 3152, 12}, {512, 4096, 11, 42576, 12}, {9, 9, 1, 9, 3}, {96, 4096, 2, 8144, 12}}) {
+    const Context context(fmt::format("{} rows over {} keys", rows, length));
+    const FlashDecode op = layerOf(rows, length);
+    const Plan planned = REQUIRE(plan(op, kGPU)), passes = REQUIRE(plan(op));
+    const Dispatch& dispatch = onlyDispatch(planned);
+    EXPECT_EQ(dispatch.kernel.function, "flashPrefill_f16_128");
+    EXPECT_EQ(dispatch.grid.extent, (Size3{1, 8, static_cast<uint32_t>(tiles)}));
+    EXPECT_EQ(dispatch.grid.threadgroup, (Size3{32 * simdgroups, 1, 1}));
+    EXPECT_EQ(dispatch.countedBytesRead(), 8 * keys * 512 + rows * 32 * 256);
+    EXPECT_EQ(planned.scratchBytes, 0u);
+    EXPECT(dispatch.threadgroupMemory.at(0).bytes <= 32u * 1024);
+    EXPECT_EQ(passes.dispatches.size(), (rows + 7) / 8);
+    if (rows == 512) EXPECT(4 * bytesRead(planned) <= bytesRead(passes));
+  }
+}
+
+TEST(FlashPrefill, IsChosenByRowsHeadDimAndDevice) {
+  const auto isChosen = [](const Case& attend, const DeviceProfile& profile) {
+    return REQUIRE(plan(planOp(attend), profile)).dispatches.at(0).kernel.function.starts_with("flashPrefill_");
+  };
+  EXPECT(isChosen(promptCase("", 128, 9), kGPU));
+  EXPECT(!isChosen(promptCase("", 128, 8), kGPU));
+  for (uint64_t headDim : {32, 72, 112, 512}) EXPECT(!isChosen(promptCase("", headDim, 100), kGPU));
+  EXPECT(!isChosen(promptCase("", 128, 100), {}));
+  EXPECT(!isChosen(promptCase("", 128, 100), {.family = "apple9"}));
+  EXPECT(!isChosen(promptCase("", 128, 100), {.family = "host", .matrixLayout = MatrixLayout::interleaved}));
+  Case attend = promptCase("", 128, 100);
+  attend.options.kernel = FlashDecodeKernel::vector;
+  EXPECT(!isChosen(attend, kGPU));
+  attend.options.kernel = FlashDecodeKernel::matrix;
+  EXPECT(!isChosen(attend, kGPU));
+}
+
+// Random cases would leave a kernel out unseen.
+TEST(FlashPrefill, CasesReachEveryKernelAndConstant) {
+  std::set<std::string> functions;
+  std::map<uint32_t, std::set<uint32_t>> values;
+  for (const Case& attend : anyCases(kAnyCases)) {
+    const Context context(attend.name);
+    const Plan planned = REQUIRE(plan(planOp(attend), kGPU));
+    const Dispatch& first = planned.dispatches.at(0);
+    EXPECT(first.kernel.function.starts_with("flashPrefill_"));
+    EXPECT(planned.dispatches.size() <= 2);
+    EXPECT(first.threadgroupMemory.at(0).bytes <= 32u * 1024);
+    functions.insert(first.kernel.function);
+    for (const FunctionConstant& constant : first.kernel.constants) values[constant.index].insert(constant.bits);
+  }
+#define ROW(type, dim, ...) \
+  if (!functions.contains("flashPrefill_" #type "_" #dim)) fail(__FILE__, __LINE__, "no case has " #type " " #dim);
+  MNK_FLASH_PREFILL_INSTANCES(ROW)
+#undef ROW
+  for (const auto& [index, seen] : values) {
+    // The device's; what only the vector kernel has; what prefill never does, and always.
+    const std::set<uint32_t> fixed = {kFlashDecodeHasRowMajorMatrices, kFlashDecodeIsPadded, kFlashDecodeMergesTogether,
+                                      kFlashDecodeHasTokens};
+    if (seen.size() < 2 && !fixed.contains(index)) {
+      fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
+    }
+  }
 }
 
 }  // namespace mnk::test

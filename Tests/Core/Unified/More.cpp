@@ -1,0 +1,3 @@
+// Made by .ci/unify.
+// clang-format off
+#include "Runtime/RecordedStepReplayTests.cpp"
