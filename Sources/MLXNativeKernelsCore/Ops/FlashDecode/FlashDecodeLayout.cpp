@@ -11,6 +11,7 @@ namespace mnk {
 namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
+constexpr uint32_t kLeastPrefillKeys = 512;  // of a split
 constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);  // what travels with a dispatch
 
 uint64_t ceilDivide(uint64_t a, uint64_t b) {
@@ -127,7 +128,12 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     const uint64_t most = std::max<uint64_t>(kMostPartBytes / bytes, 1);
     layout.splits = withoutEmptySplits(std::min<uint64_t>(measured->splits, most), longest);
   } else {
-    layout.splits = automaticSplits(layout.tuning, profile, layout.threadgroups(op), longest);
+    FlashDecodeTuning tuning = layout.tuning;
+    if (layout.usesPrefill()) {  // parts of many rows are expensive to store and to merge
+      tuning.threadgroupsPerCore = 1;
+      tuning.leastKeys = kLeastPrefillKeys;
+    }
+    layout.splits = automaticSplits(tuning, profile, layout.threadgroups(op), longest);
   }
   const bool areFew =
       op.options.merge == FlashDecodeMerge::together || measured || layout.splits <= layout.tuning.mostSplitsTogether;

@@ -30,7 +30,8 @@ constexpr FlashDecodeTuning kTable[] = {
     // the latter for head dim 256. The matrix kernel is taken where the vector kernel would read the cache twice;
     // below, the exact one is. Products of matrices run at the rate of plain ones before M5, and a KiB of 4-bit codes
     // takes about as many instructions for eight rows there as for four in the vector kernel. Two threadgroups for each
-    // core were faster than four on the one GPU that was measured.
+    // core were faster than four on the one GPU that was measured. That the prefill kernel is faster than two passes is
+    // an estimate too.
     {.family = "apple",
      .vectorSimdgroups = 8,
      .matrixSimdgroups = 8,
