@@ -19,7 +19,7 @@ namespace {
 using Case = FlashDecodeCase;
 
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
-constexpr uint64_t kAnyCases = 240;
+constexpr uint64_t kAnyCases = 160;
 constexpr uint64_t kHeadDims[] = {64, 80, 96, 128, 192, 256};
 const DeviceProfile kGPU{.family = "apple9", .cores = 10, .matrixLayout = MatrixLayout::interleaved};
 
@@ -157,6 +157,56 @@ TEST(FlashPrefill, UsesThreadgroupMemoryInTurns) {
 
 TEST(FlashPrefill, AttendsWithAnyOptionsOverAnyStorage) {
   run(anyCases(kAnyCases));
+}
+
+// A pipeline may allow fewer threads than were planned.
+TEST(FlashPrefill, AttendsInTurnsWithFewerSimdgroups) {
+  Seeded random;
+  std::vector<PreparedFlashDecode> all;
+  for (uint64_t headDim : {96, 256}) {
+    Case attend = promptCase(fmt::format("{}", headDim), headDim, 40, 5);
+    attend.group = 2;
+    all.push_back(prepared(attend, random));
+  }
+  onEveryDevice([&](const std::shared_ptr<Device>& device) {
+    for (const PreparedFlashDecode& each : all) {
+      for (const uint32_t simdgroups : {2, 3}) {
+        const Context context(fmt::format("{} simdgroups", simdgroups));
+        const FlashDecodeRun one(device, each, random);
+        Plan planned = REQUIRE(mnk::plan(one.op().op, *device));
+        Size3& threadgroup = planned.dispatches.at(0).grid.threadgroup;
+        threadgroup[0] = std::min(threadgroup[0], 32 * simdgroups);
+        REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(planned); }, "turns"));
+        one.expectAttended();
+      }
+    }
+  });
+}
+
+// With a window of 12, the rows of positions 15 to 26 see key 15, and the last five see key 25.
+TEST(FlashPrefill, NaNReachesTheRowsThatSeeItAlone) {
+  std::vector<Case> cases;
+  for (const float number : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const uint64_t key : {15, 25}) {
+      for (const bool isKey : {true, false}) {
+        for (const uint64_t headDim : {64, 192, 256}) {
+          Case attend = promptCase(
+              fmt::format("{} {} of {} is {}", isKey ? "key" : "value", key, headDim, number), headDim, 20, 10);
+          attend.cache = kFloats[cases.size() % 3];
+          attend.queries = kFloats[cases.size() / 3 % 3];
+          attend.into = DType::f32;
+          attend.options.window = 12;
+          attend.givesLogSumExp = true;
+          const bool isCoded = headDim == 256;
+          if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
+          attend.specials = {{.isKey = isKey, .kvHead = 0, .key = key, .number = number}};
+          if (!isKey && !isCoded) attend.specials[0].element = 7;
+          cases.push_back(attend);
+        }
+      }
+    }
+  }
+  run(cases);
 }
 
 // Of 32 query heads over 8 heads of 128, in f16.
