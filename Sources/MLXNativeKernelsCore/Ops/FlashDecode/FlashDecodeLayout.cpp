@@ -11,7 +11,7 @@ namespace mnk {
 namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
-constexpr uint32_t kLeastPrefillKeys = 512;  // of a split
+constexpr uint32_t kLeastPrefillKeys = 512;                                 // of a split
 constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);  // what travels with a dispatch
 
 uint64_t ceilDivide(uint64_t a, uint64_t b) {

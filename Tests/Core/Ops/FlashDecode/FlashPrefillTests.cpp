@@ -176,7 +176,8 @@ TEST(FlashPrefill, AttendsInTurnsWithFewerSimdgroups) {
         Plan planned = REQUIRE(mnk::plan(one.op().op, *device));
         Size3& threadgroup = planned.dispatches.at(0).grid.threadgroup;
         threadgroup[0] = std::min(threadgroup[0], 32 * simdgroups);
-        REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(planned); }, "turns"));
+        REQUIRE(CommandEncoder::run(
+            device, [&](CommandEncoder& encoder) { return encoder.encode(planned); }, "turns"));
         one.expectAttended();
       }
     }
@@ -190,8 +191,8 @@ TEST(FlashPrefill, NaNReachesTheRowsThatSeeItAlone) {
     for (const uint64_t key : {15, 25}) {
       for (const bool isKey : {true, false}) {
         for (const uint64_t headDim : {64, 192, 256}) {
-          Case attend = promptCase(
-              fmt::format("{} {} of {} is {}", isKey ? "key" : "value", key, headDim, number), headDim, 20, 10);
+          Case attend = promptCase(fmt::format("{} {} of {} is {}", isKey ? "key" : "value", key, headDim, number),
+                                   headDim, 20, 10);
           attend.cache = kFloats[cases.size() % 3];
           attend.queries = kFloats[cases.size() / 3 % 3];
           attend.into = DType::f32;
