@@ -2,6 +2,7 @@
 // what the plan says of it.
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -19,7 +20,7 @@ namespace {
 using Case = FlashDecodeCase;
 
 constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
-constexpr uint64_t kAnyCases = 160;
+constexpr uint64_t kAnyCases = 120;
 constexpr uint64_t kHeadDims[] = {64, 80, 96, 128, 192, 256};
 const DeviceProfile kGPU{.family = "apple9", .cores = 10, .matrixLayout = MatrixLayout::interleaved};
 
@@ -67,7 +68,7 @@ void setStorage(Case& attend, uint64_t number) {
 // Any options that go together, over any storage.
 Case anyCase(uint64_t number, Seeded& random) {
   const auto isDrawn = [&](uint64_t of) { return random.below(of) == 0; };
-  Case attend = promptCase("", kHeadDims[number % std::size(kHeadDims)], 9 + random.below(32));
+  Case attend = promptCase("", kHeadDims[number % std::size(kHeadDims)], 9 + random.below(24));
   attend.valueHeadDim = attend.headDim;
   setStorage(attend, random.next() >> 8);
   attend.queries = kFloats[random.below(3)];
@@ -191,6 +192,8 @@ TEST(FlashPrefill, NaNReachesTheRowsThatSeeItAlone) {
     for (const uint64_t key : {15, 25}) {
       for (const bool isKey : {true, false}) {
         for (const uint64_t headDim : {64, 192, 256}) {
+          const bool isCoded = headDim == 256;
+          if (isCoded && !std::isnan(number)) continue;  // an infinite scale may give a score of -inf, which has no weight
           Case attend = promptCase(fmt::format("{} {} of {} is {}", isKey ? "key" : "value", key, headDim, number),
                                    headDim, 20, 10);
           attend.cache = kFloats[cases.size() % 3];
@@ -198,7 +201,6 @@ TEST(FlashPrefill, NaNReachesTheRowsThatSeeItAlone) {
           attend.into = DType::f32;
           attend.options.window = 12;
           attend.givesLogSumExp = true;
-          const bool isCoded = headDim == 256;
           if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
           attend.specials = {{.isKey = isKey, .kvHead = 0, .key = key, .number = number}};
           if (!isKey && !isCoded) attend.specials[0].element = 7;
