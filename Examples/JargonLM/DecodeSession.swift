@@ -4,7 +4,7 @@ import MLXNativeKernels
 /// A text that a model is reading or writing, with the caches of all its layers.
 ///
 /// Each token is one call of ``logits(after:)``. In every layer the processor multiplies by weights, and the device
-/// turns queries and keys, stores keys and values, and attends: one command buffer for each layer, because the next
+/// rotates queries and keys, stores keys and values, and attends: one command buffer for each layer, because the next
 /// multiplication needs what attention gave.
 ///
 /// A session belongs to one thread at a time.

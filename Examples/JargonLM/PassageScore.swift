@@ -1,7 +1,7 @@
 import Foundation
 import MLXNativeKernels
 
-/// How well a model foretells a text byte by byte, with one storage for its keys and values.
+/// How well a model predicts a text byte by byte, with one storage for its keys and values.
 public struct PassageScore: Sendable {
     /// How keys and values were kept.
     public let storage: StorageChoice
@@ -60,7 +60,7 @@ public struct PassageScore: Sendable {
     ) throws {
         guard passage.count >= 2 else {
             throw ModelError(
-                code: .invalidArgument, what: "a passage has nothing to foretell", got: "\(passage.count) bytes",
+                code: .invalidArgument, what: "a passage has nothing to predict", got: "\(passage.count) bytes",
                 expected: "2 or more", fix: "Use a longer passage.")
         }
         let session = try DecodeSession(model, storage: storage, measuresOps: measuresOps, on: device)

@@ -31,7 +31,7 @@ struct DecodeDemo {
         var gathering = ReportGathering(isWanted: report != nil)
         let scores = try compare(&gathering)
         try terminal.line()
-        try terminal.line(storageTable(scores, bold: terminal.bold))
+        try terminal.line(storageTable(scores, on: device, bold: terminal.bold))
         if let report {
             let page = reportPage(try gather(gathering, text, outcome, scores))
             try report.write(page)
@@ -44,8 +44,8 @@ struct DecodeDemo {
         try terminal.line(
             """
             model    jargon-lm: \(sizes.layers) layers, \(sizes.heads) query heads over \(sizes.kvHeads), \
-            head dim \(sizes.headDim), every second layer with a window of \(sizes.window)
-            device   \(device.name)
+            head dim \(sizes.headDim), window \(sizes.window) in every second layer
+            device   \(deviceText(device))
             storage  \(arguments.storage.name)
             """)
     }

@@ -16,3 +16,8 @@ func deviceList() -> String {
         .map { "\($0.offset)  \($0.element.kind.rawValue.padded(to: 8))\($0.element.name)" }
         .joined(separator: "\n")
 }
+
+/// A device's name, which says of the Host device that its times are not a GPU's.
+func deviceText(_ device: KernelDevice) -> String {
+    device.kind == .host ? "\(device.name): the processor, not a GPU" : device.name
+}

@@ -1,16 +1,18 @@
 import JargonLM
+import MLXNativeKernels
 
-/// What each storage costs, as a table of at most 106 columns.
-func storageTable(_ scores: [PassageScore], bold: (String) -> String) -> String {
+/// What each storage costs, as a table of at most 100 columns.
+func storageTable(_ scores: [PassageScore], on device: KernelDevice, bold: (String) -> String) -> String {
     guard let base = PassageScore.base(of: scores) else { return "" }
     let contexts = PassageScore.contexts
     let head =
-        ["storage", "bytes/"] + contexts.map { _ in "cache" } + ["bits/", "over", "±", "calls/"]
+        ["storage", "bytes"] + contexts.map { _ in "cache" } + ["bits", "over", "±", "dispatches"]
         + base.costs.shares.map(\.name)
-    let units = ["", "token"] + contexts.map { "at \(contextText($0))" } + ["byte", base.storage.name, "", "token"]
+    let units = ["", "/token"] + contexts.map(contextText) + ["/byte", base.storage.name, "", "/token"]
     let rows = scores.map { score in
         let over = score.difference(from: base)
-        return [score.storage.name, "\(score.bytesPerToken)"] + contexts.map { bytesText(score.cacheBytes[$0] ?? 0) }
+        return [score.storage.name, "\(score.bytesPerToken)"]
+            + contexts.map { megabytesText(score.cacheBytes[$0] ?? 0) }
             + [
                 decimalText(score.bitsPerByte, digits: 4), signed(over.mean, digits: 4),
                 decimalText(over.standardError, digits: 4), decimalText(score.dispatchesPerToken, digits: 1),
@@ -24,11 +26,22 @@ func storageTable(_ scores: [PassageScore], bold: (String) -> String) -> String 
             .joined(separator: "  ").trimmingTrailingSpaces
     }
     let title = """
-        A held-out passage of \(base.bits.count) bytes, foretold byte by byte: fewer bits are better.
-        Time: shares of each token's; Swift is matrix products and all else that is no kernel.
+        A held-out passage of \(base.bits.count) bytes, predicted byte by byte; fewer bits are better.
 
         """
-    let note =
-        "\n± is the standard error of the difference over the passage's bytes. A call is a dispatch of one kernel."
+    let place = device.kind == .host ? ", on the Host device and not on a GPU" : ""
+    let note = """
+
+        cache: MB of keys and values at these lengths of context; K is 1024 tokens.
+        ±: the standard error of the difference over the passage's bytes.
+        Swift, store, attend: shares of a token's time\(place).
+        store rotates queries and keys too; Swift is matrix products and all else outside of kernels.
+        """
     return ([title] + lines.prefix(2).map { bold(line($0)) } + rows.map(line) + [note]).joined(separator: "\n")
+}
+
+/// Three digits, or two after the point.
+private func megabytesText(_ bytes: Int) -> String {
+    let number = Double(bytes) / 1e6
+    return decimalText(number, digits: number >= 100 ? 0 : number >= 10 ? 1 : 2)
 }

@@ -29,7 +29,7 @@ MNK_SHARED float4 rotatedFour(
   if (!ropeIsInterleaved && ropeIsVectorized) {
     partners = loadFour(from, type, true, start + ropeElement(p, first).partner);
   }
-  float4 turned = x;
+  float4 rotated = x;
   MNK_UNROLL
   for (ushort i = 0; i < 4; ++i) {
     const RopeElement element = ropeElement(p, first + i);
@@ -39,9 +39,9 @@ MNK_SHARED float4 rotatedFour(
         partner = loadElement(from, type, start + element.partner);
       }
       const Rotation rotation = ropeRotation(p, frequencies[element.pair], positions, offsets, at);
-      turned[i] = element.isSecond ? turnedSecond(partner, x[i], rotation.cosine, rotation.sine)
-                                   : turnedFirst(x[i], partner, rotation.cosine, rotation.sine);
+      rotated[i] = element.isSecond ? rotatedSecond(partner, x[i], rotation.cosine, rotation.sine)
+                                    : rotatedFirst(x[i], partner, rotation.cosine, rotation.sine);
     }
   }
-  return roundedAs(turned, type);
+  return roundedAs(rotated, type);
 }

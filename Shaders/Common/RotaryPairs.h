@@ -86,11 +86,11 @@ inline RopeAngles ropeAngles(
 // The elements of a pair, or of several. Fused by name, because a compiler may fuse one way for one pair and another
 // way for four. Unless it reorders, results do not depend on where a vector lies.
 template <typename T>
-inline T turnedFirst(T x, T y, T cosine, T sine) {
+inline T rotatedFirst(T x, T y, T cosine, T sine) {
   return fma(x, cosine, -(y * sine));
 }
 template <typename T>
-inline T turnedSecond(T x, T y, T cosine, T sine) {
+inline T rotatedSecond(T x, T y, T cosine, T sine) {
   return fma(x, sine, y * cosine);
 }
 
@@ -100,13 +100,13 @@ struct RopeElements {
   float4 second;
 };
 
-inline RopeElements turnedPairs(RopeElements from, RopeAngles angles) {
+inline RopeElements rotatedPairs(RopeElements from, RopeAngles angles) {
   const bool isMixed = ropeIsInterleaved && ropeIsVectorized;
   const float4 a = from.first;
   const float4 b = from.second;
   const float4 x = isMixed ? float4(a.x, a.z, b.x, b.z) : a;
   const float4 y = isMixed ? float4(a.y, a.w, b.y, b.w) : b;
-  const float4 u = turnedFirst(x, y, angles.cosine, angles.sine);
-  const float4 v = turnedSecond(x, y, angles.cosine, angles.sine);
+  const float4 u = rotatedFirst(x, y, angles.cosine, angles.sine);
+  const float4 v = rotatedSecond(x, y, angles.cosine, angles.sine);
   return RopeElements{isMixed ? float4(u.x, v.x, u.y, v.y) : u, isMixed ? float4(u.z, v.z, u.w, v.w) : v};
 }

@@ -38,7 +38,7 @@ MNK_STRUCT(MultiRoPEOperand, MNK_MULTI_ROPE_OPERAND);
   FIELD(uint32_t, pairDistance)   /* between the elements of a pair that turns */                                     \
   FIELD(uint32_t, copiedOffset)   /* what is added to a pair's number for its first element where it does not turn */ \
   FIELD(uint32_t, copiedDistance) /* and from there to its second */                                                  \
-  FIELD(uint32_t, axisStride)     /* in the array of positions; 0 where one axis stands for all */                    \
+  FIELD(uint32_t, axisStride)     /* in the array of positions; 0 where one axis serves for all */                    \
   FIELD(uint32_t, signs)          /* kMultiRoPESigned…, of those that have a sign */                                \
   FIELD(int32_t, firstPosition)   /* where there is no array of positions */                                          \
   FIELD(float, cosineScale)       /* the magnitude, for both; the sine's is negative where the rotation is undone */  \

@@ -111,9 +111,9 @@ enum FlashDecodeBuffer {
 // simdgroup; levels of codes; and products of simdgroups that share rows, eight rows of them for each of its rows'
 // eights.
 #define kFlashPrefillPadding 8
-#define kFlashPrefillMostSimdgroups 32
+#define kFlashPrefillMaxSimdgroups 32
 #define kFlashPrefillTileBytes(size, headDim, keys) \
-  (2 * (keys) * (((headDim) + kFlashPrefillPadding) * (size) + 8) + 4 * kFlashPrefillMostSimdgroups)
+  (2 * (keys) * (((headDim) + kFlashPrefillPadding) * (size) + 8) + 4 * kFlashPrefillMaxSimdgroups)
 #define kFlashPrefillPartBytes(rowBlocks, keys) ((rowBlocks) * (keys)*8 * 4)
 // Rows of a threadgroup where so many share all rows as evenly as units of rows allow.
 #define kFlashPrefillTileRows(rows, threadgroups, unit) \

@@ -72,7 +72,7 @@ kernel void flashPrefill(
   threadgroup float2* rowStats = reinterpret_cast<threadgroup float2*>(tile + Vectors * stride);
   threadgroup float* tileScales = reinterpret_cast<threadgroup float*>(rowStats);
   threadgroup uint* specials = reinterpret_cast<threadgroup uint*>(rowStats + Vectors);
-  threadgroup float* keyLevels = reinterpret_cast<threadgroup float*>(specials + kFlashPrefillMostSimdgroups);
+  threadgroup float* keyLevels = reinterpret_cast<threadgroup float*>(specials + kFlashPrefillMaxSimdgroups);
   threadgroup float* valueLevels = flashIsCoded ? keyLevels + (1u << kvKeyBits) : keyLevels;
   threadgroup float2* parts =
       reinterpret_cast<threadgroup float2*>(flashIsCoded ? valueLevels + (1u << kvValueBits) : valueLevels);

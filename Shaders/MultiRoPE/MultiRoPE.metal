@@ -14,19 +14,19 @@ template <typename From, typename Into>
 inline void turnPair(device const From* from, device Into* into, RopePlace place, Rotation rotation) {
   const float x = floatOf(from[place.first]);
   const float y = floatOf(from[place.second]);
-  into[place.first] = rounded(turnedFirst(x, y, rotation.cosine, rotation.sine), Into());
-  into[place.second] = rounded(turnedSecond(x, y, rotation.cosine, rotation.sine), Into());
+  into[place.first] = rounded(rotatedFirst(x, y, rotation.cosine, rotation.sine), Into());
+  into[place.second] = rounded(rotatedSecond(x, y, rotation.cosine, rotation.sine), Into());
 }
 
 template <typename From, typename Into>
 inline void turnFour(device const From* from, device Into* into, RopePlace place, RopeAngles angles) {
-  const RopeElements turned = turnedPairs(
+  const RopeElements rotated = rotatedPairs(
       RopeElements{
           floatsOf(*reinterpret_cast<device const vec<From, 4>*>(from + place.first)),
           floatsOf(*reinterpret_cast<device const vec<From, 4>*>(from + place.second))},
       angles);
-  *reinterpret_cast<device vec<Into, 4>*>(into + place.first) = roundedFour(turned.first, Into());
-  *reinterpret_cast<device vec<Into, 4>*>(into + place.second) = roundedFour(turned.second, Into());
+  *reinterpret_cast<device vec<Into, 4>*>(into + place.first) = roundedFour(rotated.first, Into());
+  *reinterpret_cast<device vec<Into, 4>*>(into + place.second) = roundedFour(rotated.second, Into());
 }
 
 template <typename From, typename Into>

@@ -1,7 +1,7 @@
 // Rotates queries and keys, and stores the keys with their values in a dense cache: what MultiRoPE and KVCacheWrite do,
 // bit for bit, while queries and keys stay as they are. Grid: (unit, group of heads, token), where the groups of the
 // keys follow those of the queries, and those of the values come last. A unit is a pair or four, as for MultiRoPE; of
-// values, which do not turn, it is as many neighbors.
+// values, which are not rotated, it is as many neighbors.
 #include "../Common/CacheAddress.h"
 #include "../Common/FourElements.h"
 #include "../Common/RotaryPairs.h"
@@ -49,7 +49,7 @@ inline void copyPart(
   }
 }
 
-// What turns is rounded to the type that it comes from before it is converted, as it is where it is stored in between.
+// Rotated elements are rounded to the type they come from before they are converted, as if they had been stored first.
 MNK_SHARED void moveUnit(
     device const uchar* from, uint fromType, device uchar* into, uint intoType, HeadVectors heads, RopePlace place,
     RopeAngles angles) {
@@ -59,9 +59,9 @@ MNK_SHARED void moveUnit(
     if (place.isRotated) {
       const RopeElements elements = {
           loadPart(from, fromType, source + place.first), loadPart(from, fromType, source + place.second)};
-      const RopeElements turned = turnedPairs(elements, angles);
-      storePart(into, intoType, target + place.first, roundedAs(turned.first, fromType));
-      storePart(into, intoType, target + place.second, roundedAs(turned.second, fromType));
+      const RopeElements rotated = rotatedPairs(elements, angles);
+      storePart(into, intoType, target + place.first, roundedAs(rotated.first, fromType));
+      storePart(into, intoType, target + place.second, roundedAs(rotated.second, fromType));
     } else {
       copyPart(from, fromType, into, intoType, source + place.first, target + place.first);
       copyPart(from, fromType, into, intoType, source + place.second, target + place.second);
@@ -82,15 +82,15 @@ kernel void rotaryAppend(
     device const uint* positions [[buffer(kRotaryAppendPositions), function_constant(ropeHasPositions)]],
     device const uint* offsets [[buffer(kRotaryAppendOffsets), function_constant(ropeHasOffsets)]],
     uint3 at [[thread_position_in_grid]]) {
-  constant MultiRoPEOperand& ofQueries = p.rotation.queries;
-  const bool isQuery = at.y < ofQueries.headGroups;
-  const uint keyGroup = at.y - ofQueries.headGroups;
+  constant MultiRoPEOperand& queryOperand = p.rotation.queries;
+  const bool isQuery = at.y < queryOperand.headGroups;
+  const uint keyGroup = at.y - queryOperand.headGroups;
   const bool isValue = !isQuery && keyGroup >= p.rotation.keys.headGroups;
   if (at.x >= (isValue ? p.valueUnits : p.keyUnits)) {
     return;
   }
   const uint group = isQuery ? at.y : (isValue ? keyGroup - p.rotation.keys.headGroups : keyGroup);
-  const uint heads = isQuery ? ofQueries.heads : p.rotation.keys.heads;
+  const uint heads = isQuery ? queryOperand.heads : p.rotation.keys.heads;
   const uint firstHead = group * p.rotation.headsPerGroup;
   HeadVectors vectors = {0, 0, 0, 0, firstHead, min(firstHead + p.rotation.headsPerGroup, heads)};
   const CacheAddress address = cacheAddress(p.address, sequences, slots, 0u, at.z);
@@ -118,10 +118,10 @@ kernel void rotaryAppend(
     angles = ropeAngles(p.rotation, frequencies, positions, offsets, token, at.x);
   }
   if (isQuery) {
-    vectors.from = token.sequence * ofQueries.fromSequenceStride + token.token * ofQueries.fromTokenStride;
-    vectors.fromStride = ofQueries.fromHeadStride;
-    vectors.into = token.sequence * ofQueries.intoSequenceStride + token.token * ofQueries.intoTokenStride;
-    vectors.intoStride = ofQueries.intoHeadStride;
+    vectors.from = token.sequence * queryOperand.fromSequenceStride + token.token * queryOperand.fromTokenStride;
+    vectors.fromStride = queryOperand.fromHeadStride;
+    vectors.into = token.sequence * queryOperand.intoSequenceStride + token.token * queryOperand.intoTokenStride;
+    vectors.intoStride = queryOperand.intoHeadStride;
     moveUnit(queries, appendQueryType, rotatedQueries, appendQueryType, vectors, place, angles);
   } else if (address.isStored) {
     vectors.from = sourceUnit(p.address, p.address.keys, 0u, address.sourceToken);

@@ -21,7 +21,7 @@
 /// ```
 ///
 /// Rotary positions that are a number move on by their tokens with every run. Lists of positions stay, and so do the
-/// positions of ops over caches of the caller's own; a tensor is read when the step runs. A step keeps the tensors and
+/// positions of ops over caller-owned caches; a tensor is read when the step runs. A step keeps the tensors and
 /// caches that it uses. Threads may share it.
 public final class RecordedStep: Sendable {
     let handle: Handle

@@ -114,8 +114,9 @@ std::string DispatchJob::op() const {
 
 Arguments bindArguments(const DispatchJob& job) {
   Arguments arguments = job.pipeline().constants();
-  for (const Binding& binding : job.ready.dispatch.buffers) {
-    arguments.buffers[binding.index] = binding.buffer->contents() + binding.offset;
+  for (size_t i = 0; i < job.memory.size(); ++i) {
+    const auto& [buffer, offset] = job.memory[i];
+    arguments.buffers[job.ready.dispatch.buffers[i].index] = buffer->contents() + offset;
   }
   for (const InlineBytes& bytes : job.ready.dispatch.inlines) {
     arguments.buffers[bytes.index] = const_cast<std::byte*>(bytes.bytes.data());

@@ -6,6 +6,7 @@ namespace mnk::host {
 
 struct DispatchJob {
   const ReadyDispatch& ready;
+  std::span<const BoundMemory> memory;  // of its bindings
   const Options& options;
   std::string_view label;  // of the submission
 

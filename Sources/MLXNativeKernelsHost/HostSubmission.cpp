@@ -21,29 +21,30 @@ double secondsSince(Clock::time_point start) {
 }
 
 Result<void> runUnder(Checking checking, const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier) {
-  switch (checking) {
-    case Checking::off:
-      break;
-    case Checking::guarded:
-      return runGuarded(job);
-    case Checking::full:
-      return runChecked(job, sinceBarrier);
-  }
-  return runDispatch(job);
+  if (checking == Checking::off) return runDispatch(job);
+  const ReadyDispatch whole = withMemory(job.ready, job.memory);
+  const DispatchJob checked{whole, job.memory, job.options, job.label};
+  return checking == Checking::guarded ? runGuarded(checked) : runChecked(checked, sinceBarrier);
 }
 
 }  // namespace
 
-Result<void> HostSubmission::dispatch(ReadyDispatch ready) {
-  if (!dynamic_cast<const HostPipeline*>(ready.pipeline.get())) {
+Result<void> HostSubmission::dispatch(SharedDispatch shared, std::span<BoundMemory> memory) {
+  if (!dynamic_cast<const HostPipeline*>(shared->pipeline.get())) {
     return Error{.op = "Host device",
                  .what = "the pipeline is not of a Host device",
-                 .got = ready.dispatch.kernel.text(),
+                 .got = shared->dispatch.kernel.text(),
                  .expected = "a pipeline of this device",
                  .fix = "Make the pipeline with the device that runs it."};
   }
-  if (steps_.dispatches.empty()) steps_.dispatches.reserve(64);  // of some layers
-  steps_.dispatches.push_back(std::move(ready));
+  if (steps_.dispatches.empty()) {  // room for some layers
+    steps_.dispatches.reserve(64);
+    steps_.memory.reserve(1024);
+    steps_.barriers.reserve(64);
+  }
+  const size_t firstMemory = steps_.memory.size();
+  steps_.memory.insert(steps_.memory.end(), std::move_iterator(memory.begin()), std::move_iterator(memory.end()));
+  steps_.dispatches.push_back({std::move(shared), firstMemory});
   return {};
 }
 
@@ -64,17 +65,18 @@ struct HostSubmission::Work {
   Result<void> run() {
     std::minstd_rand random(static_cast<uint32_t>(options.orderSeed));
     steps.barriers.push_back(steps.dispatches.size());
-    std::span<ReadyDispatch> all = steps.dispatches;
+    const std::span<Step> all = steps.dispatches;
     size_t begin = 0;
     for (const size_t end : steps.barriers) {
       const auto group = all.subspan(begin, end - begin);
       if (options.orderSeed != 0) std::shuffle(group.begin(), group.end(), random);
       std::vector<DispatchTrace> sinceBarrier;
-      for (const ReadyDispatch& ready : group) {
-        const DispatchJob job{ready, options, label};
+      for (const auto& [shared, firstMemory] : group) {
+        const auto memory = std::span<const BoundMemory>(steps.memory).subspan(firstMemory);
+        const DispatchJob job{*shared, memory.first(shared->dispatch.buffers.size()), options, label};
         const auto start = Clock::now();
         MNK_TRY(runUnder(options.checking, job, sinceBarrier));
-        if (const auto sum = opSeconds.find(ready.dispatch.kind); sum != opSeconds.end()) {
+        if (const auto sum = opSeconds.find(shared->dispatch.kind); sum != opSeconds.end()) {
           sum->second += secondsSince(start);
         }
       }
@@ -89,7 +91,7 @@ struct HostSubmission::Work {
     report.deviceSeconds = secondsSince(start);
     report.opSeconds = std::move(opSeconds);
     // Everything is free again before the caller hears that the work is done.
-    steps.recycleAll();
+    steps = {};
     device.reset();
     try {
       if (finished) finished(std::move(report));
@@ -100,8 +102,8 @@ struct HostSubmission::Work {
 
 Result<void> HostSubmission::prepare(std::function<void(SubmissionReport)> finished) {
   std::map<std::string, double> opSeconds;
-  for (const ReadyDispatch& ready : steps_.dispatches) {
-    if (measuresOps_) opSeconds.try_emplace(ready.dispatch.kind, 0);
+  for (const Step& step : steps_.dispatches) {
+    if (measuresOps_) opSeconds.try_emplace(step.shared->dispatch.kind, 0);
   }
   auto work = std::make_shared<Work>(device_, options_, label_, std::move(opSeconds), Steps(), std::move(finished));
   HostQueue::Work queued;

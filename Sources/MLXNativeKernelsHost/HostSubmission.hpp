@@ -11,8 +11,8 @@ class HostSubmission final : public Submission {
   HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const Options& options, std::string_view label)
       : device_(std::move(device)), queue_(queue), options_(options), label_(label) {}
 
-  ~HostSubmission() override { steps_.recycleAll(); }
-  Result<void> dispatch(ReadyDispatch ready) override;
+  using Submission::dispatch;
+  Result<void> dispatch(SharedDispatch shared, std::span<BoundMemory> memory) override;
   void barrier() override;
   void measureOps() override { measuresOps_ = true; }
   Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
@@ -20,15 +20,15 @@ class HostSubmission final : public Submission {
   Result<void> commit() noexcept override;
 
  private:
-  // All dispatches, and where barriers are between them: each counts those before it.
+  struct Step {
+    SharedDispatch shared;
+    size_t firstMemory = 0;
+  };
+  // All dispatches, the memory of all their bindings, and where barriers are between them: each counts those before it.
   struct Steps {
-    std::vector<ReadyDispatch> dispatches;
+    std::vector<Step> dispatches;
+    std::vector<BoundMemory> memory;
     std::vector<size_t> barriers;
-
-    void recycleAll() noexcept {
-      for (ReadyDispatch& ready : dispatches) recycle(std::move(ready));
-      dispatches.clear();
-    }
   };
   struct Work;
 

@@ -54,7 +54,7 @@ final class PassageTests: XCTestCase {
     }
 
     /// One token at a time leaves little for a second worker, so that two storages are read side by side.
-    func testEveryStorageForetellsThePassage() throws {
+    func testEveryStoragePredictsThePassage() throws {
         let model = try LanguageModel.bundled()
         let passage = try passage
         let reference = try reference
@@ -92,7 +92,7 @@ final class PassageTests: XCTestCase {
     }
 
     /// Every device here, with splits and rings as they come.
-    func testEveryDeviceForetellsTheBeginning() throws {
+    func testEveryDevicePredictsTheBeginning() throws {
         let model = try LanguageModel.bundled()
         let reference = try reference
         for device in KernelDevice.all {

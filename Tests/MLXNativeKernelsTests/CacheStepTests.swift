@@ -252,7 +252,7 @@ final class CacheStepTests: AttentionTestCase {
         for (positions, offsets) in steps {
             for storage in [AttentionCache.Storage.dense(.float16), .quantized(.turbo, keys: .bits4, values: .bits4)] {
                 let (fused, apart, listed) = try (makeCache(storage), makeCache(storage), makeCache(storage))
-                let (out, expected, ofList) = try (zeros(3), zeros(3), zeros(3))
+                let (out, expected, listedOut) = try (zeros(3), zeros(3), zeros(3))
                 let rotary = RotaryStep(embedding, positions: positions, offsets: offsets)
                 let done = try device.encode {
                     try $0.appendAndAttend(
@@ -263,7 +263,7 @@ final class CacheStepTests: AttentionTestCase {
                 try device.encode {
                     try $0.appendAndAttend(
                         queries: q, keys: keys, values: values, rotary: rotary, over: listed, sequences: [0],
-                        rowCounts: [3], into: ofList)
+                        rowCounts: [3], into: listedOut)
                 }
                 let rotatedQueries = try Tensor.zeros(shape: q.shape, on: device)
                 let rotatedKeys = try Tensor.zeros(shape: keys.shape, on: device)
@@ -277,7 +277,7 @@ final class CacheStepTests: AttentionTestCase {
                         queries: rotatedQueries, keys: rotatedKeys, values: values, over: apart, into: expected)
                 }
                 XCTAssertEqual(try out.array(of: Float.self), try expected.array(of: Float.self))
-                XCTAssertEqual(try ofList.array(of: Float.self), try expected.array(of: Float.self))
+                XCTAssertEqual(try listedOut.array(of: Float.self), try expected.array(of: Float.self))
                 XCTAssertEqual(fused.nextPosition, 3)
             }
         }

@@ -92,7 +92,7 @@ private func textSection(_ data: ReportData) -> String {
 private func tableSection(_ data: ReportData, _ bound: RateBound) -> String {
     section(
         "Storages of keys and values",
-        "<p class=\"note\">Bits per byte say how well the model foretells the passage: fewer are better. "
+        "<p class=\"note\">Bits per byte measure how well the model predicts the passage; lower is better. "
             + "± is the standard error of the difference over the passage's bytes. "
             + "Squared error is |x − x′|² / |x|² over the keys and values that caches held at the end.</p>\n"
             + ReportTable(rows: data.rows, bound: bound).element())
@@ -145,6 +145,6 @@ private func timeSection(_ data: ReportData) -> String {
         "Where the time of a token goes",
         figure(
             [TimePlot(rows: data.rows).element()],
-            "Time on \(data.device), a mean over the tokens of the passage. The device measured the ops, which takes "
-                + "longer than running them unmeasured."))
+            "Means over the tokens of the passage. Device: \(data.device). store rotates queries and keys too. The "
+                + "device measured the ops, which takes longer than running them unmeasured."))
 }

@@ -132,7 +132,7 @@ extension KernelEncoder {
     ///     type.
     ///   - keys: The same tokens with the cache's heads.
     ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
-    ///   - rotary: How queries and keys turn; they stay as they are. `nil` means that they do not.
+    ///   - rotary: How queries and keys are rotated; the tensors stay as they are. `nil` means no rotation.
     ///   - cache: A dense or a quantized cache.
     ///   - output: Gets the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for one.
     ///   - options: How queries attend. A mask, or attention that is not causal, is possible only if the tokens fit
@@ -163,7 +163,7 @@ extension KernelEncoder {
     ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - keys: The same tokens with the cache's heads.
     ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
-    ///   - rotary: How queries and keys turn. An entry of the list counts as a sequence of positions and offsets.
+    ///   - rotary: How queries and keys are rotated. A list entry counts as a sequence of positions and offsets.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the tokens continue; at least one.
     ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for

@@ -122,7 +122,7 @@ extension KernelEncoder {
 private struct Operands {
     private let op: MultiRoPE
     private let descriptor: mnk_multi_rope
-    private let numbers: RotaryNumbers
+    private let rotation: RotaryStepOperands
 
     init(_ op: MultiRoPE) throws(KernelError) {
         let name = "MultiRoPE"
@@ -132,23 +132,20 @@ private struct Operands {
         if let keys = op.keys { rope.keys = try keys.descriptor("keys", op: name) }
         if let rotated = op.rotatedQueries { rope.rotated_queries = try rotated.descriptor("rotatedQueries", op: name) }
         if let rotated = op.rotatedKeys { rope.rotated_keys = try rotated.descriptor("rotatedKeys", op: name) }
-        rope.rotary = try op.rotary.descriptor(op: name)
-        if case .text(let first) = op.positions { rope.first_position = Int64(first) }
-        numbers = try RotaryNumbers(op.positions, op.offsets, op: name)
+        rotation = try RotaryStepOperands(
+            RotaryStep(op.rotary, positions: op.positions, offsets: op.offsets), op: name)
         descriptor = rope
         self.op = op
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_multi_rope>) -> Value) -> Value {
-        numbers.withPointers { positions, offsets in
-            op.rotary.frequencyFactors.withUnsafeBufferPointer { factors in
-                var complete = descriptor
-                complete.positions = positions
-                complete.offsets = offsets
-                complete.rotary.frequency_factors = factors.baseAddress
-                complete.rotary.frequency_factor_count = factors.count
-                return withExtendedLifetime(op) { body(&complete) }
-            }
+        rotation.withDescriptor { rotation in
+            var complete = descriptor
+            complete.rotary = rotation.pointee.embedding
+            complete.first_position = rotation.pointee.first_position
+            complete.positions = rotation.pointee.positions
+            complete.offsets = rotation.pointee.offsets
+            return withExtendedLifetime(op) { body(&complete) }
         }
     }
 }

@@ -2,7 +2,7 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// How queries and keys of a step over a cache turn, as ``MultiRoPE`` does it.
+/// How queries and keys of a step over a cache are rotated, as ``MultiRoPE`` defines it.
 ///
 /// ```swift
 /// let rotary = RotaryEmbedding(base: 1e6)
@@ -11,7 +11,7 @@
 /// }
 /// ```
 public struct RotaryStep: Sendable {
-    /// How positions turn pairs.
+    /// How positions rotate pairs.
     public var embedding: RotaryEmbedding
     /// The position of each of the step's tokens; `nil` means the positions that they get in the cache.
     public var positions: MultiRoPE.Positions?
@@ -36,7 +36,6 @@ struct RotaryStepOperands {
 
     init(_ step: RotaryStep, op: String) throws(KernelError) {
         self.step = step
-        numbers = try RotaryNumbers(step.positions, step.offsets, op: op)
         var descriptor = mnk_rotary_step()
         descriptor.size = MemoryLayout<mnk_rotary_step>.size
         descriptor.embedding = try step.embedding.descriptor(op: op)
@@ -45,6 +44,7 @@ struct RotaryStepOperands {
             descriptor.first_position = Int64(first)
         }
         self.descriptor = descriptor
+        numbers = try RotaryNumbers(step.positions, step.offsets, op: op)
     }
 
     func withDescriptor<Value>(_ body: (UnsafePointer<mnk_rotary_step>) -> Value) -> Value {

@@ -1,4 +1,4 @@
-// Caches over memory of the caller's, as descriptors of ops hold them. `name` is that of the field, for errors.
+// Caches over caller-owned memory, as descriptors of ops hold them. `name` is that of the field, for errors.
 #pragma once
 #include <string>
 

@@ -10,9 +10,9 @@ Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given) {
   MNK_TRY(auto pairing, rotaryPairing(given.pairing));
   MNK_TRY(auto otherAxis, rotaryOtherAxis(given.other_axis));
   if (!given.frequency_factors && given.frequency_factor_count != 0) return nullArgument("frequency_factors");
-  constexpr size_t kMostFactors = MultiRoPE::kMaxRopeDim / 2;
-  if (given.frequency_factor_count > kMostFactors) {
-    return tooMany(MultiRoPE::name, "frequency factors", given.frequency_factor_count, kMostFactors,
+  constexpr size_t kMaxFactors = MultiRoPE::kMaxRopeDim / 2;
+  if (given.frequency_factor_count > kMaxFactors) {
+    return tooMany(MultiRoPE::name, "frequency factors", given.frequency_factor_count, kMaxFactors,
                    "Pass one for each pair that turns.");
   }
 

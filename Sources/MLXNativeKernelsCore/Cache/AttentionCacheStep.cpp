@@ -14,6 +14,7 @@
 #include "Ops/FlashDecode/RepeatedAttention.hpp"
 #include "Ops/KVCacheQuantize/RepeatedQuantize.hpp"
 #include "Ops/KVCacheWrite/RepeatedWrite.hpp"
+#include "Ops/MultiRoPE/RepeatedRotation.hpp"
 #include "Ops/RotaryAppend/RepeatedRotaryAppend.hpp"
 #include "Support/Format.hpp"
 #include "Support/Guard.hpp"
@@ -83,6 +84,10 @@ class RepeatedStep final : public RepeatedOp {
     form.beginStage();
     return attention_.describe(form);
   }
+  void addPositions(OpPositions& positions) const override {
+    stored_.addPositions(positions);
+    attention_.addPositions(positions);
+  }
   Result<void> refine(Device& device, OpForm& form) override {
     MNK_TRY(stored_.refine(device, form));
     return attention_.refine(device, form);
@@ -129,6 +134,21 @@ CommandEncoder::Call appendAndAttendAgain(AttentionCache cache, const AppendAndA
   };
 }
 
+// As RepeatedStep adds them.
+OpPositions positionsOf(const AppendAndAttend& step, const CacheCursor& from, const CacheCursor& after) {
+  OpPositions positions;
+  addWritePosition(positions, step.sequence, from.next);
+  if (step.rotary) {
+    if (step.rotary->positions)
+      addNumbers(positions, *step.rotary->positions);
+    else
+      positions.add(from.next);
+    addNumbers(positions, step.rotary->offsets);
+  }
+  addAttended(positions, attendedBy(step.sequence, after));
+  return positions;
+}
+
 }  // namespace
 
 // Tokens of one sequence that are stored before the first of them attends, as most steps are.
@@ -137,6 +157,8 @@ Result<void> AttentionCache::State::repeatStep(CommandEncoder& encoder, const Ap
                                                const std::function<Result<Plan>()>& fresh) const {
   CacheCursor cursor = from;
   cursor.advanceTo(from.next + step.keys.resolved().totalTokens());
+  MNK_TRY(const bool isRecorded, encoder.repeatAt(positionsOf(step, from, cursor)));
+  if (isRecorded) return {};
   const FlashDecode attention =
       this->attention(step.queries, step.results, step.options, {attendedBy(step.sequence, cursor)});
   CacheStorage::Append append = storage.append(step.keys, step.values, step.sequence, from.next);

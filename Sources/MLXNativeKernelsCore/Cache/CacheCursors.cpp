@@ -148,26 +148,41 @@ void CacheCursors::cut(uint64_t position, uint32_t sequence) noexcept {
   ++changes_;
   if (position >= cursors_[sequence].next) return;
   for (Recording* recording = recordings_; recording; recording = recording->next_) {
-    const auto found = recording->changes_.find(sequence);
-    if (found != recording->changes_.end()) found->second.cutAt = std::min(found->second.cutAt, position);
+    if (Recording::Change* change = recording->find(sequence)) change->cutAt = std::min(change->cutAt, position);
   }
 }
 
 Result<CacheCursors::Recording*> CacheCursors::join(const std::shared_ptr<CacheCursors>& cursors,
                                                     CommandEncoder& encoder, std::span<const uint32_t> sequences) {
   for (uint32_t sequence : sequences) MNK_TRY(cursors->checkKnown(sequence));
-  auto recording = std::static_pointer_cast<Recording>(encoder.participant(cursors.get()));
-  if (!recording) {
-    recording = std::make_shared<Recording>(cursors);
-    MNK_TRY(encoder.join(cursors.get(), recording));
-  }
-  return recording.get();
+  if (auto* known = encoder.participant(cursors.get())) return static_cast<Recording*>(known);
+  auto recording = Recording::begin(cursors);
+  Recording* const joined = recording.get();
+  MNK_TRY(encoder.join(cursors.get(), std::move(recording)));
+  return joined;
 }
 
-CacheCursors::Recording::Recording(std::shared_ptr<CacheCursors> cursors) : cursors_(std::move(cursors)) {
+std::shared_ptr<CacheCursors::Recording> CacheCursors::Recording::begin(const std::shared_ptr<CacheCursors>& cursors) {
+  constexpr size_t kMaxIdle = 8;  // more than most apps have under way
+  std::shared_ptr<Recording> recording;
   std::lock_guard lock(mutex());
+  if (cursors->idle_.empty()) {
+    cursors->idle_.reserve(kMaxIdle);
+    recording = std::make_shared<Recording>();
+  } else {
+    recording = std::move(cursors->idle_.back());
+    cursors->idle_.pop_back();
+  }
+  recording->enter(cursors);
+  return recording;
+}
+
+void CacheCursors::Recording::enter(const std::shared_ptr<CacheCursors>& cursors) noexcept {
+  cursors_ = cursors;
+  previous_ = nullptr;
   next_ = std::exchange(cursors_->recordings_, this);
   if (next_) next_->previous_ = this;
+  isListed_ = true;
 }
 
 CacheCursors::Recording::~Recording() {
@@ -181,8 +196,15 @@ void CacheCursors::Recording::leave() noexcept {
   if (next_) next_->previous_ = previous_;
 }
 
+CacheCursors::Recording::Change* CacheCursors::Recording::find(uint32_t sequence) {
+  const auto found = std::ranges::lower_bound(changes_, sequence, {}, &Change::sequence);
+  return found == changes_.end() || found->sequence != sequence ? nullptr : &*found;
+}
+
 CacheCursors::Recording::Change& CacheCursors::Recording::changeOf(uint32_t sequence) {
-  Change& change = changes_[sequence];
+  const auto place = std::ranges::lower_bound(changes_, sequence, {}, &Change::sequence);
+  const bool isNew = place == changes_.end() || place->sequence != sequence;
+  Change& change = isNew ? *changes_.insert(place, Change{.sequence = sequence}) : *place;
   if (change.isWritten()) return change;
   // What others append is seen until this encoder appends too.
   change.before = change.after = cursors_->cursors_[sequence];
@@ -202,13 +224,12 @@ Result<CacheCursor> CacheCursors::Recording::known(uint32_t sequence) {
 }
 
 void CacheCursors::Recording::advanceTo(uint64_t next, uint32_t sequence) {
-  std::lock_guard lock(mutex());
-  changes_[sequence].after.advanceTo(next);
+  change(sequence).after.advanceTo(next);
 }
 
 void CacheCursors::Recording::read(uint64_t begin, uint64_t end, uint32_t sequence) {
   std::lock_guard lock(mutex());
-  Change& change = changes_[sequence];
+  Change& change = this->change(sequence);
   // What this encoder writes itself cannot change.
   if (change.isReplaced) return;
   if (change.isWritten()) end = std::min(end, change.before.next);
@@ -219,17 +240,18 @@ void CacheCursors::Recording::read(uint64_t begin, uint64_t end, uint32_t sequen
 
 void CacheCursors::Recording::replace(const CacheCursor& by, uint32_t sequence) {
   std::lock_guard lock(mutex());
-  Change& change = changes_[sequence];
+  Change& change = this->change(sequence);
   change.after = by;
   change.isReplaced = true;
 }
 
 Result<void> CacheCursors::Recording::check() {
-  for (const auto& [sequence, change] : changes_) MNK_TRY(check(sequence, change));
+  for (const Change& change : changes_) MNK_TRY(check(change));
   return {};
 }
 
-Result<void> CacheCursors::Recording::check(uint32_t sequence, const Change& change) const {
+Result<void> CacheCursors::Recording::check(const Change& change) const {
+  const uint32_t sequence = change.sequence;
   const CacheCursor& now = cursors_->cursors_[sequence];
   if (!change.isWritten() && change.readEnd == 0) return {};  // such as of an append that was refused
   const bool hasMoved = change.isWritten() && now != change.before;
@@ -263,23 +285,26 @@ Result<void> CacheCursors::Recording::check(uint32_t sequence, const Change& cha
 
 void CacheCursors::Recording::advance() noexcept {
   leave();
-  for (const auto& [sequence, change] : changes_) {
+  for (const Change& change : changes_) {
     if (!change.isWritten()) continue;
-    if (change.isReplaced) cursors_->cut(0, sequence);
-    cursors_->cursors_[sequence] = change.after;
+    if (change.isReplaced) cursors_->cut(0, change.sequence);
+    cursors_->cursors_[change.sequence] = change.after;
     ++cursors_->changes_;
   }
 }
 
 void CacheCursors::Recording::finished(const Result<void>& outcome) noexcept {
-  if (outcome) return;
+  std::shared_ptr<CacheCursors> last;  // released when the lock is not held any more
   std::lock_guard lock(mutex());
-  for (const auto& [sequence, change] : changes_) {
-    if (!change.isWritten()) continue;
-    CacheCursor& cursor = cursors_->cursors_[sequence];
+  for (const Change& change : changes_) {
+    if (outcome || !change.isWritten()) continue;
+    CacheCursor& cursor = cursors_->cursors_[change.sequence];
     cursor.suspectFrom = std::min(cursor.suspectFrom.value_or(UINT64_MAX), change.isReplaced ? 0 : change.before.next);
     ++cursors_->changes_;
   }
+  last = std::move(cursors_);
+  changes_.clear();
+  if (last->idle_.size() < last->idle_.capacity()) last->idle_.push_back(shared_from_this());
 }
 
 }  // namespace mnk

@@ -3,7 +3,6 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -83,14 +82,16 @@ class CacheCursors {
   // All under EncodingParticipant::mutex.
   std::vector<CacheCursor> cursors_;
   uint64_t changes_ = 0;
-  Recording* recordings_ = nullptr;  // of encoders that are not committed, as a list
+  Recording* recordings_ = nullptr;               // of encoders that are not committed, as a list
+  std::vector<std::shared_ptr<Recording>> idle_;  // of finished work, to be used again
 };
 
 // What one encoder appends to and reads of a cache. It starts from the cache's cursors and becomes them when the
 // encoder is committed. The commit is refused if others have changed what the encoder reads or where it appends.
-class CacheCursors::Recording final : public EncodingParticipant {
+class CacheCursors::Recording final : public EncodingParticipant, public std::enable_shared_from_this<Recording> {
  public:
-  explicit Recording(std::shared_ptr<CacheCursors> cursors);
+  static std::shared_ptr<Recording> begin(const std::shared_ptr<CacheCursors>& cursors);
+  Recording() = default;
   ~Recording() override;
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -113,6 +114,7 @@ class CacheCursors::Recording final : public EncodingParticipant {
  private:
   friend class CacheCursors;
   struct Change {
+    uint32_t sequence = 0;
     CacheCursor before;
     CacheCursor after;
     bool isReplaced = false;           // even if it ends where it began
@@ -122,15 +124,18 @@ class CacheCursors::Recording final : public EncodingParticipant {
 
     bool isWritten() const { return before != after || isReplaced; }
   };
+  Change* find(uint32_t sequence);  // null: none yet
+  Change& change(uint32_t sequence) { return *find(sequence); }
   Change& changeOf(uint32_t sequence);
-  Result<void> check(uint32_t sequence, const Change& change) const;
+  Result<void> check(const Change& change) const;
+  void enter(const std::shared_ptr<CacheCursors>& cursors) noexcept;
   void leave() noexcept;
 
   std::shared_ptr<CacheCursors> cursors_;
-  std::map<uint32_t, Change> changes_;  // by sequence
+  std::vector<Change> changes_;  // sorted by sequence
   Recording* previous_ = nullptr;
   Recording* next_ = nullptr;
-  bool isListed_ = true;
+  bool isListed_ = false;
 };
 
 Error suspectError(uint32_t sequence, const CacheCursor& cursor);

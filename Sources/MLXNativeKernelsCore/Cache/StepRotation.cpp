@@ -14,10 +14,10 @@ RotaryPositions positionsFrom(const RotaryPositions& all, uint64_t first, uint64
   if (const auto* number = std::get_if<int64_t>(&all.source)) return *number + static_cast<int64_t>(first);
   const auto* list = std::get_if<RotaryPositions::List>(&all.source);
   if (!list) return all;
-  const uint64_t ofAxis = list->numbers.size() / list->axes;
+  const uint64_t perAxis = list->numbers.size() / list->axes;
   std::vector<int32_t> numbers;
   for (uint64_t axis = 0; axis < list->axes; ++axis) {
-    const auto begin = list->numbers.begin() + static_cast<int64_t>(axis * ofAxis + first);
+    const auto begin = list->numbers.begin() + static_cast<int64_t>(axis * perAxis + first);
     numbers.insert(numbers.end(), begin, begin + static_cast<int64_t>(tokens));
   }
   return {std::move(numbers), list->axes};

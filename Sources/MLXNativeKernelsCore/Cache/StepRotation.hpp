@@ -14,7 +14,7 @@ namespace mnk {
 // which canRotateTogether is false, is left out: then it serves for the rules alone.
 Result<MultiRoPE> rotationOf(const AppendAndAttend& step, std::span<const SequenceRows> entries,
                              const std::map<uint32_t, CacheCursor>& cursors);
-// Whether one dispatch can be told the positions of all tokens.
+// Whether one dispatch can take the positions of all tokens.
 bool canRotateTogether(const AppendAndAttend& step, const CallRows& call);
 
 // Makes the argument that of one entry, whose tokens are those from `first` on. Positions in a tensor stay, all of

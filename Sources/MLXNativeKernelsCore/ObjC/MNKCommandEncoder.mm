@@ -184,56 +184,11 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   });
 }
 
-- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
-                          keys:(MNKHeadsView *)keys
-                        values:(MNKHeadsView *)values
-                     overCache:(MNKAttentionCache *)cache
-                      sequence:(NSUInteger)sequence
-                       results:(MNKAttentionResults *)results
-                       options:(MNKAttentionOptions *)options
-                         error:(NSError **)error {
-  return [self appendAndAttendQueries:queries
-                                 keys:keys
-                               values:values
-                               rotary:nil
-                            overCache:cache
-                             sequence:sequence
-                              results:results
-                              options:options
-                                error:error];
-}
-
-- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
-                          keys:(MNKHeadsView *)keys
-                        values:(MNKHeadsView *)values
-                        rotary:(MNKRotaryStep *)rotary
-                     overCache:(MNKAttentionCache *)cache
-                      sequence:(NSUInteger)sequence
-                       results:(MNKAttentionResults *)results
-                       options:(MNKAttentionOptions *)options
-                         error:(NSError **)error {
-  return [self appendAndAttendQueries:queries
-                                 keys:keys
-                               values:values
-                               rotary:rotary
-                            overCache:cache
-                            sequences:@[ @(sequence) ]
-                            rowCounts:nil
-                              results:results
-                              options:options
-                                error:error];
-}
-
-- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
-                          keys:(MNKHeadsView *)keys
-                        values:(MNKHeadsView *)values
-                        rotary:(MNKRotaryStep *)rotary
-                     overCache:(MNKAttentionCache *)cache
-                     sequences:(NSArray<NSNumber *> *)sequences
-                     rowCounts:(NSArray<NSNumber *> *)rowCounts
-                       results:(MNKAttentionResults *)results
-                       options:(MNKAttentionOptions *)options
-                         error:(NSError **)error {
+// One sequence is a list of one.
+static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, MNKHeadsView *keys, MNKHeadsView *values,
+                            MNKRotaryStep *rotary, MNKAttentionCache *cache, NSArray<NSNumber *> *sequences,
+                            NSArray<NSNumber *> *rowCounts, MNKAttentionResults *results, MNKAttentionOptions *options,
+                            NSError **error) {
   return objc::run(error, [&]() -> Result<void> {
     Reading reading("AttentionCache.appendAndAttend");
     auto target = objc::read(reading, cache);
@@ -252,8 +207,44 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
     step.sequence = list.sequences.front();
     if (list.sequences.size() > 1) step.sequences = std::move(list.sequences);
     step.rowCounts = std::move(list.rowCounts);
-    return target->appendAndAttend(*self->_core, step);
+    return target->appendAndAttend(*encoder->_core, step);
   });
+}
+
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                     overCache:(MNKAttentionCache *)cache
+                      sequence:(NSUInteger)sequence
+                       results:(MNKAttentionResults *)results
+                       options:(MNKAttentionOptions *)options
+                         error:(NSError **)error {
+  return appendAndAttend(self, queries, keys, values, nil, cache, @[ @(sequence) ], nil, results, options, error);
+}
+
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                      sequence:(NSUInteger)sequence
+                       results:(MNKAttentionResults *)results
+                       options:(MNKAttentionOptions *)options
+                         error:(NSError **)error {
+  return appendAndAttend(self, queries, keys, values, rotary, cache, @[ @(sequence) ], nil, results, options, error);
+}
+
+- (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
+                          keys:(MNKHeadsView *)keys
+                        values:(MNKHeadsView *)values
+                        rotary:(MNKRotaryStep *)rotary
+                     overCache:(MNKAttentionCache *)cache
+                     sequences:(NSArray<NSNumber *> *)sequences
+                     rowCounts:(NSArray<NSNumber *> *)rowCounts
+                       results:(MNKAttentionResults *)results
+                       options:(MNKAttentionOptions *)options
+                         error:(NSError **)error {
+  return appendAndAttend(self, queries, keys, values, rotary, cache, sequences, rowCounts, results, options, error);
 }
 
 - (BOOL)copySequence:(NSUInteger)source

@@ -76,10 +76,11 @@ Result<void> CommandEncoder::Impl::open() {
   if (submission) return {};
   MNK_TRY(auto made, device->makeSubmission(label));
   // Enough for a layer or two, so that they do not grow with every dispatch.
+  participants.reserve(32);
   ready.reserve(8);
-  accesses.reserve(32);
-  accessEnds.reserve(8);
-  touched.reserve(64);
+  memory.reserve(64);
+  accesses.reserve(64);
+  touched.reserve(512);
   submission = std::move(made);
   return {};
 }
@@ -96,7 +97,7 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, co
     if (binding.buffer) continue;
     const ScratchRange& memory = binding.isZeroed ? acquired.zeroed : acquired.scratch;
     if (memory.buffer && !fits(binding.offset, binding.length, memory.bytes)) return pastScratch(binding, memory.bytes);
-    binding.buffer = memory.buffer;
+    if (memory.buffer) binding.buffer = *memory.buffer;
     binding.offset += memory.start;
   }
   for (ThreadgroupMemory& memory : ready.dispatch.threadgroupMemory) {
@@ -110,24 +111,21 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, co
   return ready;
 }
 
-Result<void> CommandEncoder::Impl::record(ReadyDispatch& next, std::span<const Touched> accesses) {
-  const Summary::Counts counts{.dispatches = 1,
-                               .bytesRead = next.dispatch.countedBytesRead(),
-                               .bytesWritten = next.dispatch.countedBytesWritten()};
-  const std::string kind = next.dispatch.kind;
+Result<void> CommandEncoder::Impl::record(const CountedDispatch& next, std::span<BoundMemory> memory,
+                                          std::span<const Touched> accesses) {
   if (hazards.conflicts(accesses)) {
     isMidway = true;
     submission->barrier();
     hazards.clear();
     ++summary.barriers;
   }
-  MNK_TRY(submission->dispatch(std::move(next)));
+  MNK_TRY(submission->dispatch(next.shared, memory));
   isMidway = true;
   for (const Touched& access : accesses) hazards.add(access);
-  for (Summary::Counts* sum : {&summary.total, &summary.kinds[kind]}) {
-    sum->dispatches += counts.dispatches;
-    sum->bytesRead += counts.bytesRead;
-    sum->bytesWritten += counts.bytesWritten;
+  for (Summary::Counts* sum : {&summary.total, &summary.kinds[next.shared->dispatch.kind]}) {
+    ++sum->dispatches;
+    sum->bytesRead += next.bytesRead;
+    sum->bytesWritten += next.bytesWritten;
   }
   isMidway = false;
   return {};
@@ -139,7 +137,7 @@ Result<CommandEncoder::Impl::ScratchRange> CommandEncoder::Impl::acquire(uint64_
     MNK_TRY(auto acquired, device->scratch().acquire(device, bytes));
     scratch = std::move(acquired);
   }
-  return ScratchRange{scratch, 0, bytes};
+  return ScratchRange{&scratch, 0, bytes};
 }
 
 // Zeroes bytes that no other plan of this encoder has. Nothing that runs uses them: what is acquired was given back
@@ -151,32 +149,33 @@ Result<CommandEncoder::Impl::ScratchRange> CommandEncoder::Impl::acquireZeroed(u
     zeroed = std::move(acquired);
     zeroedUsed = 0;
   }
-  const ScratchRange ofPlan{zeroed, zeroedUsed, bytes};
+  const ScratchRange planRange{&zeroed, zeroedUsed, bytes};
   static constexpr std::array<std::byte, 4096> kZeros{};
   for (uint64_t done = 0; done < bytes; done += kZeros.size()) {
     const uint64_t part = std::min<uint64_t>(bytes - done, kZeros.size());
-    MNK_TRY(zeroed->write(ofPlan.start + done, std::span(kZeros).first(part)));
+    MNK_TRY(zeroed->write(planRange.start + done, std::span(kZeros).first(part)));
   }
   constexpr uint64_t kUnit = 16;  // any device can bind memory at multiples of it
-  zeroedUsed = std::min((ofPlan.start + bytes + kUnit - 1) / kUnit * kUnit, zeroed->length());
-  return ofPlan;
+  zeroedUsed = std::min((planRange.start + bytes + kUnit - 1) / kUnit * kUnit, zeroed->length());
+  return planRange;
 }
 
 Result<CommandEncoder::Impl::PlanScratch> CommandEncoder::Impl::acquireFor(uint64_t scratchBytes,
                                                                            uint64_t zeroedBytes) {
-  MNK_TRY(auto ofScratch, acquire(scratchBytes));
-  MNK_TRY(auto ofZeroes, acquireZeroed(zeroedBytes));
-  return PlanScratch{std::move(ofScratch), std::move(ofZeroes)};
+  MNK_TRY(auto scratch, acquire(scratchBytes));
+  MNK_TRY(auto zeroed, acquireZeroed(zeroedBytes));
+  return PlanScratch{scratch, zeroed};
 }
 
 Result<void> CommandEncoder::Impl::makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes,
                                              uint64_t zeroedBytes) {
   MNK_TRY(open());
   MNK_TRY(auto acquired, acquireFor(scratchBytes, zeroedBytes));
-  ready.clear();
   for (const Dispatch& dispatch : dispatches) {
     MNK_TRY(auto prepared, prepare(dispatch, acquired));
-    if (!dispatch.grid.isEmpty()) ready.push_back(std::move(prepared));
+    if (dispatch.grid.isEmpty()) continue;
+    for (BoundMemory& bound : takeMemory(prepared.dispatch)) memory.push_back(std::move(bound));
+    addReady(CountedDispatch(std::make_shared<const ReadyDispatch>(std::move(prepared))));
   }
   return {};
 }
@@ -185,13 +184,19 @@ Result<void> CommandEncoder::Impl::makeReady(std::span<const Dispatch> dispatche
 Result<void> CommandEncoder::Impl::recordReady() {
   const size_t known = touched.size();
   MNK_TRY(noteTouched());
-  const std::span<const Touched> all = accesses;
-  for (size_t i = 0, begin = 0; i < ready.size(); begin = accessEnds[i++]) {
-    auto recorded = guarded(kEncoderName, [&] { return record(ready[i], all.subspan(begin, accessEnds[i] - begin)); });
-    if (recorded) continue;
-    touched.resize(known);
-    if (i != 0 || isMidway) failure = recorded.error();
-    return recorded;
+  size_t firstMemory = 0, firstAccess = 0;
+  for (const auto& [next, memoryEnd, accessEnd] : ready) {
+    auto recorded = guarded(kEncoderName, [&] {
+      return record(next, std::span(memory).subspan(firstMemory, memoryEnd - firstMemory),
+                    std::span(accesses).subspan(firstAccess, accessEnd - firstAccess));
+    });
+    if (!recorded) {
+      touched.resize(known);
+      if (&next != &ready.front().dispatch || isMidway) failure = recorded.error();
+      return recorded;
+    }
+    firstMemory = memoryEnd;
+    firstAccess = accessEnd;
   }
   return {};
 }
@@ -200,11 +205,12 @@ Result<void> CommandEncoder::Impl::recordReady() {
 Result<void> CommandEncoder::Impl::noteTouched() {
   const size_t known = touched.size();
   const Buffer* const own[] = {scratch.get(), zeroed.get()};
-  accesses.clear();
-  accessEnds.clear();
-  for (const ReadyDispatch& next : ready) {
-    addTouched(next.dispatch, own, accesses);
-    accessEnds.push_back(accesses.size());
+  size_t firstMemory = 0;
+  for (Ready& next : ready) {
+    const auto bound = std::span(memory).subspan(firstMemory, next.memoryEnd - firstMemory);
+    addTouched(next.dispatch.shared->dispatch, bound, own, accesses);
+    next.accessEnd = accesses.size();
+    firstMemory = next.memoryEnd;
   }
   std::copy_if(accesses.begin(), accesses.end(), std::back_inserter(touched),
                [](const Touched& each) { return !each.isScratch; });
@@ -240,7 +246,7 @@ Result<void> CommandEncoder::encode(const Plan& plan) {
   };
   return remembering(again, [&] {
     return guarded(plan.op, [&]() -> Result<void> {
-      const Impl::ReadyScope scope{impl_->ready};
+      const Impl::ReadyScope scope{*impl_};
       MNK_TRY(impl_->makeReady(plan.dispatches, plan.scratchBytes, plan.zeroedBytes));
       return impl_->recordReady();
     });
@@ -253,7 +259,7 @@ Result<void> CommandEncoder::dispatch(const Dispatch& dispatch) {
   };
   return remembering(again, [&] {
     return guarded(kEncoderName, [&]() -> Result<void> {
-      const Impl::ReadyScope scope{impl_->ready};
+      const Impl::ReadyScope scope{*impl_};
       MNK_TRY(impl_->makeReady({&dispatch, 1}, 0, 0));
       return impl_->recordReady();
     });
@@ -363,11 +369,11 @@ std::mutex& EncodingParticipant::mutex() {
   return *shared;
 }
 
-std::shared_ptr<EncodingParticipant> CommandEncoder::participant(const void* key) const {
+EncodingParticipant* CommandEncoder::participant(const void* key) const {
   // The newest is asked for most often.
   const auto& all = impl_->participants;
   const auto found = std::find_if(all.rbegin(), all.rend(), [&](const auto& joined) { return joined.key == key; });
-  return found == all.rend() ? nullptr : found->participant;
+  return found == all.rend() ? nullptr : found->participant.get();
 }
 
 Result<void> CommandEncoder::join(const void* key, std::shared_ptr<EncodingParticipant> participant) {

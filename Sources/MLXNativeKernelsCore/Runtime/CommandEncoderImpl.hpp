@@ -23,9 +23,9 @@ struct CommandEncoder::Impl {
     std::shared_ptr<EncodingParticipant> participant;
   };
 
-  // Memory that a plan asked for; without a buffer where it needs none.
+  // Memory that a plan asked for, in a buffer of the encoder; null where it needs none.
   struct ScratchRange {
-    std::shared_ptr<Buffer> buffer;
+    const std::shared_ptr<Buffer>* buffer = nullptr;
     uint64_t start = 0;
     uint64_t bytes = 0;
   };
@@ -45,33 +45,47 @@ struct CommandEncoder::Impl {
   uint64_t zeroedUsed = 0;
   Summary summary;
   std::vector<Participation> participants;
-  // What is being encoded, and what each of it touches: accesses up to a number of them.
-  std::vector<ReadyDispatch> ready;
+  // What is being encoded, with the memory that each binds and what it touches: from where that of the one before ends.
+  struct Ready {
+    CountedDispatch dispatch;
+    size_t memoryEnd = 0;
+    size_t accessEnd = 0;
+  };
+  std::vector<Ready> ready;
+  std::vector<BoundMemory> memory;
   std::vector<Touched> accesses;
-  std::vector<size_t> accessEnds;
+  std::vector<PlacedPlan> placed;  // of the ops that repeat, the newest of them
+  size_t nextPlaced = 0;           // takes the place of the oldest
+  uint64_t timesCleared = 0;       // the device's known plans, when these were placed
   bool isCommitted = false;
   bool isMidway = false;         // the submission holds something that is not accounted for
   std::optional<Error> failure;  // why the submission holds part of a call; it must not run
 
-  // Lets go of what was being encoded, whatever came of it.
+  // Lets go of what was being encoded, also if that failed.
   struct ReadyScope {
-    std::vector<ReadyDispatch>& ready;
+    Impl& impl;
     ~ReadyScope() {
-      for (ReadyDispatch& left : ready) recycle(std::move(left));
-      ready.clear();
+      impl.ready.clear();
+      impl.memory.clear();
+      impl.accesses.clear();
     }
   };
 
   Result<void> open();
   Result<ReadyDispatch> prepare(const Dispatch& dispatch, const PlanScratch& acquired) const;
-  Result<void> record(ReadyDispatch& next, std::span<const Touched> accesses);
+  void addReady(CountedDispatch dispatch) { ready.push_back({std::move(dispatch), memory.size(), 0}); }
+  Result<void> record(const CountedDispatch& next, std::span<BoundMemory> memory, std::span<const Touched> accesses);
   Result<ScratchRange> acquire(uint64_t bytes);
   Result<ScratchRange> acquireZeroed(uint64_t bytes);
   Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
   Result<void> makeReady(std::span<const Dispatch> dispatches, uint64_t scratchBytes, uint64_t zeroedBytes);
+  template <typename IsForm>
+  const PlacedPlan* placedAt(const OpPositions& positions, IsForm isForm);
+  const PlacedPlan& place(const RepeatedOp& op, std::shared_ptr<const KnownPlan> form,
+                          std::shared_ptr<const KnownPlan> plan, const OpPositions& positions);
   template <typename MemoryOf>
-  Result<void> makeReady(const RepeatedOp& op, const KnownPlan& known, MemoryOf memoryOf);
-  void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan, std::vector<ReadyDispatch> made);
+  Result<void> recordPlaced(const PlacedPlan& placed, MemoryOf memoryOf);
+  void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan, std::vector<SharedDispatch> made);
   Result<void> recordReady();
   Result<void> noteTouched();
   Result<void> advance(SubmittedWork& work);

@@ -108,4 +108,24 @@ void Device::useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning) {
   measuredTuning_ = std::move(tuning);
 }
 
+ReadyDispatch withMemory(const ReadyDispatch& shared, std::span<const BoundMemory> memory) {
+  ReadyDispatch whole = shared;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    whole.dispatch.buffers[i].buffer = memory[i].buffer;
+    whole.dispatch.buffers[i].offset = memory[i].offset;
+  }
+  return whole;
+}
+
+std::vector<BoundMemory> takeMemory(Dispatch& dispatch) {
+  std::vector<BoundMemory> memory;
+  for (Binding& binding : dispatch.buffers) memory.push_back({std::move(binding.buffer), binding.offset});
+  return memory;
+}
+
+Result<void> Submission::dispatch(ReadyDispatch ready) {
+  std::vector<BoundMemory> memory = takeMemory(ready.dispatch);
+  return dispatch(std::make_shared<const ReadyDispatch>(std::move(ready)), memory);
+}
+
 }  // namespace mnk

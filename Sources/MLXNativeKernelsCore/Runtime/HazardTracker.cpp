@@ -42,21 +42,25 @@ void addBytes(const Region& region, ByteRanges& bytes, uint64_t from, uint64_t t
 }
 
 // All reads before the first write: what a dispatch reads is not what it writes itself.
-void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> scratch, std::vector<Touched>& to) {
+void addTouched(const Dispatch& dispatch, std::span<const BoundMemory> memory, std::span<const Buffer* const> scratch,
+                std::vector<Touched>& to) {
   for (const bool isWrite : {false, true}) {
-    for (const Binding& binding : dispatch.buffers) {
+    for (size_t i = 0; i < memory.size(); ++i) {
+      const Binding& binding = dispatch.buffers[i];
       const auto& regions = isWrite ? binding.writes : binding.reads;
       if (regions.empty()) continue;
-      const bool isScratch = std::find(scratch.begin(), scratch.end(), binding.buffer.get()) != scratch.end();
-      const MemoryRange range = binding.buffer->range();
-      for (Region region : regions) {
+      const Buffer* const buffer = memory[i].buffer.get();
+      const MemoryRange range = buffer->range();
+      const Touched of{.space = range.space,
+                       .region = {},
+                       .isWrite = isWrite,
+                       .isWhole = isWrite && !dispatch.bytesWritten,
+                       .isScratch = std::find(scratch.begin(), scratch.end(), buffer) != scratch.end()};
+      for (const Region& region : regions) {
         if (isEmpty(region)) continue;
-        region.offset += range.begin + binding.offset;
-        to.push_back({.space = range.space,
-                      .region = region,
-                      .isWrite = isWrite,
-                      .isWhole = isWrite && !dispatch.bytesWritten,
-                      .isScratch = isScratch});
+        Touched& next = to.emplace_back(of);
+        next.region = region;
+        next.region.offset += range.begin + memory[i].offset;
       }
     }
   }
@@ -74,10 +78,13 @@ void TouchedIndex::add(const Touched& touched) {
 }
 
 bool TouchedIndex::conflicts(const Touched& next) const {
+  const uint64_t begin = next.region.offset, end = next.region.end();
   const bool meetsFew = std::any_of(few_.begin(), few_.end(), [&](const Touched& each) {
-    return (each.isWrite || next.isWrite) && each.space == next.space && overlap(each.region, next.region);
+    const bool mayMeet = each.region.offset < end && begin < each.region.end() && each.space == next.space;
+    return mayMeet && (each.isWrite || next.isWrite) && overlap(each.region, next.region);
   });
   if (meetsFew) return true;
+  if (spaces_.empty()) return false;
   const auto space = spaces_.find(next.space);
   if (space == spaces_.end()) return false;
   return space->second.writes.meets(next.region) || (next.isWrite && space->second.reads.meets(next.region));

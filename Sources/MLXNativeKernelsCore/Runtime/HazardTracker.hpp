@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "MLXNativeKernels/Dispatch.hpp"
+#include "MLXNativeKernels/Device.hpp"
 #include "Runtime/RegionSet.hpp"
 #include "Support/ByteRanges.hpp"
 
@@ -23,7 +23,8 @@ struct Touched {
 };
 
 // Adds what a dispatch touches, its reads before its writes.
-void addTouched(const Dispatch& dispatch, std::span<const Buffer* const> scratch, std::vector<Touched>& to);
+void addTouched(const Dispatch& dispatch, std::span<const BoundMemory> memory, std::span<const Buffer* const> scratch,
+                std::vector<Touched>& to);
 
 // What is read and written, of any number of spaces. A few are kept as a list, which takes no memory when it is filled
 // again after `clear`; more of them are indexed.

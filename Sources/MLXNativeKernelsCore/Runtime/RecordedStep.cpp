@@ -138,10 +138,11 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
                      .expected = state_->device->name() + ", as when it was recorded",
                      .fix = "Record the step on the device that runs it."};
       }
-      auto run = std::static_pointer_cast<Run>(into.participant(state_.get()));
+      auto* run = static_cast<Run*>(into.participant(state_.get()));
       if (!run) {
-        run = std::make_shared<Run>(state_);
-        MNK_TRY(into.join(state_.get(), run));
+        auto joining = std::make_shared<Run>(state_);
+        run = joining.get();
+        MNK_TRY(into.join(state_.get(), std::move(joining)));
       }
       for (size_t i = 0; i < state_->calls.size(); ++i) {
         auto encoded = makeAgain(state_->calls[i], into, run->next());

@@ -1,4 +1,4 @@
-// How an encoder records ops that repeat: what came of an op of the same form is patched.
+// How an encoder records ops that repeat: it patches the plan of their form.
 #include <algorithm>
 
 #include "Runtime/CommandEncoderImpl.hpp"
@@ -7,42 +7,82 @@
 
 namespace mnk {
 
-// What ops of a known form have in common is there already. `memoryOf` sets the buffer of an operand, and returns where
-// the operand starts.
+namespace {
+
+auto memoryOf(const CallMemo& memo) {
+  return [&memo](uint32_t operand, std::shared_ptr<Buffer>& buffer) {
+    buffer = memo.operands()[operand].buffer;
+    return memo.operands()[operand].offset;
+  };
+}
+
+auto memoryOf(const OpForm& form) {
+  return [&form](uint32_t operand, std::shared_ptr<Buffer>& buffer) {
+    const Tensor& tensor = *form.operands()[operand].tensor;
+    buffer = tensor.buffer();
+    return tensor.byteOffset();
+  };
+}
+
+}  // namespace
+
+// What an earlier op of this encoder has patched, or null.
+template <typename IsForm>
+const PlacedPlan* CommandEncoder::Impl::placedAt(const OpPositions& positions, IsForm isForm) {
+  const uint64_t cleared = device->knownPlans().timesCleared();
+  if (std::exchange(timesCleared, cleared) != cleared) placed.clear();
+  const auto found = std::find_if(placed.begin(), placed.end(), [&](const PlacedPlan& each) {
+    return each.form && std::ranges::equal(each.positions, positions.words()) && isForm(each.form);
+  });
+  return found == placed.end() ? nullptr : &*found;
+}
+
+const PlacedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_ptr<const KnownPlan> form,
+                                              std::shared_ptr<const KnownPlan> plan, const OpPositions& positions) {
+  constexpr size_t kMaxPlaced = 16;  // the ops of a model's kinds of layers
+  PlacedPlan made;
+  made.plan = std::move(plan);
+  for (size_t i = 0; i < made.plan->steps.size(); ++i) {
+    const auto& [model, pool, bound] = made.plan->steps[i];
+    const auto copy = pool->copyOf(*model);
+    op.patch(i, copy->dispatch);
+    made.dispatches.emplace_back(copy);
+  }
+  made.positions.assign(positions.words().begin(), positions.words().end());
+  if (!positions.isTooLarge()) made.form = std::move(form);  // without it, it is not found
+  if (placed.size() < kMaxPlaced) return placed.emplace_back(std::move(made));
+  PlacedPlan& oldest = placed[nextPlaced++ % kMaxPlaced];
+  std::swap(oldest, made);
+  return oldest;
+}
+
+// `memoryOf` sets the buffer of an operand, and returns where the operand starts.
 template <typename MemoryOf>
-Result<void> CommandEncoder::Impl::makeReady(const RepeatedOp& op, const KnownPlan& known, MemoryOf memoryOf) {
+Result<void> CommandEncoder::Impl::recordPlaced(const PlacedPlan& placed, MemoryOf memoryOf) {
   MNK_TRY(open());
-  MNK_TRY(auto acquired, acquireFor(known.scratchBytes, known.zeroedBytes));
-  ready.clear();
-  for (size_t i = 0; i < known.steps.size(); ++i) {
-    const auto& [model, bound] = known.steps[i];
-    ReadyDispatch& next = ready.emplace_back();
-    if (!model.pool->take(next.dispatch)) next.dispatch = model.dispatch;
-    next.pipeline = model.pipeline;
-    next.threadgroup = model.threadgroup;
-    next.pool = model.pool;
-    op.patch(i, next.dispatch);
-    for (size_t b = 0; b < bound.size(); ++b) {
-      Binding& binding = next.dispatch.buffers[b];
-      if (bound[b].operand >= KnownPlan::Bound::kZeroed) {
-        const ScratchRange& memory = binding.isZeroed ? acquired.zeroed : acquired.scratch;
-        binding.buffer = memory.buffer;
-        binding.offset = memory.start + bound[b].offset;
+  MNK_TRY(auto acquired, acquireFor(placed.plan->scratchBytes, placed.plan->zeroedBytes));
+  for (size_t i = 0; i < placed.dispatches.size(); ++i) {
+    for (const auto& [operand, offset] : placed.plan->steps[i].bound) {
+      BoundMemory& next = memory.emplace_back();
+      if (operand >= KnownPlan::Bound::kZeroed) {
+        const ScratchRange& range = operand == KnownPlan::Bound::kZeroed ? acquired.zeroed : acquired.scratch;
+        next = {*range.buffer, range.start + offset};
       } else {
-        binding.offset = memoryOf(bound[b].operand, binding.buffer) + bound[b].offset;
+        next.offset = memoryOf(operand, next.buffer) + offset;
       }
     }
+    addReady(placed.dispatches[i]);
   }
-  return {};
+  return recordReady();
 }
 
 // Keeps what was made for an op, for others of its form.
 void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
-                                std::vector<ReadyDispatch> made) {
+                                std::vector<SharedDispatch> made) {
   KnownPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
   const auto operands = form.operands();
   for (size_t i = 0; i < made.size(); ++i) {
-    KnownPlan::Step step{.ready = std::move(made[i]), .bound = {}};
+    KnownPlan::Step step{.model = std::move(made[i]), .pool = std::make_shared<DispatchPool>(), .bound = {}};
     for (const Binding& binding : plan.dispatches[i].buffers) {
       if (!binding.buffer) {
         step.bound.push_back(
@@ -60,62 +100,66 @@ void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const 
       step.bound.push_back(
           {static_cast<uint32_t>(operand - operands.begin()), binding.offset - operand->tensor->byteOffset()});
     }
-    for (Binding& binding : step.ready.dispatch.buffers) binding.buffer.reset();
-    step.ready.pool = std::make_shared<DispatchPool>();
     known.steps.push_back(std::move(step));
   }
   device->knownPlans().keep(form, std::move(known));
 }
 
+Result<bool> CommandEncoder::repeatAt(const OpPositions& positions) {
+  return guarded("CommandEncoder", [&]() -> Result<bool> {
+    if (!memo_ || !memo_->known() || impl_->isCommitted) return false;
+    const PlacedPlan* const placed =
+        impl_->placedAt(positions, [&](const auto& form) { return form.get() == memo_->known(); });
+    if (!placed) return false;
+    const Impl::ReadyScope scope{*impl_};
+    MNK_TRY(impl_->recordPlaced(*placed, memoryOf(*std::exchange(memo_, nullptr))));
+    return true;
+  });
+}
+
 Result<void> CommandEncoder::repeat(RepeatedOp& op) {
   return guarded(op.name(), [&]() -> Result<void> {
+    OpPositions positions;
+    op.addPositions(positions);
+    MNK_TRY(const bool isRecorded, repeatAt(positions));
+    if (isRecorded) return {};
     const auto& target = impl_->device;
-    const Impl::ReadyScope scope{impl_->ready};
+    const Impl::ReadyScope scope{*impl_};
     CallMemo* const memo = std::exchange(memo_, nullptr);
-    if (memo && memo->known() && !impl_->isCommitted) {
-      OpForm choices;
-      MNK_TRY(op.refine(*target, choices));
-      if (memo->serves(target->knownPlans(), choices)) {
-        MNK_TRY(impl_->makeReady(op, *memo->known(), [&](uint32_t operand, std::shared_ptr<Buffer>& buffer) {
-          buffer = memo->operands()[operand].buffer;
-          return memo->operands()[operand].offset;
-        }));
-        return impl_->recordReady();
-      }
-    }
     OpForm form;
     const bool canRepeat = target && !impl_->isCommitted && op.describe(form) && form.isRepeatable(*target);
-    std::shared_ptr<const KnownPlan> known = canRepeat ? target->knownPlans().find(form) : nullptr;
-    const bool isKnown = known != nullptr;
-    const size_t firstChoice = form.words().size();
-    if (isKnown) {
-      MNK_TRY(op.refine(*target, form));
-      if (form.words().size() != firstChoice) known = target->knownPlans().find(form);
+    const PlacedPlan* placed = nullptr;
+    if (canRepeat) {
+      placed =
+          impl_->placedAt(positions, [&](const auto& known) { return std::ranges::equal(known->words, form.words()); });
     }
-    if (known) {
-      MNK_TRY(impl_->makeReady(op, *known, [&](uint32_t operand, std::shared_ptr<Buffer>& buffer) {
-        const Tensor& tensor = *form.operands()[operand].tensor;
-        buffer = tensor.buffer();
-        return tensor.byteOffset();
-      }));
+    const auto ofForm = placed ? placed->form : canRepeat ? target->knownPlans().find(form) : nullptr;
+    const size_t firstChoice = form.words().size();
+    if (ofForm && !placed) {
+      MNK_TRY(op.refine(*target, form));
+      auto known = form.words().size() == firstChoice ? ofForm : target->knownPlans().find(form);
+      if (known) placed = &impl_->place(op, ofForm, std::move(known), positions);
+    }
+    if (placed) {
       if (memo) {
         // Without memory for it, the plan is looked for again.
         (void)guarded(op.name(), [&]() -> Result<void> {
-          memo->keep(target->knownPlans(), form, firstChoice, known);
+          memo->keep(form, ofForm);
           return {};
         });
       }
-      return impl_->recordReady();
+      return impl_->recordPlaced(*placed, memoryOf(form));
     }
     MNK_TRY(auto planned, op.plan(target.get()));
     MNK_TRY(impl_->makeReady(planned.dispatches, planned.scratchBytes, planned.zeroedBytes));
     const bool isKept = canRepeat && !impl_->ready.empty() && impl_->ready.size() == planned.dispatches.size();
-    auto made = isKept ? impl_->ready : std::vector<ReadyDispatch>();
+    std::vector<SharedDispatch> made;
+    for (const Impl::Ready& each : impl_->ready) made.push_back(each.dispatch.shared);
     MNK_TRY(impl_->recordReady());
     if (!isKept) return {};
     // Without memory to keep it, it is planned again.
     (void)guarded(op.name(), [&]() -> Result<void> {
-      if (!isKnown) {
+      if (!ofForm) {
         // Those whose form says all have no further choices to add.
         MNK_TRY(op.refine(*target, form));
         if (form.words().size() != firstChoice) target->knownPlans().keep(form.first(firstChoice), {});

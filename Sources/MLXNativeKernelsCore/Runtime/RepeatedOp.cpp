@@ -4,14 +4,6 @@
 
 namespace mnk {
 
-void OpForm::addWord(uint64_t word) {
-  if (count_ == words_.size()) {
-    isTooLarge_ = true;
-    return;
-  }
-  words_[count_++] = word;
-}
-
 void OpForm::add(const HeadsView::Strides& s) {
   for (const uint64_t number :
        {s.sequences, s.tokens, s.heads, s.headDim, s.offset, s.sequenceStride, s.tokenStride, s.headStride}) {
@@ -33,8 +25,7 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
   // The same tensor at two indices is part of the form, and so is alignment, on which the choice of kernels depends.
   constexpr uint64_t kAlignment = 32;  // eight f32
   const auto first = std::find_if(operands_.begin(), operands_.begin() + operandCount_, [&](const Operand& other) {
-    return other.tensor->buffer() == tensor.buffer() && other.tensor->byteOffset() == tensor.byteOffset() &&
-           other.tensor->byteCount() == tensor.byteCount();
+    return other.begin == range.begin && other.end == range.end && other.tensor->buffer() == tensor.buffer();
   });
   uint64_t word = index;
   for (const uint64_t number :
@@ -65,10 +56,8 @@ bool OpForm::isRepeatable(const Device& device) const {
   return std::all_of(all.begin(), all.end(), [&](const Operand& one) {
     if (!one.tensor->buffer()->isOf(device)) return false;
     return !one.isWritten || std::none_of(all.begin(), all.end(), [&](const Operand& other) {
-      const bool isSame =
-          other.tensor->buffer() == one.tensor->buffer() && other.begin == one.begin && other.end == one.end;
-      const MemoryRange range{one.space, one.begin, one.end};
-      return !isSame && range.overlaps({other.space, other.begin, other.end});
+      if (std::max(one.begin, other.begin) >= std::min(one.end, other.end) || other.space != one.space) return false;
+      return other.begin != one.begin || other.end != one.end || other.tensor->buffer() != one.tensor->buffer();
     });
   });
 }
@@ -92,21 +81,26 @@ uint64_t OpForm::hash() const {
   return hash;
 }
 
-bool DispatchPool::take(Dispatch& into) {
-  std::lock_guard lock(mutex_);
-  if (free_.empty()) return false;
-  into = std::move(free_.back());
-  free_.pop_back();
-  return true;
+std::shared_ptr<ReadyDispatch> DispatchPool::copyOf(const ReadyDispatch& model) {
+  std::unique_ptr<ReadyDispatch> copy;
+  {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      copy = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (!copy) copy = std::make_unique<ReadyDispatch>(model);
+  return {copy.release(), [pool = shared_from_this()](ReadyDispatch* done) { pool->giveBack(done); }};
 }
 
-void DispatchPool::giveBack(Dispatch&& dispatch) noexcept {
-  constexpr size_t kMaxFree = 256;  // more than a model has layers
-  for (Binding& binding : dispatch.buffers) binding.buffer.reset();
+void DispatchPool::giveBack(ReadyDispatch* dispatch) noexcept {
+  constexpr size_t kMaxFree = 8;  // more than most apps have under way
+  std::unique_ptr<ReadyDispatch> done(dispatch);
   std::lock_guard lock(mutex_);
   if (free_.size() == kMaxFree) return;
   try {
-    free_.push_back(std::move(dispatch));
+    free_.push_back(std::move(done));
   } catch (...) {  // it is made again when it is needed
   }
 }
@@ -151,25 +145,14 @@ void KnownPlans::clear() noexcept {
   plans_.clear();
 }
 
-bool CallMemo::serves(const KnownPlans& plans, const OpForm& choices) const {
-  return known_ && timesCleared_ == plans.timesCleared() && std::ranges::equal(choices_, choices.words());
-}
-
-void CallMemo::keep(const KnownPlans& plans, const OpForm& form, size_t firstChoice,
-                    std::shared_ptr<const KnownPlan> plan) {
+void CallMemo::keep(const OpForm& form, std::shared_ptr<const KnownPlan> plan) {
+  if (known_ == plan) return;
   known_.reset();  // nothing is kept unless all of it is
-  timesCleared_ = plans.timesCleared();
-  const auto choices = form.words().subspan(firstChoice);
-  choices_.assign(choices.begin(), choices.end());
   operands_.clear();
   for (const OpForm::Operand& each : form.operands()) {
     operands_.push_back({each.tensor->buffer(), each.tensor->byteOffset()});
   }
   known_ = std::move(plan);
-}
-
-void recycle(ReadyDispatch&& ready) noexcept {
-  if (ready.pool) ready.pool->giveBack(std::move(ready.dispatch));
 }
 
 }  // namespace mnk

@@ -1,5 +1,6 @@
-// Ops of one form are alike but for positions and memory, as those of a layer are from token to token. A form is
-// planned and checked once; the device keeps what came of it, and ops that have the form patch it.
+// Ops of one form are alike but for positions and memory, as those of a layer are from token to token. The device plans
+// and checks a form once, and keeps the plan. An encoder patches it for the positions of an op; further ops of that
+// form at those positions, as those of a model's layers are, bind other memory to the same dispatches.
 #pragma once
 #include <array>
 #include <atomic>
@@ -65,7 +66,10 @@ class OpForm {
   uint64_t hash() const;
 
  private:
-  void addWord(uint64_t word);
+  void addWord(uint64_t word) {
+    isTooLarge_ = isTooLarge_ || count_ == words_.size();
+    if (!isTooLarge_) words_[count_++] = word;
+  }
 
   std::array<uint64_t, 512> words_;
   std::array<Operand, 32> operands_;
@@ -74,6 +78,28 @@ class OpForm {
   uint32_t stage_ = 0;
   bool isTooLarge_ = false;
   bool lacksMemory_ = false;
+};
+
+// All that an op's choices and patches depend on besides its form.
+class OpPositions {
+ public:
+  template <typename... Numbers>
+  void add(Numbers... numbers) {
+    (addWord(static_cast<uint64_t>(numbers)), ...);
+  }
+  // Numbers did not fit, so that others may have the same.
+  bool isTooLarge() const { return isTooLarge_; }
+  std::span<const uint64_t> words() const { return {words_.data(), count_}; }
+
+ private:
+  void addWord(uint64_t word) {
+    isTooLarge_ = isTooLarge_ || count_ == words_.size();
+    if (!isTooLarge_) words_[count_++] = word;
+  }
+
+  std::array<uint64_t, 64> words_;  // without initializers, because most stay unused
+  uint32_t count_ = 0;
+  bool isTooLarge_ = false;
 };
 
 // An op as the encoder sees it.
@@ -85,6 +111,7 @@ class RepeatedOp {
   // False where the op's plans are not kept. Is asked of any op, whatever rules it breaks. Positions must not matter: a
   // recorded step describes a call once.
   virtual bool describe(OpForm& form) const = 0;
+  virtual void addPositions(OpPositions& positions) const = 0;
   // For an op whose form has kept all other rules: checks those about positions, and adds the choices that depend on
   // them.
   virtual Result<void> refine(Device& device, OpForm& form) = 0;
@@ -117,19 +144,20 @@ void patchList(Dispatch& dispatch, uint32_t index, const std::vector<T>& values)
   }
 }
 
-// Dispatches that have run, whose memory further ones of their form take.
-class DispatchPool {
+// Dispatches of a form that nobody uses any more, whose memory further ones take.
+class DispatchPool : public std::enable_shared_from_this<DispatchPool> {
  public:
-  // False where there is none; `into` is then left alone.
-  bool take(Dispatch& into);
-  void giveBack(Dispatch&& dispatch) noexcept;
+  // Equal to the model, but for what was patched in it. It comes back when its last user is done.
+  std::shared_ptr<ReadyDispatch> copyOf(const ReadyDispatch& model);
 
  private:
+  void giveBack(ReadyDispatch* dispatch) noexcept;
+
   std::mutex mutex_;
-  std::vector<Dispatch> free_;
+  std::vector<std::unique_ptr<ReadyDispatch>> free_;
 };
 
-// What came of a form.
+// The plan of a form.
 struct KnownPlan {
   struct Bound {
     uint32_t operand = 0;  // of the form; kScratch: the plan's scratch memory, kZeroed: its zeroed memory
@@ -137,7 +165,8 @@ struct KnownPlan {
     static constexpr uint32_t kScratch = UINT32_MAX, kZeroed = UINT32_MAX - 1;
   };
   struct Step {
-    ReadyDispatch ready;  // binds no memory
+    SharedDispatch model;
+    std::shared_ptr<DispatchPool> pool;
     std::vector<Bound> bound;
   };
   std::vector<uint64_t> words;
@@ -168,6 +197,26 @@ class KnownPlans {
   mutable uint64_t uses_ = 0;
 };
 
+// A dispatch, with the bytes that it moves.
+struct CountedDispatch {
+  explicit CountedDispatch(SharedDispatch of)
+      : shared(std::move(of)),
+        bytesRead(shared->dispatch.countedBytesRead()),
+        bytesWritten(shared->dispatch.countedBytesWritten()) {}
+
+  SharedDispatch shared;
+  uint64_t bytesRead;
+  uint64_t bytesWritten;
+};
+
+// A known plan at certain positions.
+struct PlacedPlan {
+  std::shared_ptr<const KnownPlan> form;  // found before positions made further choices
+  std::shared_ptr<const KnownPlan> plan;  // with these choices
+  std::vector<uint64_t> positions;
+  std::vector<CountedDispatch> dispatches;
+};
+
 // What a call of a recorded step found when it was made last. Its op has the same form and the same memory every time.
 class CallMemo {
  public:
@@ -179,17 +228,14 @@ class CallMemo {
   // Taken without waiting: a thread that finds it locked does without.
   std::mutex mutex;
 
-  // Whether it holds for these choices, which refining an op without a form has added.
-  bool serves(const KnownPlans& plans, const OpForm& choices) const;
-  void keep(const KnownPlans& plans, const OpForm& form, size_t firstChoice, std::shared_ptr<const KnownPlan> plan);
+  void keep(const OpForm& form, std::shared_ptr<const KnownPlan> plan);
 
+  // Of the form alone; null: none is known.
   const KnownPlan* known() const { return known_.get(); }
   std::span<const Memory> operands() const { return operands_; }
 
  private:
   std::shared_ptr<const KnownPlan> known_;
-  uint64_t timesCleared_ = 0;
-  std::vector<uint64_t> choices_;
   std::vector<Memory> operands_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kUnit = 64 * 1024;                // sizes are rounded up, so that a longer context finds memory too
 constexpr uint64_t kLargestKept = 64 * 1024 * 1024;  // larger ones go back to the system
-constexpr size_t kMostKept = 4;                      // steps that are under way at once, and one more
+constexpr size_t kMaxKept = 4;                      // steps that are under way at once, and one more
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void ScratchPool::giveBack(std::shared_ptr<Buffer> buffer) {
   } catch (const std::bad_alloc&) {
     return;  // it goes back to the system
   }
-  if (resting_.size() <= kMostKept) return;
+  if (resting_.size() <= kMaxKept) return;
   dropped = std::move(resting_.front());
   resting_.erase(resting_.begin());
 }

@@ -29,6 +29,5 @@
 #include "Support/IntervalSet.cpp"
 #include "Support/Rule.cpp"
 #include "Support/TemporaryFile.cpp"
-#include "Ops/Common/QuantizedKVCacheRules.cpp"
 #pragma clang attribute pop
 #include "Support/Crc32.cpp"

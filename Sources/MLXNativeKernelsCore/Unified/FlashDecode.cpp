@@ -1,6 +1,38 @@
 // Made by .ci/unify.
 // clang-format off
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#include "Ops/FlashDecode/AttentionDispatch.hpp"
+#include <algorithm>
+#include "Ops/Common/VectorLanes.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Support/Format.hpp"
+#include "Ops/FlashDecode/AttentionResultRules.hpp"
+#include "MLXNativeKernels/FlashDecode.hpp"
+#include <cmath>
+#include <numbers>
+#include "MLXNativeKernels/KernelRegistry.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include "Support/Guard.hpp"
+#include "Support/Try.hpp"
+#include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Ops/Common/CacheAddressRules.hpp"
+#include "Ops/Common/Overlap.hpp"
+#include "Ops/Common/QuantizedKVCacheRules.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
+#include "Support/CheckedMath.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuner.hpp"
+#include <chrono>
+#include <vector>
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Runtime/ThreadgroupShape.hpp"
+#include <bit>
+#include "FlashDecode/FlashDecodeTypes.h"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
+#include <array>
+#include <charconv>
+#include "MLXNativeKernels/MergePartials.hpp"
+#include "Ops/MergePartials/MergePartialsRules.hpp"
 #include "Ops/FlashDecode/AttentionDispatch.cpp"
 #include "Ops/FlashDecode/AttentionResultRules.cpp"
 #include "Ops/FlashDecode/FlashDecode.cpp"
@@ -11,5 +43,14 @@
 #include "Ops/FlashDecode/FlashDecodeTuner.cpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.cpp"
 #include "Ops/FlashDecode/MeasuredTuning.cpp"
+#include "Ops/MergePartials/MergePartials.cpp"
+#define kRules kRules_MergePartialsRules
+#define overlapOf overlapOf_MergePartialsRules
+#define Op Op_MergePartialsRules
+#include "Ops/MergePartials/MergePartialsRules.cpp"
+#undef Op
+#undef overlapOf
+#undef kRules
 #pragma clang attribute pop
+#include "Ops/FlashDecode/RepeatedAttention.hpp"
 #include "Ops/FlashDecode/RepeatedAttention.cpp"

@@ -1,6 +1,12 @@
 // Made by .ci/unify.
 // clang-format off
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
+#include "Checking/CheckedRun.cpp"
+#include "Checking/DeclaredAccesses.cpp"
+#include "Checking/Findings.cpp"
+#include "Checking/GuardedCopies.cpp"
+#include "Checking/SourceLocations.cpp"
+#include "Checking/Traps.cpp"
 #include "ChildProcess.cpp"
 #include "DispatchRunner.cpp"
 #include "EmbeddedSources.cpp"
@@ -16,3 +22,6 @@
 #include "TemporaryDirectory.cpp"
 #include "WorkerPool.cpp"
 #pragma clang attribute pop
+#include "Checking/GuardedRun.cpp"
+#include "Checking/Observer.cpp"
+#include "Checking/Shadow.cpp"

@@ -12,7 +12,7 @@ namespace softmetal {
 namespace {
 
 // Limits that Apple GPUs have, though no page of Apple's names them.
-constexpr size_t kMostSamples = 4096, kMostSampleBuffers = 32;
+constexpr size_t kMaxSamples = 4096, kMaxSampleBuffers = 32;
 std::atomic<size_t> sampleBuffers = 0;
 
 }  // namespace
@@ -46,8 +46,8 @@ SoftSamples* SoftDevice::newSamples(SoftSamplesDescriptor* descriptor, SoftError
   auto* const checked = usable(descriptor, "newCounterSampleBufferWithDescriptor:error:");
   if (!checked || !checked->set) return refuse("the descriptor has no counter set");
   if (shallFail(Call::sampleBuffer)) return refuse("the sample buffer was made to fail");
-  if (checked->count == 0 || checked->count > kMostSamples) return refuse("Invalid sample buffer length");
-  if (sampleBuffers.fetch_add(1) >= kMostSampleBuffers) {
+  if (checked->count == 0 || checked->count > kMaxSamples) return refuse("Invalid sample buffer length");
+  if (sampleBuffers.fetch_add(1) >= kMaxSampleBuffers) {
     sampleBuffers -= 1;
     return refuse("Cannot allocate sample buffer");
   }

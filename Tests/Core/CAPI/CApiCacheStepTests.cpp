@@ -100,12 +100,12 @@ TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
     fixture.commit(encoder);
     EXPECT_EQ(mnk_cache_next_position(cache.get(), 0), 1u);
     EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 4u);
-    const uint32_t ofRow[] = {1, 1, 0, 1, 1};
+    const uint32_t rowSequences[] = {1, 1, 0, 1, 1};
     for (uint64_t row = 0; row < kStepTokens; ++row) {
-      fixture.history.append(token(fixture.keys, row, kToken), token(fixture.values, row, kToken), ofRow[row]);
-      const auto seen = positions(0, fixture.history.size(ofRow[row]));
+      fixture.history.append(token(fixture.keys, row, kToken), token(fixture.values, row, kToken), rowSequences[row]);
+      const auto seen = positions(0, fixture.history.size(rowSequences[row]));
       EXPECT(largestDifference(token(fixture.got(), row, kRow),
-                               fixture.history.attended(token(fixture.queries, row, kRow), {seen}, ofRow[row])) <
+                               fixture.history.attended(token(fixture.queries, row, kRow), {seen}, rowSequences[row])) <
              kF32Sums);
     }
   }

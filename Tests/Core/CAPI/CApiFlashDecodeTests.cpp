@@ -1,4 +1,6 @@
 // FlashDecode and MergePartials through the C API: what is no descriptor is refused. CApiBindingTests.cpp has the rest.
+#include <fmt/ranges.h>
+
 #include "CAttentionFixture.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.

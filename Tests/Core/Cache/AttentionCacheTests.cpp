@@ -328,16 +328,19 @@ TEST(AttentionCache, ResetIsForOneSequenceOrAll) {
   EXPECT_EQ(cache.count(), 2u);
 }
 
-TEST(AttentionCache, CopiesAreTheSameCache) {
+TEST(AttentionCache, CopiesAndMovesAreTheSameCache) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   AttentionCache copy = cache;
+  AttentionCache moved = std::move(cache);
   CommandEncoder encoder(device);
   REQUIRE(append(cache, encoder, 1));
   REQUIRE(append(copy, encoder, 2));
+  REQUIRE(append(moved, encoder, 1));
   REQUIRE(encoder.commit());
-  EXPECT_EQ(cache.nextPosition(), 3u);
-  EXPECT_EQ(copy.nextPosition(), 3u);
+  EXPECT_EQ(cache.nextPosition(), 4u);
+  EXPECT_EQ(copy.nextPosition(), 4u);
+  EXPECT_EQ(moved.nextPosition(), 4u);
 }
 
 TEST(AttentionCache, RowsOfDifferentSequencesNeedNoBarrier) {

@@ -91,11 +91,10 @@ class FakeDevice::FakeSubmission : public Submission {
     if (isCommitted_ && finished_) finished_({.outcome = {}, .deviceSeconds = seconds_});
   }
 
-  Result<void> dispatch(ReadyDispatch ready) override {
+  Result<void> dispatch(SharedDispatch shared, std::span<BoundMemory> memory) override {
     if (auto error = device_->attempt(Call::dispatch)) return *error;
-    addToTrace(ready.dispatch.kernel.function);
-    recorded_.dispatches.push_back(ready);
-    recycle(std::move(ready));  // so that what is reused is compared, too
+    addToTrace(shared->dispatch.kernel.function);
+    recorded_.dispatches.push_back(withMemory(*shared, memory));
     return {};
   }
 

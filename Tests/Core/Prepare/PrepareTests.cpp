@@ -18,8 +18,8 @@ constexpr uint32_t kHeads = 8;  // of the cache
 constexpr uint32_t kDim = 128;
 
 AttentionCache cacheOn(const std::shared_ptr<Device>& device, uint32_t capacity = 4096, bool isCoded = false,
-                       uint32_t sequences = 1) {
-  AttentionCacheDescriptor descriptor{.kvHeads = kHeads, .headDim = kDim, .capacity = capacity, .sequences = sequences};
+                       uint32_t sequences = 1, uint32_t heads = kHeads) {
+  AttentionCacheDescriptor descriptor{.kvHeads = heads, .headDim = kDim, .capacity = capacity, .sequences = sequences};
   if (isCoded) descriptor.quantized = KVQuantizedStorage{};
   return REQUIRE(AttentionCache::make(device, descriptor));
 }
@@ -265,14 +265,15 @@ TEST(Prepare, ChoicesThatCannotBeKeptAreUsed) {
 }
 
 TEST(Prepare, StepsThatWerePreparedCompileNothing) {
+  constexpr uint64_t kFewHeads = 2, kQueryHeads = 8;  // kernels run, and each head takes its time
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const bool isCoded : {false, true}) {
       const Context context(isCoded ? "codes" : "f16");
       device->registry().clear();
-      AttentionCache cache = cacheOn(device, 512, isCoded, 2);
+      AttentionCache cache = cacheOn(device, 512, isCoded, 2, kFewHeads);
       const RotaryEmbedding rotary{.base = 5e5};
-      const PreparationSummary summary = REQUIRE(
-          prepare(device, {.caches = {cache}, .queryHeads = 32, .rows = 3, .dtype = DType::f16, .rotary = rotary}));
+      const PreparationSummary summary = REQUIRE(prepare(
+          device, {.caches = {cache}, .queryHeads = kQueryHeads, .rows = 3, .dtype = DType::f16, .rotary = rotary}));
       EXPECT(summary.kernels >= 3);
       EXPECT_EQ(summary.measured, 0u);
       const size_t made = device->registry().pipelineCount();
@@ -281,8 +282,8 @@ TEST(Prepare, StepsThatWerePreparedCompileNothing) {
         return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))));
       };
       const auto step = [&](uint64_t tokens, const std::vector<uint32_t>& sequences) {
-        const Tensor queries = tensor({tokens, 32, kDim}), keys = tensor({tokens, kHeads, kDim});
-        const Tensor values = tensor({tokens, kHeads, kDim}), into = tensor({tokens, 32, kDim});
+        const Tensor queries = tensor({tokens, kQueryHeads, kDim}), keys = tensor({tokens, kFewHeads, kDim});
+        const Tensor values = tensor({tokens, kFewHeads, kDim}), into = tensor({tokens, kQueryHeads, kDim});
         CommandEncoder encoder(device);
         REQUIRE(encoder.encode(MultiRoPE{.queries = queries, .keys = HeadsView(keys), .rotary = rotary}));
         REQUIRE(cache.append(encoder, keys, values, sequences));

@@ -225,7 +225,7 @@ TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersAreTold) {
   const auto one = std::make_shared<Witness>("one", &story);
   REQUIRE(encoder.join(&first, one));
   REQUIRE(encoder.join(&second, std::make_shared<Witness>("two", &story)));
-  EXPECT(encoder.participant(&first) == one);
+  EXPECT(encoder.participant(&first) == one.get());
   EXPECT(!encoder.participant(&s));
   REQUIRE(encoder.commit([&](const Result<Summary>&) { story += ", callback"; }));
   EXPECT_EQ(story, "one advances, two advances");

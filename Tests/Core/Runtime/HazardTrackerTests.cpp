@@ -14,7 +14,8 @@ std::vector<Touched> touchedBy(std::vector<Binding> buffers) {
   std::vector<Touched> touched;
   Dispatch dispatch;
   dispatch.buffers = std::move(buffers);
-  addTouched(dispatch, {}, touched);
+  const std::vector<BoundMemory> memory = takeMemory(dispatch);
+  addTouched(dispatch, memory, {}, touched);
   return touched;
 }
 

@@ -116,6 +116,16 @@ TEST(RecordedStep, CachesAdvanceWithEveryRunUntilTheyAreFull) {
   EXPECT_EQ(s.other.nextPosition(), 3u);
 }
 
+TEST(RecordedStep, AMovedStepIsTheSameStep) {
+  Fixture s;
+  RecordedStep step = s.both();
+  const RecordedStep moved = std::move(step);
+  REQUIRE(step.run());
+  REQUIRE(moved.run());
+  EXPECT_EQ(step.runs(), 2u);
+  EXPECT_EQ(moved.runs(), 2u);
+}
+
 TEST(RecordedStep, AllCallsOfCachesAreKept) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor{.kvHeads = 2, .headDim = 64, .capacity = 8, .sequences = 3};

@@ -14,19 +14,28 @@ std::shared_ptr<FakeDevice> makeDevice() {
   return device;
 }
 
-// Encodes the op, and a plan that was made for it alone, and compares. True if both could be encoded.
+// Encodes the op, and a plan that was made for it alone, and compares. True if both could be encoded. The same encoders
+// have encoded another op before, if one is given.
 template <typename Op>
-bool expectFresh(const Op& op, const std::shared_ptr<FakeDevice>& device) {
+bool expectFresh(const Op& op, const std::shared_ptr<FakeDevice>& device, const Op* before = nullptr) {
   CommandEncoder repeated(device), fresh(device);
-  const Result<Plan> planned = planFor(op, device.get());
-  const Result<void> got = repeated.encode(op), expected = fresh.encode(planned);
-  expectSameError(errorOf(got), errorOf(expected));
-  if (!got || !expected) return false;
+  std::vector<Dispatch> dispatches;
+  for (const Op* each : {before, &op}) {
+    if (!each) continue;
+    const Result<Plan> planned = planFor(*each, device.get());
+    const Result<void> got = repeated.encode(*each), expected = fresh.encode(planned);
+    expectSameError(errorOf(got), errorOf(expected));
+    if (!got || !expected) {
+      if (each == &op) return false;
+      continue;
+    }
+    dispatches.insert(dispatches.end(), planned->dispatches.begin(), planned->dispatches.end());
+  }
   EXPECT_EQ(repeated.summary().text(), fresh.summary().text());
   REQUIRE(repeated.commit());
   REQUIRE(fresh.commit());
   const auto committed = device->takeCommitted();
-  expectSameDispatches(committed[0], committed[1], planned->dispatches);
+  expectSameDispatches(committed[0], committed[1], dispatches);
   for (size_t i = 0; i < committed[1].dispatches.size(); ++i) {
     EXPECT(committed[0].dispatches[i].threadgroup == committed[1].dispatches[i].threadgroup);
     EXPECT(committed[0].dispatches[i].pipeline == committed[1].dispatches[i].pipeline);
@@ -67,10 +76,23 @@ void move(FlashDecode& op, Seeded& random) {
   const auto* quantized = std::get_if<QuantizedKVCacheView>(&op.over);
   const KVCacheView cache = quantized ? quantized->codes() : std::get<KVCacheView>(op.over);
   for (AttendedSequence& attended : op.sequences) {
-    attended.length = random.below(cache.capacity() + (cache.wrap == KVWrap::ring ? cache.capacity() : 2));
+    if (random.below(4) != 0) {
+      attended.length = random.below(cache.capacity() + (cache.wrap == KVWrap::ring ? cache.capacity() : 2));
+    }
     attended.highest = random.below(3) == 0 ? attended.length + random.below(3) : 0;
     attended.sequence = random.below(cache.sequences() + (random.below(16) == 0 ? 1 : 0));
   }
+}
+
+// The sequence then is where it was, but a ring has lost what the tokens have overwritten.
+void appendAndTakeBack(AttentionCache& cache, uint32_t sequence, BindingMemory& memory,
+                       const std::shared_ptr<FakeDevice>& device) {
+  const Tensor tokens = memory.make(DType::f16, {2, 2, 64});
+  const uint64_t before = cache.nextPosition(sequence);
+  CommandEncoder encoder(device);
+  if (!cache.append(encoder, tokens, tokens, sequence)) return;
+  REQUIRE(encoder.commit());
+  (void)cache.truncate(before, sequence);
 }
 
 }  // namespace
@@ -95,7 +117,8 @@ TEST(RepeatedOp, IsEncodedAsAFreshPlanIs) {
       BindingMemory memory(device);
       AnyOp op = step % 2 == 0 ? kept : one.makeOp(memory);
       if (step > 1) std::visit([&](auto& moved) { move(moved, random); }, op);
-      const bool isEncoded = std::visit([&](const auto& moved) { return expectFresh(moved, device); }, op);
+      const bool isEncoded = std::visit(
+          [&]<typename Op>(const Op& moved) { return expectFresh(moved, device, std::get_if<Op>(&kept)); }, op);
       ++(isEncoded ? encoded : refused);
       // Other memory is no other form.
       if (step == 1) EXPECT_EQ(device->knownPlans().count(), known);
@@ -181,7 +204,8 @@ TEST(RepeatedOp, MemoryOfAnotherDeviceIsRefused) {
   EXPECT(!expectFresh(op, device));
 }
 
-// Steps of a cache on a device that knows their plans, and on one that knows none.
+// Steps of two caches, as those of two layers, on a device that knows their plans, and on one that knows none. They are
+// mostly at the same positions, so that an encoder makes one step of the other.
 TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
   Seeded random(11);
   for (uint32_t variant = 0; variant < 16; ++variant) {
@@ -191,11 +215,13 @@ TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
     if (isRing) descriptor.whenFull = KVWrap::ring, descriptor.pinned = 3, descriptor.capacity = 40;
     if (isQuantized) descriptor.quantized.emplace();
     const std::shared_ptr<FakeDevice> devices[] = {makeDevice(), makeDevice()};
-    std::vector<AttentionCache> caches;
+    std::vector<AttentionCache> caches[2];
     std::vector<BindingMemory> memories;
-    for (const auto& device : devices) {
-      caches.push_back(REQUIRE(AttentionCache::make(device, descriptor)));
-      memories.emplace_back(device);
+    for (size_t i = 0; i < 2; ++i) {
+      for (int layer = 0; layer < 2; ++layer) {
+        caches[i].push_back(REQUIRE(AttentionCache::make(devices[i], descriptor)));
+      }
+      memories.emplace_back(devices[i]);
     }
     uint32_t encoded = 0, refused = 0;
     for (int step = 0; step < 120; ++step) {
@@ -205,40 +231,45 @@ TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
       const bool isCut = random.below(20) == 0;
       const uint64_t cut = random.below(300), position = random.below(1 << 20), positions = random.below(8);
       const bool hasOffsets = random.below(4) == 0, hasFactors = random.below(2) == 0, isFused = random.below(3) == 0;
+      const bool isAlone = random.below(8) == 0, isTakenBack = random.below(8) == 0;
       Result<void> results[2];
       for (size_t i = 0; i < 2; ++i) {
-        if (i == 1) devices[1]->knownPlans().clear();
-        if (isCut) (void)caches[i].truncate(cut % (caches[i].nextPosition(sequence) + 1), sequence);
-        AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 64}),
-                             .keys = memories[i].make(DType::f16, {tokens, 2, 64}),
-                             .values = memories[i].make(DType::f16, {tokens, 2, 64})};
-        if (isFused) {
-          const Tensor fused = memories[i].make(DType::f16, {tokens, 8 * 64});
-          call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 64));
-          call.keys = REQUIRE(HeadsView::columns(fused, 4 * 64, 2, 64));
-          call.values = REQUIRE(HeadsView::columns(fused, 6 * 64, 2, 64));
-        }
-        call.results.into = memories[i].make(DType::f16, {tokens, 4, 64});
-        call.options.window = window;
-        call.sequence = sequence;
-        if (isRotated) call.rotary = RotaryStep{};
-        if (isRotated && positions == 0) call.rotary->positions = RotaryPositions(position);
-        if (isRotated && positions == 1) {
-          std::vector<int32_t> numbers(tokens, static_cast<int32_t>(position));
-          numbers.back() = static_cast<int32_t>(cut);
-          call.rotary->positions = RotaryPositions(numbers);
-        }
-        if (isRotated && positions == 2) {
-          call.rotary->positions = RotaryPositions(memories[i].make(DType::i32, {tokens}));
-        }
-        if (isRotated && hasOffsets) call.rotary->offsets = std::vector<int32_t>{static_cast<int32_t>(cut)};
-        if (isRotated && hasFactors) call.rotary->embedding.frequencyFactors.assign(32, 1.5f);
+        if (isTakenBack) appendAndTakeBack(caches[i].back(), sequence, memories[i], devices[i]);
         CommandEncoder encoder(devices[i]);
-        if (isOneCall) {
-          results[i] = caches[i].appendAndAttend(encoder, call);
-        } else {
-          results[i] = caches[i].append(encoder, call.keys, call.values, sequence);
-          if (results[i]) results[i] = caches[i].attend(encoder, call.queries, call.results, call.options, sequence);
+        for (AttentionCache& cache : caches[i]) {
+          if (!results[i] || (isAlone && &cache != &caches[i].front())) continue;
+          if (i == 1) devices[1]->knownPlans().clear();
+          if (isCut) (void)cache.truncate(cut % (cache.nextPosition(sequence) + 1), sequence);
+          AppendAndAttend call{.queries = memories[i].make(DType::f16, {tokens, 4, 64}),
+                               .keys = memories[i].make(DType::f16, {tokens, 2, 64}),
+                               .values = memories[i].make(DType::f16, {tokens, 2, 64})};
+          if (isFused) {
+            const Tensor fused = memories[i].make(DType::f16, {tokens, 8 * 64});
+            call.queries = REQUIRE(HeadsView::columns(fused, 0, 4, 64));
+            call.keys = REQUIRE(HeadsView::columns(fused, 4 * 64, 2, 64));
+            call.values = REQUIRE(HeadsView::columns(fused, 6 * 64, 2, 64));
+          }
+          call.results.into = memories[i].make(DType::f16, {tokens, 4, 64});
+          call.options.window = window;
+          call.sequence = sequence;
+          if (isRotated) call.rotary = RotaryStep{};
+          if (isRotated && positions == 0) call.rotary->positions = RotaryPositions(position);
+          if (isRotated && positions == 1) {
+            std::vector<int32_t> numbers(tokens, static_cast<int32_t>(position));
+            numbers.back() = static_cast<int32_t>(cut);
+            call.rotary->positions = RotaryPositions(numbers);
+          }
+          if (isRotated && positions == 2) {
+            call.rotary->positions = RotaryPositions(memories[i].make(DType::i32, {tokens}));
+          }
+          if (isRotated && hasOffsets) call.rotary->offsets = std::vector<int32_t>{static_cast<int32_t>(cut)};
+          if (isRotated && hasFactors) call.rotary->embedding.frequencyFactors.assign(32, 1.5f);
+          if (isOneCall) {
+            results[i] = cache.appendAndAttend(encoder, call);
+          } else {
+            results[i] = cache.append(encoder, call.keys, call.values, sequence);
+            if (results[i]) results[i] = cache.attend(encoder, call.queries, call.results, call.options, sequence);
+          }
         }
         if (results[i]) REQUIRE(encoder.commit());
       }
@@ -252,7 +283,9 @@ TEST(RepeatedOp, StepsOfACacheAreThoseOfAFreshPlan) {
         for (Binding& binding : planned.back().buffers) binding.buffer.reset();  // each device has its own
       }
       expectSameDispatches(got, expected, planned);
-      EXPECT_EQ(caches[0].nextPosition(sequence), caches[1].nextPosition(sequence));
+      for (size_t layer = 0; layer < 2; ++layer) {
+        EXPECT_EQ(caches[0][layer].nextPosition(sequence), caches[1][layer].nextPosition(sequence));
+      }
     }
     EXPECT(encoded > 60);
     EXPECT(devices[0]->knownPlans().count() > 2);

@@ -85,6 +85,26 @@ TEST(Result, HandsOutAValueThatOnlyMoves) {
   EXPECT_EQ(*taken, 3);
 }
 
+TEST(Result, IsCopiedMovedAndAssignedInEitherState) {
+  using Shared = Result<std::shared_ptr<int>>;
+  static_assert(!std::is_copy_constructible_v<Result<std::unique_ptr<int>>>);
+  const auto one = std::make_shared<int>(1);
+  const Shared value(one), error(Error{.what = "a text that is too long to be kept inside of a string"});
+  for (const Shared* from : {&value, &error}) {
+    for (const Shared* before : {&value, &error}) {
+      Shared copied(*from), assigned(*before), moved(*before);
+      assigned = *from;
+      moved = Shared(std::move(copied));
+      for (const Shared* got : {&assigned, &moved}) {
+        EXPECT_EQ(bool(*got), bool(*from));
+        if (*got) EXPECT(**got == one);
+        if (!*got) EXPECT_EQ(got->error().what, error.error().what);
+      }
+    }
+  }
+  EXPECT_EQ(one.use_count(), 2);
+}
+
 TEST(Result, TryPassesErrorsOn) {
   const auto halfOf = [](Result<std::unique_ptr<int>> made, Result<void> checked) -> Result<int> {
     MNK_TRY(std::move(checked));

@@ -1,5 +1,47 @@
 // Made by .ci/unify.
 // clang-format off
+#include "Harness/PlanBuffer.hpp"
+#include "Ops/Common/BrokenRule.hpp"
+#include "Ops/FlashDecode/FlashDecodeRules.hpp"
+#include <cstdlib>
+#include "Ops/FlashDecode/FlashDecodeRun.hpp"
+#include "Harness/Check.hpp"
+#include <cmath>
+#include <cstring>
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "HostLevels.h"
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include <future>
+#include "Harness/RawBytes.hpp"
+#include "Harness/Seeded.hpp"
+#include "Host/HostTestSupport.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include <algorithm>
+#include <map>
+#include <set>
+#include "FlashDecode/FlashDecodeTypes.h"
+#include "Ops/FlashDecode/FlashDecodeCase.hpp"
+#include "Harness/DeclaredBytes.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
+#include "MLXNativeKernels/MergePartials.hpp"
+#include "Ops/FlashDecode/FlashDecodeTuning.hpp"
+#include "Cache/QuantizedCacheFixture.hpp"
+#include "Harness/SoftFloat.hpp"
+#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/Hadamard.hpp"
+#include "Ops/FlashDecode/TokenAttention.hpp"
+#include "MLXNativeKernels/KVCacheDequantize.hpp"
+#include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include <limits>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "Cache/CacheFileFixture.hpp"
+#include "Harness/EnvironmentVariable.hpp"
+#include "Harness/TimedDevice.hpp"
+#include "Prepare/TuningFile.hpp"
+#include "Ops/MergePartials/MergePartialsRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeCacheRuleTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeGridTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeInKernelMergeTests.cpp"
@@ -9,9 +51,21 @@
 #include "Ops/FlashDecode/FlashDecodePresetTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeQuantizedTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeRangeTests.cpp"
+#define soundOp soundOp_FlashDecodeRuleTests
+#include "Ops/FlashDecode/FlashDecodeRuleTests.cpp"
+#undef soundOp
 #include "Ops/FlashDecode/FlashDecodeSpecialTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeTests.cpp"
 #include "Ops/FlashDecode/MeasuredTuningTests.cpp"
-#include "Ops/Common/KVCodecGoldenTests.cpp"
-#include "Runtime/MemoryInFlightTests.cpp"
-#include "Runtime/ThreadgroupShapeTests.cpp"
+#define kBroken kBroken_MergePartialsRuleTests
+#define kAxes kAxes_MergePartialsRuleTests
+#define usePartials usePartials_MergePartialsRuleTests
+#define soundOp soundOp_MergePartialsRuleTests
+#define Op Op_MergePartialsRuleTests
+#include "Ops/MergePartials/MergePartialsRuleTests.cpp"
+#undef Op
+#undef soundOp
+#undef usePartials
+#undef kAxes
+#undef kBroken
+#include "Ops/MergePartials/MergePartialsTests.cpp"

@@ -13,4 +13,3 @@
 #include "Harness/Seeded.cpp"
 #include "Harness/SoftFloat.cpp"
 #include "Host/HostTestSupport.cpp"
-#include "Ops/FlashDecode/FlashDecodeOptionCases.cpp"

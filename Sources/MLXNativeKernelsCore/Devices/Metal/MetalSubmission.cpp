@@ -15,13 +15,14 @@ MTL::Size size(const Size3& size) {
   return MTL::Size(size[0], size[1], size[2]);
 }
 
-void encodeDispatch(MTL::ComputeCommandEncoder& encoder, const ReadyDispatch& ready, const MTL::Buffer* nothing) {
+void encodeDispatch(MTL::ComputeCommandEncoder& encoder, const ReadyDispatch& ready,
+                    std::span<const BoundMemory> memory, const MTL::Buffer* nothing) {
   const Dispatch& dispatch = ready.dispatch;
   encoder.setComputePipelineState(static_cast<const MetalPipeline&>(*ready.pipeline).native());
-  for (const Binding& binding : dispatch.buffers) {
-    const MTL::Buffer* native = static_cast<const MetalBuffer&>(*binding.buffer).native();
-    const bool isEmpty = binding.length == 0;
-    encoder.setBuffer(isEmpty ? nothing : native, isEmpty ? 0 : binding.offset, binding.index);
+  for (size_t i = 0; i < dispatch.buffers.size(); ++i) {
+    const MTL::Buffer* native = static_cast<const MetalBuffer&>(*memory[i].buffer).native();
+    const bool isEmpty = dispatch.buffers[i].length == 0;
+    encoder.setBuffer(isEmpty ? nothing : native, isEmpty ? 0 : memory[i].offset, dispatch.buffers[i].index);
   }
   for (const InlineBytes& inlined : dispatch.inlines) {
     encoder.setBytes(inlined.bytes.data(), inlined.bytes.size(), inlined.index);
@@ -106,6 +107,7 @@ class MetalSubmission::AppBuffer {
 struct MetalSubmission::Work {
   std::shared_ptr<Device> device;
   std::vector<Step> steps;
+  std::vector<BoundMemory> memory;
   std::string label;
   std::shared_ptr<AppBuffer> appBuffer;
   std::shared_ptr<MetalOpTimes> opTimes;           // null: not measured
@@ -125,10 +127,8 @@ struct MetalSubmission::Work {
 
   void finish(SubmissionReport report) noexcept {
     // Everything is free again before the caller hears that the work is done.
-    for (Step& step : steps) {
-      if (auto* ready = std::get_if<ReadyDispatch>(&step)) recycle(std::move(*ready));
-    }
     steps.clear();
+    memory.clear();
     opTimes.reset();
     device.reset();
     try {
@@ -169,17 +169,17 @@ MetalSubmission::~MetalSubmission() {
   target_ = {};
 }
 
-Result<void> MetalSubmission::dispatch(ReadyDispatch ready) {
-  bool isOurs = dynamic_cast<const MetalPipeline*>(ready.pipeline.get());
-  for (const Binding& binding : ready.dispatch.buffers) {
-    isOurs = isOurs && dynamic_cast<const MetalBuffer*>(binding.buffer.get());
-  }
+Result<void> MetalSubmission::dispatch(SharedDispatch shared, std::span<BoundMemory> memory) {
+  bool isOurs = dynamic_cast<const MetalPipeline*>(shared->pipeline.get());
+  for (const BoundMemory& bound : memory) isOurs = isOurs && dynamic_cast<const MetalBuffer*>(bound.buffer.get());
   if (!isOurs) {
     return metalError(ErrorCode::invalidArgument, "the pipeline or a buffer is not of a Metal device",
-                      ready.dispatch.kernel.text(), "a pipeline and buffers of this device",
+                      shared->dispatch.kernel.text(), "a pipeline and buffers of this device",
                       "Make them with the device that runs the dispatch.");
   }
-  steps_.emplace_back(std::move(ready));
+  const size_t firstMemory = memory_.size();
+  memory_.insert(memory_.end(), std::move_iterator(memory.begin()), std::move_iterator(memory.end()));
+  steps_.emplace_back(Bound{std::move(shared), firstMemory});
   return {};
 }
 
@@ -187,7 +187,8 @@ void MetalSubmission::barrier() {
   steps_.emplace_back(Barrier{});
 }
 
-Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const Step> steps) const {
+Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const Step> steps,
+                                     std::span<const BoundMemory> memory) const {
   MTL::CommandBuffer& commands = *prepared.commands.get();
   MNK_TRY(checkOpen(commands));
   const std::shared_ptr<Work> work = prepared.work;  // a block would keep a reference to `prepared`
@@ -210,13 +211,13 @@ Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const S
     if (!encoder) return cannotEncode("command encoder", label_);
     if (times) times->begin(*encoder, span);
     for (const Step& step : part) {
-      const auto* ready = std::get_if<ReadyDispatch>(&step);
-      if (!ready) {
+      const auto* bound = std::get_if<Bound>(&step);
+      if (!bound) {
         encoder->memoryBarrier(MTL::BarrierScopeBuffers);
         continue;
       }
       if (target_.describesDispatches) encoder->pushDebugGroup((description++)->get());
-      encodeDispatch(*encoder, *ready, target_.nothing.get());
+      encodeDispatch(*encoder, *bound->shared, memory.subspan(bound->firstMemory), target_.nothing.get());
       if (target_.describesDispatches) encoder->popDebugGroup();
     }
     if (times) times->end(*encoder, span);
@@ -230,10 +231,10 @@ Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const S
 std::span<const MetalSubmission::Step> MetalSubmission::firstSpan(std::span<const Step> steps) {
   const std::string* op = nullptr;
   for (size_t i = 0; i < steps.size(); ++i) {
-    const auto* ready = std::get_if<ReadyDispatch>(&steps[i]);
-    if (!ready) continue;
-    if (op && ready->dispatch.kind != *op) return steps.first(i);
-    op = &ready->dispatch.kind;
+    const auto* bound = std::get_if<Bound>(&steps[i]);
+    if (!bound) continue;
+    if (op && bound->shared->dispatch.kind != *op) return steps.first(i);
+    op = &bound->shared->dispatch.kind;
   }
   return steps;
 }
@@ -243,7 +244,7 @@ std::shared_ptr<MetalOpTimes> MetalSubmission::makeOpTimes() const {
   for (std::span<const Step> steps = steps_; !steps.empty(); steps = steps.subspan(firstSpan(steps).size())) {
     const std::string* op = nullptr;
     for (const Step& step : firstSpan(steps)) {
-      if (const auto* ready = std::get_if<ReadyDispatch>(&step)) op = &ready->dispatch.kind;
+      if (const auto* bound = std::get_if<Bound>(&step)) op = &bound->shared->dispatch.kind;
     }
     ops.push_back(op ? *op : "");
   }
@@ -259,9 +260,9 @@ Result<void> MetalSubmission::prepare(std::function<void(SubmissionReport)> fini
   const AutoreleasePool pool;
   Prepared prepared;
   for (const Step& step : steps_) {
-    const auto* ready = std::get_if<ReadyDispatch>(&step);
-    if (!ready || !target_.describesDispatches) continue;
-    NS::String* text = nsText(description(ready->dispatch));
+    const auto* bound = std::get_if<Bound>(&step);
+    if (!bound || !target_.describesDispatches) continue;
+    NS::String* text = nsText(description(bound->shared->dispatch));
     prepared.descriptions.push_back(retained(text ? text : nsText("a name that is not UTF-8")));
   }
   prepared.label = retained(nsText(label_.empty() ? "MLXNativeKernels" : label_));
@@ -278,7 +279,7 @@ Result<void> MetalSubmission::prepare(std::function<void(SubmissionReport)> fini
     prepared.commands = retained(target_.queue->commandBufferWithUnretainedReferences());
     if (!prepared.commands) return cannotEncode("command buffer", label_);
     prepared.commands->setLabel(prepared.label.get());
-    MNK_TRY(encode(prepared, steps_));
+    MNK_TRY(encode(prepared, steps_, memory_));
   }
   prepared_ = std::move(prepared);
   return {};
@@ -296,12 +297,13 @@ Result<void> MetalSubmission::commit() noexcept {
   Work& work = *prepared.work;
   work.appBuffer = appBuffer_;
   work.steps = std::move(steps_);
+  work.memory = std::move(memory_);
   work.isCommitted = true;
   if (!appBuffer_) {
     prepared.commands->commit();
     return {};
   }
-  auto encoded = guarded(kOp, [&] { return encode(prepared, work.steps); });
+  auto encoded = guarded(kOp, [&] { return encode(prepared, work.steps, work.memory); });
   if (!encoded) work.isCommitted = false;
   return encoded;
 }

@@ -22,7 +22,8 @@ class MetalSubmission final : public Submission {
   MetalSubmission(std::shared_ptr<Device> device, Target target, std::string_view label);
   ~MetalSubmission() override;
 
-  Result<void> dispatch(ReadyDispatch ready) override;
+  using Submission::dispatch;
+  Result<void> dispatch(SharedDispatch shared, std::span<BoundMemory> memory) override;
   void barrier() override;
   void measureOps() override { measuresOps_ = true; }
   Result<void> prepare(std::function<void(SubmissionReport)> finished) override;
@@ -32,7 +33,11 @@ class MetalSubmission final : public Submission {
 
  private:
   struct Barrier {};
-  using Step = std::variant<ReadyDispatch, Barrier>;
+  struct Bound {
+    SharedDispatch shared;
+    size_t firstMemory = 0;
+  };
+  using Step = std::variant<Bound, Barrier>;
   struct Work;
   class AppBuffer;
 
@@ -45,7 +50,7 @@ class MetalSubmission final : public Submission {
   };
 
   // The steps, and what happens when they are done, in a command buffer.
-  Result<void> encode(const Prepared& prepared, std::span<const Step> steps) const;
+  Result<void> encode(const Prepared& prepared, std::span<const Step> steps, std::span<const BoundMemory> memory) const;
   static std::span<const Step> firstSpan(std::span<const Step> steps);
   std::shared_ptr<MetalOpTimes> makeOpTimes() const;
 
@@ -53,6 +58,7 @@ class MetalSubmission final : public Submission {
   Target target_;
   std::string label_;
   std::vector<Step> steps_;
+  std::vector<BoundMemory> memory_;  // of all their bindings
   bool measuresOps_ = false;
   std::shared_ptr<AppBuffer> appBuffer_;  // null without one
   Prepared prepared_;

@@ -57,7 +57,7 @@ struct SlotExtents {
   static SlotExtents of(const Tensor& plane, KVLayout layout, KVWrap wrap, uint64_t pinned);
   static SlotExtents of(const KVCacheView& view) { return of(view.keys, view.layout, view.wrap, view.pinned); }
 };
-// Adds the bytes of slots of one sequence, for all heads of a cache whose vectors take so many.
+// Adds the regions of slots of one sequence, for all heads of a cache whose vectors take `rowBytes` bytes.
 void addSlotRegions(std::vector<Region>& regions, const SlotExtents& cache, uint64_t sequence, const SlotRuns& slots,
                     uint64_t rowBytes);
 
@@ -85,7 +85,7 @@ struct CacheAddressing {
   Binding sourceBinding(uint32_t index, const HeadsView& source, Access access) const;
   // The bytes of the cache that are written, for rows of this size.
   std::vector<Region> cacheRegions(uint64_t rowBytes) const;
-  // Rows from tensors go wherever they say: any byte of the cache may be written, though only so many rows are.
+  // Rows from tensors go wherever they say: any byte of the cache may be written, although few rows are.
   bool isAnywhere() const { return op.rows && !rows; }
   // Where rows go anywhere, adds what is really written of a plane to what the dispatch counts.
   void countWritten(Dispatch& dispatch, uint64_t rowBytes) const;
@@ -96,6 +96,9 @@ struct CacheAddressing {
 
 // A write to one sequence, repeated: what its form says, and what of its dispatch depends on the position.
 void describeAddresses(const KVCacheWrite& op, OpForm& form);
+inline void addWritePosition(OpPositions& positions, uint64_t sequence, uint64_t position) {
+  positions.add(sequence, position);
+}
 void refineAddresses(const KVCacheWrite& op, OpForm& form);
 void patchAddresses(const KVCacheWrite& op, const Placement& placement, CacheAddressParams& params);
 void patchCacheRegions(const KVCacheWrite& op, const Placement& placement, uint64_t rowBytes, Binding& binding);

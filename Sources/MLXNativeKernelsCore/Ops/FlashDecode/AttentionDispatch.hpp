@@ -25,12 +25,12 @@ struct MemoryPart {
 
   static MemoryPart of(const Tensor& tensor);
 };
-// Sums and stats of splits, in the caller's scratch memory or in the plan's, after so many bytes of it.
+// Sums and stats of splits, in the caller's scratch memory, or in the plan's after `bytesBefore` bytes.
 std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t bytesBefore,
                                                 uint64_t sumsBytes, uint64_t statsBytes);
 
 void bindTo(Dispatch& dispatch, uint32_t index, const MemoryPart& memory, std::vector<Region> regions, Access access);
-// Binds all results; `regions` says which bytes are written of a tensor that has so many for each row of a head.
+// Binds all results; `regions` returns the bytes that are written of a tensor, from its bytes per row of a head.
 void bindResults(Dispatch& dispatch, const AttentionResults& results, uint64_t headDim,
                  const std::function<std::vector<Region>(uint64_t bytesPerVector)>& regions);
 

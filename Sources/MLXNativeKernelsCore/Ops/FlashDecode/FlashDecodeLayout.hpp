@@ -32,7 +32,7 @@ struct FlashDecodePass {
   uint64_t firstSequence = 0;
   std::vector<FlashDecodeSequence> sequences;
 
-  // Adds what the pass reads of a plane of the cache whose vectors take so many bytes.
+  // Adds what the pass reads of a plane of the cache whose vectors take `vectorBytes` bytes.
   void addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const;
 };
 
@@ -95,7 +95,7 @@ Result<Plan> plan(const FlashDecode& op, const ScratchQueries& queries, Device* 
 // What runs with such a choice.
 Result<Plan> planAs(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
 
-// Threadgroup memory in which so many parts of rows are merged: stats, then sums where float4s can be loaded.
+// Threadgroup memory in which `parts` parts of rows are merged: stats, then sums where float4s can be loaded.
 uint64_t mergingBytes(uint64_t parts, uint64_t headDim);
 
 // float4s of a row that a lane holds when a kernel made for this head dim finishes it. A kernel may also serve shorter

@@ -203,7 +203,7 @@ std::vector<NamedRange> sourcesOf(const Op& op) {
   return sources;
 }
 
-std::optional<Overlap> firstOverlap(const Op& op) {
+std::optional<Overlap> overlapOf(const Op& op) {
   std::vector<NamedRange> targets;
   addTargets(targets, op.results);
   if (op.scratch) targets.push_back({"scratch memory", op.scratch->range()});
@@ -319,7 +319,7 @@ constexpr Rule<Op> kOperandRules[] = {
     INVALID_IF(op.scratch && (!*op.scratch || op.scratch->dtype() != DType::u8), "scratch memory is not of bytes",
                op.scratch->text(), "u8", "Make it as long as the plan's scratchBytes, or leave it out."),
 
-    INVALID_IF(firstOverlap(op), "operands share memory", firstOverlap(op)->text(), "separate memory",
+    INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",
                "Write results to memory of their own."),
 };
 

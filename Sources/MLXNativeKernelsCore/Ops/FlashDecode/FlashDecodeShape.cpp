@@ -31,8 +31,7 @@ SlotExtents slotsOf(const FlashDecode& op) {
   if (const QuantizedKVCacheView* view = quantizedOf(op)) {
     return SlotExtents::of(view->keys.codes, view->layout, view->wrap, view->pinned);
   }
-  const auto& view = std::get<KVCacheView>(op.over);
-  return SlotExtents::of(view.keys, view.layout, view.wrap, view.pinned);
+  return SlotExtents::of(std::get<KVCacheView>(op.over));
 }
 
 uint64_t keyDimOf(const FlashDecode& op) {

@@ -142,9 +142,9 @@ std::span<const MatrixInstance> matrixInstances() {
 }
 
 PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf) {
-  constexpr uint64_t kMostOfASimdgroup = 128;
-  constexpr uint32_t kMostParts = 2;
-  const uint32_t parts = keyDim > kMostOfASimdgroup ? kMostParts : 1;
+  constexpr uint64_t kMaxOfASimdgroup = 128;
+  constexpr uint32_t kMaxParts = 2;
+  const uint32_t parts = keyDim > kMaxOfASimdgroup ? kMaxParts : 1;
   for (PrefillInstance instance : kPrefillInstances) {
     if (keyDim != valueDim || instance.isHalf != isHalf || uint64_t{instance.dim} * parts != keyDim) continue;
     instance.parts = parts;

@@ -7,6 +7,10 @@
 
 namespace mnk {
 
+inline void addAttended(OpPositions& positions, const AttendedSequence& attended) {
+  positions.add(attended.sequence, attended.length, attended.highest);
+}
+
 class RepeatedAttention final : public RepeatedOp {
  public:
   // With queries that an earlier dispatch of the plan leaves in scratch memory, or those of the op.
@@ -19,6 +23,9 @@ class RepeatedAttention final : public RepeatedOp {
     return device ? mnk::plan(op_, *device) : mnk::plan(op_);
   }
   bool describe(OpForm& form) const override;
+  void addPositions(OpPositions& positions) const override {
+    for (const AttendedSequence& each : op_.sequences) addAttended(positions, each);
+  }
   Result<void> refine(Device& device, OpForm& form) override;
   void patch(size_t index, Dispatch& dispatch) const override;
 

@@ -39,7 +39,7 @@ bool holds(const Op& op) {
   return placementOf(addressesOf(op)).skippedTokens == 0;
 }
 
-std::optional<Overlap> firstOverlap(const Op& op) {
+std::optional<Overlap> overlapOf(const Op& op) {
   std::vector<NamedRange> sources;
   std::vector<NamedRange> targets;
   for (const DequantizedPlane& plane : planesOf(op)) {
@@ -101,7 +101,7 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("positions that {} slots can hold together", op.from.codes().capacity()),
                "Read fewer positions at a time."),
 
-    INVALID_IF(firstOverlap(op), "operands share memory", firstOverlap(op)->text(), "separate memory",
+    INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",
                "Read into tensors that are not part of the cache."),
 };
 

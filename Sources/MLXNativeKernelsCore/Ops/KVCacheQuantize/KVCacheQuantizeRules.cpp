@@ -27,7 +27,7 @@ bool isProbe(const Op& op) {
          shape[1] == op.into.keys.headDim();
 }
 
-std::optional<Overlap> firstOverlap(const Op& op) {
+std::optional<Overlap> overlapOf(const Op& op) {
   std::vector<NamedRange> sources{{"keys", rangeOf(sourceOf(op.keys, op.sourceLayout))}};
   std::vector<NamedRange> targets{{"codes of keys", op.into.keys.codes.range()},
                                   {"scales of keys", op.into.keys.scales.range()}};
@@ -87,7 +87,7 @@ constexpr Rule<Op> kRules[] = {
 };
 
 constexpr Rule<Op> kOverlapRules[] = {
-    INVALID_IF(firstOverlap(op), "operands share memory", firstOverlap(op)->text(), "separate memory",
+    INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",
                "Keep what is written apart from what is read."),
 };
 

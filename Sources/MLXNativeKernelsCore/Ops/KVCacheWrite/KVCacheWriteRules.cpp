@@ -24,7 +24,7 @@ std::string cacheShapeText(const KVCacheView& view) {
 }
 
 // The first source that shares bytes with a destination, or the two destinations that share bytes.
-std::optional<Overlap> firstOverlap(const Op& op) {
+std::optional<Overlap> overlapOf(const Op& op) {
   std::vector<NamedRange> sources{{"keys", rangeOf(sourceOf(op.keys, op.sourceLayout))}};
   std::vector<NamedRange> targets{{"the key cache", op.into.keys.range()}};
   if (op.values) sources.push_back({"values", rangeOf(sourceOf(*op.values, op.sourceLayout))});
@@ -83,7 +83,7 @@ constexpr Rule<Op> kFitRules[] = {
 };
 
 constexpr Rule<Op> kOverlapRules[] = {
-    INVALID_IF(firstOverlap(op), "source and destination share memory", firstOverlap(op)->text(), "separate memory",
+    INVALID_IF(overlapOf(op), "source and destination share memory", overlapOf(op)->text(), "separate memory",
                "Write from a tensor that is not part of the cache."),
 };
 

@@ -20,6 +20,7 @@ class RepeatedWrite final : public RepeatedOp {
   std::string_view name() const override { return KVCacheWrite::name; }
   Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
   bool describe(OpForm& form) const override;
+  void addPositions(OpPositions& positions) const override { addWritePosition(positions, op_.sequence, op_.position); }
   Result<void> refine(Device&, OpForm&) override;
   void patch(size_t, Dispatch& dispatch) const override;
 

@@ -39,7 +39,7 @@ std::vector<uint64_t> statExtents(const Op& op) {
   return extents;
 }
 
-std::optional<Overlap> firstOverlap(const Op& op) {
+std::optional<Overlap> overlapOf(const Op& op) {
   std::vector<NamedRange> sources{{"the parts' sums", op.partials.sums.range()},
                                   {"the parts' stats", op.partials.stats.range()}};
   if (op.sinks) sources.push_back({"sinks", op.sinks->range()});
@@ -87,7 +87,7 @@ constexpr Rule<Op> kFinishRules[] = {
                "sinks, and partials as the target", "sinks once, where all parts are merged",
                "Pass sinks where results are made."),
 
-    INVALID_IF(firstOverlap(op), "operands share memory", firstOverlap(op)->text(), "separate memory",
+    INVALID_IF(overlapOf(op), "operands share memory", overlapOf(op)->text(), "separate memory",
                "Write results to memory of their own."),
 };
 

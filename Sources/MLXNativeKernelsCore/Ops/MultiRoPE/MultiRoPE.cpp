@@ -168,8 +168,8 @@ std::function<Result<void>(CommandEncoder&, uint64_t)> advancingCall(const Multi
 // Few tokens are better spread over many threads; with these numbers, 40 heads of 128 elements keep 20,000 of them busy
 // from 32 tokens on.
 uint64_t rotatedHeadsPerGroup(uint64_t tokens) {
-  constexpr uint64_t kTokens = 32, kMost = 8;
-  return std::clamp<uint64_t>(tokens / kTokens, 1, kMost);
+  constexpr uint64_t kTokens = 32, kMaxHeads = 8;
+  return std::clamp<uint64_t>(tokens / kTokens, 1, kMaxHeads);
 }
 
 bool hasPairsInFours(const MultiRoPE& op) {

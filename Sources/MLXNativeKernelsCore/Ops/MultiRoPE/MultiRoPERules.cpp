@@ -189,7 +189,8 @@ constexpr Rule<Op> kOperandRules[] = {
                "less than 2^31 on every axis, and as many tokens in all", "Split the tokens over several calls."),
 
     INVALID_IF(op.keys && !isSameBut(true, op.keys->resolved(), queriesOf(op)), "keys do not match queries",
-               viewText({"keys", *op.keys}), fmt::format("{}, but for the heads", extentsText(queriesOf(op))),
+               viewText({"keys", *op.keys}),
+               fmt::format("{}, except for the number of heads", extentsText(queriesOf(op))),
                "Pass keys of the same tokens and head dim, or rotate them separately."),
 
     INVALID_IF(firstMismatch(operandsOf(op)), "a result does not match what is rotated",

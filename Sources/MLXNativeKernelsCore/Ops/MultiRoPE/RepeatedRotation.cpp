@@ -55,6 +55,10 @@ class RepeatedRotation final : public RepeatedOp {
     return true;
   }
 
+  void addPositions(OpPositions& positions) const override {
+    addNumbers(positions, op_.positions);
+    addNumbers(positions, op_.offsets);
+  }
   Result<void> refine(Device&, OpForm&) override { return checkRules(multiRoPEPositionRules(), op_, MultiRoPE::name); }
 
   void patch(size_t, Dispatch& dispatch) const override {
@@ -80,6 +84,19 @@ void describeAngles(const MultiRoPE& op, const RotaryIndices& indices, OpForm& f
   form.add(op.offsets.has_value() ? op.offsets->index() + 1 : 0);
   if (const auto* list = offsetList(op)) form.add(list->size());
   if (const Tensor* tensor = offsetTensor(op)) form.bind(indices.offsets, *tensor, Access::read);
+}
+
+void addNumbers(OpPositions& positions, const RotaryPositions& of) {
+  if (const auto* first = std::get_if<int64_t>(&of.source)) positions.add(*first);
+  if (const auto* list = std::get_if<RotaryPositions::List>(&of.source)) {
+    for (const int32_t number : list->numbers) positions.add(number);
+  }
+}
+
+void addNumbers(OpPositions& positions, const std::optional<RotaryOffsets>& offsets) {
+  const auto* list = offsets ? std::get_if<std::vector<int32_t>>(&*offsets) : nullptr;
+  if (!list) return;
+  for (const int32_t number : *list) positions.add(number);
 }
 
 void patchPositions(const MultiRoPE& op, MultiRoPEParams& params) {

@@ -34,6 +34,12 @@ bool RepeatedRotaryAppend::describe(OpForm& form) const {
   return dense_ ? describeWrite(*dense_, kWriteIndices, form) : quantize_->describe(form);
 }
 
+void RepeatedRotaryAppend::addPositions(OpPositions& positions) const {
+  std::visit([&](const auto& append) { addWritePosition(positions, append.sequence, append.position); }, op_.append);
+  addNumbers(positions, op_.rotation.positions);
+  addNumbers(positions, op_.rotation.offsets);
+}
+
 Result<void> RepeatedRotaryAppend::refine(Device& device, OpForm& form) {
   MNK_TRY(checkRules(multiRoPEPositionRules(), op_.rotation, RotaryAppend::name));
   if (quantize_) return quantize_->refine(device, form);

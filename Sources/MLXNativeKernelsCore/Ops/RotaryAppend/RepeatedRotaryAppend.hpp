@@ -14,6 +14,7 @@ class RepeatedRotaryAppend final : public RepeatedOp {
   std::string_view name() const override { return RotaryAppend::name; }
   Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
   bool describe(OpForm& form) const override;
+  void addPositions(OpPositions& positions) const override;
   Result<void> refine(Device& device, OpForm& form) override;
   void patch(size_t index, Dispatch& dispatch) const override;
 

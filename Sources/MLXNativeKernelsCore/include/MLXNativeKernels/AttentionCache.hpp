@@ -68,7 +68,7 @@ struct AttentionCacheDescriptor {
   bool isStorageOnly = false;  // is never attended to, so that any head dim will do
 };
 
-// How queries and keys of a step turn, as MultiRoPE defines it.
+// How queries and keys of a step are rotated, as MultiRoPE defines it.
 struct RotaryStep {
   RotaryEmbedding embedding = {};
   std::optional<RotaryPositions> positions = {};  // of the step's tokens; none: those that they get in the cache
@@ -93,6 +93,10 @@ struct AppendAndAttend {
 class AttentionCache {
  public:
   static Result<AttentionCache> make(const std::shared_ptr<Device>& device, const AttentionCacheDescriptor& descriptor);
+
+  // Copies share the cache. Moves copy too, so that no cache is ever without memory.
+  AttentionCache(const AttentionCache&) = default;
+  AttentionCache& operator=(const AttentionCache&) = default;
 
   const AttentionCacheDescriptor& descriptor() const;
   // Keys and values, or their codes as a cache of bytes: slots are the same.

@@ -69,6 +69,7 @@ class EncodingParticipant {
 };
 
 class CallMemo;
+class OpPositions;
 class RepeatedOp;
 
 class CommandEncoder {
@@ -106,6 +107,8 @@ class CommandEncoder {
   // For encodeRepeated alone: of an op that repeats with other positions and memory, only what depends on these is
   // planned again.
   Result<void> repeat(RepeatedOp& op);
+  // In a call that a RecordedStep makes again: true where its op, at these positions, was recorded without being made.
+  Result<bool> repeatAt(const OpPositions& positions);
   // By value, so that the error of a plan that was just made is passed on without a copy, which could fail.
   Result<void> encode(Result<Plan> planned) { return planned ? encode(*planned) : std::move(planned).error(); }
   // Records one dispatch, for kernels of the caller's own.
@@ -129,10 +132,10 @@ class CommandEncoder {
   const std::shared_ptr<Device>& device() const;
 
   // The participant that joined under this key, or null.
-  std::shared_ptr<EncodingParticipant> participant(const void* key) const;
+  EncodingParticipant* participant(const void* key) const;
   Result<void> join(const void* key, std::shared_ptr<EncodingParticipant> participant);
 
-  // A call that a RecordedStep makes again, after so many committed runs of the step.
+  // A call that a RecordedStep makes again; `run` is the number of committed runs of the step before it.
   using Call = std::function<Result<void>(CommandEncoder&, uint64_t run)>;
   // Runs `body`, the whole of a call. A recording keeps what `make` returns, a Call that does the same, unless `body`
   // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs in

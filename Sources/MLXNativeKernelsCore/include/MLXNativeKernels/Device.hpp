@@ -17,7 +17,6 @@
 
 namespace mnk {
 
-class DispatchPool;
 class FailureLog;
 class KernelRegistry;
 class KnownPlans;
@@ -112,10 +111,19 @@ struct ReadyDispatch {
   Dispatch dispatch;
   std::shared_ptr<Pipeline> pipeline;
   Size3 threadgroup{1, 1, 1};
-  std::shared_ptr<DispatchPool> pool = {};  // takes it back when it has run; null: none does
 };
-// Gives a dispatch that has run, or never will, back to its pool, without the memory that it binds.
-void recycle(ReadyDispatch&& ready) noexcept;
+
+// Where a buffer of a dispatch lies.
+struct BoundMemory {
+  std::shared_ptr<Buffer> buffer;
+  uint64_t offset = 0;
+};
+// Dispatches that differ in memory alone share all the rest. The memory of each binding is passed beside it; buffers
+// and offsets of its own bindings mean nothing.
+using SharedDispatch = std::shared_ptr<const ReadyDispatch>;
+// Takes the memory out of a dispatch, and puts it back.
+std::vector<BoundMemory> takeMemory(Dispatch& dispatch);
+ReadyDispatch withMemory(const ReadyDispatch& shared, std::span<const BoundMemory> memory);
 
 struct SubmissionReport {
   Result<void> outcome;
@@ -131,7 +139,9 @@ enum class WorkProgress : uint8_t { notStarted, underWay, done, failed };
 class Submission {
  public:
   virtual ~Submission() = default;
-  virtual Result<void> dispatch(ReadyDispatch ready) = 0;
+  // Moves the memory out of the span.
+  virtual Result<void> dispatch(SharedDispatch shared, std::span<BoundMemory> memory) = 0;
+  Result<void> dispatch(ReadyDispatch ready);
   virtual void barrier() = 0;
   // Asks for the seconds of each op in the report, before `prepare`. A device that cannot measure them ignores it.
   virtual void measureOps() {}

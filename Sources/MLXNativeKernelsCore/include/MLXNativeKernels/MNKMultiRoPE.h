@@ -76,7 +76,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 @end
 
-/// How queries and keys of a step over a cache turn, as `MNKMultiRoPE` does it.
+/// How queries and keys of a step over a cache are rotated, as `MNKMultiRoPE` defines it.
 @interface MNKRotaryStep : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -10,7 +10,7 @@ NS_ASSUME_NONNULL_BEGIN
 /// longer fits, such as an append to a full cache, is an error before anything runs.
 ///
 /// Rotary positions that are a number move on by their tokens with every run. Lists of positions stay, and so do the
-/// positions of ops over caches of the caller's own; a tensor is read when the step runs. A step keeps the tensors and
+/// positions of ops over caller-owned caches; a tensor is read when the step runs. A step keeps the tensors and
 /// caches that it uses. Threads may share it.
 ///
 /// ```objc

@@ -23,6 +23,10 @@ class RecordedStep {
   static Result<RecordedStep> record(std::shared_ptr<Device> device,
                                      const std::function<Result<void>(CommandEncoder&)>& body, std::string label = "");
 
+  // Copies share the step. Moves copy too, so that no step is ever empty.
+  RecordedStep(const RecordedStep&) = default;
+  RecordedStep& operator=(const RecordedStep&) = default;
+
   // Encodes the step and commits it, as CommandEncoder::commit does. Refused, with a retryable error, if another thread
   // ran it meanwhile, or changed a cache that it uses.
   Result<Completion> run(CommandEncoder::Finished finished = {}) const;

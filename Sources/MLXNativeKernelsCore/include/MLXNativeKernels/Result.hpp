@@ -2,11 +2,12 @@
 // what was expected and how to fix it. Every call of the C++ API that can fail returns one.
 #pragma once
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace mnk {
 
@@ -54,24 +55,56 @@ class StoredError {
   Error value;
 };
 
+// A union of its own: each std::variant takes a compiler several times as long.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(const Error& error) : state_(std::in_place_index<1>, error) {}
-  Result(Error&& error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : isValue_(true), value_(std::move(value)) {}
+  Result(const Error& error) : isValue_(false), error_(error) {}
+  Result(Error&& error) : isValue_(false), error_(std::move(error)) {}
 
-  explicit operator bool() const { return state_.index() == 0; }
-  T& operator*() & { return *std::get_if<0>(&state_); }
-  const T& operator*() const& { return *std::get_if<0>(&state_); }
-  T&& operator*() && { return std::move(*std::get_if<0>(&state_)); }
-  T* operator->() { return std::get_if<0>(&state_); }
-  const T* operator->() const { return std::get_if<0>(&state_); }
-  const Error& error() const& { return std::get_if<1>(&state_)->value; }
-  Error&& error() && { return std::move(std::get_if<1>(&state_)->value); }
+  Result(const Result& other) requires std::is_copy_constructible_v<T> : isValue_(other.isValue_) {
+    if (isValue_) {
+      new (&value_) T(other.value_);
+    } else {
+      new (&error_) StoredError(other.error_);
+    }
+  }
+  Result(Result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) : isValue_(other.isValue_) {
+    if (isValue_) {
+      new (&value_) T(std::move(other.value_));
+    } else {
+      new (&error_) StoredError(std::move(other.error_));
+    }
+  }
+  Result& operator=(Result other) noexcept {
+    static_assert(std::is_nothrow_move_constructible_v<T>, "a result would be left without a value");
+    this->~Result();
+    return *new (this) Result(std::move(other));
+  }
+  ~Result() {
+    if (isValue_) {
+      value_.~T();
+    } else {
+      error_.~StoredError();
+    }
+  }
+
+  explicit operator bool() const { return isValue_; }
+  T& operator*() & { return value_; }
+  const T& operator*() const& { return value_; }
+  T&& operator*() && { return std::move(value_); }
+  T* operator->() { return &value_; }
+  const T* operator->() const { return &value_; }
+  const Error& error() const& { return error_.value; }
+  Error&& error() && { return std::move(error_.value); }
 
  private:
-  std::variant<T, StoredError> state_;
+  bool isValue_;
+  union {
+    T value_;
+    StoredError error_;
+  };
 };
 
 template <>

@@ -1,4 +1,4 @@
-// The C API to AttentionCache: keys and values of past tokens in memory of its own, with the position of each
+// The C API to AttentionCache: keys and values of past tokens in its own memory, with the position of each
 // sequence. AttentionCache.hpp defines it.
 #ifndef MNK_ATTENTION_CACHE_H
 #define MNK_ATTENTION_CACHE_H
@@ -99,7 +99,7 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
                                   const mnk_attention_options* MNK_NULLABLE options, const uint32_t* sequences,
                                   size_t count, mnk_error_out error);
 
-// How queries and keys of a step turn, as mnk_multi_rope says it.
+// How queries and keys of a step are rotated, as in mnk_multi_rope.
 typedef struct mnk_rotary_step {
   size_t size;  // sizeof(mnk_rotary_step)
   mnk_rotary_embedding embedding;

@@ -1,4 +1,4 @@
-// The part of the C API that all ops share: errors, devices, tensors, kernels of the caller's own, plans and encoders.
+// The part of the C API that all ops share: errors, devices, tensors, the caller's kernels, plans and encoders.
 // Include mnk.h, which says how it is used.
 #ifndef MNK_CORE_H
 #define MNK_CORE_H
@@ -110,7 +110,7 @@ const char* mnk_dtype_name(mnk_dtype dtype);
 // Zeroed memory. `shape` holds `rank` extents, outermost first, at most eight.
 mnk_tensor* MNK_NULLABLE mnk_tensor_make(mnk_device* device, mnk_dtype dtype, const uint64_t* MNK_NULLABLE shape,
                                          size_t rank, mnk_error_out error);
-// Memory of the caller's, without a copy. It must stay valid until `release(context)` is called, once, after the
+// Caller-owned memory, without a copy. It must stay valid until `release(context)` is called, once, after the
 // last user is gone; when the call fails, release is called before it returns.
 mnk_tensor* MNK_NULLABLE mnk_tensor_make_wrapping(mnk_device* device, void* memory, uint64_t bytes, mnk_dtype dtype,
                                                   const uint64_t* MNK_NULLABLE shape, size_t rank, uint64_t byte_offset,
@@ -136,7 +136,7 @@ uint64_t mnk_tensor_byte_offset(const mnk_tensor* tensor);
 bool mnk_tensor_read(const mnk_tensor* tensor, void* MNK_NULLABLE into, uint64_t bytes, mnk_error_out error);
 bool mnk_tensor_write(mnk_tensor* tensor, const void* MNK_NULLABLE from, uint64_t bytes, mnk_error_out error);
 
-// Kernels of the caller's own
+// The caller's kernels
 
 // Metal Shading Language with five words in place of what only a Metal compiler parses; they need no include:
 //   export_kernel(f)  instantiate_kernel("name", f, type…)  pipeline_constant(type, name, index)
@@ -156,7 +156,7 @@ const char* mnk_library_function_name(const mnk_library* library, size_t index);
 // Where compiled kernels were found.
 typedef enum MNK_CLOSED(mnk_library_origin) {
   MNK_ORIGIN_PROGRAM = 0,       // compiled into the program
-  MNK_ORIGIN_GIVEN_TEXT,        // text of the caller's, compiled at run time
+  MNK_ORIGIN_GIVEN_TEXT,        // the caller's text, compiled at run time
   MNK_ORIGIN_GIVEN_FILE,        // a file that the caller named
   MNK_ORIGIN_MODULE_BUNDLE,     // the bundle that SwiftPM makes of this package's resources
   MNK_ORIGIN_FRAMEWORK_BUNDLE,  // the framework that holds this code

@@ -1,4 +1,4 @@
-// The C API to attention over caches in memory of the caller's: FlashDecode, and MergePartials for keys that were
+// The C API to attention over caches in caller-owned memory: FlashDecode, and MergePartials for keys that were
 // attended to in parts. The headers of these names define them. mnk_attention_cache.h attends over caches that keep
 // their own memory.
 #ifndef MNK_FLASH_DECODE_H

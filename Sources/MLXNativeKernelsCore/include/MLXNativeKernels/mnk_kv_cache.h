@@ -1,4 +1,4 @@
-// The C API to caches over memory of the caller's: KVCacheWrite. mnk_attention_cache.h has those that keep their own.
+// The C API to caches over caller-owned memory: KVCacheWrite. mnk_attention_cache.h has those that keep their own.
 #ifndef MNK_KV_CACHE_H
 #define MNK_KV_CACHE_H
 

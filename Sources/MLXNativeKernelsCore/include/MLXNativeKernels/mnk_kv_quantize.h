@@ -1,4 +1,4 @@
-// The C API to quantized caches over memory of the caller's: KVCacheQuantize stores, KVCacheDequantize reads back, and
+// The C API to quantized caches over caller-owned memory: KVCacheQuantize stores, KVCacheDequantize reads back, and
 // Hadamard turns queries and results. The headers of these names define them.
 #ifndef MNK_KV_QUANTIZE_H
 #define MNK_KV_QUANTIZE_H

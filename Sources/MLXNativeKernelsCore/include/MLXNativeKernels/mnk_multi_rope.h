@@ -48,7 +48,7 @@ typedef struct mnk_rotary_embedding {
   bool is_inverse;
 } mnk_rotary_embedding;
 
-// `list`, or an i32 or u32 tensor that the kernel reads. Without either there are none.
+// `list`, or an i32 or u32 tensor that the kernel reads, before which a list is ignored. Without either there are none.
 typedef struct mnk_rotary_numbers {
   const int32_t* MNK_NULLABLE list;
   size_t list_count;

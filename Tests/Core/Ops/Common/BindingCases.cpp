@@ -49,7 +49,7 @@ struct List {
         {Op::name, fmt::format("{}, {}", Op::name, name), [=](BindingMemory& memory) { return AnyOp(make(memory)); }});
   }
 
-  // Every so many of an op's cases: its own tests run them all.
+  // Every `stride`-th of an op's cases: its own tests run them all.
   template <typename Case>
   void add(const std::vector<Case>& all, size_t stride) {
     for (size_t i = 0; i < all.size(); i += stride) {

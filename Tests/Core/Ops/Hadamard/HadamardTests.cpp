@@ -43,7 +43,7 @@ std::vector<double> valuesOf(DType dtype, const std::vector<std::byte>& bytes) {
   return values;
 }
 
-std::vector<std::byte> bytesOf(DType dtype, const std::vector<double>& values) {
+std::vector<std::byte> bytesIn(DType dtype, const std::vector<double>& values) {
   std::vector<std::byte> bytes(values.size() * byteSize(dtype));
   for (size_t index = 0; index < values.size(); ++index) {
     const uint64_t bits = nearestBits(dtype, values[index]);
@@ -56,7 +56,7 @@ std::vector<std::byte> bytesOf(DType dtype, const std::vector<double>& values) {
 std::vector<double> turned(const std::shared_ptr<Device>& device, const Turn& turn, const std::vector<double>& values) {
   const Shape shape = REQUIRE(Shape::make({turn.vectors, turn.length}));
   const GuardedTensor from(device, turn.from, shape, turn.shift);
-  from.set(bytesOf(turn.from, values));
+  from.set(bytesIn(turn.from, values));
   Hadamard op{.from = from.tensor(), .signs = turn.signs, .isInverse = turn.isInverse};
   std::optional<GuardedTensor> into;
   if (turn.into) into.emplace(device, *turn.into, shape, turn.shift / byteSize(turn.from) * byteSize(*turn.into));
@@ -67,7 +67,7 @@ std::vector<double> turned(const std::shared_ptr<Device>& device, const Turn& tu
   from.expectBordersIntact("from");
   if (!into) return valuesOf(turn.from, from.bytes());
   into->expectBordersIntact("into");
-  EXPECT(from.bytes() == bytesOf(turn.from, values));
+  EXPECT(from.bytes() == bytesIn(turn.from, values));
   return valuesOf(*turn.into, into->bytes());
 }
 

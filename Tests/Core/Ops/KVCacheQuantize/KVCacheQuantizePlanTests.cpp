@@ -146,10 +146,11 @@ TEST(KVCacheQuantizePlan, CasesReachEveryKernel) {
   }
   for (int chunks = 1; chunks <= 32; chunks *= 2) EXPECT(functions.contains(fmt::format("kvCacheQuantize_{}", chunks)));
   // Those of a rotation are set by RotaryAppend alone.
-  const std::set<uint32_t> ofRotation = {kKVCacheQuantizeIsRotated, kRotaryAppendQueryType,  kMultiRoPEHasPositions,
-                                         kMultiRoPEHasOffsets,      kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
+  const std::set<uint32_t> rotationConstants = {kKVCacheQuantizeIsRotated, kRotaryAppendQueryType,
+                                                kMultiRoPEHasPositions,    kMultiRoPEHasOffsets,
+                                                kMultiRoPEIsInterleaved,   kMultiRoPEIsVectorized};
   for (const auto& [index, seen] : values) {
-    if (ofRotation.contains(index)) {
+    if (rotationConstants.contains(index)) {
       EXPECT(seen == std::set<uint32_t>{0});
     } else if (seen.size() < 2) {
       fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));

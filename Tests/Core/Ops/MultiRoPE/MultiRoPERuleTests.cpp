@@ -107,18 +107,18 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.keys = HeadsView(planTensor(DType::f32, {8}), Strides{.sequences = kHuge, .tokens = kHuge, .headDim = 8});
      }},
-    {"keys do not match queries", "keys of 2 x 4 tokens, 2 heads of 8", "2 x 3 tokens, 4 heads of 8, but for the heads",
-     kMatchKeys,
+    {"keys do not match queries", "keys of 2 x 4 tokens, 2 heads of 8",
+     "2 x 3 tokens, 4 heads of 8, except for the number of heads", kMatchKeys,
      [](Op& op) {
        op.keys = planTensor(DType::f32, {2, 4, 2, 8});
      }},
-    {"keys do not match queries", "keys of 3 x 2 tokens, 2 heads of 8", "2 x 3 tokens, 4 heads of 8, but for the heads",
-     kMatchKeys,
+    {"keys do not match queries", "keys of 3 x 2 tokens, 2 heads of 8",
+     "2 x 3 tokens, 4 heads of 8, except for the number of heads", kMatchKeys,
      [](Op& op) {
        op.keys = planTensor(DType::f32, {3, 2, 2, 8});
      }},
-    {"keys do not match queries", "keys of 2 x 3 tokens, 2 heads of 6", "2 x 3 tokens, 4 heads of 8, but for the heads",
-     kMatchKeys,
+    {"keys do not match queries", "keys of 2 x 3 tokens, 2 heads of 6",
+     "2 x 3 tokens, 4 heads of 8, except for the number of heads", kMatchKeys,
      [](Op& op) {
        op.keys = planTensor(DType::f32, {2, 3, 2, 6});
      }},

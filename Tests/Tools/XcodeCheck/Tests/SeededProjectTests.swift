@@ -119,7 +119,7 @@ final class SeededProjectTests: SeededTestCase {
         assertRefused(
             ["\(core)/Runtime/New.cpp": ""], "\(core)/Runtime/New.cpp:1: the package does not compile this file")
         try assertRefused(
-            "\(core)/Unified/Hadamard.cpp", "#include \"Ops/Hadamard/HadamardRules.cpp\"\n", "",
+            "\(core)/Unified/Common.cpp", "#include \"Ops/Hadamard/HadamardRules.cpp\"\n", "",
             "\(core)/Ops/Hadamard/HadamardRules.cpp:1: the package does not compile this file")
         try assertRefused(
             "Package.swift", "\"Executor\", ", "", "Executor/Worker.cpp:1: the package does not compile this file")

@@ -1,4 +1,0 @@
-// Made by .ci/unify.
-// clang-format off
-#include "Ops/KVCacheDequantize/KVCacheDequantizeRuleTests.cpp"
-#include "Ops/KVCacheDequantize/KVCacheDequantizeTests.cpp"

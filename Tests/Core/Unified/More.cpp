@@ -1,3 +1,0 @@
-// Made by .ci/unify.
-// clang-format off
-#include "Runtime/RecordedStepReplayTests.cpp"

@@ -1,4 +1,0 @@
-// Made by .ci/unify.
-// clang-format off
-#include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
-#include "Ops/FlashDecode/FlashDecodeRuleTests.cpp"

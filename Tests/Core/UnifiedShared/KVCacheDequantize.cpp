@@ -1,3 +1,0 @@
-// Made by .ci/unify.
-// clang-format off
-#include "Ops/KVCacheDequantize/KVCacheDequantizeRun.cpp"
