@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kUnit = 64 * 1024;                // sizes are rounded up, so that a longer context finds memory too
 constexpr uint64_t kLargestKept = 64 * 1024 * 1024;  // larger ones go back to the system
-constexpr size_t kMaxKept = 4;                      // steps that are under way at once, and one more
+constexpr size_t kMaxKept = 4;                       // steps that are under way at once, and one more
 
 }  // namespace
 

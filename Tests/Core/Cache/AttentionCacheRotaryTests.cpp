@@ -165,12 +165,8 @@ std::vector<Case> memoryCases() {
                      .options = split,
                      .dispatches = 3});
     cases.push_back({.name = called("many query heads"), .cache = cache, .queryHeads = 18, .tokens = 3});
-    cases.push_back({.name = called("many tokens"),
-                     .cache = cache,
-                     .before = 0,
-                     .tokens = 36,
-                     .dispatches = 6,
-                     .isPrefill = true});
+    cases.push_back(
+        {.name = called("many tokens"), .cache = cache, .before = 0, .tokens = 36, .dispatches = 6, .isPrefill = true});
     // Four at first, then one at a time.
     cases.push_back({.name = called("a ring that wraps"),
                      .cache = ring(cache, 8, 1),

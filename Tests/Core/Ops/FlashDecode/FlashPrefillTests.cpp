@@ -193,7 +193,8 @@ TEST(FlashPrefill, NaNReachesTheRowsThatSeeItAlone) {
       for (const bool isKey : {true, false}) {
         for (const uint64_t headDim : {64, 192, 256}) {
           const bool isCoded = headDim == 256;
-          if (isCoded && !std::isnan(number)) continue;  // an infinite scale may give a score of -inf, which has no weight
+          if (isCoded && !std::isnan(number))
+            continue;  // an infinite scale may give a score of -inf, which has no weight
           Case attend = promptCase(fmt::format("{} {} of {} is {}", isKey ? "key" : "value", key, headDim, number),
                                    headDim, 20, 10);
           attend.cache = kFloats[cases.size() % 3];
