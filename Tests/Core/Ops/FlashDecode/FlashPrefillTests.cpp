@@ -1,5 +1,7 @@
 // FlashDecode with many rows, which GPUs attend with in one dispatch: against attention in double on every device, and
 // what the plan says of it.
+#include <fmt/ranges.h>
+
 #include <array>
 #include <bit>
 #include <cmath>
