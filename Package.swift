@@ -93,6 +93,7 @@ let shaders: [Target] =
             resources: [
                 .process("FlashDecode/FlashDecodeMatrix.metal"),
                 .process("FlashDecode/FlashDecodeVector.metal"),
+                .process("FlashDecode/FlashPrefill.metal"),
                 .process("Hadamard/Hadamard.metal"),
                 .process("KVCacheDequantize/KVCacheDequantize.metal"),
                 .process("KVCacheQuantize/KVCacheQuantize.metal"),

@@ -174,3 +174,23 @@ MNK_SHARED float rotateQuery(
   turned<Chunks>(x, lanes, lane, p.keyInverseRoot);
   return bias;
 }
+
+// Multiplies a query by the power of two that takes its largest magnitude to [2^14, 2^15), where halves have their full
+// precision. A query with an infinity or NaN stays as it is. The result is what undoes it.
+template <ushort Chunks>
+inline float normalizeQuery(thread float4* x) {
+  uint largest = 0;  // magnitudes compare as their bits do, and those of infinity and NaN are larger than any others
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    const uint4 bits = as_type<uint4>(x[i]) & uint4(0x7fffffffu);
+    largest = max(largest, max(max(bits.x, bits.y), max(bits.z, bits.w)));
+  }
+  largest = largestOverLanes(largest, 32);
+  const uint exponent = largest < 0x7f800000u ? max(largest >> 23, 15u) : 141u;
+  const float factor = as_type<float>((268u - exponent) << 23);
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] *= factor;
+  }
+  return as_type<float>((exponent - 14u) << 23);
+}

@@ -27,33 +27,23 @@ constexpr uint preparedFloats(ushort dim, ushort rows) {  // where biases start,
   return rows * kFlashDecodeMatrixQueryStride(dim) / 2;
 }
 
-// Rotates a query, multiplies it by the power of two that takes its largest magnitude to [2^14, 2^15), where halves
-// have their full precision, and stores it. A query with an infinity or NaN stays as it is.
+// Rotates a query, brings it into the range of halves and stores it.
 template <ushort Dim, ushort Rows, ushort Chunks>
 inline void prepareQuery(
     threadgroup float* prepared, thread float4* x, uint r, constant FlashDecodeParams& p, uint kvHead, uint lanes,
     uint lane, device const float* keyMeans, device const float* channelScales) {
   const float bias = rotateQuery<Chunks>(x, p, kvHead, Dim, lanes, lane, 1.0f, keyMeans, channelScales);
-  uint largest = 0;  // magnitudes compare as their bits do, and those of infinity and NaN are larger than any others
-  MNK_UNROLL
-  for (ushort i = 0; i < Chunks; ++i) {
-    const uint4 bits = as_type<uint4>(x[i]) & uint4(0x7fffffffu);
-    largest = max(largest, max(max(bits.x, bits.y), max(bits.z, bits.w)));
-  }
-  largest = largestOverLanes(largest, 32);
-  const uint exponent = largest < 0x7f800000u ? max(largest >> 23, 15u) : 141u;
-  const float factor = as_type<float>((268u - exponent) << 23);
+  const float scale = normalizeQuery<Chunks>(x);
   if (r < Rows && lane < lanes) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      const float4 y = x[i] * factor;
       reinterpret_cast<threadgroup half4*>(prepared)[preparedRow(Dim, r) / 4u + lane * Chunks + i] =
-          half4(half(y.x), half(y.y), half(y.z), half(y.w));
+          half4(half(x[i].x), half(x[i].y), half(x[i].z), half(x[i].w));
     }
   }
   if (r < Rows && lane == 0u) {
     prepared[preparedFloats(Dim, Rows) + r] = bias;
-    prepared[preparedFloats(Dim, Rows) + Rows + r] = as_type<float>((exponent - 14u) << 23);
+    prepared[preparedFloats(Dim, Rows) + Rows + r] = scale;
   }
 }
 

@@ -55,6 +55,18 @@
   ROW(256, 8, 8)                        \
   ROW(256, 8, 16)
 
+// Instances of the prefill kernel: the type of its tiles, the elements of a row that a simdgroup has, the rows that it
+// computes together in eights, the keys of a tile. Tiles of a type take about as many bytes whatever the length.
+#define MNK_FLASH_PREFILL_INSTANCES(ROW) \
+  ROW(f16, 64, 2, 32)                    \
+  ROW(f16, 80, 2, 16)                    \
+  ROW(f16, 96, 2, 16)                    \
+  ROW(f16, 128, 2, 16)                   \
+  ROW(f32, 64, 1, 16)                    \
+  ROW(f32, 80, 1, 8)                     \
+  ROW(f32, 96, 1, 8)                     \
+  ROW(f32, 128, 1, 8)
+
 // Instances of the kernels that finish rows: float4s that a lane holds of a row.
 #define MNK_FLASH_REDUCE_INSTANCES(ROW) \
   ROW(1)                                \
@@ -93,6 +105,19 @@ enum FlashDecodeBuffer {
 #define kFlashDecodeMatrixQueryStride(dim) ((dim) + 8)
 #define kFlashDecodeMatrixQueryBytes(dim, rows) \
   (((rows) * (kFlashDecodeMatrixQueryStride(dim) * 2 + 8) + 511) / 512 * 512)
+
+// Elements after each vector of a tile of the prefill kernel, so that those of neighboring lanes lie in other banks. In
+// threadgroup memory it has a tile of keys and one of values; two floats for each of their vectors; a number for each
+// simdgroup; levels of codes; and products of simdgroups that share rows, eight rows of them for each of its rows'
+// eights.
+#define kFlashPrefillPadding 8
+#define kFlashPrefillMaxSimdgroups 32
+#define kFlashPrefillTileBytes(size, headDim, keys) \
+  (2 * (keys) * (((headDim) + kFlashPrefillPadding) * (size) + 8) + 4 * kFlashPrefillMaxSimdgroups)
+#define kFlashPrefillPartBytes(rowBlocks, keys) ((rowBlocks) * (keys)*8 * 4)
+// Rows of a threadgroup where so many share all rows as evenly as units of rows allow.
+#define kFlashPrefillTileRows(rows, threadgroups, unit) \
+  ((((rows) + (threadgroups)-1) / (threadgroups) + (unit)-1) / (unit) * (unit))
 
 // Threadgroup memory before the parts that the last threadgroup merges: its count.
 #define kFlashDecodeCountBytes 16

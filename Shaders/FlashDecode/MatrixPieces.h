@@ -34,6 +34,12 @@ inline float2 sumOfColumns(float2 x) {
   return x + simd_shuffle_xor(x, ushort(16));
 }
 
+// The exponent of a number as it is stored; 0 for infinity and NaN.
+inline uint finiteExponent(float x) {
+  const uint exponent = (as_type<uint>(x) >> 23) & 255u;
+  return exponent < 253u ? exponent : 0u;
+}
+
 inline simdgroup_half8x8 matrixOf(half2 x) {
   simdgroup_half8x8 matrix;
   matrix.thread_elements()[0] = x.x;

@@ -35,12 +35,6 @@ struct MatrixScores {
   float2 of[RowBlocks][Blocks];
 };
 
-// The exponent of a number as it is stored; 0 for infinity and NaN.
-inline uint finiteExponent(float x) {
-  const uint exponent = (as_type<uint>(x) >> 23) & 255u;
-  return exponent < 253u ? exponent : 0u;
-}
-
 template <ushort Dim, ushort RowBlocks>
 inline void startSoftmax(thread MatrixRows<Dim, RowBlocks>& rows) {
   MNK_UNROLL

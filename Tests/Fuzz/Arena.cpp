@@ -9,7 +9,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "CAPI/Handles.hpp"
 #include "Harness/SoftFloat.hpp"
+#include "MLXNativeKernels/HostDevice.hpp"
 
 namespace mnk::fuzz {
 
@@ -17,6 +19,7 @@ namespace {
 
 constexpr uint64_t kHomes = 8;  // one in so many is watched, where that is possible, and a quarter is guarded
 constexpr uint32_t kPlain = 0, kGuarded = 1, kWatched = 2;
+constexpr const char* kGPUFamily = "apple9";  // of the guarded device, which then has the kernels of a GPU
 
 mnk_host_options optionsOf(uint32_t index, uint64_t seed) {
   mnk_host_options options{};
@@ -27,6 +30,16 @@ mnk_host_options optionsOf(uint32_t index, uint64_t seed) {
   options.checking = index == kWatched ? 2 : 1;  // full, guarded
   options.level = 1;
   return options;
+}
+
+mnk_device* makeGPUDevice(uint64_t seed) {
+  auto made = c::handleFor(host::makeDevice({.workers = 1,
+                                             .orderSeed = seed | 1,
+                                             .checking = host::Checking::guarded,
+                                             .level = host::Level::baseline,
+                                             .compiler = {},
+                                             .family = kGPUFamily}));
+  return made ? *made : nullptr;
 }
 
 // Full checking needs a compiler that makes code for this processor: not every system has one, and an emulated one has
@@ -73,7 +86,8 @@ Arena::Arena(uint64_t seed, size_t cases) : pattern_(kRegionBytes), alive_(std::
     if (index == kWatched && !canWatch()) break;
     const mnk_host_options options = optionsOf(index, seed);
     test::Caught caught;
-    devices_.emplace_back(mnk_device_make_host(&options, caught.out()), mnk_device_release);
+    devices_.emplace_back(index == kGuarded ? makeGPUDevice(seed) : mnk_device_make_host(&options, caught.out()),
+                          mnk_device_release);
     if (devices_.back()) continue;
     if (index != kWatched || mnk_error_get_code(caught.get()) != MNK_UNSUPPORTED) {
       throw std::runtime_error(fmt::format("a Host device could not be made: {}", mnk_error_message(caught.get())));
@@ -92,6 +106,10 @@ Arena::Arena(uint64_t seed, size_t cases) : pattern_(kRegionBytes), alive_(std::
 mnk_device* Arena::device(uint32_t index) {
   const uint32_t other = home_ == kPlain ? kGuarded : kPlain;
   return devices_[index == 0 ? home_ : other].get();
+}
+
+bool Arena::hasGPUKernels() const {
+  return home_ == kGuarded;
 }
 
 bool Arena::isWatched() const {

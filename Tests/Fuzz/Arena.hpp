@@ -49,6 +49,8 @@ class Arena {
   mnk_device* device(uint32_t index);
   // Whether every load and store of the device at home is checked.
   bool isWatched() const;
+  // Whether the device of the case has the kernels of a GPU, some of which compute with halves.
+  bool hasGPUKernels() const;
   // The one that runs in plain order and watches nothing.
   mnk_device* plainDevice() { return devices_[0].get(); }
 

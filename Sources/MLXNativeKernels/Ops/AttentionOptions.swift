@@ -23,7 +23,8 @@ public struct AttentionOptions: Sendable {
 
     /// Which kernel computes.
     public enum Kernel: Sendable, Hashable, CaseIterable {
-        /// The one that is faster here.
+        /// The one that is faster here. For more than eight rows on a GPU it may be a third, which attends with all of
+        /// them in one dispatch.
         case automatic
         /// Computes in `float32` throughout.
         case vector

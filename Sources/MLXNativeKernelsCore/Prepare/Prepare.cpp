@@ -195,8 +195,10 @@ class Preparing {
       }
     }
     if (d.isStorageOnly) return {};
+    std::set<uint64_t> counts = rowCounts();
+    counts.insert(what_.rows);  // in one dispatch, where there is a kernel for it
     for (const uint64_t sequences : sequenceCounts(cache)) {
-      for (const uint64_t rows : rowCounts()) {
+      for (const uint64_t rows : counts) {
         // Splits, and with them kernels, depend on the length.
         for (uint64_t length = d.capacity; length >= rows; length /= 2) {
           MNK_TRY(auto op, attention(cache, sequences, rows, length));

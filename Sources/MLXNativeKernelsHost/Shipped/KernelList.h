@@ -1,6 +1,7 @@
 // Every kernel file that the package ships. A new one is added here, and to the resources in Package.swift.
 #include "../../../Shaders/FlashDecode/FlashDecodeMatrix.metal"
 #include "../../../Shaders/FlashDecode/FlashDecodeVector.metal"
+#include "../../../Shaders/FlashDecode/FlashPrefill.metal"
 #include "../../../Shaders/Hadamard/Hadamard.metal"
 #include "../../../Shaders/KVCacheDequantize/KVCacheDequantize.metal"
 #include "../../../Shaders/KVCacheQuantize/KVCacheQuantize.metal"

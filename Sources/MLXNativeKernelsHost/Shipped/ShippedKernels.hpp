@@ -7,8 +7,8 @@ namespace mnk::host {
 // Kernels that only GPUs choose: every program that links the Host device would pay for their compilation. Tests have
 // them, because they run here what a GPU would run.
 constexpr bool isGPUForm(std::string_view kernel) {
-  return kernel.starts_with("flashDecodeMatrix_") || kernel == "matrixLayoutProbe" ||
-         (kernel.starts_with("flashDecodeVector_") && !kernel.ends_with("_fewLanes"));
+  return kernel.starts_with("flashDecodeMatrix_") || kernel.starts_with("flashPrefill_") ||
+         kernel == "matrixLayoutProbe" || (kernel.starts_with("flashDecodeVector_") && !kernel.ends_with("_fewLanes"));
 }
 
 void keepShippedBaseline();

@@ -29,6 +29,7 @@ struct Case {
   uint64_t tokens = 1;
   AttentionOptions options = {};
   uint64_t dispatches = 2;  // of the step
+  bool isPrefill = false;   // GPUs attend with all its rows in one
 };
 
 AttentionCacheDescriptor dense(DType dtype, uint32_t headDim, uint32_t valueHeadDim = 0) {
@@ -164,7 +165,8 @@ std::vector<Case> memoryCases() {
                      .options = split,
                      .dispatches = 3});
     cases.push_back({.name = called("many query heads"), .cache = cache, .queryHeads = 18, .tokens = 3});
-    cases.push_back({.name = called("many tokens"), .cache = cache, .before = 0, .tokens = 36, .dispatches = 6});
+    cases.push_back(
+        {.name = called("many tokens"), .cache = cache, .before = 0, .tokens = 36, .dispatches = 6, .isPrefill = true});
     // Four at first, then one at a time.
     cases.push_back({.name = called("a ring that wraps"),
                      .cache = ring(cache, 8, 1),
@@ -204,7 +206,8 @@ std::vector<Case> memoryCases() {
                    .queryHeads = 10,
                    .before = 0,
                    .tokens = 40,
-                   .dispatches = 6});
+                   .dispatches = 6,
+                   .isPrefill = true});
   return cases;
 }
 
@@ -237,7 +240,8 @@ class Step {
     step.results.into = results(valueDim);
     const Summary summary = REQUIRE(
         CommandEncoder::run(device_, [&](CommandEncoder& encoder) { return fused.appendAndAttend(encoder, step); }));
-    EXPECT_EQ(summary.total.dispatches, case_.dispatches);
+    const bool isPrefill = case_.isPrefill && device_->profile().family != "host";
+    EXPECT_EQ(summary.total.dispatches, isPrefill ? 2 : case_.dispatches);
     EXPECT(sources(step) == before);
     EXPECT_EQ(fused.nextPosition(1), case_.before + case_.tokens);
 

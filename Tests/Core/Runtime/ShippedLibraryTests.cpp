@@ -23,7 +23,7 @@ namespace {
 
 // An app ships the library, so it stays small: dtypes, units and lengths of vectors make functions, everything else is
 // a constant.
-constexpr size_t kMostFunctions = 80;
+constexpr size_t kMostFunctions = 84;
 
 // Every combination of the constants of the functions that start with `prefix`, for numbers that go with all of them.
 struct Family {
@@ -96,6 +96,7 @@ const Family kFamilies[] = {
     {"flashDecodeVector_", kFlashDecodeConstants, kFlashDecodeNumbers},
     {"flashDecodeMatrix_", kFlashDecodeConstants, kFlashDecodeNumbers},
     {"flashDecodeReduce_", kFlashDecodeConstants, kFlashDecodeNumbers},
+    {"flashPrefill_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeParts, 2u}})},
     {"matrixLayoutProbe", {}},
     {"ordersThreadgroups", {}},
     {MNK_SHADER_STAMP, {}},
@@ -162,6 +163,9 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
 #undef ROW
 #define ROW(chunks) expected.insert("flashDecodeReduce_" #chunks);
   MNK_FLASH_REDUCE_INSTANCES(ROW)
+#undef ROW
+#define ROW(type, dim, ...) expected.insert("flashPrefill_" #type "_" #dim);
+  MNK_FLASH_PREFILL_INSTANCES(ROW)
 #undef ROW
   std::set<std::string> expectedOnHost = expected;
 #define ROW(keyDim, valueDim, rows) \

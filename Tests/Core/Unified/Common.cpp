@@ -67,6 +67,8 @@
 #include "Ops/MultiRoPE/RotaryRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
+#include "Ops/FlashDecode/FlashDecodeRun.hpp"
+#include "Ops/Common/EveryRun.hpp"
 #include "Ops/Common/CodecSignsTests.cpp"
 #include "Ops/Common/CodecTablesTests.cpp"
 #include "Ops/Common/HeadsViewTests.cpp"
@@ -183,3 +185,8 @@
 #include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
 #undef kTokens
 #undef bindingAt
+#define onlyDispatch onlyDispatch_FlashPrefillTests
+#define Case Case_FlashPrefillTests
+#include "Ops/FlashDecode/FlashPrefillTests.cpp"
+#undef Case
+#undef onlyDispatch

@@ -131,13 +131,17 @@ FlashDecode referenceOp(const Spec& spec) {
 
 void applyDecode(const Spec& spec, Arena& arena) {
   const bool hasMeans = hasFiniteMeans(spec, arena);
+  // What f32 loses, or f16 where matrices may be of halves.
+  const bool mayUseHalves = arena.hasGPUKernels() && spec.queries->dtype != MNK_F32 &&
+                            (spec.hasQuantized || spec.cache.write.keyCache->dtype == MNK_F16);
+  const double precision = mayUseHalves ? 0x1p-11 : 1e-6;
   Vector into, intoSlack, sums, sumsSlack, stats, statsSlack, logs, logsSlack;
   for (const test::AttendedRow& row : test::attended(referenceOp(spec), bytesOf(spec, arena))) {
     // Operands that share memory may hold anything, of which nothing is told here.
     const bool isTold = (std::isfinite(row.logSumExp) || row.logSumExp == -INFINITY) && std::isfinite(row.magnitude) &&
                         std::isfinite(row.largestValue) && hasMeans;
     // Codes are multiplied in their own domain, where elements are no larger than the vector.
-    const double scoreSlack = 1e-6 * (8 + row.magnitude * (spec.hasQuantized ? 8 : 1));
+    const double scoreSlack = precision * (8 + row.magnitude * (spec.hasQuantized ? 8 : 1));
     // A factor of e^slack in a weight is a part of that size of all values that it weighs.
     const double relative = !isTold ? INFINITY : (row.seesKeys ? 2 * scoreSlack + 1e-5 : 0);
     const double emptySlack = isTold ? 0 : INFINITY;

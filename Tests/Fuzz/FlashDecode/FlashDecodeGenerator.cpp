@@ -163,6 +163,14 @@ Spec drawSpec(Seeded& random, Bank bank) {
   const bool isFirst = bank == Bank::first;
   const bool isQuantized = !isFirst && coin(random, 2, 5);
   Dims dims = drawDims(random, isQuantized);
+  // Rows in one dispatch on a GPU, in head dims that have a kernel for it.
+  const bool isPrompt = coin(random, 1, 10);
+  if (isPrompt) {
+    dims.keyDim = isQuantized ? oneOf<uint64_t>(random, {64, 64, 128, 256})
+                              : oneOf<uint64_t>(random, {64, 64, 80, 96, 128, 192, 256});
+    dims.valueDim = dims.keyDim;
+    dims.capacity += 9;
+  }
   spec.size = sizeof(mnk_flash_decode) + (coin(random, 1, 16) ? random.below(sizeof(mnk_flash_decode) + 1) : 0);
   mnk_kv_cache_view& view = spec.view();
   view.size = sizeof view;
@@ -177,7 +185,8 @@ Spec drawSpec(Seeded& random, Bank bank) {
   }
 
   const uint64_t count = dims.sequences == 0 ? 0 : 1 + random.below(3);
-  const uint64_t rows = coin(random, 1, 24) ? 0 : (coin(random, 1, 12) ? 9 : 1 + random.below(3));
+  const uint64_t fewRows = coin(random, 1, 24) ? 0 : (coin(random, 1, 12) ? 9 : 1 + random.below(3));
+  const uint64_t rows = isPrompt ? 9 + random.below(9) : fewRows;
   const uint64_t group = coin(random, 1, 16) ? 0 : 1 + random.below(coin(random, 1, 4) ? 4 : 2);
   const uint64_t heads = dims.heads * group;
   spec.queries = TensorSpec{.dtype = drawFloat(random), .shape = {heads, dims.keyDim}, .region = Region::kQueries};

@@ -48,7 +48,7 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
   const double scale =
       op.options.scale != 0 ? double{op.options.scale} : 1 / std::sqrt(static_cast<double>(layout.keyDim));
   FlashDecodeParams params{
-      .finish = finishOf(layout.queries.heads, slots.heads(), layout.valueDim, finishChunks(layout.kernelValueDim())),
+      .finish = layout.finish(slots.heads()),
       .group = narrow(layout.group),
       .rows = narrow(pass.rows),
       .firstRow = narrow(pass.firstRow),
@@ -127,10 +127,9 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                     {kFlashDecodeHasTokens, layout.passes.front().rows > 1},
                     {kFlashDecodeIsPadded, layout.isPadded()},
                     {kFlashDecodeSeesPinned, seesPinned(op)}});
-  if (layout.usesMatrices) {
-    constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
-    constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
-  }
+  if (!layout.usesVectors()) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
+  if (layout.usesMatrices) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
+  if (layout.usesPrefill()) constants.push_back({kFlashDecodeParts, layout.prefill.parts});
   return constants;
 }
 
@@ -233,6 +232,7 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
                               static_cast<uint32_t>(layout.rowGroups(pass) * pass.sequences.size())},
                    .threadgroup = {32 * layout.simdgroups, 1, 1},
                    .mayShrink = true};  // a function that needs many registers can have fewer threads
+  layout.countReadsAgain(op, pass, dispatch);
   return dispatch;
 }
 
@@ -314,8 +314,9 @@ Result<Plan> planOn(const Op& op, const DeviceProfile& profile, const std::optio
 }  // namespace
 
 Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice) {
-  if (!choice) choice = measuredFor(op, profile);
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
+  // What was measured are passes of few rows.
+  if (!choice && !(hasMatrices && wantsPrefill(op, profile))) choice = measuredFor(op, profile);
   if (!hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
   if (!profile.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
   // What was measured with one kernel says nothing of the other.
@@ -351,7 +352,8 @@ Result<Plan> plan(const FlashDecode& op, const ScratchQueries& queries, Device* 
 
 DeviceProfile profileFor(const FlashDecode& op, Device& device) {
   DeviceProfile profile = device.profile();
-  return wantsMatrices(op, profile, measuredFor(op, profile)) ? device.probe() : profile;
+  const bool needsLayout = wantsPrefill(op, profile) || wantsMatrices(op, profile, measuredFor(op, profile));
+  return needsLayout ? device.probe() : profile;
 }
 
 }  // namespace mnk

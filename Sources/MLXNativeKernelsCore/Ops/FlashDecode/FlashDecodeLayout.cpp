@@ -11,18 +11,19 @@ namespace mnk {
 namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
+constexpr uint32_t kLeastPrefillKeys = 512;                                 // of a split
 constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);  // what travels with a dispatch
 
 uint64_t ceilDivide(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
 }
 
-std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& queries) {
+std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& queries, uint64_t rowsPerPass) {
   std::vector<FlashDecodePass> passes;
   for (uint64_t sequence = 0; sequence < queries.sequences; sequence += kSequencesPerPass) {
-    for (uint64_t row = 0; row < queries.rows; row += FlashDecode::kRowsPerPass) {
+    for (uint64_t row = 0; row < queries.rows; row += rowsPerPass) {
       FlashDecodePass pass{.firstRow = row,
-                           .rows = std::min(queries.rows - row, FlashDecode::kRowsPerPass),
+                           .rows = std::min(queries.rows - row, rowsPerPass),
                            .firstSequence = sequence,
                            .sequences = {}};
       const uint64_t end = std::min(queries.sequences, sequence + kSequencesPerPass);
@@ -43,6 +44,13 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
     }
   }
   return passes;
+}
+
+// Tiles of halves hold f16 and codebook entries, and queries that are no more precise than those.
+PrefillInstance prefillOf(const FlashDecode& op) {
+  const bool isHalf = op.queries.tensor.dtype() != DType::f32 &&
+                      (quantizedOf(op) || std::get<KVCacheView>(op.over).keys.dtype() == DType::f16);
+  return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf);
 }
 
 }  // namespace
@@ -73,6 +81,12 @@ bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const Me
   return rows >= (quantizedOf(op) ? tuning.codedMatrixRows : tuning.denseMatrixRows);
 }
 
+bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile) {
+  const bool isAutomatic =
+      op.options.kernel == FlashDecodeKernel::automatic && op.options.merge != FlashDecodeMerge::together;
+  return isAutomatic && prefillOf(op).parts != 0 && queryShape(op.queries).rows >= tuningFor(profile).leastPrefillRows;
+}
+
 bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
   if (op.options.merge != FlashDecodeMerge::automatic) return op.options.merge == FlashDecodeMerge::together;
   if (measured) return measured->mergesTogether;
@@ -89,13 +103,16 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
                            .passes = {}};
   const uint64_t kvHeads = slotsOf(op).heads;
   layout.group = layout.queries.heads / kvHeads;
-  layout.passes = passesOf(op, layout.queries);
+  const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
+  if (hasMatrices && !measured && wantsPrefill(op, profile)) layout.prefill = prefillOf(op);
+  layout.passes = passesOf(op, layout.queries, layout.usesPrefill() ? layout.queries.rows : FlashDecode::kRowsPerPass);
   const uint64_t rows = layout.group * layout.passes.front().rows;
-  layout.usesMatrices = profile.matrixLayout != MatrixLayout::unknown && wantsMatrices(op, profile, measured);
+  layout.usesMatrices = hasMatrices && !layout.usesPrefill() && wantsMatrices(op, profile, measured);
   layout.instance = vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows);
   layout.rowsTogether = !layout.usesMatrices ? layout.instance.rows
                         : measured           ? measured->rowsTogether
                                              : matrixRows(layout.tuning, layout.keyDim, rows);
+  if (layout.usesPrefill()) layout.setPrefillRows(rows);
   uint64_t longest = 0;
   for (const FlashDecodePass& pass : layout.passes) {
     for (const FlashDecodeSequence& keys : pass.sequences) {
@@ -111,14 +128,22 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     const uint64_t most = std::max<uint64_t>(kMostPartBytes / bytes, 1);
     layout.splits = withoutEmptySplits(std::min<uint64_t>(measured->splits, most), longest);
   } else {
-    layout.splits = automaticSplits(layout.tuning, profile, layout.threadgroups(op), longest);
+    FlashDecodeTuning tuning = layout.tuning;
+    if (layout.usesPrefill()) {  // parts of many rows are expensive to store and to merge
+      tuning.threadgroupsPerCore = 1;
+      tuning.leastKeys = kLeastPrefillKeys;
+    }
+    layout.splits = automaticSplits(tuning, profile, layout.threadgroups(op), longest);
   }
   const bool areFew =
       op.options.merge == FlashDecodeMerge::together || measured || layout.splits <= layout.tuning.mostSplitsTogether;
-  layout.mergesTogether =
-      profile.ordersThreadgroups && mayMergeTogether(op, profile, measured) && layout.splits > 1 && areFew;
-  layout.simdgroups = measured ? measured->simdgroups : layout.automaticSimdgroups(op, longest);
-  while (layout.simdgroups > 1 && layout.threadgroupBytes(op, layout.simdgroups) > kThreadgroupBytes) {
+  layout.mergesTogether = !layout.usesPrefill() && profile.ordersThreadgroups &&
+                          mayMergeTogether(op, profile, measured) && layout.splits > 1 && areFew;
+  if (!layout.usesPrefill()) {
+    layout.simdgroups = measured ? measured->simdgroups : layout.automaticSimdgroups(op, longest);
+  }
+  while (layout.simdgroups > 1 && !layout.usesPrefill() &&
+         layout.threadgroupBytes(op, layout.simdgroups) > kThreadgroupBytes) {
     --layout.simdgroups;
   }
   if (layout.usesMatrices && measured) {
@@ -141,6 +166,42 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
 
 uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
   return ceilDivide(group * pass.rows, rowsTogether);
+}
+
+void FlashDecodeLayout::setPrefillRows(uint64_t rows) {
+  const uint64_t ofSimdgroup = uint64_t{8} * prefill.rowBlocks;
+  const uint64_t most = tuning.prefillSimdgroups / prefill.parts * ofSimdgroup;
+  rowsTogether = static_cast<uint32_t>(kFlashPrefillTileRows(rows, ceilDivide(rows, most), ofSimdgroup));
+  simdgroups = static_cast<uint32_t>(rowsTogether / ofSimdgroup * prefill.parts);
+}
+
+void FlashDecodeLayout::countReadsAgain(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const {
+  if (!usesPrefill()) return;
+  uint64_t again = 0;
+  for (size_t i = 0; i < pass.sequences.size(); ++i) {
+    const AttendedSequence& attended = op.sequences[pass.firstSequence + i];
+    const AttendedKeys keys = keysOf(op, attended, pass.firstRow);
+    for (uint64_t row = 0; row < group * pass.rows; row += rowsTogether) {
+      const uint64_t end = std::min<uint64_t>(row + rowsTogether, group * pass.rows);
+      const uint64_t first = row / group, last = (end - 1) / group;
+      again += keysSeen(op, keys, attended.length, pass.firstRow + first, last - first + 1).count();
+    }
+    again -= pass.sequences[i].endKey - pass.sequences[i].firstKey;
+  }
+  uint64_t bytes = (keyDim + valueDim) * byteSize(cacheOf(op).keys.dtype());
+  if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
+    const KVCodecSizes key = *sizes(quantized->keys.codec, keyDim), value = *sizes(quantized->values->codec, valueDim);
+    bytes = key.codeBytes + key.scaleBytes + value.codeBytes + value.scaleBytes;
+  }
+  dispatch.bytesRead.reset();
+  dispatch.bytesRead = dispatch.countedBytesRead() + again * slotsOf(op).heads * bytes;
+}
+
+FlashDecodeFinish FlashDecodeLayout::finish(uint64_t kvHeads) const {
+  constexpr uint32_t kPrefillChunks = 2;
+  const uint32_t chunks =
+      usesPrefill() ? kPrefillChunks : finishChunks(usesMatrices ? valueDim : uint64_t{instance.valueDim});
+  return finishOf(queries.heads, kvHeads, valueDim, chunks);
 }
 
 uint64_t FlashDecodeLayout::threadgroups(const FlashDecode& op) const {
@@ -167,6 +228,7 @@ uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t 
 }
 
 std::string FlashDecodeLayout::function() const {
+  if (usesPrefill()) return fmt::format("flashPrefill_{}_{}", prefill.isHalf ? "f16" : "f32", prefill.dim);
   if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", keyDim, rowsTogether, tileKeys);
   return fmt::format("flashDecodeVector_{}_{}_{}{}", instance.keyDim, instance.valueDim, instance.rows,
                      tuning.sharesAmongFewLanes ? "_fewLanes" : "");
@@ -177,16 +239,20 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   uint64_t merging = 0;
   uint64_t levels = 0;
+  if (quantized) {
+    levels =
+        ((uint64_t{1} << quantized->keys.codec.bits) + (uint64_t{1} << quantized->values->codec.bits)) * sizeof(float);
+  }
+  if (usesPrefill()) {
+    const uint64_t parts = prefill.parts > 1 ? count * kFlashPrefillPartBytes(prefill.rowBlocks, prefill.keys) : 0;
+    return static_cast<uint32_t>(kFlashPrefillTileBytes(prefill.isHalf ? 2 : 4, keyDim, prefill.keys) + levels + parts);
+  }
   if (usesMatrices) {
     const uint64_t parts = count * kFlashDecodeMatrixPartRows(keyDim);
     merging = counting + mergingBytes(parts, valueDim + kFlashDecodeMatrixPadding);
     levels = quantized ? uint64_t{1} << tuning.matrixTableBits : kFlashDecodeMatrixQueryBytes(keyDim, rowsTogether);
   } else {
     merging = counting + mergingBytes(uint64_t{count} * rowsTogether, instance.valueDim);
-    if (quantized) {
-      levels = ((uint64_t{1} << quantized->keys.codec.bits) + (uint64_t{1} << quantized->values->codec.bits)) *
-               sizeof(float);
-    }
   }
   return static_cast<uint32_t>(std::max(merging, levels));
 }

@@ -20,6 +20,8 @@ using MeasuredChoice = std::optional<FlashDecodeChoice>;
 bool mayUseMatrices(const FlashDecode& op);
 // Whether the matrix kernel is the one to use on such a device, if it has matrices.
 bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
+// Whether all rows are to be attended with in one dispatch by the prefill kernel, if the device has matrices.
+bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile);
 // Whether splits may be merged in the dispatch that makes them, if the device orders threadgroups.
 bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
@@ -50,8 +52,9 @@ struct FlashDecodeLayout {
   uint64_t group = 0;
   bool usesMatrices = false;
   bool hasRowMajorMatrices = false;
-  VectorInstance instance = {};  // where it does not
-  uint32_t rowsTogether = 0;     // of a simdgroup
+  PrefillInstance prefill = {};  // with parts, where the prefill kernel is used
+  VectorInstance instance = {};  // where neither is
+  uint32_t rowsTogether = 0;     // of a simdgroup, or of a threadgroup of the prefill kernel
   uint32_t tileKeys = 0;         // of the matrix kernel
   uint32_t simdgroups = 0;
   uint32_t splits = 0;
@@ -61,18 +64,23 @@ struct FlashDecodeLayout {
   static FlashDecodeLayout of(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
   // Whether vectors are shorter than those that the kernel was made for.
-  bool isPadded() const { return !usesMatrices && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
-  uint64_t kernelValueDim() const { return usesMatrices ? valueDim : instance.valueDim; }
+  bool isPadded() const { return usesVectors() && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
+  bool usesPrefill() const { return prefill.parts != 0; }
+  bool usesVectors() const { return !usesMatrices && !usesPrefill(); }
+  FlashDecodeFinish finish(uint64_t kvHeads) const;
   uint64_t rowGroups(const FlashDecodePass& pass) const;
   uint64_t threadgroups(const FlashDecode& op) const;  // of the first pass, for each split
   FlashDecodeChoice choice() const;
   uint32_t automaticSimdgroups(const FlashDecode& op, uint64_t longest) const;
+  void setPrefillRows(uint64_t rows);  // of a head of the cache
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.
   uint64_t scratchBeforeSplits() const { return scratchQueries ? scratchQueries->bytes : 0; }
   uint64_t statsBytes() const { return queries.vectors() * splits * 2 * sizeof(float); }
   uint64_t sumsBytes() const { return queries.vectors() * splits * valueDim * sizeof(float); }
+  // Counts what a dispatch of the prefill kernel reads of the cache as often as a threadgroup has rows that see it.
+  void countReadsAgain(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const;
   // Bytes of the counts of threadgroups, for a pass that merges its splits itself.
   uint64_t countBytes(const FlashDecode& op, const FlashDecodePass& pass) const;
 };

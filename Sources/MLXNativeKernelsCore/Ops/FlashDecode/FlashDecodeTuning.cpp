@@ -22,6 +22,7 @@ constexpr FlashDecodeTuning kTable[] = {
      .denseMatrixTile = 1024,
      .codedMatrixTile = 4096,
      .matrixTableBits = 15,
+     .leastPrefillRows = UINT32_MAX,  // products of matrices are emulated
      .cores = 2,
      .sharesAmongFewLanes = true},
     // An estimate: nothing was measured on an Apple GPU. Its kernels are those that fit into 128 registers, as compiled
@@ -29,7 +30,8 @@ constexpr FlashDecodeTuning kTable[] = {
     // the latter for head dim 256. The matrix kernel is taken where the vector kernel would read the cache twice;
     // below, the exact one is. Products of matrices run at the rate of plain ones before M5, and a KiB of 4-bit codes
     // takes about as many instructions for eight rows there as for four in the vector kernel. Two threadgroups for each
-    // core were faster than four on the one GPU that was measured.
+    // core were faster than four on the one GPU that was measured. That the prefill kernel is faster than two passes is
+    // an estimate too.
     {.family = "apple",
      .vectorSimdgroups = 8,
      .matrixSimdgroups = 8,
@@ -68,6 +70,10 @@ constexpr VectorInstance kFewLanesInstances[] = {MNK_FLASH_FEW_LANES_INSTANCES(R
 
 #define ROW(headDim, rows, keys) {headDim, rows, keys},
 constexpr MatrixInstance kMatrixInstances[] = {MNK_FLASH_MATRIX_INSTANCES(ROW)};
+#undef ROW
+
+#define ROW(type, dim, rowBlocks, keys) {std::string_view(#type) == "f16", dim, rowBlocks, keys, 1},
+constexpr PrefillInstance kPrefillInstances[] = {MNK_FLASH_PREFILL_INSTANCES(ROW)};
 #undef ROW
 
 // Vectors up to this length are served by longer instances, if a lane's loads end where they end.
@@ -133,6 +139,18 @@ uint32_t matrixTileKeys(uint64_t headDim, uint32_t instanceRows, uint64_t mostKe
 
 std::span<const MatrixInstance> matrixInstances() {
   return kMatrixInstances;
+}
+
+PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf) {
+  constexpr uint64_t kMaxOfASimdgroup = 128;
+  constexpr uint32_t kMaxParts = 2;
+  const uint32_t parts = keyDim > kMaxOfASimdgroup ? kMaxParts : 1;
+  for (PrefillInstance instance : kPrefillInstances) {
+    if (keyDim != valueDim || instance.isHalf != isHalf || uint64_t{instance.dim} * parts != keyDim) continue;
+    instance.parts = parts;
+    return instance;
+  }
+  return {};
 }
 
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,

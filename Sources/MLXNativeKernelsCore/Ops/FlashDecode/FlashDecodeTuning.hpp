@@ -28,6 +28,9 @@ struct FlashDecodeTuning {
   uint32_t matrixTableBits = 14;  // its codebook tables take two to this power bytes of threadgroup memory: 14 or 15
   // Up to so many splits their parts are merged in the dispatch that makes them, where the device allows it.
   uint32_t mostSplitsTogether = 0;
+  // From so many rows of a sequence on, the prefill kernel attends in one dispatch, where it has the head dim.
+  uint32_t leastPrefillRows = FlashDecode::kRowsPerPass + 1;
+  uint32_t prefillSimdgroups = 12;
   uint32_t cores = 16;  // where the device does not say
   // The vector kernel's instances in which few lanes share a vector, which the Host device alone has.
   bool sharesAmongFewLanes = false;
@@ -59,6 +62,18 @@ std::span<const MatrixInstance> matrixInstances();
 // `mostKeys` unless there is no smaller tile.
 uint32_t matrixRows(const FlashDecodeTuning& tuning, uint64_t headDim, uint64_t rows);
 uint32_t matrixTileKeys(uint64_t headDim, uint32_t instanceRows, uint64_t mostKeys);
+
+// The instance of the prefill kernel for a head dim, with tiles of f16 or of f32. It has 0 parts where there is none.
+struct PrefillInstance {
+  bool isHalf = false;
+  uint32_t dim = 0;        // elements of a row that a simdgroup has
+  uint32_t rowBlocks = 0;  // eights of rows that it computes together
+  uint32_t keys = 0;       // of a tile
+  uint32_t parts = 0;      // simdgroups that share rows
+
+  bool operator==(const PrefillInstance&) const = default;
+};
+PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf);
 
 // Parts that the longest of the key ranges is divided into, where nobody asks for a number.
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,

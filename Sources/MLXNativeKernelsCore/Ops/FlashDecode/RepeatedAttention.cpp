@@ -36,8 +36,9 @@ void describeResults(const AttentionResults& results, OpForm& form) {
 void describeLayout(const FlashDecodeLayout& layout, OpForm& form) {
   form.add(layout.usesMatrices);
   form.add(layout.hasRowMajorMatrices);
-  for (const uint32_t number : {layout.instance.keyDim, layout.instance.valueDim, layout.instance.rows,
-                                layout.rowsTogether, layout.tileKeys, layout.simdgroups, layout.splits}) {
+  for (const uint32_t number :
+       {layout.instance.keyDim, layout.instance.valueDim, layout.instance.rows, layout.prefill.parts,
+        layout.rowsTogether, layout.tileKeys, layout.simdgroups, layout.splits}) {
     form.add(number);
   }
   form.add(layout.mergesTogether);
@@ -118,6 +119,7 @@ void RepeatedAttention::patch(size_t index, Dispatch& dispatch) const {
     patchReads(kFlashDecodeKeys, layout_.keyDim * bytes);
     patchReads(kFlashDecodeValues, layout_.valueDim * bytes);
   }
+  layout_.countReadsAgain(op_, pass, dispatch);
 }
 
 Result<void> encodeRepeated(CommandEncoder& encoder, const FlashDecode& op) {

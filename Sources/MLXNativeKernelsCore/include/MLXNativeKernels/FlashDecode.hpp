@@ -44,7 +44,8 @@ struct AttendedSequence {
 // The vector kernel computes in f32 throughout. The matrix kernel takes queries, keys, values and weights as f16 and
 // sums in f32: up to eight rows cost what one costs. Queries of f32 and bf16, and those of quantized caches, are first
 // multiplied by a power of two for each row, so that they keep the precision of f16 whatever their magnitude. The
-// automatic choice never takes it for f32 queries, which are more precise.
+// automatic choice never takes it for f32 queries, which are more precise. For more than kRowsPerPass rows of head dims
+// 64, 80, 96, 128, 192 and 256, it takes a third kernel on GPUs, which attends with all rows in one dispatch.
 enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
 
 // Who merges the parts of splits: a second dispatch, or, together with attending, the threadgroup that stores the last
@@ -89,7 +90,7 @@ struct AttentionResults {
 struct FlashDecode {
   static constexpr std::string_view name = "FlashDecode";
   static constexpr uint64_t kMaxGroup = 32;    // query heads for each head of the cache
-  static constexpr uint64_t kRowsPerPass = 8;  // more rows take more passes over the cache
+  static constexpr uint64_t kRowsPerPass = 8;  // of the vector and the matrix kernel
   static constexpr uint64_t kMaxSplits = 1024;
 
   // f32, f16 or bf16, a token of the view for each row. A tensor is [heads, headDim] for one row, [rows, heads,

@@ -6,7 +6,8 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// Which kernel attends.
 typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeKernel) {
-  /// The one that suits the device and the operands.
+  /// The one that suits the device and the operands. For more than eight rows on a GPU it may be a third, which attends
+  /// with all of them in one dispatch.
   MNKFlashDecodeKernelAutomatic = 0,
   /// Computes in `float32` throughout.
   MNKFlashDecodeKernelVector,

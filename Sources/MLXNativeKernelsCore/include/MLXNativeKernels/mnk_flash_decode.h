@@ -12,6 +12,7 @@
 MNK_HEADER_BEGIN
 
 typedef enum MNK_CLOSED(mnk_flash_decode_kernel) {
+  // One of the next two; or, for more than eight rows on a GPU, one that attends with all of them in one dispatch.
   MNK_KERNEL_AUTOMATIC = 0,
   MNK_KERNEL_VECTOR = 1,  // computes in f32 throughout
   // Takes operands as f16, queries of any magnitude: up to eight rows cost what one costs. The automatic choice never

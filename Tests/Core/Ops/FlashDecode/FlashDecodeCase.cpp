@@ -112,6 +112,13 @@ bool FlashDecodeCase::fitsMatrices() const {
   return isQuantized() || (cache == DType::f16 && !mask);
 }
 
+bool FlashDecodeCase::mayBePrefilled() const {
+  const bool hasKernel =
+      headDim == 64 || headDim == 80 || headDim == 96 || headDim == 128 || headDim == 192 || headDim == 256;
+  return hasKernel && headDim == valueHeadDim && rows > FlashDecode::kRowsPerPass &&
+         options.kernel == FlashDecodeKernel::automatic && options.merge != FlashDecodeMerge::together;
+}
+
 FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor) {
   FlashDecode op;
   op.queries = makeQueries(attend, makeTensor);

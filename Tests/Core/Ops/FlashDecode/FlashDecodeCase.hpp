@@ -90,6 +90,8 @@ struct FlashDecodeCase {
   bool isQuantized() const { return keyCodec.has_value(); }
   // Whether the matrix kernel is there and takes the case.
   bool fitsMatrices() const;
+  // Whether devices may attend with the prefill kernel.
+  bool mayBePrefilled() const;
 };
 
 std::vector<FlashDecodeCase> headDimCases();    // head dims and dtypes

@@ -1,0 +1,235 @@
+// Attention of many rows over a cache with 8x8 matrices, whose products are summed in f32. A threadgroup has a tile of
+// rows of one head of the cache, all query heads of some tokens. It loads each tile of `Keys` keys and values that one
+// of its rows sees once; PrefillTile.h has the phases of a tile. Each simdgroup computes `8 * RowBlocks` rows, or `Dim`
+// elements of them where `flashParts` simdgroups share rows.
+#include "AttentionFinish.h"
+#include "AttentionRows.h"
+#include "PrefillTile.h"
+
+// Lanes hold rows of any length as eight elements each, before and after they are matrices.
+constant constexpr ushort kPrefillChunks = 2;
+
+// Rotates a query for a quantized cache and stores it, brought into the range of halves if it is to be one.
+template <typename T>
+MNK_SHARED void prepareRow(
+    threadgroup T* into, threadgroup float2* stat, device const uchar* queries, ulong start,
+    constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lane, device const float* keyMeans,
+    device const float* channelScales) {
+  const uint lanes = headDim / (4u * kPrefillChunks);
+  const bool isHalf = sizeof(T) == 2;
+  float4 x[kPrefillChunks];
+  loadQuery<kPrefillChunks>(x, queries, start, headDim, lanes, lane);
+  const float bias = rotateQuery<kPrefillChunks>(
+      x, p, kvHead, headDim, lanes, lane, isHalf ? 1.0f : p.queryScale, keyMeans, channelScales);
+  float2 found = float2(bias, 1.0f);
+  if (isHalf) {
+    found = float2(bias * p.queryScale, normalizeQuery<kPrefillChunks>(x) * p.queryScale);
+  }
+  if (lane < lanes) {
+    MNK_UNROLL
+    for (ushort i = 0; i < kPrefillChunks; ++i) {
+      storeTileFour(into + (lane * kPrefillChunks + i) * 4u, x[i]);
+    }
+  }
+  if (lane == 0u) {
+    *stat = found;
+  }
+}
+
+template <typename T, ushort Dim, ushort RowBlocks, ushort Keys>
+kernel void flashPrefill(
+    constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
+    constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
+    device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
+    device const uchar* values [[buffer(kFlashDecodeValues)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(flashIsCoded)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(flashIsCoded)]],
+    device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
+    device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
+    device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
+    device const uchar* mask [[buffer(kFlashDecodeMask), function_constant(flashHasMask)]],
+    device const float* slopes [[buffer(kFlashDecodeSlopes), function_constant(flashHasSlopes)]],
+    device const float* sinks [[buffer(kFlashDecodeSinks), function_constant(flashHasSinks)]],
+    device uchar* into [[buffer(kFlashDecodeInto), function_constant(flashWritesResults)]],
+    device float* logSumExp [[buffer(kFlashDecodeLogSumExp), function_constant(flashHasLogSumExp)]],
+    device float* sums [[buffer(kFlashDecodeSums), function_constant(flashWritesSums)]],
+    device float* stats [[buffer(kFlashDecodeStats), function_constant(flashWritesSums)]],
+    threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
+    uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  constexpr ushort Blocks = Keys / 8;
+  constexpr ushort OwnRows = 8 * RowBlocks;
+  constexpr uint Vectors = 2 * Keys;                    // keys and values of a tile, and queries in their place
+  constexpr uint ResultRows = Vectors * sizeof(T) / 4;  // results in their place
+  const uint headDim = Dim * flashParts;
+  const uint stride = headDim + kFlashPrefillPadding;
+  const uint threadIndex = simdgroup * 32u + lane;
+  const MatrixLane at = matrixLane(lane);
+
+  threadgroup T* tile = reinterpret_cast<threadgroup T*>(pool);
+  threadgroup T* keyTile = tile;
+  threadgroup T* valueTile = tile + Keys * stride;
+  threadgroup float2* rowStats = reinterpret_cast<threadgroup float2*>(tile + Vectors * stride);
+  threadgroup float* tileScales = reinterpret_cast<threadgroup float*>(rowStats);
+  threadgroup uint* specials = reinterpret_cast<threadgroup uint*>(rowStats + Vectors);
+  threadgroup float* keyLevels = reinterpret_cast<threadgroup float*>(specials + kFlashPrefillMaxSimdgroups);
+  threadgroup float* valueLevels = flashIsCoded ? keyLevels + (1u << kvKeyBits) : keyLevels;
+  threadgroup float2* parts =
+      reinterpret_cast<threadgroup float2*>(flashIsCoded ? valueLevels + (1u << kvValueBits) : valueLevels);
+
+  const uint sequenceIndex = sequenceOf(p, place);
+  constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
+  const uint kvHead = place.y;
+  const uint rows = p.group * p.rows;
+  // Tiles of the newest rows have the most keys and come first.
+  const uint tileIndex = p.rowGroups - 1u - (place.z - sequenceIndex * p.rowGroups);
+  const uint tileRows = kFlashPrefillTileRows(rows, p.rowGroups, OwnRows);
+  const uint tileEnd = min((tileIndex + 1u) * tileRows, rows);
+
+  const ulong headBase = firstVector(p, sequence, kvHead);
+  const CacheVectors keyVectors =
+      vectorsFrom(keys, keyScales, headBase, kvKeyBits, headDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+  const CacheVectors valueVectors = vectorsFrom(
+      values, valueScales, headBase, kvValueBits, headDim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+  const uint splitBegin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
+  const uint splitEnd = min(splitBegin + sequence.splitKeys, sequence.endKey);
+  if (flashIsCoded) {
+    fillLevels(keyLevels, kvKeyBits, threadIndex, simdgroups * 32u);
+    fillLevels(valueLevels, kvValueBits, threadIndex, simdgroups * 32u);
+  }
+
+  const uint rowGroup = simdgroup / flashParts;
+  const uint part = simdgroup - rowGroup * flashParts;
+  const uint rowGroups = simdgroups / flashParts;
+  const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, nullptr, nullptr, nullptr};
+  // A threadgroup that has fewer simdgroups than were planned takes its rows in turns.
+  for (uint firstRow = tileIndex * tileRows; firstRow < tileEnd; firstRow += rowGroups * OwnRows) {
+    const uint count = min(rowGroups * OwnRows, tileEnd - firstRow);
+    const uint own = rowGroup * OwnRows;  // of these
+    const bool hasRows = rowGroup < rowGroups && own < count;
+
+    PrefillRows<T, Dim, RowBlocks> state;
+    startPrefill(state);
+    for (uint first = 0; first < count; first += Vectors) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the results or queries before
+      for (uint r = first + simdgroup; r < min(first + Vectors, rowGroups * OwnRows); r += simdgroups) {
+        const ulong start = queryStart(p, sequenceIndex, kvHead, min(firstRow + r, rows - 1u));
+        prepareRow<T>(
+            tile + (r - first) * stride, rowStats + (r - first), queries, start, p, kvHead, headDim, lane, keyMeans,
+            channelScales);
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (hasRows && own >= first && own < first + Vectors) {
+        readPrepared(state, tile + (own - first) * stride + part * Dim, rowStats + (own - first), stride, at);
+      }
+    }
+    MNK_UNROLL
+    for (ushort b = 0; b < RowBlocks; ++b) {
+      const uint row = min(firstRow + own + b * 8u + at.row, rows - 1u);
+      state.row[b] = attentionRow(p, sequence, sequenceIndex, kvHead, row, slopes);
+    }
+
+    // Rows are in the order of their positions: the first sees the oldest keys, the last the newest. The same of the
+    // simdgroup's own rows, between whose common keys each row sees each.
+    const uint windowBegin = attentionRow(p, sequence, sequenceIndex, kvHead, firstRow, slopes).firstKey;
+    const uint lastEnd = attentionRow(p, sequence, sequenceIndex, kvHead, firstRow + count - 1u, slopes).endKey;
+    const uint begin = flashSeesPinned ? splitBegin : max(splitBegin, windowBegin);
+    const uint end = min(splitEnd, lastEnd);
+    const AttentionRow oldest =
+        attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + own, rows - 1u), slopes);
+    const AttentionRow newest =
+        attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + own + OwnRows, rows) - 1u, slopes);
+    const uint ownBegin = flashSeesPinned ? 0u : oldest.firstKey;
+    const uint ownEnd = hasRows ? newest.endKey : 0u;
+    const uint commonBegin = newest.firstKey;
+    const uint commonEnd = min(end, oldest.endKey);
+
+    uint base = begin;
+    while (base < end) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tile or the queries before
+      loadVectors<T, Keys>(
+          keyTile, tileScales, keyVectors, p, sequence, keyLevels, base, end, threadIndex, simdgroups * 32u);
+      const bool isFinite = loadVectors<T, Keys>(
+          valueTile, tileScales + Keys, valueVectors, p, sequence, valueLevels, base, end, threadIndex,
+          simdgroups * 32u);
+      const bool hasSpecial = simd_any(!isFinite);
+      if (!flashIsCoded && lane == 0u) {
+        specials[simdgroup] = hasSpecial ? 1u : 0u;
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+
+      const bool isUsed = base < ownEnd && base + Keys > ownBegin;
+      PrefillScores<RowBlocks, Blocks> scores;
+      if (isUsed) {
+        multiplyKeys(scores, state, keyTile + part * Dim, stride, at);
+      }
+      if (flashParts > 1u) {
+        constexpr uint Stored = RowBlocks * Blocks * 32;
+        if (isUsed) {
+          MNK_UNROLL
+          for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+            parts[simdgroup * Stored + i * 32u + lane] = scores.of[i / Blocks][i % Blocks];
+          }
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (isUsed) {
+          sumParts(scores, parts + rowGroup * flashParts * Stored, lane);
+        }
+      }
+      if (isUsed) {
+        const bool isCommon = base >= commonBegin && base + Keys <= commonEnd;
+        scoreProducts(scores, state, p, sequence, tileScales, mask, base, end, isCommon, at);
+        updatePrefill(scores, state, tileScales + Keys, at);
+        const bool mayHaveSpecials = !flashIsCoded && (flashHasMask || !isCommon);
+        if (mayHaveSpecials && simd_any(lane < simdgroups && specials[min(lane, simdgroups - 1u)] != 0u)) {
+          addWeighedValues(scores, state, valueTile + part * Dim, stride, at, lane);
+        } else {
+          multiplyValues(scores, state, valueTile + part * Dim, stride, at);
+        }
+      }
+      base += Keys;
+      if (flashSeesPinned && base >= p.pinned) {
+        base = max(base, windowBegin);
+      }
+    }
+
+    threadgroup float* results = pool;
+    for (uint first = 0; first < count; first += ResultRows) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tile or the results before
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        const float rowSum = sumOfRow(state.rowSum[b]);
+        const uint r = own + b * 8u;
+        if (hasRows && r >= first && r < first + ResultRows) {
+          const float unit = as_type<float>(state.unit[b] << 23);
+          threadgroup float* row = results + (r - first + at.row) * stride + part * Dim + at.column;
+          MNK_UNROLL
+          for (ushort i = 0; i < Dim / 8; ++i) {
+            *reinterpret_cast<threadgroup float2*>(row + 8 * i) =
+                float2(state.result[b][i].thread_elements()[0], state.result[b][i].thread_elements()[1]) * unit;
+          }
+          if (part == 0u && at.column == 0u) {
+            rowStats[r - first + at.row] = float2(state.rowMax[b], rowSum);
+          }
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      for (uint r = first + simdgroup; r < min(first + ResultRows, count); r += simdgroups) {
+        const uint from = min(lane, p.finish.lanes - 1u) * kPrefillChunks;
+        MergedRow<kPrefillChunks> row;
+        MNK_UNROLL
+        for (ushort i = 0; i < kPrefillChunks; ++i) {
+          row.x[i] = reinterpret_cast<threadgroup const float4*>(results + (r - first) * stride)[from + i];
+        }
+        row.rowMax = rowStats[r - first].x;
+        row.rowSum = rowStats[r - first].y;
+        finishPart<kPrefillChunks>(row, p, rowIndex(p, sequenceIndex, kvHead, firstRow + r), place.x, lane, out);
+      }
+    }
+  }
+}
+
+#define ROW(type, dim, rowBlocks, keys) \
+  instantiate_kernel("flashPrefill_" #type "_" #dim, flashPrefill, type, dim, rowBlocks, keys)
+MNK_FLASH_PREFILL_INSTANCES(ROW)
+#undef ROW

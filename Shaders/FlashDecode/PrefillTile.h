@@ -1,0 +1,321 @@
+// The phases of a tile of keys and values in the prefill kernel: load, score, softmax, values. A tile lies in
+// threadgroup memory as elements of type T, f16 or f32; all simdgroups load it and then use it for rows of their own:
+//   scores  [row][key]  = queries [row][dim] * keys [dim][key]
+//   results [row][dim] += probs [row][key] * values [key][dim]     probs replace scores, in place
+// Scales of quantized vectors act on scores and probs, so that tiles hold codebook entries. A row of more than 128
+// elements is shared by simdgroups, `flashParts` of them: each has a part of its query and of its result.
+#pragma once
+#include "MatrixPieces.h"
+
+pipeline_constant(uint, flashParts, kFlashDecodeParts);
+
+template <typename T>
+inline simdgroup_matrix<T, 8, 8> matrixOfTwo(T x, T y) {
+  simdgroup_matrix<T, 8, 8> matrix;
+  matrix.thread_elements()[0] = x;
+  matrix.thread_elements()[1] = y;
+  return matrix;
+}
+
+// Over the lanes that hold the same row of matrices.
+inline ushort secondColumnStep() {
+  return ushort(flashHasRowMajorMatrices ? 2 : 8);
+}
+inline float largestOfRow(float x) {
+  x = max(x, simd_shuffle_xor(x, ushort(1)));
+  return max(x, simd_shuffle_xor(x, secondColumnStep()));
+}
+inline uint largestOfRow(uint x) {
+  x = max(x, simd_shuffle_xor(x, ushort(1)));
+  return max(x, simd_shuffle_xor(x, secondColumnStep()));
+}
+inline float sumOfRow(float x) {
+  x += simd_shuffle_xor(x, ushort(1));
+  return x + simd_shuffle_xor(x, secondColumnStep());
+}
+// The lane that holds an element of a matrix's row, for a lane that holds others of the same row.
+inline ushort laneOfColumn(uint lane, uint column) {
+  return ushort(
+      flashHasRowMajorMatrices ? (lane & ~3u) | (column >> 1)
+                               : (lane & ~9u) | ((column >> 1) & 1u) | ((column >> 2) << 3));
+}
+
+inline bool isFiniteBits(float x) {
+  return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u;
+}
+inline void storeTileFour(threadgroup half* into, float4 x) {
+  *reinterpret_cast<threadgroup half4*>(into) = half4(half(x.x), half(x.y), half(x.z), half(x.w));
+}
+inline void storeTileFour(threadgroup float* into, float4 x) {
+  *reinterpret_cast<threadgroup float4*>(into) = x;
+}
+
+// Loads keys or values from `base` to before `end` and the scales of quantized ones; what is missing in a tile is zero.
+// The result is whether all elements that this thread has loaded are finite.
+template <typename T, ushort Keys>
+MNK_SHARED bool loadVectors(
+    threadgroup T* tile, threadgroup float* scales, CacheVectors from, constant FlashDecodeParams& p,
+    constant FlashDecodeSequence& sequence, threadgroup const float* levels, uint base, uint end, uint index,
+    uint threads) {
+  constexpr ushort Elements = 8;
+  const uint stride = from.headDim + kFlashPrefillPadding;
+  const uint pieces = from.headDim / Elements;
+  bool isFinite = true;
+  for (uint i = index; i < Keys * pieces; i += threads) {
+    const uint key = i / pieces;
+    const uint first = (i - key * pieces) * Elements;
+    CachePiece<Elements> piece = {};
+    if (base + key < end) {
+      loadPiece(piece, from, vectorOfKey(p, sequence, base + key), first);
+    }
+    MNK_UNROLL
+    for (ushort chunk = 0; chunk < Elements / 4; ++chunk) {
+      const floats<4> four = floatsOfPiece<4>(piece, chunk, from.bits, levels);
+      const float4 x = float4(four[0], four[1], four[2], four[3]);
+      isFinite = isFinite && isFiniteBits(x.x) && isFiniteBits(x.y) && isFiniteBits(x.z) && isFiniteBits(x.w);
+      storeTileFour(tile + key * stride + first + 4u * chunk, x);
+    }
+    if (flashIsCoded && first == 0u) {
+      scales[key] = base + key < end ? scaleOfLevels(piece.scale, from) : 0.0f;
+    }
+  }
+  return isFinite;
+}
+
+// What a simdgroup holds of `8 * RowBlocks` rows: `Dim` elements of queries and results, and their softmax so far. A
+// lane has one row of each block of eight.
+template <typename T, ushort Dim, ushort RowBlocks>
+struct PrefillRows {
+  AttentionRow row[RowBlocks];
+  simdgroup_matrix<T, 8, 8> query[RowBlocks][Dim / 8];
+  float scoreScale[RowBlocks];  // of products with these queries
+  float bias[RowBlocks];        // what the keys' mean adds to scores
+  simdgroup_float8x8 result[RowBlocks][Dim / 8];
+  float rowMax[RowBlocks];
+  float rowSum[RowBlocks];
+  // Probs times scales of values may be halves. For their range, results of a quantized cache count in units of a power
+  // of two, that of the largest product so far.
+  uint unit[RowBlocks];  // its exponent
+};
+
+template <ushort RowBlocks, ushort Blocks>
+struct PrefillScores {
+  float2 of[RowBlocks][Blocks];
+};
+
+template <typename T, ushort Dim, ushort RowBlocks>
+inline void startPrefill(thread PrefillRows<T, Dim, RowBlocks>& rows) {
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    rows.rowMax[b] = kNoLargest;
+    rows.rowSum[b] = 0.0f;
+    rows.unit[b] = flashIsCoded ? 1u : 127u;
+    MNK_UNROLL
+    for (ushort i = 0; i < Dim / 8; ++i) {
+      rows.result[b][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+    }
+  }
+}
+
+// Of sixteen elements, even ones are in one matrix and odd ones in the next, so that a lane loads neighbors of a key.
+// `query` is where the first block of rows begins, `stats` what prepareRow has left of them.
+template <typename T, ushort Dim, ushort RowBlocks>
+inline void readPrepared(
+    thread PrefillRows<T, Dim, RowBlocks>& rows, threadgroup const T* query, threadgroup const float2* stats,
+    uint stride, MatrixLane at) {
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    const uint row = b * 8u + at.row;
+    MNK_UNROLL
+    for (ushort i = 0; i < Dim / 16; ++i) {
+      const vec<T, 4> x =
+          *reinterpret_cast<threadgroup const vec<T, 4>*>(query + row * stride + 16u * i + 2u * at.column);
+      rows.query[b][2 * i] = matrixOfTwo<T>(x.x, x.z);
+      rows.query[b][2 * i + 1] = matrixOfTwo<T>(x.y, x.w);
+    }
+    rows.bias[b] = stats[row].x;
+    rows.scoreScale[b] = stats[row].y;
+  }
+}
+
+// Products of a part of queries and keys.
+template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+MNK_SHARED void multiplyKeys(
+    thread PrefillScores<RowBlocks, Blocks>& products, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    threadgroup const T* keys, uint stride, MatrixLane at) {
+  simdgroup_float8x8 sums[RowBlocks][Blocks];
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    sums[i / Blocks][i % Blocks] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Dim / 16; ++i) {
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      threadgroup const T* from = keys + (n * 8u + at.column) * stride + 16u * i + 2u * at.row;
+      const vec<T, 2> x = *reinterpret_cast<threadgroup const vec<T, 2>*>(from);
+      const vec<T, 2> y = *reinterpret_cast<threadgroup const vec<T, 2>*>(from + stride);
+      const simdgroup_matrix<T, 8, 8> even = matrixOfTwo<T>(x.x, y.x);
+      const simdgroup_matrix<T, 8, 8> odd = matrixOfTwo<T>(x.y, y.y);
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        simdgroup_multiply_accumulate(sums[b][n], rows.query[b][2 * i], even, sums[b][n]);
+        simdgroup_multiply_accumulate(sums[b][n], rows.query[b][2 * i + 1], odd, sums[b][n]);
+      }
+    }
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    const ushort b = i / Blocks;
+    const ushort n = i % Blocks;
+    products.of[b][n] = float2(sums[b][n].thread_elements()[0], sums[b][n].thread_elements()[1]);
+  }
+}
+
+// The sums of the products that simdgroups have stored for their parts, one after another from `first` on: in the same
+// order for each of them, so that they agree on every bit.
+template <ushort RowBlocks, ushort Blocks>
+MNK_SHARED void sumParts(
+    thread PrefillScores<RowBlocks, Blocks>& products, threadgroup const float2* first, uint lane) {
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    float2 sum = first[i * 32u + lane];
+    for (uint part = 1; part < flashParts; ++part) {
+      sum += first[(part * (RowBlocks * Blocks) + i) * 32u + lane];
+    }
+    products.of[i / Blocks][i % Blocks] = sum;
+  }
+}
+
+// Products become scores; keys that a row does not see have none. `isCommon`: all rows see all keys of the tile.
+template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+MNK_SHARED void scoreProducts(
+    thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, threadgroup const float* scales,
+    device const uchar* mask, uint base, uint end, bool isCommon, MatrixLane at) {
+  MNK_UNROLL
+  for (ushort n = 0; n < Blocks; ++n) {
+    MNK_UNROLL
+    for (ushort side = 0; side < 2; ++side) {
+      const uint index = n * 8u + at.column + side;
+      const uint key = base + index;
+      const float scale = flashIsCoded ? scales[index] : 1.0f;
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        float score = scores.of[b][n][side] * (rows.scoreScale[b] * scale);
+        if (flashIsCoded && kvHasKeyMeans) {
+          score += rows.bias[b];
+        }
+        if (flashHasSoftcap || flashHasSlopes || flashHasMask || !isCommon) {
+          const bool isSeen = isCommon || (key < end && isSeenBy(p, rows.row[b], key));
+          score = isSeen ? scoreOf(p, sequence, rows.row[b], key, score, mask) : kNoScore;
+        }
+        scores.of[b][n][side] = score;
+      }
+    }
+  }
+}
+
+// Raises each row's maximum to that of its scores and rescales its sums where one has grown; scores become probs, times
+// the scales of quantized values.
+template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+MNK_SHARED void updatePrefill(
+    thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    threadgroup const float* scales, MatrixLane at) {
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    float newMax = rows.rowMax[b];
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      newMax = max(newMax, max(scores.of[b][n].x, scores.of[b][n].y));
+    }
+    newMax = largestOfRow(newMax);
+    float rescale = fast::exp2(rows.rowMax[b] - newMax);
+    rows.rowMax[b] = newMax;
+    rows.rowSum[b] *= rescale;
+    uint exponent = rows.unit[b];
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      float2 prob = float2(fast::exp2(scores.of[b][n].x - newMax), fast::exp2(scores.of[b][n].y - newMax));
+      rows.rowSum[b] += prob.x + prob.y;
+      if (flashIsCoded) {
+        // The scale of a key that does not count may be NaN.
+        const uint index = n * 8u + at.column;
+        prob =
+            float2(prob.x == 0.0f ? 0.0f : prob.x * scales[index], prob.y == 0.0f ? 0.0f : prob.y * scales[index + 1u]);
+        exponent = max(exponent, max(finiteExponent(prob.x), finiteExponent(prob.y)));
+      }
+      scores.of[b][n] = prob;
+    }
+    if (flashIsCoded) {
+      exponent = largestOfRow(exponent);
+      const uint grown = exponent - rows.unit[b];
+      rescale *= as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
+      rows.unit[b] = exponent;
+      const float perUnit = as_type<float>((254u - exponent) << 23);
+      MNK_UNROLL
+      for (ushort n = 0; n < Blocks; ++n) {
+        scores.of[b][n] *= perUnit;
+      }
+    }
+    if (simd_any(rescale != 1.0f)) {
+      MNK_UNROLL
+      for (ushort i = 0; i < Dim / 8; ++i) {
+        rows.result[b][i].thread_elements()[0] *= rescale;
+        rows.result[b][i].thread_elements()[1] *= rescale;
+      }
+    }
+  }
+}
+
+// Adds values to results, weighted by probs.
+template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+MNK_SHARED void multiplyValues(
+    thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    threadgroup const T* values, uint stride, MatrixLane at) {
+  simdgroup_matrix<T, 8, 8> prob[RowBlocks][Blocks];
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    const float2 x = probs.of[i / Blocks][i % Blocks];
+    prob[i / Blocks][i % Blocks] = matrixOfTwo<T>(T(x.x), T(x.y));
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Dim / 8; ++i) {
+    MNK_UNROLL
+    for (ushort n = 0; n < Blocks; ++n) {
+      const vec<T, 2> x =
+          *reinterpret_cast<threadgroup const vec<T, 2>*>(values + (n * 8u + at.row) * stride + 8u * i + at.column);
+      const simdgroup_matrix<T, 8, 8> value = matrixOfTwo<T>(x.x, x.y);
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        simdgroup_multiply_accumulate(rows.result[b][i], prob[b][n], value, rows.result[b][i]);
+      }
+    }
+  }
+}
+
+// The same where values that some rows do not see are infinite or NaN: 0 * NaN is NaN, so what has no weight is left
+// out, key by key.
+template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+MNK_SHARED void addWeighedValues(
+    thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    threadgroup const T* values, uint stride, MatrixLane at, uint lane) {
+  MNK_UNROLL
+  for (ushort n = 0; n < Blocks; ++n) {
+    for (uint column = 0; column < 8u; ++column) {
+      threadgroup const T* value = values + (n * 8u + column) * stride + at.column;
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
+        const float own = column % 2u == 0u ? probs.of[b][n].x : probs.of[b][n].y;
+        const float prob = simd_shuffle(own, laneOfColumn(lane, column));
+        if (prob != 0.0f) {
+          MNK_UNROLL
+          for (ushort i = 0; i < Dim / 8; ++i) {
+            rows.result[b][i].thread_elements()[0] += prob * float(value[8 * i]);
+            rows.result[b][i].thread_elements()[1] += prob * float(value[8 * i + 1]);
+          }
+        }
+      }
+    }
+  }
+}
