@@ -92,7 +92,8 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, co
   ReadyDispatch ready{.dispatch = dispatch, .pipeline = pipeline};
   Size3& threadgroup = ready.dispatch.grid.threadgroup;
   const uint32_t maxThreads = pipeline->maxThreadsPerThreadgroup();
-  if (dispatch.grid.mayShrink) threadgroup = shrunkTo(maxThreads, threadgroup);
+  const uint32_t fewest = dispatch.grid.fewestThreads;
+  if (fewest != 0) threadgroup = shrunkTo(std::max(maxThreads, fewest), threadgroup);
   for (Binding& binding : ready.dispatch.buffers) {
     if (binding.buffer) continue;
     const ScratchRange& memory = binding.isZeroed ? acquired.zeroed : acquired.scratch;

@@ -117,7 +117,8 @@ TEST(RepeatedOp, IsEncodedAsAFreshPlanIs) {
       AnyOp& op = ops[step % 2];
       if (step > 1) std::visit([&](auto& moved) { move(moved, random); }, op);
       const bool isEncoded = std::visit(
-          [&]<typename Op>(const Op& moved) { return expectFresh(moved, device, std::get_if<Op>(&kept)); }, op);
+          [&]<typename Op>(const Op& moved) { return expectFresh(moved, device, std::get_if<Op>(&ops[1 - step % 2])); },
+          op);
       ++(isEncoded ? encoded : refused);
       // Other memory is no other form.
       if (step == 1) EXPECT_EQ(device->knownPlans().count(), known);

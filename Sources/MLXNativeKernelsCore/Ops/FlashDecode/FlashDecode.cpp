@@ -231,7 +231,9 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
                    .extent = {layout.splits, static_cast<uint32_t>(slotsOf(op).heads),
                               static_cast<uint32_t>(layout.rowGroups(pass) * pass.sequences.size())},
                    .threadgroup = {32 * layout.simdgroups, 1, 1},
-                   .mayShrink = true};  // a function that needs many registers can have fewer threads
+                   // A function that needs many registers can have fewer threads. Simdgroups that share rows stay
+                   // together.
+                   .fewestThreads = 32 * std::max(layout.prefill.parts, 1u)};
   layout.countReadsAgain(op, pass, dispatch);
   return dispatch;
 }

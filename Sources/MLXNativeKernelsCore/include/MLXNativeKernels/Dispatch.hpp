@@ -108,8 +108,9 @@ struct Grid {
   Unit unit = Unit::threads;
   Size3 extent{1, 1, 1};
   Size3 threadgroup{0, 0, 0};  // zeros: the encoder chooses (only with threads)
-  // Of a threadgroup with one axis: it gets fewer simdgroups if the pipeline allows fewer threads.
-  bool mayShrink = false;
+  // Of a threadgroup with one axis: if the pipeline allows fewer threads, it gets as many whole simdgroups as that, but
+  // no fewer threads than these. 0: it keeps its size.
+  uint32_t fewestThreads = 0;
 
   bool isEmpty() const { return extent[0] == 0 || extent[1] == 0 || extent[2] == 0; }
 };
