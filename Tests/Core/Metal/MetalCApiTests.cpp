@@ -125,7 +125,7 @@ TEST(MetalCApi, RunsARecordedStepInTheAppsCommandBuffer) {
   const mnk_heads_view view{.size = sizeof view, .tensor = token.get(), .layout = MNK_TOKEN_MAJOR};
   const mnk_rotary_step rotary{.size = sizeof rotary, .embedding = embedding};
   const mnk_cache_step call{
-      .size = sizeof call, .queries = view, .keys = view, .values = view, .rotary = &rotary, .results = &results};
+      .size = sizeof call, .queries = view, .keys = view, .values = view, .results = &results, .rotary = &rotary};
   const Owned<mnk_encoder> recording(mnk_encoder_make_recording(device.get(), "token", nullptr), mnk_encoder_release);
   EXPECT(mnk_encoder_append_and_attend(recording.get(), cache.get(), &call, nullptr));
   const Owned<mnk_recorded_step> step(mnk_recorded_step_make(recording.get(), nullptr), mnk_recorded_step_release);
