@@ -115,7 +115,7 @@ enum FlashDecodeBuffer {
 #define kFlashPrefillTileBytes(size, headDim, keys) \
   (2 * (keys) * (((headDim) + kFlashPrefillPadding) * (size) + 8) + 4 * kFlashPrefillMaxSimdgroups)
 #define kFlashPrefillPartBytes(rowBlocks, keys) ((rowBlocks) * (keys)*8 * 4)
-// Rows of a threadgroup where so many share all rows as evenly as units of rows allow.
+// Rows of each threadgroup if `threadgroups` of them share `rows` rows as evenly as units of `unit` rows allow.
 #define kFlashPrefillTileRows(rows, threadgroups, unit) \
   ((((rows) + (threadgroups)-1) / (threadgroups) + (unit)-1) / (unit) * (unit))
 

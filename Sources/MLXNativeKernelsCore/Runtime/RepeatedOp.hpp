@@ -144,7 +144,7 @@ void patchList(Dispatch& dispatch, uint32_t index, const std::vector<T>& values)
   }
 }
 
-// Dispatches of a form that nobody uses any more, whose memory further ones take.
+// Dispatches of a form that are no longer in use, whose memory further ones take.
 class DispatchPool : public std::enable_shared_from_this<DispatchPool> {
  public:
   // Equal to the model, but for what was patched in it. It comes back when its last user is done.

@@ -28,7 +28,7 @@ struct FlashDecodeTuning {
   uint32_t matrixTableBits = 14;  // its codebook tables take two to this power bytes of threadgroup memory: 14 or 15
   // Up to so many splits their parts are merged in the dispatch that makes them, where the device allows it.
   uint32_t mostSplitsTogether = 0;
-  // From so many rows of a sequence on, the prefill kernel attends in one dispatch, where it has the head dim.
+  // From this number of rows of a sequence on, the prefill kernel attends in one dispatch, where it has the head dim.
   uint32_t leastPrefillRows = FlashDecode::kRowsPerPass + 1;
   uint32_t prefillSimdgroups = 12;
   uint32_t cores = 16;  // where the device does not say
