@@ -10,17 +10,13 @@ namespace mnk {
 namespace {
 
 auto memoryOf(const CallMemo& memo) {
-  return [&memo](uint32_t operand, std::shared_ptr<Buffer>& buffer) {
-    buffer = memo.operands()[operand].buffer;
-    return memo.operands()[operand].offset;
-  };
+  return [&memo](uint32_t operand) { return memo.operands()[operand]; };
 }
 
 auto memoryOf(const OpForm& form) {
-  return [&form](uint32_t operand, std::shared_ptr<Buffer>& buffer) {
+  return [&form](uint32_t operand) {
     const Tensor& tensor = *form.operands()[operand].tensor;
-    buffer = tensor.buffer();
-    return tensor.byteOffset();
+    return BoundMemory{tensor.buffer(), tensor.byteOffset()};
   };
 }
 
@@ -56,19 +52,19 @@ const PlacedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_
   return oldest;
 }
 
-// `memoryOf` sets the buffer of an operand, and returns where the operand starts.
+// `memoryOf` says where an operand starts.
 template <typename MemoryOf>
 Result<void> CommandEncoder::Impl::recordPlaced(const PlacedPlan& placed, MemoryOf memoryOf) {
   MNK_TRY(open());
   MNK_TRY(auto acquired, acquireFor(placed.plan->scratchBytes, placed.plan->zeroedBytes));
   for (size_t i = 0; i < placed.dispatches.size(); ++i) {
     for (const auto& [operand, offset] : placed.plan->steps[i].bound) {
-      BoundMemory& next = memory.emplace_back();
       if (operand >= KnownPlan::Bound::kZeroed) {
         const ScratchRange& range = operand == KnownPlan::Bound::kZeroed ? acquired.zeroed : acquired.scratch;
-        next = {*range.buffer, range.start + offset};
+        memory.push_back({*range.buffer, range.start + offset});
       } else {
-        next.offset = memoryOf(operand, next.buffer) + offset;
+        memory.push_back(memoryOf(operand));
+        memory.back().offset += offset;
       }
     }
     addReady(placed.dispatches[i]);

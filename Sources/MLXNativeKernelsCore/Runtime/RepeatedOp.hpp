@@ -220,11 +220,6 @@ struct PlacedPlan {
 // What a call of a recorded step found when it was made last. Its op has the same form and the same memory every time.
 class CallMemo {
  public:
-  struct Memory {
-    std::shared_ptr<Buffer> buffer;
-    uint64_t offset = 0;
-  };
-
   // Taken without waiting: a thread that finds it locked does without.
   std::mutex mutex;
 
@@ -232,11 +227,11 @@ class CallMemo {
 
   // Of the form alone; null: none is known.
   const KnownPlan* known() const { return known_.get(); }
-  std::span<const Memory> operands() const { return operands_; }
+  std::span<const BoundMemory> operands() const { return operands_; }
 
  private:
   std::shared_ptr<const KnownPlan> known_;
-  std::vector<Memory> operands_;
+  std::vector<BoundMemory> operands_;
 };
 
 }  // namespace mnk
