@@ -270,6 +270,13 @@ TEST(FlashPrefill, IsChosenByRowsHeadDimAndDevice) {
   EXPECT(!isChosen(attend, kGPU));
 }
 
+TEST(FlashPrefill, SimdgroupsThatShareRowsStayTogether) {
+  for (const uint64_t headDim : kHeadDims) {
+    const Plan planned = REQUIRE(plan(planOp(promptCase("", headDim, 100)), kGPU));
+    EXPECT_EQ(onlyDispatch(planned).grid.fewestThreads, headDim > 128 ? 64u : 32u);
+  }
+}
+
 // Random cases would leave a kernel out unseen.
 TEST(FlashPrefill, CasesReachEveryKernelAndConstant) {
   std::set<std::string> functions;
