@@ -155,9 +155,12 @@ Error dividedMask() {
 FlashDecode AttentionCache::State::attention(const HeadsView& queries, const AttentionResults& results,
                                              const AttentionOptions& options,
                                              std::vector<AttendedSequence> attended) const {
-  FlashDecode op{.queries = queries, .over = storage.view(), .sequences = std::move(attended), .results = results};
-  if (const auto& quantized = storage.quantizedView()) op.over = *quantized;
-  op.options = options;
+  const auto& quantized = storage.quantizedView();
+  FlashDecode op{.queries = queries,
+                 .over = quantized ? decltype(FlashDecode::over)(*quantized) : storage.view(),
+                 .sequences = std::move(attended),
+                 .results = results,
+                 .options = options};
   op.options.window = windowOf(options);
   return op;
 }

@@ -123,13 +123,15 @@ uint64_t CacheStorage::bytes() const {
 
 CacheStorage::Append CacheStorage::append(const HeadsView& keys, const HeadsView& values, uint32_t sequence,
                                           uint64_t position) const {
-  const auto placed = [&](auto op) {
-    op.sequence = sequence;
-    op.position = position;
-    return op;
-  };
-  if (!quantized_) return placed(KVCacheWrite{.keys = keys, .values = values, .into = view_});
-  return placed(KVCacheQuantize{.keys = keys, .values = values, .into = *quantized_, .options = options_});
+  if (!quantized_) {
+    return KVCacheWrite{.keys = keys, .values = values, .into = view_, .sequence = sequence, .position = position};
+  }
+  return KVCacheQuantize{.keys = keys,
+                         .values = values,
+                         .into = *quantized_,
+                         .sequence = sequence,
+                         .position = position,
+                         .options = options_};
 }
 
 Result<Plan> CacheStorage::planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence,

@@ -79,17 +79,16 @@ Result<void> CommandEncoder::Impl::open() {
   participants.reserve(32);
   ready.reserve(8);
   memory.reserve(64);
-  accesses.reserve(64);
   touched.reserve(512);
   submission = std::move(made);
   return {};
 }
 
 // Looks up the pipeline, checks every rule and settles the threadgroup size. Changes nothing.
-Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, const PlanScratch& acquired) const {
+Result<CountedDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, const PlanScratch& acquired) const {
   MNK_TRY(auto pipeline, device->registry().pipeline(dispatch.kernel));
 
-  ReadyDispatch ready{.dispatch = dispatch, .pipeline = pipeline};
+  CountedDispatch ready{{.dispatch = dispatch, .pipeline = pipeline}};
   Size3& threadgroup = ready.dispatch.grid.threadgroup;
   const uint32_t maxThreads = pipeline->maxThreadsPerThreadgroup();
   const uint32_t fewest = dispatch.grid.fewestThreads;
@@ -109,24 +108,25 @@ Result<ReadyDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, co
   MNK_TRY(checkRules(dispatchRules(), check, dispatch.kind.empty() ? kEncoderName : dispatch.kind));
   const bool isOpen = threadgroup == Size3{0, 0, 0};
   ready.threadgroup = isOpen ? threadgroupFor(dispatch.grid.extent, maxThreads) : threadgroup;
+  ready.count();
   return ready;
 }
 
-Result<void> CommandEncoder::Impl::record(const CountedDispatch& next, std::span<BoundMemory> memory,
-                                          std::span<const Touched> accesses) {
+Result<void> CommandEncoder::Impl::record(const std::shared_ptr<const CountedDispatch>& next,
+                                          std::span<BoundMemory> memory, std::span<const Touched> accesses) {
   if (hazards.conflicts(accesses)) {
     isMidway = true;
     submission->barrier();
     hazards.clear();
     ++summary.barriers;
   }
-  MNK_TRY(submission->dispatch(next.shared, memory));
+  MNK_TRY(submission->dispatch(next, memory));
   isMidway = true;
   for (const Touched& access : accesses) hazards.add(access);
-  for (Summary::Counts* sum : {&summary.total, &summary.kinds[next.shared->dispatch.kind]}) {
+  for (Summary::Counts* sum : {&summary.total, &summary.kinds[next->dispatch.kind]}) {
     ++sum->dispatches;
-    sum->bytesRead += next.bytesRead;
-    sum->bytesWritten += next.bytesWritten;
+    sum->bytesRead += next->bytesRead;
+    sum->bytesWritten += next->bytesWritten;
   }
   isMidway = false;
   return {};
@@ -176,49 +176,43 @@ Result<void> CommandEncoder::Impl::makeReady(std::span<const Dispatch> dispatche
     MNK_TRY(auto prepared, prepare(dispatch, acquired));
     if (dispatch.grid.isEmpty()) continue;
     for (BoundMemory& bound : takeMemory(prepared.dispatch)) memory.push_back(std::move(bound));
-    addReady(CountedDispatch(std::make_shared<const ReadyDispatch>(std::move(prepared))));
+    addReady(std::make_shared<const CountedDispatch>(std::move(prepared)));
   }
   return {};
 }
 
 // All are ready before the first is recorded, so that a plan is recorded whole or not at all.
 Result<void> CommandEncoder::Impl::recordReady() {
-  const size_t known = touched.size();
   MNK_TRY(noteTouched());
-  size_t firstMemory = 0, firstAccess = 0;
-  for (const auto& [next, memoryEnd, accessEnd] : ready) {
+  size_t firstMemory = 0, firstTouched = touchedEnd;
+  for (const auto& [next, memoryEnd, end] : ready) {
     auto recorded = guarded(kEncoderName, [&] {
       return record(next, std::span(memory).subspan(firstMemory, memoryEnd - firstMemory),
-                    std::span(accesses).subspan(firstAccess, accessEnd - firstAccess));
+                    std::span(touched).subspan(firstTouched, end - firstTouched));
     });
     if (!recorded) {
-      touched.resize(known);
       if (&next != &ready.front().dispatch || isMidway) failure = recorded.error();
       return recorded;
     }
     firstMemory = memoryEnd;
-    firstAccess = accessEnd;
+    firstTouched = end;
   }
+  touchedEnd = touched.size();
   return {};
 }
 
 // Refuses to read what failed work was to write.
 Result<void> CommandEncoder::Impl::noteTouched() {
-  const size_t known = touched.size();
   const Buffer* const own[] = {scratch.get(), zeroed.get()};
   size_t firstMemory = 0;
   for (Ready& next : ready) {
     const auto bound = std::span(memory).subspan(firstMemory, next.memoryEnd - firstMemory);
-    addTouched(next.dispatch.shared->dispatch, bound, own, accesses);
-    next.accessEnd = accesses.size();
+    addTouched(*next.dispatch, bound, own, touched);
+    next.touchedEnd = touched.size();
     firstMemory = next.memoryEnd;
   }
-  std::copy_if(accesses.begin(), accesses.end(), std::back_inserter(touched),
-               [](const Touched& each) { return !each.isScratch; });
   const std::span<const Touched> all = touched;
-  auto checked = MemoryTracker::shared().checkReads(all.first(known), all.subspan(known));
-  if (!checked) touched.resize(known);
-  return checked;
+  return MemoryTracker::shared().checkReads(all.first(touchedEnd), all.subspan(touchedEnd));
 }
 
 // Advances every participant, or none. The work is known before an advance can be seen, so that a caller that sees it
@@ -226,6 +220,7 @@ Result<void> CommandEncoder::Impl::noteTouched() {
 Result<void> CommandEncoder::Impl::advance(SubmittedWork& work) {
   std::lock_guard lock(EncodingParticipant::mutex());
   for (const Participation& joined : participants) MNK_TRY(joined.participant->check());
+  std::erase_if(touched, [](const Touched& each) { return each.isScratch; });
   work.submit(touched);
   for (const Participation& joined : participants) joined.participant->advance();
   return {};

@@ -39,21 +39,21 @@ struct CommandEncoder::Impl {
   SignpostInterval encoding;
   std::unique_ptr<Submission> submission;  // made by the first use
   TouchedIndex hazards;                    // since the last barrier
-  std::vector<Touched> touched;            // by all that is recorded, but for scratch memory
+  std::vector<Touched> touched;            // by all that is recorded, and then by what is being encoded
+  size_t touchedEnd = 0;                   // of what is recorded
   std::shared_ptr<Buffer> scratch;         // all plans share it; hazards order them
   std::shared_ptr<Buffer> zeroed;          // plans have parts of their own, each zeroed when it is encoded
   uint64_t zeroedUsed = 0;
   Summary summary;
   std::vector<Participation> participants;
-  // What is being encoded, with the memory that each binds and what it touches: from where that of the one before ends.
+  // What is being encoded, with the memory that each binds and what it touches: up to these indices.
   struct Ready {
-    CountedDispatch dispatch;
+    std::shared_ptr<const CountedDispatch> dispatch;
     size_t memoryEnd = 0;
-    size_t accessEnd = 0;
+    size_t touchedEnd = 0;
   };
   std::vector<Ready> ready;
   std::vector<BoundMemory> memory;
-  std::vector<Touched> accesses;
   std::vector<PlacedPlan> placed;  // of the ops that repeat, the newest of them
   size_t nextPlaced = 0;           // takes the place of the oldest
   uint64_t timesCleared = 0;       // the device's known plans, when these were placed
@@ -67,14 +67,17 @@ struct CommandEncoder::Impl {
     ~ReadyScope() {
       impl.ready.clear();
       impl.memory.clear();
-      impl.accesses.clear();
+      impl.touched.resize(impl.touchedEnd);
     }
   };
 
   Result<void> open();
-  Result<ReadyDispatch> prepare(const Dispatch& dispatch, const PlanScratch& acquired) const;
-  void addReady(CountedDispatch dispatch) { ready.push_back({std::move(dispatch), memory.size(), 0}); }
-  Result<void> record(const CountedDispatch& next, std::span<BoundMemory> memory, std::span<const Touched> accesses);
+  Result<CountedDispatch> prepare(const Dispatch& dispatch, const PlanScratch& acquired) const;
+  void addReady(std::shared_ptr<const CountedDispatch> dispatch) {
+    ready.push_back({std::move(dispatch), memory.size(), 0});
+  }
+  Result<void> record(const std::shared_ptr<const CountedDispatch>& next, std::span<BoundMemory> memory,
+                      std::span<const Touched> accesses);
   Result<ScratchRange> acquire(uint64_t bytes);
   Result<ScratchRange> acquireZeroed(uint64_t bytes);
   Result<PlanScratch> acquireFor(uint64_t scratchBytes, uint64_t zeroedBytes);
@@ -85,7 +88,8 @@ struct CommandEncoder::Impl {
                           std::shared_ptr<const KnownPlan> plan, const OpPositions& positions);
   template <typename MemoryOf>
   Result<void> recordPlaced(const PlacedPlan& placed, MemoryOf memoryOf);
-  void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan, std::vector<SharedDispatch> made);
+  void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
+            std::vector<std::shared_ptr<const CountedDispatch>> made);
   Result<void> recordReady();
   Result<void> noteTouched();
   Result<void> advance(SubmittedWork& work);

@@ -41,49 +41,64 @@ void addBytes(const Region& region, ByteRanges& bytes, uint64_t from, uint64_t t
   forEachRange(region, from, to, [&](uint64_t begin, uint64_t end) { bytes.add(begin, end); });
 }
 
-// All reads before the first write: what a dispatch reads is not what it writes itself.
-void addTouched(const Dispatch& dispatch, std::span<const BoundMemory> memory, std::span<const Buffer* const> scratch,
-                std::vector<Touched>& to) {
+void CountedDispatch::count() {
+  bytesRead = dispatch.countedBytesRead();
+  bytesWritten = dispatch.countedBytesWritten();
+  accesses.clear();
   for (const bool isWrite : {false, true}) {
-    for (size_t i = 0; i < memory.size(); ++i) {
-      const Binding& binding = dispatch.buffers[i];
-      const auto& regions = isWrite ? binding.writes : binding.reads;
-      if (regions.empty()) continue;
-      const Buffer* const buffer = memory[i].buffer.get();
-      const MemoryRange range = buffer->range();
-      const Touched of{.space = range.space,
-                       .region = {},
-                       .isWrite = isWrite,
-                       .isWhole = isWrite && !dispatch.bytesWritten,
-                       .isScratch = std::find(scratch.begin(), scratch.end(), buffer) != scratch.end()};
-      for (const Region& region : regions) {
-        if (isEmpty(region)) continue;
-        Touched& next = to.emplace_back(of);
-        next.region = region;
-        next.region.offset += range.begin + memory[i].offset;
+    for (size_t i = 0; i < dispatch.buffers.size(); ++i) {
+      for (const Region& region : isWrite ? dispatch.buffers[i].writes : dispatch.buffers[i].reads) {
+        if (!isEmpty(region)) accesses.push_back({i, isWrite, region});
       }
     }
   }
 }
 
-void TouchedIndex::add(const Touched& touched) {
-  if (few_.empty()) few_.reserve(kFew + 1);
-  few_.push_back(touched);
-  if (few_.size() <= kFew) return;
-  for (const Touched& each : few_) {
-    Space& space = spaces_[each.space];
-    (each.isWrite ? space.writes : space.reads).add(each.region);
+void addTouched(const CountedDispatch& dispatch, std::span<const BoundMemory> memory,
+                std::span<const Buffer* const> scratch, std::vector<Touched>& to) {
+  const bool areWritesWhole = !dispatch.dispatch.bytesWritten;
+  const BoundMemory* bound = nullptr;
+  MemoryRange range;
+  bool isScratch = false;
+  for (const auto& [binding, isWrite, region] : dispatch.accesses) {
+    if (bound != &memory[binding]) {
+      bound = &memory[binding];
+      range = bound->buffer->range();
+      isScratch = std::find(scratch.begin(), scratch.end(), bound->buffer.get()) != scratch.end();
+    }
+    Touched& next = to.emplace_back(range.space, region, isWrite, isWrite && areWritesWhole, isScratch);
+    next.region.offset += range.begin + bound->offset;
   }
-  few_.clear();
+}
+
+void TouchedIndex::add(const Touched& touched) {
+  if (fewReads_.empty() && fewWrites_.empty()) {
+    fewReads_.reserve(kFew);
+    fewWrites_.reserve(kFew);
+  }
+  const Region& region = touched.region;
+  if (fewReads_.size() + fewWrites_.size() < kFew) {
+    (touched.isWrite ? fewWrites_ : fewReads_).push_back({region.offset, region.end(), touched.space, region});
+    return;
+  }
+  for (const Few& each : fewReads_) spaces_[each.space].reads.add(each.region);
+  for (const Few& each : fewWrites_) spaces_[each.space].writes.add(each.region);
+  Space& space = spaces_[touched.space];
+  (touched.isWrite ? space.writes : space.reads).add(region);
+  fewReads_.clear();
+  fewWrites_.clear();
+}
+
+bool TouchedIndex::meetsAny(const std::vector<Few>& few, const Few& next) {
+  return std::any_of(few.begin(), few.end(), [&](const Few& each) {
+    return each.begin < next.end && next.begin < each.end && each.space == next.space &&
+           overlap(each.region, next.region);
+  });
 }
 
 bool TouchedIndex::conflicts(const Touched& next) const {
-  const uint64_t begin = next.region.offset, end = next.region.end();
-  const bool meetsFew = std::any_of(few_.begin(), few_.end(), [&](const Touched& each) {
-    const bool mayMeet = each.region.offset < end && begin < each.region.end() && each.space == next.space;
-    return mayMeet && (each.isWrite || next.isWrite) && overlap(each.region, next.region);
-  });
-  if (meetsFew) return true;
+  const Few few{next.region.offset, next.region.end(), next.space, next.region};
+  if (meetsAny(fewWrites_, few) || (next.isWrite && meetsAny(fewReads_, few))) return true;
   if (spaces_.empty()) return false;
   const auto space = spaces_.find(next.space);
   if (space == spaces_.end()) return false;

@@ -22,11 +22,28 @@ struct Touched {
   bool isScratch = false;  // of an encoder, which nothing else touches
 };
 
-// Adds what a dispatch touches, its reads before its writes.
-void addTouched(const Dispatch& dispatch, std::span<const BoundMemory> memory, std::span<const Buffer* const> scratch,
-                std::vector<Touched>& to);
+// A dispatch, with what it moves: dispatches that differ in memory alone share all of it.
+struct CountedDispatch : ReadyDispatch {
+  // Bytes of one of its bindings.
+  struct BindingAccess {
+    size_t binding = 0;
+    bool isWrite = false;
+    Region region;  // offset counts from the start of the binding
+  };
 
-// What is read and written, of any number of spaces. A few are kept as a list, which takes no memory when it is filled
+  // Counts again, after the dispatch has changed.
+  void count();
+
+  std::vector<BindingAccess> accesses;  // all reads before the first write
+  uint64_t bytesRead = 0;
+  uint64_t bytesWritten = 0;
+};
+
+// Adds what a dispatch touches, its reads before its writes: what it reads is not what it writes itself.
+void addTouched(const CountedDispatch& dispatch, std::span<const BoundMemory> memory,
+                std::span<const Buffer* const> scratch, std::vector<Touched>& to);
+
+// What is read and written, of any number of spaces. A few are kept as lists, which take no memory when they are filled
 // again after `clear`; more of them are indexed.
 class TouchedIndex {
  public:
@@ -36,7 +53,8 @@ class TouchedIndex {
   bool conflicts(const Touched& next) const;
   bool conflicts(std::span<const Touched> accesses) const;
   void clear() {
-    few_.clear();
+    fewReads_.clear();
+    fewWrites_.clear();
     spaces_.clear();
   }
 
@@ -45,7 +63,14 @@ class TouchedIndex {
   struct Space {
     RegionSet reads, writes;
   };
-  std::vector<Touched> few_;
+  struct Few {
+    uint64_t begin, end;  // of the region
+    const void* space;
+    Region region;
+  };
+  static bool meetsAny(const std::vector<Few>& few, const Few& next);
+
+  std::vector<Few> fewReads_, fewWrites_;
   std::map<const void*, Space> spaces_;
 };
 

@@ -42,6 +42,7 @@ const PlacedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_
     const auto& [model, pool, bound] = made.plan->steps[i];
     const auto copy = pool->copyOf(*model);
     op.patch(i, copy->dispatch);
+    copy->count();
     made.dispatches.emplace_back(copy);
   }
   made.positions.assign(positions.words().begin(), positions.words().end());
@@ -74,7 +75,7 @@ Result<void> CommandEncoder::Impl::recordPlaced(const PlacedPlan& placed, Memory
 
 // Keeps what was made for an op, for others of its form.
 void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
-                                std::vector<SharedDispatch> made) {
+                                std::vector<std::shared_ptr<const CountedDispatch>> made) {
   KnownPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
   const auto operands = form.operands();
   for (size_t i = 0; i < made.size(); ++i) {
@@ -149,8 +150,8 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     MNK_TRY(auto planned, op.plan(target.get()));
     MNK_TRY(impl_->makeReady(planned.dispatches, planned.scratchBytes, planned.zeroedBytes));
     const bool isKept = canRepeat && !impl_->ready.empty() && impl_->ready.size() == planned.dispatches.size();
-    std::vector<SharedDispatch> made;
-    for (const Impl::Ready& each : impl_->ready) made.push_back(each.dispatch.shared);
+    std::vector<std::shared_ptr<const CountedDispatch>> made;
+    for (const Impl::Ready& each : impl_->ready) made.push_back(each.dispatch);
     MNK_TRY(impl_->recordReady());
     if (!isKept) return {};
     // Without memory to keep it, it is planned again.

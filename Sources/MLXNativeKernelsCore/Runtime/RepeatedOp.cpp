@@ -24,18 +24,25 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
   const MemoryRange range = tensor.range();
   // The same tensor at two indices is part of the form, and so is alignment, on which the choice of kernels depends.
   constexpr uint64_t kAlignment = 32;  // eight f32
-  const auto first = std::find_if(operands_.begin(), operands_.begin() + operandCount_, [&](const Operand& other) {
-    return other.begin == range.begin && other.end == range.end && other.tensor->buffer() == tensor.buffer();
-  });
+  const bool isWritten = access != Access::read;
+  uint64_t first = operandCount_;
+  for (uint32_t i = 0; i < operandCount_; ++i) {
+    const Operand& other = operands_[i];
+    if (other.begin >= range.end || range.begin >= other.end || other.space != range.space) continue;
+    if (other.begin == range.begin && other.end == range.end && other.tensor->buffer() == tensor.buffer()) {
+      first = std::min<uint64_t>(first, i);
+    } else {
+      sharesMemory_ = sharesMemory_ || isWritten || other.isWritten;
+    }
+  }
   uint64_t word = index;
-  for (const uint64_t number :
-       {static_cast<uint64_t>(access), static_cast<uint64_t>(tensor.dtype()),
-        static_cast<uint64_t>(first - operands_.begin()), range.begin % kAlignment, uint64_t{tensor.shape().rank()}}) {
+  for (const uint64_t number : {static_cast<uint64_t>(access), static_cast<uint64_t>(tensor.dtype()), first,
+                                range.begin % kAlignment, uint64_t{tensor.shape().rank()}}) {
     word = word << 8 | number;  // all are small
   }
   addWord(word);
   for (const uint64_t extent : tensor.shape().extents()) addWord(extent);
-  operands_[operandCount_++] = {index, stage_, &tensor, range.space, range.begin, range.end, access != Access::read};
+  operands_[operandCount_++] = {index, stage_, &tensor, range.space, range.begin, range.end, isWritten};
 }
 
 void OpForm::bind(uint32_t index, const std::optional<Tensor>& tensor, Access access) {
@@ -51,15 +58,9 @@ void OpForm::bind(uint32_t index, const HeadsView& view, Access access) {
 }
 
 bool OpForm::isRepeatable(const Device& device) const {
-  if (isTooLarge_ || lacksMemory_) return false;
+  if (isTooLarge_ || lacksMemory_ || sharesMemory_) return false;
   const auto all = operands();
-  return std::all_of(all.begin(), all.end(), [&](const Operand& one) {
-    if (!one.tensor->buffer()->isOf(device)) return false;
-    return !one.isWritten || std::none_of(all.begin(), all.end(), [&](const Operand& other) {
-      if (std::max(one.begin, other.begin) >= std::min(one.end, other.end) || other.space != one.space) return false;
-      return other.begin != one.begin || other.end != one.end || other.tensor->buffer() != one.tensor->buffer();
-    });
-  });
+  return std::all_of(all.begin(), all.end(), [&](const Operand& each) { return each.tensor->buffer()->isOf(device); });
 }
 
 OpForm OpForm::first(size_t count) const {
@@ -81,8 +82,8 @@ uint64_t OpForm::hash() const {
   return hash;
 }
 
-std::shared_ptr<ReadyDispatch> DispatchPool::copyOf(const ReadyDispatch& model) {
-  std::unique_ptr<ReadyDispatch> copy;
+std::shared_ptr<CountedDispatch> DispatchPool::copyOf(const CountedDispatch& model) {
+  std::unique_ptr<CountedDispatch> copy;
   {
     std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -90,13 +91,13 @@ std::shared_ptr<ReadyDispatch> DispatchPool::copyOf(const ReadyDispatch& model) 
       free_.pop_back();
     }
   }
-  if (!copy) copy = std::make_unique<ReadyDispatch>(model);
-  return {copy.release(), [pool = shared_from_this()](ReadyDispatch* done) { pool->giveBack(done); }};
+  if (!copy) copy = std::make_unique<CountedDispatch>(model);
+  return {copy.release(), [pool = shared_from_this()](CountedDispatch* done) { pool->giveBack(done); }};
 }
 
-void DispatchPool::giveBack(ReadyDispatch* dispatch) noexcept {
+void DispatchPool::giveBack(CountedDispatch* dispatch) noexcept {
   constexpr size_t kMaxFree = 8;  // more than most apps have under way
-  std::unique_ptr<ReadyDispatch> done(dispatch);
+  std::unique_ptr<CountedDispatch> done(dispatch);
   std::lock_guard lock(mutex_);
   if (free_.size() == kMaxFree) return;
   try {

@@ -18,6 +18,7 @@
 
 #include "MLXNativeKernels/Device.hpp"
 #include "MLXNativeKernels/HeadsView.hpp"
+#include "Runtime/HazardTracker.hpp"
 
 namespace mnk {
 
@@ -78,6 +79,7 @@ class OpForm {
   uint32_t stage_ = 0;
   bool isTooLarge_ = false;
   bool lacksMemory_ = false;
+  bool sharesMemory_ = false;  // something is written, and is part of another operand
 };
 
 // All that an op's choices and patches depend on besides its form.
@@ -148,13 +150,13 @@ void patchList(Dispatch& dispatch, uint32_t index, const std::vector<T>& values)
 class DispatchPool : public std::enable_shared_from_this<DispatchPool> {
  public:
   // Equal to the model, but for what was patched in it. It comes back when its last user is done.
-  std::shared_ptr<ReadyDispatch> copyOf(const ReadyDispatch& model);
+  std::shared_ptr<CountedDispatch> copyOf(const CountedDispatch& model);
 
  private:
-  void giveBack(ReadyDispatch* dispatch) noexcept;
+  void giveBack(CountedDispatch* dispatch) noexcept;
 
   std::mutex mutex_;
-  std::vector<std::unique_ptr<ReadyDispatch>> free_;
+  std::vector<std::unique_ptr<CountedDispatch>> free_;
 };
 
 // The plan of a form.
@@ -165,7 +167,7 @@ struct KnownPlan {
     static constexpr uint32_t kScratch = UINT32_MAX, kZeroed = UINT32_MAX - 1;
   };
   struct Step {
-    SharedDispatch model;
+    std::shared_ptr<const CountedDispatch> model;
     std::shared_ptr<DispatchPool> pool;
     std::vector<Bound> bound;
   };
@@ -197,24 +199,12 @@ class KnownPlans {
   mutable uint64_t uses_ = 0;
 };
 
-// A dispatch, with the bytes that it moves.
-struct CountedDispatch {
-  explicit CountedDispatch(SharedDispatch of)
-      : shared(std::move(of)),
-        bytesRead(shared->dispatch.countedBytesRead()),
-        bytesWritten(shared->dispatch.countedBytesWritten()) {}
-
-  SharedDispatch shared;
-  uint64_t bytesRead;
-  uint64_t bytesWritten;
-};
-
 // A known plan at certain positions.
 struct PlacedPlan {
   std::shared_ptr<const KnownPlan> form;  // found before positions made further choices
   std::shared_ptr<const KnownPlan> plan;  // with these choices
   std::vector<uint64_t> positions;
-  std::vector<CountedDispatch> dispatches;
+  std::vector<std::shared_ptr<const CountedDispatch>> dispatches;
 };
 
 // What a call of a recorded step found when it was made last. Its op has the same form and the same memory every time.

@@ -12,10 +12,11 @@ namespace {
 
 std::vector<Touched> touchedBy(std::vector<Binding> buffers) {
   std::vector<Touched> touched;
-  Dispatch dispatch;
-  dispatch.buffers = std::move(buffers);
-  const std::vector<BoundMemory> memory = takeMemory(dispatch);
-  addTouched(dispatch, memory, {}, touched);
+  CountedDispatch counted;
+  counted.dispatch.buffers = std::move(buffers);
+  counted.count();
+  const std::vector<BoundMemory> memory = takeMemory(counted.dispatch);
+  addTouched(counted, memory, {}, touched);
   return touched;
 }
 

@@ -213,17 +213,6 @@ void CacheAddressing::bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint
   bindIndices(dispatch, positionsIndex, op.rows->positions);
 }
 
-void describeAddresses(const KVCacheWrite& op, OpForm& form) {
-  form.add(op.sourceLayout);
-  form.add(op.sourceOffset);
-  form.add(op.tokens.has_value());
-  form.add(op.tokens.value_or(0));
-  form.add(op.sourceIsRing);
-  form.add(op.into.layout);
-  form.add(op.into.wrap);
-  form.add(op.into.pinned);
-}
-
 // Which tokens are pinned, on which it depends which of them are read.
 void refineAddresses(const KVCacheWrite& op, OpForm& form) {
   if (op.into.pinned != 0) form.add(std::min<uint64_t>(op.position, op.into.pinned));

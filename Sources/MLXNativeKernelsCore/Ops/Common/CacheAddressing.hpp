@@ -95,7 +95,17 @@ struct CacheAddressing {
 };
 
 // A write to one sequence, repeated: what its form says, and what of its dispatch depends on the position.
-void describeAddresses(const KVCacheWrite& op, OpForm& form);
+template <typename Write>  // KVCacheWrite or KVCacheQuantize
+void describeAddresses(const Write& op, OpForm& form) {
+  form.add(op.sourceLayout);
+  form.add(op.sourceOffset);
+  form.add(op.tokens.has_value());
+  form.add(op.tokens.value_or(0));
+  form.add(op.sourceIsRing);
+  form.add(op.into.layout);
+  form.add(op.into.wrap);
+  form.add(op.into.pinned);
+}
 inline void addWritePosition(OpPositions& positions, uint64_t sequence, uint64_t position) {
   positions.add(sequence, position);
 }

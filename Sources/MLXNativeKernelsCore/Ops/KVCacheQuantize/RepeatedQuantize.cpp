@@ -32,11 +32,12 @@ bool RepeatedQuantize::describe(OpForm& form) const {
   form.add(op_.options.nonFinite);
   form.bind(kKVCacheQuantizeCounts, op_.counts, Access::readWrite);
   form.bind(kKVCacheQuantizeProbe, op_.probe, Access::write);
-  describeAddresses(addresses_, form);
+  describeAddresses(op_, form);
   return true;
 }
 
 Result<void> RepeatedQuantize::refine(Device&, OpForm& form) {
+  addresses_ = addressesOf(op_);
   MNK_TRY(checkRules(cachePositionRules(), addresses_, KVCacheQuantize::name));
   placement_ = placementOf(addresses_);
   refineAddresses(addresses_, form);

@@ -9,7 +9,7 @@ namespace mnk {
 
 class RepeatedQuantize final : public RepeatedOp {
  public:
-  explicit RepeatedQuantize(const KVCacheQuantize& op) : op_(op), addresses_(addressesOf(op)) {}
+  explicit RepeatedQuantize(const KVCacheQuantize& op) : op_(op) {}
 
   std::string_view name() const override { return KVCacheQuantize::name; }
   Result<Plan> plan(Device*) const override { return mnk::plan(op_); }
@@ -20,6 +20,7 @@ class RepeatedQuantize final : public RepeatedOp {
 
  private:
   const KVCacheQuantize& op_;
+  // Known once the op is refined.
   KVCacheWrite addresses_;
   Placement placement_;
 };
