@@ -198,10 +198,16 @@ TEST(CommandEncoder, ADispatchThatTheDeviceRefusesLeavesTheRestAlone) {
   REQUIRE(encoder.dispatch(fakeDispatch("A", {}, {s.a})));
   s.device->failAt(Call::dispatch);
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("B", {}, {s.b})), {.code = ErrorCode::deviceFault, .op = "FakeDevice"});
-  REQUIRE(encoder.dispatch(fakeDispatch("C", {}, {s.b})));
+  REQUIRE(encoder.dispatch(fakeDispatch("C", {}, {s.c})));
   EXPECT_EQ(encoder.summary().total.dispatches, 2u);
+  s.device->holdCompletions();
   REQUIRE(encoder.commit());
   EXPECT_EQ(s.device->committed()[0].trace, "A C");
+  // The failure of the rest does not reach what the refused dispatch was to write.
+  EXPECT(s.device->finishNext(fakeFailure()));
+  std::vector<std::byte> bytes(s.b.byteCount());
+  REQUIRE(s.b.read(bytes));
+  EXPECT_ERROR(s.c.read(bytes), {.code = ErrorCode::deviceFault});
 }
 
 TEST(CommandEncoder, ARefusalBehindABarrierSpoilsTheEncoder) {
