@@ -64,6 +64,14 @@ Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
   MNK_TRY(auto given, c::descriptor("mnk_rotary_step", step));
   MNK_TRY(auto embedding, c::rotary(given.embedding));
   MNK_TRY(auto positions, c::rotaryPositions(given.positions));
+  if (given.first_position != 0 && (positions || !given.has_first_position)) {
+    return Error{.op = "mnk_rotary_step",
+                 .what = "the first position would be ignored",
+                 .got = fmt::format("first_position {} {}", given.first_position,
+                                    positions ? "beside positions" : "while has_first_position is false"),
+                 .expected = "a first position that is used, or 0",
+                 .fix = "Set has_first_position, or leave first_position at 0."};
+  }
   if (!positions && given.has_first_position) positions = RotaryPositions(given.first_position);
   MNK_TRY(auto offsets, c::rotaryOffsets(given.offsets));
   return RotaryStep{

@@ -111,7 +111,7 @@ Error CommandEncoder::neverRuns(std::string_view got) {
           .what = "the encoder of a recording never runs",
           .got = std::string(got),
           .expected = "calls that encode",
-          .fix = "Return from the function that records, then run the recorded step."};
+          .fix = "End the recording, then run its step."};
 }
 
 Result<Completion> RecordedStep::run(CommandEncoder::Finished finished) const {
@@ -145,7 +145,7 @@ Result<void> RecordedStep::encode(CommandEncoder& into) const {
         return Error{.op = std::string(kStepName),
                      .what = "the encoder is of another device than the step",
                      .got = into.device() ? into.device()->name() : "an encoder without a device",
-                     .expected = state_->device->name() + ", as when it was recorded",
+                     .expected = "the same device object as when it was recorded, " + state_->device->name(),
                      .fix = "Record the step on the device that runs it."};
       }
       auto* run = static_cast<Run*>(into.participant(state_.get()));

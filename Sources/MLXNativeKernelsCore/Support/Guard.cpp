@@ -42,12 +42,14 @@ Error outOfMemory(std::string_view op, std::string_view got) noexcept {
 
 Error unexpectedException(std::string_view op, std::string_view got) noexcept {
   try {
-    return {.code = ErrorCode::deviceFault,
-            .op = std::string(op),
-            .what = "an unexpected exception was stopped",
-            .got = std::string(got),
-            .expected = "none",
-            .fix = "This is a bug in MLXNativeKernels; please report it with this text."};
+    return {
+        .code = ErrorCode::deviceFault,
+        .op = std::string(op),
+        .what = "an unexpected exception was stopped",
+        .got = std::string(got),
+        .expected = "none",
+        .fix =
+            "Catch what a function of your own throws; anything else is a bug in MLXNativeKernels: please report it."};
   } catch (...) {
     return outOfMemory(op, "an exception");
   }

@@ -226,6 +226,15 @@ TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   fixture.step.rotary = &rotary;
   refuses(mnk_encoder_append_and_attend,
           {.op = "AttentionCache.appendAndAttend", .what = "the base is not a positive number"});
+  const int32_t listed[] = {4, 9, 2, 30, 7};
+  for (const bool hasPositions : {false, true}) {
+    rotary = textRotation();
+    rotary.first_position = 3;
+    rotary.has_first_position = hasPositions;
+    if (hasPositions) rotary.positions = {.list = listed, .list_count = 5};
+    fixture.step.rotary = &rotary;
+    refuses(mnk_encoder_append_and_attend, {.op = "mnk_rotary_step", .what = "the first position would be ignored"});
+  }
   EXPECT(!mnk_encoder_append_step(encoder.get(), cache.get(), nullptr, caught.out()));
   caught.expect({.what = "mnk_cache_step is missing"});
   EXPECT(!mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 2, caught.out()));

@@ -334,7 +334,7 @@ TEST(RecordedStep, TheEncoderOfARecordingIsNotCommitted) {
                                     .what = "the encoder of a recording never runs",
                                     .got = "it is committed",
                                     .expected = "calls that encode",
-                                    .fix = "Return from the function that records, then run the recorded step."});
+                                    .fix = "End the recording, then run its step."});
     EXPECT_ERROR(encoder.join(&s, nullptr),
                  {.what = "the encoder of a recording never runs", .got = "a participant of the caller joins it"});
     return s.cache.append(encoder, s.token, s.token);
@@ -350,7 +350,7 @@ TEST(RecordedStep, AnEncoderOfAnotherDeviceIsRefused) {
   EXPECT_ERROR(step.encode(encoder), {.op = "RecordedStep",
                                       .what = "the encoder is of another device than the step",
                                       .got = "Fake",
-                                      .expected = "Fake, as when it was recorded",
+                                      .expected = "the same device object as when it was recorded, Fake",
                                       .fix = "Record the step on the device that runs it."});
   REQUIRE(encoder.commit());
 }

@@ -92,6 +92,7 @@ std::string mutate(CacheRotation& rotation, bool isEven, test::Seeded& random) {
       rotation.first = oneOf(random, {INT64_MAX, INT64_MIN, int64_t{1} << 31, -(int64_t{1} << 31) - 1});
       return "a position is out of range";
     case 5:
+      rotation.first.reset();
       rotation.positionsIn.reset();
       rotation.positions.resize(rotation.positions.size() + 97);
       return "positions do not match the tokens";
