@@ -35,6 +35,11 @@ Result<uint64_t> DecodeCase::bytes() const {
   return 2 * kvHeads * length * *vector + 2 * rows * heads() * headDim * byteSize(DType::f16);
 }
 
+uint64_t DecodeCase::operations() const {
+  const uint64_t seen = rows * (length - rows) + rows * (rows + 1) / 2;  // keys of all rows
+  return 4 * heads() * headDim * seen;
+}
+
 Axes Axes::everything() {
   Axes axes{.storages = Storage::all(), .groups = {1, 4, 8, 16}, .headDims = {64, 128, 256, 512}};
   for (uint64_t length = 256; length <= 65536; length *= 2) axes.lengths.push_back(length);
@@ -55,10 +60,10 @@ std::vector<DecodeCase> Axes::cases() const {
 }
 
 std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows) {
-  constexpr uint64_t kMiddle = 4096;
+  constexpr uint64_t kMiddle = 4096, kPrompt = 512;
   std::vector<DecodeCase> cases;
   const auto add = [&](std::vector<Storage> storages, std::vector<uint64_t> groups, std::vector<uint64_t> headDims,
-                       std::vector<uint64_t> lengths) {
+                       std::vector<uint64_t> lengths, uint64_t rows) {
     const Axes axes{storages, groups, headDims, lengths, kvHeads, rows};
     for (const DecodeCase& each : axes.cases()) cases.push_back(each);
   };
@@ -67,10 +72,11 @@ std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows) {
   for (const Storage& storage : Storage::all()) {
     if (storage.codec && storage.codec != both[1].codec) otherCodes.push_back(storage);
   }
-  add(both, {4}, {128}, {1024, kMiddle, 16384});
-  add(otherCodes, {4}, {128}, {kMiddle});
-  add(both, {1, 8, 16}, {128}, {kMiddle});
-  add(both, {4}, {64, 256, 512}, {kMiddle});
+  add(both, {4}, {128}, {1024, kMiddle, 16384}, rows);
+  add(otherCodes, {4}, {128}, {kMiddle}, rows);
+  add(both, {1, 8, 16}, {128}, {kMiddle}, rows);
+  add(both, {4}, {64, 256, 512}, {kMiddle}, rows);
+  if (rows == 1) add(both, {4}, {128}, {kPrompt, 4 * kPrompt}, kPrompt);
   return cases;
 }
 

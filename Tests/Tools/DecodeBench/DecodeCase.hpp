@@ -36,6 +36,8 @@ struct DecodeCase {
   uint64_t heads() const { return kvHeads * group; }
   // What must move however the work is done: keys and values once, queries and results.
   Result<uint64_t> bytes() const;
+  // Floating-point operations of the products of queries and keys, and of weights and values, that causal rows need.
+  uint64_t operations() const;
 };
 
 // The lists that shapes are made of.
@@ -52,7 +54,7 @@ struct Axes {
   std::vector<DecodeCase> cases() const;
 };
 
-// A few lengths, and from the middle one of them each axis by itself.
+// A few lengths, and from the middle one of them each axis by itself; and prompts, unless there are several rows.
 std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows);
 
 }  // namespace mnk::bench::decode

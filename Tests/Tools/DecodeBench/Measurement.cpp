@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "Bench/Timing.hpp"
+#include "MultiplyCeiling.hpp"
 #include "PlainAttention.hpp"
 #include "ReadCeiling.hpp"
 
@@ -115,13 +116,20 @@ Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeC
     reads.emplace(device, std::move(*planned));
     if (auto warm = reads->warmUp(); !warm) return std::move(warm).error();
   }
+  std::optional<Turns> multiplies;
+  if (shape.rows > FlashDecode::kRowsPerPass) {
+    if (auto planned = planMultiplies(device, shape.operations())) {
+      multiplies.emplace(device, std::vector{std::move(*planned)});
+      if (auto warm = multiplies->warmUp(); !warm) return std::move(warm).error();
+    }
+  }
   std::optional<PlainAttention> plain;
   if (options.comparesPlain && PlainAttention::canRun(shape)) {
     plain.emplace(shape, copies);
     for (uint32_t i = 0; i < kWarmUps; ++i) plain->seconds();
   }
 
-  std::vector<double> times, readTimes, plainTimes;
+  std::vector<double> times, readTimes, multiplyTimes, plainTimes;
   for (double spent = 0; times.size() < kLeastRuns || (spent < options.budget && times.size() < kMostRuns);) {
     auto seconds = op.seconds();
     if (!seconds) return std::move(seconds).error();
@@ -132,11 +140,17 @@ Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeC
       if (!reading) return std::move(reading).error();
       readTimes.push_back(*reading);
     }
+    if (multiplies) {
+      auto multiplying = multiplies->seconds();
+      if (!multiplying) return std::move(multiplying).error();
+      multiplyTimes.push_back(*multiplying);
+    }
     if (plain) plainTimes.push_back(plain->seconds());
   }
   measured.runs = times.size() * op.inSubmission();
   measured.seconds = median(std::move(times));
   if (reads) measured.readSeconds = median(std::move(readTimes));
+  if (multiplies) measured.multiplySeconds = median(std::move(multiplyTimes));
   if (plain) {
     measured.plainSeconds = median(std::move(plainTimes));
     if (!shape.storage.codec) {

@@ -14,11 +14,13 @@ struct Measurement {
   uint64_t bytes = 0;
   uint64_t runs = 0;
   double seconds = 0;
-  std::optional<double> readSeconds = {};   // of a kernel that reads as many bytes
-  std::optional<double> plainSeconds = {};  // of plain C++ over f16
-  std::optional<double> difference = {};    // the largest between its results and the op's, at f16
+  std::optional<double> readSeconds = {};      // of a kernel that reads as many bytes
+  std::optional<double> multiplySeconds = {};  // of a kernel that only multiplies, as many operations
+  std::optional<double> plainSeconds = {};     // of plain C++ over f16
+  std::optional<double> difference = {};       // the largest between its results and the op's, at f16
 
   double gigabytesPerSecond() const { return static_cast<double>(bytes) / seconds / 1e9; }
+  double operationsPerSecond() const { return static_cast<double>(shape.operations()) / seconds; }
 };
 
 struct MeasuringOptions {

@@ -9,8 +9,8 @@ namespace mnk::bench::decode {
 
 class PlainAttention {
  public:
-  // It has one row of queries, and head dims of its own.
-  static bool canRun(const DecodeCase& shape) { return shape.rows == 1 && hasNativeAttention(shape.headDim); }
+  // It has head dims of its own. Rows attend one after another.
+  static bool canRun(const DecodeCase& shape) { return hasNativeAttention(shape.headDim); }
 
   PlainAttention(const DecodeCase& shape, uint32_t copies);
   PlainAttention(const PlainAttention&) = delete;
@@ -23,6 +23,7 @@ class PlainAttention {
   std::vector<std::vector<std::byte>> keys_, values_;
   std::vector<float> queries_, partial_, state_, output_;
   NativeAttention work_;
+  uint64_t rows_, length_;
   size_t next_ = 0;
 };
 

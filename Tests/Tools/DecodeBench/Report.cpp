@@ -40,10 +40,11 @@ std::string json(const Measurement& m) {
   return fmt::format(
       R"({{"storage": {}, "heads": {}, "kvHeads": {}, "headDim": {}, "length": {}, "rows": {}, "kernel": {}, )"
       R"("splits": {}, "dispatches": {}, "bytes": {}, "runs": {}, "seconds": {}, "gigabytesPerSecond": {}, )"
-      R"("readSeconds": {}, "plainSeconds": {}, "difference": {}}})",
+      R"("operations": {}, "readSeconds": {}, "multiplySeconds": {}, "plainSeconds": {}, "difference": {}}})",
       quoted(m.shape.storage.text()), m.shape.heads(), m.shape.kvHeads, m.shape.headDim, m.shape.length, m.shape.rows,
       quoted(m.work.kernel), m.work.splits, m.work.dispatches, m.bytes, m.runs, number(m.seconds),
-      number(m.gigabytesPerSecond()), number(m.readSeconds), number(m.plainSeconds), number(m.difference));
+      number(m.gigabytesPerSecond()), m.shape.operations(), number(m.readSeconds), number(m.multiplySeconds),
+      number(m.plainSeconds), number(m.difference));
 }
 
 std::string json(const DeviceReport& report) {
@@ -79,17 +80,20 @@ void printHeading(const DeviceReport& report) {
   if (report.shipped.files) {
     fmt::print(", of {} files with {}", report.shipped.files, bytesText(report.shipped.textBytes));
   }
-  fmt::print("\n{:>7} {:>7} {:>4} {:>7} {:>5}  {:<37} {:>6} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11}\n", "storage",
-             "heads", "d", "length", "rows", "kernel", "splits", "dispatches", "bytes", "time", "GB/s", "to read",
-             "to plain", "difference");
+  fmt::print(
+      "\n{:>7} {:>7} {:>4} {:>7} {:>5}  {:<37} {:>6} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11} {:>8} {:>11}\n",
+      "storage", "heads", "d", "length", "rows", "kernel", "splits", "dispatches", "bytes", "time", "GB/s", "GFLOP/s",
+      "to read", "to multiply", "to plain", "difference");
 }
 
 void print(const Measurement& m) {
-  fmt::print("{:>7} {:>7} {:>4} {:>7} {:>5}  {:<37} {:>6} {:>10} {:>9} {:>10} {:>8.2f} {:>8} {:>8} {:>11}\n",
-             m.shape.storage.text(), fmt::format("{}/{}", m.shape.heads(), m.shape.kvHeads), m.shape.headDim,
-             m.shape.length, m.shape.rows, m.work.kernel, m.work.splits, m.work.dispatches, bytesText(m.bytes),
-             fmt::format("{:.1f} us", m.seconds * 1e6), m.gigabytesPerSecond(), ratio(m.seconds, m.readSeconds),
-             ratio(m.seconds, m.plainSeconds), m.difference ? fmt::format("{:.1e}", *m.difference) : "-");
+  fmt::print(
+      "{:>7} {:>7} {:>4} {:>7} {:>5}  {:<37} {:>6} {:>10} {:>9} {:>10} {:>8.2f} {:>8.0f} {:>8} {:>11} {:>8} {:>11}\n",
+      m.shape.storage.text(), fmt::format("{}/{}", m.shape.heads(), m.shape.kvHeads), m.shape.headDim, m.shape.length,
+      m.shape.rows, m.work.kernel, m.work.splits, m.work.dispatches, bytesText(m.bytes),
+      fmt::format("{:.1f} us", m.seconds * 1e6), m.gigabytesPerSecond(), m.operationsPerSecond() / 1e9,
+      ratio(m.seconds, m.readSeconds), ratio(m.seconds, m.multiplySeconds), ratio(m.seconds, m.plainSeconds),
+      m.difference ? fmt::format("{:.1e}", *m.difference) : "-");
   std::fflush(stdout);
 }
 

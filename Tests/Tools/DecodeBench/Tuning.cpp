@@ -23,7 +23,8 @@ uint32_t copiesOf(const DecodeCase& of) {
 
 }  // namespace
 
-Result<void> tune(const std::shared_ptr<Device>& device, const std::vector<DecodeCase>& cases) {
+Result<void> tune(const std::shared_ptr<Device>& device, std::vector<DecodeCase> cases) {
+  std::erase_if(cases, [](const DecodeCase& each) { return each.rows > FlashDecode::kRowsPerPass; });  // has no choices
   double logarithms = 0;
   for (const DecodeCase& each : cases) {
     auto problem = DecodeProblem::make(device, each, device->kind() == "host" ? 1 : copiesOf(each));

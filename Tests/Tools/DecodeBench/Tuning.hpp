@@ -9,6 +9,6 @@
 
 namespace mnk::bench::decode {
 
-Result<void> tune(const std::shared_ptr<Device>& device, const std::vector<DecodeCase>& cases);
+Result<void> tune(const std::shared_ptr<Device>& device, std::vector<DecodeCase> cases);
 
 }  // namespace mnk::bench::decode
