@@ -3,9 +3,9 @@ import MLXNativeKernels
 
 /// A text that a model is reading or writing, with the caches of all its layers.
 ///
-/// Each token is one call of ``logits(after:)``. In every layer the processor multiplies by weights, and the device
-/// rotates queries and keys, stores keys and values, and attends: one command buffer for each layer, because the next
-/// multiplication needs what attention gave.
+/// Each token, or all tokens of a prompt, are one call of `logits(after:)`. In every layer the processor multiplies by
+/// weights, and the device rotates queries and keys, stores keys and values, and attends: one command buffer for each
+/// layer, because the next multiplication needs what attention gave.
 ///
 /// A session belongs to one thread at a time.
 public final class DecodeSession {
@@ -26,12 +26,24 @@ public final class DecodeSession {
 
     /// Whether all layers have read the same tokens. They have not after a failure within a token.
     private var isWhole = true
-    /// What every layer hands to its kernels; reused, because a layer waits for its work.
-    private let queries, keys, values, output: Tensor
+    /// What a single token hands to each layer's kernels.
+    private let single: Operands
     let rotary: RotaryEmbedding
     private let measuresOps: Bool
     /// What the newest token gave to each layer's kernels, before they rotate it.
     private(set) var newest: [Newest]
+
+    /// What every layer hands to its kernels; reused, because a layer waits for its work.
+    private struct Operands {
+        let queries, keys, values, output: Tensor
+
+        init(tokens: Int, _ sizes: Configuration, on device: KernelDevice) throws(KernelError) {
+            queries = try .zeros(shape: [tokens, sizes.heads, sizes.headDim], on: device)
+            keys = try .zeros(shape: [tokens, sizes.kvHeads, sizes.headDim], on: device)
+            values = try .zeros(shape: [tokens, sizes.kvHeads, sizes.headDim], on: device)
+            output = try .zeros(shape: [tokens, sizes.heads, sizes.headDim], on: device)
+        }
+    }
 
     struct Newest {
         var queries: [Float] = []
@@ -65,10 +77,7 @@ public final class DecodeSession {
                         storage: storage.storage, on: device))
         }
         self.caches = caches
-        queries = try .zeros(shape: [sizes.heads, sizes.headDim], on: device)
-        keys = try .zeros(shape: [sizes.kvHeads, sizes.headDim], on: device)
-        values = try .zeros(shape: [sizes.kvHeads, sizes.headDim], on: device)
-        output = try .zeros(shape: [sizes.heads, sizes.headDim], on: device)
+        single = try Operands(tokens: 1, sizes, on: device)
         rotary = RotaryEmbedding(base: sizes.rotaryBase)
         newest = Array(repeating: Newest(), count: sizes.layers)
     }
@@ -96,38 +105,52 @@ public final class DecodeSession {
     ///
     /// - Throws: ``ModelError`` when the context is full, or `KernelError` where the device fails. After such a failure
     ///   layers disagree about the text: nothing but ``reset()`` works then.
-    public func logits(after token: UInt8) throws -> [Float] {
+    public func logits(after token: UInt8) throws -> [Float] { try logits(after: [token]) }
+
+    /// Reads tokens at once, as those of a prompt, and scores every byte that may follow the last of them. Without
+    /// tokens, these are the newest scores.
+    ///
+    /// - Throws: As for a single token.
+    public func logits(after text: [UInt8]) throws -> [Float] {
+        guard !text.isEmpty else { return newestLogits }
         guard isWhole else {
             throw ModelError(
                 code: .interrupted, what: "the device failed within an earlier token", got: "a token after it",
                 expected: "a session that is reset", fix: "Call reset() and read the text again.")
         }
         let context = model.configuration.context
-        guard position < context else {
+        guard text.count <= context - position else {
             throw ModelError(
-                code: .contextFull, what: "the text is as long as the model can read", got: "\(position + 1) tokens",
-                expected: "at most \(context)", fix: "Start another text.")
+                code: .contextFull, what: "the text is longer than the model can read",
+                got: "\(position + text.count) tokens", expected: "at most \(context)", fix: "Start another text.")
         }
         let begin = now()
         let onDevice = costs.deviceWall
+        let operands = text.count == 1 ? single : try Operands(tokens: text.count, model.configuration, on: device)
         isWhole = false
-        var numbers = model.embedding.row(Int(token))
+        var rows = text.map { model.embedding.row(Int($0)) }
         for (number, layer) in model.layers.enumerated() {
-            let projected = model.projected(numbers, layer)
-            try queries.write(projected.queries)
-            try keys.write(projected.keys)
-            try values.write(projected.values)
-            try attend(layer: number)
-            newest[number] = Newest(
-                queries: projected.queries, keys: projected.keys, values: projected.values,
-                attended: try output.array(of: Float.self))
-            add(layer.output.times(newest[number].attended), to: &numbers)
-            add(model.feedForward(numbers, layer), to: &numbers)
+            let projected = rows.map { model.projected($0, layer) }
+            try operands.queries.write(projected.flatMap(\.queries))
+            try operands.keys.write(projected.flatMap(\.keys))
+            try operands.values.write(projected.flatMap(\.values))
+            try attend(layer: number, operands)
+            let all = try operands.output.array(of: Float.self)
+            let width = all.count / rows.count
+            let attended = rows.indices.map { Array(all[$0 * width..<($0 + 1) * width]) }
+            if let last = projected.last {
+                newest[number] = Newest(
+                    queries: last.queries, keys: last.keys, values: last.values, attended: attended[rows.count - 1])
+            }
+            for row in rows.indices {
+                add(layer.output.times(attended[row]), to: &rows[row])
+                add(model.feedForward(rows[row], layer), to: &rows[row])
+            }
         }
-        newestLogits = model.logits(numbers)
+        newestLogits = model.logits(rows[rows.count - 1])
         isWhole = true
-        tokens.append(token)
-        costs.tokens += 1
+        tokens += text
+        costs.tokens += text.count
         costs.processorSeconds += now() - begin - (costs.deviceWall - onDevice)
         return newestLogits
     }
@@ -142,13 +165,14 @@ public final class DecodeSession {
     }
 
     /// Rotates the layer's queries and keys, stores keys and values, and attends to all that the cache holds then.
-    private func attend(layer: Int) throws {
+    private func attend(layer: Int, _ operands: Operands) throws {
         let cache = caches[layer]
         let begin = now()
         let done = try device.encode(label: "layer \(layer)") { step in
             if measuresOps { try step.measureOps() }
             try step.appendAndAttend(
-                queries: queries, keys: keys, values: values, rotary: RotaryStep(rotary), over: cache, into: output)
+                queries: operands.queries, keys: operands.keys, values: operands.values, rotary: RotaryStep(rotary),
+                over: cache, into: operands.output)
         }
         try done.wait()
         costs.add(done.summary, wall: now() - begin)

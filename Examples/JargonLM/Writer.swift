@@ -1,7 +1,7 @@
 import Foundation
 import MLXNativeKernels
 
-/// What a reader sees after one more byte.
+/// What a reader sees after the prompt, or one more byte.
 public struct WriterUpdate: Sendable {
     /// What can be shown of the text since the last update.
     public let text: String
@@ -13,7 +13,7 @@ public struct WriterUpdate: Sendable {
     public let slots: [Int?]
     /// The newest tokens, and how much each of them weighs for one head of the last layer.
     public let attended: [(token: UInt8, weight: Float)]
-    /// Seconds that this byte and this update took.
+    /// Seconds that these bytes and this update took.
     public let seconds: Double
 }
 
@@ -58,7 +58,7 @@ public final class Writer: @unchecked Sendable {
         session = try DecodeSession(model, storage: storage, on: device)
     }
 
-    /// Reads one byte of the prompt, or writes one; `nil` when the context is full.
+    /// Reads the prompt, or writes one byte; `nil` when the context is full.
     public func next() async throws -> WriterUpdate? {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Result { try self.step() }) }
@@ -68,12 +68,11 @@ public final class Writer: @unchecked Sendable {
     private func step() throws -> WriterUpdate? {
         guard session.position < limit else { return nil }
         let begin = now()
-        let isReading = session.position < prompt.count
-        let byte = isReading ? prompt[session.position] : sampler.choose(session.newestLogits)
-        _ = try session.logits(after: byte)
+        let bytes = session.position == 0 ? prompt : [sampler.choose(session.newestLogits)]
+        _ = try session.logits(after: bytes)
         let weights = try session.attention(
             layer: session.caches.count - 1, heads: attentionHead..<attentionHead + 1)[0]
-        let shown = text.append(byte)
+        let shown = bytes.reduce("") { $0 + text.append($1) }
         return WriterUpdate(
             text: session.position == limit ? shown + text.finish() : shown, position: session.position,
             bytesInUse: session.bytesInUse, cacheBytes: session.cacheBytes, slots: session.slots(ofLayer: 0),

@@ -180,13 +180,14 @@ public final class WriterModel {
     }
 
     private func show(_ update: WriterUpdate) {
+        let written = update.position - position
         text += update.text
         position = update.position
         bytesInUse = update.bytesInUse
         cacheBytes = update.cacheBytes
         slots = update.slots
         // A mean that forgets, so that the number can be read.
-        let speed = update.seconds > 0 ? 1 / update.seconds : 0
+        let speed = update.seconds > 0 ? Double(written) / update.seconds : 0
         tokensPerSecond = tokensPerSecond == 0 ? speed : 0.9 * tokensPerSecond + 0.1 * speed
         let heaviest = update.attended.map(\.weight).max() ?? 0
         let first = update.position - update.attended.count

@@ -50,7 +50,7 @@ struct DecodeDemo {
             """)
     }
 
-    /// Streams the prompt and what the model makes of it. Gives all bytes, and a line about them.
+    /// Shows the prompt and streams what the model makes of it. Gives all bytes, and a line about them.
     private mutating func write() throws -> ([UInt8], String) {
         var sampler = try Sampler(temperature: arguments.temperature, topP: arguments.topP, seed: arguments.seed)
         let session = try DecodeSession(model, storage: arguments.storage, on: device)
@@ -59,12 +59,12 @@ struct DecodeDemo {
         var text: [UInt8] = []
         try terminal.line()
         do {
-            for step in 0..<prompt.count + min(arguments.tokens, room) {
+            for step in 0...min(arguments.tokens, room) {
                 try interruption.check()
-                let byte = step < prompt.count ? prompt[step] : sampler.choose(session.newestLogits)
-                _ = try session.logits(after: byte)
-                text.append(byte)
-                try terminal.stream(shown.append(byte))
+                let bytes = step == 0 ? prompt : [sampler.choose(session.newestLogits)]
+                _ = try session.logits(after: bytes)
+                text += bytes
+                for byte in bytes { try terminal.stream(shown.append(byte)) }
                 if terminal.wantsStatus { try terminal.status(status(session)) }
             }
         } catch {

@@ -55,6 +55,27 @@ final class DecodeSessionTests: XCTestCase {
         }
     }
 
+    /// Eight tokens at once, of which a ring of five slots holds the last, give what they give one by one.
+    func testAPromptIsReadAtOnce() throws {
+        let prompt = [7, 1, 200, 3, 90, 8, 7, 11] as [UInt8]
+        for storage in [StorageChoice.f32, .quantized(.bits8)] {
+            let single = try session(storage)
+            let whole = try session(storage)
+            var expected: [Float] = []
+            for token in prompt { expected = try single.logits(after: token) }
+            let got = try whole.logits(after: prompt)
+            for (a, b) in zip(got, expected) { XCTAssertEqual(a, b, accuracy: storage.isQuantized ? 2e-2 : 1e-4) }
+            XCTAssertEqual(whole.tokens, prompt)
+            XCTAssertEqual(whole.costs.submissions, 4)
+            XCTAssertEqual(whole.slots(ofLayer: 0), single.slots(ofLayer: 0))
+            XCTAssertEqual(try whole.logits(after: []), got)
+            XCTAssertThrowsError(try whole.logits(after: prompt)) {
+                XCTAssertEqual(($0 as? ModelError)?.code, .contextFull)
+            }
+            XCTAssertEqual(whole.position, 8)
+        }
+    }
+
     func testMeasuringChangesNothingButTheTimesOfOps() throws {
         let plain = try session(.quantized(.bits8))
         let measured = try session(.quantized(.bits8), measuresOps: true)
