@@ -191,7 +191,7 @@ Result<void> CommandEncoder::Impl::recordReady() {
                     std::span(touched).subspan(firstTouched, end - firstTouched));
     });
     if (!recorded) {
-      if (&next != &ready.front().dispatch || isMidway) failure = recorded.error();
+      if (&next != &ready.front().dispatch || isMidway) failure = copyOrCode(recorded.error());
       return recorded;
     }
     firstMemory = memoryEnd;
@@ -222,6 +222,7 @@ Result<void> CommandEncoder::Impl::advance(SubmittedWork& work) {
   for (const Participation& joined : participants) MNK_TRY(joined.participant->check());
   std::erase_if(touched, [](const Touched& each) { return each.isScratch; });
   work.submit(touched);
+  touchedEnd = 0;
   for (const Participation& joined : participants) joined.participant->advance();
   return {};
 }

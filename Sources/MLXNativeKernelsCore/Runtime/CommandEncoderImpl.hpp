@@ -1,5 +1,6 @@
 // What an encoder has recorded so far, and how it records.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,7 +68,7 @@ struct CommandEncoder::Impl {
     ~ReadyScope() {
       impl.ready.clear();
       impl.memory.clear();
-      impl.touched.resize(impl.touchedEnd);
+      impl.touched.resize(std::min(impl.touchedEnd, impl.touched.size()));
     }
   };
 
@@ -89,7 +90,7 @@ struct CommandEncoder::Impl {
   template <typename MemoryOf>
   Result<void> recordPlaced(const PlacedPlan& placed, MemoryOf memoryOf);
   void keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
-            std::vector<std::shared_ptr<const CountedDispatch>> made);
+            std::vector<std::shared_ptr<const CountedDispatch>> made, uint64_t timesCleared);
   Result<void> recordReady();
   Result<void> noteTouched();
   Result<void> advance(SubmittedWork& work);

@@ -76,8 +76,13 @@ DeviceProfile Device::probe() noexcept {
       };
       if (!isKnown()) {
         const auto probed = probeMatrixLayout(shared_from_this());
-        std::lock_guard lock(asking_);
-        if (probed) matrixLayout_ = *probed;
+        if (probed) {
+          {
+            std::lock_guard lock(asking_);
+            matrixLayout_ = *probed;
+          }
+          knownPlans_->clear();
+        }
       }
     } catch (...) {  // a later call may succeed
     }
@@ -98,14 +103,28 @@ bool Device::ordersThreadgroups() {
     return std::find(names.begin(), names.end(), "ordersThreadgroups") != names.end();
   });
   if (!found) return false;  // a later call may find out
-  std::lock_guard lock(asking_);
-  ordersThreadgroups_ = *found;
+  {
+    std::lock_guard lock(asking_);
+    ordersThreadgroups_ = *found;
+  }
+  knownPlans_->clear();
   return *found;
 }
 
 void Device::useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning) {
-  std::lock_guard lock(asking_);
-  measuredTuning_ = std::move(tuning);
+  {
+    std::lock_guard lock(asking_);
+    measuredTuning_ = std::move(tuning);
+  }
+  knownPlans_->clear();
+}
+
+void Device::forgetLibrary() noexcept {
+  {
+    std::lock_guard lock(asking_);
+    ordersThreadgroups_.reset();
+  }
+  knownPlans_->clear();
 }
 
 ReadyDispatch withMemory(const ReadyDispatch& shared, std::span<const BoundMemory> memory) {

@@ -104,7 +104,7 @@ void KernelRegistry::clear() noexcept {
     libraries_.clear();
     pipelines_.clear();
   }
-  device_.knownPlans().clear();  // last, so that none is kept that was made of what is forgotten
+  device_.forgetLibrary();
 }
 
 }  // namespace mnk

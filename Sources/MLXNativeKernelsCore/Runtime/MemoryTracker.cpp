@@ -76,7 +76,11 @@ Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite) {
   }
   if (toWrite) return {};
   for (const Work& work : works_) {
-    if (work.failure && touches(work, false)) return failedBytes(*work.failure);
+    if (!touches(work, false)) continue;
+    if (work.failure) return failedBytes(*work.failure);
+    if (!work.isRunning || work.order >= end) continue;
+    // It is done, and nothing has asked yet whether it read what failed.
+    if (const Work* failed = failedRead({}, work.touched, work.order)) return failedBytes(*failed->failure);
   }
   return {};
 }
@@ -159,7 +163,7 @@ const MemoryTracker::Work* MemoryTracker::failedRead(std::span<const Touched> be
 void MemoryTracker::fail(Work& work, const Error& failure) noexcept {
   std::vector<Touched>& marks = work.touched;
   std::erase_if(marks, [&](const Touched& touched) {
-    return !touched.isWrite || !isLive({touched.space, touched.region.offset, touched.region.end()});
+    return !touched.isWrite || !isLiveSince(work.order, {touched.space, touched.region.offset, touched.region.end()});
   });
   for (Touched& touched : marks) {
     if (hasManyRows(touched)) touched = plain({touched.space, touched.region.offset, touched.region.end()});
@@ -220,9 +224,9 @@ void MemoryTracker::Work::clear(std::span<const Touched> written) {
   touched = std::move(left);
 }
 
-bool MemoryTracker::isLive(const MemoryRange& range) const {
+bool MemoryTracker::isLiveSince(uint64_t order, const MemoryRange& range) const {
   for (const LiveMemory* memory = live_; memory; memory = memory->next_) {
-    if (memory->range_.overlaps(range)) return true;
+    if (memory->since_ <= order && memory->range_.overlaps(range)) return true;
   }
   return false;
 }
@@ -261,6 +265,7 @@ void LiveMemory::begin(const MemoryRange& range) noexcept {
   std::lock_guard lock(tracker.mutex_);
   if (tracker.failed_ != 0) tracker.clearUncovered(range);
   range_ = range;
+  since_ = tracker.nextOrder_;
   next_ = tracker.live_;
   if (next_) next_->previous_ = this;
   tracker.live_ = this;

@@ -32,6 +32,7 @@ class LiveMemory {
   MemoryRange range_;
   LiveMemory* previous_ = nullptr;
   LiveMemory* next_ = nullptr;
+  uint64_t since_ = 0;  // work of a lower order never touched it
   bool isLinked_ = false;
 };
 
@@ -87,7 +88,7 @@ class MemoryTracker {
   void fail(Work& work, const Error& failure) noexcept;
   void clear(std::span<const Touched> written, uint64_t before) noexcept;
   void clearUncovered(const MemoryRange& range) noexcept;
-  bool isLive(const MemoryRange& range) const;
+  bool isLiveSince(uint64_t order, const MemoryRange& range) const;
   void dropSettled(Works& dropped) noexcept;
   void drop(Works::iterator work, Works& dropped) noexcept;
 

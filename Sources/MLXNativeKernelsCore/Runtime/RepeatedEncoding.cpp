@@ -75,7 +75,7 @@ Result<void> CommandEncoder::Impl::recordPlaced(const PlacedPlan& placed, Memory
 
 // Keeps what was made for an op, for others of its form.
 void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
-                                std::vector<std::shared_ptr<const CountedDispatch>> made) {
+                                std::vector<std::shared_ptr<const CountedDispatch>> made, uint64_t timesCleared) {
   KnownPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
   const auto operands = form.operands();
   for (size_t i = 0; i < made.size(); ++i) {
@@ -99,7 +99,7 @@ void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const 
     }
     known.steps.push_back(std::move(step));
   }
-  device->knownPlans().keep(form, std::move(known));
+  device->knownPlans().keep(form, std::move(known), timesCleared);
 }
 
 Result<bool> CommandEncoder::repeatAt(const OpPositions& positions) {
@@ -147,6 +147,8 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
       }
       return impl_->recordPlaced(*placed, memoryOf(form));
     }
+    // What the device says of itself may change meanwhile: then the plan is not of the choices that the form adds.
+    const uint64_t timesCleared = target ? target->knownPlans().timesCleared() : 0;
     MNK_TRY(auto planned, op.plan(target.get()));
     MNK_TRY(impl_->makeReady(planned.dispatches, planned.scratchBytes, planned.zeroedBytes));
     const bool isKept = canRepeat && !impl_->ready.empty() && impl_->ready.size() == planned.dispatches.size();
@@ -159,9 +161,9 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
       if (!ofForm) {
         // Those whose form says all have no further choices to add.
         MNK_TRY(op.refine(*target, form));
-        if (form.words().size() != firstChoice) target->knownPlans().keep(form.first(firstChoice), {});
+        if (form.words().size() != firstChoice) target->knownPlans().keep(form.first(firstChoice), {}, timesCleared);
       }
-      impl_->keep(op, form, planned, std::move(made));
+      impl_->keep(op, form, planned, std::move(made), timesCleared);
       return {};
     });
     return {};

@@ -116,12 +116,13 @@ std::shared_ptr<const KnownPlan> KnownPlans::find(const OpForm& form) const {
   return found->second.plan;
 }
 
-void KnownPlans::keep(const OpForm& form, KnownPlan plan) {
+void KnownPlans::keep(const OpForm& form, KnownPlan plan, uint64_t timesCleared) {
   constexpr size_t kMaxPlans = 256;
   if (form.isTooLarge()) return;
   plan.words.assign(form.words().begin(), form.words().end());
   const auto kept = std::make_shared<const KnownPlan>(std::move(plan));
   std::lock_guard lock(mutex_);
+  if (timesCleared_ != timesCleared) return;
   if (plans_.size() >= kMaxPlans) dropOldest();
   plans_[form.hash()] = {kept, ++uses_};
 }
@@ -141,8 +142,8 @@ size_t KnownPlans::count() const {
 }
 
 void KnownPlans::clear() noexcept {
-  timesCleared_.fetch_add(1, std::memory_order_release);
   std::lock_guard lock(mutex_);
+  timesCleared_.fetch_add(1, std::memory_order_release);
   plans_.clear();
 }
 

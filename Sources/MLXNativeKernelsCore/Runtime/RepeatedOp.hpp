@@ -142,7 +142,8 @@ template <typename T>
 void patchList(Dispatch& dispatch, uint32_t index, const std::vector<T>& values) {
   static_assert(std::is_trivially_copyable_v<T>);
   for (InlineBytes& inlined : dispatch.inlines) {
-    if (inlined.index == index) std::memcpy(inlined.bytes.data(), values.data(), values.size() * sizeof(T));
+    if (inlined.index == index && inlined.bytes.size() == values.size() * sizeof(T))
+      std::memcpy(inlined.bytes.data(), values.data(), values.size() * sizeof(T));
   }
 }
 
@@ -181,7 +182,8 @@ struct KnownPlan {
 class KnownPlans {
  public:
   std::shared_ptr<const KnownPlan> find(const OpForm& form) const;
-  void keep(const OpForm& form, KnownPlan plan);
+  // Unless plans were cleared since `timesCleared` was read, before the plan was made.
+  void keep(const OpForm& form, KnownPlan plan, uint64_t timesCleared);
   size_t count() const;
   void clear() noexcept;
   uint64_t timesCleared() const { return timesCleared_.load(std::memory_order_acquire); }

@@ -2,6 +2,7 @@
 #include "Runtime/RepeatedOp.hpp"
 
 #include "Harness/Seeded.hpp"
+#include "Harness/TimedDevice.hpp"
 #include "Ops/Common/BindingCases.hpp"
 
 namespace mnk::test {
@@ -303,9 +304,39 @@ TEST(RepeatedOp, AFormThatIsTooLargeIsNotKept) {
   for (int word = 0; word < 10'000 && !form.isTooLarge(); ++word) form.add(word);
   EXPECT(form.isTooLarge());
   KnownPlans plans;
-  plans.keep(form, {});
+  plans.keep(form, {}, 0);
   EXPECT_EQ(plans.count(), 0u);
   EXPECT(!plans.find(form));
+}
+
+// A plan that was made before a clear is of what is forgotten.
+TEST(RepeatedOp, APlanIsNotKeptAfterAClear) {
+  OpForm form;
+  form.add(1);
+  KnownPlans plans;
+  const uint64_t before = plans.timesCleared();
+  plans.clear();
+  plans.keep(form, {}, before);
+  EXPECT(!plans.find(form));
+  plans.keep(form, {}, plans.timesCleared());
+  EXPECT(plans.find(form));
+}
+
+// The device cannot be probed while the first op is planned, and can right after.
+TEST(RepeatedOp, WhatTheDeviceSaysOfItselfMayChangeMeanwhile) {
+  const TimedDevice timed({.family = "apple9", .cores = 10});
+  const auto zeros = [&](std::initializer_list<uint64_t> extents) {
+    return REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make(extents))));
+  };
+  FlashDecode op{.queries = zeros({16, 1, 64}),
+                 .over = KVCacheView{.keys = zeros({1, 512, 64}), .values = zeros({1, 512, 64})},
+                 .results = {.into = zeros({16, 1, 64})}};
+  op.sequences = {{.length = 100}};
+  timed.device->failAt(FakeDevice::Call::makeBuffer);
+  REQUIRE(CommandEncoder(timed.device).encode(op));
+  timed.device->takeCommitted();  // the probe
+  op.sequences = {{.length = 116}};
+  EXPECT(expectFresh(op, timed.device));
 }
 
 // Plans that are in use stay when there are many.
@@ -317,7 +348,7 @@ TEST(RepeatedOp, TheOldestPlansAreDropped) {
     return form;
   };
   for (int number = 0; number < 1000; ++number) {
-    plans.keep(formOf(number), {});
+    plans.keep(formOf(number), {}, 0);
     EXPECT(plans.find(formOf(0)));
   }
   EXPECT(plans.count() <= 256);

@@ -50,6 +50,7 @@
 #include "MultiRoPE/MultiRoPETypes.h"
 #include <functional>
 #include "Runtime/RegionSet.hpp"
+#include "Harness/TimedDevice.hpp"
 #include "Ops/Common/BindingCases.hpp"
 #include "Runtime/ScratchPool.hpp"
 #include "MLXNativeKernels/FlashDecode.hpp"
@@ -89,6 +90,7 @@
 #define Fixture Fixture_MemoryInFlightTests
 #include "Runtime/MemoryInFlightTests.cpp"
 #undef Fixture
+#include "Runtime/MemoryTrackerTests.cpp"
 #include "Runtime/OpTimesTests.cpp"
 #define Fixture Fixture_RecordedStepEndTests
 #include "Runtime/RecordedStepEndTests.cpp"

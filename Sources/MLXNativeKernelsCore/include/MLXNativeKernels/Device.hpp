@@ -211,7 +211,9 @@ class Device : public std::enable_shared_from_this<Device> {
   friend class CommandEncoder;
   friend class Preparing;
   bool ordersThreadgroups();
+  // Plans that were made of what was known before are forgotten last, so that none of them is kept or found after.
   void useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning);
+  void forgetLibrary() noexcept;
 
   std::unique_ptr<KernelRegistry> registry_;
   std::shared_ptr<ScratchPool> scratch_;

@@ -1,0 +1,51 @@
+// What only the tracker itself can show: the moments between the end of work on a device and its report.
+#include "Runtime/MemoryTracker.hpp"
+
+#include "Harness/Check.hpp"
+#include "Harness/FakeDevice.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+MemoryRange rangeAt(uint64_t begin) {
+  return {nullptr, begin, begin + 64};
+}
+Touched touchedAt(uint64_t begin, bool isWrite) {
+  return {.region = {.offset = begin, .rowBytes = 64, .rowStride = 64}, .isWrite = isWrite, .isWhole = isWrite};
+}
+
+}  // namespace
+
+// A device releases memory before it reports a failure, and another buffer may take its place meanwhile.
+TEST(MemoryTracker, AFailureDoesNotReachMemoryThatBeganAfterTheWork) {
+  LiveMemory before;
+  before.begin(rangeAt(4096));
+  SubmittedWork work({});
+  std::vector<Touched> touched{touchedAt(4096, true)};
+  work.submit(touched);
+  before.end();
+  LiveMemory after;
+  after.begin(rangeAt(4096));
+  EXPECT(!work.settle(fakeFailure()));
+  work.retire();
+  REQUIRE(MemoryTracker::shared().waitToRead(rangeAt(4096)));
+}
+
+// A handler of the app's may run before ours, and read the results of work that read what failed.
+TEST(MemoryTracker, DoneWorkThatReadWhatFailedIsNotReadAsGood) {
+  LiveMemory input, output;
+  input.begin(rangeAt(8192));
+  output.begin(rangeAt(12288));
+  SubmittedWork failing({}), dependent([] { return WorkProgress::done; });
+  std::vector<Touched> written{touchedAt(8192, true)}, both{touchedAt(8192, false), touchedAt(12288, true)};
+  failing.submit(written);
+  dependent.submit(both);
+  EXPECT(!failing.settle(fakeFailure()));
+  failing.retire();
+  EXPECT_ERROR(MemoryTracker::shared().waitToRead(rangeAt(12288)), {.code = ErrorCode::deviceFault});
+  EXPECT(!dependent.settle({}));
+  dependent.retire();
+}
+
+}  // namespace mnk::test
