@@ -70,9 +70,10 @@ inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, 
   }
 }
 
-// Up to 16 bytes, a power of two, of which `atOnce` can be loaded at once: at least two, or all. Of those from `end` on,
-// which is a multiple of what is loaded at once, none is loaded and all are 0.
-inline void loadInSteps(device const uchar* from, uint bytes, uint atOnce, uint end, bool isAligned, thread uint* words) {
+// Up to 16 bytes, a power of two, of which `atOnce` can be loaded at once: at least two, or all. Of those from `end`
+// on, which is a multiple of what is loaded at once, none is loaded and all are 0.
+inline void loadInSteps(
+    device const uchar* from, uint bytes, uint atOnce, uint end, bool isAligned, thread uint* words) {
   if (end < bytes) {
     MNK_UNROLL
     for (ushort i = 0; i < 4; ++i) {

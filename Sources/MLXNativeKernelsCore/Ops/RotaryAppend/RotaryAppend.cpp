@@ -129,8 +129,9 @@ void addRotation(Dispatch& dispatch, const Op& op, const KVCacheQuantize& quanti
              op.firstToken);
   // Lanes share queries as they share keys, in threadgroups of their own.
   const HeadsView::Strides queries = rotation.queries.resolved();
-  const VectorLanes lanes = VectorLanes::forPlanes(addressing.op.into.heads() * addressing.params().tokens,
-                                                   quantize.into.keys, quantize.values ? &*quantize.into.values : nullptr);
+  const VectorLanes lanes =
+      VectorLanes::forPlanes(addressing.op.into.heads() * addressing.params().tokens, quantize.into.keys,
+                             quantize.values ? &*quantize.into.values : nullptr);
   const uint64_t together = dispatch.grid.threadgroup[0] / 32;
   dispatch.grid.extent[0] += narrow((lanes.simdgroupsOf(queries.headDim, queries.heads) + together - 1) / together);
 }

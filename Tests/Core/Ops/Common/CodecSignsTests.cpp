@@ -150,10 +150,10 @@ TEST(CodecTables, TurboSignsLeaveNoStructure) {
     size_t headDim;
     double error;  // of normal rows, plain scale, 4 bits
   };
-  for (const Expected& expected : {Expected{32, 0.0089267}, Expected{64, 0.0091711638}, Expected{128, 0.0093248616},
-                                   Expected{256, 0.0094100671}, Expected{512, 0.0094548134}, Expected{80, 0.0092299609},
-                                   Expected{96, 0.0092711958}, Expected{112, 0.0093016253},
-                                   Expected{192, 0.0093810592}}) {
+  for (const Expected& expected :
+       {Expected{32, 0.0089267}, Expected{64, 0.0091711638}, Expected{128, 0.0093248616}, Expected{256, 0.0094100671},
+        Expected{512, 0.0094548134}, Expected{80, 0.0092299609}, Expected{96, 0.0092711958},
+        Expected{112, 0.0093016253}, Expected{192, 0.0093810592}}) {
     for (const NamedRow& named : structuredRows(expected.headDim)) {
       const Context context(fmt::format("{} elements, {}", expected.headDim, named.name));
       const Row r = rotated(named.row);

@@ -196,8 +196,8 @@ TEST(KVCodecReference, PacksAsTheHeaderSays) {
   }
 }
 
-// By definition, element j is the sum of all x_i, with a minus where i and j share an odd number of binary digits. For m
-// blocks this is of i and j within them, times an element of the reflection I - 2 J / m across blocks.
+// By definition, element j is the sum of all x_i, with a minus where i and j share an odd number of binary digits. For
+// m blocks this is of i and j within them, times an element of the reflection I - 2 J / m across blocks.
 TEST(KVCodecReference, TurnsByTheDefinition) {
   Seeded random;
   for (const auto& [length, block] : {std::pair<size_t, size_t>{64, 64}, {80, 16}, {96, 32}, {112, 16}, {192, 64}}) {

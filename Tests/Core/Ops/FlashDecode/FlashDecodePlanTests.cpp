@@ -239,21 +239,34 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
   }
 }
 
-// The smallest kernel that has room for both vectors, and its own where there is one. Codes have those of powers of two.
+// The smallest kernel that has room for both vectors, and its own where there is one. Codes have those of powers of
+// two.
 TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
   struct Choice {
     uint64_t keyDim, valueDim;
     std::string_view kernel;
     bool isCoded = false;
   };
-  const Choice choices[] = {
-      {8, 8, "32_32"},         {40, 40, "64_64"},         {64, 64, "64_64"},
-      {72, 40, "80_80"},       {88, 96, "96_96"},         {64, 104, "128_128"},
-      {136, 128, "192_128"},   {136, 136, "192_192"},     {192, 8, "192_128"},
-      {200, 8, "256_256"},     {8, 248, "256_256"},       {512, 512, "512_512"},
-      {576, 512, "576_512"},   {32, 64, "64_64", true},   {80, 80, "128_128", true},
-      {96, 64, "128_128", true}, {112, 112, "128_128", true}, {192, 128, "256_256", true},
-      {80, 192, "256_256", true}, {512, 512, "512_512", true}};
+  const Choice choices[] = {{8, 8, "32_32"},
+                            {40, 40, "64_64"},
+                            {64, 64, "64_64"},
+                            {72, 40, "80_80"},
+                            {88, 96, "96_96"},
+                            {64, 104, "128_128"},
+                            {136, 128, "192_128"},
+                            {136, 136, "192_192"},
+                            {192, 8, "192_128"},
+                            {200, 8, "256_256"},
+                            {8, 248, "256_256"},
+                            {512, 512, "512_512"},
+                            {576, 512, "576_512"},
+                            {32, 64, "64_64", true},
+                            {80, 80, "128_128", true},
+                            {96, 64, "128_128", true},
+                            {112, 112, "128_128", true},
+                            {192, 128, "256_256", true},
+                            {80, 192, "256_256", true},
+                            {512, 512, "512_512", true}};
   for (const auto& [keyDim, valueDim, kernel, isCoded] : choices) {
     const Context context(fmt::format("{} and {}{}", keyDim, valueDim, isCoded ? ", coded" : ""));
     Case attend = plainCase(100);

@@ -109,7 +109,7 @@ class Flushing {
 TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(3);
-    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 5> cases = {
+    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 7> cases = {
         {{{.bits = 4}, {64, 512}},
          {{.bits = 5}, {128, 256}},
          {{.bits = 3}, {80, 192}},
