@@ -88,7 +88,9 @@ inline uint storedScale(device const uchar* scales, ulong vector, uint headDim, 
     return reinterpret_cast<device const ushort*>(scales)[vector];
   }
   const uint blocks = mlx1Blocks(headDim);
-  return reinterpret_cast<device const uint*>(scales)[vector * blocks + first * blocks / headDim];
+  // Past the end of a padded vector, the scale is the one of its first block.
+  const uint block = blocks == 2u && 2u * first >= headDim ? 1u : 0u;
+  return reinterpret_cast<device const uint*>(scales)[vector * blocks + block];
 }
 // What their levels are multiplied by.
 inline float scaleOfLevels(uint stored, uint headDim, float inverseRoot, float scaleFactor) {

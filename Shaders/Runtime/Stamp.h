@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_8c3cab24c483f7ff"
+#define MNK_SHADER_STAMP "mnkStamp_dc11221b3cbf9427"
