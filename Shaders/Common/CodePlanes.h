@@ -70,45 +70,36 @@ inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, 
   }
 }
 
-// Up to 16 bytes, a power of two, of which `atOnce` can be loaded at once: at least two, or all. Of those from `end`
-// on, which is a multiple of what is loaded at once, none is loaded and all are 0.
-inline void loadInSteps(
-    device const uchar* from, uint bytes, uint atOnce, uint end, bool isAligned, thread uint* words) {
-  if (end < bytes) {
-    MNK_UNROLL
-    for (ushort i = 0; i < 4; ++i) {
-      if (4u * i < bytes) {
-        words[i] = 0;
+// `bytes` bytes, two at once. Those from `end` on, an even number, are 0 and not loaded.
+inline void loadByTwos(device const uchar* from, uint bytes, uint end, bool isAligned, thread uint* words) {
+  MNK_UNROLL
+  for (ushort i = 0; i < 8; ++i) {
+    if (2u * i < bytes) {
+      uint two = 0;
+      if (2u * i < end) {
+        loadBytes(from + 2u * i, 2u, isAligned, &two);
       }
+      words[i / 2] = i % 2 == 0 ? two : words[i / 2] | two << 16;
     }
   }
+}
+
+// Up to 16 bytes, a power of two, of which `atOnce` can be loaded at once: at least two, or all.
+inline void loadInSteps(device const uchar* from, uint bytes, uint atOnce, bool isAligned, thread uint* words) {
   if (bytes <= atOnce) {
-    if (end != 0u) {
-      loadBytes(from, bytes, isAligned, words);
-    }
+    loadBytes(from, bytes, isAligned, words);
   } else if (atOnce == 8u) {
-    MNK_UNROLL
-    for (ushort i = 0; i < 2; ++i) {
-      if (8u * i < end) {
-        loadBytes(from + 8u * i, 8u, isAligned, words + 2u * i);
-      }
-    }
+    loadBytes(from, 8u, isAligned, words);
+    loadBytes(from + 8, 8u, isAligned, words + 2);
   } else if (atOnce == 4u) {
     MNK_UNROLL
     for (ushort i = 0; i < 4; ++i) {
-      if (4u * i < min(bytes, end)) {
+      if (4u * i < bytes) {
         loadBytes(from + 4u * i, 4u, isAligned, words + i);
       }
     }
   } else {
-    MNK_UNROLL
-    for (ushort i = 0; i < 8; ++i) {
-      if (2u * i < min(bytes, end)) {
-        uint half = 0;
-        loadBytes(from + 2u * i, 2u, isAligned, &half);
-        words[i / 2] = i % 2 == 0 ? half : words[i / 2] | half << 16;
-      }
-    }
+    loadByTwos(from, bytes, bytes, isAligned, words);
   }
 }
 
@@ -129,8 +120,12 @@ MNK_SHARED void loadCodes(
       for (ushort i = 0; i < (Elements + 15) / 16; ++i) {
         if (16u * i < bytes) {
           const uint begin = first * width / 8u + 16u * i;
-          const uint end = isPadded ? max(headDim * width / 8u, begin) - begin : 16u;
-          loadInSteps(row + begin, min(bytes, 16u), most, end, isAligned, words + 4u * i);
+          const uint planeBytes = headDim * width / 8u;
+          if (isPadded && begin + min(bytes, 16u) > planeBytes) {
+            loadByTwos(row + begin, min(bytes, 16u), max(planeBytes, begin) - begin, isAligned, words + 4u * i);
+          } else {
+            loadInSteps(row + begin, min(bytes, 16u), most, isAligned, words + 4u * i);
+          }
         }
       }
       if (Elements * width < 8u) {
