@@ -71,7 +71,7 @@ inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, 
 }
 
 // `bytes` bytes, two at once. Those from `end` on, an even number, are 0 and not loaded.
-inline void loadByTwos(device const uchar* from, uint bytes, uint end, bool isAligned, thread uint* words) {
+MNK_SHARED void loadByTwos(device const uchar* from, uint bytes, uint end, bool isAligned, thread uint* words) {
   MNK_UNROLL
   for (ushort i = 0; i < 8; ++i) {
     if (2u * i < bytes) {
@@ -105,9 +105,9 @@ inline void loadInSteps(device const uchar* from, uint bytes, uint atOnce, bool 
 
 // The codes of `Elements` neighboring elements from `first` on, which is a multiple of that: the words of each plane.
 // Where vectors are padded, codes from `headDim` on are 0 and not loaded.
-template <ushort Elements>
+template <ushort Elements, bool IsPadded>
 MNK_SHARED void loadCodes(
-    device const uchar* row, uint bits, uint headDim, uint first, bool isPadded, bool isAligned, thread uint* words) {
+    device const uchar* row, uint bits, uint headDim, uint first, bool isAligned, thread uint* words) {
   uint shift = 0;
   // Planes of turbo, and so rows, begin at multiples of the power of two in the narrowest one's bytes.
   const uint most = kvIsTurbo ? min((headDim & (~headDim + 1u)) * (bits & (~bits + 1u)) / 8u, 16u) : 16u;
@@ -121,7 +121,7 @@ MNK_SHARED void loadCodes(
         if (16u * i < bytes) {
           const uint begin = first * width / 8u + 16u * i;
           const uint planeBytes = headDim * width / 8u;
-          if (isPadded && begin + min(bytes, 16u) > planeBytes) {
+          if (IsPadded && begin + min(bytes, 16u) > planeBytes) {
             loadByTwos(row + begin, min(bytes, 16u), max(planeBytes, begin) - begin, isAligned, words + 4u * i);
           } else {
             loadInSteps(row + begin, min(bytes, 16u), most, isAligned, words + 4u * i);

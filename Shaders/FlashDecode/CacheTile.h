@@ -90,7 +90,11 @@ MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from,
     }
     return;
   }
-  loadCodes<Elements>(at, from.bits, from.headDim, first, flashIsPadded, flashIsAligned, piece.words);
+  if (flashIsPadded) {
+    loadCodes<Elements, true>(at, from.bits, from.headDim, first, flashIsAligned, piece.words);
+  } else {
+    loadCodes<Elements, false>(at, from.bits, from.headDim, first, flashIsAligned, piece.words);
+  }
   piece.scale = storedScale(from, row, first);
 }
 
