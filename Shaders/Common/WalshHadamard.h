@@ -24,7 +24,7 @@ MNK_SHARED void reflectBlocks(thread float4* x, uint length, uint block, uint la
   float4 sums[Chunks];
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    sums[i] = first + 4u * i < length ? x[i] : float4(0.0f);
+    sums[i] = first + 4u * i < length ? float4(x[i]) : float4(0.0f);
   }
   MNK_UNROLL
   for (ushort h = 1; h < Chunks; h = ushort(h * 2)) {

@@ -53,7 +53,7 @@ inline float2 productsWithLevels(
     products[i] = productsWith(u[i], levelsOf(levels, codes[i]));
   }
   const float2 sums = sumOfChunks<Chunks>(products);
-  return hasElements ? sums : float2(0.0f);
+  return hasElements ? float2(sums) : float2(0.0f);
 }
 
 // The size g that gives the levels nearest in direction to u, of numbers u / g for g around 1: 1 / g, and <u, c> and
