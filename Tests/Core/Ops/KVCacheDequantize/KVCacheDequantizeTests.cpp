@@ -109,8 +109,10 @@ TEST(KVCacheDequantize, ReadsKeysOrValuesAlone) {
         cases.push_back({.name = fmt::format("reads {}, codes at byte {}", static_cast<int>(reads), shift),
                          .keyCodec = {.bits = 7},
                          .valueCodec = {.bits = 4},
-                         .headDim = shift == 9 ? 112u : 128u,
-                         .valueHeadDim = shift == 4 ? 80u : 32u,
+                         .headDim = shift == 9   ? 112u
+                                    : shift == 2 ? 512u
+                                                 : 128u,
+                         .valueHeadDim = shift == 4 || shift == 2 ? 80u : 32u,
                          .dtype = kTargets[shift % 3],
                          .domain = domain,
                          .reads = reads,

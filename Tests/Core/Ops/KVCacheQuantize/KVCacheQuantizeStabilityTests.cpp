@@ -109,11 +109,14 @@ class Flushing {
 TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(3);
-    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 7> cases = {
+    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 10> cases = {
         {{{.bits = 4}, {64, 512}},
          {{.bits = 5}, {128, 256}},
          {{.bits = 3}, {80, 192}},
-         {{.bits = 4}, {96, 112}},
+         {{.bits = 5}, {80, 512}},
+         {{.bits = 4}, {96, 512}},
+         {{.bits = 7}, {112, 512}},
+         {{.bits = 6}, {192, 512}},
          {{.name = KVCodecName::mlx1}, {128, 512}},
          {{.name = KVCodecName::mlx1}, {512, 4096}},
          {{.name = KVCodecName::mlx1}, {256, 1024}}}};
