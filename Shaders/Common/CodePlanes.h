@@ -22,7 +22,7 @@ inline uint planeWidth(uint bits, uint shift) {
 // One plane of a vector's codes. `at` counts the lanes of the vector.
 template <ushort Chunks>
 inline void storePlane(
-    thread const uint4* codes, uint bits, uint shift, device uchar* plane, uint lanes, uint at, bool isStored) {
+    thread const uint4* codes, uint bits, uint shift, device uchar* plane, uint headDim, uint at, bool isStored) {
   const uint width = planeWidth(bits, shift);
   uint words[Chunks] = {};
   MNK_UNROLL
@@ -45,53 +45,72 @@ inline void storePlane(
     }
   } else {
     // Lanes put their bits together, and the first of them stores the word.
-    const uint lanesOfWord = min(8u / (Chunks * width), lanes);
+    const uint lanesOfWord = min(8u / (Chunks * width), lanesOf(headDim, Chunks));
     words[0] = unionOverLanes(words[0] << (at % lanesOfWord * 4u * Chunks * width), lanesOfWord);
     if (isStored && at % lanesOfWord == 0u) {
       const uint bytes = lanesOfWord * Chunks * width / 2u;
-      storeBytes(plane + at / lanesOfWord * bytes, bytes, kvHasAlignedCodes, words);
+      const uint begin = at / lanesOfWord * bytes;
+      // The last word of a plane may be half a word; rows of such planes are not aligned.
+      storeBytes(plane + begin, min(bytes, headDim * width / 8u - begin), kvHasAlignedCodes, words);
     }
   }
 }
 
 template <ushort Chunks>
-inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, uint lanes, uint at, bool isStored) {
+inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, uint headDim, uint at, bool isStored) {
   uint shift = 0;
   MNK_UNROLL
   for (ushort plane = 0; plane < kMostPlanes; ++plane) {
     if (shift < bits) {
-      storePlane<Chunks>(codes, bits, shift, row, lanes, at, isStored);
+      storePlane<Chunks>(codes, bits, shift, row, headDim, at, isStored);
       const uint width = planeWidth(bits, shift);
-      row += lanes * Chunks * width / 2u;
+      row += headDim * width / 8u;
       shift += width;
     }
   }
 }
 
-// Up to 16 bytes, a power of two, of which `atOnce` can be loaded at once: at least four, or all.
+// `bytes` bytes, two at once. Those from `end` on, an even number, are 0 and not loaded.
+MNK_SHARED void loadByTwos(device const uchar* from, uint bytes, uint end, bool isAligned, thread uint* words) {
+  MNK_UNROLL
+  for (ushort i = 0; i < 8; ++i) {
+    if (2u * i < bytes) {
+      uint two = 0;
+      if (2u * i < end) {
+        loadBytes(from + 2u * i, 2u, isAligned, &two);
+      }
+      words[i / 2] = i % 2 == 0 ? two : words[i / 2] | two << 16;
+    }
+  }
+}
+
+// Up to 16 bytes, a power of two, of which `atOnce` can be loaded at once: at least two, or all.
 inline void loadInSteps(device const uchar* from, uint bytes, uint atOnce, bool isAligned, thread uint* words) {
   if (bytes <= atOnce) {
     loadBytes(from, bytes, isAligned, words);
   } else if (atOnce == 8u) {
     loadBytes(from, 8u, isAligned, words);
     loadBytes(from + 8, 8u, isAligned, words + 2);
-  } else {
+  } else if (atOnce == 4u) {
     MNK_UNROLL
     for (ushort i = 0; i < 4; ++i) {
       if (4u * i < bytes) {
         loadBytes(from + 4u * i, 4u, isAligned, words + i);
       }
     }
+  } else {
+    loadByTwos(from, bytes, bytes, isAligned, words);
   }
 }
 
 // The codes of `Elements` neighboring elements from `first` on, which is a multiple of that: the words of each plane.
-template <ushort Elements>
+// Where vectors are padded, codes from `headDim` on are 0 and not loaded.
+template <ushort Elements, bool IsPadded>
 MNK_SHARED void loadCodes(
     device const uchar* row, uint bits, uint headDim, uint first, bool isAligned, thread uint* words) {
   uint shift = 0;
-  // Planes of turbo begin at multiples of the narrowest one's bytes.
-  const uint most = kvIsTurbo ? min(headDim * (bits & (~bits + 1u)) / 8u, 16u) : 16u;
+  // Planes of turbo, and so rows, begin at multiples of the power of two in the narrowest one's bytes.
+  const uint most = kvIsTurbo ? min((headDim & (~headDim + 1u)) * (bits & (~bits + 1u)) / 8u, 16u) : 16u;
   MNK_UNROLL
   for (ushort plane = 0; plane < kMostPlanes; ++plane) {
     if (shift < bits) {
@@ -100,7 +119,13 @@ MNK_SHARED void loadCodes(
       MNK_UNROLL
       for (ushort i = 0; i < (Elements + 15) / 16; ++i) {
         if (16u * i < bytes) {
-          loadInSteps(row + first * width / 8u + 16u * i, min(bytes, 16u), most, isAligned, words + 4u * i);
+          const uint begin = first * width / 8u + 16u * i;
+          const uint planeBytes = headDim * width / 8u;
+          if (IsPadded && begin + min(bytes, 16u) > planeBytes) {
+            loadByTwos(row + begin, min(bytes, 16u), max(planeBytes, begin) - begin, isAligned, words + 4u * i);
+          } else {
+            loadInSteps(row + begin, min(bytes, 16u), most, isAligned, words + 4u * i);
+          }
         }
       }
       if (Elements * width < 8u) {

@@ -53,8 +53,8 @@
   ROW(FlashDecode, HasTokens, 46) /* a sequence has several rows of queries */ \
   ROW(FlashDecode, IsPadded, 47) /* vectors of the cache are shorter than the instance's */ \
   ROW(FlashDecode, SeesPinned, 48) /* rows with a window also see pinned positions */ \
-  ROW(KVCodec, KeyLanes, 49) /* that share a vector */ \
-  ROW(KVCodec, ValueLanes, 50) \
+  ROW(KVCodec, KeyDim, 49) /* elements of a vector */ \
+  ROW(KVCodec, ValueDim, 50) \
   ROW(FlashDecode, TableBits, 51) /* the matrix kernel's codebook tables take two to this power bytes */ \
   ROW(RotaryAppend, QueryType, 52) \
   ROW(RotaryAppend, KeyType, 53) /* of values too */ \

@@ -8,8 +8,8 @@
 pipeline_constant(bool, kvIsTurbo, kKVCodecIsTurbo);
 pipeline_constant(uint, kvKeyBits, kKVCodecKeyBits);
 pipeline_constant(uint, kvValueBits, kKVCodecValueBits);
-pipeline_constant(uint, kvKeyLanes, kKVCodecKeyLanes);
-pipeline_constant(uint, kvValueLanes, kKVCodecValueLanes);
+pipeline_constant(uint, kvKeyDim, kKVCodecKeyDim);
+pipeline_constant(uint, kvValueDim, kKVCodecValueDim);
 pipeline_constant(uint, kvElementType, kKVCodecElementType);
 pipeline_constant(bool, kvIsVectorizedElements, kKVCodecIsVectorized);
 pipeline_constant(bool, kvHasKeyMeans, kKVCodecHasKeyMeans);
@@ -18,13 +18,12 @@ pipeline_constant(bool, kvHasChannelScales, kKVCodecHasChannelScales);
 
 // Keys or values. All parameters are loaded before one is chosen: a choice of addresses would be loaded by each lane.
 inline KVCodecPlane planeOf(constant KVCodecPlane& keys, constant KVCodecPlane& values, bool isValue, uint chunks) {
-  const uint lanes = isValue ? kvValueLanes : kvKeyLanes;
   const uint2 bytes = uint2(keys.codeBytes, values.codeBytes);
   const float2 roots = float2(keys.inverseRoot, values.inverseRoot);
   const float2 factors = float2(keys.scaleFactor, values.scaleFactor);
   return KVCodecPlane{
-      lanes * 4u * chunks,
-      lanes,
+      isValue ? kvValueDim : kvKeyDim,
+      isValue ? lanesOf(kvValueDim, chunks) : lanesOf(kvKeyDim, chunks),
       0,
       isValue ? bytes.y : bytes.x,
       isValue ? roots.y : roots.x,
@@ -59,7 +58,11 @@ MNK_SHARED void fillLevels(threadgroup float* levels, uint bits, uint index, uin
 
 // Signs of the four elements from `first` on, of a vector of the given length.
 inline uint turboSigns(uint length, uint first) {
-  return kTurboSigns[length / 32u - 1u + first / 32u] >> (first % 32u);
+  uint words = length / 32u - 1u;  // before those of this length
+  if ((length & (length - 1u)) != 0u) {
+    words = length == 80u ? 31u : length == 96u ? 34u : length == 112u ? 37u : 41u;
+  }
+  return kTurboSigns[words + first / 32u] >> (first % 32u);
 }
 // A table for 512 elements serves 256 as well. Other lengths have no signs.
 inline uint mlx1Signs(uint length, uint first) {
@@ -85,7 +88,9 @@ inline uint storedScale(device const uchar* scales, ulong vector, uint headDim, 
     return reinterpret_cast<device const ushort*>(scales)[vector];
   }
   const uint blocks = mlx1Blocks(headDim);
-  return reinterpret_cast<device const uint*>(scales)[vector * blocks + first * blocks / headDim];
+  // Past the end of a padded vector, the scale is the one of its first block.
+  const uint block = blocks == 2u && 2u * first >= headDim ? 1u : 0u;
+  return reinterpret_cast<device const uint*>(scales)[vector * blocks + block];
 }
 // What their levels are multiplied by.
 inline float scaleOfLevels(uint stored, uint headDim, float inverseRoot, float scaleFactor) {

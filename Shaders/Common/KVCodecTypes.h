@@ -19,6 +19,6 @@
   FIELD(uint32_t, lanes)      /* that share a vector */             \
   FIELD(uint32_t, simdgroups) /* that share the heads of a token */ \
   FIELD(uint32_t, codeBytes)  /* of a vector */                     \
-  FIELD(float, inverseRoot)   /* 1 / sqrt(headDim) */               \
+  FIELD(float, inverseRoot)   /* of WalshHadamard.h */              \
   FIELD(float, scaleFactor)   /* of mlx1 */
 MNK_STRUCT(KVCodecPlane, MNK_KV_CODEC_PLANE);

@@ -41,14 +41,19 @@ constant float kTurboLevels[254] = {
     3.2285001f, 3.3298485f, 3.4440718f, 3.575588f, 3.7316663f, 3.9256377f, 4.1865954f, 4.6035357f,
 };
 
-// For D elements from word D / 32 - 1 on. Bit j % 32 of word j / 32 set: element j changes its sign.
-constant uint kTurboSigns[31] = {
+// For D elements, a power of two, from word D / 32 - 1 on; then those for 80, 96, 112 and 192 elements, which take 3,
+// 3, 4 and 6 words. Bit j % 32 of word j / 32 set: element j changes its sign.
+constant uint kTurboSigns[47] = {
     0xaec06e38u,
     0xe1a0ea91u, 0xfc637a4bu,
     0xcda3bc0bu, 0x3d25130bu, 0x58a1db54u, 0x36b0908au,
     0x5d358a1eu, 0xa63a862bu, 0xf84700c6u, 0x3fd6c6d4u, 0xa247fb60u, 0x9c7e0c3du, 0x2c4ccdc2u, 0xd6ffad8fu,
     0x393744b0u, 0x2b038bd6u, 0xe39218a1u, 0x9f083c2fu, 0xe40d5d89u, 0x0b5a1618u, 0x5b9ce980u, 0xe2820e79u,
     0x356e0ef7u, 0xe646445au, 0x21eb2a87u, 0x58913343u, 0xc2398233u, 0xaea5ba07u, 0x172dc8abu, 0x82bb8614u,
+    0x54ff150cu, 0x37dd8095u, 0x9ecfb9b4u,
+    0x0faf1197u, 0xc49d2573u, 0x41b18a26u,
+    0x903eb3e2u, 0x8f20b6afu, 0x2a762eecu, 0x0b1db2d9u,
+    0x4fbfb625u, 0xc5dd0e3du, 0xadf64b62u, 0xf17f36bbu, 0x450f85a9u, 0x9ac219e9u,
 };
 
 // By bits, for the search for a better scale: candidate m of M is 1 + reach * (m - (M - 1) / 2) / sqrt(M - 1) times the

@@ -134,14 +134,14 @@ MNK_SHARED void loadQuery(
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = float4(0.0f);
-    if (!flashIsPadded || first + 4u * i < headDim) {
+    if (lanes * (4u * Chunks) == headDim || first + 4u * i < headDim) {
       x[i] = loadFour(queries, flashQueryType, flashIsVectorized, start + first + 4u * i);
     }
   }
 }
 
 // Multiplies a query by `scale`. For a quantized cache it is also rotated as its vectors are; the result is then what
-// the keys' mean adds to each product.
+// the keys' mean adds to each product. `lanes` is a power of two; what it holds past the query's end is 0.
 template <ushort Chunks>
 MNK_SHARED float rotateQuery(
     thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
@@ -154,24 +154,29 @@ MNK_SHARED float rotateQuery(
     return 0.0f;
   }
   float bias = 0.0f;
+  const bool isPadded = lanes * (4u * Chunks) != headDim;
   const uint first = lane % lanes * (4u * Chunks);
   const ulong ofHead = ulong(kvHead) * headDim + first;
   if (kvHasKeyMeans) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      const float4 product = x[i] * fourFloats(keyMeans, ofHead + 4u * i);
-      bias += (product.x + product.y) + (product.z + product.w);
+      if (!isPadded || first + 4u * i < headDim) {
+        const float4 product = x[i] * fourFloats(keyMeans, ofHead + 4u * i);
+        bias += (product.x + product.y) + (product.z + product.w);
+      }
     }
     bias = sumOver(bias, 1, ushort(lanes));
   }
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    if (kvHasChannelScales) {
-      x[i] /= fourFloats(channelScales, ofHead + 4u * i);
+    if (!isPadded || first + 4u * i < headDim) {
+      if (kvHasChannelScales) {
+        x[i] /= fourFloats(channelScales, ofHead + 4u * i);
+      }
+      x[i] = flipped(x[i], codecSigns(headDim, first + 4u * i));
     }
-    x[i] = flipped(x[i], codecSigns(headDim, first + 4u * i));
   }
-  turned<Chunks>(x, lanes, lane, p.keyInverseRoot);
+  turned<Chunks>(x, headDim, lanes, lane, p.keyInverseRoot);
   return bias;
 }
 

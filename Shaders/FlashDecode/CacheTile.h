@@ -41,7 +41,7 @@ inline CacheVectors vectorsFrom(
   uint bytes = headDim * size;
   if (flashIsPadded) {
     bytes = codeBytes;
-    headDim = codeBytes / size;
+    headDim = !flashIsCoded ? codeBytes / size : codeBytes * 8u / (kvIsTurbo ? bits : planeWidth(bits, 0));
   }
   if (flashIsCoded) {
     bytes = kvIsTurbo ? headDim * bits / 8u : codeBytes;
@@ -90,7 +90,11 @@ MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from,
     }
     return;
   }
-  loadCodes<Elements>(at, from.bits, from.headDim, first, flashIsAligned, piece.words);
+  if (flashIsPadded) {
+    loadCodes<Elements, true>(at, from.bits, from.headDim, first, flashIsAligned, piece.words);
+  } else {
+    loadCodes<Elements, false>(at, from.bits, from.headDim, first, flashIsAligned, piece.words);
+  }
   piece.scale = storedScale(from, row, first);
 }
 

@@ -5,7 +5,8 @@
 #include "../Common/Layout.h"
 
 // Instances of the vector kernel: head dims of keys and values, and the rows that a simdgroup computes together. Up to
-// 256 an instance also serves shorter vectors of elements; the smallest that does is the first.
+// 256 an instance also serves shorter vectors of elements; the smallest that does is the first. Codes are served by
+// powers of two alone, in which each block of a shorter vector has lanes of its own.
 #define MNK_FLASH_VECTOR_INSTANCES(ROW) \
   ROW(32, 32, 1)                        \
   ROW(32, 32, 4)                        \
@@ -128,7 +129,7 @@ enum FlashDecodeBuffer {
   FIELD(uint32_t, kvHeads)                        \
   FIELD(uint32_t, headDim)  /* of values */       \
   FIELD(uint32_t, lanes)    /* that hold a row */ \
-  FIELD(float, inverseRoot) /* 1 / sqrt(headDim) */
+  FIELD(float, inverseRoot) /* of WalshHadamard.h */
 MNK_STRUCT(FlashDecodeFinish, MNK_FLASH_DECODE_FINISH);
 
 // One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds; where rows
@@ -161,7 +162,7 @@ MNK_STRUCT(FlashDecodeSequence, MNK_FLASH_DECODE_SEQUENCE);
   FIELD(uint32_t, window)  /* 0: none */                                                                    \
   FIELD(float, queryScale) /* what queries are multiplied by: log2(e) is in it unless there is a softcap */ \
   FIELD(float, softcap)                                                                                     \
-  FIELD(float, keyInverseRoot) /* 1 / sqrt(headDim) of keys */                                              \
+  FIELD(float, keyInverseRoot) /* of WalshHadamard.h, for keys */                                           \
   FIELD(float, keyScaleFactor) /* of mlx1 */                                                                \
   FIELD(float, valueScaleFactor)                                                                            \
   FIELD(uint32_t, keyCodeBytes) /* of a vector, of elements or of codes */                                  \

@@ -15,7 +15,7 @@ MNK_SHARED void prepareRow(
     threadgroup T* into, threadgroup float2* stat, device const uchar* queries, ulong start,
     constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lane, device const float* keyMeans,
     device const float* channelScales) {
-  const uint lanes = headDim / (4u * kPrefillChunks);
+  const uint lanes = lanesOf(headDim, kPrefillChunks);
   const bool isHalf = sizeof(T) == 2;
   float4 x[kPrefillChunks];
   loadQuery<kPrefillChunks>(x, queries, start, headDim, lanes, lane);
@@ -25,7 +25,7 @@ MNK_SHARED void prepareRow(
   if (isHalf) {
     found = float2(bias * p.queryScale, normalizeQuery<kPrefillChunks>(x) * p.queryScale);
   }
-  if (lane < lanes) {
+  if (lane * (4u * kPrefillChunks) < headDim) {
     MNK_UNROLL
     for (ushort i = 0; i < kPrefillChunks; ++i) {
       storeTileFour(into + (lane * kPrefillChunks + i) * 4u, x[i]);

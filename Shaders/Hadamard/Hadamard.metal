@@ -42,18 +42,19 @@ kernel void hadamard(
   const ulong element = ulong(vector) * p.length + first;
 
   uint words[4 * Chunks] = {};
-  if (vector < p.vectors) {
+  const bool hasElements = vector < p.vectors && first < p.length;
+  if (hasElements) {
     loadChunks<Chunks>(source, hadamardFromType, hadamardIsVectorized, element, words);
   }
   float4 x[Chunks];
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] = floatsOfWords(words, hadamardFromType, i);
-    if (p.isInverse == 0u) {
+    if (p.isInverse == 0u && hasElements) {
       x[i] = hadamardSigned(x[i], p, first + 4u * i);
     }
   }
-  turned<Chunks>(x, p.lanes, lane, powerOfTwoIn(p.inverseRoot));
+  turned<Chunks>(x, p.length / Parts, p.lanes, lane, powerOfTwoIn(p.inverseRoot));
   if (Parts > 1) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
@@ -80,11 +81,11 @@ kernel void hadamard(
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= withoutPowerOfTwo(p.inverseRoot);
-    if (p.isInverse != 0u) {
+    if (p.isInverse != 0u && hasElements) {
       x[i] = hadamardSigned(x[i], p, first + 4u * i);
     }
   }
-  if (vector < p.vectors) {
+  if (hasElements) {
     storeChunks<Chunks>(into, hadamardIntoType, hadamardIsVectorized, element, x);
   }
 }

@@ -29,5 +29,5 @@ enum HadamardSigns {
   FIELD(uint32_t, vectors)                         \
   FIELD(uint32_t, signs) /* HadamardSigns */       \
   FIELD(uint32_t, isInverse)                       \
-  FIELD(float, inverseRoot) /* 1 / sqrt(length) */
+  FIELD(float, inverseRoot) /* of WalshHadamard.h */
 MNK_STRUCT(HadamardParams, MNK_HADAMARD_PARAMS);

@@ -21,6 +21,7 @@ kernel void kvCacheDequantize(
     [[buffer(kKVCacheDequantizeChannelScales), function_constant(kvHasChannelScales)]],
     uint2 group [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  constexpr bool MayBePadded = Chunks <= 4;  // vectors that fewer than all their lanes hold have 192 elements at most
   threadgroup_array(float, levels, 2 * 256);
   uint index = group.x * simdgroups + simdgroup;
   bool isValue = false;
@@ -40,7 +41,7 @@ kernel void kvCacheDequantize(
   const KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
   const uint first = lane % plane.lanes * 4u * Chunks;
   const uint head = index * (32u / plane.lanes) + lane / plane.lanes;
-  const bool isRead = head < p.heads;
+  const bool isRead = head < p.heads && first < plane.headDim;
   const CacheAddress address = addressInRun(p.address, min(head, p.heads - 1u), group.y);
   const ulong elementOfHead = ulong(head) * plane.headDim + first;
 
@@ -50,9 +51,9 @@ kernel void kvCacheDequantize(
   uint words[4 * Chunks];
   codes += address.cacheRow * plane.codeBytes;
   if (isValue && isOwnTable) {
-    loadCodes<4 * Chunks>(codes, kvValueBits, plane.headDim, first, kvHasAlignedCodes, words);
+    loadCodes<4 * Chunks, MayBePadded>(codes, kvValueBits, plane.headDim, first, kvHasAlignedCodes, words);
   } else {
-    loadCodes<4 * Chunks>(codes, kvKeyBits, plane.headDim, first, kvHasAlignedCodes, words);
+    loadCodes<4 * Chunks, MayBePadded>(codes, kvKeyBits, plane.headDim, first, kvHasAlignedCodes, words);
   }
   const uint scale = storedScale(scales, address.cacheRow, plane.headDim, first);
   fillLevels(levels, kvKeyBits, place, simdgroups * 32u);
@@ -69,11 +70,11 @@ kernel void kvCacheDequantize(
                                            : levelsOfCodes<4 * Chunks>(words, i, kvKeyBits, levels));
   }
   if (p.isOriginal != 0u) {
-    turned<Chunks>(x, plane.lanes, lane, plane.inverseRoot);
+    turned<Chunks>(x, plane.headDim, plane.lanes, lane, plane.inverseRoot);
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
-      x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
       if (isRead) {
+        x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
         if (kvHasChannelScales && !isValue) {
           x[i] /= fourFloats(channelScales, elementOfHead + 4u * i);
         }

@@ -41,7 +41,7 @@ MNK_SHARED bool quantizeVector(
     const uint unbiased = isValue ? uint(kKVUnbiasedValues) : uint(kKVUnbiasedKeys);
     const float scale = timesPowerOfTwo(
         encodeTurbo<Chunks>(
-            tables, x, codes, plane, bits, (p.flags & unbiased) != 0u, p.candidates, p.candidateSpacing),
+            tables, x, codes, plane, bits, at, (p.flags & unbiased) != 0u, p.candidates, p.candidateSpacing),
         size.power);
     isSaturated = as_type<uint>(scale) > 0x477fe000u;
     if (into.isStored && at == 0u) {
@@ -59,7 +59,7 @@ MNK_SHARED bool quantizeVector(
           isNan ? as_type<float>(0x7fc00000u) : scale;
     }
   }
-  storeCodes<Chunks>(codes, bits, into.codes + into.row * plane.codeBytes, plane.lanes, at, into.isStored);
+  storeCodes<Chunks>(codes, bits, into.codes + into.row * plane.codeBytes, plane.headDim, at, into.isStored);
   return isSaturated;
 }
 
@@ -113,12 +113,14 @@ kernel void kvCacheQuantize(
     // A threadgroup is of the cache or of the queries, so that either all of its threads meet at the barrier or none.
     const uint groupsOfCache = (p.keys.simdgroups + p.values.simdgroups + simdgroups - 1u) / simdgroups;
     if (group.x >= groupsOfCache) {
-      const uint head = (index - groupsOfCache * simdgroups) * (32u / kvKeyLanes) + lane / kvKeyLanes;
+      const uint lanes = lanesOf(kvKeyDim, Chunks);
+      const uint first = lane % lanes * 4u * Chunks;
+      const uint head = (index - groupsOfCache * simdgroups) * (32u / lanes) + lane / lanes;
       const CacheAddress address = cacheAddress(p.address, sequences, positions, 0u, group.y);
-      if (head < rotation.queries.heads) {
+      if (head < rotation.queries.heads && first < kvKeyDim) {
         rotateQuery<Chunks>(
             rotation, frequencies, rotaryPositions, rotaryOffsets, ropeToken(rotation, address.sourceToken), queries,
-            rotatedQueries, head, lane % kvKeyLanes * 4u * Chunks);
+            rotatedQueries, head, first);
       }
       return;
     }
@@ -142,7 +144,8 @@ kernel void kvCacheQuantize(
   const uint held = min(head, p.heads - 1u);
   const CacheAddress address = cacheAddress(p.address, sequences, positions, held, group.y);
   into.row = address.cacheRow;
-  into.isStored = head < p.heads && address.isStored;
+  const bool hasElements = first < plane.headDim;
+  into.isStored = head < p.heads && address.isStored && hasElements;
   const ulong keyUnit = sourceUnit(p.address, p.address.keys, held, address.sourceToken);
   const ulong valueUnit = sourceUnit(p.address, p.address.values, held, address.sourceToken);
   const ulong element = (isValue ? valueUnit : keyUnit) + first;
@@ -189,21 +192,23 @@ kernel void kvCacheQuantize(
   const VectorSize size = takeOutSize<Chunks>(x, plane.lanes);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
+    if (hasElements) {
+      x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
+    }
   }
-  walshHadamard<Chunks>(x, plane.lanes, lane);
+  walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
 
   threadgroup_barrier(mem_flags::mem_threadgroup);  // tables are filled
-  // Bits and lanes are constants of either call, so that its loops unroll.
+  // Bits, lanes and head dim are constants of either call, so that its loops unroll.
   bool isSaturated = false;
-  if (isValue && (isOwnTable || kvValueLanes != kvKeyLanes)) {
-    plane.lanes = kvValueLanes;
-    plane.headDim = kvValueLanes * 4u * Chunks;
+  if (isValue && (isOwnTable || kvValueDim != kvKeyDim)) {
+    plane.lanes = lanesOf(kvValueDim, Chunks);
+    plane.headDim = kvValueDim;
     isSaturated = quantizeVector<Chunks>(
         isOwnTable ? tables + kCodeTableFloats : tables, x, plane, kvValueBits, size, into, p, at, true);
   } else {
-    plane.lanes = kvKeyLanes;
-    plane.headDim = kvKeyLanes * 4u * Chunks;
+    plane.lanes = lanesOf(kvKeyDim, Chunks);
+    plane.headDim = kvKeyDim;
     isSaturated = quantizeVector<Chunks>(tables, x, plane, kvKeyBits, size, into, p, at, isValue);
   }
 

@@ -1,4 +1,4 @@
-// Codes and scales of a vector that was turned by walshHadamard, but not yet divided by sqrt(headDim). Each lane has
+// Codes and scales of a vector that was turned by walshHadamard, but not yet multiplied by inverseRoot. Each lane has
 // the codes of its own elements; all lanes of a vector have its scale.
 #pragma once
 #include "CodeSearch.h"
@@ -43,15 +43,17 @@ inline float energyOf(thread float4* y, uint lanes) {
   return sumOverLanes(sumOfChunks<Chunks>(squares), lanes);
 }
 
-// <u, c> and <c, c> over what a lane holds, for the levels c of codes.
+// <u, c> and <c, c> over what a lane holds, for the levels c of codes; 0 for a lane without elements.
 template <ushort Chunks>
-inline float2 productsWithLevels(threadgroup const float* levels, thread const float4* u, thread const uint4* codes) {
+inline float2 productsWithLevels(
+    threadgroup const float* levels, thread const float4* u, thread const uint4* codes, bool hasElements) {
   float2 products[Chunks];
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     products[i] = productsWith(u[i], levelsOf(levels, codes[i]));
   }
-  return sumOfChunks<Chunks>(products);
+  const float2 sums = sumOfChunks<Chunks>(products);
+  return hasElements ? float2(sums) : float2(0.0f);
 }
 
 // The size g that gives the levels nearest in direction to u, of numbers u / g for g around 1: 1 / g, and <u, c> and
@@ -64,7 +66,7 @@ struct BestSize {
 template <ushort Chunks, ushort Together>
 inline BestSize bestSize(
     threadgroup const float* tables, thread const float4* u, constant const float* guess, uint bits, uint lanes,
-    uint candidates, float spacing) {
+    bool hasElements, uint candidates, float spacing) {
   BestSize best = {1.0f, float2(0.0f, 1.0f)};
   for (uint first = 0; first < candidates; first += Together) {
     float factors[Together];
@@ -77,7 +79,7 @@ inline BestSize bestSize(
       for (ushort i = 0; i < Chunks; ++i) {
         codes[i] = codesOf(tables, guess, bits, withinGuess(guess, u[i]) * factors[t]);
       }
-      sums[t] = productsWithLevels<Chunks>(tables, u, codes);
+      sums[t] = productsWithLevels<Chunks>(tables, u, codes, hasElements);
     }
     MNK_UNROLL
     for (ushort t = 0; t < Together; ++t) {
@@ -92,11 +94,12 @@ inline BestSize bestSize(
   return best;
 }
 
-// Gives the scale of levels for r = y / sqrt(headDim). y becomes numbers of variance 1.
+// Gives the scale of levels for r = y * inverseRoot. y becomes numbers of variance 1. `at` counts the vector's lanes.
 template <ushort Chunks>
 inline float encodeTurbo(
-    threadgroup const float* tables, thread float4* y, thread uint4* codes, KVCodecPlane plane, uint bits,
+    threadgroup const float* tables, thread float4* y, thread uint4* codes, KVCodecPlane plane, uint bits, uint at,
     bool isUnbiased, uint candidates, float candidateSpacing) {
+  const bool hasElements = at * 4u * Chunks < plane.headDim;
   const float length = float(plane.headDim);
   const float size = precise::sqrt(energyOf<Chunks>(y, plane.lanes) / length);
   const float inverse = size > 0.0f ? 1.0f / size : 0.0f;
@@ -109,14 +112,14 @@ inline float encodeTurbo(
   if (candidates > 1u) {
     constexpr ushort kTogether = Chunks > 2 ? 1 : 6;
     best = bestSize<Chunks, kTogether>(
-        tables, y, guess, bits, plane.lanes, candidates, candidateSpacing * kTurboReach[bits]);
+        tables, y, guess, bits, plane.lanes, hasElements, candidates, candidateSpacing * kTurboReach[bits]);
   }
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     codes[i] = codesOf(tables, guess, bits, withinGuess(guess, y[i]) * best.factor);
   }
   if (candidates == 1u) {
-    best.sums = sumOverLanes(productsWithLevels<Chunks>(tables, y, codes), plane.lanes);
+    best.sums = sumOverLanes(productsWithLevels<Chunks>(tables, y, codes, hasElements), plane.lanes);
   }
   if (!(best.sums.x > 0.0f)) {
     return 0.0f;

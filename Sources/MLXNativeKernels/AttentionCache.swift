@@ -113,8 +113,8 @@ public final class AttentionCache: Sendable {
     /// An empty cache.
     ///
     /// Attention has kernels for head dims that are multiples of 8 up to 256, for 512, and for keys of 576 with values of
-    /// 512; over quantized storage for 32, 64, 128, 256 and 512, the same for keys and values. Other head dims are for
-    /// caches that only store.
+    /// 512; over quantized storage for 32, 64, 80, 96, 112, 128, 192 and 256, for keys and values each, and for 512 of
+    /// both. Other head dims are for caches that only store.
     ///
     /// - Parameters:
     ///   - dimensions: Its extents.

@@ -19,7 +19,7 @@
 public struct KVCodec: Sendable, Hashable {
     /// Which codec.
     public enum Name: Sendable, Hashable, CaseIterable {
-        /// Head dims that are powers of two from 32 to 512, 2 to 8 bits, and one `float16` scale for a vector.
+        /// Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, and one `float16` scale for a vector.
         case turbo
         /// The bytes of mlx-native 0.6.6 and later: 4 bits for powers of two from 4 to 4096; 5, 6 and 8 bits, a byte
         /// for each code, for 256 and 512. Scales are `float32`, one for a vector, or one for each half of 512 elements.

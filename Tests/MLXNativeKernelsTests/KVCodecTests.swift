@@ -19,7 +19,7 @@ final class KVCodecTests: DeviceTestCase {
     }
 
     func testHeadDimsWithoutACodecAreRefused() {
-        for (codec, headDim) in [(KVCodec.turbo(.bits4), 96), (.turbo(.bits4), 1024), (.mlx1(.bits5), 128)] {
+        for (codec, headDim) in [(KVCodec.turbo(.bits4), 48), (.turbo(.bits4), 1024), (.mlx1(.bits5), 128)] {
             assertRefused(got: "\(headDim)") { try codec.sizes(headDim: headDim) }
         }
         assertRefused { try KVCodec.mlx1(.bits7).sizes(headDim: 256) }
@@ -78,8 +78,8 @@ final class KVCodecTests: DeviceTestCase {
     }
 
     func testHadamardRefusesOtherLengthsAndTypes() throws {
-        let odd = try Tensor.zeros(shape: [2, 96], on: device)
-        assertRefused(op: "Hadamard", got: "96") { try Hadamard(odd).plan() }
+        let odd = try Tensor.zeros(shape: [2, 48], on: device)
+        assertRefused(op: "Hadamard", got: "48") { try Hadamard(odd).plan() }
         let numbers = try Tensor.zeros(shape: [2, 64], dtype: .uint32, on: device)
         assertRefused(op: "Hadamard", got: "u32") { try Hadamard(numbers).plan() }
         let vectors = try Tensor.zeros(shape: [2, 64], on: device)

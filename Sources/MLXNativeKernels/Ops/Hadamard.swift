@@ -8,7 +8,8 @@
 ///     forward   y = H(s .* x) / sqrt(n)        inverse   y = s .* H(x) / sqrt(n)
 ///
 /// where n is a power of two from 4 to 4096 and s are the signs of a codec at this length, or ones. With a codec's
-/// signs, forward takes a query to the domain of its codes, and inverse takes the result of attention over them back.
+/// signs, forward takes a query to the domain of its codes, and inverse takes the result of attention over them back. At
+/// 80, 96, 112 and 192 elements H / sqrt(n) is the rotation by blocks of ``KVCodec/Name/turbo``.
 ///
 /// ```swift
 /// let done = try device.encode { step in

@@ -18,10 +18,11 @@ Tensor planChannels(uint64_t heads, uint64_t headDim, DType dtype = DType::f32) 
 
 const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
     {"the codec cannot code such vectors", "turbo of 5 bits, head dim 48",
-     "2 to 8 bits, and a head dim of 32, 64, 128, 256 or 512", "Choose other bits, the other codec, or a dense cache.",
-     [](AttentionCacheDescriptor& d) { d.headDim = 48; }},
+     "2 to 8 bits, and a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512",
+     "Choose other bits, the other codec, or a dense cache.", [](AttentionCacheDescriptor& d) { d.headDim = 48; }},
     {"the codec cannot code such vectors", "turbo of 9 bits, head dim 64",
-     "2 to 8 bits, and a head dim of 32, 64, 128, 256 or 512", "Choose other bits, the other codec, or a dense cache.",
+     "2 to 8 bits, and a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512",
+     "Choose other bits, the other codec, or a dense cache.",
      [](AttentionCacheDescriptor& d) { d.quantized->valueBits = 9; }},
     {"the codec cannot code such vectors", "mlx1 of 5 bits, head dim 32",
      "4 bits and a power of two from 4 to 4096, or 5, 6 or 8 bits and 256 or 512",

@@ -76,6 +76,20 @@ std::vector<Case> storageCases() {
                                              : DType::bf16,
                      .tokens = bits % 2 == 0 ? 1u : 5u});
   }
+  for (const uint32_t headDim : {80, 96, 112, 192}) {
+    for (const uint32_t tokens : {1, 5, 40}) {
+      if (tokens == 40 && headDim > 96) continue;  // GPUs have no kernel for so many rows
+      AttentionCacheDescriptor cache = coded(KVCodecName::turbo, 3 + headDim / 16 % 3, 4, headDim);
+      if (headDim == 192) cache.valueHeadDim = 128;
+      cases.push_back({.name = fmt::format("turbo, {} tokens, heads of {}", tokens, headDim),
+                       .cache = cache,
+                       .keys = tokens == 5 ? DType::f32 : DType::f16,
+                       .before = tokens == 40 ? 0u : 6u,
+                       .tokens = tokens,
+                       .dispatches = tokens == 40 ? 6u : 2u,
+                       .isPrefill = tokens == 40});
+    }
+  }
   for (const uint32_t bits : {4, 5, 6, 8}) {
     cases.push_back({.name = fmt::format("mlx1 of {} bits", bits),
                      .cache = coded(KVCodecName::mlx1, bits, bits, bits == 4 ? 128 : 256),

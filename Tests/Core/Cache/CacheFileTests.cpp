@@ -50,6 +50,10 @@ std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
     d.quantized->valueMeans = constants(device, -0.5f, 2, 64);
     d.whenFull = KVWrap::linear;
   });
+  add("turbo of blocks", turbo, [&](auto& d) {
+    d.headDim = 192, d.valueHeadDim = 80, d.isStorageOnly = false;
+    d.quantized->keyMeans = constants(device, 0.5f, 2, 192);
+  });
   add("mlx1 of two scales", turbo, [](auto& d) {
     d.kvHeads = 1, d.headDim = d.valueHeadDim = 512;
     d.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f};

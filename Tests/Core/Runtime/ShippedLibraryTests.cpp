@@ -44,8 +44,8 @@ std::vector<T> joined(std::vector<T> some, std::initializer_list<std::type_ident
   return some;
 }
 const std::vector<FunctionConstant> kCodecNumbers = {
-    {kKVCodecKeyBits, 5u},    {kKVCodecValueBits, 4u},         {kKVCodecKeyLanes, 8u},
-    {kKVCodecValueLanes, 4u}, {kKVCodecHasAlignedCodes, true}, {kKVCodecElementType, uint32_t{kFloat16}}};
+    {kKVCodecKeyBits, 5u},   {kKVCodecValueBits, 4u},         {kKVCodecKeyDim, 80u},
+    {kKVCodecValueDim, 64u}, {kKVCodecHasAlignedCodes, true}, {kKVCodecElementType, uint32_t{kFloat16}}};
 // Of its many constants those that arguments depend on.
 const std::vector<uint32_t> kFlashDecodeConstants = {
     kFlashDecodeIsCoded,      kKVCodecHasKeyMeans,    kKVCodecHasValueMeans,     kFlashDecodeHasMask,

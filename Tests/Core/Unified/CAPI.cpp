@@ -43,6 +43,7 @@
 #include "Harness/EveryDevice.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/Common/StoredVector.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 #include "CAPI/CApiBindingTests.cpp"
 #include "CAPI/CApiCacheStepTests.cpp"
 #include "CAPI/CApiCacheTests.cpp"

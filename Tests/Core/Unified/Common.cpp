@@ -40,6 +40,7 @@
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Hadamard.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
 #include "Common/FunctionConstants.h"
@@ -186,7 +187,9 @@
 #undef kTokens
 #undef bindingAt
 #define onlyDispatch onlyDispatch_FlashPrefillTests
+#define kHeadDims kHeadDims_FlashPrefillTests
 #define Case Case_FlashPrefillTests
 #include "Ops/FlashDecode/FlashPrefillTests.cpp"
 #undef Case
+#undef kHeadDims
 #undef onlyDispatch

@@ -26,6 +26,7 @@
 #include "Harness/DeclaredBytes.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Cache/QuantizedCacheFixture.hpp"
 #include "Harness/SoftFloat.hpp"

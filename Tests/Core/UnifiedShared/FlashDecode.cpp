@@ -11,6 +11,7 @@
 #include <limits>
 #include "Harness/SoftFloat.hpp"
 #include "Ops/Common/KVCodecReference.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 #include <numbers>
 #include "Ops/FlashDecode/FlashDecodeRun.hpp"
 #include <tuple>

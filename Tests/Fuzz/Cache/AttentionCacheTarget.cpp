@@ -150,7 +150,7 @@ class AttentionCacheCase final : public Case {
   void quantize(Seeded& random) {
     mnk_cache_descriptor& d = storage_.descriptor;
     const bool isTurbo = coin(random, 2, 3);
-    d.head_dim = isTurbo ? oneOf(random, {32u, 64u, 256u}) : oneOf(random, {4u, 32u, 256u, 512u});
+    d.head_dim = isTurbo ? oneOf(random, {32u, 64u, 80u, 192u, 256u}) : oneOf(random, {4u, 32u, 256u, 512u});
     if (d.value_head_dim != 0) d.value_head_dim = d.head_dim;
     const bool isByteCoded = !isTurbo && d.head_dim >= 256 && coin(random, 1, 2);
     isQuantized_ = true;

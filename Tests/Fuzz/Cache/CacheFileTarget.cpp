@@ -162,7 +162,8 @@ Bytes validFile(Seeded& random) {
   const uint32_t capacity = 1 + below(5), sequences = 1 + below(3);
   uint32_t headDim = 1 + below(8), valueHeadDim = 1 + below(8), keyBits = 0, valueBits = 0;
   if (isQuantized) {
-    headDim = valueHeadDim = isTurbo ? oneOf<uint32_t>(random, {32, 64, 128}) : oneOf<uint32_t>(random, {4, 64, 512});
+    headDim = valueHeadDim =
+        isTurbo ? oneOf<uint32_t>(random, {32, 64, 80, 96, 128}) : oneOf<uint32_t>(random, {4, 64, 512});
     if (isTurbo && coin(random, 1, 3)) valueHeadDim = 32;
     keyBits = isTurbo ? 2 + below(7) : headDim == 512 ? oneOf<uint32_t>(random, {4, 5, 6, 8}) : 4;
     valueBits = isTurbo ? 2 + below(7) : 4;

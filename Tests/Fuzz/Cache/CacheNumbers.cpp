@@ -13,8 +13,12 @@ namespace {
 // Codes and scales of one vector; 0 where the codec has none.
 uint64_t vectorBytes(uint32_t codec, uint32_t bits, uint64_t headDim) {
   const bool isPower = headDim != 0 && (headDim & (headDim - 1)) == 0;
+  const bool hasBlocks = headDim == 80 || headDim == 96 || headDim == 112 || headDim == 192;
+  if (codec == 0) {
+    const bool isLength = hasBlocks || (isPower && headDim >= 32 && headDim <= 512);
+    return isLength && bits >= 2 && bits <= 8 ? bits * headDim / 8 + 2 : 0;
+  }
   if (!isPower) return 0;
-  if (codec == 0) return bits >= 2 && bits <= 8 && headDim >= 32 && headDim <= 512 ? bits * headDim / 8 + 2 : 0;
   const uint64_t scales = headDim == 512 ? 8 : 4;
   if (bits == 4) return headDim >= 4 && headDim <= 4096 ? headDim / 2 + scales : 0;
   return (bits == 5 || bits == 6 || bits == 8) && (headDim == 256 || headDim == 512) ? headDim + scales : 0;
@@ -24,7 +28,10 @@ bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
   const auto isOneOf = [](uint64_t dim, std::initializer_list<uint64_t> dims) {
     return std::find(dims.begin(), dims.end(), dim) != dims.end();
   };
-  if (isQuantized) return keyDim == valueDim && isOneOf(keyDim, {32, 64, 128, 256, 512});
+  if (isQuantized) {
+    const auto isCoded = [&](uint64_t dim) { return isOneOf(dim, {32, 64, 80, 96, 112, 128, 192, 256}); };
+    return (isCoded(keyDim) && isCoded(valueDim)) || (keyDim == 512 && valueDim == 512);
+  }
   const auto isShort = [](uint64_t dim) { return dim >= 8 && dim <= 256 && dim % 8 == 0; };
   return (isShort(keyDim) && isShort(valueDim)) || (valueDim == 512 && isOneOf(keyDim, {512, 576}));
 }

@@ -110,8 +110,11 @@ std::string refusalOfMemory(const Spec& spec) {
 
 bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
   if (isQuantized) {
-    const uint64_t dims[] = {32, 64, 128, 256, 512};
-    return keyDim == valueDim && std::find(std::begin(dims), std::end(dims), keyDim) != std::end(dims);
+    const uint64_t dims[] = {32, 64, 80, 96, 112, 128, 192, 256};
+    const auto isShort = [&](uint64_t dim) {
+      return std::find(std::begin(dims), std::end(dims), dim) != std::end(dims);
+    };
+    return (isShort(keyDim) && isShort(valueDim)) || (keyDim == 512 && valueDim == 512);
   }
   const auto isMultiple = [](uint64_t dim) { return dim >= 8 && dim <= 256 && dim % 8 == 0; };
   if (isMultiple(keyDim) && isMultiple(valueDim)) return true;

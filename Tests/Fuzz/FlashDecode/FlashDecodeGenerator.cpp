@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 
 #include "FlashDecodeCall.hpp"
 #include "Numbers.hpp"
@@ -37,7 +38,7 @@ void drawDense(Spec& spec, Seeded& random, const Dims& dims, bool hasSequences) 
 
 void drawQuantized(Spec& spec, Seeded& random, const Dims& dims, bool hasSequences) {
   spec.hasDense = false, spec.hasQuantized = true;
-  const bool isTurbo = coin(random, 2, 3);
+  const bool isTurbo = coin(random, 2, 3) || !std::has_single_bit(dims.keyDim) || !std::has_single_bit(dims.valueDim);
   const auto drawPlane = [&](std::optional<TensorSpec>& codes, QuantizedPlaneSpec& plane, uint64_t headDim,
                              uint32_t codeRegion, uint32_t scaleRegion) {
     const bool isWide = headDim == 256 || headDim == 512;
@@ -112,8 +113,11 @@ Dims drawDims(Seeded& random, bool isQuantized) {
   const uint64_t heads = coin(random, 1, 2) ? 1 : 1 + random.below(3), capacity = 1 + random.below(12);
   const bool isLong = coin(random, 1, 12);
   if (isQuantized) {
-    const uint64_t headDim = isLong ? oneOf<uint64_t>(random, {128, 256, 512}) : oneOf<uint64_t>(random, {32, 32, 64});
-    return {sequences, heads, capacity, headDim, headDim};
+    const auto draw = [&] {
+      return isLong ? oneOf<uint64_t>(random, {112, 128, 192, 256}) : oneOf<uint64_t>(random, {32, 32, 64, 80, 96});
+    };
+    const uint64_t keyDim = isLong && coin(random, 1, 4) ? 512 : draw();
+    return {sequences, heads, capacity, keyDim, keyDim == 512 || coin(random, 2, 3) ? keyDim : draw()};
   }
   if (isLong && coin(random, 1, 4)) return {sequences, heads, capacity, coin(random, 1, 2) ? 512u : 576u, 512};
   const uint64_t most = isLong ? 32 : 8;
@@ -166,7 +170,7 @@ Spec drawSpec(Seeded& random, Bank bank) {
   // Rows in one dispatch on a GPU, in head dims that have a kernel for it.
   const bool isPrompt = coin(random, 1, 10);
   if (isPrompt) {
-    dims.keyDim = isQuantized ? oneOf<uint64_t>(random, {64, 64, 128, 256})
+    dims.keyDim = isQuantized ? oneOf<uint64_t>(random, {64, 64, 80, 96, 128, 192, 256})
                               : oneOf<uint64_t>(random, {64, 64, 80, 96, 128, 192, 256});
     dims.valueDim = dims.keyDim;
     dims.capacity += 9;

@@ -41,8 +41,9 @@ Spec valid(Seeded& random, Bank bank) {
     n.signs = coin(random, 1, 2) ? MNK_TURBO : MNK_MLX1;
     n.is_inverse = coin(random, 1, 2);
     const bool isTurbo = n.has_signs && n.signs == MNK_TURBO;
-    const uint64_t length =
+    uint64_t length =
         isTurbo ? uint64_t{32} << random.below(5) : uint64_t{4} << random.below(coin(random, 1, 8) ? 11 : 7);
+    if ((isTurbo || !n.has_signs) && coin(random, 1, 3)) length = oneOf<uint64_t>(random, {80, 96, 112, 192});
     std::vector<uint64_t> shape;
     for (uint64_t axes = random.below(4); axes > 0; --axes)
       shape.push_back(random.below(16) == 0 ? 0 : 1 + random.below(4));
@@ -84,7 +85,7 @@ void mutate(Spec& spec, Seeded& random) {
     case 6:
       return moveAnExtent(tensor, random);
     case 7:
-      if (!tensor.shape.empty()) tensor.shape.back() = oneOf<uint64_t>(random, {2, 4, 96, 1024, 4096, 8192});
+      if (!tensor.shape.empty()) tensor.shape.back() = oneOf<uint64_t>(random, {2, 4, 48, 96, 1024, 4096, 8192});
       return;
     case 8:
       if (spec.into) spec.into->shape = spec.from->shape;
@@ -119,7 +120,10 @@ std::string refusalOf(const Spec& spec) {
   if (n.has_signs && static_cast<uint32_t>(n.signs) > 1) return "the number is not a codec";
   if (!isFloat(*spec.from) || (spec.into && !isFloat(*spec.into))) return "the tensors are not of floats";
   const uint64_t length = spec.length();
-  if (!std::has_single_bit(length) || length < 4 || length > 4096) return "vectors have no length that can be turned";
+  const bool hasBlocks = length == 80 || length == 96 || length == 112 || length == 192;
+  const bool isLength = (std::has_single_bit(length) && length >= 4 && length <= 4096) ||
+                        (hasBlocks && !(n.has_signs && n.signs == MNK_MLX1));
+  if (!isLength) return "vectors have no length that can be turned";
   if (n.has_signs && n.signs == MNK_TURBO && (length < 32 || length > 512)) {
     return "the codec has no signs for this length";
   }

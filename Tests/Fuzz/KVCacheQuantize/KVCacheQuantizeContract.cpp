@@ -198,13 +198,15 @@ bool sharesMemory(const Spec& spec) {
 }  // namespace
 
 uint64_t headDimOf(const mnk_kv_codec& codec, uint64_t codeBytes) {
+  for (const uint64_t headDim : {32, 64, 80, 96, 112, 128, 192, 256, 512}) {
+    const bool isTurbo = codec.name == MNK_TURBO && codec.bits >= 2 && codec.bits <= 8;
+    if (isTurbo && codeBytes == headDim * codec.bits / 8) return headDim;
+  }
   for (uint64_t headDim = 4; headDim <= 4096; headDim *= 2) {
-    const bool isTurbo =
-        codec.name == MNK_TURBO && codec.bits >= 2 && codec.bits <= 8 && headDim >= 32 && headDim <= 512;
     const bool isNibbles = codec.name == MNK_MLX1 && codec.bits == 4;
     const bool isBytes = codec.name == MNK_MLX1 && (codec.bits == 5 || codec.bits == 6 || codec.bits == 8) &&
                          (headDim == 256 || headDim == 512);
-    if ((isTurbo || isNibbles) && codeBytes == headDim * codec.bits / 8) return headDim;
+    if (isNibbles && codeBytes == headDim / 2) return headDim;
     if (isBytes && codeBytes == headDim) return headDim;
   }
   return 0;

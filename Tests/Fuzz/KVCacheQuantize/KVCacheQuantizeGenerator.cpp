@@ -25,7 +25,8 @@ struct Coding {
 Coding drawCoding(Seeded& random, mnk_kv_codec_name name) {
   if (name == MNK_TURBO) {
     const auto bits = static_cast<uint32_t>(2 + random.below(7));
-    return {{name, bits, oneOf(random, {0.0f, 1.0f})}, oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 128, 256, 512})};
+    return {{name, bits, oneOf(random, {0.0f, 1.0f})},
+            oneOf<uint64_t>(random, {32, 32, 32, 64, 64, 80, 96, 112, 128, 192, 256, 512})};
   }
   const uint32_t bits = oneOf<uint32_t>(random, {4, 4, 4, 5, 6, 8});
   const uint64_t headDim =

@@ -63,7 +63,8 @@ std::vector<double> rotated(std::span<const double> row, std::span<const uint32_
   for (size_t j = 0; j < r.size(); j++) {
     if (signs[j / 32] >> (j % 32) & 1) r[j] = -r[j];
   }
-  for (size_t distance = 1; distance < r.size(); distance *= 2) {
+  const size_t block = r.size() & (~r.size() + 1);
+  for (size_t distance = 1; distance < block; distance *= 2) {
     for (size_t j = 0; j < r.size(); j++) {
       if (j & distance) continue;
       const double a = r[j], b = r[j + distance];
@@ -71,7 +72,12 @@ std::vector<double> rotated(std::span<const double> row, std::span<const uint32_
       r[j + distance] = a - b;
     }
   }
-  for (double& x : r) x /= std::sqrt(double(r.size()));
+  for (double& x : r) x /= std::sqrt(double(block));
+  for (size_t first = 0; block < r.size() && first < block; first++) {
+    double sum = 0;
+    for (size_t j = first; j < r.size(); j += block) sum += r[j];
+    for (size_t j = first; j < r.size(); j += block) r[j] -= 2 * sum / double(r.size() / block);
+  }
   return r;
 }
 

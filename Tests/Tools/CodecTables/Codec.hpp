@@ -24,7 +24,8 @@ Codebook codebookOf(int bits);
 // The mean of |r - r'|^2 / |r|^2 for rows of normal numbers that are stored with the plain scale, |r| / sqrt(D).
 double expectedError(size_t headDim, const Codebook& codebook);
 
-// The orthonormal rotation: signs, then a Walsh-Hadamard transform in natural order. Bit j % 32 of word j / 32 set:
+// The orthonormal rotation: signs, then a Walsh-Hadamard transform in natural order of each block of the largest power
+// of two that divides the length, then the reflection I - 2 J / m across m > 1 blocks. Bit j % 32 of word j / 32 set:
 // element j changes its sign.
 std::vector<double> rotated(std::span<const double> row, std::span<const uint32_t> signs);
 

@@ -75,7 +75,8 @@ std::string turboTables() {
 // clang-format off
 )" + table("float", "kTurboLevels", levels) +
          R"(
-// For D elements from word D / 32 - 1 on. Bit j % 32 of word j / 32 set: element j changes its sign.
+// For D elements, a power of two, from word D / 32 - 1 on; then those for 80, 96, 112 and 192 elements, which take 3,
+// 3, 4 and 6 words. Bit j % 32 of word j / 32 set: element j changes its sign.
 )" + table("uint", "kTurboSigns", signs) +
          R"(
 // By bits, for the search for a better scale: candidate m of M is 1 + reach * (m - (M - 1) / 2) / sqrt(M - 1) times the

@@ -128,7 +128,7 @@ Verdict judged(size_t headDim, uint32_t seed, const Suite& suite, const Codebook
 
 std::vector<uint32_t> signsOf(size_t headDim, uint32_t seed) {
   Random random(uint64_t(headDim) << 32 | seed);
-  std::vector<uint32_t> words(headDim / 32);
+  std::vector<uint32_t> words((headDim + 31) / 32);
   for (uint32_t& word : words) word = uint32_t(random.next() >> 32);
   return words;
 }

@@ -14,7 +14,9 @@ bool isByteCoded(const KVCodec& codec) {
 }
 
 std::string_view expectedText(const KVCodec& codec) {
-  if (codec.name == KVCodecName::turbo) return "2 to 8 bits, and a head dim of 32, 64, 128, 256 or 512";
+  if (codec.name == KVCodecName::turbo) {
+    return "2 to 8 bits, and a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512";
+  }
   return "4 bits and a power of two from 4 to 4096, or 5, 6 or 8 bits and 256 or 512";
 }
 
@@ -31,8 +33,12 @@ std::string_view name(KVCodecName codec) {
 }
 
 bool KVCodec::canCode(uint64_t headDim) const {
-  if (!std::has_single_bit(headDim)) return false;
-  if (name == KVCodecName::turbo) return bits >= 2 && bits <= 8 && headDim >= 32 && headDim <= 512;
+  const bool isPowerOfTwo = std::has_single_bit(headDim);
+  if (name == KVCodecName::turbo) {
+    const bool hasBlocks = headDim == 80 || headDim == 96 || headDim == 112 || headDim == 192;
+    return bits >= 2 && bits <= 8 && ((isPowerOfTwo && headDim >= 32 && headDim <= 512) || hasBlocks);
+  }
+  if (!isPowerOfTwo) return false;
   if (bits == 4) return headDim >= 4 && headDim <= 4096;
   return (bits == 5 || bits == 6 || bits == 8) && (headDim == 256 || headDim == 512);
 }

@@ -125,12 +125,12 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("{} and {}", name(op.keys.codec.name), name(op.values->codec.name)),
                "one codec, with bits for each", "Use one codec for both, or two ops."),
 
-    INVALID_IF(firstWithout(op, hasHeadDim), "the codec has no codes of this length",
-               codeText(*firstWithout(op, hasHeadDim)),
-               op.keys.codec.name == KVCodecName::turbo
-                   ? "2 to 8 bits, and bits * headDim / 8 bytes for a head dim of 32, 64, 128, 256 or 512"
-                   : "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes",
-               "Ask the codec for its sizes, and give the codes that last axis."),
+    INVALID_IF(
+        firstWithout(op, hasHeadDim), "the codec has no codes of this length", codeText(*firstWithout(op, hasHeadDim)),
+        op.keys.codec.name == KVCodecName::turbo
+            ? "2 to 8 bits, and bits * headDim / 8 bytes for a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512"
+            : "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes",
+        "Ask the codec for its sizes, and give the codes that last axis."),
 
     INVALID_IF(firstWithout(op, hasFittingFactor), "the scale factor cannot be used",
                scaleFactorText(*firstWithout(op, hasFittingFactor)),

@@ -9,7 +9,7 @@
 namespace mnk {
 
 VectorLanes VectorLanes::forLength(uint64_t longest) {
-  return {.chunks = static_cast<uint32_t>(std::max<uint64_t>(longest / 128, 1))};
+  return {.chunks = static_cast<uint32_t>(std::bit_ceil((longest + 127) / 128))};
 }
 
 VectorLanes VectorLanes::forVectors(uint64_t vectors, uint64_t longest, uint64_t shortest) {
@@ -31,6 +31,11 @@ bool VectorLanes::canShare(uint64_t a, uint64_t b) {
 uint32_t VectorLanes::simdgroupsOf(uint64_t length, uint64_t vectors) const {
   const uint64_t each = 32 / lanesOf(length);
   return static_cast<uint32_t>((vectors + each - 1) / each);
+}
+
+float inverseRootOf(uint64_t length) {
+  const uint64_t block = length & (~length + 1);
+  return static_cast<float>(1 / (static_cast<double>(length / block) * std::sqrt(static_cast<double>(block))));
 }
 
 Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows) {
@@ -71,8 +76,8 @@ std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, cons
   return {{kKVCodecIsTurbo, first.codec.name == KVCodecName::turbo},
           {kKVCodecKeyBits, first.codec.bits},
           {kKVCodecValueBits, last.codec.bits},
-          {kKVCodecKeyLanes, lanes.lanesOf(first.headDim())},
-          {kKVCodecValueLanes, lanes.lanesOf(last.headDim())},
+          {kKVCodecKeyDim, static_cast<uint32_t>(first.headDim())},
+          {kKVCodecValueDim, static_cast<uint32_t>(last.headDim())},
           {kKVCodecHasAlignedCodes, hasAlignedCodes(first, lanes) && hasAlignedCodes(last, lanes)},
           {kKVCodecElementType, static_cast<uint32_t>(numbers.front().tensor.dtype())},
           {kKVCodecIsVectorized, std::all_of(numbers.begin(), numbers.end(), isAligned)},
@@ -88,7 +93,7 @@ KVCodecPlane codecPlaneOf(const QuantizedKVPlane& plane, const VectorLanes& lane
           .lanes = lanes.lanesOf(headDim),
           .simdgroups = lanes.simdgroupsOf(headDim, heads),
           .codeBytes = static_cast<uint32_t>(shape[shape.rank() - 1]),
-          .inverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(headDim))),
+          .inverseRoot = inverseRootOf(headDim),
           .scaleFactor = plane.codec.scaleFactor};
 }
 

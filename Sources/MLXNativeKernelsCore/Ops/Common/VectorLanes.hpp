@@ -1,6 +1,7 @@
 // How the lanes of simdgroups share vectors that are turned by the Walsh-Hadamard transform: a lane holds a few
 // float4s, lanes of a vector are neighbors, and a simdgroup holds one vector or several short ones.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -24,9 +25,13 @@ struct VectorLanes {
   // Whether the shorter vector is at least as long as what a lane holds.
   static bool canShare(uint64_t a, uint64_t b);
 
-  uint32_t lanesOf(uint64_t length) const { return static_cast<uint32_t>(length / (4 * chunks)); }
+  // A power of two: the last lanes of a vector whose length is none hold nothing.
+  uint32_t lanesOf(uint64_t length) const { return static_cast<uint32_t>(std::bit_ceil(length / (4 * chunks))); }
   uint32_t simdgroupsOf(uint64_t length, uint64_t vectors) const;
 };
+
+// What makes the transform of WalshHadamard.h orthonormal: 1 / (blocks * sqrt(length of a block)).
+float inverseRootOf(uint64_t length);
 
 // Threadgroups of a few simdgroups: so many simdgroups in all along x, and so many rows of them along y.
 Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows);

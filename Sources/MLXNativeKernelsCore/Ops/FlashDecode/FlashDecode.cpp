@@ -6,6 +6,7 @@
 
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
+#include "Ops/Common/VectorLanes.hpp"
 #include "Ops/FlashDecode/AttentionDispatch.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
@@ -64,7 +65,7 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
       .window = op.options.window,
       .queryScale = static_cast<float>(op.options.softcap != 0 ? scale : scale * std::numbers::log2e),
       .softcap = op.options.softcap,
-      .keyInverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(layout.keyDim))),
+      .keyInverseRoot = inverseRootOf(layout.keyDim),
       .keyScaleFactor = 1,
       .valueScaleFactor = 1,
       .keyCodeBytes = narrow(layout.keyDim * byteSize(slots.keys.dtype())),

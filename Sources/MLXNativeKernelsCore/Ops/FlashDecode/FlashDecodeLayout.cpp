@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "Ops/Common/VectorLanes.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Support/Format.hpp"
 
@@ -108,7 +109,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   layout.passes = passesOf(op, layout.queries, layout.usesPrefill() ? layout.queries.rows : FlashDecode::kRowsPerPass);
   const uint64_t rows = layout.group * layout.passes.front().rows;
   layout.usesMatrices = hasMatrices && !layout.usesPrefill() && wantsMatrices(op, profile, measured);
-  layout.instance = vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows);
+  layout.instance = vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows, quantizedOf(op) != nullptr);
   layout.rowsTogether = !layout.usesMatrices ? layout.instance.rows
                         : measured           ? measured->rowsTogether
                                              : matrixRows(layout.tuning, layout.keyDim, rows);
@@ -276,7 +277,7 @@ FlashDecodeFinish finishOf(uint64_t heads, uint64_t kvHeads, uint64_t headDim, u
           .kvHeads = static_cast<uint32_t>(kvHeads),
           .headDim = static_cast<uint32_t>(headDim),
           .lanes = static_cast<uint32_t>(headDim / (4 * chunks)),
-          .inverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(headDim)))};
+          .inverseRoot = inverseRootOf(headDim)};
 }
 
 }  // namespace mnk

@@ -94,15 +94,18 @@ FlashDecodeTuning tuningFor(const DeviceProfile& profile) {
 }
 
 bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
-  if (isQuantized) return keyDim == valueDim && std::has_single_bit(keyDim) && keyDim >= 32 && keyDim <= 512;
-  return vectorInstance({}, keyDim, valueDim, 1).rows != 0;
+  const KVCodec turbo;  // no codec has other head dims that kernels have
+  if (isQuantized && (!turbo.canCode(keyDim) || !turbo.canCode(valueDim))) return false;
+  return vectorInstance({}, keyDim, valueDim, 1, isQuantized).rows != 0;
 }
 
 std::string attentionDimsText(bool isQuantized) {
-  return isQuantized ? "32, 64, 128, 256 or 512, the same for both" : "multiples of 8 up to 256, 512, or 576 with 512";
+  return isQuantized ? "32, 64, 80, 96, 112, 128, 192 or 256, or 512 for both"
+                     : "multiples of 8 up to 256, 512, or 576 with 512";
 }
 
-VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows) {
+VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
+                              bool isQuantized) {
   const auto instances = tuning.sharesAmongFewLanes ? std::span<const VectorInstance>(kFewLanesInstances)
                                                     : std::span<const VectorInstance>(kVectorInstances);
   rows = std::min<uint64_t>(rows, tuning.vectorRowsTogether);
@@ -112,7 +115,8 @@ VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, 
   for (const VectorInstance& instance : instances) {
     const bool isExact = instance.keyDim == keyDim && instance.valueDim == valueDim;
     const bool isLongEnough = isPaddable && instance.keyDim >= keyDim && instance.valueDim >= valueDim;
-    if (!isExact && !isLongEnough) continue;
+    const bool hasPowerOfTwo = instance.keyDim == instance.valueDim && std::has_single_bit(instance.keyDim);
+    if ((!isExact && !isLongEnough) || (isQuantized && !hasPowerOfTwo)) continue;
     if (best.rows != 0 && (instance.keyDim != best.keyDim || instance.valueDim != best.valueDim)) break;
     if (best.rows == 0 || best.rows < rows) best = instance;
   }

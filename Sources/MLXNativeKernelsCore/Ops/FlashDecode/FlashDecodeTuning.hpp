@@ -42,14 +42,16 @@ FlashDecodeTuning tuningFor(const DeviceProfile& profile);
 bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized);
 std::string attentionDimsText(bool isQuantized);
 
-// The instance of the vector kernel for `rows` rows of a head of the cache: of these head dims, or, for vectors of
-// elements, the smallest that they fit in. It has 0 rows where there is none.
+// The instance of the vector kernel for `rows` rows of a head of the cache: of these head dims, or the smallest that
+// they fit in; for a quantized cache one for a power of two, the same for keys and values. It has 0 rows where there is
+// none.
 struct VectorInstance {
   uint32_t keyDim = 0;
   uint32_t valueDim = 0;
   uint32_t rows = 0;  // that a simdgroup computes together
 };
-VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows);
+VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
+                              bool isQuantized);
 
 // Instances of the matrix kernel.
 struct MatrixInstance {

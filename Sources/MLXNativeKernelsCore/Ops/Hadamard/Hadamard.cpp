@@ -1,7 +1,6 @@
 #include "MLXNativeKernels/Hadamard.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "Hadamard/HadamardTypes.h"
 #include "Ops/Common/VectorLanes.hpp"
@@ -34,7 +33,7 @@ Dispatch makeDispatch(const Op& op) {
                               .vectors = static_cast<uint32_t>(vectors),
                               .signs = signsOf(op),
                               .isInverse = op.isInverse,
-                              .inverseRoot = static_cast<float>(1 / std::sqrt(static_cast<double>(length)))};
+                              .inverseRoot = inverseRootOf(length)};
   Dispatch dispatch;
   dispatch.kind = Op::name;
   dispatch.kernel.function = fmt::format("hadamard_{}_{}", lanes.chunks, parts);

@@ -15,6 +15,13 @@ uint64_t vectorsOf(const Op& op) {
   return op.from.shape().elementCount() / lengthOf(op);
 }
 
+// Lengths that are no power of two are those of turbo.
+bool hasLength(const Op& op) {
+  const uint64_t length = lengthOf(op);
+  if (std::has_single_bit(length)) return length >= 4 && length <= Op::kMaxLength;
+  return op.signs != KVCodecName::mlx1 && KVCodec{.name = KVCodecName::turbo}.canCode(length);
+}
+
 constexpr Rule<Op> kRules[] = {
     INVALID_IF(!op.from || (op.into && !*op.into), "a tensor has no memory",
                op.from ? "a target without memory" : "a source without memory", "tensors with memory",
@@ -24,14 +31,14 @@ constexpr Rule<Op> kRules[] = {
                name(isFloat(op.from.dtype()) ? op.into->dtype() : op.from.dtype()), "f32, f16 or bf16",
                "Convert the tensor."),
 
-    INVALID_IF(!std::has_single_bit(lengthOf(op)) || lengthOf(op) < 4 || lengthOf(op) > Op::kMaxLength,
-               "vectors have no length that can be turned", op.from.shape().text(),
-               fmt::format("a last axis that is a power of two from 4 to {}", Op::kMaxLength),
+    INVALID_IF(!hasLength(op), "vectors have no length that can be turned", op.from.shape().text(),
+               fmt::format("a last axis that is a power of two from 4 to {}{}", Op::kMaxLength,
+                           op.signs == KVCodecName::mlx1 ? "" : ", or 80, 96, 112 or 192"),
                "Reshape the tensor, or pad its vectors."),
 
     INVALID_IF(op.signs == KVCodecName::turbo && !KVCodec{.name = KVCodecName::turbo}.canCode(lengthOf(op)),
                "the codec has no signs for this length", fmt::format("turbo, vectors of {}", lengthOf(op)),
-               "32, 64, 128, 256 or 512 with the signs of turbo",
+               "32, 64, 80, 96, 112, 128, 192, 256 or 512 with the signs of turbo",
                "Turn vectors of a head dim that the codec has, or leave the signs out."),
 
     INVALID_IF(op.into.has_value() && op.into->shape() != op.from.shape(), "the target has another shape",

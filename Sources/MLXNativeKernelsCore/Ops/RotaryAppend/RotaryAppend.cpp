@@ -122,15 +122,18 @@ void addRotation(Dispatch& dispatch, const Op& op, const KVCacheQuantize& quanti
   constantOf(dispatch, kKVCacheQuantizeIsRotated) = true;
   constantOf(dispatch, kRotaryAppendQueryType) = static_cast<uint32_t>(rotation.queries.tensor.dtype());
   dispatch.inlines.push_back(InlineBytes::of(kKVCacheQuantizeRotation, paramsOf(rotation, 1, 1)));
-  bindQueries(dispatch, op, CacheAddressing(addressesOf(quantize)), kKVCacheQuantizeQueries,
-              kKVCacheQuantizeRotatedQueries);
+  const CacheAddressing addressing(addressesOf(quantize));
+  bindQueries(dispatch, op, addressing, kKVCacheQuantizeQueries, kKVCacheQuantizeRotatedQueries);
   bindRotary(dispatch, rotation,
              {kKVCacheQuantizeFrequencies, kKVCacheQuantizeRotaryPositions, kKVCacheQuantizeRotaryOffsets},
              op.firstToken);
   // Lanes share queries as they share keys, in threadgroups of their own.
-  const uint64_t vectorsTogether = 32 / constantOf(dispatch, kKVCodecKeyLanes) * (dispatch.grid.threadgroup[0] / 32);
-  const uint64_t heads = rotation.queries.resolved().heads;
-  dispatch.grid.extent[0] += narrow((heads + vectorsTogether - 1) / vectorsTogether);
+  const HeadsView::Strides queries = rotation.queries.resolved();
+  const VectorLanes lanes =
+      VectorLanes::forPlanes(addressing.op.into.heads() * addressing.params().tokens, quantize.into.keys,
+                             quantize.values ? &*quantize.into.values : nullptr);
+  const uint64_t together = dispatch.grid.threadgroup[0] / 32;
+  dispatch.grid.extent[0] += narrow((lanes.simdgroupsOf(queries.headDim, queries.heads) + together - 1) / together);
 }
 
 }  // namespace

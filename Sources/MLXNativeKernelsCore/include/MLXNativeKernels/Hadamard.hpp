@@ -2,7 +2,8 @@
 // that lengths stay as they are:
 //   forward   y = H(s .* x) / sqrt(n)        inverse   y = s .* H(x) / sqrt(n)
 // where s are the signs of a codec at this length, or ones. With a codec's signs, forward takes a query to the domain
-// of its codes, and inverse takes the result of attention over them back.
+// of its codes, and inverse takes the result of attention over them back. At 80, 96, 112 and 192 elements H / sqrt(n)
+// is turbo's rotation by blocks: see KVCodec.hpp.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,7 +20,7 @@ struct Hadamard {
   static constexpr std::string_view name = "Hadamard";
   static constexpr uint64_t kMaxLength = 4096;
 
-  Tensor from;                      // f32, f16 or bf16; its last axis is a power of two from 4 to 4096
+  Tensor from;  // f32, f16 or bf16; its last axis is a power of two from 4 to 4096, or 80, 96, 112 or 192
   std::optional<Tensor> into = {};  // a float tensor of the same shape; without it, results take the place of `from`
   std::optional<KVCodecName> signs = {};
   bool isInverse = false;

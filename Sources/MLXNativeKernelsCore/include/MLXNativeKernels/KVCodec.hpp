@@ -5,11 +5,15 @@
 // boundaries between levels lie below the element divided by the vector's root mean square. An element on a boundary
 // takes the lower index. With N = 2^bits levels, zero is index N / 2 - 1.
 //
-//   turbo  Head dims that are powers of two from 32 to 512, 2 to 8 bits, signs for each of them. One f16 scale a
+//   turbo  Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, signs for each of them. One f16 scale a
 //   vector:
 //          r is read as scale * level. Codes lie in planes by the binary digits of `bits`, the widest first: 5 bits are
 //          a plane of the low 4 and a plane of the high 1. A plane of w bits holds code j from its bit j * w on, low
 //          bits first. A row of codes takes bits * headDim / 8 bytes.
+//          A head dim that is no power of two has m blocks of the largest one that divides it: 5 of 16, 3 of 32, 7 of
+//          16 and 3 of 64. Each block is transformed on its own, x_b = H(s .* x)_b / sqrt(its length), and then all are
+//          reflected across each other: r_b = x_b - 2 / m * (x_0 + ... + x_m-1). So an outlier is spread over the whole
+//          vector, as at a power of two. This rotation is its own inverse, but for the signs.
 //   mlx1   The bytes of mlx-native 0.6.6 and later. 4 bits, two codes a byte, low half first, for powers of two from 4
 //   to
 //          4096; 5, 6 and 8 bits, one code a byte, for 256 and 512. Signs at 256 and 512 alone. f32 scales: the norm of

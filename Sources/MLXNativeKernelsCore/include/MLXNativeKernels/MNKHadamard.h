@@ -17,7 +17,8 @@ NS_ASSUME_NONNULL_BEGIN
 - (instancetype)initWithSource:(MNKTensor *)source
                     intoTensor:(nullable MNKTensor *)destination NS_DESIGNATED_INITIALIZER;
 
-/// Any float type; its last axis is a power of two from 4 to 4096.
+/// Any float type; its last axis is a power of two from 4 to 4096, or 80, 96, 112 or 192, where the transform is
+/// turbo's rotation by blocks.
 @property(nonatomic) MNKTensor *source;
 /// Of the same shape; `nil` means in place.
 @property(nonatomic, nullable) MNKTensor *destination;

@@ -5,7 +5,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// How the vectors of a quantized cache are coded. A name stands for one meaning of its bytes, for ever.
 typedef NS_CLOSED_ENUM(uint32_t, MNKKVCodecName) {
-  /// Head dims that are powers of two from 32 to 512, 2 to 8 bits, and one `float16` scale for a vector.
+  /// Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, and one `float16` scale for a vector.
   MNKKVCodecTurbo = 0,
   /// The bytes of mlx-native 0.6.6 and later: 4 bits for powers of two from 4 to 4096; 5, 6 and 8 bits, a byte for
   /// each code, for 256 and 512. Scales are `float32`.

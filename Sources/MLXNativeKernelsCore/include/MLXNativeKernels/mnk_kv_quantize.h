@@ -71,7 +71,8 @@ bool mnk_encoder_kv_cache_dequantize(mnk_encoder* encoder, const mnk_kv_cache_de
 
 typedef struct mnk_hadamard {
   size_t size;                    // sizeof(mnk_hadamard)
-  mnk_tensor* from;               // f32, f16 or bf16; its last axis is a power of two from 4 to 4096
+  mnk_tensor* from;               // f32, f16 or bf16; its last axis is a power of two from 4 to 4096; or 80, 96, 112 or
+                                  // 192, where the transform is turbo's rotation by blocks
   mnk_tensor* MNK_NULLABLE into;  // of the same shape; NULL: in place
   bool has_signs;                 // then those of the codec `signs`; else none
   mnk_kv_codec_name signs;

@@ -196,16 +196,25 @@ TEST(KVCodecReference, PacksAsTheHeaderSays) {
   }
 }
 
-// By definition, element j is the sum of all x_i, with a minus where i and j share an odd number of binary digits.
+// By definition, element j is the sum of all x_i, with a minus where i and j share an odd number of binary digits. For
+// m blocks this is of i and j within them, times an element of the reflection I - 2 J / m across blocks.
 TEST(KVCodecReference, TurnsByTheDefinition) {
   Seeded random;
-  std::vector<double> x(64);
-  for (double& element : x) element = static_cast<double>(random.below(1000)) - 500;
-  const std::vector<double> got = hadamard(x);
-  for (size_t j = 0; j < x.size(); ++j) {
-    double expected = 0;
-    for (size_t i = 0; i < x.size(); ++i) expected += std::popcount(i & j) % 2 == 0 ? x[i] : -x[i];
-    EXPECT_EQ(got[j], expected);
+  for (const auto& [length, block] : {std::pair<size_t, size_t>{64, 64}, {80, 16}, {96, 32}, {112, 16}, {192, 64}}) {
+    const Context context(fmt::format("{} elements", length));
+    std::vector<double> x(length);
+    for (double& element : x) element = static_cast<double>(random.below(1000)) - 500;
+    const std::vector<double> got = hadamard(x);
+    const double blocks = static_cast<double>(length / block);
+    for (size_t j = 0; j < length; ++j) {
+      double expected = 0;
+      for (size_t i = 0; i < length; ++i) {
+        const double sign = std::popcount(i % block & j % block) % 2 == 0 ? 1 : -1;
+        const double across = length == block ? 1 : (i / block == j / block) - 2 / blocks;
+        expected += sign * across * std::sqrt(blocks) * x[i];
+      }
+      EXPECT(std::abs(got[j] - expected) <= (length == block ? 0 : 1e-9));
+    }
   }
 }
 

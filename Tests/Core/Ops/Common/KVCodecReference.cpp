@@ -144,13 +144,22 @@ CodedVector encodedRotated(const VectorCoding& coding, std::span<const double> r
 
 std::vector<double> hadamard(std::span<const double> x) {
   std::vector<double> y(x.begin(), x.end());
-  for (size_t half = 1; half < y.size(); half *= 2) {
+  size_t block = 1;
+  while (y.size() % (2 * block) == 0) block *= 2;
+  for (size_t half = 1; half < block; half *= 2) {
     for (size_t i = 0; i < y.size(); ++i) {
       if (i & half) continue;
       const double sum = y[i] + y[i + half];
       y[i + half] = y[i] - y[i + half];
       y[i] = sum;
     }
+  }
+  const size_t blocks = y.size() / block;
+  const double root = std::sqrt(static_cast<double>(blocks));
+  for (size_t i = 0; i < block && blocks > 1; ++i) {
+    double sum = 0;
+    for (size_t b = 0; b < blocks; ++b) sum += y[b * block + i];
+    for (size_t b = 0; b < blocks; ++b) y[b * block + i] = root * y[b * block + i] - 2 / root * sum;
   }
   return y;
 }

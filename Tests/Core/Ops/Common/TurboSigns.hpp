@@ -6,7 +6,9 @@
 
 namespace mnk::test {
 
-// headDim / 32 words. Bit j % 32 of word j / 32 set: element j changes its sign.
+constexpr uint64_t kTurboHeadDims[] = {32, 64, 80, 96, 112, 128, 192, 256, 512};
+
+// A word for each 32 elements, and one for the rest. Bit j % 32 of word j / 32 set: element j changes its sign.
 std::span<const uint32_t> turboSignWords(uint64_t headDim);
 
 // With M candidates, candidate m is 1 + reach * (m - (M - 1) / 2) / sqrt(M - 1) times the root mean square.

@@ -1,4 +1,5 @@
 // Cases of what makes a score, what else results may be, and of quantized caches.
+#include "Ops/Common/TurboSigns.hpp"
 #include "Ops/FlashDecode/FlashDecodeCase.hpp"
 
 namespace mnk::test {
@@ -169,44 +170,55 @@ std::vector<Case> queryCases() {
 
 std::vector<Case> quantizedCases() {
   std::vector<Case> cases;
-  const auto add = [&](const KVCodec& keys, const KVCodec& values, uint64_t headDim) {
+  const auto add = [&](const KVCodec& keys, const KVCodec& values, uint64_t headDim, uint64_t valueHeadDim = 0) {
+    if (valueHeadDim == 0) valueHeadDim = headDim;
     const uint64_t number = cases.size();
     const bool isTurbo = keys.name == KVCodecName::turbo;
     const bool isRing = number % 4 == 2;
-    cases.push_back({.name = fmt::format("keys in {}, values in {} at {}", keys.text(), values.text(), headDim),
-                     .keyCodec = keys,
-                     .valueCodec = values,
-                     .hasKeyMeans = isTurbo && number % 3 == 0,
-                     .hasValueMeans = isTurbo && number % 3 != 1,
-                     .hasChannelScales = isTurbo && number % 4 == 0,
-                     .hasWideScales = number % 2 == 1,
-                     .headDim = headDim,
-                     .valueHeadDim = headDim,
-                     .kvHeads = 1 + number % 2,
-                     .capacity = isRing ? 9u : 0u,
-                     .layout = kLayouts[number % 2],
-                     .wrap = isRing ? KVWrap::ring : KVWrap::linear,
-                     .pinned = isRing ? 2u : 0u,
-                     .queries = kFloats[number % 3],
-                     .group = 1 + number % 3,
-                     .rows = 1 + number % 3,
-                     .sequences = {{0, 12 + number % 13}},
-                     .into = number % 3 == 1 ? DType::f16 : DType::f32,
-                     .givesPartials = number % 6 == 5,
-                     .givesLogSumExp = number % 5 == 0,
-                     .options = {.window = number % 7 == 3 ? 5u : 0u,
-                                 .splits = static_cast<uint32_t>(number % 4),
-                                 .kernel = FlashDecodeKernel::vector},
-                     .hasSinks = number % 6 == 4,
-                     .cacheShift = number % 8 == 7 ? 1 + number % 3 : 0});
+    cases.push_back(
+        {.name = fmt::format("keys in {} at {}, values in {} at {}", keys.text(), headDim, values.text(), valueHeadDim),
+         .keyCodec = keys,
+         .valueCodec = values,
+         .hasKeyMeans = isTurbo && number % 3 == 0,
+         .hasValueMeans = isTurbo && number % 3 != 1,
+         .hasChannelScales = isTurbo && number % 4 == 0,
+         .hasWideScales = number % 2 == 1,
+         .headDim = headDim,
+         .valueHeadDim = valueHeadDim,
+         .kvHeads = 1 + number % 2,
+         .capacity = isRing ? 9u : 0u,
+         .layout = kLayouts[number % 2],
+         .wrap = isRing ? KVWrap::ring : KVWrap::linear,
+         .pinned = isRing ? 2u : 0u,
+         .queries = kFloats[number % 3],
+         .group = 1 + number % 3,
+         .rows = 1 + number % 3,
+         .sequences = {{0, 12 + number % 13}},
+         .into = number % 3 == 1 ? DType::f16 : DType::f32,
+         .givesPartials = number % 6 == 5,
+         .givesLogSumExp = number % 5 == 0,
+         .options = {.window = number % 7 == 3 ? 5u : 0u,
+                     .splits = static_cast<uint32_t>(number % 4),
+                     .kernel = FlashDecodeKernel::vector},
+         .hasSinks = number % 6 == 4,
+         .cacheShift = number % 8 == 7 ? 1 + number % 3 : 0});
   };
   // Every number of bits with every head dim as keys and as values; which of them meet goes round.
   for (uint32_t bits = 2; bits <= 8; ++bits) {
-    for (uint64_t headDim = 32; headDim <= 512; headDim *= 2) {
+    for (uint64_t headDim : kTurboHeadDims) {
       const uint32_t other = 2 + (bits - 2 + static_cast<uint32_t>(headDim / 32)) % 7;
       add({.bits = bits}, {.bits = other}, headDim);
     }
   }
+  // Values of another head dim than keys.
+  constexpr KVCodecName kMlx1 = KVCodecName::mlx1;
+  for (uint32_t bits = 2; bits <= 8; ++bits) add({.bits = bits}, {.bits = 10 - bits}, 192, 128);
+  for (const auto& [keys, values] : {std::pair(128, 64), {32, 256}, {80, 192}, {112, 96}, {256, 80}, {64, 112}}) {
+    for (uint32_t bits : {3, 4}) add({.bits = bits}, {.bits = bits + 1}, keys, values);
+  }
+  add({kMlx1, 4}, {kMlx1, 4}, 128, 64);
+  add({kMlx1, 4}, {kMlx1, 5}, 32, 256);
+  add({kMlx1, 6}, {kMlx1, 4}, 256, 64);
   // The same number of both, which share a table.
   for (uint32_t bits : {2u, 3u, 4u, 6u, 7u}) add({.bits = bits}, {.bits = bits}, bits == 2 ? 128 : 64);
   // More keys than the longest tiles have, for as many rows as fill one block of the matrix kernel, and two.
@@ -223,14 +235,13 @@ std::vector<Case> quantizedCases() {
       made.options.window = made.options.splits = 0;
     }
   }
-  constexpr KVCodecName kMlx1 = KVCodecName::mlx1;
   for (uint64_t headDim : {64, 128, 256, 512}) add({kMlx1, 4}, {kMlx1, 4}, headDim);
   for (uint32_t bits : {5u, 6u, 8u}) {
     for (uint64_t headDim : {256, 512}) add({kMlx1, bits}, {kMlx1, bits == 6 ? 4 : bits}, headDim);
     add({kMlx1, bits, 0.75f}, {kMlx1, 4, 16}, 512);
   }
   // What the mean of keys adds to scores shows in their sum, beside a sink and under a cap.
-  for (uint64_t headDim : {64, 128, 256}) {
+  for (uint64_t headDim : {64, 96, 128, 192, 256}) {
     add({.bits = 4}, {.bits = 5}, headDim);
     Case& attend = cases.back();
     attend.name += ", with a mean of keys that counts";

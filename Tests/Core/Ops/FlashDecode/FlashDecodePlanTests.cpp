@@ -11,6 +11,7 @@
 #include "Harness/PlanBuffer.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/MergePartials.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 
 namespace mnk::test {
@@ -238,30 +239,42 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
   }
 }
 
-// The smallest kernel that has room for both vectors, and its own where there is one.
+// The smallest kernel that has room for both vectors, and its own where there is one. Codes have those of powers of
+// two.
 TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
   struct Choice {
     uint64_t keyDim, valueDim;
     std::string_view kernel;
+    bool isCoded = false;
   };
-  for (const auto& [keyDim, valueDim, kernel] : {Choice{8, 8, "32_32"},
-                                                 {40, 40, "64_64"},
-                                                 {64, 64, "64_64"},
-                                                 {72, 40, "80_80"},
-                                                 {88, 96, "96_96"},
-                                                 {64, 104, "128_128"},
-                                                 {136, 128, "192_128"},
-                                                 {136, 136, "192_192"},
-                                                 {192, 8, "192_128"},
-                                                 {200, 8, "256_256"},
-                                                 {8, 248, "256_256"},
-                                                 {512, 512, "512_512"},
-                                                 {576, 512, "576_512"}}) {
-    const Context context(fmt::format("{} and {}", keyDim, valueDim));
+  const Choice choices[] = {{8, 8, "32_32"},
+                            {40, 40, "64_64"},
+                            {64, 64, "64_64"},
+                            {72, 40, "80_80"},
+                            {88, 96, "96_96"},
+                            {64, 104, "128_128"},
+                            {136, 128, "192_128"},
+                            {136, 136, "192_192"},
+                            {192, 8, "192_128"},
+                            {200, 8, "256_256"},
+                            {8, 248, "256_256"},
+                            {512, 512, "512_512"},
+                            {576, 512, "576_512"},
+                            {32, 64, "64_64", true},
+                            {80, 80, "128_128", true},
+                            {96, 64, "128_128", true},
+                            {112, 112, "128_128", true},
+                            {192, 128, "256_256", true},
+                            {80, 192, "256_256", true},
+                            {512, 512, "512_512", true}};
+  for (const auto& [keyDim, valueDim, kernel, isCoded] : choices) {
+    const Context context(fmt::format("{} and {}{}", keyDim, valueDim, isCoded ? ", coded" : ""));
     Case attend = plainCase(100);
     attend.headDim = keyDim;
     attend.valueHeadDim = valueDim;
     attend.group = 1;
+    attend.options.kernel = FlashDecodeKernel::vector;
+    if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
     EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).kernel.function,
               fmt::format("flashDecodeVector_{}_1", kernel));
   }
@@ -270,9 +283,11 @@ TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
     EXPECT_EQ(hasAttentionKernel(keyDim, 8, false), isMultiple);
     EXPECT_EQ(hasAttentionKernel(256, keyDim, false), isMultiple);
     EXPECT_EQ(hasAttentionKernel(keyDim, 512, false), keyDim == 512 || keyDim == 576);
-    const bool isOfCodes = keyDim == 32 || keyDim == 64 || keyDim == 128 || keyDim == 256 || keyDim == 512;
+    const bool isOfCodes =
+        std::find(std::begin(kTurboHeadDims), std::end(kTurboHeadDims), keyDim) != std::end(kTurboHeadDims);
     EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true), isOfCodes);
-    EXPECT(!hasAttentionKernel(keyDim, keyDim / 2, true));
+    EXPECT_EQ(hasAttentionKernel(keyDim, 128, true), isOfCodes && keyDim != 512);
+    EXPECT_EQ(hasAttentionKernel(96, keyDim, true), isOfCodes && keyDim != 512);
   }
 }
 

@@ -22,6 +22,7 @@ struct StoredCase {
   uint64_t headDim;
   bool hasParameters = false;
   double worst = 0;  // squares of errors that codes may bring, relative to the results of the vectors themselves
+  uint64_t valueHeadDim = headDim;
 };
 
 constexpr uint64_t kTokens = 21, kHeads = 2, kGroup = 3, kRows = 2;
@@ -58,23 +59,23 @@ double relativeError(const std::vector<float>& got, const std::vector<AttendedRo
 }
 
 void expectStoredVectorsAreAttendedTo(const std::shared_ptr<Device>& device, const StoredCase& stored, Seeded& random) {
-  const uint64_t headDim = stored.headDim;
+  const uint64_t headDim = stored.headDim, valueHeadDim = stored.valueHeadDim;
   const auto zeros = [&](std::initializer_list<uint64_t> extents) {
     return REQUIRE(Tensor::zeros(device, DType::f32, REQUIRE(Shape::make(extents))));
   };
   const Tensor sourceKeys = someTokens(device, random, kTokens, kHeads, headDim);
-  const Tensor sourceValues = someTokens(device, random, kTokens, kHeads, headDim);
+  const Tensor sourceValues = someTokens(device, random, kTokens, kHeads, valueHeadDim);
   QuantizedKVCacheView cache{.keys = emptyPlane(device, stored.keys, headDim),
-                             .values = emptyPlane(device, stored.values, headDim)};
+                             .values = emptyPlane(device, stored.values, valueHeadDim)};
   if (stored.hasParameters) {
     cache.keys.means = constants(device, 0.5f, kHeads, headDim);
     cache.keys.channelScales = constants(device, 1.5f, kHeads, headDim);
-    cache.values->means = constants(device, -0.25f, kHeads, headDim);
+    cache.values->means = constants(device, -0.25f, kHeads, valueHeadDim);
   }
   FlashDecode op{.queries = someTokens(device, random, kRows, kHeads * kGroup, headDim), .over = cache};
   op.sequences = {{0, kTokens}};
-  op.results.into = zeros({kRows, kHeads * kGroup, headDim});
-  const Tensor keys = zeros({kHeads, kTokens, headDim}), values = zeros({kHeads, kTokens, headDim});
+  op.results.into = zeros({kRows, kHeads * kGroup, valueHeadDim});
+  const Tensor keys = zeros({kHeads, kTokens, headDim}), values = zeros({kHeads, kTokens, valueHeadDim});
 
   CommandEncoder encoder(device, "stored and attended");
   REQUIRE(encoder.encode(KVCacheQuantize{.keys = sourceKeys, .values = sourceValues, .into = cache}));
@@ -102,13 +103,18 @@ TEST(FlashDecodeQuantized, AttendsToWhatWasStored) {
       {{.bits = 8}, {.bits = 8}, 64, false, 2e-3},
       {{.bits = 8}, {.bits = 4}, 128, true, 2e-2},
       {{.bits = 5}, {.bits = 3}, 32, true, 0.3},
+      {{.bits = 8}, {.bits = 8}, 80, false, 2e-3},
+      {{.bits = 8}, {.bits = 4}, 96, true, 2e-2},
+      {{.bits = 8}, {.bits = 7}, 112, true, 2e-3},
+      {{.bits = 8}, {.bits = 6}, 192, true, 5e-3, 128},
       {{KVCodecName::mlx1, 4}, {KVCodecName::mlx1, 4}, 256, false, 0.3},
       {{KVCodecName::mlx1, 8}, {KVCodecName::mlx1, 8}, 512, false, 0.01},
   };
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     Seeded random(11);
     for (const StoredCase& stored : cases) {
-      const Context context(fmt::format("{} and {} at {}", stored.keys.text(), stored.values.text(), stored.headDim));
+      const Context context(fmt::format("{} at {} and {} at {}", stored.keys.text(), stored.headDim,
+                                        stored.values.text(), stored.valueHeadDim));
       expectStoredVectorsAreAttendedTo(device, stored, random);
     }
   });

@@ -106,10 +106,12 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        viewOf(op).values = planTensor(DType::f16, {4, 2, 5, 36});
      }},
-    {kNoHeadDims, "128 of keys and 64 of values", "32, 64, 128, 256 or 512, the same for both", kPadFix,
+    {kNoHeadDims, "512 of keys and 128 of values", "32, 64, 80, 96, 112, 128, 192 or 256, or 512 for both", kPadFix,
      [](Op& op) {
        useCodes(op);
-       std::get<QuantizedKVCacheView>(op.over).values->codes = planTensor(DType::u8, {4, 2, 5, 32});
+       auto& cache = std::get<QuantizedKVCacheView>(op.over);
+       cache.keys.codes = planTensor(DType::u8, {4, 2, 5, 64 * cache.keys.codec.bits});
+       op.queries = planTensor(DType::f16, {2, 3, 6, 512});
      }},
     {"queries fit the cache only as head-major", "3 query heads over 2 heads in token-major [2, 6, 3, 64]",
      "heads on the axis before the last, as many for each head of the cache",

@@ -49,11 +49,11 @@ Case promptCase(std::string name, uint64_t headDim, uint64_t rows, uint64_t befo
 }
 
 void setStorage(Case& attend, uint64_t number) {
-  const bool isCoded = std::has_single_bit(attend.headDim) && number % 2 == 1;
+  const bool isCoded = number % 2 == 1;
   const uint64_t drawn = number / 2;
   attend.cache = kFloats[drawn % 3];
   if (!isCoded) return;
-  if (drawn % 4 == 3) {
+  if (drawn % 4 == 3 && std::has_single_bit(attend.headDim)) {
     const uint32_t bits = attend.headDim == 256 ? std::array{4u, 5u, 6u, 8u}[drawn / 4 % 4] : 4u;
     attend.keyCodec = KVCodec{KVCodecName::mlx1, bits};
     attend.valueCodec = KVCodec{KVCodecName::mlx1, bits == 6 ? 4 : bits};

@@ -9,7 +9,7 @@ namespace {
 
 using Op = Hadamard;
 
-constexpr std::string_view kLengths = "a last axis that is a power of two from 4 to 4096";
+constexpr std::string_view kLengths = "a last axis that is a power of two from 4 to 4096, or 80, 96, 112 or 192";
 constexpr std::string_view kPad = "Reshape the tensor, or pad its vectors.";
 
 Op soundOp() {
@@ -26,9 +26,14 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.into = planTensor(DType::u8, {3, 128});
      }},
-    {"vectors have no length that can be turned", "[3, 96]", kLengths, kPad,
+    {"vectors have no length that can be turned", "[3, 48]", kLengths, kPad,
+     [](Op& op) {
+       op.from = planTensor(DType::f16, {3, 48});
+     }},
+    {"vectors have no length that can be turned", "[3, 96]", "a last axis that is a power of two from 4 to 4096", kPad,
      [](Op& op) {
        op.from = planTensor(DType::f16, {3, 96});
+       op.signs = KVCodecName::mlx1;
      }},
     {"vectors have no length that can be turned", "[3, 2]", kLengths, kPad,
      [](Op& op) {
@@ -41,7 +46,7 @@ const BrokenRule<Op> kBroken[] = {
        op.from = planTensor(DType::f16, {3, 0});
      }},
     {"the codec has no signs for this length", "turbo, vectors of 16",
-     "32, 64, 128, 256 or 512 with the signs of turbo",
+     "32, 64, 80, 96, 112, 128, 192, 256 or 512 with the signs of turbo",
      "Turn vectors of a head dim that the codec has, or leave the signs out.",
      [](Op& op) {
        op.from = planTensor(DType::f16, {3, 16});

@@ -10,6 +10,7 @@
 #include "Harness/Seeded.hpp"
 #include "KVCacheDequantizeRun.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 
 namespace mnk::test {
 
@@ -47,7 +48,7 @@ TEST(KVCacheDequantize, ReadsEveryCodecInBothDomains) {
     }
   };
   for (uint32_t bits = 2; bits <= 8; ++bits) {
-    for (uint64_t headDim = 32; headDim <= 512; headDim *= 2) add({.bits = bits}, headDim);
+    for (uint64_t headDim : kTurboHeadDims) add({.bits = bits}, headDim);
   }
   for (uint64_t headDim = 4; headDim <= 4096; headDim *= 2) add({.name = KVCodecName::mlx1, .bits = 4}, headDim);
   for (uint32_t bits : {5, 6, 8}) {
@@ -108,8 +109,10 @@ TEST(KVCacheDequantize, ReadsKeysOrValuesAlone) {
         cases.push_back({.name = fmt::format("reads {}, codes at byte {}", static_cast<int>(reads), shift),
                          .keyCodec = {.bits = 7},
                          .valueCodec = {.bits = 4},
-                         .headDim = 128,
-                         .valueHeadDim = 32,
+                         .headDim = shift == 9   ? 112u
+                                    : shift == 2 ? 512u
+                                                 : 128u,
+                         .valueHeadDim = shift == 4 || shift == 2 ? 80u : 32u,
                          .dtype = kTargets[shift % 3],
                          .domain = domain,
                          .reads = reads,

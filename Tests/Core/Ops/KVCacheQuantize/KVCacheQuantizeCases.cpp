@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "Harness/Seeded.hpp"
+#include "Ops/Common/TurboSigns.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 
 namespace mnk::test {
@@ -27,7 +28,7 @@ struct Coded {
 std::vector<Coded> everyCodec() {
   std::vector<Coded> all;
   for (uint32_t bits = 2; bits <= 8; ++bits) {
-    for (uint64_t headDim = 32; headDim <= 512; headDim *= 2) all.push_back({{.bits = bits}, headDim});
+    for (uint64_t headDim : kTurboHeadDims) all.push_back({{.bits = bits}, headDim});
   }
   for (uint64_t headDim = 4; headDim <= 4096; headDim *= 2) {
     all.push_back({{.name = KVCodecName::mlx1, .bits = 4}, headDim});
@@ -118,7 +119,8 @@ std::vector<Case> headCases() {
   Seeded random(2);
   std::vector<Case> cases;
   for (const KVCodecName codec : {KVCodecName::turbo, KVCodecName::mlx1}) {
-    for (uint64_t headDim = codec == KVCodecName::turbo ? 32 : 4; headDim <= 128; headDim *= 2) {
+    for (const auto& [each, headDim] : everyCodec()) {
+      if (each != KVCodec{.name = codec, .bits = 4} || (headDim > 128 && headDim != 192)) continue;
       for (uint64_t heads : {1, 2, 3, 5, 8, 9, 33}) {
         const Coded values = drawnBeside(random, {{.name = codec, .bits = 4}, headDim}, 128);
         cases.push_back(

@@ -43,7 +43,7 @@ void useMlx1(Op& op, uint64_t tokens = 1) {
 constexpr std::string_view kMakeFirst = "Make the cache's tensors before using it.";
 constexpr std::string_view kHeadMajor = "[heads, capacity, codeBytes] or [sequences, heads, capacity, codeBytes]";
 constexpr std::string_view kTurboLengths =
-    "2 to 8 bits, and bits * headDim / 8 bytes for a head dim of 32, 64, 128, 256 or 512";
+    "2 to 8 bits, and bits * headDim / 8 bytes for a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512";
 constexpr std::string_view kMlx1Lengths =
     "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes";
 constexpr std::string_view kAskSizes = "Ask the codec for its sizes, and give the codes that last axis.";

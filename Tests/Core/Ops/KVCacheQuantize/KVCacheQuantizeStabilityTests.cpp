@@ -109,9 +109,14 @@ class Flushing {
 TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(3);
-    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 5> cases = {
+    const std::array<std::pair<KVCodec, std::pair<uint64_t, uint64_t>>, 10> cases = {
         {{{.bits = 4}, {64, 512}},
          {{.bits = 5}, {128, 256}},
+         {{.bits = 3}, {80, 192}},
+         {{.bits = 5}, {80, 512}},
+         {{.bits = 4}, {96, 512}},
+         {{.bits = 7}, {112, 512}},
+         {{.bits = 6}, {192, 512}},
          {{.name = KVCodecName::mlx1}, {128, 512}},
          {{.name = KVCodecName::mlx1}, {512, 4096}},
          {{.name = KVCodecName::mlx1}, {256, 1024}}}};
@@ -133,7 +138,7 @@ TEST(KVCacheQuantizeStability, KeysDoNotDependOnTheValuesBesideThem) {
 TEST(KVCacheQuantizeStability, FlushingDoesNotShow) {
   for (const KVCodec& codec :
        {KVCodec{.bits = 4}, KVCodec{.bits = 7}, KVCodec{.name = KVCodecName::mlx1}, KVCodec{KVCodecName::mlx1, 8}}) {
-    for (uint64_t headDim : {128, 256, 512}) {
+    for (uint64_t headDim : {80, 112, 128, 192, 256, 512}) {
       for (bool hasFactors : {false, true}) {
         if (!codec.canCode(headDim) || (hasFactors && codec.name != KVCodecName::turbo)) continue;
         const Context context(fmt::format("{} at {}{}", codec.text(), headDim, hasFactors ? ", with factors" : ""));
