@@ -60,7 +60,8 @@
   ROW(RotaryAppend, KeyType, 53) /* of values too */ \
   ROW(RotaryAppend, CacheType, 54) \
   ROW(KVCacheQuantize, IsRotated, 55) /* keys are rotated, and queries into memory of their own */ \
-  ROW(FlashDecode, Parts, 56) /* simdgroups of the prefill kernel that share rows */
+  ROW(FlashDecode, Parts, 56) /* simdgroups of the prefill kernel that share rows */ \
+  ROW(FlashDecode, IsOneTensor, 59) /* a key of a latent cache follows its value in the same vector */
 // clang-format on
 
 #define ROW(op, name, index) k##op##name = index,

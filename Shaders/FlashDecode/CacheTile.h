@@ -10,6 +10,7 @@ pipeline_constant(uint, flashCacheType, kFlashDecodeCacheType);
 pipeline_constant(bool, flashIsCoded, kFlashDecodeIsCoded);
 pipeline_constant(bool, flashIsAligned, kFlashDecodeIsAligned);
 pipeline_constant(bool, flashIsPadded, kFlashDecodeIsPadded);
+pipeline_constant(bool, flashIsOneTensor, kFlashDecodeIsOneTensor);
 
 template <ushort Elements>
 struct CachePiece {
@@ -48,6 +49,15 @@ inline CacheVectors vectorsFrom(
     scales += first * scaleBytes(headDim);
   }
   return CacheVectors{vectors + first * bytes, scales, bytes, bits, headDim, inverseRoot, scaleFactor};
+}
+
+// Values and keys that lie in the same vectors, values first, in a tensor whose memory both have been found in.
+inline void joinVectors(thread CacheVectors& keys, thread CacheVectors& values, ulong first) {
+  const uint bytes = keys.bytes + values.bytes;
+  keys.vectors += first * values.bytes + values.bytes;
+  values.vectors += first * keys.bytes;
+  keys.bytes = bytes;
+  values.bytes = bytes;
 }
 
 // The scale of the codes of vector `row` of the head from `first` on, as it is stored, and what multiplies levels.

@@ -1,7 +1,8 @@
 // Attention of a few rows over a cache, computed in f32. A simdgroup has up to `Rows` rows of one head of the cache and
 // reads tiles of keys and values once for all of them; the simdgroups of a threadgroup take turns at the tiles of a
 // split. In a simdgroup, `Lanes` neighboring lanes share a vector, so that several vectors are loaded at once. Vectors
-// of elements that are shorter than `KeyDim` or `ValueDim` count as padded with zeros.
+// of elements that are shorter than `KeyDim` or `ValueDim` count as padded with zeros. In a latent cache a key is a
+// value and `KeyDim` elements behind it, and so is a query.
 #include "AttentionFinish.h"
 #include "AttentionRows.h"
 #include "CacheTile.h"
@@ -22,7 +23,7 @@ constexpr ushort vectorSteps(ushort elements, ushort rows) {
 }
 
 // `FewLanes` is for devices where exchanges are expensive and registers, or memory that is as fast, are not.
-template <ushort KeyDim, ushort ValueDim, ushort Rows, bool FewLanes>
+template <ushort KeyDim, ushort ValueDim, ushort Rows, bool FewLanes, bool IsLatent>
 kernel void flashDecodeVector(
     constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
@@ -46,13 +47,14 @@ kernel void flashDecodeVector(
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr ushort Lanes = !FewLanes ? vectorLanes(KeyDim) : KeyDim >= 512 && Rows == 1 ? 2 : Rows;
+  constexpr ushort Longest = KeyDim > ValueDim ? KeyDim : ValueDim;
+  constexpr ushort Lanes = FewLanes ? (Longest >= 512 && Rows == 1 ? 2 : Rows) : IsLatent ? 16 : vectorLanes(KeyDim);
   constexpr ushort Groups = 32 / Lanes;  // vectors loaded at once
   constexpr ushort KeyElements = KeyDim / Lanes;
   constexpr ushort ValueElements = ValueDim / Lanes;
   constexpr ushort Both = KeyElements | ValueElements;
   constexpr ushort Width = !FewLanes ? 4 : Both % 16 == 0 ? 16 : Both % 8 == 0 ? 8 : 4;  // computed with at once
-  constexpr ushort Steps = FewLanes ? (Lanes == 1 ? 2 : 8) : vectorSteps(KeyElements, Rows);
+  constexpr ushort Steps = FewLanes ? (Lanes == 1 ? 2 : 8) : vectorSteps(Longest / Lanes, Rows);
   constexpr ushort Tile = Steps * Groups;
   constexpr ushort Scores = Rows * Steps;                         // of which a lane has a share
   constexpr ushort Own = Scores > Lanes ? Scores / Lanes : 1;     // of which it has the sum in the end
@@ -69,10 +71,13 @@ kernel void flashDecodeVector(
   const uint groupIndex = lane / Lanes;
 
   const ulong ofHead = firstVector(p, sequence, kvHead);
-  const CacheVectors keyVectors =
+  CacheVectors keyVectors =
       vectorsFrom(keys, keyScales, ofHead, kvKeyBits, KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
-  const CacheVectors valueVectors = vectorsFrom(
+  CacheVectors valueVectors = vectorsFrom(
       values, valueScales, ofHead, kvValueBits, ValueDim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+  if (IsLatent && flashIsOneTensor) {
+    joinVectors(keyVectors, valueVectors, ofHead);
+  }
   threadgroup float* keyLevels = pool;
   threadgroup float* valueLevels = pool;
   if (flashIsCoded) {
@@ -83,15 +88,21 @@ kernel void flashDecodeVector(
   }
 
   floats<Width> query[Rows][KeyElements / Width];
+  floats<Width> latentQuery[Rows][IsLatent ? ValueElements / Width : 1];
   floats<Width> result[Rows][ValueElements / Width];
   float biases[Rows];
   MNK_UNROLL
   for (ushort r = 0; r < Rows; ++r) {
     const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + r, rows - 1u), slopes);
     thread float4* q = reinterpret_cast<thread float4*>(query[r]);
-    loadQuery<KeyElements / 4>(q, queries, row.query, keyVectors.headDim, Lanes, lane);
+    loadQuery<KeyElements / 4>(q, queries, row.query + (IsLatent ? ValueDim : 0u), keyVectors.headDim, Lanes, lane);
     biases[r] = rotateQuery<KeyElements / 4>(
         q, p, kvHead, keyVectors.headDim, Lanes, lane, p.queryScale, keyMeans, channelScales);
+    if (IsLatent) {
+      thread float4* latent = reinterpret_cast<thread float4*>(latentQuery[r]);
+      loadQuery<ValueElements / 4>(latent, queries, row.query, ValueDim, Lanes, lane);
+      biases[r] += rotateLatent<ValueElements / 4>(latent, p, kvHead, ValueDim, Lanes, lane, p.queryScale, valueMeans);
+    }
     MNK_UNROLL
     for (ushort i = 0; i < ValueElements / Width; ++i) {
       result[r][i] = floats<Width>(0.0f);
@@ -103,7 +114,7 @@ kernel void flashDecodeVector(
   const uint ownStep = at % RowLanes / Copies * Own;
   const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + ownRow, rows - 1u), slopes);
   float bias = 0.0f;
-  if (kvHasKeyMeans && flashIsCoded) {
+  if (hasBias(IsLatent)) {
     MNK_UNROLL
     for (ushort r = 0; r < Rows; ++r) {
       bias = r == ownRow ? biases[r] : bias;
@@ -155,6 +166,21 @@ kernel void flashDecodeVector(
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
         scores[r * Steps + t] = flashIsCoded ? totalOf(products[r]) * scale : totalOf(products[r]);
+      }
+      if (IsLatent) {
+        MNK_UNROLL
+        for (ushort i = 0; i < ValueElements / Width; ++i) {
+          const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, kvValueBits, valueLevels);
+          MNK_UNROLL
+          for (ushort r = 0; r < Rows; ++r) {
+            products[r] = i == 0 ? productsOf(latentQuery[r][i], x) : addedProducts(products[r], latentQuery[r][i], x);
+          }
+        }
+        const float latentScale = flashIsCoded ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
+        MNK_UNROLL
+        for (ushort r = 0; r < Rows; ++r) {
+          scores[r * Steps + t] += flashIsCoded ? totalOf(products[r]) * latentScale : totalOf(products[r]);
+        }
       }
     }
     const uint next = base + simdgroups * Tile;
@@ -283,12 +309,21 @@ kernel void flashDecodeVector(
 }
 
 #define INSTANCE(name, ...) instantiate_kernel("flashDecodeVector_" name, flashDecodeVector, __VA_ARGS__)
-#define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows, keyDim, valueDim, rows, false)
+#define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows, keyDim, valueDim, rows, false, false)
 MNK_FLASH_VECTOR_INSTANCES(ROW)
 #undef ROW
+#define ROW(keyDim, valueDim, rows) \
+  INSTANCE("latent_" #keyDim "_" #valueDim "_" #rows, keyDim, valueDim, rows, false, true)
+MNK_FLASH_LATENT_INSTANCES(ROW)
+#undef ROW
 #if MNK_HAS_WIDE_VECTORS
-#define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows "_fewLanes", keyDim, valueDim, rows, true)
+#define ROW(keyDim, valueDim, rows) \
+  INSTANCE(#keyDim "_" #valueDim "_" #rows "_fewLanes", keyDim, valueDim, rows, true, false)
 MNK_FLASH_FEW_LANES_INSTANCES(ROW)
+#undef ROW
+#define ROW(keyDim, valueDim, rows) \
+  INSTANCE("latent_" #keyDim "_" #valueDim "_" #rows "_fewLanes", keyDim, valueDim, rows, true, true)
+MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW)
 #undef ROW
 #endif
 #undef INSTANCE

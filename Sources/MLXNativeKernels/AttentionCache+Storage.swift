@@ -52,7 +52,7 @@ extension AttentionCache {
             values: QuantizedKVPlane(
                 codec: KVCodec(codec, valueBits, scaleFactor: scaleFactor), codes: values, scales: valueScales,
                 means: calibration.valueMeans),
-            layout: .headMajor, wrap: whenFull.wrap, pinned: whenFull.pinned)
+            layout: .headMajor, wrap: whenFull.wrap, pinned: whenFull.pinned, latentDim: dimensions.latentDim)
     }
 }
 

@@ -40,6 +40,13 @@
 /// let windowed = try AttentionCache(
 ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024, maxRows: 64), on: device)
 /// ```
+///
+/// A model with multi-head latent attention (MLA) stores one latent vector for all heads, which serves as keys and as
+/// values, and the rotated part of the key; <doc:FlashDecode> says how to attend to it:
+///
+/// ```swift
+/// let latent = try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4096, latentDim: 512), on: device)
+/// ```
 public final class AttentionCache: Sendable {
     /// The extents of a cache.
     public struct Dimensions: Sendable, Hashable {
@@ -53,20 +60,27 @@ public final class AttentionCache: Sendable {
         public var sequences: Int
         /// Elements of a value of one head.
         public var valueHeadDim: Int
+        /// Of a latent cache: how many first elements of a key are its value, too, and are appended as such. `headDim`
+        /// elements follow them in a key. 0 where keys and values are apart.
+        public var latentDim: Int
 
-        /// Dimensions with these extents. By default values have as many elements as keys.
-        public init(kvHeads: Int, headDim: Int, capacity: Int, sequences: Int = 1, valueHeadDim: Int? = nil) {
+        /// Dimensions with these extents. By default values have as many elements as keys, or as their latent part.
+        public init(
+            kvHeads: Int, headDim: Int, capacity: Int, sequences: Int = 1, valueHeadDim: Int? = nil, latentDim: Int = 0
+        ) {
             self.kvHeads = kvHeads
             self.headDim = headDim
             self.capacity = capacity
             self.sequences = sequences
-            self.valueHeadDim = valueHeadDim ?? headDim
+            self.valueHeadDim = valueHeadDim ?? (latentDim == 0 ? headDim : latentDim)
+            self.latentDim = latentDim
         }
 
         /// Dimensions without a capacity, for a cache that sizes itself to a ``SlidingWindow``.
-        public init(kvHeads: Int, headDim: Int, sequences: Int = 1, valueHeadDim: Int? = nil) {
+        public init(kvHeads: Int, headDim: Int, sequences: Int = 1, valueHeadDim: Int? = nil, latentDim: Int = 0) {
             self.init(
-                kvHeads: kvHeads, headDim: headDim, capacity: 0, sequences: sequences, valueHeadDim: valueHeadDim)
+                kvHeads: kvHeads, headDim: headDim, capacity: 0, sequences: sequences, valueHeadDim: valueHeadDim,
+                latentDim: latentDim)
         }
     }
 
@@ -113,8 +127,8 @@ public final class AttentionCache: Sendable {
     /// An empty cache.
     ///
     /// Attention has kernels for head dims that are multiples of 8 up to 256, for 512, and for keys of 576 with values of
-    /// 512; over quantized storage for 32, 64, 128, 256 and 512, the same for keys and values. Other head dims are for
-    /// caches that only store.
+    /// 512; over quantized storage for 32, 64, 128, 256 and 512, the same for keys and values; and over latent caches of
+    /// either storage for 64 elements behind a latent part of 512. Other head dims are for caches that only store.
     ///
     /// - Parameters:
     ///   - dimensions: Its extents.
@@ -180,7 +194,8 @@ public final class AttentionCache: Sendable {
             pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op),
             quantization: nil,
             sliding_window: slidingWindow,
-            is_storage_only: isStorageOnly)
+            is_storage_only: isStorageOnly,
+            latent_dim: try UInt32(dimensions.latentDim, "latentDim", op: op))
         try self.init(
             Handle(mnk_cache_release) { error in
                 withExtendedLifetime(calibration) {
@@ -197,7 +212,8 @@ public final class AttentionCache: Sendable {
         let descriptor = mnk_cache_get_descriptor(handle.pointer)
         dimensions = Dimensions(
             kvHeads: Int(descriptor.kv_heads), headDim: Int(descriptor.head_dim), capacity: Int(descriptor.capacity),
-            sequences: Int(descriptor.sequences), valueHeadDim: Int(descriptor.value_head_dim))
+            sequences: Int(descriptor.sequences), valueHeadDim: Int(descriptor.value_head_dim),
+            latentDim: Int(descriptor.latent_dim))
         whenFull = WhenFull(
             wrap: descriptor.when_full == .MNK_RING ? .ring : .linear, pinned: Int(descriptor.pinned))
         slidingWindow = SlidingWindow(descriptor.sliding_window)

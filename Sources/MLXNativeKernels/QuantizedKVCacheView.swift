@@ -80,17 +80,20 @@ public struct QuantizedKVCacheView: Sendable {
     public var wrap: KVWrap
     /// First positions that a ring never overwrites.
     public var pinned: Int
+    /// The length of values that are the first part of keys, in a latent cache; 0 where keys and values are apart.
+    public var latentDim: Int
 
     /// A view of this memory. Nothing is checked before it is used.
     public init(
         keys: QuantizedKVPlane, values: QuantizedKVPlane? = nil, layout: KVLayout = .headMajor, wrap: KVWrap = .linear,
-        pinned: Int = 0
+        pinned: Int = 0, latentDim: Int = 0
     ) {
         self.keys = keys
         self.values = values
         self.layout = layout
         self.wrap = wrap
         self.pinned = pinned
+        self.latentDim = latentDim
     }
 
     /// Bytes that codes and scales of such a cache take, before it is made.
@@ -141,6 +144,7 @@ public struct QuantizedKVCacheView: Sendable {
         view.layout = layout.code
         view.wrap = wrap.code
         view.pinned = try UInt32(pinned, "pinned", op: op)
+        view.latent_dim = try UInt32(latentDim, "latentDim", op: op)
         return view
     }
 }

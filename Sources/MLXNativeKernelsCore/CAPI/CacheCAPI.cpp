@@ -47,6 +47,7 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
                           .maxDraft = given.sliding_window.max_draft};
   }
   made.isStorageOnly = given.is_storage_only;
+  made.latentDim = given.latent_dim;
   return made;
 }
 
@@ -197,6 +198,7 @@ mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
         .window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
   }
   descriptor.is_storage_only = made.isStorageOnly;
+  descriptor.latent_dim = made.latentDim;
   return descriptor;
 }
 uint64_t mnk_cache_bytes(const mnk_cache* cache) {

@@ -27,7 +27,11 @@ Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string&
   if (!given.keys) return nullArgument(name + ".keys");
   MNK_TRY(auto order, layout(given.layout));
   MNK_TRY(auto wraps, wrap(given.wrap));
-  KVCacheView view{.keys = given.keys->tensor, .layout = order, .wrap = wraps, .pinned = given.pinned};
+  KVCacheView view{.keys = given.keys->tensor,
+                   .layout = order,
+                   .wrap = wraps,
+                   .pinned = given.pinned,
+                   .latentDim = given.latent_dim};
   if (given.values) view.values = given.values->tensor;
   return view;
 }
@@ -40,7 +44,12 @@ Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& given, c
   MNK_TRY(auto values, planeFrom(given.values, name + ".values"));
   MNK_TRY(auto order, layout(given.layout));
   MNK_TRY(auto wraps, wrap(given.wrap));
-  return QuantizedKVCacheView{.keys = *keys, .values = values, .layout = order, .wrap = wraps, .pinned = given.pinned};
+  return QuantizedKVCacheView{.keys = *keys,
+                              .values = values,
+                              .layout = order,
+                              .wrap = wraps,
+                              .pinned = given.pinned,
+                              .latentDim = given.latent_dim};
 }
 
 }  // namespace mnk::c

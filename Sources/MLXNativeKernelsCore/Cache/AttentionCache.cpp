@@ -108,7 +108,11 @@ bool AttentionCache::isSuspect(uint32_t sequence) const {
 std::string AttentionCache::text() const {
   const AttentionCacheDescriptor& d = state_->descriptor;
   std::string text = fmt::format("{} of {}", countText(d.kvHeads, "head"), d.headDim);
-  if (d.valueHeadDim != d.headDim) text += fmt::format(" and {}", d.valueHeadDim);
+  if (d.latentDim != 0) {
+    text += fmt::format(" behind a latent part of {}", d.latentDim);
+  } else if (d.valueHeadDim != d.headDim) {
+    text += fmt::format(" and {}", d.valueHeadDim);
+  }
   if (const auto& q = d.quantized) {
     text += fmt::format(" as {} of {} bits", name(q->codec), q->keyBits);
     if (q->valueBits != q->keyBits) text += fmt::format(" and {} bits", q->valueBits);

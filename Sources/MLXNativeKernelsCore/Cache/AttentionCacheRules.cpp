@@ -38,6 +38,10 @@ constexpr Rule<Op> kRules[] = {
                            op.slidingWindow->maxDraft),
                "Leave the capacity out, and the cache sizes itself."),
 
+    INVALID_IF(op.latentDim != 0 && op.valueHeadDim != op.latentDim, "values are not the latent part of keys",
+               fmt::format("valueHeadDim {}, latentDim {}", op.valueHeadDim, op.latentDim), "the same of both",
+               "Leave valueHeadDim out."),
+
     INVALID_IF(!op.quantized && !isFloat(op.dtype), "the cache cannot store this dtype", name(op.dtype),
                "f32, f16 or bf16", "Choose a floating-point dtype."),
 
@@ -48,17 +52,18 @@ constexpr Rule<Op> kRules[] = {
                "fewer than the capacity of a ring, and none in a linear cache",
                "Pin fewer positions, or let a larger cache overwrite the oldest."),
 
-    INVALID_IF(!op.isStorageOnly && !hasAttentionKernel(op.headDim, op.valueHeadDim, op.quantized.has_value()),
+    INVALID_IF(!op.isStorageOnly &&
+                   !hasAttentionKernel(op.headDim, op.valueHeadDim, op.quantized.has_value(), op.latentDim != 0),
                "there is no attention kernel for these head dims",
                fmt::format("{} of keys and {} of values", op.headDim, op.valueHeadDim),
-               attentionDimsText(op.quantized.has_value()),
+               attentionDimsText(op.quantized.has_value(), op.latentDim != 0),
                "Choose such head dims, or make the cache for storage only if nothing attends to it."),
 };
 
 }  // namespace
 
 void resolveDefaults(AttentionCacheDescriptor& d) {
-  if (d.valueHeadDim == 0) d.valueHeadDim = d.headDim;
+  if (d.valueHeadDim == 0) d.valueHeadDim = d.latentDim != 0 ? d.latentDim : d.headDim;
   if (!d.slidingWindow) return;
   d.whenFull = KVWrap::ring;
   // A ring that is too large for 32 bits is refused as the largest one.

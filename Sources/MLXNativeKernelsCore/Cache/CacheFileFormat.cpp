@@ -153,7 +153,7 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   }
   if (fields.error()) return *fields.error();
   // Whatever could be made can be loaded.
-  d.isStorageOnly = !hasAttentionKernel(d.headDim, d.valueHeadDim, isQuantized);
+  d.isStorageOnly = !hasAttentionKernel(d.headDim, d.valueHeadDim, isQuantized, d.latentDim != 0);
   // A cache that was made has both, and u8 stands for quantized storage alone.
   if (d.valueHeadDim == 0) return impossible("valueHeadDim 0", "at least 1");
   if (isQuantized != (d.dtype == DType::u8)) {

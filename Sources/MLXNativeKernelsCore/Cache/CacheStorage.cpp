@@ -42,15 +42,23 @@ Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device
   keys.means = d.quantized->keyMeans;
   keys.channelScales = d.quantized->keyChannelScales;
   values.means = d.quantized->valueMeans;
-  return QuantizedKVCacheView{
-      .keys = keys, .values = values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
+  return QuantizedKVCacheView{.keys = keys,
+                              .values = values,
+                              .layout = KVLayout::headMajor,
+                              .wrap = d.whenFull,
+                              .pinned = d.pinned,
+                              .latentDim = d.latentDim};
 }
 
 Result<KVCacheView> makeDense(const std::shared_ptr<Device>& device, const Descriptor& d) {
   MNK_TRY(auto keys, makePlane(device, d, d.headDim));
   MNK_TRY(auto values, makePlane(device, d, d.valueHeadDim));
-  return KVCacheView{
-      .keys = keys, .values = values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
+  return KVCacheView{.keys = keys,
+                     .values = values,
+                     .layout = KVLayout::headMajor,
+                     .wrap = d.whenFull,
+                     .pinned = d.pinned,
+                     .latentDim = d.latentDim};
 }
 
 // As many writes as the limit on rows asks for.

@@ -50,7 +50,7 @@ using objc::Reading;
 + (NSArray<NSString *> *)valueKeys {
   return @[
     @"kvHeads", @"headDim", @"valueHeadDim", @"capacity", @"sequences", @"elementType", @"quantized", @"whenFull",
-    @"pinned", @"slidingWindow", @"storageOnly"
+    @"pinned", @"slidingWindow", @"latentDim", @"storageOnly"
   ];
 }
 
@@ -97,6 +97,7 @@ Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *giv
                                 .dtype = objc::read(reading, given.elementType),
                                 .whenFull = reading.choice(given.whenFull, KVWrap::ring, "choice for a full cache"),
                                 .pinned = reading.narrow(given.pinned, "pinned"),
+                                .latentDim = reading.narrow(given.latentDim, "latentDim"),
                                 .isStorageOnly = given.isStorageOnly != NO};
   if (given.quantized) made.quantized = readStorage(reading, given.quantized);
   if (MNKSlidingWindow *window = given.slidingWindow) {
@@ -199,6 +200,7 @@ uint32_t sequenceNumber(NSUInteger sequence) {
                                                                 maxRows:window->maxRows
                                                                maxDraft:window->maxDraft];
   }
+  descriptor.latentDim = core.latentDim;
   descriptor.storageOnly = core.isStorageOnly;
   return descriptor;
 }

@@ -72,6 +72,7 @@ const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, tru
                                                            {kFlashDecodeWritesPartials, false},
                                                            {kFlashDecodeWritesResults, true},
                                                            {kFlashDecodeTableBits, uint32_t{14}},
+                                                           {kFlashDecodeIsOneTensor, true},
                                                            {kFlashDecodeHasRowMajorMatrices, false}};
 const Family kFamilies[] = {
     {"kvCacheMove_", kKVCacheWriteConstants},
@@ -96,6 +97,7 @@ const Family kFamilies[] = {
     {"flashDecodeVector_", kFlashDecodeConstants, kFlashDecodeNumbers},
     {"flashDecodeMatrix_", kFlashDecodeConstants, kFlashDecodeNumbers},
     {"flashDecodeReduce_", kFlashDecodeConstants, kFlashDecodeNumbers},
+    {"flashPrefill_latent_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeParts, 4u}})},
     {"flashPrefill_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeParts, 2u}})},
     {"matrixLayoutProbe", {}},
     {"ordersThreadgroups", {}},
@@ -158,6 +160,9 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
 #define ROW(keyDim, valueDim, rows) expected.insert("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows);
   MNK_FLASH_VECTOR_INSTANCES(ROW)
 #undef ROW
+#define ROW(keyDim, valueDim, rows) expected.insert("flashDecodeVector_latent_" #keyDim "_" #valueDim "_" #rows);
+  MNK_FLASH_LATENT_INSTANCES(ROW)
+#undef ROW
 #define ROW(headDim, rows, keys) expected.insert("flashDecodeMatrix_" #headDim "_" #rows "_" #keys);
   MNK_FLASH_MATRIX_INSTANCES(ROW)
 #undef ROW
@@ -167,10 +172,17 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
 #define ROW(type, dim, ...) expected.insert("flashPrefill_" #type "_" #dim);
   MNK_FLASH_PREFILL_INSTANCES(ROW)
 #undef ROW
+#define ROW(type, ...) expected.insert("flashPrefill_latent_" #type);
+  MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW)
+#undef ROW
   std::set<std::string> expectedOnHost = expected;
 #define ROW(keyDim, valueDim, rows) \
   expectedOnHost.insert("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows "_fewLanes");
   MNK_FLASH_FEW_LANES_INSTANCES(ROW)
+#undef ROW
+#define ROW(keyDim, valueDim, rows) \
+  expectedOnHost.insert("flashDecodeVector_latent_" #keyDim "_" #valueDim "_" #rows "_fewLanes");
+  MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW)
 #undef ROW
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     const auto names = REQUIRE(device->registry().shippedLibrary())->functionNames();

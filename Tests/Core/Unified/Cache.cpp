@@ -6,6 +6,7 @@
 #include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Cache/CacheFileFixture.hpp"
+#include <cmath>
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -14,7 +15,6 @@
 #include "MLXNativeKernels/AttentionCache.hpp"
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Host/HostTestSupport.hpp"
-#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include "Ops/FlashDecode/AttentionHistory.hpp"
@@ -40,8 +40,11 @@
 #include "Harness/Check.hpp"
 #include "Cache/AttentionCacheAttendTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
+#include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
+#define kHeads kHeads_AttentionCacheModelTests
 #include "Cache/AttentionCacheModelTests.cpp"
+#undef kHeads
 #include "Cache/AttentionCacheOutcomeTests.cpp"
 #define kSequences kSequences_AttentionCachePropertyTests
 #define kHeads kHeads_AttentionCachePropertyTests
@@ -55,9 +58,11 @@
 #define kBroken kBroken_AttentionCacheRuleTests
 #include "Cache/AttentionCacheRuleTests.cpp"
 #undef kBroken
+#define Numbers Numbers_AttentionCacheStepListTests
 #define kSequences kSequences_AttentionCacheStepListTests
 #include "Cache/AttentionCacheStepListTests.cpp"
 #undef kSequences
+#undef Numbers
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
 #include "Cache/CacheFileDamageTests.cpp"

@@ -185,8 +185,8 @@
 #include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
 #undef kTokens
 #undef bindingAt
-#define onlyDispatch onlyDispatch_FlashPrefillTests
-#define Case Case_FlashPrefillTests
-#include "Ops/FlashDecode/FlashPrefillTests.cpp"
+#define kScale kScale_FlashLatentTests
+#define Case Case_FlashLatentTests
+#include "Ops/FlashDecode/FlashLatentTests.cpp"
 #undef Case
-#undef onlyDispatch
+#undef kScale

@@ -64,6 +64,7 @@ MNKKVCacheView *objectFor(const KVCacheView &view) {
   object.layout = static_cast<MNKKVLayout>(view.layout);
   object.wrap = static_cast<MNKKVWrap>(view.wrap);
   object.pinned = view.pinned;
+  object.latentDim = view.latentDim;
   return object;
 }
 
@@ -74,6 +75,7 @@ MNKQuantizedKVCacheView *objectFor(const QuantizedKVCacheView &view) {
   object.layout = static_cast<MNKKVLayout>(view.layout);
   object.wrap = static_cast<MNKKVWrap>(view.wrap);
   object.pinned = view.pinned;
+  object.latentDim = view.latentDim;
   return object;
 }
 
@@ -170,6 +172,7 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
   object.whenFull = static_cast<MNKWhenFull>(descriptor.whenFull);
   object.pinned = descriptor.pinned;
   object.storageOnly = descriptor.isStorageOnly;
+  object.latentDim = descriptor.latentDim;
   if (const auto &window = descriptor.slidingWindow) {
     object.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:window->window
                                                             maxRows:window->maxRows

@@ -24,8 +24,13 @@ QueryShape queryShape(const HeadsView& queries);
 KVCacheView cacheOf(const FlashDecode& op);
 SlotExtents slotsOf(const FlashDecode& op);
 const QuantizedKVCacheView* quantizedOf(const FlashDecode& op);  // null where it is dense
+uint64_t latentDimOf(const FlashDecode& op);                     // 0 where keys and values are apart
+// Of a latent cache, the rest of a key alone.
 uint64_t keyDimOf(const FlashDecode& op);
 uint64_t valueDimOf(const FlashDecode& op);
+uint64_t queryDimOf(const FlashDecode& op);
+// Whether keys of a latent cache follow their values in the same vectors.
+bool isOneTensor(const FlashDecode& op);
 
 // Whether rows see pinned positions beside a window.
 bool seesPinned(const FlashDecode& op);

@@ -55,7 +55,7 @@ struct SlidingWindow {
 struct AttentionCacheDescriptor {
   uint32_t kvHeads = 0;
   uint32_t headDim = 0;
-  uint32_t valueHeadDim = 0;  // 0: as headDim
+  uint32_t valueHeadDim = 0;  // 0: as headDim, or as latentDim
   uint32_t capacity = 0;      // slots of one sequence
   uint32_t sequences = 1;
   DType dtype = DType::f16;                          // f32, f16 or bf16
@@ -65,6 +65,10 @@ struct AttentionCacheDescriptor {
   // Makes a ring that serves it, of pinned + slidingWindow->slots() slots unless `capacity` is larger. Rows that attend
   // without a window of their own then have this one.
   std::optional<SlidingWindow> slidingWindow = {};
+  // Makes a latent cache (multi-head latent attention): what is appended as values is the first part of keys, too, and
+  // what is appended as keys is the rest of them, `headDim` elements that are rotated already. Queries are those of
+  // absorbed attention, of latentDim + headDim elements, and attention needs a scale. 0: keys and values are apart.
+  uint32_t latentDim = 0;
   bool isStorageOnly = false;  // is never attended to, so that any head dim will do
 };
 

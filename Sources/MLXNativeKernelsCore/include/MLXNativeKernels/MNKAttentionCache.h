@@ -69,7 +69,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 
 @property(nonatomic) NSUInteger kvHeads;
 @property(nonatomic) NSUInteger headDim;
-/// 0 means as `headDim`.
+/// 0 means as `headDim`, or as `latentDim`.
 @property(nonatomic) NSUInteger valueHeadDim;
 /// Slots of one sequence. 0 means as many as the sliding window needs.
 @property(nonatomic) NSUInteger capacity;
@@ -86,6 +86,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 /// Makes a cache that overwrites the oldest and has the slots for this window. Rows that attend without a window of
 /// their own then have this one. `nil` for a cache without a window.
 @property(nonatomic, nullable, copy) MNKSlidingWindow *slidingWindow;
+/// Makes a latent cache (multi-head latent attention): values are the first part of keys, too, of this length, and
+/// `headDim` elements follow them. Queries of absorbed attention have the elements of both. 0 for another cache.
+@property(nonatomic) NSUInteger latentDim;
 /// Whether nothing attends to the cache, so that any head dims will do. Otherwise there must be an attention kernel for
 /// them.
 @property(nonatomic, getter=isStorageOnly) BOOL storageOnly;

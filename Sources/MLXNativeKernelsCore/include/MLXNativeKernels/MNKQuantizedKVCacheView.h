@@ -61,6 +61,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) MNKKVWrap wrap;
 /// First positions that a ring never overwrites.
 @property(nonatomic) NSUInteger pinned;
+/// The length of values that are the first part of keys, in a latent cache; 0 where keys and values are apart.
+@property(nonatomic) NSUInteger latentDim;
 
 /// Bytes that codes and scales of such a cache take, before it is made: an unsigned integer. Without values there are
 /// keys alone.

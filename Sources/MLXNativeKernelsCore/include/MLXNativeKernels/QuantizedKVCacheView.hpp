@@ -39,6 +39,7 @@ struct QuantizedKVCacheView {
   KVLayout layout = KVLayout::headMajor;
   KVWrap wrap = KVWrap::linear;
   uint32_t pinned = 0;
+  uint32_t latentDim = 0;  // of a latent cache, as in KVCacheView: values are the first elements of keys
 
   // Codes as a cache of bytes: its sequences, heads, capacity and slots are this cache's.
   KVCacheView codes() const;

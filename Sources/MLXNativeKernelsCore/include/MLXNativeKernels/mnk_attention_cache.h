@@ -40,7 +40,7 @@ typedef struct mnk_cache_descriptor {
   size_t size;  // sizeof(mnk_cache_descriptor)
   uint32_t kv_heads;
   uint32_t head_dim;
-  uint32_t value_head_dim;  // 0: as head_dim
+  uint32_t value_head_dim;  // 0: as head_dim, or as latent_dim
   uint32_t capacity;        // slots of one sequence
   uint32_t sequences;
   mnk_dtype dtype;                                          // f32, f16 or bf16
@@ -51,6 +51,9 @@ typedef struct mnk_cache_descriptor {
   // then have this one.
   mnk_sliding_window sliding_window;
   bool is_storage_only;  // is never attended to, so that any head dim will do
+  // Of a latent cache: values are the first part of keys, of this length, and head_dim is the rest of them. Queries
+  // have the elements of both together. 0: keys and values are apart.
+  uint32_t latent_dim;
 } mnk_cache_descriptor;
 
 mnk_cache* MNK_NULLABLE mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error);

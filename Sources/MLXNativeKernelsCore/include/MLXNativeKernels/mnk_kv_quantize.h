@@ -24,7 +24,8 @@ typedef struct mnk_quantized_kv_view {
   mnk_quantized_kv_plane values;
   mnk_kv_layout layout;  // 0 is head-major
   mnk_kv_wrap wrap;
-  uint32_t pinned;  // first positions that a ring never overwrites
+  uint32_t pinned;      // first positions that a ring never overwrites
+  uint32_t latent_dim;  // of a latent cache, whose values are the first elements of keys; 0: they are apart
 } mnk_quantized_kv_view;
 
 typedef struct mnk_kv_cache_quantize {

@@ -50,6 +50,8 @@ struct FlashDecodeCase {
   bool hasWideScales = false;  // vectors of very different sizes, some of them zero
   uint64_t headDim = 64;
   uint64_t valueHeadDim = 64;
+  bool isLatent = false;     // values are the first part of keys, and `headDim` the length of the rest
+  bool isOneTensor = false;  // that holds both
   uint64_t kvHeads = 2;
   uint64_t cacheSequences = 0;  // 0: no axis for them
   uint64_t capacity = 0;        // 0: a few slots more than the longest sequence needs
@@ -85,6 +87,7 @@ struct FlashDecodeCase {
   std::vector<SpecialElement> specials = {};
 
   uint64_t heads() const { return kvHeads * group; }
+  uint64_t queryDim() const { return isLatent ? valueHeadDim + headDim : headDim; }
   uint64_t longest() const;
   uint64_t slots() const;
   bool isQuantized() const { return keyCodec.has_value(); }

@@ -267,12 +267,12 @@ TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
   }
   for (uint64_t keyDim = 0; keyDim <= 1024; keyDim += 4) {
     const bool isMultiple = keyDim % 8 == 0 && keyDim != 0 && keyDim <= 256;
-    EXPECT_EQ(hasAttentionKernel(keyDim, 8, false), isMultiple);
-    EXPECT_EQ(hasAttentionKernel(256, keyDim, false), isMultiple);
-    EXPECT_EQ(hasAttentionKernel(keyDim, 512, false), keyDim == 512 || keyDim == 576);
+    EXPECT_EQ(hasAttentionKernel(keyDim, 8, false, false), isMultiple);
+    EXPECT_EQ(hasAttentionKernel(256, keyDim, false, false), isMultiple);
+    EXPECT_EQ(hasAttentionKernel(keyDim, 512, false, false), keyDim == 512 || keyDim == 576);
     const bool isOfCodes = keyDim == 32 || keyDim == 64 || keyDim == 128 || keyDim == 256 || keyDim == 512;
-    EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true), isOfCodes);
-    EXPECT(!hasAttentionKernel(keyDim, keyDim / 2, true));
+    EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true, false), isOfCodes);
+    EXPECT(!hasAttentionKernel(keyDim, keyDim / 2, true, false));
   }
 }
 
