@@ -130,7 +130,7 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   if (!layout.usesVectors()) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
   if (layout.usesMatrices) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
   if (layout.usesPrefill()) constants.push_back({kFlashDecodeParts, layout.prefill.parts});
-  if (layout.isLatent) constants.push_back({kFlashDecodeIsOneTensor, isOneTensor(op)});
+  if (!layout.usesMatrices) constants.push_back({kFlashDecodeIsOneTensor, isOneTensor(op)});
   return constants;
 }
 

@@ -104,8 +104,12 @@ void addOptions(List& list) {
 }
 
 void addLatent(List& list) {
-  FlashDecodeCase latent{
-      .name = "latent", .headDim = 64, .valueHeadDim = 512, .isLatent = true, .kvHeads = 1, .options = {.scale = 0.1f}};
+  FlashDecodeCase latent{.name = "latent",
+                         .headDim = 64,
+                         .valueHeadDim = 512,
+                         .isLatent = true,
+                         .kvHeads = 1,
+                         .options = {.scale = 0.1f, .kernel = FlashDecodeKernel::vector}};
   list.add(std::vector{latent}, 1);
   latent.name = "latent, one tensor";
   latent.isOneTensor = true;

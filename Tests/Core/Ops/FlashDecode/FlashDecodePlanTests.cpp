@@ -231,9 +231,9 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
   MNK_FLASH_MATRIX_INSTANCES(ROW)
 #undef ROW
   for (const auto& [index, seen] : values) {
-    // These are known of a device alone; or asked for by FlashDecodeInKernelMerge.
+    // These are known of a device alone; or asked for by FlashDecodeInKernelMerge and FlashLatent.
     if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeTableBits) continue;
-    if (index == kFlashDecodeMergesTogether) continue;
+    if (index == kFlashDecodeMergesTogether || index == kFlashDecodeIsOneTensor) continue;
     if (seen.size() < 2) fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
   }
 }
