@@ -74,6 +74,18 @@ TEST(CApiCache, QuantizedCachesKnowTheirSizes) {
   EXPECT(mnk_tensor_dtype(scales.get()) == MNK_F16 && mnk_tensor_rank(scales.get()) == 3);
 }
 
+TEST(CApiCache, ALatentDescriptorComesBackToo) {
+  QuantizedFixture fixture;
+  fixture.descriptor.quantization = nullptr;
+  fixture.descriptor.dtype = MNK_F16;
+  fixture.descriptor.head_dim = 64;
+  fixture.descriptor.latent_dim = 512;
+  const auto cache = fixture.make();
+  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
+  EXPECT(made.latent_dim == 512 && made.value_head_dim == 512 && made.head_dim == 64);
+  EXPECT_EQ(mnk_cache_bytes_per_token(cache.get()), 2u * (512 + 64) * 2);
+}
+
 TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   QuantizedFixture fixture;
   fixture.quantization.options = {.candidates = 17, .value_scale = MNK_SCALE_UNBIASED};
