@@ -150,7 +150,7 @@ MNK_SHARED float rotateQuery(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!flashIsCoded) {
+  if (!kvHasCodedKeys) {
     return 0.0f;
   }
   float bias = 0.0f;

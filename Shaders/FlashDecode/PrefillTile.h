@@ -75,7 +75,7 @@ MNK_SHARED bool loadVectors(
       isFinite = isFinite && isFiniteBits(x.x) && isFiniteBits(x.y) && isFiniteBits(x.z) && isFiniteBits(x.w);
       storeTileFour(tile + key * stride + first + 4u * chunk, x);
     }
-    if (flashIsCoded && first == 0u) {
+    if (from.bits != 0u && first == 0u) {
       scales[key] = base + key < end ? scaleOfLevels(piece.scale, from) : 0.0f;
     }
   }
@@ -109,7 +109,7 @@ inline void startPrefill(thread PrefillRows<T, Dim, RowBlocks>& rows) {
   for (ushort b = 0; b < RowBlocks; ++b) {
     rows.rowMax[b] = kNoLargest;
     rows.rowSum[b] = 0.0f;
-    rows.unit[b] = flashIsCoded ? 1u : 127u;
+    rows.unit[b] = kvHasCodedValues ? 1u : 127u;
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 8; ++i) {
       rows.result[b][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
@@ -199,11 +199,11 @@ MNK_SHARED void scoreProducts(
     for (ushort side = 0; side < 2; ++side) {
       const uint index = n * 8u + at.column + side;
       const uint key = base + index;
-      const float scale = flashIsCoded ? scales[index] : 1.0f;
+      const float scale = kvHasCodedKeys ? scales[index] : 1.0f;
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
         float score = scores.of[b][n][side] * (rows.scoreScale[b] * scale);
-        if (flashIsCoded && kvHasKeyMeans) {
+        if (kvHasCodedKeys && kvHasKeyMeans) {
           score += rows.bias[b];
         }
         if (flashHasSoftcap || flashHasSlopes || flashHasMask || !isCommon) {
@@ -238,7 +238,7 @@ MNK_SHARED void updatePrefill(
     for (ushort n = 0; n < Blocks; ++n) {
       float2 prob = float2(fast::exp2(scores.of[b][n].x - newMax), fast::exp2(scores.of[b][n].y - newMax));
       rows.rowSum[b] += prob.x + prob.y;
-      if (flashIsCoded) {
+      if (kvHasCodedValues) {
         // The scale of a key that does not count may be NaN.
         const uint index = n * 8u + at.column;
         prob =
@@ -247,7 +247,7 @@ MNK_SHARED void updatePrefill(
       }
       scores.of[b][n] = prob;
     }
-    if (flashIsCoded) {
+    if (kvHasCodedValues) {
       exponent = largestOfRow(exponent);
       const uint grown = exponent - rows.unit[b];
       rescale *= as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_4b528930c630d267"
+#define MNK_SHADER_STAMP "mnkStamp_4d51c489eb135515"

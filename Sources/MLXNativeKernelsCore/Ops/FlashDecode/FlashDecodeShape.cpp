@@ -34,6 +34,15 @@ SlotExtents slotsOf(const FlashDecode& op) {
   return SlotExtents::of(std::get<KVCacheView>(op.over));
 }
 
+std::optional<DType> denseType(const FlashDecode& op) {
+  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  if (!quantized) return std::get<KVCacheView>(op.over).keys.dtype();
+  for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
+    if (plane->isDense()) return plane->codes.dtype();
+  }
+  return std::nullopt;
+}
+
 uint64_t keyDimOf(const FlashDecode& op) {
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   return quantized ? quantized->keys.headDim() : std::get<KVCacheView>(op.over).headDim();

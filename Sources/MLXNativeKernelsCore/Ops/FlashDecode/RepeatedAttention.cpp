@@ -108,7 +108,7 @@ void RepeatedAttention::patch(size_t index, Dispatch& dispatch) const {
   };
   if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
     const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
-      const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the form has been planned
+      const KVCodecSizes vector = plane.vectorSizes();
       patchReads(codes, vector.codeBytes);
       patchReads(scales, vector.scaleBytes);
     };
