@@ -178,7 +178,7 @@ MNK_SHARED float rotateQuery(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!flashIsCoded) {
+  if (!kvHasCodedKeys) {
     return 0.0f;
   }
   return rotatePart<Chunks>(
@@ -193,7 +193,7 @@ MNK_SHARED float rotateLatent(
   for (ushort i = 0; i < Chunks; ++i) {
     x[i] *= scale;
   }
-  if (!flashIsCoded) {
+  if (!kvHasCodedValues) {
     return 0.0f;
   }
   return rotatePart<Chunks>(
@@ -202,7 +202,7 @@ MNK_SHARED float rotateLatent(
 
 // Whether means add to scores, of keys or, in a latent cache, of values.
 inline bool hasBias(bool isLatent) {
-  return flashIsCoded && (kvHasKeyMeans || (isLatent && kvHasValueMeans));
+  return (kvHasCodedKeys && kvHasKeyMeans) || (isLatent && kvHasCodedValues && kvHasValueMeans);
 }
 
 // Multiplies a query by the power of two that takes its largest magnitude to [2^14, 2^15), where halves have their full

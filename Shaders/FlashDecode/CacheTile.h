@@ -7,10 +7,17 @@
 #include "FlashDecodeTypes.h"
 
 pipeline_constant(uint, flashCacheType, kFlashDecodeCacheType);
-pipeline_constant(bool, flashIsCoded, kFlashDecodeIsCoded);
 pipeline_constant(bool, flashIsAligned, kFlashDecodeIsAligned);
 pipeline_constant(bool, flashIsPadded, kFlashDecodeIsPadded);
 pipeline_constant(bool, flashIsOneTensor, kFlashDecodeIsOneTensor);
+
+// Bits of a code, 0 where vectors are elements: constants wherever a kernel passes them on.
+inline uint keyCodeBits() {
+  return kvHasCodedKeys ? kvKeyBits : 0u;
+}
+inline uint valueCodeBits() {
+  return kvHasCodedValues ? kvValueBits : 0u;
+}
 
 template <ushort Elements>
 struct CachePiece {
@@ -27,7 +34,7 @@ struct CacheVectors {
   device const uchar* vectors;  // elements or codes, from slot 0 on
   device const uchar* scales;   // of codes, likewise
   uint bytes;                   // of a vector
-  uint bits;                    // of a code
+  uint bits;                    // of a code, or 0
   uint headDim;
   float inverseRoot;  // of mlx1, with the next
   float scaleFactor;
@@ -40,13 +47,12 @@ inline CacheVectors vectorsFrom(
     float inverseRoot, float scaleFactor) {
   const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;
   uint bytes = headDim * size;
-  if (flashIsPadded) {
-    bytes = codeBytes;
-    headDim = codeBytes / size;
-  }
-  if (flashIsCoded) {
+  if (bits != 0u) {
     bytes = kvIsTurbo ? headDim * bits / 8u : codeBytes;
     scales += first * scaleBytes(headDim);
+  } else if (flashIsPadded) {
+    bytes = codeBytes;
+    headDim = codeBytes / size;
   }
   return CacheVectors{vectors + first * bytes, scales, bytes, bits, headDim, inverseRoot, scaleFactor};
 }
@@ -86,7 +92,7 @@ template <ushort Elements>
 MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
   static_assert(Elements % 4 == 0, "a load has four elements or more");
   device const uchar* at = from.vectors + row * from.bytes;
-  if (!flashIsCoded) {
+  if (from.bits == 0u) {
     const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;
     at += first * size;
     // Four elements, or eight of two bytes where there are as many.
@@ -134,11 +140,11 @@ inline floats<Width> floatsOfPiece(
     thread const CachePiece<Elements>& piece, ushort chunk, uint bits, threadgroup const float* levels) {
   floats<Width> x;
   const uint first = chunk * Width;
-  if (!flashIsCoded && flashCacheType == uint(kFloat16)) {
+  if (bits == 0u && flashCacheType == uint(kFloat16)) {
     setHalves(x, piece.words + first / 2u);
     return x;
   }
-  if (flashIsCoded) {
+  if (bits != 0u) {
     uint codes[Width] = {};
     codesOfPiece<Width>(codes, piece, first, bits);
     MNK_UNROLL

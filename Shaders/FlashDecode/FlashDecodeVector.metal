@@ -29,8 +29,8 @@ kernel void flashDecodeVector(
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
     device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
     device const uchar* values [[buffer(kFlashDecodeValues)]],
-    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(flashIsCoded)]],
-    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(flashIsCoded)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasCodedKeys)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasCodedValues)]],
     device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
@@ -72,19 +72,21 @@ kernel void flashDecodeVector(
 
   const ulong ofHead = firstVector(p, sequence, kvHead);
   CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, ofHead, kvKeyBits, KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+      vectorsFrom(keys, keyScales, ofHead, keyCodeBits(), KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, ofHead, kvValueBits, ValueDim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+      values, valueScales, ofHead, valueCodeBits(), ValueDim, p.valueCodeBytes, p.finish.inverseRoot,
+      p.valueScaleFactor);
   if (IsLatent && flashIsOneTensor) {
     joinVectors(keyVectors, valueVectors, ofHead);
   }
   threadgroup float* keyLevels = pool;
   threadgroup float* valueLevels = pool;
-  if (flashIsCoded) {
+  if (kvHasCodedKeys) {
     valueLevels = pool + (1u << kvKeyBits);
-    const uint index = simdgroup * 32u + lane;
-    fillLevels(keyLevels, kvKeyBits, index, simdgroups * 32u);
-    fillLevels(valueLevels, kvValueBits, index, simdgroups * 32u);
+    fillLevels(keyLevels, kvKeyBits, simdgroup * 32u + lane, simdgroups * 32u);
+  }
+  if (kvHasCodedValues) {
+    fillLevels(valueLevels, kvValueBits, simdgroup * 32u + lane, simdgroups * 32u);
   }
 
   floats<Width> query[Rows][KeyElements / Width];
@@ -156,30 +158,30 @@ kernel void flashDecodeVector(
       decltype(productsOf(query[0][0], query[0][0])) products[Rows];
       MNK_UNROLL
       for (ushort i = 0; i < KeyElements / Width; ++i) {
-        const floats<Width> x = floatsOfPiece<Width>(keyPieces[t], i, kvKeyBits, keyLevels);
+        const floats<Width> x = floatsOfPiece<Width>(keyPieces[t], i, keyCodeBits(), keyLevels);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
           products[r] = i == 0 ? productsOf(query[r][i], x) : addedProducts(products[r], query[r][i], x);
         }
       }
-      const float scale = flashIsCoded ? scaleOfLevels(keyPieces[t].scale, keyVectors) : 1.0f;
+      const float scale = kvHasCodedKeys ? scaleOfLevels(keyPieces[t].scale, keyVectors) : 1.0f;
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
-        scores[r * Steps + t] = flashIsCoded ? totalOf(products[r]) * scale : totalOf(products[r]);
+        scores[r * Steps + t] = kvHasCodedKeys ? totalOf(products[r]) * scale : totalOf(products[r]);
       }
       if (IsLatent) {
         MNK_UNROLL
         for (ushort i = 0; i < ValueElements / Width; ++i) {
-          const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, kvValueBits, valueLevels);
+          const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueLevels);
           MNK_UNROLL
           for (ushort r = 0; r < Rows; ++r) {
             products[r] = i == 0 ? productsOf(latentQuery[r][i], x) : addedProducts(products[r], latentQuery[r][i], x);
           }
         }
-        const float latentScale = flashIsCoded ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
+        const float latentScale = kvHasCodedValues ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
-          scores[r * Steps + t] += flashIsCoded ? totalOf(products[r]) * latentScale : totalOf(products[r]);
+          scores[r * Steps + t] += kvHasCodedValues ? totalOf(products[r]) * latentScale : totalOf(products[r]);
         }
       }
     }
@@ -237,7 +239,7 @@ kernel void flashDecodeVector(
     for (ushort t = 0; t < Steps; ++t) {
       float weights[Rows];
       bool counts[Rows];
-      const float scale = flashIsCoded ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
+      const float scale = kvHasCodedValues ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
       if (!FewLanes) {
         gatherLanes<Rows>(weights, scores[t % Own], ushort(groupIndex * Lanes + t / Own * Copies), RowLanes);
       }
@@ -245,11 +247,11 @@ kernel void flashDecodeVector(
       for (ushort r = 0; r < Rows; ++r) {
         weights[r] = FewLanes ? scores[r * Steps + t] : weights[r];
         counts[r] = !mayBeZero || weights[r] != 0.0f;  // what has no weight may be NaN
-        weights[r] = flashIsCoded ? weights[r] * scale : weights[r];
+        weights[r] = kvHasCodedValues ? weights[r] * scale : weights[r];
       }
       MNK_UNROLL
       for (ushort i = 0; i < ValueElements / Width; ++i) {
-        const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, kvValueBits, valueLevels);
+        const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueLevels);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
           // Copies, because a choice between places in an array would move it out of registers.

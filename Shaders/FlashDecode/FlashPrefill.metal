@@ -58,8 +58,8 @@ kernel void flashPrefill(
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
     device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
     device const uchar* values [[buffer(kFlashDecodeValues)]],
-    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(flashIsCoded)]],
-    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(flashIsCoded)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasCodedKeys)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasCodedValues)]],
     device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
@@ -95,9 +95,9 @@ kernel void flashPrefill(
   threadgroup float* tileScales = reinterpret_cast<threadgroup float*>(rowStats);
   threadgroup uint* specials = reinterpret_cast<threadgroup uint*>(rowStats + 2 * Keys);
   threadgroup float* keyLevels = reinterpret_cast<threadgroup float*>(specials + kFlashPrefillMaxSimdgroups);
-  threadgroup float* valueLevels = flashIsCoded ? keyLevels + (1u << kvKeyBits) : keyLevels;
+  threadgroup float* valueLevels = kvHasCodedKeys ? keyLevels + (1u << kvKeyBits) : keyLevels;
   threadgroup float2* parts =
-      reinterpret_cast<threadgroup float2*>(flashIsCoded ? valueLevels + (1u << kvValueBits) : valueLevels);
+      reinterpret_cast<threadgroup float2*>(kvHasCodedValues ? valueLevels + (1u << kvValueBits) : valueLevels);
 
   const uint sequenceIndex = sequenceOf(p, place);
   constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
@@ -110,16 +110,19 @@ kernel void flashPrefill(
 
   const ulong headBase = firstVector(p, sequence, kvHead);
   CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, headBase, kvKeyBits, keyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+      vectorsFrom(keys, keyScales, headBase, keyCodeBits(), keyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, headBase, kvValueBits, headDim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+      values, valueScales, headBase, valueCodeBits(), headDim, p.valueCodeBytes, p.finish.inverseRoot,
+      p.valueScaleFactor);
   if (IsLatent && flashIsOneTensor) {
     joinVectors(keyVectors, valueVectors, headBase);
   }
   const uint splitBegin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint splitEnd = min(splitBegin + sequence.splitKeys, sequence.endKey);
-  if (flashIsCoded) {
+  if (kvHasCodedKeys) {
     fillLevels(keyLevels, kvKeyBits, threadIndex, simdgroups * 32u);
+  }
+  if (kvHasCodedValues) {
     fillLevels(valueLevels, kvValueBits, threadIndex, simdgroups * 32u);
   }
 
@@ -181,7 +184,7 @@ kernel void flashPrefill(
           valueTile, tileScales + Keys, valueVectors, p, sequence, valueLevels, base, end, threadIndex,
           simdgroups * 32u);
       const bool hasSpecial = simd_any(!isFinite);
-      if (!flashIsCoded && lane == 0u) {
+      if (!kvHasCodedValues && lane == 0u) {
         specials[simdgroup] = hasSpecial ? 1u : 0u;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -215,7 +218,7 @@ kernel void flashPrefill(
         const bool isCommon = base >= commonBegin && base + Keys <= commonEnd;
         scoreProducts(scores, state, p, sequence, tileScales, mask, base, end, isCommon, at);
         updatePrefill(scores, state, valueScaleTile, at);
-        const bool mayHaveSpecials = !flashIsCoded && (flashHasMask || !isCommon);
+        const bool mayHaveSpecials = !kvHasCodedValues && (flashHasMask || !isCommon);
         if (mayHaveSpecials && simd_any(lane < simdgroups && specials[min(lane, simdgroups - 1u)] != 0u)) {
           addWeighedValues(scores, state, valueTile + part * Dim, stride, at, lane);
         } else {

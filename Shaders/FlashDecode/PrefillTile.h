@@ -80,7 +80,7 @@ MNK_SHARED bool loadVectors(
       isFinite = isFinite && isFiniteBits(x.x) && isFiniteBits(x.y) && isFiniteBits(x.z) && isFiniteBits(x.w);
       storeTileFour(tile + key * stride + first + 4u * chunk, x);
     }
-    if (flashIsCoded && first % kScaledElements == 0u) {
+    if (from.bits != 0u && first % kScaledElements == 0u) {
       scales[first / kScaledElements * Keys + key] = base + key < end ? scaleOfLevels(piece.scale, from) : 0.0f;
     }
   }
@@ -114,7 +114,7 @@ inline void startPrefill(thread PrefillRows<T, Dim, Extra, RowBlocks>& rows) {
   for (ushort b = 0; b < RowBlocks; ++b) {
     rows.rowMax[b] = kNoLargest;
     rows.rowSum[b] = 0.0f;
-    rows.unit[b] = flashIsCoded ? 1u : 127u;
+    rows.unit[b] = kvHasCodedValues ? 1u : 127u;
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 8; ++i) {
       rows.result[b][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
@@ -189,9 +189,11 @@ MNK_SHARED void addProducts(
     const ushort n = i % Blocks;
     float2 scale = float2(1.0f);
     float2 otherScale = float2(1.0f);
-    if (flashIsCoded) {
-      const uint index = n * 8u + at.column;
+    const uint index = n * 8u + at.column;
+    if (kvHasCodedValues) {
       scale = float2(scales[index], scales[index + 1u]);
+    }
+    if (kvHasCodedKeys) {
       otherScale = float2(otherScales[index], otherScales[index + 1u]);
     }
     products.of[b][n] = products.of[b][n] * scale + others.of[b][n] * otherScale;
@@ -225,7 +227,7 @@ MNK_SHARED void scoreProducts(
     for (ushort side = 0; side < 2; ++side) {
       const uint index = n * 8u + at.column + side;
       const uint key = base + index;
-      const float scale = flashIsCoded && Extra == 0 ? scales[index] : 1.0f;
+      const float scale = kvHasCodedKeys && Extra == 0 ? scales[index] : 1.0f;
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
         float score = scores.of[b][n][side] * (rows.scoreScale[b] * scale);
@@ -264,7 +266,7 @@ MNK_SHARED void updatePrefill(
     for (ushort n = 0; n < Blocks; ++n) {
       float2 prob = float2(fast::exp2(scores.of[b][n].x - newMax), fast::exp2(scores.of[b][n].y - newMax));
       rows.rowSum[b] += prob.x + prob.y;
-      if (flashIsCoded) {
+      if (kvHasCodedValues) {
         // The scale of a key that does not count may be NaN.
         const uint index = n * 8u + at.column;
         prob =
@@ -273,7 +275,7 @@ MNK_SHARED void updatePrefill(
       }
       scores.of[b][n] = prob;
     }
-    if (flashIsCoded) {
+    if (kvHasCodedValues) {
       exponent = largestOfRow(exponent);
       const uint grown = exponent - rows.unit[b];
       rescale *= as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_709aac7c40e30133"
+#define MNK_SHADER_STAMP "mnkStamp_c7a52a2d78df39f3"

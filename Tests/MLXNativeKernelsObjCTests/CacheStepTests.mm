@@ -347,8 +347,11 @@ using namespace mnk::objc_test;
   MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
   options.scale = 0.1f;
   [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
-    return [step appendKeys:keys values:latent toCache:cache error:error] &&
-           [step attendQueries:queries overCache:cache intoTensor:output options:options error:error];
+    return [step appendKeys:keys values:latent toCache:cache error:error] && [step attendQueries:queries
+                                                                                       overCache:cache
+                                                                                      intoTensor:output
+                                                                                         options:options
+                                                                                           error:error];
   }];
   for (const float element : [self floatsOf:output]) XCTAssertEqualWithAccuracy(element, 2, 1e-5);
 }

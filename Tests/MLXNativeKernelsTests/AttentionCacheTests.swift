@@ -33,7 +33,8 @@ final class AttentionCacheTests: DeviceTestCase {
         XCTAssertEqual(cache.dimensions.valueHeadDim, 512)
         XCTAssertEqual(cache.dimensions.latentDim, 512)
         XCTAssertEqual(cache.bytesPerToken, (512 + 64) * 4)
-        let latent = try Tensor([Float](repeating: 1, count: 512) + [Float](repeating: 3, count: 512), shape: [2, 1, 512], on: device)
+        let latent = try Tensor(
+            [Float](repeating: 1, count: 512) + [Float](repeating: 3, count: 512), shape: [2, 1, 512], on: device)
         let keys = try Tensor.zeros(shape: [2, 1, 64], on: device)
         let queries = try Tensor.zeros(shape: [8, 576], on: device)
         let output = try Tensor.zeros(shape: [8, 512], on: device)

@@ -36,20 +36,25 @@ const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheHasValues, kKVCach
 const std::vector<uint32_t> kMultiRoPEConstants = {
     kMultiRoPEHasKeys,    kMultiRoPEIsApart,       kMultiRoPEHasKeysApart, kMultiRoPEHasPositions,
     kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
-const std::vector<uint32_t> kKVCodecConstants = {kKVCacheHasValues,   kKVCodecIsTurbo,       kKVCodecIsVectorized,
-                                                 kKVCodecHasKeyMeans, kKVCodecHasValueMeans, kKVCodecHasChannelScales};
+const std::vector<uint32_t> kKVCodecConstants = {kKVCacheHasValues,     kKVCodecIsTurbo,         kKVCodecIsVectorized,
+                                                 kKVCodecHasCodedKeys,  kKVCodecHasCodedValues,  kKVCodecHasKeyMeans,
+                                                 kKVCodecHasValueMeans, kKVCodecHasChannelScales};
 template <typename T>
 std::vector<T> joined(std::vector<T> some, std::initializer_list<std::type_identity_t<T>> more) {
   some.insert(some.end(), more);
   return some;
 }
-const std::vector<FunctionConstant> kCodecNumbers = {
-    {kKVCodecKeyBits, 5u},    {kKVCodecValueBits, 4u},         {kKVCodecKeyLanes, 8u},
-    {kKVCodecValueLanes, 4u}, {kKVCodecHasAlignedCodes, true}, {kKVCodecElementType, uint32_t{kFloat16}}};
+const std::vector<FunctionConstant> kCodecNumbers = {{kKVCodecKeyBits, 5u},
+                                                     {kKVCodecValueBits, 4u},
+                                                     {kKVCodecKeyLanes, 8u},
+                                                     {kKVCodecValueLanes, 4u},
+                                                     {kKVCodecHasAlignedCodes, true},
+                                                     {kKVCodecElementType, uint32_t{kFloat16}},
+                                                     {kKVCodecDenseType, uint32_t{kFloat16}}};
 // Of its many constants those that arguments depend on.
 const std::vector<uint32_t> kFlashDecodeConstants = {
-    kFlashDecodeIsCoded,      kKVCodecHasKeyMeans,    kKVCodecHasValueMeans,     kFlashDecodeHasMask,
-    kFlashDecodeHasLogSumExp, kFlashDecodeWritesSums, kFlashDecodeMergesTogether};
+    kKVCodecHasCodedKeys, kKVCodecHasCodedValues,   kKVCodecHasKeyMeans,    kKVCodecHasValueMeans,
+    kFlashDecodeHasMask,  kFlashDecodeHasLogSumExp, kFlashDecodeWritesSums, kFlashDecodeMergesTogether};
 const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, true},
                                                            {kKVCodecKeyBits, 4u},
                                                            {kKVCodecValueBits, 3u},

@@ -42,6 +42,7 @@
 #include "MLXNativeKernels/Hadamard.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
+#include "Cache/QuantizedCacheFixture.hpp"
 #include "Common/FunctionConstants.h"
 #include "Host/HostTestSupport.hpp"
 #include <map>
@@ -86,6 +87,7 @@
 #undef soundOp
 #undef kBroken
 #include "Ops/KVCacheDequantize/KVCacheDequantizeTests.cpp"
+#include "Ops/KVCacheDequantize/MixedPlanesTests.cpp"
 #include "Ops/KVCacheQuantize/CodeSearchTests.cpp"
 #define Case Case_KVCacheQuantizePlanTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizePlanTests.cpp"
@@ -103,7 +105,9 @@
 #include "Ops/KVCacheQuantize/KVCacheQuantizeSpecialTests.cpp"
 #undef relativeError
 #define planeOf planeOf_KVCacheQuantizeStabilityTests
+#define kTokens kTokens_KVCacheQuantizeStabilityTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizeStabilityTests.cpp"
+#undef kTokens
 #undef planeOf
 #include "Ops/KVCacheQuantize/KVCacheQuantizeTests.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCoverageTests.cpp"
@@ -181,12 +185,16 @@
 #undef kBroken
 #include "Ops/MultiRoPE/RotaryTableTests.cpp"
 #define bindingAt bindingAt_RotaryAppendPlanTests
+#define kHeads kHeads_RotaryAppendPlanTests
 #define kTokens kTokens_RotaryAppendPlanTests
 #include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
 #undef kTokens
+#undef kHeads
 #undef bindingAt
 #define kScale kScale_FlashLatentTests
+#define kFloats kFloats_FlashLatentTests
 #define Case Case_FlashLatentTests
 #include "Ops/FlashDecode/FlashLatentTests.cpp"
 #undef Case
+#undef kFloats
 #undef kScale

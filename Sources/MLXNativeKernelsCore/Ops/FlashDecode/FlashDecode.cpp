@@ -78,8 +78,8 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
     params.keyScaleFactor = quantized->keys.codec.scaleFactor;
     params.valueScaleFactor = quantized->values->codec.scaleFactor;
-    params.keyCodeBytes = narrow(slots.headDim());
-    params.valueCodeBytes = narrow(slots.values->shape()[slots.values->shape().rank() - 1]);
+    params.keyCodeBytes = narrow(quantized->keys.vectorSizes().codeBytes);
+    params.valueCodeBytes = narrow(quantized->values->vectorSizes().codeBytes);
   }
   if (op.options.mask) {
     const Shape& shape = op.options.mask->shape();
@@ -101,8 +101,10 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   std::vector<FunctionConstant> constants = isSplit
                                                 ? finishConstants({.partials = AttentionPartials{}}, quantized, false)
                                                 : finishConstants(op.results, quantized, op.options.sinks.has_value());
-  const DType cacheType = quantized ? DType::f32 : slots.keys.dtype();  // codes have none
-  const auto bitsOf = [&](const QuantizedKVPlane* plane) { return plane ? plane->codec.bits : uint32_t{4}; };
+  const DType cacheType = denseType(op).value_or(DType::f32);  // codes have none
+  const auto bitsOf = [&](const QuantizedKVPlane* plane) {
+    return plane && !plane->isDense() ? plane->codec.bits : uint32_t{4};
+  };
   // A ring is out of order from the first time that it is full. A kernel for the time before would be exchanged then,
   // and compiled in the middle of a text.
   const bool isInOrder = slots.layout == KVLayout::headMajor && slots.wrap == KVWrap::linear;
@@ -112,6 +114,7 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                     {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
                     {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
                     {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
+                    {kKVCodecHasCodedKeys, quantized && !quantized->keys.isDense()},
                     {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
                     {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
                     {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
@@ -179,9 +182,9 @@ void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
     bindReads(index, tensor, std::move(reads));
   };
   const auto bindPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales, uint32_t means) {
-    const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the rules have asked
+    const KVCodecSizes vector = plane.vectorSizes();
     bind(codes, plane.codes, vector.codeBytes);
-    bind(scales, plane.scales, vector.scaleBytes);
+    if (!plane.isDense()) bind(scales, plane.scales, vector.scaleBytes);
     if (plane.means) dispatch.buffers.push_back(Binding::whole(means, *plane.means, Access::read));
   };
   bindPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans);

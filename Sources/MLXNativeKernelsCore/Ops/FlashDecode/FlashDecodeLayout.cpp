@@ -49,8 +49,7 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
 
 // Tiles of halves hold f16 and codebook entries, and queries that are no more precise than those.
 PrefillInstance prefillOf(const FlashDecode& op) {
-  const bool isHalf = op.queries.tensor.dtype() != DType::f32 &&
-                      (quantizedOf(op) || std::get<KVCacheView>(op.over).keys.dtype() == DType::f16);
+  const bool isHalf = op.queries.tensor.dtype() != DType::f32 && denseType(op).value_or(DType::f16) == DType::f16;
   return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf, latentDimOf(op) != 0);
 }
 
@@ -215,8 +214,7 @@ void FlashDecodeLayout::countReadsAgain(const FlashDecode& op, const FlashDecode
   }
   uint64_t bytes = (keyDim + valueDim) * byteSize(cacheOf(op).keys.dtype());
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    const KVCodecSizes key = *sizes(quantized->keys.codec, keyDim), value = *sizes(quantized->values->codec, valueDim);
-    bytes = key.codeBytes + key.scaleBytes + value.codeBytes + value.scaleBytes;
+    bytes = quantized->keys.vectorSizes().bytes() + quantized->values->vectorSizes().bytes();
   }
   dispatch.bytesRead.reset();
   dispatch.bytesRead = dispatch.countedBytesRead() + again * slotsOf(op).heads * bytes;
@@ -266,8 +264,9 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
   uint64_t merging = 0;
   uint64_t levels = 0;
   if (quantized) {
-    levels =
-        ((uint64_t{1} << quantized->keys.codec.bits) + (uint64_t{1} << quantized->values->codec.bits)) * sizeof(float);
+    for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
+      if (!plane->isDense()) levels += (uint64_t{1} << plane->codec.bits) * sizeof(float);
+    }
   }
   if (usesPrefill()) {
     const uint64_t parts = prefill.parts > 1 ? count * kFlashPrefillPartBytes(prefill.rowBlocks, prefill.keys) : 0;

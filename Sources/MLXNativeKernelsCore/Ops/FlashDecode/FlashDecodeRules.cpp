@@ -204,18 +204,16 @@ bool isPerHead(const Op& op, const std::optional<Tensor>& tensor) {
 }
 
 std::string matrixText(const Op& op) {
-  return fmt::format("{} with head dims {} and {}{}", quantizedOf(op) ? "codes" : name(cacheOf(op).keys.dtype()),
-                     keyDimOf(op), valueDimOf(op), op.options.mask ? ", with a mask" : "");
+  const auto elements = denseType(op);
+  return fmt::format("{}{} with head dims {} and {}{}", elements ? name(*elements) : "codes",
+                     elements && quantizedOf(op) ? " and codes" : "", keyDimOf(op), valueDimOf(op),
+                     op.options.mask ? ", with a mask" : "");
 }
 
 std::vector<NamedRange> sourcesOf(const Op& op) {
   std::vector<NamedRange> sources{{"queries", rangeOf(op.queries)}};
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
-      sources.push_back({"codes", plane->codes.range()});
-      sources.push_back({"scales", plane->scales.range()});
-      addFactors(sources, *plane);
-    }
+    for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) addPlane(sources, *plane);
   } else {
     sources.push_back({"the key cache", cacheOf(op).keys.range()});
     if (cacheOf(op).values) sources.push_back({"the value cache", cacheOf(op).values->range()});
@@ -389,7 +387,7 @@ Result<void> checkRules(const FlashDecode& op) {
 bool canUseMatrices(const FlashDecode& op) {
   const uint64_t headDim = keyDimOf(op);
   if (valueDimOf(op) != headDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
-  if (quantizedOf(op)) return true;
+  if (quantizedOf(op)) return !denseType(op);
   return std::get<KVCacheView>(op.over).keys.dtype() == DType::f16 && !op.options.mask;
 }
 

@@ -43,6 +43,15 @@ bool isOneTensor(const FlashDecode& op) {
   return dense && dense->latentDim != 0 && !dense->values;
 }
 
+std::optional<DType> denseType(const FlashDecode& op) {
+  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  if (!quantized) return std::get<KVCacheView>(op.over).keys.dtype();
+  for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
+    if (plane->isDense()) return plane->codes.dtype();
+  }
+  return std::nullopt;
+}
+
 uint64_t keyDimOf(const FlashDecode& op) {
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   if (quantized) return quantized->keys.headDim();

@@ -109,7 +109,7 @@ void RepeatedAttention::patch(size_t index, Dispatch& dispatch) const {
   };
   if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
     const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
-      const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the form has been planned
+      const KVCodecSizes vector = plane.vectorSizes();
       patchReads(codes, [&](auto& reads) { pass.addReads(op_, vector.codeBytes, reads); });
       patchReads(scales, [&](auto& reads) { pass.addReads(op_, vector.scaleBytes, reads); });
     };

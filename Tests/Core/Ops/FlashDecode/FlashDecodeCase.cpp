@@ -78,8 +78,12 @@ Shape maskShape(const FlashDecodeCase& attend) {
 }
 
 QuantizedKVPlane makePlane(const FlashDecodeCase& attend, bool isKeys, const MakeNamedTensor& makeTensor) {
-  const KVCodec& codec = isKeys ? *attend.keyCodec : *attend.valueCodec;
   const uint64_t headDim = isKeys ? attend.headDim : attend.valueHeadDim;
+  if (!(isKeys ? attend.keyCodec : attend.valueCodec)) {
+    return {.codes =
+                makeTensor(isKeys ? "keys" : "values", attend.cache, slotsShape(attend, headDim), attend.cacheShift)};
+  }
+  const KVCodec& codec = isKeys ? *attend.keyCodec : *attend.valueCodec;
   const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
   const auto called = [&](std::string_view part) { return fmt::format("{} {}", isKeys ? "key" : "value", part); };
   const Shape perHead = REQUIRE(Shape::make({attend.kvHeads, headDim}));
@@ -109,7 +113,7 @@ uint64_t FlashDecodeCase::slots() const {
 
 bool FlashDecodeCase::fitsMatrices() const {
   if (headDim != valueHeadDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
-  return isQuantized() || (cache == DType::f16 && !mask);
+  return isQuantized() ? !isMixed() : cache == DType::f16 && !mask;
 }
 
 bool FlashDecodeCase::mayBePrefilled() const {

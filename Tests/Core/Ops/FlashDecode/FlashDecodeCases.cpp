@@ -369,8 +369,9 @@ std::vector<Case> unalignedCases() {
 
 std::vector<Case> allDecodeCases() {
   std::vector<Case> all;
-  for (const auto& list : {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(),
-                           unalignedCases(), maskCases(), scoreCases(), queryCases(), quantizedCases()}) {
+  for (const auto& list :
+       {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(), unalignedCases(),
+        maskCases(), scoreCases(), queryCases(), quantizedCases(), mixedDecodeCases()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;

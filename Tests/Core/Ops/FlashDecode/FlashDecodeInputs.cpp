@@ -175,8 +175,8 @@ void putSpecials(const FlashDecode& op, const FlashDecodeCase& attend, OperandBy
       }
     };
     const uint64_t headDim = special.isKey ? attend.headDim : attend.valueHeadDim;
-    if (attend.isQuantized()) {
-      const KVCodec& codec = special.isKey ? *attend.keyCodec : *attend.valueCodec;
+    if (const auto& coded = special.isKey ? attend.keyCodec : attend.valueCodec) {
+      const KVCodec& codec = *coded;
       const uint64_t scales = REQUIRE(sizes(codec, headDim)).scales;
       put(special.isKey ? "key scales" : "value scales", codec.scaleType(), index * scales, scales);
     } else {
@@ -204,8 +204,13 @@ OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random) {
     if (dense->values) bytes["values"] = vectors(random, *dense->values, false, uses);
   } else {
     const auto& coded = std::get<QuantizedKVCacheView>(op.over);
-    addCodes(random, attend, coded.keys, true, uses, bytes);
-    addCodes(random, attend, *coded.values, false, uses, bytes);
+    for (const bool isKeys : {true, false}) {
+      const QuantizedKVPlane& plane = isKeys ? coded.keys : *coded.values;
+      if (plane.isDense())
+        bytes[isKeys ? "keys" : "values"] = vectors(random, plane.codes, isKeys, uses);
+      else
+        addCodes(random, attend, plane, isKeys, uses, bytes);
+    }
     if (coded.keys.means) bytes["key means"] = uniformBytes(random, *coded.keys.means, -1, 1);
     if (coded.values->means) bytes["value means"] = uniformBytes(random, *coded.values->means, -1, 1);
     if (coded.keys.channelScales) {

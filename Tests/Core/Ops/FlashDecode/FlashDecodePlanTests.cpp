@@ -118,6 +118,10 @@ void expectReadsCache(const Dispatch& dispatch, const FlashDecode& op, const Cas
   }
   const auto& coded = std::get<QuantizedKVCacheView>(op.over);
   for (const QuantizedKVPlane* plane : {&coded.keys, &*coded.values}) {
+    if (plane->isDense()) {
+      expectReads("elements", dispatch, plane->codes, plane->headDim() * byteSize(attend.cache), seen);
+      continue;
+    }
     const KVCodecSizes size = REQUIRE(sizes(plane->codec, plane->headDim()));
     expectReads("codes", dispatch, plane->codes, size.codeBytes, seen);
     expectReads("scales", dispatch, plane->scales, size.scaleBytes, seen);

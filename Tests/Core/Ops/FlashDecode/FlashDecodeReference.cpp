@@ -64,7 +64,8 @@ class Plane {
     } else {
       const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
       coded_ = isKeys ? &quantized.keys : &*quantized.values;
-      headDim_ = codedHeadDim(*coded_);
+      if (isFloat(coded_->codes.dtype())) dense_ = &coded_->codes;
+      headDim_ = dense_ ? lastExtent(*dense_) : codedHeadDim(*coded_);
     }
   }
 

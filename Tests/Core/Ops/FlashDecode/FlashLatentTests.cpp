@@ -60,6 +60,21 @@ void setStorage(Case& attend, uint64_t number) {
   attend.hasKeyMeans = drawn % 3 == 0;
   attend.hasValueMeans = drawn % 5 < 2;
   attend.hasChannelScales = drawn % 4 == 1;
+  if (drawn % 11 < 3) {
+    attend.keyCodec.reset();
+    attend.hasKeyMeans = attend.hasChannelScales = false;
+  } else if (drawn % 11 < 5) {
+    attend.valueCodec.reset();
+    attend.hasValueMeans = false;
+  }
+}
+
+std::string storageText(const Case& attend) {
+  const auto text = [&](const std::optional<KVCodec>& codec) {
+    return codec ? codec->text() : std::string(name(attend.cache));
+  };
+  return fmt::format("{} and {}{}", text(attend.valueCodec), text(attend.keyCodec),
+                     attend.isOneTensor ? " in one tensor" : "");
 }
 
 // Any options that go together, over any storage.
@@ -103,13 +118,12 @@ Case anyCase(uint64_t number, Seeded& random) {
   attend.hasSinks = !attend.givesPartials && isDrawn(4);
   attend.givesLogSumExp = isDrawn(3);
   attend.options.splits = static_cast<uint32_t>(random.below(4));
-  attend.cacheShift = isDrawn(5) ? (attend.isQuantized() ? 1 : byteSize(attend.cache)) : 0;
+  attend.cacheShift = isDrawn(5) ? (attend.isQuantized() && !attend.isMixed() ? 1 : byteSize(attend.cache)) : 0;
   attend.queryShift = isDrawn(5) ? byteSize(attend.queries) : 0;
   attend.intoShift = isDrawn(5) ? byteSize(attend.givesPartials ? DType::f32 : attend.into) : 0;
   attend.hasScratch = isDrawn(4);
-  attend.name = fmt::format("case {}: {} rows of {} heads over {}{}", number, attend.rows, attend.heads(),
-                            attend.isQuantized() ? attend.valueCodec->text() : name(attend.cache),
-                            attend.isOneTensor ? " in one tensor" : "");
+  attend.name =
+      fmt::format("case {}: {} rows of {} heads over {}", number, attend.rows, attend.heads(), storageText(attend));
   return attend;
 }
 
@@ -181,7 +195,7 @@ TEST(FlashLatent, AttendsInTurnsWithFewerSimdgroups) {
 TEST(FlashLatent, NaNReachesTheRowsThatSeeItAlone) {
   std::vector<Case> cases;
   for (const bool isKey : {true, false}) {
-    for (const uint64_t storage : {0, 1, 2}) {
+    for (const uint64_t storage : {0, 1, 2, 3}) {
       for (const uint64_t heads : {1, 3}) {
         Case attend = latentCase(fmt::format("{} of storage {}", isKey ? "key" : "latent part", storage), heads, 20, 8);
         attend.cache = kFloats[cases.size() % 3];
@@ -189,9 +203,10 @@ TEST(FlashLatent, NaNReachesTheRowsThatSeeItAlone) {
         attend.options.window = 6;
         attend.givesLogSumExp = true;
         attend.isOneTensor = storage == 1;
-        if (storage == 2) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
+        if (storage >= 2) attend.valueCodec = KVCodec{.bits = 4};
+        if (storage == 2) attend.keyCodec = attend.valueCodec;
         attend.specials = {{.isKey = isKey, .kvHead = 0, .key = 15, .number = std::numeric_limits<float>::quiet_NaN()}};
-        if (storage != 2) attend.specials[0].element = 7;
+        if (storage < 2 || (storage == 3 && isKey)) attend.specials[0].element = 7;
         cases.push_back(attend);
       }
     }
