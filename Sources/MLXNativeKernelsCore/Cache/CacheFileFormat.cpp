@@ -16,7 +16,7 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kMagic = "MNKCACHE";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 1, kLatentVersion = 3;
 constexpr size_t kWindowOffset = 84;
 
 // The numbers in files are those of the enums, which therefore stay as they are. Elements are copied as they lie in
@@ -91,9 +91,9 @@ Result<void> checkStart(std::span<const std::byte> start) {
   }
   if (start.size() >= kMagic.size() + sizeof kVersion) {
     const auto version = get<uint32_t>(start, kMagic.size());
-    if (version != kVersion) {
+    if (version != kVersion && version != kLatentVersion) {
       return cacheFileError("the file has another version", fmt::format("version {}", version),
-                            fmt::format("version {}", kVersion),
+                            fmt::format("version {} or {}", kVersion, kLatentVersion),
                             "Load it with the library that saved it, and compute the cache anew here.");
     }
   }
@@ -124,6 +124,7 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   AttentionCacheDescriptor& d = header.descriptor;
   FieldReader fields(start, kMagic.size() + sizeof kVersion);
   for (uint32_t* extent : {&d.kvHeads, &d.headDim, &d.valueHeadDim, &d.capacity, &d.sequences}) *extent = fields.next();
+  if (get<uint32_t>(start, kMagic.size()) == kLatentVersion) d.latentDim = d.valueHeadDim;
   d.dtype = fields.choice("dtype", DType::u8);
   d.whenFull = fields.choice("wrap", KVWrap::ring);
   d.pinned = fields.next();
@@ -177,7 +178,8 @@ CacheFileHeader::Bytes CacheFileHeader::encode() const {
     put(bytes, offset, number);
     offset += sizeof number;
   };
-  for (const uint32_t field : {kVersion, d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) add(field);
+  const uint32_t version = d.latentDim != 0 ? kLatentVersion : kVersion;
+  for (const uint32_t field : {version, d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) add(field);
   add(d.dtype);
   add(d.whenFull);
   add(d.pinned);

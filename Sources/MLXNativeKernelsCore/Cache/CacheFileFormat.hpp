@@ -1,8 +1,9 @@
-// The file that AttentionCache saves, version 1. All numbers are little endian; what they mean never changes.
+// The file that AttentionCache saves, version 1 or 3. All numbers are little endian; what they mean never changes.
+// Version 3 is that of a latent cache, whose latentDim is its valueHeadDim, and is otherwise like the others.
 //
 //   offset  bytes
 //        0      8   "MNKCACHE"
-//        8      4   version: 1
+//        8      4   version: 1, or 3 of a latent cache
 //       12     20   kvHeads, headDim, valueHeadDim, capacity, sequences
 //       32      4   dtype: 0 f32, 1 f16, 2 bf16; 3 u8 in a quantized cache
 //       36      4   when full: 0 fail, 1 overwrite the oldest

@@ -61,7 +61,7 @@ const Forged kForged[] = {
      2,
      {.what = "the file has another version",
       .got = "version 2",
-      .expected = "version 1",
+      .expected = "version 1 or 3",
       .fix = "Load it with the library that saved it"}},
     {12,
      0,

@@ -94,7 +94,7 @@ inline void expectSame(const AttentionCache& got, const AttentionCache& expected
   const AttentionCacheDescriptor &a = got.descriptor(), &b = expected.descriptor();
   EXPECT(a.kvHeads == b.kvHeads && a.headDim == b.headDim && a.valueHeadDim == b.valueHeadDim);
   EXPECT(a.capacity == b.capacity && a.sequences == b.sequences && a.dtype == b.dtype);
-  EXPECT(a.whenFull == b.whenFull && a.pinned == b.pinned);
+  EXPECT(a.whenFull == b.whenFull && a.pinned == b.pinned && a.latentDim == b.latentDim);
   EXPECT_EQ(a.quantized.has_value(), b.quantized.has_value());
   if (a.quantized && b.quantized) {
     EXPECT(a.quantized->keyCodec() == b.quantized->keyCodec() &&

@@ -98,7 +98,8 @@ uint64_t channelFloats(const CacheNumbers& cache, uint32_t bit) {
 // What CacheFileFormat.hpp and AttentionCache::load promise, of any bytes: what the error must say, or nothing.
 std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   if (std::memcmp(file.data(), "MNKCACHE", std::min<size_t>(file.size(), 8)) != 0) return kNotACache;
-  if (file.size() >= 12 && at<uint32_t>(file, 8) != 1) return kVersion;
+  // Version 3 is that of latent caches, whose bytes mean the same.
+  if (file.size() >= 12 && at<uint32_t>(file, 8) != 1 && at<uint32_t>(file, 8) != 3) return kVersion;
   if (file.size() < kHeader) return kShort;
   const CacheNumbers cache = numbersOf(file);
   if (cache.dtype > 3 || at<uint32_t>(file, 36) > 1 || at<uint32_t>(file, 44) > 1) return kCannotBe;
