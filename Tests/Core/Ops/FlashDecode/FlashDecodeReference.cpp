@@ -59,8 +59,7 @@ class Plane {
     if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
       isKeys_ = isKeys || !dense->values;
       dense_ = isKeys_ ? &dense->keys : &*dense->values;
-      stride_ = lastExtent(*dense_);
-      headDim_ = isKeys_ && !isKeys ? dense->latentDim : stride_;
+      headDim_ = isKeys_ && !isKeys ? dense->latentDim : lastExtent(*dense_);
     } else {
       const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
       coded_ = isKeys ? &quantized.keys : &*quantized.values;
@@ -72,7 +71,10 @@ class Plane {
   uint64_t headDim() const { return headDim_; }
 
   Vector at(uint64_t index, uint64_t head) const {
-    if (dense_) return vectorFrom(bytes_.at(isKeys_ ? "keys" : "values"), dense_->dtype(), index * stride_, headDim_);
+    if (dense_) {
+      const auto& all = bytes_.at(isKeys_ ? "keys" : "values");
+      return vectorFrom(all, dense_->dtype(), index * lastExtent(*dense_), headDim_);
+    }
     const auto called = [&](const char* part) { return (isKeys_ ? "key " : "value ") + std::string(part); };
     const uint64_t codeBytes = lastExtent(coded_->codes);
     const auto row = std::span(bytes_.at(called("codes"))).subspan(index * codeBytes, codeBytes);
@@ -101,7 +103,6 @@ class Plane {
   const Tensor* dense_ = nullptr;
   const QuantizedKVPlane* coded_ = nullptr;
   uint64_t headDim_ = 0;
-  uint64_t stride_ = 0;  // of dense vectors
 };
 
 double norm(const Vector& vector) {
