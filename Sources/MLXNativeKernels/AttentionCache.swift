@@ -118,10 +118,10 @@ public final class AttentionCache: Sendable {
     public let keys: Tensor
     /// All values, over the cache's memory, as keys with `valueHeadDim`.
     public let values: Tensor
-    /// Scales of the keys of a quantized cache: `[sequences, kvHeads, capacity]`, with a last axis of 2 where a vector
-    /// has two. `nil` for a dense one.
+    /// Scales of keys that are coded: `[sequences, kvHeads, capacity]`, with a last axis of 2 where a vector has two.
+    /// `nil` for dense ones.
     public let keyScales: Tensor?
-    /// Scales of the values of a quantized cache, shaped as those of keys. `nil` for a dense one.
+    /// Scales of values that are coded, shaped as those of keys. `nil` for dense ones.
     public let valueScales: Tensor?
 
     /// An empty cache.
@@ -176,11 +176,6 @@ public final class AttentionCache: Sendable {
         slidingWindow: mnk_sliding_window, isStorageOnly: Bool, on device: KernelDevice
     ) throws(KernelError) {
         let op = "AttentionCache"
-        let dtype: ElementType =
-            switch storage {
-            case .dense(let dtype): dtype
-            case .quantized: .uint8
-            }
         let quantization = try storage.quantization(calibration)
         var descriptor = mnk_cache_descriptor(
             size: MemoryLayout<mnk_cache_descriptor>.size,
@@ -189,7 +184,7 @@ public final class AttentionCache: Sendable {
             value_head_dim: try UInt32(dimensions.valueHeadDim, "valueHeadDim", op: op),
             capacity: try UInt32(dimensions.capacity, "capacity", op: op),
             sequences: try UInt32(dimensions.sequences, "sequences", op: op),
-            dtype: dtype.code,
+            dtype: storage.elementType.code,
             when_full: whenFull.wrap.code,
             pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op),
             quantization: nil,
@@ -222,9 +217,9 @@ public final class AttentionCache: Sendable {
         calibration = try Calibration(descriptor)
         keys = try Tensor { mnk_cache_make_keys(handle.pointer, $0) }
         values = try Tensor { mnk_cache_make_values(handle.pointer, $0) }
-        let isQuantized = descriptor.quantization != nil
-        keyScales = isQuantized ? try Tensor { mnk_cache_make_key_scales(handle.pointer, $0) } : nil
-        valueScales = isQuantized ? try Tensor { mnk_cache_make_value_scales(handle.pointer, $0) } : nil
+        let coding = storage.coding
+        keyScales = coding?.keys != nil ? try Tensor { mnk_cache_make_key_scales(handle.pointer, $0) } : nil
+        valueScales = coding?.values != nil ? try Tensor { mnk_cache_make_value_scales(handle.pointer, $0) } : nil
         // Last, so that it is alive while what it provides is read.
         self.handle = handle
     }

@@ -260,7 +260,8 @@ using namespace mnk::objc_test;
                   @"options" : options,
                   @"keyMeans" : one,
                   @"valueMeans" : one,
-                  @"keyChannelScales" : one
+                  @"keyChannelScales" : one,
+                  @"planes" : @(MNKQuantizedPlanesValues)
                 }];
   MNKSlidingWindow *window = [[MNKSlidingWindow alloc] initWithWindow:2];
   XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:1 maxDraft:0]));

@@ -11,9 +11,10 @@ Result<std::optional<QuantizedKVPlane>> planeFrom(const mnk_quantized_kv_plane& 
   const bool hasOthers = given.scales || given.means || given.channel_scales;
   if (!given.codes && !hasOthers) return std::optional<QuantizedKVPlane>();
   if (!given.codes) return nullArgument(name + ".codes");
-  if (!given.scales) return nullArgument(name + ".scales");
   MNK_TRY(auto made, codec(given.codec));
-  QuantizedKVPlane plane{.codec = made, .codes = given.codes->tensor, .scales = given.scales->tensor};
+  QuantizedKVPlane plane{.codec = made, .codes = given.codes->tensor};
+  if (!given.scales && !plane.isDense()) return nullArgument(name + ".scales");
+  if (given.scales) plane.scales = given.scales->tensor;
   if (given.means) plane.means = given.means->tensor;
   if (given.channel_scales) plane.channelScales = given.channel_scales->tensor;
   return std::optional(plane);

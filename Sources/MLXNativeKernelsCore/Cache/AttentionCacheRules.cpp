@@ -17,6 +17,10 @@ auto largestExtent(const Op& op) {
   return std::max({op.kvHeads, op.headDim, op.valueHeadDim, op.capacity, op.sequences});
 }
 
+bool hasElements(const Op& op) {
+  return !op.quantized || op.quantized->planes != KVQuantizedPlanes::both;
+}
+
 constexpr Rule<Op> kRules[] = {
     INVALID_IF(op.slidingWindow && op.slidingWindow->window == 0, "a sliding window sees nothing", "a window of 0",
                "at least 1 position, the row's own", "Pass the model's window, or leave the sliding window out."),
@@ -42,7 +46,7 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("valueHeadDim {}, latentDim {}", op.valueHeadDim, op.latentDim), "the same of both",
                "Leave valueHeadDim out."),
 
-    INVALID_IF(!op.quantized && !isFloat(op.dtype), "the cache cannot store this dtype", name(op.dtype),
+    INVALID_IF(hasElements(op) && !isFloat(op.dtype), "the cache cannot store this dtype", name(op.dtype),
                "f32, f16 or bf16", "Choose a floating-point dtype."),
 
     INVALID_IF(op.pinned != 0 && (op.whenFull != KVWrap::ring || op.pinned >= op.capacity),
@@ -64,6 +68,11 @@ constexpr Rule<Op> kRules[] = {
 
 void resolveDefaults(AttentionCacheDescriptor& d) {
   if (d.valueHeadDim == 0) d.valueHeadDim = d.latentDim != 0 ? d.latentDim : d.headDim;
+  if (d.quantized) {
+    if (!hasElements(d)) d.dtype = DType::u8;
+    if (!d.quantized->hasCodedKeys()) d.quantized->keyBits = 0;
+    if (!d.quantized->hasCodedValues()) d.quantized->valueBits = 0;
+  }
   if (!d.slidingWindow) return;
   d.whenFull = KVWrap::ring;
   // A ring that is too large for 32 bits is refused as the largest one.

@@ -233,9 +233,10 @@ MNKQuantizedKVPlane *planeFrom(const QuantizedKVPlane &plane) {
   MNKKVCodec *codec = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(plane.codec.name)
                                                   bits:plane.codec.bits];
   codec.scaleFactor = plane.codec.scaleFactor;
-  MNKQuantizedKVPlane *made = [[MNKQuantizedKVPlane alloc] initWithCodec:codec
-                                                                   codes:[[MNKTensor alloc] initWithCore:plane.codes]
-                                                                  scales:[[MNKTensor alloc] initWithCore:plane.scales]];
+  MNKQuantizedKVPlane *made =
+      [[MNKQuantizedKVPlane alloc] initWithCodec:codec
+                                           codes:[[MNKTensor alloc] initWithCore:plane.codes]
+                                          scales:plane.isDense() ? nil : tensorFrom(plane.scales)];
   made.means = tensorFrom(plane.means);
   made.channelScales = tensorFrom(plane.channelScales);
   return made;

@@ -23,6 +23,11 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
      [](AttentionCacheDescriptor& d) { d.valueHeadDim = UINT32_MAX; }},
     {"the cache cannot store this dtype", "u8", "f32, f16 or bf16", "Choose a floating-point dtype.",
      [](AttentionCacheDescriptor& d) { d.dtype = DType::u8; }},
+    {"the cache cannot store this dtype", "u8", "f32, f16 or bf16", "Choose a floating-point dtype.",
+     [](AttentionCacheDescriptor& d) {
+       d.dtype = DType::u8;
+       d.quantized = KVQuantizedStorage{.planes = KVQuantizedPlanes::values};
+     }},
     {"the cache pins too many positions", "4 pinned in a ring of 4",
      "fewer than the capacity of a ring, and none in a linear cache",
      "Pin fewer positions, or let a larger cache overwrite the oldest.",

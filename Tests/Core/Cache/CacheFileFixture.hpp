@@ -64,8 +64,9 @@ inline std::vector<uint64_t> heldSlots(const AttentionCache& cache, uint32_t seq
 inline std::vector<std::byte> contents(const AttentionCache& cache) {
   std::vector<Tensor> planes{cache.view().keys, *cache.view().values};
   if (const auto view = cache.quantizedView()) {
-    planes.push_back(view->keys.scales);
-    planes.push_back(view->values->scales);
+    for (const QuantizedKVPlane& plane : {view->keys, *view->values}) {
+      if (!plane.isDense()) planes.push_back(plane.scales);
+    }
   }
   const AttentionCacheDescriptor& d = cache.descriptor();
   std::vector<std::byte> all;
@@ -99,7 +100,7 @@ inline void expectSame(const AttentionCache& got, const AttentionCache& expected
   if (a.quantized && b.quantized) {
     EXPECT(a.quantized->keyCodec() == b.quantized->keyCodec() &&
            a.quantized->valueCodec() == b.quantized->valueCodec());
-    EXPECT(a.quantized->options == b.quantized->options);
+    EXPECT(a.quantized->options == b.quantized->options && a.quantized->planes == b.quantized->planes);
     expectSameChannels(a.quantized->keyMeans, b.quantized->keyMeans);
     expectSameChannels(a.quantized->valueMeans, b.quantized->valueMeans);
     expectSameChannels(a.quantized->keyChannelScales, b.quantized->keyChannelScales);

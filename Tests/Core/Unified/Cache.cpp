@@ -35,6 +35,7 @@
 #include "Cache/KilledSave.hpp"
 #include "Support/TemporaryFile.hpp"
 #include "Harness/HeldWork.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include <latch>
 #include "Harness/Check.hpp"
@@ -68,4 +69,6 @@
 #include "Cache/CacheFileDamageTests.cpp"
 #include "Cache/CacheFileKilledTests.cpp"
 #include "Cache/CacheFileTests.cpp"
+#include "Cache/MixedCacheTests.cpp"
+#include "Cache/QuantizedCopyTests.cpp"
 #include "Runtime/KernelRegistryTests.cpp"

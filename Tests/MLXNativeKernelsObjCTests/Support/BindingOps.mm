@@ -11,9 +11,10 @@ MNKKVCodec *objectFor(const KVCodec &codec) {
 }
 
 MNKQuantizedKVPlane *objectFor(const QuantizedKVPlane &plane) {
-  MNKQuantizedKVPlane *object = [[MNKQuantizedKVPlane alloc] initWithCodec:objectFor(plane.codec)
-                                                                     codes:objectOver(plane.codes)
-                                                                    scales:objectOver(plane.scales)];
+  MNKQuantizedKVPlane *object =
+      [[MNKQuantizedKVPlane alloc] initWithCodec:objectFor(plane.codec)
+                                           codes:objectOver(plane.codes)
+                                          scales:plane.isDense() ? nil : objectOver(plane.scales)];
   object.means = objectOver(plane.means);
   object.channelScales = objectOver(plane.channelScales);
   return object;
@@ -188,6 +189,7 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
   storage.keyMeans = objectOver(given.keyMeans);
   storage.valueMeans = objectOver(given.valueMeans);
   storage.keyChannelScales = objectOver(given.keyChannelScales);
+  storage.planes = static_cast<MNKQuantizedPlanes>(given.planes);
   object.quantized = storage;
   return object;
 }

@@ -5,6 +5,13 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
+/// What of a cache is coded. The other of keys and values is dense, of the descriptor's element type.
+typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
+  MNKQuantizedPlanesBoth = 0,
+  MNKQuantizedPlanesKeys,
+  MNKQuantizedPlanesValues,
+};
+
 /// How a cache codes what is appended. Means and channel scales are for turbo alone, and are copied when the cache is
 /// made.
 @interface MNKQuantizedStorage : MNKDescriptor
@@ -28,6 +35,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, nullable) MNKTensor *valueMeans;
 /// `float32`, `[kvHeads, headDim]`, none of them 0.
 @property(nonatomic, nullable) MNKTensor *keyChannelScales;
+/// Both unless set. Bits of what is not coded play no part.
+@property(nonatomic) MNKQuantizedPlanes planes;
 
 @end
 
@@ -75,7 +84,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 @property(nonatomic) NSUInteger capacity;
 /// 1 unless set.
 @property(nonatomic) NSUInteger sequences;
-/// A float type, `float16` unless set. It plays no part in a quantized cache.
+/// A float type, `float16` unless set. It plays no part where keys and values are both quantized.
 @property(nonatomic) MNKElementType elementType;
 /// `nil` for a dense cache.
 @property(nonatomic, nullable, copy) MNKQuantizedStorage *quantized;
@@ -136,7 +145,7 @@ __attribute__((objc_subclassing_restricted))
 
 /// What it was made with, with no property left to a default.
 @property(nonatomic, readonly, copy) MNKAttentionCacheDescriptor *descriptor;
-/// Keys and values, or their codes as a cache of bytes, head-major, over the cache's memory.
+/// Keys and values, or codes of them as a cache of bytes, head-major, over the cache's memory.
 @property(nonatomic, readonly, copy) MNKKVCacheView *view;
 /// Codes and scales; `nil` for a dense cache.
 @property(nonatomic, readonly, nullable, copy) MNKQuantizedKVCacheView *quantizedView;

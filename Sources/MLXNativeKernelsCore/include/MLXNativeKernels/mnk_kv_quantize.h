@@ -9,7 +9,8 @@
 
 MNK_HEADER_BEGIN
 
-// Keys or values of a cache. Without codes they are left out.
+// Keys or values of a cache. Without codes they are left out. One of the two may be dense: elements of f32, f16 or
+// bf16, [sequences,] heads, capacity, headDim, in the place of codes, and nothing else.
 typedef struct mnk_quantized_kv_plane {
   mnk_kv_codec codec;
   mnk_tensor* MNK_NULLABLE codes;   // u8 [sequences,] heads, capacity, code bytes (head-major; or capacity, heads, …)
