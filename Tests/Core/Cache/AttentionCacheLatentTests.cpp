@@ -1,6 +1,7 @@
 // Latent caches: the absorbed attention of DeepSeek-V2 and V3, which needs of each token one latent vector, shared by
 // all heads as keys and as values, and one rotated key.
 #include <cmath>
+#include <tuple>
 
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
@@ -172,9 +173,11 @@ TEST(AttentionCacheLatent, AbsorbedAttentionIsThatOfTheModel) {
 // Squares of errors that codes of 8 and 4 bits bring.
 TEST(AttentionCacheLatent, CodesBringTheErrorOfTheCodec) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const auto& [bits, most] : {std::pair(8u, 1e-3), std::pair(4u, 0.05)}) {
+    const auto both = KVQuantizedPlanes::both, values = KVQuantizedPlanes::values;
+    for (const auto& [bits, planes, most] :
+         {std::tuple(8u, both, 1e-3), std::tuple(4u, both, 0.05), std::tuple(4u, values, 0.05)}) {
       AttentionCacheDescriptor descriptor = latentDescriptor();
-      descriptor.quantized = KVQuantizedStorage{.keyBits = bits, .valueBits = bits};
+      descriptor.quantized = KVQuantizedStorage{.keyBits = bits, .valueBits = bits, .planes = planes};
       LatentFixture of(device, descriptor, 21, 2);
       const auto got = of.layer.projected(of.attended(21, 2, scaled()));
       const double error = relativeError(got, of.layer.unabsorbed(UINT64_MAX));

@@ -54,10 +54,15 @@ std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
     d.kvHeads = 1, d.headDim = d.valueHeadDim = 512;
     d.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f};
   });
-  add("latent", dense,
-      [](auto& d) { d.kvHeads = 1, d.headDim = 64, d.valueHeadDim = 0, d.latentDim = 512, d.isStorageOnly = false; });
-  add("latent, turbo", turbo,
-      [](auto& d) { d.kvHeads = 1, d.headDim = 64, d.valueHeadDim = 0, d.latentDim = 512, d.isStorageOnly = false; });
+  const auto makeLatent = [](auto& d) {
+    d.kvHeads = 1, d.headDim = 64, d.valueHeadDim = 0, d.latentDim = 512, d.isStorageOnly = false;
+  };
+  add("latent", dense, makeLatent);
+  add("latent, turbo", turbo, makeLatent);
+  add("latent, turbo beside dense keys", turbo, [&](auto& d) {
+    makeLatent(d);
+    d.quantized->planes = KVQuantizedPlanes::values;
+  });
   return all;
 }
 
