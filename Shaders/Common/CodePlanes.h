@@ -6,6 +6,8 @@
 
 // Up to 16 bytes of a row can be loaded or stored at once, as far as a lane has them.
 pipeline_constant(bool, kvHasAlignedCodes, kKVCodecHasAlignedCodes);
+// Of keys or values that are stored as elements. They are as aligned as codes.
+pipeline_constant(uint, kvDenseType, kKVCodecDenseType);
 
 // Planes of codes that a vector has at most: of 7 bits. A fixed number, so that loops over them unroll.
 constant constexpr ushort kMostPlanes = 3;

@@ -124,6 +124,17 @@ MNK_SHARED void loadChunks(device const uchar* from, uint type, bool isAligned, 
     }
   }
 }
+template <ushort Chunks>
+MNK_SHARED void storeWords(device uchar* into, uint type, bool isAligned, ulong index, thread const uint* words) {
+  const uint size = type == uint(kFloat32) ? 4u : 2u;
+  const uint bytes = 4u * Chunks * size;
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    if (16u * i < bytes) {
+      storeBytes(into + index * size + 16u * i, min(bytes, 16u), isAligned, words + 4u * i);
+    }
+  }
+}
 inline float4 floatsOfWords(thread const uint* words, uint type, ushort chunk) {
   if (type == uint(kFloat32)) {
     words += 4 * chunk;

@@ -30,7 +30,7 @@
   ROW(Hadamard, IntoType, 23) \
   ROW(Hadamard, IsApart, 24) \
   ROW(Hadamard, IsVectorized, 25) \
-  ROW(FlashDecode, CacheType, 26) /* a FloatType, as the next three; of no meaning where the cache is coded */ \
+  ROW(FlashDecode, CacheType, 26) /* of elements: a FloatType, as the next three; no meaning if all is coded */ \
   ROW(FlashDecode, QueryType, 27) \
   ROW(FlashDecode, IntoType, 28) \
   ROW(FlashDecode, MaskType, 29) \
@@ -43,7 +43,7 @@
   ROW(FlashDecode, HasLogSumExp, 36) \
   ROW(FlashDecode, IsSplit, 37) /* rows are merged by another dispatch */ \
   ROW(FlashDecode, WritesPartials, 38) /* what is finished are partials */ \
-  ROW(FlashDecode, IsCoded, 39) \
+  ROW(KVCodec, HasCodedKeys, 39) /* or keys are stored as elements */ \
   ROW(FlashDecode, HasRowMajorMatrices, 40) \
   ROW(FlashDecode, IsVectorizedInto, 41) \
   ROW(FlashDecode, WritesResults, 42) \
@@ -60,7 +60,10 @@
   ROW(RotaryAppend, KeyType, 53) /* of values too */ \
   ROW(RotaryAppend, CacheType, 54) \
   ROW(KVCacheQuantize, IsRotated, 55) /* keys are rotated, and queries into memory of their own */ \
-  ROW(FlashDecode, Parts, 56) /* simdgroups of the prefill kernel that share rows */
+  ROW(FlashDecode, Parts, 56) /* simdgroups of the prefill kernel that share rows */ \
+  ROW(KVCodec, HasCodedValues, 57) \
+  ROW(KVCodec, DenseType, 58) /* of keys or values that are stored as elements: a FloatType */ \
+  ROW(FlashDecode, IsOneTensor, 59) /* a key of a latent cache follows its value in the same vector */
 // clang-format on
 
 #define ROW(op, name, index) k##op##name = index,

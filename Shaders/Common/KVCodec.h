@@ -12,6 +12,8 @@ pipeline_constant(uint, kvKeyDim, kKVCodecKeyDim);
 pipeline_constant(uint, kvValueDim, kKVCodecValueDim);
 pipeline_constant(uint, kvElementType, kKVCodecElementType);
 pipeline_constant(bool, kvIsVectorizedElements, kKVCodecIsVectorized);
+pipeline_constant(bool, kvHasCodedKeys, kKVCodecHasCodedKeys);
+pipeline_constant(bool, kvHasCodedValues, kKVCodecHasCodedValues);
 pipeline_constant(bool, kvHasKeyMeans, kKVCodecHasKeyMeans);
 pipeline_constant(bool, kvHasValueMeans, kKVCodecHasValueMeans);
 pipeline_constant(bool, kvHasChannelScales, kKVCodecHasChannelScales);

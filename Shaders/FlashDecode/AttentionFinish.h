@@ -92,7 +92,7 @@ MNK_SHARED void finishRow(
   for (ushort i = 0; i < Chunks; ++i) {
     row.x[i] *= factor;
   }
-  if (flashIsCoded) {
+  if (kvHasCodedValues) {
     turned<Chunks>(row.x, p.headDim, lanesOf(p.headDim, Chunks), lane, p.inverseRoot);
     if (first < p.headDim) {
       const ulong ofHead = ulong(head / (p.heads / p.kvHeads)) * p.headDim + first;

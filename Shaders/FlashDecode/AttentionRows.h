@@ -140,28 +140,21 @@ MNK_SHARED void loadQuery(
   }
 }
 
-// Multiplies a query by `scale`. For a quantized cache it is also rotated as its vectors are; the result is then what
-// the keys' mean adds to each product. `lanes` is a power of two; what it holds past the query's end is 0.
+// Rotates a query, or a part of one, as the vectors of a quantized plane are. The result is what their mean adds to
+// each product. `lanes` is a power of two; what it holds past the query's end is 0.
 template <ushort Chunks>
-MNK_SHARED float rotateQuery(
-    thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
-    device const float* keyMeans, device const float* channelScales) {
-  MNK_UNROLL
-  for (ushort i = 0; i < Chunks; ++i) {
-    x[i] *= scale;
-  }
-  if (!flashIsCoded) {
-    return 0.0f;
-  }
+MNK_SHARED float rotatePart(
+    thread float4* x, uint kvHead, uint headDim, uint lanes, uint lane, float inverseRoot, bool hasMeans,
+    device const float* means, bool hasChannelScales, device const float* channelScales) {
   float bias = 0.0f;
   const bool isPadded = lanes * (4u * Chunks) != headDim;
   const uint first = lane % lanes * (4u * Chunks);
   const ulong ofHead = ulong(kvHead) * headDim + first;
-  if (kvHasKeyMeans) {
+  if (hasMeans) {
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
       if (!isPadded || first + 4u * i < headDim) {
-        const float4 product = x[i] * fourFloats(keyMeans, ofHead + 4u * i);
+        const float4 product = x[i] * fourFloats(means, ofHead + 4u * i);
         bias += (product.x + product.y) + (product.z + product.w);
       }
     }
@@ -170,14 +163,51 @@ MNK_SHARED float rotateQuery(
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     if (!isPadded || first + 4u * i < headDim) {
-      if (kvHasChannelScales) {
+      if (hasChannelScales) {
         x[i] /= fourFloats(channelScales, ofHead + 4u * i);
       }
       x[i] = flipped(x[i], codecSigns(headDim, first + 4u * i));
     }
   }
-  turned<Chunks>(x, headDim, lanes, lane, p.keyInverseRoot);
+  turned<Chunks>(x, headDim, lanes, lane, inverseRoot);
   return bias;
+}
+
+// Multiplies a query by `scale`. For a quantized cache it is also rotated as its vectors are; the result is then what
+// the keys' mean adds to each product.
+template <ushort Chunks>
+MNK_SHARED float rotateQuery(
+    thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
+    device const float* keyMeans, device const float* channelScales) {
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] *= scale;
+  }
+  if (!kvHasCodedKeys) {
+    return 0.0f;
+  }
+  return rotatePart<Chunks>(
+      x, kvHead, headDim, lanes, lane, p.keyInverseRoot, kvHasKeyMeans, keyMeans, kvHasChannelScales, channelScales);
+}
+// The same for the latent part of a query, whose keys are the values.
+template <ushort Chunks>
+MNK_SHARED float rotateLatent(
+    thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
+    device const float* valueMeans) {
+  MNK_UNROLL
+  for (ushort i = 0; i < Chunks; ++i) {
+    x[i] *= scale;
+  }
+  if (!kvHasCodedValues) {
+    return 0.0f;
+  }
+  return rotatePart<Chunks>(
+      x, kvHead, headDim, lanes, lane, p.finish.inverseRoot, kvHasValueMeans, valueMeans, false, nullptr);
+}
+
+// Whether means add to scores, of keys or, in a latent cache, of values.
+inline bool hasBias(bool isLatent) {
+  return (kvHasCodedKeys && kvHasKeyMeans) || (isLatent && kvHasCodedValues && kvHasValueMeans);
 }
 
 // Multiplies a query by the power of two that takes its largest magnitude to [2^14, 2^15), where halves have their full

@@ -7,9 +7,17 @@
 #include "FlashDecodeTypes.h"
 
 pipeline_constant(uint, flashCacheType, kFlashDecodeCacheType);
-pipeline_constant(bool, flashIsCoded, kFlashDecodeIsCoded);
 pipeline_constant(bool, flashIsAligned, kFlashDecodeIsAligned);
 pipeline_constant(bool, flashIsPadded, kFlashDecodeIsPadded);
+pipeline_constant(bool, flashIsOneTensor, kFlashDecodeIsOneTensor);
+
+// Bits of a code, 0 where vectors are elements: constants wherever a kernel passes them on.
+inline uint keyCodeBits() {
+  return kvHasCodedKeys ? kvKeyBits : 0u;
+}
+inline uint valueCodeBits() {
+  return kvHasCodedValues ? kvValueBits : 0u;
+}
 
 template <ushort Elements>
 struct CachePiece {
@@ -26,7 +34,7 @@ struct CacheVectors {
   device const uchar* vectors;  // elements or codes, from slot 0 on
   device const uchar* scales;   // of codes, likewise
   uint bytes;                   // of a vector
-  uint bits;                    // of a code
+  uint bits;                    // of a code, or 0
   uint headDim;
   float inverseRoot;  // of mlx1, with the next
   float scaleFactor;
@@ -41,13 +49,22 @@ inline CacheVectors vectorsFrom(
   uint bytes = headDim * size;
   if (flashIsPadded) {
     bytes = codeBytes;
-    headDim = !flashIsCoded ? codeBytes / size : codeBytes * 8u / (kvIsTurbo ? bits : planeWidth(bits, 0));
+    headDim = bits == 0u ? codeBytes / size : codeBytes * 8u / (kvIsTurbo ? bits : planeWidth(bits, 0));
   }
-  if (flashIsCoded) {
+  if (bits != 0u) {
     bytes = kvIsTurbo ? headDim * bits / 8u : codeBytes;
     scales += first * scaleBytes(headDim);
   }
   return CacheVectors{vectors + first * bytes, scales, bytes, bits, headDim, inverseRoot, scaleFactor};
+}
+
+// Values and keys that lie in the same vectors, values first, in a tensor whose memory both have been found in.
+inline void joinVectors(thread CacheVectors& keys, thread CacheVectors& values, ulong first) {
+  const uint bytes = keys.bytes + values.bytes;
+  keys.vectors += first * values.bytes + values.bytes;
+  values.vectors += first * keys.bytes;
+  keys.bytes = bytes;
+  values.bytes = bytes;
 }
 
 // The scale of the codes of vector `row` of the head from `first` on, as it is stored, and what multiplies levels.
@@ -76,7 +93,7 @@ template <ushort Elements>
 MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
   static_assert(Elements % 4 == 0, "a load has four elements or more");
   device const uchar* at = from.vectors + row * from.bytes;
-  if (!flashIsCoded) {
+  if (from.bits == 0u) {
     const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;
     at += first * size;
     // Four elements, or eight of two bytes where there are as many.
@@ -128,11 +145,11 @@ inline floats<Width> floatsOfPiece(
     thread const CachePiece<Elements>& piece, ushort chunk, uint bits, threadgroup const float* levels) {
   floats<Width> x;
   const uint first = chunk * Width;
-  if (!flashIsCoded && flashCacheType == uint(kFloat16)) {
+  if (bits == 0u && flashCacheType == uint(kFloat16)) {
     setHalves(x, piece.words + first / 2u);
     return x;
   }
-  if (flashIsCoded) {
+  if (bits != 0u) {
     uint codes[Width] = {};
     codesOfPiece<Width>(codes, piece, first, bits);
     MNK_UNROLL

@@ -1,5 +1,6 @@
 // Attention of up to `Rows` rows over a cache with 8x8 matrices of halves, whose products are summed in f32. The
 // simdgroups of a threadgroup take turns at tiles of `Keys` keys of a split; MatrixTile.h has the phases of a tile.
+// Keys and values are both coded, or neither.
 #include "AttentionFinish.h"
 #include "AttentionRows.h"
 #include "InKernelMerge.h"
@@ -8,7 +9,7 @@
 // Whether queries are prepared in threadgroup memory: rotated for a quantized cache, and brought into the range of
 // halves. f16 queries of a dense cache are used as they are.
 inline bool preparesQueries() {
-  return flashIsCoded || flashQueryType != uint(kFloat16);
+  return kvHasCodedKeys || flashQueryType != uint(kFloat16);
 }
 
 // A lane's share of the queries of its two columns in each block of rows: eight neighboring elements at a time, of
@@ -81,7 +82,7 @@ inline void reduceRows(
   constexpr ushort PartRows = kFlashDecodeMatrixPartRows(Dim);
   constexpr ushort PartStride = Dim + kFlashDecodeMatrixPadding;
   const uint rows = p.group * p.rows;
-  const float unit = flashIsCoded ? as_type<float>(state.unit << 23) : 1.0f;
+  const float unit = kvHasCodedKeys ? as_type<float>(state.unit << 23) : 1.0f;
   threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
   threadgroup float* partSums = pool + firstPartSum(simdgroups * PartRows);
   MNK_UNROLL
@@ -127,8 +128,8 @@ kernel void flashDecodeMatrix(
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
     device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
     device const uchar* values [[buffer(kFlashDecodeValues)]],
-    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(flashIsCoded)]],
-    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(flashIsCoded)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasCodedKeys)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasCodedValues)]],
     device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
@@ -162,9 +163,9 @@ kernel void flashDecodeMatrix(
 
   const ulong ofHead = firstVector(p, sequence, kvHead);
   const CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, ofHead, kvKeyBits, Dim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+      vectorsFrom(keys, keyScales, ofHead, keyCodeBits(), Dim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
   const CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, ofHead, kvValueBits, Dim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+      values, valueScales, ofHead, valueCodeBits(), Dim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
   const uint begin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint end = min(begin + sequence.splitKeys, sequence.endKey);
 
@@ -203,8 +204,8 @@ kernel void flashDecodeMatrix(
   threadgroup half2* valueTable = kvKeyBits == kvValueBits ? keyTable : keyTable + tableBytes / 4u;
   if (preparesQueries()) {
     // Beside tables there is no room: queries lie where a table ends, which is filled up when they have been read.
-    const uint tableEnd = flashIsCoded ? tableBytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
-    if (flashIsCoded) {
+    const uint tableEnd = kvHasCodedKeys ? tableBytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
+    if (kvHasCodedKeys) {
       if (kvKeyBits != kvValueBits) {
         fillTable(keyTable, kvKeyBits, 0, tableBytes, simdgroup, lane, simdgroups);
       }
@@ -221,7 +222,7 @@ kernel void flashDecodeMatrix(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     readQueries<Rows>(share, state, prepared, at, p.queryScale);
-    if (flashIsCoded) {
+    if (kvHasCodedKeys) {
       threadgroup_barrier(mem_flags::mem_threadgroup);  // queries are read
       fillTable(valueTable, kvValueBits, tableEnd, tableBytes, simdgroup, lane, simdgroups);
       threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -269,7 +270,7 @@ kernel void flashDecodeMatrix(
     }
     maskScores(scores, state, p, sequence, mask, at, base, end, isCommon);
     updateSoftmax(scores, state);
-    if (flashIsCoded) {
+    if (kvHasCodedKeys) {
       scaleProbs(scores, state, tile, valueVectors, flashHasMask || !isCommon);
     }
     if (!Prefetches) {

@@ -43,6 +43,13 @@
   ROW(512, 512, 1)                         \
   ROW(576, 512, 1)
 
+// Instances of the vector kernel for latent caches: the rest of a key, the latent part, which is its value too, and the
+// rows. The second list is for the Host device.
+#define MNK_FLASH_LATENT_INSTANCES(ROW) ROW(64, 512, 1)
+#define MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW) \
+  ROW(64, 512, 1)                                 \
+  ROW(64, 512, 4)
+
 // Instances of the matrix kernel: head dims, the rows that a simdgroup computes together, the keys of its tiles.
 #define MNK_FLASH_MATRIX_INSTANCES(ROW) \
   ROW(64, 8, 16)                        \
@@ -67,6 +74,11 @@
   ROW(f32, 80, 1, 8)                     \
   ROW(f32, 96, 1, 8)                     \
   ROW(f32, 128, 1, 8)
+
+// The same for latent caches: elements of the latent part that a simdgroup has, then those of the rest of a key.
+#define MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW) \
+  ROW(f16, 128, 16, 2, 16)                      \
+  ROW(f32, 128, 16, 1, 8)
 
 // Instances of the kernels that finish rows: float4s that a lane holds of a row.
 #define MNK_FLASH_REDUCE_INSTANCES(ROW) \
@@ -108,13 +120,13 @@ enum FlashDecodeBuffer {
   (((rows) * (kFlashDecodeMatrixQueryStride(dim) * 2 + 8) + 511) / 512 * 512)
 
 // Elements after each vector of a tile of the prefill kernel, so that those of neighboring lanes lie in other banks. In
-// threadgroup memory it has a tile of keys and one of values; two floats for each of their vectors; a number for each
-// simdgroup; levels of codes; and products of simdgroups that share rows, eight rows of them for each of its rows'
-// eights.
+// threadgroup memory it has a tile of keys and one of values, whose vectors together have `dims` elements; two floats
+// for each of their vectors; a number for each simdgroup; levels of codes; and products of simdgroups that share rows,
+// eight rows of them for each of its rows' eights.
 #define kFlashPrefillPadding 8
 #define kFlashPrefillMaxSimdgroups 32
-#define kFlashPrefillTileBytes(size, headDim, keys) \
-  (2 * (keys) * (((headDim) + kFlashPrefillPadding) * (size) + 8) + 4 * kFlashPrefillMaxSimdgroups)
+#define kFlashPrefillTileBytes(size, dims, keys) \
+  ((keys) * (((dims) + 2 * kFlashPrefillPadding) * (size) + 16) + 4 * kFlashPrefillMaxSimdgroups)
 #define kFlashPrefillPartBytes(rowBlocks, keys) ((rowBlocks) * (keys)*8 * 4)
 // Rows of each threadgroup if `threadgroups` of them share `rows` rows as evenly as units of `unit` rows allow.
 #define kFlashPrefillTileRows(rows, threadgroups, unit) \

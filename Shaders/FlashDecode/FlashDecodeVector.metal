@@ -1,7 +1,8 @@
 // Attention of a few rows over a cache, computed in f32. A simdgroup has up to `Rows` rows of one head of the cache and
 // reads tiles of keys and values once for all of them; the simdgroups of a threadgroup take turns at the tiles of a
 // split. In a simdgroup, `Lanes` neighboring lanes share a vector, so that several vectors are loaded at once. Vectors
-// of elements that are shorter than `KeyDim` or `ValueDim` count as padded with zeros.
+// of elements that are shorter than `KeyDim` or `ValueDim` count as padded with zeros. In a latent cache a key is a
+// value and `KeyDim` elements behind it, and so is a query.
 #include "AttentionFinish.h"
 #include "AttentionRows.h"
 #include "CacheTile.h"
@@ -22,14 +23,14 @@ constexpr ushort vectorSteps(ushort elements, ushort rows) {
 }
 
 // `FewLanes` is for devices where exchanges are expensive and registers, or memory that is as fast, are not.
-template <ushort KeyDim, ushort ValueDim, ushort Rows, bool FewLanes>
+template <ushort KeyDim, ushort ValueDim, ushort Rows, bool FewLanes, bool IsLatent>
 kernel void flashDecodeVector(
     constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
     device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
     device const uchar* values [[buffer(kFlashDecodeValues)]],
-    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(flashIsCoded)]],
-    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(flashIsCoded)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasCodedKeys)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasCodedValues)]],
     device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
@@ -46,13 +47,14 @@ kernel void flashDecodeVector(
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  constexpr ushort Lanes = !FewLanes ? vectorLanes(KeyDim) : KeyDim >= 512 && Rows == 1 ? 2 : Rows;
+  constexpr ushort Longest = KeyDim > ValueDim ? KeyDim : ValueDim;
+  constexpr ushort Lanes = FewLanes ? (Longest >= 512 && Rows == 1 ? 2 : Rows) : IsLatent ? 16 : vectorLanes(KeyDim);
   constexpr ushort Groups = 32 / Lanes;  // vectors loaded at once
   constexpr ushort KeyElements = KeyDim / Lanes;
   constexpr ushort ValueElements = ValueDim / Lanes;
   constexpr ushort Both = KeyElements | ValueElements;
   constexpr ushort Width = !FewLanes ? 4 : Both % 16 == 0 ? 16 : Both % 8 == 0 ? 8 : 4;  // computed with at once
-  constexpr ushort Steps = FewLanes ? (Lanes == 1 ? 2 : 8) : vectorSteps(KeyElements, Rows);
+  constexpr ushort Steps = FewLanes ? (Lanes == 1 ? 2 : 8) : vectorSteps(Longest / Lanes, Rows);
   constexpr ushort Tile = Steps * Groups;
   constexpr ushort Scores = Rows * Steps;                         // of which a lane has a share
   constexpr ushort Own = Scores > Lanes ? Scores / Lanes : 1;     // of which it has the sum in the end
@@ -69,29 +71,40 @@ kernel void flashDecodeVector(
   const uint groupIndex = lane / Lanes;
 
   const ulong ofHead = firstVector(p, sequence, kvHead);
-  const CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, ofHead, kvKeyBits, KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
-  const CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, ofHead, kvValueBits, ValueDim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+  CacheVectors keyVectors =
+      vectorsFrom(keys, keyScales, ofHead, keyCodeBits(), KeyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+  CacheVectors valueVectors = vectorsFrom(
+      values, valueScales, ofHead, valueCodeBits(), ValueDim, p.valueCodeBytes, p.finish.inverseRoot,
+      p.valueScaleFactor);
+  if (IsLatent && flashIsOneTensor) {
+    joinVectors(keyVectors, valueVectors, ofHead);
+  }
   threadgroup float* keyLevels = pool;
   threadgroup float* valueLevels = pool;
-  if (flashIsCoded) {
+  if (kvHasCodedKeys) {
     valueLevels = pool + (1u << kvKeyBits);
-    const uint index = simdgroup * 32u + lane;
-    fillLevels(keyLevels, kvKeyBits, index, simdgroups * 32u);
-    fillLevels(valueLevels, kvValueBits, index, simdgroups * 32u);
+    fillLevels(keyLevels, kvKeyBits, simdgroup * 32u + lane, simdgroups * 32u);
+  }
+  if (kvHasCodedValues) {
+    fillLevels(valueLevels, kvValueBits, simdgroup * 32u + lane, simdgroups * 32u);
   }
 
   floats<Width> query[Rows][KeyElements / Width];
+  floats<Width> latentQuery[Rows][IsLatent ? ValueElements / Width : 1];
   floats<Width> result[Rows][ValueElements / Width];
   float biases[Rows];
   MNK_UNROLL
   for (ushort r = 0; r < Rows; ++r) {
     const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + r, rows - 1u), slopes);
     thread float4* q = reinterpret_cast<thread float4*>(query[r]);
-    loadQuery<KeyElements / 4>(q, queries, row.query, keyVectors.headDim, Lanes, lane);
+    loadQuery<KeyElements / 4>(q, queries, row.query + (IsLatent ? ValueDim : 0u), keyVectors.headDim, Lanes, lane);
     biases[r] = rotateQuery<KeyElements / 4>(
         q, p, kvHead, keyVectors.headDim, Lanes, lane, p.queryScale, keyMeans, channelScales);
+    if (IsLatent) {
+      thread float4* latent = reinterpret_cast<thread float4*>(latentQuery[r]);
+      loadQuery<ValueElements / 4>(latent, queries, row.query, ValueDim, Lanes, lane);
+      biases[r] += rotateLatent<ValueElements / 4>(latent, p, kvHead, ValueDim, Lanes, lane, p.queryScale, valueMeans);
+    }
     MNK_UNROLL
     for (ushort i = 0; i < ValueElements / Width; ++i) {
       result[r][i] = floats<Width>(0.0f);
@@ -103,7 +116,7 @@ kernel void flashDecodeVector(
   const uint ownStep = at % RowLanes / Copies * Own;
   const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + ownRow, rows - 1u), slopes);
   float bias = 0.0f;
-  if (kvHasKeyMeans && flashIsCoded) {
+  if (hasBias(IsLatent)) {
     MNK_UNROLL
     for (ushort r = 0; r < Rows; ++r) {
       bias = r == ownRow ? biases[r] : bias;
@@ -145,16 +158,31 @@ kernel void flashDecodeVector(
       decltype(productsOf(query[0][0], query[0][0])) products[Rows];
       MNK_UNROLL
       for (ushort i = 0; i < KeyElements / Width; ++i) {
-        const floats<Width> x = floatsOfPiece<Width>(keyPieces[t], i, kvKeyBits, keyLevels);
+        const floats<Width> x = floatsOfPiece<Width>(keyPieces[t], i, keyCodeBits(), keyLevels);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
           products[r] = i == 0 ? productsOf(query[r][i], x) : addedProducts(products[r], query[r][i], x);
         }
       }
-      const float scale = flashIsCoded ? scaleOfLevels(keyPieces[t].scale, keyVectors) : 1.0f;
+      const float scale = kvHasCodedKeys ? scaleOfLevels(keyPieces[t].scale, keyVectors) : 1.0f;
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
-        scores[r * Steps + t] = flashIsCoded ? totalOf(products[r]) * scale : totalOf(products[r]);
+        scores[r * Steps + t] = kvHasCodedKeys ? totalOf(products[r]) * scale : totalOf(products[r]);
+      }
+      if (IsLatent) {
+        MNK_UNROLL
+        for (ushort i = 0; i < ValueElements / Width; ++i) {
+          const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueLevels);
+          MNK_UNROLL
+          for (ushort r = 0; r < Rows; ++r) {
+            products[r] = i == 0 ? productsOf(latentQuery[r][i], x) : addedProducts(products[r], latentQuery[r][i], x);
+          }
+        }
+        const float latentScale = kvHasCodedValues ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
+        MNK_UNROLL
+        for (ushort r = 0; r < Rows; ++r) {
+          scores[r * Steps + t] += kvHasCodedValues ? totalOf(products[r]) * latentScale : totalOf(products[r]);
+        }
       }
     }
     const uint next = base + simdgroups * Tile;
@@ -211,7 +239,7 @@ kernel void flashDecodeVector(
     for (ushort t = 0; t < Steps; ++t) {
       float weights[Rows];
       bool counts[Rows];
-      const float scale = flashIsCoded ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
+      const float scale = kvHasCodedValues ? scaleOfLevels(valuePieces[t].scale, valueVectors) : 1.0f;
       if (!FewLanes) {
         gatherLanes<Rows>(weights, scores[t % Own], ushort(groupIndex * Lanes + t / Own * Copies), RowLanes);
       }
@@ -219,11 +247,11 @@ kernel void flashDecodeVector(
       for (ushort r = 0; r < Rows; ++r) {
         weights[r] = FewLanes ? scores[r * Steps + t] : weights[r];
         counts[r] = !mayBeZero || weights[r] != 0.0f;  // what has no weight may be NaN
-        weights[r] = flashIsCoded ? weights[r] * scale : weights[r];
+        weights[r] = kvHasCodedValues ? weights[r] * scale : weights[r];
       }
       MNK_UNROLL
       for (ushort i = 0; i < ValueElements / Width; ++i) {
-        const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, kvValueBits, valueLevels);
+        const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueLevels);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
           // Copies, because a choice between places in an array would move it out of registers.
@@ -283,12 +311,21 @@ kernel void flashDecodeVector(
 }
 
 #define INSTANCE(name, ...) instantiate_kernel("flashDecodeVector_" name, flashDecodeVector, __VA_ARGS__)
-#define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows, keyDim, valueDim, rows, false)
+#define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows, keyDim, valueDim, rows, false, false)
 MNK_FLASH_VECTOR_INSTANCES(ROW)
 #undef ROW
+#define ROW(keyDim, valueDim, rows) \
+  INSTANCE("latent_" #keyDim "_" #valueDim "_" #rows, keyDim, valueDim, rows, false, true)
+MNK_FLASH_LATENT_INSTANCES(ROW)
+#undef ROW
 #if MNK_HAS_WIDE_VECTORS
-#define ROW(keyDim, valueDim, rows) INSTANCE(#keyDim "_" #valueDim "_" #rows "_fewLanes", keyDim, valueDim, rows, true)
+#define ROW(keyDim, valueDim, rows) \
+  INSTANCE(#keyDim "_" #valueDim "_" #rows "_fewLanes", keyDim, valueDim, rows, true, false)
 MNK_FLASH_FEW_LANES_INSTANCES(ROW)
+#undef ROW
+#define ROW(keyDim, valueDim, rows) \
+  INSTANCE("latent_" #keyDim "_" #valueDim "_" #rows "_fewLanes", keyDim, valueDim, rows, true, true)
+MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW)
 #undef ROW
 #endif
 #undef INSTANCE

@@ -6,29 +6,45 @@
 #include "AttentionRows.h"
 #include "PrefillTile.h"
 
-// Lanes hold rows of any length as eight elements each, before and after they are matrices.
+// Lanes hold rows of any length up to 256 as eight elements each, before and after they are matrices; and as sixteen
+// the latent part of a row.
 constant constexpr ushort kPrefillChunks = 2;
+constant constexpr ushort kLatentChunks = 4;
 
-// Rotates a query for a quantized cache and stores it, brought into the range of halves if it is to be one.
-template <typename T>
+// Rotates a query for a quantized cache and stores it, brought into the range of halves if it is to be one. The first
+// `latentDim` elements of a query for a latent cache are rotated as values are, those behind them as keys.
+template <typename T, bool IsLatent>
 MNK_SHARED void prepareRow(
     threadgroup T* into, threadgroup float2* stat, device const uchar* queries, ulong start,
-    constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lane, device const float* keyMeans,
-    device const float* channelScales) {
-  const uint lanes = lanesOf(headDim, kPrefillChunks);
+    constant FlashDecodeParams& p, uint kvHead, uint latentDim, uint headDim, uint lane, device const float* keyMeans,
+    device const float* channelScales, device const float* valueMeans) {
+  constexpr ushort Chunks = kPrefillChunks;
+  constexpr ushort Latent = IsLatent ? kLatentChunks : 0;
+  const uint lanes = lanesOf(headDim, Chunks);
   const bool isHalf = sizeof(T) == 2;
-  float4 x[kPrefillChunks];
-  loadQuery<kPrefillChunks>(x, queries, start, headDim, lanes, lane);
-  const float bias = rotateQuery<kPrefillChunks>(
-      x, p, kvHead, headDim, lanes, lane, isHalf ? 1.0f : p.queryScale, keyMeans, channelScales);
+  const float scale = isHalf ? 1.0f : p.queryScale;
+  float4 x[Latent + Chunks];
+  thread float4* rest = x + Latent;
+  loadQuery<Chunks>(rest, queries, start + latentDim, headDim, lanes, lane);
+  float bias = rotateQuery<Chunks>(rest, p, kvHead, headDim, lanes, lane, scale, keyMeans, channelScales);
+  if (IsLatent) {
+    constexpr ushort Own = IsLatent ? kLatentChunks : Chunks;
+    const uint latentLanes = latentDim / (4u * Own);
+    loadQuery<Own>(x, queries, start, latentDim, latentLanes, lane);
+    bias += rotateLatent<Own>(x, p, kvHead, latentDim, latentLanes, lane, scale, valueMeans);
+  }
   float2 found = float2(bias, 1.0f);
   if (isHalf) {
-    found = float2(bias * p.queryScale, normalizeQuery<kPrefillChunks>(x) * p.queryScale);
+    found = float2(bias * p.queryScale, normalizeQuery<Latent + Chunks>(x) * p.queryScale);
+  }
+  MNK_UNROLL
+  for (ushort i = 0; i < Latent; ++i) {
+    storeTileFour(into + (lane * Latent + i) * 4u, x[i]);
   }
   if (lane * (4u * kPrefillChunks) < headDim) {
     MNK_UNROLL
-    for (ushort i = 0; i < kPrefillChunks; ++i) {
-      storeTileFour(into + (lane * kPrefillChunks + i) * 4u, x[i]);
+    for (ushort i = 0; i < Chunks; ++i) {
+      storeTileFour(into + latentDim + (lane * Chunks + i) * 4u, rest[i]);
     }
   }
   if (lane == 0u) {
@@ -36,14 +52,14 @@ MNK_SHARED void prepareRow(
   }
 }
 
-template <typename T, ushort Dim, ushort RowBlocks, ushort Keys>
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Keys>
 kernel void flashPrefill(
     constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
     constant FlashDecodeSequence* sequences [[buffer(kFlashDecodeSequences)]],
     device const uchar* queries [[buffer(kFlashDecodeQueries)]], device const uchar* keys [[buffer(kFlashDecodeKeys)]],
     device const uchar* values [[buffer(kFlashDecodeValues)]],
-    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(flashIsCoded)]],
-    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(flashIsCoded)]],
+    device const uchar* keyScales [[buffer(kFlashDecodeKeyScales), function_constant(kvHasCodedKeys)]],
+    device const uchar* valueScales [[buffer(kFlashDecodeValueScales), function_constant(kvHasCodedValues)]],
     device const float* keyMeans [[buffer(kFlashDecodeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kFlashDecodeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales [[buffer(kFlashDecodeChannelScales), function_constant(kvHasChannelScales)]],
@@ -59,23 +75,29 @@ kernel void flashPrefill(
     uint lane [[thread_index_in_simdgroup]]) {
   constexpr ushort Blocks = Keys / 8;
   constexpr ushort OwnRows = 8 * RowBlocks;
-  constexpr uint Vectors = 2 * Keys;                    // keys and values of a tile, and queries in their place
+  constexpr bool IsLatent = Extra != 0;
+  constexpr uint Vectors = IsLatent ? Keys : 2 * Keys;  // queries in the place of a tile's keys and values
   constexpr uint ResultRows = Vectors * sizeof(T) / 4;  // results in their place
+  constexpr ushort Chunks = IsLatent ? kLatentChunks : kPrefillChunks;
   const uint headDim = Dim * flashParts;
   const uint stride = headDim + kFlashPrefillPadding;
+  const uint keyDim = IsLatent ? Extra * flashParts : headDim;
+  const uint keyStride = keyDim + kFlashPrefillPadding;
+  const uint latentDim = IsLatent ? headDim : 0u;
+  const uint queryStride = latentDim + keyStride;
   const uint threadIndex = simdgroup * 32u + lane;
   const MatrixLane at = matrixLane(lane);
 
   threadgroup T* tile = reinterpret_cast<threadgroup T*>(pool);
   threadgroup T* keyTile = tile;
-  threadgroup T* valueTile = tile + Keys * stride;
-  threadgroup float2* rowStats = reinterpret_cast<threadgroup float2*>(tile + Vectors * stride);
+  threadgroup T* valueTile = tile + Keys * keyStride;
+  threadgroup float2* rowStats = reinterpret_cast<threadgroup float2*>(valueTile + Keys * stride);
   threadgroup float* tileScales = reinterpret_cast<threadgroup float*>(rowStats);
-  threadgroup uint* specials = reinterpret_cast<threadgroup uint*>(rowStats + Vectors);
+  threadgroup uint* specials = reinterpret_cast<threadgroup uint*>(rowStats + 2 * Keys);
   threadgroup float* keyLevels = reinterpret_cast<threadgroup float*>(specials + kFlashPrefillMaxSimdgroups);
-  threadgroup float* valueLevels = flashIsCoded ? keyLevels + (1u << kvKeyBits) : keyLevels;
+  threadgroup float* valueLevels = kvHasCodedKeys ? keyLevels + (1u << kvKeyBits) : keyLevels;
   threadgroup float2* parts =
-      reinterpret_cast<threadgroup float2*>(flashIsCoded ? valueLevels + (1u << kvValueBits) : valueLevels);
+      reinterpret_cast<threadgroup float2*>(kvHasCodedValues ? valueLevels + (1u << kvValueBits) : valueLevels);
 
   const uint sequenceIndex = sequenceOf(p, place);
   constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
@@ -87,20 +109,27 @@ kernel void flashPrefill(
   const uint tileEnd = min((tileIndex + 1u) * tileRows, rows);
 
   const ulong headBase = firstVector(p, sequence, kvHead);
-  const CacheVectors keyVectors =
-      vectorsFrom(keys, keyScales, headBase, kvKeyBits, headDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
-  const CacheVectors valueVectors = vectorsFrom(
-      values, valueScales, headBase, kvValueBits, headDim, p.valueCodeBytes, p.finish.inverseRoot, p.valueScaleFactor);
+  CacheVectors keyVectors =
+      vectorsFrom(keys, keyScales, headBase, keyCodeBits(), keyDim, p.keyCodeBytes, p.keyInverseRoot, p.keyScaleFactor);
+  CacheVectors valueVectors = vectorsFrom(
+      values, valueScales, headBase, valueCodeBits(), headDim, p.valueCodeBytes, p.finish.inverseRoot,
+      p.valueScaleFactor);
+  if (IsLatent && flashIsOneTensor) {
+    joinVectors(keyVectors, valueVectors, headBase);
+  }
   const uint splitBegin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint splitEnd = min(splitBegin + sequence.splitKeys, sequence.endKey);
-  if (flashIsCoded) {
+  if (kvHasCodedKeys) {
     fillLevels(keyLevels, kvKeyBits, threadIndex, simdgroups * 32u);
+  }
+  if (kvHasCodedValues) {
     fillLevels(valueLevels, kvValueBits, threadIndex, simdgroups * 32u);
   }
 
   const uint rowGroup = simdgroup / flashParts;
   const uint part = simdgroup - rowGroup * flashParts;
   const uint rowGroups = simdgroups / flashParts;
+  threadgroup float* valueScaleTile = tileScales + (1u + part * Dim / kScaledElements) * Keys;
   const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, nullptr, nullptr, nullptr};
   // A threadgroup that has fewer simdgroups than were planned takes its rows in turns.
   for (uint firstRow = tileIndex * tileRows; firstRow < tileEnd; firstRow += rowGroups * OwnRows) {
@@ -108,19 +137,21 @@ kernel void flashPrefill(
     const uint own = rowGroup * OwnRows;  // of these
     const bool hasRows = rowGroup < rowGroups && own < count;
 
-    PrefillRows<T, Dim, RowBlocks> state;
+    PrefillRows<T, Dim, Extra, RowBlocks> state;
     startPrefill(state);
     for (uint first = 0; first < count; first += Vectors) {
       threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the results or queries before
       for (uint r = first + simdgroup; r < min(first + Vectors, rowGroups * OwnRows); r += simdgroups) {
         const ulong start = queryStart(p, sequenceIndex, kvHead, min(firstRow + r, rows - 1u));
-        prepareRow<T>(
-            tile + (r - first) * stride, rowStats + (r - first), queries, start, p, kvHead, headDim, lane, keyMeans,
-            channelScales);
+        prepareRow<T, IsLatent>(
+            tile + (r - first) * queryStride, rowStats + (r - first), queries, start, p, kvHead, latentDim, keyDim,
+            lane, keyMeans, channelScales, valueMeans);
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
       if (hasRows && own >= first && own < first + Vectors) {
-        readPrepared(state, tile + (own - first) * stride + part * Dim, rowStats + (own - first), stride, at);
+        threadgroup const T* query = tile + (own - first) * queryStride;
+        readPrepared(
+            state, query + part * Dim, query + latentDim + part * Extra, rowStats + (own - first), queryStride, at);
       }
     }
     MNK_UNROLL
@@ -153,7 +184,7 @@ kernel void flashPrefill(
           valueTile, tileScales + Keys, valueVectors, p, sequence, valueLevels, base, end, threadIndex,
           simdgroups * 32u);
       const bool hasSpecial = simd_any(!isFinite);
-      if (!flashIsCoded && lane == 0u) {
+      if (!kvHasCodedValues && lane == 0u) {
         specials[simdgroup] = hasSpecial ? 1u : 0u;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -161,7 +192,14 @@ kernel void flashPrefill(
       const bool isUsed = base < ownEnd && base + Keys > ownBegin;
       PrefillScores<RowBlocks, Blocks> scores;
       if (isUsed) {
-        multiplyKeys(scores, state, keyTile + part * Dim, stride, at);
+        if (IsLatent) {
+          PrefillScores<RowBlocks, Blocks> rest;
+          multiplyKeys<0, Dim>(scores, state, valueTile + part * Dim, stride, at);
+          multiplyKeys<Dim, Extra>(rest, state, keyTile + part * Extra, keyStride, at);
+          addProducts(scores, rest, valueScaleTile, tileScales, at);
+        } else {
+          multiplyKeys<0, Dim>(scores, state, keyTile + part * Dim, keyStride, at);
+        }
       }
       if (flashParts > 1u) {
         constexpr uint Stored = RowBlocks * Blocks * 32;
@@ -179,8 +217,8 @@ kernel void flashPrefill(
       if (isUsed) {
         const bool isCommon = base >= commonBegin && base + Keys <= commonEnd;
         scoreProducts(scores, state, p, sequence, tileScales, mask, base, end, isCommon, at);
-        updatePrefill(scores, state, tileScales + Keys, at);
-        const bool mayHaveSpecials = !flashIsCoded && (flashHasMask || !isCommon);
+        updatePrefill(scores, state, valueScaleTile, at);
+        const bool mayHaveSpecials = !kvHasCodedValues && (flashHasMask || !isCommon);
         if (mayHaveSpecials && simd_any(lane < simdgroups && specials[min(lane, simdgroups - 1u)] != 0u)) {
           addWeighedValues(scores, state, valueTile + part * Dim, stride, at, lane);
         } else {
@@ -215,21 +253,25 @@ kernel void flashPrefill(
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (uint r = first + simdgroup; r < min(first + ResultRows, count); r += simdgroups) {
-        const uint from = min(lane, p.finish.lanes - 1u) * kPrefillChunks;
-        MergedRow<kPrefillChunks> row;
+        const uint from = min(lane, p.finish.lanes - 1u) * Chunks;
+        MergedRow<Chunks> row;
         MNK_UNROLL
-        for (ushort i = 0; i < kPrefillChunks; ++i) {
+        for (ushort i = 0; i < Chunks; ++i) {
           row.x[i] = reinterpret_cast<threadgroup const float4*>(results + (r - first) * stride)[from + i];
         }
         row.rowMax = rowStats[r - first].x;
         row.rowSum = rowStats[r - first].y;
-        finishPart<kPrefillChunks>(row, p, rowIndex(p, sequenceIndex, kvHead, firstRow + r), place.x, lane, out);
+        finishPart<Chunks>(row, p, rowIndex(p, sequenceIndex, kvHead, firstRow + r), place.x, lane, out);
       }
     }
   }
 }
 
 #define ROW(type, dim, rowBlocks, keys) \
-  instantiate_kernel("flashPrefill_" #type "_" #dim, flashPrefill, type, dim, rowBlocks, keys)
+  instantiate_kernel("flashPrefill_" #type "_" #dim, flashPrefill, type, dim, 0, rowBlocks, keys)
 MNK_FLASH_PREFILL_INSTANCES(ROW)
+#undef ROW
+#define ROW(type, dim, extra, rowBlocks, keys) \
+  instantiate_kernel("flashPrefill_latent_" #type, flashPrefill, type, dim, extra, rowBlocks, keys)
+MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW)
 #undef ROW

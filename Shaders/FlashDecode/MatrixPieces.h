@@ -57,7 +57,7 @@ inline uint keyOfBlock(uint index) {
 // are dealt out by eights, so that lanes load neighboring bytes; codes in one piece.
 template <ushort Dim, ushort Parts>
 inline uint sharedElement(uint part, uint e) {
-  return flashIsCoded ? part * (Dim / Parts) + e : (e / 8u * Parts + part) * 8u + e % 8u;
+  return kvHasCodedKeys ? part * (Dim / Parts) + e : (e / 8u * Parts + part) * 8u + e % 8u;
 }
 
 // Eight neighboring elements of queries, as pairs of halves.
@@ -81,7 +81,7 @@ inline void loadHalves(thread uint* into, device const uchar* queries, ulong ind
 
 template <ushort Dim, ushort Parts>
 MNK_SHARED void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors from, ulong row, uint part) {
-  if (flashIsCoded) {
+  if (kvHasCodedKeys) {
     loadPiece(piece, from, row, part * (Dim / Parts));
     return;
   }
@@ -151,7 +151,7 @@ inline half halfOfWord(uint word, uint index) {
 template <ushort Elements>
 inline half2 keyPair(
     thread const CachePiece<Elements>& piece, uint i, uint bits, threadgroup const half2* table, uint copy) {
-  if (!flashIsCoded) {
+  if (!kvHasCodedKeys) {
     return as_type<half2>(piece.words[i]);
   }
   if (bits == 4u) {
@@ -165,7 +165,7 @@ template <ushort Elements>
 inline half2 valuePair(
     thread const CachePiece<Elements>& a, thread const CachePiece<Elements>& b, uint i, uint bits,
     threadgroup const half2* table, uint copy) {
-  if (!flashIsCoded) {
+  if (!kvHasCodedKeys) {
     return half2(halfOfWord(a.words[i / 2u], i % 2u), halfOfWord(b.words[i / 2u], i % 2u));
   }
   if (bits == 4u) {

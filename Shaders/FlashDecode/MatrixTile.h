@@ -84,7 +84,7 @@ template <ushort Dim, ushort Blocks>
 MNK_SHARED void loadValueScales(
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     CacheVectors from, MatrixLane at, uint base, uint end) {
-  if (flashIsCoded) {
+  if (kvHasCodedKeys) {
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
       const uint key = min(base + n * 8u + keyOfBlock(at.row), end - 1u);
@@ -118,7 +118,7 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
   MatrixScores<RowBlocks, Blocks> scores;
   MNK_UNROLL
   for (ushort n = 0; n < Blocks; ++n) {
-    const float scale = flashIsCoded ? scaleOfLevels(tile.keys[n].scale, keys) : 1.0f;
+    const float scale = kvHasCodedKeys ? scaleOfLevels(tile.keys[n].scale, keys) : 1.0f;
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
       float2 product = float2(products[b][n][0].thread_elements()[0], products[b][n][0].thread_elements()[1]);
@@ -127,7 +127,7 @@ MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
             float2(products[b][n][Chains - 1].thread_elements()[0], products[b][n][Chains - 1].thread_elements()[1]);
       }
       scores.of[b][n] = product * (rows.scoreScale[b] * scale);
-      if (flashIsCoded && kvHasKeyMeans) {
+      if (kvHasCodedKeys && kvHasKeyMeans) {
         scores.of[b][n] += rows.bias[b];
       }
     }
@@ -253,14 +253,14 @@ MNK_SHARED void accumulateValues(
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
     device const float* slopes, threadgroup const half2* table, uint copy, MatrixLane at, uint base, uint end,
     bool isCommon) {
-  const float perUnit = flashIsCoded ? as_type<float>((254u - rows.unit) << 23) : 1.0f;
+  const float perUnit = kvHasCodedKeys ? as_type<float>((254u - rows.unit) << 23) : 1.0f;
   simdgroup_half8x8 prob[RowBlocks][Blocks];
   MNK_UNROLL
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
     const float2 x = probs.of[i / Blocks][i % Blocks] * perUnit;
     prob[i / Blocks][i % Blocks] = matrixOf(half2(half(x.x), half(x.y)));
   }
-  if (flashIsCoded || !flashHasTokens || isCommon || areFinite<Dim / 8, 2 * Blocks>(tile.values)) {
+  if (kvHasCodedKeys || !flashHasTokens || isCommon || areFinite<Dim / 8, 2 * Blocks>(tile.values)) {
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 8; i = ushort(i + 2)) {
       MNK_UNROLL

@@ -3,7 +3,8 @@
 //   scores  [row][key]  = queries [row][dim] * keys [dim][key]
 //   results [row][dim] += probs [row][key] * values [key][dim]     probs replace scores, in place
 // Scales of quantized vectors act on scores and probs, so that tiles hold codebook entries. A row of more than 128
-// elements is shared by simdgroups, `flashParts` of them: each has a part of its query and of its result.
+// elements is shared by simdgroups, `flashParts` of them: each has a part of its query and of its result. In a latent
+// cache a key is a value and `Extra` elements for each of these simdgroups: the tile of values serves as keys, too.
 #pragma once
 #include "MatrixPieces.h"
 
@@ -50,8 +51,12 @@ inline void storeTileFour(threadgroup float* into, float4 x) {
   *reinterpret_cast<threadgroup float4*>(into) = x;
 }
 
-// Loads keys or values from `base` to before `end` and the scales of quantized ones; what is missing in a tile is zero.
-// The result is whether all elements that this thread has loaded are finite.
+// Elements of a vector that have one scale.
+constant constexpr uint kScaledElements = 256;
+
+// Loads keys or values from `base` to before `end` and the scales of quantized ones, `Keys` of them for each block of
+// kScaledElements; what is missing in a tile is zero. The result is whether all elements that this thread has loaded
+// are finite.
 template <typename T, ushort Keys>
 MNK_SHARED bool loadVectors(
     threadgroup T* tile, threadgroup float* scales, CacheVectors from, constant FlashDecodeParams& p,
@@ -75,19 +80,19 @@ MNK_SHARED bool loadVectors(
       isFinite = isFinite && isFiniteBits(x.x) && isFiniteBits(x.y) && isFiniteBits(x.z) && isFiniteBits(x.w);
       storeTileFour(tile + key * stride + first + 4u * chunk, x);
     }
-    if (flashIsCoded && first == 0u) {
-      scales[key] = base + key < end ? scaleOfLevels(piece.scale, from) : 0.0f;
+    if (from.bits != 0u && first % kScaledElements == 0u) {
+      scales[first / kScaledElements * Keys + key] = base + key < end ? scaleOfLevels(piece.scale, from) : 0.0f;
     }
   }
   return isFinite;
 }
 
-// What a simdgroup holds of `8 * RowBlocks` rows: `Dim` elements of queries and results, and their softmax so far. A
-// lane has one row of each block of eight.
-template <typename T, ushort Dim, ushort RowBlocks>
+// What a simdgroup holds of `8 * RowBlocks` rows: `Dim` elements of queries and results, `Extra` more of queries, and
+// their softmax so far. A lane has one row of each block of eight.
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
 struct PrefillRows {
   AttentionRow row[RowBlocks];
-  simdgroup_matrix<T, 8, 8> query[RowBlocks][Dim / 8];
+  simdgroup_matrix<T, 8, 8> query[RowBlocks][(Dim + Extra) / 8];
   float scoreScale[RowBlocks];  // of products with these queries
   float bias[RowBlocks];        // what the keys' mean adds to scores
   simdgroup_float8x8 result[RowBlocks][Dim / 8];
@@ -103,13 +108,13 @@ struct PrefillScores {
   float2 of[RowBlocks][Blocks];
 };
 
-template <typename T, ushort Dim, ushort RowBlocks>
-inline void startPrefill(thread PrefillRows<T, Dim, RowBlocks>& rows) {
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
+inline void startPrefill(thread PrefillRows<T, Dim, Extra, RowBlocks>& rows) {
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     rows.rowMax[b] = kNoLargest;
     rows.rowSum[b] = 0.0f;
-    rows.unit[b] = flashIsCoded ? 1u : 127u;
+    rows.unit[b] = kvHasCodedValues ? 1u : 127u;
     MNK_UNROLL
     for (ushort i = 0; i < Dim / 8; ++i) {
       rows.result[b][i] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
@@ -118,18 +123,19 @@ inline void startPrefill(thread PrefillRows<T, Dim, RowBlocks>& rows) {
 }
 
 // Of sixteen elements, even ones are in one matrix and odd ones in the next, so that a lane loads neighbors of a key.
-// `query` is where the first block of rows begins, `stats` what prepareRow has left of them.
-template <typename T, ushort Dim, ushort RowBlocks>
+// `query` is where the first block of rows begins, `extra` where the rest of its queries does, `stats` what prepareRow
+// has left of them.
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
 inline void readPrepared(
-    thread PrefillRows<T, Dim, RowBlocks>& rows, threadgroup const T* query, threadgroup const float2* stats,
-    uint stride, MatrixLane at) {
+    thread PrefillRows<T, Dim, Extra, RowBlocks>& rows, threadgroup const T* query, threadgroup const T* extra,
+    threadgroup const float2* stats, uint stride, MatrixLane at) {
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     const uint row = b * 8u + at.row;
     MNK_UNROLL
-    for (ushort i = 0; i < Dim / 16; ++i) {
-      const vec<T, 4> x =
-          *reinterpret_cast<threadgroup const vec<T, 4>*>(query + row * stride + 16u * i + 2u * at.column);
+    for (ushort i = 0; i < (Dim + Extra) / 16; ++i) {
+      threadgroup const T* from = i < Dim / 16 ? query + 16u * i : extra + (16u * i - Dim);
+      const vec<T, 4> x = *reinterpret_cast<threadgroup const vec<T, 4>*>(from + row * stride + 2u * at.column);
       rows.query[b][2 * i] = matrixOfTwo<T>(x.x, x.z);
       rows.query[b][2 * i + 1] = matrixOfTwo<T>(x.y, x.w);
     }
@@ -138,10 +144,10 @@ inline void readPrepared(
   }
 }
 
-// Products of a part of queries and keys.
-template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+// Products of keys and the `Count` elements of queries from `First` on.
+template <ushort First, ushort Count, typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void multiplyKeys(
-    thread PrefillScores<RowBlocks, Blocks>& products, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    thread PrefillScores<RowBlocks, Blocks>& products, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
     threadgroup const T* keys, uint stride, MatrixLane at) {
   simdgroup_float8x8 sums[RowBlocks][Blocks];
   MNK_UNROLL
@@ -149,7 +155,7 @@ MNK_SHARED void multiplyKeys(
     sums[i / Blocks][i % Blocks] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
   MNK_UNROLL
-  for (ushort i = 0; i < Dim / 16; ++i) {
+  for (ushort i = 0; i < Count / 16; ++i) {
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
       threadgroup const T* from = keys + (n * 8u + at.column) * stride + 16u * i + 2u * at.row;
@@ -159,8 +165,8 @@ MNK_SHARED void multiplyKeys(
       const simdgroup_matrix<T, 8, 8> odd = matrixOfTwo<T>(x.y, y.y);
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
-        simdgroup_multiply_accumulate(sums[b][n], rows.query[b][2 * i], even, sums[b][n]);
-        simdgroup_multiply_accumulate(sums[b][n], rows.query[b][2 * i + 1], odd, sums[b][n]);
+        simdgroup_multiply_accumulate(sums[b][n], rows.query[b][First / 8 + 2 * i], even, sums[b][n]);
+        simdgroup_multiply_accumulate(sums[b][n], rows.query[b][First / 8 + 2 * i + 1], odd, sums[b][n]);
       }
     }
   }
@@ -169,6 +175,28 @@ MNK_SHARED void multiplyKeys(
     const ushort b = i / Blocks;
     const ushort n = i % Blocks;
     products.of[b][n] = float2(sums[b][n].thread_elements()[0], sums[b][n].thread_elements()[1]);
+  }
+}
+
+// Adds products with the rest of keys to those with values, each of which may have scales of their own.
+template <ushort RowBlocks, ushort Blocks>
+MNK_SHARED void addProducts(
+    thread PrefillScores<RowBlocks, Blocks>& products, thread PrefillScores<RowBlocks, Blocks>& others,
+    threadgroup const float* scales, threadgroup const float* otherScales, MatrixLane at) {
+  MNK_UNROLL
+  for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+    const ushort b = i / Blocks;
+    const ushort n = i % Blocks;
+    float2 scale = float2(1.0f);
+    float2 otherScale = float2(1.0f);
+    const uint index = n * 8u + at.column;
+    if (kvHasCodedValues) {
+      scale = float2(scales[index], scales[index + 1u]);
+    }
+    if (kvHasCodedKeys) {
+      otherScale = float2(otherScales[index], otherScales[index + 1u]);
+    }
+    products.of[b][n] = products.of[b][n] * scale + others.of[b][n] * otherScale;
   }
 }
 
@@ -188,9 +216,9 @@ MNK_SHARED void sumParts(
 }
 
 // Products become scores; keys that a row does not see have none. `isCommon`: all rows see all keys of the tile.
-template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void scoreProducts(
-    thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, threadgroup const float* scales,
     device const uchar* mask, uint base, uint end, bool isCommon, MatrixLane at) {
   MNK_UNROLL
@@ -199,11 +227,11 @@ MNK_SHARED void scoreProducts(
     for (ushort side = 0; side < 2; ++side) {
       const uint index = n * 8u + at.column + side;
       const uint key = base + index;
-      const float scale = flashIsCoded ? scales[index] : 1.0f;
+      const float scale = kvHasCodedKeys && Extra == 0 ? scales[index] : 1.0f;
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
         float score = scores.of[b][n][side] * (rows.scoreScale[b] * scale);
-        if (flashIsCoded && kvHasKeyMeans) {
+        if (hasBias(Extra != 0)) {
           score += rows.bias[b];
         }
         if (flashHasSoftcap || flashHasSlopes || flashHasMask || !isCommon) {
@@ -218,9 +246,9 @@ MNK_SHARED void scoreProducts(
 
 // Raises each row's maximum to that of its scores and rescales its sums where one has grown; scores become probs, times
 // the scales of quantized values.
-template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void updatePrefill(
-    thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
     threadgroup const float* scales, MatrixLane at) {
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
@@ -238,7 +266,7 @@ MNK_SHARED void updatePrefill(
     for (ushort n = 0; n < Blocks; ++n) {
       float2 prob = float2(fast::exp2(scores.of[b][n].x - newMax), fast::exp2(scores.of[b][n].y - newMax));
       rows.rowSum[b] += prob.x + prob.y;
-      if (flashIsCoded) {
+      if (kvHasCodedValues) {
         // The scale of a key that does not count may be NaN.
         const uint index = n * 8u + at.column;
         prob =
@@ -247,7 +275,7 @@ MNK_SHARED void updatePrefill(
       }
       scores.of[b][n] = prob;
     }
-    if (flashIsCoded) {
+    if (kvHasCodedValues) {
       exponent = largestOfRow(exponent);
       const uint grown = exponent - rows.unit[b];
       rescale *= as_type<float>(grown < 126u ? (127u - grown) << 23 : 0u);
@@ -269,9 +297,9 @@ MNK_SHARED void updatePrefill(
 }
 
 // Adds values to results, weighted by probs.
-template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void multiplyValues(
-    thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
     threadgroup const T* values, uint stride, MatrixLane at) {
   simdgroup_matrix<T, 8, 8> prob[RowBlocks][Blocks];
   MNK_UNROLL
@@ -296,9 +324,9 @@ MNK_SHARED void multiplyValues(
 
 // The same where values that some rows do not see are infinite or NaN: 0 * NaN is NaN, so what has no weight is left
 // out, key by key.
-template <typename T, ushort Dim, ushort RowBlocks, ushort Blocks>
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void addWeighedValues(
-    thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, RowBlocks>& rows,
+    thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
     threadgroup const T* values, uint stride, MatrixLane at, uint lane) {
   MNK_UNROLL
   for (ushort n = 0; n < Blocks; ++n) {

@@ -13,8 +13,8 @@ kernel void kvCacheDequantize(
     device uchar* values [[buffer(kKVCacheDequantizeValues), function_constant(kvHasValues)]],
     device const uchar* keyCodes [[buffer(kKVCacheDequantizeKeyCodes)]],
     device const uchar* valueCodes [[buffer(kKVCacheDequantizeValueCodes), function_constant(kvHasValues)]],
-    device const uchar* keyScales [[buffer(kKVCacheDequantizeKeyScales)]],
-    device const uchar* valueScales [[buffer(kKVCacheDequantizeValueScales), function_constant(kvHasValues)]],
+    device const uchar* keyScales [[buffer(kKVCacheDequantizeKeyScales), function_constant(kvHasCodedKeys)]],
+    device const uchar* valueScales [[buffer(kKVCacheDequantizeValueScales), function_constant(kvHasCodedValues)]],
     device const float* keyMeans [[buffer(kKVCacheDequantizeKeyMeans), function_constant(kvHasKeyMeans)]],
     device const float* valueMeans [[buffer(kKVCacheDequantizeValueMeans), function_constant(kvHasValueMeans)]],
     device const float* channelScales
@@ -27,16 +27,22 @@ kernel void kvCacheDequantize(
   bool isValue = false;
   device uchar* into = keys;
   device const uchar* codes = keyCodes;
-  device const uchar* scales = keyScales;
+  device const uchar* scales = nullptr;
+  if (kvHasCodedKeys) {
+    scales = keyScales;
+  }
   if (kvHasValues) {
     if (index >= p.keys.simdgroups) {
       index -= p.keys.simdgroups;
       isValue = true;
       into = values;
       codes = valueCodes;
-      scales = valueScales;
+      if (kvHasCodedValues) {
+        scales = valueScales;
+      }
     }
   }
+  const bool isCoded = isValue ? kvHasCodedValues : kvHasCodedKeys;  // the same for a whole simdgroup
 
   const KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
   const uint first = lane % plane.lanes * 4u * Chunks;
@@ -48,14 +54,19 @@ kernel void kvCacheDequantize(
   // Bits are a constant of either call, so that its loops unroll. The levels are filled while codes are loaded.
   const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
   const uint place = simdgroup * 32u + lane;
-  uint words[4 * Chunks];
-  codes += address.cacheRow * plane.codeBytes;
-  if (isValue && isOwnTable) {
-    loadCodes<4 * Chunks, MayBePadded>(codes, kvValueBits, plane.headDim, first, kvHasAlignedCodes, words);
-  } else {
-    loadCodes<4 * Chunks, MayBePadded>(codes, kvKeyBits, plane.headDim, first, kvHasAlignedCodes, words);
+  uint words[4 * Chunks] = {};
+  uint scale = 0;
+  if (isCoded) {
+    codes += address.cacheRow * plane.codeBytes;
+    if (isValue && isOwnTable) {
+      loadCodes<4 * Chunks, MayBePadded>(codes, kvValueBits, plane.headDim, first, kvHasAlignedCodes, words);
+    } else {
+      loadCodes<4 * Chunks, MayBePadded>(codes, kvKeyBits, plane.headDim, first, kvHasAlignedCodes, words);
+    }
+    scale = storedScale(scales, address.cacheRow, plane.headDim, first);
+  } else if (isRead) {
+    loadChunks<Chunks>(codes, kvDenseType, kvHasAlignedCodes, address.cacheRow * plane.headDim + first, words);
   }
-  const uint scale = storedScale(scales, address.cacheRow, plane.headDim, first);
   fillLevels(levels, kvKeyBits, place, simdgroups * 32u);
   if (isOwnTable) {
     fillLevels(levels + 256, kvValueBits, place, simdgroups * 32u);
@@ -66,10 +77,14 @@ kernel void kvCacheDequantize(
   const float factor = scaleOfLevels(scale, plane.headDim, plane.inverseRoot, plane.scaleFactor);
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
-    x[i] = factor * (isValue && isOwnTable ? levelsOfCodes<4 * Chunks>(words, i, kvValueBits, levels + 256)
-                                           : levelsOfCodes<4 * Chunks>(words, i, kvKeyBits, levels));
+    if (!isCoded) {
+      x[i] = floatsOfWords(words, kvDenseType, i);
+    } else {
+      x[i] = factor * (isValue && isOwnTable ? levelsOfCodes<4 * Chunks>(words, i, kvValueBits, levels + 256)
+                                             : levelsOfCodes<4 * Chunks>(words, i, kvKeyBits, levels));
+    }
   }
-  if (p.isOriginal != 0u) {
+  if (isCoded && p.isOriginal != 0u) {
     turned<Chunks>(x, plane.headDim, plane.lanes, lane, plane.inverseRoot);
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {

@@ -1,8 +1,8 @@
-// Codes new tokens into a quantized cache. Grid of threadgroups: (group of simdgroups, token). Lanes of a simdgroup
-// share a vector, or several short ones; simdgroups past those of the keys take the values, so that one dispatch stores
-// both. Every lane goes all the way, because lanes exchange elements; those without a vector carry zeros and store
-// nothing. Keys may be rotated on their way, by MultiRoPE's rule; then threadgroups past those of the cache rotate
-// queries, too.
+// Codes new tokens into a quantized cache, whose keys or values may be dense: then they are stored as elements. Grid of
+// threadgroups: (group of simdgroups, token). Lanes of a simdgroup share a vector, or several short ones; simdgroups
+// past those of the keys take the values, so that one dispatch stores both. Every lane goes all the way, because lanes
+// exchange elements; those without a vector carry zeros and store nothing. Keys may be rotated on their way, by
+// MultiRoPE's rule; then threadgroups past those of the cache rotate queries, too.
 #include "../Common/CacheAddress.h"
 #include "../Common/CodePlanes.h"
 #include "../Common/FourElements.h"
@@ -90,8 +90,8 @@ kernel void kvCacheQuantize(
     device const uchar* values [[buffer(kKVCacheQuantizeValues), function_constant(kvHasValues)]],
     device uchar* keyCodes [[buffer(kKVCacheQuantizeKeyCodes)]],
     device uchar* valueCodes [[buffer(kKVCacheQuantizeValueCodes), function_constant(kvHasValues)]],
-    device uchar* keyScales [[buffer(kKVCacheQuantizeKeyScales)]],
-    device uchar* valueScales [[buffer(kKVCacheQuantizeValueScales), function_constant(kvHasValues)]],
+    device uchar* keyScales [[buffer(kKVCacheQuantizeKeyScales), function_constant(kvHasCodedKeys)]],
+    device uchar* valueScales [[buffer(kKVCacheQuantizeValueScales), function_constant(kvHasCodedValues)]],
     device const uint* sequences [[buffer(kKVCacheQuantizeSequences), function_constant(kvHasRows)]],
     device const uint* positions [[buffer(kKVCacheQuantizePositions), function_constant(kvHasRows)]],
     device const float* keyMeans [[buffer(kKVCacheQuantizeKeyMeans), function_constant(kvHasKeyMeans)]],
@@ -127,15 +127,22 @@ kernel void kvCacheQuantize(
   }
   bool isValue = false;
   device const uchar* source = keys;
-  QuantizedRow into = {keyCodes, keyScales, 0, false};
+  QuantizedRow into = {keyCodes, nullptr, 0, false};
+  if (kvHasCodedKeys) {
+    into.scales = keyScales;
+  }
   if (kvHasValues) {
     if (index >= p.keys.simdgroups) {
       index -= p.keys.simdgroups;
       isValue = true;
       source = values;
-      into = QuantizedRow{valueCodes, valueScales, 0, false};
+      into.codes = valueCodes;
+      if (kvHasCodedValues) {
+        into.scales = valueScales;
+      }
     }
   }
+  const bool isCoded = isValue ? kvHasCodedValues : kvHasCodedKeys;  // the same for a whole simdgroup
 
   KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
   const uint at = lane % plane.lanes;
@@ -173,7 +180,7 @@ kernel void kvCacheQuantize(
             kvElementType, keyUnit, first + 4u * i, x[i]);
       }
     }
-    if (!isNarrow()) {
+    if (!isNarrow() && isCoded) {
       x[i] = withoutSubnormal(x[i]);
     }
     if (into.isStored) {
@@ -189,16 +196,29 @@ kernel void kvCacheQuantize(
     }
   }
 
-  const VectorSize size = takeOutSize<Chunks>(x, plane.lanes);
-  MNK_UNROLL
-  for (ushort i = 0; i < Chunks; ++i) {
-    if (hasElements) {
-      x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
+  VectorSize size = {0, true};
+  if (isCoded) {
+    size = takeOutSize<Chunks>(x, plane.lanes);
+    MNK_UNROLL
+    for (ushort i = 0; i < Chunks; ++i) {
+      if (hasElements) {
+        x[i] = flipped(x[i], codecSigns(plane.headDim, first + 4u * i));
+      }
+    }
+    walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
+  } else if (into.isStored) {
+    const ulong to = into.row * plane.headDim + first;
+    if (kvDenseType == kvElementType && (isValue || !kvIsRotated)) {
+      storeWords<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, words);  // NaN payloads arrive unchanged
+    } else {
+      storeChunks<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, x);
     }
   }
-  walshHadamard<Chunks>(x, plane.headDim, plane.lanes, lane);
 
   threadgroup_barrier(mem_flags::mem_threadgroup);  // tables are filled
+  if (!isCoded) {
+    return;
+  }
   // Bits, lanes and head dim are constants of either call, so that its loops unroll.
   bool isSaturated = false;
   if (isValue && (isOwnTable || kvValueDim != kvKeyDim)) {

@@ -12,6 +12,14 @@ extension AttentionCache {
         case quantized(
             KVCodec.Name, keys: KVCodec.Bits, values: KVCodec.Bits, scaleFactor: Float = 1,
             options: KVQuantizeOptions = KVQuantizeOptions())
+        /// Keys as codes, values as numbers. Head dims are those that the codec has.
+        case quantizedKeys(
+            KVCodec.Name, KVCodec.Bits, values: ElementType, scaleFactor: Float = 1,
+            options: KVQuantizeOptions = KVQuantizeOptions())
+        /// Values as codes, keys as numbers. Head dims are those that the codec has.
+        case quantizedValues(
+            KVCodec.Name, KVCodec.Bits, keys: ElementType, scaleFactor: Float = 1,
+            options: KVQuantizeOptions = KVQuantizeOptions())
     }
 
     /// Numbers for each channel of ``KVCodec/Name/turbo``, measured beforehand: what is coded is
@@ -40,24 +48,31 @@ extension AttentionCache {
     /// How many more bytes the same extents would take as `float16`; negative for `float32`.
     public var bytesSaved: Int { Int(clamping: mnk_cache_bytes_saved(handle.pointer)) }
 
-    /// Memory of a quantized cache for ops of the caller's; `nil` for a dense one.
+    /// Memory of a cache that is quantized, or of which keys or values are, for ops of the caller's; `nil` for a dense
+    /// one.
     public var quantizedView: QuantizedKVCacheView? {
-        guard case .quantized(let codec, let keyBits, let valueBits, let scaleFactor, _) = storage,
-            let keyScales, let valueScales
-        else { return nil }
+        guard let coding = storage.coding else { return nil }
+        var keyPlane = QuantizedKVPlane(elements: keys)
+        if let bits = coding.keys {
+            keyPlane = QuantizedKVPlane(
+                codec: KVCodec(coding.codec, bits, scaleFactor: coding.scaleFactor), codes: keys, scales: keyScales,
+                means: calibration.keyMeans, channelScales: calibration.keyChannelScales)
+        }
+        var valuePlane = QuantizedKVPlane(elements: values)
+        if let bits = coding.values {
+            valuePlane = QuantizedKVPlane(
+                codec: KVCodec(coding.codec, bits, scaleFactor: coding.scaleFactor), codes: values,
+                scales: valueScales, means: calibration.valueMeans)
+        }
         return QuantizedKVCacheView(
-            keys: QuantizedKVPlane(
-                codec: KVCodec(codec, keyBits, scaleFactor: scaleFactor), codes: keys, scales: keyScales,
-                means: calibration.keyMeans, channelScales: calibration.keyChannelScales),
-            values: QuantizedKVPlane(
-                codec: KVCodec(codec, valueBits, scaleFactor: scaleFactor), codes: values, scales: valueScales,
-                means: calibration.valueMeans),
-            layout: .headMajor, wrap: whenFull.wrap, pinned: whenFull.pinned)
+            keys: keyPlane, values: valuePlane, layout: .headMajor, wrap: whenFull.wrap, pinned: whenFull.pinned,
+            latentDim: dimensions.latentDim)
     }
 }
 
 extension AttentionCache.Storage: CustomStringConvertible {
-    /// A short text: `float16`, `turbo, 4 bits` or `turbo, keys 5 bits, values 4 bits`.
+    /// A short text: `float16`, `turbo, 4 bits`, `turbo, keys 5 bits, values 4 bits` or `turbo, keys float16, values 4
+    /// bits`.
     public var description: String {
         switch self {
         case .dense(let dtype): dtype.rawValue
@@ -65,35 +80,72 @@ extension AttentionCache.Storage: CustomStringConvertible {
             keys == values
                 ? "\(codec), \(keys.rawValue) bits"
                 : "\(codec), keys \(keys.rawValue) bits, values \(values.rawValue) bits"
+        case .quantizedKeys(let codec, let bits, let values, _, _):
+            "\(codec), keys \(bits.rawValue) bits, values \(values.rawValue)"
+        case .quantizedValues(let codec, let bits, let keys, _, _):
+            "\(codec), keys \(keys.rawValue), values \(bits.rawValue) bits"
         }
     }
 }
 
 extension AttentionCache.Storage {
+    /// How a storage codes, with no bits for what it does not code.
+    struct Coding {
+        var codec: KVCodec.Name
+        var keys: KVCodec.Bits?
+        var values: KVCodec.Bits?
+        var scaleFactor: Float
+        var options: KVQuantizeOptions
+    }
+
+    /// `nil` for dense storage.
+    var coding: Coding? {
+        switch self {
+        case .dense: nil
+        case .quantized(let codec, let keys, let values, let scaleFactor, let options):
+            Coding(codec: codec, keys: keys, values: values, scaleFactor: scaleFactor, options: options)
+        case .quantizedKeys(let codec, let bits, _, let scaleFactor, let options):
+            Coding(codec: codec, keys: bits, values: nil, scaleFactor: scaleFactor, options: options)
+        case .quantizedValues(let codec, let bits, _, let scaleFactor, let options):
+            Coding(codec: codec, keys: nil, values: bits, scaleFactor: scaleFactor, options: options)
+        }
+    }
+
+    /// Of what is not coded; bytes where all is.
+    var elementType: ElementType {
+        switch self {
+        case .dense(let dtype): dtype
+        case .quantized: .uint8
+        case .quantizedKeys(_, _, let values, _, _): values
+        case .quantizedValues(_, _, let keys, _, _): keys
+        }
+    }
+
     /// What the C API takes in the place of an element type; `nil` for dense storage.
     func quantization(_ calibration: AttentionCache.Calibration) throws(KernelError) -> mnk_cache_quantization? {
-        switch self {
-        case .dense(let dtype):
+        guard let coding, let bits = coding.keys ?? coding.values else {
             guard calibration.keyMeans == nil, calibration.valueMeans == nil, calibration.keyChannelScales == nil
             else {
                 throw .invalid(
-                    op: "AttentionCache", what: "a calibration is for quantized storage", got: "a cache of \(dtype)",
-                    expected: "quantized storage", fix: "Leave the calibration out, or quantize.")
+                    op: "AttentionCache", what: "a calibration is for quantized storage",
+                    got: "a cache of \(elementType)", expected: "quantized storage",
+                    fix: "Leave the calibration out, or quantize.")
             }
             return nil
-        case .quantized(let codec, let keyBits, let valueBits, let scaleFactor, let options):
-            let keys = try KVCodec(codec, keyBits, scaleFactor: scaleFactor).descriptor(op: "AttentionCache")
-            return mnk_cache_quantization(
-                size: MemoryLayout<mnk_cache_quantization>.size,
-                codec: keys.name,
-                key_bits: keys.bits,
-                value_bits: UInt32(valueBits.rawValue),
-                scale_factor: keys.scale_factor,
-                options: options.descriptor,
-                key_means: calibration.keyMeans?.handle.pointer,
-                value_means: calibration.valueMeans?.handle.pointer,
-                key_channel_scales: calibration.keyChannelScales?.handle.pointer)
         }
+        let codec = try KVCodec(coding.codec, bits, scaleFactor: coding.scaleFactor).descriptor(op: "AttentionCache")
+        return mnk_cache_quantization(
+            size: MemoryLayout<mnk_cache_quantization>.size,
+            codec: codec.name,
+            key_bits: codec.bits,
+            value_bits: UInt32((coding.values ?? bits).rawValue),
+            scale_factor: codec.scale_factor,
+            options: coding.options.descriptor,
+            key_means: calibration.keyMeans?.handle.pointer,
+            value_means: calibration.valueMeans?.handle.pointer,
+            key_channel_scales: calibration.keyChannelScales?.handle.pointer,
+            planes: coding.keys == nil
+                ? .MNK_QUANTIZED_VALUES : coding.values == nil ? .MNK_QUANTIZED_KEYS : .MNK_QUANTIZED_BOTH)
     }
 
     init(_ descriptor: mnk_cache_descriptor) {
@@ -102,16 +154,24 @@ extension AttentionCache.Storage {
             return
         }
         // The core has made a cache of these numbers, so that there are names for them here.
-        self = .quantized(
-            given.codec == .MNK_TURBO ? .turbo : .mlx1,
-            keys: KVCodec.Bits(rawValue: Int(given.key_bits)) ?? .bits4,
-            values: KVCodec.Bits(rawValue: Int(given.value_bits)) ?? .bits4,
-            scaleFactor: given.scale_factor,
-            options: KVQuantizeOptions(
-                candidates: KVQuantizeOptions.Candidates(rawValue: Int(given.options.candidates)) ?? .five,
-                keyScale: given.options.key_scale == .MNK_SCALE_UNBIASED ? .unbiased : .leastSquares,
-                valueScale: given.options.value_scale == .MNK_SCALE_UNBIASED ? .unbiased : .leastSquares,
-                nonFinite: given.options.non_finite == .MNK_NON_FINITE_ZERO ? .zero : .propagate))
+        let codec = given.codec == .MNK_TURBO ? KVCodec.Name.turbo : .mlx1
+        let keyBits = KVCodec.Bits(rawValue: Int(given.key_bits)) ?? .bits4
+        let valueBits = KVCodec.Bits(rawValue: Int(given.value_bits)) ?? .bits4
+        let options = KVQuantizeOptions(
+            candidates: KVQuantizeOptions.Candidates(rawValue: Int(given.options.candidates)) ?? .five,
+            keyScale: given.options.key_scale == .MNK_SCALE_UNBIASED ? .unbiased : .leastSquares,
+            valueScale: given.options.value_scale == .MNK_SCALE_UNBIASED ? .unbiased : .leastSquares,
+            nonFinite: given.options.non_finite == .MNK_NON_FINITE_ZERO ? .zero : .propagate)
+        let dense = ElementType(descriptor.dtype)
+        switch given.planes {
+        case .MNK_QUANTIZED_KEYS:
+            self = .quantizedKeys(codec, keyBits, values: dense, scaleFactor: given.scale_factor, options: options)
+        case .MNK_QUANTIZED_VALUES:
+            self = .quantizedValues(codec, valueBits, keys: dense, scaleFactor: given.scale_factor, options: options)
+        default:
+            self = .quantized(
+                codec, keys: keyBits, values: valueBits, scaleFactor: given.scale_factor, options: options)
+        }
     }
 }
 

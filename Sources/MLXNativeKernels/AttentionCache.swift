@@ -40,6 +40,13 @@
 /// let windowed = try AttentionCache(
 ///     .init(kvHeads: 8, headDim: 128), slidingWindow: .init(window: 1024, maxRows: 64), on: device)
 /// ```
+///
+/// A model with multi-head latent attention (MLA) stores one latent vector for all heads, which serves as keys and as
+/// values, and the rotated part of the key; <doc:FlashDecode> says how to attend to it:
+///
+/// ```swift
+/// let latent = try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4096, latentDim: 512), on: device)
+/// ```
 public final class AttentionCache: Sendable {
     /// The extents of a cache.
     public struct Dimensions: Sendable, Hashable {
@@ -53,20 +60,27 @@ public final class AttentionCache: Sendable {
         public var sequences: Int
         /// Elements of a value of one head.
         public var valueHeadDim: Int
+        /// Of a latent cache: how many first elements of a key are its value, too, and are appended as such. `headDim`
+        /// elements follow them in a key. 0 where keys and values are apart.
+        public var latentDim: Int
 
-        /// Dimensions with these extents. By default values have as many elements as keys.
-        public init(kvHeads: Int, headDim: Int, capacity: Int, sequences: Int = 1, valueHeadDim: Int? = nil) {
+        /// Dimensions with these extents. By default values have as many elements as keys, or as their latent part.
+        public init(
+            kvHeads: Int, headDim: Int, capacity: Int, sequences: Int = 1, valueHeadDim: Int? = nil, latentDim: Int = 0
+        ) {
             self.kvHeads = kvHeads
             self.headDim = headDim
             self.capacity = capacity
             self.sequences = sequences
-            self.valueHeadDim = valueHeadDim ?? headDim
+            self.valueHeadDim = valueHeadDim ?? (latentDim == 0 ? headDim : latentDim)
+            self.latentDim = latentDim
         }
 
         /// Dimensions without a capacity, for a cache that sizes itself to a ``SlidingWindow``.
-        public init(kvHeads: Int, headDim: Int, sequences: Int = 1, valueHeadDim: Int? = nil) {
+        public init(kvHeads: Int, headDim: Int, sequences: Int = 1, valueHeadDim: Int? = nil, latentDim: Int = 0) {
             self.init(
-                kvHeads: kvHeads, headDim: headDim, capacity: 0, sequences: sequences, valueHeadDim: valueHeadDim)
+                kvHeads: kvHeads, headDim: headDim, capacity: 0, sequences: sequences, valueHeadDim: valueHeadDim,
+                latentDim: latentDim)
         }
     }
 
@@ -104,17 +118,18 @@ public final class AttentionCache: Sendable {
     public let keys: Tensor
     /// All values, over the cache's memory, as keys with `valueHeadDim`.
     public let values: Tensor
-    /// Scales of the keys of a quantized cache: `[sequences, kvHeads, capacity]`, with a last axis of 2 where a vector
-    /// has two. `nil` for a dense one.
+    /// Scales of keys that are coded: `[sequences, kvHeads, capacity]`, with a last axis of 2 where a vector has two.
+    /// `nil` for dense ones.
     public let keyScales: Tensor?
-    /// Scales of the values of a quantized cache, shaped as those of keys. `nil` for a dense one.
+    /// Scales of values that are coded, shaped as those of keys. `nil` for dense ones.
     public let valueScales: Tensor?
 
     /// An empty cache.
     ///
     /// Attention has kernels for head dims that are multiples of 8 up to 256, for 512, and for keys of 576 with values of
     /// 512; over quantized storage for 32, 64, 80, 96, 112, 128, 192 and 256, for keys and values each, and for 512 of
-    /// both. Other head dims are for caches that only store.
+    /// both; and over latent caches of either storage for 64 elements behind a latent part of 512. Other head dims are for
+    /// caches that only store.
     ///
     /// - Parameters:
     ///   - dimensions: Its extents.
@@ -162,11 +177,6 @@ public final class AttentionCache: Sendable {
         slidingWindow: mnk_sliding_window, isStorageOnly: Bool, on device: KernelDevice
     ) throws(KernelError) {
         let op = "AttentionCache"
-        let dtype: ElementType =
-            switch storage {
-            case .dense(let dtype): dtype
-            case .quantized: .uint8
-            }
         let quantization = try storage.quantization(calibration)
         var descriptor = mnk_cache_descriptor(
             size: MemoryLayout<mnk_cache_descriptor>.size,
@@ -175,12 +185,13 @@ public final class AttentionCache: Sendable {
             value_head_dim: try UInt32(dimensions.valueHeadDim, "valueHeadDim", op: op),
             capacity: try UInt32(dimensions.capacity, "capacity", op: op),
             sequences: try UInt32(dimensions.sequences, "sequences", op: op),
-            dtype: dtype.code,
+            dtype: storage.elementType.code,
             when_full: whenFull.wrap.code,
             pinned: try UInt32(whenFull.pinned, "keepingFirst", op: op),
             quantization: nil,
             sliding_window: slidingWindow,
-            is_storage_only: isStorageOnly)
+            is_storage_only: isStorageOnly,
+            latent_dim: try UInt32(dimensions.latentDim, "latentDim", op: op))
         try self.init(
             Handle(mnk_cache_release) { error in
                 withExtendedLifetime(calibration) {
@@ -197,7 +208,8 @@ public final class AttentionCache: Sendable {
         let descriptor = mnk_cache_get_descriptor(handle.pointer)
         dimensions = Dimensions(
             kvHeads: Int(descriptor.kv_heads), headDim: Int(descriptor.head_dim), capacity: Int(descriptor.capacity),
-            sequences: Int(descriptor.sequences), valueHeadDim: Int(descriptor.value_head_dim))
+            sequences: Int(descriptor.sequences), valueHeadDim: Int(descriptor.value_head_dim),
+            latentDim: Int(descriptor.latent_dim))
         whenFull = WhenFull(
             wrap: descriptor.when_full == .MNK_RING ? .ring : .linear, pinned: Int(descriptor.pinned))
         slidingWindow = SlidingWindow(descriptor.sliding_window)
@@ -206,9 +218,9 @@ public final class AttentionCache: Sendable {
         calibration = try Calibration(descriptor)
         keys = try Tensor { mnk_cache_make_keys(handle.pointer, $0) }
         values = try Tensor { mnk_cache_make_values(handle.pointer, $0) }
-        let isQuantized = descriptor.quantization != nil
-        keyScales = isQuantized ? try Tensor { mnk_cache_make_key_scales(handle.pointer, $0) } : nil
-        valueScales = isQuantized ? try Tensor { mnk_cache_make_value_scales(handle.pointer, $0) } : nil
+        let coding = storage.coding
+        keyScales = coding?.keys != nil ? try Tensor { mnk_cache_make_key_scales(handle.pointer, $0) } : nil
+        valueScales = coding?.values != nil ? try Tensor { mnk_cache_make_value_scales(handle.pointer, $0) } : nil
         // Last, so that it is alive while what it provides is read.
         self.handle = handle
     }

@@ -30,6 +30,9 @@ public enum KVWrap: Sendable, CaseIterable {
 ///
 /// A ring keeps its first `pinned` positions for ever and the newest others.
 ///
+/// In a latent cache (multi-head latent attention) the first ``latentDim`` elements of a key are its value, too.
+/// ``values`` holds them, and ``keys`` the rest of each key; without values, ``keys`` holds whole keys.
+///
 /// ```swift
 /// let memory = try Tensor.zeros(shape: [8, 4096, 128], dtype: .float16, on: device)
 /// let view = KVCacheView(keys: memory, layout: .headMajor, wrap: .ring, pinned: 4)
@@ -45,21 +48,26 @@ public struct KVCacheView: Sendable {
     public var wrap: KVWrap
     /// First positions that a ring never overwrites.
     public var pinned: Int
+    /// How many first elements of a key are its value, too; 0 where keys and values are apart.
+    public var latentDim: Int
 
     /// A view of this memory. Nothing is checked before it is used.
     public init(
-        keys: Tensor, values: Tensor? = nil, layout: KVLayout = .headMajor, wrap: KVWrap = .linear, pinned: Int = 0
+        keys: Tensor, values: Tensor? = nil, layout: KVLayout = .headMajor, wrap: KVWrap = .linear, pinned: Int = 0,
+        latentDim: Int = 0
     ) {
         self.keys = keys
         self.values = values
         self.layout = layout
         self.wrap = wrap
         self.pinned = pinned
+        self.latentDim = latentDim
     }
 
     func descriptor(op: String) throws(KernelError) -> mnk_kv_cache_view {
         mnk_kv_cache_view(
             size: MemoryLayout<mnk_kv_cache_view>.size, keys: keys.handle.pointer, values: values?.handle.pointer,
-            layout: layout.code, wrap: wrap.code, pinned: try UInt32(pinned, "pinned", op: op))
+            layout: layout.code, wrap: wrap.code, pinned: try UInt32(pinned, "pinned", op: op),
+            latent_dim: try UInt32(latentDim, "latentDim", op: op))
     }
 }

@@ -13,29 +13,36 @@
 /// head adds the same to all scores of a query, and scores stay as they are where queries are divided by the channel
 /// scales. A mean of values is added to the result of attention.
 ///
+/// One of keys and values may be dense: ``init(elements:)`` makes such a plane.
+///
 /// ```swift
 /// var keys = try QuantizedKVPlane.zeros(.turbo(.bits4), heads: 8, headDim: 128, capacity: 4096, on: device)
 /// keys.means = try Tensor(keyMeans, shape: [8, 128], on: device)      // keyMeans: [Float]
 /// ```
 public struct QuantizedKVPlane: Sendable {
-    /// How vectors are coded.
+    /// How vectors are coded; without a meaning for dense vectors.
     public var codec: KVCodec
-    /// Codes, `uint8`.
+    /// Codes, `uint8`, or the elements of dense vectors.
     public var codes: Tensor
-    /// Scales, of the codec's ``KVCodec/scaleType``.
-    public var scales: Tensor
+    /// Scales, of the codec's ``KVCodec/scaleType``; `nil` for dense vectors.
+    public var scales: Tensor?
     /// Taken away from vectors before they are coded: `float32`, `[heads, headDim]`. ``KVCodec/Name/turbo`` alone.
     public var means: Tensor?
     /// Multiplies what is left: `float32`, `[heads, headDim]`, none of them 0. Keys of ``KVCodec/Name/turbo`` alone.
     public var channelScales: Tensor?
 
     /// A view of this memory. Nothing is checked before it is used.
-    public init(codec: KVCodec, codes: Tensor, scales: Tensor, means: Tensor? = nil, channelScales: Tensor? = nil) {
+    public init(codec: KVCodec, codes: Tensor, scales: Tensor?, means: Tensor? = nil, channelScales: Tensor? = nil) {
         self.codec = codec
         self.codes = codes
         self.scales = scales
         self.means = means
         self.channelScales = channelScales
+    }
+
+    /// Dense vectors beside codes: `float32`, `float16` or `bfloat16`, with `headDim` in the place of `codeBytes`.
+    public init(elements: Tensor) {
+        self.init(codec: .turbo(.bits4), codes: elements, scales: nil)
     }
 
     /// New memory, in which every vector is zero.
@@ -57,7 +64,7 @@ public struct QuantizedKVPlane: Sendable {
 
     func descriptor(op: String) throws(KernelError) -> mnk_quantized_kv_plane {
         mnk_quantized_kv_plane(
-            codec: try codec.descriptor(op: op), codes: codes.handle.pointer, scales: scales.handle.pointer,
+            codec: try codec.descriptor(op: op), codes: codes.handle.pointer, scales: scales?.handle.pointer,
             means: means?.handle.pointer, channel_scales: channelScales?.handle.pointer)
     }
 }
@@ -80,17 +87,20 @@ public struct QuantizedKVCacheView: Sendable {
     public var wrap: KVWrap
     /// First positions that a ring never overwrites.
     public var pinned: Int
+    /// The length of values that are the first part of keys, in a latent cache; 0 where keys and values are apart.
+    public var latentDim: Int
 
     /// A view of this memory. Nothing is checked before it is used.
     public init(
         keys: QuantizedKVPlane, values: QuantizedKVPlane? = nil, layout: KVLayout = .headMajor, wrap: KVWrap = .linear,
-        pinned: Int = 0
+        pinned: Int = 0, latentDim: Int = 0
     ) {
         self.keys = keys
         self.values = values
         self.layout = layout
         self.wrap = wrap
         self.pinned = pinned
+        self.latentDim = latentDim
     }
 
     /// Bytes that codes and scales of such a cache take, before it is made.
@@ -141,6 +151,7 @@ public struct QuantizedKVCacheView: Sendable {
         view.layout = layout.code
         view.wrap = wrap.code
         view.pinned = try UInt32(pinned, "pinned", op: op)
+        view.latent_dim = try UInt32(latentDim, "latentDim", op: op)
         return view
     }
 }

@@ -146,6 +146,26 @@ using namespace mnk::objc_test;
   XCTAssertEqualWithAccuracy([self floatOf:logs at:0], log(2), 1e-5);
 }
 
+- (void)testADenseCacheIsMadeIntoOneOfCodedValues {
+  MNKAttentionCache *cache = [self cacheWith:self.descriptor];
+  MNKTensor *keys = [self numbers:@[ @2, @1, @32 ] seed:6], *values = [self numbers:@[ @2, @1, @32 ] seed:7];
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:0 valueBits:6];
+  storage.planes = MNKQuantizedPlanesValues;
+  __block MNKAttentionCache *made = nil;
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    if (![step appendKeys:keys values:values toCache:cache error:error]) return NO;
+    made = [step quantizeCache:cache asStorage:storage error:error];
+    return made != nil;
+  }];
+  XCTAssertEqual(made.nextPosition, 2u);
+  XCTAssertEqual(made.descriptor.quantized.planes, MNKQuantizedPlanesValues);
+  XCTAssertEqual(made.descriptor.elementType, cache.descriptor.elementType);
+  XCTAssertNil(made.quantizedView.keys.scales);
+  XCTAssertNotNil(made.quantizedView.values.scales);
+  XCTAssertEqual(made.quantizedView.keys.codes.elementType, cache.descriptor.elementType);
+  XCTAssertEqual(made.quantizedView.values.codec.bits, 6u);
+}
+
 - (void)testAQuantizedCache {
   MNKAttentionCacheDescriptor *descriptor = self.descriptor;
   MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:8 valueBits:6];

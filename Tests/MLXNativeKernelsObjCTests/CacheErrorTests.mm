@@ -192,6 +192,18 @@ using namespace mnk::objc_test;
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.appendAndAttend", @"the step has no sequence"));
 }
 
+- (void)testQuantizedCopies {
+  NSError *error = nil;
+  MNKQuantizedStorage *storage = [[MNKQuantizedStorage alloc] initWithCodec:MNKKVCodecTurbo keyBits:4 valueBits:4];
+  XCTAssertNil([_step quantizeCache:absentObject() asStorage:storage error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.quantized", @"nil was passed for the cache"));
+  XCTAssertNil([_step quantizeCache:_cache asStorage:absentObject() error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.quantized", @"nil was passed for the storage"));
+  storage.keyBits = 9;
+  XCTAssertNil([_step quantizeCache:_cache asStorage:storage error:&error]);
+  XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"AttentionCache.quantized", @""));
+}
+
 - (void)testCopies {
   NSError *error = nil;
   XCTAssertFalse([_step copySequence:0 toSequence:0 inCache:absentObject() error:&error]);

@@ -329,6 +329,33 @@ using namespace mnk::objc_test;
   XCTAssertEqual(cache.nextPosition, 1u);
 }
 
+// With queries of 0, a result is the mean of latent parts.
+- (void)testALatentCacheHasItsValuesInItsKeys {
+  MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:1 capacity:4];
+  descriptor.headDim = 64;
+  descriptor.latentDim = 512;
+  descriptor.elementType = MNKElementTypeFloat32;
+  MNKAttentionCache *cache = [self cacheWith:descriptor];
+  XCTAssertEqual(cache.descriptor.latentDim, 512u);
+  XCTAssertEqual(cache.descriptor.valueHeadDim, 512u);
+  XCTAssertEqual(cache.view.latentDim, 512u);
+  std::vector<float> elements(512, 1);
+  elements.resize(1024, 3);
+  MNKTensor *latent = [self floats:elements shape:@[ @2, @1, @512 ]];
+  MNKTensor *keys = [self zeros:@[ @2, @1, @64 ]], *queries = [self zeros:@[ @8, @576 ]];
+  MNKTensor *output = [self zeros:@[ @8, @512 ]];
+  MNKAttentionOptions *options = [[MNKAttentionOptions alloc] init];
+  options.scale = 0.1f;
+  [self step:^BOOL(MNKCommandEncoder *step, NSError **error) {
+    return [step appendKeys:keys values:latent toCache:cache error:error] && [step attendQueries:queries
+                                                                                       overCache:cache
+                                                                                      intoTensor:output
+                                                                                         options:options
+                                                                                           error:error];
+  }];
+  for (const float element : [self floatsOf:output]) XCTAssertEqualWithAccuracy(element, 2, 1e-5);
+}
+
 - (void)testADescriptionIsTheCoresLine {
   MNKAttentionCacheDescriptor *descriptor = [self descriptorWithHeads:8 capacity:4096];
   descriptor.sequences = 1;

@@ -33,7 +33,7 @@ using namespace mnk::objc_test;
 
 - (void)testViews {
   MNKTensor *one = [self zeros:@[ @1 ]], *two = [self zeros:@[ @2 ]];
-  NSDictionary *slots = @{@"layout" : @1, @"wrap" : @1, @"pinned" : @7};
+  NSDictionary *slots = @{@"layout" : @1, @"wrap" : @1, @"pinned" : @7, @"latentDim" : @8};
   NSMutableDictionary *dense = [slots mutableCopy];
   [dense addEntriesFromDictionary:@{@"keys" : two, @"values" : one}];
   [self checkDescriptor:[[MNKKVCacheView alloc] initWithKeys:one values:two] changes:dense];
@@ -260,7 +260,8 @@ using namespace mnk::objc_test;
                   @"options" : options,
                   @"keyMeans" : one,
                   @"valueMeans" : one,
-                  @"keyChannelScales" : one
+                  @"keyChannelScales" : one,
+                  @"planes" : @(MNKQuantizedPlanesValues)
                 }];
   MNKSlidingWindow *window = [[MNKSlidingWindow alloc] initWithWindow:2];
   XCTAssertEqualObjects(window, ([[MNKSlidingWindow alloc] initWithWindow:2 maxRows:1 maxDraft:0]));
@@ -278,6 +279,7 @@ using namespace mnk::objc_test;
                   @"whenFull" : @1,
                   @"pinned" : @7,
                   @"slidingWindow" : window,
+                  @"latentDim" : @8,
                   @"storageOnly" : @YES
                 }];
   descriptor.quantized = storage;

@@ -26,6 +26,26 @@ final class AttentionCacheTests: DeviceTestCase {
         }
     }
 
+    /// With queries of 0, a result is the mean of the latent parts.
+    func testLatentCacheHasItsValuesInItsKeys() throws {
+        let cache = try AttentionCache(
+            .init(kvHeads: 1, headDim: 64, capacity: 4, latentDim: 512), storage: .dense(.float32), on: device)
+        XCTAssertEqual(cache.dimensions.valueHeadDim, 512)
+        XCTAssertEqual(cache.dimensions.latentDim, 512)
+        XCTAssertEqual(cache.bytesPerToken, (512 + 64) * 4)
+        let latent = try Tensor(
+            [Float](repeating: 1, count: 512) + [Float](repeating: 3, count: 512), shape: [2, 1, 512], on: device)
+        let keys = try Tensor.zeros(shape: [2, 1, 64], on: device)
+        let queries = try Tensor.zeros(shape: [8, 576], on: device)
+        let output = try Tensor.zeros(shape: [8, 512], on: device)
+        try device.encode { step in
+            try step.append(keys: keys, values: latent, to: cache)
+            try step.attend(queries, over: cache, into: output, .init(scale: 0.1))
+        }.wait()
+        for element in try output.array(of: Float.self) { XCTAssertEqual(element, 2, accuracy: 1e-5) }
+        assertRefused { try device.encode { try $0.attend(queries, over: cache, into: output) }.wait() }
+    }
+
     func testSlotsTurnBehindPinnedPositions() throws {
         let ring = try AttentionCache(
             .init(kvHeads: 1, headDim: 1, capacity: 5), whenFull: .overwriteOldest(keepingFirst: 2),

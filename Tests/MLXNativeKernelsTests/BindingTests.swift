@@ -66,7 +66,7 @@ final class BindingTests: XCTestCase {
     /// Properties that Swift takes as arguments of an initializer.
     private static let swiftArguments: [String: [String]] = [
         "AttentionCacheDescriptor": ["dtype", "whenFull", "pinned", "quantized", "slidingWindow", "isStorageOnly"],
-        "KVQuantizedStorage": ["codec", "keyBits", "valueBits", "scaleFactor", "options"],
+        "KVQuantizedStorage": ["codec", "keyBits", "valueBits", "scaleFactor", "options", "planes"],
     ]
     /// Structs of C++ that are no options: parts of the core, results, and what both other APIs take as arguments.
     private static let others: Set<String> = [
@@ -184,6 +184,7 @@ final class BindingTests: XCTestCase {
             ("append", "func append(", "appendKeys:"), ("attend", "func attend(", "attendQueries:"),
             ("appendAndAttend", "func appendAndAttend(", "appendAndAttendQueries:"),
             ("copy", "func copy(sequence", "copySequence:"),
+            ("quantized", "func quantize(", "quantizeCache:"),
             ("dequantize", "func dequantize(", "dequantizeCache:"),
             ("text", "extension AttentionCache: CustomStringConvertible", "Its `description` is one line"),
             ("truncate", "func truncate(to", "truncateToPosition:"), ("reset", "func reset()", "(void)reset;"),

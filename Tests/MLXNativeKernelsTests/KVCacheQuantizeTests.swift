@@ -90,7 +90,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
         for head in 0..<heads { expected += all[(head * 5 + 3) * headDim..<(head + 1) * 5 * headDim] }
         let kept = try Tensor(expected, shape: [heads, 2, headDim], on: device)
         XCTAssertLessThan(try relativeError(back, kept), 1e-4)
-        let scales = try cache.keys.scales.array(of: Float.self)
+        let scales = try XCTUnwrap(cache.keys.scales).array(of: Float.self)
         let stored = scales.indices.filter { scales[$0] != 0 }.map { $0 / heads }
         XCTAssertEqual(stored, [8, 8, 8, 11, 11, 11])
     }
@@ -121,7 +121,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
                 keys: try plane(.turbo(.bits4), capacity: 8), values: try plane(.turbo(.bits4), capacity: 8))
             try device.encode { try $0.encode(quantize(cache)) }
             let planes = try [cache.keys, XCTUnwrap(cache.values)]
-            return try planes.flatMap { try [$0.codes.bytes(), $0.scales.bytes()] }
+            return try planes.flatMap { try [$0.codes.bytes(), XCTUnwrap($0.scales).bytes()] }
         }
         let expected = try stored { KVCacheQuantize(keys: tokenMajor[0], values: tokenMajor[1], into: $0, at: 2) }
         let ops: [(QuantizedKVCacheView) -> KVCacheQuantize] = [
@@ -147,7 +147,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
                 keys: try .zeros(
                     .turbo(.bits4), heads: heads, headDim: headDim, capacity: 4, sequences: 2, on: device))
             try device.encode { try $0.encode(KVCacheQuantize(keys: keys, into: cache, rows: rows)) }.wait()
-            let scales = try cache.keys.scales.array(of: Float.self)
+            let scales = try XCTUnwrap(cache.keys.scales).array(of: Float.self)
             XCTAssertEqual(scales.indices.filter { scales[$0] != 0 }, [2, 6, 10, 15, 19, 23])
         }
     }
@@ -209,7 +209,7 @@ final class KVCacheQuantizeTests: DeviceTestCase {
             try device.encode { step in
                 try step.encode(KVCacheQuantize(keys: keys, into: cache, at: 0, options: options, counts: counts))
             }.wait()
-            return try cache.keys.scales.array(of: Float.self)
+            return try XCTUnwrap(cache.keys.scales).array(of: Float.self)
         }
         let plain = try scales(.init())
         XCTAssertEqual([plain[0], plain[2]], [0, 0])

@@ -30,14 +30,14 @@ final class KVCodecTests: DeviceTestCase {
     }
 
     func testBytesOfACacheAreThoseOfItsTensors() throws {
-        func bytes(_ plane: QuantizedKVPlane) -> Int { plane.codes.byteCount + plane.scales.byteCount }
+        func bytes(_ plane: QuantizedKVPlane) -> Int { plane.codes.byteCount + (plane.scales?.byteCount ?? 0) }
         let keys = try QuantizedKVPlane.zeros(
             .mlx1(.bits4), heads: 3, headDim: 512, capacity: 10, sequences: 2, on: device)
         let values = try QuantizedKVPlane.zeros(
             .turbo(.bits5), heads: 3, headDim: 64, capacity: 10, sequences: 2, layout: .tokenMajor, on: device)
-        XCTAssertEqual(keys.scales.shape, [2, 3, 10, 2])
+        XCTAssertEqual(keys.scales?.shape, [2, 3, 10, 2])
         XCTAssertEqual(values.codes.shape, [2, 10, 3, 40])
-        XCTAssertEqual(values.scales.shape, [2, 10, 3])
+        XCTAssertEqual(values.scales?.shape, [2, 10, 3])
         XCTAssertEqual(
             try QuantizedKVCacheView.bytes(
                 keys: keys.codec, values: values.codec, heads: 3, headDim: 512, valueHeadDim: 64, capacity: 10,

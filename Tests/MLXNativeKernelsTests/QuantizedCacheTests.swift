@@ -43,6 +43,49 @@ final class QuantizedCacheTests: DeviceTestCase {
         XCTAssertEqual(dense.bytesSaved, -dense.bytes / 2)
     }
 
+    func testKeysOrValuesAloneAreCoded() throws {
+        let storages: [AttentionCache.Storage] = [
+            .quantizedKeys(.turbo, .bits5, values: .float32), .quantizedValues(.turbo, .bits3, keys: .bfloat16),
+        ]
+        for storage in storages {
+            let cache = try AttentionCache(
+                dimensions, storage: storage, whenFull: .overwriteOldest, isStorageOnly: true, on: device)
+            XCTAssertEqual(cache.storage, storage)
+            let view = try XCTUnwrap(cache.quantizedView)
+            let hasCodedKeys = storage.description.hasPrefix("turbo, keys 5 bits")
+            XCTAssertEqual(cache.keyScales != nil, hasCodedKeys)
+            XCTAssertEqual(cache.valueScales == nil, hasCodedKeys)
+            XCTAssertEqual(view.keys.codes.dtype, hasCodedKeys ? .uint8 : .bfloat16)
+            XCTAssertEqual(view.values?.codes.dtype, hasCodedKeys ? .float32 : .uint8)
+            XCTAssertEqual(cache.bytesPerToken, hasCodedKeys ? 2 * (22 + 256) : 2 * (64 + 26))
+        }
+        XCTAssertEqual("\(storages[0])", "turbo, keys 5 bits, values float32")
+        XCTAssertEqual("\(storages[1])", "turbo, keys bfloat16, values 3 bits")
+    }
+
+    func testADenseCacheIsMadeIntoAQuantizedOne() throws {
+        let storage = AttentionCache.Storage.quantized(.turbo, keys: .bits5, values: .bits3)
+        let calibration = AttentionCache.Calibration(keyMeans: try channels(3))
+        let dense = try AttentionCache(
+            dimensions, storage: .dense(.float32), whenFull: .overwriteOldest(keepingFirst: 1), isStorageOnly: true,
+            on: device)
+        let expected = try AttentionCache(
+            dimensions, storage: storage, calibration: calibration, whenFull: .overwriteOldest(keepingFirst: 1),
+            isStorageOnly: true, on: device)
+        for cache in [dense, expected] { try append(0..<6, to: cache, sequence: 1) }
+        var made: AttentionCache?
+        try device.encode { made = try $0.quantize(dense, as: storage, calibration: calibration) }.wait()
+        let quantized = try XCTUnwrap(made)
+        XCTAssertEqual(quantized.nextPosition(ofSequence: 1), 6)
+        XCTAssertEqual(quantized.storage, storage)
+        XCTAssertEqual(try contents(quantized), try contents(expected))
+        for wrong in [AttentionCache.Storage.dense(.float32), .quantizedValues(.turbo, .bits4, keys: .float16)] {
+            assertRefused(op: "AttentionCache.quantized") {
+                _ = try device.encode { _ = try $0.quantize(dense, as: wrong) }
+            }
+        }
+    }
+
     func testAppendsAreThoseOfTheOp() throws {
         let storage = AttentionCache.Storage.quantized(
             .turbo, keys: .bits4, values: .bits4,

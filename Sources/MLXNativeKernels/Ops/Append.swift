@@ -62,4 +62,47 @@ extension KernelEncoder {
         let (source, target) = (try UInt32(source, "sequence", op: op), try UInt32(target, "sequence", op: op))
         try record { mnk_encoder_copy_sequence($0, cache.handle.pointer, source, target, $1) }
     }
+
+    /// Makes a new cache that holds what a dense one holds, coded: the same sequences, positions and slots, with what a
+    /// ring has overwritten and pinned.
+    ///
+    /// The new cache is empty until the step is committed. Sequences with as many positions are coded in one dispatch,
+    /// keys and values together; with means or channel scales there is one for each sequence. A storage that codes keys
+    /// or values alone keeps the others in the element type that they have.
+    ///
+    /// ```swift
+    /// let small = try encoder.quantize(cache, as: .quantizedValues(.turbo, .bits4, keys: .float16))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - cache: A dense cache.
+    ///   - storage: How the new one stores.
+    ///   - calibration: Means and channel scales, which are copied.
+    /// - Throws: ``KernelError`` if the cache is quantized already, a sequence is suspect, the storage is dense, has
+    ///   another element type than the cache, or has no codes for such heads, or if memory runs out.
+    public func quantize(
+        _ cache: AttentionCache, as storage: AttentionCache.Storage,
+        calibration: AttentionCache.Calibration = AttentionCache.Calibration()
+    ) throws(KernelError) -> AttentionCache {
+        let quantization = try storage.quantization(calibration)
+        let isOther = storage.elementType != .uint8 && storage.elementType != cache.storage.elementType
+        guard let quantization, !isOther else {
+            throw .invalid(
+                op: "AttentionCache.quantized",
+                what: isOther && quantization != nil
+                    ? "the storage has another element type than the cache" : "the storage quantizes nothing",
+                got: "\(storage)", expected: "quantized storage, with \(cache.storage.elementType) for what it keeps",
+                fix: "Pass a storage that codes keys, values or both.")
+        }
+        var made: OpaquePointer?
+        try record { encoder, error in
+            withExtendedLifetime(calibration) {
+                withUnsafePointer(to: quantization) {
+                    made = mnk_encoder_make_quantized_cache(encoder, cache.handle.pointer, $0, error)
+                }
+            }
+            return made != nil
+        }
+        return try AttentionCache(Handle(mnk_cache_release) { _ in made })
+    }
 }

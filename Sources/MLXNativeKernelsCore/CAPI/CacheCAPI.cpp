@@ -13,11 +13,13 @@ Result<KVQuantizedStorage> storageFrom(const mnk_cache_quantization* quantizatio
   MNK_TRY(auto given, c::descriptor("mnk_cache_quantization", quantization));
   MNK_TRY(auto codec, c::codec({given.codec, given.key_bits, given.scale_factor}));
   MNK_TRY(auto options, c::quantizeOptions(given.options));
+  MNK_TRY(auto planes, c::quantizedPlanes(given.planes));
   KVQuantizedStorage storage{.codec = codec.name,
                              .keyBits = given.key_bits,
                              .valueBits = given.value_bits == 0 ? given.key_bits : given.value_bits,
                              .scaleFactor = codec.scaleFactor,
-                             .options = options};
+                             .options = options,
+                             .planes = planes};
   if (given.key_means) storage.keyMeans = given.key_means->tensor;
   if (given.value_means) storage.valueMeans = given.value_means->tensor;
   if (given.key_channel_scales) storage.keyChannelScales = given.key_channel_scales->tensor;
@@ -47,6 +49,7 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
                           .maxDraft = given.sliding_window.max_draft};
   }
   made.isStorageOnly = given.is_storage_only;
+  made.latentDim = given.latent_dim;
   return made;
 }
 
@@ -138,7 +141,15 @@ mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out erro
                    .expected = "a quantized cache",
                    .fix = "Ask for scales only where the descriptor has a quantization."};
     }
-    return new mnk_tensor{ofValues ? view->values->scales : view->keys.scales};
+    const QuantizedKVPlane& plane = ofValues ? *view->values : view->keys;
+    if (plane.isDense()) {
+      return Error{.op = "AttentionCache",
+                   .what = "dense vectors have no scales",
+                   .got = fmt::format("{} of {}", ofValues ? "values" : "keys", name(plane.codes.dtype())),
+                   .expected = "vectors that are coded",
+                   .fix = "Ask for scales only of what the quantization codes."};
+    }
+    return new mnk_tensor{plane.scales};
   });
 }
 
@@ -163,7 +174,8 @@ Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> made) {
                                         .non_finite = static_cast<mnk_kv_non_finite>(storage->options.nonFinite)},
                             .key_means = held(handle->keyMeans, storage->keyMeans),
                             .value_means = held(handle->valueMeans, storage->valueMeans),
-                            .key_channel_scales = held(handle->keyChannelScales, storage->keyChannelScales)};
+                            .key_channel_scales = held(handle->keyChannelScales, storage->keyChannelScales),
+                            .planes = static_cast<mnk_quantized_planes>(storage->planes)};
   }
   return handle.release();
 }
@@ -205,6 +217,7 @@ mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
         .window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
   }
   descriptor.is_storage_only = made.isStorageOnly;
+  descriptor.latent_dim = made.latentDim;
   return descriptor;
 }
 uint64_t mnk_cache_bytes(const mnk_cache* cache) {
@@ -338,6 +351,14 @@ bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t 
                                mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}},
                 [&] { return cache->cache.copy(encoder->encoder, source, target); });
+}
+
+mnk_cache* mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,
+                                            const mnk_cache_quantization* quantization, mnk_error_out error) {
+  return c::make<mnk_cache>(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<mnk_cache*> {
+    MNK_TRY(auto storage, storageFrom(quantization));
+    return c::handleFor(cache->cache.quantized(encoder->encoder, storage));
+  });
 }
 
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* keys,

@@ -91,6 +91,10 @@ Result<KVNonFinite> nonFinite(mnk_kv_non_finite given) {
 Result<KVDomain> domain(mnk_kv_domain given) {
   return upTo(KVDomain::rotated, given, "domain", "MNK_ORIGINAL_DOMAIN or MNK_ROTATED_DOMAIN");
 }
+Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes given) {
+  return upTo(KVQuantizedPlanes::values, given, "choice of what is quantized",
+              "MNK_QUANTIZED_BOTH to MNK_QUANTIZED_VALUES");
+}
 Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel given) {
   return upTo(FlashDecodeKernel::matrix, given, "kernel of FlashDecode", "MNK_KERNEL_AUTOMATIC to MNK_KERNEL_MATRIX");
 }

@@ -158,6 +158,7 @@ Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given);
 Result<KVCodecName> codecName(mnk_kv_codec_name given);
 Result<KVNonFinite> nonFinite(mnk_kv_non_finite given);
 Result<KVDomain> domain(mnk_kv_domain given);
+Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes given);
 Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel given);
 Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge given);
 Result<Tuning> tuning(mnk_tuning given);

@@ -11,9 +11,10 @@ Result<std::optional<QuantizedKVPlane>> planeFrom(const mnk_quantized_kv_plane& 
   const bool hasOthers = given.scales || given.means || given.channel_scales;
   if (!given.codes && !hasOthers) return std::optional<QuantizedKVPlane>();
   if (!given.codes) return nullArgument(name + ".codes");
-  if (!given.scales) return nullArgument(name + ".scales");
   MNK_TRY(auto made, codec(given.codec));
-  QuantizedKVPlane plane{.codec = made, .codes = given.codes->tensor, .scales = given.scales->tensor};
+  QuantizedKVPlane plane{.codec = made, .codes = given.codes->tensor};
+  if (!given.scales && !plane.isDense()) return nullArgument(name + ".scales");
+  if (given.scales) plane.scales = given.scales->tensor;
   if (given.means) plane.means = given.means->tensor;
   if (given.channel_scales) plane.channelScales = given.channel_scales->tensor;
   return std::optional(plane);
@@ -27,7 +28,11 @@ Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string&
   if (!given.keys) return nullArgument(name + ".keys");
   MNK_TRY(auto order, layout(given.layout));
   MNK_TRY(auto wraps, wrap(given.wrap));
-  KVCacheView view{.keys = given.keys->tensor, .layout = order, .wrap = wraps, .pinned = given.pinned};
+  KVCacheView view{.keys = given.keys->tensor,
+                   .layout = order,
+                   .wrap = wraps,
+                   .pinned = given.pinned,
+                   .latentDim = given.latent_dim};
   if (given.values) view.values = given.values->tensor;
   return view;
 }
@@ -40,7 +45,12 @@ Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& given, c
   MNK_TRY(auto values, planeFrom(given.values, name + ".values"));
   MNK_TRY(auto order, layout(given.layout));
   MNK_TRY(auto wraps, wrap(given.wrap));
-  return QuantizedKVCacheView{.keys = *keys, .values = values, .layout = order, .wrap = wraps, .pinned = given.pinned};
+  return QuantizedKVCacheView{.keys = *keys,
+                              .values = values,
+                              .layout = order,
+                              .wrap = wraps,
+                              .pinned = given.pinned,
+                              .latentDim = given.latent_dim};
 }
 
 }  // namespace mnk::c

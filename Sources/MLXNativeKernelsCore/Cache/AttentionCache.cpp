@@ -1,6 +1,7 @@
 #include "MLXNativeKernels/AttentionCache.hpp"
 
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "Cache/AttentionCacheRules.hpp"
@@ -16,6 +17,7 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kAppend = "AttentionCache.append";
+constexpr std::string_view kQuantized = "AttentionCache.quantized";
 
 // Tokens of one sequence have no axis of sequences, or one of 1.
 Result<void> checkOneSequence(const HeadsView& view) {
@@ -53,6 +55,29 @@ Error fullError(uint32_t sequence, uint64_t position, const KVCacheView& view) {
           .fix = "Make the cache larger or let it overwrite the oldest, or truncate the sequence."};
 }
 
+// "f16", "turbo of 4 bits", "turbo of 5 bits and 4 bits", "f16 and turbo of 4 bits" for dense keys
+std::string storageText(const AttentionCacheDescriptor& d) {
+  const auto& q = d.quantized;
+  if (!q) return std::string(name(d.dtype));
+  if (!q->hasCodedKeys()) return fmt::format("{} and {}", name(d.dtype), q->valueCodec().text());
+  if (!q->hasCodedValues()) return fmt::format("{} and {}", q->keyCodec().text(), name(d.dtype));
+  if (q->valueBits == q->keyBits) return q->keyCodec().text();
+  return fmt::format("{} and {} bits", q->keyCodec().text(), q->valueBits);
+}
+
+// The slots of positions that can be read, neighbors as one run.
+std::vector<SlotRun> heldRuns(const CacheSlots& slots, const CacheCursor& cursor) {
+  std::vector<SlotRun> runs;
+  for (const SlotRun& run : slots.heldSlots(cursor)) {
+    if (run.count == 0) continue;
+    if (!runs.empty() && runs.back().begin + runs.back().count == run.begin)
+      runs.back().count += run.count;
+    else
+      runs.push_back(run);
+  }
+  return runs;
+}
+
 }  // namespace
 
 Result<AttentionCache> AttentionCache::make(const std::shared_ptr<Device>& device,
@@ -61,7 +86,6 @@ Result<AttentionCache> AttentionCache::make(const std::shared_ptr<Device>& devic
     AttentionCacheDescriptor descriptor = given;
     resolveDefaults(descriptor);
     MNK_TRY(checkRules(descriptor));
-    if (descriptor.quantized) descriptor.dtype = DType::u8;
     MNK_TRY(auto storage, CacheStorage::make(device, descriptor));
     const CacheSlots slots{descriptor.capacity, descriptor.whenFull, descriptor.pinned};
     AttentionCache cache;
@@ -108,13 +132,12 @@ bool AttentionCache::isSuspect(uint32_t sequence) const {
 std::string AttentionCache::text() const {
   const AttentionCacheDescriptor& d = state_->descriptor;
   std::string text = fmt::format("{} of {}", countText(d.kvHeads, "head"), d.headDim);
-  if (d.valueHeadDim != d.headDim) text += fmt::format(" and {}", d.valueHeadDim);
-  if (const auto& q = d.quantized) {
-    text += fmt::format(" as {} of {} bits", name(q->codec), q->keyBits);
-    if (q->valueBits != q->keyBits) text += fmt::format(" and {} bits", q->valueBits);
-  } else {
-    text += fmt::format(" as {}", name(d.dtype));
+  if (d.latentDim != 0) {
+    text += fmt::format(" behind a latent part of {}", d.latentDim);
+  } else if (d.valueHeadDim != d.headDim) {
+    text += fmt::format(" and {}", d.valueHeadDim);
   }
+  text += fmt::format(" as {}", storageText(d));
   text += d.sequences == 1 ? fmt::format(", 1 sequence at position {}", nextPosition())
                            : fmt::format(", {} sequences", d.sequences);
   text += fmt::format(", {} that {} when full", countText(d.capacity, "slot"),
@@ -214,6 +237,59 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint
     MNK_TRY(encoder.encode(planned));
     recording->read(oldest, cursor.next, source);
     recording->replace(cursor, target);
+    return {};
+  });
+}
+
+Result<AttentionCache> AttentionCache::quantized(CommandEncoder& encoder, const KVQuantizedStorage& storage) const {
+  return guardedAs(kQuantized, [&]() -> Result<AttentionCache> {
+    AttentionCacheDescriptor descriptor = state_->descriptor;
+    if (descriptor.quantized) {
+      return Error{.op = std::string(kCacheName),
+                   .what = "only a dense cache can be quantized",
+                   .got = fmt::format("a cache of {}", storageText(descriptor)),
+                   .expected = "a dense cache",
+                   .fix = "Dequantize its positions, and append them to a cache of the other storage."};
+    }
+    descriptor.quantized = storage;
+    MNK_TRY(auto made, make(state_->storage.view().keys.buffer()->device(), descriptor));
+    MNK_TRY(made.quantizeFrom(encoder, *this));
+    return made;
+  });
+}
+
+Result<void> AttentionCache::quantizeFrom(CommandEncoder& encoder, const AttentionCache& source) {
+  const auto again = [&]() -> CommandEncoder::Call {
+    return [cache = *this, source](CommandEncoder& next, uint64_t) mutable { return cache.quantizeFrom(next, source); };
+  };
+  return cacheCall(encoder, kQuantized, again, [&]() -> Result<void> {
+    std::vector<uint32_t> sequences(state_->descriptor.sequences);
+    std::iota(sequences.begin(), sequences.end(), 0u);
+    MNK_TRY(auto from, CacheCursors::join({source.state_, &source.state_->cursors}, encoder, sequences));
+    MNK_TRY(auto into, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
+    const CacheSlots& slots = state_->cursors.slots();
+    std::vector<CacheCursor> cursors;
+    for (const uint32_t sequence : sequences) {
+      MNK_TRY(auto cursor, from->known(sequence));
+      (void)into->after(sequence);  // so that `replace` needs no memory
+      cursors.push_back(cursor);
+    }
+    Plan whole{.op = std::string(kQuantized), .dispatches = {}};
+    for (uint32_t first = 0, end; first < sequences.size(); first = end) {
+      const std::vector<SlotRun> runs = heldRuns(slots, cursors[first]);
+      for (end = first + 1; end < sequences.size() && !state_->storage.hasChannels(); ++end) {
+        if (heldRuns(slots, cursors[end]) != runs) break;
+      }
+      for (const SlotRun& run : runs) {
+        MNK_TRY(auto planned, state_->storage.planQuantize(source.view(), first, end - first, run));
+        whole.append(std::move(planned));
+      }
+    }
+    MNK_TRY(encoder.encode(whole));
+    for (const uint32_t sequence : sequences) {
+      from->read(slots.oldestKept(cursors[sequence]), cursors[sequence].next, sequence);
+      into->replace(cursors[sequence], sequence);
+    }
     return {};
   });
 }

@@ -17,6 +17,10 @@ auto largestExtent(const Op& op) {
   return std::max({op.kvHeads, op.headDim, op.valueHeadDim, op.capacity, op.sequences});
 }
 
+bool hasElements(const Op& op) {
+  return !op.quantized || op.quantized->planes != KVQuantizedPlanes::both;
+}
+
 constexpr Rule<Op> kRules[] = {
     INVALID_IF(op.slidingWindow && op.slidingWindow->window == 0, "a sliding window sees nothing", "a window of 0",
                "at least 1 position, the row's own", "Pass the model's window, or leave the sliding window out."),
@@ -38,7 +42,11 @@ constexpr Rule<Op> kRules[] = {
                            op.slidingWindow->maxDraft),
                "Leave the capacity out, and the cache sizes itself."),
 
-    INVALID_IF(!op.quantized && !isFloat(op.dtype), "the cache cannot store this dtype", name(op.dtype),
+    INVALID_IF(op.latentDim != 0 && op.valueHeadDim != op.latentDim, "values are not the latent part of keys",
+               fmt::format("valueHeadDim {}, latentDim {}", op.valueHeadDim, op.latentDim), "the same of both",
+               "Leave valueHeadDim out."),
+
+    INVALID_IF(hasElements(op) && !isFloat(op.dtype), "the cache cannot store this dtype", name(op.dtype),
                "f32, f16 or bf16", "Choose a floating-point dtype."),
 
     INVALID_IF(op.pinned != 0 && (op.whenFull != KVWrap::ring || op.pinned >= op.capacity),
@@ -48,17 +56,23 @@ constexpr Rule<Op> kRules[] = {
                "fewer than the capacity of a ring, and none in a linear cache",
                "Pin fewer positions, or let a larger cache overwrite the oldest."),
 
-    INVALID_IF(!op.isStorageOnly && !hasAttentionKernel(op.headDim, op.valueHeadDim, op.quantized.has_value()),
+    INVALID_IF(!op.isStorageOnly &&
+                   !hasAttentionKernel(op.headDim, op.valueHeadDim, op.quantized.has_value(), op.latentDim != 0),
                "there is no attention kernel for these head dims",
                fmt::format("{} of keys and {} of values", op.headDim, op.valueHeadDim),
-               attentionDimsText(op.quantized.has_value()),
+               attentionDimsText(op.quantized.has_value(), op.latentDim != 0),
                "Choose such head dims, or make the cache for storage only if nothing attends to it."),
 };
 
 }  // namespace
 
 void resolveDefaults(AttentionCacheDescriptor& d) {
-  if (d.valueHeadDim == 0) d.valueHeadDim = d.headDim;
+  if (d.valueHeadDim == 0) d.valueHeadDim = d.latentDim != 0 ? d.latentDim : d.headDim;
+  if (d.quantized) {
+    if (!hasElements(d)) d.dtype = DType::u8;
+    if (!d.quantized->hasCodedKeys()) d.quantized->keyBits = 0;
+    if (!d.quantized->hasCodedValues()) d.quantized->valueBits = 0;
+  }
   if (!d.slidingWindow) return;
   d.whenFull = KVWrap::ring;
   // A ring that is too large for 32 bits is refused as the largest one.

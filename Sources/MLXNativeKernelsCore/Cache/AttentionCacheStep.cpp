@@ -50,6 +50,15 @@ Error dividedRows(uint64_t tokens, uint64_t chunk) {
           .fix = "Make the ring larger, or append and attend to fewer tokens at a time."};
 }
 
+// Keys of a latent cache hold the part that is rotated, and its queries that part behind another.
+Error rotatedLatent(uint64_t latentDim) {
+  return {.op = std::string(kCall),
+          .what = "a latent cache cannot rotate",
+          .got = fmt::format("a rotary embedding, and a latent part of {}", latentDim),
+          .expected = "keys and queries that are rotated already",
+          .fix = "Rotate the keys and the last part of the queries with MultiRoPE, and leave `rotary` out."};
+}
+
 Result<void> checkTokens(const AppendAndAttend& step) {
   const HeadsView::Strides keys = step.keys.resolved();
   const bool isOne = step.sequences.empty();
@@ -338,6 +347,7 @@ Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& devi
   MNK_TRY(checkRules(cacheSourceRules(), stored, kCall));
   MNK_TRY(checkRules(queryRules(), FlashDecode{.queries = step.queries}, kCall));
   MNK_TRY(checkTokens(step));
+  if (step.rotary && descriptor.latentDim != 0) return rotatedLatent(descriptor.latentDim);
   std::vector<SequenceRows> entries{{step.sequence, step.keys.resolved().totalTokens()}};
   if (!isOne || !step.rowCounts.empty()) {
     MNK_TRY(auto rows, sequenceRows(step.keys, listed, step.rowCounts));

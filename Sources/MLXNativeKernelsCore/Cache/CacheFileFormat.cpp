@@ -16,7 +16,7 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kMagic = "MNKCACHE";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 1, kMixedVersion = 2, kLatentVersion = 3;
 constexpr size_t kWindowOffset = 84;
 
 // The numbers in files are those of the enums, which therefore stay as they are. Elements are copied as they lie in
@@ -25,6 +25,8 @@ static_assert(uint32_t(DType::f32) == 0 && uint32_t(DType::f16) == 1 && uint32_t
               uint32_t(DType::u8) == 3);
 static_assert(uint32_t(KVWrap::linear) == 0 && uint32_t(KVWrap::ring) == 1);
 static_assert(uint32_t(KVCodecName::turbo) == 0 && uint32_t(KVCodecName::mlx1) == 1);
+static_assert(uint32_t(KVQuantizedPlanes::both) == 0 && uint32_t(KVQuantizedPlanes::keys) == 1 &&
+              uint32_t(KVQuantizedPlanes::values) == 2);
 static_assert(uint32_t(KVScaleRule::unbiased) == 0 && uint32_t(KVScaleRule::leastSquares) == 1);
 static_assert(uint32_t(KVNonFinite::zero) == 0 && uint32_t(KVNonFinite::propagate) == 1);
 static_assert(std::endian::native == std::endian::little);
@@ -91,9 +93,9 @@ Result<void> checkStart(std::span<const std::byte> start) {
   }
   if (start.size() >= kMagic.size() + sizeof kVersion) {
     const auto version = get<uint32_t>(start, kMagic.size());
-    if (version != kVersion) {
+    if (version < kVersion || version > kLatentVersion) {
       return cacheFileError("the file has another version", fmt::format("version {}", version),
-                            fmt::format("version {}", kVersion),
+                            fmt::format("version {} to {}", kVersion, kLatentVersion),
                             "Load it with the library that saved it, and compute the cache anew here.");
     }
   }
@@ -124,12 +126,17 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   AttentionCacheDescriptor& d = header.descriptor;
   FieldReader fields(start, kMagic.size() + sizeof kVersion);
   for (uint32_t* extent : {&d.kvHeads, &d.headDim, &d.valueHeadDim, &d.capacity, &d.sequences}) *extent = fields.next();
+  const auto version = get<uint32_t>(start, kMagic.size());
+  if (version == kLatentVersion) d.latentDim = d.valueHeadDim;
   d.dtype = fields.choice("dtype", DType::u8);
   d.whenFull = fields.choice("wrap", KVWrap::ring);
   d.pinned = fields.next();
-  const bool isQuantized = fields.upTo("storage", 1) == 1;
+  const uint32_t stored = fields.upTo("storage", version == kVersion ? 1 : 3);
+  const bool isMixed = version == kMixedVersion || stored > 1;
+  const bool isQuantized = stored != 0;
   if (isQuantized) {
     KVQuantizedStorage& q = d.quantized.emplace();
+    q.planes = static_cast<KVQuantizedPlanes>(stored - 1);
     q.codec = fields.choice("codec", KVCodecName::mlx1);
     q.keyBits = fields.next();
     q.valueBits = fields.next();
@@ -153,12 +160,25 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   }
   if (fields.error()) return *fields.error();
   // Whatever could be made can be loaded.
-  d.isStorageOnly = !hasAttentionKernel(d.headDim, d.valueHeadDim, isQuantized);
+  d.isStorageOnly = !hasAttentionKernel(d.headDim, d.valueHeadDim, isQuantized, d.latentDim != 0);
   // A cache that was made has both, and u8 stands for quantized storage alone.
   if (d.valueHeadDim == 0) return impossible("valueHeadDim 0", "at least 1");
-  if (isQuantized != (d.dtype == DType::u8)) {
-    return impossible(fmt::format("dtype {} in {} storage", name(d.dtype), isQuantized ? "quantized" : "dense"),
-                      "u8 in quantized storage, a float in dense storage");
+  if (isMixed && stored < 2)
+    return impossible(fmt::format("storage {} in version {}", stored, kMixedVersion), "2 or 3");
+  if ((stored == 1) != (d.dtype == DType::u8)) {
+    return impossible(fmt::format("dtype {} in {} storage", name(d.dtype),
+                                  isMixed       ? "mixed"
+                                  : isQuantized ? "quantized"
+                                                : "dense"),
+                      "u8 in quantized storage, a float in dense or mixed storage");
+  }
+  if (isMixed) {
+    const bool hasCodedKeys = d.quantized->hasCodedKeys();
+    const uint32_t bits = hasCodedKeys ? d.quantized->valueBits : d.quantized->keyBits;
+    if (bits != 0) return impossible(fmt::format("{} bits of what is dense", bits), "0");
+    if (hasCodedKeys ? header.hasValueMeans : header.hasKeyMeans || header.hasKeyChannelScales) {
+      return impossible("means or channel scales of what is dense", "those of what is coded");
+    }
   }
   if (auto checked = checkRules(d); !checked) {
     const Error& broken = checked.error();
@@ -177,11 +197,13 @@ CacheFileHeader::Bytes CacheFileHeader::encode() const {
     put(bytes, offset, number);
     offset += sizeof number;
   };
-  for (const uint32_t field : {kVersion, d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) add(field);
+  const bool isMixed = d.quantized && d.quantized->planes != KVQuantizedPlanes::both;
+  const uint32_t version = d.latentDim != 0 ? kLatentVersion : isMixed ? kMixedVersion : kVersion;
+  for (const uint32_t field : {version, d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) add(field);
   add(d.dtype);
   add(d.whenFull);
   add(d.pinned);
-  add(uint32_t{d.quantized.has_value()});
+  add(d.quantized ? static_cast<uint32_t>(d.quantized->planes) + 1 : 0u);
   if (d.slidingWindow) put(bytes, kWindowOffset, d.slidingWindow->window);
   if (!d.quantized) return bytes;
   const KVQuantizedStorage& q = *d.quantized;

@@ -1,15 +1,18 @@
-// The file that AttentionCache saves, version 1. All numbers are little endian; what they mean never changes.
+// The file that AttentionCache saves, version 1 to 3. All numbers are little endian; what they mean never changes.
+// Version 2 differs in its storage alone, so that readers of version 1 refuse what they do not know and nothing else.
+// Version 3 is that of a latent cache of any storage, whose latentDim is its valueHeadDim.
 //
 //   offset  bytes
 //        0      8   "MNKCACHE"
-//        8      4   version: 1
+//        8      4   version: 3 of a latent cache, else 1, or 2 where storage is 2 or 3
 //       12     20   kvHeads, headDim, valueHeadDim, capacity, sequences
-//       32      4   dtype: 0 f32, 1 f16, 2 bf16; 3 u8 in a quantized cache
+//       32      4   dtype of what is dense: 0 f32, 1 f16, 2 bf16; 3 u8 where nothing is
 //       36      4   when full: 0 fail, 1 overwrite the oldest
 //       40      4   pinned positions
-//       44      4   storage: 0 dense, 1 quantized. Of a dense cache the fields up to 84 are 0.
+//       44      4   storage: 0 dense, 1 quantized, 2 quantized keys and dense values, 3 dense keys and quantized
+//                   values. Of a dense cache the fields up to 84 are 0.
 //       48      4   codec: 0 turbo, 1 mlx1
-//       52      8   bits of keys, bits of values
+//       52      8   bits of keys, bits of values; 0 of what is dense
 //       60      4   scale factor, f32
 //       64      4   candidates: 1, 5 or 17
 //       68      8   scale of keys, scale of values: 0 unbiased, 1 least squares
@@ -20,8 +23,8 @@
 //                   2^62
 //                   means of keys, means of values, channel scales of keys, f32, those that follow
 //                   for each sequence and head the slots below min(highest, capacity): keys, scales of keys, values,
-//                   scales of values, as QuantizedKVCacheView.hpp and KVCodec.hpp define them; slots that hold no
-//                   position which can be read may hold anything
+//                   scales of values, as QuantizedKVCacheView.hpp and KVCodec.hpp define them, without scales of what
+//                   is dense; slots that hold no position which can be read may hold anything
 //                4  CRC-32 of all bytes before it
 #pragma once
 #include <array>

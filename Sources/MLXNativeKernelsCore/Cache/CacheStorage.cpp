@@ -14,7 +14,7 @@ namespace {
 
 using Descriptor = AttentionCacheDescriptor;
 
-Result<Tensor> makePlane(const std::shared_ptr<Device>& device, const Descriptor& d, uint64_t headDim) {
+Result<Tensor> makeElements(const std::shared_ptr<Device>& device, const Descriptor& d, uint64_t headDim) {
   MNK_TRY(auto shape, Shape::make({d.sequences, d.kvHeads, d.capacity, headDim}));
   return Tensor::zeros(device, d.dtype, shape);
 }
@@ -31,26 +31,36 @@ Result<void> freeze(const std::shared_ptr<Device>& device, std::optional<Tensor>
 }
 
 Result<QuantizedKVCacheView> makeQuantized(const std::shared_ptr<Device>& device, Descriptor& d) {
-  const auto plane = [&](const KVCodec& codec, uint64_t headDim) {
-    return QuantizedKVPlane::zeros(device, codec, d.kvHeads, headDim, d.capacity, d.sequences);
+  const auto plane = [&](bool isCoded, const KVCodec& codec, uint64_t headDim) -> Result<QuantizedKVPlane> {
+    if (isCoded) return QuantizedKVPlane::zeros(device, codec, d.kvHeads, headDim, d.capacity, d.sequences);
+    MNK_TRY(auto elements, makeElements(device, d, headDim));
+    return QuantizedKVPlane{.codes = elements};
   };
-  MNK_TRY(auto keys, plane(d.quantized->keyCodec(), d.headDim));
-  MNK_TRY(auto values, plane(d.quantized->valueCodec(), d.valueHeadDim));
+  MNK_TRY(auto keys, plane(d.quantized->hasCodedKeys(), d.quantized->keyCodec(), d.headDim));
+  MNK_TRY(auto values, plane(d.quantized->hasCodedValues(), d.quantized->valueCodec(), d.valueHeadDim));
   for (auto* tensor : {&d.quantized->keyMeans, &d.quantized->valueMeans, &d.quantized->keyChannelScales}) {
     MNK_TRY(freeze(device, *tensor));
   }
   keys.means = d.quantized->keyMeans;
   keys.channelScales = d.quantized->keyChannelScales;
   values.means = d.quantized->valueMeans;
-  return QuantizedKVCacheView{
-      .keys = keys, .values = values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
+  return QuantizedKVCacheView{.keys = keys,
+                              .values = values,
+                              .layout = KVLayout::headMajor,
+                              .wrap = d.whenFull,
+                              .pinned = d.pinned,
+                              .latentDim = d.latentDim};
 }
 
 Result<KVCacheView> makeDense(const std::shared_ptr<Device>& device, const Descriptor& d) {
-  MNK_TRY(auto keys, makePlane(device, d, d.headDim));
-  MNK_TRY(auto values, makePlane(device, d, d.valueHeadDim));
-  return KVCacheView{
-      .keys = keys, .values = values, .layout = KVLayout::headMajor, .wrap = d.whenFull, .pinned = d.pinned};
+  MNK_TRY(auto keys, makeElements(device, d, d.headDim));
+  MNK_TRY(auto values, makeElements(device, d, d.valueHeadDim));
+  return KVCacheView{.keys = keys,
+                     .values = values,
+                     .layout = KVLayout::headMajor,
+                     .wrap = d.whenFull,
+                     .pinned = d.pinned,
+                     .latentDim = d.latentDim};
 }
 
 // As many writes as the limit on rows asks for.
@@ -74,7 +84,7 @@ Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<con
 }
 
 // A plane of slots as one of 16-bit floats, which a write of equal types moves unchanged: codes take an even number of
-// bytes, and a scale two or four.
+// bytes, and a scale or an element two or four.
 Result<Tensor> asHalves(const Tensor& plane, uint64_t heads, uint64_t capacity) {
   const uint64_t sequences = plane.shape()[0];
   MNK_TRY(auto shape, Shape::make({sequences, heads, capacity, plane.byteCount() / (sequences * heads * capacity)}));
@@ -82,16 +92,34 @@ Result<Tensor> asHalves(const Tensor& plane, uint64_t heads, uint64_t capacity) 
   return bytes ? bytes->viewedAs(DType::f16) : bytes;
 }
 
-// Slots of one sequence of a plane as the source of a write.
-HeadsView slotsOf(const Tensor& plane, uint64_t sequence, uint64_t firstSlot, uint64_t slots) {
+// Slots of one sequence of a plane as the source of a write, or of several as if their heads were those of one.
+HeadsView slotsOf(const Tensor& plane, uint64_t sequence, const SlotRun& slots, uint64_t sequences = 1) {
   const Shape& shape = plane.shape();
   return {plane,
-          {.tokens = slots,
-           .heads = shape[1],
+          {.tokens = slots.count,
+           .heads = sequences * shape[1],
            .headDim = shape[3],
-           .offset = (sequence * shape[1] * shape[2] + firstSlot) * shape[3],
+           .offset = (sequence * shape[1] * shape[2] + slots.begin) * shape[3],
            .tokenStride = shape[3],
            .headStride = shape[2] * shape[3]}};
+}
+
+// The planes of some sequences as if their heads were those of one.
+Result<Tensor> headsOf(const Tensor& plane, uint64_t sequence, uint64_t sequences) {
+  std::vector<uint64_t> extents(plane.shape().extents().begin() + 1, plane.shape().extents().end());
+  extents[0] *= sequences;
+  MNK_TRY(auto shape, Shape::make(extents));
+  MNK_TRY(auto some, plane.slice(sequence, sequences));
+  return some.reshaped(shape);
+}
+Result<QuantizedKVPlane> headsOf(QuantizedKVPlane plane, uint64_t sequence, uint64_t sequences) {
+  MNK_TRY(auto codes, headsOf(plane.codes, sequence, sequences));
+  if (!plane.isDense()) {
+    MNK_TRY(auto scales, headsOf(plane.scales, sequence, sequences));
+    plane.scales = std::move(scales);
+  }
+  plane.codes = std::move(codes);
+  return plane;
 }
 
 }  // namespace
@@ -112,7 +140,10 @@ Result<CacheStorage> CacheStorage::make(const std::shared_ptr<Device>& device, A
 
 CacheStorage::Planes CacheStorage::planes() const {
   if (!quantized_) return {view_.keys, std::nullopt, view_.values, std::nullopt};
-  return {quantized_->keys.codes, quantized_->keys.scales, quantized_->values->codes, quantized_->values->scales};
+  const auto scales = [](const QuantizedKVPlane& plane) {
+    return plane.isDense() ? std::optional<Tensor>() : std::optional(plane.scales);
+  };
+  return {quantized_->keys.codes, scales(quantized_->keys), quantized_->values->codes, scales(*quantized_->values)};
 }
 
 uint64_t CacheStorage::bytes() const {
@@ -162,34 +193,54 @@ Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t l
   const uint64_t inOrder = oldest == 0 ? length : std::min<uint64_t>(length, view_.pinned);
   const uint64_t wrapped = oldest == 0 || length < oldest ? 0 : length - oldest;
   Plan whole{.op = std::string(KVCacheWrite::name), .dispatches = {}};
-  for (const auto& [keyPlane, valuePlane] :
-       {std::pair(all[keys], all[values]), std::pair(all[keyScales], all[valueScales])}) {
-    if (!keyPlane) continue;
-    MNK_TRY(auto keyHalves, asHalves(*keyPlane, view_.heads(), view_.capacity()));
-    MNK_TRY(auto valueHalves, asHalves(*valuePlane, view_.heads(), view_.capacity()));
-    // The target alone, which shares no memory with the source.
-    MNK_TRY(auto targetKeys, keyHalves.slice(target, 1));
-    MNK_TRY(auto targetValues, valueHalves.slice(target, 1));
-    const KVCacheView into{.keys = targetKeys, .values = targetValues, .wrap = view_.wrap, .pinned = view_.pinned};
-    const auto add = [&](uint64_t firstSlot, uint64_t slots, KVCacheWrite write) -> Result<void> {
-      write.keys = slotsOf(keyHalves, source, firstSlot, slots);
-      write.values = slotsOf(valueHalves, source, firstSlot, slots);
+  for (const auto& pair : {std::pair(all[keys], all[values]), std::pair(all[keyScales], all[valueScales])}) {
+    std::vector<Tensor> halves, targets;
+    for (const auto& plane : {pair.first, pair.second}) {
+      if (!plane) continue;
+      MNK_TRY(auto made, asHalves(*plane, view_.heads(), view_.capacity()));
+      // The target alone, which shares no memory with the source.
+      MNK_TRY(auto slots, made.slice(target, 1));
+      halves.push_back(std::move(made));
+      targets.push_back(std::move(slots));
+    }
+    if (halves.empty()) continue;
+    const bool hasBoth = halves.size() == 2;
+    KVCacheView into{.keys = targets.front(), .wrap = view_.wrap, .pinned = view_.pinned};
+    if (hasBoth) into.values = targets.back();
+    const auto add = [&](const SlotRun& slots, KVCacheWrite write) -> Result<void> {
+      write.keys = slotsOf(halves.front(), source, slots);
+      if (hasBoth) write.values = slotsOf(halves.back(), source, slots);
       write.into = into;
       MNK_TRY(auto planned, plan(write));
       whole.append(std::move(planned));
       return {};
     };
-    if (inOrder != 0) MNK_TRY(add(0, inOrder, {}));
+    if (inOrder != 0) MNK_TRY(add({0, inOrder}, {}));
     if (wrapped != 0) {
       KVCacheWrite write;
       write.sourceIsRing = true;
       write.sourceOffset = (oldest - view_.pinned) % view_.ringLength();
       write.tokens = wrapped;
       write.position = oldest;
-      MNK_TRY(add(view_.pinned, view_.ringLength(), std::move(write)));
+      MNK_TRY(add({view_.pinned, view_.ringLength()}, std::move(write)));
     }
   }
   return whole;
+}
+
+bool CacheStorage::hasChannels() const {
+  return quantized_ && (quantized_->keys.means || quantized_->keys.channelScales || quantized_->values->means);
+}
+
+Result<Plan> CacheStorage::planQuantize(const KVCacheView& source, uint64_t sequence, uint64_t sequences,
+                                        const SlotRun& slots) const {
+  MNK_TRY(auto keys, headsOf(quantized_->keys, sequence, sequences));
+  MNK_TRY(auto values, headsOf(*quantized_->values, sequence, sequences));
+  return plan(KVCacheQuantize{.keys = slotsOf(source.keys, sequence, slots, sequences),
+                              .values = slotsOf(*source.values, sequence, slots, sequences),
+                              .into = {.keys = std::move(keys), .values = std::move(values)},
+                              .position = slots.begin,
+                              .options = options_});
 }
 
 Result<Plan> CacheStorage::planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values,
@@ -211,8 +262,12 @@ Result<Plan> CacheStorage::planDequantize(const std::optional<Tensor>& keys, con
 
 std::array<uint64_t, 4> slotBytes(const AttentionCacheDescriptor& d) {
   if (!d.quantized) return {d.headDim * byteSize(d.dtype), 0, d.valueHeadDim * byteSize(d.dtype), 0};
-  const auto keys = sizes(d.quantized->keyCodec(), d.headDim);
-  const auto values = sizes(d.quantized->valueCodec(), d.valueHeadDim);
+  const auto ofPlane = [&](bool isCoded, const KVCodec& codec, uint64_t headDim) -> Result<KVCodecSizes> {
+    if (isCoded) return sizes(codec, headDim);
+    return KVCodecSizes{.codeBytes = headDim * byteSize(d.dtype)};
+  };
+  const auto keys = ofPlane(d.quantized->hasCodedKeys(), d.quantized->keyCodec(), d.headDim);
+  const auto values = ofPlane(d.quantized->hasCodedValues(), d.quantized->valueCodec(), d.valueHeadDim);
   if (!keys || !values) return {};
   return {keys->codeBytes, keys->scaleBytes, values->codeBytes, values->scaleBytes};
 }

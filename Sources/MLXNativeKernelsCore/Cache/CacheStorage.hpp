@@ -1,4 +1,4 @@
-// The memory of a cache, dense or quantized, and which op writes and reads it.
+// The memory of a cache, dense, quantized or mixed, and which op writes and reads it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "MLXNativeKernels/AttentionCache.hpp"
+#include "Ops/Common/CacheAddressing.hpp"
 
 namespace mnk {
 
@@ -16,10 +17,10 @@ class CacheStorage {
   // Copies means and channel scales into memory of its own; the descriptor's are replaced by them.
   static Result<CacheStorage> make(const std::shared_ptr<Device>& device, AttentionCacheDescriptor& descriptor);
 
-  // Keys and values, or their codes.
+  // Keys and values, or codes of them.
   const KVCacheView& view() const { return view_; }
   const std::optional<QuantizedKVCacheView>& quantizedView() const { return quantized_; }
-  // What a file holds of each slot, in this order; a dense cache has no scales.
+  // What a file holds of each slot, in this order; what is dense has no scales.
   enum Plane : uint8_t { keys, keyScales, values, valueScales };
   using Planes = std::array<std::optional<Tensor>, 4>;
   Planes planes() const;
@@ -39,6 +40,11 @@ class CacheStorage {
                               std::span<const uint32_t> slots) const;
   // What a sequence of `length` positions holds, byte for byte: its pinned positions, and those from `oldest` on.
   Result<Plan> planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const;
+  // Codes slots of a dense cache of the same extents, of sequences that hold the same slots.
+  Result<Plan> planQuantize(const KVCacheView& source, uint64_t sequence, uint64_t sequences,
+                            const SlotRun& slots) const;
+  // Whether vectors of a head are coded by numbers of this head, so that heads of sequences cannot be those of one.
+  bool hasChannels() const;
   Result<Plan> planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values, uint32_t sequence,
                               uint64_t position, KVDomain domain) const;
 

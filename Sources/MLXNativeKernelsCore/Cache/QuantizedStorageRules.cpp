@@ -21,18 +21,26 @@ struct Channels {
   const std::optional<Tensor>& tensor;
   uint64_t headDim;
   bool divides;
+  bool areCoded;  // the vectors that it is for
 };
 
 std::array<Channels, 3> channels(const Op& op) {
   const KVQuantizedStorage& q = *op.quantized;
-  return {{{"keyMeans", q.keyMeans, op.headDim, false},
-           {"valueMeans", q.valueMeans, op.valueHeadDim, false},
-           {"keyChannelScales", q.keyChannelScales, op.headDim, true}}};
+  return {{{"keyMeans", q.keyMeans, op.headDim, false, q.hasCodedKeys()},
+           {"valueMeans", q.valueMeans, op.valueHeadDim, false, q.hasCodedValues()},
+           {"keyChannelScales", q.keyChannelScales, op.headDim, true, q.hasCodedKeys()}}};
 }
 
 bool hasChannels(const Op& op) {
   const auto all = channels(op);
   return std::any_of(all.begin(), all.end(), [](const Channels& c) { return c.tensor.has_value(); });
+}
+
+std::string_view firstOfElements(const Op& op) {
+  for (const Channels& c : channels(op)) {
+    if (c.tensor && !c.areCoded) return c.name;
+  }
+  return {};
 }
 
 bool isShaped(const Op& op, const Channels& c) {
@@ -69,11 +77,18 @@ std::string firstUnusable(const Op& op) {
   return {};
 }
 
-// Why keys, or else values, cannot be coded.
+// Why keys, or else values, cannot be coded. What is dense has a head dim that the codec beside it has.
 std::optional<Error> codecError(const Op& op) {
-  MNK_TRY(sizes(op.quantized->keyCodec(), op.headDim));
-  MNK_TRY(sizes(op.quantized->valueCodec(), op.valueHeadDim));
+  const KVQuantizedStorage& q = *op.quantized;
+  MNK_TRY(sizes(q.hasCodedKeys() ? q.keyCodec() : q.valueCodec(), op.headDim));
+  MNK_TRY(sizes(q.hasCodedValues() ? q.valueCodec() : q.keyCodec(), op.valueHeadDim));
   return std::nullopt;
+}
+
+bool canScale(const Op& op) {
+  const KVQuantizedStorage& q = *op.quantized;
+  return (!q.hasCodedKeys() || q.keyCodec().canScale(op.headDim)) &&
+         (!q.hasCodedValues() || q.valueCodec().canScale(op.valueHeadDim));
 }
 
 constexpr Rule<Op> kQuantizedStorageRules[] = {
@@ -84,8 +99,7 @@ constexpr Rule<Op> kQuantizedStorageRules[] = {
                fmt::format("{} and {}", op.headDim, op.valueHeadDim), "at most 32 times the other",
                "Keep keys and values in caches of their own memory, each with an op of its own."),
 
-    INVALID_IF(!op.quantized->keyCodec().canScale(op.headDim) || !op.quantized->valueCodec().canScale(op.valueHeadDim),
-               "the scale factor cannot be used",
+    INVALID_IF(!canScale(op), "the scale factor cannot be used",
                fmt::format("{} for {} at head dims {} and {}", op.quantized->scaleFactor, name(op.quantized->codec),
                            op.headDim, op.valueHeadDim),
                "1, or for mlx1 at head dims of 512 a number from 1e-6 to 1e6", "Leave the scale factor at 1."),
@@ -96,6 +110,10 @@ constexpr Rule<Op> kQuantizedStorageRules[] = {
 
     INVALID_IF(op.quantized->codec != KVCodecName::turbo && hasChannels(op), "the codec has no means or channel scales",
                name(op.quantized->codec), "turbo", "Use turbo, or leave means and channel scales out."),
+
+    INVALID_IF(!firstOfElements(op).empty(), "means or channel scales are for vectors that are not coded",
+               firstOfElements(op), "those of vectors that are coded",
+               "Leave them out, or let the storage code keys and values both."),
 
     INVALID_IF(firstMisshapen(op), "means or channel scales do not match the cache",
                fmt::format("{} as {}", firstMisshapen(op)->name, firstMisshapen(op)->tensor->text()),

@@ -110,6 +110,7 @@ KVCacheView read(Reading& reading, MNKKVCacheView* _Nullable view);
 KVCodec read(Reading& reading, MNKKVCodec* _Nullable codec);
 KVQuantizeOptions read(Reading& reading, MNKKVQuantizeOptions* _Nullable options);
 QuantizedKVCacheView read(Reading& reading, MNKQuantizedKVCacheView* _Nullable view);
+KVQuantizedStorage read(Reading& reading, MNKQuantizedStorage* _Nullable storage);
 HeadsView read(Reading& reading, MNKHeadsView* _Nullable view);
 RotaryEmbedding read(Reading& reading, MNKRotaryEmbedding* _Nullable rotary);
 RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);

@@ -7,7 +7,8 @@ using objc::Reading;
 
 + (NSArray<NSString *> *)valueKeys {
   return @[
-    @"codec", @"keyBits", @"valueBits", @"scaleFactor", @"options", @"keyMeans", @"valueMeans", @"keyChannelScales"
+    @"codec", @"keyBits", @"valueBits", @"scaleFactor", @"options", @"keyMeans", @"valueMeans", @"keyChannelScales",
+    @"planes"
   ];
 }
 
@@ -50,7 +51,7 @@ using objc::Reading;
 + (NSArray<NSString *> *)valueKeys {
   return @[
     @"kvHeads", @"headDim", @"valueHeadDim", @"capacity", @"sequences", @"elementType", @"quantized", @"whenFull",
-    @"pinned", @"slidingWindow", @"storageOnly"
+    @"pinned", @"slidingWindow", @"latentDim", @"storageOnly"
   ];
 }
 
@@ -73,9 +74,8 @@ using objc::Reading;
 
 @end
 
-namespace {
-
-KVQuantizedStorage readStorage(Reading &reading, MNKQuantizedStorage *storage) {
+KVQuantizedStorage objc::read(Reading &reading, MNKQuantizedStorage *storage) {
+  if (!reading.needed(storage, "the storage")) return {};
   return {.codec = objc::read(reading, storage.codec),
           .keyBits = reading.narrow(storage.keyBits, "keyBits"),
           .valueBits = reading.narrow(storage.valueBits, "valueBits"),
@@ -83,8 +83,11 @@ KVQuantizedStorage readStorage(Reading &reading, MNKQuantizedStorage *storage) {
           .options = objc::read(reading, storage.options),
           .keyMeans = objc::optionalCoreOf(storage.keyMeans),
           .valueMeans = objc::optionalCoreOf(storage.valueMeans),
-          .keyChannelScales = objc::optionalCoreOf(storage.keyChannelScales)};
+          .keyChannelScales = objc::optionalCoreOf(storage.keyChannelScales),
+          .planes = reading.choice(storage.planes, KVQuantizedPlanes::values, "choice of what is quantized")};
 }
+
+namespace {
 
 Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *given) {
   Reading reading("AttentionCache");
@@ -97,8 +100,9 @@ Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *giv
                                 .dtype = objc::read(reading, given.elementType),
                                 .whenFull = reading.choice(given.whenFull, KVWrap::ring, "choice for a full cache"),
                                 .pinned = reading.narrow(given.pinned, "pinned"),
+                                .latentDim = reading.narrow(given.latentDim, "latentDim"),
                                 .isStorageOnly = given.isStorageOnly != NO};
-  if (given.quantized) made.quantized = readStorage(reading, given.quantized);
+  if (given.quantized) made.quantized = objc::read(reading, given.quantized);
   if (MNKSlidingWindow *window = given.slidingWindow) {
     made.slidingWindow = SlidingWindow{.window = reading.narrow(window.window, "window"),
                                        .maxRows = reading.narrow(window.maxRows, "maxRows"),
@@ -119,6 +123,7 @@ MNKQuantizedStorage *storageFrom(const KVQuantizedStorage &core) {
   storage.keyMeans = objc::tensorFrom(core.keyMeans);
   storage.valueMeans = objc::tensorFrom(core.valueMeans);
   storage.keyChannelScales = objc::tensorFrom(core.keyChannelScales);
+  storage.planes = static_cast<MNKQuantizedPlanes>(core.planes);
   return storage;
 }
 
@@ -199,6 +204,7 @@ uint32_t sequenceNumber(NSUInteger sequence) {
                                                                 maxRows:window->maxRows
                                                                maxDraft:window->maxDraft];
   }
+  descriptor.latentDim = core.latentDim;
   descriptor.storageOnly = core.isStorageOnly;
   return descriptor;
 }

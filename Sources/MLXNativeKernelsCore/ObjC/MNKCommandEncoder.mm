@@ -273,6 +273,20 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
   return [self encodeOperation:rope error:error];
 }
 
+- (MNKAttentionCache *)quantizeCache:(MNKAttentionCache *)cache
+                           asStorage:(MNKQuantizedStorage *)storage
+                               error:(NSError **)error {
+  return objc::make(error, [&]() -> Result<MNKAttentionCache *> {
+    Reading reading("AttentionCache.quantized");
+    const auto source = objc::read(reading, cache);
+    const KVQuantizedStorage coded = objc::read(reading, storage);
+    if (reading.failed()) return reading.error();
+    auto made = source->quantized(*self->_core, coded);
+    if (!made) return made.error();
+    return [[MNKAttentionCache alloc] initWithCore:*made];
+  });
+}
+
 - (BOOL)dequantizeCache:(MNKAttentionCache *)cache
                intoKeys:(MNKTensor *)keys
                  values:(MNKTensor *)values

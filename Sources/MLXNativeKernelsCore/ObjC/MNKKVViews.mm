@@ -6,7 +6,7 @@ using objc::Reading;
 @implementation MNKKVCacheView
 
 + (NSArray<NSString *> *)valueKeys {
-  return @[ @"keys", @"values", @"layout", @"wrap", @"pinned" ];
+  return @[ @"keys", @"values", @"layout", @"wrap", @"pinned", @"latentDim" ];
 }
 
 - (instancetype)initWithKeys:(MNKTensor *)keys values:(MNKTensor *)values {
@@ -131,7 +131,7 @@ using objc::Reading;
 @implementation MNKQuantizedKVCacheView
 
 + (NSArray<NSString *> *)valueKeys {
-  return @[ @"keys", @"values", @"layout", @"wrap", @"pinned" ];
+  return @[ @"keys", @"values", @"layout", @"wrap", @"pinned", @"latentDim" ];
 }
 
 - (instancetype)initWithKeys:(MNKQuantizedKVPlane *)keys values:(MNKQuantizedKVPlane *)values {
@@ -214,7 +214,8 @@ KVCacheView read(Reading &reading, MNKKVCacheView *view) {
           .values = optionalCoreOf(view.values),
           .layout = read(reading, view.layout),
           .wrap = readWrap(reading, view.wrap),
-          .pinned = reading.narrow(view.pinned, "pinned")};
+          .pinned = reading.narrow(view.pinned, "pinned"),
+          .latentDim = reading.narrow(view.latentDim, "latentDim")};
 }
 
 QuantizedKVCacheView read(Reading &reading, MNKQuantizedKVCacheView *view) {
@@ -222,7 +223,8 @@ QuantizedKVCacheView read(Reading &reading, MNKQuantizedKVCacheView *view) {
   QuantizedKVCacheView made{.keys = readPlane(reading, view.keys),
                             .layout = read(reading, view.layout),
                             .wrap = readWrap(reading, view.wrap),
-                            .pinned = reading.narrow(view.pinned, "pinned")};
+                            .pinned = reading.narrow(view.pinned, "pinned"),
+                            .latentDim = reading.narrow(view.latentDim, "latentDim")};
   if (view.values) made.values = readPlane(reading, view.values);
   return made;
 }
@@ -231,9 +233,10 @@ MNKQuantizedKVPlane *planeFrom(const QuantizedKVPlane &plane) {
   MNKKVCodec *codec = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(plane.codec.name)
                                                   bits:plane.codec.bits];
   codec.scaleFactor = plane.codec.scaleFactor;
-  MNKQuantizedKVPlane *made = [[MNKQuantizedKVPlane alloc] initWithCodec:codec
-                                                                   codes:[[MNKTensor alloc] initWithCore:plane.codes]
-                                                                  scales:[[MNKTensor alloc] initWithCore:plane.scales]];
+  MNKQuantizedKVPlane *made =
+      [[MNKQuantizedKVPlane alloc] initWithCodec:codec
+                                           codes:[[MNKTensor alloc] initWithCore:plane.codes]
+                                          scales:plane.isDense() ? nil : tensorFrom(plane.scales)];
   made.means = tensorFrom(plane.means);
   made.channelScales = tensorFrom(plane.channelScales);
   return made;
@@ -245,6 +248,7 @@ MNKKVCacheView *viewFrom(const KVCacheView &view) {
   made.layout = static_cast<MNKKVLayout>(view.layout);
   made.wrap = static_cast<MNKKVWrap>(view.wrap);
   made.pinned = view.pinned;
+  made.latentDim = view.latentDim;
   return made;
 }
 
@@ -255,6 +259,7 @@ MNKQuantizedKVCacheView *viewFrom(const QuantizedKVCacheView &view) {
   made.layout = static_cast<MNKKVLayout>(view.layout);
   made.wrap = static_cast<MNKKVWrap>(view.wrap);
   made.pinned = view.pinned;
+  made.latentDim = view.latentDim;
   return made;
 }
 

@@ -126,7 +126,8 @@ class Preparing {
 
   Result<FlashDecode> attention(const AttentionCache& cache, uint64_t sequences, uint64_t rows, uint64_t length) {
     const AttentionCacheDescriptor& d = cache.descriptor();
-    MNK_TRY(auto queries, memory(Operand::queries, {sequences, rows, queryHeads(cache), d.headDim}));
+    const uint64_t queryDim = uint64_t{d.latentDim} + d.headDim;
+    MNK_TRY(auto queries, memory(Operand::queries, {sequences, rows, queryHeads(cache), queryDim}));
     MNK_TRY(auto results, memory(Operand::results, {sequences, rows, queryHeads(cache), d.valueHeadDim}));
     std::vector<AttendedSequence> attended;
     for (uint64_t sequence = 0; sequence < sequences; ++sequence) attended.push_back({sequence, length});
@@ -141,7 +142,8 @@ class Preparing {
     if (kept) tuning.add(*kept);
     std::map<FlashDecodeWorkload, std::vector<FlashDecode>> workloads;
     for (const AttentionCache& cache : what_.caches) {
-      if (cache.descriptor().isStorageOnly) continue;
+      // Latent caches have one kernel for nearly all steps.
+      if (cache.descriptor().isStorageOnly || cache.descriptor().latentDim != 0) continue;
       for (const uint64_t sequences : sequenceCounts(cache)) {
         for (const uint64_t rows : rowCounts()) {
           for (uint64_t length = cache.descriptor().capacity; length >= kLeastMeasured; length /= kMeasuredDistance) {
@@ -188,6 +190,7 @@ class Preparing {
         MNK_TRY(auto queries, memory(Operand::queries, {tokens, queryHeads(cache), d.headDim}));
         MultiRoPE op{.queries = queries, .keys = HeadsView(keys), .rotary = *what_.rotary};
         MNK_TRY(compile(plan(op)));
+        if (d.latentDim != 0) continue;
         // The same in one dispatch with what is appended.
         if (tokens <= mostRows) MNK_TRY(compile(storage.planRotaryAppend(op, 0, values, 0, 0)));
         op.positions = RotaryPositions(std::vector<int32_t>(tokens));

@@ -16,6 +16,7 @@
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
 #include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include <functional>
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/Overlap.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"

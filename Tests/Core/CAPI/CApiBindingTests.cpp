@@ -143,7 +143,8 @@ class CStructs {
             .values = of(view.values),
             .layout = static_cast<mnk_kv_layout>(view.layout),
             .wrap = static_cast<mnk_kv_wrap>(view.wrap),
-            .pinned = view.pinned};
+            .pinned = view.pinned,
+            .latent_dim = view.latentDim};
   }
   mnk_quantized_kv_plane of(const QuantizedKVPlane& plane) {
     return {.codec = {.name = static_cast<mnk_kv_codec_name>(plane.codec.name),
@@ -160,7 +161,8 @@ class CStructs {
             .values = view.values ? of(*view.values) : mnk_quantized_kv_plane{},
             .layout = static_cast<mnk_kv_layout>(view.layout),
             .wrap = static_cast<mnk_kv_wrap>(view.wrap),
-            .pinned = view.pinned};
+            .pinned = view.pinned,
+            .latent_dim = view.latentDim};
   }
 
   mnk_attention_options of(const AttentionOptions& options) {

@@ -74,6 +74,71 @@ TEST(CApiCache, QuantizedCachesKnowTheirSizes) {
   EXPECT(mnk_tensor_dtype(scales.get()) == MNK_F16 && mnk_tensor_rank(scales.get()) == 3);
 }
 
+TEST(CApiCache, ALatentDescriptorComesBackToo) {
+  QuantizedFixture fixture;
+  fixture.descriptor.quantization = nullptr;
+  fixture.descriptor.dtype = MNK_F16;
+  fixture.descriptor.head_dim = 64;
+  fixture.descriptor.latent_dim = 512;
+  const auto cache = fixture.make();
+  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
+  EXPECT(made.latent_dim == 512 && made.value_head_dim == 512 && made.head_dim == 64);
+  EXPECT_EQ(mnk_cache_bytes_per_token(cache.get()), 2u * (512 + 64) * 2);
+}
+
+TEST(CApiCache, KeysOrValuesAloneAreQuantized) {
+  QuantizedFixture fixture;
+  fixture.quantization = {
+      .size = sizeof fixture.quantization, .value_bits = 5, .planes = MNK_QUANTIZED_VALUES};  // no bits for keys
+  fixture.descriptor.dtype = MNK_BF16;
+  Caught caught;
+  const auto cache = fixture.make(caught.out());
+  EXPECT(cache && !caught.isSet());
+  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
+  EXPECT(made.dtype == MNK_BF16 && made.quantization && made.quantization->planes == MNK_QUANTIZED_VALUES);
+  EXPECT(made.quantization->key_bits == 0 && made.quantization->value_bits == 5);
+  EXPECT_EQ(mnk_cache_bytes_per_token(cache.get()), 2u * (64 + 20 + 2));
+  const Owned<mnk_tensor> keys(mnk_cache_make_keys(cache.get(), nullptr), mnk_tensor_release);
+  EXPECT(mnk_tensor_dtype(keys.get()) == MNK_BF16 && mnk_tensor_extent(keys.get(), 3) == 32);
+  const Owned<mnk_tensor> scales(mnk_cache_make_value_scales(cache.get(), nullptr), mnk_tensor_release);
+  EXPECT(mnk_tensor_dtype(scales.get()) == MNK_F16);
+  EXPECT(!mnk_cache_make_key_scales(cache.get(), caught.out()));
+  caught.expect({.op = "AttentionCache", .what = "dense vectors have no scales", .got = "keys of bf16"});
+  fixture.quantization.planes = number<mnk_quantized_planes>(3);
+  EXPECT(!fixture.make(caught.out()));
+  caught.expect({.op = "C API",
+                 .what = "the number is not a choice of what is quantized",
+                 .expected = "MNK_QUANTIZED_BOTH to MNK_QUANTIZED_VALUES"});
+}
+
+TEST(CApiCache, ADenseCacheIsMadeIntoAQuantizedOne) {
+  QuantizedFixture fixture;
+  const auto expected = fixture.make();
+  fixture.append(expected.get());
+  fixture.descriptor.quantization = nullptr;
+  fixture.descriptor.dtype = MNK_F32;
+  const auto dense = fixture.make();
+  fixture.append(dense.get());
+  Caught caught;
+  const auto encoder = makeEncoder(fixture.device.get());
+  EXPECT(!mnk_encoder_make_quantized_cache(encoder.get(), dense.get(), nullptr, caught.out()));
+  caught.expect({.op = "C API", .what = "mnk_cache_quantization is missing"});
+  EXPECT(!mnk_encoder_make_quantized_cache(nullptr, dense.get(), &fixture.quantization, caught.out()));
+  caught.expect({.op = "C API", .what = "encoder is missing"});
+  EXPECT(!mnk_encoder_make_quantized_cache(encoder.get(), expected.get(), &fixture.quantization, caught.out()));
+  caught.expect({.op = "AttentionCache.quantized", .what = "only a dense cache can be quantized"});
+  const Owned<mnk_cache> made(
+      mnk_encoder_make_quantized_cache(encoder.get(), dense.get(), &fixture.quantization, caught.out()),
+      mnk_cache_release);
+  EXPECT(made && !caught.isSet());
+  EXPECT_EQ(mnk_cache_next_position(made.get(), 1), 0u);
+  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                   mnk_completion_release);
+  EXPECT(mnk_completion_wait(done.get(), nullptr));
+  EXPECT_EQ(mnk_cache_next_position(made.get(), 1), 3u);
+  EXPECT(cacheBytes(made.get()) == cacheBytes(expected.get()));
+}
+
 TEST(CApiCache, ADescriptorComesBackWithoutDefaults) {
   QuantizedFixture fixture;
   fixture.quantization.options = {.candidates = 17, .value_scale = MNK_SCALE_UNBIASED};

@@ -54,6 +54,24 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
        d.quantized->keyBits = d.quantized->valueBits = 4;
        d.quantized->valueMeans = planChannels(2, 64);
      }},
+    {"means or channel scales are for vectors that are not coded", "keyChannelScales",
+     "those of vectors that are coded", "Leave them out, or let the storage code keys and values both.",
+     [](AttentionCacheDescriptor& d) {
+       d = mixed(d, KVQuantizedPlanes::values);
+       d.quantized->keyChannelScales = planChannels(2, 32);
+     }},
+    {"means or channel scales are for vectors that are not coded", "valueMeans", "those of vectors that are coded",
+     "Leave them out, or let the storage code keys and values both.",
+     [](AttentionCacheDescriptor& d) {
+       d = mixed(d, KVQuantizedPlanes::keys);
+       d.quantized->valueMeans = planChannels(2, 64);
+     }},
+    {"the codec cannot code such vectors", "turbo of 3 bits, head dim 48",
+     "2 to 8 bits, and a head dim of 32, 64, 128, 256 or 512", "Choose other bits, the other codec, or a dense cache.",
+     [](AttentionCacheDescriptor& d) {
+       d = mixed(d, KVQuantizedPlanes::values);
+       d.headDim = 48;
+     }},
     {"means or channel scales do not match the cache", "keyMeans as f32 [2, 64]",
      "f32 [2, 32] for keys, f32 [2, 64] for values", "Pass one f32 for every channel of every head.",
      [](AttentionCacheDescriptor& d) { d.quantized->keyMeans = planChannels(2, 64); }},

@@ -54,8 +54,32 @@ RotaryEmbedding partial(uint64_t ropeDim, RotaryPairing pairing) {
   return {.ropeDim = ropeDim, .pairing = pairing};
 }
 
+// Storages of every kind, with a word for each.
+std::vector<std::pair<std::string, AttentionCacheDescriptor>> storages(DType dtype, uint32_t keyBits,
+                                                                       uint32_t valueBits, uint32_t headDim) {
+  const AttentionCacheDescriptor both = coded(KVCodecName::turbo, keyBits, valueBits, headDim);
+  return {{"dense", dense(dtype, headDim)},
+          {"coded", both},
+          {"coded keys", mixed(both, KVQuantizedPlanes::keys, dtype)},
+          {"coded values", mixed(both, KVQuantizedPlanes::values, dtype)}};
+}
+
 std::vector<Case> storageCases() {
   std::vector<Case> cases;
+  for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
+    for (const auto planes : {KVQuantizedPlanes::keys, KVQuantizedPlanes::values}) {
+      for (const DType keys : {DType::f32, DType::f16, DType::bf16}) {
+        const bool areKeys = planes == KVQuantizedPlanes::keys;
+        cases.push_back({.name = fmt::format("{} codes, {} tokens, {} {}", areKeys ? "key" : "value", name(keys),
+                                             name(cache), areKeys ? "values" : "keys"),
+                         .cache = mixed(coded(KVCodecName::turbo, 4, 3, 64), planes, cache),
+                         .rotary = partial(areKeys ? 48 : 22, RotaryPairing::halfOfRopeDim),
+                         .queries = keys,
+                         .keys = keys,
+                         .tokens = keys == cache ? 5u : 1u});
+      }
+    }
+  }
   for (const DType cache : {DType::f32, DType::f16, DType::bf16}) {
     for (const DType keys : {DType::f32, DType::f16, DType::bf16}) {
       for (const DType queries : {keys, keys == DType::f32 ? DType::bf16 : DType::f32}) {
@@ -115,10 +139,10 @@ std::vector<Case> rotaryCases() {
   };
   std::vector<Case> cases;
   for (const uint32_t headDim : {64, 128, 256}) {
-    for (const bool isCoded : {false, true}) {
+    for (const auto& [storage, cache] : storages(DType::f16, 4, 3, headDim)) {
       for (const auto& [called, rotary] : rotaries) {
-        cases.push_back({.name = fmt::format("{}, {} heads of {}", called, isCoded ? "coded" : "dense", headDim),
-                         .cache = isCoded ? coded(KVCodecName::turbo, 4, 3, headDim) : dense(DType::f16, headDim),
+        cases.push_back({.name = fmt::format("{}, {} heads of {}", called, storage, headDim),
+                         .cache = cache,
                          .rotary = rotary,
                          .isFused = headDim == 128,
                          .tokens = headDim == 64 ? 5u : 2u});
@@ -128,11 +152,11 @@ std::vector<Case> rotaryCases() {
   const RotaryEmbedding mrope{.layout = RotaryLayout::mrope, .sections = {8, 12, 12, 0}};
   const RotaryEmbedding imrope{.layout = RotaryLayout::imrope, .sections = {12, 10, 10, 0}};
   const RotaryEmbedding vision{.layout = RotaryLayout::vision, .sections = {16, 16, 0, 0}};
-  for (const bool isCoded : {false, true}) {
-    const AttentionCacheDescriptor cache = isCoded ? coded(KVCodecName::turbo, 5, 4, 64) : dense(DType::bf16, 64);
-    const auto add = [&](std::string called, const RotaryEmbedding& rotary, Numbers positions, uint32_t axes,
-                         Numbers offsets = Numbers::none) {
-      cases.push_back({.name = fmt::format("{}, {}", called, isCoded ? "coded" : "dense"),
+  for (const auto& [storage, cache] : storages(DType::bf16, 5, 4, 64)) {
+    const auto add = [&, &storage = storage, &cache = cache](std::string called, const RotaryEmbedding& rotary,
+                                                             Numbers positions, uint32_t axes,
+                                                             Numbers offsets = Numbers::none) {
+      cases.push_back({.name = fmt::format("{}, {}", called, storage),
                        .cache = cache,
                        .rotary = rotary,
                        .isFused = axes == 3,
@@ -157,9 +181,8 @@ std::vector<Case> memoryCases() {
   const AttentionOptions window{.window = 6};
   const RotaryEmbedding mrope{.layout = RotaryLayout::mrope, .sections = {8, 12, 12, 0}};
   std::vector<Case> cases;
-  for (const bool isCoded : {false, true}) {
-    const AttentionCacheDescriptor cache = isCoded ? coded(KVCodecName::turbo, 4, 4, 64) : dense(DType::f16, 64);
-    const auto called = [&](std::string_view what) { return fmt::format("{}, {}", what, isCoded ? "coded" : "dense"); };
+  for (const auto& [storage, cache] : storages(DType::f16, 4, 4, 64)) {
+    const auto called = [&, &storage = storage](std::string_view what) { return fmt::format("{}, {}", what, storage); };
     cases.push_back({.name = called("a fused projection"), .cache = cache, .isFused = true, .tokens = 5});
     cases.push_back(
         {.name = called("a fused projection, not aligned"), .cache = cache, .isFused = true, .gap = 3, .tokens = 5});

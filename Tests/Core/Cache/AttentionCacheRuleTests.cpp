@@ -23,6 +23,11 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
      [](AttentionCacheDescriptor& d) { d.valueHeadDim = UINT32_MAX; }},
     {"the cache cannot store this dtype", "u8", "f32, f16 or bf16", "Choose a floating-point dtype.",
      [](AttentionCacheDescriptor& d) { d.dtype = DType::u8; }},
+    {"the cache cannot store this dtype", "u8", "f32, f16 or bf16", "Choose a floating-point dtype.",
+     [](AttentionCacheDescriptor& d) {
+       d.dtype = DType::u8;
+       d.quantized = KVQuantizedStorage{.planes = KVQuantizedPlanes::values};
+     }},
     {"the cache pins too many positions", "4 pinned in a ring of 4",
      "fewer than the capacity of a ring, and none in a linear cache",
      "Pin fewer positions, or let a larger cache overwrite the oldest.",
@@ -45,6 +50,12 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
      "multiples of 8 up to 256, 512, or 576 with 512",
      "Choose such head dims, or make the cache for storage only if nothing attends to it.",
      [](AttentionCacheDescriptor& d) { d.valueHeadDim = 12, d.isStorageOnly = false; }},
+    {"there is no attention kernel for these head dims", "4 of keys and 512 of values",
+     "64 of keys beside a latent part of 512",
+     "Choose such head dims, or make the cache for storage only if nothing attends to it.",
+     [](AttentionCacheDescriptor& d) { d.latentDim = d.valueHeadDim = 512, d.isStorageOnly = false; }},
+    {"values are not the latent part of keys", "valueHeadDim 64, latentDim 512", "the same of both",
+     "Leave valueHeadDim out.", [](AttentionCacheDescriptor& d) { d.latentDim = 512, d.valueHeadDim = 64; }},
 };
 
 }  // namespace

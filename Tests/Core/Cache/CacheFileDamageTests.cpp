@@ -10,7 +10,8 @@ namespace mnk::test {
 namespace {
 
 // A file with everything: turbo, means, channel scales, two sequences, one of which has turned.
-std::vector<std::byte> goodFile(const CacheFolder& folder, bool isQuantized = true) {
+std::vector<std::byte> goodFile(const CacheFolder& folder, bool isQuantized = true,
+                                KVQuantizedPlanes planes = KVQuantizedPlanes::both) {
   const auto device = REQUIRE(Device::makeDefault());
   AttentionCacheDescriptor descriptor{
       .kvHeads = 1, .headDim = 32, .capacity = 3, .sequences = 2, .whenFull = KVWrap::ring, .pinned = 1};
@@ -18,6 +19,7 @@ std::vector<std::byte> goodFile(const CacheFolder& folder, bool isQuantized = tr
     descriptor.quantized = KVQuantizedStorage{.keyBits = 2, .valueBits = 2};
     descriptor.quantized->keyMeans = constants(device, 1, 1, 32);
     descriptor.quantized->keyChannelScales = constants(device, 1, 1, 32);
+    descriptor.quantized->planes = planes;
   }
   Seeded random;
   AttentionCache cache = makeCache(device, descriptor);
@@ -58,11 +60,12 @@ const Forged kForged[] = {
       .expected = "\"MNKCACHE\"",
       .fix = "Pass a file that AttentionCache saved."}},
     {8,
-     2,
+     4,
      {.what = "the file has another version",
-      .got = "version 2",
-      .expected = "version 1",
+      .got = "version 4",
+      .expected = "version 1 to 3",
       .fix = "Load it with the library that saved it"}},
+    {8, 2, {.what = kCannotBe, .got = "storage 1 in version 2", .expected = "2 or 3"}},
     {12,
      0,
      {.what = kCannotBe,
@@ -125,12 +128,27 @@ const Forged kForged[] = {
     {120 + 128, 0, {.what = "means or channel scales hold a number that cannot be used", .got = "keyChannelScales"}},
 };
 
-}  // namespace
+// Of a file whose values are dense.
+const Forged kForgedMixed[] = {
+    {8, 1, {.what = kCannotBe, .got = "storage 2", .expected = "a number from 0 to 1"}},
+    {8, 3, {.what = "the file has another version", .got = "version 3", .expected = "version 1 or 2"}},
+    {32, 3, {.what = kCannotBe, .got = "dtype u8 in mixed storage", .expected = "a float in dense or mixed storage"}},
+    {32, 0, {.what = "the file ends too early"}},
+    {44, 0, {.what = kCannotBe, .got = "field of quantized storage 2", .expected = "0"}},
+    {44, 1, {.what = kCannotBe, .got = "storage 1 in version 2", .expected = "2 or 3"}},
+    {44, 3, {.what = kCannotBe, .got = "2 bits of what is dense", .expected = "0"}},
+    {44, 4, {.what = kCannotBe, .got = "storage 4", .expected = "a number from 0 to 3"}},
+    {44, UINT32_MAX, {.what = kCannotBe, .got = "storage 4294967295"}},
+    {52, 0, {.what = kCannotBe, .got = "turbo of 0 bits"}},
+    {52, 9, {.what = kCannotBe, .got = "turbo of 9 bits"}},
+    {56, 2, {.what = kCannotBe, .got = "2 bits of what is dense", .expected = "0"}},
+    {80, 7, {.what = kCannotBe, .got = "means or channel scales of what is dense"}},
+    {20, 48, {.what = kCannotBe, .got = "the codec cannot code such vectors: turbo of 2 bits, head dim 48"}},
+};
 
-TEST(CacheFileDamage, ForgedFieldsAreToldByName) {
+void expectForged(const std::vector<std::byte>& good, std::span<const Forged> all) {
   const CacheFolder folder;
-  const std::vector<std::byte> good = goodFile(folder);
-  for (const Forged& forged : kForged) {
+  for (const Forged& forged : all) {
     const Context context(fmt::format("{} at {}", forged.number, forged.offset));
     std::vector<std::byte> file = good;
     if (forged.isWide) {
@@ -145,6 +163,14 @@ TEST(CacheFileDamage, ForgedFieldsAreToldByName) {
     // Up to the means, all is known before there is memory.
     if (forged.offset < 120) EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
   }
+}
+
+}  // namespace
+
+TEST(CacheFileDamage, ForgedFieldsAreToldByName) {
+  const CacheFolder folder;
+  expectForged(goodFile(folder), kForged);
+  expectForged(goodFile(folder, true, KVQuantizedPlanes::keys), kForgedMixed);
 }
 
 TEST(CacheFileDamage, SizesThatOverflowAreTooLarge) {

@@ -64,8 +64,9 @@ inline std::vector<uint64_t> heldSlots(const AttentionCache& cache, uint32_t seq
 inline std::vector<std::byte> contents(const AttentionCache& cache) {
   std::vector<Tensor> planes{cache.view().keys, *cache.view().values};
   if (const auto view = cache.quantizedView()) {
-    planes.push_back(view->keys.scales);
-    planes.push_back(view->values->scales);
+    for (const QuantizedKVPlane& plane : {view->keys, *view->values}) {
+      if (!plane.isDense()) planes.push_back(plane.scales);
+    }
   }
   const AttentionCacheDescriptor& d = cache.descriptor();
   std::vector<std::byte> all;
@@ -94,12 +95,12 @@ inline void expectSame(const AttentionCache& got, const AttentionCache& expected
   const AttentionCacheDescriptor &a = got.descriptor(), &b = expected.descriptor();
   EXPECT(a.kvHeads == b.kvHeads && a.headDim == b.headDim && a.valueHeadDim == b.valueHeadDim);
   EXPECT(a.capacity == b.capacity && a.sequences == b.sequences && a.dtype == b.dtype);
-  EXPECT(a.whenFull == b.whenFull && a.pinned == b.pinned);
+  EXPECT(a.whenFull == b.whenFull && a.pinned == b.pinned && a.latentDim == b.latentDim);
   EXPECT_EQ(a.quantized.has_value(), b.quantized.has_value());
   if (a.quantized && b.quantized) {
     EXPECT(a.quantized->keyCodec() == b.quantized->keyCodec() &&
            a.quantized->valueCodec() == b.quantized->valueCodec());
-    EXPECT(a.quantized->options == b.quantized->options);
+    EXPECT(a.quantized->options == b.quantized->options && a.quantized->planes == b.quantized->planes);
     expectSameChannels(a.quantized->keyMeans, b.quantized->keyMeans);
     expectSameChannels(a.quantized->valueMeans, b.quantized->valueMeans);
     expectSameChannels(a.quantized->keyChannelScales, b.quantized->keyChannelScales);

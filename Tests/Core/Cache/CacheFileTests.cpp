@@ -58,10 +58,30 @@ std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
     d.kvHeads = 1, d.headDim = d.valueHeadDim = 512;
     d.quantized = KVQuantizedStorage{.codec = KVCodecName::mlx1, .keyBits = 8, .valueBits = 4, .scaleFactor = 0.5f};
   });
+  const auto makeLatent = [](auto& d) {
+    d.kvHeads = 1, d.headDim = 64, d.valueHeadDim = 0, d.latentDim = 512, d.isStorageOnly = false;
+  };
+  add("latent", dense, makeLatent);
+  add("latent, turbo", turbo, makeLatent);
+  add("latent, turbo beside dense keys", turbo, [&](auto& d) {
+    makeLatent(d);
+    d.quantized->planes = KVQuantizedPlanes::values;
+  });
   return all;
 }
 
 }  // namespace
+
+// Readers of version 1 would attend to a latent cache as to any other.
+TEST(CacheFile, LatentCachesHaveAVersionOfTheirOwn) {
+  const auto device = REQUIRE(Device::makeDefault());
+  const CacheFolder folder;
+  AttentionCache cache =
+      makeCache(device, {.kvHeads = 1, .headDim = 64, .capacity = 4, .dtype = DType::f32, .latentDim = 512});
+  REQUIRE(cache.save(folder.path()));
+  EXPECT(readFile(folder.path())[8] == std::byte{3});
+  EXPECT_EQ(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)).text(), cache.text());
+}
 
 TEST(CacheFile, SavedCachesGoOnWhereTheyWere) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {

@@ -18,6 +18,15 @@ inline AttentionCacheDescriptor turboDescriptor() {
           .isStorageOnly = true};
 }
 
+// Codes of keys or of values alone, beside elements of this dtype.
+inline AttentionCacheDescriptor mixed(AttentionCacheDescriptor descriptor, KVQuantizedPlanes coded,
+                                      DType dtype = DType::f16) {
+  descriptor.dtype = dtype;
+  if (!descriptor.quantized) descriptor.quantized.emplace();
+  descriptor.quantized->planes = coded;
+  return descriptor;
+}
+
 inline Tensor numbers(const std::shared_ptr<Device>& device, const std::vector<float>& elements, const Shape& shape) {
   const Tensor tensor = REQUIRE(Tensor::zeros(device, DType::f32, shape));
   REQUIRE(tensor.write(std::as_bytes(std::span(elements))));
@@ -52,6 +61,7 @@ inline std::vector<float> floatsOf(const Tensor& tensor) {
 inline std::vector<std::byte> contents(const QuantizedKVCacheView& view) {
   std::vector<std::byte> all;
   for (const Tensor& tensor : {view.keys.codes, view.keys.scales, view.values->codes, view.values->scales}) {
+    if (!tensor) continue;  // what is dense has no scales
     const auto bytes = bytesOf(tensor);
     all.insert(all.end(), bytes.begin(), bytes.end());
   }

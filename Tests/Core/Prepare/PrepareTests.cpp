@@ -350,12 +350,12 @@ TEST(Prepare, RefusesWhatNoStepCanHave) {
                                                             .got = "8 heads of 128",
                                                             .expected = "a cache of Fake",
                                                             .fix = "Prepare each device with its own caches."});
-  for (const uint32_t heads : {9u, 264u, 0xffffffffu}) {
+  for (const uint32_t heads : {9u, 1032u, 0xffffffffu}) {
     EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .queryHeads = heads, .tuning = Tuning::measure}),
                  {.op = "prepare",
                   .what = "the heads of queries do not fit a cache",
                   .got = fmt::format("{} heads", heads),
-                  .expected = "a multiple of the cache's 8, at most 32 times as many",
+                  .expected = "a multiple of the cache's 8, at most 128 times as many",
                   .fix = "Pass the heads of queries of the model."});
   }
   EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .tuning = static_cast<Tuning>(2)}),

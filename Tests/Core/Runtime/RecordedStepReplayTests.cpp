@@ -38,8 +38,18 @@ AttentionCacheDescriptor quantized(AttentionCacheDescriptor descriptor) {
   return descriptor;
 }
 
+AttentionCacheDescriptor coding(KVQuantizedPlanes planes, AttentionCacheDescriptor descriptor) {
+  descriptor = quantized(descriptor);
+  descriptor.quantized->planes = planes;
+  return descriptor;
+}
+
 std::vector<Case> cases() {
   return {
+      {.name = "codes of keys", .cache = coding(KVQuantizedPlanes::keys, ring(24, 4))},
+      {.name = "codes of values", .cache = coding(KVQuantizedPlanes::values, ring(1024))},
+      {.name = "codes of keys in one call", .cache = coding(KVQuantizedPlanes::keys, ring(1024)), .isFused = true},
+      {.name = "codes of values in one call", .cache = coding(KVQuantizedPlanes::values, ring(24)), .isFused = true},
       {.name = "dense", .cache = ring(1024)},
       {.name = "quantized", .cache = quantized(ring(1024))},
       {.name = "a ring that wraps, with pinned tokens", .cache = ring(24, 4)},
@@ -152,6 +162,7 @@ struct Layers {
 };
 
 std::vector<std::byte> bytesOf(const Tensor& tensor) {
+  if (!tensor) return {};  // scales of what is dense
   std::vector<std::byte> bytes(tensor.byteCount());
   REQUIRE(tensor.read(bytes));
   return bytes;

@@ -23,7 +23,7 @@ namespace {
 
 // An app ships the library, so it stays small: dtypes, units and lengths of vectors make functions, everything else is
 // a constant.
-constexpr size_t kMostFunctions = 84;
+constexpr size_t kMostFunctions = 86;
 
 // Every combination of the constants of the functions that start with `prefix`, for numbers that go with all of them.
 struct Family {
@@ -36,20 +36,25 @@ const std::vector<uint32_t> kKVCacheWriteConstants = {kKVCacheHasValues, kKVCach
 const std::vector<uint32_t> kMultiRoPEConstants = {
     kMultiRoPEHasKeys,    kMultiRoPEIsApart,       kMultiRoPEHasKeysApart, kMultiRoPEHasPositions,
     kMultiRoPEHasOffsets, kMultiRoPEIsInterleaved, kMultiRoPEIsVectorized};
-const std::vector<uint32_t> kKVCodecConstants = {kKVCacheHasValues,   kKVCodecIsTurbo,       kKVCodecIsVectorized,
-                                                 kKVCodecHasKeyMeans, kKVCodecHasValueMeans, kKVCodecHasChannelScales};
+const std::vector<uint32_t> kKVCodecConstants = {kKVCacheHasValues,     kKVCodecIsTurbo,         kKVCodecIsVectorized,
+                                                 kKVCodecHasCodedKeys,  kKVCodecHasCodedValues,  kKVCodecHasKeyMeans,
+                                                 kKVCodecHasValueMeans, kKVCodecHasChannelScales};
 template <typename T>
 std::vector<T> joined(std::vector<T> some, std::initializer_list<std::type_identity_t<T>> more) {
   some.insert(some.end(), more);
   return some;
 }
-const std::vector<FunctionConstant> kCodecNumbers = {
-    {kKVCodecKeyBits, 5u},   {kKVCodecValueBits, 4u},         {kKVCodecKeyDim, 80u},
-    {kKVCodecValueDim, 64u}, {kKVCodecHasAlignedCodes, true}, {kKVCodecElementType, uint32_t{kFloat16}}};
+const std::vector<FunctionConstant> kCodecNumbers = {{kKVCodecKeyBits, 5u},
+                                                     {kKVCodecValueBits, 4u},
+                                                     {kKVCodecKeyDim, 80u},
+                                                     {kKVCodecValueDim, 64u},
+                                                     {kKVCodecHasAlignedCodes, true},
+                                                     {kKVCodecElementType, uint32_t{kFloat16}},
+                                                     {kKVCodecDenseType, uint32_t{kFloat16}}};
 // Of its many constants those that arguments depend on.
 const std::vector<uint32_t> kFlashDecodeConstants = {
-    kFlashDecodeIsCoded,      kKVCodecHasKeyMeans,    kKVCodecHasValueMeans,     kFlashDecodeHasMask,
-    kFlashDecodeHasLogSumExp, kFlashDecodeWritesSums, kFlashDecodeMergesTogether};
+    kKVCodecHasCodedKeys, kKVCodecHasCodedValues,   kKVCodecHasKeyMeans,    kKVCodecHasValueMeans,
+    kFlashDecodeHasMask,  kFlashDecodeHasLogSumExp, kFlashDecodeWritesSums, kFlashDecodeMergesTogether};
 const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, true},
                                                            {kKVCodecKeyBits, 4u},
                                                            {kKVCodecValueBits, 3u},
@@ -72,6 +77,7 @@ const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, tru
                                                            {kFlashDecodeWritesPartials, false},
                                                            {kFlashDecodeWritesResults, true},
                                                            {kFlashDecodeTableBits, uint32_t{14}},
+                                                           {kFlashDecodeIsOneTensor, true},
                                                            {kFlashDecodeHasRowMajorMatrices, false}};
 const Family kFamilies[] = {
     {"kvCacheMove_", kKVCacheWriteConstants},
@@ -96,6 +102,7 @@ const Family kFamilies[] = {
     {"flashDecodeVector_", kFlashDecodeConstants, kFlashDecodeNumbers},
     {"flashDecodeMatrix_", kFlashDecodeConstants, kFlashDecodeNumbers},
     {"flashDecodeReduce_", kFlashDecodeConstants, kFlashDecodeNumbers},
+    {"flashPrefill_latent_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeParts, 4u}})},
     {"flashPrefill_", kFlashDecodeConstants, joined(kFlashDecodeNumbers, {{kFlashDecodeParts, 2u}})},
     {"matrixLayoutProbe", {}},
     {"ordersThreadgroups", {}},
@@ -158,6 +165,9 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
 #define ROW(keyDim, valueDim, rows) expected.insert("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows);
   MNK_FLASH_VECTOR_INSTANCES(ROW)
 #undef ROW
+#define ROW(keyDim, valueDim, rows) expected.insert("flashDecodeVector_latent_" #keyDim "_" #valueDim "_" #rows);
+  MNK_FLASH_LATENT_INSTANCES(ROW)
+#undef ROW
 #define ROW(headDim, rows, keys) expected.insert("flashDecodeMatrix_" #headDim "_" #rows "_" #keys);
   MNK_FLASH_MATRIX_INSTANCES(ROW)
 #undef ROW
@@ -167,10 +177,17 @@ TEST(ShippedLibrary, ExportsWhatTheListsName) {
 #define ROW(type, dim, ...) expected.insert("flashPrefill_" #type "_" #dim);
   MNK_FLASH_PREFILL_INSTANCES(ROW)
 #undef ROW
+#define ROW(type, ...) expected.insert("flashPrefill_latent_" #type);
+  MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW)
+#undef ROW
   std::set<std::string> expectedOnHost = expected;
 #define ROW(keyDim, valueDim, rows) \
   expectedOnHost.insert("flashDecodeVector_" #keyDim "_" #valueDim "_" #rows "_fewLanes");
   MNK_FLASH_FEW_LANES_INSTANCES(ROW)
+#undef ROW
+#define ROW(keyDim, valueDim, rows) \
+  expectedOnHost.insert("flashDecodeVector_latent_" #keyDim "_" #valueDim "_" #rows "_fewLanes");
+  MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW)
 #undef ROW
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     const auto names = REQUIRE(device->registry().shippedLibrary())->functionNames();

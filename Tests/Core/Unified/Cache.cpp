@@ -6,6 +6,8 @@
 #include "MLXNativeKernels/MergePartials.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Cache/CacheFileFixture.hpp"
+#include <cmath>
+#include <tuple>
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -14,7 +16,6 @@
 #include "MLXNativeKernels/AttentionCache.hpp"
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Host/HostTestSupport.hpp"
-#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include "Ops/FlashDecode/AttentionHistory.hpp"
@@ -35,13 +36,17 @@
 #include "Cache/KilledSave.hpp"
 #include "Support/TemporaryFile.hpp"
 #include "Harness/HeldWork.hpp"
+#include "MLXNativeKernels/RecordedStep.hpp"
 #include "MLXNativeKernels/KernelRegistry.hpp"
 #include <latch>
 #include "Harness/Check.hpp"
 #include "Cache/AttentionCacheAttendTests.cpp"
 #include "Cache/AttentionCacheCopyTests.cpp"
+#include "Cache/AttentionCacheLatentTests.cpp"
 #include "Cache/AttentionCacheLimitTests.cpp"
+#define kHeads kHeads_AttentionCacheModelTests
 #include "Cache/AttentionCacheModelTests.cpp"
+#undef kHeads
 #include "Cache/AttentionCacheOutcomeTests.cpp"
 #define kSequences kSequences_AttentionCachePropertyTests
 #define kHeads kHeads_AttentionCachePropertyTests
@@ -55,12 +60,16 @@
 #define kBroken kBroken_AttentionCacheRuleTests
 #include "Cache/AttentionCacheRuleTests.cpp"
 #undef kBroken
+#define Numbers Numbers_AttentionCacheStepListTests
 #define kSequences kSequences_AttentionCacheStepListTests
 #include "Cache/AttentionCacheStepListTests.cpp"
 #undef kSequences
+#undef Numbers
 #include "Cache/AttentionCacheStepTests.cpp"
 #include "Cache/AttentionCacheTests.cpp"
 #include "Cache/CacheFileDamageTests.cpp"
 #include "Cache/CacheFileKilledTests.cpp"
 #include "Cache/CacheFileTests.cpp"
+#include "Cache/MixedCacheTests.cpp"
+#include "Cache/QuantizedCopyTests.cpp"
 #include "Runtime/KernelRegistryTests.cpp"

@@ -43,6 +43,7 @@
 #include "Ops/Common/TurboSigns.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
+#include "Cache/QuantizedCacheFixture.hpp"
 #include "Common/FunctionConstants.h"
 #include "Host/HostTestSupport.hpp"
 #include <map>
@@ -87,6 +88,7 @@
 #undef soundOp
 #undef kBroken
 #include "Ops/KVCacheDequantize/KVCacheDequantizeTests.cpp"
+#include "Ops/KVCacheDequantize/MixedPlanesTests.cpp"
 #include "Ops/KVCacheQuantize/CodeSearchTests.cpp"
 #define Case Case_KVCacheQuantizePlanTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizePlanTests.cpp"
@@ -104,7 +106,9 @@
 #include "Ops/KVCacheQuantize/KVCacheQuantizeSpecialTests.cpp"
 #undef relativeError
 #define planeOf planeOf_KVCacheQuantizeStabilityTests
+#define kTokens kTokens_KVCacheQuantizeStabilityTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizeStabilityTests.cpp"
+#undef kTokens
 #undef planeOf
 #include "Ops/KVCacheQuantize/KVCacheQuantizeTests.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCoverageTests.cpp"
@@ -182,14 +186,16 @@
 #undef kBroken
 #include "Ops/MultiRoPE/RotaryTableTests.cpp"
 #define bindingAt bindingAt_RotaryAppendPlanTests
+#define kHeads kHeads_RotaryAppendPlanTests
 #define kTokens kTokens_RotaryAppendPlanTests
 #include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
 #undef kTokens
+#undef kHeads
 #undef bindingAt
-#define onlyDispatch onlyDispatch_FlashPrefillTests
-#define kHeadDims kHeadDims_FlashPrefillTests
-#define Case Case_FlashPrefillTests
-#include "Ops/FlashDecode/FlashPrefillTests.cpp"
+#define kScale kScale_FlashLatentTests
+#define kFloats kFloats_FlashLatentTests
+#define Case Case_FlashLatentTests
+#include "Ops/FlashDecode/FlashLatentTests.cpp"
 #undef Case
-#undef kHeadDims
-#undef onlyDispatch
+#undef kFloats
+#undef kScale

@@ -65,6 +65,11 @@
 #include "KVCacheWrite/KVCacheWriteTypes.h"
 #include "MLXNativeKernels/Tensor.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
+#include <bit>
+#include <map>
+#include "Ops/FlashDecode/FlashDecodeRun.hpp"
+#include "Ops/Common/EveryRun.hpp"
+#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Runtime/BlockSumsTests.cpp"
 #include "Runtime/BufferTests.cpp"
 #include "Runtime/CommandEncoderTests.cpp"
@@ -122,3 +127,6 @@
 #include "Runtime/ThreadgroupShapeTests.cpp"
 #undef text
 #include "Runtime/UserKernelTests.cpp"
+#define Case Case_FlashPrefillTests
+#include "Ops/FlashDecode/FlashPrefillTests.cpp"
+#undef Case

@@ -23,6 +23,7 @@ constexpr std::string_view kQuantizationSize = "mnk_cache_quantization has the w
 constexpr std::string_view kNotACodec = "the number is not a codec";
 constexpr std::string_view kNotARule = "the number is not a rule for scales";
 constexpr std::string_view kNotATreatment = "the number is not a treatment of NaN and infinity";
+constexpr std::string_view kNotPlanes = "the number is not a choice of what is quantized";
 constexpr std::string_view kChannelShape = "means or channel scales do not match the cache";
 constexpr std::string_view kTooLarge = "the shape holds more elements than 64-bit sizes can count";
 constexpr std::string_view kNoMemory = "no memory for a buffer";
@@ -162,15 +163,19 @@ class AttentionCacheCase final : public Case {
                      .scale_factor = !isTurbo && d.head_dim == 512 ? 0.5f : static_cast<float>(random.below(2)),
                      .options = {.candidates = oneOf(random, {0u, 1u, 5u, 17u})}};
     if (coin(random, 1, 2)) quantization_.value_bits = quantization_.key_bits;
+    if (coin(random, 1, 3)) quantization_.planes = oneOf(random, {MNK_QUANTIZED_KEYS, MNK_QUANTIZED_VALUES});
     d.quantization = &quantization_;
-    for (std::optional<float>& fill : fills_) {
-      if (isTurbo && coin(random, 1, 3)) fill = 1;
+    for (uint32_t i = 0; i < 3; ++i) {
+      if (isTurbo && (!isOfElements(i) || coin(random, 1, 8)) && coin(random, 1, 3)) fills_[i] = 1;
     }
   }
 
   void mutateQuantization(Seeded& random) {
     const auto number = static_cast<uint32_t>(coin(random, 1, 2) ? random.below(10) : edge(random, {}));
-    switch (random.below(10)) {
+    switch (random.below(11)) {
+      case 9:
+        quantization_.planes = test::number<mnk_quantized_planes>(number);
+        return;
       case 0:
         quantization_.size -= 1 + random.below(8);
         return;
@@ -206,6 +211,11 @@ class AttentionCacheCase final : public Case {
     }
   }
 
+  // Whether the vectors of a set of means or channel scales are not coded.
+  bool isOfElements(uint32_t set) const {
+    return quantization_.planes == (set == 1 ? MNK_QUANTIZED_KEYS : MNK_QUANTIZED_VALUES);
+  }
+
   // Means of keys, means of values, channel scales of keys: those that are filled, all of one number.
   void makeChannels(Arena& arena, Seeded& random) {
     const mnk_cache_descriptor& d = storage_.descriptor;
@@ -229,10 +239,10 @@ class AttentionCacheCase final : public Case {
   std::string quantizationText() const {
     if (!isQuantized_) return {};
     std::string text =
-        fmt::format(", codec {} (size {}) of {} and {} bits, factor {}, {} candidates, rules {} {} {}",
+        fmt::format(", codec {} (size {}) of {} and {} bits, planes {}, factor {}, {} candidates, rules {} {} {}",
                     static_cast<uint32_t>(quantization_.codec), quantization_.size, quantization_.key_bits,
-                    quantization_.value_bits, quantization_.scale_factor, quantization_.options.candidates,
-                    static_cast<uint32_t>(quantization_.options.key_scale),
+                    quantization_.value_bits, static_cast<uint32_t>(quantization_.planes), quantization_.scale_factor,
+                    quantization_.options.candidates, static_cast<uint32_t>(quantization_.options.key_scale),
                     static_cast<uint32_t>(quantization_.options.value_scale),
                     static_cast<uint32_t>(quantization_.options.non_finite));
     for (const std::optional<float>& fill : fills_) text += fill ? fmt::format(", {}", *fill) : ", none";
@@ -252,12 +262,14 @@ class AttentionCacheCase final : public Case {
                        .isQuantized = isQuantized_};
     if (isQuantized_) {
       const mnk_cache_quantization& q = quantization_;
+      cache.planes = static_cast<uint32_t>(q.planes);
       cache.codec = static_cast<uint32_t>(q.codec);
       cache.keyBits = q.key_bits;
       cache.valueBits = q.value_bits == 0 ? q.key_bits : q.value_bits;
       cache.scaleFactor = q.scale_factor == 0 ? 1 : q.scale_factor;
       cache.candidates = q.options.candidates == 0 ? 5 : q.options.candidates;
       cache.hasChannels = q.key_means || q.value_means || q.key_channel_scales;
+      for (uint32_t i = 0; i < 3; ++i) cache.hasDenseChannels |= fills_[i] && isOfElements(i);
     }
     cache.window = d.sliding_window.window;
     cache.maxRows = d.sliding_window.max_rows;
@@ -272,6 +284,7 @@ class AttentionCacheCase final : public Case {
     if (static_cast<uint32_t>(quantization_.codec) > MNK_MLX1) return kNotACodec;
     if (std::max<uint32_t>(options.key_scale, options.value_scale) > MNK_SCALE_LEAST_SQUARES) return kNotARule;
     if (static_cast<uint32_t>(options.non_finite) > MNK_NON_FINITE_PROPAGATE) return kNotATreatment;
+    if (static_cast<uint32_t>(quantization_.planes) > MNK_QUANTIZED_VALUES) return kNotPlanes;
     return {};
   }
 
@@ -328,10 +341,10 @@ std::unique_ptr<Case> makeCase(Arena& arena, Seeded& random) {
 
 Target attentionCacheTarget() {
   std::vector<std::string_view> refusals{
-      kNoDescriptor, kSize,       kNotADType,  kNotAWrap,         kNothing,   kExtent,   kDType,
-      kPinned,       kTooLarge,   kNoKernel,   kQuantizationSize, kNotACodec, kNotARule, kNotATreatment,
-      kCodec,        kHeadDims,   kSequence,   kSmallForWindow,   kNoWindow,  kUnusable, kCut,
-      kScaleFactor,  kCandidates, kNoChannels, kChannelShape};
+      kNoDescriptor, kSize,       kNotADType,  kNotAWrap,         kNothing,   kExtent,       kDType,
+      kPinned,       kTooLarge,   kNoKernel,   kQuantizationSize, kNotACodec, kNotARule,     kNotATreatment,
+      kCodec,        kHeadDims,   kSequence,   kSmallForWindow,   kNoWindow,  kUnusable,     kCut,
+      kScaleFactor,  kCandidates, kNoChannels, kChannelShape,     kNotPlanes, kDenseChannels};
   const auto ofPrograms = cacheProgramRefusals();
   refusals.insert(refusals.end(), ofPrograms.begin(), ofPrograms.end());
   return {.name = "AttentionCache", .share = 460, .refusals = std::move(refusals), .make = makeCase};

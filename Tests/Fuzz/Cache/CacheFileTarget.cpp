@@ -68,13 +68,17 @@ CacheNumbers numbersOf(const Bytes& file) {
           .dtype = at<uint32_t>(file, 32),
           .isRing = at<uint32_t>(file, 36) == 1,
           .pinned = at<uint32_t>(file, 40),
-          .isQuantized = at<uint32_t>(file, 44) == 1,
+          .isQuantized = at<uint32_t>(file, 44) != 0,
+          .planes = at<uint32_t>(file, 44) > 1 ? at<uint32_t>(file, 44) - 1 : 0,
           .codec = at<uint32_t>(file, 48),
           .keyBits = at<uint32_t>(file, 52),
           .valueBits = at<uint32_t>(file, 56),
           .scaleFactor = at<float>(file, 60),
           .candidates = at<uint32_t>(file, 64),
           .hasChannels = at<uint32_t>(file, 80) != 0,
+          .hasDenseChannels = (at<uint32_t>(file, 80) & (at<uint32_t>(file, 44) == 2   ? 2
+                                                         : at<uint32_t>(file, 44) == 3 ? 5
+                                                                                       : 0)) != 0,
           .window = at<uint32_t>(file, 84),
           .isStorageOnly = true};
 }
@@ -98,11 +102,14 @@ uint64_t channelFloats(const CacheNumbers& cache, uint32_t bit) {
 // What CacheFileFormat.hpp and AttentionCache::load promise, of any bytes: what the error must say, or nothing.
 std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   if (std::memcmp(file.data(), "MNKCACHE", std::min<size_t>(file.size(), 8)) != 0) return kNotACache;
-  if (file.size() >= 12 && at<uint32_t>(file, 8) != 1) return kVersion;
+  if (file.size() >= 12 && (at<uint32_t>(file, 8) < 1 || at<uint32_t>(file, 8) > 3)) return kVersion;
   if (file.size() < kHeader) return kShort;
   const CacheNumbers cache = numbersOf(file);
-  if (cache.dtype > 3 || at<uint32_t>(file, 36) > 1 || at<uint32_t>(file, 44) > 1) return kCannotBe;
-  if (cache.isQuantized != (cache.dtype == 3) || cache.valueHeadDim == 0) return kCannotBe;
+  const auto version = at<uint32_t>(file, 8), stored = at<uint32_t>(file, 44);
+  if (version == 3 ? stored > 3 : stored / 2 != version - 1) return kCannotBe;  // 3: latent, of any storage
+  if (cache.dtype > 3 || at<uint32_t>(file, 36) > 1) return kCannotBe;
+  if ((stored == 1) != (cache.dtype == 3) || cache.valueHeadDim == 0) return kCannotBe;
+  if ((stored == 2 && cache.valueBits != 0) || (stored == 3 && cache.keyBits != 0)) return kCannotBe;
   for (size_t offset = 48; !cache.isQuantized && offset < 84; offset += 4) {
     if (at<uint32_t>(file, offset) != 0) return kCannotBe;
   }
@@ -169,9 +176,11 @@ Bytes validFile(Seeded& random) {
     valueBits = isTurbo ? 2 + below(7) : 4;
   }
   const uint32_t pinned = isRing ? below(capacity) : 0;
-  const uint32_t plain[] = {
-      1,      1 + below(3), headDim,    valueHeadDim, capacity, sequences, isQuantized ? 3 : below(3),
-      isRing, pinned,       isQuantized};
+  const uint32_t stored = !isQuantized ? 0 : coin(random, 1, 2) ? 1 : 2 + below(2);
+  if (stored == 3) keyBits = 0;
+  if (stored == 2) valueBits = 0;
+  const uint32_t plain[] = {stored > 1 ? 2u : 1u,       1 + below(3), headDim, valueHeadDim, capacity, sequences,
+                            stored == 1 ? 3 : below(3), isRing,       pinned,  stored};
   for (size_t i = 0; i < std::size(plain); ++i) put(file, 8 + 4 * i, plain[i]);
   if (isQuantized) {
     const bool mayScale = !isTurbo && headDim == 512;
@@ -181,7 +190,8 @@ Bytes validFile(Seeded& random) {
     put(file, 60, mayScale && coin(random, 1, 2) ? 0.75f : 1.0f);
     put(file, 64, oneOf<uint32_t>(random, {1, 5, 17}));
     for (const size_t offset : {68, 72, 76}) put(file, offset, below(2));
-    put(file, 80, isTurbo && coin(random, 1, 2) ? below(8) : 0);
+    const uint32_t channels = isTurbo && coin(random, 1, 2) ? below(8) : 0;
+    put(file, 80, channels & (stored == 2 ? 5u : stored == 3 ? 2u : 7u));
   }
   if (isRing && coin(random, 1, 3)) put(file, 84, 1 + below(capacity - pinned));
   const CacheNumbers cache = numbersOf(file);

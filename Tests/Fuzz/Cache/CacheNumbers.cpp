@@ -56,23 +56,29 @@ std::string_view CacheNumbers::refusal() const {
   if (std::min({kvHeads, headDim, capacity, sequences}) == 0) return kNothing;
   if (std::max({kvHeads, headDim, valueHeadDim, capacity, sequences}) >= 1u << 31) return kExtent;
   if (window != 0 && capacity < slotsForWindow(*this)) return kSmallForWindow;
-  if (!isQuantized && dtype > 2) return kDType;
+  if ((!isQuantized || planes != 0) && dtype > 2) return kDType;
   if (pinned != 0 && (!isRing || pinned >= capacity)) return kPinned;
   if (!isStorageOnly && !hasKernel(headDim, valueHeadDim, isQuantized)) return kNoKernel;
   if (!isQuantized) return {};
-  if (vectorBytes(codec, keyBits, headDim) == 0 || vectorBytes(codec, valueBits, valueHeadDim) == 0) return kCodec;
+  // What is dense has a head dim of the codec beside it.
+  const uint32_t bitsOfKeys = planes == 2 ? valueBits : keyBits, bitsOfValues = planes == 1 ? keyBits : valueBits;
+  if (vectorBytes(codec, bitsOfKeys, headDim) == 0 || vectorBytes(codec, bitsOfValues, valueHeadDim) == 0)
+    return kCodec;
   const uint32_t longest = std::max(headDim, valueHeadDim), shortest = std::min(headDim, valueHeadDim);
   if (shortest < std::max(longest / 32, 4u)) return kHeadDims;
-  const bool mayScale = codec == 1 && headDim == 512 && valueHeadDim == 512;
+  const bool mayScale = codec == 1 && (planes == 2 || headDim == 512) && (planes == 1 || valueHeadDim == 512);
   if (scaleFactor != 1 && !(mayScale && scaleFactor >= 1e-6f && scaleFactor <= 1e6f)) return kScaleFactor;
   if (candidates != 1 && candidates != 5 && candidates != 17) return kCandidates;
   if (hasChannels && codec != 0) return kNoChannels;
+  if (hasDenseChannels) return kDenseChannels;
   return {};
 }
 
 uint64_t CacheNumbers::slotBytes() const {
-  if (!isQuantized) return (uint64_t{headDim} + valueHeadDim) * (dtype == 0 ? 4 : 2);
-  return vectorBytes(codec, keyBits, headDim) + vectorBytes(codec, valueBits, valueHeadDim);
+  const uint64_t elementBytes = dtype == 0 ? 4 : 2;
+  const bool hasCodedKeys = isQuantized && planes != 2, hasCodedValues = isQuantized && planes != 1;
+  return (hasCodedKeys ? vectorBytes(codec, keyBits, headDim) : headDim * elementBytes) +
+         (hasCodedValues ? vectorBytes(codec, valueBits, valueHeadDim) : valueHeadDim * elementBytes);
 }
 
 unsigned __int128 CacheNumbers::bytes() const {
@@ -95,6 +101,7 @@ CacheNumbers drawCache(test::Seeded& random) {
   }
   if (coin(random, 1, 6)) {
     cache.isQuantized = true;
+    cache.planes = below(3);
     cache.headDim = 32, cache.keyBits = cache.valueBits = 8;
   } else if (coin(random, 1, 16)) {
     cache.isStorageOnly = true;

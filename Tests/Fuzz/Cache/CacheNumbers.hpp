@@ -19,6 +19,7 @@ constexpr std::string_view kHeadDims = "head dims of keys and values are too dif
 constexpr std::string_view kScaleFactor = "the scale factor cannot be used";
 constexpr std::string_view kCandidates = "there is no search with so many candidates";
 constexpr std::string_view kNoChannels = "the codec has no means or channel scales";
+constexpr std::string_view kDenseChannels = "means or channel scales are for vectors that are not coded";
 constexpr std::string_view kUnusable = "means or channel scales hold a number that cannot be used";
 
 struct CacheNumbers {
@@ -27,10 +28,12 @@ struct CacheNumbers {
   bool isRing = false;
   uint32_t pinned = 0;
   bool isQuantized = false;
+  uint32_t planes = 0;                             // that are coded: 0 both, 1 keys, 2 values
   uint32_t codec = 0, keyBits = 0, valueBits = 0;  // turbo is 0, mlx1 is 1
   float scaleFactor = 1;
   uint32_t candidates = 5;
   bool hasChannels = false;                        // means or channel scales
+  bool hasDenseChannels = false;                   // those of what is not coded
   uint32_t window = 0, maxRows = 1, maxDraft = 0;  // of a sliding window, if it is not 0
   bool isStorageOnly = false;
 

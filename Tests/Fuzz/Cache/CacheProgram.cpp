@@ -20,7 +20,8 @@ Owned<mnk_cache> makeCache(Arena& arena, const CacheNumbers& cache) {
   const mnk_cache_quantization quantization{.size = sizeof quantization,
                                             .codec = static_cast<mnk_kv_codec_name>(cache.codec),
                                             .key_bits = cache.keyBits,
-                                            .value_bits = cache.valueBits};
+                                            .value_bits = cache.valueBits,
+                                            .planes = static_cast<mnk_quantized_planes>(cache.planes)};
   mnk_cache_descriptor descriptor{.size = sizeof descriptor,
                                   .kv_heads = cache.kvHeads,
                                   .head_dim = cache.headDim,
@@ -79,10 +80,11 @@ class CacheProgram final : public Case {
 
   std::string text() const override {
     const CacheNumbers& c = spec_.cache;
-    std::string text = fmt::format("{} heads of {}, capacity {}, {} sequences, dtype {}{}, {}, {} pinned, window {}",
-                                   c.kvHeads, c.headDim, c.capacity, c.sequences, c.dtype,
-                                   c.isQuantized ? ", quantized" : (c.isStorageOnly ? ", storage only" : ""),
-                                   c.isRing ? "a ring" : "linear", c.pinned, c.window);
+    std::string text =
+        fmt::format("{} heads of {}, capacity {}, {} sequences, dtype {}{}, {}, {} pinned, window {}", c.kvHeads,
+                    c.headDim, c.capacity, c.sequences, c.dtype,
+                    c.isQuantized ? fmt::format(", quantized {}", c.planes) : (c.isStorageOnly ? ", storage only" : ""),
+                    c.isRing ? "a ring" : "linear", c.pinned, c.window);
     for (const CacheCall& call : spec_.calls) text += call.text();
     return text;
   }

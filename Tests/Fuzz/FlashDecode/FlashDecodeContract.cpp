@@ -81,7 +81,7 @@ TensorSpec memoryOfQueries(const Spec& spec) {
 }
 
 bool areGrouped(uint64_t heads, uint64_t kvHeads) {
-  return kvHeads != 0 && heads % kvHeads == 0 && heads / kvHeads <= 32;
+  return kvHeads != 0 && heads % kvHeads == 0 && heads / kvHeads <= 128;
 }
 
 std::string refusalOfQueries(const Spec& spec) {

@@ -11,9 +11,10 @@ MNKKVCodec *objectFor(const KVCodec &codec) {
 }
 
 MNKQuantizedKVPlane *objectFor(const QuantizedKVPlane &plane) {
-  MNKQuantizedKVPlane *object = [[MNKQuantizedKVPlane alloc] initWithCodec:objectFor(plane.codec)
-                                                                     codes:objectOver(plane.codes)
-                                                                    scales:objectOver(plane.scales)];
+  MNKQuantizedKVPlane *object =
+      [[MNKQuantizedKVPlane alloc] initWithCodec:objectFor(plane.codec)
+                                           codes:objectOver(plane.codes)
+                                          scales:plane.isDense() ? nil : objectOver(plane.scales)];
   object.means = objectOver(plane.means);
   object.channelScales = objectOver(plane.channelScales);
   return object;
@@ -64,6 +65,7 @@ MNKKVCacheView *objectFor(const KVCacheView &view) {
   object.layout = static_cast<MNKKVLayout>(view.layout);
   object.wrap = static_cast<MNKKVWrap>(view.wrap);
   object.pinned = view.pinned;
+  object.latentDim = view.latentDim;
   return object;
 }
 
@@ -74,6 +76,7 @@ MNKQuantizedKVCacheView *objectFor(const QuantizedKVCacheView &view) {
   object.layout = static_cast<MNKKVLayout>(view.layout);
   object.wrap = static_cast<MNKKVWrap>(view.wrap);
   object.pinned = view.pinned;
+  object.latentDim = view.latentDim;
   return object;
 }
 
@@ -170,6 +173,7 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
   object.whenFull = static_cast<MNKWhenFull>(descriptor.whenFull);
   object.pinned = descriptor.pinned;
   object.storageOnly = descriptor.isStorageOnly;
+  object.latentDim = descriptor.latentDim;
   if (const auto &window = descriptor.slidingWindow) {
     object.slidingWindow = [[MNKSlidingWindow alloc] initWithWindow:window->window
                                                             maxRows:window->maxRows
@@ -185,6 +189,7 @@ MNKAttentionCacheDescriptor *objectFor(const AttentionCacheDescriptor &descripto
   storage.keyMeans = objectOver(given.keyMeans);
   storage.valueMeans = objectOver(given.valueMeans);
   storage.keyChannelScales = objectOver(given.keyChannelScales);
+  storage.planes = static_cast<MNKQuantizedPlanes>(given.planes);
   object.quantized = storage;
   return object;
 }

@@ -31,6 +31,8 @@ Placement placementOf(const KVCacheWrite& op);
 struct SlotRun {
   uint64_t begin = 0;
   uint64_t count = 0;
+
+  bool operator==(const SlotRun&) const = default;
 };
 // At most four of them: pinned ones and others, each of which may go on at the start of its storage.
 class SlotRuns {

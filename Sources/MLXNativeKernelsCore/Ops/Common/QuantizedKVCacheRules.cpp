@@ -18,23 +18,37 @@ const Plane* firstWithout(const Op& op, bool (*holds)(const Plane&)) {
 }
 
 bool hasMemory(const Plane& plane) {
-  return plane.codes && plane.scales;
+  return plane.codes && (plane.isDense() || plane.scales);
 }
 bool isCacheRank(const Plane& plane) {
   return plane.codes.shape().rank() == 3 || plane.codes.shape().rank() == 4;
 }
-bool hasByteCodes(const Plane& plane) {
-  return plane.codes.dtype() == DType::u8;
+bool isStorable(const Plane& plane) {
+  return plane.codes.dtype() == DType::u8 || plane.isDense();
 }
 bool hasHeadDim(const Plane& plane) {
   return plane.headDim() != 0;
 }
 bool hasScaleType(const Plane& plane) {
-  return plane.scales.dtype() == plane.codec.scaleType();
+  return plane.isDense() || plane.scales.dtype() == plane.codec.scaleType();
 }
 
 bool hasFittingFactor(const Plane& plane) {
-  return plane.codec.canScale(plane.headDim());
+  return plane.isDense() || plane.codec.canScale(plane.headDim());
+}
+
+bool isAllDense(const Op& op) {
+  return op.keys.isDense() && (!op.values || op.values->isDense());
+}
+
+// The plane beside one of codes, if it is dense.
+const Plane* densePlane(const Op& op) {
+  return op.keys.isDense() ? &op.keys : op.values && op.values->isDense() ? &*op.values : nullptr;
+}
+// Kernels share the lanes of a simdgroup among vectors of either plane as the codec asks for.
+bool hasCodableDim(const Op& op) {
+  const Plane* dense = densePlane(op);
+  return !dense || (dense == &op.keys ? *op.values : op.keys).codec.canCode(dense->headDim());
 }
 
 // Codes without their last axis, and an axis of scales where there are several.
@@ -48,6 +62,7 @@ std::vector<uint64_t> scaleExtents(const Plane& plane) {
 }
 
 bool hasFittingScales(const Plane& plane) {
+  if (plane.isDense()) return true;
   const std::vector<uint64_t> expected = scaleExtents(plane);
   const Shape& shape = plane.scales.shape();
   if (shape.rank() != expected.size()) return false;
@@ -79,6 +94,16 @@ const Plane& planeOfFactors(const Op& op) {
 
 bool hasFactors(const Plane& plane) {
   return plane.means || plane.channelScales;
+}
+
+bool isPlain(const Plane& plane) {
+  return !plane.isDense() || (!plane.scales && !hasFactors(plane));
+}
+std::string besideText(const Plane& plane) {
+  return fmt::format("{} with {}", plane.codes.text(),
+                     plane.scales  ? "scales"
+                     : plane.means ? "means"
+                                   : "channel scales");
 }
 
 bool hasChannelScales(const std::optional<Plane>& plane) {
@@ -117,20 +142,32 @@ constexpr Rule<Op> kRules[] = {
                                          : "[capacity, heads, codeBytes] or [sequences, capacity, heads, codeBytes]",
         "Reshape the codes; keys and values need the same rank."),
 
-    INVALID_IF(firstWithout(op, hasByteCodes), "codes are not bytes", firstWithout(op, hasByteCodes)->codes.text(),
-               "u8", "Make tensors of u8 for codes."),
+    INVALID_IF(firstWithout(op, isStorable), "codes are not bytes", firstWithout(op, isStorable)->codes.text(),
+               "u8, or for one of keys and values f32, f16 or bf16", "Make tensors of u8 for codes."),
 
-    INVALID_IF(op.values.has_value() && op.values->codec.name != op.keys.codec.name,
+    INVALID_IF(isAllDense(op), "nothing in the cache is quantized", op.keys.codes.text(),
+               "u8 codes of keys or of values", "Pass a KVCacheView for a dense cache."),
+
+    INVALID_IF(firstWithout(op, isPlain), "dense vectors have no scales, means or channel scales",
+               besideText(*firstWithout(op, isPlain)), "elements alone",
+               "Leave them out, or make tensors of u8 for codes."),
+
+    INVALID_IF(op.values.has_value() && !densePlane(op) && op.values->codec.name != op.keys.codec.name,
                "keys and values have different codecs",
                fmt::format("{} and {}", name(op.keys.codec.name), name(op.values->codec.name)),
                "one codec, with bits for each", "Use one codec for both, or two ops."),
 
     INVALID_IF(
         firstWithout(op, hasHeadDim), "the codec has no codes of this length", codeText(*firstWithout(op, hasHeadDim)),
-        op.keys.codec.name == KVCodecName::turbo
+        op.codecName() == KVCodecName::turbo
             ? "2 to 8 bits, and bits * headDim / 8 bytes for a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512"
             : "4 bits and half a head dim of 4 to 4096, or 5, 6 or 8 bits and 256 or 512 bytes",
         "Ask the codec for its sizes, and give the codes that last axis."),
+
+    INVALID_IF(!hasCodableDim(op), "dense vectors have a head dim that the codec beside them does not have",
+               densePlane(op)->codes.text(),
+               fmt::format("a head dim of {}", (densePlane(op) == &op.keys ? *op.values : op.keys).codec.text()),
+               "Use a head dim that the codec can code, or a dense cache."),
 
     INVALID_IF(firstWithout(op, hasFittingFactor), "the scale factor cannot be used",
                scaleFactorText(*firstWithout(op, hasFittingFactor)),
@@ -153,7 +190,7 @@ constexpr Rule<Op> kRules[] = {
                scaleText(*firstWithout(op, hasFittingScales)),
                "Give scales the axes of the codes but for the last, and one of 2 where a vector has two."),
 
-    INVALID_IF(hasChannelScales(op.values) || (op.keys.codec.name != KVCodecName::turbo &&
+    INVALID_IF(hasChannelScales(op.values) || (op.codecName() != KVCodecName::turbo &&
                                                (hasFactors(op.keys) || (op.values && hasFactors(*op.values)))),
                "the codec has no means or channel scales",
                hasChannelScales(op.values) ? "channel scales of values" : "means or channel scales with mlx1",
@@ -176,12 +213,18 @@ void addFactors(std::vector<NamedRange>& ranges, const QuantizedKVPlane& plane) 
   if (plane.channelScales) ranges.push_back({"channel scales", plane.channelScales->range()});
 }
 
+void addPlane(std::vector<NamedRange>& ranges, const QuantizedKVPlane& plane) {
+  ranges.push_back({plane.isDense() ? "dense vectors" : "codes", plane.codes.range()});
+  if (!plane.isDense()) ranges.push_back({"scales", plane.scales.range()});
+  addFactors(ranges, plane);
+}
+
 void describePlane(OpForm& form, const QuantizedKVPlane& plane, const PlaneIndices& indices, Access access) {
   form.add(plane.codec.name);
   form.add(plane.codec.bits);
   form.add(plane.codec.scaleFactor);
   form.bind(indices.codes, plane.codes, access);
-  form.bind(indices.scales, plane.scales, access);
+  if (!plane.isDense()) form.bind(indices.scales, plane.scales, access);  // codes have another dtype
   form.bind(indices.means, plane.means, Access::read);
   form.bind(indices.channelScales, plane.channelScales, Access::read);
 }

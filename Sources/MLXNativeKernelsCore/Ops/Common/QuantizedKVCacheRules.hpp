@@ -15,6 +15,9 @@ std::span<const Rule<QuantizedKVCacheView>> quantizedKVCacheRules();
 // Names of what a plane's vectors are made of besides codes and scales.
 void addFactors(std::vector<NamedRange>& ranges, const QuantizedKVPlane& plane);
 
+// A plane that an op reads, with all that belongs to it.
+void addPlane(std::vector<NamedRange>& ranges, const QuantizedKVPlane& plane);
+
 // A plane in the form of an op that repeats, with the indices at which dispatches bind it.
 struct PlaneIndices {
   uint32_t codes, scales, means, channelScales;

@@ -31,7 +31,14 @@ Result<QuantizedKVPlane> QuantizedKVPlane::zeros(const std::shared_ptr<Device>& 
 
 uint64_t QuantizedKVPlane::headDim() const {
   const Shape& shape = codes.shape();
-  return shape.rank() == 0 ? 0 : headDimOf(codec, shape[shape.rank() - 1]);
+  if (shape.rank() == 0) return 0;
+  return isDense() ? shape[shape.rank() - 1] : headDimOf(codec, shape[shape.rank() - 1]);
+}
+
+KVCodecSizes QuantizedKVPlane::vectorSizes() const {
+  if (isDense()) return {.codeBytes = headDim() * byteSize(codes.dtype())};
+  const auto taken = sizes(codec, headDim());
+  return taken ? *taken : KVCodecSizes{};
 }
 
 KVCacheView QuantizedKVCacheView::codes() const {

@@ -58,6 +58,7 @@ namespace {
 
 // Whether a lane finds its codes of every row at a multiple of their bytes, or of a word that lanes share.
 bool hasAlignedCodes(const QuantizedKVPlane& plane, const VectorLanes& lanes) {
+  if (plane.isDense()) return isAlignedTo16Bytes(plane.codes);
   const Shape& shape = plane.codes.shape();
   const bool hasBytes = plane.codec.name == KVCodecName::mlx1 && plane.codec.bits != 4;  // one for each code
   const uint64_t bytesOfLane = (hasBytes ? 8 : std::bit_floor(plane.codec.bits)) * lanes.chunks / 2;
@@ -73,9 +74,16 @@ std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, cons
     return elementAlignment(view, most) == most;
   };
   const QuantizedKVPlane& last = second ? *second : first;
-  return {{kKVCodecIsTurbo, first.codec.name == KVCodecName::turbo},
-          {kKVCodecKeyBits, first.codec.bits},
-          {kKVCodecValueBits, last.codec.bits},
+  // A dense plane has no table, and so is described as if it had the other's.
+  const KVCodec none = {};
+  const KVCodec& codec = !first.isDense() ? first.codec : !last.isDense() ? last.codec : none;
+  const DType denseType = first.isDense() ? first.codes.dtype() : last.isDense() ? last.codes.dtype() : DType::f32;
+  return {{kKVCodecIsTurbo, codec.name == KVCodecName::turbo},
+          {kKVCodecKeyBits, codec.bits},
+          {kKVCodecValueBits, last.isDense() ? codec.bits : last.codec.bits},
+          {kKVCodecHasCodedKeys, !first.isDense()},
+          {kKVCodecHasCodedValues, second && !second->isDense()},
+          {kKVCodecDenseType, static_cast<uint32_t>(denseType)},
           {kKVCodecKeyDim, static_cast<uint32_t>(first.headDim())},
           {kKVCodecValueDim, static_cast<uint32_t>(last.headDim())},
           {kKVCodecHasAlignedCodes, hasAlignedCodes(first, lanes) && hasAlignedCodes(last, lanes)},

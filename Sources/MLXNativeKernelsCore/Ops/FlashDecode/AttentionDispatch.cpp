@@ -19,9 +19,9 @@ std::vector<Region> allOf(uint64_t bytes) {
 std::vector<FunctionConstant> finishConstants(const AttentionResults& results, const QuantizedKVCacheView* quantized,
                                               bool hasSinks) {
   const bool hasValueMeans = quantized && quantized->values->means.has_value();
-  return {{kKVCodecIsTurbo, !quantized || quantized->keys.codec.name == KVCodecName::turbo},
+  return {{kKVCodecIsTurbo, !quantized || quantized->codecName() == KVCodecName::turbo},
           {kKVCodecHasValueMeans, hasValueMeans},
-          {kFlashDecodeIsCoded, quantized != nullptr},
+          {kKVCodecHasCodedValues, quantized && !quantized->values->isDense()},
           {kFlashDecodeIntoType, static_cast<uint32_t>(results.into ? results.into->dtype() : DType::f32)},
           {kFlashDecodeIsVectorizedInto, results.into && isAlignedToFour(*results.into)},
           {kFlashDecodeHasSinks, hasSinks},

@@ -69,7 +69,7 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
       .keyScaleFactor = 1,
       .valueScaleFactor = 1,
       .keyCodeBytes = narrow(layout.keyDim * byteSize(slots.keys.dtype())),
-      .valueCodeBytes = narrow(layout.valueDim * byteSize(slots.values->dtype())),
+      .valueCodeBytes = narrow(layout.valueDim * byteSize(slots.keys.dtype())),
       .maskRowStride = 0,
       .maskHeadStride = 0,
       .maskSequenceStride = 0,
@@ -79,8 +79,8 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
     params.keyScaleFactor = quantized->keys.codec.scaleFactor;
     params.valueScaleFactor = quantized->values->codec.scaleFactor;
-    params.keyCodeBytes = narrow(slots.headDim());
-    params.valueCodeBytes = narrow(slots.values->shape()[slots.values->shape().rank() - 1]);
+    params.keyCodeBytes = narrow(quantized->keys.vectorSizes().codeBytes);
+    params.valueCodeBytes = narrow(quantized->values->vectorSizes().codeBytes);
   }
   if (op.options.mask) {
     const Shape& shape = op.options.mask->shape();
@@ -102,8 +102,10 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   std::vector<FunctionConstant> constants = isSplit
                                                 ? finishConstants({.partials = AttentionPartials{}}, quantized, false)
                                                 : finishConstants(op.results, quantized, op.options.sinks.has_value());
-  const DType cacheType = quantized ? DType::f32 : slots.keys.dtype();  // codes have none
-  const auto bitsOf = [&](const QuantizedKVPlane* plane) { return plane ? plane->codec.bits : uint32_t{4}; };
+  const DType cacheType = denseType(op).value_or(DType::f32);  // codes have none
+  const auto bitsOf = [&](const QuantizedKVPlane* plane) {
+    return plane && !plane->isDense() ? plane->codec.bits : uint32_t{4};
+  };
   // A ring is out of order from the first time that it is full. A kernel for the time before would be exchanged then,
   // and compiled in the middle of a text.
   const bool isInOrder = slots.layout == KVLayout::headMajor && slots.wrap == KVWrap::linear;
@@ -113,10 +115,11 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                     {kKVCodecValueBits, bitsOf(quantized ? &*quantized->values : nullptr)},
                     {kKVCodecHasKeyMeans, quantized && quantized->keys.means.has_value()},
                     {kKVCodecHasChannelScales, quantized && quantized->keys.channelScales.has_value()},
+                    {kKVCodecHasCodedKeys, quantized && !quantized->keys.isDense()},
                     {kFlashDecodeCacheType, static_cast<uint32_t>(cacheType)},
                     {kFlashDecodeQueryType, static_cast<uint32_t>(op.queries.tensor.dtype())},
                     {kFlashDecodeMaskType, static_cast<uint32_t>(maskType)},
-                    {kFlashDecodeIsAligned, isAligned(slots.keys) && isAligned(*slots.values) &&
+                    {kFlashDecodeIsAligned, isAligned(slots.keys) && (!slots.values || isAligned(*slots.values)) &&
                                                 (!layout.usesMatrices || areQueriesAligned(op, layout, 8))},
                     {kFlashDecodeIsVectorized, areQueriesAligned(op, layout, 4)},
                     {kFlashDecodeHasMask, op.options.mask.has_value()},
@@ -131,6 +134,7 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   if (!layout.usesVectors()) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
   if (layout.usesMatrices) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
   if (layout.usesPrefill()) constants.push_back({kFlashDecodeParts, layout.prefill.parts});
+  if (!layout.usesMatrices) constants.push_back({kFlashDecodeIsOneTensor, isOneTensor(op)});
   return constants;
 }
 
@@ -149,7 +153,7 @@ Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   strides.offset += pass.firstSequence * strides.sequenceStride + pass.firstRow * strides.tokenStride;
   strides.sequences = pass.sequences.size();
   strides.tokens = pass.rows;
-  const ElementRun all{0, layout.keyDim};
+  const ElementRun all{0, strides.headDim};
   Binding binding = bindingOf(kFlashDecodeQueries, HeadsView(op.queries.tensor, strides), {&all, 1}, Access::read);
   if (!layout.scratchQueries) return binding;
   binding.buffer = nullptr;
@@ -159,22 +163,29 @@ Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
 
 void bindCache(Dispatch& dispatch, const Op& op, const FlashDecodePass& pass) {
   const KVCacheView slots = cacheOf(op);
-  const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t vectorBytes) {
+  const auto bindReads = [&](uint32_t index, const Tensor& tensor, std::vector<Region> reads) {
     Binding binding = Binding::whole(index, tensor, Access::read);
-    binding.reads.clear();
-    pass.addReads(op, vectorBytes, binding.reads);
+    binding.reads = std::move(reads);
     dispatch.buffers.push_back(std::move(binding));
   };
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   if (!quantized) {
-    bind(kFlashDecodeKeys, slots.keys, slots.headDim() * byteSize(slots.keys.dtype()));
-    bind(kFlashDecodeValues, *slots.values, valueDimOf(op) * byteSize(slots.keys.dtype()));
+    std::vector<Region> keys, values;
+    pass.addDenseReads(op, true, keys);
+    pass.addDenseReads(op, false, values);
+    bindReads(kFlashDecodeKeys, slots.keys, std::move(keys));
+    bindReads(kFlashDecodeValues, slots.values.value_or(slots.keys), std::move(values));
     return;
   }
+  const auto bind = [&](uint32_t index, const Tensor& tensor, uint64_t vectorBytes) {
+    std::vector<Region> reads;
+    pass.addReads(op, vectorBytes, reads);
+    bindReads(index, tensor, std::move(reads));
+  };
   const auto bindPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales, uint32_t means) {
-    const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the rules have asked
+    const KVCodecSizes vector = plane.vectorSizes();
     bind(codes, plane.codes, vector.codeBytes);
-    bind(scales, plane.scales, vector.scaleBytes);
+    if (!plane.isDense()) bind(scales, plane.scales, vector.scaleBytes);
     if (plane.means) dispatch.buffers.push_back(Binding::whole(means, *plane.means, Access::read));
   };
   bindPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales, kFlashDecodeKeyMeans);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
 constexpr uint32_t kLeastPrefillKeys = 512;                                 // of a split
+constexpr uint32_t kLeastLatentKeys = 128;                                  // whose rows are few and long
 constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);  // what travels with a dispatch
 
 uint64_t ceilDivide(uint64_t a, uint64_t b) {
@@ -49,9 +50,8 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
 
 // Tiles of halves hold f16 and codebook entries, and queries that are no more precise than those.
 PrefillInstance prefillOf(const FlashDecode& op) {
-  const bool isHalf = op.queries.tensor.dtype() != DType::f32 &&
-                      (quantizedOf(op) || std::get<KVCacheView>(op.over).keys.dtype() == DType::f16);
-  return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf);
+  const bool isHalf = op.queries.tensor.dtype() != DType::f32 && denseType(op).value_or(DType::f16) == DType::f16;
+  return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf, latentDimOf(op) != 0);
 }
 
 }  // namespace
@@ -61,6 +61,23 @@ void FlashDecodePass::addReads(const FlashDecode& op, uint64_t vectorBytes, std:
     const AttendedSequence& attended = op.sequences[firstSequence + i];
     const SlotRuns slots = keysOf(op, attended, firstRow).slots(sequences[i].firstKey, sequences[i].endKey);
     addSlotRegions(regions, slotsOf(op), attended.sequence, slots, vectorBytes);
+  }
+}
+
+void FlashDecodePass::addDenseReads(const FlashDecode& op, bool areKeys, std::vector<Region>& regions) const {
+  const uint64_t size = byteSize(cacheOf(op).keys.dtype());
+  const uint64_t bytes = (areKeys ? keyDimOf(op) : valueDimOf(op)) * size;
+  if (!isOneTensor(op)) return addReads(op, bytes, regions);
+  const uint64_t vectorBytes = queryDimOf(op) * size;
+  std::vector<Region> whole;
+  addReads(op, vectorBytes, whole);
+  for (const Region& region : whole) {
+    for (uint64_t row = 0; row < region.rows; ++row) {
+      regions.push_back({.offset = region.offset + row * region.rowStride + (areKeys ? vectorBytes - bytes : 0),
+                         .rowBytes = bytes,
+                         .rowStride = vectorBytes,
+                         .rows = region.rowBytes / vectorBytes});
+    }
   }
 }
 
@@ -85,7 +102,11 @@ bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const Me
 bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile) {
   const bool isAutomatic =
       op.options.kernel == FlashDecodeKernel::automatic && op.options.merge != FlashDecodeMerge::together;
-  return isAutomatic && prefillOf(op).parts != 0 && queryShape(op.queries).rows >= tuningFor(profile).leastPrefillRows;
+  if (!isAutomatic || prefillOf(op).parts == 0) return false;
+  const QueryShape queries = queryShape(op.queries);
+  const FlashDecodeTuning tuning = tuningFor(profile);
+  if (latentDimOf(op) == 0) return queries.rows >= tuning.leastPrefillRows;
+  return queries.rows * (queries.heads / slotsOf(op).heads) >= tuning.leastLatentRows;
 }
 
 bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
@@ -100,6 +121,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
                            .queries = queryShape(op.queries),
                            .keyDim = keyDimOf(op),
                            .valueDim = valueDimOf(op),
+                           .isLatent = latentDimOf(op) != 0,
                            .hasRowMajorMatrices = profile.matrixLayout == MatrixLayout::rowMajor,
                            .passes = {}};
   const uint64_t kvHeads = slotsOf(op).heads;
@@ -109,11 +131,12 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   layout.passes = passesOf(op, layout.queries, layout.usesPrefill() ? layout.queries.rows : FlashDecode::kRowsPerPass);
   const uint64_t rows = layout.group * layout.passes.front().rows;
   layout.usesMatrices = hasMatrices && !layout.usesPrefill() && wantsMatrices(op, profile, measured);
-  layout.instance = vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows, quantizedOf(op) != nullptr);
+  layout.instance =
+      vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows, quantizedOf(op) != nullptr, layout.isLatent);
   layout.rowsTogether = !layout.usesMatrices ? layout.instance.rows
                         : measured           ? measured->rowsTogether
                                              : matrixRows(layout.tuning, layout.keyDim, rows);
-  if (layout.usesPrefill()) layout.setPrefillRows(rows);
+  if (layout.usesPrefill()) layout.setPrefillRows(op, rows);
   uint64_t longest = 0;
   for (const FlashDecodePass& pass : layout.passes) {
     for (const FlashDecodeSequence& keys : pass.sequences) {
@@ -132,7 +155,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     FlashDecodeTuning tuning = layout.tuning;
     if (layout.usesPrefill()) {  // parts of many rows are expensive to store and to merge
       tuning.threadgroupsPerCore = 1;
-      tuning.leastKeys = kLeastPrefillKeys;
+      tuning.leastKeys = layout.isLatent ? kLeastLatentKeys : kLeastPrefillKeys;
     }
     layout.splits = automaticSplits(tuning, profile, layout.threadgroups(op), longest);
   }
@@ -169,9 +192,11 @@ uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
   return ceilDivide(group * pass.rows, rowsTogether);
 }
 
-void FlashDecodeLayout::setPrefillRows(uint64_t rows) {
+void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t rows) {
   const uint64_t ofSimdgroup = uint64_t{8} * prefill.rowBlocks;
-  const uint64_t most = tuning.prefillSimdgroups / prefill.parts * ofSimdgroup;
+  uint32_t together = tuning.prefillSimdgroups / prefill.parts;
+  while (together > 1 && threadgroupBytes(op, together * prefill.parts) > kThreadgroupBytes) --together;
+  const uint64_t most = together * ofSimdgroup;
   rowsTogether = static_cast<uint32_t>(kFlashPrefillTileRows(rows, ceilDivide(rows, most), ofSimdgroup));
   simdgroups = static_cast<uint32_t>(rowsTogether / ofSimdgroup * prefill.parts);
 }
@@ -191,8 +216,7 @@ void FlashDecodeLayout::countReadsAgain(const FlashDecode& op, const FlashDecode
   }
   uint64_t bytes = (keyDim + valueDim) * byteSize(cacheOf(op).keys.dtype());
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    const KVCodecSizes key = *sizes(quantized->keys.codec, keyDim), value = *sizes(quantized->values->codec, valueDim);
-    bytes = key.codeBytes + key.scaleBytes + value.codeBytes + value.scaleBytes;
+    bytes = quantized->keys.vectorSizes().bytes() + quantized->values->vectorSizes().bytes();
   }
   dispatch.bytesRead.reset();
   dispatch.bytesRead = dispatch.countedBytesRead() + again * slotsOf(op).heads * bytes;
@@ -201,7 +225,7 @@ void FlashDecodeLayout::countReadsAgain(const FlashDecode& op, const FlashDecode
 FlashDecodeFinish FlashDecodeLayout::finish(uint64_t kvHeads) const {
   constexpr uint32_t kPrefillChunks = 2;
   const uint32_t chunks =
-      usesPrefill() ? kPrefillChunks : finishChunks(usesMatrices ? valueDim : uint64_t{instance.valueDim});
+      usesPrefill() && !isLatent ? kPrefillChunks : finishChunks(usesMatrices ? valueDim : uint64_t{instance.valueDim});
   return finishOf(queries.heads, kvHeads, valueDim, chunks);
 }
 
@@ -229,10 +253,11 @@ uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t 
 }
 
 std::string FlashDecodeLayout::function() const {
+  if (usesPrefill() && isLatent) return fmt::format("flashPrefill_latent_{}", prefill.isHalf ? "f16" : "f32");
   if (usesPrefill()) return fmt::format("flashPrefill_{}_{}", prefill.isHalf ? "f16" : "f32", prefill.dim);
   if (usesMatrices) return fmt::format("flashDecodeMatrix_{}_{}_{}", keyDim, rowsTogether, tileKeys);
-  return fmt::format("flashDecodeVector_{}_{}_{}{}", instance.keyDim, instance.valueDim, instance.rows,
-                     tuning.sharesAmongFewLanes ? "_fewLanes" : "");
+  return fmt::format("flashDecodeVector_{}{}_{}_{}{}", isLatent ? "latent_" : "", instance.keyDim, instance.valueDim,
+                     instance.rows, tuning.sharesAmongFewLanes ? "_fewLanes" : "");
 }
 
 uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t count) const {
@@ -241,12 +266,14 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
   uint64_t merging = 0;
   uint64_t levels = 0;
   if (quantized) {
-    levels =
-        ((uint64_t{1} << quantized->keys.codec.bits) + (uint64_t{1} << quantized->values->codec.bits)) * sizeof(float);
+    for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
+      if (!plane->isDense()) levels += (uint64_t{1} << plane->codec.bits) * sizeof(float);
+    }
   }
   if (usesPrefill()) {
     const uint64_t parts = prefill.parts > 1 ? count * kFlashPrefillPartBytes(prefill.rowBlocks, prefill.keys) : 0;
-    return static_cast<uint32_t>(kFlashPrefillTileBytes(prefill.isHalf ? 2 : 4, keyDim, prefill.keys) + levels + parts);
+    const uint64_t tile = kFlashPrefillTileBytes(prefill.isHalf ? 2 : 4, keyDim + valueDim, prefill.keys);
+    return static_cast<uint32_t>(tile + levels + parts);
   }
   if (usesMatrices) {
     const uint64_t parts = count * kFlashDecodeMatrixPartRows(keyDim);

@@ -34,6 +34,8 @@ struct FlashDecodePass {
 
   // Adds what the pass reads of a plane of the cache whose vectors take `vectorBytes` bytes.
   void addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const;
+  // The same for keys or values of a dense cache, which may be parts of the same vectors.
+  void addDenseReads(const FlashDecode& op, bool areKeys, std::vector<Region>& regions) const;
 };
 
 // Queries that an earlier dispatch leaves in the scratch memory of the same plan, one after another: [sequences, rows,
@@ -49,6 +51,7 @@ struct FlashDecodeLayout {
   QueryShape queries;
   uint64_t keyDim = 0;
   uint64_t valueDim = 0;
+  bool isLatent = false;
   uint64_t group = 0;
   bool usesMatrices = false;
   bool hasRowMajorMatrices = false;
@@ -72,7 +75,7 @@ struct FlashDecodeLayout {
   uint64_t threadgroups(const FlashDecode& op) const;  // of the first pass, for each split
   FlashDecodeChoice choice() const;
   uint32_t automaticSimdgroups(const FlashDecode& op, uint64_t longest) const;
-  void setPrefillRows(uint64_t rows);  // of a head of the cache
+  void setPrefillRows(const FlashDecode& op, uint64_t rows);  // of a head of the cache
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.

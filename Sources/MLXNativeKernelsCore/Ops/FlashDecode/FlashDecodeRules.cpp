@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/HeadsMemory.hpp"
@@ -23,7 +24,21 @@ using Op = KVCacheView;
 
 bool hasCacheRank(const Op& op) {
   const uint32_t rank = op.keys.shape().rank();
-  return (rank == 3 || rank == 4) && op.values->shape().rank() == rank;
+  return (rank == 3 || rank == 4) && (!op.values || op.values->shape().rank() == rank);
+}
+
+bool hasLatentPart(const Op& op) {
+  if (!op.values) return op.headDim() > op.latentDim;
+  return op.values->shape()[op.values->shape().rank() - 1] == op.latentDim;
+}
+
+std::string planesText(const Op& op, const std::function<std::string(const Tensor&)>& text) {
+  return op.values ? fmt::format("keys {}, values {}", text(op.keys), text(*op.values))
+                   : fmt::format("keys {}", text(op.keys));
+}
+
+std::string shapesText(const Op& op) {
+  return planesText(op, [](const Tensor& tensor) { return tensor.shape().text(); });
 }
 
 constexpr Rule<Op> kRules[] = {
@@ -31,18 +46,17 @@ constexpr Rule<Op> kRules[] = {
                op.keys ? "a value cache without memory" : "a key cache without memory", "tensors with memory",
                "Make the cache's tensors before using it."),
 
-    INVALID_IF(!op.values, "the cache has no values", "keys alone", "keys and values",
-               "Give the view a tensor for values."),
+    INVALID_IF(!op.values && op.latentDim == 0, "the cache has no values", "keys alone", "keys and values",
+               "Give the view a tensor for values, or the latent part of keys that are values too."),
 
-    INVALID_IF(!hasCacheRank(op), "the cache has the wrong rank",
-               fmt::format("keys {}, values {}", op.keys.shape().text(), op.values->shape().text()),
+    INVALID_IF(!hasCacheRank(op), "the cache has the wrong rank", shapesText(op),
                op.layout == KVLayout::headMajor ? "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]"
                                                 : "[capacity, heads, headDim] or [sequences, capacity, heads, headDim]",
                "Reshape the cache; keys and values need the same rank."),
 
-    INVALID_IF(!isFloat(op.keys.dtype()) || op.values->dtype() != op.keys.dtype(),
+    INVALID_IF(!isFloat(op.keys.dtype()) || (op.values && op.values->dtype() != op.keys.dtype()),
                "the cache does not hold numbers of one type",
-               fmt::format("keys of {}, values of {}", name(op.keys.dtype()), name(op.values->dtype())),
+               planesText(op, [](const Tensor& tensor) { return fmt::format("of {}", name(tensor.dtype())); }),
                "f32, f16 or bf16, the same for both",
                "Store keys and values as floats of one type, or pass a quantized view."),
 
@@ -50,9 +64,14 @@ constexpr Rule<Op> kRules[] = {
                fmt::format("{} {}", layoutText(op.layout), op.keys.shape().text()), "at least one slot",
                "Make a cache with a capacity of at least 1."),
 
-    INVALID_IF(!areValuesLikeKeys(op), "the value cache differs from the key cache", op.values->shape().text(),
-               fmt::format("{}, but for headDim", op.keys.shape().text()),
+    INVALID_IF(op.values && !areValuesLikeKeys(op), "the value cache differs from the key cache",
+               op.values->shape().text(), fmt::format("{}, but for headDim", op.keys.shape().text()),
                "Make both with the same sequences, heads and capacity."),
+
+    INVALID_IF(op.latentDim != 0 && !hasLatentPart(op), "the latent part does not match the cache",
+               fmt::format("a latent part of {}, {}", op.latentDim, shapesText(op)),
+               "values of that length, or keys that are longer",
+               "Pass the length of the part of a key that is its value, too."),
 };
 
 }  // namespace dense
@@ -64,6 +83,10 @@ using Op = QuantizedKVCacheView;
 constexpr Rule<Op> kRules[] = {
     INVALID_IF(!op.values, "the cache has no values", "keys alone", "keys and values",
                "Give the view a plane of values."),
+
+    INVALID_IF(op.latentDim != 0 && op.values->headDim() != op.latentDim, "the latent part does not match the cache",
+               fmt::format("a latent part of {}, values of {}", op.latentDim, op.values->headDim()),
+               "values of that length", "Pass the length of the part of a key that is its value, too."),
 };
 
 }  // namespace quantized
@@ -181,21 +204,19 @@ bool isPerHead(const Op& op, const std::optional<Tensor>& tensor) {
 }
 
 std::string matrixText(const Op& op) {
-  return fmt::format("{} with head dims {} and {}{}", quantizedOf(op) ? "codes" : name(cacheOf(op).keys.dtype()),
-                     keyDimOf(op), valueDimOf(op), op.options.mask ? ", with a mask" : "");
+  const auto elements = denseType(op);
+  return fmt::format("{}{} with head dims {} and {}{}", elements ? name(*elements) : "codes",
+                     elements && quantizedOf(op) ? " and codes" : "", keyDimOf(op), valueDimOf(op),
+                     op.options.mask ? ", with a mask" : "");
 }
 
 std::vector<NamedRange> sourcesOf(const Op& op) {
   std::vector<NamedRange> sources{{"queries", rangeOf(op.queries)}};
   if (const QuantizedKVCacheView* quantized = quantizedOf(op)) {
-    for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
-      sources.push_back({"codes", plane->codes.range()});
-      sources.push_back({"scales", plane->scales.range()});
-      addFactors(sources, *plane);
-    }
+    for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) addPlane(sources, *plane);
   } else {
     sources.push_back({"the key cache", cacheOf(op).keys.range()});
-    sources.push_back({"the value cache", cacheOf(op).values->range()});
+    if (cacheOf(op).values) sources.push_back({"the value cache", cacheOf(op).values->range()});
   }
   if (op.options.mask) sources.push_back({"the mask", op.options.mask->range()});
   if (op.options.slopes) sources.push_back({"slopes", op.options.slopes->range()});
@@ -218,14 +239,17 @@ constexpr Rule<Op> kRules[] = {
                "fewer pinned slots than the ring's capacity, and none in a linear cache",
                "Pin fewer slots, or make the cache a larger ring."),
 
-    INVALID_IF(queryShape(op.queries).headDim != keyDimOf(op), "queries have another head dim than keys",
-               fmt::format("{}", queryShape(op.queries).headDim), fmt::format("{}", keyDimOf(op)),
+    INVALID_IF(queryShape(op.queries).headDim != queryDimOf(op), "queries have another head dim than keys",
+               fmt::format("{}", queryShape(op.queries).headDim),
+               latentDimOf(op) == 0 ? fmt::format("{}", queryDimOf(op))
+                                    : fmt::format("{}: a latent part of {} and {} behind it", queryDimOf(op),
+                                                  latentDimOf(op), keyDimOf(op)),
                "Pass queries of the model that filled the cache."),
 
-    INVALID_IF(!hasAttentionKernel(keyDimOf(op), valueDimOf(op), quantizedOf(op) != nullptr),
+    INVALID_IF(!hasAttentionKernel(keyDimOf(op), valueDimOf(op), quantizedOf(op) != nullptr, latentDimOf(op) != 0),
                "there is no kernel for these head dims",
                fmt::format("{} of keys and {} of values", keyDimOf(op), valueDimOf(op)),
-               attentionDimsText(quantizedOf(op) != nullptr),
+               attentionDimsText(quantizedOf(op) != nullptr, latentDimOf(op) != 0),
                "Pad shorter vectors with zeros to one of these, and pass the scale of the head dim that they had."),
 };
 
@@ -277,6 +301,10 @@ constexpr Rule<Op> kOptionRules[] = {
     INVALID_IF(!isUnsetOrWithin(op.options.scale, kMinScale, kMaxScale), "the scale cannot be used",
                fmt::format("{}", op.options.scale), fmt::format("a number from {} to {}", kMinScale, kMaxScale),
                "Pass a positive scale, or none for 1 / sqrt(headDim)."),
+
+    INVALID_IF(latentDimOf(op) != 0 && op.options.scale == 0, "attention over a latent cache has no scale", "none",
+               "1 / sqrt of the head dim that the model's keys have before they are absorbed",
+               "Pass the model's scale, for DeepSeek-V2 and V3 1 / sqrt(128 + 64)."),
 
     INVALID_IF(!isUnsetOrWithin(op.options.softcap, kMinSoftcap, kMaxSoftcap), "the softcap cannot be used",
                fmt::format("{}", op.options.softcap), fmt::format("a number from {} to {}", kMinSoftcap, kMaxSoftcap),
@@ -359,7 +387,7 @@ Result<void> checkRules(const FlashDecode& op) {
 bool canUseMatrices(const FlashDecode& op) {
   const uint64_t headDim = keyDimOf(op);
   if (valueDimOf(op) != headDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
-  if (quantizedOf(op)) return true;
+  if (quantizedOf(op)) return !denseType(op);
   return std::get<KVCacheView>(op.over).keys.dtype() == DType::f16 && !op.options.mask;
 }
 

@@ -34,16 +34,41 @@ SlotExtents slotsOf(const FlashDecode& op) {
   return SlotExtents::of(std::get<KVCacheView>(op.over));
 }
 
+uint64_t latentDimOf(const FlashDecode& op) {
+  return std::visit([](const auto& view) { return uint64_t{view.latentDim}; }, op.over);
+}
+
+bool isOneTensor(const FlashDecode& op) {
+  const auto* dense = std::get_if<KVCacheView>(&op.over);
+  return dense && dense->latentDim != 0 && !dense->values;
+}
+
+std::optional<DType> denseType(const FlashDecode& op) {
+  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  if (!quantized) return std::get<KVCacheView>(op.over).keys.dtype();
+  for (const QuantizedKVPlane* plane : {&quantized->keys, &*quantized->values}) {
+    if (plane->isDense()) return plane->codes.dtype();
+  }
+  return std::nullopt;
+}
+
 uint64_t keyDimOf(const FlashDecode& op) {
   const QuantizedKVCacheView* quantized = quantizedOf(op);
-  return quantized ? quantized->keys.headDim() : std::get<KVCacheView>(op.over).headDim();
+  if (quantized) return quantized->keys.headDim();
+  const uint64_t headDim = std::get<KVCacheView>(op.over).headDim();
+  return isOneTensor(op) ? headDim - std::min(headDim, latentDimOf(op)) : headDim;
 }
 
 uint64_t valueDimOf(const FlashDecode& op) {
   const QuantizedKVCacheView* quantized = quantizedOf(op);
   if (quantized) return quantized->values->headDim();
+  if (isOneTensor(op)) return latentDimOf(op);
   const Shape& shape = std::get<KVCacheView>(op.over).values->shape();
   return shape[shape.rank() - 1];
+}
+
+uint64_t queryDimOf(const FlashDecode& op) {
+  return keyDimOf(op) + latentDimOf(op);
 }
 
 AttendedKeys::AttendedKeys(const SlotExtents& cache, const AttendedSequence& sequence)

@@ -1,6 +1,7 @@
 // The numbers of a FlashDecode: its queries, its cache, and which keys of a sequence which rows see.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,14 @@ QueryShape queryShape(const HeadsView& queries);
 KVCacheView cacheOf(const FlashDecode& op);
 SlotExtents slotsOf(const FlashDecode& op);
 const QuantizedKVCacheView* quantizedOf(const FlashDecode& op);  // null where it is dense
+std::optional<DType> denseType(const FlashDecode& op);           // of its elements, where not all is quantized
+uint64_t latentDimOf(const FlashDecode& op);                     // 0 where keys and values are apart
+// Of a latent cache, the rest of a key alone.
 uint64_t keyDimOf(const FlashDecode& op);
 uint64_t valueDimOf(const FlashDecode& op);
+uint64_t queryDimOf(const FlashDecode& op);
+// Whether keys of a latent cache follow their values in the same vectors.
+bool isOneTensor(const FlashDecode& op);
 
 // Whether rows see pinned positions beside a window.
 bool seesPinned(const FlashDecode& op);

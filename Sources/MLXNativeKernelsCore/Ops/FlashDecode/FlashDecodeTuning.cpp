@@ -23,6 +23,7 @@ constexpr FlashDecodeTuning kTable[] = {
      .codedMatrixTile = 4096,
      .matrixTableBits = 15,
      .leastPrefillRows = UINT32_MAX,  // products of matrices are emulated
+     .leastLatentRows = UINT32_MAX,
      .cores = 2,
      .sharesAmongFewLanes = true},
     // An estimate: nothing was measured on an Apple GPU. Its kernels are those that fit into 128 registers, as compiled
@@ -66,14 +67,19 @@ constexpr FlashDecodeTuning kTable[] = {
 #define ROW(keyDim, valueDim, rows) {keyDim, valueDim, rows},
 constexpr VectorInstance kVectorInstances[] = {MNK_FLASH_VECTOR_INSTANCES(ROW)};
 constexpr VectorInstance kFewLanesInstances[] = {MNK_FLASH_FEW_LANES_INSTANCES(ROW)};
+constexpr VectorInstance kLatentInstances[] = {MNK_FLASH_LATENT_INSTANCES(ROW)};
+constexpr VectorInstance kLatentFewLanesInstances[] = {MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW)};
 #undef ROW
 
 #define ROW(headDim, rows, keys) {headDim, rows, keys},
 constexpr MatrixInstance kMatrixInstances[] = {MNK_FLASH_MATRIX_INSTANCES(ROW)};
 #undef ROW
 
-#define ROW(type, dim, rowBlocks, keys) {std::string_view(#type) == "f16", dim, rowBlocks, keys, 1},
+#define ROW(type, dim, rowBlocks, keys) {std::string_view(#type) == "f16", dim, 0, rowBlocks, keys, 1},
 constexpr PrefillInstance kPrefillInstances[] = {MNK_FLASH_PREFILL_INSTANCES(ROW)};
+#undef ROW
+#define ROW(type, dim, extra, rowBlocks, keys) {std::string_view(#type) == "f16", dim, extra, rowBlocks, keys, 4},
+constexpr PrefillInstance kLatentPrefillInstances[] = {MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW)};
 #undef ROW
 
 // Vectors up to this length are served by longer instances, if a lane's loads end where they end.
@@ -93,21 +99,25 @@ FlashDecodeTuning tuningFor(const DeviceProfile& profile) {
   return {};
 }
 
-bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
+bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLatent) {
   const KVCodec turbo;  // no codec has other head dims that kernels have
   if (isQuantized && (!turbo.canCode(keyDim) || !turbo.canCode(valueDim))) return false;
-  return vectorInstance({}, keyDim, valueDim, 1, isQuantized).rows != 0;
+  return vectorInstance({}, keyDim, valueDim, 1, isQuantized, isLatent).rows != 0;
 }
 
-std::string attentionDimsText(bool isQuantized) {
+std::string attentionDimsText(bool isQuantized, bool isLatent) {
+  if (isLatent) return "64 of keys beside a latent part of 512";
   return isQuantized ? "32, 64, 80, 96, 112, 128, 192 or 256, or 512 for both"
                      : "multiples of 8 up to 256, 512, or 576 with 512";
 }
 
 VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
-                              bool isQuantized) {
-  const auto instances = tuning.sharesAmongFewLanes ? std::span<const VectorInstance>(kFewLanesInstances)
-                                                    : std::span<const VectorInstance>(kVectorInstances);
+                              bool isQuantized, bool isLatent) {
+  using Instances = std::span<const VectorInstance>;
+  Instances instances = isLatent ? Instances(kLatentInstances) : Instances(kVectorInstances);
+  if (tuning.sharesAmongFewLanes) {
+    instances = isLatent ? Instances(kLatentFewLanesInstances) : Instances(kFewLanesInstances);
+  }
   rows = std::min<uint64_t>(rows, tuning.vectorRowsTogether);
   const bool isPaddable = canBePadded(keyDim) && canBePadded(valueDim);
   VectorInstance best;
@@ -116,7 +126,7 @@ VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, 
     const bool isExact = instance.keyDim == keyDim && instance.valueDim == valueDim;
     const bool isLongEnough = isPaddable && instance.keyDim >= keyDim && instance.valueDim >= valueDim;
     const bool hasPowerOfTwo = instance.keyDim == instance.valueDim && std::has_single_bit(instance.keyDim);
-    if ((!isExact && !isLongEnough) || (isQuantized && !hasPowerOfTwo)) continue;
+    if ((!isExact && !isLongEnough) || (isQuantized && !isLatent && !hasPowerOfTwo)) continue;
     if (best.rows != 0 && (instance.keyDim != best.keyDim || instance.valueDim != best.valueDim)) break;
     if (best.rows == 0 || best.rows < rows) best = instance;
   }
@@ -145,7 +155,12 @@ std::span<const MatrixInstance> matrixInstances() {
   return kMatrixInstances;
 }
 
-PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf) {
+PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf, bool isLatent) {
+  for (const PrefillInstance& instance : kLatentPrefillInstances) {
+    if (!isLatent || instance.isHalf != isHalf || instance.dim * instance.parts != valueDim) continue;
+    if (instance.extra * instance.parts == keyDim) return instance;
+  }
+  if (isLatent) return {};
   constexpr uint64_t kMaxOfASimdgroup = 128;
   constexpr uint32_t kMaxParts = 2;
   const uint32_t parts = keyDim > kMaxOfASimdgroup ? kMaxParts : 1;

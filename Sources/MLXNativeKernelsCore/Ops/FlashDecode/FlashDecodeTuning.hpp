@@ -31,6 +31,9 @@ struct FlashDecodeTuning {
   // From this number of rows of a sequence on, the prefill kernel attends in one dispatch, where it has the head dim.
   uint32_t leastPrefillRows = FlashDecode::kRowsPerPass + 1;
   uint32_t prefillSimdgroups = 12;
+  // From this number of rows of a head of a latent cache on, the same kernel does, since the vector kernel reads the
+  // cache for each row.
+  uint32_t leastLatentRows = 2;
   uint32_t cores = 16;  // where the device does not say
   // The vector kernel's instances in which few lanes share a vector, which the Host device alone has.
   bool sharesAmongFewLanes = false;
@@ -38,9 +41,10 @@ struct FlashDecodeTuning {
 
 FlashDecodeTuning tuningFor(const DeviceProfile& profile);
 
-// Whether there is a kernel for these head dims, over elements or over codes, and which dims have one.
-bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized);
-std::string attentionDimsText(bool isQuantized);
+// Whether there is a kernel for these head dims, over elements, over codes or over a latent cache of either, and which
+// dims have one.
+bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLatent);
+std::string attentionDimsText(bool isQuantized, bool isLatent);
 
 // The instance of the vector kernel for `rows` rows of a head of the cache: of these head dims, or the smallest that
 // they fit in; for a quantized cache one for a power of two, the same for keys and values. It has 0 rows where there is
@@ -51,7 +55,7 @@ struct VectorInstance {
   uint32_t rows = 0;  // that a simdgroup computes together
 };
 VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
-                              bool isQuantized);
+                              bool isQuantized, bool isLatent);
 
 // Instances of the matrix kernel.
 struct MatrixInstance {
@@ -69,13 +73,14 @@ uint32_t matrixTileKeys(uint64_t headDim, uint32_t instanceRows, uint64_t mostKe
 struct PrefillInstance {
   bool isHalf = false;
   uint32_t dim = 0;        // elements of a row that a simdgroup has
+  uint32_t extra = 0;      // and of its query besides, over a latent cache
   uint32_t rowBlocks = 0;  // eights of rows that it computes together
   uint32_t keys = 0;       // of a tile
   uint32_t parts = 0;      // simdgroups that share rows
 
   bool operator==(const PrefillInstance&) const = default;
 };
-PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf);
+PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf, bool isLatent = false);
 
 // Parts that the longest of the key ranges is divided into, where nobody asks for a number.
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,

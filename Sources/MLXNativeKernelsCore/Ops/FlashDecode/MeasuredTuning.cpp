@@ -77,6 +77,18 @@ bool readLine(std::string_view line, FlashDecodeWorkload& w, FlashDecodeChoice& 
          lineOf(w, c) == fmt::format("{}\n", line);
 }
 
+std::string storageOf(const FlashDecode& op) {
+  const QuantizedKVCacheView* quantized = quantizedOf(op);
+  if (!quantized) return std::string(name(*denseType(op)));
+  const auto planeText = [](const QuantizedKVPlane& plane) {
+    return plane.isDense() ? std::string(name(plane.codes.dtype()))
+                           : fmt::format("{}{}", name(plane.codec.name), plane.codec.bits);
+  };
+  const std::string keys = planeText(quantized->keys);
+  return denseType(op) ? fmt::format("{}:{}", keys, planeText(*quantized->values))
+                       : fmt::format("{}:{}", keys, quantized->values->codec.bits);
+}
+
 // How many times more keys the one has than the other.
 double distance(uint64_t a, uint64_t b) {
   return static_cast<double>(std::max(a, b)) / static_cast<double>(std::max<uint64_t>(std::min(a, b), 1));
@@ -94,17 +106,13 @@ std::string FlashDecodeChoice::text() const {
 FlashDecodeWorkload FlashDecodeWorkload::of(const FlashDecode& op) {
   const QueryShape queries = queryShape(op.queries);
   const KVCacheView slots = cacheOf(op);
-  const QuantizedKVCacheView* quantized = quantizedOf(op);
   FlashDecodeWorkload workload{
-      .storage = {},
+      .storage = storageOf(op),
       .queries = op.queries.tensor.dtype(),
       .keyDim = keyDimOf(op),
       .valueDim = valueDimOf(op),
       .rows = queries.heads / slots.heads() * std::min(queries.rows, FlashDecode::kRowsPerPass),
       .heads = slots.heads() * queries.sequences};
-  workload.storage = quantized ? fmt::format("{}{}:{}", name(quantized->keys.codec.name), quantized->keys.codec.bits,
-                                             quantized->values->codec.bits)
-                               : std::string(name(slots.keys.dtype()));
   for (const AttendedSequence& attended : op.sequences) {
     const KeyRange seen = keysSeen(op, keysOf(op, attended, 0), attended.length, 0, queries.rows);
     workload.keys = std::max(workload.keys, seen.count());

@@ -26,7 +26,7 @@ struct FlashDecodeChoice {
 
 // What the speed of a FlashDecode depends on besides the device.
 struct FlashDecodeWorkload {
-  std::string storage;  // "f16", or "turbo4:3" for keys of 4 bits and values of 3
+  std::string storage;  // "f16", "turbo4:3" for keys of 4 bits and values of 3, "f16:turbo4" for dense keys
   DType queries = DType::f16;
   uint64_t keyDim = 0;
   uint64_t valueDim = 0;

@@ -49,6 +49,7 @@ void describeSlots(const View& view, OpForm& form) {
   form.add(view.layout);
   form.add(view.wrap);
   form.add(view.pinned);
+  form.add(view.latentDim);
 }
 
 }  // namespace
@@ -99,25 +100,24 @@ void RepeatedAttention::patch(size_t index, Dispatch& dispatch) const {
   if (index >= layout_.passes.size()) return;  // merges splits, wherever they come from
   const FlashDecodePass& pass = layout_.passes[index];
   patchList(dispatch, kFlashDecodeSequences, pass.sequences);
-  const auto patchReads = [&](uint32_t at, uint64_t vectorBytes) {
+  const auto patchReads = [&](uint32_t at, const auto& addTo) {
     for (Binding& binding : dispatch.buffers) {
       if (binding.index != at) continue;
       binding.reads.clear();
-      pass.addReads(op_, vectorBytes, binding.reads);
+      addTo(binding.reads);
     }
   };
   if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
     const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
-      const KVCodecSizes vector = *sizes(plane.codec, plane.headDim());  // the form has been planned
-      patchReads(codes, vector.codeBytes);
-      patchReads(scales, vector.scaleBytes);
+      const KVCodecSizes vector = plane.vectorSizes();
+      patchReads(codes, [&](auto& reads) { pass.addReads(op_, vector.codeBytes, reads); });
+      patchReads(scales, [&](auto& reads) { pass.addReads(op_, vector.scaleBytes, reads); });
     };
     patchPlane(quantized->keys, kFlashDecodeKeys, kFlashDecodeKeyScales);
     patchPlane(*quantized->values, kFlashDecodeValues, kFlashDecodeValueScales);
   } else {
-    const uint64_t bytes = byteSize(std::get<KVCacheView>(op_.over).keys.dtype());
-    patchReads(kFlashDecodeKeys, layout_.keyDim * bytes);
-    patchReads(kFlashDecodeValues, layout_.valueDim * bytes);
+    patchReads(kFlashDecodeKeys, [&](auto& reads) { pass.addDenseReads(op_, true, reads); });
+    patchReads(kFlashDecodeValues, [&](auto& reads) { pass.addDenseReads(op_, false, reads); });
   }
   layout_.countReadsAgain(op_, pass, dispatch);
 }

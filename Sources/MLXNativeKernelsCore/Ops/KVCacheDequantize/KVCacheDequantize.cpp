@@ -29,13 +29,16 @@ constexpr Indices kIndices[] = {
 
 void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const DequantizedPlane& plane,
                const Indices& indices) {
-  const KVCodecSizes row = *sizes(plane.from.codec, plane.from.headDim());  // the rules have asked
+  const KVCodecSizes row = plane.from.vectorSizes();
   Binding into = addressing.sourceBinding(indices.into, plane.into, Access::write);
   Binding codes = Binding::whole(indices.codes, plane.from.codes, Access::read);
   codes.reads = addressing.cacheRegions(row.codeBytes);
-  Binding scales = Binding::whole(indices.scales, plane.from.scales, Access::read);
-  scales.reads = addressing.cacheRegions(row.scaleBytes);
-  dispatch.buffers.insert(dispatch.buffers.end(), {std::move(into), std::move(codes), std::move(scales)});
+  dispatch.buffers.insert(dispatch.buffers.end(), {std::move(into), std::move(codes)});
+  if (!plane.from.isDense()) {
+    Binding scales = Binding::whole(indices.scales, plane.from.scales, Access::read);
+    scales.reads = addressing.cacheRegions(row.scaleBytes);
+    dispatch.buffers.push_back(std::move(scales));
+  }
   if (plane.from.means) dispatch.buffers.push_back(Binding::whole(indices.means, *plane.from.means, Access::read));
   if (plane.from.channelScales) {
     dispatch.buffers.push_back(

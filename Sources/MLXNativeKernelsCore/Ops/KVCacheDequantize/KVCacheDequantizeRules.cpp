@@ -42,11 +42,7 @@ bool holds(const Op& op) {
 std::optional<Overlap> overlapOf(const Op& op) {
   std::vector<NamedRange> sources;
   std::vector<NamedRange> targets;
-  for (const DequantizedPlane& plane : planesOf(op)) {
-    sources.push_back({"codes", plane.from.codes.range()});
-    sources.push_back({"scales", plane.from.scales.range()});
-    addFactors(sources, plane.from);
-  }
+  for (const DequantizedPlane& plane : planesOf(op)) addPlane(sources, plane.from);
   if (op.keys) targets.push_back({"keys", op.keys->range()});
   if (op.values) targets.push_back({"values", op.values->range()});
   return firstOverlap(sources, targets);

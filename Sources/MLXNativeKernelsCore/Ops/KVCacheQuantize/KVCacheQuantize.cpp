@@ -38,13 +38,16 @@ std::vector<Plane> planesOf(const Op& op) {
 }
 
 void bindPlane(Dispatch& dispatch, const CacheAddressing& addressing, const Plane& plane) {
-  const KVCodecSizes row = *sizes(plane.into.codec, plane.into.headDim());  // the rules have asked
+  const KVCodecSizes row = plane.into.vectorSizes();
   Binding source = addressing.sourceBinding(plane.sourceIndex, plane.source, Access::read);
   Binding codes = Binding::whole(plane.codesIndex, plane.into.codes, Access::write);
   codes.writes = addressing.cacheRegions(row.codeBytes);
-  Binding scales = Binding::whole(plane.scalesIndex, plane.into.scales, Access::write);
-  scales.writes = addressing.cacheRegions(row.scaleBytes);
-  dispatch.buffers.insert(dispatch.buffers.end(), {std::move(source), std::move(codes), std::move(scales)});
+  dispatch.buffers.insert(dispatch.buffers.end(), {std::move(source), std::move(codes)});
+  if (!plane.into.isDense()) {
+    Binding scales = Binding::whole(plane.scalesIndex, plane.into.scales, Access::write);
+    scales.writes = addressing.cacheRegions(row.scaleBytes);
+    dispatch.buffers.push_back(std::move(scales));
+  }
   if (plane.into.means) dispatch.buffers.push_back(Binding::whole(plane.meansIndex, *plane.into.means, Access::read));
   if (plane.into.channelScales) {
     dispatch.buffers.push_back(Binding::whole(kKVCacheQuantizeChannelScales, *plane.into.channelScales, Access::read));

@@ -29,13 +29,13 @@ bool isProbe(const Op& op) {
 
 std::optional<Overlap> overlapOf(const Op& op) {
   std::vector<NamedRange> sources{{"keys", rangeOf(sourceOf(op.keys, op.sourceLayout))}};
-  std::vector<NamedRange> targets{{"codes of keys", op.into.keys.codes.range()},
-                                  {"scales of keys", op.into.keys.scales.range()}};
+  std::vector<NamedRange> targets{{"codes of keys", op.into.keys.codes.range()}};
+  if (!op.into.keys.isDense()) targets.push_back({"scales of keys", op.into.keys.scales.range()});
   addFactors(sources, op.into.keys);
   if (op.values) {
     sources.push_back({"values", rangeOf(sourceOf(*op.values, op.sourceLayout))});
     targets.push_back({"codes of values", op.into.values->codes.range()});
-    targets.push_back({"scales of values", op.into.values->scales.range()});
+    if (!op.into.values->isDense()) targets.push_back({"scales of values", op.into.values->scales.range()});
     addFactors(sources, *op.into.values);
   }
   addRows(sources, op.rows);
@@ -76,9 +76,11 @@ constexpr Rule<Op> kRules[] = {
     INVALID_IF(op.counts && !isCounts(*op.counts), "the counts do not fit", op.counts->text(), "u32 [2]",
                "Pass a tensor of two u32."),
 
-    INVALID_IF(op.probe && (op.into.keys.codec.name != KVCodecName::mlx1 || tokenCount(addressesOf(op)) > 1),
+    INVALID_IF(op.probe && (op.into.keys.isDense() || op.into.keys.codec.name != KVCodecName::mlx1 ||
+                            tokenCount(addressesOf(op)) > 1),
                "the probe is for one token of mlx1",
-               fmt::format("{} tokens of {}", tokenCount(addressesOf(op)), name(op.into.keys.codec.name)),
+               fmt::format("{} tokens of {}", tokenCount(addressesOf(op)),
+                           op.into.keys.isDense() ? "dense keys" : name(op.into.keys.codec.name)),
                "one token, and mlx1", "Leave the probe out."),
 
     INVALID_IF(op.probe && !isProbe(op), "the probe does not fit", op.probe->text(),

@@ -49,7 +49,7 @@ void RepeatedQuantize::patch(size_t, Dispatch& dispatch) const {
     patchAddresses(addresses_, placement_, params.address);
   });
   const auto patchPlane = [&](const QuantizedKVPlane& plane, uint32_t codes, uint32_t scales) {
-    const KVCodecSizes row = *sizes(plane.codec, plane.headDim());  // the form has been planned
+    const KVCodecSizes row = plane.vectorSizes();
     for (Binding& binding : dispatch.buffers) {
       if (binding.index == codes) patchCacheRegions(addresses_, placement_, row.codeBytes, binding);
       if (binding.index == scales) patchCacheRegions(addresses_, placement_, row.scaleBytes, binding);

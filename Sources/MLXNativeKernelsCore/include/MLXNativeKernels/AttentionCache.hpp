@@ -1,8 +1,8 @@
 // Keys and values of past tokens, with the position of each sequence. `append` writes at the next position and
 // advances it when the encoder is committed; an encoder that is dropped or refused advances nothing. When
 // committed work fails on the device, the sequences it appended to are suspect until they are truncated to where that
-// work began, or reset. Keys and values are stored as numbers, or coded by a KVCodec; a cache of either kind can be
-// saved to a file and goes on from there when it is loaded.
+// work began, or reset. Keys and values are stored as numbers, or coded by a KVCodec, or one as numbers and the other
+// coded; a cache of any kind can be saved to a file and goes on from there when it is loaded.
 // Several threads may use a cache, each with encoders of its own. A commit is refused, with a retryable error, if after
 // the encoder recorded another thread changed tokens that it reads or the position at which it appends.
 #pragma once
@@ -24,6 +24,9 @@
 
 namespace mnk {
 
+// What of a cache is coded. The other of keys and values is dense, of the descriptor's dtype.
+enum class KVQuantizedPlanes : uint32_t { both, keys, values };
+
 // How a cache codes what is appended. Means and channel scales are copied when the cache is made, so that their sources
 // may be changed afterwards; the copies may not, while the cache holds anything.
 struct KVQuantizedStorage {
@@ -36,6 +39,10 @@ struct KVQuantizedStorage {
   std::optional<Tensor> valueMeans = {};        // f32 [kvHeads, valueHeadDim]
   std::optional<Tensor> keyChannelScales = {};  // f32 [kvHeads, headDim]
 
+  KVQuantizedPlanes planes = KVQuantizedPlanes::both;  // bits of what is not coded read as 0
+
+  bool hasCodedKeys() const { return planes != KVQuantizedPlanes::values; }
+  bool hasCodedValues() const { return planes != KVQuantizedPlanes::keys; }
   KVCodec keyCodec() const { return {codec, keyBits, scaleFactor}; }
   KVCodec valueCodec() const { return {codec, valueBits, scaleFactor}; }
 };
@@ -55,16 +62,20 @@ struct SlidingWindow {
 struct AttentionCacheDescriptor {
   uint32_t kvHeads = 0;
   uint32_t headDim = 0;
-  uint32_t valueHeadDim = 0;  // 0: as headDim
+  uint32_t valueHeadDim = 0;  // 0: as headDim, or as latentDim
   uint32_t capacity = 0;      // slots of one sequence
   uint32_t sequences = 1;
   DType dtype = DType::f16;                          // f32, f16 or bf16
   KVWrap whenFull = KVWrap::linear;                  // fail, or overwrite the oldest
   uint32_t pinned = 0;                               // first positions that a ring never overwrites
-  std::optional<KVQuantizedStorage> quantized = {};  // takes the place of dtype, which then reads as u8
+  std::optional<KVQuantizedStorage> quantized = {};  // where it codes both, dtype plays no part and reads as u8
   // Makes a ring that serves it, of pinned + slidingWindow->slots() slots unless `capacity` is larger. Rows that attend
   // without a window of their own then have this one.
   std::optional<SlidingWindow> slidingWindow = {};
+  // Makes a latent cache (multi-head latent attention): what is appended as values is the first part of keys, too, and
+  // what is appended as keys is the rest of them, `headDim` elements that are rotated already. Queries are those of
+  // absorbed attention, of latentDim + headDim elements, and attention needs a scale. 0: keys and values are apart.
+  uint32_t latentDim = 0;
   bool isStorageOnly = false;  // is never attended to, so that any head dim will do
 };
 
@@ -99,7 +110,7 @@ class AttentionCache {
   AttentionCache& operator=(const AttentionCache&) = default;
 
   const AttentionCacheDescriptor& descriptor() const;
-  // Keys and values, or their codes as a cache of bytes: slots are the same.
+  // Keys and values, or codes of them as a cache of bytes: slots are the same.
   KVCacheView view() const;
   std::optional<QuantizedKVCacheView> quantizedView() const;  // none of a dense cache
 
@@ -146,6 +157,12 @@ class AttentionCache {
   // Makes `target` a copy of `source`, whatever it held.
   Result<void> copy(CommandEncoder& encoder, uint32_t source, uint32_t target);
 
+  // A new cache that holds what this dense one holds, coded: the same sequences, positions and slots, with what a ring
+  // has overwritten and pinned. It is empty until the encoder is committed. Sequences with as many positions are coded
+  // in one dispatch, keys and values together; with means or channel scales there is one for each sequence. A storage
+  // that codes keys or values alone keeps the others as they are.
+  Result<AttentionCache> quantized(CommandEncoder& encoder, const KVQuantizedStorage& storage) const;
+
   // Reads positions of a quantized cache from `position` on as numbers: as many as the tensors hold, which have the
   // shapes of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten
   // cannot.
@@ -169,6 +186,7 @@ class AttentionCache {
 
  private:
   AttentionCache() = default;
+  Result<void> quantizeFrom(CommandEncoder& encoder, const AttentionCache& source);
 
   friend class Preparing;
   struct State;

@@ -10,6 +10,9 @@
 // one a row sees what the ring holds up to its own position, so that several rows, whose keys are all stored before the
 // first of them attends, see less than one by one. A row that sees no key, or keys of score -inf alone, is zero; scores
 // below -3.5e29 count as -inf. What is not visible to a row is not read for it, and cannot reach it.
+//
+// Over a latent cache, key k is value k and then the rest of the key, each of which is read once for both. Queries have
+// as many elements as both together: those of absorbed attention, in the order of keys.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -45,7 +48,8 @@ struct AttendedSequence {
 // sums in f32: up to eight rows cost what one costs. Queries of f32 and bf16, and those of quantized caches, are first
 // multiplied by a power of two for each row, so that they keep the precision of f16 whatever their magnitude. The
 // automatic choice never takes it for f32 queries, which are more precise. For more than kRowsPerPass rows of head dims
-// 64, 80, 96, 128, 192 and 256, it takes a third kernel on GPUs, which attends with all rows in one dispatch.
+// 64, 80, 96, 128, 192 and 256, and for several query heads or rows over a latent cache, it takes a third kernel on
+// GPUs, which attends with all rows in one dispatch.
 enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
 
 // Who merges the parts of splits: a second dispatch, or, together with attending, the threadgroup that stores the last
@@ -53,7 +57,7 @@ enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
 enum class FlashDecodeMerge : uint32_t { automatic, separate, together };
 
 struct AttentionOptions {
-  float scale = 0;  // 0: 1 / sqrt(headDim)
+  float scale = 0;  // 0: 1 / sqrt(headDim). A latent cache does not know the head dim of its model and needs one
   bool isCausal = true;
   uint32_t window = 0;            // how many newest positions a row sees, its own included; 0: all
   bool windowSeesPinned = false;  // with a window, a row also sees the pinned positions of a ring
@@ -89,7 +93,7 @@ struct AttentionResults {
 
 struct FlashDecode {
   static constexpr std::string_view name = "FlashDecode";
-  static constexpr uint64_t kMaxGroup = 32;    // query heads for each head of the cache
+  static constexpr uint64_t kMaxGroup = 128;   // query heads for each head of the cache
   static constexpr uint64_t kRowsPerPass = 8;  // of the vector and the matrix kernel
   static constexpr uint64_t kMaxSplits = 1024;
 

@@ -3,6 +3,9 @@
 //   tokenMajor  [capacity, heads, headDim]      or [sequences, capacity, heads, headDim]
 // A linear cache keeps position p in slot p. A ring keeps its first `pinned` positions for ever and the newest
 // others: slot(p) = p < pinned ? p : pinned + (p - pinned) mod (capacity - pinned).
+//
+// In a latent cache (multi-head latent attention, MLA) the first `latentDim` elements of a key are its value, too, and
+// are stored once. `values` holds them, and `keys` the rest of each key; without `values`, `keys` holds whole keys.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,6 +26,7 @@ struct KVCacheView {
   KVLayout layout = KVLayout::headMajor;
   KVWrap wrap = KVWrap::linear;
   uint32_t pinned = 0;
+  uint32_t latentDim = 0;  // 0: keys and values are apart
 
   uint64_t sequences() const { return keys.shape().rank() == 4 ? keys.shape()[0] : 1; }
   uint64_t heads() const { return extent(layout == KVLayout::headMajor ? 3 : 2); }

@@ -5,6 +5,13 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
+/// What of a cache is coded. The other of keys and values is dense, of the descriptor's element type.
+typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
+  MNKQuantizedPlanesBoth = 0,
+  MNKQuantizedPlanesKeys,
+  MNKQuantizedPlanesValues,
+};
+
 /// How a cache codes what is appended. Means and channel scales are for turbo alone, and are copied when the cache is
 /// made.
 @interface MNKQuantizedStorage : MNKDescriptor
@@ -28,6 +35,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, nullable) MNKTensor *valueMeans;
 /// `float32`, `[kvHeads, headDim]`, none of them 0.
 @property(nonatomic, nullable) MNKTensor *keyChannelScales;
+/// Both unless set. Bits of what is not coded play no part.
+@property(nonatomic) MNKQuantizedPlanes planes;
 
 @end
 
@@ -69,13 +78,13 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 
 @property(nonatomic) NSUInteger kvHeads;
 @property(nonatomic) NSUInteger headDim;
-/// 0 means as `headDim`.
+/// 0 means as `headDim`, or as `latentDim`.
 @property(nonatomic) NSUInteger valueHeadDim;
 /// Slots of one sequence. 0 means as many as the sliding window needs.
 @property(nonatomic) NSUInteger capacity;
 /// 1 unless set.
 @property(nonatomic) NSUInteger sequences;
-/// A float type, `float16` unless set. It plays no part in a quantized cache.
+/// A float type, `float16` unless set. It plays no part where keys and values are both quantized.
 @property(nonatomic) MNKElementType elementType;
 /// `nil` for a dense cache.
 @property(nonatomic, nullable, copy) MNKQuantizedStorage *quantized;
@@ -86,6 +95,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 /// Makes a cache that overwrites the oldest and has the slots for this window. Rows that attend without a window of
 /// their own then have this one. `nil` for a cache without a window.
 @property(nonatomic, nullable, copy) MNKSlidingWindow *slidingWindow;
+/// Makes a latent cache (multi-head latent attention): values are the first part of keys, too, of this length, and
+/// `headDim` elements follow them. Queries of absorbed attention have the elements of both. 0 for another cache.
+@property(nonatomic) NSUInteger latentDim;
 /// Whether nothing attends to the cache, so that any head dims will do. Otherwise there must be an attention kernel for
 /// them.
 @property(nonatomic, getter=isStorageOnly) BOOL storageOnly;
@@ -133,7 +145,7 @@ __attribute__((objc_subclassing_restricted))
 
 /// What it was made with, with no property left to a default.
 @property(nonatomic, readonly, copy) MNKAttentionCacheDescriptor *descriptor;
-/// Keys and values, or their codes as a cache of bytes, head-major, over the cache's memory.
+/// Keys and values, or codes of them as a cache of bytes, head-major, over the cache's memory.
 @property(nonatomic, readonly, copy) MNKKVCacheView *view;
 /// Codes and scales; `nil` for a dense cache.
 @property(nonatomic, readonly, nullable, copy) MNKQuantizedKVCacheView *quantizedView;

@@ -159,6 +159,13 @@ __attribute__((objc_subclassing_restricted))
                rotary:(MNKRotaryEmbedding *)rotary
                 error:(NSError **)error NS_SWIFT_NAME(rotate(_:_:positions:rotary:));
 
+/// A new cache that holds what a dense one holds, coded: the same sequences, positions and slots. It is empty until the
+/// encoder is committed. Sequences with as many positions are coded in one dispatch, keys and values together; with
+/// means or channel scales there is one for each sequence.
+- (nullable MNKAttentionCache *)quantizeCache:(MNKAttentionCache *)cache
+                                    asStorage:(MNKQuantizedStorage *)storage
+                                        error:(NSError **)error NS_SWIFT_NAME(quantize(_:as:));
+
 /// Reads positions of a quantized cache as numbers, as many as the tensors hold: `[tokens, kvHeads, headDim]`, or
 /// without tokens for one. At least one of keys and values.
 - (BOOL)dequantizeCache:(MNKAttentionCache *)cache

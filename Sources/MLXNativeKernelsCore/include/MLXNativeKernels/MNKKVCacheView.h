@@ -27,6 +27,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVWrap) {
 /// - token-major: `[sequences, capacity, heads, headDim]`
 ///
 /// A ring keeps its first `pinned` positions for ever and the newest others.
+///
+/// In a latent cache (multi-head latent attention) the first `latentDim` elements of a key are its value, too. `values`
+/// holds them, and `keys` the rest of each key; without values, `keys` holds whole keys.
 @interface MNKKVCacheView : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -41,6 +44,8 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVWrap) {
 @property(nonatomic) MNKKVWrap wrap;
 /// First positions that a ring never overwrites.
 @property(nonatomic) NSUInteger pinned;
+/// 0 where keys and values are apart.
+@property(nonatomic) NSUInteger latentDim;
 
 @end
 

@@ -13,6 +13,9 @@ NS_ASSUME_NONNULL_BEGIN
 /// - token-major: codes `[sequences, capacity, heads, codeBytes]`, scales `[sequences, capacity, heads]`
 ///
 /// What is coded is `(x - means) .* channelScales`.
+///
+/// One of keys and values may be dense: elements of a float type in the place of codes, with `headDim` in the place of
+/// `codeBytes`, and nothing else.
 @interface MNKQuantizedKVPlane : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -20,7 +23,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 - (instancetype)initWithCodec:(MNKKVCodec *)codec
                         codes:(MNKTensor *)codes
-                       scales:(MNKTensor *)scales NS_DESIGNATED_INITIALIZER;
+                       scales:(nullable MNKTensor *)scales NS_DESIGNATED_INITIALIZER;
 
 /// New memory, in which every vector is zero. Without sequences (0) there is no axis of them.
 + (nullable instancetype)zerosWithCodec:(MNKKVCodec *)codec
@@ -34,10 +37,10 @@ NS_ASSUME_NONNULL_BEGIN
     NS_SWIFT_NAME(zeros(codec:heads:headDim:capacity:sequences:layout:device:));
 
 @property(nonatomic, copy) MNKKVCodec *codec;
-/// `uint8`.
+/// `uint8`, or the elements of dense vectors.
 @property(nonatomic) MNKTensor *codes;
-/// `float16` for turbo, `float32` for mlx1.
-@property(nonatomic) MNKTensor *scales;
+/// `float16` for turbo, `float32` for mlx1; `nil` for dense vectors.
+@property(nonatomic, nullable) MNKTensor *scales;
 /// Taken away from vectors before they are coded: `float32`, `[heads, headDim]`. Turbo alone.
 @property(nonatomic, nullable) MNKTensor *means;
 /// Multiplies what is left: `float32`, `[heads, headDim]`, none of them 0. Keys of turbo alone.
@@ -61,6 +64,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) MNKKVWrap wrap;
 /// First positions that a ring never overwrites.
 @property(nonatomic) NSUInteger pinned;
+/// The length of values that are the first part of keys, in a latent cache; 0 where keys and values are apart.
+@property(nonatomic) NSUInteger latentDim;
 
 /// Bytes that codes and scales of such a cache take, before it is made: an unsigned integer. Without values there are
 /// keys alone.

@@ -1,4 +1,5 @@
-// Memory of a quantized cache that the caller owns: codes and scales of keys, and of values where it has them.
+// Memory of a quantized cache that the caller owns: codes and scales of keys, and of values where it has them. One of
+// the two may be dense instead, as in a KVCacheView: elements of f32, f16 or bf16 in the place of codes.
 //   headMajor   codes u8 [heads, capacity, codeBytes], scales [heads, capacity], or [heads, capacity, 2] where a vector
 //               has two
 //   tokenMajor  the same with capacity before heads
@@ -19,9 +20,9 @@ namespace mnk {
 // all keys of a head adds the same to all scores of a query, and scores stay as they are where queries are divided by
 // the channel scales. A mean of values is added to the result of attention. turbo alone has means and channel scales.
 struct QuantizedKVPlane {
-  KVCodec codec = {};
-  Tensor codes;
-  Tensor scales;                             // f16 for turbo, f32 for mlx1
+  KVCodec codec = {};                        // plays no part in a dense plane
+  Tensor codes;                              // u8, or the elements of a dense plane
+  Tensor scales;                             // f16 for turbo, f32 for mlx1; none of a dense plane
   std::optional<Tensor> means = {};          // f32 [heads, headDim]
   std::optional<Tensor> channelScales = {};  // f32 [heads, headDim], none of them 0; keys alone
 
@@ -30,7 +31,9 @@ struct QuantizedKVPlane {
                                         uint64_t headDim, uint64_t capacity, std::optional<uint64_t> sequences = {},
                                         KVLayout layout = KVLayout::headMajor);
 
-  uint64_t headDim() const;  // 0 where codes are of no length that the codec has
+  bool isDense() const { return codes && isFloat(codes.dtype()); }
+  uint64_t headDim() const;          // 0 where codes are of no length that the codec has
+  KVCodecSizes vectorSizes() const;  // of a plane with a head dim; elements of a dense one count as codes
 };
 
 struct QuantizedKVCacheView {
@@ -39,9 +42,12 @@ struct QuantizedKVCacheView {
   KVLayout layout = KVLayout::headMajor;
   KVWrap wrap = KVWrap::linear;
   uint32_t pinned = 0;
+  uint32_t latentDim = 0;  // of a latent cache, as in KVCacheView: values are the first elements of keys
 
-  // Codes as a cache of bytes: its sequences, heads, capacity and slots are this cache's.
+  // Codes as a cache of bytes, or elements as they are: its sequences, heads, capacity and slots are this cache's.
   KVCacheView codes() const;
+  // Of keys, or of values where keys are dense.
+  KVCodecName codecName() const { return keys.isDense() && values ? values->codec.name : keys.codec.name; }
 };
 
 // A quantized cache in numbers.

@@ -15,6 +15,13 @@ MNK_HEADER_BEGIN
 
 typedef struct mnk_cache mnk_cache;
 
+// What of a cache is coded. The other of keys and values is dense, of the descriptor's dtype.
+typedef enum MNK_CLOSED(mnk_quantized_planes) {
+  MNK_QUANTIZED_BOTH = 0,
+  MNK_QUANTIZED_KEYS = 1,
+  MNK_QUANTIZED_VALUES = 2,
+} mnk_quantized_planes;
+
 // How a cache codes what is appended. Means and channel scales are for turbo alone and are copied.
 typedef struct mnk_cache_quantization {
   size_t size;  // sizeof(mnk_cache_quantization)
@@ -26,6 +33,7 @@ typedef struct mnk_cache_quantization {
   mnk_tensor* MNK_NULLABLE key_means;           // f32 [kvHeads, headDim]; NULL: none
   mnk_tensor* MNK_NULLABLE value_means;         // f32 [kvHeads, valueHeadDim]; NULL: none
   mnk_tensor* MNK_NULLABLE key_channel_scales;  // f32 [kvHeads, headDim], none of them 0; NULL: none
+  mnk_quantized_planes planes;                  // bits of what is not coded play no part
 } mnk_cache_quantization;
 
 // What a sliding-window cache must serve exactly: steps of up to max_rows rows that each see `window` positions, also
@@ -40,17 +48,20 @@ typedef struct mnk_cache_descriptor {
   size_t size;  // sizeof(mnk_cache_descriptor)
   uint32_t kv_heads;
   uint32_t head_dim;
-  uint32_t value_head_dim;  // 0: as head_dim
+  uint32_t value_head_dim;  // 0: as head_dim, or as latent_dim
   uint32_t capacity;        // slots of one sequence
   uint32_t sequences;
   mnk_dtype dtype;                                          // f32, f16 or bf16
   mnk_kv_wrap when_full;                                    // MNK_RING overwrites the oldest, MNK_LINEAR fails
   uint32_t pinned;                                          // first positions that a ring never overwrites
-  const mnk_cache_quantization* MNK_NULLABLE quantization;  // takes the place of dtype; NULL: none
+  const mnk_cache_quantization* MNK_NULLABLE quantization;  // of both: takes the place of dtype; NULL: none
   // With a window: a ring that serves it, of at least `capacity` slots. Rows that attend without a window of their own
   // then have this one.
   mnk_sliding_window sliding_window;
   bool is_storage_only;  // is never attended to, so that any head dim will do
+  // Of a latent cache: values are the first part of keys, of this length, and head_dim is the rest of them. Queries
+  // have the elements of both together. 0: keys and values are apart.
+  uint32_t latent_dim;
 } mnk_cache_descriptor;
 
 mnk_cache* MNK_NULLABLE mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error);
@@ -70,7 +81,7 @@ char* MNK_NULLABLE mnk_cache_copy_text(const mnk_cache* cache);
 // in the place of headDim.
 mnk_tensor* MNK_NULLABLE mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error);
 mnk_tensor* MNK_NULLABLE mnk_cache_make_values(const mnk_cache* cache, mnk_error_out error);
-// Of a quantized cache: [sequences, kvHeads, capacity], with a last axis where a vector has several.
+// Of what is coded: [sequences, kvHeads, capacity], with a last axis where a vector has several.
 mnk_tensor* MNK_NULLABLE mnk_cache_make_key_scales(const mnk_cache* cache, mnk_error_out error);
 mnk_tensor* MNK_NULLABLE mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out error);
 
@@ -136,6 +147,12 @@ bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const
 // Makes `target` a copy of `source`, whatever it held.
 bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t source, uint32_t target,
                                mnk_error_out error);
+// A new cache that holds what a dense one holds, coded: the same sequences, positions and slots. It is empty until the
+// encoder is committed. Sequences with as many positions are coded in one dispatch, keys and values together; with
+// means or channel scales there is one for each sequence.
+mnk_cache* MNK_NULLABLE mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,
+                                                         const mnk_cache_quantization* quantization,
+                                                         mnk_error_out error);
 // Reads positions of a quantized cache as numbers, as many as the tensors hold: [tokens, kvHeads, headDim], or without
 // tokens for one. At least one of keys and values.
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* MNK_NULLABLE keys,

@@ -16,6 +16,9 @@ typedef struct mnk_kv_cache_view {
   mnk_kv_layout layout;
   mnk_kv_wrap wrap;
   uint32_t pinned;  // first positions that a ring never overwrites
+  // Of a latent cache: how many first elements of keys are their values, too. `values` holds them, and `keys` the rest;
+  // without values, `keys` holds both. 0: keys and values are apart.
+  uint32_t latent_dim;
 } mnk_kv_cache_view;
 
 // One u32 per source token: `list`, or a u32 tensor that the kernel reads.

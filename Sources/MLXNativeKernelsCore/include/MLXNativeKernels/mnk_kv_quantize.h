@@ -9,7 +9,8 @@
 
 MNK_HEADER_BEGIN
 
-// Keys or values of a cache. Without codes they are left out.
+// Keys or values of a cache. Without codes they are left out. One of the two may be dense: elements of f32, f16 or
+// bf16, [sequences,] heads, capacity, headDim, in the place of codes, and nothing else.
 typedef struct mnk_quantized_kv_plane {
   mnk_kv_codec codec;
   mnk_tensor* MNK_NULLABLE codes;   // u8 [sequences,] heads, capacity, code bytes (head-major; or capacity, heads, …)
@@ -24,7 +25,8 @@ typedef struct mnk_quantized_kv_view {
   mnk_quantized_kv_plane values;
   mnk_kv_layout layout;  // 0 is head-major
   mnk_kv_wrap wrap;
-  uint32_t pinned;  // first positions that a ring never overwrites
+  uint32_t pinned;      // first positions that a ring never overwrites
+  uint32_t latent_dim;  // of a latent cache, whose values are the first elements of keys; 0: they are apart
 } mnk_quantized_kv_view;
 
 typedef struct mnk_kv_cache_quantize {

@@ -103,6 +103,23 @@ void addOptions(List& list) {
   }
 }
 
+void addLatent(List& list) {
+  FlashDecodeCase latent{.name = "latent",
+                         .headDim = 64,
+                         .valueHeadDim = 512,
+                         .isLatent = true,
+                         .kvHeads = 1,
+                         .options = {.scale = 0.1f, .kernel = FlashDecodeKernel::vector}};
+  list.add(std::vector{latent}, 1);
+  latent.name = "latent, one tensor";
+  latent.isOneTensor = true;
+  list.add(std::vector{latent}, 1);
+  latent.name = "latent, quantized";
+  latent.isOneTensor = false;
+  latent.keyCodec = latent.valueCodec = KVCodec{.bits = 4};
+  list.add(std::vector{latent}, 1);
+}
+
 KVCacheDequantize dequantize(BindingMemory& memory) {
   // As many heads as slots and tokens, so that a layout can be any.
   const auto plane = [&](uint32_t bits, uint64_t headDim) {
@@ -287,6 +304,7 @@ const std::vector<BindingCase>& bindingCases() {
     list.add(ringCases(), 5);
     list.add(queryCases(), 1);
     addOptions(list);
+    addLatent(list);
     addMerge(list);
     return std::move(list.cases);
   }();

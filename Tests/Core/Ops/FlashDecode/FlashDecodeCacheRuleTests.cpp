@@ -19,6 +19,8 @@ Op soundOp() {
   return op;
 }
 
+constexpr std::string_view kLatentMisfit = "the latent part does not match the cache";
+constexpr std::string_view kLatentFix = "Pass the length of the part of a key that is its value, too.";
 constexpr std::string_view kMakeFirst = "Make the cache's tensors before using it.";
 
 const BrokenRule<View> kBrokenViews[] = {
@@ -26,7 +28,8 @@ const BrokenRule<View> kBrokenViews[] = {
      [](View& v) { v.keys = {}; }},
     {"the cache has no memory", "a value cache without memory", "tensors with memory", kMakeFirst,
      [](View& v) { v.values = Tensor(); }},
-    {"the cache has no values", "keys alone", "keys and values", "Give the view a tensor for values.",
+    {"the cache has no values", "keys alone", "keys and values",
+     "Give the view a tensor for values, or the latent part of keys that are values too.",
      [](View& v) { v.values.reset(); }},
     {"the cache has the wrong rank", "keys [5, 64], values [4, 2, 5, 64]",
      "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]",
@@ -62,6 +65,22 @@ const BrokenRule<View> kBrokenViews[] = {
      [](View& v) {
        v.values = planTensor(DType::f16, {4, 2, 6, 64});
      }},
+    {kLatentMisfit, "a latent part of 512, keys [4, 2, 5, 64], values [4, 2, 5, 64]",
+     "values of that length, or keys that are longer", kLatentFix, [](View& v) { v.latentDim = 512; }},
+    {kLatentMisfit, "a latent part of 64, keys [4, 2, 5, 64]", "values of that length, or keys that are longer",
+     kLatentFix,
+     [](View& v) {
+       v.latentDim = 64;
+       v.values.reset();
+     }},
+    {"the cache has the wrong rank", "keys [5, 64]",
+     "[heads, capacity, headDim] or [sequences, heads, capacity, headDim]",
+     "Reshape the cache; keys and values need the same rank.",
+     [](View& v) {
+       v.keys = planTensor(DType::f16, {5, 64});
+       v.latentDim = 32;
+       v.values.reset();
+     }},
 };
 
 }  // namespace
@@ -88,6 +107,12 @@ TEST(FlashDecodeCacheRules, AQuantizedCacheFollowsItsOwnRules) {
   op.over = QuantizedKVCacheView{.keys = plane(), .values = plane()};
   EXPECT(bool(plan(op)));
   auto& view = std::get<QuantizedKVCacheView>(op.over);
+  view.latentDim = 512;
+  EXPECT_ERROR(plan(op), {.op = Op::name,
+                          .what = kLatentMisfit,
+                          .got = "a latent part of 512, values of 64",
+                          .expected = "values of that length",
+                          .fix = kLatentFix});
   view.values.reset();
   EXPECT_ERROR(plan(op), {.op = Op::name,
                           .what = "the cache has no values",

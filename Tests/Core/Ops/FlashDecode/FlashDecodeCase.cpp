@@ -46,25 +46,25 @@ HeadsView makeQueries(const FlashDecodeCase& attend, const MakeNamedTensor& make
     case QueryPlaces::tokenMajor:
       break;
     case QueryPlaces::headMajor:
-      extents.insert(extents.end(), {attend.heads(), attend.rows, attend.headDim});
+      extents.insert(extents.end(), {attend.heads(), attend.rows, attend.queryDim()});
       return HeadsView(make(extents), KVLayout::headMajor);
     case QueryPlaces::columns:
-      extents.insert(extents.end(), {attend.rows, gap + attend.heads() * attend.headDim + 2 * gap});
-      return REQUIRE(HeadsView::columns(make(extents), gap, attend.heads(), attend.headDim));
+      extents.insert(extents.end(), {attend.rows, gap + attend.heads() * attend.queryDim() + 2 * gap});
+      return REQUIRE(HeadsView::columns(make(extents), gap, attend.heads(), attend.queryDim()));
     case QueryPlaces::gaps: {
       // Rows lie closest, then sequences, then heads.
       HeadsView::Strides strides{.sequences = sequences,
                                  .tokens = attend.rows,
                                  .heads = attend.heads(),
-                                 .headDim = attend.headDim,
+                                 .headDim = attend.queryDim(),
                                  .offset = 2 * gap};
-      strides.tokenStride = attend.headDim + gap;
+      strides.tokenStride = attend.queryDim() + gap;
       strides.sequenceStride = attend.rows * strides.tokenStride + gap;
       strides.headStride = sequences * strides.sequenceStride + gap;
       return HeadsView(make({strides.offset + attend.heads() * strides.headStride}), strides);
     }
   }
-  return makeTensor("queries", attend.queries, rowsShape(attend, attend.headDim), attend.queryShift);
+  return makeTensor("queries", attend.queries, rowsShape(attend, attend.queryDim()), attend.queryShift);
 }
 
 Shape maskShape(const FlashDecodeCase& attend) {
@@ -78,8 +78,12 @@ Shape maskShape(const FlashDecodeCase& attend) {
 }
 
 QuantizedKVPlane makePlane(const FlashDecodeCase& attend, bool isKeys, const MakeNamedTensor& makeTensor) {
-  const KVCodec& codec = isKeys ? *attend.keyCodec : *attend.valueCodec;
   const uint64_t headDim = isKeys ? attend.headDim : attend.valueHeadDim;
+  if (!(isKeys ? attend.keyCodec : attend.valueCodec)) {
+    return {.codes =
+                makeTensor(isKeys ? "keys" : "values", attend.cache, slotsShape(attend, headDim), attend.cacheShift)};
+  }
+  const KVCodec& codec = isKeys ? *attend.keyCodec : *attend.valueCodec;
   const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
   const auto called = [&](std::string_view part) { return fmt::format("{} {}", isKeys ? "key" : "value", part); };
   const Shape perHead = REQUIRE(Shape::make({attend.kvHeads, headDim}));
@@ -109,10 +113,14 @@ uint64_t FlashDecodeCase::slots() const {
 
 bool FlashDecodeCase::fitsMatrices() const {
   if (headDim != valueHeadDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
-  return isQuantized() || (cache == DType::f16 && !mask);
+  return isQuantized() ? !isMixed() : cache == DType::f16 && !mask;
 }
 
 bool FlashDecodeCase::mayBePrefilled() const {
+  if (isLatent) {
+    return rows * group > 1 && options.kernel == FlashDecodeKernel::automatic &&
+           options.merge != FlashDecodeMerge::together;
+  }
   const bool hasKernel =
       headDim == 64 || headDim == 80 || headDim == 96 || headDim == 128 || headDim == 192 || headDim == 256;
   return hasKernel && headDim == valueHeadDim && rows > FlashDecode::kRowsPerPass &&
@@ -122,19 +130,25 @@ bool FlashDecodeCase::mayBePrefilled() const {
 FlashDecode makeOp(const FlashDecodeCase& attend, const MakeNamedTensor& makeTensor) {
   FlashDecode op;
   op.queries = makeQueries(attend, makeTensor);
+  const auto latentDim = static_cast<uint32_t>(attend.isLatent ? attend.valueHeadDim : 0);
   if (attend.isQuantized()) {
     op.over = QuantizedKVCacheView{.keys = makePlane(attend, true, makeTensor),
                                    .values = makePlane(attend, false, makeTensor),
                                    .layout = attend.layout,
                                    .wrap = attend.wrap,
-                                   .pinned = attend.pinned};
+                                   .pinned = attend.pinned,
+                                   .latentDim = latentDim};
   } else {
-    op.over = KVCacheView{
-        .keys = makeTensor("keys", attend.cache, slotsShape(attend, attend.headDim), attend.cacheShift),
-        .values = makeTensor("values", attend.cache, slotsShape(attend, attend.valueHeadDim), attend.cacheShift),
-        .layout = attend.layout,
-        .wrap = attend.wrap,
-        .pinned = attend.pinned};
+    const auto plane = [&](const char* name, uint64_t headDim) {
+      return makeTensor(name, attend.cache, slotsShape(attend, headDim), attend.cacheShift);
+    };
+    KVCacheView view{.keys = plane("keys", attend.isOneTensor ? attend.queryDim() : attend.headDim),
+                     .layout = attend.layout,
+                     .wrap = attend.wrap,
+                     .pinned = attend.pinned,
+                     .latentDim = latentDim};
+    if (!attend.isOneTensor) view.values = plane("values", attend.valueHeadDim);
+    op.over = view;
   }
   op.sequences = attend.sequences;
   op.options = attend.options;

@@ -40,7 +40,7 @@ enum class QueryPlaces { tokenMajor, headMajor, columns, gaps };
 
 struct FlashDecodeCase {
   std::string name;
-  // The cache: dense of this dtype, or codes where there are codecs.
+  // The cache: dense of this dtype, or codes where there are codecs, one or two.
   DType cache = DType::f32;
   std::optional<KVCodec> keyCodec = {};
   std::optional<KVCodec> valueCodec = {};
@@ -50,6 +50,8 @@ struct FlashDecodeCase {
   bool hasWideScales = false;  // vectors of very different sizes, some of them zero
   uint64_t headDim = 64;
   uint64_t valueHeadDim = 64;
+  bool isLatent = false;     // values are the first part of keys, and `headDim` the length of the rest
+  bool isOneTensor = false;  // that holds both
   uint64_t kvHeads = 2;
   uint64_t cacheSequences = 0;  // 0: no axis for them
   uint64_t capacity = 0;        // 0: a few slots more than the longest sequence needs
@@ -85,26 +87,29 @@ struct FlashDecodeCase {
   std::vector<SpecialElement> specials = {};
 
   uint64_t heads() const { return kvHeads * group; }
+  uint64_t queryDim() const { return isLatent ? valueHeadDim + headDim : headDim; }
   uint64_t longest() const;
   uint64_t slots() const;
-  bool isQuantized() const { return keyCodec.has_value(); }
+  bool isQuantized() const { return keyCodec || valueCodec; }
+  bool isMixed() const { return keyCodec.has_value() != valueCodec.has_value(); }
   // Whether the matrix kernel is there and takes the case.
   bool fitsMatrices() const;
   // Whether devices may attend with the prefill kernel.
   bool mayBePrefilled() const;
 };
 
-std::vector<FlashDecodeCase> headDimCases();    // head dims and dtypes
-std::vector<FlashDecodeCase> paddedDimCases();  // head dims without a kernel of their own
-std::vector<FlashDecodeCase> groupCases();      // query heads for each head of the cache, and rows
-std::vector<FlashDecodeCase> lengthCases();     // lengths and splits
-std::vector<FlashDecodeCase> ringCases();       // rings at every phase, pinned slots, windows
-std::vector<FlashDecodeCase> sequenceCases();   // several sequences of unequal lengths
-std::vector<FlashDecodeCase> unalignedCases();  // memory that wide loads and stores cannot use
-std::vector<FlashDecodeCase> maskCases();       // masks of every rank and dtype
-std::vector<FlashDecodeCase> scoreCases();      // scale, softcap, slopes, sinks, logarithms of sums, partials
-std::vector<FlashDecodeCase> queryCases();      // queries in every place, results of every rank
-std::vector<FlashDecodeCase> quantizedCases();  // codecs, means and channel scales
+std::vector<FlashDecodeCase> headDimCases();      // head dims and dtypes
+std::vector<FlashDecodeCase> paddedDimCases();    // head dims without a kernel of their own
+std::vector<FlashDecodeCase> groupCases();        // query heads for each head of the cache, and rows
+std::vector<FlashDecodeCase> lengthCases();       // lengths and splits
+std::vector<FlashDecodeCase> ringCases();         // rings at every phase, pinned slots, windows
+std::vector<FlashDecodeCase> sequenceCases();     // several sequences of unequal lengths
+std::vector<FlashDecodeCase> unalignedCases();    // memory that wide loads and stores cannot use
+std::vector<FlashDecodeCase> maskCases();         // masks of every rank and dtype
+std::vector<FlashDecodeCase> scoreCases();        // scale, softcap, slopes, sinks, logarithms of sums, partials
+std::vector<FlashDecodeCase> queryCases();        // queries in every place, results of every rank
+std::vector<FlashDecodeCase> quantizedCases();    // codecs, means and channel scales
+std::vector<FlashDecodeCase> mixedDecodeCases();  // codes of keys or of values alone
 std::vector<FlashDecodeCase> allDecodeCases();
 
 // The op of a case on tensors of the caller's making, those that the case has: the names of OperandBytes, "into",

@@ -88,11 +88,11 @@ std::vector<Case> paddedDimCases() {
 
 std::vector<Case> groupCases() {
   std::vector<Case> cases;
-  for (uint64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32}) {
+  for (uint64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 128}) {
     for (uint64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 20}) {
       // Each group and each number of rows with a few of the other.
       const bool isChosen = rows == 1 || group == 1 || (group * 7 + rows) % 5 == 0;
-      if (!isChosen || group * rows > 96) continue;
+      if (!isChosen || group * rows > 128) continue;
       const bool isWide = (group + rows) % 2 == 0;
       cases.push_back({.name = fmt::format("{} rows of groups of {}", rows, group),
                        .cache = DType::f16,
@@ -369,8 +369,9 @@ std::vector<Case> unalignedCases() {
 
 std::vector<Case> allDecodeCases() {
   std::vector<Case> all;
-  for (const auto& list : {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(),
-                           unalignedCases(), maskCases(), scoreCases(), queryCases(), quantizedCases()}) {
+  for (const auto& list :
+       {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(), unalignedCases(),
+        maskCases(), scoreCases(), queryCases(), quantizedCases(), mixedDecodeCases()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;

@@ -77,7 +77,7 @@ std::vector<Case> inKernelMergeCases() {
 
 bool fitsTheMatrixKernel(const Case& attend) {
   return (attend.headDim == 64 || attend.headDim == 128 || attend.headDim == 256) &&
-         (attend.isQuantized() || attend.cache == DType::f16);
+         (attend.isQuantized() ? !attend.isMixed() : attend.cache == DType::f16);
 }
 
 bool isAttending(const Dispatch& dispatch) {

@@ -53,7 +53,7 @@ std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const F
     const uint64_t row = vector / attend.heads();
     const uint64_t first = queryStart(op.queries, row / attend.rows, row % attend.rows, vector % attend.heads());
     const double size = attend.sizes.empty() ? attend.size : attend.sizes[vector % attend.sizes.size()];
-    for (uint64_t j = 0; j < attend.headDim; ++j) {
+    for (uint64_t j = 0; j < attend.queryDim(); ++j) {
       elements.put(first + j, std::isfinite(size) ? uniform(random, -size, size) : size);
     }
   }
@@ -97,7 +97,9 @@ std::vector<Use> usesOf(const FlashDecode& op, const FlashDecodeCase& attend, co
         for (uint64_t head = 0; head < attend.heads(); ++head) {
           Use& use = uses[cache.indexOf(op.sequences[s].sequence, head / attend.group, held[k].slot)];
           use.isSeen = true;
-          if (!op.options.mask || maskElement(*op.options.mask, bytes.at("mask"), {s, head, row, k}) != -kInfinity) {
+          // A value that is a part of a key is read wherever the key is.
+          if (attend.isLatent || !op.options.mask ||
+              maskElement(*op.options.mask, bytes.at("mask"), {s, head, row, k}) != -kInfinity) {
             use.isWeighed = true;
           }
         }
@@ -173,12 +175,15 @@ void putSpecials(const FlashDecode& op, const FlashDecodeCase& attend, OperandBy
       }
     };
     const uint64_t headDim = special.isKey ? attend.headDim : attend.valueHeadDim;
-    if (attend.isQuantized()) {
-      const KVCodec& codec = special.isKey ? *attend.keyCodec : *attend.valueCodec;
+    if (const auto& coded = special.isKey ? attend.keyCodec : attend.valueCodec) {
+      const KVCodec& codec = *coded;
       const uint64_t scales = REQUIRE(sizes(codec, headDim)).scales;
       put(special.isKey ? "key scales" : "value scales", codec.scaleType(), index * scales, scales);
     } else {
-      put(special.isKey ? "keys" : "values", attend.cache, index * headDim + special.element.value_or(0),
+      const bool isInKeys = special.isKey || attend.isOneTensor;
+      const uint64_t stride = attend.isOneTensor ? attend.queryDim() : headDim;
+      const uint64_t before = attend.isOneTensor && special.isKey ? attend.valueHeadDim : 0;
+      put(isInKeys ? "keys" : "values", attend.cache, index * stride + before + special.element.value_or(0),
           special.element ? 1 : headDim);
     }
   }
@@ -196,11 +201,16 @@ OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random) {
   const std::vector<Use> uses = usesOf(op, attend, bytes);
   if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
     bytes["keys"] = vectors(random, dense->keys, true, uses);
-    bytes["values"] = vectors(random, *dense->values, false, uses);
+    if (dense->values) bytes["values"] = vectors(random, *dense->values, false, uses);
   } else {
     const auto& coded = std::get<QuantizedKVCacheView>(op.over);
-    addCodes(random, attend, coded.keys, true, uses, bytes);
-    addCodes(random, attend, *coded.values, false, uses, bytes);
+    for (const bool isKeys : {true, false}) {
+      const QuantizedKVPlane& plane = isKeys ? coded.keys : *coded.values;
+      if (plane.isDense())
+        bytes[isKeys ? "keys" : "values"] = vectors(random, plane.codes, isKeys, uses);
+      else
+        addCodes(random, attend, plane, isKeys, uses, bytes);
+    }
     if (coded.keys.means) bytes["key means"] = uniformBytes(random, *coded.keys.means, -1, 1);
     if (coded.values->means) bytes["value means"] = uniformBytes(random, *coded.values->means, -1, 1);
     if (coded.keys.channelScales) {

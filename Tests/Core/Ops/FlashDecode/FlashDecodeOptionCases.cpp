@@ -263,4 +263,25 @@ std::vector<Case> quantizedCases() {
   return cases;
 }
 
+std::vector<Case> mixedDecodeCases() {
+  std::vector<Case> cases;
+  const std::vector<Case> quantized = quantizedCases();
+  for (Case attend : quantized) {
+    const uint64_t number = cases.size();
+    const bool hasDenseKeys = number % 2 == 0;
+    attend.cache = kFloats[number / 2 % 3];
+    attend.cacheShift = number % 8 == 7 ? byteSize(attend.cache) : 0;
+    attend.name += fmt::format(", but {} {}", hasDenseKeys ? "keys of" : "values of", name(attend.cache));
+    if (hasDenseKeys) {
+      attend.keyCodec.reset();
+      attend.hasKeyMeans = attend.hasChannelScales = false;
+    } else {
+      attend.valueCodec.reset();
+      attend.hasValueMeans = false;
+    }
+    cases.push_back(std::move(attend));
+  }
+  return cases;
+}
+
 }  // namespace mnk::test

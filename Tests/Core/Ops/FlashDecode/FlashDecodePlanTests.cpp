@@ -119,6 +119,10 @@ void expectReadsCache(const Dispatch& dispatch, const FlashDecode& op, const Cas
   }
   const auto& coded = std::get<QuantizedKVCacheView>(op.over);
   for (const QuantizedKVPlane* plane : {&coded.keys, &*coded.values}) {
+    if (plane->isDense()) {
+      expectReads("elements", dispatch, plane->codes, plane->headDim() * byteSize(attend.cache), seen);
+      continue;
+    }
     const KVCodecSizes size = REQUIRE(sizes(plane->codec, plane->headDim()));
     expectReads("codes", dispatch, plane->codes, size.codeBytes, seen);
     expectReads("scales", dispatch, plane->scales, size.scaleBytes, seen);
@@ -232,9 +236,9 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
   MNK_FLASH_MATRIX_INSTANCES(ROW)
 #undef ROW
   for (const auto& [index, seen] : values) {
-    // These are known of a device alone; or asked for by FlashDecodeInKernelMerge.
+    // These are known of a device alone; or asked for by FlashDecodeInKernelMerge and FlashLatent.
     if (index == kFlashDecodeHasRowMajorMatrices || index == kFlashDecodeTableBits) continue;
-    if (index == kFlashDecodeMergesTogether) continue;
+    if (index == kFlashDecodeMergesTogether || index == kFlashDecodeIsOneTensor) continue;
     if (seen.size() < 2) fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
   }
 }
@@ -280,14 +284,14 @@ TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
   }
   for (uint64_t keyDim = 0; keyDim <= 1024; keyDim += 4) {
     const bool isMultiple = keyDim % 8 == 0 && keyDim != 0 && keyDim <= 256;
-    EXPECT_EQ(hasAttentionKernel(keyDim, 8, false), isMultiple);
-    EXPECT_EQ(hasAttentionKernel(256, keyDim, false), isMultiple);
-    EXPECT_EQ(hasAttentionKernel(keyDim, 512, false), keyDim == 512 || keyDim == 576);
+    EXPECT_EQ(hasAttentionKernel(keyDim, 8, false, false), isMultiple);
+    EXPECT_EQ(hasAttentionKernel(256, keyDim, false, false), isMultiple);
+    EXPECT_EQ(hasAttentionKernel(keyDim, 512, false, false), keyDim == 512 || keyDim == 576);
     const bool isOfCodes =
         std::find(std::begin(kTurboHeadDims), std::end(kTurboHeadDims), keyDim) != std::end(kTurboHeadDims);
-    EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true), isOfCodes);
-    EXPECT_EQ(hasAttentionKernel(keyDim, 128, true), isOfCodes && keyDim != 512);
-    EXPECT_EQ(hasAttentionKernel(96, keyDim, true), isOfCodes && keyDim != 512);
+    EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true, false), isOfCodes);
+    EXPECT_EQ(hasAttentionKernel(keyDim, 128, true, false), isOfCodes && keyDim != 512);
+    EXPECT_EQ(hasAttentionKernel(96, keyDim, true, false), isOfCodes && keyDim != 512);
   }
 }
 

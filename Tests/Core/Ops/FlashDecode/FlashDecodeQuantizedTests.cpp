@@ -98,6 +98,10 @@ TEST(FlashDecodeQuantized, AttendsToCodesOfEveryCodec) {
   runOnEveryDevice(quantizedCases());
 }
 
+TEST(FlashDecodeQuantized, AttendsToElementsBesideCodes) {
+  runOnEveryDevice(mixedDecodeCases());
+}
+
 TEST(FlashDecodeQuantized, AttendsToWhatWasStored) {
   const StoredCase cases[] = {
       {{.bits = 8}, {.bits = 8}, 64, false, 2e-3},

@@ -52,24 +52,29 @@ uint64_t codedHeadDim(const QuantizedKVPlane& plane) {
   return plane.codec.bits == 4 ? bytes * 2 : bytes;
 }
 
-// Keys or values, as the numbers that they stand for.
+// Keys or values, as the numbers that they stand for. Of a latent cache of two planes, a plane of keys has their rest.
 class Plane {
  public:
   Plane(const FlashDecode& op, const OperandBytes& bytes, bool isKeys) : bytes_(bytes), isKeys_(isKeys) {
     if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
-      dense_ = isKeys ? &dense->keys : &*dense->values;
-      headDim_ = lastExtent(*dense_);
+      isKeys_ = isKeys || !dense->values;
+      dense_ = isKeys_ ? &dense->keys : &*dense->values;
+      headDim_ = isKeys_ && !isKeys ? dense->latentDim : lastExtent(*dense_);
     } else {
       const auto& quantized = std::get<QuantizedKVCacheView>(op.over);
       coded_ = isKeys ? &quantized.keys : &*quantized.values;
-      headDim_ = codedHeadDim(*coded_);
+      if (isFloat(coded_->codes.dtype())) dense_ = &coded_->codes;
+      headDim_ = dense_ ? lastExtent(*dense_) : codedHeadDim(*coded_);
     }
   }
 
   uint64_t headDim() const { return headDim_; }
 
   Vector at(uint64_t index, uint64_t head) const {
-    if (dense_) return vectorFrom(bytes_.at(isKeys_ ? "keys" : "values"), dense_->dtype(), index * headDim_, headDim_);
+    if (dense_) {
+      const auto& all = bytes_.at(isKeys_ ? "keys" : "values");
+      return vectorFrom(all, dense_->dtype(), index * lastExtent(*dense_), headDim_);
+    }
     const auto called = [&](const char* part) { return (isKeys_ ? "key " : "value ") + std::string(part); };
     const uint64_t codeBytes = lastExtent(coded_->codes);
     const auto row = std::span(bytes_.at(called("codes"))).subspan(index * codeBytes, codeBytes);
@@ -263,9 +268,10 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
           if (!isVisible(op, held[k].position, position)) continue;
           if (!vectors[k]) {
             const uint64_t index = cache.indexOf(sequence, kvHead, held[k].slot);
-            Vector key = keys.at(index, kvHead);
+            Vector key = keys.at(index, kvHead), value = values.at(index, kvHead);
+            if (key.size() < headDim) key.insert(key.begin(), value.begin(), value.end());
             const double keyNorm = norm(key);
-            vectors[k].emplace(HeldVectors{std::move(key), keyNorm, Value(values.at(index, kvHead))});
+            vectors[k].emplace(HeldVectors{std::move(key), keyNorm, Value(std::move(value))});
           }
           double score = 0;
           for (uint64_t j = 0; j < headDim; ++j) score += query[j] * vectors[k]->key[j];

@@ -47,6 +47,15 @@ void useCodes(Op& op) {
   op.results.into = planTensor(DType::f16, {2, 3, 6, 128});
 }
 
+// A latent part of 512 in values, and 64 behind it in keys.
+void useLatent(Op& op) {
+  viewOf(op).latentDim = 512;
+  viewOf(op).values = planTensor(DType::f16, {4, 2, 5, 512});
+  op.queries = planTensor(DType::f16, {2, 3, 6, 576});
+  op.results.into = planTensor(DType::f16, {2, 3, 6, 512});
+  op.options.scale = 0.1f;
+}
+
 constexpr std::string_view kAxes =
     "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values.";
 constexpr std::string_view kMaskDue =
@@ -113,6 +122,25 @@ const BrokenRule<Op> kBroken[] = {
        cache.keys.codes = planTensor(DType::u8, {4, 2, 5, 64 * cache.keys.codec.bits});
        op.queries = planTensor(DType::f16, {2, 3, 6, 512});
      }},
+    {"queries have another head dim than keys", "64", "576: a latent part of 512 and 64 behind it",
+     "Pass queries of the model that filled the cache.",
+     [](Op& op) {
+       useLatent(op);
+       op.queries = planTensor(DType::f16, {2, 3, 6, 64});
+     }},
+    {kNoHeadDims, "32 of keys and 512 of values", "64 of keys beside a latent part of 512", kPadFix,
+     [](Op& op) {
+       useLatent(op);
+       viewOf(op).keys = planTensor(DType::f16, {4, 2, 5, 32});
+       op.queries = planTensor(DType::f16, {2, 3, 6, 544});
+     }},
+    {"attention over a latent cache has no scale", "none",
+     "1 / sqrt of the head dim that the model's keys have before they are absorbed",
+     "Pass the model's scale, for DeepSeek-V2 and V3 1 / sqrt(128 + 64).",
+     [](Op& op) {
+       useLatent(op);
+       op.options.scale = 0;
+     }},
     {"queries fit the cache only as head-major", "3 query heads over 2 heads in token-major [2, 6, 3, 64]",
      "heads on the axis before the last, as many for each head of the cache",
      "Pass token-major queries, or, if the tensor is head-major, say so: HeadsView with KVLayout::headMajor.",
@@ -124,10 +152,10 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.queries = planTensor(DType::f16, {2, 3, 7, 64});
      }},
-    {"there are too many query heads for each head of the cache", "66 query heads over 2 heads",
-     "at most 32 for each head of the cache", "Attend with some of the query heads at a time.",
+    {"there are too many query heads for each head of the cache", "258 query heads over 2 heads",
+     "at most 128 for each head of the cache", "Attend with some of the query heads at a time.",
      [](Op& op) {
-       op.queries = planTensor(DType::f16, {2, 3, 66, 64});
+       op.queries = planTensor(DType::f16, {2, 3, 258, 64});
      }},
     {"the sequences do not match the queries", "1 sequence", "2, as in the queries",
      "Name one sequence of the cache, and its length, for each of the queries.",

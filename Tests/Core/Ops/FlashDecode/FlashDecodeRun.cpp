@@ -36,7 +36,7 @@ bool isFaultOfKind(double got, double expected) {
 
 bool isByMatrix(const FlashDecodeCase& attend) {
   if (attend.mayBePrefilled() && attend.queries != DType::f32)
-    return attend.isQuantized() || attend.cache == DType::f16;
+    return (attend.isQuantized() && !attend.isMixed()) || attend.cache == DType::f16;
   if (!attend.fitsMatrices() || attend.options.kernel == FlashDecodeKernel::vector) return false;
   return attend.options.kernel == FlashDecodeKernel::matrix || attend.queries != DType::f32;
 }

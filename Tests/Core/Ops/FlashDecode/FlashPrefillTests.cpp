@@ -65,6 +65,20 @@ void setStorage(Case& attend, uint64_t number) {
   attend.hasValueMeans = drawn % 5 == 0;
   attend.hasChannelScales = drawn % 4 == 1;
   attend.hasWideScales = drawn % 3 == 1;
+  if (drawn % 11 < 3) {
+    attend.keyCodec.reset();
+    attend.hasKeyMeans = attend.hasChannelScales = false;
+  } else if (drawn % 11 < 6) {
+    attend.valueCodec.reset();
+    attend.hasValueMeans = false;
+  }
+}
+
+std::string storageText(const Case& attend) {
+  const auto text = [&](const std::optional<KVCodec>& codec) {
+    return codec ? codec->text() : std::string(name(attend.cache));
+  };
+  return fmt::format("{} and {}", text(attend.keyCodec), text(attend.valueCodec));
 }
 
 // Any options that go together, over any storage.
@@ -113,12 +127,12 @@ Case anyCase(uint64_t number, Seeded& random) {
   attend.hasSinks = !attend.givesPartials && isDrawn(4);
   attend.givesLogSumExp = isDrawn(3);
   attend.options.splits = static_cast<uint32_t>(random.below(4));
-  attend.cacheShift = isDrawn(5) ? (attend.isQuantized() ? 1 : byteSize(attend.cache)) : 0;
+  attend.cacheShift = isDrawn(5) ? (attend.isQuantized() && !attend.isMixed() ? 1 : byteSize(attend.cache)) : 0;
   attend.queryShift = isDrawn(5) ? byteSize(attend.queries) : 0;
   attend.intoShift = isDrawn(5) ? byteSize(attend.givesPartials ? DType::f32 : attend.into) : 0;
   attend.hasScratch = isDrawn(4);
   attend.name = fmt::format("case {}: {} rows of groups of {}, {} of {}", number, attend.rows, attend.group,
-                            attend.headDim, attend.isQuantized() ? attend.keyCodec->text() : name(attend.cache));
+                            attend.headDim, storageText(attend));
   return attend;
 }
 
@@ -296,9 +310,9 @@ TEST(FlashPrefill, CasesReachEveryKernelAndConstant) {
   MNK_FLASH_PREFILL_INSTANCES(ROW)
 #undef ROW
   for (const auto& [index, seen] : values) {
-    // The device's; what only the vector kernel has; what prefill never does, and always.
+    // The device's; what only the vector kernel has; what prefill never does, and always; what FlashLatent has.
     const std::set<uint32_t> fixed = {kFlashDecodeHasRowMajorMatrices, kFlashDecodeIsPadded, kFlashDecodeMergesTogether,
-                                      kFlashDecodeHasTokens};
+                                      kFlashDecodeHasTokens, kFlashDecodeIsOneTensor};
     if (seen.size() < 2 && !fixed.contains(index)) {
       fail(__FILE__, __LINE__, fmt::format("constant {} is always {}", index, *seen.begin()));
     }

@@ -19,6 +19,10 @@ Shape slotsShape(const KVCacheWriteCase& write, uint64_t each) {
 QuantizedKVPlane makePlane(const KVCacheQuantizeCase& quantize, std::string_view name, const KVCodec& codec,
                            uint64_t headDim, const MakeNamedTensor& makeTensor) {
   const KVCacheWriteCase& write = quantize.write;
+  if (name == "key" ? quantize.hasDenseKeys : quantize.hasDenseValues) {
+    return {.codes =
+                makeTensor(fmt::format("{} codes", name), write.cache, slotsShape(write, headDim), write.cacheShift)};
+  }
   const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
   const auto called = [&](std::string_view part) { return fmt::format("{} {}", name, part); };
   const Shape perHead = REQUIRE(Shape::make({write.heads, headDim}));

@@ -13,7 +13,8 @@ namespace mnk::test {
 
 struct KVCacheQuantizeCase {
   std::string name;
-  // Sources, slots and rows. Head dims are those of vectors, cacheShift is that of codes; `cache` plays no part.
+  // Sources, slots and rows. Head dims are those of vectors, cacheShift is that of codes; `cache` is the dtype of what
+  // is dense.
   KVCacheWriteCase write;
   KVCodec keyCodec = {};
   KVCodec valueCodec = {};
@@ -23,6 +24,8 @@ struct KVCacheQuantizeCase {
   bool hasChannelScales = false;
   bool hasCounts = false;
   bool hasProbe = false;
+  bool hasDenseKeys = false;
+  bool hasDenseValues = false;
 };
 
 std::vector<KVCacheQuantizeCase> codecCases();    // codecs, bits, head dims, source dtypes
@@ -31,6 +34,7 @@ std::vector<KVCacheQuantizeCase> placeCases();    // where KVCacheWrite's cases 
 std::vector<KVCacheQuantizeCase> addressCases();  // memory that wide loads and stores cannot use
 std::vector<KVCacheQuantizeCase> optionCases();   // options, means, channel scales, counts
 std::vector<KVCacheQuantizeCase> probeCases();    // mlx1's elements as they are compared
+std::vector<KVCacheQuantizeCase> mixedCases();    // keys or values that are stored as elements
 std::vector<KVCacheQuantizeCase> allQuantizeCases();
 
 using MakeNamedTensor = std::function<Tensor(std::string_view name, DType dtype, const Shape& shape, uint64_t shift)>;

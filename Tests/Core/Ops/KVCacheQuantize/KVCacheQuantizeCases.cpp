@@ -259,9 +259,47 @@ std::vector<Case> probeCases() {
   return cases;
 }
 
+std::vector<Case> mixedCases() {
+  Seeded random(7);
+  std::vector<Case> cases;
+  for (bool hasDenseKeys : {true, false}) {
+    for (DType source : kSources) {
+      for (DType cache : kSources) {
+        for (uint64_t kind = 0; kind < 4; ++kind) {
+          const auto codec = kind == 3 ? KVCodecName::mlx1 : KVCodecName::turbo;
+          const Coded coded = drawnCodec(random, codec, 32, 512);
+          const uint64_t other = coded.codec.bits == 4 || codec == KVCodecName::turbo ? 32 << random.below(5) : 256;
+          cases.push_back(
+              {.name = fmt::format("dense {} of {} in {} at {}, beside {} at {}", hasDenseKeys ? "keys" : "values",
+                                   name(source), name(cache), other, coded.codec.text(), coded.headDim),
+               .write = {.source = source,
+                         .cache = cache,
+                         .heads = 1 + random.below(5),
+                         .headDim = hasDenseKeys ? other : coded.headDim,
+                         .valueHeadDim = hasDenseKeys ? coded.headDim : other,
+                         .capacity = 8,
+                         .cacheLayout = kind % 2 ? KVLayout::tokenMajor : KVLayout::headMajor,
+                         .wrap = KVWrap::ring,
+                         .pinned = static_cast<uint32_t>(random.below(3)),
+                         .sourceTokens = kind == 2 ? 300u : 5u,
+                         .position = 6,
+                         .cacheShift = kind == 1 ? byteSize(cache) : 0},
+               .keyCodec = coded.codec,
+               .valueCodec = coded.codec,
+               .hasMeans = codec == KVCodecName::turbo && kind == 1,
+               .hasCounts = kind == 0,
+               .hasDenseKeys = hasDenseKeys,
+               .hasDenseValues = !hasDenseKeys});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<Case> allQuantizeCases() {
   std::vector<Case> all;
-  for (auto make : {codecCases, headCases, placeCases, addressCases, optionCases, probeCases}) {
+  for (auto make : {codecCases, headCases, placeCases, addressCases, optionCases, probeCases, mixedCases}) {
     const auto cases = make();
     all.insert(all.end(), cases.begin(), cases.end());
   }

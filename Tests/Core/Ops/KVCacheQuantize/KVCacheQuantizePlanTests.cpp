@@ -84,7 +84,8 @@ void expectPlane(std::string_view name, const Dispatch& dispatch, const KVCacheQ
   }
   const auto none = [](const Tensor& tensor) { return std::vector<bool>(tensor.byteCount()); };
   const auto all = [](const Tensor& tensor) { return std::vector<bool>(tensor.byteCount(), true); };
-  const KVCodecSizes size = REQUIRE(sizes(plane.codec, plane.headDim()));
+  KVCodecSizes size{.codeBytes = plane.headDim() * byteSize(plane.codes.dtype())};
+  if (!plane.isDense()) size = REQUIRE(sizes(plane.codec, plane.headDim()));
   const auto text = [&](std::string_view part) { return fmt::format("{} {}", name, part); };
   const Binding* from =
       sourceBindingOf(dispatch, name == "key" ? kKVCacheQuantizeKeys : kKVCacheQuantizeValues, source);
@@ -93,8 +94,10 @@ void expectPlane(std::string_view name, const Dispatch& dispatch, const KVCacheQ
   EXPECT(from->writes.empty());
   expectDeclared(text("codes"), dispatch, plane.codes, none(plane.codes),
                  marked(plane.codes, size.codeBytes, cacheRows));
-  expectDeclared(text("scales"), dispatch, plane.scales, none(plane.scales),
-                 marked(plane.scales, size.scaleBytes, cacheRows));
+  if (!plane.isDense()) {
+    expectDeclared(text("scales"), dispatch, plane.scales, none(plane.scales),
+                   marked(plane.scales, size.scaleBytes, cacheRows));
+  }
   if (plane.means) expectDeclared(text("means"), dispatch, *plane.means, all(*plane.means), none(*plane.means));
   if (!plane.channelScales) return;
   expectDeclared(text("channel scales"), dispatch, *plane.channelScales, all(*plane.channelScales),

@@ -51,6 +51,7 @@ constexpr std::string_view kFactors = "1, or for mlx1 at head dim 512 a number f
 constexpr std::string_view kLeaveFactor = "Leave the scale factor at 1.";
 constexpr std::string_view kScaleAxes =
     "Give scales the axes of the codes but for the last, and one of 2 where a vector has two.";
+constexpr std::string_view kLeaveThemOut = "Leave them out, or make tensors of u8 for codes.";
 constexpr std::string_view kTurboFactors = "means, and for keys channel scales, with turbo";
 
 const BrokenRule<View> kBrokenViews[] = {
@@ -68,7 +69,44 @@ const BrokenRule<View> kBrokenViews[] = {
      [](View& v) {
        v.values->codes = planTensor(DType::u8, {3, 5, 24});
      }},
-    {"codes are not bytes", "u16 [2, 3, 5, 40]", "u8", "Make tensors of u8 for codes.",
+    {"nothing in the cache is quantized", "f16 [2, 3, 5, 128]", "u8 codes of keys or of values",
+     "Pass a KVCacheView for a dense cache.",
+     [](View& v) {
+       v.keys = {.codes = planTensor(DType::f16, {2, 3, 5, 128})};
+       v.values = {.codes = planTensor(DType::f16, {2, 3, 5, 64})};
+     }},
+    {"nothing in the cache is quantized", "f32 [2, 3, 5, 128]", "u8 codes of keys or of values",
+     "Pass a KVCacheView for a dense cache.",
+     [](View& v) {
+       v = {.keys = {.codes = planTensor(DType::f32, {2, 3, 5, 128})}};
+     }},
+    {"dense vectors have no scales, means or channel scales", "bf16 [2, 3, 5, 128] with scales", "elements alone",
+     kLeaveThemOut,
+     [](View& v) {
+       v.keys.codes = planTensor(DType::bf16, {2, 3, 5, 128});
+     }},
+    {"dense vectors have no scales, means or channel scales", "f16 [2, 3, 5, 64] with means", "elements alone",
+     kLeaveThemOut,
+     [](View& v) {
+       v.values = {.codes = planTensor(DType::f16, {2, 3, 5, 64}), .means = planTensor(DType::f32, {3, 64})};
+     }},
+    {"dense vectors have no scales, means or channel scales", "f32 [2, 3, 5, 128] with channel scales",
+     "elements alone", kLeaveThemOut,
+     [](View& v) {
+       v.keys = {.codes = planTensor(DType::f32, {2, 3, 5, 128}), .channelScales = planTensor(DType::f32, {3, 128})};
+     }},
+    {"dense vectors have a head dim that the codec beside them does not have", "f16 [2, 3, 5, 120]",
+     "a head dim of turbo of 3 bits", "Use a head dim that the codec can code, or a dense cache.",
+     [](View& v) {
+       v.keys = {.codes = planTensor(DType::f16, {2, 3, 5, 120})};
+     }},
+    {"dense vectors have a head dim that the codec beside them does not have", "f16 [2, 3, 5, 1024]",
+     "a head dim of turbo of 5 bits", "Use a head dim that the codec can code, or a dense cache.",
+     [](View& v) {
+       v.values = {.codes = planTensor(DType::f16, {2, 3, 5, 1024})};
+     }},
+    {"codes are not bytes", "u16 [2, 3, 5, 40]", "u8, or for one of keys and values f32, f16 or bf16",
+     "Make tensors of u8 for codes.",
      [](View& v) {
        v.keys.codes = planTensor(DType::u16, {2, 3, 5, 40});
      }},

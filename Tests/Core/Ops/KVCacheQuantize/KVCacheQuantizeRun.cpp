@@ -134,25 +134,60 @@ VectorCoding KVCacheQuantizeRun::codingOf(const Plane& plane, uint64_t head) con
   return coding;
 }
 
+uint64_t KVCacheQuantizeRun::cacheRow(const Place& place, uint64_t head) const {
+  const uint64_t heads = places_.into.heads(), capacity = places_.into.capacity();
+  return op_.into.layout == KVLayout::headMajor ? (place.sequence * heads + head) * capacity + place.slot
+                                                : (place.sequence * capacity + place.slot) * heads + head;
+}
+
+const std::string& KVCacheQuantizeRun::sourceName(const Plane& plane) const {
+  static const std::string kKeys = "keys", kValues = "values";  // which may lie in one tensor
+  return plane.name == "key" || !operands_.contains(kValues) ? kKeys : kValues;
+}
+
+// Elements are rounded once, and are the same bits where nothing is to be rounded.
+void KVCacheQuantizeRun::expectDensePlane(const Plane& plane, const std::map<Place, uint64_t>& tokens) const {
+  const DType from = plane.source->tensor.dtype(), to = plane.into->codes.dtype();
+  const uint64_t headDim = plane.into->headDim();
+  std::vector<std::byte> expected = before(plane.name + " codes");
+  std::vector<std::byte> got = operands_.at(plane.name + " codes").memory.bytes();
+  for (const auto& [place, token] : tokens) {
+    for (uint64_t head = 0; head < places_.into.heads(); ++head) {
+      const uint64_t first = sourceElement(*plane.source, op_.sourceLayout, token, head);
+      for (uint64_t j = 0; j < headDim; ++j) {
+        uint64_t bits = 0;
+        std::memcpy(&bits, &before(sourceName(plane))[(first + j) * byteSize(from)], byteSize(from));
+        const uint64_t at = (cacheRow(place, head) * headDim + j) * byteSize(to);
+        if (from != to) {
+          uint64_t stored = 0;
+          std::memcpy(&stored, &got[at], byteSize(to));
+          const double number = valueOf(from, bits);
+          bits = std::isnan(number) && std::isnan(valueOf(to, stored)) ? stored : nearestBits(to, number);
+        }
+        std::memcpy(&expected[at], &bits, byteSize(to));
+      }
+    }
+  }
+  const bool isSame = got == expected;
+  if (!isSame) fail(__FILE__, __LINE__, fmt::format("{}: elements are not those of the source", plane.name));
+}
+
 void KVCacheQuantizeRun::expectPlane(const Plane& plane, const std::map<Place, uint64_t>& tokens,
                                      Counts& counts) const {
   const uint64_t headDim = plane.into->headDim();
-  const uint64_t heads = places_.into.heads();
-  const uint64_t capacity = places_.into.capacity();
+  if (plane.into->isDense()) return expectDensePlane(plane, tokens);
   const KVCodecSizes size = REQUIRE(sizes(plane.into->codec, headDim));
   const uint64_t scaleSize = size.scaleBytes / size.scales;
   // What is left after the vectors are taken out must be as it was.
   std::vector<std::byte> codes = operands_.at(plane.name + " codes").memory.bytes();
   std::vector<std::byte> scales = operands_.at(plane.name + " scales").memory.bytes();
   for (const auto& [place, token] : tokens) {
-    for (uint64_t head = 0; head < heads; ++head) {
+    for (uint64_t head = 0; head < places_.into.heads(); ++head) {
       const uint64_t from = sourceElement(*plane.source, op_.sourceLayout, token, head);
-      const uint64_t to = op_.into.layout == KVLayout::headMajor
-                              ? (place.sequence * heads + head) * capacity + place.slot
-                              : (place.sequence * capacity + place.slot) * heads + head;
-      const std::string source = plane.name == "key" || !operands_.contains("values") ? "keys" : "values";
+      const uint64_t to = cacheRow(place, head);
       const VectorCoding coding = codingOf(plane, head);
-      const std::vector<double> vector = vectorAt(before(source), plane.source->tensor.dtype(), from, headDim);
+      const std::vector<double> vector =
+          vectorAt(before(sourceName(plane)), plane.source->tensor.dtype(), from, headDim);
       StoredVector got{.bytes = std::vector<std::byte>(size.codeBytes), .scales = std::vector<uint64_t>(size.scales)};
       std::memcpy(got.bytes.data(), &codes[to * size.codeBytes], size.codeBytes);
       std::memcpy(&codes[to * size.codeBytes], &before(plane.name + " codes")[to * size.codeBytes], size.codeBytes);

@@ -40,8 +40,11 @@ class KVCacheQuantizeRun {
   };
 
   const std::vector<std::byte>& before(const std::string& name) const { return operands_.at(name).before; }
+  uint64_t cacheRow(const Place& place, uint64_t head) const;
+  const std::string& sourceName(const Plane& plane) const;
   VectorCoding codingOf(const Plane& plane, uint64_t head) const;
   void expectPlane(const Plane& plane, const std::map<Place, uint64_t>& tokens, Counts& counts) const;
+  void expectDensePlane(const Plane& plane, const std::map<Place, uint64_t>& tokens) const;
   void expectProbe(uint64_t head, const CodedVector& expected) const;
   void expectInputsAsBefore() const;
 

@@ -24,6 +24,10 @@ TEST(KVCacheQuantize, TakesMemoryAtAnyAddress) {
   runOnEveryDevice(addressCases());
 }
 
+TEST(KVCacheQuantize, StoresElementsBesideCodes) {
+  runOnEveryDevice(mixedCases());
+}
+
 TEST(KVCacheQuantize, FollowsItsOptions) {
   runOnEveryDevice(optionCases());
 }

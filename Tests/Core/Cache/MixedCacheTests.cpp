@@ -1,0 +1,226 @@
+// Caches whose keys or values alone are coded, beside a dense cache and a quantized one that are given the same calls.
+#include "CacheFileFixture.hpp"
+#include "Harness/EveryDevice.hpp"
+#include "Harness/FakeDevice.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
+
+namespace mnk::test {
+
+namespace {
+
+constexpr KVQuantizedPlanes kPlanes[] = {KVQuantizedPlanes::keys, KVQuantizedPlanes::values};
+
+// The bytes of one plane at the slots that hold positions.
+std::vector<std::byte> heldBytes(const AttentionCache& cache, const Tensor& plane) {
+  const AttentionCacheDescriptor& d = cache.descriptor();
+  const std::vector<std::byte> bytes = bytesOf(plane);
+  const uint64_t slotBytes = bytes.size() / d.sequences / d.kvHeads / d.capacity;
+  std::vector<std::byte> held;
+  for (uint32_t sequence = 0; sequence < d.sequences; ++sequence) {
+    for (const uint64_t slot : heldSlots(cache, sequence)) {
+      for (uint64_t head = 0; head < d.kvHeads; ++head) {
+        const auto at = bytes.begin() + ((uint64_t{sequence} * d.kvHeads + head) * d.capacity + slot) * slotBytes;
+        held.insert(held.end(), at, at + slotBytes);
+      }
+    }
+  }
+  return held;
+}
+
+// A dense cache, a quantized one, and the two that are a half of each.
+class Family {
+ public:
+  Family(std::shared_ptr<Device> device, AttentionCacheDescriptor descriptor, Seeded& random)
+      : device_(std::move(device)), random_(random) {
+    const DType dtype = descriptor.dtype;
+    for (const bool isCoded : {false, true}) {
+      AttentionCacheDescriptor one = descriptor;
+      if (!isCoded) one.quantized.reset();
+      caches_.push_back(makeCache(device_, one));
+    }
+    for (const KVQuantizedPlanes planes : kPlanes)
+      caches_.push_back(makeCache(device_, mixed(descriptor, planes, dtype)));
+  }
+
+  void runAnyCall() {
+    const AttentionCacheDescriptor& d = caches_[0].descriptor();
+    const auto sequence = static_cast<uint32_t>(random_.below(d.sequences));
+    const auto tokens = [&](uint64_t count, uint64_t heads) {
+      return someTokens(device_, random_, count, heads, d.headDim);
+    };
+    switch (random_.below(6)) {
+      case 0: {
+        const uint64_t position = random_.below(caches_[0].nextPosition(sequence) + 1);
+        std::vector<bool> done;
+        for (AttentionCache& cache : caches_) done.push_back(bool(cache.truncate(position, sequence)));
+        EXPECT(done == std::vector<bool>(caches_.size(), done[0]));
+        return;
+      }
+      case 1: {
+        const auto target = static_cast<uint32_t>(random_.below(d.sequences));
+        return run([&](AttentionCache& cache, CommandEncoder& e) { return cache.copy(e, sequence, target); });
+      }
+      case 2: {
+        const std::vector<uint32_t> listed{sequence, static_cast<uint32_t>(random_.below(d.sequences))};
+        const std::vector<uint32_t> rows{2, 1};
+        const Tensor keys = tokens(3, d.kvHeads), values = tokens(3, d.kvHeads);
+        return run(
+            [&](AttentionCache& cache, CommandEncoder& e) { return cache.append(e, keys, values, listed, rows); });
+      }
+      case 3:
+      case 4: {
+        const uint64_t count = 1 + random_.below(5);
+        AppendAndAttend step{.queries = tokens(count, 2 * d.kvHeads),
+                             .keys = tokens(count, d.kvHeads),
+                             .values = tokens(count, d.kvHeads),
+                             .sequence = sequence};
+        step.results.into = tokens(count, 2 * d.kvHeads);
+        if (random_.below(2) == 0) step.rotary = RotaryStep{};
+        return run([&](AttentionCache& cache, CommandEncoder& e) { return cache.appendAndAttend(e, step); });
+      }
+      default: {
+        const uint64_t count = random_.below(6);
+        const Tensor keys = tokens(count, d.kvHeads), values = tokens(count, d.kvHeads);
+        return run([&](AttentionCache& cache, CommandEncoder& e) { return cache.append(e, keys, values, sequence); });
+      }
+    }
+  }
+
+  void saveAndLoad(const CacheFolder& folder) {
+    for (AttentionCache& cache : caches_) {
+      REQUIRE(cache.save(folder.path()));
+      const AttentionCache loaded = REQUIRE(AttentionCache::load(device_, folder.path(), kPlenty));
+      expectSame(loaded, cache);
+      cache = loaded;
+    }
+  }
+
+  void expectAlike() const {
+    const AttentionCache &dense = caches_[0], &coded = caches_[1];
+    for (size_t i = 2; i < caches_.size(); ++i) {
+      const AttentionCache& cache = caches_[i];
+      const bool hasCodedKeys = kPlanes[i - 2] == KVQuantizedPlanes::keys;
+      const Context context(hasCodedKeys ? "codes of keys" : "codes of values");
+      for (uint32_t sequence = 0; sequence < dense.descriptor().sequences; ++sequence) {
+        EXPECT_EQ(cache.nextPosition(sequence), dense.nextPosition(sequence));
+        EXPECT_EQ(cache.count(sequence), dense.count(sequence));
+      }
+      const QuantizedKVCacheView got = *cache.quantizedView(), expected = *coded.quantizedView();
+      const QuantizedKVPlane& gotCodes = hasCodedKeys ? got.keys : *got.values;
+      const QuantizedKVPlane& codes = hasCodedKeys ? expected.keys : *expected.values;
+      EXPECT(heldBytes(cache, gotCodes.codes) == heldBytes(coded, codes.codes));
+      EXPECT(heldBytes(cache, gotCodes.scales) == heldBytes(coded, codes.scales));
+      EXPECT(heldBytes(cache, (hasCodedKeys ? *got.values : got.keys).codes) ==
+             heldBytes(dense, hasCodedKeys ? *dense.view().values : dense.view().keys));
+    }
+  }
+
+ private:
+  template <typename Call>
+  void run(Call call) {
+    std::optional<bool> isDone;
+    for (AttentionCache& cache : caches_) {
+      CommandEncoder encoder(device_);
+      const Result<void> done = call(cache, encoder);
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      EXPECT_EQ(bool(done), isDone.value_or(bool(done)));
+      isDone = bool(done);
+    }
+  }
+
+  std::shared_ptr<Device> device_;
+  Seeded& random_;
+  std::vector<AttentionCache> caches_;
+};
+
+AttentionCacheDescriptor anyDescriptor(Seeded& random) {
+  constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
+  const auto pinned = static_cast<uint32_t>(random.below(3));
+  const bool isRing = random.below(4) != 0, isTurbo = random.below(3) != 0;
+  const uint32_t headDim = isTurbo ? 32 << random.below(2) : 32;
+  AttentionCacheDescriptor descriptor{.kvHeads = static_cast<uint32_t>(1 + random.below(3)),
+                                      .headDim = headDim,
+                                      .capacity = static_cast<uint32_t>(pinned + 2 + random.below(9)),
+                                      .sequences = 2,
+                                      .dtype = kFloats[random.below(3)],
+                                      .whenFull = isRing ? KVWrap::ring : KVWrap::linear,
+                                      .pinned = isRing ? pinned : 0};
+  descriptor.quantized = KVQuantizedStorage{.codec = isTurbo ? KVCodecName::turbo : KVCodecName::mlx1,
+                                            .keyBits = isTurbo ? static_cast<uint32_t>(2 + random.below(7)) : 4,
+                                            .valueBits = isTurbo ? static_cast<uint32_t>(2 + random.below(7)) : 4};
+  return descriptor;
+}
+
+}  // namespace
+
+TEST(MixedCache, KnowsItsShapesAndSizes) {
+  const auto device = FakeDevice::make();
+  const AttentionCache cache = makeCache(device, mixed(turboDescriptor(), KVQuantizedPlanes::values, DType::bf16));
+  const AttentionCacheDescriptor& d = cache.descriptor();
+  EXPECT(d.dtype == DType::bf16 && d.quantized->planes == KVQuantizedPlanes::values);
+  EXPECT_EQ(d.quantized->keyBits, 0u);
+  EXPECT_EQ(d.quantized->valueBits, 3u);
+  const auto view = cache.quantizedView();
+  EXPECT(view->keys.isDense() && !view->values->isDense() && !view->keys.scales);
+  EXPECT_EQ(view->keys.codes.shape(), REQUIRE(Shape::make({3, 2, 4, 32})));
+  EXPECT(view->keys.codes.dtype() == DType::bf16);
+  EXPECT_EQ(view->values->codes.shape(), REQUIRE(Shape::make({3, 2, 4, 24})));
+  EXPECT(cache.view().keys.dtype() == DType::bf16 && cache.view().values->dtype() == DType::u8);
+  EXPECT_EQ(cache.bytesPerToken(), 2u * (64 + 24 + 2));
+  EXPECT_EQ(cache.bytes(), cache.bytesPerToken() * 3 * 4);
+  EXPECT(cache.text().starts_with("2 heads of 32 and 64 as bf16 and turbo of 3 bits, 3 sequences"));
+  const AttentionCache other = makeCache(device, mixed(turboDescriptor(), KVQuantizedPlanes::keys, DType::f32));
+  EXPECT_EQ(other.bytesPerToken(), 2u * (20 + 2 + 256));
+  EXPECT(other.text().starts_with("2 heads of 32 and 64 as turbo of 5 bits and f32, 3 sequences"));
+}
+
+TEST(MixedCache, ItsHalvesAreThoseOfADenseAndOfAQuantizedCache) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    const CacheFolder folder;
+    for (uint64_t program = 0; program < 40; ++program) {
+      const Context context(fmt::format("program {}", program));
+      Seeded random(program);
+      Family family(device, anyDescriptor(random), random);
+      for (uint64_t calls = 3 + random.below(6); calls != 0; --calls) family.runAnyCall();
+      family.expectAlike();
+      if (program % 8 != 0) continue;
+      family.saveAndLoad(folder);
+      for (uint64_t calls = 0; calls < 3; ++calls) family.runAnyCall();
+      family.expectAlike();
+    }
+  });
+}
+
+// Eight bits leave little of an error, and elements none.
+TEST(MixedCache, AttendsToWhatWasAppended) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const KVQuantizedPlanes planes : kPlanes) {
+      AttentionCacheDescriptor descriptor = attendedDescriptor(9, 2);
+      descriptor.quantized = KVQuantizedStorage{.keyBits = 8, .valueBits = 8};
+      AttentionFixture fixture(device, mixed(descriptor, planes, DType::f32));
+      fixture.appendNow(5);
+      fixture.appendNow(7);
+      const Tensor queries = fixture.someQueries(3);
+      const auto held = positions(0, 2) + positions(5, 12);
+      EXPECT(largestDifference(fixture.attendNow(queries), fixture.expected(queries, 3, held)) < 0.02);
+    }
+  });
+}
+
+// Readers of version 1 compare this number, and name it as they refuse the file. Other storages have the number that
+// they always had.
+TEST(MixedCache, ItsFilesHaveAnotherVersion) {
+  const CacheFolder folder;
+  const auto device = FakeDevice::make();
+  const auto versionOf = [&](const AttentionCacheDescriptor& descriptor) {
+    REQUIRE(makeCache(device, descriptor).save(folder.path()));
+    uint32_t version = 0;
+    std::memcpy(&version, &readFile(folder.path()).at(8), sizeof version);
+    return version;
+  };
+  EXPECT_EQ(versionOf(kDescriptor), 1u);
+  EXPECT_EQ(versionOf(turboDescriptor()), 1u);
+  for (const KVQuantizedPlanes planes : kPlanes) EXPECT_EQ(versionOf(mixed(turboDescriptor(), planes)), 2u);
+}
+
+}  // namespace mnk::test
