@@ -11,9 +11,9 @@ Result<std::optional<QuantizedKVPlane>> planeFrom(const mnk_quantized_kv_plane& 
   const bool hasOthers = given.scales || given.means || given.channel_scales;
   if (!given.codes && !hasOthers) return std::optional<QuantizedKVPlane>();
   if (!given.codes) return nullArgument(name + ".codes");
+  if (!given.scales && !isFloat(given.codes->tensor.dtype())) return nullArgument(name + ".scales");
   MNK_TRY(auto made, codec(given.codec));
   QuantizedKVPlane plane{.codec = made, .codes = given.codes->tensor};
-  if (!given.scales && !plane.isDense()) return nullArgument(name + ".scales");
   if (given.scales) plane.scales = given.scales->tensor;
   if (given.means) plane.means = given.means->tensor;
   if (given.channel_scales) plane.channelScales = given.channel_scales->tensor;

@@ -313,6 +313,7 @@ FlashDecodeSpec mutated(FlashDecodeSpec spec, Seeded& random) {
   for (auto* tensor : tensorsOf(spec)) {
     if (*tensor) makePossible(**tensor, random);
   }
+  if (spec.hasQuantized) avoidMixed(spec.cache);
   // A count that the C API believes must be that of the list.
   const auto places = spec.queries ? queryPlaces(spec) : std::nullopt;
   const uint64_t believed = places ? places->sequences : 1;

@@ -51,6 +51,9 @@ std::string refusalOf(const KVCacheQuantizeSpec& spec);
 // this name, and the rules of its memory.
 std::string refusalOfView(const KVCacheQuantizeSpec& spec, const std::string& name);
 std::string refusalOfCache(const KVCacheQuantizeSpec& spec);
+// Makes a cache that is right but for one plane of elements one that lacks scales: what is stored and read beside codes
+// is for lists of cases to say.
+void avoidMixed(KVCacheQuantizeSpec& spec);
 // The elements of a vector whose codes take so many bytes; 0 where the codec has none.
 uint64_t headDimOf(const mnk_kv_codec& codec, uint64_t codeBytes);
 // All tensors that a call uses.

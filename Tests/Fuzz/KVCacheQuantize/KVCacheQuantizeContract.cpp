@@ -22,7 +22,7 @@ std::string refusalOfPlane(const std::optional<TensorSpec>& codes, const Quantiz
                            const std::string& name, bool isNeeded) {
   const bool isMeant = isNeeded || plane.scales || plane.means || plane.channelScales;
   if (!codes) return isMeant ? name + ".codes is missing" : "";
-  if (!plane.scales) return name + ".scales is missing";
+  if (!plane.scales && !isFloat(codes->dtype)) return name + ".scales is missing";
   return static_cast<uint32_t>(plane.codec.name) > 1 ? "the number is not a codec" : "";
 }
 
@@ -55,7 +55,8 @@ struct CachePlane {
   const TensorSpec* codes;
   const QuantizedPlaneSpec* plane;
 
-  uint64_t headDim() const { return headDimOf(plane->codec, codes->shape.back()); }
+  bool isDense() const { return isFloat(codes->dtype); }
+  uint64_t headDim() const { return isDense() ? codes->shape.back() : headDimOf(plane->codec, codes->shape.back()); }
 };
 
 std::vector<CachePlane> cachePlanes(const Spec& spec) {
@@ -65,15 +66,22 @@ std::vector<CachePlane> cachePlanes(const Spec& spec) {
 }
 
 bool isFactor(const CachePlane& plane) {
+  if (plane.isDense()) return true;
   const float factor = plane.plane->codec.scale_factor == 0 ? 1 : plane.plane->codec.scale_factor;
   return factor == 1 ||
          (plane.plane->codec.name == MNK_MLX1 && plane.headDim() == 512 && factor >= 1e-6f && factor <= 1e6f);
 }
 
 bool fitsCodes(const CachePlane& plane) {
+  if (plane.isDense()) return true;
   std::vector<uint64_t> expected(plane.codes->shape.begin(), plane.codes->shape.end() - 1);
   if (plane.plane->codec.name == MNK_MLX1 && plane.headDim() == 512) expected.push_back(2);
   return plane.plane->scales->shape == expected;
+}
+
+bool canCode(const mnk_kv_codec& codec, uint64_t headDim) {
+  const bool isByteCoded = codec.name == MNK_MLX1 && codec.bits != 4;
+  return headDim != 0 && headDimOf(codec, isByteCoded ? headDim : headDim * codec.bits / 8) == headDim;
 }
 
 bool isMatrix(const std::optional<TensorSpec>& tensor, uint64_t heads, uint64_t headDim) {
@@ -229,10 +237,20 @@ std::string refusalOfCache(const Spec& spec) {
   const auto all = [&](auto holds) { return std::all_of(planes.begin(), planes.end(), holds); };
   const size_t rank = planes[0].codes->shape.size();
   if ((rank != 3 && rank != 4) || planes.back().codes->shape.size() != rank) return "the cache has the wrong rank";
-  if (!all([](const auto& p) { return p.codes->dtype == MNK_U8; })) return "codes are not bytes";
-  const mnk_kv_codec_name name = spec.keys.codec.name;
-  if (planes.back().plane->codec.name != name) return "keys and values have different codecs";
+  if (!all([](const auto& p) { return p.codes->dtype == MNK_U8 || p.isDense(); })) return "codes are not bytes";
+  if (all([](const auto& p) { return p.isDense(); })) return "nothing in the cache is quantized";
+  const auto isBare = [](const auto& p) { return !p.plane->scales && !p.plane->means && !p.plane->channelScales; };
+  if (!all([&](const auto& p) { return !p.isDense() || isBare(p); })) {
+    return "dense vectors have no scales, means or channel scales";
+  }
+  const bool isMixed = planes[0].isDense() || planes.back().isDense();
+  const mnk_kv_codec_name name = planes[0].isDense() ? spec.values.codec.name : spec.keys.codec.name;
+  if (!isMixed && planes.back().plane->codec.name != name) return "keys and values have different codecs";
   if (!all([](const auto& p) { return p.headDim() != 0; })) return "the codec has no codes of this length";
+  const CachePlane& coded = planes[planes[0].isDense() ? 1 : 0];
+  if (!all([&](const auto& p) { return !p.isDense() || canCode(coded.plane->codec, p.headDim()); })) {
+    return "dense vectors have a head dim that the codec beside them does not have";
+  }
   if (!all(isFactor)) return "the scale factor cannot be used";
   const CacheDims cache = cacheDims(*planes[0].codes, spec.write.numbers.into.layout);
   const CacheDims other = cacheDims(*planes.back().codes, spec.write.numbers.into.layout);
@@ -241,7 +259,8 @@ std::string refusalOfCache(const Spec& spec) {
     return "the value cache differs from the key cache";
   }
   const mnk_dtype scales = name == MNK_TURBO ? MNK_F16 : MNK_F32;
-  if (!all([&](const auto& p) { return p.plane->scales->dtype == scales; })) return "scales have the wrong dtype";
+  if (!all([&](const auto& p) { return p.isDense() || p.plane->scales->dtype == scales; }))
+    return "scales have the wrong dtype";
   if (!all(fitsCodes)) return "scales do not match the codes";
   const bool isPlain = all([](const auto& p) { return !p.plane->means && !p.plane->channelScales; });
   if ((spec.write.valueCache && spec.values.channelScales) || (name == MNK_MLX1 && !isPlain)) {
@@ -252,6 +271,13 @@ std::string refusalOfCache(const Spec& spec) {
            isMatrix(p.plane->channelScales, cache.heads, p.headDim());
   });
   return isFitting ? "" : "means or channel scales do not match the cache";
+}
+
+void avoidMixed(Spec& spec) {
+  if (!spec.write.keyCache || !refusalOfView(spec, "").empty() || !refusalOfCache(spec).empty()) return;
+  for (auto* codes : {&spec.write.keyCache, &spec.write.valueCache}) {
+    if (*codes && isFloat((*codes)->dtype)) (*codes)->dtype = MNK_U8;
+  }
 }
 
 std::vector<QuantizedPlaneOperands> planesOf(const Spec& spec) {

@@ -209,6 +209,7 @@ KVCacheQuantizeSpec mutated(KVCacheQuantizeSpec spec, Seeded& random) {
   for (auto* tensor : tensorsOf(spec)) {
     if (*tensor) makePossible(**tensor, random);
   }
+  avoidMixed(spec);
   return spec;
 }
 
