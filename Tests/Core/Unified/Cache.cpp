@@ -7,6 +7,7 @@
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include <cmath>
+#include <tuple>
 #include <algorithm>
 #include <cstring>
 #include <map>
