@@ -131,7 +131,7 @@ const Forged kForged[] = {
 // Of a file whose values are dense.
 const Forged kForgedMixed[] = {
     {8, 1, {.what = kCannotBe, .got = "storage 2", .expected = "a number from 0 to 1"}},
-    {8, 3, {.what = "the file has another version", .got = "version 3", .expected = "version 1 or 2"}},
+    {8, 4, {.what = "the file has another version", .got = "version 4", .expected = "version 1 to 3"}},
     {32, 3, {.what = kCannotBe, .got = "dtype u8 in mixed storage", .expected = "a float in dense or mixed storage"}},
     {32, 0, {.what = "the file ends too early"}},
     {44, 0, {.what = kCannotBe, .got = "field of quantized storage 2", .expected = "0"}},
