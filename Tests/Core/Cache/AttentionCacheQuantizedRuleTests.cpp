@@ -67,7 +67,8 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
        d.quantized->valueMeans = planChannels(2, 64);
      }},
     {"the codec cannot code such vectors", "turbo of 3 bits, head dim 48",
-     "2 to 8 bits, and a head dim of 32, 64, 128, 256 or 512", "Choose other bits, the other codec, or a dense cache.",
+     "2 to 8 bits, and a head dim of 32, 64, 80, 96, 112, 128, 192, 256 or 512",
+     "Choose other bits, the other codec, or a dense cache.",
      [](AttentionCacheDescriptor& d) {
        d = mixed(d, KVQuantizedPlanes::values);
        d.headDim = 48;

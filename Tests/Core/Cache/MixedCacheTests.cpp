@@ -137,7 +137,8 @@ AttentionCacheDescriptor anyDescriptor(Seeded& random) {
   constexpr DType kFloats[] = {DType::f32, DType::f16, DType::bf16};
   const auto pinned = static_cast<uint32_t>(random.below(3));
   const bool isRing = random.below(4) != 0, isTurbo = random.below(3) != 0;
-  const uint32_t headDim = isTurbo ? 32 << random.below(2) : 32;
+  constexpr uint32_t kTurboDims[] = {32, 64, 80, 96};
+  const uint32_t headDim = isTurbo ? kTurboDims[random.below(4)] : 32;
   AttentionCacheDescriptor descriptor{.kvHeads = static_cast<uint32_t>(1 + random.below(3)),
                                       .headDim = headDim,
                                       .capacity = static_cast<uint32_t>(pinned + 2 + random.below(9)),

@@ -123,8 +123,15 @@ TEST(MixedPlanes, AreThoseOfADenseAndOfAQuantizedCache) {
     for (const bool hasDenseKeys : {true, false}) {
       for (const DType dense : kFloats) {
         for (const KVCodec& codec : codecs) {
-          const uint64_t other = codec.bits == 8 ? 512 : 64;
-          const Mixed made{hasDenseKeys, dense, kFloats[random.below(3)], codec, random.below(2) ? 256 : other, 256};
+          const std::vector<uint64_t> dims = codec.name == KVCodecName::turbo ? std::vector<uint64_t>{64, 80, 112, 192}
+                                             : codec.bits == 8                ? std::vector<uint64_t>{256, 512}
+                                                                              : std::vector<uint64_t>{64, 256};
+          const Mixed made{hasDenseKeys,
+                           dense,
+                           kFloats[random.below(3)],
+                           codec,
+                           dims[random.below(dims.size())],
+                           dims[random.below(dims.size())]};
           const Context context(fmt::format("{} {} of {}, {} and {} of {}", name(dense),
                                             hasDenseKeys ? "keys" : "values", codec.text(), made.headDim,
                                             made.valueHeadDim, name(made.source)));
