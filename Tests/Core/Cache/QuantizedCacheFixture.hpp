@@ -67,5 +67,13 @@ inline std::vector<std::byte> contents(const QuantizedKVCacheView& view) {
   }
   return all;
 }
+// Bytes of all slots of a cache of any storage.
+inline std::vector<std::byte> slotBytesOf(const AttentionCache& cache) {
+  if (const auto quantized = cache.quantizedView()) return contents(*quantized);
+  std::vector<std::byte> all = bytesOf(cache.view().keys);
+  const auto values = bytesOf(*cache.view().values);
+  all.insert(all.end(), values.begin(), values.end());
+  return all;
+}
 
 }  // namespace mnk::test

@@ -274,21 +274,18 @@ TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
   for (const auto& [keyDim, valueDim, kernel, isCoded] : choices) {
     const Context context(fmt::format("{} and {}{}", keyDim, valueDim, isCoded ? ", coded" : ""));
     Case attend = plainCase(100);
-    attend.headDim = keyDim;
-    attend.valueHeadDim = valueDim;
-    attend.group = 1;
+    attend.headDim = keyDim, attend.valueHeadDim = valueDim, attend.group = 1;
     attend.options.kernel = FlashDecodeKernel::vector;
     if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
-    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).kernel.function,
-              fmt::format("flashDecodeVector_{}_1", kernel));
+    const std::string function = REQUIRE(plan(planOp(attend))).dispatches.at(0).kernel.function;
+    EXPECT_EQ(function, fmt::format("flashDecodeVector_{}_1", kernel));
   }
   for (uint64_t keyDim = 0; keyDim <= 1024; keyDim += 4) {
     const bool isMultiple = keyDim % 8 == 0 && keyDim != 0 && keyDim <= 256;
     EXPECT_EQ(hasAttentionKernel(keyDim, 8, false, false), isMultiple);
     EXPECT_EQ(hasAttentionKernel(256, keyDim, false, false), isMultiple);
     EXPECT_EQ(hasAttentionKernel(keyDim, 512, false, false), keyDim == 512 || keyDim == 576);
-    const bool isOfCodes =
-        std::find(std::begin(kTurboHeadDims), std::end(kTurboHeadDims), keyDim) != std::end(kTurboHeadDims);
+    const bool isOfCodes = std::ranges::find(kTurboHeadDims, keyDim) != std::end(kTurboHeadDims);
     EXPECT_EQ(hasAttentionKernel(keyDim, keyDim, true, false), isOfCodes);
     EXPECT_EQ(hasAttentionKernel(keyDim, 128, true, false), isOfCodes && keyDim != 512);
     EXPECT_EQ(hasAttentionKernel(96, keyDim, true, false), isOfCodes && keyDim != 512);
@@ -392,12 +389,11 @@ TEST(MergePartialsPlan, IsOneDispatchThatReadsAndWritesAllOnce) {
                                         .stats = planTensor(DType::f32, {parts, 3, 4, 2})},
                            .results = {.into = planTensor(DType::f16, {3, 4, 128})}};
     const Plan planned = REQUIRE(plan(op));
-    EXPECT_EQ(planned.op, "MergePartials");
-    EXPECT_EQ(planned.dispatches.size(), 1u);
-    EXPECT_EQ(planned.scratchBytes, 0u);
-    EXPECT_EQ(planned.dispatches.at(0).kind, "MergePartials");
-    EXPECT_EQ(planned.dispatches.at(0).countedBytesRead(), parts * 3 * 4 * 130 * 4);
-    EXPECT_EQ(planned.dispatches.at(0).countedBytesWritten(), 3u * 4 * 128 * 2);
+    EXPECT(planned.op == "MergePartials" && planned.dispatches.size() == 1 && planned.scratchBytes == 0);
+    const Dispatch& dispatch = planned.dispatches.at(0);
+    EXPECT_EQ(dispatch.kind, "MergePartials");
+    EXPECT_EQ(dispatch.countedBytesRead(), parts * 3 * 4 * 130 * 4);
+    EXPECT_EQ(dispatch.countedBytesWritten(), 3u * 4 * 128 * 2);
   }
 }
 
