@@ -210,9 +210,9 @@ std::string FlashDecodeSpec::text() const {
                      textOf("queries", queries) + textOf(queriesView) + textOf("keys", cache.write.keyCache) +
                      textOf("values", cache.write.valueCache);
   if (hasQuantized) text += textOf("keys", cache.keys) + textOf("values", cache.values);
-  text += fmt::format("\n  {}{} layout {}, wrap {}, {} pinned\n  sequences", hasDense ? "dense" : "",
+  text += fmt::format("\n  {}{} layout {}, wrap {}, {} pinned, {} latent\n  sequences", hasDense ? "dense" : "",
                       hasQuantized ? "quantized" : "", static_cast<uint32_t>(view().layout),
-                      static_cast<uint32_t>(view().wrap), view().pinned);
+                      static_cast<uint32_t>(view().wrap), view().pinned, view().latent_dim);
   for (const mnk_attended_sequence& attended : sequences) {
     text += fmt::format(" {} of length {},", attended.sequence, attended.length);
     if (attended.highest != 0) text += fmt::format(" highest {},", attended.highest);

@@ -90,11 +90,16 @@ std::string refusalOfQueries(const Spec& spec) {
   return endOfQueries(spec) <= spec.queries->elements() ? "" : "queries lie outside of their tensor";
 }
 
+bool hasLatentPart(const Spec& spec) {
+  return spec.view().latent_dim == 0 || spec.view().latent_dim == valueDimOf(spec);
+}
+
 std::string refusalOfMemory(const Spec& spec) {
   const std::optional<TensorSpec>& values = spec.cache.write.valueCache;
   if (spec.hasQuantized) {
     if (std::string what = refusalOfCache(spec.cache); !what.empty()) return what;
-    return values ? "" : "the cache has no values";
+    if (!values) return "the cache has no values";
+    return hasLatentPart(spec) ? "" : "the latent part does not match the cache";
   }
   const TensorSpec& keys = *spec.cache.write.keyCache;
   if (!values) return "the cache has no values";
@@ -105,10 +110,12 @@ std::string refusalOfMemory(const Spec& spec) {
   if (cache.capacity == 0) return "the cache has no capacity";
   const bool isAlike =
       cache.sequences == other.sequences && cache.heads == other.heads && cache.capacity == other.capacity;
-  return isAlike ? "" : "the value cache differs from the key cache";
+  if (!isAlike) return "the value cache differs from the key cache";
+  return hasLatentPart(spec) ? "" : "the latent part does not match the cache";
 }
 
-bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized) {
+bool hasKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLatent) {
+  if (isLatent) return keyDim == 64 && valueDim == 512;
   if (isQuantized) {
     const uint64_t dims[] = {32, 64, 80, 96, 112, 128, 192, 256};
     const auto isShort = [&](uint64_t dim) {
@@ -130,8 +137,11 @@ std::string refusalOfShapes(const Spec& spec) {
   }
   const uint32_t pinned = spec.view().pinned;
   if (pinned != 0 && (!isRing || pinned >= cache.capacity)) return "the cache has no room for its pinned slots";
-  if (queries.headDim != keyDimOf(spec)) return "queries have another head dim than keys";
-  if (!hasKernel(keyDimOf(spec), valueDimOf(spec), spec.hasQuantized)) return "there is no kernel for these head dims";
+  const uint32_t latentDim = spec.view().latent_dim;
+  if (queries.headDim != latentDim + keyDimOf(spec)) return "queries have another head dim than keys";
+  if (!hasKernel(keyDimOf(spec), valueDimOf(spec), spec.hasQuantized, latentDim != 0)) {
+    return "there is no kernel for these head dims";
+  }
   const bool isPlain =
       !spec.queriesView || (!spec.queriesView->has_strides && spec.queriesView->layout == MNK_TOKEN_MAJOR);
   const bool isMultiple = cache.heads != 0 && queries.heads % cache.heads == 0;
@@ -200,7 +210,8 @@ bool isMask(const Spec& spec, const TensorSpec& mask) {
 
 bool canUseMatrices(const Spec& spec) {
   const uint64_t headDim = keyDimOf(spec);
-  if (valueDimOf(spec) != headDim || (headDim != 64 && headDim != 128 && headDim != 256)) return false;
+  if (spec.view().latent_dim != 0 || valueDimOf(spec) != headDim || (headDim != 64 && headDim != 128 && headDim != 256))
+    return false;
   return spec.hasQuantized || (spec.cache.write.keyCache->dtype == MNK_F16 && !spec.used(spec.mask));
 }
 
@@ -225,6 +236,7 @@ std::string refusalOfOptions(const Spec& spec) {
   const std::vector<uint64_t> heads{queryDims(spec).heads};
   const auto isWithin = [](float x, float least, float most) { return x == 0 || (x >= least && x <= most); };
   if (!isWithin(options.scale, 1e-37f, 1e38f)) return "the scale cannot be used";
+  if (spec.view().latent_dim != 0 && options.scale == 0) return "attention over a latent cache has no scale";
   if (!isWithin(options.softcap, 1e-30f, 1e30f)) return "the softcap cannot be used";
   if (options.window >= kExtentEnd) return "the window is too large";
   if (windowReachesLost(spec)) return "a window reaches positions that the ring has overwritten";

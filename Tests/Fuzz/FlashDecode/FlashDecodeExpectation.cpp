@@ -118,13 +118,15 @@ FlashDecode referenceOp(const Spec& spec) {
                                    .values = planeOf(*memory.valueCache, spec.cache.values),
                                    .layout = layout,
                                    .wrap = wrap,
-                                   .pinned = view.pinned};
+                                   .pinned = view.pinned,
+                                   .latentDim = view.latent_dim};
   } else {
     op.over = KVCacheView{.keys = tensorOf(*memory.keyCache),
                           .values = tensorOf(*memory.valueCache),
                           .layout = layout,
                           .wrap = wrap,
-                          .pinned = view.pinned};
+                          .pinned = view.pinned,
+                          .latentDim = view.latent_dim};
   }
   return op;
 }

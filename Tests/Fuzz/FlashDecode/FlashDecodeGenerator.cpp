@@ -17,7 +17,7 @@ mnk_dtype drawFloat(Seeded& random) {
 }
 
 struct Dims {
-  uint64_t sequences, heads, capacity, keyDim, valueDim;
+  uint64_t sequences, heads, capacity, keyDim, valueDim, latentDim = 0;
 };
 
 std::vector<uint64_t> cacheShape(const Spec& spec, const Dims& dims, bool hasSequences, uint64_t last) {
@@ -112,6 +112,7 @@ Dims drawDims(Seeded& random, bool isQuantized) {
   const uint64_t sequences = coin(random, 1, 24) ? 0 : 1 + random.below(3);
   const uint64_t heads = coin(random, 1, 2) ? 1 : 1 + random.below(3), capacity = 1 + random.below(12);
   const bool isLong = coin(random, 1, 12);
+  if (isLong && coin(random, 1, 3)) return {sequences, heads, capacity, 64, 512, 512};
   if (isQuantized) {
     const auto draw = [&] {
       return isLong ? oneOf<uint64_t>(random, {112, 128, 192, 256}) : oneOf<uint64_t>(random, {32, 32, 64, 80, 96});
@@ -169,18 +170,18 @@ Spec drawSpec(Seeded& random, Bank bank) {
   Dims dims = drawDims(random, isQuantized);
   // Rows in one dispatch on a GPU, in head dims that have a kernel for it.
   const bool isPrompt = coin(random, 1, 10);
-  if (isPrompt) {
-    dims.keyDim = isQuantized ? oneOf<uint64_t>(random, {64, 64, 80, 96, 128, 192, 256})
-                              : oneOf<uint64_t>(random, {64, 64, 80, 96, 128, 192, 256});
-    dims.valueDim = dims.keyDim;
-    dims.capacity += 9;
+  if (isPrompt && dims.latentDim == 0) {
+    dims.keyDim = dims.valueDim = oneOf<uint64_t>(random, {64, 64, 80, 96, 128, 192, 256});
   }
+  if (isPrompt) dims.capacity += 9;
+  if (isFirst && dims.latentDim != 0) dims = {dims.sequences, dims.heads, dims.capacity, 64, 64};
   spec.size = sizeof(mnk_flash_decode) + (coin(random, 1, 16) ? random.below(sizeof(mnk_flash_decode) + 1) : 0);
   mnk_kv_cache_view& view = spec.view();
   view.size = sizeof view;
   view.layout = coin(random, 1, 2) ? MNK_HEAD_MAJOR : MNK_TOKEN_MAJOR;
   view.wrap = coin(random, 2, 3) ? MNK_RING : MNK_LINEAR;
   view.pinned = view.wrap == MNK_RING && coin(random, 1, 3) ? static_cast<uint32_t>(random.below(dims.capacity)) : 0;
+  view.latent_dim = static_cast<uint32_t>(dims.latentDim);
   const bool hasCacheSequences = dims.sequences != 1 || coin(random, 1, 2);
   if (isQuantized) {
     drawQuantized(spec, random, dims, hasCacheSequences);
@@ -193,7 +194,8 @@ Spec drawSpec(Seeded& random, Bank bank) {
   const uint64_t rows = isPrompt ? 9 + random.below(9) : fewRows;
   const uint64_t group = coin(random, 1, 16) ? 0 : 1 + random.below(coin(random, 1, 4) ? 4 : 2);
   const uint64_t heads = dims.heads * group;
-  spec.queries = TensorSpec{.dtype = drawFloat(random), .shape = {heads, dims.keyDim}, .region = Region::kQueries};
+  spec.queries = TensorSpec{
+      .dtype = drawFloat(random), .shape = {heads, dims.latentDim + dims.keyDim}, .region = Region::kQueries};
   const bool hasRows = rows != 1 || count != 1 || coin(random, 1, 2);
   const bool hasSequences = count != 1 || coin(random, 1, 4);
   std::vector<uint64_t>& shape = spec.queries->shape;
@@ -202,6 +204,10 @@ Spec drawSpec(Seeded& random, Bank bank) {
   drawSequences(spec, random, dims, count, rows);
   drawResults(spec, random, dims.valueDim);
   drawOptions(spec, random);
+  if (dims.latentDim != 0) {
+    spec.hasOptions = true;
+    spec.options.scale = oneOf(random, {0.0625f, 0.1f});
+  }
   if (spec.hasOptions && spec.options.splits != 0 && coin(random, 1, 3)) {
     const uint64_t floats = queryDims(spec).vectors() * spec.options.splits * (dims.valueDim + 2);
     spec.scratch = TensorSpec{.dtype = MNK_U8, .shape = {floats * 4 + random.below(3)}, .region = Region::kScratch};

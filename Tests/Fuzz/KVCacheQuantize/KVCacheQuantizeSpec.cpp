@@ -92,7 +92,8 @@ mnk_quantized_kv_view madeView(const Spec& spec, Arena& arena, Seeded& random) {
           .values = plane(spec.write.valueCache, spec.values),
           .layout = n.layout,
           .wrap = n.wrap,
-          .pinned = n.pinned};
+          .pinned = n.pinned,
+          .latent_dim = n.latent_dim};
 }
 
 uint64_t slotIndex(const TensorSpec& codes, mnk_kv_layout layout, uint64_t sequence, uint64_t slot, uint64_t head) {
