@@ -102,7 +102,7 @@ std::vector<Case> storageCases() {
   }
   for (const uint32_t headDim : {80, 96, 112, 192}) {
     for (const uint32_t tokens : {1, 5, 40}) {
-      if (tokens == 40 && headDim > 96) continue;  // GPUs have no kernel for so many rows
+      if (tokens == 40 && headDim > 96) continue;  // GPUs have no kernel for that many rows
       AttentionCacheDescriptor cache = coded(KVCodecName::turbo, 3 + headDim / 16 % 3, 4, headDim);
       if (headDim == 192) cache.valueHeadDim = 128;
       cases.push_back({.name = fmt::format("turbo, {} tokens, heads of {}", tokens, headDim),

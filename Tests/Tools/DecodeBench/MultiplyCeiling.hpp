@@ -8,7 +8,7 @@
 
 namespace mnk::bench::decode {
 
-// A plan of at least so many floating-point operations.
+// A plan of at least this many floating-point operations.
 Result<Plan> planMultiplies(const std::shared_ptr<Device>& device, uint64_t operations);
 
 }  // namespace mnk::bench::decode

@@ -135,7 +135,7 @@ TEST(Hadamard, FollowsItsDefinition) {
       for (const auto& signs : signsAt(length)) {
         for (bool isInverse : {false, true}) {
           Turn turn{.length = length, .vectors = length > 512 ? 1u : 5u, .signs = signs, .isInverse = isInverse};
-          if (length == 112 && !signs) turn.vectors = 2341;  // so many that a lane holds more of each
+          if (length == 112 && !signs) turn.vectors = 2341;  // enough of them for a lane to hold more of each
           if (isInverse) turn.into = DType::f32;
           const Context context(turn.text());
           const auto values = randomValues(random, turn);
