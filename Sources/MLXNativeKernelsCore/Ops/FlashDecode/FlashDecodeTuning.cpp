@@ -119,7 +119,7 @@ VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, 
     instances = isLatent ? Instances(kLatentFewLanesInstances) : Instances(kFewLanesInstances);
   }
   rows = std::min<uint64_t>(rows, tuning.vectorRowsTogether);
-  const bool isPaddable = canBePadded(keyDim) && canBePadded(valueDim);
+  const bool isPaddable = !isLatent && canBePadded(keyDim) && canBePadded(valueDim);
   VectorInstance best;
   // Instances are listed from short vectors to long ones, and from few rows to many.
   for (const VectorInstance& instance : instances) {

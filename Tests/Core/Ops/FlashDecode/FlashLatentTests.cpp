@@ -264,6 +264,16 @@ TEST(FlashLatent, KernelIsChosenByRowsAndDevice) {
   EXPECT_EQ(kernelOf(attend, kGPU), "flashDecodeVector_latent_64_512_1");
 }
 
+// Shorter parts would need kernels that pad them.
+TEST(FlashLatent, OtherHeadDimsHaveNoKernel) {
+  for (const bool isQuantized : {false, true}) {
+    for (const uint64_t dim : {32, 64, 128, 256, 512}) {
+      EXPECT_EQ(hasAttentionKernel(64, dim, isQuantized, true), dim == 512);
+      EXPECT_EQ(hasAttentionKernel(dim, 512, isQuantized, true), dim == 64);
+    }
+  }
+}
+
 // Random cases would leave a kernel out unseen.
 TEST(FlashLatent, CasesReachEveryKernelAndConstant) {
   std::set<std::string> functions;
