@@ -156,12 +156,13 @@ TEST(AttentionCacheStepList, ListsAreThoseOfSeparateCalls) {
       {.sequences = {2, 0, 1}, .rowsOfEach = 2, .positions = first, .hasOffsets = true},
       {.sequences = {0, 1, 2}, .positions = list, .hasOffsets = true},
       {.sequences = {0, 1, 2}, .rowsOfEach = 2, .positions = tensor, .hasOffsets = true},
-      {.sequences = {0, 1, 2}, .rowCounts = {3, 0, 2}, .dispatches = 3},
+      {.sequences = {0, 1, 2}, .rowCounts = {3, 0, 2}},
+      {.sequences = {0, 1, 2}, .rowCounts = {3, 0, 3}},
       {.sequences = {0, 1, 2}, .rowCounts = {2, 2, 2}, .positions = first},
-      {.sequences = {1, 0, 2}, .rowCounts = {2, 1, 3}, .positions = first, .dispatches = 4},
-      {.sequences = {1, 0, 1}, .rowCounts = {2, 1, 2}, .dispatches = 4},
-      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = tensor, .dispatches = 3},
-      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = list, .dispatches = 3},
+      {.sequences = {1, 0, 2}, .rowCounts = {2, 1, 3}, .positions = first},
+      {.sequences = {1, 0, 1}, .rowCounts = {2, 1, 2}},
+      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = tensor},
+      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = list},
       {.sequences = {2}, .rowCounts = {3}},
   };
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
