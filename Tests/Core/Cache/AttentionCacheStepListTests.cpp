@@ -270,7 +270,11 @@ TEST(AttentionCacheStepList, ListsThatDoNotFitAreRefused) {
         step.sequences = {1, 1}, step.options.isCausal = false;
       },
       {.what = "a sequence is listed again in attention that is not causal", .got = "sequence 1"});
-  refused([&](auto& step) { step.options.mask = fixture.zeros({1, 16}); }, {.what = "a mask cannot be divided"});
+  refused(
+      [&](auto& step) {
+        step.options.mask = fixture.zeros({1, 16});
+      },
+      {.what = "a mask cannot serve sequences of unequal numbers of rows"});
   refused(
       [](auto& step) {
         step.rotary->positions = RotaryPositions(std::vector<int32_t>{1, 2});
