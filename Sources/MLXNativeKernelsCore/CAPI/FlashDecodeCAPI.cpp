@@ -67,7 +67,7 @@ Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& give
   const uint64_t most = axes.sequences == 1 ? std::max<uint64_t>(axes.tokens, 1) : axes.sequences;
   if (given.sequence_count > most) {
     return tooMany(FlashDecode::name, "sequences", given.sequence_count, most,
-                   "Pass one for each sequence of the queries.");
+                   "Pass one for each sequence of the queries, or with a number of rows.");
   }
   std::vector<AttendedSequence> sequences;
   for (size_t i = 0; i < given.sequence_count; ++i) {

@@ -79,7 +79,7 @@ TEST(FlashDecodeRagged, PassesLeaveOutSequencesWithoutRows) {
   const size_t sequences[] = {3, 2, 1};
   for (size_t p = 0; p < planned.dispatches.size(); ++p) {
     for (const InlineBytes& inlined : planned.dispatches[p].inlines) {
-      if (inlined.index == kFlashDecodeRuns) EXPECT_EQ(inlined.bytes.size(), sequences[p] * sizeof(FlashDecodeRun));
+      if (inlined.index == kFlashDecodeRuns) EXPECT_EQ(inlined.bytes.size(), sequences[p] * sizeof(::FlashDecodeRun));
       if (inlined.index == kFlashDecodeSequences) {
         EXPECT_EQ(inlined.bytes.size(), sequences[p] * sizeof(FlashDecodeSequence));
       }
