@@ -55,7 +55,7 @@ std::vector<Case> inKernelMergeCases() {
   attend = splitCase("sequences with rows of their own", 3, 0);
   attend.cache = DType::f16;
   attend.cacheSequences = 4;
-  attend.sequences = {{2, 90, 0, 2}, {1, 0, 0, 1}, {0, 5, 0, 5}, {3, 60, 0, 9}};
+  attend.sequences = {{3, 60, 0, 9}, {1, 0, 0, 1}, {0, 5, 0, 5}, {2, 90, 0, 1}};
   attend.rows = 9;
   attend.hasSinks = true;
   cases.push_back(attend);

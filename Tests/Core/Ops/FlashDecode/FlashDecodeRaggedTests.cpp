@@ -4,6 +4,7 @@
 #include "FlashDecodeRun.hpp"
 #include "Harness/Check.hpp"
 #include "Ops/Common/EveryRun.hpp"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
 
 namespace mnk::test {
 
@@ -50,7 +51,7 @@ TEST(FlashDecodeRagged, IsOneDispatchWithoutThreadgroupsToSpare) {
   };
   const Golden goldens[] = {
       {{{0, 512, 0, 512}, {1, 4000, 0, 1}, {3, 9, 0, 9}}, 11 + 1 + 1, "flashPrefill_f16_128"},
-      {{{3, 70, 0, 30}, {0, 100, 0, 100}}, 1 + 3, "flashPrefill_f16_128"},
+      {{{3, 100, 0, 100}, {0, 512, 0, 512}}, 3 + 11, "flashPrefill_f16_128"},
       {{{0, 8, 0, 8}, {1, 4000, 0, 1}, {3, 9, 0, 3}, {2, 60, 0, 2}}, 4 + 1 + 2 + 1, "flashDecodeMatrix_128_8_8"},
   };
   for (const auto& [sequences, groups, kernel] : goldens) {
@@ -61,6 +62,11 @@ TEST(FlashDecodeRagged, IsOneDispatchWithoutThreadgroupsToSpare) {
     const Dispatch& dispatch = planned.dispatches.at(0);
     EXPECT_EQ(dispatch.kernel.function, kernel);
     EXPECT_EQ(dispatch.grid.extent, (Size3{1, 8, groups}));
+    // Rows that follow each other are one region.
+    for (const Binding& binding : dispatch.buffers) {
+      if (binding.index == kFlashDecodeQueries) EXPECT_EQ(binding.reads.size(), 1u);
+      if (binding.index == kFlashDecodeInto) EXPECT_EQ(binding.writes.size(), 1u);
+    }
     uint64_t alone = 0;
     for (const AttendedSequence& each : sequences) {
       Case one = layerCase({{each.sequence, each.length}});
@@ -85,6 +91,26 @@ TEST(FlashDecodeRagged, PassesLeaveOutSequencesWithoutRows) {
       }
     }
   }
+}
+
+// All sequences keep the device busy, also those of a second dispatch: with one less, keys would be split.
+TEST(FlashDecodeRagged, SplitsDependOnAllSequences) {
+  Case attend = layerCase({});
+  attend.kvHeads = 1;
+  attend.cacheSequences = 130;
+  attend.options.splits = 0;
+  for (uint64_t s = 0; s < 130; ++s) attend.sequences.push_back({s, 4000, 0, 1});
+  const DeviceProfile cores129{.family = "apple9", .cores = 129}, cores130{.family = "apple9", .cores = 130};
+  EXPECT_EQ(REQUIRE(plan(planOp(attend), cores129)).dispatches.size(), 2u);
+  EXPECT_EQ(REQUIRE(plan(planOp(attend), cores130)).dispatches.size(), 3u);
+}
+
+// What was measured for as many rows of each sequence serves these, too.
+TEST(FlashDecodeRagged, IsMeasuredAsItsLongestSequence) {
+  const auto workload = FlashDecodeWorkload::of(planOp(layerCase({{0, 20, 0, 5}, {1, 900, 0, 1}, {2, 9, 0, 2}})));
+  EXPECT_EQ(workload.rows, 4u * 5);
+  EXPECT_EQ(workload.heads, 8u * 3);
+  EXPECT_EQ(workload.keys, 900u);
 }
 
 // Numbers of rows that are all the same say what an axis of sequences says.
