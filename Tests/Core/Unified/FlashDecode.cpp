@@ -36,6 +36,7 @@
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
 #include "Ops/Common/EveryRun.hpp"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
 #include <limits>
 #include <sys/stat.h>
 #include <unistd.h>
