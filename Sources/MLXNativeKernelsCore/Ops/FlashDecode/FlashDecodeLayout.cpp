@@ -74,8 +74,8 @@ PrefillInstance prefillOf(const FlashDecode& op) {
 std::vector<ElementRun> FlashDecodePass::joinedRuns() const {
   std::vector<ElementRun> joined;
   for (const FlashDecodeRun& run : runs) {
-    if (joined.empty() || joined.back().begin + joined.back().count != run.firstRow)
-      joined.push_back({run.firstRow, 0});
+    const bool follows = !joined.empty() && joined.back().begin + joined.back().count == run.firstRow;
+    if (!follows) joined.push_back({run.firstRow, 0});
     joined.back().count += run.rows;
   }
   return joined;

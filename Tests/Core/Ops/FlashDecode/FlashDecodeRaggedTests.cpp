@@ -1,5 +1,7 @@
 // FlashDecode of sequences with unequal numbers of rows: against attention in double on every device, and what the plan
 // says of it.
+#include <fmt/ranges.h>
+
 #include "FlashDecode/FlashDecodeTypes.h"
 #include "FlashDecodeRun.hpp"
 #include "Harness/Check.hpp"
@@ -16,7 +18,8 @@ const DeviceProfile kGPU{.family = "apple9", .cores = 10, .matrixLayout = Matrix
 
 // Of 32 query heads over 8 heads of 128, in f16.
 Case layerCase(std::vector<AttendedSequence> sequences) {
-  return {.cache = DType::f16,
+  return {.name = "a layer",
+          .cache = DType::f16,
           .headDim = 128,
           .valueHeadDim = 128,
           .kvHeads = 8,
