@@ -93,7 +93,7 @@ MNK_SHARED void finishRow(
     row.x[i] *= factor;
   }
   if (kvHasCodedValues) {
-    turned<Chunks>(row.x, p.headDim, lanesOf(p.headDim, Chunks), lane, p.inverseRoot);
+    turned<Chunks>(row.x, kvValueDim, lanesOf(kvValueDim, Chunks), lane, p.inverseRoot);
     if (first < p.headDim) {
       const ulong ofHead = ulong(head / (p.heads / p.kvHeads)) * p.headDim + first;
       MNK_UNROLL

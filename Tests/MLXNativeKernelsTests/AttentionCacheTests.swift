@@ -142,7 +142,7 @@ final class AttentionCacheTests: DeviceTestCase {
         let cases: [(AttentionCache.Storage, Int, Int, Bool)] = [
             (.dense(.float16), 8, 8, true), (.dense(.float16), 256, 248, true), (.dense(.float16), 512, 512, true),
             (.dense(.float16), 576, 512, true), (.dense(.float16), 4, 4, false), (.dense(.float16), 264, 264, false),
-            (quantized, 64, 64, true), (quantized, 64, 32, false),
+            (quantized, 64, 64, true), (quantized, 80, 32, true), (quantized, 512, 256, false),
         ]
         for (storage, headDim, valueHeadDim, isAttended) in cases {
             let dimensions = AttentionCache.Dimensions(

@@ -144,13 +144,19 @@ final class BindingTests: XCTestCase {
             let named = (objc.cases[item.objc] ?? []).map { $0.dropFirst(item.prefix.count).lowercased() }
             XCTAssertEqual(Set(named), expected, item.objc)
         }
-        // Parts of the core, kinds of arguments that the APIs have functions for, and Objective-C's name for KVWrap.
+        let planes = (objc.cases["MNKQuantizedPlanes"] ?? []).map {
+            $0.dropFirst("MNKQuantizedPlanes".count).lowercased()
+        }
+        XCTAssertEqual(Set(planes), Set(cxx.cases["KVQuantizedPlanes"] ?? []))
+        // Parts of the core, kinds of arguments that the APIs have functions for, planes that Swift has storages for, and
+        // Objective-C's name for KVWrap.
         let others: Set = [
-            "Access", "Argument.Kind", "ConstantType", "Grid.Unit", "LibrarySource.Kind", "MatrixLayout",
-            "WorkProgress",
+            "Access", "Argument.Kind", "ConstantType", "Grid.Unit", "KVQuantizedPlanes", "LibrarySource.Kind",
+            "MatrixLayout", "WorkProgress",
         ]
         XCTAssertEqual(Set(cxx.cases.keys), Set(enums.map(\.cxx)).union(others))
-        XCTAssertEqual(Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess", "MNKWhenFull"]))
+        XCTAssertEqual(
+            Set(objc.cases.keys), Set(enums.map(\.objc)).union(["MNKAccess", "MNKQuantizedPlanes", "MNKWhenFull"]))
     }
 
     /// Swift takes as arguments what the other APIs have as properties of a descriptor.

@@ -88,7 +88,9 @@ Result<void> CommandEncoder::Impl::open() {
 Result<CountedDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, const PlanScratch& acquired) const {
   MNK_TRY(auto pipeline, device->registry().pipeline(dispatch.kernel));
 
-  CountedDispatch ready{{.dispatch = dispatch, .pipeline = pipeline}};
+  CountedDispatch ready;
+  ready.dispatch = dispatch;
+  ready.pipeline = pipeline;
   Size3& threadgroup = ready.dispatch.grid.threadgroup;
   const uint32_t maxThreads = pipeline->maxThreadsPerThreadgroup();
   const uint32_t fewest = dispatch.grid.fewestThreads;

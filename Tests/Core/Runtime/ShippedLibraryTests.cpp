@@ -59,6 +59,7 @@ const std::vector<uint32_t> kFlashDecodeConstants = {
 const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, true},
                                                            {kKVCodecKeyBits, 4u},
                                                            {kKVCodecValueBits, 3u},
+                                                           {kKVCodecValueDim, 128u},
                                                            {kKVCodecHasChannelScales, false},
                                                            {kFlashDecodeCacheType, uint32_t{kFloat16}},
                                                            {kFlashDecodeQueryType, uint32_t{kFloat32}},

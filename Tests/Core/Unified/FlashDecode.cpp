@@ -35,6 +35,7 @@
 #include "Ops/FlashDecode/TokenAttention.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include <fmt/ranges.h>
 #include "Ops/Common/EveryRun.hpp"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
 #include <limits>

@@ -4,7 +4,7 @@
 #import <MLXNativeKernels/MNKMultiRoPE.h>
 #import <MLXNativeKernels/MNKOperation.h>
 
-@class MNKAttentionCache, MNKDevice, MNKDispatch;
+@class MNKAttentionCache, MNKDevice, MNKDispatch, MNKQuantizedStorage;
 
 NS_ASSUME_NONNULL_BEGIN
 
