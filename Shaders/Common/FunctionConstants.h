@@ -63,7 +63,8 @@
   ROW(FlashDecode, Parts, 56) /* simdgroups of the prefill kernel that share rows */ \
   ROW(KVCodec, HasCodedValues, 57) \
   ROW(KVCodec, DenseType, 58) /* of keys or values that are stored as elements: a FloatType */ \
-  ROW(FlashDecode, IsOneTensor, 59) /* a key of a latent cache follows its value in the same vector */
+  ROW(FlashDecode, IsOneTensor, 59) /* a key of a latent cache follows its value in the same vector */ \
+  ROW(FlashDecode, IsRagged, 60) /* sequences have unequal numbers of rows */
 // clang-format on
 
 #define ROW(op, name, index) k##op##name = index,

@@ -15,6 +15,7 @@ pipeline_constant(bool, flashHasSoftcap, kFlashDecodeHasSoftcap);
 pipeline_constant(bool, flashHasTokens, kFlashDecodeHasTokens);
 pipeline_constant(bool, flashIsInOrder, kFlashDecodeIsInOrder);
 pipeline_constant(bool, flashSeesPinned, kFlashDecodeSeesPinned);
+pipeline_constant(bool, flashIsRagged, kFlashDecodeIsRagged);
 
 // One row: a query head of one token. Rows of a head of the cache are counted token by token.
 struct AttentionRow {
@@ -32,38 +33,77 @@ inline uint keyOfPosition(constant FlashDecodeParams& p, constant FlashDecodeSeq
   return position <= p.pinned ? position : max(p.pinned, position - min(position, sequence.skipped));
 }
 
-// The sequence of a threadgroup, and the token of a row. Decoding one token of one sequence needs no division, which
-// would hold up the first loads.
-inline uint sequenceOf(constant FlashDecodeParams& p, uint3 place) {
-  return p.rowGroups > 1u ? place.z / p.rowGroups : place.z;
+// The tokens that a dispatch has of one sequence, and which of their rows a threadgroup has.
+struct AttentionTokens {
+  uint sequence;   // among those of the dispatch
+  uint rowGroup;   // of the threadgroup, among those of the sequence
+  uint rowGroups;  // for each head of the cache
+  uint count;
+  uint left;    // from the first token to the last of the sequence, in this dispatch or a later one
+  ulong first;  // among the tokens of all results
+  ulong query;  // the first element of the first token's queries
+};
+
+// Of a threadgroup. Decoding one token of one sequence needs no division, which would hold up the first loads.
+inline AttentionTokens tokensOf(constant FlashDecodeParams& p, constant FlashDecodeRun* runs, uint3 place) {
+  AttentionTokens made;
+  if (flashIsRagged) {
+    // The last run that begins at the threadgroup or before.
+    uint found = 0;
+    uint end = p.sequences;
+    while (end - found > 1u) {
+      const uint middle = (found + end) / 2u;
+      if (runs[middle].firstGroup <= place.z) {
+        found = middle;
+      } else {
+        end = middle;
+      }
+    }
+    made.sequence = found;
+    made.rowGroup = place.z - runs[found].firstGroup;
+    made.rowGroups = runs[found].rowGroups;
+    made.count = runs[found].rows;
+    made.left = runs[found].rowsLeft;
+    made.first = runs[found].firstRow;
+    made.query = made.first * p.queryRowStride;
+    return made;
+  }
+  made.sequence = p.rowGroups > 1u ? place.z / p.rowGroups : place.z;
+  made.rowGroup = place.z - made.sequence * p.rowGroups;
+  made.rowGroups = p.rowGroups;
+  made.count = p.rows;
+  made.left = p.allRows - p.firstRow;
+  made.first = ulong(p.firstSequence + made.sequence) * p.allRows + p.firstRow;
+  made.query = made.sequence * p.querySequenceStride;
+  return made;
 }
+
+// The token of a row.
 inline uint tokenOf(constant FlashDecodeParams& p, uint row) {
   return flashHasTokens ? row / p.group : 0u;
 }
 
 // Of a row of a head of the cache, among all rows of results.
-inline ulong rowIndex(constant FlashDecodeParams& p, uint sequenceIndex, uint kvHead, uint row) {
+inline ulong rowIndex(constant FlashDecodeParams& p, AttentionTokens tokens, uint kvHead, uint row) {
   const uint token = tokenOf(p, row);
-  const ulong tokenIndex = ulong(p.firstSequence + sequenceIndex) * p.allRows + p.firstRow + token;
-  return tokenIndex * p.finish.heads + kvHead * p.group + (row - token * p.group);
+  return (tokens.first + token) * p.finish.heads + kvHead * p.group + (row - token * p.group);
 }
 
 // The first element of a row's query.
-inline ulong queryStart(constant FlashDecodeParams& p, uint sequenceIndex, uint kvHead, uint row) {
+inline ulong queryStart(constant FlashDecodeParams& p, AttentionTokens tokens, uint kvHead, uint row) {
   const uint token = tokenOf(p, row);
-  return sequenceIndex * p.querySequenceStride + token * p.queryRowStride +
-         (kvHead * p.group + (row - token * p.group)) * p.queryHeadStride;
+  return tokens.query + token * p.queryRowStride + (kvHead * p.group + (row - token * p.group)) * p.queryHeadStride;
 }
 
 MNK_SHARED AttentionRow attentionRow(
-    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint sequenceIndex, uint kvHead, uint row,
-    device const float* slopes) {
+    constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, AttentionTokens tokens, uint kvHead,
+    uint row, device const float* slopes) {
   const uint token = tokenOf(p, row);
   AttentionRow made;
   made.head = kvHead * p.group + (row - token * p.group);
-  made.index = rowIndex(p, sequenceIndex, kvHead, row);
-  made.query = queryStart(p, sequenceIndex, kvHead, row);
-  made.position = int(sequence.length) - int(p.allRows - p.firstRow - token);
+  made.index = rowIndex(p, tokens, kvHead, row);
+  made.query = queryStart(p, tokens, kvHead, row);
+  made.position = int(sequence.length) - int(tokens.left - token);
   const uint until = uint(max(made.position + 1, 0));  // positions up to its own
   const uint end = p.isCausal != 0u ? until : sequence.length;
   const uint cut = p.window != 0u ? until - min(until, p.window) : 0u;
@@ -74,8 +114,8 @@ MNK_SHARED AttentionRow attentionRow(
   made.endKey = min(keyOfPosition(p, sequence, end), sequence.endKey);
   made.mask = 0;
   if (flashHasMask) {
-    made.mask = (p.firstSequence + sequenceIndex) * p.maskSequenceStride + made.head * p.maskHeadStride +
-                ulong(p.firstRow + token) * p.maskRowStride;
+    made.mask = (p.firstSequence + tokens.sequence) * p.maskSequenceStride + made.head * p.maskHeadStride +
+                (p.firstRow + token) * p.maskRowStride;
   }
   made.slope = 0.0f;
   if (flashHasSlopes) {

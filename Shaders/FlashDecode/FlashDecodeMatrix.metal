@@ -76,12 +76,12 @@ inline void readQueries(
 // does not hold those of all.
 template <ushort Chunks, ushort Dim, ushort RowBlocks>
 inline void reduceRows(
-    thread MatrixRows<Dim, RowBlocks>& state, constant FlashDecodeParams& p, uint sequenceIndex, uint3 place,
+    thread MatrixRows<Dim, RowBlocks>& state, constant FlashDecodeParams& p, AttentionTokens tokens, uint3 place,
     uint firstRow, threadgroup float* pool, MatrixLane at, uint simdgroups, uint simdgroup, uint lane,
     AttentionOutputs out) {
   constexpr ushort PartRows = kFlashDecodeMatrixPartRows(Dim);
   constexpr ushort PartStride = Dim + kFlashDecodeMatrixPadding;
-  const uint rows = p.group * p.rows;
+  const uint rows = p.group * tokens.count;
   const float unit = kvHasCodedKeys ? as_type<float>(state.unit << 23) : 1.0f;
   threadgroup float2* partStats = reinterpret_cast<threadgroup float2*>(pool);
   threadgroup float* partSums = pool + firstPartSum(simdgroups * PartRows);
@@ -115,7 +115,7 @@ inline void reduceRows(
           const MergedRow<Chunks> merged = mergedInThreadgroup<Chunks>(
               partSums + r * PartStride, PartRows * PartStride, partStats + r, PartRows, simdgroups, p.finish.lanes,
               lane);
-          finishPart<Chunks>(merged, p, rowIndex(p, sequenceIndex, place.y, row), place.x, lane, out);
+          finishPart<Chunks>(merged, p, rowIndex(p, tokens, place.y, row), place.x, lane, out);
         }
       }
     }
@@ -143,6 +143,7 @@ kernel void flashDecodeMatrix(
     device atomic_float* splitSums [[buffer(kFlashDecodePartSums), function_constant(flashMergesTogether)]],
     device atomic_float* splitStats [[buffer(kFlashDecodePartStats), function_constant(flashMergesTogether)]],
     device atomic_uint* arrived [[buffer(kFlashDecodeArrived), function_constant(flashMergesTogether)]],
+    constant FlashDecodeRun* runs [[buffer(kFlashDecodeRuns), function_constant(flashIsRagged)]],
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
@@ -154,11 +155,11 @@ kernel void flashDecodeMatrix(
   // are loaded when they are needed, and other simdgroups run meanwhile.
   constexpr bool Prefetches = Keys > 8;
 
-  const uint sequenceIndex = sequenceOf(p, place);
-  constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
+  const AttentionTokens tokens = tokensOf(p, runs, place);
+  constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
   const uint kvHead = place.y;
-  const uint rows = p.group * p.rows;
-  const uint firstRow = (place.z - sequenceIndex * p.rowGroups) * Rows;
+  const uint rows = p.group * tokens.count;
+  const uint firstRow = tokens.rowGroup * Rows;
   const MatrixLane at = matrixLane(lane);
 
   const ulong ofHead = firstVector(p, sequence, kvHead);
@@ -174,7 +175,7 @@ kernel void flashDecodeMatrix(
   float4 x[Chunks];
   if (preparesQueries()) {
     const uint row = min(firstRow + min(simdgroup, uint(Rows) - 1u), rows - 1u);
-    loadQuery<Chunks>(x, queries, queryStart(p, sequenceIndex, kvHead, row), Dim, QueryLanes, lane);
+    loadQuery<Chunks>(x, queries, queryStart(p, tokens, kvHead, row), Dim, QueryLanes, lane);
   }
   QueryShare<Dim, RowBlocks> share;
   MatrixTile<Dim, Blocks> tile;
@@ -184,7 +185,7 @@ kernel void flashDecodeMatrix(
       MNK_UNROLL
       for (ushort r = 0; r < 2 * RowBlocks; ++r) {
         const uint row = min(firstRow + r / 2 * 8u + at.column + r % 2, rows - 1u);
-        const ulong start = queryStart(p, sequenceIndex, kvHead, row);
+        const ulong start = queryStart(p, tokens, kvHead, row);
         MNK_UNROLL
         for (ushort i = 0; i < Dim / 32; ++i) {
           loadHalves(share.of[r / 2][r % 2] + 4 * i, queries, start + sharedElement<Dim, 4>(at.row / 2u, 8u * i));
@@ -216,7 +217,7 @@ kernel void flashDecodeMatrix(
     for (uint r = simdgroup; r < max(simdgroup + 1u, uint(Rows)); r += simdgroups) {
       if (r != simdgroup) {
         const uint row = min(firstRow + r, rows - 1u);
-        loadQuery<Chunks>(x, queries, queryStart(p, sequenceIndex, kvHead, row), Dim, QueryLanes, lane);
+        loadQuery<Chunks>(x, queries, queryStart(p, tokens, kvHead, row), Dim, QueryLanes, lane);
       }
       prepareQuery<Dim, Rows, Chunks>(prepared, x, r, p, kvHead, QueryLanes, lane, keyMeans, channelScales);
     }
@@ -250,12 +251,12 @@ kernel void flashDecodeMatrix(
     MNK_UNROLL
     for (ushort side = 0; side < 2; ++side) {
       const uint row = min(firstRow + b * 8u + at.column + side, rows - 1u);
-      state.row[b][side] = attentionRow(p, sequence, sequenceIndex, kvHead, row, slopes);
+      state.row[b][side] = attentionRow(p, sequence, tokens, kvHead, row, slopes);
     }
   }
   // Between these keys each row sees each: rows are in the order of their positions.
-  const uint commonBegin = attentionRow(p, sequence, sequenceIndex, kvHead, rows - 1u, slopes).firstKey;
-  const uint commonEnd = min(end, attentionRow(p, sequence, sequenceIndex, kvHead, 0, slopes).endKey);
+  const uint commonBegin = attentionRow(p, sequence, tokens, kvHead, rows - 1u, slopes).firstKey;
+  const uint commonEnd = min(end, attentionRow(p, sequence, tokens, kvHead, 0, slopes).endKey);
 
   while (base < end) {
     const uint next = base + simdgroups * Keys;
@@ -276,7 +277,7 @@ kernel void flashDecodeMatrix(
     if (!Prefetches) {
       loadValues(tile, p, sequence, valueVectors, at, base, end);
     }
-    accumulateValues(scores, state, tile, p, sequence, slopes, valueTable, valueCopy, at, base, end, isCommon);
+    accumulateValues(scores, state, tile, p, sequence, tokens, slopes, valueTable, valueCopy, at, base, end, isCommon);
     if (Prefetches) {
       loadValues(tile, p, sequence, valueVectors, at, next, end);
       loadValueScales(tile, p, sequence, valueVectors, at, next, end);
@@ -285,10 +286,10 @@ kernel void flashDecodeMatrix(
   }
 
   const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, splitSums, splitStats, arrived};
-  reduceRows<Chunks>(state, p, sequenceIndex, place, firstRow, pool, at, simdgroups, simdgroup, lane, out);
+  reduceRows<Chunks>(state, p, tokens, place, firstRow, pool, at, simdgroups, simdgroup, lane, out);
 #if MNK_HAS_DEVICE_FENCES
   if (flashMergesTogether) {
-    finishTogether<Chunks, Rows>(p, sequenceIndex, place, firstRow, pool, simdgroups, simdgroup, lane, out);
+    finishTogether<Chunks, Rows>(p, tokens, place, firstRow, pool, simdgroups, simdgroup, lane, out);
   }
 #endif
 }

@@ -107,6 +107,7 @@ enum FlashDecodeBuffer {
   kFlashDecodePartSums = 17,  // what is merged
   kFlashDecodePartStats = 18,
   kFlashDecodeArrived = 19,  // how many threadgroups have stored their parts of the same rows
+  kFlashDecodeRuns = 20,
 };
 
 // Rows whose parts the simdgroups of the matrix kernel merge at a time, and floats after each part, so that those of
@@ -157,9 +158,21 @@ MNK_STRUCT(FlashDecodeFinish, MNK_FLASH_DECODE_FINISH);
   FIELD(uint32_t, splitKeys) /* keys of a split */
 MNK_STRUCT(FlashDecodeSequence, MNK_FLASH_DECODE_SEQUENCE);
 
+// The rows that a dispatch has of a sequence, where sequences have unequal numbers of rows. Groups of rows are what a
+// threadgroup has of them; those of all sequences are counted one after another.
+#define MNK_FLASH_DECODE_RUN(FIELD)                                                 \
+  FIELD(uint32_t, firstGroup)                                                       \
+  FIELD(uint32_t, rowGroups) /* for each head of the cache */                       \
+  FIELD(uint32_t, firstRow)  /* of the dispatch, among the rows of all sequences */ \
+  FIELD(uint32_t, rows)                                                             \
+  FIELD(uint32_t, rowsLeft) /* from the first on, with those of the sequence in later dispatches */
+MNK_STRUCT(FlashDecodeRun, MNK_FLASH_DECODE_RUN);
+
 #define MNK_FLASH_DECODE_PARAMS(FIELD)                                                                      \
   FIELD(FlashDecodeFinish, finish)                                                                          \
-  FIELD(uint32_t, group)    /* query heads for each head of the cache */                                    \
+  FIELD(uint32_t, group)     /* query heads for each head of the cache */                                   \
+  FIELD(uint32_t, sequences) /* of this dispatch */                                                         \
+  /* Where all sequences have as many rows; others have a FlashDecodeRun each. */                           \
   FIELD(uint32_t, rows)     /* of a sequence's queries in this dispatch */                                  \
   FIELD(uint32_t, firstRow) /* of them, among all rows of the sequence */                                   \
   FIELD(uint32_t, allRows)                                                                                  \
@@ -179,7 +192,7 @@ MNK_STRUCT(FlashDecodeSequence, MNK_FLASH_DECODE_SEQUENCE);
   FIELD(float, valueScaleFactor)                                                                            \
   FIELD(uint32_t, keyCodeBytes) /* of a vector, of elements or of codes */                                  \
   FIELD(uint32_t, valueCodeBytes)                                                                           \
-  FIELD(uint32_t, maskRowStride) /* in elements; 0 where one serves all */                                  \
+  FIELD(uint64_t, maskRowStride) /* in elements; 0 where one serves all */                                  \
   FIELD(uint64_t, maskHeadStride)                                                                           \
   FIELD(uint64_t, maskSequenceStride)                                                                       \
   FIELD(uint64_t, querySequenceStride) /* in elements, from the first of the dispatch on */                 \

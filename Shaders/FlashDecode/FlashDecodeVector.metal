@@ -44,6 +44,7 @@ kernel void flashDecodeVector(
     device atomic_float* splitSums [[buffer(kFlashDecodePartSums), function_constant(flashMergesTogether)]],
     device atomic_float* splitStats [[buffer(kFlashDecodePartStats), function_constant(flashMergesTogether)]],
     device atomic_uint* arrived [[buffer(kFlashDecodeArrived), function_constant(flashMergesTogether)]],
+    constant FlashDecodeRun* runs [[buffer(kFlashDecodeRuns), function_constant(flashIsRagged)]],
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
@@ -62,11 +63,11 @@ kernel void flashDecodeVector(
   constexpr ushort RowLanes = Lanes / Rows;                       // lanes that have sums of one row
   constexpr ushort Chunks = (ValueDim + 127) / 128;
 
-  const uint sequenceIndex = sequenceOf(p, place);
-  constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
+  const AttentionTokens tokens = tokensOf(p, runs, place);
+  constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
   const uint kvHead = place.y;
-  const uint rows = p.group * p.rows;
-  const uint firstRow = (place.z - sequenceIndex * p.rowGroups) * Rows;
+  const uint rows = p.group * tokens.count;
+  const uint firstRow = tokens.rowGroup * Rows;
   const uint at = lane % Lanes;
   const uint groupIndex = lane / Lanes;
 
@@ -95,7 +96,7 @@ kernel void flashDecodeVector(
   float biases[Rows];
   MNK_UNROLL
   for (ushort r = 0; r < Rows; ++r) {
-    const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + r, rows - 1u), slopes);
+    const AttentionRow row = attentionRow(p, sequence, tokens, kvHead, min(firstRow + r, rows - 1u), slopes);
     thread float4* q = reinterpret_cast<thread float4*>(query[r]);
     loadQuery<KeyElements / 4>(q, queries, row.query + (IsLatent ? ValueDim : 0u), keyVectors.headDim, Lanes, lane);
     biases[r] = rotateQuery<KeyElements / 4>(
@@ -114,7 +115,7 @@ kernel void flashDecodeVector(
   // The scores that this lane will have the sums of: of one row, for steps ownStep to before ownStep + Own.
   const uint ownRow = at / RowLanes;
   const uint ownStep = at % RowLanes / Copies * Own;
-  const AttentionRow row = attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + ownRow, rows - 1u), slopes);
+  const AttentionRow row = attentionRow(p, sequence, tokens, kvHead, min(firstRow + ownRow, rows - 1u), slopes);
   float bias = 0.0f;
   if (hasBias(IsLatent)) {
     MNK_UNROLL
@@ -126,8 +127,8 @@ kernel void flashDecodeVector(
   const uint begin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint end = min(begin + sequence.splitKeys, sequence.endKey);
   // Between these keys each row sees each: no score need be left out. Rows are in the order of their positions.
-  const AttentionRow oldest = attentionRow(p, sequence, sequenceIndex, kvHead, 0, slopes);
-  const AttentionRow newest = attentionRow(p, sequence, sequenceIndex, kvHead, rows - 1u, slopes);
+  const AttentionRow oldest = attentionRow(p, sequence, tokens, kvHead, 0, slopes);
+  const AttentionRow newest = attentionRow(p, sequence, tokens, kvHead, rows - 1u, slopes);
   const uint commonBegin = newest.firstKey;
   const uint commonEnd = min(end, oldest.endKey);
 
@@ -300,12 +301,12 @@ kernel void flashDecodeVector(
       finishPart<Chunks>(
           mergedInThreadgroup<Chunks>(
               partSums + r * ValueDim, Rows * ValueDim, partStats + r, Rows, simdgroups, p.finish.lanes, lane),
-          p, rowIndex(p, sequenceIndex, kvHead, firstRow + r), place.x, lane, out);
+          p, rowIndex(p, tokens, kvHead, firstRow + r), place.x, lane, out);
     }
   }
 #if MNK_HAS_DEVICE_FENCES
   if (flashMergesTogether) {
-    finishTogether<Chunks, Rows>(p, sequenceIndex, place, firstRow, pool, simdgroups, simdgroup, lane, out);
+    finishTogether<Chunks, Rows>(p, tokens, place, firstRow, pool, simdgroups, simdgroup, lane, out);
   }
 #endif
 }

@@ -70,6 +70,7 @@ kernel void flashPrefill(
     device float* logSumExp [[buffer(kFlashDecodeLogSumExp), function_constant(flashHasLogSumExp)]],
     device float* sums [[buffer(kFlashDecodeSums), function_constant(flashWritesSums)]],
     device float* stats [[buffer(kFlashDecodeStats), function_constant(flashWritesSums)]],
+    constant FlashDecodeRun* runs [[buffer(kFlashDecodeRuns), function_constant(flashIsRagged)]],
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
     uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
@@ -99,13 +100,13 @@ kernel void flashPrefill(
   threadgroup float2* parts =
       reinterpret_cast<threadgroup float2*>(kvHasCodedValues ? valueLevels + (1u << kvValueBits) : valueLevels);
 
-  const uint sequenceIndex = sequenceOf(p, place);
-  constant FlashDecodeSequence& sequence = sequences[sequenceIndex];
+  const AttentionTokens tokens = tokensOf(p, runs, place);
+  constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
   const uint kvHead = place.y;
-  const uint rows = p.group * p.rows;
+  const uint rows = p.group * tokens.count;
   // Tiles of the newest rows have the most keys and come first.
-  const uint tileIndex = p.rowGroups - 1u - (place.z - sequenceIndex * p.rowGroups);
-  const uint tileRows = kFlashPrefillTileRows(rows, p.rowGroups, OwnRows);
+  const uint tileIndex = tokens.rowGroups - 1u - tokens.rowGroup;
+  const uint tileRows = kFlashPrefillTileRows(rows, tokens.rowGroups, OwnRows);
   const uint tileEnd = min((tileIndex + 1u) * tileRows, rows);
 
   const ulong headBase = firstVector(p, sequence, kvHead);
@@ -142,7 +143,7 @@ kernel void flashPrefill(
     for (uint first = 0; first < count; first += Vectors) {
       threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the results or queries before
       for (uint r = first + simdgroup; r < min(first + Vectors, rowGroups * OwnRows); r += simdgroups) {
-        const ulong start = queryStart(p, sequenceIndex, kvHead, min(firstRow + r, rows - 1u));
+        const ulong start = queryStart(p, tokens, kvHead, min(firstRow + r, rows - 1u));
         prepareRow<T, IsLatent>(
             tile + (r - first) * queryStride, rowStats + (r - first), queries, start, p, kvHead, latentDim, keyDim,
             lane, keyMeans, channelScales, valueMeans);
@@ -157,19 +158,18 @@ kernel void flashPrefill(
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
       const uint row = min(firstRow + own + b * 8u + at.row, rows - 1u);
-      state.row[b] = attentionRow(p, sequence, sequenceIndex, kvHead, row, slopes);
+      state.row[b] = attentionRow(p, sequence, tokens, kvHead, row, slopes);
     }
 
     // Rows are in the order of their positions: the first sees the oldest keys, the last the newest. The same of the
     // simdgroup's own rows, between whose common keys each row sees each.
-    const uint windowBegin = attentionRow(p, sequence, sequenceIndex, kvHead, firstRow, slopes).firstKey;
-    const uint lastEnd = attentionRow(p, sequence, sequenceIndex, kvHead, firstRow + count - 1u, slopes).endKey;
+    const uint windowBegin = attentionRow(p, sequence, tokens, kvHead, firstRow, slopes).firstKey;
+    const uint lastEnd = attentionRow(p, sequence, tokens, kvHead, firstRow + count - 1u, slopes).endKey;
     const uint begin = flashSeesPinned ? splitBegin : max(splitBegin, windowBegin);
     const uint end = min(splitEnd, lastEnd);
-    const AttentionRow oldest =
-        attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + own, rows - 1u), slopes);
+    const AttentionRow oldest = attentionRow(p, sequence, tokens, kvHead, min(firstRow + own, rows - 1u), slopes);
     const AttentionRow newest =
-        attentionRow(p, sequence, sequenceIndex, kvHead, min(firstRow + own + OwnRows, rows) - 1u, slopes);
+        attentionRow(p, sequence, tokens, kvHead, min(firstRow + own + OwnRows, rows) - 1u, slopes);
     const uint ownBegin = flashSeesPinned ? 0u : oldest.firstKey;
     const uint ownEnd = hasRows ? newest.endKey : 0u;
     const uint commonBegin = newest.firstKey;
@@ -261,7 +261,7 @@ kernel void flashPrefill(
         }
         row.rowMax = rowStats[r - first].x;
         row.rowSum = rowStats[r - first].y;
-        finishPart<Chunks>(row, p, rowIndex(p, sequenceIndex, kvHead, firstRow + r), place.x, lane, out);
+        finishPart<Chunks>(row, p, rowIndex(p, tokens, kvHead, firstRow + r), place.x, lane, out);
       }
     }
   }

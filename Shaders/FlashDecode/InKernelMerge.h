@@ -27,7 +27,7 @@ inline bool arrivesLast(device atomic_uint* arrived, uint parts, threadgroup uin
 // simdgroup each, or by several that share the parts where there are simdgroups enough.
 template <ushort Chunks, ushort Rows>
 MNK_SHARED void finishTogether(
-    constant FlashDecodeParams& p, uint sequenceIndex, uint3 place, uint firstRow, threadgroup float* pool,
+    constant FlashDecodeParams& p, AttentionTokens tokens, uint3 place, uint firstRow, threadgroup float* pool,
     uint simdgroups, uint simdgroup, uint lane, AttentionOutputs out) {
   const bool isFirstThread = simdgroup == 0u && lane == 0u;
   const uint group = place.z * p.finish.kvHeads + place.y;
@@ -36,7 +36,7 @@ MNK_SHARED void finishTogether(
   }
   const uint headDim = p.finish.headDim;
   const uint lanes = p.finish.lanes;
-  const uint rows = min(uint(Rows), p.group * p.rows - firstRow);
+  const uint rows = min(uint(Rows), p.group * tokens.count - firstRow);
   uint rowBits = 0;  // a division would take long
   while (1u << rowBits < rows) {
     ++rowBits;
@@ -48,7 +48,7 @@ MNK_SHARED void finishTogether(
   threadgroup float* poolSums = pool + kFlashDecodeCountBytes / 4 + firstPartSum(sharers * rows);
   constexpr ushort Ahead = Chunks > 2 ? 4 : 8;
   for (uint row = sharers > 1u ? simdgroup % step : simdgroup; row < rows; row += step) {
-    const ulong index = rowIndex(p, sequenceIndex, place.y, firstRow + row);
+    const ulong index = rowIndex(p, tokens, place.y, firstRow + row);
     const ExchangedParts parts{out.partSums + index * p.splits * headDim, out.partStats + 2u * index * p.splits};
     if (sharers > 1u && sharer < sharers) {
       storeInThreadgroup<Chunks>(
@@ -66,7 +66,7 @@ MNK_SHARED void finishTogether(
     finishRow<Chunks>(
         mergedInThreadgroup<Chunks>(
             poolSums + simdgroup * headDim, rows * headDim, poolStats + simdgroup, rows, sharers, lanes, lane),
-        p.finish, rowIndex(p, sequenceIndex, place.y, firstRow + simdgroup), lane, out);
+        p.finish, rowIndex(p, tokens, place.y, firstRow + simdgroup), lane, out);
   }
 }
 

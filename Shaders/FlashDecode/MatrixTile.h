@@ -251,8 +251,8 @@ template <ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED void accumulateValues(
     thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<Dim, RowBlocks>& rows,
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
-    device const float* slopes, threadgroup const half2* table, uint copy, MatrixLane at, uint base, uint end,
-    bool isCommon) {
+    AttentionTokens tokens, device const float* slopes, threadgroup const half2* table, uint copy, MatrixLane at,
+    uint base, uint end, bool isCommon) {
   const float perUnit = kvHasCodedKeys ? as_type<float>((254u - rows.unit) << 23) : 1.0f;
   simdgroup_half8x8 prob[RowBlocks][Blocks];
   MNK_UNROLL
@@ -285,9 +285,10 @@ MNK_SHARED void accumulateValues(
   for (ushort n = 0; n < 2 * Blocks; ++n) {
     seenBy[n] = 0;
   }
-  const int firstPosition = attentionRow(p, sequence, 0, 0, 0, slopes).position;
-  for (uint token = 0; token < p.rows; ++token) {
-    const AttentionRow row = attentionRow(p, sequence, 0, 0, token * p.group, slopes);  // any head sees the same keys
+  const int firstPosition = attentionRow(p, sequence, tokens, 0, 0, slopes).position;
+  for (uint token = 0; token < tokens.count; ++token) {
+    const AttentionRow row =
+        attentionRow(p, sequence, tokens, 0, token * p.group, slopes);  // any head sees the same keys
     MNK_UNROLL
     for (ushort n = 0; n < 2 * Blocks; ++n) {
       const uint key = base + n / 2 * 8u + keyOfBlock(at.column + n % 2);
@@ -296,7 +297,7 @@ MNK_SHARED void accumulateValues(
   }
   MNK_UNROLL
   for (ushort i = 0; i < Dim / 8; ++i) {
-    for (uint token = 0; token < p.rows; ++token) {
+    for (uint token = 0; token < tokens.count; ++token) {
       simdgroup_half8x8 value[Blocks];
       MNK_UNROLL
       for (ushort n = 0; n < Blocks; ++n) {

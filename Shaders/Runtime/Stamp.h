@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_f983646c19c9b051"
+#define MNK_SHADER_STAMP "mnkStamp_48db45a7d3f28c4a"

@@ -216,6 +216,7 @@ using namespace mnk::objc_test;
   XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:2 length:2]);
   XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:1]);
   XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:2 highest:3]);
+  XCTAssertNotEqualObjects(sequence, [[MNKAttendedSequence alloc] initWithSequence:1 length:2 highest:0 rows:4]);
   MNKKVCacheView *view = [[MNKKVCacheView alloc] initWithKeys:one values:nil];
   MNKQuantizedKVPlane *plane = [[MNKQuantizedKVPlane alloc] initWithCodec:[MNKKVCodec turboWithBits:4]
                                                                     codes:one

@@ -209,6 +209,29 @@ final class FlashDecodeTests: AttentionTestCase {
         }
     }
 
+    /// Two rows of one sequence and one of another, in one list.
+    func testSequencesMayHaveRowsOfTheirOwn() throws {
+        let tokens = someTokens(7)
+        let memory = try (0..<2).map { _ in try Tensor.zeros(shape: [kvHeads, 8, headDim], on: device) }
+        let view = KVCacheView(keys: memory[0], values: memory[1])
+        let q = try queries(3)
+        let out = try zeros(3)
+        let attended = [AttendedSequence(length: 7, rows: 2), AttendedSequence(length: 4, rows: 1)]
+        XCTAssertEqual(attended[1].rows, 1)
+        let op = FlashDecode(q, over: .dense(view), sequences: attended, into: out, .init(splits: .exactly(1)))
+        XCTAssertEqual(try op.plan(for: device).dispatches.count, 1)
+        try device.encode { step in
+            try step.encode(
+                KVCacheWrite(keys: tensor(tokens.map(\.key)), values: tensor(tokens.map(\.value)), into: view, at: 0))
+            try step.encode(op)
+        }
+        try assertClose(try out[0..<2], try self.attended(try q[0..<2], over: tokens))
+        try assertClose(try out[2..<3], try self.attended(try q[2..<3], over: Array(tokens[..<4])))
+        assertRefused(op: "FlashDecode", what: "rows is out of range", got: "-1") {
+            try FlashDecode(q, over: .dense(view), sequences: [AttendedSequence(length: 7, rows: -1)], into: out).plan()
+        }
+    }
+
     /// A ring of six slots had ten positions, and three were taken back.
     func testLengthsThatASequenceHadCount() throws {
         let tokens = someTokens(10)

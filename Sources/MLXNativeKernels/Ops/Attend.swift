@@ -43,7 +43,8 @@ extension KernelEncoder {
     /// Attends rows of several sequences, in the order of the list.
     ///
     /// Lists mean what they mean in ``append(keys:values:to:sequences:rowCounts:)``, so that one list serves both calls: if
-    /// a sequence is listed again, the rows of its earlier entry are the older tokens.
+    /// a sequence is listed again, the rows of its earlier entry are the older tokens. All sequences attend in the same
+    /// dispatch, also where row counts differ.
     ///
     /// - Parameters:
     ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
@@ -53,7 +54,7 @@ extension KernelEncoder {
     ///   - rowCounts: How many rows each listed sequence has; 0 leaves one out. `nil` means one row for each, or as many
     ///     as `queries` has for each of its sequences.
     ///   - output: Gets the results, in any float type: the axes of token-major queries with the cache's `valueHeadDim`.
-    ///   - options: How queries attend.
+    ///   - options: How queries attend. A mask needs as many rows of each sequence.
     ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
     ///     the results without its last axis.
     /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if a window
@@ -169,7 +170,7 @@ extension KernelEncoder {
     ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for
     ///     each of its sequences.
     ///   - output: Gets the results, in any float type: the axes of token-major queries with the cache's `valueHeadDim`.
-    ///   - options: How queries attend. A mask needs rows that attend at once.
+    ///   - options: How queries attend. A mask needs as many rows of each sequence, which attend at once.
     ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
     ///     the results without its last axis.
     /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if the cache is

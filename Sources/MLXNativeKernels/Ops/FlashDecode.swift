@@ -11,12 +11,17 @@ public struct AttendedSequence: Sendable, Hashable {
     /// The largest length it has had, if tokens were taken back from a ring since; `nil` means ``length``. What those
     /// tokens overwrote is not attended to.
     public var highest: Int?
+    /// How many rows of the queries are of the sequence; `nil` means as many as of each other one, which the queries'
+    /// shape tells. With numbers of rows, for all sequences or for none, queries and results are one list of all rows,
+    /// and there is no mask.
+    public var rows: Int?
 
     /// A sequence with this many positions.
-    public init(_ sequence: Int = 0, length: Int, highest: Int? = nil) {
+    public init(_ sequence: Int = 0, length: Int, highest: Int? = nil, rows: Int? = nil) {
         self.sequence = sequence
         self.length = length
         self.highest = highest
+        self.rows = rows
     }
 }
 
@@ -154,7 +159,8 @@ private struct Operands {
                 mnk_attended_sequence(
                     sequence: try UInt64(attended.sequence, "sequence", op: name),
                     length: try UInt64(attended.length, "length", op: name),
-                    highest: try UInt64(attended.highest ?? 0, "highest", op: name)))
+                    highest: try UInt64(attended.highest ?? 0, "highest", op: name),
+                    rows: try UInt64(attended.rows ?? 0, "rows", op: name)))
         }
         results =
             AttentionResults(output: op.output, partials: op.partials, logSumExp: op.logSumExp).descriptor

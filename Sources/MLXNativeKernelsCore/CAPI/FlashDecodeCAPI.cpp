@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "CAPI/Attention.hpp"
 #include "CAPI/HeadsViews.hpp"
 #include "CAPI/KVViews.hpp"
@@ -60,15 +62,17 @@ Result<HeadsView> queriesFrom(const mnk_flash_decode& given) {
 // A list that is longer than the queries is refused before it is read.
 Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& given, const HeadsView& queries) {
   if (!given.sequences && given.sequence_count != 0) return nullArgument("sequences");
-  const uint64_t most = queries.isReadable() ? queries.resolved().sequences : 1;
+  const HeadsView::Strides axes = queries.isReadable() ? queries.resolved() : HeadsView::Strides{.sequences = 1};
+  // Sequences that say how many rows they have share those of one.
+  const uint64_t most = axes.sequences == 1 ? std::max<uint64_t>(axes.tokens, 1) : axes.sequences;
   if (given.sequence_count > most) {
     return tooMany(FlashDecode::name, "sequences", given.sequence_count, most,
-                   "Pass one for each sequence of the queries.");
+                   "Pass one for each sequence of the queries, or with a number of rows.");
   }
   std::vector<AttendedSequence> sequences;
   for (size_t i = 0; i < given.sequence_count; ++i) {
     const mnk_attended_sequence& one = given.sequences[i];
-    sequences.push_back({.sequence = one.sequence, .length = one.length, .highest = one.highest});
+    sequences.push_back({.sequence = one.sequence, .length = one.length, .highest = one.highest, .rows = one.rows});
   }
   return sequences;
 }

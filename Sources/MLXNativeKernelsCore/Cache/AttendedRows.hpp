@@ -40,6 +40,7 @@ Result<std::vector<AttendedSequence>> attendedSequences(
     const std::function<Result<CacheCursor>(uint32_t sequence)>& cursorOf);
 
 Error listedAgain(uint32_t sequence);
+Error unevenMask();
 Error dividedMask();
 
 }  // namespace mnk

@@ -1,4 +1,5 @@
 // Attention over a cache is FlashDecode over its memory, at the lengths that an encoder sees.
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -144,6 +145,14 @@ Error listedAgain(uint32_t sequence) {
           .fix = "List the sequence once, with a row count for all of its rows."};
 }
 
+Error unevenMask() {
+  return {.op = std::string(kAttend),
+          .what = "a mask cannot serve sequences of unequal numbers of rows",
+          .got = "a mask, and row counts that differ",
+          .expected = "as many rows of each sequence",
+          .fix = "Attend without a mask, or to sequences of as many rows at a time."};
+}
+
 Error dividedMask() {
   return {.op = std::string(kAttend),
           .what = "a mask cannot be divided among calls of FlashDecode",
@@ -178,23 +187,22 @@ Result<Plan> AttentionCache::State::planAttendRows(const std::shared_ptr<Device>
                                                    const AttentionResults& results, const AttentionOptions& options,
                                                    const CallRows& call, std::span<const SequenceRows> entries,
                                                    std::span<const AttendedSequence> attended,
-                                                   std::optional<ScratchQueries> rotated) const {
-  const HeadsView::Strides strides = queries.resolved();
-  Plan whole{.op = std::string(FlashDecode::name), .dispatches = {}};
-  uint64_t firstRow = 0;
-  for (size_t begin = 0, end; begin < entries.size(); begin = end) {
-    const uint64_t rows = entries[begin].rows;
-    for (end = begin + 1; end < entries.size() && entries[end].rows == rows;) ++end;
-    if (rows == 0) continue;
-    if (options.mask && rows * (end - begin) != call.total) return dividedMask();
-    MNK_TRY(auto part, resultsOf(results, call, firstRow, rows, end - begin));
-    if (rotated) rotated->offset = firstRow * strides.heads * strides.headDim * byteSize(queries.tensor.dtype());
-    MNK_TRY(auto planned, planAttend(device, runsOf(queries, firstRow, rows, end - begin), part, options,
-                                     {attended.begin() + begin, attended.begin() + end}, rotated));
-    whole.append(std::move(planned));
-    firstRow += rows * (end - begin);
+                                                   const std::optional<ScratchQueries>& rotated) const {
+  // Those that have rows.
+  std::vector<AttendedSequence> listed;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].rows == 0) continue;
+    listed.push_back(attended[i]);
+    listed.back().rows = entries[i].rows;
   }
-  return whole;
+  if (listed.empty()) return Plan{.op = std::string(FlashDecode::name), .dispatches = {}};
+  const uint64_t rows = listed.front().rows, count = listed.size();
+  const bool isEven = std::all_of(listed.begin(), listed.end(), [&](const auto& each) { return each.rows == rows; });
+  if (!isEven && options.mask) return unevenMask();
+  if (!isEven) return planAttend(device, queries, results, options, std::move(listed), rotated);
+  for (AttendedSequence& each : listed) each.rows = 0;
+  MNK_TRY(auto shaped, resultsOf(results, call, 0, rows, count));
+  return planAttend(device, runsOf(queries, 0, rows, count), shaped, options, std::move(listed), rotated);
 }
 
 void AttentionCache::State::noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended,

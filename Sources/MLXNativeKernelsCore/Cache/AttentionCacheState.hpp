@@ -32,11 +32,11 @@ struct AttentionCache::State {
                           const AttentionResults& results, const AttentionOptions& options,
                           std::vector<AttendedSequence> attended,
                           const std::optional<ScratchQueries>& rotated = {}) const;
-  // Rows of a list. Neighbors with as many rows attend together.
+  // Rows of a list, those of all entries at once.
   Result<Plan> planAttendRows(const std::shared_ptr<Device>& device, const HeadsView& queries,
                               const AttentionResults& results, const AttentionOptions& options, const CallRows& call,
                               std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended,
-                              std::optional<ScratchQueries> rotated = {}) const;
+                              const std::optional<ScratchQueries>& rotated = {}) const;
   // Where the tokens of a list go. The next position of each sequence advances past them.
   struct RowSlots {
     std::vector<uint32_t> sequences;

@@ -57,7 +57,7 @@ using objc::Reading;
 @implementation MNKAttendedSequence
 
 + (NSArray<NSString *> *)valueKeys {
-  return @[ @"sequence", @"length", @"highest" ];
+  return @[ @"sequence", @"length", @"highest", @"rows" ];
 }
 
 - (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length {
@@ -65,10 +65,18 @@ using objc::Reading;
 }
 
 - (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length highest:(NSUInteger)highest {
+  return [self initWithSequence:sequence length:length highest:highest rows:0];
+}
+
+- (instancetype)initWithSequence:(NSUInteger)sequence
+                          length:(NSUInteger)length
+                         highest:(NSUInteger)highest
+                            rows:(NSUInteger)rows {
   if ((self = [super init])) {
     _sequence = sequence;
     _length = length;
     _highest = highest;
+    _rows = rows;
   }
   return self;
 }
@@ -159,7 +167,7 @@ using objc::Reading;
   }
   for (MNKAttendedSequence *one in _sequences) {
     if (!reading.isA([MNKAttendedSequence class], one, "a sequence")) break;
-    op.sequences.push_back({one.sequence, one.length, one.highest});
+    op.sequences.push_back({one.sequence, one.length, one.highest, one.rows});
   }
   if (reading.failed()) return reading.error();
   return objc::AnyOp(std::move(op));

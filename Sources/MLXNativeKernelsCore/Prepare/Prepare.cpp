@@ -124,13 +124,19 @@ class Preparing {
     return hasSequences ? std::set<uint64_t>{all} : std::set<uint64_t>{1, all};
   }
 
-  Result<FlashDecode> attention(const AttentionCache& cache, uint64_t sequences, uint64_t rows, uint64_t length) {
+  // Where it is ragged, only the first sequence has all rows, and others have one.
+  Result<FlashDecode> attention(const AttentionCache& cache, uint64_t sequences, uint64_t rows, uint64_t length,
+                                bool isRagged = false) {
     const AttentionCacheDescriptor& d = cache.descriptor();
     const uint64_t queryDim = uint64_t{d.latentDim} + d.headDim;
-    MNK_TRY(auto queries, memory(Operand::queries, {sequences, rows, queryHeads(cache), queryDim}));
-    MNK_TRY(auto results, memory(Operand::results, {sequences, rows, queryHeads(cache), d.valueHeadDim}));
+    const uint64_t axes[] = {isRagged ? 1 : sequences, isRagged ? rows + sequences - 1 : rows};
+    MNK_TRY(auto queries, memory(Operand::queries, {axes[0], axes[1], queryHeads(cache), queryDim}));
+    MNK_TRY(auto results, memory(Operand::results, {axes[0], axes[1], queryHeads(cache), d.valueHeadDim}));
     std::vector<AttendedSequence> attended;
-    for (uint64_t sequence = 0; sequence < sequences; ++sequence) attended.push_back({sequence, length});
+    for (uint64_t sequence = 0; sequence < sequences; ++sequence) {
+      attended.push_back({.sequence = sequence, .length = length});
+      if (isRagged) attended.back().rows = sequence == 0 ? rows : 1;
+    }
     return stateOf(cache).attention(queries, {.into = results}, what_.options, std::move(attended));
   }
 
@@ -206,6 +212,9 @@ class Preparing {
         for (uint64_t length = d.capacity; length >= rows; length /= 2) {
           MNK_TRY(auto op, attention(cache, sequences, rows, length));
           MNK_TRY(compile(plan(op, device_->profile())));
+          if (sequences == 1 || rows == 1 || what_.options.mask) continue;
+          MNK_TRY(auto ragged, attention(cache, sequences, rows, length, true));
+          MNK_TRY(compile(plan(ragged, device_->profile())));
         }
       }
     }

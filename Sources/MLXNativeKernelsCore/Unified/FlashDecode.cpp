@@ -16,12 +16,12 @@
 #include "Support/Guard.hpp"
 #include "Support/Try.hpp"
 #include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Support/CheckedMath.hpp"
 #include <functional>
 #include "Ops/Common/CacheAddressRules.hpp"
 #include "Ops/Common/Overlap.hpp"
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
-#include "Support/CheckedMath.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
 #include <chrono>
 #include <vector>

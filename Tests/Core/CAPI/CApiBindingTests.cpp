@@ -86,7 +86,8 @@ class CStructs {
     else
       made.quantized = keep(of(std::get<QuantizedKVCacheView>(op.over)));
     std::vector<mnk_attended_sequence> sequences;
-    for (const AttendedSequence& one : op.sequences) sequences.push_back({one.sequence, one.length, one.highest});
+    for (const AttendedSequence& one : op.sequences)
+      sequences.push_back({one.sequence, one.length, one.highest, one.rows});
     made.sequences = sequences_.emplace_back(std::move(sequences)).data();
     return made;
   }

@@ -16,6 +16,16 @@ TEST(CApiFlashDecode, WithoutOptionsThereAreTheDefaults) {
   EXPECT(areClose(fixture.weights(), weightsOf(scores)));
 }
 
+TEST(CApiFlashDecode, SequencesMayHaveRowsOfTheirOwn) {
+  AttendFixture fixture;
+  const mnk_attended_sequence both[] = {{.sequence = 0, .length = kSlots, .highest = 0, .rows = 1},
+                                        {.sequence = 0, .length = 3, .highest = 0, .rows = 1}};
+  fixture.op.sequences = both;
+  fixture.op.sequence_count = 2;
+  EXPECT(areClose(fixture.weights(0), weightsOf(scoresOf(0, kSlots))));
+  EXPECT(areClose(fixture.weights(1), weightsOf(scoresOf(0, 3))));
+}
+
 TEST(CApiFlashDecode, DescriptorsAreChecked) {
   AttendFixture fixture;
   const auto encoder = makeEncoder(fixture.device.get());
@@ -56,7 +66,7 @@ TEST(CApiFlashDecode, DescriptorsAreChecked) {
   fixture.op.sequences = nullptr;
   refuses({.op = "C API", .what = "sequences is missing"});
   fixture.op.sequence_count = SIZE_MAX;  // nothing of such a list is read
-  refuses({.op = "FlashDecode", .what = "too many sequences", .expected = "at most 1"});
+  refuses({.op = "FlashDecode", .what = "too many sequences", .expected = "at most 2"});
   fixture.op.results = nullptr;
   refuses({.op = "C API", .what = "mnk_attention_results is missing"});
   fixture.results.size = 0;

@@ -79,6 +79,66 @@ TEST(AttentionCacheAttend, SequencesHaveLengthsOfTheirOwn) {
   });
 }
 
+// A batch of a prompt, drafts and single tokens makes of each sequence what it makes by itself.
+TEST(AttentionCacheAttend, UnequalRowsShareADispatch) {
+  onEveryDevice([](const std::shared_ptr<Device>& device) {
+    for (const bool isCoded : {false, true}) {
+      AttentionCacheDescriptor descriptor = attendedDescriptor(40);
+      if (isCoded) descriptor.quantized = KVQuantizedStorage{};
+      AttentionFixture fixture(device, descriptor);
+      const std::vector<uint32_t> sequences{2, 0, 1, 2}, counts{3, 1, 8, 2};
+      for (const uint32_t sequence : {0u, 1u, 2u}) fixture.appendNow(11 + 5 * sequence, sequence);
+      const Tensor queries = fixture.someQueries(14), out = fixture.zeros({14, kQueryHeads, kAttendedDim});
+      const Tensor logs = fixture.zeros({14, kQueryHeads}), alone = fixture.zeros({14, kQueryHeads, kAttendedDim});
+      const Tensor logsAlone = fixture.zeros({14, kQueryHeads}), split = fixture.zeros({14, kQueryHeads, kAttendedDim});
+      CommandEncoder encoder(device);
+      REQUIRE(
+          fixture.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {.splits = 1}, sequences, counts));
+      EXPECT_EQ(encoder.summary().total.dispatches, 1u);
+      REQUIRE(fixture.cache.attend(encoder, queries, {.into = split},
+                                   {.splits = 2, .merge = FlashDecodeMerge::separate}, sequences, counts));
+      EXPECT_EQ(encoder.summary().total.dispatches, 3u);
+      const auto rows = [](const Tensor& tensor, uint64_t first, uint64_t count) {
+        return REQUIRE(tensor.slice(first, count));
+      };
+      // The first entry of sequence 2 has the rows before those of its second, with which it attends here.
+      REQUIRE(fixture.cache.attend(encoder, rows(queries, 3, 1),
+                                   {.into = rows(alone, 3, 1), .logSumExp = rows(logsAlone, 3, 1)}, {}, 0));
+      REQUIRE(fixture.cache.attend(encoder, rows(queries, 4, 8),
+                                   {.into = rows(alone, 4, 8), .logSumExp = rows(logsAlone, 4, 8)}, {}, 1));
+      std::vector<float> ofSecond = floatsOf(rows(queries, 0, 3));
+      const std::vector<float> newest = floatsOf(rows(queries, 12, 2));
+      ofSecond.insert(ofSecond.end(), newest.begin(), newest.end());
+      const Tensor second = fixture.zeros({5, kQueryHeads, kAttendedDim}), secondLogs = fixture.zeros({5, kQueryHeads});
+      REQUIRE(fixture.cache.attend(encoder, fixture.tensor(ofSecond, {5, kQueryHeads, kAttendedDim}),
+                                   {.into = second, .logSumExp = secondLogs}, {}, 2));
+      REQUIRE(REQUIRE(encoder.commit()).wait());
+      const auto expectSame = [&](const Tensor& got, const Tensor& expected, uint64_t first, uint64_t count,
+                                  uint64_t from) {
+        const std::vector<float> sums = floatsOf(rows(expected, from, count));
+        EXPECT(largestDifference(floatsOf(rows(got, first, count)), {sums.begin(), sums.end()}) < kF32Sums);
+      };
+      expectSame(split, out, 0, 14, 0);
+      expectSame(out, alone, 3, 9, 3), expectSame(logs, logsAlone, 3, 9, 3);
+      expectSame(out, second, 0, 3, 0), expectSame(logs, secondLogs, 0, 3, 0);
+      expectSame(out, second, 12, 2, 3), expectSame(logs, secondLogs, 12, 2, 3);
+    }
+  });
+}
+
+// A mask has one axis of rows for all sequences that have any.
+TEST(AttentionCacheAttend, MasksLeaveOutSequencesWithoutRows) {
+  const auto device = FakeDevice::make();
+  AttentionFixture fixture(device, attendedDescriptor(8));
+  fixture.appendNow(4);
+  const std::vector<uint32_t> sequences{0, 1, 2}, counts{3, 0, 0};
+  const AttentionOptions masked{.mask = fixture.zeros({3, 4})};
+  CommandEncoder encoder(device);
+  REQUIRE(fixture.cache.attend(encoder, fixture.someQueries(3), {.into = fixture.zeros({3, kQueryHeads, kAttendedDim})},
+                               masked, sequences, counts));
+  EXPECT_EQ(encoder.summary().total.dispatches, 1u);
+}
+
 TEST(AttentionCacheAttend, RingsAttendToWhatTheyHold) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint32_t pinned : {0, 2}) {

@@ -156,12 +156,13 @@ TEST(AttentionCacheStepList, ListsAreThoseOfSeparateCalls) {
       {.sequences = {2, 0, 1}, .rowsOfEach = 2, .positions = first, .hasOffsets = true},
       {.sequences = {0, 1, 2}, .positions = list, .hasOffsets = true},
       {.sequences = {0, 1, 2}, .rowsOfEach = 2, .positions = tensor, .hasOffsets = true},
-      {.sequences = {0, 1, 2}, .rowCounts = {3, 0, 2}, .dispatches = 3},
+      {.sequences = {0, 1, 2}, .rowCounts = {3, 0, 2}},
+      {.sequences = {0, 1, 2}, .rowCounts = {3, 0, 3}},
       {.sequences = {0, 1, 2}, .rowCounts = {2, 2, 2}, .positions = first},
-      {.sequences = {1, 0, 2}, .rowCounts = {2, 1, 3}, .positions = first, .dispatches = 4},
-      {.sequences = {1, 0, 1}, .rowCounts = {2, 1, 2}, .dispatches = 4},
-      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = tensor, .dispatches = 3},
-      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = list, .dispatches = 3},
+      {.sequences = {1, 0, 2}, .rowCounts = {2, 1, 3}, .positions = first},
+      {.sequences = {1, 0, 1}, .rowCounts = {2, 1, 2}},
+      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = tensor},
+      {.sequences = {1, 0}, .rowCounts = {1, 4}, .positions = list},
       {.sequences = {2}, .rowCounts = {3}},
   };
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
@@ -269,7 +270,11 @@ TEST(AttentionCacheStepList, ListsThatDoNotFitAreRefused) {
         step.sequences = {1, 1}, step.options.isCausal = false;
       },
       {.what = "a sequence is listed again in attention that is not causal", .got = "sequence 1"});
-  refused([&](auto& step) { step.options.mask = fixture.zeros({1, 16}); }, {.what = "a mask cannot be divided"});
+  refused(
+      [&](auto& step) {
+        step.options.mask = fixture.zeros({1, 16});
+      },
+      {.what = "a mask cannot serve sequences of unequal numbers of rows"});
   refused(
       [](auto& step) {
         step.rotary->positions = RotaryPositions(std::vector<int32_t>{1, 2});

@@ -122,10 +122,10 @@ TEST(AttentionCacheStep, ListsThatDoNotFitAreRefused) {
                 .fix = "Append keys and values"});
   EXPECT_ERROR(fixture.cache.attend(encoder, queries, {.into = out}, {.mask = fixture.zeros({1, 16})}, two, oneAndTwo),
                {.op = "AttentionCache.attend",
-                .what = "a mask cannot be divided",
-                .got = "a mask, and rows that attend in several parts",
-                .expected = "a mask for rows that attend at once",
-                .fix = "Attend without a mask"});
+                .what = "a mask cannot serve sequences of unequal numbers of rows",
+                .got = "a mask, and row counts that differ",
+                .expected = "as many rows of each sequence",
+                .fix = "Attend without a mask, or to sequences of as many rows at a time."});
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
   EXPECT_EQ(fixture.cache.nextPosition(1), 0u);
 }

@@ -281,22 +281,22 @@ TEST(Prepare, StepsThatWerePreparedCompileNothing) {
       const auto tensor = [&](std::vector<uint64_t> shape) {
         return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))));
       };
-      const auto step = [&](uint64_t tokens, const std::vector<uint32_t>& sequences) {
+      using Numbers = std::vector<uint32_t>;
+      const auto step = [&](uint64_t tokens, const Numbers& sequences, const Numbers& counts = {}) {
         const Tensor queries = tensor({tokens, kQueryHeads, kDim}), keys = tensor({tokens, kFewHeads, kDim});
         const Tensor values = tensor({tokens, kFewHeads, kDim}), into = tensor({tokens, kQueryHeads, kDim});
         CommandEncoder encoder(device);
         REQUIRE(encoder.encode(MultiRoPE{.queries = queries, .keys = HeadsView(keys), .rotary = rotary}));
-        REQUIRE(cache.append(encoder, keys, values, sequences));
-        REQUIRE(cache.attend(encoder, queries, {.into = into}, {}, sequences));
+        REQUIRE(cache.append(encoder, keys, values, sequences, counts));
+        REQUIRE(cache.attend(encoder, queries, {.into = into}, {}, sequences, counts));
         AppendAndAttend all{.queries = queries, .keys = keys, .values = values, .rotary = RotaryStep{rotary}};
-        all.results.into = into;
-        all.sequences = sequences;
+        all.results.into = into, all.sequences = sequences, all.rowCounts = counts;
         REQUIRE(cache.appendAndAttend(encoder, all));
         REQUIRE(REQUIRE(encoder.commit()).wait());
       };
       for (int i = 0; i < 3; ++i) step(1, {0});
       for (int i = 0; i < 40; ++i) step(3, {0});
-      step(2, {0, 1});
+      step(2, {0, 1}), step(4, {0, 1}, {3, 1});
       EXPECT_EQ(device->registry().pipelineCount(), made);
     }
   });

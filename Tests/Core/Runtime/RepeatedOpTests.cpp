@@ -83,6 +83,8 @@ void move(FlashDecode& op, Seeded& random) {
     attended.highest = random.below(3) == 0 ? attended.length + random.below(3) : 0;
     attended.sequence = random.below(cache.sequences() + (random.below(16) == 0 ? 1 : 0));
   }
+  // Numbers of rows are no positions: others make another form.
+  if (op.sequences.size() > 1 && random.below(2) == 0) std::swap(op.sequences.front().rows, op.sequences.back().rows);
 }
 
 // The sequence then is where it was, but a ring has lost what the tokens have overwritten.

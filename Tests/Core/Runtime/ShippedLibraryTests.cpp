@@ -53,8 +53,9 @@ const std::vector<FunctionConstant> kCodecNumbers = {{kKVCodecKeyBits, 5u},
                                                      {kKVCodecDenseType, uint32_t{kFloat16}}};
 // Of its many constants those that arguments depend on.
 const std::vector<uint32_t> kFlashDecodeConstants = {
-    kKVCodecHasCodedKeys, kKVCodecHasCodedValues,   kKVCodecHasKeyMeans,    kKVCodecHasValueMeans,
-    kFlashDecodeHasMask,  kFlashDecodeHasLogSumExp, kFlashDecodeWritesSums, kFlashDecodeMergesTogether};
+    kKVCodecHasCodedKeys,   kKVCodecHasCodedValues,     kKVCodecHasKeyMeans,
+    kKVCodecHasValueMeans,  kFlashDecodeHasMask,        kFlashDecodeHasLogSumExp,
+    kFlashDecodeWritesSums, kFlashDecodeMergesTogether, kFlashDecodeIsRagged};
 const std::vector<FunctionConstant> kFlashDecodeNumbers = {{kKVCodecIsTurbo, true},
                                                            {kKVCodecKeyBits, 4u},
                                                            {kKVCodecValueBits, 3u},

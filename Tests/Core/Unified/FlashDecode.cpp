@@ -35,6 +35,9 @@
 #include "Ops/FlashDecode/TokenAttention.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
+#include <fmt/ranges.h>
+#include "Ops/Common/EveryRun.hpp"
+#include "Ops/FlashDecode/MeasuredTuning.hpp"
 #include <limits>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,6 +54,7 @@
 #include "Ops/FlashDecode/FlashDecodePlanTests.cpp"
 #include "Ops/FlashDecode/FlashDecodePresetTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeQuantizedTests.cpp"
+#include "Ops/FlashDecode/FlashDecodeRaggedTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeRangeTests.cpp"
 #define soundOp soundOp_FlashDecodeRuleTests
 #include "Ops/FlashDecode/FlashDecodeRuleTests.cpp"

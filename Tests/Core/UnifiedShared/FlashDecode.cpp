@@ -28,6 +28,11 @@
 #include "Ops/FlashDecode/FlashDecodeOptionCases.cpp"
 #undef kLayouts
 #undef kFloats
+#define kLayouts kLayouts_FlashDecodeRaggedCases
+#define kFloats kFloats_FlashDecodeRaggedCases
+#include "Ops/FlashDecode/FlashDecodeRaggedCases.cpp"
+#undef kFloats
+#undef kLayouts
 #define kInfinity kInfinity_FlashDecodeReference
 #include "Ops/FlashDecode/FlashDecodeReference.cpp"
 #undef kInfinity

@@ -70,19 +70,15 @@ std::string_view CacheModel::refusalOfAttend(const std::vector<StepEntry>& entri
   }
   if (hasRows && cache_.isStorageOnly) return kNoKernelHere;
   const bool needsPositions = !options.isBidirectional || windowOf(options) != 0;
-  // Neighbors with as many rows attend together, and the first of such groups is checked first.
-  for (size_t begin = 0, end; begin < entries.size(); begin = end) {
-    const uint64_t rows = entries[begin].rows;
-    for (end = begin; end < entries.size() && entries[end].rows == rows;) ++end;
-    for (size_t i = begin; i < end && needsPositions; ++i) {
-      const uint64_t next = cursors_[entries[i].sequence].next;
-      if (next != 0 && next < behind[i] + rows) return kTooFew;
-    }
-    for (size_t i = begin; i < end; ++i) {
-      const Cursor& cursor = cursors_[entries[i].sequence];
-      for (uint64_t row = behind[i] + rows; cursor.next != 0 && row > behind[i]; --row) {
-        if (row <= cursor.next && reachesLost(cursor, cursor.next - row, options)) return kLost;
-      }
+  // All attend at once: whether there are positions is checked of each before any window is.
+  for (size_t i = 0; i < entries.size() && needsPositions; ++i) {
+    const uint64_t next = cursors_[entries[i].sequence].next;
+    if (entries[i].rows != 0 && next != 0 && next < behind[i] + entries[i].rows) return kTooFew;
+  }
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Cursor& cursor = cursors_[entries[i].sequence];
+    for (uint64_t row = behind[i] + entries[i].rows; cursor.next != 0 && row > behind[i]; --row) {
+      if (row <= cursor.next && reachesLost(cursor, cursor.next - row, options)) return kLost;
     }
   }
   return {};

@@ -121,8 +121,8 @@ class FlashDecodeCall final : public OpCall {
     const CacheDims dims = cacheDims(*cache.write.keyCache, spec_.view().layout);
     std::set<std::pair<uint64_t, uint64_t>> seen;
     const FlashDecode op = referenceOp(spec_);
-    const uint64_t rows = queryDims(spec_).rows;
     for (const AttendedSequence& attended : op.sequences) {
+      const uint64_t rows = attended.rows == 0 ? queryDims(spec_).rows : attended.rows;
       for (const test::HeldKey& held : test::heldKeys(test::geometryOf(op), attended)) {
         for (uint64_t row = 0; row < rows; ++row) {
           const int64_t position = test::rowPosition(attended.length, rows, row);
@@ -216,6 +216,7 @@ std::string FlashDecodeSpec::text() const {
   for (const mnk_attended_sequence& attended : sequences) {
     text += fmt::format(" {} of length {},", attended.sequence, attended.length);
     if (attended.highest != 0) text += fmt::format(" highest {},", attended.highest);
+    if (attended.rows != 0) text += fmt::format(" {} rows,", attended.rows);
   }
   if (sequenceCount) text += fmt::format(" said to be {}", *sequenceCount);
   text += textOf("into", into) + textOf("sums", sums) + textOf("stats", stats) + textOf("logSumExp", logSumExp);

@@ -75,6 +75,8 @@ struct QueryDims {
   uint64_t vectors() const;  // the largest number where there are more
 };
 QueryDims queryDims(const FlashDecodeSpec& spec);
+// The longest list of sequences that the C API reads, of queries that have places or not.
+uint64_t mostSequences(const std::optional<mnk_heads_view>& places);
 // Elements of a key and of a value, of a spec whose cache has a rank.
 uint64_t keyDimOf(const FlashDecodeSpec& spec);
 uint64_t valueDimOf(const FlashDecodeSpec& spec);
@@ -88,6 +90,8 @@ std::string refusalOf(const FlashDecodeSpec& spec);
 
 // The largest length that a sequence has had.
 uint64_t writtenOf(const mnk_attended_sequence& attended);
+// The rows of a sequence.
+uint64_t rowsOf(const FlashDecodeSpec& spec, const mnk_attended_sequence& attended);
 // The keys of the sequence that has most of them, of a spec whose sequences fit in its cache.
 uint64_t mostHeld(const FlashDecodeSpec& spec);
 // A valid spec for the reference, on tensors without memory.

@@ -44,7 +44,7 @@ std::string refusalOfStruct(const Spec& spec) {
   const uint64_t count = spec.sequenceCount.value_or(spec.sequences.size());
   if (!spec.hasSequences && count != 0) return "sequences is missing";
   const auto places = queryPlaces(spec);
-  if (count > (places ? places->sequences : 1)) return "there are too many sequences";
+  if (count > mostSequences(places)) return "there are too many sequences";
   if (!spec.hasResults) return "mnk_attention_results is missing";
   constexpr size_t results = sizeof(mnk_attention_results), options = sizeof(mnk_attention_options);
   if (spec.resultsSize < results || spec.resultsSize > 2 * results) {
@@ -161,7 +161,16 @@ std::string refusalOfSequences(const Spec& spec) {
   const mnk_attention_options options = spec.usedOptions();
   const std::vector<mnk_attended_sequence>& all = spec.sequences;
   const auto any = [&](auto is) { return std::any_of(all.begin(), all.end(), is); };
-  if (spec.sequenceCount.value_or(all.size()) != queries.sequences) return "the sequences do not match the queries";
+  const auto hasRows = [](const auto& s) { return s.rows != 0; };
+  if (any(hasRows)) {
+    if (!std::all_of(all.begin(), all.end(), hasRows))
+      return "some sequences have a number of rows, and some have none";
+    unsigned __int128 sum = 0;
+    for (const auto& s : all) sum += s.rows;
+    if (queries.sequences != 1 || queries.rows != sum) return "the rows of sequences do not match the queries";
+  } else if (spec.sequenceCount.value_or(all.size()) != queries.sequences) {
+    return "the sequences do not match the queries";
+  }
   if (any([&](const auto& s) { return s.sequence >= cache.sequences; })) return "the sequence is not in the cache";
   if (any([](const auto& s) { return writtenOf(s) < s.length; })) {
     return "a sequence has had fewer positions than it has";
@@ -171,7 +180,7 @@ std::string refusalOfSequences(const Spec& spec) {
   }
   if (any([](const auto& s) { return writtenOf(s) >= kExtentEnd; })) return "a sequence has too many positions";
   const bool hasPositions = !options.is_bidirectional || options.window != 0 || spec.used(spec.slopes);
-  if (hasPositions && any([&](const auto& s) { return s.length != 0 && s.length < queries.rows; })) {
+  if (hasPositions && any([&](const auto& s) { return s.length != 0 && s.length < rowsOf(spec, s); })) {
     return "a sequence has fewer positions than queries";
   }
   return {};
@@ -217,13 +226,13 @@ bool canUseMatrices(const Spec& spec) {
 
 // Whether the window of a row begins before the oldest position that a ring holds, pinned ones aside.
 bool windowReachesLost(const Spec& spec) {
-  const uint64_t window = spec.usedOptions().window, rows = queryDims(spec).rows, pinned = spec.view().pinned;
+  const uint64_t window = spec.usedOptions().window, pinned = spec.view().pinned;
   const uint64_t capacity = cacheDims(*spec.cache.write.keyCache, spec.view().layout).capacity;
   if (window == 0) return false;
   for (const mnk_attended_sequence& s : spec.sequences) {
     if (writtenOf(s) <= capacity) continue;
     const uint64_t oldest = writtenOf(s) - capacity + pinned;
-    for (uint64_t position = s.length - std::min(rows, s.length); position < s.length; ++position) {
+    for (uint64_t position = s.length - std::min(rowsOf(spec, s), s.length); position < s.length; ++position) {
       const uint64_t begin = std::max(position + 1 - std::min(position + 1, window), pinned);
       if (position >= pinned && begin < oldest) return true;
     }
@@ -240,6 +249,9 @@ std::string refusalOfOptions(const Spec& spec) {
   if (!isWithin(options.softcap, 1e-30f, 1e30f)) return "the softcap cannot be used";
   if (options.window >= kExtentEnd) return "the window is too large";
   if (windowReachesLost(spec)) return "a window reaches positions that the ring has overwritten";
+  if (spec.used(spec.mask) && spec.sequences.size() != 0 && spec.sequences[0].rows != 0) {
+    return "a mask cannot serve sequences that have numbers of rows";
+  }
   if (const auto& mask = spec.used(spec.mask); mask && !isMask(spec, *mask)) {
     return "the mask does not match the queries";
   }
@@ -309,6 +321,12 @@ uint64_t QueryDims::vectors() const {
 QueryDims queryDims(const Spec& spec) {
   const auto places = queryPlaces(spec);
   return places ? QueryDims{places->sequences, places->tokens, places->heads, places->head_dim} : QueryDims{};
+}
+
+uint64_t mostSequences(const std::optional<mnk_heads_view>& places) {
+  if (!places) return 1;
+  // Sequences with numbers of rows share those of one.
+  return places->sequences == 1 ? std::max<uint64_t>(places->tokens, 1) : places->sequences;
 }
 
 uint64_t keyDimOf(const Spec& spec) {

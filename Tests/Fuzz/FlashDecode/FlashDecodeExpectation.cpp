@@ -84,14 +84,18 @@ uint64_t writtenOf(const mnk_attended_sequence& attended) {
   return attended.highest == 0 ? attended.length : attended.highest;
 }
 
+uint64_t rowsOf(const Spec& spec, const mnk_attended_sequence& attended) {
+  return attended.rows == 0 ? queryDims(spec).rows : attended.rows;
+}
+
 uint64_t mostHeld(const Spec& spec) {
   const mnk_kv_cache_view& view = spec.view();
   const CacheDims dims = cacheDims(*spec.cache.write.keyCache, view.layout);
   const test::CacheGeometry cache{
       .capacity = dims.capacity, .wrap = static_cast<KVWrap>(view.wrap), .pinned = view.pinned};
   size_t most = 0;
-  for (const auto& [sequence, length, highest] : spec.sequences) {
-    most = std::max(most, test::heldKeys(cache, {sequence, length, highest}).size());
+  for (const auto& [sequence, length, highest, rows] : spec.sequences) {
+    most = std::max(most, test::heldKeys(cache, {sequence, length, highest, rows}).size());
   }
   return most;
 }
@@ -112,7 +116,9 @@ FlashDecode referenceOp(const Spec& spec) {
                 .mask = tensorOf(spec.used(spec.mask)),
                 .slopes = tensorOf(spec.used(spec.slopes)),
                 .sinks = tensorOf(spec.used(spec.sinks))};
-  for (const auto& [sequence, length, highest] : spec.sequences) op.sequences.push_back({sequence, length, highest});
+  for (const auto& [sequence, length, highest, rows] : spec.sequences) {
+    op.sequences.push_back({sequence, length, highest, rows});
+  }
   if (spec.hasQuantized) {
     op.over = QuantizedKVCacheView{.keys = planeOf(*memory.keyCache, spec.cache.keys),
                                    .values = planeOf(*memory.valueCache, spec.cache.values),

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "FlashDecodeCall.hpp"
 #include "Numbers.hpp"
@@ -128,8 +129,9 @@ Dims drawDims(Seeded& random, bool isQuantized) {
 }
 
 // Lengths that a cache can hold and that rows fit in, or 0.
-void drawSequences(Spec& spec, Seeded& random, const Dims& dims, uint64_t count, uint64_t rows) {
-  for (uint64_t s = 0; s < count; ++s) {
+void drawSequences(Spec& spec, Seeded& random, const Dims& dims, const std::vector<uint64_t>& rowsOfEach,
+                   bool haveNumbers) {
+  for (const uint64_t rows : rowsOfEach) {
     const bool isRing = spec.view().wrap == MNK_RING;
     uint64_t length = isRing ? random.below(3 * dims.capacity + 1) : random.below(dims.capacity + 1);
     if (isRing && coin(random, 1, 16)) length = (uint64_t{1} << 31) - 1 - random.below(8);
@@ -140,6 +142,7 @@ void drawSequences(Spec& spec, Seeded& random, const Dims& dims, uint64_t count,
       const uint64_t most = isRing ? length + dims.capacity + 1 : dims.capacity;
       attended.highest = std::min(length + random.below(most - length + 1), (uint64_t{1} << 31) - 1);
     }
+    if (haveNumbers) attended.rows = rows;
     spec.sequences.push_back(attended);
   }
 }
@@ -196,12 +199,19 @@ Spec drawSpec(Seeded& random, Bank bank) {
   const uint64_t heads = dims.heads * group;
   spec.queries = TensorSpec{
       .dtype = drawFloat(random), .shape = {heads, dims.latentDim + dims.keyDim}, .region = Region::kQueries};
-  const bool hasRows = rows != 1 || count != 1 || coin(random, 1, 2);
-  const bool hasSequences = count != 1 || coin(random, 1, 4);
+  // Sequences with numbers of rows, up to these, share one list of them.
+  const bool isRagged = count != 0 && rows != 0 && coin(random, 1, 4);
+  std::vector<uint64_t> rowsOfEach(count, rows);
+  for (uint64_t s = 1; isRagged && s < count; ++s) rowsOfEach[s] = 1 + random.below(rows);
+  if (isRagged) std::swap(rowsOfEach.front(), rowsOfEach[random.below(count)]);
+  const uint64_t listed = isRagged ? std::accumulate(rowsOfEach.begin(), rowsOfEach.end(), uint64_t{0}) : rows;
+  const uint64_t axis = isRagged ? 1 : count;
+  const bool hasRows = listed != 1 || axis != 1 || coin(random, 1, 2);
+  const bool hasSequences = axis != 1 || coin(random, 1, 4);
   std::vector<uint64_t>& shape = spec.queries->shape;
-  if (hasRows || hasSequences) shape.insert(shape.begin(), rows);
-  if (hasSequences) shape.insert(shape.begin(), count);
-  drawSequences(spec, random, dims, count, rows);
+  if (hasRows || hasSequences) shape.insert(shape.begin(), listed);
+  if (hasSequences) shape.insert(shape.begin(), axis);
+  drawSequences(spec, random, dims, rowsOfEach, isRagged);
   drawResults(spec, random, dims.valueDim);
   drawOptions(spec, random);
   if (dims.latentDim != 0) {

@@ -120,7 +120,7 @@ void mutateSequences(Spec& spec, Seeded& random) {
   }
   if (spec.sequences.empty()) return;
   mnk_attended_sequence& attended = spec.sequences[random.below(spec.sequences.size())];
-  uint64_t& number = *oneOf(random, {&attended.sequence, &attended.length, &attended.highest});
+  uint64_t& number = *oneOf(random, {&attended.sequence, &attended.length, &attended.highest, &attended.rows});
   number = edge(random, {number, attended.length, 1, 3, 12});
 }
 
@@ -320,7 +320,7 @@ FlashDecodeSpec mutated(FlashDecodeSpec spec, Seeded& random) {
   if (!spec.cache.write.valueCache) spec.view().latent_dim = 0;  // values in the keys' tensor are left to other tests
   // A count that the C API believes must be that of the list.
   const auto places = spec.queries ? queryPlaces(spec) : std::nullopt;
-  const uint64_t believed = places ? places->sequences : 1;
+  const uint64_t believed = mostSequences(places);
   if (spec.sequenceCount && *spec.sequenceCount <= std::max<uint64_t>(believed, spec.sequences.size())) {
     spec.sequences.resize(std::min<uint64_t>(*spec.sequenceCount, spec.sequences.size()));
     spec.sequenceCount.reset();

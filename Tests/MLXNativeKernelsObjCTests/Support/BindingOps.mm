@@ -250,7 +250,8 @@ MNKFlashDecode *objectFor(const FlashDecode &op) {
   for (const AttendedSequence &one : op.sequences) {
     [sequences addObject:[[MNKAttendedSequence alloc] initWithSequence:one.sequence
                                                                 length:one.length
-                                                               highest:one.highest]];
+                                                               highest:one.highest
+                                                                  rows:one.rows]];
   }
   MNKFlashDecode *object = nil;
   if (const auto *dense = std::get_if<KVCacheView>(&op.over)) {

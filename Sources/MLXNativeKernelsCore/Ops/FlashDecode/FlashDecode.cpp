@@ -51,11 +51,12 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
   FlashDecodeParams params{
       .finish = layout.finish(slots.heads()),
       .group = narrow(layout.group),
+      .sequences = narrow(pass.sequences.size()),
       .rows = narrow(pass.rows),
       .firstRow = narrow(pass.firstRow),
       .allRows = narrow(layout.queries.rows),
       .firstSequence = narrow(pass.firstSequence),
-      .rowGroups = narrow(layout.rowGroups(pass)),
+      .rowGroups = narrow(layout.rowGroups(pass.rows)),
       .splits = layout.splits,
       .capacity = narrow(slots.capacity()),
       .pinned = slots.pinned,
@@ -87,7 +88,7 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
     const uint32_t rank = shape.rank();
     const auto extent = [&](uint32_t fromEnd) { return rank >= fromEnd ? shape[rank - fromEnd] : 1; };
     const uint64_t keys = extent(1);
-    if (extent(2) != 1) params.maskRowStride = narrow(keys);
+    if (extent(2) != 1) params.maskRowStride = keys;
     if (extent(3) != 1) params.maskHeadStride = keys * extent(2);
     if (extent(4) != 1) params.maskSequenceStride = keys * extent(2) * extent(3);
   }
@@ -128,9 +129,10 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
                     {kFlashDecodeIsSplit, isSplit},
                     {kFlashDecodeMergesTogether, layout.mergesTogether},
                     {kFlashDecodeIsInOrder, isInOrder},
-                    {kFlashDecodeHasTokens, layout.passes.front().rows > 1},
+                    {kFlashDecodeHasTokens, layout.rows > 1},
                     {kFlashDecodeIsPadded, layout.isPadded()},
-                    {kFlashDecodeSeesPinned, seesPinned(op)}});
+                    {kFlashDecodeSeesPinned, seesPinned(op)},
+                    {kFlashDecodeIsRagged, isRagged(op)}});
   if (!layout.usesVectors()) constants.push_back({kFlashDecodeHasRowMajorMatrices, layout.hasRowMajorMatrices});
   if (layout.usesMatrices) constants.push_back({kFlashDecodeTableBits, layout.tuning.matrixTableBits});
   if (layout.usesPrefill()) constants.push_back({kFlashDecodeParts, layout.prefill.parts});
@@ -141,20 +143,40 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
 // The bytes of a pass in results, for vectors of this size.
 std::vector<Region> passRegions(const FlashDecodeLayout& layout, const FlashDecodePass& pass, uint64_t bytesPerVector) {
   const uint64_t rowBytes = layout.queries.heads * bytesPerVector;
+  std::vector<Region> regions;
+  for (const auto& [first, rows] : pass.joinedRuns()) {
+    regions.push_back(
+        {.offset = first * rowBytes, .rowBytes = rows * rowBytes, .rowStride = rows * rowBytes, .rows = 1});
+  }
+  if (!regions.empty()) return regions;
   return {{.offset = (pass.firstSequence * layout.queries.rows + pass.firstRow) * rowBytes,
            .rowBytes = pass.rows * rowBytes,
            .rowStride = layout.queries.rows * rowBytes,
            .rows = pass.sequences.size()}};
 }
 
-// Binds the queries of a pass alone, of which the kernel counts from the first.
+// Binds the queries of a pass alone, of which the kernel counts from the first; or all, where it has runs of them.
 Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
   HeadsView::Strides strides = queryStrides(op, layout);
-  strides.offset += pass.firstSequence * strides.sequenceStride + pass.firstRow * strides.tokenStride;
-  strides.sequences = pass.sequences.size();
-  strides.tokens = pass.rows;
+  if (pass.runs.empty()) {
+    strides.offset += pass.firstSequence * strides.sequenceStride + pass.firstRow * strides.tokenStride;
+    strides.sequences = pass.sequences.size();
+    strides.tokens = pass.rows;
+  }
   const ElementRun all{0, strides.headDim};
-  Binding binding = bindingOf(kFlashDecodeQueries, HeadsView(op.queries.tensor, strides), {&all, 1}, Access::read);
+  const auto bound = [&](const HeadsView::Strides& places) {
+    return bindingOf(kFlashDecodeQueries, HeadsView(op.queries.tensor, places), {&all, 1}, Access::read);
+  };
+  Binding binding = bound(strides);
+  if (!pass.runs.empty()) binding.reads.clear();
+  for (const auto& [first, rows] : pass.joinedRuns()) {
+    HeadsView::Strides part = strides;
+    part.offset += first * strides.tokenStride;
+    part.tokens = rows;
+    Binding own = bound(part);
+    for (Region& region : own.reads) region.offset += own.offset - binding.offset;
+    binding.reads.insert(binding.reads.end(), own.reads.begin(), own.reads.end());
+  }
   if (!layout.scratchQueries) return binding;
   binding.buffer = nullptr;
   binding.offset = strides.offset * byteSize(op.queries.tensor.dtype());
@@ -212,6 +234,7 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   dispatch.kernel.constants = constantsOf(op, layout);
   dispatch.inlines.push_back(InlineBytes::of(kFlashDecodeParams, paramsOf(op, layout, pass)));
   dispatch.inlines.push_back(InlineBytes::ofAll(kFlashDecodeSequences, pass.sequences));
+  if (!pass.runs.empty()) dispatch.inlines.push_back(InlineBytes::ofAll(kFlashDecodeRuns, pass.runs));
   dispatch.buffers.push_back(queriesOf(op, layout, pass));
   bindCache(dispatch, op, pass);
   bindOption(dispatch, kFlashDecodeMask, op.options.mask);
@@ -241,7 +264,7 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
   dispatch.threadgroupMemory.push_back({0, layout.threadgroupBytes(op, layout.simdgroups)});
   dispatch.grid = {.unit = Grid::Unit::threadgroups,
                    .extent = {layout.splits, static_cast<uint32_t>(slotsOf(op).heads),
-                              static_cast<uint32_t>(layout.rowGroups(pass) * pass.sequences.size())},
+                              static_cast<uint32_t>(layout.rowGroups(pass))},
                    .threadgroup = {32 * layout.simdgroups, 1, 1},
                    // A function that needs many registers can have fewer threads. Simdgroups that share rows stay
                    // together.

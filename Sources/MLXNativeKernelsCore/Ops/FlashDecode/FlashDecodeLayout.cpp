@@ -20,19 +20,34 @@ uint64_t ceilDivide(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
 }
 
-std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& queries, uint64_t rowsPerPass) {
+std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPass) {
+  const uint64_t sequences = op.sequences.size(), longest = longestRows(op);
+  std::vector<uint64_t> firstRows;  // of sequences, among the rows of all
+  if (isRagged(op)) {
+    firstRows.push_back(0);
+    for (const AttendedSequence& attended : op.sequences) firstRows.push_back(firstRows.back() + attended.rows);
+  }
   std::vector<FlashDecodePass> passes;
-  for (uint64_t sequence = 0; sequence < queries.sequences; sequence += kSequencesPerPass) {
-    for (uint64_t row = 0; row < queries.rows; row += rowsPerPass) {
-      FlashDecodePass pass{.firstRow = row,
-                           .rows = std::min(queries.rows - row, rowsPerPass),
-                           .firstSequence = sequence,
-                           .sequences = {}};
-      const uint64_t end = std::min(queries.sequences, sequence + kSequencesPerPass);
+  for (uint64_t sequence = 0; sequence < sequences; sequence += kSequencesPerPass) {
+    for (uint64_t row = 0; row < longest; row += rowsPerPass) {
+      FlashDecodePass pass{.firstRow = row, .firstSequence = sequence, .sequences = {}};
+      const uint64_t end = std::min(sequences, sequence + kSequencesPerPass);
       for (uint64_t index = sequence; index < end; ++index) {
         const AttendedSequence& attended = op.sequences[index];
-        const AttendedKeys keys = keysOf(op, attended, pass.firstRow);
-        const KeyRange seen = keysSeen(op, keys, attended.length, pass.firstRow, pass.rows);
+        const uint64_t left = rowsOf(op, attended) - std::min(rowsOf(op, attended), row);
+        if (left == 0) continue;
+        const uint64_t rows = std::min(left, rowsPerPass);
+        pass.rows = std::max(pass.rows, rows);
+        if (!firstRows.empty()) {
+          pass.indices.push_back(static_cast<uint32_t>(index));
+          pass.runs.push_back({.firstGroup = 0,
+                               .rowGroups = 0,
+                               .firstRow = static_cast<uint32_t>(firstRows[index] + row),
+                               .rows = static_cast<uint32_t>(rows),
+                               .rowsLeft = static_cast<uint32_t>(left)});
+        }
+        const AttendedKeys keys = keysOf(op, attended, row);
+        const KeyRange seen = keysSeen(op, keys, attended, row, rows);
         pass.sequences.push_back({.sequence = static_cast<uint32_t>(attended.sequence),
                                   .hidden = static_cast<uint32_t>(keys.hidden),
                                   .length = static_cast<uint32_t>(attended.length),
@@ -42,7 +57,7 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, const QueryShape& q
                                   .endKey = static_cast<uint32_t>(seen.end),
                                   .splitKeys = 0});
       }
-      passes.push_back(std::move(pass));
+      if (pass.rows != 0) passes.push_back(std::move(pass));
     }
   }
   return passes;
@@ -56,9 +71,19 @@ PrefillInstance prefillOf(const FlashDecode& op) {
 
 }  // namespace
 
+std::vector<ElementRun> FlashDecodePass::joinedRuns() const {
+  std::vector<ElementRun> joined;
+  for (const FlashDecodeRun& run : runs) {
+    const bool follows = !joined.empty() && joined.back().begin + joined.back().count == run.firstRow;
+    if (!follows) joined.push_back({run.firstRow, 0});
+    joined.back().count += run.rows;
+  }
+  return joined;
+}
+
 void FlashDecodePass::addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const {
   for (size_t i = 0; i < sequences.size(); ++i) {
-    const AttendedSequence& attended = op.sequences[firstSequence + i];
+    const AttendedSequence& attended = this->attended(op, i);
     const SlotRuns slots = keysOf(op, attended, firstRow).slots(sequences[i].firstKey, sequences[i].endKey);
     addSlotRegions(regions, slotsOf(op), attended.sequence, slots, vectorBytes);
   }
@@ -93,7 +118,7 @@ bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const Me
   if (!mayUseMatrices(op)) return false;
   if (measured) return measured->usesMatrices;
   const QueryShape queries = queryShape(op.queries);
-  const uint64_t rows = queries.heads / slotsOf(op).heads * std::min(queries.rows, FlashDecode::kRowsPerPass);
+  const uint64_t rows = queries.heads / slotsOf(op).heads * std::min(longestRows(op), FlashDecode::kRowsPerPass);
   const FlashDecodeTuning tuning = tuningFor(profile);
   if (keyDimOf(op) > tuning.matrixHeadDim) return false;
   return rows >= (quantizedOf(op) ? tuning.codedMatrixRows : tuning.denseMatrixRows);
@@ -105,8 +130,8 @@ bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile) {
   if (!isAutomatic || prefillOf(op).parts == 0) return false;
   const QueryShape queries = queryShape(op.queries);
   const FlashDecodeTuning tuning = tuningFor(profile);
-  if (latentDimOf(op) == 0) return queries.rows >= tuning.leastPrefillRows;
-  return queries.rows * (queries.heads / slotsOf(op).heads) >= tuning.leastLatentRows;
+  if (latentDimOf(op) == 0) return longestRows(op) >= tuning.leastPrefillRows;
+  return longestRows(op) * (queries.heads / slotsOf(op).heads) >= tuning.leastLatentRows;
 }
 
 bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
@@ -128,8 +153,9 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   layout.group = layout.queries.heads / kvHeads;
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
   if (hasMatrices && !measured && wantsPrefill(op, profile)) layout.prefill = prefillOf(op);
-  layout.passes = passesOf(op, layout.queries, layout.usesPrefill() ? layout.queries.rows : FlashDecode::kRowsPerPass);
-  const uint64_t rows = layout.group * layout.passes.front().rows;
+  layout.rows = layout.usesPrefill() ? longestRows(op) : std::min(longestRows(op), FlashDecode::kRowsPerPass);
+  layout.passes = passesOf(op, layout.rows);
+  const uint64_t rows = layout.group * layout.rows;
   layout.usesMatrices = hasMatrices && !layout.usesPrefill() && wantsMatrices(op, profile, measured);
   layout.instance =
       vectorInstance(layout.tuning, layout.keyDim, layout.valueDim, rows, quantizedOf(op) != nullptr, layout.isLatent);
@@ -184,20 +210,33 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
     for (FlashDecodeSequence& sequence : pass.sequences) {
       sequence.splitKeys = static_cast<uint32_t>(splitKeys(sequence.endKey - sequence.firstKey, layout.splits));
     }
+    uint32_t groups = 0;
+    for (FlashDecodeRun& run : pass.runs) {
+      run.firstGroup = groups;
+      run.rowGroups = static_cast<uint32_t>(layout.rowGroups(run.rows));
+      groups += run.rowGroups;
+    }
   }
   return layout;
 }
 
-uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
-  return ceilDivide(group * pass.rows, rowsTogether);
+uint64_t FlashDecodeLayout::rowGroups(uint64_t ofSequence) const {
+  return ceilDivide(group * ofSequence, rowsTogether);
 }
 
-void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t rows) {
+uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
+  if (pass.runs.empty()) return rowGroups(pass.rows) * pass.sequences.size();
+  uint64_t all = 0;
+  for (const FlashDecodeRun& run : pass.runs) all += rowGroups(run.rows);
+  return all;
+}
+
+void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t headRows) {
   const uint64_t ofSimdgroup = uint64_t{8} * prefill.rowBlocks;
   uint32_t together = tuning.prefillSimdgroups / prefill.parts;
   while (together > 1 && threadgroupBytes(op, together * prefill.parts) > kThreadgroupBytes) --together;
   const uint64_t most = together * ofSimdgroup;
-  rowsTogether = static_cast<uint32_t>(kFlashPrefillTileRows(rows, ceilDivide(rows, most), ofSimdgroup));
+  rowsTogether = static_cast<uint32_t>(kFlashPrefillTileRows(headRows, ceilDivide(headRows, most), ofSimdgroup));
   simdgroups = static_cast<uint32_t>(rowsTogether / ofSimdgroup * prefill.parts);
 }
 
@@ -205,12 +244,14 @@ void FlashDecodeLayout::countReadsAgain(const FlashDecode& op, const FlashDecode
   if (!usesPrefill()) return;
   uint64_t again = 0;
   for (size_t i = 0; i < pass.sequences.size(); ++i) {
-    const AttendedSequence& attended = op.sequences[pass.firstSequence + i];
+    const AttendedSequence& attended = pass.attended(op, i);
     const AttendedKeys keys = keysOf(op, attended, pass.firstRow);
-    for (uint64_t row = 0; row < group * pass.rows; row += rowsTogether) {
-      const uint64_t end = std::min<uint64_t>(row + rowsTogether, group * pass.rows);
+    const uint64_t headRows = group * pass.rowsOf(i), unit = uint64_t{8} * prefill.rowBlocks;
+    const uint64_t tileRows = kFlashPrefillTileRows(headRows, rowGroups(pass.rowsOf(i)), unit);
+    for (uint64_t row = 0; row < headRows; row += tileRows) {
+      const uint64_t end = std::min(row + tileRows, headRows);
       const uint64_t first = row / group, last = (end - 1) / group;
-      again += keysSeen(op, keys, attended.length, pass.firstRow + first, last - first + 1).count();
+      again += keysSeen(op, keys, attended, pass.firstRow + first, last - first + 1).count();
     }
     again -= pass.sequences[i].endKey - pass.sequences[i].firstKey;
   }
@@ -230,7 +271,11 @@ FlashDecodeFinish FlashDecodeLayout::finish(uint64_t kvHeads) const {
 }
 
 uint64_t FlashDecodeLayout::threadgroups(const FlashDecode& op) const {
-  return slotsOf(op).heads * queries.sequences * rowGroups(passes.front());
+  uint64_t groups = 0;
+  for (const FlashDecodePass& pass : passes) {
+    if (pass.firstRow == 0) groups += rowGroups(pass);
+  }
+  return slotsOf(op).heads * groups;
 }
 
 FlashDecodeChoice FlashDecodeLayout::choice() const {
@@ -286,7 +331,7 @@ uint32_t FlashDecodeLayout::threadgroupBytes(const FlashDecode& op, uint32_t cou
 }
 
 uint64_t FlashDecodeLayout::countBytes(const FlashDecode& op, const FlashDecodePass& pass) const {
-  const uint64_t counts = slotsOf(op).heads * rowGroups(pass) * pass.sequences.size();
+  const uint64_t counts = slotsOf(op).heads * rowGroups(pass);
   constexpr uint64_t kUnit = 16;  // so that the next pass starts where any device can bind memory
   return mergesTogether ? ceilDivide(counts * sizeof(uint32_t), kUnit) * kUnit : 0;
 }

@@ -7,6 +7,7 @@
 
 #include "FlashDecode/FlashDecodeTypes.h"
 #include "MLXNativeKernels/FlashDecode.hpp"
+#include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecodeShape.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
@@ -25,12 +26,22 @@ bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile);
 // Whether splits may be merged in the dispatch that makes them, if the device orders threadgroups.
 bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
-// Rows and sequences of one dispatch.
+// Rows and sequences of one dispatch: rows from `firstRow` on of each sequence that has them.
 struct FlashDecodePass {
   uint64_t firstRow = 0;
-  uint64_t rows = 0;
+  uint64_t rows = 0;  // of a sequence, at most
   uint64_t firstSequence = 0;
   std::vector<FlashDecodeSequence> sequences;
+  // Where sequences have numbers of rows: the rows of each, and its index in the op.
+  std::vector<FlashDecodeRun> runs = {};
+  std::vector<uint32_t> indices = {};
+
+  const AttendedSequence& attended(const FlashDecode& op, size_t index) const {
+    return op.sequences[runs.empty() ? firstSequence + index : indices[index]];
+  }
+  uint64_t rowsOf(size_t index) const { return runs.empty() ? rows : runs[index].rows; }
+  // Rows of runs, among those of all sequences. Those that follow each other are one.
+  std::vector<ElementRun> joinedRuns() const;
 
   // Adds what the pass reads of a plane of the cache whose vectors take `vectorBytes` bytes.
   void addReads(const FlashDecode& op, uint64_t vectorBytes, std::vector<Region>& regions) const;
@@ -53,6 +64,7 @@ struct FlashDecodeLayout {
   uint64_t valueDim = 0;
   bool isLatent = false;
   uint64_t group = 0;
+  uint64_t rows = 0;  // of the longest sequence in a pass
   bool usesMatrices = false;
   bool hasRowMajorMatrices = false;
   PrefillInstance prefill = {};  // with parts, where the prefill kernel is used
@@ -71,11 +83,13 @@ struct FlashDecodeLayout {
   bool usesPrefill() const { return prefill.parts != 0; }
   bool usesVectors() const { return !usesMatrices && !usesPrefill(); }
   FlashDecodeFinish finish(uint64_t kvHeads) const;
+  // Groups of rows for each head of the cache, of a sequence with `rows` rows, and of all sequences of a pass.
+  uint64_t rowGroups(uint64_t rows) const;
   uint64_t rowGroups(const FlashDecodePass& pass) const;
-  uint64_t threadgroups(const FlashDecode& op) const;  // of the first pass, for each split
+  uint64_t threadgroups(const FlashDecode& op) const;  // of the first rows of all sequences, for each split
   FlashDecodeChoice choice() const;
   uint32_t automaticSimdgroups(const FlashDecode& op, uint64_t longest) const;
-  void setPrefillRows(const FlashDecode& op, uint64_t rows);  // of a head of the cache
+  void setPrefillRows(const FlashDecode& op, uint64_t headRows);  // of a head of the cache
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.

@@ -1,6 +1,9 @@
+#include <algorithm>
+
 #include "Ops/Common/HeadsMemory.hpp"
 #include "Ops/FlashDecode/FlashDecodeRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeShape.hpp"
+#include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
 
 namespace mnk {
@@ -34,6 +37,22 @@ std::string queriesText(const Op& op) {
   const QueryShape queries = queryShape(op.queries);
   return fmt::format("{} x {}, {} of {}, {}", queries.sequences, countText(queries.rows, "row"),
                      countText(queries.heads, "head"), queries.headDim, placesText(op.queries));
+}
+
+uint64_t sequencesWithRows(const Op& op) {
+  return std::count_if(op.sequences.begin(), op.sequences.end(), [](const auto& each) { return each.rows != 0; });
+}
+
+// Of all sequences; the largest number where there are more.
+uint64_t sumOfRows(const Op& op) {
+  uint64_t sum = 0;
+  for (const AttendedSequence& each : op.sequences) sum = checkedAdd(sum, each.rows).value_or(UINT64_MAX);
+  return sum;
+}
+
+bool shareOneList(const Op& op) {
+  const QueryShape queries = queryShape(op.queries);
+  return queries.sequences == 1 && queries.rows == sumOfRows(op);
 }
 
 constexpr Rule<Op> kQueryRules[] = {
@@ -70,6 +89,25 @@ constexpr Rule<Op> kGroupRules[] = {
                "Attend with some of the query heads at a time."),
 };
 
+constexpr Rule<Op> kSequenceRowRules[] = {
+    INVALID_IF(!isRagged(op) && op.sequences.size() != queryShape(op.queries).sequences,
+               "the sequences do not match the queries", countText(op.sequences.size(), "sequence"),
+               fmt::format("{}, as in the queries", queryShape(op.queries).sequences),
+               "Name one sequence of the cache, and its length, for each of the queries."),
+
+    INVALID_IF(isRagged(op) && sequencesWithRows(op) != op.sequences.size(),
+               "some sequences have a number of rows, and some have none",
+               fmt::format("{} of {} with one", sequencesWithRows(op), countText(op.sequences.size(), "sequence")),
+               "a number of rows for each sequence, or for none",
+               "Leave out sequences without queries, and say how many rows each other one has."),
+
+    INVALID_IF(isRagged(op) && !shareOneList(op), "the rows of sequences do not match the queries",
+               fmt::format("{} x {} of queries", queryShape(op.queries).sequences,
+                           countText(queryShape(op.queries).rows, "row")),
+               fmt::format("1 x {}, the sum of the sequences' rows", countText(sumOfRows(op), "row")),
+               "Pass the rows of all sequences one after another, without an axis of sequences."),
+};
+
 }  // namespace
 
 std::span<const Rule<FlashDecode>> queryRules() {
@@ -77,6 +115,9 @@ std::span<const Rule<FlashDecode>> queryRules() {
 }
 std::span<const Rule<FlashDecode>> headGroupRules() {
   return kGroupRules;
+}
+std::span<const Rule<FlashDecode>> sequenceRowRules() {
+  return kSequenceRowRules;
 }
 
 }  // namespace mnk

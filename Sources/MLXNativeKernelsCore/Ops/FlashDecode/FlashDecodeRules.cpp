@@ -126,7 +126,7 @@ bool needsPositions(const Op& op) {
 const AttendedSequence* firstTooShort(const Op& op) {
   if (!needsPositions(op)) return nullptr;
   for (const AttendedSequence& sequence : op.sequences) {
-    if (sequence.length != 0 && sequence.length < queryShape(op.queries).rows) return &sequence;
+    if (sequence.length != 0 && sequence.length < rowsOf(op, sequence)) return &sequence;
   }
   return nullptr;
 }
@@ -143,8 +143,8 @@ struct LostPosition {
 
 std::optional<LostPosition> firstLost(const Op& op) {
   if (op.options.window == 0) return std::nullopt;
-  const uint64_t rows = queryShape(op.queries).rows;
   for (const AttendedSequence& sequence : op.sequences) {
+    const uint64_t rows = rowsOf(op, sequence);
     const AttendedKeys keys(slotsOf(op), sequence);
     if (keys.skipped == 0 || sequence.length == 0) continue;
     // Rows at pinned positions see nothing that can be lost, and the first one behind them sees furthest back.
@@ -254,11 +254,6 @@ constexpr Rule<Op> kRules[] = {
 };
 
 constexpr Rule<Op> kSequenceRules[] = {
-    INVALID_IF(op.sequences.size() != queryShape(op.queries).sequences, "the sequences do not match the queries",
-               countText(op.sequences.size(), "sequence"),
-               fmt::format("{}, as in the queries", queryShape(op.queries).sequences),
-               "Name one sequence of the cache, and its length, for each of the queries."),
-
     INVALID_IF(firstUnknown(op), "the sequence is not in the cache",
                fmt::format("sequence {}", firstUnknown(op)->sequence),
                fmt::format("less than {}", slotsOf(op).sequences), "Pass a sequence that the cache holds."),
@@ -277,7 +272,7 @@ constexpr Rule<Op> kSequenceRules[] = {
                "Start the sequence again; kernels count positions up to there."),
 
     INVALID_IF(firstTooShort(op), "a sequence has fewer positions than queries",
-               fmt::format("a length of {} and {} rows", firstTooShort(op)->length, queryShape(op.queries).rows),
+               fmt::format("a length of {} and {} rows", firstTooShort(op)->length, rowsOf(op, *firstTooShort(op))),
                "a length that counts the rows of the queries, or 0",
                "Append keys and values of the queries' tokens first, or count them in."),
 };
@@ -323,6 +318,11 @@ constexpr Rule<Op> kWindowRules[] = {
 };
 
 constexpr Rule<Op> kOperandRules[] = {
+    INVALID_IF(op.options.mask && isRagged(op), "a mask cannot serve sequences that have numbers of rows",
+               fmt::format("a mask, and {} with numbers of rows", countText(op.sequences.size(), "sequence")),
+               "a mask for sequences that all have the rows of the queries' shape",
+               "Attend without a mask, or to sequences of as many rows at a time."),
+
     INVALID_IF(!isMask(op), "the mask does not match the queries", op.options.mask->text(), maskText(op),
                "Give the mask a column for each key, oldest first; other axes may be 1."),
 
@@ -353,8 +353,8 @@ constexpr Rule<Op> kOperandRules[] = {
 
 // They ask for a cache that has kept its own rules.
 std::span<const Rule<Op>> rulesBesidesQueries() {
-  static const std::vector<Rule<Op>> all = joined<Op>(
-      {kRules, headGroupRules(), kSequenceRules, kResultRules<Op>, kOptionRules, kWindowRules, kOperandRules});
+  static const std::vector<Rule<Op>> all = joined<Op>({kRules, headGroupRules(), sequenceRowRules(), kSequenceRules,
+                                                       kResultRules<Op>, kOptionRules, kWindowRules, kOperandRules});
   return all;
 }
 
@@ -369,7 +369,7 @@ std::span<const Rule<FlashDecode>> flashDecodeRules() {
 }
 
 std::span<const Rule<FlashDecode>> flashDecodePositionRules() {
-  static const std::vector<Rule<Op>> all = joined<Op>({kSequenceRules, kWindowRules});
+  static const std::vector<Rule<Op>> all = joined<Op>({sequenceRowRules(), kSequenceRules, kWindowRules});
   return all;
 }
 

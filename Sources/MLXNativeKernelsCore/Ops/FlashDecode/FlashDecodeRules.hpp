@@ -14,6 +14,8 @@ std::span<const Rule<FlashDecode>> flashDecodeRules();
 // Parts of these: what queries are, and how their heads share those of the cache.
 std::span<const Rule<FlashDecode>> queryRules();
 std::span<const Rule<FlashDecode>> headGroupRules();
+// How sequences share the rows of queries.
+std::span<const Rule<FlashDecode>> sequenceRowRules();
 // And those about the positions of sequences, besides masks.
 std::span<const Rule<FlashDecode>> flashDecodePositionRules();
 

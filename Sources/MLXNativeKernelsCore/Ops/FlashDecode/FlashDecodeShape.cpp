@@ -18,6 +18,21 @@ QueryShape queryShape(const HeadsView& queries) {
   return {s.sequences, s.tokens, s.heads, s.headDim};
 }
 
+bool isRagged(const FlashDecode& op) {
+  return std::any_of(op.sequences.begin(), op.sequences.end(), [](const auto& each) { return each.rows != 0; });
+}
+
+uint64_t rowsOf(const FlashDecode& op, const AttendedSequence& attended) {
+  return attended.rows != 0 ? attended.rows : queryShape(op.queries).rows;
+}
+
+uint64_t longestRows(const FlashDecode& op) {
+  if (!isRagged(op)) return queryShape(op.queries).rows;
+  return std::max_element(op.sequences.begin(), op.sequences.end(),
+                          [](const auto& a, const auto& b) { return a.rows < b.rows; })
+      ->rows;
+}
+
 const QuantizedKVCacheView* quantizedOf(const FlashDecode& op) {
   return std::get_if<QuantizedKVCacheView>(&op.over);
 }
@@ -108,14 +123,14 @@ namespace {
 
 // The position of a row and one more. Where attention does not depend on positions a sequence may have fewer of them
 // than there are rows.
-uint64_t endOfRow(const FlashDecode& op, uint64_t length, uint64_t row) {
-  const uint64_t allRows = queryShape(op.queries).rows;
-  return length + row + 1 > allRows ? length + row + 1 - allRows : 0;
+uint64_t endOfRow(const FlashDecode& op, const AttendedSequence& attended, uint64_t row) {
+  const uint64_t allRows = rowsOf(op, attended), end = attended.length + row + 1;
+  return end > allRows ? end - allRows : 0;
 }
 
 // The first position in the window of a row, if there is a window.
-uint64_t startOfWindow(const FlashDecode& op, uint64_t length, uint64_t row) {
-  const uint64_t end = endOfRow(op, length, row);
+uint64_t startOfWindow(const FlashDecode& op, const AttendedSequence& attended, uint64_t row) {
+  const uint64_t end = endOfRow(op, attended, row);
   return op.options.window != 0 ? end - std::min<uint64_t>(end, op.options.window) : 0;
 }
 
@@ -133,16 +148,17 @@ std::string heldPositionsText(uint64_t pinned, uint64_t oldest, uint64_t length)
   return first == 0 ? newest : fmt::format("{} and the first {}", newest, first);
 }
 
-KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, uint64_t length, uint64_t firstRow, uint64_t rows) {
-  const uint64_t lastEnd = endOfRow(op, length, firstRow + rows - 1);
+KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, const AttendedSequence& attended, uint64_t firstRow,
+                  uint64_t rows) {
+  const uint64_t length = attended.length, lastEnd = endOfRow(op, attended, firstRow + rows - 1);
   KeyRange range{.first = 0, .end = keys.keyOf(op.options.isCausal ? std::min(lastEnd, length) : length)};
-  if (!seesPinned(op)) range.first = std::min(keys.keyOf(startOfWindow(op, length, firstRow)), range.end);
+  if (!seesPinned(op)) range.first = std::min(keys.keyOf(startOfWindow(op, attended, firstRow)), range.end);
   return range;
 }
 
 AttendedKeys keysOf(const FlashDecode& op, const AttendedSequence& attended, uint64_t firstRow) {
   AttendedKeys keys(slotsOf(op), attended);
-  if (seesPinned(op)) keys.hideUntil(startOfWindow(op, attended.length, firstRow));
+  if (seesPinned(op)) keys.hideUntil(startOfWindow(op, attended, firstRow));
   return keys;
 }
 

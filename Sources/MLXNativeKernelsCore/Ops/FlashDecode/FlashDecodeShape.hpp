@@ -21,6 +21,12 @@ struct QueryShape {
 };
 QueryShape queryShape(const HeadsView& queries);
 
+// Whether sequences have numbers of rows, and queries are a list of all rows.
+bool isRagged(const FlashDecode& op);
+// The rows of a sequence of the op, and of the one that has the most.
+uint64_t rowsOf(const FlashDecode& op, const AttendedSequence& attended);
+uint64_t longestRows(const FlashDecode& op);
+
 // The cache whatever it stores: codes count as a cache of bytes.
 KVCacheView cacheOf(const FlashDecode& op);
 SlotExtents slotsOf(const FlashDecode& op);
@@ -67,7 +73,8 @@ struct KeyRange {
 
   uint64_t count() const { return end - first; }
 };
-KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, uint64_t length, uint64_t firstRow, uint64_t rows);
+KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, const AttendedSequence& attended, uint64_t firstRow,
+                  uint64_t rows);
 
 // The keys of a sequence of the op as a dispatch of rows from `firstRow` on counts them.
 AttendedKeys keysOf(const FlashDecode& op, const AttendedSequence& attended, uint64_t firstRow);

@@ -111,10 +111,10 @@ FlashDecodeWorkload FlashDecodeWorkload::of(const FlashDecode& op) {
       .queries = op.queries.tensor.dtype(),
       .keyDim = keyDimOf(op),
       .valueDim = valueDimOf(op),
-      .rows = queries.heads / slots.heads() * std::min(queries.rows, FlashDecode::kRowsPerPass),
-      .heads = slots.heads() * queries.sequences};
+      .rows = queries.heads / slots.heads() * std::min(longestRows(op), FlashDecode::kRowsPerPass),
+      .heads = slots.heads() * op.sequences.size()};
   for (const AttendedSequence& attended : op.sequences) {
-    const KeyRange seen = keysSeen(op, keysOf(op, attended, 0), attended.length, 0, queries.rows);
+    const KeyRange seen = keysSeen(op, keysOf(op, attended, 0), attended, 0, rowsOf(op, attended));
     workload.keys = std::max(workload.keys, seen.count());
   }
   return workload;

@@ -67,6 +67,9 @@ bool RepeatedAttention::describe(OpForm& form) const {
     form.bind(kFlashDecodeQueries, op_.queries, Access::read);
   }
   form.add(op_.sequences.size());
+  const bool hasRows = isRagged(op_);
+  form.add(hasRows);
+  for (size_t i = 0; hasRows && i < op_.sequences.size(); ++i) form.add(op_.sequences[i].rows);
   form.add(op_.over.index());
   if (const QuantizedKVCacheView* quantized = quantizedOf(op_)) {
     if (!quantized->values) return false;

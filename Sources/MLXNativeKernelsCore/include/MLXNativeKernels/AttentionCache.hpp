@@ -142,7 +142,8 @@ class AttentionCache {
                       const AttentionOptions& options = {}, uint32_t sequence = 0) const;
   // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows
   // are the newest tokens of sequences[i], or the newest before those of a later entry for the same sequence. Without
-  // counts it is one for each, or as many as the view has for each of its sequences.
+  // counts it is one for each, or as many as the view has for each of its sequences. All attend in one FlashDecode,
+  // also where counts differ; a mask needs counts that do not.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options, std::span<const uint32_t> sequences,
                       std::span<const uint32_t> rowCounts = {}) const;

@@ -1,5 +1,5 @@
 // FlashDecode attends the newest tokens of sequences to all that a cache holds of them. For query row i of a sequence
-// that has `length` positions, the last `rows` of them being those of the queries:
+// that has `length` positions, the last `rows` of them being those of its queries:
 //   p          = length - rows + i                                        the position of the row
 //   score[k]   = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]      for each visible key k
 //   out        = sum over k of weight[k] * value k,   weight = softmax of the scores, with a sink's score beside them
@@ -38,6 +38,9 @@ struct AttendedSequence {
   // The largest length that the sequence has had since it was empty, if tokens were taken back since; 0: length. A
   // ring has lost what those tokens overwrote: it holds its pinned positions and the newest before this length.
   uint64_t highest = 0;
+  // How many rows of the queries are of the sequence; 0: as many as of each other one, which the queries' shape tells.
+  // Sequences with numbers of rows, which all have then, share one list of rows, in their order, and have no masks.
+  uint64_t rows = 0;
 
   uint64_t written() const { return highest == 0 ? length : highest; }
 
@@ -98,10 +101,11 @@ struct FlashDecode {
   static constexpr uint64_t kMaxSplits = 1024;
 
   // f32, f16 or bf16, a token of the view for each row. A tensor is [heads, headDim] for one row, [rows, heads,
-  // headDim], or [sequences, rows, heads, headDim]; a view can also say that it is head-major, or give strides.
+  // headDim], or [sequences, rows, heads, headDim]; a view can also say that it is head-major, or give strides. Of
+  // sequences with numbers of rows it is one view of all rows, as of one sequence, and so are results.
   HeadsView queries;
   std::variant<KVCacheView, QuantizedKVCacheView> over;
-  std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries
+  std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries, or with numbers of rows
   AttentionResults results = {};
   AttentionOptions options = {};
   // Memory for results between dispatches: u8, as many as the plan's scratchBytes. Without it the device provides some.

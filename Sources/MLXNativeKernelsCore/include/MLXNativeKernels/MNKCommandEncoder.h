@@ -98,7 +98,8 @@ __attribute__((objc_subclassing_restricted))
                   options:(nullable MNKAttentionOptions *)options
                     error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequence:results:options:));
 /// Attends queries of several sequences that lie in any layout. Lists mean what they mean in an append: a sequence's
-/// rows are its newest tokens, or the newest before those of a later entry for the same sequence.
+/// rows are its newest tokens, or the newest before those of a later entry for the same sequence. All attend in the
+/// same dispatch, also where row counts differ; a mask needs counts that do not.
 - (BOOL)attendQueriesView:(MNKHeadsView *)queries
                 overCache:(MNKAttentionCache *)cache
                 sequences:(NSArray<NSNumber *> *)sequences

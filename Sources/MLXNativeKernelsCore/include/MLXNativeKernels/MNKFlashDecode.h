@@ -13,15 +13,21 @@ NS_ASSUME_NONNULL_BEGIN
 + (instancetype)new NS_UNAVAILABLE;
 
 - (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length;
+- (instancetype)initWithSequence:(NSUInteger)sequence length:(NSUInteger)length highest:(NSUInteger)highest;
 - (instancetype)initWithSequence:(NSUInteger)sequence
                           length:(NSUInteger)length
-                         highest:(NSUInteger)highest NS_DESIGNATED_INITIALIZER;
+                         highest:(NSUInteger)highest
+                            rows:(NSUInteger)rows NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic, readonly) NSUInteger sequence;
 @property(nonatomic, readonly) NSUInteger length;
 /// The largest length that the sequence has had since it was empty, if tokens were taken back since; 0 means `length`.
 /// A ring has lost what those tokens overwrote.
 @property(nonatomic, readonly) NSUInteger highest;
+/// How many rows of the queries are of the sequence; 0 means as many as of each other one, which the queries' shape
+/// tells. With numbers of rows, for all sequences or for none, queries and results are one list of all rows, and there
+/// is no mask.
+@property(nonatomic, readonly) NSUInteger rows;
 
 @end
 
@@ -56,7 +62,7 @@ NS_ASSUME_NONNULL_BEGIN
 /// One of these two.
 @property(nonatomic, nullable, copy) MNKKVCacheView *cache;
 @property(nonatomic, nullable, copy) MNKQuantizedKVCacheView *quantizedCache;
-/// One for each sequence of the queries.
+/// One for each sequence of the queries, or any that say how many of the rows they have.
 @property(nonatomic, copy) NSArray<MNKAttendedSequence *> *sequences;
 @property(nonatomic, copy) MNKAttentionResults *results;
 @property(nonatomic, copy) MNKAttentionOptions *options;

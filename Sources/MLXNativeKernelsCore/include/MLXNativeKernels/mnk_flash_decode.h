@@ -58,6 +58,9 @@ typedef struct mnk_attended_sequence {
   uint64_t sequence;
   uint64_t length;
   uint64_t highest;  // the largest length it has had, if tokens were taken back from a ring since; 0: length
+  // How many rows of the queries are of the sequence; 0: as many as of each other one, which the queries' shape tells.
+  // With numbers of rows, for all or for none, queries and results are one list of all rows, and there is no mask.
+  uint64_t rows;
 } mnk_attended_sequence;
 
 typedef struct mnk_flash_decode {
@@ -66,7 +69,7 @@ typedef struct mnk_flash_decode {
   mnk_tensor* MNK_NULLABLE queries;
   const mnk_kv_cache_view* MNK_NULLABLE dense;  // one of these two
   const mnk_quantized_kv_view* MNK_NULLABLE quantized;
-  const mnk_attended_sequence* MNK_NULLABLE sequences;  // one for each sequence of the queries
+  const mnk_attended_sequence* MNK_NULLABLE sequences;  // one for each sequence of the queries, or with rows of its own
   size_t sequence_count;
   const mnk_attention_results* results;
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults

@@ -303,6 +303,7 @@ const std::vector<BindingCase>& bindingCases() {
     list.add(scoreCases(), 1);
     list.add(ringCases(), 5);
     list.add(queryCases(), 1);
+    list.add(raggedCases(), 2);
     addOptions(list);
     addLatent(list);
     addMerge(list);

@@ -20,15 +20,15 @@ Shape slotsShape(const FlashDecodeCase& attend, uint64_t each) {
 }
 
 uint32_t queryRank(const FlashDecodeCase& attend) {
-  return attend.rank ? attend.rank : attend.sequences.size() > 1 ? 4 : 3;
+  return attend.rank ? attend.rank : attend.querySequences() > 1 ? 4 : 3;
 }
 
 // The axes of token-major queries before the last, and one more where `each` is not 0.
 Shape rowsShape(const FlashDecodeCase& attend, uint64_t each, uint32_t rank = 0) {
   if (rank == 0) rank = queryRank(attend);
   std::vector<uint64_t> extents;
-  if (rank == 4) extents.push_back(attend.sequences.size());
-  if (rank >= 3) extents.push_back(attend.rows);
+  if (rank == 4) extents.push_back(attend.querySequences());
+  if (rank >= 3) extents.push_back(attend.queryRows());
   extents.push_back(attend.heads());
   if (each) extents.push_back(each);
   return REQUIRE(Shape::make(extents));
@@ -39,27 +39,27 @@ HeadsView makeQueries(const FlashDecodeCase& attend, const MakeNamedTensor& make
     return makeTensor("queries", attend.queries, REQUIRE(Shape::make(extents)), attend.queryShift);
   };
   const bool hasSequences = queryRank(attend) == 4;
-  const uint64_t sequences = attend.sequences.size(), gap = attend.queryGap;
+  const uint64_t sequences = attend.querySequences(), rows = attend.queryRows(), gap = attend.queryGap;
   std::vector<uint64_t> extents;
   if (hasSequences) extents.push_back(sequences);
   switch (attend.queryPlaces) {
     case QueryPlaces::tokenMajor:
       break;
     case QueryPlaces::headMajor:
-      extents.insert(extents.end(), {attend.heads(), attend.rows, attend.queryDim()});
+      extents.insert(extents.end(), {attend.heads(), rows, attend.queryDim()});
       return HeadsView(make(extents), KVLayout::headMajor);
     case QueryPlaces::columns:
-      extents.insert(extents.end(), {attend.rows, gap + attend.heads() * attend.queryDim() + 2 * gap});
+      extents.insert(extents.end(), {rows, gap + attend.heads() * attend.queryDim() + 2 * gap});
       return REQUIRE(HeadsView::columns(make(extents), gap, attend.heads(), attend.queryDim()));
     case QueryPlaces::gaps: {
       // Rows lie closest, then sequences, then heads.
       HeadsView::Strides strides{.sequences = sequences,
-                                 .tokens = attend.rows,
+                                 .tokens = rows,
                                  .heads = attend.heads(),
                                  .headDim = attend.queryDim(),
                                  .offset = 2 * gap};
       strides.tokenStride = attend.queryDim() + gap;
-      strides.sequenceStride = attend.rows * strides.tokenStride + gap;
+      strides.sequenceStride = rows * strides.tokenStride + gap;
       strides.headStride = sequences * strides.sequenceStride + gap;
       return HeadsView(make({strides.offset + attend.heads() * strides.headStride}), strides);
     }
@@ -109,6 +109,12 @@ uint64_t FlashDecodeCase::longest() const {
 
 uint64_t FlashDecodeCase::slots() const {
   return capacity ? capacity : longest() + 3;
+}
+
+uint64_t FlashDecodeCase::rowsBefore(uint64_t sequence) const {
+  uint64_t before = 0;
+  for (uint64_t s = 0; s < sequence; ++s) before += rowsOf(s);
+  return before;
 }
 
 bool FlashDecodeCase::fitsMatrices() const {

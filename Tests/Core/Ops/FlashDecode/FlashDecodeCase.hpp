@@ -61,7 +61,7 @@ struct FlashDecodeCase {
   // Queries. Without a rank: 3 for one sequence, 4 for several.
   DType queries = DType::f32;
   uint64_t group = 2;
-  uint64_t rows = 1;
+  uint64_t rows = 1;  // the most, where sequences have numbers of rows
   uint32_t rank = 0;
   QueryPlaces queryPlaces = QueryPlaces::tokenMajor;
   uint64_t queryGap = 4;  // elements between vectors that have gaps, and of columns beside them
@@ -90,6 +90,12 @@ struct FlashDecodeCase {
   uint64_t queryDim() const { return isLatent ? valueHeadDim + headDim : headDim; }
   uint64_t longest() const;
   uint64_t slots() const;
+  // Of a sequence, and of all before it, which share a list if they have numbers of rows.
+  bool isRagged() const { return !sequences.empty() && sequences[0].rows != 0; }
+  uint64_t rowsOf(uint64_t sequence) const { return isRagged() ? sequences[sequence].rows : rows; }
+  uint64_t rowsBefore(uint64_t sequence) const;
+  uint64_t querySequences() const { return isRagged() ? 1 : sequences.size(); }
+  uint64_t queryRows() const { return isRagged() ? rowsBefore(sequences.size()) : rows; }
   bool isQuantized() const { return keyCodec || valueCodec; }
   bool isMixed() const { return keyCodec.has_value() != valueCodec.has_value(); }
   // Whether the matrix kernel is there and takes the case.
@@ -104,6 +110,7 @@ std::vector<FlashDecodeCase> groupCases();        // query heads for each head o
 std::vector<FlashDecodeCase> lengthCases();       // lengths and splits
 std::vector<FlashDecodeCase> ringCases();         // rings at every phase, pinned slots, windows
 std::vector<FlashDecodeCase> sequenceCases();     // several sequences of unequal lengths
+std::vector<FlashDecodeCase> raggedCases();       // sequences of unequal numbers of rows
 std::vector<FlashDecodeCase> unalignedCases();    // memory that wide loads and stores cannot use
 std::vector<FlashDecodeCase> maskCases();         // masks of every rank and dtype
 std::vector<FlashDecodeCase> scoreCases();        // scale, softcap, slopes, sinks, logarithms of sums, partials

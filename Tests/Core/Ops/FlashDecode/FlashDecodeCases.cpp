@@ -371,7 +371,7 @@ std::vector<Case> allDecodeCases() {
   std::vector<Case> all;
   for (const auto& list :
        {headDimCases(), paddedDimCases(), groupCases(), lengthCases(), ringCases(), sequenceCases(), unalignedCases(),
-        maskCases(), scoreCases(), queryCases(), quantizedCases(), mixedDecodeCases()}) {
+        maskCases(), scoreCases(), queryCases(), quantizedCases(), mixedDecodeCases(), raggedCases()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;

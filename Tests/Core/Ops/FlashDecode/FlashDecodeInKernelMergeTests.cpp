@@ -52,6 +52,13 @@ std::vector<Case> inKernelMergeCases() {
   attend.givesPartials = true;
   attend.givesLogSumExp = true;
   cases.push_back(attend);
+  attend = splitCase("sequences with rows of their own", 3, 0);
+  attend.cache = DType::f16;
+  attend.cacheSequences = 4;
+  attend.sequences = {{3, 60, 0, 9}, {1, 0, 0, 1}, {0, 5, 0, 5}, {2, 90, 0, 1}};
+  attend.rows = 9;
+  attend.hasSinks = true;
+  cases.push_back(attend);
   for (uint64_t headDim : {80, 256, 512}) {
     attend = splitCase(fmt::format("head dim {}", headDim), 5, 40);
     attend.headDim = attend.valueHeadDim = headDim;

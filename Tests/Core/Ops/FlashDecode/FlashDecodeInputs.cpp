@@ -49,9 +49,10 @@ std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const F
   for (uint64_t e = 0; e < op.queries.tensor.shape().elementCount(); ++e) {
     elements.add(std::numeric_limits<double>::quiet_NaN());
   }
-  for (uint64_t vector = 0; vector < attend.sequences.size() * attend.rows * attend.heads(); ++vector) {
+  const uint64_t rows = attend.queryRows();
+  for (uint64_t vector = 0; vector < attend.querySequences() * rows * attend.heads(); ++vector) {
     const uint64_t row = vector / attend.heads();
-    const uint64_t first = queryStart(op.queries, row / attend.rows, row % attend.rows, vector % attend.heads());
+    const uint64_t first = queryStart(op.queries, row / rows, row % rows, vector % attend.heads());
     const double size = attend.sizes.empty() ? attend.size : attend.sizes[vector % attend.sizes.size()];
     for (uint64_t j = 0; j < attend.queryDim(); ++j) {
       elements.put(first + j, std::isfinite(size) ? uniform(random, -size, size) : size);
@@ -91,8 +92,8 @@ std::vector<Use> usesOf(const FlashDecode& op, const FlashDecodeCase& attend, co
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
     const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s]);
     for (uint64_t k = 0; k < held.size(); ++k) {
-      for (uint64_t row = 0; row < attend.rows; ++row) {
-        const int64_t position = rowPosition(op.sequences[s].length, attend.rows, row);
+      for (uint64_t row = 0; row < attend.rowsOf(s); ++row) {
+        const int64_t position = rowPosition(op.sequences[s].length, attend.rowsOf(s), row);
         if (!isVisible(op, held[k].position, position)) continue;
         for (uint64_t head = 0; head < attend.heads(); ++head) {
           Use& use = uses[cache.indexOf(op.sequences[s].sequence, head / attend.group, held[k].slot)];

@@ -28,9 +28,8 @@ struct RowSpan {
 
 std::vector<RowSpan> passesOf(const Case& attend) {
   std::vector<RowSpan> passes;
-  for (uint64_t row = 0; row < attend.rows; row += FlashDecode::kRowsPerPass) {
-    passes.push_back({row, std::min(attend.rows, row + FlashDecode::kRowsPerPass)});
-  }
+  constexpr uint64_t kRows = FlashDecode::kRowsPerPass;
+  for (uint64_t row = 0; row < attend.rows; row += kRows) passes.push_back({row, std::min(attend.rows, row + kRows)});
   return passes;
 }
 
@@ -38,15 +37,15 @@ std::vector<RowSpan> passesOf(const Case& attend) {
 std::vector<uint64_t> vectorsSeen(const FlashDecode& op, const Case& attend, const RowSpan& rows) {
   const CacheGeometry cache = geometryOf(op);
   std::vector<uint64_t> vectors;
-  for (const AttendedSequence& sequence : op.sequences) {
-    for (const HeldKey& key : heldKeys(cache, sequence)) {
+  for (uint64_t s = 0; s < op.sequences.size(); ++s) {
+    const uint64_t all = attend.rowsOf(s), length = op.sequences[s].length;
+    for (const HeldKey& key : heldKeys(cache, op.sequences[s])) {
       bool isSeen = false;
-      for (uint64_t row = rows.begin; row < rows.end; ++row) {
-        isSeen |= isVisible(op, key.position, rowPosition(sequence.length, attend.rows, row));
+      for (uint64_t row = rows.begin; row < std::min(rows.end, all); ++row) {
+        isSeen |= isVisible(op, key.position, rowPosition(length, all, row));
       }
-      if (!isSeen) continue;
-      for (uint64_t head = 0; head < cache.heads; ++head) {
-        vectors.push_back(cache.indexOf(sequence.sequence, head, key.slot));
+      for (uint64_t head = 0; isSeen && head < cache.heads; ++head) {
+        vectors.push_back(cache.indexOf(op.sequences[s].sequence, head, key.slot));
       }
     }
   }
@@ -56,8 +55,8 @@ std::vector<uint64_t> vectorsSeen(const FlashDecode& op, const Case& attend, con
 std::vector<uint64_t> vectorsOfRows(const Case& attend, const RowSpan& rows) {
   std::vector<uint64_t> vectors;
   for (uint64_t s = 0; s < attend.sequences.size(); ++s) {
-    for (uint64_t v = rows.begin * attend.heads(); v < rows.end * attend.heads(); ++v) {
-      vectors.push_back(s * attend.rows * attend.heads() + v);
+    for (uint64_t v = rows.begin * attend.heads(); v < std::min(rows.end, attend.rowsOf(s)) * attend.heads(); ++v) {
+      vectors.push_back(attend.rowsBefore(s) * attend.heads() + v);
     }
   }
   return vectors;
@@ -98,9 +97,9 @@ void expectReadsQueries(const Dispatch& dispatch, const FlashDecode& op, const C
   const uint64_t size = byteSize(attend.queries), before = binding->offset - tensor.byteOffset();
   std::vector<bool> bytes(tensor.byteCount());
   for (uint64_t s = 0; s < attend.sequences.size(); ++s) {
-    for (uint64_t row = rows.begin; row < rows.end; ++row) {
+    for (uint64_t row = rows.begin; row < std::min(rows.end, attend.rowsOf(s)); ++row) {
       for (uint64_t head = 0; head < attend.heads(); ++head) {
-        const uint64_t first = queryStart(op.queries, s, row, head) * size;
+        const uint64_t first = queryStart(op, s, row, head) * size;
         std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(first), attend.headDim * size, true);
       }
     }
@@ -148,7 +147,8 @@ void expectWritesResults(const Dispatch& dispatch, const FlashDecode& op, const 
 }
 
 uint64_t scratchOf(const Case& attend, uint64_t splits) {
-  return attend.sequences.size() * attend.rows * attend.heads() * splits * (attend.valueHeadDim + 2) * sizeof(float);
+  return attend.rowsBefore(attend.sequences.size()) * attend.heads() * splits * (attend.valueHeadDim + 2) *
+         sizeof(float);
 }
 
 bool isSequenceTwice(const Case& attend) {

@@ -218,6 +218,12 @@ uint64_t queryStart(const HeadsView& queries, uint64_t sequence, uint64_t row, u
   return vector * lastExtent(queries.tensor);
 }
 
+uint64_t queryStart(const FlashDecode& op, uint64_t sequence, uint64_t row, uint64_t head) {
+  if (op.sequences[sequence].rows == 0) return queryStart(op.queries, sequence, row, head);
+  for (uint64_t s = 0; s < sequence; ++s) row += op.sequences[s].rows;
+  return queryStart(op.queries, 0, row, head);
+}
+
 int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row) {
   return static_cast<int64_t>(length) - static_cast<int64_t>(rows) + static_cast<int64_t>(row);
 }
@@ -244,24 +250,26 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
   const Plane keys(op, bytes, true), values(op, bytes, false);
   const CacheGeometry cache = geometryOf(op);
   const AttentionOptions& options = op.options;
-  const auto [rows, heads, headDim] = queryAxes(op.queries);
+  const auto [axisRows, heads, headDim] = queryAxes(op.queries);
   const uint64_t group = heads / cache.heads;
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(headDim));
   const auto perHead = [&](const char* name, uint64_t head) { return elementAt(bytes.at(name), DType::f32, head); };
 
-  std::vector<AttendedRow> results(op.sequences.size() * rows * heads);
-  for (AttendedRow& row : results) row.output.assign(values.headDim(), 0);
+  std::vector<AttendedRow> results;
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
-    const auto [sequence, length, highest] = op.sequences[s];
+    const auto [sequence, length, highest, ownRows] = op.sequences[s];
+    const uint64_t rows = ownRows != 0 ? ownRows : axisRows, first = results.size();
+    results.resize(first + rows * heads);
+    for (uint64_t r = first; r < results.size(); ++r) results[r].output.assign(values.headDim(), 0);
     const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s]);
     for (uint64_t kvHead = 0; kvHead < cache.heads; ++kvHead) {
       std::vector<std::optional<HeldVectors>> vectors(held.size());
       for (uint64_t r = 0; r < rows * group; ++r) {
         const uint64_t row = r / group, head = kvHead * group + r % group;
         const int64_t position = rowPosition(length, rows, row);
-        const uint64_t at = (s * rows + row) * heads + head;
+        const uint64_t at = first + row * heads + head;
         const Vector query =
-            vectorFrom(bytes.at("queries"), op.queries.tensor.dtype(), queryStart(op.queries, s, row, head), headDim);
+            vectorFrom(bytes.at("queries"), op.queries.tensor.dtype(), queryStart(op, s, row, head), headDim);
         const double queryNorm = std::abs(scale) * norm(query);
         std::vector<ScoredKey> scored;
         for (uint64_t k = 0; k < held.size(); ++k) {

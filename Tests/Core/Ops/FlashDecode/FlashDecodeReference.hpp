@@ -42,6 +42,8 @@ std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence
 
 // The first element of a query in its tensor.
 uint64_t queryStart(const HeadsView& queries, uint64_t sequence, uint64_t row, uint64_t head);
+// Sequences with numbers of rows share the rows of one.
+uint64_t queryStart(const FlashDecode& op, uint64_t sequence, uint64_t row, uint64_t head);
 
 // The position of a query row; below zero where there are more rows than positions.
 int64_t rowPosition(uint64_t length, uint64_t rows, uint64_t row);

@@ -56,10 +56,18 @@ void useLatent(Op& op) {
   op.options.scale = 0.1f;
 }
 
+// Sequences of two rows and one, in a list.
+void useRowsOfTheirOwn(Op& op) {
+  op.queries = planTensor(DType::f16, {3, 6, 64});
+  op.sequences = {{3, 7, 0, 2}, {1, 4, 0, 1}};
+  op.results = {.into = planTensor(DType::f16, {3, 6, 64})};
+}
+
 constexpr std::string_view kAxes =
     "Give results the sequences, rows and heads of the queries, in this order, and the head dim of values.";
 constexpr std::string_view kMaskDue =
     "floats [rows 3, keys 5], with axes of heads 6 and sequences 2 before them or without";
+constexpr std::string_view kListFix = "Pass the rows of all sequences one after another, without an axis of sequences.";
 constexpr std::string_view kScales = "a number from 1e-37 to 1e+38";
 constexpr std::string_view kSoftcaps = "a number from 1e-30 to 1e+30";
 constexpr std::string_view kMaskFix = "Give the mask a column for each key, oldest first; other axes may be 1.";
@@ -224,6 +232,34 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) { op.options.softcap = 1e-31f; }},
     {"the window is too large", "2147483648", "less than 2^31", "Pass a smaller window, or none.",
      [](Op& op) { op.options.window = uint32_t{1} << 31; }},
+    {"some sequences have a number of rows, and some have none", "1 of 2 sequences with one",
+     "a number of rows for each sequence, or for none",
+     "Leave out sequences without queries, and say how many rows each other one has.",
+     [](Op& op) { op.sequences[0].rows = 3; }},
+    {"the rows of sequences do not match the queries", "2 x 3 rows of queries",
+     "1 x 6 rows, the sum of the sequences' rows", kListFix,
+     [](Op& op) { op.sequences[0].rows = op.sequences[1].rows = 3; }},
+    {"the rows of sequences do not match the queries", "1 x 3 rows of queries",
+     "1 x 18446744073709551615 rows, the sum of the sequences' rows", kListFix,
+     [](Op& op) {
+       useRowsOfTheirOwn(op);
+       op.sequences[0].rows = UINT64_MAX;
+     }},
+    {"a sequence has fewer positions than queries", "a length of 1 and 2 rows",
+     "a length that counts the rows of the queries, or 0",
+     "Append keys and values of the queries' tokens first, or count them in.",
+     [](Op& op) {
+       useRowsOfTheirOwn(op);
+       op.sequences[0].length = 1;
+     }},
+    {"a window reaches positions that the ring has overwritten",
+     "row 0 of sequence 3, whose window of 3 reaches position 3, over a ring that holds positions 4 to 6 and the "
+     "first 2",
+     "a capacity of at least 6", kWindowFix,
+     [](Op& op) {
+       useRowsOfTheirOwn(op);
+       op.options.window = 3;
+     }},
     {"a sequence has had fewer positions than it has", "a length of 7 and a highest of 6",
      "the largest length that the sequence has had, or 0",
      "Pass the length before tokens were taken back, or 0 if none were.", [](Op& op) { op.sequences[0].highest = 6; }},
@@ -238,6 +274,13 @@ const BrokenRule<Op> kBroken[] = {
      [](Op& op) {
        op.sequences = {{3, 3}, {1, 4, 8}};
        op.options.window = 1000;
+     }},
+    {"a mask cannot serve sequences that have numbers of rows", "a mask, and 2 sequences with numbers of rows",
+     "a mask for sequences that all have the rows of the queries' shape",
+     "Attend without a mask, or to sequences of as many rows at a time.",
+     [](Op& op) {
+       useRowsOfTheirOwn(op);
+       op.options.mask = planTensor(DType::f32, {3, 5});
      }},
     {"the mask does not match the queries", "f32 [3, 4]", kMaskDue, kMaskFix,
      [](Op& op) {
@@ -298,6 +341,16 @@ TEST(FlashDecodeRules, EachRuleHasAnErrorThatSaysHowToMendIt) {
     EXPECT_ERROR(plan(op), {.op = Op::name, .what = broken.what, .got = broken.got});
   }
   expectEveryRuleIsBroken<Op>(flashDecodeRules(), kBroken);
+}
+
+TEST(FlashDecodeRules, SequencesMayHaveRowsOfTheirOwn) {
+  Op op = soundOp();
+  useRowsOfTheirOwn(op);
+  EXPECT(bool(plan(op)));
+  op.options.window = 2;  // of the two rows of the first sequence; of three it would reach a lost position
+  EXPECT(bool(plan(op)));
+  op.results.into = planTensor(DType::f16, {2, 3, 6, 64});
+  EXPECT_ERROR(plan(op), {.op = Op::name, .expected = "f32, f16 or bf16 [3, 6, 64] or [1, 3, 6, 64]"});
 }
 
 // Where attention does not depend on positions, rows need none.

@@ -113,6 +113,10 @@ Case anyCase(uint64_t number, Seeded& random) {
                            .servesAllRows = isDrawn(3),
                            .hasEmptyRows = isDrawn(2)};
   }
+  const bool isRagged = attend.sequences.size() > 1 && !attend.mask && !isDrawn(3);
+  for (size_t s = 0; isRagged && s < attend.sequences.size(); ++s) {
+    attend.sequences[s].rows = s == 0 ? attend.rows : 1 + random.below(attend.rows);
+  }
   attend.hasSlopes = isDrawn(4);
   attend.givesPartials = isDrawn(5);
   attend.hasSinks = !attend.givesPartials && isDrawn(4);
