@@ -10,6 +10,10 @@ fail() {
   exit 1
 }
 
+packageVersion() {
+  sed -n 's/^#define MNK_VERSION "\(.*\)"$/\1/p' Sources/MLXNativeKernelsCore/include/MLXNativeKernels/mnk_version.h
+}
+
 onMac() { [ "$(uname -s)" = Darwin ]; }
 
 # Installs Debian packages, saying which. Call it only when something is missing.

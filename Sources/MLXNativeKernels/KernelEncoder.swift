@@ -61,6 +61,8 @@ public final class KernelEncoder {
         return try Handle(mnk_recorded_step_release) { mnk_recorded_step_make(handle.pointer, $0) }
     }
 
+    var isOpen: Bool { handle != nil }
+
     private func openHandle() throws(KernelError) -> Handle {
         guard let handle else {
             throw .invalid(

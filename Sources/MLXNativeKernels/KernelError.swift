@@ -1,5 +1,9 @@
 import Foundation
 
+#if SWIFT_PACKAGE
+    internal import MLXNativeKernelsCore
+#endif
+
 /// What went wrong, in parts that a program can branch on and a person can act on.
 ///
 /// Every call of this library that can fail throws a `KernelError`. A call that threw has encoded nothing and
@@ -64,6 +68,11 @@ extension KernelError: CustomStringConvertible {
             + (compared.isEmpty ? "." : " (\(compared.joined(separator: ", "))).")
             + (fix.isEmpty ? "" : " \(fix)")
     }
+}
+
+extension KernelError: CustomDebugStringConvertible {
+    /// ``description`` with the version of this package and the ``code``, for bug reports.
+    public var debugDescription: String { "MLXNativeKernels \(MNK_VERSION) [\(code)] \(description)" }
 }
 
 extension KernelError: LocalizedError {

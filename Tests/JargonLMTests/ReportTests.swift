@@ -69,6 +69,14 @@ final class ReportTests: XCTestCase {
         XCTAssertTrue(page.contains("<span class=\"prompt\">The ring </span>holds R&amp;D &lt;rows&gt;\n</pre>"))
     }
 
+    /// A storage whose standard error hides a loss of 0.5 % is not shown as one without it.
+    func testHeadlineRespectsTheStandardError() {
+        var data = Sample.data
+        XCTAssertTrue(reportPage(data).contains("4-bit, the smallest within 0.5 %"))
+        for index in data.rows.indices where data.rows[index].name == "4-bit" { data.rows[index].standardError = 0.1 }
+        XCTAssertFalse(reportPage(data).contains("4-bit, the smallest within 0.5 %"))
+    }
+
     /// A page that fetches or runs anything is no report.
     func testSelfContained() {
         let page = reportPage(Sample.data).replacingOccurrences(of: "<meta http-equiv=", with: "")

@@ -20,6 +20,8 @@ final class KernelErrorTests: DeviceTestCase {
         XCTAssertEqual(error.failureReason, error.what)
         XCTAssertEqual(error.recoverySuggestion, error.fix)
         XCTAssertEqual((error as any Error).localizedDescription, error.description)
+        let version = try XCTUnwrap(error.debugDescription.firstMatch(of: /^MLXNativeKernels [0-9.]+ /)).output
+        XCTAssertEqual(error.debugDescription, "\(version)[invalidArgument] \(error.description)")
     }
 
     func testEqualMistakesGiveEqualErrors() throws {

@@ -63,9 +63,9 @@ private func tiles(_ rows: [ReportRow], _ bound: RateBound) -> String {
             ))
     }
     let smallest = others.min { $0.bytesPerToken < $1.bytesPerToken }
-    let close = others.filter { (bound.added($0) ?? .infinity) <= 0.005 * base.bitsPerByte }
+    let close = others.filter { (bound.added($0) ?? .infinity) + 2 * $0.standardError <= 0.005 * base.bitsPerByte }
         .min { $0.bytesPerToken < $1.bytesPerToken }
-    if let close { tile(close, "the smallest within 0.5 %") }
+    if let close { tile(close, "the smallest within 0.5 % of \(base.name) at two standard errors") }
     if let smallest, smallest.name != close?.name { tile(smallest, "the smallest of all") }
     return "<div class=\"tiles\">\n"
         + tiles.map { "<p class=\"tile\"><b>\(escaped($0.0))</b><span>\(escaped($0.1))</span></p>\n" }.joined()

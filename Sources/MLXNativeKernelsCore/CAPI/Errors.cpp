@@ -63,7 +63,7 @@ Error wrongSize(std::string_view type, size_t got, size_t expected) {
           .what = fmt::format("{} has the wrong size", type),
           .got = fmt::format("size {}", got),
           .expected = fmt::format("size {}", expected),
-          .fix = fmt::format("Set size to sizeof({}) and compile against this version's mnk.h.", type)};
+          .fix = fmt::format("Set size to sizeof({}) and compile against the mnk.h of version {}.", type, MNK_VERSION)};
 }
 
 Result<DType> dtype(mnk_dtype given) {

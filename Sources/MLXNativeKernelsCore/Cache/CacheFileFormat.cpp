@@ -6,6 +6,7 @@
 
 #include "Cache/AttentionCacheRules.hpp"
 #include "Cache/CacheStorage.hpp"
+#include "MLXNativeKernels/mnk_version.h"
 #include "Ops/FlashDecode/FlashDecodeTuning.hpp"
 #include "Support/CheckedMath.hpp"
 #include "Support/Format.hpp"
@@ -16,8 +17,9 @@ namespace mnk {
 namespace {
 
 constexpr std::string_view kMagic = "MNKCACHE";
-constexpr uint32_t kVersion = 1, kMixedVersion = 2, kLatentVersion = 3;
-constexpr size_t kWindowOffset = 84;
+constexpr uint16_t kVersion = 1, kMixedVersion = 2, kLatentVersion = 3;
+constexpr uint16_t kPackageVersion = MNK_VERSION_MAJOR << 8 | MNK_VERSION_MINOR;
+constexpr size_t kPackageVersionOffset = 10, kFieldsOffset = 12, kWindowOffset = 84;
 
 // The numbers in files are those of the enums, which therefore stay as they are. Elements are copied as they lie in
 // memory.
@@ -91,12 +93,15 @@ Result<void> checkStart(std::span<const std::byte> start) {
     return cacheFileError("the file is not one of a cache", "another beginning", fmt::format("\"{}\"", kMagic),
                           "Pass a file that AttentionCache saved.");
   }
-  if (start.size() >= kMagic.size() + sizeof kVersion) {
-    const auto version = get<uint32_t>(start, kMagic.size());
+  if (start.size() >= kFieldsOffset) {
+    const auto version = get<uint16_t>(start, kMagic.size());
+    const auto package = get<uint16_t>(start, kPackageVersionOffset);
     if (version < kVersion || version > kLatentVersion) {
-      return cacheFileError("the file has another version", fmt::format("version {}", version),
-                            fmt::format("version {} to {}", kVersion, kLatentVersion),
-                            "Load it with the library that saved it, and compute the cache anew here.");
+      return cacheFileError(
+          "the file has an unknown version",
+          fmt::format("version {}, saved by MLXNativeKernels {}.{}", version, package >> 8, package & 0xff),
+          fmt::format("version {} to {} in MLXNativeKernels {}", kVersion, kLatentVersion, MNK_VERSION),
+          "Load it with the version that saved it, or compute the cache again.");
     }
   }
   if (start.size() < CacheFileHeader::kBytes) {
@@ -124,9 +129,9 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
   MNK_TRY(checkStart(start));
   CacheFileHeader header;
   AttentionCacheDescriptor& d = header.descriptor;
-  FieldReader fields(start, kMagic.size() + sizeof kVersion);
+  FieldReader fields(start, kFieldsOffset);
   for (uint32_t* extent : {&d.kvHeads, &d.headDim, &d.valueHeadDim, &d.capacity, &d.sequences}) *extent = fields.next();
-  const auto version = get<uint32_t>(start, kMagic.size());
+  const auto version = get<uint16_t>(start, kMagic.size());
   if (version == kLatentVersion) d.latentDim = d.valueHeadDim;
   d.dtype = fields.choice("dtype", DType::u8);
   d.whenFull = fields.choice("wrap", KVWrap::ring);
@@ -191,15 +196,16 @@ CacheFileHeader::Bytes CacheFileHeader::encode() const {
   const AttentionCacheDescriptor& d = descriptor;
   Bytes bytes{};
   std::memcpy(bytes.data(), kMagic.data(), kMagic.size());
-  size_t offset = kMagic.size();
+  const bool isMixed = d.quantized && d.quantized->planes != KVQuantizedPlanes::both;
+  put(bytes, kMagic.size(), d.latentDim != 0 ? kLatentVersion : isMixed ? kMixedVersion : kVersion);
+  put(bytes, kPackageVersionOffset, kPackageVersion);
+  size_t offset = kFieldsOffset;
   const auto add = [&](auto number) {
     static_assert(sizeof number == 4);
     put(bytes, offset, number);
     offset += sizeof number;
   };
-  const bool isMixed = d.quantized && d.quantized->planes != KVQuantizedPlanes::both;
-  const uint32_t version = d.latentDim != 0 ? kLatentVersion : isMixed ? kMixedVersion : kVersion;
-  for (const uint32_t field : {version, d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) add(field);
+  for (const uint32_t field : {d.kvHeads, d.headDim, d.valueHeadDim, d.capacity, d.sequences}) add(field);
   add(d.dtype);
   add(d.whenFull);
   add(d.pinned);

@@ -4,7 +4,8 @@
 //
 //   offset  bytes
 //        0      8   "MNKCACHE"
-//        8      4   version: 3 of a latent cache, else 1, or 2 where storage is 2 or 3
+//        8      2   version: 3 of a latent cache, else 1, or 2 where storage is 2 or 3
+//       10      2   minor and major version of the package that saved the file, a byte each; 0 before 0.2
 //       12     20   kvHeads, headDim, valueHeadDim, capacity, sequences
 //       32      4   dtype of what is dense: 0 f32, 1 f16, 2 bf16; 3 u8 where nothing is
 //       36      4   when full: 0 fail, 1 overwrite the oldest

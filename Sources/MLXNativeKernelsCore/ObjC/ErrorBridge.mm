@@ -38,19 +38,21 @@ Result<std::string> pathFrom(NSURL *url, std::string_view op) {
 }
 
 NSError *errorFrom(const Error &error) {
-  return [NSError errorWithDomain:MNKErrorDomain
-                             code:static_cast<NSInteger>(error.code)
-                         userInfo:@{
-                           NSLocalizedDescriptionKey : stringFrom(error.message()),
-                           NSLocalizedFailureReasonErrorKey : stringFrom(error.what),
-                           NSLocalizedRecoverySuggestionErrorKey : stringFrom(error.fix),
-                           MNKErrorOpKey : stringFrom(error.op),
-                           MNKErrorWhatKey : stringFrom(error.what),
-                           MNKErrorGotKey : stringFrom(error.got),
-                           MNKErrorExpectedKey : stringFrom(error.expected),
-                           MNKErrorFixKey : stringFrom(error.fix),
-                           MNKErrorIsRetryableKey : @(error.retryable),
-                         }];
+  return
+      [NSError errorWithDomain:MNKErrorDomain
+                          code:static_cast<NSInteger>(error.code)
+                      userInfo:@{
+                        NSLocalizedDescriptionKey : stringFrom(error.message()),
+                        NSLocalizedFailureReasonErrorKey : stringFrom(error.what),
+                        NSLocalizedRecoverySuggestionErrorKey : stringFrom(error.fix),
+                        NSDebugDescriptionErrorKey : stringFrom("MLXNativeKernels " MNK_VERSION ": " + error.message()),
+                        MNKErrorOpKey : stringFrom(error.op),
+                        MNKErrorWhatKey : stringFrom(error.what),
+                        MNKErrorGotKey : stringFrom(error.got),
+                        MNKErrorExpectedKey : stringFrom(error.expected),
+                        MNKErrorFixKey : stringFrom(error.fix),
+                        MNKErrorIsRetryableKey : @(error.retryable),
+                      }];
 }
 
 void store(NSError *__autoreleasing *out, const Error &error) {

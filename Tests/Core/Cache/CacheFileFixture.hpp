@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "Cache/QuantizedCacheFixture.hpp"
+#include "MLXNativeKernels/mnk_version.h"
 #include "Support/Crc32.hpp"
 #include "TemporaryDirectory.hpp"
 

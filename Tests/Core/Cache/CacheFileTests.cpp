@@ -178,7 +178,7 @@ TEST(CacheFile, LargeCachesComeBackWhole) {
   expectSame(REQUIRE(AttentionCache::load(device, folder.path(), cache.bytes())), cache);
 }
 
-// The format is fixed: this file stays readable, and what is saved stays these bytes.
+// The format is fixed: this file stays readable, and what is saved stays these bytes but for the package's version.
 TEST(CacheFile, VersionOneStaysAsItIs) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
@@ -200,9 +200,10 @@ TEST(CacheFile, VersionOneStaysAsItIs) {
   std::vector<std::byte> expected(sizeof words);
   std::memcpy(expected.data(), words, sizeof words);
   forge(expected, 0, words[0]);
-  EXPECT(readFile(folder.path()) == expected);
   writeFile(folder.path("by hand"), expected);
   expectSame(REQUIRE(AttentionCache::load(device, folder.path("by hand"), kPlenty)), cache);
+  forge(expected, 8, MNK_VERSION_MAJOR << 24 | MNK_VERSION_MINOR << 16 | 1u);
+  EXPECT(readFile(folder.path()) == expected);
 }
 
 TEST(CacheFile, FieldsOfQuantizedStorageStayWhereTheyAre) {

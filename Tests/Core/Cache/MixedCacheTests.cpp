@@ -208,16 +208,16 @@ TEST(MixedCache, AttendsToWhatWasAppended) {
   });
 }
 
-// Readers of version 1 compare this number, and name it as they refuse the file. Other storages have the number that
-// they always had.
-TEST(MixedCache, ItsFilesHaveAnotherVersion) {
+// Readers of version 1 name this number as they refuse the file.
+TEST(MixedCache, FilesHaveTheirOwnVersionAndThatOfThePackage) {
   const CacheFolder folder;
   const auto device = FakeDevice::make();
   const auto versionOf = [&](const AttentionCacheDescriptor& descriptor) {
     REQUIRE(makeCache(device, descriptor).save(folder.path()));
-    uint32_t version = 0;
-    std::memcpy(&version, &readFile(folder.path()).at(8), sizeof version);
-    return version;
+    const auto file = readFile(folder.path());
+    EXPECT(file[11] == std::byte{MNK_VERSION_MAJOR} && file[10] == std::byte{MNK_VERSION_MINOR});
+    EXPECT(file[9] == std::byte{0});
+    return static_cast<uint32_t>(file[8]);
   };
   EXPECT_EQ(versionOf(kDescriptor), 1u);
   EXPECT_EQ(versionOf(turboDescriptor()), 1u);

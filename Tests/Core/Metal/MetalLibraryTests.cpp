@@ -132,7 +132,7 @@ TEST(MetalLibrary, AStaleOneIsAnErrorAndNotPassedOver) {
   FinderFixture fixture;
   writeLibrary(fixture.places[1].path, staleLibrary());
   writeLibrary(fixture.places[2].path, kShipped);
-  const std::string expected = "a library that exports " + std::string(metal::shaderStamp());
+  const std::string expected = "which exports " + std::string(metal::shaderStamp());
   EXPECT_ERROR(fixture.find(), {.code = ErrorCode::libraryNotFound,
                                 .op = "Metal device",
                                 .what = "of another version than this code",

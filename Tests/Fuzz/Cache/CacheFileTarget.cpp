@@ -23,7 +23,7 @@ using test::Owned;
 constexpr std::string_view kNoFile = "there is no such file";
 constexpr std::string_view kNotPlain = "the path does not lead to a plain file";
 constexpr std::string_view kNotACache = "the file is not one of a cache";
-constexpr std::string_view kVersion = "the file has another version";
+constexpr std::string_view kVersion = "the file has an unknown version";
 constexpr std::string_view kShort = "the file ends too early";
 constexpr std::string_view kLong = "the file is too long";
 constexpr std::string_view kCannotBe = "the file describes a cache that cannot be";
@@ -102,10 +102,10 @@ uint64_t channelFloats(const CacheNumbers& cache, uint32_t bit) {
 // What CacheFileFormat.hpp and AttentionCache::load promise, of any bytes: what the error must say, or nothing.
 std::string_view refusalOf(const Bytes& file, uint64_t maxBytes) {
   if (std::memcmp(file.data(), "MNKCACHE", std::min<size_t>(file.size(), 8)) != 0) return kNotACache;
-  if (file.size() >= 12 && (at<uint32_t>(file, 8) < 1 || at<uint32_t>(file, 8) > 3)) return kVersion;
+  if (file.size() >= 12 && (at<uint16_t>(file, 8) < 1 || at<uint16_t>(file, 8) > 3)) return kVersion;
   if (file.size() < kHeader) return kShort;
   const CacheNumbers cache = numbersOf(file);
-  const auto version = at<uint32_t>(file, 8), stored = at<uint32_t>(file, 44);
+  const uint32_t version = at<uint16_t>(file, 8), stored = at<uint32_t>(file, 44);
   if (version == 3 ? stored > 3 : stored / 2 != version - 1) return kCannotBe;  // 3: latent, of any storage
   if (cache.dtype > 3 || at<uint32_t>(file, 36) > 1) return kCannotBe;
   if ((stored == 1) != (cache.dtype == 3) || cache.valueHeadDim == 0) return kCannotBe;

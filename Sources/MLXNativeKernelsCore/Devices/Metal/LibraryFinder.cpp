@@ -8,6 +8,7 @@
 
 #include "Devices/Metal/EmbeddedLibrary.hpp"
 #include "Devices/Metal/EmbeddedShaders.hpp"
+#include "MLXNativeKernels/mnk_version.h"
 #include "Support/Format.hpp"
 #include "Support/Try.hpp"
 
@@ -47,7 +48,7 @@ Stamp stampOf(const MetalLibrary& library) {
 
 Error staleError(const std::string& path) {
   return metalError(ErrorCode::libraryNotFound, "the compiled kernels are of another version than this code", path,
-                    fmt::format("a library that exports {}", shaderStamp()),
+                    fmt::format("the library of MLXNativeKernels {}, which exports {}", MNK_VERSION, shaderStamp()),
                     "Clean the build folder and build again, so that both come from the same sources.");
 }
 

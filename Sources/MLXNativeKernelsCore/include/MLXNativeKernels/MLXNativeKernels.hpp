@@ -18,3 +18,4 @@
 #include "MLXNativeKernels/RecordedStep.hpp"
 #include "MLXNativeKernels/Result.hpp"
 #include "MLXNativeKernels/Tensor.hpp"
+#include "MLXNativeKernels/mnk_version.h"

@@ -1,11 +1,13 @@
 #import <Foundation/Foundation.h>
+#import <MLXNativeKernels/mnk_version.h>
 
 NS_ASSUME_NONNULL_BEGIN
 
 /// The domain of every error that this framework returns.
 ///
 /// `localizedDescription` is one text with all parts, `localizedFailureReason` says what is wrong, and
-/// `localizedRecoverySuggestion` what to do about it. The parts by themselves lie under the keys below.
+/// `localizedRecoverySuggestion` what to do about it. `NSDebugDescriptionErrorKey` adds the version of this package.
+/// The parts by themselves are under the keys below.
 FOUNDATION_EXPORT NSErrorDomain const MNKErrorDomain;
 
 /// What kind of failure an error is. A program branches on this, never on text.

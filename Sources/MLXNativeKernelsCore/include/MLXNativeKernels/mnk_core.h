@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mnk_version.h"
+
 // Closed: Swift may switch over the cases alone. The size is fixed so that a wrong number can be told, not undefined.
 #ifdef __clang__
 #define MNK_NULLABLE _Nullable

@@ -59,6 +59,7 @@
 #define FOUNDATION_EXTERN FOUNDATION_EXPORT
 #endif
 typedef NSString *NSErrorUserInfoKey NS_TYPED_EXTENSIBLE_ENUM;
+static NSErrorUserInfoKey const NSDebugDescriptionErrorKey __attribute__((unused)) = @"NSDebugDescription";
 
 // GCC's are casts: (id)0 is no NSError** in C++, and a cast cannot be boxed with @.
 #undef nil

@@ -1,0 +1,39 @@
+import MLXNativeKernels
+import XCTest
+
+final class DescriptionTests: DeviceTestCase {
+    /// Each public type prints as one line, without the words that Swift prints for types that have no description.
+    func testEveryTypePrintsOneLine() throws {
+        let vector = try Tensor.zeros(shape: [1, 64], on: device)
+        let view = KVCacheView(keys: try Tensor.zeros(shape: [1, 4, 64], on: device))
+        let cache = try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4), on: device)
+        let quantized = try AttentionCache(
+            .init(kvHeads: 1, headDim: 64, capacity: 4), storage: .quantized(.turbo, keys: .bits4, values: .bits4),
+            on: device)
+        let library = try KernelLibrary.shipped(on: device)
+        var printed: [Any] = [
+            device, vector, view, cache, quantized, library, HeadsView(vector), RotaryEmbedding(base: 1e6),
+            RotaryStep(.init()), AttentionOptions(softcap: 50), AttendedSequence(length: 3), HostOptions(),
+            SlidingWindow(window: 4), AttentionCache.Calibration(), KVCodec.turbo(.bits4), KVQuantizeOptions(),
+            KVCacheWrite(keys: vector, into: view, at: 0), MultiRoPE(vector, positions: .text(startingAt: 0)),
+            KernelBuffer.read(vector, at: 0), InlineBytes.value(Float(1), at: 1), ThreadgroupMemory.bytes(16, at: 0),
+            FunctionConstant.float(0.5, at: 0), GridSize(8), cache.dimensions, cache.storage, cache.whenFull,
+        ]
+        if let planes = quantized.quantizedView { printed += [planes, planes.keys] }
+        let done = try device.encode { step in
+            printed.append("\(step)")
+            try step.append(keys: vector, values: vector, to: cache)
+        }
+        try done.wait()
+        printed += [done, done.summary, try device.record { try $0.append(keys: vector, values: vector, to: cache) }]
+        for value in printed {
+            let text = "\(value)"
+            for word in ["\n", "Optional(", "nil", "MLXNativeKernels.", "mnk_", "0x"] {
+                XCTAssertFalse(text.contains(word), "\(type(of: value)) prints \"\(text)\"")
+            }
+            XCTAssert((1...400).contains(text.count), "\(type(of: value)) prints \(text.count) characters: \(text)")
+        }
+        XCTAssertEqual("\(AttendedSequence(length: 3, rows: 2))", "AttendedSequence(sequence: 0, length: 3, rows: 2)")
+        XCTAssertEqual("\(FunctionConstant.int32(-2, at: 1))", "-2 at 1")
+    }
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# mnk_version.h has the version of the package. What cannot include it names the same one.
+. "$(dirname "$0")/common.sh"
+version=$(packageVersion)
+header=$core/include/MLXNativeKernels/mnk_version.h
+
+# names FILE LINE: the file has the line.
+names() { grep -qxF -- "$2" "$1" || fail "$1 lacks the line \"$2\"; the version is that of $header"; }
+part() { say "$version" | cut -d. -f"$1"; }
+
+names "$header" "#define MNK_VERSION_MAJOR $(part 1)"
+names "$header" "#define MNK_VERSION_MINOR $(part 2)"
+names Xcode/Configuration/Shared.xcconfig "MARKETING_VERSION = $version"
+names README.md "    .package(url: \"https://…/MLXNativeKernels.git\", from: \"$version\")"
+[ "$(grep -m 1 '^## ' CHANGELOG.md)" = "## $version" ] || fail "CHANGELOG.md begins with another version than $version"
+passed "header, Xcode project, README and change log have version $version"
