@@ -1,6 +1,6 @@
 import Foundation
 
-/// What went wrong, in parts that a program can branch on and a person can act on.
+/// An error, in parts that a program can branch on and a person can act on.
 ///
 /// Every call of this library that can fail throws a `KernelError`. A call that threw has encoded nothing and
 /// changed no memory. ``description`` puts the parts into one text:
@@ -16,23 +16,23 @@ import Foundation
 public struct KernelError: Error, Equatable, Sendable {
     /// The kinds of failure.
     public enum Code: String, Sendable, CaseIterable {
-        /// The request breaks a rule.
+        /// The request is invalid.
         case invalidArgument
-        /// The device or this build lacks something.
+        /// The device or this build lacks a feature.
         case unsupported
-        /// Memory could not be had.
+        /// Memory could not be allocated.
         case outOfMemory
         /// A file of kernels was not found.
         case libraryNotFound
-        /// Kernel text does not compile, or lacks the function.
+        /// Kernel source does not compile, or lacks the function.
         case shaderBuild
         /// The device stopped a submission.
         case deviceFault
-        /// The device is gone, or takes no more work of this process; make another.
+        /// The device is gone, or accepts no more work from this process; make another.
         case deviceLost
         /// The device stopped a submission that took too long.
         case timeout
-        /// A kernel touched memory that is not its own.
+        /// A kernel accessed memory that it does not own.
         case pageFault
         /// The system forbids work on the device now, such as while the app is in the background.
         case notPermitted
@@ -42,15 +42,15 @@ public struct KernelError: Error, Equatable, Sendable {
 
     /// The kind of failure.
     public let code: Code
-    /// The op or the object that refused, such as `KVCacheWrite`.
+    /// The op or the object that refused the call, such as `KVCacheWrite`.
     public let op: String
     /// What is wrong.
     public let what: String
-    /// What was given.
+    /// What was passed.
     public let got: String
-    /// What would have been right.
+    /// What was expected.
     public let expected: String
-    /// What to do about it.
+    /// How to fix it.
     public let fix: String
     /// Whether the same call may succeed later.
     public let isRetryable: Bool

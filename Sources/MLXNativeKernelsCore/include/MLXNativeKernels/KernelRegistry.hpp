@@ -22,7 +22,7 @@ class KernelRegistry {
   Result<std::shared_ptr<Pipeline>> pipeline(const KernelKey& key);
 
   size_t pipelineCount() const;
-  // Forgets pipelines and libraries; those in use live on until their last user is gone.
+  // Releases pipelines and libraries; those in use stay valid until their last user is gone.
   void clear() noexcept;
 
  private:

@@ -36,7 +36,7 @@ typedef struct mnk_rotary_embedding {
   mnk_rotary_layout layout;
   uint32_t sections[4];
   double base;
-  bool has_rope_dim;  // then rope_dim elements turn; else all
+  bool has_rope_dim;  // then rope_dim elements are rotated; otherwise all
   uint64_t rope_dim;
   mnk_rotary_pairing pairing;
   mnk_rotary_other_axis other_axis;
@@ -68,7 +68,7 @@ typedef struct mnk_multi_rope {
   mnk_rotary_embedding rotary;
 } mnk_multi_rope;
 
-// Checks every rule and says what would run, without running it.
+// Checks every rule and returns what would run, without running it.
 mnk_plan* MNK_NULLABLE mnk_multi_rope_make_plan(const mnk_multi_rope* op, mnk_error_out error);
 bool mnk_encoder_multi_rope(mnk_encoder* encoder, const mnk_multi_rope* op, mnk_error_out error);
 
