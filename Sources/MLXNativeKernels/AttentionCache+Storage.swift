@@ -70,8 +70,8 @@ extension AttentionCache {
 }
 
 extension AttentionCache.Storage: CustomStringConvertible {
-    /// A short text: `float16`, `turbo, 4 bits`, `turbo, keys 5 bits, values 4 bits` or `turbo, keys float16, values 4
-    /// bits`.
+    /// A short description: `float16`, `turbo, 4 bits`, `turbo, keys 5 bits, values 4 bits` or
+    /// `turbo, keys float16, values 4 bits`.
     public var description: String {
         switch self {
         case .dense(let dtype): dtype.rawValue

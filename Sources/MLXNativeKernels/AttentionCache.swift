@@ -128,7 +128,7 @@ public final class AttentionCache: Sendable {
     /// Attention has kernels for head dims that are multiples of 8 up to 256, for 512, and for keys of 576 with values
     /// of 512; over quantized storage for 32, 64, 80, 96, 112, 128, 192 and 256, for keys and values each, and for 512
     /// of both; and over latent caches of either storage for 64 elements behind a latent part of 512. Other head dims
-    /// are only for caches that store.
+    /// need `isStorageOnly`.
     ///
     /// - Parameters:
     ///   - dimensions: Its extents.

@@ -51,7 +51,7 @@ public struct HeadsView: Sendable {
         public var heads: Int
         /// Elements of one head.
         public var headDim: Int
-        /// Where the first element lies in the tensor.
+        /// The offset of the first element in the tensor.
         public var offset: Int
         /// From one sequence to the next.
         public var sequenceStride: Int
@@ -80,7 +80,7 @@ public struct HeadsView: Sendable {
     public var tensor: Tensor
     /// The order of its axes.
     public var layout: KVLayout
-    /// If not `nil`, replaces the tensor's shape and of ``layout``.
+    /// If not `nil`, replaces the tensor's shape and ``layout``.
     public var strides: Strides?
 
     /// All of a tensor, by its shape. It is checked when it is used.
@@ -89,7 +89,7 @@ public struct HeadsView: Sendable {
         self.layout = layout
     }
 
-    /// Vectors with explicit strides. It is checked when it is used.
+    /// Vectors with explicit strides. They are checked when they are used.
     public init(_ tensor: Tensor, strides: Strides) {
         self.tensor = tensor
         self.layout = .tokenMajor
@@ -117,7 +117,7 @@ public struct HeadsView: Sendable {
                 tokenStride: Int(clamping: view.token_stride), headStride: Int(clamping: view.head_stride)))
     }
 
-    /// The same vectors, head-major if the layout is, as if the view said so. Strides need no layout.
+    /// The same vectors, head-major if the layout is. Strides need no layout.
     func read(as layout: KVLayout) -> HeadsView {
         var view = self
         if layout == .headMajor { view.layout = layout }

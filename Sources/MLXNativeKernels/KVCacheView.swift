@@ -40,7 +40,7 @@ public enum KVWrap: Sendable, CaseIterable {
 public struct KVCacheView: Sendable {
     /// Memory of the keys.
     public var keys: Tensor
-    /// Memory of the values, which may have another head dim; `nil` for keys alone.
+    /// Memory of the values, which may have another head dim; `nil` for keys only.
     public var values: Tensor?
     /// The order of axes.
     public var layout: KVLayout

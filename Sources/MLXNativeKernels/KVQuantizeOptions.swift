@@ -33,7 +33,7 @@ public struct KVQuantizeOptions: Sendable, Hashable {
     /// Sizes of a vector that ``KVCodec/Name/turbo`` tries, to keep the codes whose direction is nearest to the
     /// vector's.
     public enum Candidates: Int, Sendable, Hashable, CaseIterable {
-        /// The vector's root mean square alone.
+        /// Only the vector's root mean square.
         case one = 1
         /// Five sizes.
         case five = 5

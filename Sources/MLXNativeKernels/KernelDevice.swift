@@ -122,7 +122,7 @@ public final class KernelDevice: Sendable {
 }
 
 extension KernelDevice: CustomStringConvertible {
-    /// Name and kind. A Metal device also names its registry ID, which differs where a Mac has two GPUs of one name:
+    /// Name and kind. A Metal device also names its registry ID, which differs if a Mac has two GPUs of the same name:
     /// `Apple M2 Ultra (metal, registry ID 4294968437)`.
     public var description: String {
         #if canImport(Metal)

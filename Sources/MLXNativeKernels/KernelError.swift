@@ -2,8 +2,8 @@ import Foundation
 
 /// An error, in parts that a program can branch on and a person can act on.
 ///
-/// Every call of this library that can fail throws a `KernelError`. A call that threw has encoded nothing and
-/// changed no memory. ``description`` puts the parts into one text:
+/// Every call of this library that can fail throws a `KernelError`. A call that threw has encoded nothing and changed
+/// no memory. ``description`` combines the parts:
 ///
 /// ```swift
 /// do {
@@ -57,7 +57,7 @@ public struct KernelError: Error, Equatable, Sendable {
 }
 
 extension KernelError: CustomStringConvertible {
-    /// All parts as one text: `op: what (got …, expected …). Fix.`
+    /// All parts as one string: `op: what (got …, expected …). Fix.`
     public var description: String {
         let compared = [("got", got), ("expected", expected)].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }
         return (op.isEmpty ? "" : "\(op): ") + what
@@ -67,10 +67,10 @@ extension KernelError: CustomStringConvertible {
 }
 
 extension KernelError: LocalizedError {
-    /// The same text as ``description``.
+    /// The same string as ``description``.
     public var errorDescription: String? { description }
     /// What is wrong, without the numbers.
     public var failureReason: String? { what }
-    /// The same text as ``fix``.
+    /// The same string as ``fix``.
     public var recoverySuggestion: String? { fix }
 }

@@ -34,7 +34,7 @@
             object(mnk_device_metal_device(handle.pointer)) as? any MTLDevice
         }
 
-        /// What Metal tells GPUs apart by; nil for a device of another kind.
+        /// What distinguishes GPUs in Metal; nil for a device of another kind.
         var registryID: UInt64? { mtlDevice?.registryID }
 
         /// Where work is submitted; nil for a device of another kind.
@@ -79,7 +79,7 @@
         /// What the app does with the buffer is not checked: using its contents does not wait for submitted work, and the
         /// app's own work on it is not waited for.
         ///
-        /// - Throws: ``KernelError`` if the tensor does not lie inside the buffer, or the buffer is another device's.
+        /// - Throws: ``KernelError`` if the tensor is not inside the buffer, or the buffer is another device's.
         public static func wrapping(
             _ buffer: any MTLBuffer, offset: Int = 0, shape: [Int], dtype: ElementType, on device: KernelDevice
         ) throws(KernelError) -> Tensor {

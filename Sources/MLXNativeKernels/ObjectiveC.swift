@@ -5,7 +5,7 @@
     #endif
 
     // The classes of Objective-C are over the same core, so an object of either language can be made from the other's
-    // without copying memory: an initializer takes the Objective-C object, and a property gives one.
+    // without copying memory: an initializer takes the Objective-C object, and a property returns one.
     //
     // Linux has no Objective-C for Swift. There this file is type-checked, against the framework's own headers and
     // stubs of Apple's declarations; it has not been run.

@@ -79,7 +79,7 @@ public struct QuantizedKVPlane: Sendable {
 public struct QuantizedKVCacheView: Sendable {
     /// Memory of the keys.
     public var keys: QuantizedKVPlane
-    /// Memory of the values, which may have other bits and another head dim; `nil` for keys alone.
+    /// Memory of the values, which may have other bits and another head dim; `nil` for keys only.
     public var values: QuantizedKVPlane?
     /// The order of axes.
     public var layout: KVLayout

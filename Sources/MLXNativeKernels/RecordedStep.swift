@@ -2,7 +2,7 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// A step that is recorded once and run as often as wanted, such as all layers of a token.
+/// A step that is recorded once and run many times, such as all layers of a token.
 ///
 /// It keeps the calls that were made. A run makes them again: appends start where their caches then end, and attention
 /// covers what the caches then hold. A run follows the rules of ``KernelDevice/encode(label:_:)``: all caches advance
@@ -68,10 +68,10 @@ extension KernelDevice {
 }
 
 extension KernelEncoder {
-    /// Records all calls of a step, together with the other work of this step.
+    /// Records all calls of a recorded step, together with this step's other work.
     ///
-    /// They count as a run of the step once this one is committed. If a later call of the step is refused, this one
-    /// holds part of it and cannot be committed.
+    /// They count as a run once this step is committed. If a later call is refused, this step holds part of the
+    /// recorded one and cannot be committed.
     ///
     /// - Throws: ``KernelError`` if a call no longer fits, or the step is of another device.
     public func encode(_ step: RecordedStep) throws(KernelError) {

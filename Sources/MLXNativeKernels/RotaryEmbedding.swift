@@ -21,7 +21,8 @@ public struct RotaryEmbedding: Sendable, Hashable {
     public enum Layout: Sendable, Hashable {
         /// Elements 2p and 2p + 1.
         case interleavedPairs
-        /// Elements p and p + half, and so do all that follow unless ``RotaryEmbedding/pairing`` says otherwise.
+        /// Elements p and p + half. All layouts that follow do the same unless ``RotaryEmbedding/pairing`` says
+        /// otherwise.
         case halfSplit
         /// The given number of pairs of each axis, one axis after another, and again from the first in rounds of their
         /// sum.
@@ -29,8 +30,8 @@ public struct RotaryEmbedding: Sendable, Hashable {
         /// Axes take turns: p mod 3 is the axis while p is less than three times its section; other pairs go to
         /// ``RotaryEmbedding/otherAxis``. The fourth number only lengthens a round.
         case imrope(Int, Int, Int, Int = 0)
-        /// The given number of pairs of y, then of x. Each axis counts its pairs q from 0 and rotates them by base^(-2q
-        /// / (headDim / 2)).
+        /// The given number of pairs of y, then of x. Each axis counts its pairs q from 0 and rotates them by
+        /// `base^(-2q / (headDim / 2))`.
         case vision(Int, Int)
 
         /// The layout under the number of ggml's rope type: 0, 2, 8 (mrope), 24 (vision) or 40 (imrope).

@@ -9,10 +9,11 @@ import Foundation
 /// Slices and reshaped tensors share memory with the tensor they come from.
 ///
 /// Reading waits for submitted work that writes the same bytes, and writing for work that reads or writes them, so that
-/// results can be read right after ``KernelDevice/encode(label:_:)``. If that work failed, reading throws until the bytes
-/// are written again. In asynchronous code ``arrayWhenFinished(of:)-(Float.Type)`` suspends instead of blocking. Memory
-/// that is reached in other ways, by a pointer given to ``wrapping(_:shape:dtype:byteOffset:on:deallocator:)`` or by a
-/// Metal buffer, is not checked: wait for submitted work before using it.
+/// results can be read right after ``KernelDevice/encode(label:_:)``. If that work failed, reading throws until the
+/// bytes are written again. In asynchronous code ``arrayWhenFinished(of:)-(Float.Type)`` suspends instead of blocking.
+/// Memory that is accessed in other ways, through a pointer passed to
+/// ``wrapping(_:shape:dtype:byteOffset:on:deallocator:)`` or through a Metal buffer, is not checked: wait for submitted
+/// work before using it.
 ///
 /// ```swift
 /// let keys = try Tensor(numbers, shape: [8, 128], dtype: .float16, on: device)   // numbers: [Float]
@@ -83,7 +84,7 @@ public final class Tensor: Sendable {
     ///   - device: The device that uses the memory.
     ///   - deallocator: Called once, on any thread, after the last user of the memory is gone; when this call
     ///     throws, it is called before that.
-    /// - Throws: ``KernelError`` if the tensor does not lie inside the memory, or the device cannot use it.
+    /// - Throws: ``KernelError`` if the tensor is not inside the memory, or the device cannot use it.
     public static func wrapping(
         _ memory: UnsafeMutableRawBufferPointer, shape: [Int], dtype: ElementType, byteOffset: Int = 0,
         on device: KernelDevice, deallocator: @escaping @Sendable () -> Void = {}

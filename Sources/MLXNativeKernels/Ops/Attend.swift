@@ -160,7 +160,7 @@ extension KernelEncoder {
     /// Appends tokens of several sequences and attends with their queries, in the order of the list.
     ///
     /// Lists mean what they mean in ``append(keys:values:to:sequences:rowCounts:)``. Sequences are stored and attend
-    /// together, or, where a ring must serve one in chunks, one after another.
+    /// together, or, if a ring must serve one in chunks, one after another.
     ///
     /// - Parameters:
     ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,

@@ -21,7 +21,7 @@ extension KernelEncoder {
     ///   - values: Receives the values, in the same type, with the cache's `valueHeadDim`. At least one of both is
     ///     needed.
     ///   - domain: The domain of what is read.
-    /// - Throws: ``KernelError`` for a dense cache, where shapes do not fit, or where positions are not held.
+    /// - Throws: ``KernelError`` for a dense cache, if shapes do not fit, or if positions are not held.
     public func dequantize(
         _ cache: AttentionCache, from position: Int, sequence: Int = 0, keys: Tensor? = nil, values: Tensor? = nil,
         domain: KVDomain = .original

@@ -27,8 +27,8 @@ public struct AttendedSequence: Sendable, Hashable {
 
 /// Attends the newest tokens of sequences to all that a cache holds of them.
 ///
-/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`. It sees the keys at positions up
-/// to p, and newer than `p - window` where there is a window:
+/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`. It sees the keys at positions
+/// up to p, and newer than `p - window` if there is a window:
 ///
 ///     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
 ///
@@ -66,7 +66,7 @@ public struct FlashDecode: Sendable {
     /// Receives partial results instead.
     public var partials: AttentionPartials?
     /// Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32` with the axes of the
-    /// results but the last. Negative infinity if there is nothing to sum.
+    /// results without the last. Negative infinity if there is nothing to sum.
     public var logSumExp: Tensor?
     /// How queries attend.
     public var options: AttentionOptions

@@ -26,9 +26,9 @@ public enum KVDomain: Sendable, Hashable, CaseIterable {
 /// }
 /// ```
 public struct KVCacheDequantize: Sendable {
-    /// Receives the keys, in any float type; `nil` reads values alone.
+    /// Receives the keys, in any float type; `nil` reads only values.
     public var keys: Tensor?
-    /// Receives the values, in the same type; `nil` reads keys alone.
+    /// Receives the values, in the same type; `nil` reads only keys.
     public var values: Tensor?
     /// The cache that is read.
     public var source: QuantizedKVCacheView

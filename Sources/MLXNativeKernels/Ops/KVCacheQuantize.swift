@@ -22,7 +22,7 @@
 public struct KVCacheQuantize: Sendable {
     /// Source of the keys, of any float type.
     public var keys: HeadsView
-    /// Source of the values; `nil` stores keys alone.
+    /// Source of the values; `nil` stores only keys.
     public var values: HeadsView?
     /// Where they go.
     public var destination: QuantizedKVCacheView
@@ -32,8 +32,8 @@ public struct KVCacheQuantize: Sendable {
     public var position = 0
     /// If not `nil`, replaces ``sequence`` and ``position``.
     public var rows: KVCacheWrite.Rows?
-    /// The order of axes of ``keys`` and ``values``. `.headMajor` counts as if both views said so; views with strides
-    /// need neither.
+    /// The order of axes of ``keys`` and ``values``. `.headMajor` makes both views head-major. Views with strides
+    /// ignore it.
     public var sourceLayout = KVLayout.tokenMajor
     /// First source token to store.
     public var sourceOffset = 0

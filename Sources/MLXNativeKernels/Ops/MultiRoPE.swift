@@ -19,8 +19,8 @@
 public struct MultiRoPE: Sendable {
     /// The position of each token, from -2^31 to 2^31 - 1, on one to four axes.
     ///
-    /// One axis is used for all of them, as for text. Where there are several sequences, tokens of the first come
-    /// first. At most 1024 numbers can be known in advance; use a tensor for more.
+    /// One axis is used for all of them, as for text. With several sequences, tokens of the first come first. At most
+    /// 1024 numbers can be known in advance; use a tensor for more.
     public enum Positions: Sendable {
         /// Counts up from here in every sequence.
         case text(startingAt: Int)
@@ -102,7 +102,7 @@ extension KernelEncoder {
     ///     `[sequences, tokens, heads, headDim]`, or a view of another layout; any float type. One new token of each of
     ///     B sequences is `[B, 1, heads, headDim]`.
     ///   - keys: The same tokens with their own heads.
-    ///   - layout: The order of axes. `.headMajor` counts as if both views said so; ``Tensor/headMajor`` says the same.
+    ///   - layout: The order of axes. `.headMajor` makes both views head-major, as ``Tensor/headMajor`` does.
     ///   - positions: The position of each token.
     ///   - offsets: Added to all positions of a sequence.
     ///   - rotary: How positions rotate pairs.

@@ -127,7 +127,7 @@ class AttentionCache {
   std::string text() const;
 
   // Keys and values of the next tokens of one sequence: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token,
-  // or a view of another layout. A tensor is token-major; only a HeadsView can say otherwise.
+  // or a view of another layout. A tensor is token-major; a HeadsView can have another layout.
   Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values, uint32_t sequence = 0);
   // Tokens of several sequences, in the order of the list: rowCounts[i] of them for sequences[i]. Without counts it is
   // one for each, or as many as the views have for each of their sequences. A sequence that is listed again continues.

@@ -37,7 +37,7 @@ struct Summary {
 // Submitted work.
 class Completion {
  public:
-  // Waits until the work is done; every call returns the same result, except that the counts by kind are missing where
+  // Waits until the work is done; every call returns the same result, except that the counts by kind are missing if
   // there is no memory for them. In a handler of finished work it is an error (wouldDeadlock) if this work is not done.
   // Work in the app's command buffer is done only after the app commits.
   Result<Summary> wait() const;
@@ -105,8 +105,8 @@ class CommandEncoder {
     }
   }
   Result<void> encode(const Plan& plan);
-  // For encodeRepeated alone: of an op that repeats with other positions and memory, only what depends on these is
-  // planned again.
+  // For encodeRepeated only. If an op repeats with other positions and memory, only what depends on these is planned
+  // again.
   Result<void> repeat(RepeatedOp& op);
   // In a call that a RecordedStep makes again: true if its op, at these positions, was recorded without being planned.
   Result<bool> repeatAt(const OpPositions& positions);
@@ -139,8 +139,8 @@ class CommandEncoder {
   // A call that a RecordedStep makes again; `run` is the number of committed runs of the step before it.
   using Call = std::function<Result<void>(CommandEncoder&, uint64_t run)>;
   // Runs `body`, the whole of a call. A recording keeps what `make` returns, a Call that does the same, unless `body`
-  // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs in
-  // positions alone from run to run, so that what a run finds out about it serves the next.
+  // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs only in
+  // positions from run to run, so that a run can reuse what the previous one found out.
   template <typename Make, typename Body>
   Result<void> remembering(const Make& make, const Body& body, bool hasOneForm = false) {
     return calls_ ? remember(std::cref(make), std::cref(body), hasOneForm) : body();

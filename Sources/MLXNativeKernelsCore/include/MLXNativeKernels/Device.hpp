@@ -118,7 +118,7 @@ struct BoundMemory {
   std::shared_ptr<Buffer> buffer;
   uint64_t offset = 0;
 };
-// Dispatches that differ in memory alone share all the rest. The memory of each binding is passed beside it; the
+// Dispatches that differ only in memory share everything else. The memory of each binding is passed separately; the
 // buffers and offsets of its own bindings are unused.
 using SharedDispatch = std::shared_ptr<const ReadyDispatch>;
 // Takes the memory out of a dispatch, and puts it back.
@@ -145,8 +145,7 @@ class Submission {
   virtual void barrier() = 0;
   // Asks for the seconds of each op in the report, before `prepare`. A device that cannot measure them ignores it.
   virtual void measureOps() {}
-  // Makes all that `commit` needs, as far as memory is concerned. May be called again, also after more was recorded;
-  // the last call counts.
+  // Allocates all that `commit` needs. May be called again, also after more was recorded; the last call counts.
   virtual Result<void> prepare(std::function<void(SubmissionReport)> finished) = 0;
   // Drops what `prepare` made, `finished` included.
   virtual void discardPrepared() noexcept = 0;
@@ -175,14 +174,15 @@ class Device : public std::enable_shared_from_this<Device> {
   // What is known so far; loads the shipped library and runs nothing.
   DeviceProfile profile() noexcept;
   // The profile with what only a small dispatch can find out, which waits for earlier work when it is first needed. In
-  // a handler of finished work, which cannot wait, or where it fails, that stays unknown and a later call tries again.
+  // a handler of finished work, which cannot wait, or if the dispatch fails, it stays unknown and a later call tries
+  // again.
   DeviceProfile probe() noexcept;
 
   // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
   virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
-  // Caller-owned memory, used without a copy. `release` runs once, when the last user is gone; it runs at once when the
-  // call fails. It may run on a thread of the device and must not wait for the device's work; on a thread of the Host
-  // device such waits are errors (wouldDeadlock).
+  // Caller-owned memory, used without a copy. `release` runs once, when the last user is gone; it runs before the call
+  // returns if the call fails. It may run on a thread of the device and must not wait for the device's work; on a
+  // thread of the Host device such waits are errors (wouldDeadlock).
   virtual Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) = 0;
 
   virtual Result<std::unique_ptr<Submission>> makeSubmission(std::string_view label) = 0;
@@ -211,7 +211,7 @@ class Device : public std::enable_shared_from_this<Device> {
   friend class CommandEncoder;
   friend class Preparing;
   bool ordersThreadgroups();
-  // Plans that were made of what was known before are forgotten last, so that none of them is kept or found after.
+  // Old plans are released last, so that none of them is kept or found afterward.
   void useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning);
   void forgetLibrary() noexcept;
 

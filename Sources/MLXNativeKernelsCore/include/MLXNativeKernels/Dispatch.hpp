@@ -122,7 +122,7 @@ struct Dispatch {
   std::vector<InlineBytes> inlines;
   std::vector<ThreadgroupMemory> threadgroupMemory;
   Grid grid;
-  // Bytes moved, where they are not what the declared regions cover: fewer, because only the kernel knows indices, or
+  // Bytes moved, if they differ from what the declared regions cover: fewer, because only the kernel knows indices, or
   // more, because threadgroups read the same.
   std::optional<uint64_t> bytesRead;
   std::optional<uint64_t> bytesWritten;

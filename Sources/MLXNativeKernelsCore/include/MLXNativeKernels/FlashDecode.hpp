@@ -4,12 +4,12 @@
 //   score[k]   = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]      for each visible key k
 //   out        = sum over k of weight[k] * value k,   weight = softmax of the scores, with a sink's score beside them
 // cap(x) = softcap * tanh(x / softcap), if there is a softcap. Keys are counted from the oldest that the cache holds:
-// first the pinned positions of a ring, then its newest. Key k is visible to a row if position(k) <= p if attention is
-// causal, and position(k) > p - window if there is a window, or position(k) < pinned if the window sees pinned
-// positions. With a window, a row whose window reaches positions that a ring has overwritten is refused; without one a
-// row sees what the ring holds up to its own position, so several rows, whose keys are all stored before the first
-// attends, see less than one at a time. A row that sees no key, or only keys of score -inf, is zero; scores below
-// -3.5e29 count as -inf. Keys and values that are not visible to a row are not read for it, and cannot affect it.
+// first the pinned positions of a ring, then its newest. Key k is visible to a row if both hold: position(k) <= p, or
+// attention is not causal; and position(k) > p - window, or there is no window, or position(k) < pinned and the window
+// sees pinned positions. With a window, a row whose window reaches positions that a ring has overwritten is refused;
+// without one a row sees what the ring holds up to its own position, so several rows, whose keys are all stored before
+// the first attends, see less than one at a time. A row that sees no key, or only keys of score -inf, is zero; scores
+// below -3.5e29 count as -inf. Keys and values that are not visible to a row are not read for it, and cannot affect it.
 //
 // Over a latent cache, key k is value k and then the rest of the key, each of which is read once for both. Queries have
 // the elements of both: those of absorbed attention, in the order of keys.
@@ -89,7 +89,7 @@ struct AttentionPartials {
 struct AttentionResults {
   std::optional<Tensor> into = {};  // f32, f16 or bf16, with the values' head dim
   std::optional<AttentionPartials> partials = {};
-  // f32, those axes alone: the logarithm of the sum of e^score, including a sink; -inf if there is nothing to sum.
+  // f32, only those axes: the logarithm of the sum of e^score, including a sink; -inf if there is nothing to sum.
   std::optional<Tensor> logSumExp = {};
 };
 
@@ -100,8 +100,8 @@ struct FlashDecode {
   static constexpr uint64_t kMaxSplits = 1024;
 
   // f32, f16 or bf16, a token of the view for each row. A tensor is [heads, headDim] for one row, [rows, heads,
-  // headDim], or [sequences, rows, heads, headDim]; a view can also say that it is head-major, or give strides. With
-  // row counts it is one view of all rows, as of one sequence, and so are results.
+  // headDim], or [sequences, rows, heads, headDim]; a view can also be head-major or have strides. With row counts it
+  // is one view of all rows, as of one sequence, and so are results.
   HeadsView queries;
   std::variant<KVCacheView, QuantizedKVCacheView> over;
   std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries, or with row counts

@@ -30,7 +30,7 @@ struct HeadsView {
 
   Tensor tensor;
   KVLayout layout = KVLayout::tokenMajor;
-  std::optional<Strides> strides = {};  // replaces the tensor's shape and of the layout
+  std::optional<Strides> strides = {};  // replaces the tensor's shape and the layout
 
   HeadsView() = default;
   HeadsView(Tensor tensor, KVLayout layout = KVLayout::tokenMajor) : tensor(std::move(tensor)), layout(layout) {}
@@ -39,9 +39,9 @@ struct HeadsView {
   // leaves them.
   static Result<HeadsView> columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim);
 
-  // Whether strides are given, or the tensor has a rank that this layout reads.
+  // Whether there are strides, or the tensor has a rank that this layout reads.
   bool isReadable() const;
-  // Where the vectors lie; all counts are 0 where the tensor has another rank.
+  // The locations of the vectors; all counts are 0 if the tensor has another rank.
   Strides resolved() const { return resolvedAs(layout); }
   Strides resolvedAs(KVLayout layout) const;
 };

@@ -34,7 +34,7 @@ struct Options {
   uint64_t orderSeed = 0;  // not 0: dispatches, threadgroups, simdgroups and lanes run in this seeded random order
   Checking checking = Checking::off;
   bool allowSameValue = false;  // full: two lanes may write the same value to one location
-  bool perturb = false;  // results of functions are perturbed within the error that Metal allows, sums have random trees
+  bool perturb = false;         // results are perturbed within the error that Metal allows, sums have random trees
   Level level = Level::best;
   std::string compiler;  // for kernels compiled at run time; empty: clang++ of the search path
   // Of DeviceProfile. With that of a GPU, operations choose the kernels that they would choose there. This package's

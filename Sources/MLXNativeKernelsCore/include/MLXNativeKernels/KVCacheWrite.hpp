@@ -36,7 +36,7 @@ struct KVCacheWrite {
   // count one sequence after another: those of sequence s start at s * tokens.
   HeadsView keys;
   std::optional<HeadsView> values = {};  // of the same sequences and tokens
-  // headMajor: keys and values are, as if their views said so. Views with strides need neither.
+  // headMajor makes both views head-major. Views with strides ignore it.
   KVLayout sourceLayout = KVLayout::tokenMajor;
   uint64_t sourceOffset = 0;            // first source token to store
   std::optional<uint64_t> tokens = {};  // how many; all that follow the offset by default

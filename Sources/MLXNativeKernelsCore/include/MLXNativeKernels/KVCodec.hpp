@@ -5,20 +5,20 @@
 // 1: the number of boundaries between codebook values below the element divided by the vector's root mean square. An
 // element on a boundary gets the lower index. With N = 2^bits codebook values, zero is index N / 2 - 1.
 //
-//   turbo  Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, signs for each of them. One f16 scale a
-//   vector:
-//          r is read as scale * level. Codes lie in planes by the binary digits of `bits`, the widest first: 5 bits are
-//          a plane of the low 4 and a plane of the high 1. A plane of w bits holds code j from its bit j * w on, low
-//          bits first. A row of codes takes bits * headDim / 8 bytes.
-//          A head dim that is no power of two has m blocks of the largest one that divides it: 5 of 16, 3 of 32, 7 of
-//          16 and 3 of 64. Each block is transformed on its own, x_b = H(s .* x)_b / sqrt(its length), and then all are
-//          reflected across each other: r_b = x_b - 2 / m * (x_0 + ... + x_m-1). So an outlier is spread over the whole
-//          vector, as at a power of two. This rotation is its own inverse, but for the signs.
+//   turbo  Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, signs for each head dim. One f16 scale
+//          for each vector: r is read as scale * codebook value. Codes are packed in bit planes by the binary digits of
+//          `bits`, the widest first: 5 bits are a plane of the low 4 and a plane of the high 1. A plane of w bits holds
+//          code j from its bit j * w on, low bits first. A row of codes takes bits * headDim / 8 bytes.
+//          A head dim that is not a power of two has m blocks of the largest power of two that divides it: 5 of 16, 3
+//          of 32, 7 of 16 and 3 of 64. Each block is transformed, x_b = H(s .* x)_b / sqrt(its length), and then the
+//          blocks are reflected: r_b = x_b - 2 / m * (x_0 + ... + x_m-1). This spreads an outlier over the whole
+//          vector, as at a power of two. Except for the signs, this rotation is its own inverse.
 //   mlx1   The bytes of mlx-native 0.6.6 and later. 4 bits, two codes a byte, low half first, for powers of two from 4
-//   to
-//          4096; 5, 6 and 8 bits, one code a byte, for 256 and 512. Signs at 256 and 512 alone. f32 scales: the norm of
-//          r, or at 512 the root mean square of each half of r, which is read as scale / scaleFactor * level.
-//          From 1024 on there is one scale, where that library's kernel writes one though its host code asks for more.
+//          to 4096; 5, 6 and 8 bits, one code a byte, for 256 and 512. Signs only at 256 and 512. f32 scales: the norm
+//          of r, or at 512 the root mean square of each half of r, which is read as scale / scaleFactor * codebook
+//          value.
+//          From 1024 on there is one scale, because mlx-native's kernel writes one, although its host code asks for
+//          more.
 #pragma once
 #include <cstdint>
 #include <string>

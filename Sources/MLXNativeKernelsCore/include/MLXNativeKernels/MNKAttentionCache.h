@@ -84,7 +84,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 @property(nonatomic) NSUInteger capacity;
 /// 1 by default.
 @property(nonatomic) NSUInteger sequences;
-/// A float type, `float16` by default. It plays no part where keys and values are both quantized.
+/// A float type, `float16` by default. Ignored if keys and values are both quantized.
 @property(nonatomic) MNKElementType elementType;
 /// `nil` for a dense cache.
 @property(nonatomic, nullable, copy) MNKQuantizedStorage *quantized;

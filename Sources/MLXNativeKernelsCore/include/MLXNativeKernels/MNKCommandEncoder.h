@@ -29,8 +29,8 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly) MNKDevice *device;
 
 /// Writes keys and values at the next position of the only or first sequence, or quantizes them, whichever the cache
-/// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can say
-/// otherwise.
+/// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can have
+/// another layout.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache

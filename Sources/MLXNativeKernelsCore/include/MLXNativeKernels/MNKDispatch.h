@@ -13,8 +13,8 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
 
 /// One launch of the caller's own kernel.
 ///
-/// Each argument is set at its index, as in Metal, instead of what was there; barriers are placed from what is said of
-/// the tensors.
+/// Each argument is set at its index, as in Metal, and replaces an earlier one. Barriers are placed from the declared
+/// accesses.
 ///
 /// ```objc
 /// MNKDispatch *scale = [[MNKDispatch alloc] initWithFunction:@"scale" library:library];
@@ -36,9 +36,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
 /// Under which `-[MNKSummary countsOfKind:]` counts it; `Custom` by default.
 @property(nonatomic, copy) NSString *kind;
 
-/// `nil` takes away what was set.
+/// `nil` removes what was set.
 - (void)setTensor:(nullable MNKTensor *)tensor access:(MNKAccess)access atIndex:(NSUInteger)index;
-/// Bytes for a `constant` argument, at most 4096; they are copied. NULL takes away what was set.
+/// Bytes for a `constant` argument, at most 4096; they are copied. NULL removes what was set.
 - (void)setBytes:(nullable const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
 /// Values that are fixed when a kernel is prepared.

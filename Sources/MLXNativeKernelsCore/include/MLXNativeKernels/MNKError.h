@@ -4,7 +4,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// The domain of every error that this framework returns.
 ///
-/// `localizedDescription` is one text with all parts, `localizedFailureReason` says what is wrong, and
+/// `localizedDescription` is one string with all parts, `localizedFailureReason` says what is wrong, and
 /// `localizedRecoverySuggestion` what to do about it. The keys below hold the parts.
 FOUNDATION_EXPORT NSErrorDomain const MNKErrorDomain;
 

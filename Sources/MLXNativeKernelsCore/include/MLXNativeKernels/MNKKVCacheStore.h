@@ -20,8 +20,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) MNKTensor *keys;
 /// The same for `valuesView`.
 @property(nonatomic, nullable) MNKTensor *values;
-/// Head-major means that both views are, `[heads, tokens, headDim]`, as if they said so themselves. Token-major by
-/// default.
+/// Head-major means that both views are `[heads, tokens, headDim]`. Token-major by default.
 @property(nonatomic) MNKKVLayout sourceLayout;
 /// First source token to store.
 @property(nonatomic) NSUInteger sourceOffset;

@@ -38,7 +38,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVWrap) {
 - (instancetype)initWithKeys:(MNKTensor *)keys values:(nullable MNKTensor *)values NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic) MNKTensor *keys;
-/// May have another head dim; `nil` for keys alone.
+/// May have another head dim; `nil` for keys only.
 @property(nonatomic, nullable) MNKTensor *values;
 @property(nonatomic) MNKKVLayout layout;
 @property(nonatomic) MNKKVWrap wrap;

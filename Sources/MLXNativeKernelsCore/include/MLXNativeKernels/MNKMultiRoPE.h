@@ -51,7 +51,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) MNKTensor *tensor;
 /// Token-major by default.
 @property(nonatomic) MNKKVLayout layout;
-/// If not `nil`, replaces the tensor's shape and of the layout.
+/// If not `nil`, replaces the tensor's shape and the layout.
 @property(nonatomic, nullable, copy) MNKHeadsStrides *strides;
 
 @end

@@ -41,7 +41,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKTuning) {
 @property(nonatomic, nullable, copy) MNKAttentionOptions *options;
 /// How steps rotate queries and keys; `nil` if they do not.
 @property(nonatomic, nullable, copy) MNKRotaryEmbedding *rotary;
-/// By the table by default.
+/// The table by default.
 @property(nonatomic) MNKTuning tuning;
 /// The file for measured choices; `nil` means one in the user's caches folder.
 @property(nonatomic, nullable, copy) NSURL *tuningFileURL;

@@ -58,7 +58,7 @@ NS_ASSUME_NONNULL_BEGIN
                       values:(nullable MNKQuantizedKVPlane *)values NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic, copy) MNKQuantizedKVPlane *keys;
-/// May have other bits and another head dim; `nil` for keys alone.
+/// May have other bits and another head dim; `nil` for keys only.
 @property(nonatomic, nullable, copy) MNKQuantizedKVPlane *values;
 @property(nonatomic) MNKKVLayout layout;
 @property(nonatomic) MNKKVWrap wrap;
@@ -68,7 +68,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) NSUInteger latentDim;
 
 /// Bytes that codes and scales of such a cache take, before it is made: an unsigned integer. Without values there are
-/// keys alone.
+/// only keys.
 + (nullable NSNumber *)bytesWithKeys:(MNKKVCodec *)keys
                               values:(nullable MNKKVCodec *)values
                                heads:(NSUInteger)heads

@@ -3,7 +3,7 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// A step that is recorded once and run as often as wanted, such as all layers of a token.
+/// A step that is recorded once and run many times, such as all layers of a token.
 ///
 /// It keeps the calls that were made. A run makes them again: appends start where their caches then end, and attention
 /// covers what the caches then hold. A run follows the rules of an encoder: all caches advance or none, and what no

@@ -8,7 +8,7 @@ NS_ASSUME_NONNULL_BEGIN
 typedef NS_CLOSED_ENUM(uint32_t, MNKRotaryLayout) {
   /// Elements 2p and 2p + 1.
   MNKRotaryLayoutInterleavedPairs = 0,
-  /// Elements p and p + half, and so do all that follow unless `pairing` says otherwise.
+  /// Elements p and p + half. All layouts that follow do the same unless `pairing` says otherwise.
   MNKRotaryLayoutHalfSplit = 2,
   /// The given number of pairs of each axis, one axis after another, and again from the first in rounds of their sum.
   MNKRotaryLayoutMRoPE NS_SWIFT_NAME(mrope) = 8,

@@ -44,9 +44,9 @@ MTL::Device* nativeDevice(const std::shared_ptr<Device>& device);
 MTL::CommandQueue* nativeQueue(const std::shared_ptr<Device>& device);
 
 // Records into a command buffer that the app owns and commits itself. Everything is encoded, as one compute encoder
-// (several where ops are measured), when the submission is committed; until then the command buffer is untouched. No
-// other encoder of it may be open at that moment. The work is finished when the command buffer is, and its time is that
-// of all the command buffer; one that is never committed fails when it is released. Until the app has committed, a
+// (several if ops are measured), when the submission is committed; until then the command buffer is untouched. No other
+// encoder of it may be open at that moment. The work is finished when the command buffer is, and its time is that of
+// all the command buffer; one that is never committed fails when it is released. Until the app has committed, a
 // completion's wait does not return, and reading or writing what the work touches fails with wouldDeadlock. Nor does
 // such a wait return in a handler that the app itself has added to the command buffer, since the end of the work is
 // reported after it; reads and writes do.

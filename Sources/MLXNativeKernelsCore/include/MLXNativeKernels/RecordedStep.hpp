@@ -1,7 +1,7 @@
-// A step that is recorded once and run as often as wanted, such as all layers of a token. It keeps the calls that were
-// made. A run makes them again: appends start where their caches then end, and attention covers what the caches then
-// hold. A run follows every rule of an encoder: all caches advance or none, and what no longer fits is an error before
-// anything runs. The device keeps plans, so that a repeated call is cheap.
+// A step that is recorded once and run many times, such as all layers of a token. It keeps the calls that were made. A
+// run makes them again: appends start where their caches then end, and attention covers what the caches then hold. A
+// run follows every rule of an encoder: all caches advance or none, and what no longer fits is an error before anything
+// runs. The device keeps plans, so that a repeated call is cheap.
 //   caches                             advance with every run
 //   rotary positions that are numbers  move on by their tokens with every run; those of appendAndAttend that are not
 //                                      given follow the cache

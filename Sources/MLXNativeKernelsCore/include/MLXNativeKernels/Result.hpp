@@ -36,7 +36,7 @@ struct Error {
   std::string fix;
   bool retryable = false;  // the same call may succeed later
 
-  // All parts as one text: "KVCacheWrite: what (got …, expected …). Fix."
+  // All parts as one string: "KVCacheWrite: what (got …, expected …). Fix."
   std::string message() const;
 };
 

@@ -20,7 +20,7 @@ namespace mnk {
 // The numbers are those of ggml's rope types, which mlx-native calls modes.
 enum class RotaryLayout : uint32_t {
   interleavedPairs = 0,  // elements 2p and 2p + 1
-  halfSplit = 2,         // elements p and p + half, and so do all that follow unless `pairing` says otherwise
+  halfSplit = 2,         // elements p and p + half, as in all that follow unless `pairing` says otherwise
   mrope = 8,
   vision = 24,
   imrope = 40,

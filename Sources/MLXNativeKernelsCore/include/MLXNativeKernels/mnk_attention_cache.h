@@ -115,7 +115,7 @@ typedef struct mnk_rotary_step {
   size_t size;  // sizeof(mnk_rotary_step)
   mnk_rotary_embedding embedding;
   bool has_first_position;       // else, without `positions`, tokens have the positions that they get in the cache
-  int64_t first_position;        // of every sequence, where there are no positions
+  int64_t first_position;        // of every sequence, if there are no positions
   mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
   mnk_rotary_numbers offsets;    // one for each sequence
 } mnk_rotary_step;
@@ -126,12 +126,12 @@ typedef struct mnk_cache_step {
   mnk_heads_view queries;  // to attend
   mnk_heads_view keys;     // to append
   mnk_heads_view values;
-  const uint32_t* MNK_NULLABLE sequences;   // NULL: sequence 0 alone
+  const uint32_t* MNK_NULLABLE sequences;   // NULL: only sequence 0
   const uint32_t* MNK_NULLABLE row_counts;  // how many rows each listed sequence has; NULL: the same number for each
   size_t sequence_count;
   const mnk_attention_results* MNK_NULLABLE results;  // to attend
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
-  const mnk_rotary_step* MNK_NULLABLE rotary;         // for mnk_encoder_append_and_attend alone; NULL: none
+  const mnk_rotary_step* MNK_NULLABLE rotary;         // only for mnk_encoder_append_and_attend; NULL: none
 } mnk_cache_step;
 
 // Appends keys and values. A sequence that is listed again continues.

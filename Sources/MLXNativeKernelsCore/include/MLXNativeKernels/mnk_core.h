@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Closed: Swift may switch over the cases alone. The size is fixed so that an invalid number is detectable, not
-// undefined.
+// Closed: Swift can switch over the cases without a default. The size is fixed so that an invalid number is detectable,
+// not undefined.
 #ifdef __clang__
 #define MNK_NULLABLE _Nullable
 #define MNK_CLOSED(name) __attribute__((enum_extensibility(closed))) name : uint32_t
@@ -67,7 +67,7 @@ const char* mnk_error_what(const mnk_error* error);
 const char* mnk_error_got(const mnk_error* error);
 const char* mnk_error_expected(const mnk_error* error);
 const char* mnk_error_fix(const mnk_error* error);
-const char* mnk_error_message(const mnk_error* error);  // all parts as one text
+const char* mnk_error_message(const mnk_error* error);  // all parts as one string
 void mnk_error_release(mnk_error* MNK_NULLABLE error);
 
 // Devices

@@ -30,7 +30,7 @@ typedef struct mnk_quantized_cache_extents {
   size_t size;  // sizeof(mnk_quantized_cache_extents)
   mnk_kv_codec keys;
   uint64_t head_dim;
-  bool has_values;          // else there are keys alone
+  bool has_values;          // otherwise there are only keys
   mnk_kv_codec values;      // bits 0: the codec of keys
   uint64_t value_head_dim;  // 0: as head_dim
   uint64_t heads;
@@ -41,7 +41,7 @@ typedef struct mnk_quantized_cache_extents {
 // Codes and scales of all keys and values together.
 bool mnk_quantized_cache_get_bytes(const mnk_quantized_cache_extents* extents, uint64_t* bytes, mnk_error_out error);
 
-// How vectors are quantized where the format allows a choice; readers do not need it. All zero are the defaults.
+// How vectors are quantized where the format allows a choice; readers do not need it. Zeros are the defaults.
 typedef enum MNK_CLOSED(mnk_kv_scale_rule) {
   MNK_SCALE_DEFAULT = 0,  // unbiased for keys, least squares for values
   MNK_SCALE_UNBIASED = 1,

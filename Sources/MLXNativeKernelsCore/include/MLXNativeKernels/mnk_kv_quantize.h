@@ -14,9 +14,9 @@ MNK_HEADER_BEGIN
 typedef struct mnk_quantized_kv_plane {
   mnk_kv_codec codec;
   mnk_tensor* MNK_NULLABLE codes;   // u8 [sequences,] heads, capacity, code bytes (head-major; or capacity, heads, …)
-  mnk_tensor* MNK_NULLABLE scales;  // f16 for turbo, f32 for mlx1: the same axes; the last one only where there are two
+  mnk_tensor* MNK_NULLABLE scales;  // f16 for turbo, f32 for mlx1: the same axes; the last one only if there are two
   mnk_tensor* MNK_NULLABLE means;   // turbo: f32 [heads, headDim]; NULL: none
-  mnk_tensor* MNK_NULLABLE channel_scales;  // turbo, keys alone: f32 [heads, headDim]; NULL: none
+  mnk_tensor* MNK_NULLABLE channel_scales;  // turbo, keys only: f32 [heads, headDim]; NULL: none
 } mnk_quantized_kv_plane;
 
 typedef struct mnk_quantized_kv_view {
@@ -46,7 +46,7 @@ typedef struct mnk_kv_cache_quantize {
   mnk_row_indices positions;
   mnk_kv_quantize_options options;
   mnk_tensor* MNK_NULLABLE counts;  // u32 [2]: vectors that are not finite, and scales too large, are added
-  mnk_tensor* MNK_NULLABLE probe;   // mlx1, one token: f32 [heads, headDim], elements as they meet the boundaries
+  mnk_tensor* MNK_NULLABLE probe;   // mlx1, one token: f32 [heads, headDim], as compared with boundaries
   const mnk_heads_view* MNK_NULLABLE keys_view;    // replaces keys and their layout
   const mnk_heads_view* MNK_NULLABLE values_view;  // replaces values and their layout
 } mnk_kv_cache_quantize;

@@ -62,7 +62,7 @@ typedef struct mnk_multi_rope {
   mnk_heads_view keys;             // a view without a tensor is left out: no keys
   mnk_heads_view rotated_queries;  // and results in place
   mnk_heads_view rotated_keys;
-  int64_t first_position;        // of every sequence, where there are no positions
+  int64_t first_position;        // of every sequence, if there are no positions
   mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
   mnk_rotary_numbers offsets;    // one for each sequence
   mnk_rotary_embedding rotary;
