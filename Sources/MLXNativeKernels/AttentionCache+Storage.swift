@@ -110,7 +110,7 @@ extension AttentionCache.Storage {
         }
     }
 
-    /// Of what is not coded; bytes where all is.
+    /// The element type of what is not quantized; bytes if everything is.
     var elementType: ElementType {
         switch self {
         case .dense(let dtype): dtype

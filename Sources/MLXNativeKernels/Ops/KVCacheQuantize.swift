@@ -6,7 +6,7 @@
 ///
 /// For every token t stored and head h:
 ///
-///     cache[sequence, h, slot(position + t)] = coded(keys[h, sourceOffset + t])
+///     cache[sequence, h, slot(position + t)] = quantized(keys[h, sourceOffset + t])
 ///
 /// as ``KVCodec`` says, and the same for values, in one dispatch. Sources, slots, rings and rows are those of
 /// ``KVCacheWrite``. No vector affects what is stored for another.
