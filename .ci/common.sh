@@ -55,6 +55,27 @@ toolchain() {
   command -v "$1" || fail "$1 not found beside $swift. Reinstall the Swift toolchain: it comes with $1."
 }
 
+# The documentation's pages.
+pages() { ls Sources/MLXNativeKernels/MLXNativeKernels.docc/*.md; }
+
+# examples LANGUAGE FOLDER FILE…: each example in that language becomes a file in FOLDER, which names its page and line. In
+# pages of the documentation, an example whose first line is no import is a fragment and is left out.
+examples() {
+  local language=$1 folder=$2
+  shift 2
+  mkdir -p "$folder"
+  awk -v language="$language" -v folder="$folder" '
+    $0 == "```" language { place = FILENAME ":" FNR; next }
+    /^```/ { file = place = ""; next }
+    place && (FILENAME == "README.md" || /^(import |#import |#include )/) {
+      file = sprintf("%s/%03d.%s", folder, ++count, language)
+      print "// " place > file
+    }
+    { place = "" }
+    file { print > file }
+  ' "$@"
+}
+
 # builtObjects FOLDER SOURCES: the objects that SwiftPM has put into FOLDER, without those whose source is gone.
 builtObjects() {
   local object source

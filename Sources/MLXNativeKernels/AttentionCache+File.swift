@@ -5,9 +5,9 @@
 extension AttentionCache {
     /// Writes the cache to a file.
     ///
-    /// Waits for submitted work that writes the cache; ``saveWhenFinished(to:)`` suspends instead. A new file is for its
-    /// owner alone to read. An existing file is replaced once all is written, keeps its permissions, and is left as it
-    /// was if the call throws. Symbolic links are followed.
+    /// Waits for submitted work that writes the cache; ``saveWhenFinished(to:)`` suspends instead. Only its owner can
+    /// read a new file. An existing file is replaced once everything is written, keeps its permissions, and is left
+    /// unchanged if the call throws. Symbolic links are followed.
     ///
     /// ```swift
     /// try cache.save(to: path)
@@ -30,18 +30,18 @@ extension AttentionCache {
         try await blocking { () throws(KernelError) in try self.save(to: path) }
     }
 
-    /// The cache of a file, which goes on where the saved one was.
+    /// The cache of a file, which continues where the saved one was.
     ///
-    /// The file may come from anywhere: its numbers, its length and its checksum are checked, and nothing is made of a
-    /// file that is damaged or forged.
+    /// The file may come from anywhere. Its numbers, length and checksum are checked, and a damaged or forged file
+    /// throws.
     ///
-    /// A sliding-window cache comes back with its window, and with as many rows and drafted tokens as its slots serve.
+    /// A sliding-window cache comes back with its window, and with the row and draft counts that its slots serve.
     ///
     /// - Parameters:
     ///   - path: A file that ``save(to:)`` wrote.
     ///   - bytes: The most that keys and values may take in memory.
     ///   - device: The device whose memory it uses.
-    /// - Throws: ``KernelError`` where there is no such file, it is not whole, or the cache is larger than allowed.
+    /// - Throws: ``KernelError`` if there is no such file, it is incomplete, or the cache is larger than allowed.
     public convenience init(
         contentsOf path: String, atMost bytes: Int, on device: KernelDevice
     ) throws(KernelError) {

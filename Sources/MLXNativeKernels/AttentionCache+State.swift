@@ -27,7 +27,7 @@ extension AttentionCache {
         mnk_cache_is_suspect(handle.pointer, UInt32(clampingUnknown: sequence))
     }
 
-    /// Forgets a sequence's tokens at `position` and after it, as when speculative decoding rolls back.
+    /// Removes a sequence's tokens at `position` and after it, as when speculative decoding rolls back.
     ///
     /// - Throws: ``KernelError`` for a position not yet reached, for one that a ring has overwritten, and for an
     ///   unknown sequence.
@@ -37,10 +37,10 @@ extension AttentionCache {
         try calling { mnk_cache_truncate(handle.pointer, position, sequence, $0) }
     }
 
-    /// Forgets all tokens of all sequences.
+    /// Removes all tokens of all sequences.
     public func reset() { mnk_cache_reset(handle.pointer) }
 
-    /// Forgets all tokens of one sequence.
+    /// Removes all tokens of one sequence.
     ///
     /// - Throws: ``KernelError`` for an unknown sequence.
     public func reset(sequence: Int) throws(KernelError) {

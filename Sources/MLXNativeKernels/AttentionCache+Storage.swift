@@ -5,25 +5,25 @@
 extension AttentionCache {
     /// How keys and values are stored.
     public enum Storage: Sendable, Hashable {
-        /// As numbers: `float32`, `float16` or `bfloat16`.
+        /// As elements: `float32`, `float16` or `bfloat16`.
         case dense(ElementType)
-        /// As codes of so many bits, with a scale for each vector. ``KVCodec`` says what a codec can code;
+        /// As codes of this many bits, with a scale for each vector. ``KVCodec`` lists what a codec supports;
         /// `scaleFactor` is for ``KVCodec/Name/mlx1`` at a head dim of 512.
         case quantized(
             KVCodec.Name, keys: KVCodec.Bits, values: KVCodec.Bits, scaleFactor: Float = 1,
             options: KVQuantizeOptions = KVQuantizeOptions())
-        /// Keys as codes, values as numbers. Head dims are those that the codec has.
+        /// Keys quantized, values dense. Head dims are those of the codec.
         case quantizedKeys(
             KVCodec.Name, KVCodec.Bits, values: ElementType, scaleFactor: Float = 1,
             options: KVQuantizeOptions = KVQuantizeOptions())
-        /// Values as codes, keys as numbers. Head dims are those that the codec has.
+        /// Values quantized, keys dense. Head dims are those of the codec.
         case quantizedValues(
             KVCodec.Name, KVCodec.Bits, keys: ElementType, scaleFactor: Float = 1,
             options: KVQuantizeOptions = KVQuantizeOptions())
     }
 
-    /// Numbers for each channel of ``KVCodec/Name/turbo``, measured beforehand: what is coded is
-    /// `(x - means) .* channelScales`. ``QuantizedKVPlane`` says what they are good for.
+    /// Numbers for each channel of the codec ``KVCodec/Name/turbo``, measured beforehand: what is quantized is
+    /// `(x - means) .* channelScales`. ``QuantizedKVPlane`` describes their use.
     ///
     /// A cache copies them when it is made.
     public struct Calibration: Sendable {
@@ -34,7 +34,7 @@ extension AttentionCache {
         /// `float32`, `[kvHeads, headDim]`, none of them 0.
         public var keyChannelScales: Tensor?
 
-        /// Those that are not given play no part.
+        /// A `nil` value is ignored.
         public init(keyMeans: Tensor? = nil, valueMeans: Tensor? = nil, keyChannelScales: Tensor? = nil) {
             self.keyMeans = keyMeans
             self.valueMeans = valueMeans
@@ -45,11 +45,10 @@ extension AttentionCache {
     /// Bytes of the keys and values of one position of one sequence, with their scales.
     public var bytesPerToken: Int { Int(clamping: mnk_cache_bytes_per_token(handle.pointer)) }
 
-    /// How many more bytes the same extents would take as `float16`; negative for `float32`.
+    /// How many more bytes the cache would take as `float16`; negative for `float32`.
     public var bytesSaved: Int { Int(clamping: mnk_cache_bytes_saved(handle.pointer)) }
 
-    /// Memory of a cache that is quantized, or of which keys or values are, for ops of the caller's; `nil` for a dense
-    /// one.
+    /// The memory of a quantized cache, for the caller's own ops; `nil` for a dense cache.
     public var quantizedView: QuantizedKVCacheView? {
         guard let coding = storage.coding else { return nil }
         var keyPlane = QuantizedKVPlane(elements: keys)
@@ -71,8 +70,8 @@ extension AttentionCache {
 }
 
 extension AttentionCache.Storage: CustomStringConvertible {
-    /// A short text: `float16`, `turbo, 4 bits`, `turbo, keys 5 bits, values 4 bits` or `turbo, keys float16, values 4
-    /// bits`.
+    /// A short description: `float16`, `turbo, 4 bits`, `turbo, keys 5 bits, values 4 bits` or
+    /// `turbo, keys float16, values 4 bits`.
     public var description: String {
         switch self {
         case .dense(let dtype): dtype.rawValue
@@ -111,7 +110,7 @@ extension AttentionCache.Storage {
         }
     }
 
-    /// Of what is not coded; bytes where all is.
+    /// The element type of what is not quantized; bytes if everything is.
     var elementType: ElementType {
         switch self {
         case .dense(let dtype): dtype
@@ -121,7 +120,7 @@ extension AttentionCache.Storage {
         }
     }
 
-    /// What the C API takes in the place of an element type; `nil` for dense storage.
+    /// What the C API takes instead of an element type; `nil` for dense storage.
     func quantization(_ calibration: AttentionCache.Calibration) throws(KernelError) -> mnk_cache_quantization? {
         guard let coding, let bits = coding.keys ?? coding.values else {
             guard calibration.keyMeans == nil, calibration.valueMeans == nil, calibration.keyChannelScales == nil

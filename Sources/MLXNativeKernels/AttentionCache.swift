@@ -8,9 +8,8 @@
 /// closure has returned and the work is submitted; an abandoned step advances nothing. If submitted work fails
 /// on the device, the sequences it appended to are suspect until ``truncate(to:sequence:)`` or ``reset()``.
 ///
-/// Several threads may use a cache, each with steps of its own. A step is refused, with a retryable error, if after it
-/// was recorded another thread changed tokens that it reads or the position at which it appends; <doc:Errors> has the
-/// details.
+/// Several threads may use a cache, each with its own steps. A step is refused, with a retryable error, if another
+/// thread has since changed tokens that it reads or the position at which it appends; <doc:Errors> has the details.
 ///
 /// ```swift
 /// let cache = try AttentionCache(
@@ -33,8 +32,8 @@
 ///     on: device)
 /// ```
 ///
-/// A layer with a sliding window needs no capacity. The cache sizes itself, and rows that attend without a window of
-/// their own have the cache's:
+/// A layer with a sliding window needs no capacity. The cache sizes itself, and rows that attend without their own
+/// window use the cache's:
 ///
 /// ```swift
 /// let windowed = try AttentionCache(
@@ -60,8 +59,8 @@ public final class AttentionCache: Sendable {
         public var sequences: Int
         /// Elements of a value of one head.
         public var valueHeadDim: Int
-        /// Of a latent cache: how many first elements of a key are its value, too, and are appended as such. `headDim`
-        /// elements follow them in a key. 0 where keys and values are apart.
+        /// For a latent cache: how many first elements of a key are also its value, and are appended as values.
+        /// `headDim` elements follow them in a key. 0 if keys and values are separate.
         public var latentDim: Int
 
         /// Dimensions with these extents. By default values have as many elements as keys, or as their latent part.
@@ -101,45 +100,45 @@ public final class AttentionCache: Sendable {
 
     let handle: Handle
 
-    /// The extents it was made with, with the capacity that it has.
+    /// The extents, with the actual capacity.
     public let dimensions: Dimensions
     /// How keys and values are stored.
     public let storage: Storage
     /// What an append does when every slot is taken.
     public let whenFull: WhenFull
-    /// What a sliding-window cache serves; `nil` for another. Rows that attend without a window have this one.
+    /// What a sliding-window cache serves; `nil` for another. Rows that attend without a window use this one.
     public let slidingWindow: SlidingWindow?
-    /// Whether nothing can attend to it, so that its head dims are free.
+    /// Whether the cache only stores, so that it may have any head dims.
     public let isStorageOnly: Bool
     /// Means and channel scales, over the copies that the cache keeps.
     public let calibration: Calibration
     /// All keys, over the cache's memory: `[sequences, kvHeads, capacity, headDim]`, or their codes, `uint8`, with the
-    /// bytes of a vector's codes in the place of `headDim`.
+    /// bytes of a vector's codes instead of `headDim`.
     public let keys: Tensor
     /// All values, over the cache's memory, as keys with `valueHeadDim`.
     public let values: Tensor
-    /// Scales of keys that are coded: `[sequences, kvHeads, capacity]`, with a last axis of 2 where a vector has two.
-    /// `nil` for dense ones.
+    /// Scales of quantized keys: `[sequences, kvHeads, capacity]`, with a last axis of 2 if a vector has two. `nil` for
+    /// dense vectors.
     public let keyScales: Tensor?
-    /// Scales of values that are coded, shaped as those of keys. `nil` for dense ones.
+    /// Scales of quantized values, shaped like those of keys. `nil` for dense vectors.
     public let valueScales: Tensor?
 
     /// An empty cache.
     ///
-    /// Attention has kernels for head dims that are multiples of 8 up to 256, for 512, and for keys of 576 with values of
-    /// 512; over quantized storage for 32, 64, 80, 96, 112, 128, 192 and 256, for keys and values each, and for 512 of
-    /// both; and over latent caches of either storage for 64 elements behind a latent part of 512. Other head dims are for
-    /// caches that only store.
+    /// Attention has kernels for head dims that are multiples of 8 up to 256, for 512, and for keys of 576 with values
+    /// of 512; over quantized storage for 32, 64, 80, 96, 112, 128, 192 and 256, for keys and values each, and for 512
+    /// of both; and over latent caches of either storage for 64 elements behind a latent part of 512. Other head dims
+    /// need `isStorageOnly`.
     ///
     /// - Parameters:
     ///   - dimensions: Its extents.
     ///   - storage: How keys and values are stored.
     ///   - calibration: Means and channel scales for quantized storage, which are copied.
     ///   - whenFull: What an append does when every slot is taken.
-    ///   - isStorageOnly: Whether nothing will attend to it, so that any head dims will do.
+    ///   - isStorageOnly: Whether the cache only stores. It may then have any head dims.
     ///   - device: The device whose memory it uses.
     /// - Throws: ``KernelError`` for impossible dimensions, head dims that attention has no kernel for, an element type
-    ///   that is not a float, a codec that has no codes for such heads, or if memory runs out.
+    ///   that is not a float, a codec that does not support these head dims, or if memory runs out.
     public convenience init(
         _ dimensions: Dimensions, storage: Storage = .dense(.float16), calibration: Calibration = Calibration(),
         whenFull: WhenFull = .fail, isStorageOnly: Bool = false, on device: KernelDevice
@@ -152,7 +151,7 @@ public final class AttentionCache: Sendable {
     /// An empty cache for a layer that sees a window of the newest positions: a ring that serves the window exactly.
     ///
     /// It has `keepingFirst + window + max(maxRows, maxDraft) - 1` slots, unless the dimensions have a larger capacity.
-    /// Rows that attend without a window of their own have this one.
+    /// Rows that attend without their own window use this one.
     ///
     /// - Parameters:
     ///   - dimensions: Its extents.

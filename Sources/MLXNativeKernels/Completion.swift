@@ -6,13 +6,13 @@ import Foundation
 
 /// Submitted work.
 ///
-/// It runs to its end whether or not a thread waits. Waiting and awaiting may be repeated and mixed, from any
-/// thread; every call gives the same answer. Reading a tensor waits for the work that writes it, so that waiting here is
-/// for the time it took, and for errors of work whose results are not read.
+/// It runs to its end whether or not a thread waits. Waiting and awaiting may be repeated and mixed, from any thread;
+/// every call returns the same result. Reading a tensor waits for the work that writes it, so wait here only for the
+/// time that it took, and for errors of work whose results are not read.
 ///
 /// ```swift
 /// let done = try device.encode { step in … }
-/// try done.wait()                // or, where blocking is wrong: try await done.finished
+/// try done.wait()                // or, where blocking is not allowed: try await done.finished
 /// print(done.summary)
 /// ```
 public final class Completion: Sendable {
@@ -41,14 +41,14 @@ public final class Completion: Sendable {
         self.outcome = outcome
     }
 
-    /// Blocks until the work is done. Work in a command buffer of the app is done only after the app commits it.
+    /// Blocks until the work is done. Work in the app's command buffer is done only after the app commits it.
     ///
     /// - Throws: ``KernelError`` if the device stopped it, or if it read what earlier, failed work was to write.
     public func wait() throws(KernelError) {
         try calling { mnk_completion_wait(handle.pointer, $0) }
     }
 
-    /// Suspends until the work is done, then gives its summary.
+    /// Suspends until the work is done, then returns its summary.
     ///
     /// Canceling the task does not stop the work.
     ///
@@ -60,7 +60,7 @@ public final class Completion: Sendable {
         }
     }
 
-    /// Whether the work is done, well or not.
+    /// Whether the work is done, successfully or not.
     public var isDone: Bool { mnk_completion_is_done(handle.pointer) }
 
     /// What was recorded; the time is 0 until the work is done.

@@ -33,7 +33,7 @@ extension HeadsView: HeadsViewConvertible {
 /// - token-major: `[sequences, tokens, heads, headDim]`, or `[heads, headDim]` for one token
 /// - head-major: `[sequences, heads, tokens, headDim]`
 ///
-/// or wherever strides say, such as in some columns of a fused projection.
+/// or with any strides, such as in some columns of a fused projection.
 ///
 /// ```swift
 /// let fused = try Tensor.zeros(shape: [tokens, 48 * 128], dtype: .float16, on: device)
@@ -51,7 +51,7 @@ public struct HeadsView: Sendable {
         public var heads: Int
         /// Elements of one head.
         public var headDim: Int
-        /// Where the first element lies in the tensor.
+        /// The offset of the first element in the tensor.
         public var offset: Int
         /// From one sequence to the next.
         public var sequenceStride: Int
@@ -80,16 +80,16 @@ public struct HeadsView: Sendable {
     public var tensor: Tensor
     /// The order of its axes.
     public var layout: KVLayout
-    /// Where not `nil`: takes the place of the tensor's shape and of ``layout``.
+    /// If not `nil`, replaces the tensor's shape and ``layout``.
     public var strides: Strides?
 
-    /// All of a tensor, by its shape. Nothing is checked before it is used.
+    /// All of a tensor, by its shape. It is checked when it is used.
     public init(_ tensor: Tensor, layout: KVLayout = .tokenMajor) {
         self.tensor = tensor
         self.layout = layout
     }
 
-    /// Vectors at distances of their own. Nothing is checked before it is used.
+    /// Vectors with explicit strides. They are checked when they are used.
     public init(_ tensor: Tensor, strides: Strides) {
         self.tensor = tensor
         self.layout = .tokenMajor
@@ -99,7 +99,7 @@ public struct HeadsView: Sendable {
     /// Heads side by side in the columns of a `[tokens, width]` or `[sequences, tokens, width]` tensor, as a fused
     /// projection leaves them.
     ///
-    /// - Throws: ``KernelError`` where the tensor has another rank, or a number is negative.
+    /// - Throws: ``KernelError`` if the tensor has another rank, or a number is negative.
     public static func columns(
         of tensor: Tensor, from firstColumn: Int, heads: Int, headDim: Int
     ) throws(KernelError) -> HeadsView {
@@ -117,7 +117,7 @@ public struct HeadsView: Sendable {
                 tokenStride: Int(clamping: view.token_stride), headStride: Int(clamping: view.head_stride)))
     }
 
-    /// The same vectors, head-major if the layout is, as if the view said so. Strides need no layout.
+    /// The same vectors, head-major if the layout is. Strides need no layout.
     func read(as layout: KVLayout) -> HeadsView {
         var view = self
         if layout == .headMajor { view.layout = layout }

@@ -1,6 +1,6 @@
 /// How a Host device runs kernels.
 ///
-/// The Host device runs the same kernel text as the GPU on the processor's cores. The options exist for checking:
+/// The Host device runs the same kernel source as the GPU on the processor's cores. The options exist for checking:
 ///
 /// ```swift
 /// var options = HostOptions()
@@ -10,13 +10,14 @@
 /// ```
 ///
 /// An option that is left at its default takes its value from the environment, if there is one: `MNK_HOST_SEED`,
-/// `MNK_HOST_CHECKING` (`guarded` or `full`) and `MNK_HOST_PERTURB` (`1`). So a program can be run under checks as it is.
+/// `MNK_HOST_CHECKING` (`guarded` or `full`) and `MNK_HOST_PERTURB` (`1`). So a program can run under checks without a
+/// change.
 public struct HostOptions: Sendable, Equatable {
     /// Instruction sets that kernels are compiled for.
     public enum Level: Int32, Sendable, CaseIterable {
-        /// The best that the processor has and the program has kernels for.
+        /// The best that both the processor and the program support.
         case best = 0
-        /// What every processor of this architecture has.
+        /// The baseline of this architecture.
         case baseline = 1
         /// AVX2, on x86-64.
         case avx2 = 2
@@ -25,7 +26,7 @@ public struct HostOptions: Sendable, Equatable {
         case avx512 = 3
     }
 
-    /// How much a device watches what kernels do. A step that breaks a rule throws what was found.
+    /// What a device checks while kernels run. A step in which a check fails throws what was found.
     public enum Checking: Int32, Sendable, CaseIterable {
         /// Nothing.
         case off = 0
@@ -38,19 +39,19 @@ public struct HostOptions: Sendable, Equatable {
 
     /// Threads that run threadgroups; 0 means one per core.
     public var workers: Int
-    /// Where not 0: dispatches without a barrier between them, threadgroups, simdgroups and lanes run in this seeded
+    /// If not 0, dispatches without a barrier between them, threadgroups, simdgroups and lanes run in this seeded
     /// random order.
     public var orderSeed: UInt64
-    /// How much the device watches what kernels do.
+    /// What the device checks while kernels run.
     public var checking: Checking
-    /// Whether two lanes may write the same value to one place under full checking.
+    /// Whether two lanes may write the same value to one location under full checking.
     public var allowsSameValue: Bool
-    /// Whether results of math functions are moved within the error that Metal allows and sums over a simdgroup have
-    /// random trees.
+    /// Whether results of math functions are perturbed within the error that Metal allows and sums over a simdgroup
+    /// have random trees.
     public var perturbsResults: Bool
     /// The instruction set to use.
     public var level: Level
-    /// The C++ compiler for kernels given as text; `nil` means `clang++` of the search path.
+    /// The C++ compiler for kernels passed as source; `nil` means `clang++` of the search path.
     public var compiler: String?
 
     /// Options with these values; each has a default that suits ordinary use.

@@ -14,9 +14,9 @@ public enum KVLayout: Sendable, CaseIterable {
 
 /// Where positions beyond the last slot go.
 public enum KVWrap: Sendable, CaseIterable {
-    /// Nowhere: position p lies in slot p, and a position beyond the capacity is an error.
+    /// An error: position p is in slot p, and there is no slot beyond the capacity.
     case linear
-    /// Round: the newest positions take the slots of the oldest.
+    /// Around: the newest positions take the slots of the oldest.
     case ring
 
     var code: mnk_kv_wrap { self == .linear ? .MNK_LINEAR : .MNK_RING }
@@ -28,9 +28,9 @@ public enum KVWrap: Sendable, CaseIterable {
 /// - head-major: `[sequences, heads, capacity, headDim]`
 /// - token-major: `[sequences, capacity, heads, headDim]`
 ///
-/// A ring keeps its first `pinned` positions for ever and the newest others.
+/// A ring always keeps its first `pinned` positions, and the newest of the others.
 ///
-/// In a latent cache (multi-head latent attention) the first ``latentDim`` elements of a key are its value, too.
+/// In a latent cache (multi-head latent attention) the first ``latentDim`` elements of a key are also its value.
 /// ``values`` holds them, and ``keys`` the rest of each key; without values, ``keys`` holds whole keys.
 ///
 /// ```swift
@@ -40,7 +40,7 @@ public enum KVWrap: Sendable, CaseIterable {
 public struct KVCacheView: Sendable {
     /// Memory of the keys.
     public var keys: Tensor
-    /// Memory of the values, which may have another head dim; `nil` for keys alone.
+    /// Memory of the values, which may have another head dim; `nil` for keys only.
     public var values: Tensor?
     /// The order of axes.
     public var layout: KVLayout
@@ -48,10 +48,10 @@ public struct KVCacheView: Sendable {
     public var wrap: KVWrap
     /// First positions that a ring never overwrites.
     public var pinned: Int
-    /// How many first elements of a key are its value, too; 0 where keys and values are apart.
+    /// How many first elements of a key are also its value; 0 if keys and values are separate.
     public var latentDim: Int
 
-    /// A view of this memory. Nothing is checked before it is used.
+    /// A view of this memory. It is checked when it is used.
     public init(
         keys: Tensor, values: Tensor? = nil, layout: KVLayout = .headMajor, wrap: KVWrap = .linear, pinned: Int = 0,
         latentDim: Int = 0

@@ -2,14 +2,14 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// How the vectors of a quantized cache are coded. A name stands for one meaning of its bytes, for ever.
+/// How the vectors of a quantized cache are encoded. The meaning of a codec's bytes never changes.
 ///
 /// Both codecs rotate a vector x of headDim elements,
 ///
 ///     r = H(s .* x) / sqrt(headDim)
 ///
-/// where H is the Walsh-Hadamard transform in natural order and s a fixed table of signs, and code each element of r as
-/// the index of a level for numbers of variance 1. ``Hadamard`` is this rotation as an op of its own.
+/// where H is the Walsh-Hadamard transform in natural order and s a fixed table of signs, and quantize each element of
+/// r to the index of a codebook value for numbers of variance 1. ``Hadamard`` is this rotation as an op.
 ///
 /// ```swift
 /// let codec = KVCodec.turbo(.bits4)
@@ -30,23 +30,23 @@ public struct KVCodec: Sendable, Hashable {
 
     /// Bits of one code.
     public enum Bits: Int, Sendable, Hashable, CaseIterable {
-        /// 4 levels.
+        /// 4 codebook values.
         case bits2 = 2
-        /// 8 levels.
+        /// 8 codebook values.
         case bits3
-        /// 16 levels.
+        /// 16 codebook values.
         case bits4
-        /// 32 levels.
+        /// 32 codebook values.
         case bits5
-        /// 64 levels.
+        /// 64 codebook values.
         case bits6
-        /// 128 levels.
+        /// 128 codebook values.
         case bits7
-        /// 256 levels.
+        /// 256 codebook values.
         case bits8
     }
 
-    /// What one vector takes.
+    /// The sizes of one vector.
     public struct Sizes: Sendable, Hashable {
         /// Bytes of its codes.
         public let codeBytes: Int
@@ -63,28 +63,28 @@ public struct KVCodec: Sendable, Hashable {
     public var name: Name
     /// Bits of one code.
     public var bits: Bits
-    /// What ``Name/mlx1`` multiplies elements by before they are coded, at a head dim of 512.
+    /// What ``Name/mlx1`` multiplies elements by before they are quantized, at a head dim of 512.
     public var scaleFactor: Float
 
-    /// A codec. Whether there is one for a head dim is checked where it is used.
+    /// A codec. Whether it supports a head dim is checked when it is used.
     public init(_ name: Name, _ bits: Bits, scaleFactor: Float = 1) {
         self.name = name
         self.bits = bits
         self.scaleFactor = scaleFactor
     }
 
-    /// ``Name/turbo`` with codes of so many bits.
+    /// ``Name/turbo`` with codes of this many bits.
     public static func turbo(_ bits: Bits) -> KVCodec { KVCodec(.turbo, bits) }
 
-    /// ``Name/mlx1`` with codes of so many bits.
+    /// ``Name/mlx1`` with codes of this many bits.
     public static func mlx1(_ bits: Bits) -> KVCodec { KVCodec(.mlx1, bits) }
 
     /// What the scales are.
     public var scaleType: ElementType { name == .turbo ? .float16 : .float32 }
 
-    /// What a vector of so many elements takes.
+    /// The sizes for a vector of this many elements.
     ///
-    /// - Throws: ``KernelError`` where there is no such codec for this head dim.
+    /// - Throws: ``KernelError`` if the codec does not support this head dim.
     public func sizes(headDim: Int) throws(KernelError) -> Sizes {
         let op = "KVCodec"
         var codec = try descriptor(op: op)
@@ -97,7 +97,7 @@ public struct KVCodec: Sendable, Hashable {
     }
 
     func descriptor(op: String) throws(KernelError) -> mnk_kv_codec {
-        // The C API reads 0 as a number that was not given.
+        // The C API reads 0 as a missing number.
         guard scaleFactor != 0 else {
             throw .invalid(
                 op: op, what: "the scale factor cannot be used", got: "0",

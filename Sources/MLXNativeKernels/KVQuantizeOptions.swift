@@ -2,11 +2,11 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// The scale that ``KVCodec/Name/turbo`` stores for a vector r whose codes stand for the levels c.
+/// The scale that ``KVCodec/Name/turbo`` stores for a vector r whose codes represent the codebook values c.
 public enum KVScaleRule: Sendable, Hashable, CaseIterable {
-    /// `<r, r> / <r, c>`: the vector's part along itself is kept, so that scores do not shrink.
+    /// `<r, r> / <r, c>`: keeps the vector's component along itself, so that scores do not shrink.
     case unbiased
-    /// `<r, c> / <c, c>`: the least error of the vector.
+    /// `<r, c> / <c, c>`: minimizes the error of the vector.
     case leastSquares
 
     fileprivate var code: mnk_kv_scale_rule { self == .unbiased ? .MNK_SCALE_UNBIASED : .MNK_SCALE_LEAST_SQUARES }
@@ -24,7 +24,7 @@ public enum KVNonFinite: Sendable, Hashable, CaseIterable {
     }
 }
 
-/// How vectors are coded where the format leaves a choice. Readers need none of it.
+/// How vectors are quantized where the format allows a choice. Readers do not need it.
 ///
 /// ```swift
 /// let thorough = KVQuantizeOptions(candidates: .seventeen)
@@ -33,7 +33,7 @@ public struct KVQuantizeOptions: Sendable, Hashable {
     /// Sizes of a vector that ``KVCodec/Name/turbo`` tries, to keep the codes whose direction is nearest to the
     /// vector's.
     public enum Candidates: Int, Sendable, Hashable, CaseIterable {
-        /// The vector's root mean square alone.
+        /// Only the vector's root mean square.
         case one = 1
         /// Five sizes.
         case five = 5
@@ -50,7 +50,7 @@ public struct KVQuantizeOptions: Sendable, Hashable {
     /// What is stored for a vector that holds a NaN or an infinity.
     public var nonFinite: KVNonFinite
 
-    /// Options; those that are not named have their defaults.
+    /// Options with these values.
     public init(
         candidates: Candidates = .five, keyScale: KVScaleRule = .unbiased, valueScale: KVScaleRule = .leastSquares,
         nonFinite: KVNonFinite = .zero

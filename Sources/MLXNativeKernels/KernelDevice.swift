@@ -2,7 +2,7 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// Something that runs kernels: a GPU, or the processor standing in for one.
+/// A device that runs kernels: a GPU, or the processor instead of one.
 ///
 /// Submissions run in the order they are committed. A device may be used from several threads.
 ///
@@ -16,7 +16,7 @@
 public final class KernelDevice: Sendable {
     /// What a device runs on.
     public struct Kind: RawRepresentable, Hashable, Sendable {
-        /// The processor's cores, running the kernels' own text.
+        /// The processor's cores, running the same kernel source.
         public static let host = Kind(rawValue: "host")
         /// An Apple GPU.
         public static let metal = Kind(rawValue: "metal")
@@ -71,7 +71,7 @@ public final class KernelDevice: Sendable {
     /// What it runs on.
     public var kind: Kind { Kind(rawValue: String(cString: mnk_device_kind(handle.pointer))) }
 
-    /// A name for people, such as that of the GPU.
+    /// A human-readable name, such as that of the GPU.
     public var name: String { String(cString: mnk_device_name(handle.pointer)) }
 
     /// The newest failure of work submitted on this device, for logs; `nil` if there was none.
@@ -79,7 +79,7 @@ public final class KernelDevice: Sendable {
         mnk_device_copy_last_failure(handle.pointer).map { KernelError(releasing: $0) }
     }
 
-    /// Forgets all compiled kernels, so that a changed file is read again; those in use live on.
+    /// Releases all compiled kernels, so that a changed file is read again. Kernels in use stay valid.
     public func clearKernels() { mnk_device_clear_kernels(handle.pointer) }
 
     /// Records the closure's work into one command buffer and submits it when the closure returns.
@@ -91,7 +91,7 @@ public final class KernelDevice: Sendable {
     ///   - label: A name for debuggers and messages.
     ///   - body: Records work on its step. The step ends with the closure; using it later throws.
     /// - Returns: The submitted work.
-    /// - Throws: What `body` throws, or ``KernelError`` where the work cannot be submitted.
+    /// - Throws: What `body` throws, or ``KernelError`` if the work cannot be submitted.
     @discardableResult
     public func encode(label: String = "", _ body: (KernelEncoder) throws -> Void) throws -> Completion {
         try KernelEncoder { mnk_encoder_make(handle.pointer, label, $0) }.committed(after: body)
@@ -122,7 +122,7 @@ public final class KernelDevice: Sendable {
 }
 
 extension KernelDevice: CustomStringConvertible {
-    /// Name and kind. A Metal device also names its registry ID, which differs where a Mac has two GPUs of one name:
+    /// Name and kind. A Metal device also names its registry ID, which differs if a Mac has two GPUs of the same name:
     /// `Apple M2 Ultra (metal, registry ID 4294968437)`.
     public var description: String {
         #if canImport(Metal)

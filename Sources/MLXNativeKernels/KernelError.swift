@@ -4,10 +4,10 @@ import Foundation
     internal import MLXNativeKernelsCore
 #endif
 
-/// What went wrong, in parts that a program can branch on and a person can act on.
+/// An error, in parts that a program can branch on and a person can act on.
 ///
-/// Every call of this library that can fail throws a `KernelError`. A call that threw has encoded nothing and
-/// changed no memory. ``description`` puts the parts into one text:
+/// Every call of this library that can fail throws a `KernelError`. A call that threw has encoded nothing and changed
+/// no memory. ``description`` combines the parts:
 ///
 /// ```swift
 /// do {
@@ -20,23 +20,23 @@ import Foundation
 public struct KernelError: Error, Equatable, Sendable {
     /// The kinds of failure.
     public enum Code: String, Sendable, CaseIterable {
-        /// The request breaks a rule.
+        /// The request is invalid.
         case invalidArgument
-        /// The device or this build lacks something.
+        /// The device or this build lacks a feature.
         case unsupported
-        /// Memory could not be had.
+        /// Memory could not be allocated.
         case outOfMemory
         /// A file of kernels was not found.
         case libraryNotFound
-        /// Kernel text does not compile, or lacks the function.
+        /// Kernel source does not compile, or lacks the function.
         case shaderBuild
         /// The device stopped a submission.
         case deviceFault
-        /// The device is gone, or takes no more work of this process; make another.
+        /// The device is gone, or accepts no more work from this process; make another.
         case deviceLost
         /// The device stopped a submission that took too long.
         case timeout
-        /// A kernel touched memory that is not its own.
+        /// A kernel accessed memory that it does not own.
         case pageFault
         /// The system forbids work on the device now, such as while the app is in the background.
         case notPermitted
@@ -46,22 +46,22 @@ public struct KernelError: Error, Equatable, Sendable {
 
     /// The kind of failure.
     public let code: Code
-    /// The op or the object that refused, such as `KVCacheWrite`.
+    /// The op or the object that refused the call, such as `KVCacheWrite`.
     public let op: String
     /// What is wrong.
     public let what: String
-    /// What was given.
+    /// What was passed.
     public let got: String
-    /// What would have been right.
+    /// What was expected.
     public let expected: String
-    /// What to do about it.
+    /// How to fix it.
     public let fix: String
     /// Whether the same call may succeed later.
     public let isRetryable: Bool
 }
 
 extension KernelError: CustomStringConvertible {
-    /// All parts as one text: `op: what (got …, expected …). Fix.`
+    /// All parts as one string: `op: what (got …, expected …). Fix.`
     public var description: String {
         let compared = [("got", got), ("expected", expected)].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }
         return (op.isEmpty ? "" : "\(op): ") + what
@@ -76,10 +76,10 @@ extension KernelError: CustomDebugStringConvertible {
 }
 
 extension KernelError: LocalizedError {
-    /// The same text as ``description``.
+    /// The same string as ``description``.
     public var errorDescription: String? { description }
     /// What is wrong, without the numbers.
     public var failureReason: String? { what }
-    /// The same text as ``fix``.
+    /// The same string as ``fix``.
     public var recoverySuggestion: String? { fix }
 }

@@ -5,7 +5,7 @@
     #endif
 
     extension KernelDevice {
-        /// A device over Metal objects of the app's.
+        /// A device over the app's Metal objects.
         ///
         /// - Parameters:
         ///   - device: The GPU.
@@ -34,7 +34,7 @@
             object(mnk_device_metal_device(handle.pointer)) as? any MTLDevice
         }
 
-        /// What Metal tells GPUs apart by; nil for a device of another kind.
+        /// What distinguishes GPUs in Metal; nil for a device of another kind.
         var registryID: UInt64? { mtlDevice?.registryID }
 
         /// Where work is submitted; nil for a device of another kind.
@@ -50,7 +50,7 @@
         /// commit fails. Until the app commits it, ``Completion/wait()`` does not return, and reading or writing what the
         /// work touches throws ``KernelError/Code/wouldDeadlock``.
         ///
-        /// - Throws: What `body` throws, or ``KernelError`` where the command buffer cannot be used.
+        /// - Throws: What `body` throws, or ``KernelError`` if the command buffer cannot be used.
         @discardableResult
         public func encode(
             into commandBuffer: any MTLCommandBuffer, label: String = "", _ body: (KernelEncoder) throws -> Void
@@ -74,12 +74,12 @@
     }
 
     extension Tensor {
-        /// A tensor over a Metal buffer of the app, without a copy.
+        /// A tensor over the app's Metal buffer, without a copy.
         ///
         /// What the app does with the buffer is not checked: using its contents does not wait for submitted work, and the
         /// app's own work on it is not waited for.
         ///
-        /// - Throws: ``KernelError`` where the tensor does not lie inside the buffer, or the buffer is another device's.
+        /// - Throws: ``KernelError`` if the tensor is not inside the buffer, or the buffer is another device's.
         public static func wrapping(
             _ buffer: any MTLBuffer, offset: Int = 0, shape: [Int], dtype: ElementType, on device: KernelDevice
         ) throws(KernelError) -> Tensor {

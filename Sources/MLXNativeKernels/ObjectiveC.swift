@@ -4,16 +4,16 @@
         public import MLXNativeKernelsCore
     #endif
 
-    // The classes of Objective-C are over the same core, so an object of either language is made of the other's without
-    // a copy of memory: an initializer takes the Objective-C object, and a property gives one.
+    // The classes of Objective-C are over the same core, so an object of either language can be made from the other's
+    // without copying memory: an initializer takes the Objective-C object, and a property returns one.
     //
     // Linux has no Objective-C for Swift. There this file is type-checked, against the framework's own headers and
-    // declarations that stand for Apple's; it has not been run.
+    // stubs of Apple's declarations; it has not been run.
 
     extension KernelDevice {
         /// The same device as the Objective-C object.
         ///
-        /// - Throws: ``KernelError`` where memory runs out.
+        /// - Throws: ``KernelError`` if memory runs out.
         public convenience init(_ device: MNKDevice) throws(KernelError) {
             let pointer = try translatingErrors { try device.makeHandle() }
             try self.init { _ in pointer }
@@ -21,7 +21,7 @@
 
         /// The same device for Objective-C, as a new object.
         ///
-        /// - Throws: ``KernelError`` where memory runs out.
+        /// - Throws: ``KernelError`` if memory runs out.
         public var mnkDevice: MNKDevice {
             get throws(KernelError) { try translatingErrors { try MNKDevice(handle: handle.pointer) } }
         }
@@ -30,7 +30,7 @@
     extension Tensor {
         /// The same memory as the Objective-C object.
         ///
-        /// - Throws: ``KernelError`` where memory runs out.
+        /// - Throws: ``KernelError`` if memory runs out.
         public convenience init(_ tensor: MNKTensor) throws(KernelError) {
             let pointer = try translatingErrors { try tensor.makeHandle() }
             try self.init { _ in pointer }
@@ -38,7 +38,7 @@
 
         /// The same memory for Objective-C, as a new object, which is equal to others of this tensor.
         ///
-        /// - Throws: ``KernelError`` where memory runs out.
+        /// - Throws: ``KernelError`` if memory runs out.
         public var mnkTensor: MNKTensor {
             get throws(KernelError) { try translatingErrors { try MNKTensor(handle: handle.pointer) } }
         }
@@ -47,7 +47,7 @@
     extension AttentionCache {
         /// The same cache as the Objective-C object: what one appends the other holds.
         ///
-        /// - Throws: ``KernelError`` where memory runs out.
+        /// - Throws: ``KernelError`` if memory runs out.
         public convenience init(_ cache: MNKAttentionCache) throws(KernelError) {
             let pointer = try translatingErrors { try cache.makeHandle() }
             try self.init(Handle(mnk_cache_release) { _ in pointer })
@@ -55,7 +55,7 @@
 
         /// The same cache for Objective-C, as a new object.
         ///
-        /// - Throws: ``KernelError`` where memory runs out.
+        /// - Throws: ``KernelError`` if memory runs out.
         public var mnkAttentionCache: MNKAttentionCache {
             get throws(KernelError) { try translatingErrors { try MNKAttentionCache(handle: handle.pointer) } }
         }

@@ -2,7 +2,7 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// What an op would run, found out without running it. It can be recorded later, and keeps the op's tensors.
+/// What an op would run. It can be recorded later, and keeps the op's tensors.
 ///
 /// ```swift
 /// let plan = try KVCacheWrite(keys: k, values: v, into: view, at: 12).plan()

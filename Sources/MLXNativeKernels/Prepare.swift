@@ -37,7 +37,7 @@ extension KernelDevice {
     ///   - rotary: How steps rotate queries and keys; `nil` if they do not.
     ///   - tuning: How attention chooses kernels, splits and sizes of threadgroups.
     ///   - tuningFile: The path of the file for measured choices; `nil` means a file in the user's caches folder.
-    /// - Returns: What is ready.
+    /// - Returns: What was prepared.
     /// - Throws: ``KernelError`` if a cache belongs to another device, no step can have these rows, heads or options, or a
     ///   kernel cannot be compiled. A file that cannot be written is no error:
     ///   ``PreparationSummary/isKept`` reports it.
@@ -96,7 +96,7 @@ private struct Preparation: Sendable {
     /// Blocks until the device is prepared.
     func prepare(_ device: KernelDevice) throws(KernelError) -> PreparationSummary {
         let op = "prepare"
-        // The C API reads 0 as a number that was not given.
+        // The C API reads 0 as a missing number.
         guard rows != 0 else {
             throw .invalid(
                 op: op, what: "the rows do not fit a cache", got: "0 rows", expected: "at least 1",

@@ -9,9 +9,9 @@
 /// - head-major: codes `[sequences, heads, capacity, codeBytes]`, scales `[sequences, heads, capacity]`
 /// - token-major: codes `[sequences, capacity, heads, codeBytes]`, scales `[sequences, capacity, heads]`
 ///
-/// What is coded is `(x - means) .* channelScales`. Keys may be changed so at no cost: a mean common to all keys of a
-/// head adds the same to all scores of a query, and scores stay as they are where queries are divided by the channel
-/// scales. A mean of values is added to the result of attention.
+/// What is quantized is `(x - means) .* channelScales`. For keys this is free: a mean that all keys of a head share
+/// adds the same number to all scores of a query, and dividing queries by the channel scales leaves scores unchanged. A
+/// mean of values is added to the result of attention.
 ///
 /// One of keys and values may be dense: ``init(elements:)`` makes such a plane.
 ///
@@ -20,18 +20,18 @@
 /// keys.means = try Tensor(keyMeans, shape: [8, 128], on: device)      // keyMeans: [Float]
 /// ```
 public struct QuantizedKVPlane: Sendable {
-    /// How vectors are coded; without a meaning for dense vectors.
+    /// The codec; ignored for dense vectors.
     public var codec: KVCodec
     /// Codes, `uint8`, or the elements of dense vectors.
     public var codes: Tensor
     /// Scales, of the codec's ``KVCodec/scaleType``; `nil` for dense vectors.
     public var scales: Tensor?
-    /// Taken away from vectors before they are coded: `float32`, `[heads, headDim]`. ``KVCodec/Name/turbo`` alone.
+    /// Subtracted from vectors before they are quantized: `float32`, `[heads, headDim]`. ``KVCodec/Name/turbo`` only.
     public var means: Tensor?
-    /// Multiplies what is left: `float32`, `[heads, headDim]`, none of them 0. Keys of ``KVCodec/Name/turbo`` alone.
+    /// Multiplies the difference: `float32`, `[heads, headDim]`, none of them 0. Keys of ``KVCodec/Name/turbo`` only.
     public var channelScales: Tensor?
 
-    /// A view of this memory. Nothing is checked before it is used.
+    /// A view of this memory. It is checked when it is used.
     public init(codec: KVCodec, codes: Tensor, scales: Tensor?, means: Tensor? = nil, channelScales: Tensor? = nil) {
         self.codec = codec
         self.codes = codes
@@ -40,15 +40,15 @@ public struct QuantizedKVPlane: Sendable {
         self.channelScales = channelScales
     }
 
-    /// Dense vectors beside codes: `float32`, `float16` or `bfloat16`, with `headDim` in the place of `codeBytes`.
+    /// Dense vectors beside codes: `float32`, `float16` or `bfloat16`, with `headDim` instead of `codeBytes`.
     public init(elements: Tensor) {
         self.init(codec: .turbo(.bits4), codes: elements, scales: nil)
     }
 
     /// New memory, in which every vector is zero.
     ///
-    /// - Throws: ``KernelError`` where there is no such codec for this head dim, for an impossible shape, or where
-    ///   memory runs out.
+    /// - Throws: ``KernelError`` if the codec does not support this head dim, for an impossible shape, or if memory
+    ///   runs out.
     public static func zeros(
         _ codec: KVCodec, heads: Int, headDim: Int, capacity: Int, sequences: Int? = nil,
         layout: KVLayout = .headMajor, on device: KernelDevice
@@ -79,7 +79,7 @@ public struct QuantizedKVPlane: Sendable {
 public struct QuantizedKVCacheView: Sendable {
     /// Memory of the keys.
     public var keys: QuantizedKVPlane
-    /// Memory of the values, which may have other bits and another head dim; `nil` for keys alone.
+    /// Memory of the values, which may have other bits and another head dim; `nil` for keys only.
     public var values: QuantizedKVPlane?
     /// The order of axes.
     public var layout: KVLayout
@@ -87,10 +87,10 @@ public struct QuantizedKVCacheView: Sendable {
     public var wrap: KVWrap
     /// First positions that a ring never overwrites.
     public var pinned: Int
-    /// The length of values that are the first part of keys, in a latent cache; 0 where keys and values are apart.
+    /// The length of values that are the first part of keys, in a latent cache; 0 if keys and values are separate.
     public var latentDim: Int
 
-    /// A view of this memory. Nothing is checked before it is used.
+    /// A view of this memory. It is checked when it is used.
     public init(
         keys: QuantizedKVPlane, values: QuantizedKVPlane? = nil, layout: KVLayout = .headMajor, wrap: KVWrap = .linear,
         pinned: Int = 0, latentDim: Int = 0
@@ -111,14 +111,14 @@ public struct QuantizedKVCacheView: Sendable {
     /// ```
     ///
     /// - Parameters:
-    ///   - keys: How keys are coded.
-    ///   - values: How values are coded; `nil` for keys alone.
+    ///   - keys: The codec of keys.
+    ///   - values: The codec of values; `nil` for keys only.
     ///   - heads: Heads of keys and values.
     ///   - headDim: Elements of a key of one head.
-    ///   - valueHeadDim: Elements of a value of one head; as many as a key has unless told.
+    ///   - valueHeadDim: Elements of a value of one head; by default as many as a key has.
     ///   - capacity: Slots of one sequence.
     ///   - sequences: Sequences that are kept side by side.
-    /// - Throws: ``KernelError`` where there is no such codec for a head dim, or the bytes are too many to count.
+    /// - Throws: ``KernelError`` if a codec does not support its head dim, or the bytes are too many to count.
     public static func bytes(
         keys: KVCodec, values: KVCodec?, heads: Int, headDim: Int, valueHeadDim: Int? = nil, capacity: Int,
         sequences: Int = 1
@@ -128,7 +128,7 @@ public struct QuantizedKVCacheView: Sendable {
         extents.size = MemoryLayout<mnk_quantized_cache_extents>.size
         extents.keys = try keys.descriptor(op: op)
         extents.head_dim = try UInt64(headDim, "headDim", op: op)
-        // The C API reads a value head dim of 0, and 0 sequences, as numbers that were not given.
+        // The C API reads a value head dim of 0, and 0 sequences, as missing numbers.
         if let values {
             _ = try values.sizes(headDim: valueHeadDim ?? headDim)
             extents.has_values = true

@@ -2,10 +2,10 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// A step that is recorded once and run as often as wanted, such as all layers of a token.
+/// A step that is recorded once and run many times, such as all layers of a token.
 ///
-/// It is the list of the calls that were made. A run makes them again: appends go where their caches then end, and
-/// attention covers what they then hold. A run follows the rules of ``KernelDevice/encode(label:_:)``: all caches advance
+/// It keeps the calls that were made. A run makes them again: appends start where their caches then end, and attention
+/// covers what the caches then hold. A run follows the rules of ``KernelDevice/encode(label:_:)``: all caches advance
 /// or none, and what no longer fits, such as an append to a full cache, throws before anything runs.
 ///
 /// ```swift
@@ -20,9 +20,9 @@
 /// }
 /// ```
 ///
-/// Rotary positions that are a number move on by their tokens with every run. Lists of positions stay, and so do the
-/// positions of ops over caller-owned caches; a tensor is read when the step runs. A step keeps the tensors and
-/// caches that it uses. Threads may share it.
+/// Rotary positions that start at a number advance by the number of tokens with every run. Lists of positions stay, and
+/// so do the positions of ops over caller-owned caches; a tensor is read when the step runs. A step keeps the tensors
+/// and caches that it uses. Threads may share it.
 public final class RecordedStep: Sendable {
     let handle: Handle
     /// The device that it runs on.
@@ -42,7 +42,7 @@ public final class RecordedStep: Sendable {
         try Completion { mnk_recorded_step_run(handle.pointer, $0, $1, $2) }
     }
 
-    /// Committed runs. Rotary positions that are numbers count them: where a cache is truncated, set it back too.
+    /// Committed runs. Rotary positions that start at a number count them: if you truncate a cache, set it back too.
     public var runs: Int {
         get { Int(clamping: mnk_recorded_step_runs(handle.pointer)) }
         set { mnk_recorded_step_set_runs(handle.pointer, UInt64(clamping: newValue)) }
@@ -68,17 +68,17 @@ extension KernelDevice {
 }
 
 extension KernelEncoder {
-    /// Records all calls of a step, with what else this one holds.
+    /// Records all calls of a recorded step, together with this step's other work.
     ///
-    /// They count as a run of the step once this one is committed. If a later call of the step is refused, this one
-    /// holds part of it and cannot be committed.
+    /// They count as a run once this step is committed. If a later call is refused, this step holds part of the
+    /// recorded one and cannot be committed.
     ///
     /// - Throws: ``KernelError`` if a call no longer fits, or the step is of another device.
     public func encode(_ step: RecordedStep) throws(KernelError) {
         try record { mnk_encoder_encode_step($0, step.handle.pointer, $1) }
     }
 
-    /// Records what a plan says.
+    /// Records the dispatches of a plan.
     ///
     /// - Throws: ``KernelError`` if the plan does not fit this device.
     public func encode(_ plan: Plan) throws(KernelError) {

@@ -2,14 +2,14 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// How positions turn the pairs of a vector.
+/// How positions rotate the pairs of a vector.
 ///
 /// Pair p, with elements a and b, becomes
 ///
 ///     out[a] = m (x[a] cos t - x[b] sin t)      t = position[axis(p)] * frequency(p)
 ///     out[b] = m (x[a] sin t + x[b] cos t)      for p < ropeDim / 2; all other elements are kept
 ///
-/// with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as ``YaRN`` says.
+/// with frequency(p) = scale * base^(-2p / ropeDim) / frequencyFactors[p] and m = 1, or both as ``YaRN`` defines.
 ///
 /// ```swift
 /// let llama = RotaryEmbedding(base: 500_000)
@@ -17,19 +17,21 @@
 /// let longer = RotaryEmbedding(base: 1e6, scale: 0.25, yarn: .init(originalContext: 32768))
 /// ```
 public struct RotaryEmbedding: Sendable, Hashable {
-    /// Which elements make a pair, and which axis of positions turns it.
+    /// Which elements make a pair, and which axis of positions rotates it.
     public enum Layout: Sendable, Hashable {
         /// Elements 2p and 2p + 1.
         case interleavedPairs
-        /// Elements p and p + half, as for all that follow unless ``RotaryEmbedding/pairing`` says otherwise.
+        /// Elements p and p + half. All layouts that follow do the same unless ``RotaryEmbedding/pairing`` says
+        /// otherwise.
         case halfSplit
-        /// So many pairs of each axis, one axis after the other, and again from the first in rounds of their sum.
+        /// The given number of pairs of each axis, one axis after another, and again from the first in rounds of their
+        /// sum.
         case mrope(Int, Int, Int, Int = 0)
         /// Axes take turns: p mod 3 is the axis while p is less than three times its section; other pairs go to
         /// ``RotaryEmbedding/otherAxis``. The fourth number only lengthens a round.
         case imrope(Int, Int, Int, Int = 0)
-        /// So many pairs of y, then so many of x. Each counts its pairs q from 0 and turns them by
-        /// base^(-2q / (headDim / 2)).
+        /// The given number of pairs of y, then of x. Each axis counts its pairs q from 0 and rotates them by
+        /// `base^(-2q / (headDim / 2))`.
         case vision(Int, Int)
 
         /// The layout under the number of ggml's rope type: 0, 2, 8 (mrope), 24 (vision) or 40 (imrope).
@@ -57,7 +59,7 @@ public struct RotaryEmbedding: Sendable, Hashable {
 
     /// The partner of an element.
     public enum Pairing: Sendable, Hashable {
-        /// Half of the part that turns away, as in MLX, ggml and transformers.
+        /// Half of the rotated part away, as in MLX, ggml and transformers.
         case halfOfRopeDim
         /// Half of the head away, as in mlx-native. It differs where `ropeDim` is less than the head dim.
         case halfOfHeadDim
@@ -69,27 +71,27 @@ public struct RotaryEmbedding: Sendable, Hashable {
     public enum OtherAxis: Sendable, Hashable {
         /// To axis 0, time, as in transformers, with whose code these models were published.
         case axis0
-        /// To axis 3, as in ggml and mlx-native. ggml's callers fill it with 0 for text: such pairs then do not turn.
+        /// To axis 3, as in ggml and mlx-native. ggml's callers fill it with 0 for text: such pairs are then not
+        /// rotated.
         case axis3
     }
 
-    /// Blends pairs that turn less than `betaSlow` times in the original context, which are scaled, and those that turn
-    /// more than `betaFast` times, which are kept. Multiplies the result by
-    /// `attentionFactor * (1 + 0.1 ln(1 / scale))`.
+    /// Scales pairs that make fewer than `betaSlow` turns in the original context, keeps those that make more than
+    /// `betaFast` turns, and blends between them. Multiplies the result by `attentionFactor * (1 + 0.1 ln(1 / scale))`.
     ///
-    /// The `factor` of a model's configuration is `1 / scale`: pass ``RotaryEmbedding/scale`` as well. What transformers
-    /// calls `attention_factor` is all of the product above. With an `extensionFactor` of 0 all that is left is
-    /// `attentionFactor`, which is what LongRoPE has beside its ``RotaryEmbedding/frequencyFactors``.
+    /// The `factor` of a model's configuration is `1 / scale`: pass ``RotaryEmbedding/scale`` as well. What
+    /// transformers calls `attention_factor` is all of the product above. With an `extensionFactor` of 0, what remains
+    /// is `attentionFactor`, which is what LongRoPE has beside its ``RotaryEmbedding/frequencyFactors``.
     public struct YaRN: Sendable, Hashable {
         /// Tokens of the context that the model was trained with.
         public var originalContext: Int
-        /// Share of the blend; 0 scales every pair and leaves the logarithm out.
+        /// Share of the blend; 0 scales every pair and omits the logarithm.
         public var extensionFactor: Float
         /// A factor of the result.
         public var attentionFactor: Float
-        /// Turns from which on a pair is kept.
+        /// The number of turns from which a pair is kept.
         public var betaFast: Float
-        /// Turns up to which a pair is scaled.
+        /// The number of turns up to which a pair is scaled.
         public var betaSlow: Float
         /// Whether the pairs where the blend begins and ends are rounded; `false` is `"truncate": false` of a
         /// configuration.
@@ -109,29 +111,29 @@ public struct RotaryEmbedding: Sendable, Hashable {
         }
     }
 
-    /// Which elements make a pair, and which axis turns it.
+    /// Which elements make a pair, and which axis rotates it.
     public var layout: Layout
     /// The base of the frequencies.
     public var base: Double
-    /// How many elements turn, at most 1024; `nil` means all of a head.
+    /// How many elements are rotated, at most 1024; `nil` means all of a head.
     public var ropeDim: Int?
     /// The partner of an element.
     public var pairing: Pairing
-    /// Where spare pairs of imrope go.
+    /// Which axis rotates pairs of imrope outside all sections.
     public var otherAxis: OtherAxis
     /// Multiplies positions: 0.25 for a context four times as long.
     public var scale: Double
-    /// A divisor for each pair's frequency; with infinity a pair does not turn. Empty: none.
+    /// A divisor for each pair's frequency; with infinity, a pair is not rotated. Empty: none.
     ///
-    /// Llama 3's scaling comes as such factors. A table of periods of the model's own, as MLX takes it, is this with a
-    /// base of 1.
+    /// Llama 3's scaling comes as such factors. A model's own table of periods, as MLX takes it, is this with a base of
+    /// 1.
     public var frequencyFactors: [Float]
     /// Scales some pairs more than others.
     public var yarn: YaRN?
-    /// Whether the rotation is undone.
+    /// Whether to undo the rotation.
     public var isInverse = false
 
-    /// An embedding. Nothing is checked before it is used.
+    /// An embedding. It is checked when it is used.
     public init(
         layout: Layout = .halfSplit, base: Double = 10000, ropeDim: Int? = nil, pairing: Pairing = .halfOfRopeDim,
         otherAxis: OtherAxis = .axis0, scale: Double = 1, frequencyFactors: [Float] = [], yarn: YaRN? = nil

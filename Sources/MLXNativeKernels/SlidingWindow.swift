@@ -3,10 +3,10 @@
 #endif
 
 /// What a sliding-window cache must serve exactly: steps of up to ``maxRows`` rows that each see ``window`` positions,
-/// also after up to ``maxDraft`` of the newest tokens were taken back.
+/// also after a rollback of up to ``maxDraft`` of the newest tokens.
 ///
-/// A step of several rows sees `window + maxRows - 1` positions, and tokens that are taken back have overwritten as many
-/// as they were. The cache has slots for the larger of both:
+/// A step of several rows sees `window + maxRows - 1` positions, and a rollback of n tokens has lost n positions. The
+/// cache has slots for the larger of the two:
 ///
 /// ```swift
 /// let cache = try AttentionCache(
@@ -14,14 +14,14 @@
 /// cache.dimensions.capacity        // 1031
 /// ```
 public struct SlidingWindow: Sendable, Hashable {
-    /// How many positions a row sees, its own included.
+    /// How many positions a row sees, including its own.
     public var window: Int
-    /// Most rows of one step.
+    /// The most rows of one step.
     public var maxRows: Int
-    /// Most tokens that ``AttentionCache/truncate(to:sequence:)`` takes back at a time.
+    /// The most tokens that ``AttentionCache/truncate(to:sequence:)`` rolls back at a time.
     public var maxDraft: Int
 
-    /// A window, and what a step may ask of it. Nothing is checked before it is used.
+    /// A window, and what a step may ask of it. It is checked when it is used.
     public init(window: Int, maxRows: Int = 1, maxDraft: Int = 0) {
         self.window = window
         self.maxRows = maxRows

@@ -67,7 +67,7 @@ public struct Summary: Sendable {
         kindAt = kind
     }
 
-    /// Counts by kind of dispatch: an op's name, or the kind given to a dispatch.
+    /// Counts by kind of dispatch: an op's name, or the kind of a dispatch.
     public var kinds: [String: Counts] {
         var kinds: [String: Counts] = [:]
         var index = 0
@@ -78,7 +78,7 @@ public struct Summary: Sendable {
         return kinds
     }
 
-    /// Counts of one kind of dispatch: an op's name, or the kind given to a dispatch. Zeros for an unknown kind.
+    /// Counts of one kind of dispatch: an op's name, or the kind of a dispatch. Zeros for an unknown kind.
     public func counts(ofKind kind: String) -> Counts { Counts(countsOfKind(kind)) }
 }
 

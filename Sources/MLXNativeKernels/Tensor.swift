@@ -9,10 +9,11 @@ import Foundation
 /// Slices and reshaped tensors share memory with the tensor they come from.
 ///
 /// Reading waits for submitted work that writes the same bytes, and writing for work that reads or writes them, so that
-/// results can be read right after ``KernelDevice/encode(label:_:)``. If that work failed, reading throws until the bytes
-/// are written again. In asynchronous code ``arrayWhenFinished(of:)-(Float.Type)`` suspends instead of blocking. Memory
-/// that is reached in other ways, by a pointer given to ``wrapping(_:shape:dtype:byteOffset:on:deallocator:)`` or by a
-/// Metal buffer, is not checked: wait for submitted work before using it.
+/// results can be read right after ``KernelDevice/encode(label:_:)``. If that work failed, reading throws until the
+/// bytes are written again. In asynchronous code ``arrayWhenFinished(of:)-(Float.Type)`` suspends instead of blocking.
+/// Memory that is accessed in other ways, through a pointer passed to
+/// ``wrapping(_:shape:dtype:byteOffset:on:deallocator:)`` or through a Metal buffer, is not checked: wait for submitted
+/// work before using it.
 ///
 /// ```swift
 /// let keys = try Tensor(numbers, shape: [8, 128], dtype: .float16, on: device)   // numbers: [Float]
@@ -29,7 +30,7 @@ public final class Tensor: Sendable {
 
     /// A tensor filled with zeros. A shape has at most eight extents, outermost first; an empty one is one element.
     ///
-    /// - Throws: ``KernelError`` for an impossible shape, or where memory runs out.
+    /// - Throws: ``KernelError`` for an impossible shape, or if memory runs out.
     public static func zeros(
         shape: [Int], dtype: ElementType = .float32, on device: KernelDevice
     ) throws(KernelError) -> Tensor {
@@ -41,7 +42,7 @@ public final class Tensor: Sendable {
     ///
     /// Without a shape it has one axis.
     ///
-    /// - Throws: ``KernelError`` where shape and numbers disagree, or `dtype` is not a float type.
+    /// - Throws: ``KernelError`` if shape and numbers disagree, or `dtype` is not a float type.
     public convenience init(
         _ values: [Float], shape: [Int]? = nil, dtype: ElementType = .float32, on device: KernelDevice
     ) throws(KernelError) {
@@ -50,7 +51,7 @@ public final class Tensor: Sendable {
 
     /// A tensor of these elements, bits unchanged. Without a shape it has one axis.
     ///
-    /// - Throws: ``KernelError`` where shape and values disagree.
+    /// - Throws: ``KernelError`` if shape and values disagree.
     public convenience init<Element: TensorElement>(
         _ values: [Element], shape: [Int]? = nil, on device: KernelDevice
     ) throws(KernelError) {
@@ -61,7 +62,7 @@ public final class Tensor: Sendable {
 
     /// A tensor with a copy of these bytes, which must fill it exactly.
     ///
-    /// - Throws: ``KernelError`` where the number of bytes does not fit the shape.
+    /// - Throws: ``KernelError`` if the number of bytes does not fit the shape.
     public convenience init(
         bytes: some ContiguousBytes, shape: [Int], dtype: ElementType, on device: KernelDevice
     ) throws(KernelError) {
@@ -83,7 +84,7 @@ public final class Tensor: Sendable {
     ///   - device: The device that uses the memory.
     ///   - deallocator: Called once, on any thread, after the last user of the memory is gone; when this call
     ///     throws, it is called before that.
-    /// - Throws: ``KernelError`` where the tensor does not lie inside the memory, or the device cannot use it.
+    /// - Throws: ``KernelError`` if the tensor is not inside the memory, or the device cannot use it.
     public static func wrapping(
         _ memory: UnsafeMutableRawBufferPointer, shape: [Int], dtype: ElementType, byteOffset: Int = 0,
         on device: KernelDevice, deallocator: @escaping @Sendable () -> Void = {}
@@ -128,7 +129,7 @@ public final class Tensor: Sendable {
     ///
     /// `keys[2..<5]` of a tensor `[8, 128]` is `[3, 128]`.
     ///
-    /// - Throws: ``KernelError`` where the range leaves the axis, or the tensor has no axis.
+    /// - Throws: ``KernelError`` if the range leaves the axis, or the tensor has no axis.
     public subscript(range: Range<Int>) -> Tensor {
         get throws(KernelError) {
             let begin = try UInt64(range.lowerBound, "the start of the slice", op: "Tensor")
@@ -138,7 +139,7 @@ public final class Tensor: Sendable {
 
     /// The same elements under another shape, sharing memory.
     ///
-    /// - Throws: ``KernelError`` where the number of elements differs.
+    /// - Throws: ``KernelError`` if the number of elements differs.
     public func reshaped(_ shape: [Int]) throws(KernelError) -> Tensor {
         let extents = try extents(shape, op: "Tensor")
         return try Tensor { mnk_tensor_make_reshaped(handle.pointer, extents, extents.count, $0) }

@@ -1,24 +1,12 @@
 #!/usr/bin/env bash
-# Every swift and cpp example of the README compiles, and every swift example of the documentation that is a program.
+# Every swift and cpp example of the README compiles, and every one of the documentation that is a program or a file.
 #   swift   a program of its own; or lines of a Package.swift, when it starts with .package( or .product(
 #   cpp     a file as it stands, or statements inside a function after its #include lines
-# In articles an example that does not begin with an import is a fragment.
+# .ci/check-apple compiles the examples that import Metal, and .ci/objc those in Objective-C.
 . "$(dirname "$0")/common.sh"
 
-awk -v folder="$scratch" '
-  /^```(swift|cpp)/ {
-    language = substr($1, 4)
-    place = FILENAME ":" FNR
-    next
-  }
-  /^```/ { file = place = ""; next }
-  place && (FILENAME == "README.md" || /^import /) {
-    file = sprintf("%s/%03d.%s", folder, ++count, language)
-    print "// " place > file
-  }
-  { place = "" }
-  file { print > file }
-' README.md Sources/MLXNativeKernels/MLXNativeKernels.docc/*.md
+# shellcheck disable=SC2046  # a list of words
+for language in swift cpp; do examples "$language" "$scratch" README.md $(pages); done
 
 checkProgram() {
   mkdir "$1.d" && cp "$1" "$1.d/main.swift"
@@ -62,6 +50,7 @@ checkCxx() {
 checked=0
 for example in "$scratch"/[0-9]*.swift "$scratch"/[0-9]*.cpp; do
   [ -f "$example" ] || continue
+  if ! onMac && grep -q '^import Metal$' "$example"; then continue; fi
   case "$example" in
   *.swift) if grep -qE '^ *\.(package|product)\(' "$example"; then check=checkManifest; else check=checkProgram; fi ;;
   *) check=checkCxx ;;

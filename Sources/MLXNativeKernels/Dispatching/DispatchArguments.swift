@@ -25,7 +25,7 @@ public struct KernelBuffer: Sendable {
     }
 }
 
-/// Bytes that travel with a dispatch, for a `constant` argument: `.value(Float(0.5), at: 2)`.
+/// Bytes that are sent with a dispatch, for a `constant` argument: `.value(Float(0.5), at: 2)`.
 public struct InlineBytes: Sendable {
     let bytes: [UInt8]
     let index: Int

@@ -3,7 +3,7 @@
 #endif
 
 extension KernelEncoder {
-    /// Records one launch of a kernel of the caller's own over exactly these threads.
+    /// Records one launch of the caller's own kernel over exactly these threads.
     ///
     /// ```swift
     /// try step.dispatch(
@@ -18,10 +18,10 @@ extension KernelEncoder {
     ///   - inline: Bytes for `constant` arguments.
     ///   - threadgroupMemory: Sizes of threadgroup arguments.
     ///   - constants: Values of the kernel's function constants.
-    ///   - threads: How many; groups at the edge are smaller where they do not divide evenly.
+    ///   - threads: How many; threadgroups at the edge are smaller if the grid does not divide evenly.
     ///   - threadsPerThreadgroup: The size of a group; `nil` lets the encoder choose.
     ///   - kind: Under which ``Summary/counts(ofKind:)`` counts it.
-    /// - Throws: ``KernelError`` where an argument is missing or too large, or the kernel cannot be prepared.
+    /// - Throws: ``KernelError`` if an argument is missing or too large, or the kernel cannot be prepared.
     public func dispatch(
         _ function: String, in library: KernelLibrary?, buffers: [KernelBuffer], inline: [InlineBytes] = [],
         threadgroupMemory: [ThreadgroupMemory] = [], constants: [FunctionConstant] = [], threads: GridSize,
@@ -32,7 +32,7 @@ extension KernelEncoder {
             gridIsThreadgroups: false, threadgroup: threadsPerThreadgroup ?? GridSize(0, 0, 0), kind)
     }
 
-    /// Records one launch of a kernel of the caller's own over whole threadgroups.
+    /// Records one launch of the caller's own kernel over whole threadgroups.
     ///
     /// - Parameters:
     ///   - function: The kernel's name.
@@ -44,7 +44,7 @@ extension KernelEncoder {
     ///   - threadgroups: How many.
     ///   - threadsPerThreadgroup: The size of each.
     ///   - kind: Under which ``Summary/counts(ofKind:)`` counts it.
-    /// - Throws: ``KernelError`` where an argument is missing or too large, or the kernel cannot be prepared.
+    /// - Throws: ``KernelError`` if an argument is missing or too large, or the kernel cannot be prepared.
     public func dispatch(
         _ function: String, in library: KernelLibrary?, buffers: [KernelBuffer], inline: [InlineBytes] = [],
         threadgroupMemory: [ThreadgroupMemory] = [], constants: [FunctionConstant] = [], threadgroups: GridSize,

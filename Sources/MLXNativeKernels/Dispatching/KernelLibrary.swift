@@ -2,14 +2,14 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// Compiled kernels of the caller's own.
+/// The caller's own compiled kernels.
 ///
-/// The text is Metal Shading Language with five words in place of what only a Metal compiler parses; they need no
-/// include: `export_kernel(f)` or `instantiate_kernel("name", f, type…)` for each kernel that can be dispatched,
+/// The source is Metal Shading Language with five macros for what only a Metal compiler parses; they need no include:
+/// `export_kernel(f)` or `instantiate_kernel("name", f, type…)` for each kernel that can be dispatched,
 /// `pipeline_constant(type, name, index)` for a function constant, `threadgroup_array(type, name, count)` for storage
 /// in a kernel and `[[threadgroup_memory(n)]]` for a parameter.
 ///
-/// A device compiles a text or a file once and keeps it until ``KernelDevice/clearKernels()``.
+/// A device compiles a source or a file once and keeps it until ``KernelDevice/clearKernels()``.
 ///
 /// ```swift
 /// let library = try KernelLibrary(text: source, label: "scaling", on: device)
@@ -24,23 +24,23 @@ public final class KernelLibrary: Sendable {
         handle = try Handle(mnk_library_release, make)
     }
 
-    /// Compiles kernels from text; the label names them in messages.
+    /// Compiles kernels from source; the label names them in messages.
     ///
-    /// - Throws: ``KernelError`` with the code `shaderBuild` and the compiler's text where it does not compile.
+    /// - Throws: ``KernelError`` with the code `shaderBuild` and the compiler's message if it does not compile.
     public convenience init(text: String, label: String, on device: KernelDevice) throws(KernelError) {
         try self.init { mnk_library_make_from_text(device.handle.pointer, text, label, $0) }
     }
 
     /// Loads kernels from a file.
     ///
-    /// - Throws: ``KernelError`` with the code `libraryNotFound` where there is no such file, or `shaderBuild`.
+    /// - Throws: ``KernelError`` with the code `libraryNotFound` if there is no such file, or `shaderBuild`.
     public convenience init(path: String, on device: KernelDevice) throws(KernelError) {
         try self.init { mnk_library_make_from_path(device.handle.pointer, path, $0) }
     }
 
     /// The kernels that this package ships.
     ///
-    /// - Throws: ``KernelError`` where they cannot be found or compiled.
+    /// - Throws: ``KernelError`` if they cannot be found or compiled.
     public static func shipped(on device: KernelDevice) throws(KernelError) -> KernelLibrary {
         try KernelLibrary { mnk_library_make_shipped(device.handle.pointer, $0) }
     }

@@ -12,7 +12,7 @@ public struct LibraryOrigin: Hashable, Sendable {
     public enum Kind: String, Sendable, CaseIterable {
         /// Compiled into the program.
         case program = "the program"
-        /// Text of the caller's, compiled at run time.
+        /// The caller's source, compiled at run time.
         case givenText = "given text"
         /// A file that the caller named.
         case givenFile = "given file"
@@ -24,13 +24,13 @@ public struct LibraryOrigin: Hashable, Sendable {
         case besideCode = "beside the code"
         /// The app's own resources.
         case mainBundle = "main bundle"
-        /// The text that this package carries, compiled at run time.
+        /// The source that this package carries, compiled at run time.
         case embeddedText = "embedded text"
     }
 
     /// The place.
     public let kind: Kind
-    /// The file, where it was one.
+    /// The file, if it was one.
     public let path: String?
 
     /// An origin, such as one to compare with.
@@ -41,7 +41,7 @@ public struct LibraryOrigin: Hashable, Sendable {
 }
 
 extension LibraryOrigin: CustomStringConvertible {
-    /// The place, and the file where it was one.
+    /// The place, and the file if it was one.
     public var description: String { path.map { "\(kind.rawValue) (\($0))" } ?? kind.rawValue }
 }
 

@@ -53,8 +53,7 @@ extension KernelEncoder {
         }
     }
 
-    /// Makes one sequence of a cache a copy of another, whatever it held: a prompt that several answers share is
-    /// processed once.
+    /// Replaces one sequence of a cache with a copy of another: a prompt that several answers share is processed once.
     ///
     /// - Throws: ``KernelError`` if a sequence is unknown, or if the source is suspect.
     public func copy(sequence source: Int, to target: Int, in cache: AttentionCache) throws(KernelError) {
@@ -63,12 +62,12 @@ extension KernelEncoder {
         try record { mnk_encoder_copy_sequence($0, cache.handle.pointer, source, target, $1) }
     }
 
-    /// Makes a new cache that holds what a dense one holds, coded: the same sequences, positions and slots, with what a
-    /// ring has overwritten and pinned.
+    /// Makes a new, quantized cache with the contents of a dense one: the same sequences, positions, slots, ring and
+    /// pinned positions.
     ///
-    /// The new cache is empty until the step is committed. Sequences with as many positions are coded in one dispatch,
-    /// keys and values together; with means or channel scales there is one for each sequence. A storage that codes keys
-    /// or values alone keeps the others in the element type that they have.
+    /// The new cache is empty until the step is committed. Sequences of the same length are quantized in one dispatch,
+    /// keys and values together; with means or channel scales there is one for each sequence. A storage that quantizes
+    /// only keys or only values keeps the others in their element type.
     ///
     /// ```swift
     /// let small = try encoder.quantize(cache, as: .quantizedValues(.turbo, .bits4, keys: .float16))
@@ -79,7 +78,7 @@ extension KernelEncoder {
     ///   - storage: How the new one stores.
     ///   - calibration: Means and channel scales, which are copied.
     /// - Throws: ``KernelError`` if the cache is quantized already, a sequence is suspect, the storage is dense, has
-    ///   another element type than the cache, or has no codes for such heads, or if memory runs out.
+    ///   another element type than the cache, or does not support these head dims, or if memory runs out.
     public func quantize(
         _ cache: AttentionCache, as storage: AttentionCache.Storage,
         calibration: AttentionCache.Calibration = AttentionCache.Calibration()

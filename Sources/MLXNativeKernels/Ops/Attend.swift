@@ -14,21 +14,22 @@ extension KernelEncoder {
     /// }
     /// ```
     ///
-    /// With a window, a row that would see a position which a ring has overwritten is an error. Without one a row sees
-    /// what the ring holds up to its own position. Several rows in one step then see less than one by one, because the
-    /// keys of all of them are stored before the first attends;
-    /// ``appendAndAttend(queries:keys:values:rotary:over:into:_:sequence:logSumExp:)`` gives the results of one by one.
+    /// With a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees
+    /// what the ring holds up to its own position. Several rows in one step then see less than the same rows one at a
+    /// time, because all of their keys are stored before the first attends;
+    /// ``appendAndAttend(queries:keys:values:rotary:over:into:_:sequence:logSumExp:)`` gives the results of one at a
+    /// time.
     ///
     /// - Parameters:
     ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.
     ///     The heads are a multiple of the cache's.
     ///   - cache: A dense or a quantized cache.
-    ///   - output: Gets the results, in any float type: `[rows, heads, valueHeadDim]`, or without the rows for one row,
-    ///     whatever the layout of the queries.
+    ///   - output: Receives the results, in any float type: `[rows, heads, valueHeadDim]`, or without the rows for one
+    ///     row, whatever the layout of the queries.
     ///   - options: How queries attend.
     ///   - sequence: Which of the cache's sequences the queries continue.
-    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
-    ///     the results without its last axis.
+    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
+    ///     shape of the results without its last axis.
     /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown or suspect, or if a window reaches
     ///   positions that the ring has overwritten.
     public func attend(
@@ -42,9 +43,9 @@ extension KernelEncoder {
 
     /// Attends rows of several sequences, in the order of the list.
     ///
-    /// Lists mean what they mean in ``append(keys:values:to:sequences:rowCounts:)``, so that one list serves both calls: if
-    /// a sequence is listed again, the rows of its earlier entry are the older tokens. All sequences attend in the same
-    /// dispatch, also where row counts differ.
+    /// Lists mean what they mean in ``append(keys:values:to:sequences:rowCounts:)``, so that one list serves both
+    /// calls: if a sequence is listed again, the rows of its earlier entry are the older tokens. All sequences attend
+    /// in the same dispatch, even if row counts differ.
     ///
     /// - Parameters:
     ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
@@ -53,10 +54,11 @@ extension KernelEncoder {
     ///   - sequences: Which of the cache's sequences the queries continue.
     ///   - rowCounts: How many rows each listed sequence has; 0 leaves one out. `nil` means one row for each, or as many
     ///     as `queries` has for each of its sequences.
-    ///   - output: Gets the results, in any float type: the axes of token-major queries with the cache's `valueHeadDim`.
-    ///   - options: How queries attend. A mask needs as many rows of each sequence.
-    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
-    ///     the results without its last axis.
+    ///   - output: Receives the results, in any float type: the axes of token-major queries with the cache's
+    ///     `valueHeadDim`.
+    ///   - options: How queries attend. A mask needs the same number of rows for each sequence.
+    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
+    ///     shape of the results without its last axis.
     /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if a window
     ///   reaches positions that a ring has overwritten.
     public func attend(
@@ -73,10 +75,10 @@ extension KernelEncoder {
     /// - Parameters:
     ///   - queries: `[heads, headDim]` for one row, `[rows, heads, headDim]`, or a view of another layout; any float type.
     ///   - cache: A dense or a quantized cache.
-    ///   - partials: Gets the part.
+    ///   - partials: Receives the part.
     ///   - options: How queries attend; sinks belong to the merge.
     ///   - sequence: Which of the cache's sequences the queries continue.
-    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, `float32`.
+    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, `float32`.
     /// - Throws: ``KernelError`` as for results.
     public func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, intoPartials partials: AttentionPartials,
@@ -94,10 +96,10 @@ extension KernelEncoder {
     ///     with row counts, the rows of all sequences one after another; any float type.
     ///   - cache: A dense or a quantized cache.
     ///   - sequences: Which of the cache's sequences the queries continue.
-    ///   - rowCounts: How many rows each listed sequence has; `nil` means as many for each.
-    ///   - partials: Gets the part.
+    ///   - rowCounts: How many rows each listed sequence has; `nil` means the same number for each.
+    ///   - partials: Receives the part.
     ///   - options: How queries attend; sinks belong to the merge.
-    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, `float32`.
+    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, `float32`.
     /// - Throws: ``KernelError`` as for results.
     public func attend(
         _ queries: some HeadsViewConvertible, over cache: AttentionCache, sequences: [Int], rowCounts: [Int]? = nil,
@@ -124,8 +126,8 @@ extension KernelEncoder {
     ///
     /// A window, here that of the cache, makes chunks long. Without one a full ring takes one token at a time.
     ///
-    /// With `rotary`, keys and queries are rotated in the dispatch that stores the keys, so that a layer of a model takes
-    /// two dispatches, or three if splits are merged by one of their own. The bytes in the cache are those of
+    /// With `rotary`, keys and queries are rotated in the dispatch that stores the keys, so that a layer of a model
+    /// takes two dispatches, or three if a separate dispatch merges the splits. The bytes in the cache are those of
     /// ``rotate(_:_:layout:positions:offsets:with:)`` and ``append(keys:values:to:sequence:)``.
     ///
     /// - Parameters:
@@ -133,14 +135,15 @@ extension KernelEncoder {
     ///     type.
     ///   - keys: The same tokens with the cache's heads.
     ///   - values: The same tokens with the cache's heads and `valueHeadDim`.
-    ///   - rotary: How queries and keys are rotated; the tensors stay as they are. `nil` means no rotation.
+    ///   - rotary: How queries and keys are rotated; the tensors do not change. `nil` means no rotation.
     ///   - cache: A dense or a quantized cache.
-    ///   - output: Gets the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for one.
+    ///   - output: Receives the results, in any float type: `[tokens, heads, valueHeadDim]`, or without the tokens for
+    ///     one.
     ///   - options: How queries attend. A mask, or attention that is not causal, is possible only if the tokens fit
     ///     in one chunk.
     ///   - sequence: Which of the cache's sequences the tokens continue.
-    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
-    ///     the results without its last axis.
+    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
+    ///     shape of the results without its last axis.
     /// - Throws: ``KernelError`` if shapes do not fit, if the sequence is unknown or suspect, or if the cache is full and
     ///   does not overwrite; nothing is recorded then.
     public func appendAndAttend(
@@ -157,7 +160,7 @@ extension KernelEncoder {
     /// Appends tokens of several sequences and attends with their queries, in the order of the list.
     ///
     /// Lists mean what they mean in ``append(keys:values:to:sequences:rowCounts:)``. Sequences are stored and attend
-    /// together, or, where a ring must serve one in chunks, one after another.
+    /// together, or, if a ring must serve one in chunks, one after another.
     ///
     /// - Parameters:
     ///   - queries: `[sequences.count, rows, heads, headDim]`, `[sequences.count, heads, headDim]` for one row of each, or,
@@ -169,10 +172,11 @@ extension KernelEncoder {
     ///   - sequences: Which of the cache's sequences the tokens continue; at least one.
     ///   - rowCounts: How many rows each listed sequence has; `nil` means one row for each, or as many as `keys` has for
     ///     each of its sequences.
-    ///   - output: Gets the results, in any float type: the axes of token-major queries with the cache's `valueHeadDim`.
-    ///   - options: How queries attend. A mask needs as many rows of each sequence, which attend at once.
-    ///   - logSumExp: Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`, the shape of
-    ///     the results without its last axis.
+    ///   - output: Receives the results, in any float type: the axes of token-major queries with the cache's
+    ///     `valueHeadDim`.
+    ///   - options: How queries attend. A mask needs the same number of rows for each sequence, which attend at once.
+    ///   - logSumExp: Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`, the
+    ///     shape of the results without its last axis.
     /// - Throws: ``KernelError`` if shapes or counts do not fit, if a sequence is unknown or suspect, or if the cache is
     ///   full and does not overwrite; nothing is recorded then.
     public func appendAndAttend(

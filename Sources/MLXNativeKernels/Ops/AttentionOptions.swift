@@ -13,18 +13,18 @@
 /// let options = AttentionOptions(scale: 0.125, window: 1024, softcap: 50)
 /// ```
 public struct AttentionOptions: Sendable {
-    /// Parts that the keys of a sequence are divided into, to be attended to side by side and merged.
+    /// Parts that the keys of a sequence are divided into, which are processed in parallel and merged.
     public enum Splits: Sendable, Hashable {
-        /// As many as the device needs to be busy.
+        /// As many as keep the device busy.
         case automatic
-        /// So many, 1 to 1024.
+        /// This many, 1 to 1024.
         case exactly(Int)
     }
 
     /// Which kernel computes.
     public enum Kernel: Sendable, Hashable, CaseIterable {
-        /// The one that is faster here. For more than eight rows on a GPU it may be a third, which attends with all of
-        /// them in one dispatch.
+        /// The faster one on this device. For more than eight rows on a GPU it may be a third, which attends with all
+        /// of them in one dispatch.
         case automatic
         /// Computes in `float32` throughout.
         case vector
@@ -41,9 +41,9 @@ public struct AttentionOptions: Sendable {
         }
     }
 
-    /// Who merges the parts of splits.
+    /// What merges the parts of splits.
     public enum Merge: Sendable, Hashable, CaseIterable {
-        /// Whoever is faster here.
+        /// The faster one on this device.
         case automatic
         /// A second dispatch.
         case separate
@@ -64,10 +64,10 @@ public struct AttentionOptions: Sendable {
     public var scale: Float?
     /// Whether a row sees nothing after its own position.
     public var isCausal: Bool
-    /// How many newest positions a row sees, its own included; `nil` or 0 means all, or the window of a cache that was
+    /// How many newest positions a row sees, including its own; `nil` or 0 means all, or the window of a cache that was
     /// made with a ``SlidingWindow``.
     ///
-    /// A window that reaches positions which a ring has overwritten is an error: a step of several rows needs
+    /// A window that reaches positions that a ring has overwritten is an error: a step of several rows needs
     /// `window + rows - 1` slots.
     public var window: Int?
     /// Whether a row with a window also sees the pinned positions of a ring.
@@ -76,20 +76,20 @@ public struct AttentionOptions: Sendable {
     public var softcap: Float?
     /// Added to scores, of any float type: `[rows, keys]`, `[heads, rows, keys]` or `[sequences, heads, rows, keys]`.
     ///
-    /// Axes before the keys may be 1 and then serve all; there may be more keys than the cache holds.
+    /// Axes before the keys may be 1 and are then used for all; there may be more keys than the cache holds.
     public var mask: Tensor?
     /// The slopes of ALiBi, `float32` `[heads]`.
     public var slopes: Tensor?
-    /// For each head a score that takes weight and gives no value, `float32` `[heads]`.
+    /// A score for each head that takes part in the softmax and adds no value, `float32` `[heads]`.
     public var sinks: Tensor?
     /// Parts that the keys of a sequence are divided into.
     public var splits: Splits
     /// Which kernel computes.
     public var kernel: Kernel
-    /// Who merges the parts of splits.
+    /// What merges the parts of splits.
     public var merge: Merge
 
-    /// Options; those that are not named have their defaults. Nothing is checked before they are used.
+    /// Options with these values. They are checked when they are used.
     public init(
         scale: Float? = nil, isCausal: Bool = true, window: Int? = nil, windowSeesPinned: Bool = false,
         softcap: Float? = nil, mask: Tensor? = nil, slopes: Tensor? = nil, sinks: Tensor? = nil,
@@ -126,7 +126,7 @@ public struct AttentionOptions: Sendable {
 
     private func splitCount(op: String) throws(KernelError) -> UInt32 {
         guard case .exactly(let count) = splits else { return 0 }
-        // The C API reads 0 as a number that was not given.
+        // The C API reads 0 as a missing number.
         guard count != 0 else {
             throw .invalid(
                 op: op, what: "keys cannot be divided into so many splits", got: "exactly 0", expected: "1 to 1024",

@@ -16,13 +16,13 @@
 /// }
 /// ```
 public struct AttentionPartials: Sendable {
-    /// Results without their division: `float32`, the axes of the queries with the head dim of values.
+    /// Results before the division: `float32`, the axes of the queries with the head dim of values.
     public var sums: Tensor
-    /// For each row the largest score times log2(e), and the sum of `2^(score * log2(e) - largest)`: `float32`, the same
-    /// axes with a last one of 2. A row that sees no key has the sum 0.
+    /// For each row rowMax, the largest score times log2(e), and rowSum, the sum of `2^(score * log2(e) - rowMax)`:
+    /// `float32`, the same axes with a last axis of 2. A row that sees no key has rowSum 0.
     public var stats: Tensor
 
-    /// Partials over this memory. Nothing is checked before they are used.
+    /// Partials over this memory. They are checked when they are used.
     public init(sums: Tensor, stats: Tensor) {
         self.sums = sums
         self.stats = stats
@@ -30,7 +30,7 @@ public struct AttentionPartials: Sendable {
 
     /// New memory for sums of this shape, and for their stats.
     ///
-    /// - Throws: ``KernelError`` for an impossible shape, or where memory runs out.
+    /// - Throws: ``KernelError`` for an impossible shape, or if memory runs out.
     public static func zeros(shape: [Int], on device: KernelDevice) throws(KernelError) -> AttentionPartials {
         AttentionPartials(
             sums: try Tensor.zeros(shape: shape, on: device),
@@ -39,7 +39,7 @@ public struct AttentionPartials: Sendable {
 
     /// One part of those along the outermost axis, without that axis, sharing memory.
     ///
-    /// - Throws: ``KernelError`` where there is no such part.
+    /// - Throws: ``KernelError`` if there is no such part.
     public func part(_ index: Int) throws(KernelError) -> AttentionPartials {
         AttentionPartials(sums: try sums.entry(index), stats: try stats.entry(index))
     }
@@ -57,7 +57,7 @@ extension Tensor {
     }
 }
 
-/// Where attention goes, in the types of the C API.
+/// The outputs of attention, in the types of the C API.
 struct AttentionResults: Sendable {
     var output: Tensor?
     var partials: AttentionPartials?

@@ -3,7 +3,7 @@
 #endif
 
 extension KernelEncoder {
-    /// Reads positions of a quantized cache back as numbers, as many as the tensors hold.
+    /// Dequantizes positions of a quantized cache, as many as the tensors hold.
     ///
     /// What the same step has appended can be read, what it has overwritten cannot.
     ///
@@ -16,10 +16,12 @@ extension KernelEncoder {
     ///   - cache: A cache of quantized storage.
     ///   - position: The first position that is read.
     ///   - sequence: Which of its sequences is read.
-    ///   - keys: Gets the keys: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token; any float type.
-    ///   - values: Gets the values, in the same type, with the cache's `valueHeadDim`. At least one of both is needed.
+    ///   - keys: Receives the keys: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token; any float
+    ///     type.
+    ///   - values: Receives the values, in the same type, with the cache's `valueHeadDim`. At least one of both is
+    ///     needed.
     ///   - domain: The domain of what is read.
-    /// - Throws: ``KernelError`` for a dense cache, where shapes do not fit, or where positions are not held.
+    /// - Throws: ``KernelError`` for a dense cache, if shapes do not fit, or if positions are not held.
     public func dequantize(
         _ cache: AttentionCache, from position: Int, sequence: Int = 0, keys: Tensor? = nil, values: Tensor? = nil,
         domain: KVDomain = .original

@@ -2,18 +2,18 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// A sequence of a cache, and how many positions it has, those of the queries included.
+/// A sequence of a cache, and how many positions it has, including those of the queries.
 public struct AttendedSequence: Sendable, Hashable {
     /// Which sequence of the cache.
     public var sequence: Int
     /// Its positions. A length of 0 gives zeros.
     public var length: Int
-    /// The largest length it has had, if tokens were taken back from a ring since; `nil` means ``length``. What those
+    /// The largest length it has had, if tokens were rolled back in a ring since; `nil` means ``length``. What those
     /// tokens overwrote is not attended to.
     public var highest: Int?
-    /// How many rows of the queries are of the sequence; `nil` means as many as of each other one, which the queries'
-    /// shape tells. With numbers of rows, for all sequences or for none, queries and results are one list of all rows,
-    /// and there is no mask.
+    /// How many rows of the queries are of the sequence; `nil` means the same number for each sequence, by the queries'
+    /// shape. With row counts, for all sequences or for none, queries and results are one list of all rows, and there
+    /// is no mask.
     public var rows: Int?
 
     /// A sequence with this many positions.
@@ -27,8 +27,8 @@ public struct AttendedSequence: Sendable, Hashable {
 
 /// Attends the newest tokens of sequences to all that a cache holds of them.
 ///
-/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`. It sees the keys at positions up
-/// to p, and newer than `p - window` where there is a window:
+/// Row i of a sequence with `length` positions is the token at `p = length - rows + i`. It sees the keys at positions
+/// up to p, and newer than `p - window` if there is a window:
 ///
 ///     out = sum over visible k of weight[k] * value k,      weight = softmax of the scores
 ///
@@ -59,18 +59,19 @@ public struct FlashDecode: Sendable {
     public var cache: Cache
     /// One for each sequence of the queries.
     public var sequences: [AttendedSequence]
-    /// Gets the results, in any float type: `[sequences, rows, heads, valueHeadDim]`, without the sequences if there is
-    /// one, and without the rows if there is one of those too. This does not depend on the layout of the queries.
+    /// Receives the results, in any float type: `[sequences, rows, heads, valueHeadDim]`, without the sequences if
+    /// there is one, and without the rows if there is one of those too. This does not depend on the layout of the
+    /// queries.
     public var output: Tensor?
-    /// Gets partial results instead.
+    /// Receives partial results instead.
     public var partials: AttentionPartials?
-    /// Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32` with the axes of the results
-    /// but the last. Negative infinity if there is nothing to sum.
+    /// Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32` with the axes of the
+    /// results without the last. Negative infinity if there is nothing to sum.
     public var logSumExp: Tensor?
     /// How queries attend.
     public var options: AttentionOptions
-    /// Memory for results between dispatches: `uint8`, as many as the plan's ``Plan/scratchBytes``. Without it the
-    /// device provides some.
+    /// Memory for results between dispatches: `uint8`, as many as the plan's ``Plan/scratchBytes``. Without it, the
+    /// device provides it.
     public var scratch: Tensor?
 
     /// Attention of one sequence's newest rows.
@@ -113,7 +114,7 @@ public struct FlashDecode: Sendable {
         self.logSumExp = logSumExp
     }
 
-    /// Checks every rule and says what would run on a device, or on one that nothing is known of, without running it.
+    /// Checks every rule and returns what would run on a device, or on an unknown device, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
     public func plan(for device: KernelDevice? = nil) throws(KernelError) -> Plan {

@@ -2,8 +2,8 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// Turns every vector along a tensor's last axis by the Walsh-Hadamard transform in natural order, scaled so that
-/// lengths stay as they are.
+/// Applies the Walsh-Hadamard transform in natural order to every vector along a tensor's last axis, scaled so that
+/// lengths do not change.
 ///
 ///     forward   y = H(s .* x) / sqrt(n)        inverse   y = s .* H(x) / sqrt(n)
 ///
@@ -19,16 +19,16 @@
 /// }
 /// ```
 public struct Hadamard: Sendable {
-    /// What is turned, of any float type.
+    /// The vectors, of any float type.
     public var source: Tensor
     /// Where results go, of the same shape and any float type; `nil` means in place.
     public var destination: Tensor?
     /// The codec whose signs are used; `nil` means none.
     public var signs: KVCodec.Name?
-    /// Whether the transform is undone.
+    /// Whether to undo the transform.
     public var isInverse: Bool
 
-    /// A transform. Nothing is checked before it is used.
+    /// A transform. It is checked when it is used.
     public init(_ source: Tensor, into destination: Tensor? = nil, signs: KVCodec.Name? = nil, isInverse: Bool = false)
     {
         self.source = source
@@ -37,7 +37,7 @@ public struct Hadamard: Sendable {
         self.isInverse = isInverse
     }
 
-    /// Checks every rule and says what would run, without running it.
+    /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
     public func plan() throws(KernelError) -> Plan {

@@ -6,18 +6,18 @@
 public enum KVDomain: Sendable, Hashable, CaseIterable {
     /// That of the vectors which were stored: rotated back, channel scales and means undone.
     case original
-    /// That of the codes: scale times level, as attention reads it. ``Hadamard`` takes a query there.
+    /// That of the codes: scale times codebook value, as attention reads it. ``Hadamard`` takes a query there.
     case rotated
 
     var code: mnk_kv_domain { self == .original ? .MNK_ORIGINAL_DOMAIN : .MNK_ROTATED_DOMAIN }
 }
 
-/// Reads positions of a quantized cache back as numbers, keys and values in one dispatch.
+/// Dequantizes positions of a quantized cache, keys and values in one dispatch.
 ///
 ///     keys[t, h] = the key of head h at position + t      for as many tokens as the tensor holds
 ///
 /// Shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
-/// `[heads, tokens, headDim]` (head-major). What a ring has overwritten cannot be told.
+/// `[heads, tokens, headDim]` (head-major). The op cannot detect what a ring has overwritten.
 ///
 /// ```swift
 /// let keys = try Tensor.zeros(shape: [64, 8, 128], dtype: .float16, on: device)
@@ -26,9 +26,9 @@ public enum KVDomain: Sendable, Hashable, CaseIterable {
 /// }
 /// ```
 public struct KVCacheDequantize: Sendable {
-    /// Gets the keys, in any float type; `nil` reads values alone.
+    /// Receives the keys, in any float type; `nil` reads only values.
     public var keys: Tensor?
-    /// Gets the values, in the same type; `nil` reads keys alone.
+    /// Receives the values, in the same type; `nil` reads only keys.
     public var values: Tensor?
     /// The cache that is read.
     public var source: QuantizedKVCacheView
@@ -55,7 +55,7 @@ public struct KVCacheDequantize: Sendable {
         self.domain = domain
     }
 
-    /// Checks every rule and says what would run, without running it.
+    /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
     public func plan() throws(KernelError) -> Plan {

@@ -6,10 +6,10 @@
 ///
 /// For every token t stored and head h:
 ///
-///     cache[sequence, h, slot(position + t)] = coded(keys[h, sourceOffset + t])
+///     cache[sequence, h, slot(position + t)] = quantized(keys[h, sourceOffset + t])
 ///
 /// as ``KVCodec`` says, and the same for values, in one dispatch. Sources, slots, rings and rows are those of
-/// ``KVCacheWrite``. No vector changes what is stored for another.
+/// ``KVCacheWrite``. No vector affects what is stored for another.
 ///
 /// ```swift
 /// let view = QuantizedKVCacheView(
@@ -22,7 +22,7 @@
 public struct KVCacheQuantize: Sendable {
     /// Source of the keys, of any float type.
     public var keys: HeadsView
-    /// Source of the values; `nil` stores keys alone.
+    /// Source of the values; `nil` stores only keys.
     public var values: HeadsView?
     /// Where they go.
     public var destination: QuantizedKVCacheView
@@ -30,10 +30,10 @@ public struct KVCacheQuantize: Sendable {
     public var sequence = 0
     /// The position of the first token stored.
     public var position = 0
-    /// Where not `nil`: takes the place of ``sequence`` and ``position``.
+    /// If not `nil`, replaces ``sequence`` and ``position``.
     public var rows: KVCacheWrite.Rows?
-    /// The order of axes of ``keys`` and ``values``. `.headMajor` counts as if both views said so; views with strides
-    /// need neither.
+    /// The order of axes of ``keys`` and ``values``. `.headMajor` makes both views head-major. Views with strides
+    /// ignore it.
     public var sourceLayout = KVLayout.tokenMajor
     /// First source token to store.
     public var sourceOffset = 0
@@ -41,13 +41,13 @@ public struct KVCacheQuantize: Sendable {
     public var tokens: Int?
     /// Whether source tokens wrap around.
     public var sourceIsRing = false
-    /// How vectors are coded where the format leaves a choice.
+    /// How vectors are quantized where the format allows a choice.
     public var options = KVQuantizeOptions()
     /// A `uint32` tensor `[2]`: the number of vectors with a NaN or an infinity, and of those whose scale was too
     /// large, are added.
     public var counts: Tensor?
-    /// For one token of ``KVCodec/Name/mlx1``: a `float32` tensor `[heads, headDim]` that gets the keys' elements as
-    /// they are compared with boundaries.
+    /// For one token of ``KVCodec/Name/mlx1``: a `float32` tensor `[heads, headDim]` that receives the keys' elements
+    /// as they are compared with boundaries.
     public var probe: Tensor?
 
     /// Stores consecutive tokens, the first at `position`.
@@ -72,7 +72,7 @@ public struct KVCacheQuantize: Sendable {
         self.probe = probe
     }
 
-    /// Stores each source token at a sequence and a position of its own.
+    /// Stores each source token at its own sequence and position.
     public init(
         keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil,
         into destination: QuantizedKVCacheView, rows: KVCacheWrite.Rows,
@@ -90,7 +90,7 @@ public struct KVCacheQuantize: Sendable {
         self.counts = counts
     }
 
-    /// Checks every rule and says what would run, without running it.
+    /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
     public func plan() throws(KernelError) -> Plan {

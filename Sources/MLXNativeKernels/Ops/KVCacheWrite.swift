@@ -8,12 +8,12 @@
 ///
 ///     cache[sequence, h, slot(position + t), e] = keys[h, sourceOffset + t, e]
 ///
-/// and the same for values, in one dispatch. Equal element types move bits unchanged; otherwise rounding is to
-/// nearest, ties to even. On a ring, a write longer than the ring keeps the newest tokens.
+/// and the same for values, in one dispatch. Equal element types copy bits unchanged; otherwise rounding is to nearest,
+/// ties to even. On a ring, a write longer than the ring keeps the newest tokens.
 ///
-/// Source shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default),
-/// or `[heads, tokens, headDim]` (``Tensor/headMajor``); a ``HeadsView`` with strides lies anywhere. Tokens of several
-/// sequences count one sequence after the other.
+/// Source shapes are `[tokens, heads, headDim]` or `[heads, headDim]` for one token (token-major, the default), or
+/// `[heads, tokens, headDim]` (``Tensor/headMajor``); a ``HeadsView`` can have any strides. Tokens of several sequences
+/// count one sequence after another.
 ///
 /// ```swift
 /// let write = KVCacheWrite(keys: k, values: v, into: view, at: 12)
@@ -23,7 +23,7 @@
 public struct KVCacheWrite: Sendable {
     /// One number for each source token.
     public enum Indices: Sendable, ExpressibleByArrayLiteral {
-        /// Numbers known now; they are checked.
+        /// Numbers known in advance; they are checked.
         case list([Int])
         /// A `u32` tensor that the kernel reads.
         case tensor(Tensor)
@@ -31,7 +31,7 @@ public struct KVCacheWrite: Sendable {
         public init(arrayLiteral elements: Int...) { self = .list(elements) }
     }
 
-    /// A sequence and a position of its own for each source token. Where several name one slot the last one wins.
+    /// A sequence and a position for each source token. If several name the same slot, the last one wins.
     public struct Rows: Sendable {
         /// The sequence of each token.
         public var sequences: Indices
@@ -47,7 +47,7 @@ public struct KVCacheWrite: Sendable {
 
     /// Source of the keys.
     public var keys: HeadsView
-    /// Source of the values; `nil` stores keys alone.
+    /// Source of the values; `nil` stores only keys.
     public var values: HeadsView?
     /// Where they go.
     public var destination: KVCacheView
@@ -55,10 +55,10 @@ public struct KVCacheWrite: Sendable {
     public var sequence = 0
     /// The position of the first token stored.
     public var position = 0
-    /// Where not `nil`: takes the place of ``sequence`` and ``position``.
+    /// If not `nil`, replaces ``sequence`` and ``position``.
     public var rows: Rows?
-    /// The order of axes of ``keys`` and ``values``. `.headMajor` counts as if both views said so; views with strides
-    /// need neither.
+    /// The order of axes of ``keys`` and ``values``. `.headMajor` makes both views head-major. Views with strides
+    /// ignore it.
     public var sourceLayout = KVLayout.tokenMajor
     /// First source token to store.
     public var sourceOffset = 0
@@ -84,7 +84,7 @@ public struct KVCacheWrite: Sendable {
         self.sourceIsRing = sourceIsRing
     }
 
-    /// A write where each source token goes to a sequence and a position of its own.
+    /// A write where each source token goes to its own sequence and position.
     public init(
         keys: some HeadsViewConvertible, values: (any HeadsViewConvertible)? = nil, into destination: KVCacheView,
         rows: Rows,
@@ -99,7 +99,7 @@ public struct KVCacheWrite: Sendable {
         self.tokens = tokens
     }
 
-    /// Checks every rule and says what would run, without running it.
+    /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
     public func plan() throws(KernelError) -> Plan {

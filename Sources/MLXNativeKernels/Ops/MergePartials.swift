@@ -12,17 +12,17 @@
 public struct MergePartials: Sendable {
     /// What is merged, with an axis of parts before those that ``FlashDecode`` writes; at most 1024 parts.
     public var parts: AttentionPartials
-    /// For each head a score that takes weight and gives no value, `float32` `[heads]`; not where results are partials
-    /// again.
+    /// A score for each head that takes part in the softmax and adds no value, `float32` `[heads]`; not if results are
+    /// partials again.
     public var sinks: Tensor?
-    /// Gets the results, in any float type, with the axes of the parts after the first.
+    /// Receives the results, in any float type, with the axes of the parts after the first.
     public var output: Tensor?
-    /// Gets partial results instead, to be merged with others.
+    /// Receives partial results instead, to merge with others later.
     public var partials: AttentionPartials?
-    /// Gets the logarithm of the sum of `e^score` of each row, a sink's included; `float32`.
+    /// Receives the logarithm of the sum of `e^score` of each row, including a sink; `float32`.
     public var logSumExp: Tensor?
 
-    /// A merge. Nothing is checked before it is used.
+    /// A merge. It is checked when it is used.
     public init(
         _ parts: AttentionPartials, into output: Tensor? = nil, sinks: Tensor? = nil,
         intoPartials partials: AttentionPartials? = nil, logSumExp: Tensor? = nil
@@ -34,7 +34,7 @@ public struct MergePartials: Sendable {
         self.logSumExp = logSumExp
     }
 
-    /// Checks every rule and says what would run, without running it.
+    /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
     public func plan() throws(KernelError) -> Plan {

@@ -2,12 +2,13 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// Turns queries and keys by their positions, in the same dispatch where both are alike in types and placing.
+/// Rotates queries and keys by their positions, in one dispatch if they have the same element types and are both in
+/// place or both out of place.
 ///
 ///     into[sequence, token, head] = rotated(from[sequence, token, head])
 ///
-/// as ``RotaryEmbedding`` defines it, in place unless told otherwise, in any float type, computing in `float32`. Angles
-/// are counted in integers, as fractions of a turn: a position of a million is as good as position one.
+/// as ``RotaryEmbedding`` defines it, by default in place, in any float type, computing in `float32`. Angles are
+/// computed in integers, as fractions of a turn: position one million is as exact as position one.
 ///
 /// ```swift
 /// let rotary = RotaryEmbedding(layout: .imrope(24, 20, 20), base: 5e6)
@@ -18,12 +19,12 @@
 public struct MultiRoPE: Sendable {
     /// The position of each token, from -2^31 to 2^31 - 1, on one to four axes.
     ///
-    /// One axis stands for all of them, as for text. Where there are several sequences, tokens of the first come first.
-    /// Numbers known now are at most 1024 in all; more go into a tensor.
+    /// One axis is used for all of them, as for text. With several sequences, tokens of the first come first. At most
+    /// 1024 numbers can be known in advance; use a tensor for more.
     public enum Positions: Sendable {
         /// Counts up from here in every sequence.
         case text(startingAt: Int)
-        /// One position for each token, known now.
+        /// One position for each token, known in advance.
         case perToken([Int])
         /// One position for each token on each axis, such as time, height and width.
         case perAxis([[Int]])
@@ -36,7 +37,7 @@ public struct MultiRoPE: Sendable {
     ///
     /// What MLX takes as an array of offsets is this with positions `.text(startingAt: 0)`.
     public enum Offsets: Sendable, ExpressibleByArrayLiteral {
-        /// Numbers known now; they are checked.
+        /// Numbers known in advance; they are checked.
         case list([Int])
         /// An `int32` or `uint32` tensor that the kernel reads.
         case tensor(Tensor)
@@ -44,22 +45,22 @@ public struct MultiRoPE: Sendable {
         public init(arrayLiteral elements: Int...) { self = .list(elements) }
     }
 
-    /// What is turned.
+    /// The queries.
     public var queries: HeadsView
-    /// What is turned with it: other heads of the same tokens.
+    /// The keys: other heads of the same tokens.
     public var keys: HeadsView?
-    /// Where turned queries go, with an element type and strides of their own; `nil` means in place.
+    /// Where rotated queries go, with their own element type and strides; `nil` means in place.
     public var rotatedQueries: HeadsView?
-    /// Where turned keys go; `nil` means in place.
+    /// Where rotated keys go; `nil` means in place.
     public var rotatedKeys: HeadsView?
     /// The position of each token.
     public var positions: Positions
     /// Added to all positions of a sequence, such as a model's rope delta.
     public var offsets: Offsets?
-    /// How positions turn pairs.
+    /// How positions rotate pairs.
     public var rotary: RotaryEmbedding
 
-    /// A rotation of queries, or of queries and keys. Nothing is checked before it is used.
+    /// A rotation of queries, or of queries and keys. It is checked when it is used.
     public init(
         _ queries: HeadsView, _ keys: HeadsView? = nil, intoQueries rotatedQueries: HeadsView? = nil,
         intoKeys rotatedKeys: HeadsView? = nil, positions: Positions, offsets: Offsets? = nil,
@@ -74,7 +75,7 @@ public struct MultiRoPE: Sendable {
         self.rotary = rotary
     }
 
-    /// Checks every rule and says what would run, without running it.
+    /// Checks every rule and returns what would run, without running it.
     ///
     /// - Throws: ``KernelError`` for the first broken rule.
     public func plan() throws(KernelError) -> Plan {
@@ -94,17 +95,17 @@ extension KernelEncoder {
         }
     }
 
-    /// Turns queries, and keys, in place by their positions.
+    /// Rotates queries, and keys, in place by their positions.
     ///
     /// - Parameters:
     ///   - queries: `[tokens, heads, headDim]`, `[heads, headDim]` for one token, or
     ///     `[sequences, tokens, heads, headDim]`, or a view of another layout; any float type. One new token of each of
     ///     B sequences is `[B, 1, heads, headDim]`.
     ///   - keys: The same tokens with their own heads.
-    ///   - layout: The order of axes. `.headMajor` counts as if both views said so; ``Tensor/headMajor`` says the same.
+    ///   - layout: The order of axes. `.headMajor` makes both views head-major, as ``Tensor/headMajor`` does.
     ///   - positions: The position of each token.
     ///   - offsets: Added to all positions of a sequence.
-    ///   - rotary: How positions turn pairs.
+    ///   - rotary: How positions rotate pairs.
     /// - Throws: ``KernelError`` for the first broken rule; nothing is recorded then.
     public func rotate(
         _ queries: some HeadsViewConvertible, _ keys: (any HeadsViewConvertible)? = nil,

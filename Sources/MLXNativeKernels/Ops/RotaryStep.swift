@@ -18,7 +18,7 @@ public struct RotaryStep: Sendable {
     /// Added to all positions of a sequence, such as a model's rope delta.
     public var offsets: MultiRoPE.Offsets?
 
-    /// A rotation of a step. Nothing is checked before it is used.
+    /// A rotation of a step. It is checked when it is used.
     public init(
         _ embedding: RotaryEmbedding, positions: MultiRoPE.Positions? = nil, offsets: MultiRoPE.Offsets? = nil
     ) {

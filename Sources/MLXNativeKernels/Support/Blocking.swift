@@ -1,6 +1,6 @@
 import Foundation
 
-/// Makes a call that may block, on a thread of its own. Threads of Swift's cooperative pool, and on Linux those of
+/// Makes a call that may block, on its own thread. Threads of Swift's cooperative pool, and on Linux those of
 /// Dispatch's queues, are as few as the processor's cores, and all tasks need them.
 func blocking<Value: Sendable>(
     _ body: @escaping @Sendable () throws(KernelError) -> Value

@@ -2,14 +2,14 @@
     internal import MLXNativeKernelsCore
 #endif
 
-/// The string's C text, or null if there is none.
+/// The string as a C string, or null if there is none.
 func withOptionalCString<Value>(_ string: String?, _ body: (UnsafePointer<CChar>?) -> Value) -> Value {
     guard let string else { return body(nil) }
     return string.withCString { body($0) }
 }
 
 extension String {
-    /// A text that the C API leaves to the caller; empty if it could not be made.
+    /// A string that the C API returns to its caller; empty if it could not be made.
     init(releasing text: UnsafeMutablePointer<CChar>?) {
         self = text.map { String(cString: $0) } ?? ""
         mnk_text_release(text)

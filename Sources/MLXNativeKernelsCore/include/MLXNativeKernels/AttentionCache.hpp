@@ -1,10 +1,10 @@
-// Keys and values of past tokens, with the position of each sequence. `append` writes at the next position and
-// advances it when the encoder is committed; an encoder that is dropped or refused advances nothing. When
-// committed work fails on the device, the sequences it appended to are suspect until they are truncated to where that
-// work began, or reset. Keys and values are stored as numbers, or coded by a KVCodec, or one as numbers and the other
-// coded; a cache of any kind can be saved to a file and goes on from there when it is loaded.
-// Several threads may use a cache, each with encoders of its own. A commit is refused, with a retryable error, if after
-// the encoder recorded another thread changed tokens that it reads or the position at which it appends.
+// Keys and values of past tokens, with the position of each sequence. `append` writes at the next position and advances
+// it when the encoder is committed; an encoder that is dropped or refused advances nothing. When committed work fails
+// on the device, the sequences it appended to are suspect until they are truncated to where that work began, or reset.
+// Keys and values are stored as elements or quantized by a KVCodec, each independently. A cache can be saved to a file,
+// and a loaded cache continues where the saved one was. Several threads may use a cache, each with its own encoders. A
+// commit is refused, with a retryable error, if another thread has since changed tokens that it reads or the position
+// at which it appends.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -24,11 +24,11 @@
 
 namespace mnk {
 
-// What of a cache is coded. The other of keys and values is dense, of the descriptor's dtype.
+// What of a cache is quantized. The rest is dense, with the descriptor's dtype.
 enum class KVQuantizedPlanes : uint32_t { both, keys, values };
 
-// How a cache codes what is appended. Means and channel scales are copied when the cache is made, so that their sources
-// may be changed afterwards; the copies may not, while the cache holds anything.
+// How a cache quantizes what is appended. Means and channel scales are copied when the cache is made, so that their
+// sources may be changed afterwards; the copies may not, while the cache holds anything.
 struct KVQuantizedStorage {
   KVCodecName codec = KVCodecName::turbo;
   uint32_t keyBits = 4;
@@ -39,7 +39,7 @@ struct KVQuantizedStorage {
   std::optional<Tensor> valueMeans = {};        // f32 [kvHeads, valueHeadDim]
   std::optional<Tensor> keyChannelScales = {};  // f32 [kvHeads, headDim]
 
-  KVQuantizedPlanes planes = KVQuantizedPlanes::both;  // bits of what is not coded read as 0
+  KVQuantizedPlanes planes = KVQuantizedPlanes::both;  // bits of a dense plane read as 0
 
   bool hasCodedKeys() const { return planes != KVQuantizedPlanes::values; }
   bool hasCodedValues() const { return planes != KVQuantizedPlanes::keys; }
@@ -48,10 +48,10 @@ struct KVQuantizedStorage {
 };
 
 // What a sliding-window cache must serve exactly: steps that append up to maxRows tokens, whose rows each see `window`
-// positions, also after up to maxDraft of the newest tokens were taken back. Such a step sees window + maxRows - 1
-// positions, and tokens that are taken back have overwritten as many.
+// positions, also after a rollback of up to maxDraft of the newest tokens. Such a step sees window + maxRows - 1
+// positions, and a rollback of n tokens has lost n positions.
 struct SlidingWindow {
-  uint32_t window = 0;  // positions that a row sees, its own included
+  uint32_t window = 0;  // positions that a row sees, including its own
   uint32_t maxRows = 1;
   uint32_t maxDraft = 0;
 
@@ -68,15 +68,15 @@ struct AttentionCacheDescriptor {
   DType dtype = DType::f16;                          // f32, f16 or bf16
   KVWrap whenFull = KVWrap::linear;                  // fail, or overwrite the oldest
   uint32_t pinned = 0;                               // first positions that a ring never overwrites
-  std::optional<KVQuantizedStorage> quantized = {};  // where it codes both, dtype plays no part and reads as u8
+  std::optional<KVQuantizedStorage> quantized = {};  // if it quantizes both, dtype is ignored and reads as u8
   // Makes a ring that serves it, of pinned + slidingWindow->slots() slots unless `capacity` is larger. Rows that attend
-  // without a window of their own then have this one.
+  // without their own window use this one.
   std::optional<SlidingWindow> slidingWindow = {};
-  // Makes a latent cache (multi-head latent attention): what is appended as values is the first part of keys, too, and
+  // Makes a latent cache (multi-head latent attention): what is appended as values is also the first part of keys, and
   // what is appended as keys is the rest of them, `headDim` elements that are rotated already. Queries are those of
-  // absorbed attention, of latentDim + headDim elements, and attention needs a scale. 0: keys and values are apart.
+  // absorbed attention, of latentDim + headDim elements, and attention needs a scale. 0: keys and values are separate.
   uint32_t latentDim = 0;
-  bool isStorageOnly = false;  // is never attended to, so that any head dim will do
+  bool isStorageOnly = false;  // only stores, so that it may have any head dim
 };
 
 // How queries and keys of a step are rotated, as MultiRoPE defines it.
@@ -86,7 +86,8 @@ struct RotaryStep {
   std::optional<RotaryOffsets> offsets = {};
 };
 
-// Keys and values to append, and the queries of the same tokens. All three have as many tokens, and stay as they are.
+// Keys and values to append, and the queries of the same tokens. All three have the same number of tokens, and do not
+// change.
 struct AppendAndAttend {
   HeadsView queries;
   HeadsView keys;
@@ -126,24 +127,24 @@ class AttentionCache {
   std::string text() const;
 
   // Keys and values of the next tokens of one sequence: [tokens, kvHeads, headDim], [kvHeads, headDim] for one token,
-  // or a view of another layout. A tensor is token-major; only a HeadsView can say otherwise.
+  // or a view of another layout. A tensor is token-major; a HeadsView can have another layout.
   Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values, uint32_t sequence = 0);
   // Tokens of several sequences, in the order of the list: rowCounts[i] of them for sequences[i]. Without counts it is
-  // one for each, or as many as the views have for each of their sequences. A sequence that is listed again goes on.
+  // one for each, or as many as the views have for each of their sequences. A sequence that is listed again continues.
   Result<void> append(CommandEncoder& encoder, const HeadsView& keys, const HeadsView& values,
                       std::span<const uint32_t> sequences, std::span<const uint32_t> rowCounts = {});
 
   // Attends queries, the newest tokens of a sequence, to all that the cache holds of it, as FlashDecode does: [heads,
   // headDim] for one row, [rows, heads, headDim], or a view of another layout. What the same encoder has appended
-  // counts. With a window, a row that would see a position which a ring has overwritten is an error. Without one a row
-  // sees what the ring holds up to its own position, which never fails; several rows in one step then see less than one
-  // by one, because the keys of all of them are stored before the first attends.
+  // counts. With a window, a row that would see a position that a ring has overwritten is an error. Without one a row
+  // sees what the ring holds up to its own position, which never fails; several rows in one step then see less than the
+  // same rows one at a time, because all of their keys are stored before the first attends.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options = {}, uint32_t sequence = 0) const;
   // Rows of several sequences, in the order of the list, with the meaning that they have in append: rowCounts[i] rows
   // are the newest tokens of sequences[i], or the newest before those of a later entry for the same sequence. Without
   // counts it is one for each, or as many as the view has for each of its sequences. All attend in one FlashDecode,
-  // also where counts differ; a mask needs counts that do not.
+  // even if counts differ; a mask needs equal counts.
   Result<void> attend(CommandEncoder& encoder, const HeadsView& queries, const AttentionResults& results,
                       const AttentionOptions& options, std::span<const uint32_t> sequences,
                       std::span<const uint32_t> rowCounts = {}) const;
@@ -155,34 +156,33 @@ class AttentionCache {
   // them first.
   Result<void> appendAndAttend(CommandEncoder& encoder, const AppendAndAttend& step);
 
-  // Makes `target` a copy of `source`, whatever it held.
+  // Replaces `target` with a copy of `source`.
   Result<void> copy(CommandEncoder& encoder, uint32_t source, uint32_t target);
 
-  // A new cache that holds what this dense one holds, coded: the same sequences, positions and slots, with what a ring
-  // has overwritten and pinned. It is empty until the encoder is committed. Sequences with as many positions are coded
-  // in one dispatch, keys and values together; with means or channel scales there is one for each sequence. A storage
-  // that codes keys or values alone keeps the others as they are.
+  // A new, quantized cache with the contents of this dense one: the same sequences, positions, slots, ring and pinned
+  // positions. It is empty until the encoder is committed. Sequences of the same length are quantized in one dispatch,
+  // keys and values together; with means or channel scales there is one for each sequence. A storage that quantizes
+  // only keys or only values keeps the others unchanged.
   Result<AttentionCache> quantized(CommandEncoder& encoder, const KVQuantizedStorage& storage) const;
 
-  // Reads positions of a quantized cache from `position` on as numbers: as many as the tensors hold, which have the
-  // shapes of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten
-  // cannot.
+  // Dequantizes positions of a quantized cache from `position` on: as many as the tensors hold, which have the shapes
+  // of an append; at least one of them. What the same encoder has appended can be read, what it has overwritten cannot.
   Result<void> dequantize(CommandEncoder& encoder, const std::optional<Tensor>& keys,
                           const std::optional<Tensor>& values, uint64_t position, uint32_t sequence = 0,
                           KVDomain domain = KVDomain::original) const;
 
-  // Forgets the tokens at `position` and after it. Positions that a ring has overwritten cannot come back.
+  // Removes the tokens at `position` and after it. Positions that a ring has overwritten cannot be restored.
   Result<void> truncate(uint64_t position, uint32_t sequence = 0);
   Result<void> reset(uint32_t sequence);
   void reset();
 
-  // Writes the cache to a file. A new one is for its owner alone to read. A file that is there is replaced once all is
-  // written, keeps its permissions, and is left as it was where the call fails; symbolic links are followed. Waits for
+  // Writes the cache to a file. Only its owner can read a new file. An existing file is replaced once everything is
+  // written, keeps its permissions, and is left unchanged if the call fails; symbolic links are followed. Waits for
   // submitted work that writes the cache. Fails, with a retryable error, if the cache changes meanwhile.
   Result<void> save(const std::string& path) const;
-  // The cache of a file, which may come from anywhere: nothing is believed unless it is checked. Keys, values and
-  // scales may take at most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory
-  // is asked for only when the file has the length that it must have.
+  // The cache of a file, which may come from anywhere: everything in it is checked. Keys, values and scales may take at
+  // most `maxBytes`, and so may what is read besides them (or 1 MiB, if that is more); their memory is allocated only
+  // if the file has the expected length.
   static Result<AttentionCache> load(const std::shared_ptr<Device>& device, const std::string& path, uint64_t maxBytes);
 
  private:

@@ -12,7 +12,7 @@ namespace mnk {
 
 class Device;
 
-// Where a byte really lies: two ranges can only meet when they have the same space.
+// A range of memory. Two ranges can overlap only if they have the same space.
 struct MemoryRange {
   const void* space = nullptr;  // an object that owns addresses; null is the host's address space
   uint64_t begin = 0;
@@ -36,20 +36,20 @@ class Buffer {
   virtual bool isOf(const Device& owner) const { return device().get() == &owner; }
   // All of its bytes. Buffers that wrap the same memory report overlapping ranges.
   virtual MemoryRange range() const = 0;
-  // Bytes that the processor can touch, or null where there are none. Nothing is checked: wait for submitted work
-  // before they are used. Failures of work that was to write them are not reported, and writes here do not clear them.
+  // Bytes that the processor can touch, or null if there are none. Nothing is checked: wait for submitted work before
+  // they are used. Failures of work that was to write them are not reported, and writes here do not clear them.
   virtual std::byte* contents() = 0;
 
   // Copies between the processor and the buffer. They wait for work that was committed before the call and touches
   // these bytes: a read for work that writes them, a write for work that reads or writes them. A read fails if the work
-  // that was to write the bytes failed, until they are written again. Where waiting could never end, in a handler of
+  // that was to write the bytes failed, until they are written again. If waiting could never end, in a handler of
   // finished work or for a command buffer that the app has not committed, they fail with wouldDeadlock.
   Result<void> read(uint64_t offset, std::span<std::byte> into) const;
   Result<void> write(uint64_t offset, std::span<const std::byte> from);
 
  protected:
   friend class ScratchPool;
-  // A buffer that rests in its device's pool does not keep the device alive. False where it cannot do without it.
+  // A buffer that rests in its device's pool does not keep the device alive. False if it needs the device.
   virtual bool detach() { return false; }
   virtual void attach(std::shared_ptr<Device>) {}
 

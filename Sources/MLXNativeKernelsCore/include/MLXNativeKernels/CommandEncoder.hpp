@@ -37,9 +37,9 @@ struct Summary {
 // Submitted work.
 class Completion {
  public:
-  // Waits until the work is done; every call gives the same answer, except that the counts by kind are missing where
-  // there is no memory for them. In a handler of finished work it is an error
-  // (wouldDeadlock) if this work is not done. Work in a command buffer of the app's is done only after the app commits.
+  // Waits until the work is done; every call returns the same result, except that the counts by kind are missing if
+  // there is no memory for them. In a handler of finished work it is an error (wouldDeadlock) if this work is not done.
+  // Work in the app's command buffer is done only after the app commits.
   Result<Summary> wait() const;
   bool isDone() const;
   // What was submitted; its time is 0 until the work is done.
@@ -51,11 +51,12 @@ class Completion {
   std::shared_ptr<State> state_;
 };
 
-// Something that follows an encoder's fate, such as a cache whose position advances with it.
+// An object that follows the outcome of an encoder, such as a cache whose position advances with it.
 class EncodingParticipant {
  public:
   virtual ~EncodingParticipant() = default;
-  // The encoder is being committed: may it be? If one participant refuses, nothing is submitted and none advances.
+  // The encoder is being committed. Returns whether it may be. If one participant refuses, nothing is submitted and
+  // none advances.
   virtual Result<void> check() = 0;
   // All participants have agreed.
   virtual void advance() noexcept = 0;
@@ -78,7 +79,7 @@ class CommandEncoder {
   // Encodes with `body`, commits and waits. Nothing runs if `body` fails.
   static Result<Summary> run(const std::shared_ptr<Device>& device,
                              const std::function<Result<void>(CommandEncoder&)>& body, std::string label = "");
-  // Records into a submission that exists already, such as one over a command buffer of the app's.
+  // Records into a submission that exists already, such as one over the app's command buffer.
   CommandEncoder(std::shared_ptr<Device> device, std::unique_ptr<Submission> into);
   ~CommandEncoder();  // without commit: nothing runs, nothing advances
   CommandEncoder(const CommandEncoder&) = delete;
@@ -104,21 +105,21 @@ class CommandEncoder {
     }
   }
   Result<void> encode(const Plan& plan);
-  // For encodeRepeated alone: of an op that repeats with other positions and memory, only what depends on these is
-  // planned again.
+  // For encodeRepeated only. If an op repeats with other positions and memory, only what depends on these is planned
+  // again.
   Result<void> repeat(RepeatedOp& op);
-  // In a call that a RecordedStep makes again: true where its op, at these positions, was recorded without being made.
+  // In a call that a RecordedStep makes again: true if its op, at these positions, was recorded without being planned.
   Result<bool> repeatAt(const OpPositions& positions);
   // By value, so that the error of a plan that was just made is passed on without a copy, which could fail.
   Result<void> encode(Result<Plan> planned) { return planned ? encode(*planned) : std::move(planned).error(); }
-  // Records one dispatch, for kernels of the caller's own.
+  // Records one dispatch, for the caller's own kernels.
   Result<void> dispatch(const Dispatch& dispatch);
   // Orders everything recorded so far before everything that follows.
   Result<void> barrier();
 
   // Measures how long each kind of op takes on the device, for Summary::kinds. It may be called at any time before
-  // `commit`. Ops then run one after another, even where they need no barrier, and on Apple GPUs each run of dispatches
-  // of one kind is a compute pass of its own, which costs some microseconds: measure the steps that are looked at.
+  // `commit`. Ops then run one after another, even where they need no barrier, and on Apple GPUs consecutive dispatches
+  // of one kind form their own compute pass, which costs some microseconds: measure only the steps that you look at.
   Result<void> measureOps();
 
   using Finished = std::function<void(const Result<Summary>&)>;
@@ -138,8 +139,8 @@ class CommandEncoder {
   // A call that a RecordedStep makes again; `run` is the number of committed runs of the step before it.
   using Call = std::function<Result<void>(CommandEncoder&, uint64_t run)>;
   // Runs `body`, the whole of a call. A recording keeps what `make` returns, a Call that does the same, unless `body`
-  // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs in
-  // positions alone from run to run, so that what a run finds out about it serves the next.
+  // fails or is part of another call that is kept. With `hasOneForm` the call repeats one op, which differs only in
+  // positions from run to run, so that a run can reuse what the previous one found out.
   template <typename Make, typename Body>
   Result<void> remembering(const Make& make, const Body& body, bool hasOneForm = false) {
     return calls_ ? remember(std::cref(make), std::cref(body), hasOneForm) : body();
@@ -154,7 +155,7 @@ class CommandEncoder {
   };
   Result<void> remember(const std::function<Call()>& make, const std::function<Result<void>()>& body, bool hasOneForm);
   static Error neverRuns(std::string_view got);  // of the encoder of a recording
-  // From now on nothing can be recorded or committed. Lets go of what was recorded.
+  // From now on nothing can be recorded or committed. Releases what was recorded.
   void fail(const Error& error) noexcept;
   const std::string& label() const;
 

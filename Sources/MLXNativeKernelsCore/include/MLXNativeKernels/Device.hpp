@@ -1,5 +1,5 @@
-// A Device makes buffers, libraries and pipelines and runs submissions, in the order they are committed.
-// Devices may be used from several threads, but not in a child that fork made: its threads stay with the parent.
+// A Device makes buffers, libraries and pipelines and runs submissions, in the order they are committed. Devices may be
+// used from several threads, but not in a forked child process, which does not have the parent's threads.
 #pragma once
 #include <functional>
 #include <map>
@@ -52,16 +52,16 @@ struct DeviceProfile {
 struct LibraryOrigin {
   enum class Kind : uint8_t {
     program,          // compiled into the program
-    givenText,        // text of the caller's, compiled at run time
+    givenText,        // the caller's source, compiled at run time
     givenFile,        // a file that the caller named
     moduleBundle,     // the bundle that SwiftPM makes of this package's resources
     frameworkBundle,  // the framework that holds this code
     besideCode,       // the folder of the image that holds this code
     mainBundle,       // the app's own resources
-    embeddedText,     // the text that this code carries, compiled at run time
+    embeddedText,     // the source that this code carries, compiled at run time
   };
   Kind kind = Kind::program;
-  std::string path;  // where it was a file
+  std::string path;  // if it was a file
 
   std::string text() const;  // "module bundle (/…/default.metallib)"
 };
@@ -76,7 +76,7 @@ class Library {
   virtual std::vector<std::string> functionNames() const = 0;
 };
 
-// Where a library of the caller's own comes from. Its text is Metal Shading Language with the words of
+// Where the caller's own library comes from. Its source is Metal Shading Language with the macros of
 // Shaders/Common/MetalCompat.h, which need no include: export_kernel or instantiate_kernel for what can be dispatched,
 // pipeline_constant, threadgroup_array, threadgroup_memory.
 struct LibrarySource {
@@ -100,7 +100,7 @@ class Pipeline {
   };
   virtual ~Pipeline() = default;
   virtual uint32_t maxThreadsPerThreadgroup() const = 0;
-  // Threadgroup memory that the function has without being given any, where that is known.
+  // Static threadgroup memory of the function, if it is known.
   virtual uint32_t staticThreadgroupBytes() const { return 0; }
   // Arguments that must be bound before the function can run.
   virtual std::span<const Argument> arguments() const = 0;
@@ -113,13 +113,13 @@ struct ReadyDispatch {
   Size3 threadgroup{1, 1, 1};
 };
 
-// Where a buffer of a dispatch lies.
+// The memory of a buffer of a dispatch.
 struct BoundMemory {
   std::shared_ptr<Buffer> buffer;
   uint64_t offset = 0;
 };
-// Dispatches that differ in memory alone share all the rest. The memory of each binding is passed beside it; buffers
-// and offsets of its own bindings mean nothing.
+// Dispatches that differ only in memory share everything else. The memory of each binding is passed separately; the
+// buffers and offsets of its own bindings are unused.
 using SharedDispatch = std::shared_ptr<const ReadyDispatch>;
 // Takes the memory out of a dispatch, and puts it back.
 std::vector<BoundMemory> takeMemory(Dispatch& dispatch);
@@ -131,8 +131,8 @@ struct SubmissionReport {
   std::map<std::string, double> opSeconds = {};  // by Dispatch::kind; empty: unknown
 };
 
-// Work in a command buffer of the app's runs once the app commits it, and handlers of the app's may run before the end
-// of the work is reported.
+// Work in the app's command buffer runs once the app commits it, and the app's handlers may run before the end of the
+// work is reported.
 enum class WorkProgress : uint8_t { notStarted, underWay, done, failed };
 
 // One command buffer being filled. Dispatches with no barrier between them may run in any order or at once.
@@ -145,16 +145,15 @@ class Submission {
   virtual void barrier() = 0;
   // Asks for the seconds of each op in the report, before `prepare`. A device that cannot measure them ignores it.
   virtual void measureOps() {}
-  // Makes all that `commit` needs, as far as memory is concerned. May be called again, also after more was recorded;
-  // the last call counts.
+  // Allocates all that `commit` needs. May be called again, also after more was recorded; the last call counts.
   virtual Result<void> prepare(std::function<void(SubmissionReport)> finished) = 0;
   // Drops what `prepare` made, `finished` included.
   virtual void discardPrepared() noexcept = 0;
   // Called last, at most once, after `prepare`; a submission that is destroyed without it runs nothing. `finished` runs
   // once, on a thread of the device, when the work is done or has failed; if this call fails, it does not run.
   virtual Result<void> commit() noexcept = 0;
-  // Tells how far committed work is, for as long as its end was not reported; on any thread, also after the submission
-  // is destroyed. Null: it is under way until its end is reported.
+  // Reports the progress of committed work until its end is reported; on any thread, also after the submission is
+  // destroyed. Null: it is under way until its end is reported.
   virtual std::function<WorkProgress()> progress() const { return {}; }
 };
 
@@ -174,14 +173,15 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual const DeviceLimits& limits() const = 0;
   // What is known so far; loads the shipped library and runs nothing.
   DeviceProfile profile() noexcept;
-  // The profile with what only a small dispatch tells, which waits for earlier work when it is first needed. In a
-  // handler of finished work, which cannot wait, or where it fails, that stays unknown and a later call tries again.
+  // The profile with what only a small dispatch can find out, which waits for earlier work when it is first needed. In
+  // a handler of finished work, which cannot wait, or if the dispatch fails, it stays unknown and a later call tries
+  // again.
   DeviceProfile probe() noexcept;
 
   // Zeroed memory. A length of zero is allowed and gives a buffer that holds nothing.
   virtual Result<std::shared_ptr<Buffer>> makeBuffer(uint64_t bytes) = 0;
-  // Memory of the caller's, used without a copy. `release` runs once, when the last user is gone; it runs
-  // at once when the call fails. It may run on a thread of the device and must not wait for the device's work; on a
+  // Caller-owned memory, used without a copy. `release` runs once, when the last user is gone; it runs before the call
+  // returns if the call fails. It may run on a thread of the device and must not wait for the device's work; on a
   // thread of the Host device such waits are errors (wouldDeadlock).
   virtual Result<std::shared_ptr<Buffer>> wrapMemory(void* memory, uint64_t bytes, std::function<void()> release) = 0;
 
@@ -211,7 +211,7 @@ class Device : public std::enable_shared_from_this<Device> {
   friend class CommandEncoder;
   friend class Preparing;
   bool ordersThreadgroups();
-  // Plans that were made of what was known before are forgotten last, so that none of them is kept or found after.
+  // Old plans are released last, so that none of them is kept or found afterward.
   void useMeasuredTuning(std::shared_ptr<const MeasuredTuning> tuning);
   void forgetLibrary() noexcept;
 
@@ -220,7 +220,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<KnownPlans> knownPlans_;
   std::shared_ptr<FailureLog> failures_;
   std::mutex committing_;  // work runs in the order in which caches advance
-  std::mutex preparing_;   // what is measured at the same time as something else is wrong
+  std::mutex preparing_;   // concurrent work would falsify measurements
   std::mutex probing_;
   std::mutex asking_;  // for what follows
   std::optional<MatrixLayout> matrixLayout_;

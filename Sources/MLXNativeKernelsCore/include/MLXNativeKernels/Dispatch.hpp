@@ -76,7 +76,7 @@ struct Binding {
   static Binding whole(uint32_t index, const Tensor& tensor, Access access);
 };
 
-// Bytes that travel with the dispatch, for an argument that is only read.
+// Bytes that are sent with the dispatch, for an argument that is only read.
 struct InlineBytes {
   uint32_t index = 0;
   std::vector<std::byte> bytes;
@@ -122,7 +122,7 @@ struct Dispatch {
   std::vector<InlineBytes> inlines;
   std::vector<ThreadgroupMemory> threadgroupMemory;
   Grid grid;
-  // Bytes moved, where they are not what the declared regions cover: fewer, because only the kernel knows indices, or
+  // Bytes moved, if they differ from what the declared regions cover: fewer, because only the kernel knows indices, or
   // more, because threadgroups read the same.
   std::optional<uint64_t> bytesRead;
   std::optional<uint64_t> bytesWritten;
@@ -138,7 +138,7 @@ struct Plan {
   uint64_t scratchBytes = 0;
   uint64_t zeroedBytes = 0;  // of scratch memory that is zero when the plan starts
 
-  // Adds what another plan runs. Both use the same scratch memory, one after the other, and zeroed memory of their own.
+  // Adds what another plan runs. Both use the same scratch memory, one after the other, and their own zeroed memory.
   void append(Plan next);
 
   std::string text() const;

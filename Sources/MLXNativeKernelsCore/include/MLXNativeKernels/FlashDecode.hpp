@@ -1,18 +1,18 @@
 // FlashDecode attends the newest tokens of sequences to all that a cache holds of them. For query row i of a sequence
-// that has `length` positions, the last `rows` of them being those of its queries:
+// that has `length` positions, whose queries are the last `rows` of them:
 //   p          = length - rows + i                                        the position of the row
 //   score[k]   = cap(scale * <q, key k>) + slope * (position(k) - p) + mask[k]      for each visible key k
 //   out        = sum over k of weight[k] * value k,   weight = softmax of the scores, with a sink's score beside them
-// cap(x) = softcap * tanh(x / softcap), where there is a softcap. Keys are counted from the oldest that the cache
-// holds: first the pinned positions of a ring, then its newest. Key k is visible to a row where position(k) <= p if
-// attention is causal, and position(k) > p - window if there is a window, or position(k) < pinned if the window sees
-// pinned positions. With a window, a row whose window reaches positions that a ring has overwritten is refused; without
-// one a row sees what the ring holds up to its own position, so that several rows, whose keys are all stored before the
-// first of them attends, see less than one by one. A row that sees no key, or keys of score -inf alone, is zero; scores
-// below -3.5e29 count as -inf. What is not visible to a row is not read for it, and cannot reach it.
+// cap(x) = softcap * tanh(x / softcap), if there is a softcap. Keys are counted from the oldest that the cache holds:
+// first the pinned positions of a ring, then its newest. Key k is visible to a row if both hold: position(k) <= p, or
+// attention is not causal; and position(k) > p - window, or there is no window, or position(k) < pinned and the window
+// sees pinned positions. With a window, a row whose window reaches positions that a ring has overwritten is refused;
+// without one a row sees what the ring holds up to its own position, so several rows, whose keys are all stored before
+// the first attends, see less than one at a time. A row that sees no key, or only keys of score -inf, is zero; scores
+// below -3.5e29 count as -inf. Keys and values that are not visible to a row are not read for it, and cannot affect it.
 //
 // Over a latent cache, key k is value k and then the rest of the key, each of which is read once for both. Queries have
-// as many elements as both together: those of absorbed attention, in the order of keys.
+// the elements of both: those of absorbed attention, in the order of keys.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -31,15 +31,15 @@ namespace mnk {
 
 class CommandEncoder;
 
-// A sequence of the cache, and how many positions it has, those of the queries included. A length of 0 gives zeros.
+// A sequence of the cache, and how many positions it has, including those of the queries. A length of 0 gives zeros.
 struct AttendedSequence {
   uint64_t sequence = 0;
   uint64_t length = 0;
-  // The largest length that the sequence has had since it was empty, if tokens were taken back since; 0: length. A
+  // The largest length that the sequence has had since it was empty, if tokens were rolled back since; 0: length. A
   // ring has lost what those tokens overwrote: it holds its pinned positions and the newest before this length.
   uint64_t highest = 0;
-  // How many rows of the queries are of the sequence; 0: as many as of each other one, which the queries' shape tells.
-  // Sequences with numbers of rows, which all have then, share one list of rows, in their order, and have no masks.
+  // How many rows of the queries are of the sequence; 0: the same number for each sequence, by the queries' shape. If
+  // one sequence has a row count, all must. They then share one list of rows, in their order, without masks.
   uint64_t rows = 0;
 
   uint64_t written() const { return highest == 0 ? length : highest; }
@@ -49,48 +49,47 @@ struct AttendedSequence {
 
 // The vector kernel computes in f32 throughout. The matrix kernel takes queries, keys, values and weights as f16 and
 // sums in f32: up to eight rows cost what one costs. Queries of f32 and bf16, and those of quantized caches, are first
-// multiplied by a power of two for each row, so that they keep the precision of f16 whatever their magnitude. The
-// automatic choice never takes it for f32 queries, which are more precise. For more than kRowsPerPass rows of head dims
-// 64, 80, 96, 128, 192 and 256, and for several query heads or rows over a latent cache, it takes a third kernel on
-// GPUs, which attends with all rows in one dispatch.
+// multiplied by a power of two for each row, so that they keep the precision of f16 at any magnitude. The automatic
+// choice never takes it for f32 queries, which are more precise. For more than kRowsPerPass rows of head dims 64, 80,
+// 96, 128, 192 and 256, and for several query heads or rows over a latent cache, it takes a third kernel on GPUs, which
+// attends with all rows in one dispatch.
 enum class FlashDecodeKernel : uint32_t { automatic, vector, matrix };
 
-// Who merges the parts of splits: a second dispatch, or, together with attending, the threadgroup that stores the last
+// What merges the parts of splits: a second dispatch, or, in the same dispatch, the threadgroup that stores the last
 // part. The latter needs a device that orders memory between threadgroups.
 enum class FlashDecodeMerge : uint32_t { automatic, separate, together };
 
 struct AttentionOptions {
   float scale = 0;  // 0: 1 / sqrt(headDim). A latent cache does not know the head dim of its model and needs one
   bool isCausal = true;
-  uint32_t window = 0;            // how many newest positions a row sees, its own included; 0: all
+  uint32_t window = 0;            // how many newest positions a row sees, including its own; 0: all
   bool windowSeesPinned = false;  // with a window, a row also sees the pinned positions of a ring
   float softcap = 0;              // 0: none
   // Added to scores: f32, f16 or bf16 [rows, keys], [heads, rows, keys] or [sequences, heads, rows, keys]. Axes before
-  // the keys may be 1 and then serve all; there may be more keys than the cache holds.
+  // the keys may be 1 and are then used for all; there may be more keys than the cache holds.
   std::optional<Tensor> mask = {};
   std::optional<Tensor> slopes = {};  // f32 [heads]: of ALiBi
-  std::optional<Tensor> sinks = {};   // f32 [heads]: a score that takes weight and gives no value
+  std::optional<Tensor> sinks = {};   // f32 [heads]: a score that takes part in the softmax and adds no value
 
-  uint32_t splits = 0;  // parts that a sequence's keys are divided into; 0: as the device needs
+  uint32_t splits = 0;  // parts that a sequence's keys are divided into; 0: as many as keep the device busy
   FlashDecodeKernel kernel = FlashDecodeKernel::automatic;
   FlashDecodeMerge merge = FlashDecodeMerge::automatic;
 };
 
-// Attention over a part of the keys, for MergePartials to finish. Results without their division, and what they are to
-// be divided by: the largest score times log2(e), and the sum of 2^(score * log2(e) - largest). A row that sees no key
-// has the sum 0.
+// Attention over a part of the keys, for MergePartials to finish. Results before the division, and what to divide them
+// by: rowMax, the largest score times log2(e), and rowSum, the sum of 2^(score * log2(e) - rowMax). A row that sees no
+// key has rowSum 0.
 struct AttentionPartials {
   Tensor sums;   // f32 [rows, heads, valueHeadDim], with the axes of results
   Tensor stats;  // f32 [rows, heads, 2]
 };
 
-// Where attention goes: results, or partials instead of them, and what else is wanted. Wherever queries lie, axes
-// before the last are [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one
-// sequence.
+// The outputs of attention: results or partials, and optional extras. For queries of any layout, axes before the last
+// are [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
 struct AttentionResults {
   std::optional<Tensor> into = {};  // f32, f16 or bf16, with the values' head dim
   std::optional<AttentionPartials> partials = {};
-  // f32, those axes alone: the logarithm of the sum of e^score, a sink's included; -inf where there is nothing to sum.
+  // f32, only those axes: the logarithm of the sum of e^score, including a sink; -inf if there is nothing to sum.
   std::optional<Tensor> logSumExp = {};
 };
 
@@ -101,20 +100,20 @@ struct FlashDecode {
   static constexpr uint64_t kMaxSplits = 1024;
 
   // f32, f16 or bf16, a token of the view for each row. A tensor is [heads, headDim] for one row, [rows, heads,
-  // headDim], or [sequences, rows, heads, headDim]; a view can also say that it is head-major, or give strides. Of
-  // sequences with numbers of rows it is one view of all rows, as of one sequence, and so are results.
+  // headDim], or [sequences, rows, heads, headDim]; a view can also be head-major or have strides. With row counts it
+  // is one view of all rows, as of one sequence, and so are results.
   HeadsView queries;
   std::variant<KVCacheView, QuantizedKVCacheView> over;
-  std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries, or with numbers of rows
+  std::vector<AttendedSequence> sequences = {};  // one for each sequence of the queries, or with row counts
   AttentionResults results = {};
   AttentionOptions options = {};
-  // Memory for results between dispatches: u8, as many as the plan's scratchBytes. Without it the device provides some.
+  // Memory for results between dispatches: u8, as many as the plan's scratchBytes. Without it, the device provides it.
   std::optional<Tensor> scratch = {};
 };
 
-// Checks every rule, then says what to run on a device of this profile, or on any device. Runs and compiles nothing.
+// Checks every rule and returns what to run on a device with this profile, or on any device. Runs and compiles nothing.
 Result<Plan> plan(const FlashDecode& op, const DeviceProfile& profile = {});
-// For the profile of a device, which is probed first if the plan depends on what a probe tells.
+// For the profile of a device, which is probed first if the plan depends on what a probe finds out.
 Result<Plan> plan(const FlashDecode& op, Device& device);
 Result<void> encodeRepeated(CommandEncoder& encoder, const FlashDecode& op);
 

@@ -1,5 +1,5 @@
-// Hadamard turns every vector along a tensor's last axis by the Walsh-Hadamard transform in natural order, scaled so
-// that lengths stay as they are:
+// Hadamard applies the Walsh-Hadamard transform in natural order to every vector along a tensor's last axis, scaled so
+// that lengths do not change:
 //   forward   y = H(s .* x) / sqrt(n)        inverse   y = s .* H(x) / sqrt(n)
 // where s are the signs of a codec at this length, or ones. With a codec's signs, forward takes a query to the domain
 // of its codes, and inverse takes the result of attention over them back. At 80, 96, 112 and 192 elements H / sqrt(n)
@@ -21,12 +21,12 @@ struct Hadamard {
   static constexpr uint64_t kMaxLength = 4096;
 
   Tensor from;  // f32, f16 or bf16; its last axis is a power of two from 4 to 4096, or 80, 96, 112 or 192
-  std::optional<Tensor> into = {};  // a float tensor of the same shape; without it, results take the place of `from`
+  std::optional<Tensor> into = {};  // a float tensor of the same shape; without it, results replace `from`
   std::optional<KVCodecName> signs = {};
   bool isInverse = false;
 };
 
-// Checks every rule, then says what to run. Needs no device.
+// Checks every rule and returns what to run. Needs no device.
 Result<Plan> plan(const Hadamard& op);
 
 }  // namespace mnk

@@ -1,7 +1,7 @@
 // Vectors of headDim elements, one for every sequence, token and head, in a tensor's memory. By the tensor's shape:
 //   tokenMajor  [sequences, tokens, heads, headDim], [tokens, heads, headDim], or [heads, headDim] for one token
 //   headMajor   [sequences, heads, tokens, headDim] or [heads, tokens, headDim]
-// or wherever strides say, such as in some columns of a fused projection. The elements of a vector follow each other.
+// or with any strides, such as in some columns of a fused projection. The elements of a vector are contiguous.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -30,7 +30,7 @@ struct HeadsView {
 
   Tensor tensor;
   KVLayout layout = KVLayout::tokenMajor;
-  std::optional<Strides> strides = {};  // takes the place of the tensor's shape and of the layout
+  std::optional<Strides> strides = {};  // replaces the tensor's shape and the layout
 
   HeadsView() = default;
   HeadsView(Tensor tensor, KVLayout layout = KVLayout::tokenMajor) : tensor(std::move(tensor)), layout(layout) {}
@@ -39,9 +39,9 @@ struct HeadsView {
   // leaves them.
   static Result<HeadsView> columns(const Tensor& tensor, uint64_t firstColumn, uint64_t heads, uint64_t headDim);
 
-  // Whether strides are given, or the tensor has a rank that this layout reads.
+  // Whether there are strides, or the tensor has a rank that this layout reads.
   bool isReadable() const;
-  // Where the vectors lie; all counts are 0 where the tensor has another rank.
+  // The locations of the vectors; all counts are 0 if the tensor has another rank.
   Strides resolved() const { return resolvedAs(layout); }
   Strides resolvedAs(KVLayout layout) const;
 };

@@ -1,4 +1,4 @@
-// The Host device: runs the kernels' .metal text, compiled as C++, on the processor's cores. The product
+// The Host device: runs the kernels' .metal source, compiled as C++, on the processor's cores. The product
 // MLXNativeKernelsHost defines it, which is linked by default on Linux.
 #pragma once
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace mnk::host {
 // Instruction sets that kernels are compiled for; for AVX-512 only in this package's own checks and benchmarks.
 enum class Level : int32_t { best = 0, baseline = 1, avx2 = 2, avx512 = 3 };
 
-// How much a device watches what kernels do. A submission that breaks a rule fails with what was found.
+// What a device checks while kernels run. A submission in which a check fails reports what was found.
 enum class Checking : int32_t {
   off = 0,
   // Threadgroup memory starts as NaN, and so do bytes that a dispatch declares as written and not as read. A dispatch
@@ -22,19 +22,19 @@ enum class Checking : int32_t {
   // Kernels are compiled once more, with a callback before every load and store, and run on one thread. This finds
   // races between lanes, simdgroups, threadgroups and dispatches in any execution order, accesses outside of a binding
   // or an array, reads of uninitialized memory, accesses that the dispatch does not declare, arithmetic that overflows,
-  // misaligned vectors and shuffles from lanes that take no part. A kernel that traps or does not end fails its
-  // submission; for that the process's handlers of such signals are replaced while kernels run.
+  // misaligned vectors and shuffles from inactive lanes. A kernel that traps or does not end fails its submission; for
+  // that the process's handlers of such signals are replaced while kernels run.
   full = 2,
 };
 
 // A field that is not set takes its value from the environment, if there is one: MNK_HOST_SEED, MNK_HOST_CHECKING
-// (guarded or full) and MNK_HOST_PERTURB (1). So any program can be run under checks as it is.
+// (guarded or full) and MNK_HOST_PERTURB (1). So any program can run under checks without a change.
 struct Options {
   uint32_t workers = 0;    // threads that run threadgroups; 0: one per core
   uint64_t orderSeed = 0;  // not 0: dispatches, threadgroups, simdgroups and lanes run in this seeded random order
   Checking checking = Checking::off;
-  bool allowSameValue = false;  // full: two lanes may write the same value to one place
-  bool perturb = false;  // results of functions are moved within the error that Metal allows, sums have random trees
+  bool allowSameValue = false;  // full: two lanes may write the same value to one location
+  bool perturb = false;         // results are perturbed within the error that Metal allows, sums have random trees
   Level level = Level::best;
   std::string compiler;  // for kernels compiled at run time; empty: clang++ of the search path
   // Of DeviceProfile. With that of a GPU, operations choose the kernels that they would choose there. This package's

@@ -1,6 +1,6 @@
-// KVCacheDequantize reads positions of a quantized cache back as numbers, keys and values in one dispatch:
+// KVCacheDequantize dequantizes positions of a quantized cache, keys and values in one dispatch:
 //   keys[t, head] = the key of position + t      for as many tokens as the tensor holds
-// either as they are coded, in the rotated domain, or turned back to the domain of the vectors that were stored.
+// either in the rotated domain of the codes, or rotated back to the original domain.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace mnk {
 
-// original: rotated back, channel scales and means undone. rotated: scale * level, as attention reads it.
+// original: rotated back, with channel scales and means undone. rotated: scale * codebook value, as attention reads it.
 enum class KVDomain : uint32_t { original, rotated };
 
 struct KVCacheDequantize {
@@ -20,7 +20,7 @@ struct KVCacheDequantize {
 
   QuantizedKVCacheView from;
   uint64_t sequence = 0;
-  uint64_t position = 0;  // of the first token read; what a ring has overwritten cannot be told
+  uint64_t position = 0;  // of the first token read; the op cannot detect what a ring has overwritten
 
   // f32, f16 or bf16, both alike; at least one of them. tokenMajor: [tokens, heads, headDim] or [heads, headDim] for
   // one token; headMajor: [heads, tokens, headDim]. With a first axis of sequences, their tokens follow each other.
@@ -30,7 +30,7 @@ struct KVCacheDequantize {
   KVDomain domain = KVDomain::original;
 };
 
-// Checks every rule, then says what to run. Needs no device.
+// Checks every rule and returns what to run. Needs no device.
 Result<Plan> plan(const KVCacheDequantize& op);
 
 }  // namespace mnk

@@ -1,13 +1,13 @@
 // KVCacheQuantize stores new tokens in a quantized cache, as KVCacheWrite does in a dense one: the same sources, slots,
 // rings and rows, keys and values of any number of tokens in one dispatch. See KVCodec.hpp for what is stored.
 //
-// turbo looks for the codes whose direction is nearest to the vector's among `candidates` sizes of the vector, and then
-// stores the scale that is asked for, where c are the levels of the codes:
-//   leastSquares  <r, c> / <c, c>   the least error of the vector
-//   unbiased      <r, r> / <r, c>   the vector's part along itself is kept, so that scores do not shrink
-// A scale beyond the largest f16 becomes it. A vector that, as it is coded, holds a NaN or an infinity is stored as
-// zero, or with a scale that is NaN. Elements below 2^-125, or below 2^-100 of the vector's largest, count as zero. No
-// vector changes what is stored for another.
+// turbo tries `candidates` sizes of the vector, keeps the codes whose direction is nearest to the vector's, and stores
+// the requested scale, where c are the codebook values of the codes:
+//   leastSquares  <r, c> / <c, c>   minimizes the error of the vector
+//   unbiased      <r, r> / <r, c>   keeps the vector's component along itself, so that scores do not shrink
+// A scale beyond the largest f16 becomes the largest. A vector that holds a NaN or an infinity when it is quantized is
+// stored as zero, or with a scale that is NaN. Elements below 2^-125, or below 2^-100 of the vector's largest, count as
+// zero. No vector affects what is stored for another.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@ namespace mnk {
 enum class KVScaleRule : uint32_t { unbiased, leastSquares };
 enum class KVNonFinite : uint32_t { zero, propagate };
 
-// How vectors are coded where the format leaves a choice. Readers need none of it.
+// How vectors are quantized where the format allows a choice. Readers do not need it.
 struct KVQuantizeOptions {
   uint32_t candidates = 5;  // turbo: 1, 5 or 17
   KVScaleRule keyScale = KVScaleRule::unbiased;
@@ -58,7 +58,7 @@ struct KVCacheQuantize {
   std::optional<Tensor> probe = {};
 };
 
-// Checks every rule, then says what to run. Needs no device.
+// Checks every rule and returns what to run. Needs no device.
 Result<Plan> plan(const KVCacheQuantize& op);
 Result<void> encodeRepeated(CommandEncoder& encoder, const KVCacheQuantize& op);
 

@@ -1,10 +1,10 @@
 // Cache memory that the caller owns. Slots hold one position of every head:
 //   headMajor   [heads, capacity, headDim]      or [sequences, heads, capacity, headDim]
 //   tokenMajor  [capacity, heads, headDim]      or [sequences, capacity, heads, headDim]
-// A linear cache keeps position p in slot p. A ring keeps its first `pinned` positions for ever and the newest
+// A linear cache keeps position p in slot p. A ring always keeps its first `pinned` positions, and the newest of the
 // others: slot(p) = p < pinned ? p : pinned + (p - pinned) mod (capacity - pinned).
 //
-// In a latent cache (multi-head latent attention, MLA) the first `latentDim` elements of a key are its value, too, and
+// In a latent cache (multi-head latent attention, MLA) the first `latentDim` elements of a key are also its value, and
 // are stored once. `values` holds them, and `keys` the rest of each key; without `values`, `keys` holds whole keys.
 #pragma once
 #include <cstdint>
@@ -22,11 +22,11 @@ enum class KVWrap : uint32_t { linear, ring };
 
 struct KVCacheView {
   Tensor keys;
-  std::optional<Tensor> values = {};  // may have another headDim, otherwise like keys
+  std::optional<Tensor> values = {};  // may have another headDim, otherwise the same as keys
   KVLayout layout = KVLayout::headMajor;
   KVWrap wrap = KVWrap::linear;
   uint32_t pinned = 0;
-  uint32_t latentDim = 0;  // 0: keys and values are apart
+  uint32_t latentDim = 0;  // 0: keys and values are separate
 
   uint64_t sequences() const { return keys.shape().rank() == 4 ? keys.shape()[0] : 1; }
   uint64_t heads() const { return extent(layout == KVLayout::headMajor ? 3 : 2); }

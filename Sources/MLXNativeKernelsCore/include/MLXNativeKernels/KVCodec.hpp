@@ -1,24 +1,24 @@
-// How the vectors of a quantized cache are coded. A name stands for one meaning of its bytes, for ever.
+// How the vectors of a quantized cache are encoded. The meaning of a codec's bytes never changes.
 //
 // Both codecs rotate a vector, r = H(s .* x) / sqrt(headDim), where H is the Walsh-Hadamard transform in natural order
-// and s a fixed table of signs, and code each element of r as the index of a level for numbers of variance 1: how many
-// boundaries between levels lie below the element divided by the vector's root mean square. An element on a boundary
-// takes the lower index. With N = 2^bits levels, zero is index N / 2 - 1.
+// and s a fixed table of signs, and quantize each element of r to the index of a codebook value for numbers of variance
+// 1: the number of boundaries between codebook values below the element divided by the vector's root mean square. An
+// element on a boundary gets the lower index. With N = 2^bits codebook values, zero is index N / 2 - 1.
 //
-//   turbo  Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, signs for each of them. One f16 scale a
-//   vector:
-//          r is read as scale * level. Codes lie in planes by the binary digits of `bits`, the widest first: 5 bits are
-//          a plane of the low 4 and a plane of the high 1. A plane of w bits holds code j from its bit j * w on, low
-//          bits first. A row of codes takes bits * headDim / 8 bytes.
-//          A head dim that is no power of two has m blocks of the largest one that divides it: 5 of 16, 3 of 32, 7 of
-//          16 and 3 of 64. Each block is transformed on its own, x_b = H(s .* x)_b / sqrt(its length), and then all are
-//          reflected across each other: r_b = x_b - 2 / m * (x_0 + ... + x_m-1). So an outlier is spread over the whole
-//          vector, as at a power of two. This rotation is its own inverse, but for the signs.
+//   turbo  Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, signs for each head dim. One f16 scale
+//          for each vector: r is read as scale * codebook value. Codes are packed in bit planes by the binary digits of
+//          `bits`, the widest first: 5 bits are a plane of the low 4 and a plane of the high 1. A plane of w bits holds
+//          code j from its bit j * w on, low bits first. A row of codes takes bits * headDim / 8 bytes.
+//          A head dim that is not a power of two has m blocks of the largest power of two that divides it: 5 of 16, 3
+//          of 32, 7 of 16 and 3 of 64. Each block is transformed, x_b = H(s .* x)_b / sqrt(its length), and then the
+//          blocks are reflected: r_b = x_b - 2 / m * (x_0 + ... + x_m-1). This spreads an outlier over the whole
+//          vector, as at a power of two. Except for the signs, this rotation is its own inverse.
 //   mlx1   The bytes of mlx-native 0.6.6 and later. 4 bits, two codes a byte, low half first, for powers of two from 4
-//   to
-//          4096; 5, 6 and 8 bits, one code a byte, for 256 and 512. Signs at 256 and 512 alone. f32 scales: the norm of
-//          r, or at 512 the root mean square of each half of r, which is read as scale / scaleFactor * level.
-//          From 1024 on there is one scale, where that library's kernel writes one though its host code asks for more.
+//          to 4096; 5, 6 and 8 bits, one code a byte, for 256 and 512. Signs only at 256 and 512. f32 scales: the norm
+//          of r, or at 512 the root mean square of each half of r, which is read as scale / scaleFactor * codebook
+//          value.
+//          From 1024 on there is one scale, because mlx-native's kernel writes one, although its host code asks for
+//          more.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -35,9 +35,9 @@ std::string_view name(KVCodecName codec);
 struct KVCodec {
   KVCodecName name = KVCodecName::turbo;
   uint32_t bits = 4;
-  float scaleFactor = 1;  // mlx1 at head dim 512: what elements are multiplied by before they are coded
+  float scaleFactor = 1;  // mlx1 at head dim 512: what elements are multiplied by before they are quantized
 
-  // Whether there is a codec of this name for these bits and head dim.
+  // Whether the codec supports these bits and this head dim.
   bool canCode(uint64_t headDim) const;
   // Whether the scale factor can be used: 1 always, others from 1e-6 to 1e6 with mlx1 at 512.
   bool canScale(uint64_t headDim) const;
@@ -47,7 +47,7 @@ struct KVCodec {
   bool operator==(const KVCodec&) const = default;
 };
 
-// What one vector takes.
+// The sizes of one vector.
 struct KVCodecSizes {
   uint64_t codeBytes = 0;
   uint64_t scales = 0;
@@ -56,7 +56,7 @@ struct KVCodecSizes {
   uint64_t bytes() const { return codeBytes + scaleBytes; }
 };
 Result<KVCodecSizes> sizes(const KVCodec& codec, uint64_t headDim);
-// The head dim whose vectors take so many bytes of codes; 0 where the codec has none.
+// The head dim whose codes take this many bytes; 0 if there is none.
 uint64_t headDimOf(const KVCodec& codec, uint64_t codeBytes);
 
 }  // namespace mnk

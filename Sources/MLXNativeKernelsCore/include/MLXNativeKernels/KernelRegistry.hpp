@@ -1,6 +1,6 @@
-// Makes each library and each pipeline of a device once and hands it out to any thread.
-// What fails to build is not kept, so a later call tries again. A library is known by its text or by its path: a file
-// that changed is read again only after clear().
+// Makes each library and each pipeline of a device once and hands it out to any thread. A failed build is not kept, so
+// a later call tries again. A library is identified by its source or by its path: a file that changed is read again
+// only after clear().
 #pragma once
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@ class KernelRegistry {
   Result<std::shared_ptr<Pipeline>> pipeline(const KernelKey& key);
 
   size_t pipelineCount() const;
-  // Forgets pipelines and libraries; those in use live on until their last user is gone.
+  // Releases pipelines and libraries; those in use stay valid until their last user is gone.
   void clear() noexcept;
 
  private:

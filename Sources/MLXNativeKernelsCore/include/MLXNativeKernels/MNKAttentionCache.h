@@ -5,15 +5,15 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// What of a cache is coded. The other of keys and values is dense, of the descriptor's element type.
+/// What of a cache is quantized. The rest is dense, with the descriptor's element type.
 typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
   MNKQuantizedPlanesBoth = 0,
   MNKQuantizedPlanesKeys,
   MNKQuantizedPlanesValues,
 };
 
-/// How a cache codes what is appended. Means and channel scales are for turbo alone, and are copied when the cache is
-/// made.
+/// How a cache quantizes what is appended. Means and channel scales are for turbo only, and are copied when the cache
+/// is made.
 @interface MNKQuantizedStorage : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -26,7 +26,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
 @property(nonatomic) MNKKVCodecName codec;
 @property(nonatomic) NSUInteger keyBits;
 @property(nonatomic) NSUInteger valueBits;
-/// For mlx1 at a head dim of 512; 1 unless set.
+/// For mlx1 at a head dim of 512; 1 by default.
 @property(nonatomic) float scaleFactor;
 @property(nonatomic, copy) MNKKVQuantizeOptions *options;
 /// `float32`, `[kvHeads, headDim]`.
@@ -35,7 +35,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKQuantizedPlanes) {
 @property(nonatomic, nullable) MNKTensor *valueMeans;
 /// `float32`, `[kvHeads, headDim]`, none of them 0.
 @property(nonatomic, nullable) MNKTensor *keyChannelScales;
-/// Both unless set. Bits of what is not coded play no part.
+/// Both by default. Bits of a dense plane are ignored.
 @property(nonatomic) MNKQuantizedPlanes planes;
 
 @end
@@ -49,7 +49,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 };
 
 /// What a sliding-window cache serves exactly: steps that append up to `maxRows` tokens and attend with their rows,
-/// which each see `window` positions, also after up to `maxDraft` of the newest tokens were taken back.
+/// which each see `window` positions, also after a rollback of up to `maxDraft` of the newest tokens.
 @interface MNKSlidingWindow : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -60,9 +60,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
                        maxRows:(NSUInteger)maxRows
                       maxDraft:(NSUInteger)maxDraft NS_DESIGNATED_INITIALIZER;
 
-/// Positions that a row sees, its own included.
+/// Positions that a row sees, including its own.
 @property(nonatomic) NSUInteger window;
-/// 1 unless set.
+/// 1 by default.
 @property(nonatomic) NSUInteger maxRows;
 @property(nonatomic) NSUInteger maxDraft;
 
@@ -82,24 +82,23 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 @property(nonatomic) NSUInteger valueHeadDim;
 /// Slots of one sequence. 0 means as many as the sliding window needs.
 @property(nonatomic) NSUInteger capacity;
-/// 1 unless set.
+/// 1 by default.
 @property(nonatomic) NSUInteger sequences;
-/// A float type, `float16` unless set. It plays no part where keys and values are both quantized.
+/// A float type, `float16` by default. Ignored if keys and values are both quantized.
 @property(nonatomic) MNKElementType elementType;
 /// `nil` for a dense cache.
 @property(nonatomic, nullable, copy) MNKQuantizedStorage *quantized;
-/// Fails unless set.
+/// Fails by default.
 @property(nonatomic) MNKWhenFull whenFull;
 /// First positions that are never overwritten, of a cache that overwrites the oldest.
 @property(nonatomic) NSUInteger pinned;
-/// Makes a cache that overwrites the oldest and has the slots for this window. Rows that attend without a window of
-/// their own then have this one. `nil` for a cache without a window.
+/// Makes a cache that overwrites the oldest and has the slots for this window. Rows that attend without their own
+/// window use this one. `nil` for a cache without a window.
 @property(nonatomic, nullable, copy) MNKSlidingWindow *slidingWindow;
-/// Makes a latent cache (multi-head latent attention): values are the first part of keys, too, of this length, and
+/// Makes a latent cache (multi-head latent attention): values are also the first part of keys, of this length, and
 /// `headDim` elements follow them. Queries of absorbed attention have the elements of both. 0 for another cache.
 @property(nonatomic) NSUInteger latentDim;
-/// Whether nothing attends to the cache, so that any head dims will do. Otherwise there must be an attention kernel for
-/// them.
+/// Whether the cache only stores. Otherwise there must be an attention kernel for its head dims.
 @property(nonatomic, getter=isStorageOnly) BOOL storageOnly;
 
 @end
@@ -110,8 +109,8 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKWhenFull) {
 /// nothing. If submitted work fails on the device, the sequences it appended to are suspect until they are truncated or
 /// reset.
 ///
-/// Several threads may use a cache, each with encoders of its own. A commit is refused, with a retryable error, if
-/// after the encoder recorded another thread changed tokens that it reads or the position at which it appends.
+/// Several threads may use a cache, each with its own encoders. A commit is refused, with a retryable error, if another
+/// thread has since changed tokens that it reads or the position at which it appends.
 ///
 /// Its `description` is one line, such as `8 heads of 128 as f16, 1 sequence at position 13, 4096 slots that fail when
 /// full, 16.8 MB`.
@@ -131,19 +130,19 @@ __attribute__((objc_subclassing_restricted))
 - (nullable instancetype)initWithDevice:(MNKDevice *)device
                              descriptor:(MNKAttentionCacheDescriptor *)descriptor
                                   error:(NSError **)error NS_DESIGNATED_INITIALIZER;
-/// The cache of a file, which goes on where the saved one was. The file may come from anywhere: it is checked before it
-/// is believed, and nothing is made where keys and values would take more than `maxBytes`.
+/// The cache of a file, which continues where the saved one was. The file may come from anywhere: it is checked, and
+/// the call fails if keys and values would take more than `maxBytes`.
 - (nullable instancetype)initWithDevice:(MNKDevice *)device
                           contentsOfURL:(NSURL *)url
                                maxBytes:(NSUInteger)maxBytes
                                   error:(NSError **)error NS_DESIGNATED_INITIALIZER;
 
-/// Writes the cache to a file, after waiting for submitted work that writes the cache. A new file is for its owner
-/// alone to read. A file that is there is replaced once all is written, keeps its permissions, and is left as it was if
-/// the call fails; symbolic links are followed.
+/// Writes the cache to a file, after waiting for submitted work that writes the cache. Only its owner can read a new
+/// file. An existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the
+/// call fails; symbolic links are followed.
 - (BOOL)saveToURL:(NSURL *)url error:(NSError **)error NS_SWIFT_NAME(save(to:));
 
-/// What it was made with, with no property left to a default.
+/// The descriptor, with all defaults resolved.
 @property(nonatomic, readonly, copy) MNKAttentionCacheDescriptor *descriptor;
 /// Keys and values, or codes of them as a cache of bytes, head-major, over the cache's memory.
 @property(nonatomic, readonly, copy) MNKKVCacheView *view;
@@ -154,7 +153,7 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly) NSUInteger bytes;
 /// Of one position of one sequence.
 @property(nonatomic, readonly) NSUInteger bytesPerToken;
-/// How many more bytes the same extents would take as `float16`; negative for `float32`.
+/// How many more bytes the cache would take as `float16`; negative for `float32`.
 @property(nonatomic, readonly) NSInteger bytesSaved;
 
 /// The position that the next appended token gets, in the only or first sequence.
@@ -168,14 +167,14 @@ __attribute__((objc_subclassing_restricted))
 - (NSUInteger)countOfSequence:(NSUInteger)sequence;
 - (BOOL)isSequenceSuspect:(NSUInteger)sequence;
 
-/// Forgets tokens of the only or first sequence at `position` and after it, as when speculative decoding rolls back.
-/// Positions that were overwritten cannot come back.
+/// Removes tokens of the only or first sequence at `position` and after it, as when speculative decoding rolls back.
+/// Overwritten positions cannot be restored.
 - (BOOL)truncateToPosition:(NSUInteger)position error:(NSError **)error NS_SWIFT_NAME(truncate(to:));
 /// The same for any sequence.
 - (BOOL)truncateToPosition:(NSUInteger)position
                   sequence:(NSUInteger)sequence
                      error:(NSError **)error NS_SWIFT_NAME(truncate(to:sequence:));
-/// Forgets all tokens of all sequences.
+/// Removes all tokens of all sequences.
 - (void)reset;
 - (BOOL)resetSequence:(NSUInteger)sequence error:(NSError **)error;
 

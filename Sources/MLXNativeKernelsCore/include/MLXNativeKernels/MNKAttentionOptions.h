@@ -15,7 +15,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeKernel) {
   MNKFlashDecodeKernelMatrix,
 };
 
-/// Who merges the parts that a sequence's keys are divided into.
+/// What merges the parts that a sequence's keys are divided into.
 typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
   MNKFlashDecodeMergeAutomatic = 0,
   /// A second dispatch.
@@ -29,9 +29,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
 
 /// Multiplies scores; 0 means 1 / sqrt(headDim).
 @property(nonatomic) float scale;
-/// Whether a row sees nothing after its own position; `YES` unless set.
+/// Whether a row sees nothing after its own position; `YES` by default.
 @property(nonatomic, getter=isCausal) BOOL causal;
-/// How many newest positions a row sees, its own included; 0 means all, or the window of a sliding-window cache. A row
+/// How many newest positions a row sees, including its own; 0 means all, or the window of a sliding-window cache. A row
 /// whose window reaches positions that a ring has overwritten is an error.
 @property(nonatomic) NSUInteger window;
 /// Whether a row with a window also sees the pinned positions of a ring.
@@ -39,13 +39,13 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
 /// Scores become softcap * tanh(score / softcap); 0 means none.
 @property(nonatomic) float softcap;
 /// Added to scores, oldest visible key first: any float type, `[rows, keys]`, `[heads, rows, keys]` or
-/// `[sequences, heads, rows, keys]`. Axes before the keys may be 1 and then serve all.
+/// `[sequences, heads, rows, keys]`. Axes before the keys may be 1 and are then used for all.
 @property(nonatomic, nullable) MNKTensor *mask;
 /// `float32`, `[heads]`: the slopes of ALiBi.
 @property(nonatomic, nullable) MNKTensor *slopes;
-/// `float32`, `[heads]`: a score that takes weight and gives no value.
+/// `float32`, `[heads]`: a score that takes part in the softmax and adds no value.
 @property(nonatomic, nullable) MNKTensor *sinks;
-/// Parts that a sequence's keys are divided into; 0 means as the device needs.
+/// Parts that a sequence's keys are divided into; 0 means as many as keep the device busy.
 @property(nonatomic) NSUInteger splits;
 @property(nonatomic) MNKFlashDecodeKernel kernel;
 @property(nonatomic) MNKFlashDecodeMerge merge;
@@ -60,15 +60,15 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
 
 - (instancetype)initWithSums:(MNKTensor *)sums stats:(MNKTensor *)stats NS_DESIGNATED_INITIALIZER;
 
-/// Results without their division: `float32`, the axes of results with the values' head dim.
+/// Results before the division: `float32`, the axes of results with the values' head dim.
 @property(nonatomic) MNKTensor *sums;
-/// What they are to be divided by: `float32`, the axes of results with a last axis of 2.
+/// What to divide them by: `float32`, the axes of results with a last axis of 2.
 @property(nonatomic) MNKTensor *stats;
 
 @end
 
-/// Where attention goes: results, or partials instead of them, and what else is wanted. For queries of any layout, axes
-/// before the last are `[sequences, rows, heads]`, `[rows, heads]` for one sequence, or `[heads]` for one row.
+/// The outputs of attention: results or partials, and optional extras. For queries of any layout, axes before the last
+/// are `[sequences, rows, heads]`, `[rows, heads]` for one sequence, or `[heads]` for one row.
 @interface MNKAttentionResults : MNKDescriptor
 
 + (instancetype)resultsIntoTensor:(MNKTensor *)output;
@@ -77,7 +77,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKFlashDecodeMerge) {
 /// Any float type, with the values' head dim.
 @property(nonatomic, nullable) MNKTensor *output;
 @property(nonatomic, nullable, copy) MNKAttentionPartials *partials;
-/// `float32`, without the last axis: the logarithm of the sum of e^score, a sink's included.
+/// `float32`, without the last axis: the logarithm of the sum of e^score, including a sink.
 @property(nonatomic, nullable) MNKTensor *logSumExp;
 
 @end

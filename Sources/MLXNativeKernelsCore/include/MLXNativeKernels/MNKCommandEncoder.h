@@ -29,8 +29,8 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly) MNKDevice *device;
 
 /// Writes keys and values at the next position of the only or first sequence, or quantizes them, whichever the cache
-/// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can say
-/// otherwise.
+/// asks: `[tokens, kvHeads, headDim]`, or `[kvHeads, headDim]` for one token. A tensor is token-major; a view can have
+/// another layout.
 - (BOOL)appendKeys:(MNKTensor *)keys
             values:(MNKTensor *)values
            toCache:(MNKAttentionCache *)cache
@@ -47,14 +47,14 @@ __attribute__((objc_subclassing_restricted))
            toCache:(MNKAttentionCache *)cache
          sequences:(NSArray<NSNumber *> *)sequences
              error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequences:));
-/// Appends tokens of one sequence that lie in any layout.
+/// Appends tokens of one sequence in any layout.
 - (BOOL)appendKeysView:(MNKHeadsView *)keys
             valuesView:(MNKHeadsView *)values
                toCache:(MNKAttentionCache *)cache
               sequence:(NSUInteger)sequence
                  error:(NSError **)error NS_SWIFT_NAME(append(keys:values:to:sequence:));
-/// Appends tokens of several sequences that lie in any layout, in the order of the list. A sequence that is listed
-/// again goes on.
+/// Appends tokens of several sequences in any layout, in the order of the list. A sequence that is listed again
+/// continues.
 ///
 /// - Parameter rowCounts: How many tokens each listed sequence has; `nil` means one for each, or as many as the views
 ///   have for each of their sequences.
@@ -68,38 +68,40 @@ __attribute__((objc_subclassing_restricted))
 /// Attends queries, the newest tokens of the only or first sequence, to all that the cache holds of it, with what this
 /// encoder has appended: `[heads, headDim]` for one row, or `[rows, heads, headDim]`.
 ///
-/// With a window, a row that would see a position which a ring has overwritten is an error. Without one a row sees what
-/// the ring holds up to its own position. Several rows in one step then see less than one by one, because the keys of
-/// all of them are stored before the first attends; `appendAndAttendQueries:` gives the results of one by one.
+/// With a window, a row that would see a position that a ring has overwritten is an error. Without one a row sees what
+/// the ring holds up to its own position. Several rows in one step then see less than the same rows one at a time,
+/// because all of their keys are stored before the first attends; `appendAndAttendQueries:` gives the results of one at
+/// a time.
 - (BOOL)attendQueries:(MNKTensor *)queries
             overCache:(MNKAttentionCache *)cache
            intoTensor:(MNKTensor *)output
               options:(nullable MNKAttentionOptions *)options
                 error:(NSError **)error NS_SWIFT_NAME(attend(_:over:into:options:));
-/// The same for any sequence, and with partials or the logarithm of the sum where they are wanted.
+/// The same for any sequence, and optionally with partials or the logarithm of the sum.
 - (BOOL)attendQueries:(MNKTensor *)queries
             overCache:(MNKAttentionCache *)cache
              sequence:(NSUInteger)sequence
               results:(MNKAttentionResults *)results
               options:(nullable MNKAttentionOptions *)options
                 error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequence:results:options:));
-/// As many rows of each listed sequence: `[sequences, rows, heads, headDim]`, or `[sequences, heads, headDim]` for one.
+/// The same number of rows of each listed sequence: `[sequences, rows, heads, headDim]`, or
+/// `[sequences, heads, headDim]` for one.
 - (BOOL)attendQueries:(MNKTensor *)queries
             overCache:(MNKAttentionCache *)cache
             sequences:(NSArray<NSNumber *> *)sequences
               results:(MNKAttentionResults *)results
               options:(nullable MNKAttentionOptions *)options
                 error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequences:results:options:));
-/// Attends queries of one sequence that lie in any layout.
+/// Attends queries of one sequence in any layout.
 - (BOOL)attendQueriesView:(MNKHeadsView *)queries
                 overCache:(MNKAttentionCache *)cache
                  sequence:(NSUInteger)sequence
                   results:(MNKAttentionResults *)results
                   options:(nullable MNKAttentionOptions *)options
                     error:(NSError **)error NS_SWIFT_NAME(attend(_:over:sequence:results:options:));
-/// Attends queries of several sequences that lie in any layout. Lists mean what they mean in an append: a sequence's
-/// rows are its newest tokens, or the newest before those of a later entry for the same sequence. All attend in the
-/// same dispatch, also where row counts differ; a mask needs counts that do not.
+/// Attends queries of several sequences in any layout. Lists mean what they mean in an append: a sequence's rows are
+/// its newest tokens, or the newest before those of a later entry for the same sequence. All attend in the same
+/// dispatch, even if row counts differ; a mask needs equal counts.
 - (BOOL)attendQueriesView:(MNKHeadsView *)queries
                 overCache:(MNKAttentionCache *)cache
                 sequences:(NSArray<NSNumber *> *)sequences
@@ -120,8 +122,8 @@ __attribute__((objc_subclassing_restricted))
                        options:(nullable MNKAttentionOptions *)options
                          error:(NSError **)error
     NS_SWIFT_NAME(appendAndAttend(_:keys:values:over:sequence:results:options:));
-/// The same with queries and keys that are rotated in the dispatch that stores the keys; those that are passed stay as
-/// they are.
+/// The same with queries and keys that are rotated in the dispatch that stores the keys; those that are passed do not
+/// change.
 - (BOOL)appendAndAttendQueries:(MNKHeadsView *)queries
                           keys:(MNKHeadsView *)keys
                         values:(MNKHeadsView *)values
@@ -146,29 +148,29 @@ __attribute__((objc_subclassing_restricted))
                          error:(NSError **)error
     NS_SWIFT_NAME(appendAndAttend(_:keys:values:rotary:over:sequences:rowCounts:results:options:));
 
-/// Makes a sequence a copy of another, whatever it held.
+/// Replaces a sequence with a copy of another.
 - (BOOL)copySequence:(NSUInteger)source
           toSequence:(NSUInteger)target
              inCache:(MNKAttentionCache *)cache
                error:(NSError **)error NS_SWIFT_NAME(copySequence(_:to:in:));
 
-/// Turns queries, and keys, in place by their positions: token-major, `[tokens, heads, headDim]`, `[heads, headDim]`
-/// for one token, or `[sequences, tokens, heads, headDim]`. `MNKMultiRoPE` can do more.
+/// Rotates queries, and keys, in place by their positions: token-major, `[tokens, heads, headDim]`, `[heads, headDim]`
+/// for one token, or `[sequences, tokens, heads, headDim]`. `MNKMultiRoPE` has more options.
 - (BOOL)rotateQueries:(MNKTensor *)queries
                  keys:(nullable MNKTensor *)keys
             positions:(MNKRotaryPositions *)positions
                rotary:(MNKRotaryEmbedding *)rotary
                 error:(NSError **)error NS_SWIFT_NAME(rotate(_:_:positions:rotary:));
 
-/// A new cache that holds what a dense one holds, coded: the same sequences, positions and slots. It is empty until the
-/// encoder is committed. Sequences with as many positions are coded in one dispatch, keys and values together; with
+/// A new, quantized cache with the contents of a dense one: the same sequences, positions and slots. It is empty until
+/// the encoder is committed. Sequences of the same length are quantized in one dispatch, keys and values together; with
 /// means or channel scales there is one for each sequence.
 - (nullable MNKAttentionCache *)quantizeCache:(MNKAttentionCache *)cache
                                     asStorage:(MNKQuantizedStorage *)storage
                                         error:(NSError **)error NS_SWIFT_NAME(quantize(_:as:));
 
-/// Reads positions of a quantized cache as numbers, as many as the tensors hold: `[tokens, kvHeads, headDim]`, or
-/// without tokens for one. At least one of keys and values.
+/// Dequantizes positions of a quantized cache, as many as the tensors hold: `[tokens, kvHeads, headDim]`, or without
+/// tokens for one. At least one of keys and values.
 - (BOOL)dequantizeCache:(MNKAttentionCache *)cache
                intoKeys:(nullable MNKTensor *)keys
                  values:(nullable MNKTensor *)values
@@ -177,9 +179,9 @@ __attribute__((objc_subclassing_restricted))
                  domain:(MNKKVDomain)domain
                   error:(NSError **)error NS_SWIFT_NAME(dequantize(_:keys:values:position:sequence:domain:));
 
-/// Records an op with operands of the caller's own.
+/// Records an op with the caller's own operands.
 - (BOOL)encodeOperation:(MNKOperation *)operation error:(NSError **)error NS_SWIFT_NAME(encode(_:));
-/// Records one launch of a kernel of the caller's own.
+/// Records one launch of the caller's own kernel.
 - (BOOL)encodeDispatch:(MNKDispatch *)dispatch error:(NSError **)error NS_SWIFT_NAME(encode(_:));
 /// Orders everything recorded so far before everything that follows. Dispatches that touch the same bytes are ordered
 /// without it.
@@ -192,7 +194,7 @@ __attribute__((objc_subclassing_restricted))
 /// Submits the work. It fails if it reads what earlier, failed work was to write.
 - (nullable MNKCompletion *)commitWithError:(NSError **)error NS_SWIFT_NAME(commit());
 /// Submits the work. The handler is called once, with what was done or with why it failed: on a thread of the device
-/// when the work is done, or before this returns where it cannot be submitted. It can read the results of this work. It
+/// when the work is done, or before this returns if it cannot be submitted. It can read the results of this work. It
 /// cannot wait for other work, which may need that thread: such waits fail with `MNKErrorWouldDeadlock`.
 - (void)commitWithCompletionHandler:
     (void(NS_SWIFT_SENDABLE ^)(MNKSummary *_Nullable summary, NSError *_Nullable failure))completionHandler

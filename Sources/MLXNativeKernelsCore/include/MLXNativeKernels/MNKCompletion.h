@@ -33,7 +33,7 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic, readonly) NSTimeInterval deviceSeconds;
 /// The counts of all ops by name.
 @property(nonatomic, readonly) NSDictionary<NSString *, MNKCounts *> *kinds;
-/// The counts of one op, such as `KVCacheWrite`, or of a kind of the caller's own; zeros for an unknown one.
+/// The counts of one op, such as `KVCacheWrite`, or of the caller's own kind; zeros for an unknown one.
 - (MNKCounts *)countsOfKind:(NSString *)kind NS_SWIFT_NAME(counts(ofKind:));
 
 @end
@@ -46,7 +46,7 @@ __attribute__((objc_subclassing_restricted))
 - (instancetype)init NS_UNAVAILABLE;
 + (instancetype)new NS_UNAVAILABLE;
 
-/// Waits until the work is done. Every call gives the same answer. In a handler of finished work it fails with
+/// Waits until the work is done. Every call returns the same result. In a handler of finished work it fails with
 /// `MNKErrorWouldDeadlock` if this work is not done.
 - (BOOL)waitWithError:(NSError **)error NS_SWIFT_NAME(wait());
 @property(nonatomic, readonly, getter=isDone) BOOL done;

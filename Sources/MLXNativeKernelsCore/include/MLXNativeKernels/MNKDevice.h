@@ -6,12 +6,12 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// What a device runs on.
 typedef NSString *MNKDeviceKind NS_TYPED_EXTENSIBLE_ENUM;
-/// The processor's cores, running the kernels' own text.
+/// The processor's cores, running the same kernel source.
 FOUNDATION_EXPORT MNKDeviceKind const MNKDeviceKindHost;
 /// An Apple GPU.
 FOUNDATION_EXPORT MNKDeviceKind const MNKDeviceKindMetal;
 
-/// Something that runs kernels: a GPU, or the processor standing in for one.
+/// A device that runs kernels: a GPU, or the processor instead of one.
 ///
 /// Submissions run in the order they are committed. A device may be used from several threads.
 ///
@@ -42,7 +42,7 @@ __attribute__((objc_subclassing_restricted))
                                          error:(NSError **)error NS_SWIFT_NAME(makeHost(options:));
 
 @property(nonatomic, readonly, copy) MNKDeviceKind kind;
-/// A name for people, such as that of the GPU.
+/// A human-readable name, such as that of the GPU.
 @property(nonatomic, readonly, copy) NSString *name;
 
 /// Records work for one command buffer.
@@ -74,7 +74,7 @@ __attribute__((objc_subclassing_restricted))
 /// The newest failure of work submitted on this device, for logs; `nil` if there was none.
 @property(nonatomic, readonly, nullable) NSError *lastFailure;
 
-/// Forgets all compiled kernels, so that a changed file is read again. Those in use live on.
+/// Releases all compiled kernels, so that a changed file is read again. Kernels in use stay valid.
 - (void)clearKernels;
 
 @end

@@ -11,10 +11,10 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
   MNKAccessReadWrite,
 };
 
-/// One launch of a kernel of the caller's own.
+/// One launch of the caller's own kernel.
 ///
-/// Each argument is set at its index, as in Metal, in the place of what was there; barriers are placed from what is
-/// said of the tensors.
+/// Each argument is set at its index, as in Metal, and replaces an earlier one. Barriers are placed from the declared
+/// accesses.
 ///
 /// ```objc
 /// MNKDispatch *scale = [[MNKDispatch alloc] initWithFunction:@"scale" library:library];
@@ -33,12 +33,12 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
 
 @property(nonatomic, copy) NSString *function;
 @property(nonatomic, nullable) MNKKernelLibrary *library;
-/// Under which `-[MNKSummary countsOfKind:]` counts it; `Custom` unless set.
+/// Under which `-[MNKSummary countsOfKind:]` counts it; `Custom` by default.
 @property(nonatomic, copy) NSString *kind;
 
-/// `nil` takes away what was set.
+/// `nil` removes what was set.
 - (void)setTensor:(nullable MNKTensor *)tensor access:(MNKAccess)access atIndex:(NSUInteger)index;
-/// Bytes for a `constant` argument, at most 4096; they are copied. NULL takes away what was set.
+/// Bytes for a `constant` argument, at most 4096; they are copied. NULL removes what was set.
 - (void)setBytes:(nullable const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
 /// Values that are fixed when a kernel is prepared.
@@ -47,7 +47,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKAccess) {
 - (void)setConstantUInt32:(uint32_t)value atIndex:(NSUInteger)index;
 - (void)setConstantFloat:(float)value atIndex:(NSUInteger)index;
 
-/// Threads along up to three axes, or threadgroups where `gridIsThreadgroups`; one thread unless set.
+/// Threads along up to three axes, or threadgroups where `gridIsThreadgroups`; one thread by default.
 @property(nonatomic, copy) NSArray<NSNumber *> *grid;
 /// Threads of one threadgroup; `nil` lets the encoder choose, only with a grid of threads.
 @property(nonatomic, nullable, copy) NSArray<NSNumber *> *threadgroup;

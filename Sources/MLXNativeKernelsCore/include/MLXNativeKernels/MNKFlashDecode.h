@@ -6,7 +6,7 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// A sequence of a cache, and how many positions it has, those of the queries included. A length of 0 gives zeros.
+/// A sequence of a cache, and how many positions it has, including those of the queries. A length of 0 gives zeros.
 @interface MNKAttendedSequence : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -21,12 +21,11 @@ NS_ASSUME_NONNULL_BEGIN
 
 @property(nonatomic, readonly) NSUInteger sequence;
 @property(nonatomic, readonly) NSUInteger length;
-/// The largest length that the sequence has had since it was empty, if tokens were taken back since; 0 means `length`.
+/// The largest length that the sequence has had since it was empty, if tokens were rolled back since; 0 means `length`.
 /// A ring has lost what those tokens overwrote.
 @property(nonatomic, readonly) NSUInteger highest;
-/// How many rows of the queries are of the sequence; 0 means as many as of each other one, which the queries' shape
-/// tells. With numbers of rows, for all sequences or for none, queries and results are one list of all rows, and there
-/// is no mask.
+/// How many rows of the queries are of the sequence; 0 means the same number for each sequence, by the queries' shape.
+/// With row counts, for all sequences or for none, queries and results are one list of all rows, and there is no mask.
 @property(nonatomic, readonly) NSUInteger rows;
 
 @end
@@ -66,7 +65,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, copy) NSArray<MNKAttendedSequence *> *sequences;
 @property(nonatomic, copy) MNKAttentionResults *results;
 @property(nonatomic, copy) MNKAttentionOptions *options;
-/// `uint8`, as many as the plan's `scratchBytes`; `nil` means that the device provides some.
+/// `uint8`, as many as the plan's `scratchBytes`; `nil` means that the device provides it.
 @property(nonatomic, nullable) MNKTensor *scratch;
 
 @end

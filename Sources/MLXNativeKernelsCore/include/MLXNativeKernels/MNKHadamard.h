@@ -3,8 +3,8 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// Turns every vector along a tensor's last axis by the Walsh-Hadamard transform in natural order, scaled so that
-/// lengths stay as they are:
+/// Applies the Walsh-Hadamard transform in natural order to every vector along a tensor's last axis, scaled so that
+/// lengths do not change:
 ///
 ///     forward   y = H(s .* x) / sqrt(n)        inverse   y = s .* H(x) / sqrt(n)
 ///
@@ -24,7 +24,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, nullable) MNKTensor *destination;
 /// Whether the signs of `codec` are used; else there are none.
 @property(nonatomic) BOOL usesSigns;
-/// Turbo unless set.
+/// Turbo by default.
 @property(nonatomic) MNKKVCodecName codec;
 @property(nonatomic, getter=isInverse) BOOL inverse;
 

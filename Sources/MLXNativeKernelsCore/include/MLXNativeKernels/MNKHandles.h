@@ -5,9 +5,9 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// Objects of the C API and of this one stand for the same things: each is made of the other without a copy of memory.
-/// A handle that is made belongs to the caller, who releases it with the C API's function; one that is passed is
-/// borrowed for the call.
+/// An object of the C API and one of this API can share the same underlying object: each can be made from the other
+/// without copying memory. A handle that is made belongs to the caller, who releases it with the C API's function; one
+/// that is passed is borrowed for the call.
 @interface MNKDevice (MNKHandles)
 + (nullable instancetype)deviceWithHandle:(const mnk_device *)handle error:(NSError **)error;
 - (nullable mnk_device *)makeHandleWithError:(NSError **)error NS_SWIFT_NAME(makeHandle());

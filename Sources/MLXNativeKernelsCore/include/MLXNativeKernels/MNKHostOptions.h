@@ -6,9 +6,9 @@ NS_ASSUME_NONNULL_BEGIN
 // clang-format off
 /// Instruction sets that kernels of the Host device are compiled for.
 typedef NS_CLOSED_ENUM(int32_t, MNKHostLevel) {
-  /// The best that the processor has and the program has kernels for.
+  /// The best that both the processor and the program support.
   MNKHostLevelBest = 0,
-  /// What every processor of this architecture has.
+  /// The baseline of this architecture.
   MNKHostLevelBaseline,
   MNKHostLevelAVX2 NS_SWIFT_NAME(avx2),
   /// In builds that compile kernels for it: only this package's own checks and benchmarks do.
@@ -16,7 +16,7 @@ typedef NS_CLOSED_ENUM(int32_t, MNKHostLevel) {
 };
 // clang-format on
 
-/// How much a Host device watches what kernels do. A step that breaks a rule fails with what was found.
+/// What a Host device checks while kernels run. A step in which a check fails reports what was found.
 typedef NS_CLOSED_ENUM(int32_t, MNKHostChecking) {
   MNKHostCheckingOff = 0,
   /// Threadgroup memory and outputs start as NaN, and a dispatch must not change a byte that it does not declare.
@@ -27,22 +27,22 @@ typedef NS_CLOSED_ENUM(int32_t, MNKHostChecking) {
 
 /// How a Host device runs kernels.
 ///
-/// The Host device runs the same kernel text as the GPU on the processor's cores. An option that is left at its default
-/// takes its value from the environment, if there is one: `MNK_HOST_SEED`, `MNK_HOST_CHECKING` (`guarded` or `full`)
-/// and `MNK_HOST_PERTURB` (`1`).
+/// The Host device runs the same kernel source as the GPU on the processor's cores. An option that is left at its
+/// default takes its value from the environment, if there is one: `MNK_HOST_SEED`, `MNK_HOST_CHECKING` (`guarded` or
+/// `full`) and `MNK_HOST_PERTURB` (`1`).
 @interface MNKHostOptions : MNKDescriptor
 
 /// Threads that run threadgroups; 0 means one per core.
 @property(nonatomic) NSUInteger workers;
-/// Where not 0: dispatches without a barrier between them, threadgroups and lanes run in this seeded random order.
+/// If not 0, dispatches without a barrier between them, threadgroups and lanes run in this seeded random order.
 @property(nonatomic) uint64_t orderSeed;
 @property(nonatomic) MNKHostChecking checking;
-/// Whether two lanes may write the same value to one place under full checking.
+/// Whether two lanes may write the same value to one location under full checking.
 @property(nonatomic) BOOL allowsSameValue;
-/// Whether results of math functions are moved within the error that Metal allows.
+/// Whether results of math functions are perturbed within the error that Metal allows.
 @property(nonatomic) BOOL perturbsResults;
 @property(nonatomic) MNKHostLevel level;
-/// The C++ compiler for kernels given as text; `nil` means `clang++` of the search path.
+/// The C++ compiler for kernels passed as source; `nil` means `clang++` of the search path.
 @property(nonatomic, nullable, copy) NSString *compiler;
 
 @end

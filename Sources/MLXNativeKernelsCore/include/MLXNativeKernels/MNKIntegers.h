@@ -4,7 +4,7 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// Whole numbers that an op takes: known now and checked, at most 1024, or in a tensor that the kernel reads.
+/// Integers that an op takes: at most 1024 known in advance, which are checked, or a tensor that the kernel reads.
 @interface MNKIntegers : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;

@@ -7,12 +7,11 @@ NS_ASSUME_NONNULL_BEGIN
 typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
   /// As they were stored: rotated back, channel scales and means undone.
   MNKKVDomainOriginal = 0,
-  /// As attention reads them: scale times level.
+  /// As attention reads them: scale times codebook value.
   MNKKVDomainRotated,
 };
 
-/// Reads positions of a quantized cache back as numbers, keys and values in one dispatch, as many tokens as the tensors
-/// hold.
+/// Dequantizes positions of a quantized cache, keys and values in one dispatch, as many tokens as the tensors hold.
 @interface MNKKVCacheDequantize : MNKOperation
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -31,7 +30,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVDomain) {
 /// one token. Head-major: `[heads, tokens, headDim]`.
 @property(nonatomic, nullable) MNKTensor *keys;
 @property(nonatomic, nullable) MNKTensor *values;
-/// Token-major unless set.
+/// Token-major by default.
 @property(nonatomic) MNKKVLayout layout;
 @property(nonatomic) MNKKVDomain domain;
 

@@ -11,17 +11,16 @@ NS_ASSUME_NONNULL_BEGIN
 /// `MNKKVCacheWrite` and `MNKKVCacheQuantize` are such ops.
 @interface MNKKVCacheStore : MNKOperation
 
-/// Keys in any layout. The tokens of several sequences count one sequence after the other.
+/// Keys in any layout. The tokens of several sequences count one sequence after another.
 @property(nonatomic, copy) MNKHeadsView *keysView;
-/// Values of the same sequences and tokens, in a layout of their own.
+/// Values of the same sequences and tokens, in their own layout.
 @property(nonatomic, nullable, copy) MNKHeadsView *valuesView;
 /// The tensor of `keysView`. Setting it makes a view that is token-major: `[tokens, heads, headDim]`, or
 /// `[heads, headDim]` for one token.
 @property(nonatomic) MNKTensor *keys;
 /// The same for `valuesView`.
 @property(nonatomic, nullable) MNKTensor *values;
-/// Head-major means that both views are, `[heads, tokens, headDim]`, as if they said so themselves. Token-major unless
-/// set.
+/// Head-major means that both views are `[heads, tokens, headDim]`. Token-major by default.
 @property(nonatomic) MNKKVLayout sourceLayout;
 /// First source token to store.
 @property(nonatomic) NSUInteger sourceOffset;
@@ -33,8 +32,8 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) NSUInteger sequence;
 /// Of the first token stored.
 @property(nonatomic) NSUInteger position;
-/// With both of these, each source token goes to a sequence and a position of its own; where several name one slot the
-/// last one wins. They take the place of `sequence` and `position`; a tensor is `uint32`.
+/// With both of these, each source token goes to its own sequence and position; if several name the same slot, the last
+/// one wins. They replace `sequence` and `position`; a tensor is `uint32`.
 @property(nonatomic, nullable, copy) MNKIntegers *rowSequences;
 @property(nonatomic, nullable, copy) MNKIntegers *rowPositions;
 

@@ -14,9 +14,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVLayout) {
 
 /// Where positions beyond the last slot go.
 typedef NS_CLOSED_ENUM(uint32_t, MNKKVWrap) {
-  /// Nowhere: position p lies in slot p, and a position beyond the capacity is an error.
+  /// An error: position p is in slot p, and there is no slot beyond the capacity.
   MNKKVWrapLinear = 0,
-  /// Round: the newest positions take the slots of the oldest.
+  /// Around: the newest positions take the slots of the oldest.
   MNKKVWrapRing,
 };
 
@@ -26,9 +26,9 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVWrap) {
 /// - head-major: `[sequences, heads, capacity, headDim]`
 /// - token-major: `[sequences, capacity, heads, headDim]`
 ///
-/// A ring keeps its first `pinned` positions for ever and the newest others.
+/// A ring always keeps its first `pinned` positions, and the newest of the others.
 ///
-/// In a latent cache (multi-head latent attention) the first `latentDim` elements of a key are its value, too. `values`
+/// In a latent cache (multi-head latent attention) the first `latentDim` elements of a key are also its value. `values`
 /// holds them, and `keys` the rest of each key; without values, `keys` holds whole keys.
 @interface MNKKVCacheView : MNKDescriptor
 
@@ -38,13 +38,13 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVWrap) {
 - (instancetype)initWithKeys:(MNKTensor *)keys values:(nullable MNKTensor *)values NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic) MNKTensor *keys;
-/// May have another head dim; `nil` for keys alone.
+/// May have another head dim; `nil` for keys only.
 @property(nonatomic, nullable) MNKTensor *values;
 @property(nonatomic) MNKKVLayout layout;
 @property(nonatomic) MNKKVWrap wrap;
 /// First positions that a ring never overwrites.
 @property(nonatomic) NSUInteger pinned;
-/// 0 where keys and values are apart.
+/// 0 if keys and values are separate.
 @property(nonatomic) NSUInteger latentDim;
 
 @end

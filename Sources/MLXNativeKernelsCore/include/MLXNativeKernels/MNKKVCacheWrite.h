@@ -6,7 +6,7 @@ NS_ASSUME_NONNULL_BEGIN
 ///
 ///     cache[sequence, head, slotOf(position + t)] = keys[head, sourceOffset + t]      for t < tokens
 ///
-/// and the same for values, in one dispatch. Equal types move bits unchanged. On a ring a write longer than the ring
+/// and the same for values, in one dispatch. Equal types copy bits unchanged. On a ring a write longer than the ring
 /// keeps the newest tokens.
 @interface MNKKVCacheWrite : MNKKVCacheStore
 

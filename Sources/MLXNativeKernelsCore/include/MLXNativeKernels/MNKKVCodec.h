@@ -3,7 +3,7 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// How the vectors of a quantized cache are coded. A name stands for one meaning of its bytes, for ever.
+/// How the vectors of a quantized cache are encoded. The meaning of a codec's bytes never changes.
 typedef NS_CLOSED_ENUM(uint32_t, MNKKVCodecName) {
   /// Head dims 32, 64, 80, 96, 112, 128, 192, 256 and 512, 2 to 8 bits, and one `float16` scale for a vector.
   MNKKVCodecTurbo = 0,
@@ -12,7 +12,7 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVCodecName) {
   MNKKVCodecMLX1 NS_SWIFT_NAME(mlx1),
   };
 
-/// What one vector takes.
+/// The sizes of one vector.
 NS_SWIFT_SENDABLE
 __attribute__((objc_subclassing_restricted))
 @interface MNKKVCodecSizes : NSObject
@@ -41,22 +41,22 @@ __attribute__((objc_subclassing_restricted))
 @property(nonatomic) MNKKVCodecName name;
 /// Bits of one code: 2 to 8 for turbo; 4, 5, 6 or 8 for mlx1.
 @property(nonatomic) NSUInteger bits;
-/// What mlx1 multiplies elements by before they are coded, at a head dim of 512; 1 unless set.
+/// What mlx1 multiplies elements by before they are quantized, at a head dim of 512; 1 by default.
 @property(nonatomic) float scaleFactor;
 
 /// What the scales are.
 @property(nonatomic, readonly) MNKElementType scaleType;
-/// What a vector of so many elements takes. Fails where there is no such codec for this head dim.
+/// The sizes for a vector of this many elements. Fails if the codec does not support this head dim.
 - (nullable MNKKVCodecSizes *)sizesForHeadDim:(NSUInteger)headDim
                                         error:(NSError **)error NS_SWIFT_NAME(sizes(headDim:));
 
 @end
 
-/// The scale that turbo stores for a vector r whose codes stand for the levels c.
+/// The scale that turbo stores for a vector r whose codes represent the codebook values c.
 typedef NS_CLOSED_ENUM(uint32_t, MNKKVScaleRule) {
-  /// `<r, r> / <r, c>`: the vector's part along itself is kept, so that scores do not shrink.
+  /// `<r, r> / <r, c>`: keeps the vector's component along itself, so that scores do not shrink.
   MNKKVScaleRuleUnbiased = 0,
-  /// `<r, c> / <c, c>`: the least error of the vector.
+  /// `<r, c> / <c, c>`: minimizes the error of the vector.
   MNKKVScaleRuleLeastSquares,
 };
 
@@ -67,14 +67,14 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKKVNonFinite) {
   MNKKVNonFinitePropagate,
 };
 
-/// How vectors are coded where the format leaves a choice. Readers need none of it.
+/// How vectors are quantized where the format allows a choice. Readers do not need it.
 @interface MNKKVQuantizeOptions : MNKDescriptor
 
-/// Sizes of a vector that turbo tries: 1, 5 or 17; 5 unless set.
+/// Sizes of a vector that turbo tries: 1, 5 or 17; 5 by default.
 @property(nonatomic) NSUInteger candidates;
-/// Unbiased unless set.
+/// Unbiased by default.
 @property(nonatomic) MNKKVScaleRule keyScale;
-/// Least squares unless set.
+/// Least squares by default.
 @property(nonatomic) MNKKVScaleRule valueScale;
 @property(nonatomic) MNKKVNonFinite nonFinite;
 

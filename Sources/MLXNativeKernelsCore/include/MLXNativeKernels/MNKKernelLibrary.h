@@ -8,7 +8,7 @@ NS_ASSUME_NONNULL_BEGIN
 typedef NS_CLOSED_ENUM(uint32_t, MNKLibraryOrigin) {
   /// Compiled into the program.
   MNKLibraryOriginProgram = 0,
-  /// Text of the caller's, compiled at run time.
+  /// The caller's source, compiled at run time.
   MNKLibraryOriginGivenText,
   /// A file that the caller named.
   MNKLibraryOriginGivenFile,
@@ -20,16 +20,16 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKLibraryOrigin) {
   MNKLibraryOriginBesideCode,
   /// The app's own resources.
   MNKLibraryOriginMainBundle,
-  /// The text that this framework carries, compiled at run time.
+  /// The source that this framework carries, compiled at run time.
   MNKLibraryOriginEmbeddedText,
 };
 
-/// Compiled kernels of the caller's own, or those that ship.
+/// The caller's own compiled kernels, or those that ship.
 ///
-/// The text is Metal Shading Language with five words in place of what only a Metal compiler parses; they need no
-/// include: `export_kernel(f)`, `instantiate_kernel("name", f, type…)`, `pipeline_constant(type, name, index)`,
-/// `threadgroup_array(type, name, count)` and `[[threadgroup_memory(n)]]`. A device compiles a text or a file once and
-/// keeps it until `-[MNKDevice clearKernels]`.
+/// The source is Metal Shading Language with five macros for what only a Metal compiler parses; they need no include:
+/// `export_kernel(f)`, `instantiate_kernel("name", f, type…)`, `pipeline_constant(type, name, index)`,
+/// `threadgroup_array(type, name, count)` and `[[threadgroup_memory(n)]]`. A device compiles a source or a file once
+/// and keeps it until `-[MNKDevice clearKernels]`.
 NS_SWIFT_SENDABLE
 __attribute__((objc_subclassing_restricted))
 @interface MNKKernelLibrary : NSObject
@@ -37,7 +37,7 @@ __attribute__((objc_subclassing_restricted))
 - (instancetype)init NS_UNAVAILABLE;
 + (instancetype)new NS_UNAVAILABLE;
 
-/// Compiles kernels from text; the label names them in messages.
+/// Compiles kernels from source; the label names them in messages.
 + (nullable instancetype)libraryWithText:(NSString *)text
                                    label:(NSString *)label
                                   device:(MNKDevice *)device
@@ -49,7 +49,7 @@ __attribute__((objc_subclassing_restricted))
                                            error:(NSError **)error NS_SWIFT_NAME(shipped(for:));
 
 @property(nonatomic, readonly) MNKLibraryOrigin origin;
-/// The file, where it was one.
+/// The file, if it was one.
 @property(nonatomic, readonly, nullable, copy) NSURL *originURL;
 /// The names that can be dispatched.
 @property(nonatomic, readonly, copy) NSArray<NSString *> *functionNames;

@@ -15,7 +15,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 /// What is merged, with an axis of parts before those that `MNKFlashDecode` writes; at most 1024 parts.
 @property(nonatomic, copy) MNKAttentionPartials *partials;
-/// `float32`, `[heads]`; not where results are partials again.
+/// `float32`, `[heads]`; not if results are partials again.
 @property(nonatomic, nullable) MNKTensor *sinks;
 @property(nonatomic, copy) MNKAttentionResults *results;
 

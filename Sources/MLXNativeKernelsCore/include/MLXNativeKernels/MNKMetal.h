@@ -8,9 +8,9 @@ NS_ASSUME_NONNULL_BEGIN
 /// Metal's own objects in and out, without a copy. What is passed is retained for as long as it is needed.
 @interface MNKDevice (MNKMetal)
 
-/// A device over a GPU of the app's, with a queue of its own, and the kernels wherever they are found.
+/// A device over the app's GPU, with its own queue and the kernels that it finds.
 + (nullable instancetype)deviceWithMTLDevice:(id<MTLDevice>)device error:(NSError **)error;
-/// A device over Metal objects of the app's.
+/// A device over the app's Metal objects.
 ///
 /// - Parameters:
 ///   - queue: Where work is submitted; without one the device makes its own.
@@ -42,7 +42,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 @interface MNKTensor (MNKMetal)
 
-/// A tensor over a Metal buffer of the app's, without a copy. It starts `offset` bytes into the buffer.
+/// A tensor over the app's Metal buffer, without a copy. It starts `offset` bytes into the buffer.
 + (nullable instancetype)tensorWrappingMTLBuffer:(id<MTLBuffer>)buffer
                                           offset:(NSUInteger)offset
                                            shape:(NSArray<NSNumber *> *)shape

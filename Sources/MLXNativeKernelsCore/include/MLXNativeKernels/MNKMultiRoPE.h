@@ -8,11 +8,11 @@ NS_ASSUME_NONNULL_BEGIN
 /// Counts of vectors in a tensor, and the distances between them in elements.
 @interface MNKHeadsStrides : MNKDescriptor
 
-/// 1 unless set.
+/// 1 by default.
 @property(nonatomic) NSUInteger sequences;
-/// Of one sequence; 1 unless set.
+/// Of one sequence; 1 by default.
 @property(nonatomic) NSUInteger tokens;
-/// 1 unless set.
+/// 1 by default.
 @property(nonatomic) NSUInteger heads;
 @property(nonatomic) NSUInteger headDim;
 /// Of the first element in the tensor.
@@ -29,7 +29,7 @@ NS_ASSUME_NONNULL_BEGIN
 /// - token-major: `[sequences, tokens, heads, headDim]`, or `[heads, headDim]` for one token
 /// - head-major: `[sequences, heads, tokens, headDim]`
 ///
-/// or wherever strides say.
+/// or with any strides.
 @interface MNKHeadsView : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -41,7 +41,7 @@ NS_ASSUME_NONNULL_BEGIN
 + (instancetype)viewWithTensor:(MNKTensor *)tensor layout:(MNKKVLayout)layout;
 
 /// Heads side by side in the columns of a `[tokens, width]` or `[sequences, tokens, width]` tensor, as a fused
-/// projection leaves them. Fails where the tensor has another rank.
+/// projection leaves them. Fails if the tensor has another rank.
 + (nullable instancetype)viewWithColumnsOfTensor:(MNKTensor *)tensor
                                      firstColumn:(NSUInteger)firstColumn
                                            heads:(NSUInteger)heads
@@ -49,15 +49,15 @@ NS_ASSUME_NONNULL_BEGIN
                                            error:(NSError **)error;
 
 @property(nonatomic) MNKTensor *tensor;
-/// Token-major unless set.
+/// Token-major by default.
 @property(nonatomic) MNKKVLayout layout;
-/// Where not `nil`: takes the place of the tensor's shape and of the layout.
+/// If not `nil`, replaces the tensor's shape and the layout.
 @property(nonatomic, nullable, copy) MNKHeadsStrides *strides;
 
 @end
 
-/// The position of each token, from -2^31 to 2^31 - 1, on one to four axes. One axis stands for all of them, as for
-/// text. Numbers known now are at most 1024 in all; more go into a tensor.
+/// The position of each token, from -2^31 to 2^31 - 1, on one to four axes. One axis is used for all of them, as for
+/// text. At most 1024 numbers can be known in advance; use a tensor for more.
 @interface MNKRotaryPositions : MNKDescriptor
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -92,8 +92,8 @@ NS_ASSUME_NONNULL_BEGIN
 
 @end
 
-/// Turns queries, and keys, by their positions, in place unless told otherwise, in any float type, computing in
-/// `float32`. Angles are counted in integers: a position of a million is as good as position one.
+/// Rotates queries, and keys, by their positions, by default in place, in any float type, computing in `float32`.
+/// Angles are computed in integers: position one million is as exact as position one.
 @interface MNKMultiRoPE : MNKOperation
 
 - (instancetype)init NS_UNAVAILABLE;
@@ -107,7 +107,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, copy) MNKHeadsView *queries;
 /// Other heads of the same tokens.
 @property(nonatomic, nullable, copy) MNKHeadsView *keys;
-/// Where turned queries go, with an element type and strides of their own; `nil` means in place.
+/// Where rotated queries go, with their own element type and strides; `nil` means in place.
 @property(nonatomic, nullable, copy) MNKHeadsView *rotatedQueries;
 @property(nonatomic, nullable, copy) MNKHeadsView *rotatedKeys;
 @property(nonatomic, copy) MNKRotaryPositions *positions;

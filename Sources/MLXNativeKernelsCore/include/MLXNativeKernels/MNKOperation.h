@@ -21,7 +21,7 @@ __attribute__((objc_subclassing_restricted))
 
 @end
 
-/// What an op would run. Its `description` is a text for people. It can be encoded later, and keeps the op's tensors.
+/// What an op would run. Its `description` is human-readable text. It can be encoded later, and keeps the op's tensors.
 NS_SWIFT_SENDABLE
 __attribute__((objc_subclassing_restricted))
 @interface MNKPlan : NSObject
@@ -40,7 +40,7 @@ __attribute__((objc_subclassing_restricted))
 /// The classes derived from it in this framework are the ops; deriving others has no use.
 @interface MNKOperation : MNKDescriptor
 
-/// Checks every rule and says what would run on a device, or on one that nothing is known of, without running it.
+/// Checks every rule and returns what would run on a device, or on an unknown device, without running it.
 - (nullable MNKPlan *)planForDevice:(nullable MNKDevice *)device error:(NSError **)error NS_SWIFT_NAME(plan(for:));
 
 @end

@@ -33,22 +33,22 @@ typedef NS_CLOSED_ENUM(uint32_t, MNKTuning) {
 @property(nonatomic, copy) NSArray<MNKAttentionCache *> *caches;
 /// Heads of the queries of steps; 0 means as many as the cache has.
 @property(nonatomic) NSUInteger queryHeads;
-/// The most tokens of a sequence in one step; 1 unless set. Steps with one token are always prepared.
+/// The most tokens of a sequence in one step; 1 by default. Steps with one token are always prepared.
 @property(nonatomic) NSUInteger rows;
-/// The float type of the queries, results, keys and values of steps; `float32` unless set.
+/// The float type of the queries, results, keys and values of steps; `float32` by default.
 @property(nonatomic) MNKElementType elementType;
 /// How steps attend; `nil` means the defaults.
 @property(nonatomic, nullable, copy) MNKAttentionOptions *options;
 /// How steps rotate queries and keys; `nil` if they do not.
 @property(nonatomic, nullable, copy) MNKRotaryEmbedding *rotary;
-/// By the table unless set.
+/// The table by default.
 @property(nonatomic) MNKTuning tuning;
 /// The file for measured choices; `nil` means one in the user's caches folder.
 @property(nonatomic, nullable, copy) NSURL *tuningFileURL;
 
 @end
 
-/// What is ready. Its `description` is one line: `12 kernels, 3 shapes measured, 0 known, 0.4 s`.
+/// What was prepared. Its `description` is one line: `12 kernels, 3 shapes measured, 0 known, 0.4 s`.
 NS_SWIFT_SENDABLE
 __attribute__((objc_subclassing_restricted))
 @interface MNKPreparationSummary : NSObject

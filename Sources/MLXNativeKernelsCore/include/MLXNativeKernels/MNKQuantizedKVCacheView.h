@@ -12,9 +12,9 @@ NS_ASSUME_NONNULL_BEGIN
 /// - head-major: codes `[sequences, heads, capacity, codeBytes]`, scales `[sequences, heads, capacity]`
 /// - token-major: codes `[sequences, capacity, heads, codeBytes]`, scales `[sequences, capacity, heads]`
 ///
-/// What is coded is `(x - means) .* channelScales`.
+/// What is quantized is `(x - means) .* channelScales`.
 ///
-/// One of keys and values may be dense: elements of a float type in the place of codes, with `headDim` in the place of
+/// One of keys and values may be dense: elements of a float type instead of codes, with `headDim` instead of
 /// `codeBytes`, and nothing else.
 @interface MNKQuantizedKVPlane : MNKDescriptor
 
@@ -41,9 +41,9 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic) MNKTensor *codes;
 /// `float16` for turbo, `float32` for mlx1; `nil` for dense vectors.
 @property(nonatomic, nullable) MNKTensor *scales;
-/// Taken away from vectors before they are coded: `float32`, `[heads, headDim]`. Turbo alone.
+/// Subtracted from vectors before they are quantized: `float32`, `[heads, headDim]`. Turbo only.
 @property(nonatomic, nullable) MNKTensor *means;
-/// Multiplies what is left: `float32`, `[heads, headDim]`, none of them 0. Keys of turbo alone.
+/// Multiplies the difference: `float32`, `[heads, headDim]`, none of them 0. Keys of turbo only.
 @property(nonatomic, nullable) MNKTensor *channelScales;
 
 @end
@@ -58,17 +58,17 @@ NS_ASSUME_NONNULL_BEGIN
                       values:(nullable MNKQuantizedKVPlane *)values NS_DESIGNATED_INITIALIZER;
 
 @property(nonatomic, copy) MNKQuantizedKVPlane *keys;
-/// May have other bits and another head dim; `nil` for keys alone.
+/// May have other bits and another head dim; `nil` for keys only.
 @property(nonatomic, nullable, copy) MNKQuantizedKVPlane *values;
 @property(nonatomic) MNKKVLayout layout;
 @property(nonatomic) MNKKVWrap wrap;
 /// First positions that a ring never overwrites.
 @property(nonatomic) NSUInteger pinned;
-/// The length of values that are the first part of keys, in a latent cache; 0 where keys and values are apart.
+/// The length of values that are the first part of keys, in a latent cache; 0 if keys and values are separate.
 @property(nonatomic) NSUInteger latentDim;
 
 /// Bytes that codes and scales of such a cache take, before it is made: an unsigned integer. Without values there are
-/// keys alone.
+/// only keys.
 + (nullable NSNumber *)bytesWithKeys:(MNKKVCodec *)keys
                               values:(nullable MNKKVCodec *)values
                                heads:(NSUInteger)heads

@@ -3,15 +3,15 @@
 
 NS_ASSUME_NONNULL_BEGIN
 
-/// A step that is recorded once and run as often as wanted, such as all layers of a token.
+/// A step that is recorded once and run many times, such as all layers of a token.
 ///
-/// It is the list of the calls that were made. A run makes them again: appends go where their caches then end, and
-/// attention covers what they then hold. A run follows the rules of an encoder: all caches advance or none, and what no
+/// It keeps the calls that were made. A run makes them again: appends start where their caches then end, and attention
+/// covers what the caches then hold. A run follows the rules of an encoder: all caches advance or none, and what no
 /// longer fits, such as an append to a full cache, is an error before anything runs.
 ///
-/// Rotary positions that are a number move on by their tokens with every run. Lists of positions stay, and so do the
-/// positions of ops over caller-owned caches; a tensor is read when the step runs. A step keeps the tensors and
-/// caches that it uses. Threads may share it.
+/// Rotary positions that start at a number advance by the number of tokens with every run. Lists of positions stay, and
+/// so do the positions of ops over caller-owned caches; a tensor is read when the step runs. A step keeps the tensors
+/// and caches that it uses. Threads may share it.
 ///
 /// ```objc
 /// MNKRecordedStep *step = [device recordStepWithLabel:@"token" error:&error
@@ -39,7 +39,7 @@ __attribute__((objc_subclassing_restricted))
 - (void)runWithCompletionHandler:(void(NS_SWIFT_SENDABLE ^)(MNKSummary *_Nullable summary, NSError *_Nullable failure))
                                      completionHandler NS_SWIFT_ASYNC_NAME(finishedRun());
 
-/// Committed runs. Rotary positions that are numbers count them: where a cache is truncated, set it back too.
+/// Committed runs. Rotary positions that start at a number count them: if you truncate a cache, set it back too.
 @property(atomic) NSUInteger runs;
 
 /// What was recorded. Later runs may differ, as more keys are divided among more threadgroups.
@@ -62,10 +62,10 @@ __attribute__((objc_subclassing_restricted))
 
 @interface MNKCommandEncoder (MNKRecordedStep)
 
-/// Records all calls of a step, with what else this encoder holds. They count as a run once it is committed. If a later
-/// call of the step is refused, the encoder cannot be committed.
+/// Records all calls of a step, together with the other work of this encoder. They count as a run once it is committed.
+/// If a later call of the step is refused, the encoder cannot be committed.
 - (BOOL)encodeStep:(MNKRecordedStep *)step error:(NSError **)error NS_SWIFT_NAME(encode(_:));
-/// Records what a plan says.
+/// Records the dispatches of a plan.
 - (BOOL)encodePlan:(MNKPlan *)plan error:(NSError **)error NS_SWIFT_NAME(encode(_:));
 
 @end

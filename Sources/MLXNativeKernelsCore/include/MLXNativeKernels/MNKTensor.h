@@ -28,7 +28,7 @@ FOUNDATION_EXPORT NSUInteger MNKElementTypeSize(MNKElementType type)
 ///
 /// Reading and writing wait for work that was committed before the call and touches the same bytes: a read waits for
 /// work that writes them, a write for work that reads or writes them. A read fails if the work that was to write the
-/// bytes failed, until they are written again. Where waiting could never end, in a handler of finished work or for a
+/// bytes failed, until they are written again. If waiting could never end, in a handler of finished work or for a
 /// command buffer that the app has not committed, they fail with `MNKErrorWouldDeadlock`.
 ///
 /// ```objc
@@ -62,15 +62,15 @@ __attribute__((objc_subclassing_restricted))
                                  device:(MNKDevice *)device
                                   error:(NSError **)error;
 
-/// Memory of the caller's, without a copy.
+/// Caller-owned memory, without a copy.
 ///
 /// - Parameters:
 ///   - memory: Stays valid until the deallocator is called. What the caller does with it directly is not checked: wait
 ///     for submitted work first.
 ///   - length: Bytes of the memory.
 ///   - offset: Where the tensor starts in it, in bytes.
-///   - deallocator: Called once, on any thread, after the last user of the memory is gone; where this call fails,
-///     before it returns. It must not wait for the device's work.
+///   - deallocator: Called once, on any thread, after the last user of the memory is gone; if this call fails, before
+///     it returns. It must not wait for the device's work.
 + (nullable instancetype)tensorWrappingMemory:(void *)memory
                                        length:(NSUInteger)length
                                        offset:(NSUInteger)offset

@@ -1,6 +1,6 @@
-// The Metal device: runs the kernels on an Apple GPU, with objects of its own or of the app's.
-// metal-cpp's types are only named here. From Objective-C++ pass (__bridge MTL::Buffer*)buffer. What is passed is
-// retained for as long as it is needed. Where there is no Metal every call fails with the code `unsupported`.
+// The Metal device: runs the kernels on an Apple GPU, with its own objects or the app's. metal-cpp's types are only
+// named here. From Objective-C++ pass (__bridge MTL::Buffer*)buffer. What is passed is retained for as long as it is
+// needed. Without Metal, every call fails with the code `unsupported`.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,23 +18,23 @@ class Device;
 namespace mnk::metal {
 
 struct Options {
-  MTL::Device* device = nullptr;       // null: that of the queue, or the system's default
-  MTL::CommandQueue* queue = nullptr;  // null: one of the device's own
+  MTL::Device* device = nullptr;       // null: the queue's device, or the system's default
+  MTL::CommandQueue* queue = nullptr;  // null: the device's own
   std::string libraryPath;             // the compiled kernels of this package; empty: they are searched for
   // Each dispatch gets a debug group that names its op, its kernel and the bytes it reads and writes, for captures.
-  // Also where the environment says so (MNK_METAL_DESCRIBE=1).
+  // MNK_METAL_DESCRIBE=1 in the environment does the same.
   bool describesDispatches = false;
 };
 
-// A queue of the device's own takes 64 command buffers. Who submits more waits until one is done, so a handler of
-// finished work should not submit many.
+// The device's own queue holds 64 command buffers. Submitting more waits until one is done, so a handler of finished
+// work should not submit many.
 Result<std::shared_ptr<Device>> makeDevice(const Options& options);
 // One for each GPU that can run the kernels, the system's default first.
 std::vector<std::shared_ptr<Device>> allDevices();
 
-// A buffer of the app's, without a copy. Shared or private storage; the processor cannot read the latter. Inside a
-// submission all that touches the same bytes is ordered. Between submissions Metal orders what uses one tracked buffer;
-// untracked buffers, and several over one piece of memory, are then the app's to order.
+// The app's buffer, without a copy. Its storage may be shared or private; the processor cannot read the latter. Inside
+// a submission, dispatches that touch the same bytes are ordered. Between submissions, Metal orders work on tracked
+// buffers. The app must order work on untracked buffers, and on several buffers over the same memory.
 Result<std::shared_ptr<Buffer>> wrapBuffer(const std::shared_ptr<Device>& device, MTL::Buffer* buffer);
 // The Metal buffer under a buffer, borrowed; null for one of another device. What the app does with it is not checked:
 // reads and writes of its contents do not wait for submitted work, and the app's own work on it is not waited for.
@@ -44,9 +44,9 @@ MTL::Device* nativeDevice(const std::shared_ptr<Device>& device);
 MTL::CommandQueue* nativeQueue(const std::shared_ptr<Device>& device);
 
 // Records into a command buffer that the app owns and commits itself. Everything is encoded, as one compute encoder
-// (several where ops are measured), when the submission is committed; until then the command buffer is untouched. No
-// other encoder of it may be open at that moment. The work is finished when the command buffer is, and its time is that
-// of all the command buffer; one that is never committed fails when it is released. Until the app has committed, a
+// (several if ops are measured), when the submission is committed; until then the command buffer is untouched. No other
+// encoder of it may be open at that moment. The work is finished when the command buffer is, and its time is that of
+// all the command buffer; one that is never committed fails when it is released. Until the app has committed, a
 // completion's wait does not return, and reading or writing what the work touches fails with wouldDeadlock. Nor does
 // such a wait return in a handler that the app itself has added to the command buffer, since the end of the work is
 // reported after it; reads and writes do.

@@ -1,8 +1,8 @@
-// MultiRoPE turns queries, and keys in the same dispatch, by their positions:
+// MultiRoPE rotates queries, and keys in the same dispatch, by their positions:
 //   into[sequence, token, head] = rotated(from[sequence, token, head])     as RotaryEmbedding.hpp defines it
-// in place unless told otherwise, in f32, f16 or bf16, computing in f32; in one dispatch, or in two where queries and
-// keys differ in dtypes or only one of them stays in place. Angles are exact: they are counted in
-// integers, as fractions of a turn, so a position of a million is as good as position one.
+// by default in place, in f32, f16 or bf16, computing in f32; in one dispatch, or in two if queries and keys differ in
+// dtypes or only one of them is rotated in place. Angles are computed in integers, as fractions of a turn, so position
+// one million is as exact as position one.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -23,9 +23,9 @@ namespace mnk {
 
 class CommandEncoder;
 
-// The position of each token, from -2^31 to 2^31 - 1, on 1 to 4 axes. One axis stands for all of them, as for text.
+// The position of each token, from -2^31 to 2^31 - 1, on 1 to 4 axes. One axis is used for all of them, as for text.
 //   a number   of the first token of every sequence; those that follow count up
-//   a list     axis after axis, in each all tokens of all sequences; known now, so the rules check it
+//   a list     axis after axis, in each all tokens of all sequences; known in advance, so the rules check it
 //   a tensor   the same in i32, or in u32 up to 2^32 - 1: [tokens of all sequences], [axes, tokens of all sequences] or
 //              [axes, sequences, tokens]; read by the kernel, which takes what an offset moves further modulo 2^32
 struct RotaryPositions {
@@ -42,7 +42,7 @@ struct RotaryPositions {
   RotaryPositions(std::vector<int32_t> numbers, uint32_t axes = 1) : source(List{std::move(numbers), axes}) {}
   RotaryPositions(Tensor tensor) : source(std::move(tensor)) {}
 
-  // Those of the same tokens after `runs` steps of `tokens` each: a number moves on; lists and tensors stay.
+  // Those of the same tokens after `runs` steps of `tokens` each: a number advances; lists and tensors stay.
   void advance(uint64_t runs, uint64_t tokens);
 };
 
@@ -51,12 +51,12 @@ using RotaryOffsets = std::variant<std::vector<int32_t>, Tensor>;
 
 struct MultiRoPE {
   static constexpr std::string_view name = "MultiRoPE";
-  static constexpr uint64_t kMaxRopeDim = 1024;  // frequencies travel inside the dispatch, where 4 KiB is the limit
+  static constexpr uint64_t kMaxRopeDim = 1024;  // frequencies are sent inside the dispatch, which is limited to 4 KiB
   static constexpr uint64_t kMaxListed = 1024;   // and so do lists
 
   HeadsView queries;
-  std::optional<HeadsView> keys = {};  // with other heads, otherwise like queries
-  // Where results go, with dtypes and strides of their own; in place unless given.
+  std::optional<HeadsView> keys = {};  // with other heads, otherwise the same as queries
+  // Where results go, with their own dtypes and strides; in place by default.
   std::optional<HeadsView> rotatedQueries = {};
   std::optional<HeadsView> rotatedKeys = {};
 
@@ -65,7 +65,7 @@ struct MultiRoPE {
   RotaryEmbedding rotary = {};
 };
 
-// Checks every rule, then says what to run. Needs no device.
+// Checks every rule and returns what to run. Needs no device.
 Result<Plan> plan(const MultiRoPE& op);
 Result<void> encodeRepeated(CommandEncoder& encoder, const MultiRoPE& op);
 // In a RecordedStep, positions that are a number advance by the op's tokens with every run.

@@ -1,5 +1,5 @@
-// Does ahead of time what the first steps over caches would do: compiles the kernels, asks the device what it can do,
-// and, if wanted, measures which kernels are the fastest on it.
+// Does ahead of time what the first steps over caches would do: compiles the kernels, finds out what the device can do,
+// and optionally measures which kernels are the fastest on it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,20 +12,20 @@
 
 namespace mnk {
 
-// How kernels, splits and sizes of threadgroups are chosen. Which are chosen changes the last bits of results.
+// How kernels, splits and sizes of threadgroups are chosen. The choice changes the last bits of results.
 enum class Tuning : uint32_t {
   // By a table that comes with the library. What an earlier call has measured stays in use.
   table,
-  // By measuring on this device, some tens of milliseconds for each shape of a cache, of which none has to be filled.
-  // The choices are kept in a file by device, version of the system and kernels, and not measured again. Until that
-  // file changes, results are the same from run to run, bit for bit.
+  // By measuring on this device, some tens of milliseconds for each shape of a cache; caches may be empty. The choices
+  // are kept in a file by device, version of the system and kernels, and not measured again. Until that file changes,
+  // results are the same from run to run, bit for bit.
   measure,
 };
 
 struct Preparation {
   std::vector<AttentionCache> caches = {};  // of one device; such as one for each layer
   uint32_t queryHeads = 0;                  // as steps have them; 0: as many as the cache has
-  uint32_t rows = 1;                        // tokens of a sequence in one step, at most; one is always prepared for
+  uint32_t rows = 1;                        // most tokens of a sequence in one step; 1 is always prepared
   DType dtype = DType::f32;                 // of steps' queries, results, keys and values: f32, f16 or bf16
   AttentionOptions options = {};            // that steps attend with
   std::optional<RotaryEmbedding> rotary = {};
@@ -44,8 +44,8 @@ struct PreparationSummary {
   std::string text() const;  // "12 kernels, 3 shapes measured, 0 known, 0.4 s"
 };
 
-// Waits for the device; in a handler of finished work that is an error (wouldDeadlock). Plans that were made before
-// stay as they are. Steps with other dtypes, options or shapes run too, and compile what they need when they are first
+// Waits for the device; in a handler of finished work that is an error (wouldDeadlock). Plans that were made before do
+// not change. Steps with other dtypes, options or shapes run too, and compile what they need when they are first
 // planned.
 Result<PreparationSummary> prepare(const std::shared_ptr<Device>& device, const Preparation& preparation);
 

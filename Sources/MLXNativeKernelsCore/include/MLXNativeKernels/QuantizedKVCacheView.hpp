@@ -1,5 +1,5 @@
-// Memory of a quantized cache that the caller owns: codes and scales of keys, and of values where it has them. One of
-// the two may be dense instead, as in a KVCacheView: elements of f32, f16 or bf16 in the place of codes.
+// Memory of a quantized cache that the caller owns: codes and scales of keys, and of values, if any. One of the two may
+// be dense instead, as in a KVCacheView: elements of f32, f16 or bf16 instead of codes.
 //   headMajor   codes u8 [heads, capacity, codeBytes], scales [heads, capacity], or [heads, capacity, 2] where a vector
 //               has two
 //   tokenMajor  the same with capacity before heads
@@ -16,15 +16,15 @@
 
 namespace mnk {
 
-// Keys or values. What is coded is (x - means) .* channelScales. Keys may be changed so at no cost: a mean common to
-// all keys of a head adds the same to all scores of a query, and scores stay as they are where queries are divided by
-// the channel scales. A mean of values is added to the result of attention. turbo alone has means and channel scales.
+// Keys or values. What is quantized is (x - means) .* channelScales. For keys this is free: a mean that all keys of a
+// head share adds the same number to all scores of a query, and dividing queries by the channel scales leaves scores
+// unchanged. A mean of values is added to the result of attention. Only turbo has means and channel scales.
 struct QuantizedKVPlane {
-  KVCodec codec = {};                        // plays no part in a dense plane
+  KVCodec codec = {};                        // ignored in a dense plane
   Tensor codes;                              // u8, or the elements of a dense plane
   Tensor scales;                             // f16 for turbo, f32 for mlx1; none of a dense plane
   std::optional<Tensor> means = {};          // f32 [heads, headDim]
-  std::optional<Tensor> channelScales = {};  // f32 [heads, headDim], none of them 0; keys alone
+  std::optional<Tensor> channelScales = {};  // f32 [heads, headDim], none of them 0; keys only
 
   // New memory, in which every vector is zero; without sequences there is no axis of them.
   static Result<QuantizedKVPlane> zeros(const std::shared_ptr<Device>& device, const KVCodec& codec, uint64_t heads,
@@ -38,7 +38,7 @@ struct QuantizedKVPlane {
 
 struct QuantizedKVCacheView {
   QuantizedKVPlane keys;
-  std::optional<QuantizedKVPlane> values = {};  // may have other bits and another headDim, otherwise like keys
+  std::optional<QuantizedKVPlane> values = {};  // may have other bits and another headDim, otherwise the same as keys
   KVLayout layout = KVLayout::headMajor;
   KVWrap wrap = KVWrap::linear;
   uint32_t pinned = 0;
@@ -46,11 +46,11 @@ struct QuantizedKVCacheView {
 
   // Codes as a cache of bytes, or elements as they are: its sequences, heads, capacity and slots are this cache's.
   KVCacheView codes() const;
-  // Of keys, or of values where keys are dense.
+  // Of keys, or of values if keys are dense.
   KVCodecName codecName() const { return keys.isDense() && values ? values->codec.name : keys.codec.name; }
 };
 
-// A quantized cache in numbers.
+// The extents of a quantized cache.
 struct QuantizedCacheExtents {
   KVCodec keys = {};
   uint64_t headDim = 0;

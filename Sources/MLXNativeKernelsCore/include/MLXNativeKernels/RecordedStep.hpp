@@ -1,7 +1,7 @@
-// A step that is recorded once and run as often as wanted, such as all layers of a token. It is the list of the calls
-// that were made. A run makes them again, so that appends go where their caches then end, attention covers what they
-// then hold, and a run follows every rule of an encoder: all caches advance or none, and what no longer fits is an
-// error before anything runs. Plans that a device knows already make a repeated call cheap.
+// A step that is recorded once and run many times, such as all layers of a token. It keeps the calls that were made. A
+// run makes them again: appends start where their caches then end, and attention covers what the caches then hold. A
+// run follows every rule of an encoder: all caches advance or none, and what no longer fits is an error before anything
+// runs. The device keeps plans, so that a repeated call is cheap.
 //   caches                             advance with every run
 //   rotary positions that are numbers  move on by their tokens with every run; those of appendAndAttend that are not
 //                                      given follow the cache
@@ -28,12 +28,12 @@ class RecordedStep {
   // Encodes the step and commits it, as CommandEncoder::commit does. Refused, with a retryable error, if another thread
   // ran it meanwhile, or changed a cache that it uses.
   Result<Completion> run(CommandEncoder::Finished finished = {}) const;
-  // Encodes the step, with what else this encoder records. It counts as a run once the encoder is committed. If a later
-  // call of the step is refused, the encoder cannot be committed.
+  // Encodes the step, together with the other work of this encoder. It counts as a run once the encoder is committed.
+  // If a later call of the step is refused, the encoder cannot be committed.
   Result<void> encode(CommandEncoder& into) const;
 
-  // Committed runs, also those that failed on the device. What moves on by itself counts them; where a cache is
-  // truncated, as after such a failure, `setRuns` takes rotary positions back with it.
+  // Committed runs, also those that failed on the device. Rotary positions that start at a number count them; if a
+  // cache is truncated, as after such a failure, `setRuns` sets them back.
   uint64_t runs() const;
   void setRuns(uint64_t runs);
 
@@ -55,7 +55,7 @@ class StepRecording {
  public:
   // The encoder, which is new, keeps its calls from now on.
   static void begin(CommandEncoder& encoder);
-  // The step that was recorded. The encoder can do nothing after it.
+  // The step that was recorded. The encoder cannot be used afterward.
   static Result<RecordedStep> end(CommandEncoder& encoder);
 };
 

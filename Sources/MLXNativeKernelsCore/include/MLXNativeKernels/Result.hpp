@@ -1,5 +1,5 @@
-// Result<T> is a value or an Error; true means success. An Error names what is wrong, what was got,
-// what was expected and how to fix it. Every call of the C++ API that can fail returns one.
+// Result<T> is a value or an Error; true means success. An Error reports what is wrong, what was passed, what was
+// expected and how to fix it. Every call of the C++ API that can fail returns one.
 #pragma once
 #include <cstdint>
 #include <new>
@@ -12,15 +12,15 @@
 namespace mnk {
 
 enum class ErrorCode : uint32_t {
-  invalidArgument = 1,  // the caller's request breaks a rule; nothing was encoded
-  unsupported,          // the device or this build lacks something
+  invalidArgument = 1,  // the request is invalid; nothing was encoded
+  unsupported,          // the device or this build lacks a feature
   outOfMemory,
   libraryNotFound,
-  shaderBuild,    // the kernel text does not compile, or lacks the function
+  shaderBuild,    // the kernel source does not compile, or lacks the function
   deviceFault,    // the device stopped a submission
-  deviceLost,     // the device is gone, or takes no more work of this process
+  deviceLost,     // the device is gone, or accepts no more work from this process
   timeout,        // the device stopped a submission that took too long
-  pageFault,      // a kernel touched memory that is not its own
+  pageFault,      // a kernel accessed memory that it does not own
   notPermitted,   // the system forbids work on the device now, such as in the background
   wouldDeadlock,  // waiting here could never end
 };
@@ -29,19 +29,19 @@ std::string_view name(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::invalidArgument;
-  std::string op;  // the op or object that refused
+  std::string op;  // the op or object that refused the call
   std::string what;
   std::string got;
   std::string expected;
   std::string fix;
   bool retryable = false;  // the same call may succeed later
 
-  // All parts as one text: "KVCacheWrite: what (got …, expected …). Fix."
+  // All parts as one string: "KVCacheWrite: what (got …, expected …). Fix."
   std::string message() const;
 };
 
-// An error inside of a Result. Copies and moves are defined elsewhere, or every caller would inline those of five
-// texts.
+// An error inside of a Result. Copies and moves are defined elsewhere, so that callers do not inline those of five
+// strings.
 class StoredError {
  public:
   StoredError(const Error& error);
@@ -55,7 +55,7 @@ class StoredError {
   Error value;
 };
 
-// A union of its own: each std::variant takes a compiler several times as long.
+// A hand-written union: std::variant takes several times as long to compile.
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -1,13 +1,15 @@
 // The C API: opaque handles, descriptors that start with their own size, and errors in four parts.
 //
 // Ownership: a function whose name contains `make` or `copy` returns an object that the caller releases with the
-// matching `…_release`; releasing NULL does nothing. Objects hold what they need, so they may be released in any
+// matching `…_release`; releasing NULL does nothing. Objects retain what they need, so they may be released in any
 // order. Every other pointer is borrowed: an argument only for the call, a result until its owner is released.
-// Errors: a function that can fail returns NULL or false and, where `error` is not NULL, stores an error that the
-// caller releases. On success *error is left as it was. Nothing here throws or aborts.
-// A function that cannot fail reads a NULL handle as an empty one.
+//
+// Errors: a function that can fail returns NULL or false and, if `error` is not NULL, stores an error that the caller
+// releases. On success *error is left unchanged. Nothing here throws or aborts. A function that cannot fail reads a
+// NULL handle as an empty one.
+//
 // Threads: every function may be called from any thread; one encoder belongs to one thread at a time. Callbacks may run
-// on a thread of the device and must not wait for its work. A child that fork made cannot use the parent's devices.
+// on a thread of the device and must not wait for its work. A forked child process cannot use the parent's devices.
 #ifndef MNK_H
 #define MNK_H
 

@@ -15,14 +15,14 @@ MNK_HEADER_BEGIN
 
 typedef struct mnk_cache mnk_cache;
 
-// What of a cache is coded. The other of keys and values is dense, of the descriptor's dtype.
+// What of a cache is quantized. The rest is dense, with the descriptor's dtype.
 typedef enum MNK_CLOSED(mnk_quantized_planes) {
   MNK_QUANTIZED_BOTH = 0,
   MNK_QUANTIZED_KEYS = 1,
   MNK_QUANTIZED_VALUES = 2,
 } mnk_quantized_planes;
 
-// How a cache codes what is appended. Means and channel scales are for turbo alone and are copied.
+// How a cache quantizes what is appended. Means and channel scales are for turbo only and are copied.
 typedef struct mnk_cache_quantization {
   size_t size;  // sizeof(mnk_cache_quantization)
   mnk_kv_codec_name codec;
@@ -33,13 +33,13 @@ typedef struct mnk_cache_quantization {
   mnk_tensor* MNK_NULLABLE key_means;           // f32 [kvHeads, headDim]; NULL: none
   mnk_tensor* MNK_NULLABLE value_means;         // f32 [kvHeads, valueHeadDim]; NULL: none
   mnk_tensor* MNK_NULLABLE key_channel_scales;  // f32 [kvHeads, headDim], none of them 0; NULL: none
-  mnk_quantized_planes planes;                  // bits of what is not coded play no part
+  mnk_quantized_planes planes;                  // bits of a dense plane are ignored
 } mnk_cache_quantization;
 
 // What a sliding-window cache must serve exactly: steps of up to max_rows rows that each see `window` positions, also
-// after up to max_draft of the newest tokens were taken back.
+// after a rollback of up to max_draft of the newest tokens.
 typedef struct mnk_sliding_window {
-  uint32_t window;    // positions that a row sees, its own included; 0: no sliding window
+  uint32_t window;    // positions that a row sees, including its own; 0: no sliding window
   uint32_t max_rows;  // 0 is 1
   uint32_t max_draft;
 } mnk_sliding_window;
@@ -54,20 +54,20 @@ typedef struct mnk_cache_descriptor {
   mnk_dtype dtype;                                          // f32, f16 or bf16
   mnk_kv_wrap when_full;                                    // MNK_RING overwrites the oldest, MNK_LINEAR fails
   uint32_t pinned;                                          // first positions that a ring never overwrites
-  const mnk_cache_quantization* MNK_NULLABLE quantization;  // of both: takes the place of dtype; NULL: none
-  // With a window: a ring that serves it, of at least `capacity` slots. Rows that attend without a window of their own
-  // then have this one.
+  const mnk_cache_quantization* MNK_NULLABLE quantization;  // of both: replaces dtype; NULL: none
+  // With a window: a ring that serves it, of at least `capacity` slots. Rows that attend without their own window use
+  // this one.
   mnk_sliding_window sliding_window;
-  bool is_storage_only;  // is never attended to, so that any head dim will do
+  bool is_storage_only;  // only stores, so that it may have any head dim
   // Of a latent cache: values are the first part of keys, of this length, and head_dim is the rest of them. Queries
-  // have the elements of both together. 0: keys and values are apart.
+  // have the elements of both together. 0: keys and values are separate.
   uint32_t latent_dim;
 } mnk_cache_descriptor;
 
 mnk_cache* MNK_NULLABLE mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error);
 void mnk_cache_release(mnk_cache* MNK_NULLABLE cache);
 
-// What it was made with, with no field left to a default. What it points to belongs to the cache.
+// The descriptor, with all defaults resolved. Its pointers belong to the cache.
 mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache);
 uint64_t mnk_cache_bytes(const mnk_cache* cache);            // of keys and values, with their scales
 uint64_t mnk_cache_bytes_per_token(const mnk_cache* cache);  // of one position of one sequence
@@ -78,10 +78,10 @@ int64_t mnk_cache_bytes_saved(const mnk_cache* cache);       // how much more ke
 char* MNK_NULLABLE mnk_cache_copy_text(const mnk_cache* cache);
 
 // Tensors over the cache's memory, head-major: [sequences, kvHeads, capacity, headDim], or u8 with the bytes of codes
-// in the place of headDim.
+// instead of headDim.
 mnk_tensor* MNK_NULLABLE mnk_cache_make_keys(const mnk_cache* cache, mnk_error_out error);
 mnk_tensor* MNK_NULLABLE mnk_cache_make_values(const mnk_cache* cache, mnk_error_out error);
-// Of what is coded: [sequences, kvHeads, capacity], with a last axis where a vector has several.
+// Of quantized planes: [sequences, kvHeads, capacity], with a last axis if a vector has several.
 mnk_tensor* MNK_NULLABLE mnk_cache_make_key_scales(const mnk_cache* cache, mnk_error_out error);
 mnk_tensor* MNK_NULLABLE mnk_cache_make_value_scales(const mnk_cache* cache, mnk_error_out error);
 
@@ -92,8 +92,7 @@ bool mnk_cache_is_suspect(const mnk_cache* cache, uint32_t sequence);
 uint64_t mnk_cache_slot(const mnk_cache* cache, uint64_t position);
 
 // Records a write at the next position, which advances when the encoder is committed. A commit is refused, with a
-// retryable error, if after the encoder recorded another thread changed tokens that it reads or the position at which
-// it appends.
+// retryable error, if another thread has since changed tokens that it reads or the position at which it appends.
 bool mnk_encoder_append(mnk_encoder* encoder, mnk_cache* cache, const mnk_tensor* keys, const mnk_tensor* values,
                         uint32_t sequence, mnk_error_out error);
 // One token for each listed sequence.
@@ -104,7 +103,8 @@ bool mnk_encoder_append_rows(mnk_encoder* encoder, mnk_cache* cache, const mnk_t
 bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
                         const mnk_attention_results* results, const mnk_attention_options* MNK_NULLABLE options,
                         uint32_t sequence, mnk_error_out error);
-// As many rows of each listed sequence: [sequences, rows, heads, headDim], or [sequences, heads, headDim] for one.
+// The same number of rows of each listed sequence: [sequences, rows, heads, headDim], or [sequences, heads, headDim]
+// for one.
 bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* queries,
                                   const mnk_attention_results* results,
                                   const mnk_attention_options* MNK_NULLABLE options, const uint32_t* sequences,
@@ -115,7 +115,7 @@ typedef struct mnk_rotary_step {
   size_t size;  // sizeof(mnk_rotary_step)
   mnk_rotary_embedding embedding;
   bool has_first_position;       // else, without `positions`, tokens have the positions that they get in the cache
-  int64_t first_position;        // of every sequence, where there are no positions
+  int64_t first_position;        // of every sequence, if there are no positions
   mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
   mnk_rotary_numbers offsets;    // one for each sequence
 } mnk_rotary_step;
@@ -126,34 +126,34 @@ typedef struct mnk_cache_step {
   mnk_heads_view queries;  // to attend
   mnk_heads_view keys;     // to append
   mnk_heads_view values;
-  const uint32_t* MNK_NULLABLE sequences;   // NULL: sequence 0 alone
-  const uint32_t* MNK_NULLABLE row_counts;  // how many rows each listed sequence has; NULL: as many for each
+  const uint32_t* MNK_NULLABLE sequences;   // NULL: only sequence 0
+  const uint32_t* MNK_NULLABLE row_counts;  // how many rows each listed sequence has; NULL: the same number for each
   size_t sequence_count;
   const mnk_attention_results* MNK_NULLABLE results;  // to attend
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
-  const mnk_rotary_step* MNK_NULLABLE rotary;         // for mnk_encoder_append_and_attend alone; NULL: none
+  const mnk_rotary_step* MNK_NULLABLE rotary;         // only for mnk_encoder_append_and_attend; NULL: none
 } mnk_cache_step;
 
-// Appends keys and values. A sequence that is listed again goes on.
+// Appends keys and values. A sequence that is listed again continues.
 bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error);
 // Attends with queries, with the meaning that lists have in mnk_encoder_append_step.
 bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
                              mnk_error_out error);
 // Appends any number of tokens and attends with their queries, in chunks that a ring can serve: the results are those
 // of appending and attending token by token. Tokens that take several chunks need causal attention, without a mask.
-// With `rotary`, keys and queries are rotated in the dispatch that stores the keys; those of the step stay as they are.
+// With `rotary`, keys and queries are rotated in the dispatch that stores the keys; those of the step do not change.
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error);
-// Makes `target` a copy of `source`, whatever it held.
+// Replaces `target` with a copy of `source`.
 bool mnk_encoder_copy_sequence(mnk_encoder* encoder, mnk_cache* cache, uint32_t source, uint32_t target,
                                mnk_error_out error);
-// A new cache that holds what a dense one holds, coded: the same sequences, positions and slots. It is empty until the
-// encoder is committed. Sequences with as many positions are coded in one dispatch, keys and values together; with
+// A new, quantized cache with the contents of a dense one: the same sequences, positions and slots. It is empty until
+// the encoder is committed. Sequences of the same length are quantized in one dispatch, keys and values together; with
 // means or channel scales there is one for each sequence.
 mnk_cache* MNK_NULLABLE mnk_encoder_make_quantized_cache(mnk_encoder* encoder, const mnk_cache* cache,
                                                          const mnk_cache_quantization* quantization,
                                                          mnk_error_out error);
-// Reads positions of a quantized cache as numbers, as many as the tensors hold: [tokens, kvHeads, headDim], or without
+// Dequantizes positions of a quantized cache, as many as the tensors hold: [tokens, kvHeads, headDim], or without
 // tokens for one. At least one of keys and values.
 bool mnk_encoder_dequantize(mnk_encoder* encoder, const mnk_cache* cache, const mnk_tensor* MNK_NULLABLE keys,
                             const mnk_tensor* MNK_NULLABLE values, uint64_t position, uint32_t sequence,
@@ -162,12 +162,12 @@ bool mnk_cache_truncate(mnk_cache* cache, uint64_t position, uint32_t sequence, 
 bool mnk_cache_reset_sequence(mnk_cache* cache, uint32_t sequence, mnk_error_out error);
 void mnk_cache_reset(mnk_cache* cache);
 
-// Writes the cache to a file, after waiting for submitted work that writes it. A new one is for its owner alone to
-// read. A file that is there is replaced when all is written, keeps its permissions, and is left as it was where the
-// call fails; symbolic links are followed.
+// Writes the cache to a file, after waiting for submitted work that writes it. Only its owner can read a new file. An
+// existing file is replaced once everything is written, keeps its permissions, and is left unchanged if the call fails;
+// symbolic links are followed.
 bool mnk_cache_save(const mnk_cache* cache, const char* path, mnk_error_out error);
-// The cache of a file, which need not be trusted: it is checked before it is believed, and nothing is made where keys
-// and values would take more than max_bytes.
+// The cache of a file, which need not be trusted: it is checked, and the call fails if keys and values would take more
+// than max_bytes.
 mnk_cache* MNK_NULLABLE mnk_cache_make_from_path(mnk_device* device, const char* path, uint64_t max_bytes,
                                                  mnk_error_out error);
 

@@ -1,5 +1,5 @@
-// The part of the C API that all ops share: errors, devices, tensors, the caller's kernels, plans and encoders.
-// Include mnk.h, which says how it is used.
+// The part of the C API that all ops share: errors, devices, tensors, the caller's kernels, plans and encoders. Include
+// mnk.h, which describes its use.
 #ifndef MNK_CORE_H
 #define MNK_CORE_H
 
@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mnk_version.h"
+#include "MLXNativeKernels/mnk_version.h"
 
-// Closed: Swift may switch over the cases alone. The size is fixed so that a wrong number can be told, not undefined.
+// Closed: Swift can switch over the cases without a default. The size is fixed so that an invalid number is detectable,
+// not undefined.
 #ifdef __clang__
 #define MNK_NULLABLE _Nullable
 #define MNK_CLOSED(name) __attribute__((enum_extensibility(closed))) name : uint32_t
@@ -48,15 +49,15 @@ typedef mnk_error* MNK_NULLABLE* MNK_NULLABLE mnk_error_out;
 // Errors
 
 typedef enum MNK_CLOSED(mnk_error_code) {
-  MNK_INVALID_ARGUMENT = 1,  // a rule is broken; nothing was encoded
-  MNK_UNSUPPORTED = 2,       // the device or this build lacks something
+  MNK_INVALID_ARGUMENT = 1,  // the request is invalid; nothing was encoded
+  MNK_UNSUPPORTED = 2,       // the device or this build lacks a feature
   MNK_OUT_OF_MEMORY = 3,
   MNK_LIBRARY_NOT_FOUND = 4,
-  MNK_SHADER_BUILD = 5,     // the kernel text does not compile, or lacks the function
+  MNK_SHADER_BUILD = 5,     // the kernel source does not compile, or lacks the function
   MNK_DEVICE_FAULT = 6,     // the device stopped a submission
-  MNK_DEVICE_LOST = 7,      // the device is gone, or takes no more work of this process
+  MNK_DEVICE_LOST = 7,      // the device is gone, or accepts no more work from this process
   MNK_TIMEOUT = 8,          // the device stopped a submission that took too long
-  MNK_PAGE_FAULT = 9,       // a kernel touched memory that is not its own
+  MNK_PAGE_FAULT = 9,       // a kernel accessed memory that it does not own
   MNK_NOT_PERMITTED = 10,   // the system forbids work on the device now, such as in the background
   MNK_WOULD_DEADLOCK = 11,  // waiting here could never end
 } mnk_error_code;
@@ -68,7 +69,7 @@ const char* mnk_error_what(const mnk_error* error);
 const char* mnk_error_got(const mnk_error* error);
 const char* mnk_error_expected(const mnk_error* error);
 const char* mnk_error_fix(const mnk_error* error);
-const char* mnk_error_message(const mnk_error* error);  // all parts as one text
+const char* mnk_error_message(const mnk_error* error);  // all parts as one string
 void mnk_error_release(mnk_error* MNK_NULLABLE error);
 
 // Devices
@@ -93,10 +94,10 @@ typedef struct mnk_host_options {
   uint32_t workers;                   // threads that run threadgroups; 0: one per core
   uint64_t order_seed;                // not 0: dispatches, threadgroups and lanes run in this seeded random order
   int32_t checking;                   // 0 off; 1 guarded: poison and canaries; 2 full: every load and store is checked
-  bool allow_same_value;              // full: two lanes may write the same value to one place
-  bool perturb;                       // move results of functions within the error that Metal allows
+  bool allow_same_value;              // full: two lanes may write the same value to one location
+  bool perturb;                       // perturb results of functions within the error that Metal allows
   int32_t level;                      // 0: best instruction set; 1 baseline, 2 AVX2, 3 AVX-512, if it was compiled for
-  const char* MNK_NULLABLE compiler;  // for kernels given as text; NULL: clang++ of the search path
+  const char* MNK_NULLABLE compiler;  // for kernels passed as source; NULL: clang++ of the search path
 } mnk_host_options;
 // On Apple platforms the program must link the product MLXNativeKernelsHost and call mnk_register_host_device of
 // <MLXNativeKernelsHost/MLXNativeKernelsHost.h> first. Otherwise this fails with MNK_UNSUPPORTED and names the product.
@@ -133,24 +134,24 @@ uint64_t mnk_tensor_byte_offset(const mnk_tensor* tensor);
 
 // Whole-tensor copies; `bytes` must equal the tensor's byte count. They wait for work that was committed before the
 // call and touches these bytes: a read for work that writes them, a write for work that reads or writes them. A read
-// fails if the work that was to write the bytes failed, until they are written again. Where waiting could never end, in
-// a handler of finished work or for a command buffer that the app has not committed, they fail with MNK_WOULD_DEADLOCK.
+// fails if the work that was to write the bytes failed, until they are written again. If waiting could never end, in a
+// handler of finished work or for a command buffer that the app has not committed, they fail with MNK_WOULD_DEADLOCK.
 bool mnk_tensor_read(const mnk_tensor* tensor, void* MNK_NULLABLE into, uint64_t bytes, mnk_error_out error);
 bool mnk_tensor_write(mnk_tensor* tensor, const void* MNK_NULLABLE from, uint64_t bytes, mnk_error_out error);
 
 // The caller's kernels
 
-// Metal Shading Language with five words in place of what only a Metal compiler parses; they need no include:
+// Metal Shading Language with five macros for what only a Metal compiler parses; they need no include:
 //   export_kernel(f)  instantiate_kernel("name", f, type…)  pipeline_constant(type, name, index)
 //   threadgroup_array(type, name, count)  [[threadgroup_memory(n)]]
-// A device compiles a text or a file once and keeps it until mnk_device_clear_kernels.
+// A device compiles a source or a file once and keeps it until mnk_device_clear_kernels.
 mnk_library* MNK_NULLABLE mnk_library_make_from_text(mnk_device* device, const char* text, const char* label,
                                                      mnk_error_out error);
 mnk_library* MNK_NULLABLE mnk_library_make_from_path(mnk_device* device, const char* path, mnk_error_out error);
 // The library that this package ships.
 mnk_library* MNK_NULLABLE mnk_library_make_shipped(mnk_device* device, mnk_error_out error);
 void mnk_library_release(mnk_library* MNK_NULLABLE library);
-// Forgets all pipelines and libraries, so that a changed file is read again. Those in use live on.
+// Releases all pipelines and libraries, so that a changed file is read again. Those in use stay valid.
 void mnk_device_clear_kernels(mnk_device* device);
 size_t mnk_library_function_count(const mnk_library* library);
 const char* mnk_library_function_name(const mnk_library* library, size_t index);  // "" beyond the count
@@ -158,16 +159,16 @@ const char* mnk_library_function_name(const mnk_library* library, size_t index);
 // Where compiled kernels were found.
 typedef enum MNK_CLOSED(mnk_library_origin) {
   MNK_ORIGIN_PROGRAM = 0,       // compiled into the program
-  MNK_ORIGIN_GIVEN_TEXT,        // the caller's text, compiled at run time
+  MNK_ORIGIN_GIVEN_TEXT,        // the caller's source, compiled at run time
   MNK_ORIGIN_GIVEN_FILE,        // a file that the caller named
   MNK_ORIGIN_MODULE_BUNDLE,     // the bundle that SwiftPM makes of this package's resources
   MNK_ORIGIN_FRAMEWORK_BUNDLE,  // the framework that holds this code
   MNK_ORIGIN_BESIDE_CODE,       // the folder of the image that holds this code
   MNK_ORIGIN_MAIN_BUNDLE,       // the app's own resources
-  MNK_ORIGIN_EMBEDDED_TEXT,     // the text that this code carries, compiled at run time
+  MNK_ORIGIN_EMBEDDED_TEXT,     // the source that this code carries, compiled at run time
 } mnk_library_origin;
 mnk_library_origin mnk_library_get_origin(const mnk_library* library);
-const char* mnk_library_origin_path(const mnk_library* library);  // "" where it was no file
+const char* mnk_library_origin_path(const mnk_library* library);  // "" if it was not a file
 
 typedef enum MNK_CLOSED(mnk_access) { MNK_READ = 0, MNK_WRITE, MNK_READ_WRITE } mnk_access;
 typedef enum MNK_CLOSED(mnk_constant_type) {

@@ -20,7 +20,7 @@ typedef enum MNK_CLOSED(mnk_flash_decode_kernel) {
   MNK_KERNEL_MATRIX = 2,
 } mnk_flash_decode_kernel;
 
-// Who merges the parts of splits.
+// What merges the parts of splits.
 typedef enum MNK_CLOSED(mnk_flash_decode_merge) {
   MNK_MERGE_AUTOMATIC = 0,
   MNK_MERGE_SEPARATE = 1,  // a second dispatch
@@ -32,18 +32,18 @@ typedef struct mnk_attention_options {
   size_t size;                    // sizeof(mnk_attention_options)
   float scale;                    // 0: 1 / sqrt(headDim)
   bool is_bidirectional;          // else causal: a row sees nothing after its own position
-  uint32_t window;                // how many newest positions a row sees, its own included; 0: all
+  uint32_t window;                // how many newest positions a row sees, including its own; 0: all
   float softcap;                  // 0: none
   mnk_tensor* MNK_NULLABLE mask;  // f32, f16 or bf16 [rows, keys], [heads, …] or [sequences, heads, …]; axes may be 1
   mnk_tensor* MNK_NULLABLE slopes;  // f32 [heads]: of ALiBi
-  mnk_tensor* MNK_NULLABLE sinks;   // f32 [heads]: a score that takes weight and gives no value
-  uint32_t splits;                  // parts that a sequence's keys are divided into; 0: as the device needs
+  mnk_tensor* MNK_NULLABLE sinks;   // f32 [heads]: a score that takes part in the softmax and adds no value
+  uint32_t splits;                  // parts that a sequence's keys are divided into; 0: as many as keep the device busy
   mnk_flash_decode_kernel kernel;
   mnk_flash_decode_merge merge;
   bool window_sees_pinned;  // with a window, a row also sees the pinned positions of a ring
 } mnk_attention_options;
 
-// Where attention goes: `into`, or partials instead. Wherever queries lie, axes before the last are
+// The outputs of attention: `into`, or partials instead. For queries of any layout, axes before the last are
 // [sequences, rows, heads], or [rows, heads] for one sequence, or [heads] for one row of one sequence.
 typedef struct mnk_attention_results {
   size_t size;                             // sizeof(mnk_attention_results)
@@ -53,13 +53,13 @@ typedef struct mnk_attention_results {
   mnk_tensor* MNK_NULLABLE log_sum_exp;    // f32, without the last axis; a sink's score counts
 } mnk_attention_results;
 
-// A sequence of the cache, and how many positions it has, those of the queries included.
+// A sequence of the cache, and how many positions it has, including those of the queries.
 typedef struct mnk_attended_sequence {
   uint64_t sequence;
   uint64_t length;
-  uint64_t highest;  // the largest length it has had, if tokens were taken back from a ring since; 0: length
-  // How many rows of the queries are of the sequence; 0: as many as of each other one, which the queries' shape tells.
-  // With numbers of rows, for all or for none, queries and results are one list of all rows, and there is no mask.
+  uint64_t highest;  // the largest length it has had, if tokens were rolled back in a ring since; 0: length
+  // How many rows of the queries are of the sequence; 0: the same number for each sequence, by the queries' shape. With
+  // row counts, for all or for none, queries and results are one list of all rows, and there is no mask.
   uint64_t rows;
 } mnk_attended_sequence;
 
@@ -69,15 +69,15 @@ typedef struct mnk_flash_decode {
   mnk_tensor* MNK_NULLABLE queries;
   const mnk_kv_cache_view* MNK_NULLABLE dense;  // one of these two
   const mnk_quantized_kv_view* MNK_NULLABLE quantized;
-  const mnk_attended_sequence* MNK_NULLABLE sequences;  // one for each sequence of the queries, or with rows of its own
+  const mnk_attended_sequence* MNK_NULLABLE sequences;  // one for each sequence of the queries, or with row counts
   size_t sequence_count;
   const mnk_attention_results* results;
   const mnk_attention_options* MNK_NULLABLE options;  // NULL: the defaults
-  mnk_tensor* MNK_NULLABLE scratch;  // u8, as many as the plan's scratch bytes; NULL: the device provides some
-  const mnk_heads_view* MNK_NULLABLE queries_view;  // takes the place of queries; its tokens are rows
+  mnk_tensor* MNK_NULLABLE scratch;  // u8, as many as the plan's scratch bytes; NULL: the device provides it
+  const mnk_heads_view* MNK_NULLABLE queries_view;  // replaces queries; its tokens are rows
 } mnk_flash_decode;
 
-// Checks every rule and says what would run on a device, or on one that nothing is known of, without running it.
+// Checks every rule and returns what would run on a device, or on an unknown device, without running it.
 mnk_plan* MNK_NULLABLE mnk_flash_decode_make_plan(const mnk_flash_decode* op, const mnk_device* MNK_NULLABLE device,
                                                   mnk_error_out error);
 bool mnk_encoder_flash_decode(mnk_encoder* encoder, const mnk_flash_decode* op, mnk_error_out error);
@@ -86,7 +86,7 @@ typedef struct mnk_merge_partials {
   size_t size;                     // sizeof(mnk_merge_partials)
   mnk_tensor* partial_sums;        // f32 [parts, …, heads, headDim]: each part as mnk_flash_decode writes it
   mnk_tensor* partial_stats;       // f32 [parts, …, heads, 2]
-  mnk_tensor* MNK_NULLABLE sinks;  // f32 [heads]; not where results are partials again
+  mnk_tensor* MNK_NULLABLE sinks;  // f32 [heads]; not if results are partials again
   const mnk_attention_results* results;
 } mnk_merge_partials;
 

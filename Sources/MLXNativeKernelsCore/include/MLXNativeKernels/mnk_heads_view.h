@@ -13,7 +13,7 @@ typedef struct mnk_heads_view {
   size_t size;  // sizeof(mnk_heads_view), exactly
   mnk_tensor* MNK_NULLABLE tensor;
   mnk_kv_layout layout;  // 0 is head-major
-  bool has_strides;      // then what follows takes the place of the tensor's shape and of the layout
+  bool has_strides;      // then what follows replaces the tensor's shape and the layout
   uint64_t sequences;    // counts
   uint64_t tokens;       // of one sequence
   uint64_t heads;
@@ -25,7 +25,7 @@ typedef struct mnk_heads_view {
 } mnk_heads_view;
 
 // Heads side by side in the columns of a [tokens, width] or [sequences, tokens, width] tensor, as a fused projection
-// leaves them. Fills the view in, with its size; nothing but the rank is checked before it is used.
+// leaves them. Fills the view in, with its size; only the rank is checked before it is used.
 bool mnk_heads_view_set_columns(mnk_heads_view* view, mnk_tensor* tensor, uint64_t first_column, uint64_t heads,
                                 uint64_t head_dim, mnk_error_out error);
 

@@ -16,8 +16,8 @@ typedef struct mnk_kv_cache_view {
   mnk_kv_layout layout;
   mnk_kv_wrap wrap;
   uint32_t pinned;  // first positions that a ring never overwrites
-  // Of a latent cache: how many first elements of keys are their values, too. `values` holds them, and `keys` the rest;
-  // without values, `keys` holds both. 0: keys and values are apart.
+  // For a latent cache: how many first elements of keys are also their values. `values` holds them, and `keys` the
+  // rest; without values, `keys` holds both. 0: keys and values are separate.
   uint32_t latent_dim;
 } mnk_kv_cache_view;
 
@@ -41,14 +41,14 @@ typedef struct mnk_kv_cache_write {
   mnk_kv_cache_view into;
   uint64_t sequence;
   uint64_t position;
-  bool has_rows;  // then sequences and positions take the place of sequence and position
+  bool has_rows;  // then sequences and positions replace sequence and position
   mnk_row_indices sequences;
   mnk_row_indices positions;
-  const mnk_heads_view* MNK_NULLABLE keys_view;    // takes the place of keys and their layout
-  const mnk_heads_view* MNK_NULLABLE values_view;  // takes the place of values and their layout
+  const mnk_heads_view* MNK_NULLABLE keys_view;    // replaces keys and their layout
+  const mnk_heads_view* MNK_NULLABLE values_view;  // replaces values and their layout
 } mnk_kv_cache_write;
 
-// Checks every rule and says what would run, without running it.
+// Checks every rule and returns what would run, without running it.
 mnk_plan* MNK_NULLABLE mnk_kv_cache_write_make_plan(const mnk_kv_cache_write* op, mnk_error_out error);
 bool mnk_encoder_kv_cache_write(mnk_encoder* encoder, const mnk_kv_cache_write* op, mnk_error_out error);
 

@@ -1,5 +1,5 @@
-// The C API to codecs: how vectors of a quantized cache are coded, and what they take. KVCodec.hpp defines them.
-// A codec that is zero but for its bits is turbo.
+// The C API to codecs: how vectors of a quantized cache are encoded, and their sizes. KVCodec.hpp defines them. A codec
+// that is zero but for its bits is turbo.
 #ifndef MNK_KV_CODEC_H
 #define MNK_KV_CODEC_H
 
@@ -15,7 +15,7 @@ typedef struct mnk_kv_codec {
   float scale_factor;  // mlx1 at head dim 512; 0 is 1
 } mnk_kv_codec;
 
-// What one vector takes.
+// The sizes of one vector.
 typedef struct mnk_kv_codec_sizes {
   uint64_t code_bytes;
   uint64_t scales;       // how many
@@ -25,12 +25,12 @@ typedef struct mnk_kv_codec_sizes {
 bool mnk_kv_codec_get_sizes(const mnk_kv_codec* codec, uint64_t head_dim, mnk_kv_codec_sizes* sizes,
                             mnk_error_out error);
 
-// A quantized cache in numbers.
+// The extents of a quantized cache.
 typedef struct mnk_quantized_cache_extents {
   size_t size;  // sizeof(mnk_quantized_cache_extents)
   mnk_kv_codec keys;
   uint64_t head_dim;
-  bool has_values;          // else there are keys alone
+  bool has_values;          // otherwise there are only keys
   mnk_kv_codec values;      // bits 0: the codec of keys
   uint64_t value_head_dim;  // 0: as head_dim
   uint64_t heads;
@@ -41,7 +41,7 @@ typedef struct mnk_quantized_cache_extents {
 // Codes and scales of all keys and values together.
 bool mnk_quantized_cache_get_bytes(const mnk_quantized_cache_extents* extents, uint64_t* bytes, mnk_error_out error);
 
-// How vectors are coded where the format leaves a choice; readers need none of it. All zero are the defaults.
+// How vectors are quantized where the format allows a choice; readers do not need it. Zeros are the defaults.
 typedef enum MNK_CLOSED(mnk_kv_scale_rule) {
   MNK_SCALE_DEFAULT = 0,  // unbiased for keys, least squares for values
   MNK_SCALE_UNBIASED = 1,

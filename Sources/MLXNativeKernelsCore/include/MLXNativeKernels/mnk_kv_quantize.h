@@ -1,5 +1,5 @@
 // The C API to quantized caches over caller-owned memory: KVCacheQuantize stores, KVCacheDequantize reads back, and
-// Hadamard turns queries and results. The headers of these names define them.
+// Hadamard rotates queries and results. The headers of these names define them.
 #ifndef MNK_KV_QUANTIZE_H
 #define MNK_KV_QUANTIZE_H
 
@@ -10,13 +10,13 @@
 MNK_HEADER_BEGIN
 
 // Keys or values of a cache. Without codes they are left out. One of the two may be dense: elements of f32, f16 or
-// bf16, [sequences,] heads, capacity, headDim, in the place of codes, and nothing else.
+// bf16, [sequences,] heads, capacity, headDim, instead of codes, and nothing else.
 typedef struct mnk_quantized_kv_plane {
   mnk_kv_codec codec;
   mnk_tensor* MNK_NULLABLE codes;   // u8 [sequences,] heads, capacity, code bytes (head-major; or capacity, heads, …)
-  mnk_tensor* MNK_NULLABLE scales;  // f16 for turbo, f32 for mlx1: the same axes; the last one only where there are two
+  mnk_tensor* MNK_NULLABLE scales;  // f16 for turbo, f32 for mlx1: the same axes; the last one only if there are two
   mnk_tensor* MNK_NULLABLE means;   // turbo: f32 [heads, headDim]; NULL: none
-  mnk_tensor* MNK_NULLABLE channel_scales;  // turbo, keys alone: f32 [heads, headDim]; NULL: none
+  mnk_tensor* MNK_NULLABLE channel_scales;  // turbo, keys only: f32 [heads, headDim]; NULL: none
 } mnk_quantized_kv_plane;
 
 typedef struct mnk_quantized_kv_view {
@@ -26,7 +26,7 @@ typedef struct mnk_quantized_kv_view {
   mnk_kv_layout layout;  // 0 is head-major
   mnk_kv_wrap wrap;
   uint32_t pinned;      // first positions that a ring never overwrites
-  uint32_t latent_dim;  // of a latent cache, whose values are the first elements of keys; 0: they are apart
+  uint32_t latent_dim;  // of a latent cache, whose values are the first elements of keys; 0: they are separate
 } mnk_quantized_kv_view;
 
 typedef struct mnk_kv_cache_quantize {
@@ -46,12 +46,12 @@ typedef struct mnk_kv_cache_quantize {
   mnk_row_indices positions;
   mnk_kv_quantize_options options;
   mnk_tensor* MNK_NULLABLE counts;  // u32 [2]: vectors that are not finite, and scales too large, are added
-  mnk_tensor* MNK_NULLABLE probe;   // mlx1, one token: f32 [heads, headDim], elements as they meet the boundaries
-  const mnk_heads_view* MNK_NULLABLE keys_view;    // takes the place of keys and their layout
-  const mnk_heads_view* MNK_NULLABLE values_view;  // takes the place of values and their layout
+  mnk_tensor* MNK_NULLABLE probe;   // mlx1, one token: f32 [heads, headDim], as compared with boundaries
+  const mnk_heads_view* MNK_NULLABLE keys_view;    // replaces keys and their layout
+  const mnk_heads_view* MNK_NULLABLE values_view;  // replaces values and their layout
 } mnk_kv_cache_quantize;
 
-// Checks every rule and says what would run, without running it.
+// Checks every rule and returns what would run, without running it.
 mnk_plan* MNK_NULLABLE mnk_kv_cache_quantize_make_plan(const mnk_kv_cache_quantize* op, mnk_error_out error);
 bool mnk_encoder_kv_cache_quantize(mnk_encoder* encoder, const mnk_kv_cache_quantize* op, mnk_error_out error);
 

@@ -1,6 +1,6 @@
-// The C API to Metal's own objects, for apps on Apple's systems. They are passed as Objective-C has them
-// (id<MTLDevice>, id<MTLBuffer>, …, bridged to void*) and retained for as long as they are needed; those that are
-// returned are borrowed. Elsewhere every call fails with MNK_UNSUPPORTED, or returns NULL.
+// The C API to Metal's own objects, for apps on Apple's systems. They are passed as Objective-C objects (id<MTLDevice>,
+// id<MTLBuffer>, …, bridged to void*) and retained for as long as they are needed; those that are returned are
+// borrowed. Elsewhere every call fails with MNK_UNSUPPORTED, or returns NULL.
 #ifndef MNK_METAL_H
 #define MNK_METAL_H
 
@@ -10,8 +10,8 @@ MNK_HEADER_BEGIN
 
 typedef struct mnk_metal_options {
   size_t size;                            // sizeof(mnk_metal_options)
-  void* MNK_NULLABLE device;              // id<MTLDevice>; NULL: that of the queue, or the system's default
-  void* MNK_NULLABLE queue;               // id<MTLCommandQueue>; NULL: one of the device's own
+  void* MNK_NULLABLE device;              // id<MTLDevice>; NULL: the queue's device, or the system's default
+  void* MNK_NULLABLE queue;               // id<MTLCommandQueue>; NULL: the device's own
   const char* MNK_NULLABLE library_path;  // compiled kernels of this package; NULL: they are searched for
   bool describes_dispatches;              // a debug group for each dispatch, for captures
 } mnk_metal_options;
@@ -19,7 +19,7 @@ mnk_device* MNK_NULLABLE mnk_device_make_metal(const mnk_metal_options* options,
 void* MNK_NULLABLE mnk_device_metal_device(const mnk_device* device);  // id<MTLDevice>
 void* MNK_NULLABLE mnk_device_metal_queue(const mnk_device* device);   // id<MTLCommandQueue>
 
-// A tensor over an id<MTLBuffer> of the app's, without a copy. It starts `byte_offset` bytes into the buffer.
+// A tensor over the app's id<MTLBuffer>, without a copy. It starts `byte_offset` bytes into the buffer.
 mnk_tensor* MNK_NULLABLE mnk_tensor_make_over_metal_buffer(mnk_device* device, void* buffer, mnk_dtype dtype,
                                                            const uint64_t* MNK_NULLABLE shape, size_t rank,
                                                            uint64_t byte_offset, mnk_error_out error);

@@ -36,7 +36,7 @@ typedef struct mnk_rotary_embedding {
   mnk_rotary_layout layout;
   uint32_t sections[4];
   double base;
-  bool has_rope_dim;  // then rope_dim elements turn; else all
+  bool has_rope_dim;  // then rope_dim elements are rotated; otherwise all
   uint64_t rope_dim;
   mnk_rotary_pairing pairing;
   mnk_rotary_other_axis other_axis;
@@ -62,13 +62,13 @@ typedef struct mnk_multi_rope {
   mnk_heads_view keys;             // a view without a tensor is left out: no keys
   mnk_heads_view rotated_queries;  // and results in place
   mnk_heads_view rotated_keys;
-  int64_t first_position;        // of every sequence, where there are no positions
+  int64_t first_position;        // of every sequence, if there are no positions
   mnk_rotary_numbers positions;  // axis after axis, in each all tokens of all sequences
   mnk_rotary_numbers offsets;    // one for each sequence
   mnk_rotary_embedding rotary;
 } mnk_multi_rope;
 
-// Checks every rule and says what would run, without running it.
+// Checks every rule and returns what would run, without running it.
 mnk_plan* MNK_NULLABLE mnk_multi_rope_make_plan(const mnk_multi_rope* op, mnk_error_out error);
 bool mnk_encoder_multi_rope(mnk_encoder* encoder, const mnk_multi_rope* op, mnk_error_out error);
 

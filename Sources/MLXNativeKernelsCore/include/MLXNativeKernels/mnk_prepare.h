@@ -1,5 +1,5 @@
-// Does ahead of time what the first steps over caches would do: compiles kernels, asks the device what it can do, and,
-// if wanted, measures which kernels are the fastest on it. Prepare.hpp defines it.
+// Does ahead of time what the first steps over caches would do: compiles kernels, finds out what the device can do, and
+// optionally measures which kernels are the fastest on it. Prepare.hpp defines it.
 #ifndef MNK_PREPARE_H
 #define MNK_PREPARE_H
 
@@ -8,7 +8,7 @@
 
 MNK_HEADER_BEGIN
 
-// How kernels, splits and sizes of threadgroups are chosen. Which are chosen changes the last bits of results.
+// How kernels, splits and sizes of threadgroups are chosen. The choice changes the last bits of results.
 typedef enum MNK_CLOSED(mnk_tuning) {
   MNK_TUNING_TABLE = 0,    // by a table; what an earlier call has measured stays in use
   MNK_TUNING_MEASURE = 1,  // by measuring, some tens of milliseconds for each shape; the choices are kept in a file
@@ -19,7 +19,7 @@ typedef struct mnk_preparation {
   const mnk_cache* MNK_NULLABLE const* MNK_NULLABLE caches;  // of the device; such as one for each layer
   size_t cache_count;
   uint32_t query_heads;  // as steps have them; 0: as many as the cache has
-  uint32_t rows;         // tokens of a sequence in one step, at most; 0 is 1, which is always prepared for
+  uint32_t rows;         // tokens of a sequence in one step, at most; 0 is 1; steps of one token are always prepared
   mnk_dtype dtype;       // of steps' queries, results, keys and values: f32, f16 or bf16
   const mnk_attention_options* MNK_NULLABLE options;  // that steps attend with; NULL: the defaults
   const mnk_rotary_embedding* MNK_NULLABLE rotary;    // NULL: none

@@ -1,4 +1,4 @@
-// Steps that are recorded once and run as often as wanted. RecordedStep.hpp defines what moves on from run to run.
+// Steps that are recorded once and run many times. RecordedStep.hpp defines what advances from run to run.
 #ifndef MNK_RECORDED_STEP_H
 #define MNK_RECORDED_STEP_H
 
@@ -19,13 +19,13 @@ void mnk_recorded_step_release(mnk_recorded_step* MNK_NULLABLE step);
 // thread ran it, or changed a cache that it uses, meanwhile.
 mnk_completion* MNK_NULLABLE mnk_recorded_step_run(const mnk_recorded_step* step, mnk_finished MNK_NULLABLE finished,
                                                    void* MNK_NULLABLE context, mnk_error_out error);
-// Encodes the step with what else this encoder records. It counts as a run once the encoder is committed. If a later
-// call of the step is refused, the encoder cannot be committed.
+// Encodes the step together with the other work of this encoder. It counts as a run once the encoder is committed. If a
+// later call of the step is refused, the encoder cannot be committed.
 bool mnk_encoder_encode_step(mnk_encoder* encoder, const mnk_recorded_step* step, mnk_error_out error);
 // Encodes a plan that was made before.
 bool mnk_encoder_encode_plan(mnk_encoder* encoder, const mnk_plan* plan, mnk_error_out error);
 
-// Committed runs, which rotary positions that are numbers count; set it back where a cache is truncated.
+// Committed runs, which rotary positions that start at a number count; set it back if you truncate a cache.
 uint64_t mnk_recorded_step_runs(const mnk_recorded_step* step);
 void mnk_recorded_step_set_runs(mnk_recorded_step* step, uint64_t runs);
 

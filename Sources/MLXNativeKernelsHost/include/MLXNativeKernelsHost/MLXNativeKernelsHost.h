@@ -1,4 +1,4 @@
-// The Host device, a product of its own: it runs the kernels on the processor, for tests and for systems without a GPU.
+// The Host device, a separate product: it runs the kernels on the processor, for tests and for systems without a GPU.
 #pragma once
 
 #ifdef __cplusplus
