@@ -62,6 +62,7 @@ for example in "$scratch"/[0-9]*.swift "$scratch"/[0-9]*.cpp; do
   checked=$((checked + 1))
 done
 grep -qs '^// README.md:' "$scratch"/[0-9]*.swift || fail "README.md has no swift example"
-grep -qs '^// README.md:' "$scratch"/[0-9]*.cpp || fail "README.md has no cpp example"
-grep -qs '^// Sources/' "$scratch"/[0-9]*.swift || fail "the documentation has no swift example"
+for language in swift cpp; do
+  grep -qs '^// Sources/' "$scratch"/[0-9]*."$language" || fail "the documentation has no $language example"
+done
 passed "$checked examples of the README and the documentation compile"
