@@ -33,7 +33,7 @@ struct ContentView: View {
 }
 
 #if os(iOS)
-    /// Both sides where there is room for them, and otherwise the one that is chosen.
+    /// Both sides if they fit, otherwise the selected one.
     struct PhoneLayout: View {
         let model: WriterModel
         @Environment(\.horizontalSizeClass) private var width

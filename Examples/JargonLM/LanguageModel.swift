@@ -110,7 +110,7 @@ public final class LanguageModel: Sendable {
 /// The folder of the model that comes with this package: its weights, its card, a passage and results to compare with.
 ///
 /// In an app it is a resource. A package's resources lie in a bundle beside the program, or in the app; the accessor that
-/// SwiftPM makes for them ends the program where there is none.
+/// SwiftPM makes for them ends the program if there is none.
 public func modelFolder() throws(ModelError) -> URL {
     let name = "jargon-lm"
     let bundles = [Bundle.main, Bundle(for: LanguageModel.self)]

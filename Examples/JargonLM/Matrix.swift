@@ -48,7 +48,7 @@ struct Matrix: Sendable {
             _ result: UnsafeMutableBufferPointer<Float>
         ) {
             let parts = max(1, min(ProcessInfo.processInfo.activeProcessorCount, count / 40_000))
-            // Every part writes rows of its own.
+            // Each part writes its own rows.
             nonisolated(unsafe) let (matrix, vector, result) = (matrix, vector, result)
             DispatchQueue.concurrentPerform(iterations: parts) { part in
                 for row in rows * part / parts..<rows * (part + 1) / parts {

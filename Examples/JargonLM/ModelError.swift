@@ -12,7 +12,7 @@ public struct ModelError: Error, Equatable, Sendable {
         case unsupported
         /// A tensor is missing, or has another shape than the model's.
         case wrongTensor
-        /// A weight is no number.
+        /// A weight is NaN or infinite.
         case notFinite
         /// The text is as long as the model can read.
         case contextFull

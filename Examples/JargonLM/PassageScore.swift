@@ -13,7 +13,7 @@ public struct PassageScore: Sendable {
     public let costs: DecodeCosts
     /// Bytes of one position of all layers.
     public let bytesPerToken: Int
-    /// Numbers that these bytes stand for: elements of keys and values.
+    /// How many elements of keys and values these bytes hold.
     public let elementsPerToken: Int
     /// `|x - x'|^2 / |x|^2` over all keys and values that caches held at the end.
     public let error: Double
@@ -49,7 +49,7 @@ public struct PassageScore: Sendable {
     /// Lengths of context that ``cacheBytes`` has.
     public static let contexts = [1024, 32 * 1024, 128 * 1024]
 
-    /// Reads a passage with a session of its own and scores each byte from those before it.
+    /// Reads a passage with its own session and scores each byte from those before it.
     ///
     /// - Parameters:
     ///   - passage: At least two bytes, and at most one more than the context.

@@ -126,7 +126,7 @@ public struct Safetensors: Sendable {
         }
         if let at = elements.firstIndex(where: { !$0.isFinite }) {
             throw ModelError(
-                code: .notFinite, what: "a weight of tensor \(shown(name)) is no number",
+                code: .notFinite, what: "a weight of tensor \(shown(name)) is NaN or infinite",
                 got: "\(elements[at]) at \(at)",
                 expected: "finite weights", fix: "Use a file that is not damaged.")
         }
@@ -180,7 +180,7 @@ public struct Safetensors: Sendable {
     private static func malformed(_ what: String, _ got: String) -> ModelError {
         ModelError(
             code: .malformed, what: what, got: shown(got), expected: "a whole safetensors file",
-            fix: "Fetch the file anew.")
+            fix: "Download the file again.")
     }
 }
 

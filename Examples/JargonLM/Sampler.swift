@@ -12,7 +12,7 @@ public struct Sampler: Sendable {
     public let topP: Double
     private var state: UInt64
 
-    /// Throws ``ModelError`` for a temperature that is negative or no number, and for a `topP` outside of 0...1.
+    /// Throws ``ModelError`` for a temperature that is negative or NaN, and for a `topP` outside of 0...1.
     public init(temperature: Double = 0.7, topP: Double = 0.95, seed: UInt64 = 1) throws(ModelError) {
         guard temperature >= 0, temperature.isFinite else {
             throw ModelError(

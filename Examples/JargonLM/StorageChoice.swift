@@ -14,10 +14,10 @@ public struct StorageChoice: Sendable, Hashable, Identifiable {
     public static let f16 = StorageChoice(name: "f16", storage: .dense(.float16))
     public static let bf16 = StorageChoice(name: "bf16", storage: .dense(.bfloat16))
 
-    /// Codes of so many bits for keys and values.
+    /// Keys and values quantized to this number of bits.
     public static func quantized(_ bits: KVCodec.Bits) -> StorageChoice { quantized(keys: bits, values: bits) }
 
-    /// Codes of so many bits for keys, and of so many for values.
+    /// Keys and values quantized to these numbers of bits.
     public static func quantized(keys: KVCodec.Bits, values: KVCodec.Bits) -> StorageChoice {
         StorageChoice(
             name: keys == values ? "\(keys.rawValue)-bit" : "k\(keys.rawValue)v\(values.rawValue)",

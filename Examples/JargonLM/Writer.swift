@@ -30,7 +30,7 @@ public func promptTokens(_ prompt: String, context: Int) throws(ModelError) -> [
     return tokens
 }
 
-/// Continues a prompt, byte by byte, on a queue of its own: it waits for the device, which no task should.
+/// Continues a prompt, byte by byte, on its own queue: it waits for the device, which no task should.
 public final class Writer: @unchecked Sendable {
     private let queue = DispatchQueue(label: "writer")
     private let prompt: [UInt8]

@@ -75,7 +75,7 @@ public struct RingSlot: Identifiable, Equatable, Sendable {
     /// Corners of its part of the ring, in a drawing of this size whose y axis points down.
     public func corners(in size: CGSize) -> [CGPoint] {
         let outer = min(size.width, size.height) / 2
-        // A tenth of each slot stays free, so that neighbors can be told apart.
+        // A tenth of each slot stays free, so that neighbors are distinguishable.
         let edges = [Double(id) + 0.05, Double(id) + 0.95].map { $0 / Double(max(count, 1)) * 2 * .pi }
         func point(_ angle: Double, _ radius: Double) -> CGPoint {
             CGPoint(x: size.width / 2 + radius * sin(angle), y: size.height / 2 - radius * cos(angle))

@@ -2,7 +2,7 @@ import Foundation
 import MLXNativeKernels
 import Observation
 
-/// What an app shows of a writer, and what its buttons do. Views hold no logic of their own.
+/// What an app shows of a writer, and what its buttons do. Views contain no logic.
 @MainActor @Observable
 public final class WriterModel {
     /// Where the writer is.
@@ -25,7 +25,7 @@ public final class WriterModel {
     public struct WeighedToken: Identifiable, Equatable, Sendable {
         /// Its position.
         public let id: Int
-        /// One character; a sign stands for a byte that is none.
+        /// One character; a byte that is not one is shown as a symbol.
         public let character: String
         /// From 0 to 1, where 1 is the heaviest token now.
         public let weight: Double
@@ -145,7 +145,7 @@ public final class WriterModel {
     /// Waits until nothing is being written.
     public func settled() async { await work?.value }
 
-    /// Loads once, however often it is asked; anew after a failure.
+    /// Loads once, however often it is called; again after a failure.
     private func load() async throws -> (LanguageModel, KernelDevice) {
         let task = loading ?? Task.detached { [source] in try source() }
         loading = task
@@ -166,7 +166,7 @@ public final class WriterModel {
         do {
             while !Task.isCancelled {
                 let update = try await writer.next()
-                // A text that was started meanwhile has a writer of its own.
+                // A text that was started meanwhile has its own writer.
                 guard self.writer === writer else { return }
                 guard let update else {
                     phase = .finished

@@ -8,7 +8,7 @@ struct OutputFailure: Error {
     /// The system's number for the reason.
     let code: Int32
 
-    /// Whoever read the output went away, and wants to hear no more.
+    /// The reader of the output closed the pipe.
     var isUnwanted: Bool { code == EPIPE }
     var message: String { "the output cannot be written: \(String(cString: strerror(code)))" }
 }

@@ -19,7 +19,7 @@ struct ReportGathering {
         ring.append(.init(newest: session.position - 1, slots: session.slots(ofLayer: 0)))
     }
 
-    /// What the report shows. `observe` is told the part that is done, from 0 to 1, and ends the work by an error.
+    /// What the report shows. `observe` receives the completed fraction and stops the work by throwing.
     func data(
         prompt: [UInt8], text: [UInt8], writing: String, scores: [PassageScore], model: LanguageModel,
         device: KernelDevice, observe: (Double) throws -> Void

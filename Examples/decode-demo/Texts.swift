@@ -1,4 +1,4 @@
-/// A difference with its sign and so many digits after the point, but no sign for what rounds to zero.
+/// A signed difference with `digits` decimal places; a difference that rounds to zero has no sign.
 func signed(_ number: Double, digits: Int) -> String {
     let text = decimalText(number, digits: digits)
     return number > 0 && text != decimalText(0, digits: digits) ? "+" + text : text

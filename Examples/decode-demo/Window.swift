@@ -46,7 +46,7 @@ func columns(of scalar: Unicode.Scalar) -> Int {
     return width < 0 ? 1 : Int(width)
 }
 
-/// The beginning of a text that fits so many columns.
+/// The longest prefix that fits this many columns.
 func clipped(_ text: String, to room: Int) -> String {
     var result = String.UnicodeScalarView()
     var used = 0

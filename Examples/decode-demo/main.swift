@@ -3,7 +3,7 @@ import JargonLM
 import MLXNativeKernels
 import MLXNativeKernelsHost
 
-/// Says what is wrong, where somebody can hear it.
+/// Prints the error to standard error.
 func complain(_ message: String) { try? sink(.standardError)("decode-demo: \(message)\n") }
 
 func explain(_ error: any Error) -> String {

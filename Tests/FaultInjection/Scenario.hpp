@@ -21,7 +21,7 @@ struct Tally {
 // The numbers that a run without failures read, by name.
 using Numbers = std::map<std::string, std::vector<float>>;
 
-// Each is a scenario of its own, so that few steps follow or precede the allocation that fails.
+// Each is its own scenario, so that few steps follow or precede the allocation that fails.
 enum class Part : uint8_t { library, ops, denseCache, quantizedCache };
 inline constexpr const char* kPartNames[] = {"library", "ops", "dense", "quantized"};
 

@@ -165,7 +165,7 @@ struct Total {
 };
 
 void runSuite(const Options& options, bool isC, const Setting& setting, Total& total) {
-  constexpr uint64_t kMostFailures = 20;
+  constexpr uint64_t kMaxFailures = 20;
   Suite suite(isC, setting);
   for (const uint64_t burst : {1, 2, 3, 8}) {
     if (options.burst.value_or(burst) != burst) continue;
@@ -174,7 +174,7 @@ void runSuite(const Options& options, bool isC, const Setting& setting, Total& t
     const uint64_t between = setting.isCold ? 61 : setting.part == Part::library ? 17 : 7;
     const uint64_t stride = options.stride.value_or(burst == 1 ? between : 3 * between);
     const uint64_t first = options.point.value_or((2 * isC + 3 * setting.isMetal + burst) % stride);
-    for (uint64_t point = first; suite.run(point, burst) && suite.failures < kMostFailures; point += stride) {
+    for (uint64_t point = first; suite.run(point, burst) && suite.failures < kMaxFailures; point += stride) {
       ++(burst == 1 ? total.points : total.bursts);
       if (options.point) break;
     }

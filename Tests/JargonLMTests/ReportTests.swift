@@ -186,7 +186,7 @@ final class ReportTests: XCTestCase {
         XCTAssertEqual(reader.texts["desc"]?.count, pictures, "a picture lacks its words", line: line)
         XCTAssertEqual(Set(reader.ids).count, reader.ids.count, "an id is used twice", line: line)
         for number in reader.numbers {
-            XCTAssertNotNil(number.wholeMatch(of: /-?[0-9]+(\.[0-9]+)?/), "\(number) is no number", line: line)
+            XCTAssertNotNil(number.wholeMatch(of: /-?[0-9]+(\.[0-9]+)?/), "\(number) is not a number", line: line)
         }
         return reader.texts
     }

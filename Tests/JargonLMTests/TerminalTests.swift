@@ -101,7 +101,7 @@ final class TerminalTests: XCTestCase {
         XCTAssertFalse(terminal.wantsStatus)
         let before = screen.sent
         try terminal.stream("\tplain\n")
-        // Where the cursor is in a window that is wide again, nobody knows.
+        // The cursor position in a window that is wide again is unknown.
         screen.columns = 60
         try terminal.status(status)
         try terminal.endStream()

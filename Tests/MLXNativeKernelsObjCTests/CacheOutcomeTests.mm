@@ -9,7 +9,7 @@ using namespace mnk;
 using namespace mnk::objc_test;
 using test::FakeDevice;
 
-// What becomes of caches, completions and handlers where a device fails, with one that fails when it is told to.
+// How a device failure affects caches, completions and handlers.
 @interface CacheOutcomeTests : XCTestCase
 @end
 

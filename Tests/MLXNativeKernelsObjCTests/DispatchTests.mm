@@ -3,7 +3,7 @@
 
 using namespace mnk::objc_test;
 
-// Kernels of the caller's own, in the words that every device understands.
+// User kernels, in source that every device compiles.
 static NSString *const kText =
     @"#include <metal_stdlib>\n"
      "using namespace metal;\n"
@@ -41,7 +41,7 @@ static NSString *const kText =
 @interface DispatchTests : DeviceTestCase
 @end
 
-// The device keeps what it has compiled for as long as somebody holds it.
+// The device keeps what it has compiled until the last reference is released.
 static MNKDevice *heldDevice = nil;
 
 @implementation DispatchTests {

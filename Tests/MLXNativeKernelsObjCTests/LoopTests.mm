@@ -3,7 +3,7 @@
 
 using namespace mnk::objc_test;
 
-// Decoding for long, with mistakes on the way: a leak of any of it would be told by a leak checker, and memory must not
+// Decoding for long, with mistakes on the way: a leak checker would report a leak, and memory must not
 // be used up by what each step leaves.
 @interface LoopTests : DeviceTestCase
 @end
@@ -64,7 +64,7 @@ static constexpr NSUInteger kSteps = 10000;
   for (int i = 0; i < 500; ++i) {
     @autoreleasepool {
       MNKCommandEncoder *step = [self.device commandEncoderWithLabel:@"one of many"];
-      if (i % 2 == 0) XCTAssertNotNil([step commitWithError:nil]);  // then the handler is told that it was committed
+      if (i % 2 == 0) XCTAssertNotNil([step commitWithError:nil]);  // then the handler receives the outcome
       [step commitWithCompletionHandler:^(MNKSummary *, NSError *failure) {
         if ((failure != nil) == (i % 2 == 0)) [all fulfill];
       }];

@@ -8,7 +8,7 @@
 
 using namespace mnk::objc_test;
 
-// Measures on Host devices of its own alone, so that the choices of the device that all tests share stay those of the
+// Measures only on its own Host devices, so that the choices of the device that all tests share stay those of the
 // table.
 @interface PrepareTests : DeviceTestCase
 @end

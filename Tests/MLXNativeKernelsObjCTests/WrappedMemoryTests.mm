@@ -11,7 +11,7 @@
 
 using namespace mnk::objc_test;
 
-// Memory of the caller's: used without a copy, and given back exactly once, whatever happens.
+// Caller-owned memory is used without a copy and released exactly once.
 @interface WrappedMemoryTests : DeviceTestCase
 @end
 

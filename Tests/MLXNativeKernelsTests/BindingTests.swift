@@ -30,7 +30,7 @@ final class BindingTests: XCTestCase {
             Types("host.Options", swift: "HostOptions", objc: "MNKHostOptions"),
         ]
 
-    /// What a property of an API stands for in C++, where that is not its own name.
+    /// The C++ name of a property whose name differs.
     private static let swiftMeanings: [String: [String]] = [
         "FlashDecode.cache": ["over"], "FlashDecode.output": ["results"], "FlashDecode.partials": ["results"],
         "FlashDecode.logSumExp": ["results"],

@@ -1,7 +1,7 @@
 import MLXNativeKernels
 import XCTest
 
-/// Kernels of the caller's own, in the same steps as the library's ops.
+/// User kernels in the same steps as the library's ops.
 final class CustomKernelTests: DeviceTestCase {
     private var library: KernelLibrary!
 

@@ -40,7 +40,7 @@ final class FloatConversionTests: DeviceTestCase {
         assertSame(try bits(numbers.map(\.1), dtype), numbers.map(\.0), "\(dtype) patterns there and back")
 
         // Between two neighbors: the middle goes to the even one, and the smallest step decides otherwise. The
-        // neighbor of the largest number is infinity, which stands for the next power of two.
+        // neighbor of the largest number is infinity, which represents the next power of two.
         let infinity = UInt16(0x7FFF >> significandBits) << significandBits
         var inputs: [Float] = []
         var expected: [UInt16] = []

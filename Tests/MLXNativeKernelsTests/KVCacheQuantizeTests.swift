@@ -2,7 +2,7 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// KVCacheQuantize and KVCacheDequantize through the Swift API, used as a caller with a cache of their own would. What
+/// KVCacheQuantize and KVCacheDequantize through the Swift API, over caller-owned caches. What
 /// is stored is tested in C++.
 final class KVCacheQuantizeTests: DeviceTestCase {
     private let heads = 3

@@ -2,7 +2,7 @@ import Foundation
 import MLXNativeKernels
 import XCTest
 
-/// Measures on Host devices of its own alone, so that the choices of the device that all tests share stay those of the
+/// Measures only on its own Host devices, so that the choices of the device that all tests share stay those of the
 /// table.
 final class PrepareTests: AttentionTestCase {
     private var folder: URL!

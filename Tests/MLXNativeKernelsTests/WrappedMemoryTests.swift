@@ -1,7 +1,7 @@
 import MLXNativeKernels
 import XCTest
 
-/// Memory of the caller's: used in place, and given back exactly once.
+/// Caller-owned memory is used in place and released exactly once.
 final class WrappedMemoryTests: DeviceTestCase {
     private func wrap(
         _ memory: UnsafeMutableRawBufferPointer, shape: [Int], byteOffset: Int = 0, _ released: Counter

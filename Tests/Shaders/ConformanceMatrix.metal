@@ -34,7 +34,7 @@ instantiate_kernel("matrixRoundTrip_half", matrixRoundTrip, half)
 instantiate_kernel("matrixRoundTrip_bfloat", matrixRoundTrip, bfloat)
 instantiate_kernel("matrixRoundTrip_float", matrixRoundTrip, float)
 
-// Matrices of 64 numbers, one for each simdgroup: A * B; A * B + C in a matrix of its own; the same in C's own place;
+// Matrices of 64 numbers, one for each simdgroup: A * B; A * B + C in its own matrix; the same in place of C;
 // and A * A with 3 in every element added, twice over.
 template <typename T>
 kernel void matrixProducts(
@@ -65,7 +65,7 @@ instantiate_kernel("matrixProducts_half", matrixProducts, half)
 instantiate_kernel("matrixProducts_bfloat", matrixProducts, bfloat)
 instantiate_kernel("matrixProducts_float", matrixProducts, float)
 
-// Planted mistakes.
+// Seeded faults.
 
 // Lanes from 30 on have returned.
 kernel void faultProductOfFewLanes(device float* data [[buffer(0)]], uint lane [[thread_index_in_simdgroup]]) {

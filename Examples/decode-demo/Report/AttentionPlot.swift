@@ -31,7 +31,7 @@ struct AttentionPlot {
                 + "the darker a cell, the more the row's token looks at the column's.")
     }
 
-    /// The weight of a cell; `nil` where there is none.
+    /// The weight of a cell; `nil` if there is none.
     private func weight(_ row: Int, _ column: Int) -> Double? {
         guard attention.weights.indices.contains(first + row) else { return nil }
         let weights = attention.weights[first + row]

@@ -18,7 +18,7 @@ struct CostPlot {
     let points: [Point]
     /// The curve, by bytes per token.
     let curve: (Double) -> Double?
-    /// `nil` where there is none.
+    /// `nil` if there is none.
     let curveName: String?
     let elementsPerToken: Double?
 

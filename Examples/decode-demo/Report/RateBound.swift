@@ -38,7 +38,7 @@ struct RateBound {
 
     func isBase(_ row: ReportRow) -> Bool { row.name == base?.name && row.bytesPerToken == base?.bytesPerToken }
 
-    /// The least squared error of normal numbers, in units of their variance, with so many bytes a token.
+    /// The least squared error of normal numbers, in units of their variance, with this many bytes per token.
     func leastError(bytesPerToken: Double) -> Double? {
         guard let elementsPerToken else { return nil }
         return pow(2, -2 * 8 * bytesPerToken / elementsPerToken)

@@ -42,10 +42,10 @@ func label(ofToken token: String) -> String {
     }
 }
 
-/// Where there is no number.
+/// Shown for a value that is NaN or infinite.
 let noNumber = "–"
 
-/// A number of so many digits after the point: "2.149".
+/// A number with `digits` decimal places: "2.149".
 func decimalText(_ value: Double, digits: Int) -> String {
     guard value.isFinite, abs(value) < 1e15 else { return noNumber }
     let text = String(format: "%.\(digits)f", abs(value))

@@ -131,7 +131,7 @@ struct RingPlot {
         svg.text("empty", x: x + 29, y: 21, "label")
     }
 
-    /// At most so many, at even distances, the last among them.
+    /// At most this many, evenly spaced, including the last.
     private func thinned<All: RandomAccessCollection<Element>, Element>(_ all: All, to most: Int) -> [Element]
     where All.Index == Int {
         guard all.count > most else { return Array(all) }

@@ -28,7 +28,7 @@ struct TimePlot {
         drawLegend(&svg)
         drawPanel(&svg, "All of a token", top: 34, parts: \.parts)
         if hasBoth {
-            drawPanel(&svg, "Kernels alone, on a scale of their own", top: 34 + panelHeight, parts: \.kernelParts)
+            drawPanel(&svg, "Kernels alone, on their own scale", top: 34 + panelHeight, parts: \.kernelParts)
         }
         let list = rows.map { row in
             let parts = row.parts.map { "\($0.name) \(unit.text($0.secondsPerToken))" }

@@ -42,7 +42,7 @@ TEST(AttentionCacheAttend, WhatTheSameEncoderAppendedCounts) {
   });
 }
 
-TEST(AttentionCacheAttend, SequencesHaveLengthsOfTheirOwn) {
+TEST(AttentionCacheAttend, SequencesHaveTheirOwnLengths) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionFixture fixture(device, attendedDescriptor(16));
     const std::vector<uint32_t> sequences{2, 0};
@@ -56,7 +56,7 @@ TEST(AttentionCacheAttend, SequencesHaveLengthsOfTheirOwn) {
                    logs = fixture.zeros({2, rows, kQueryHeads});
       CommandEncoder encoder(device);
       REQUIRE(fixture.cache.attend(encoder, queries, {.into = out, .logSumExp = logs}, {}, sequences));
-      // Without the axis of rows, where there is one.
+      // Without the axis of rows if there is one row.
       const Tensor flat = fixture.zeros({2, kQueryHeads, kAttendedDim}), flatLogs = fixture.zeros({2, kQueryHeads});
       if (rows == 1) {
         REQUIRE(fixture.cache.attend(encoder, REQUIRE(queries.reshaped(flat.shape())),
@@ -273,7 +273,7 @@ TEST(AttentionCacheAttend, WithoutTokensThereAreZeros) {
   });
 }
 
-// The numbers that a quantized cache stands for are those that it gives back.
+// The reference attends to the dequantized keys and values.
 TEST(AttentionCacheAttend, QuantizedCachesAreAttendedToAsTheyAreReadBack) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     AttentionCacheDescriptor descriptor = attendedDescriptor(12);

@@ -160,7 +160,7 @@ double relativeError(const std::vector<float>& got, const Numbers& expected) {
 
 }  // namespace
 
-TEST(AttentionCacheLatent, AbsorbedAttentionIsThatOfTheModel) {
+TEST(AttentionCacheLatent, AbsorbedAttentionEqualsUnabsorbed) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     for (const uint64_t rows : {1, 3}) {
       LatentFixture of(device, latentDescriptor(), 21, rows);

@@ -17,7 +17,7 @@ constexpr uint32_t kHeadDim = 3;
 constexpr uint32_t kValueHeadDim = 5;
 constexpr uint32_t kSequences = 3;
 
-// Every element of every token is a number of its own that f32 holds exactly.
+// Every element of every token is a distinct number that f32 represents exactly.
 float element(uint32_t stamp, bool isValue, uint64_t head, uint64_t index) {
   return static_cast<float>(((stamp * 2 + isValue) * kHeads + head) * 8 + index);
 }

@@ -102,7 +102,7 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
   EXPECT_ERROR(completion.wait(), {.code = ErrorCode::deviceFault});
   EXPECT(!cache.isSuspect(0));
   EXPECT(cache.isSuspect(1));
-  EXPECT(!cache.isSuspect(2));  // its append was refused, so no work of its own failed
+  EXPECT(!cache.isSuspect(2));  // its append was refused, so none of its work failed
   EXPECT_EQ(cache.nextPosition(1), 3u);
 
   CommandEncoder next(device);

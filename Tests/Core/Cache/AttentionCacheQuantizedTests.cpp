@@ -51,7 +51,7 @@ TEST(AttentionCacheQuantized, DenseCachesHaveSizesToo) {
   EXPECT(!makeCache(FakeDevice::make(), dense).quantizedView());
 }
 
-// Whoever keeps the tensors that a cache was made with can change nothing of it.
+// Writing to the tensors that a cache was made with does not change the cache.
 TEST(AttentionCacheQuantized, MeansAndChannelScalesAreFrozen) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = turboDescriptor();

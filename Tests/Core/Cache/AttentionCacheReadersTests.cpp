@@ -256,7 +256,7 @@ TEST(AttentionCacheReaders, OfWhatFailedWorkWasToWriteAreRefused) {
 // Threads
 
 // One encoder appends to many caches, the last of which has moved on; another thread appends to the first meanwhile.
-TEST(AttentionCacheThreads, ARefusedCommitAdvancesNoCacheForAMoment) {
+TEST(AttentionCacheThreads, ARefusedCommitNeverAdvancesACache) {
   const auto device = FakeDevice::make();
   AttentionCacheDescriptor descriptor = kDescriptor;
   descriptor.sequences = 1;

@@ -182,7 +182,7 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(16));
   fixture.appendNow(16, 0);
-  constexpr uint64_t kMost = uint64_t{1} << 40;
+  constexpr uint64_t kMax = uint64_t{1} << 40;
   const auto backwards = [](const Tensor& tensor, uint64_t heads) {
     const uint64_t row = heads * kAttendedDim;
     return HeadsView(tensor, {.tokens = 2,
@@ -193,7 +193,7 @@ TEST(AttentionCacheStep, ViewsAreCheckedBeforeTheyAreDivided) {
                               .headStride = kAttendedDim});
   };
   const auto many = [](const Tensor& tensor, uint64_t stride) {
-    return HeadsView(tensor, {.tokens = kMost,
+    return HeadsView(tensor, {.tokens = kMax,
                               .heads = kAttendedHeads,
                               .headDim = kAttendedDim,
                               .tokenStride = stride,
@@ -339,7 +339,7 @@ TEST(AttentionCacheStep, TokensOfSeveralSequencesNeedAList) {
 }
 
 // A result of one part must not be an operand of another.
-TEST(AttentionCacheStep, ResultsOfDividedCallsHaveMemoryOfTheirOwn) {
+TEST(AttentionCacheStep, ResultsOfDividedCallsHaveTheirOwnMemory) {
   const auto device = devicesUnderTest().front().device;
   AttentionFixture fixture(device, attendedDescriptor(4));
   fixture.appendNow(4, 0);

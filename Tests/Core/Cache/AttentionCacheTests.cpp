@@ -62,7 +62,7 @@ TEST(AttentionCache, StartsEmptyAndZeroed) {
   });
 }
 
-TEST(AttentionCache, ValuesAreLikeKeysUnlessTold) {
+TEST(AttentionCache, ValuesDefaultToTheHeadDimOfKeys) {
   const AttentionCache cache = makeCache(FakeDevice::make());
   EXPECT_EQ(cache.descriptor().valueHeadDim, 4u);
   EXPECT_EQ(cache.view().values->shape(), cache.view().keys.shape());
@@ -308,7 +308,7 @@ TEST(AttentionCache, PinnedPositionsOutliveARing) {
   EXPECT_ERROR(cache.truncate(3), {.what = "cannot be cut there"});
   REQUIRE(cache.truncate(2));
   EXPECT_EQ(cache.count(), 2u);
-  appendNow(cache, device, 2);  // the ring began anew
+  appendNow(cache, device, 2);  // the ring wrapped
   EXPECT_EQ(cache.count(), 4u);
   REQUIRE(cache.truncate(1));
   EXPECT_EQ(cache.count(), 1u);

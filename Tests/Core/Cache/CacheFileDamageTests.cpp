@@ -167,7 +167,7 @@ void expectForged(const std::vector<std::byte>& good, std::span<const Forged> al
 
 }  // namespace
 
-TEST(CacheFileDamage, ForgedFieldsAreToldByName) {
+TEST(CacheFileDamage, ForgedFieldsAreReportedByName) {
   const CacheFolder folder;
   expectForged(goodFile(folder), kForged);
   expectForged(goodFile(folder, true, KVQuantizedPlanes::keys), kForgedMixed);

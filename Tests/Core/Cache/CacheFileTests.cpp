@@ -73,7 +73,7 @@ std::vector<Stored> storages(const std::shared_ptr<Device>& device) {
 }  // namespace
 
 // Readers of version 1 would attend to a latent cache as to any other.
-TEST(CacheFile, LatentCachesHaveAVersionOfTheirOwn) {
+TEST(CacheFile, LatentCachesHaveTheirOwnVersion) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;
   AttentionCache cache =
@@ -148,7 +148,7 @@ TEST(CacheFile, KeepsOnlySlotsThatAreUsed) {
   expectSame(REQUIRE(AttentionCache::load(device, folder.path(), kPlenty)), cache);
 }
 
-// Rows that attend without a window of their own keep the cache's.
+// Rows that attend without a window use the cache's.
 TEST(CacheFile, KeepsTheWindowOfASlidingWindowCache) {
   const auto device = REQUIRE(Device::makeDefault());
   const CacheFolder folder;

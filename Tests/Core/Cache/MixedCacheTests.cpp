@@ -175,7 +175,7 @@ TEST(MixedCache, KnowsItsShapesAndSizes) {
   EXPECT(other.text().starts_with("2 heads of 32 and 64 as turbo of 5 bits and f32, 3 sequences"));
 }
 
-TEST(MixedCache, ItsHalvesAreThoseOfADenseAndOfAQuantizedCache) {
+TEST(MixedCache, PlanesEqualThoseOfDenseAndQuantizedCaches) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     const CacheFolder folder;
     for (uint64_t program = 0; program < 40; ++program) {

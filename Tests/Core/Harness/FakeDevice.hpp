@@ -1,5 +1,5 @@
 // A Device that runs nothing and remembers everything: what was made, what each submission recorded, in order. It can
-// be told to fail, and to hold its completions back until the test finishes them.
+// be set to fail, and to delay its completions until the test finishes them.
 #pragma once
 #include <atomic>
 #include <deque>

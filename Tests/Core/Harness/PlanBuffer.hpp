@@ -24,7 +24,7 @@ class PlanBuffer : public Buffer {
   const void* space_;
 };
 
-// A tensor over a buffer of its own, which starts `begin` bytes after an aligned address.
+// A tensor over its own buffer, which starts `begin` bytes after an aligned address.
 Tensor planTensor(DType dtype, const Shape& shape, uint64_t begin = 0);
 Tensor planTensor(DType dtype, std::initializer_list<uint64_t> extents, uint64_t begin = 0);
 

@@ -1,4 +1,4 @@
-// The constants of the codecs as they ship, for tests that judge them.
+// The constants of the codecs as they ship, for tests that check them.
 #pragma once
 #include <cstddef>
 #include <cstdint>

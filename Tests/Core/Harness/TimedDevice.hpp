@@ -58,7 +58,7 @@ struct TimedDevice {
   }
 };
 
-// Takes longer the more a choice differs from one: each property has a factor of its own.
+// Takes longer the more a choice differs from one: each property has its own factor.
 inline std::function<double(const FlashDecodeChoice&)> fastestAt(const FlashDecodeChoice& best) {
   return [best](const FlashDecodeChoice& choice) {
     const auto apart = [](uint32_t a, uint32_t b) { return std::abs(std::log2(double(a)) - std::log2(double(b))); };

@@ -1,4 +1,4 @@
-// Full checking finds each planted mistake of Tests/Shaders/Faults.metal in every order of lanes, names its lines, and
+// Full checking finds each seeded fault of Tests/Shaders/Faults.metal in every order of lanes, names its lines, and
 // finds nothing in kernels that are right.
 #include <filesystem>
 #include <fstream>
@@ -32,7 +32,7 @@ std::string lineOf(std::string_view kernel, std::string_view snippet) {
   return {};
 }
 
-struct Planted {
+struct SeededFault {
   const char* function;
   uint32_t threadgroups, threads;
   size_t elements;                      // floats of buffer 0
@@ -41,32 +41,31 @@ struct Planted {
   std::vector<ThreadgroupMemory> threadgroupMemory = {};
 };
 
-Result<void> run(const std::shared_ptr<Device>& device, const Planted& planted) {
-  std::vector<float> data(planted.elements);
-  std::vector<uint32_t> constant = planted.constant;
-  return runOn(device, {.function = planted.function,
-                        .grid = {Grid::Unit::threadgroups, {planted.threadgroups, 1, 1}, {planted.threads, 1, 1}},
+Result<void> run(const std::shared_ptr<Device>& device, const SeededFault& fault) {
+  std::vector<float> data(fault.elements);
+  std::vector<uint32_t> constant = fault.constant;
+  return runOn(device, {.function = fault.function,
+                        .grid = {Grid::Unit::threadgroups, {fault.threadgroups, 1, 1}, {fault.threads, 1, 1}},
                         .buffers = {bytesOf(data), bytesOf(constant)},
                         .constants = {},
-                        .threadgroupMemory = planted.threadgroupMemory});
+                        .threadgroupMemory = fault.threadgroupMemory});
 }
 
 // The same findings from every order.
-void expectFound(const Planted& planted) {
-  const Context context(planted.function);
+void expectFound(const SeededFault& fault) {
+  const Context context(fault.function);
   std::set<std::string> texts;
   for (const uint64_t order : kOrders) {
-    const auto outcome = run(checkedDevice(order), planted);
+    const auto outcome = run(checkedDevice(order), fault);
     if (outcome) {
       fail(__FILE__, __LINE__, fmt::format("order {}: nothing was found", order));
       continue;
     }
     texts.insert(outcome.error().got);
-    for (const std::string& part : planted.expected) {
+    for (const std::string& part : fault.expected) {
       EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .got = part});
     }
-    EXPECT_ERROR(outcome,
-                 {.code = ErrorCode::deviceFault, .what = planted.function, .expected = "ordered by barriers"});
+    EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .what = fault.function, .expected = "ordered by barriers"});
     if (order != 0) {
       EXPECT_ERROR(outcome, {.code = ErrorCode::deviceFault, .fix = fmt::format("Order seed {} replays it", order)});
     }
@@ -153,7 +152,7 @@ TEST(HostChecking, FindsAnOverrunOfAThreadsOwnArray) {
   expectFound({"faultPrivateArray", 1, 32, 32, {"index 4 is outside of 'float[4]'"}, {6}});
 }
 
-TEST(HostChecking, FindsThreadgroupMemoryThatNobodyWrote) {
+TEST(HostChecking, FindsUninitializedThreadgroupMemory) {
   expectFound({"faultUnwritten",
                1,
                32,
@@ -167,10 +166,10 @@ TEST(HostChecking, FindsTwoLanesThatWriteDifferentValues) {
 }
 
 TEST(HostChecking, FindsEqualValuesUnlessAllowed) {
-  const Planted planted{"faultSameValue", 2, 64, 4, {"writes the same value"}};
-  expectFound(planted);
+  const SeededFault fault{"faultSameValue", 2, 64, 4, {"writes the same value"}};
+  expectFound(fault);
   for (const uint64_t order : kOrders) {
-    EXPECT(run(checkedDevice(order, true), planted));
+    EXPECT(run(checkedDevice(order, true), fault));
     EXPECT(!run(checkedDevice(order, true), {"faultTwoWriters", 1, 32, 32, {}}));
   }
 }

@@ -199,7 +199,7 @@ void expectFound(const std::string& function, std::string_view text, bool writes
 }  // namespace
 
 #if !__has_feature(thread_sanitizer)  // under which a trap ends the process
-TEST(HostCheckingText, EndsWhatWouldEndTheProcess) {
+TEST(HostCheckingText, StopsKernelsThatWouldCrashTheProcess) {
   expectFound("pointerPastOwnArray", "an index is outside of its array", true);
   expectFound("elementPastVector", "an index is outside of its array", true);
   expectFound("indexPastTable", "outside of its array");
@@ -210,7 +210,7 @@ TEST(HostCheckingText, EndsWhatWouldEndTheProcess) {
 }
 #endif
 
-TEST(HostCheckingText, EndsKernelsThatGoOnForEver) {
+TEST(HostCheckingText, StopsEndlessKernels) {
   expectFound("endless", "has not ended after 2^26 accesses");
   expectFound("fillsTheMargin", "writes 4 bytes outside of buffer 1 + 4096");
 }

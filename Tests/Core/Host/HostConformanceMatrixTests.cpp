@@ -1,5 +1,5 @@
 // What kernels of Tests/Shaders/ConformanceMatrix.metal give, against products in double, and what full checking finds
-// in the mistakes planted there.
+// in the faults seeded there.
 #include <cmath>
 #include <set>
 
@@ -33,8 +33,8 @@ const char* nameOf(DType dtype) {
   return dtype == DType::f16 ? "half" : dtype == DType::bf16 ? "bfloat" : "float";
 }
 
-// Row * 8 + column of a lane's first element. Devices tell nobody which of the two layouts they have; lane 2 starts at
-// index 4 in the perturbed one alone.
+// Row * 8 + column of a lane's first element. Metal does not report which of the two layouts a device has; lane 2
+// starts at index 4 in the perturbed one alone.
 uint32_t firstIndex(uint32_t lane, bool isPerturbed) {
   return isPerturbed ? lane * 2 : (lane / 16 * 4 + lane / 2 % 4) * 8 + lane / 8 % 2 * 4 + lane % 2 * 2;
 }
@@ -131,7 +131,7 @@ TEST(HostMatrix, LanesHoldNeighborsOfARow) {
   });
 }
 
-TEST(HostMatrix, TheProbeThatShipsTellsWhatLanesHold) {
+TEST(HostMatrix, ShippedProbeReportsWhatLanesHold) {
   onEveryMatrixHost([&](const auto& device) {
     std::vector<uint32_t> found(64, 99);
     REQUIRE(runOn(device, {.function = "matrixLayoutProbe", .grid = simdgroups(1), .buffers = {bytesOf(found)}},
@@ -206,11 +206,11 @@ TEST(HostMatrix, OrdersOfSumsDifferWhereResultsArePerturbed) {
   }
 }
 
-TEST(HostMatrix, FullCheckingFindsPlantedMistakes) {
+TEST(HostMatrix, FullCheckingFindsSeededFaults) {
   const struct {
     const char *function, *found;
     size_t elements;
-  } kPlanted[] = {
+  } kSeededFaults[] = {
       {"faultProductOfFewLanes", "lane 30 does not take part in a function of matrices, which needs all 32", 32},
       {"faultProductInDivergentCode", "lanes of a simdgroup wait at different places: ", 32},
       {"faultMatrixOfManyAddresses", "lanes give different addresses or rows of one matrix", 160},
@@ -220,17 +220,17 @@ TEST(HostMatrix, FullCheckingFindsPlantedMistakes) {
   for (const bool perturb : {false, true}) {
     for (const uint64_t order : {0, 1, 2, 3}) {
       const auto device = hostDevice({.orderSeed = order, .checking = host::Checking::full, .perturb = perturb});
-      for (const auto& planted : kPlanted) {
-        const Context context(fmt::format("{}, perturbed {}, order {}", planted.function, perturb, order));
-        std::vector<float> data(planted.elements);
-        EXPECT_ERROR(runOn(device, {.function = planted.function, .grid = simdgroups(1), .buffers = {bytesOf(data)}}),
-                     {.code = ErrorCode::deviceFault, .got = planted.found});
+      for (const auto& fault : kSeededFaults) {
+        const Context context(fmt::format("{}, perturbed {}, order {}", fault.function, perturb, order));
+        std::vector<float> data(fault.elements);
+        EXPECT_ERROR(runOn(device, {.function = fault.function, .grid = simdgroups(1), .buffers = {bytesOf(data)}}),
+                     {.code = ErrorCode::deviceFault, .got = fault.found});
       }
     }
   }
 }
 
-TEST(HostMatrix, AProductWithoutAllLanesIsNoNumber) {
+TEST(HostMatrix, AProductWithoutAllLanesIsNaN) {
   onEveryHost([](const auto& device) {
     std::vector<float> data(32);
     const auto outcome =

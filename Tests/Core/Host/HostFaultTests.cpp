@@ -133,7 +133,7 @@ TEST(HostFaults, OfASubmissionWithoutALabelNameTheKernelAlone) {
   EXPECT_EQ(outcome.error().what, "kernel faultDivergentSimd of library conformance stopped");
 }
 
-TEST(HostFaults, PoisonShowsMemoryThatNobodyWrote) {
+TEST(HostFaults, PoisonExposesUninitializedMemory) {
   for (const uint64_t seed : {0, 1, 2}) {
     const auto device = hostDevice({.workers = 1, .orderSeed = seed, .checking = host::Checking::guarded});
     std::vector<float> data(32);

@@ -29,7 +29,7 @@ std::string argumentText(const Pipeline& pipeline) {
 
 }  // namespace
 
-TEST(HostPipeline, TellsWhichArgumentsAKernelTakes) {
+TEST(HostPipeline, ReportsTheArgumentsOfAKernel) {
   const auto device = hostDevice({.orderSeed = 3});
   EXPECT_EQ(argumentText(*REQUIRE(pipelineOf(device, "exchanges"))), "b0 b1 b2 b3 t0 t2 ");
   EXPECT_EQ(argumentText(*REQUIRE(pipelineOf(device, "optionalArguments", {{0, true}}))), "b0 b2 b5 t1 ");

@@ -10,7 +10,7 @@
 using namespace mnk::host;
 using namespace mnk::test;
 
-#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)  // which have handlers of their own
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)  // which install their own handlers
 
 namespace {
 

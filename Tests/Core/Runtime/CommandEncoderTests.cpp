@@ -216,7 +216,7 @@ TEST(CommandEncoder, ARefusalBehindABarrierSpoilsTheEncoder) {
   REQUIRE(encoder.dispatch(fakeDispatch("A", {}, {s.a})));
   s.device->failAt(Call::dispatch);
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("B", {s.a}, {s.b})), {.code = ErrorCode::deviceFault});
-  EXPECT_ERROR(encoder.commit(), {.code = ErrorCode::deviceFault});  // a barrier stands that nobody asked for
+  EXPECT_ERROR(encoder.commit(), {.code = ErrorCode::deviceFault});  // a barrier was encoded that no dispatch needed
   EXPECT_EQ(s.device->committed().size(), 0u);
 }
 
@@ -247,7 +247,7 @@ TEST(CommandEncoder, ScratchMemoryTakesThePlaceOfMissingBuffers) {
   EXPECT(bufferOf(3) == bufferOf(0));
 }
 
-TEST(CommandEncoder, PlansHaveZeroedMemoryOfTheirOwn) {
+TEST(CommandEncoder, PlansHaveTheirOwnZeroedMemory) {
   const Fixture s;
   Dispatch dispatch = fakeDispatch("count", {}, {});
   const Region all{.offset = 0, .rowBytes = 24, .rowStride = 24, .rows = 1};
@@ -294,7 +294,7 @@ TEST(CommandEncoder, ScratchMemoryThatIsMissingOrTooSmallIsRefused) {
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
 }
 
-TEST(CommandEncoder, MemoryOfNobodyAndOfAnotherDeviceIsRefused) {
+TEST(CommandEncoder, MissingAndForeignMemoryIsRefused) {
   const Fixture s;
   CommandEncoder encoder(s.device);
   EXPECT_ERROR(encoder.dispatch(fakeDispatch("A", {planTensor(DType::f32, {4})}, {s.a})),

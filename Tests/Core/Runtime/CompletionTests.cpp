@@ -216,7 +216,7 @@ TEST(Completion, AnEmptyCompletionIsRefused) {
 
 // Participants
 
-TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersAreTold) {
+TEST(Completion, ParticipantsAdvanceInOrderAndFinishBeforeWaitersWake) {
   const Fixture s;
   s.device->holdCompletions();
   std::string story;
@@ -319,7 +319,7 @@ TEST(Completion, WorkRunsInTheOrderInWhichParticipantsAdvance) {
   EXPECT_EQ(committed.front().trace, "first");
 }
 
-TEST(Completion, NobodyCannotJoin) {
+TEST(Completion, RefusesAMissingParticipant) {
   const Fixture s;
   CommandEncoder encoder(s.device);
   EXPECT_ERROR(encoder.join(&s, nullptr), {.op = "CommandEncoder", .what = "participant", .got = "null"});

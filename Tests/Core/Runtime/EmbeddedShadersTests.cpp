@@ -91,7 +91,7 @@ TEST(EmbeddedShaders, NameOurFilesInErrors) {
   const size_t at = text.find(kPlace);
   EXPECT(at != std::string::npos);
   if (at == std::string::npos) return;
-  text.insert(at + kPlace.size(), "#error planted\n");
+  text.insert(at + kPlace.size(), "#error seeded\n");
   EXPECT_ERROR(compiled(std::move(text)), {.code = ErrorCode::shaderBuild, .got = "Shaders/Common/Elements.h:1"});
 }
 

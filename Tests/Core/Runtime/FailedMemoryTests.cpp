@@ -14,7 +14,7 @@ Error fault() {
           .what = "the device stopped the submission",
           .got = "a page fault",
           .expected = "none",
-          .fix = "Mend the kernel."};
+          .fix = "Fix the kernel."};
 }
 
 const ExpectedError kRead{.code = ErrorCode::pageFault,

@@ -24,7 +24,7 @@ FlashDecode inSplits(const std::shared_ptr<Device>& device, uint64_t heads = 1) 
 
 }  // namespace
 
-TEST(ScratchPool, LendsWhatCameBack) {
+TEST(ScratchPool, ReusesReturnedBuffers) {
   const auto device = hostDevice({});
   ScratchPool& pool = device->scratch();
   const Buffer* first = nullptr;

@@ -13,7 +13,7 @@ namespace mnk::test {
 namespace {
 
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
-constexpr uint64_t kMostElements = (uint64_t{1} << 61) - 1;
+constexpr uint64_t kMaxElements = (uint64_t{1} << 61) - 1;
 
 }  // namespace
 
@@ -56,13 +56,13 @@ TEST(Shape, AZeroExtentAnywhereHoldsNothing) {
   EXPECT_EQ(REQUIRE(Shape::make({0})).elementCount(), 0u);
   EXPECT_EQ(REQUIRE(Shape::make({0, 5})).elementCount(), 0u);
   EXPECT_EQ(REQUIRE(Shape::make({5, 0, 7})).elementCount(), 0u);
-  EXPECT_EQ(REQUIRE(Shape::make({kMostElements, 0})).elementCount(), 0u);
+  EXPECT_EQ(REQUIRE(Shape::make({kMaxElements, 0})).elementCount(), 0u);
 }
 
 TEST(Shape, RefusesMoreElementsThanSizesCanCount) {
-  EXPECT_EQ(REQUIRE(Shape::make({kMostElements})).elementCount(), kMostElements);
+  EXPECT_EQ(REQUIRE(Shape::make({kMaxElements})).elementCount(), kMaxElements);
   const std::vector<uint64_t> tooMany[] = {
-      {kMostElements + 1},
+      {kMaxElements + 1},
       {kMax},
       {kMax, kMax},
       {uint64_t{1} << 32, uint64_t{1} << 32},

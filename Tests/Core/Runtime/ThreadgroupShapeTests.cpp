@@ -40,9 +40,9 @@ TEST(ThreadgroupShape, IsWholeSimdgroupsWhereTheFirstAxisIsLongEnough) {
 }
 
 TEST(ThreadgroupShape, StaysInsideTheLimitAndTheGrid) {
-  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
-  for (const uint32_t limit : {0u, 1u, 2u, 31u, 32u, 33u, 255u, 256u, 257u, 1024u, kMost}) {
-    for (const uint32_t extent : {0u, 1u, 31u, 257u, kMost}) {
+  constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
+  for (const uint32_t limit : {0u, 1u, 2u, 31u, 32u, 33u, 255u, 256u, 257u, 1024u, kMax}) {
+    for (const uint32_t extent : {0u, 1u, 31u, 257u, kMax}) {
       expectLegal({extent, 1, 1}, limit);
       expectLegal({1, extent, 1}, limit);
       expectLegal({1, 1, extent}, limit);
@@ -57,7 +57,7 @@ TEST(ThreadgroupShape, StaysInsideTheLimitAndTheGrid) {
 }
 
 TEST(ThreadgroupShape, ShrinksByWholeSimdgroups) {
-  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
   for (const auto& [limit, threads] : {std::pair(0u, 32u),
                                        {31u, 32u},
                                        {32u, 32u},
@@ -65,18 +65,18 @@ TEST(ThreadgroupShape, ShrinksByWholeSimdgroups) {
                                        {96u, 96u},
                                        {256u, 256u},
                                        {1024u, 256u},
-                                       {kMost, 256u}}) {
+                                       {kMax, 256u}}) {
     EXPECT(shrunkTo(limit, {256, 1, 1}) == (Size3{threads, 1, 1}));
   }
 }
 
 TEST(ThreadgroupShape, CountsThreadsWithoutWrapping) {
-  constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
+  constexpr uint32_t kMax = std::numeric_limits<uint32_t>::max();
   EXPECT_EQ(threadCount({2, 3, 4}), 24u);
-  EXPECT_EQ(threadCount({kMost, kMost, 1}), uint64_t{kMost} * kMost);
-  EXPECT_EQ(threadCount({kMost, kMost, kMost}), UINT64_MAX);
+  EXPECT_EQ(threadCount({kMax, kMax, 1}), uint64_t{kMax} * kMax);
+  EXPECT_EQ(threadCount({kMax, kMax, kMax}), UINT64_MAX);
   EXPECT_EQ(threadCount({1u << 31, 1u << 31, 4}), UINT64_MAX);
-  EXPECT_EQ(threadCount({kMost, kMost, 0}), 0u);
+  EXPECT_EQ(threadCount({kMax, kMax, 0}), 0u);
 }
 
 }  // namespace mnk::test

@@ -24,21 +24,21 @@ struct MessageCase {
 };
 constexpr MessageCase kMessages[] = {
     {"", "", "", "", "it broke."},
-    {"", "", "", "Mend it.", "it broke. Mend it."},
+    {"", "", "", "Fix it.", "it broke. Fix it."},
     {"", "", "b", "", "it broke (expected b)."},
-    {"", "", "b", "Mend it.", "it broke (expected b). Mend it."},
+    {"", "", "b", "Fix it.", "it broke (expected b). Fix it."},
     {"", "a", "", "", "it broke (got a)."},
-    {"", "a", "", "Mend it.", "it broke (got a). Mend it."},
+    {"", "a", "", "Fix it.", "it broke (got a). Fix it."},
     {"", "a", "b", "", "it broke (got a, expected b)."},
-    {"", "a", "b", "Mend it.", "it broke (got a, expected b). Mend it."},
+    {"", "a", "b", "Fix it.", "it broke (got a, expected b). Fix it."},
     {"Op", "", "", "", "Op: it broke."},
-    {"Op", "", "", "Mend it.", "Op: it broke. Mend it."},
+    {"Op", "", "", "Fix it.", "Op: it broke. Fix it."},
     {"Op", "", "b", "", "Op: it broke (expected b)."},
-    {"Op", "", "b", "Mend it.", "Op: it broke (expected b). Mend it."},
+    {"Op", "", "b", "Fix it.", "Op: it broke (expected b). Fix it."},
     {"Op", "a", "", "", "Op: it broke (got a)."},
-    {"Op", "a", "", "Mend it.", "Op: it broke (got a). Mend it."},
+    {"Op", "a", "", "Fix it.", "Op: it broke (got a). Fix it."},
     {"Op", "a", "b", "", "Op: it broke (got a, expected b)."},
-    {"Op", "a", "b", "Mend it.", "Op: it broke (got a, expected b). Mend it."},
+    {"Op", "a", "b", "Fix it.", "Op: it broke (got a, expected b). Fix it."},
 };
 
 }  // namespace
@@ -59,7 +59,7 @@ TEST(Result, BracesInAPartAreText) {
             "Op: {} broke (got {0}, expected {x}). {");
 }
 
-TEST(Result, EveryCodeHasANameOfItsOwn) {
+TEST(Result, EveryCodeHasItsOwnName) {
   std::set<std::string_view> names;
   for (const ErrorCode code : kCodes) names.insert(name(code));
   EXPECT_EQ(names.size(), std::size(kCodes));

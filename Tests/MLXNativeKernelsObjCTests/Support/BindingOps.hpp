@@ -1,4 +1,4 @@
-// The ops of the C++ core as objects of the binding, every field as the property that stands for it.
+// The ops of the C++ core as objects of the binding, every field as its property.
 #pragma once
 #import "Bridging.hpp"
 

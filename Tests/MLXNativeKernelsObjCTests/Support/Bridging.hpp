@@ -1,4 +1,4 @@
-// Objects over things of the C++ core, and back, by the handles of the C API: both stand for the same memory.
+// Objects over things of the C++ core, and back, by the handles of the C API: both refer to the same memory.
 #pragma once
 #import <MLXNativeKernels/MLXNativeKernels.h>
 

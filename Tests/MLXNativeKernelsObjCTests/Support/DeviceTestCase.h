@@ -20,7 +20,7 @@ NS_ASSUME_NONNULL_BEGIN
 - (std::vector<float>)floatsOf:(MNKTensor *)tensor;
 - (float)floatOf:(MNKTensor *)tensor at:(NSUInteger)index;
 
-// Records in a step of its own, commits and waits.
+// Records in its own step, commits and waits.
 - (void)step:(BOOL (^)(MNKCommandEncoder *step, NSError *_Nullable *_Nullable error))body;
 - (void)encode:(MNKOperation *)operation;
 

@@ -16,7 +16,7 @@ struct BindingLists {
     static func cxx(_ texts: [String]) -> BindingLists {
         var lists = BindingLists()
         for text in texts.map(withoutComments) {
-            // Two namespaces have options of their own.
+            // Two namespaces have their own options.
             let space = text.firstMatch(of: /namespace mnk::(\w+) \{/).map { String($0.1) }
             lists.readCxx(text, inside: space)
         }
@@ -90,7 +90,7 @@ struct BindingLists {
             let flat = withoutBlocks(body)
             let variables = flat.matches(of: #/\n\s*public var (\w+)[^\n]*/#).filter { !$0.0.contains("{}") }
             properties[type, default: []] += variables.map { String($0.1) }
-            // Values that a case carries are in parentheses, on lines of their own where there are many.
+            // Values that a case carries are in parentheses, on their own lines if there are many.
             let plain = flat.replacing(/\((?s:[^()]*(?:\([^()]*\)[^()]*)*)\)/, with: "")
             let found = plain.matches(of: /\n\s*case (\w+)/).map { String($0.1) }
             if !found.isEmpty { cases[type, default: []] += found }

@@ -85,7 +85,7 @@ TEST(MeasuredTuning, LinesAreReadAsTheyWereWritten) {
   EXPECT(MeasuredTuning::parse("") == std::optional(MeasuredTuning()));
 }
 
-TEST(MeasuredTuning, LinesThatNobodyWroteAreRefused) {
+TEST(MeasuredTuning, UnknownLinesAreRefused) {
   const std::string good = "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 together\n";
   EXPECT(MeasuredTuning::parse(good).has_value());
   for (const char* bad : {"f16 f16 128 128 4 8 4096 matrix 8 16 4 33 together",
@@ -235,7 +235,7 @@ TEST(TuningFile, AnUnusableFolderIsAnErrorOfWritingAlone) {
   EXPECT(!file.load());
 }
 
-TEST(TuningFile, OneThatNobodyMayReadIsNotReplaced) {
+TEST(TuningFile, UnreadableFilesAreNotReplaced) {
   if (::geteuid() == 0) return;  // may read everything
   const CacheFolder folder;
   const TimedDevice device;
