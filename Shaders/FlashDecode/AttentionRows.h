@@ -78,6 +78,14 @@ inline AttentionTokens tokensOf(constant FlashDecodeParams& p, constant FlashDec
   return made;
 }
 
+// Groups of rows of all sequences of a dispatch.
+inline uint plannedGroups(constant FlashDecodeParams& p, constant FlashDecodeRun* runs) {
+  if (flashIsRagged) {
+    return runs[p.sequences - 1u].firstGroup + runs[p.sequences - 1u].rowGroups;
+  }
+  return p.rowGroups * p.sequences;
+}
+
 // The token of a row.
 inline uint tokenOf(constant FlashDecodeParams& p, uint row) {
   return flashHasTokens ? row / p.group : 0u;

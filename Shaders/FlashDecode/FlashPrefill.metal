@@ -72,8 +72,8 @@ kernel void flashPrefill(
     device float* stats [[buffer(kFlashDecodeStats), function_constant(flashWritesSums)]],
     constant FlashDecodeRun* runs [[buffer(kFlashDecodeRuns), function_constant(flashIsRagged)]],
     threadgroup float* pool [[threadgroup_memory(0)]], uint3 place [[threadgroup_position_in_grid]],
-    uint simdgroups [[simdgroups_per_threadgroup]], uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint lane [[thread_index_in_simdgroup]]) {
+    uint3 grid [[threadgroups_per_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   constexpr ushort Blocks = Keys / 8;
   constexpr ushort OwnRows = 8 * RowBlocks;
   constexpr bool IsLatent = Extra != 0;
@@ -100,6 +100,15 @@ kernel void flashPrefill(
   threadgroup float2* parts =
       reinterpret_cast<threadgroup float2*>(kvHasCodedValues ? valueLevels + (1u << kvValueBits) : valueLevels);
 
+  const uint rowGroup = simdgroup / flashParts;
+  const uint part = simdgroup - rowGroup * flashParts;
+  const uint rowGroups = simdgroups / flashParts;
+  // Threadgroups that have fewer simdgroups than were planned share the rows of each that was.
+  const uint sharing = grid.z / plannedGroups(p, runs);
+  const uint share = sharing > 1u ? place.z % sharing : 0u;
+  if (sharing > 1u) {
+    place.z /= sharing;
+  }
   const AttentionTokens tokens = tokensOf(p, runs, place);
   constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
   const uint kvHead = place.y;
@@ -108,6 +117,10 @@ kernel void flashPrefill(
   const uint tileIndex = tokens.rowGroups - 1u - tokens.rowGroup;
   const uint tileRows = kFlashPrefillTileRows(rows, tokens.rowGroups, OwnRows);
   const uint tileEnd = min((tileIndex + 1u) * tileRows, rows);
+  const uint firstRow = tileIndex * tileRows + share * rowGroups * OwnRows;
+  if (firstRow >= tileEnd) {
+    return;
+  }
 
   const ulong headBase = firstVector(p, sequence, kvHead);
   CacheVectors keyVectors =
@@ -127,142 +140,127 @@ kernel void flashPrefill(
     fillLevels(valueLevels, kvValueBits, threadIndex, simdgroups * 32u);
   }
 
-  const uint rowGroup = simdgroup / flashParts;
-  const uint part = simdgroup - rowGroup * flashParts;
-  const uint rowGroups = simdgroups / flashParts;
   threadgroup float* valueScaleTile = tileScales + (1u + part * Dim / kScaledElements) * Keys;
   const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, nullptr, nullptr, nullptr};
-  // A threadgroup that has fewer simdgroups than were planned takes its rows in turns.
-  for (uint firstRow = tileIndex * tileRows; firstRow < tileEnd; firstRow += rowGroups * OwnRows) {
-    const uint count = min(rowGroups * OwnRows, tileEnd - firstRow);
-    const uint own = rowGroup * OwnRows;  // of these
-    const bool hasRows = rowGroup < rowGroups && own < count;
+  const uint count = min(rowGroups * OwnRows, tileEnd - firstRow);
+  const uint own = rowGroup * OwnRows;  // of these
+  const bool hasRows = rowGroup < rowGroups && own < count;
 
-    PrefillRows<T, Dim, Extra, RowBlocks> state;
-    startPrefill(state);
-    for (uint first = 0; first < count; first += Vectors) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the results or queries before
-      for (uint r = first + simdgroup; r < min(first + Vectors, rowGroups * OwnRows); r += simdgroups) {
-        const ulong start = queryStart(p, tokens, kvHead, min(firstRow + r, rows - 1u));
-        prepareRow<T, IsLatent>(
-            tile + (r - first) * queryStride, rowStats + (r - first), queries, start, p, kvHead, latentDim, keyDim,
-            lane, keyMeans, channelScales, valueMeans);
-      }
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (hasRows && own >= first && own < first + Vectors) {
-        threadgroup const T* query = tile + (own - first) * queryStride;
-        readPrepared(
-            state, query + part * Dim, query + latentDim + part * Extra, rowStats + (own - first), queryStride, at);
+  PrefillRows<T, Dim, Extra, RowBlocks> state;
+  startPrefill(state);
+  for (uint first = 0; first < count; first += Vectors) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the queries before
+    for (uint r = first + simdgroup; r < min(first + Vectors, rowGroups * OwnRows); r += simdgroups) {
+      const ulong start = queryStart(p, tokens, kvHead, min(firstRow + r, rows - 1u));
+      prepareRow<T, IsLatent>(
+          tile + (r - first) * queryStride, rowStats + (r - first), queries, start, p, kvHead, latentDim, keyDim, lane,
+          keyMeans, channelScales, valueMeans);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (hasRows && own >= first && own < first + Vectors) {
+      threadgroup const T* query = tile + (own - first) * queryStride;
+      readPrepared(
+          state, query + part * Dim, query + latentDim + part * Extra, rowStats + (own - first), queryStride, at);
+    }
+  }
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    const uint row = min(firstRow + own + b * 8u + at.row, rows - 1u);
+    state.row[b] = attentionRow(p, sequence, tokens, kvHead, row, slopes);
+  }
+
+  // Rows are in the order of their positions: the first sees the oldest keys, the last the newest.
+  const uint windowBegin = attentionRow(p, sequence, tokens, kvHead, firstRow, slopes).firstKey;
+  const uint lastEnd = attentionRow(p, sequence, tokens, kvHead, firstRow + count - 1u, slopes).endKey;
+  const uint begin = flashSeesPinned ? splitBegin : max(splitBegin, windowBegin);
+  const uint end = min(splitEnd, lastEnd);
+
+  uint base = begin;
+  while (base < end) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tile or the queries before
+    loadVectors<T, Keys>(
+        keyTile, tileScales, keyVectors, p, sequence, keyLevels, base, end, threadIndex, simdgroups * 32u);
+    const bool isFinite = loadVectors<T, Keys>(
+        valueTile, tileScales + Keys, valueVectors, p, sequence, valueLevels, base, end, threadIndex, simdgroups * 32u);
+    const bool hasSpecial = simd_any(!isFinite);
+    if (!kvHasCodedValues && lane == 0u) {
+      specials[simdgroup] = hasSpecial ? 1u : 0u;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    const bool isUsed = hasRows && seesAny(state, base, base + Keys);
+    PrefillScores<RowBlocks, Blocks> scores;
+    if (isUsed) {
+      if (IsLatent) {
+        PrefillScores<RowBlocks, Blocks> rest;
+        multiplyKeys<0, Dim>(scores, state, valueTile + part * Dim, stride, at);
+        multiplyKeys<Dim, Extra>(rest, state, keyTile + part * Extra, keyStride, at);
+        addProducts(scores, rest, valueScaleTile, tileScales, at);
+      } else {
+        multiplyKeys<0, Dim>(scores, state, keyTile + part * Dim, keyStride, at);
       }
     }
+    if (flashParts > 1u) {
+      constexpr uint Stored = RowBlocks * Blocks * 32;
+      if (isUsed) {
+        MNK_UNROLL
+        for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
+          parts[simdgroup * Stored + i * 32u + lane] = scores.of[i / Blocks][i % Blocks];
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (isUsed) {
+        sumParts(scores, parts + rowGroup * flashParts * Stored, lane);
+      }
+    }
+    if (isUsed) {
+      const bool isCommon = base + Keys <= end && seesAll(state, base, base + Keys);
+      scoreProducts(scores, state, p, sequence, tileScales, mask, base, end, isCommon, at);
+      updatePrefill(scores, state, valueScaleTile, at);
+      const bool mayHaveSpecials = !kvHasCodedValues && (flashHasMask || !isCommon);
+      if (mayHaveSpecials && simd_any(lane < simdgroups && specials[min(lane, simdgroups - 1u)] != 0u)) {
+        addWeighedValues(scores, state, valueTile + part * Dim, stride, at, lane);
+      } else {
+        multiplyValues(scores, state, valueTile + part * Dim, stride, at);
+      }
+    }
+    base += Keys;
+    if (flashSeesPinned && base >= p.pinned) {
+      base = max(base, windowBegin);
+    }
+  }
+
+  threadgroup float* results = pool;
+  for (uint first = 0; first < count; first += ResultRows) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tile or the results before
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
-      const uint row = min(firstRow + own + b * 8u + at.row, rows - 1u);
-      state.row[b] = attentionRow(p, sequence, tokens, kvHead, row, slopes);
-    }
-
-    // Rows are in the order of their positions: the first sees the oldest keys, the last the newest. The same of the
-    // simdgroup's own rows, between whose common keys each row sees each.
-    const uint windowBegin = attentionRow(p, sequence, tokens, kvHead, firstRow, slopes).firstKey;
-    const uint lastEnd = attentionRow(p, sequence, tokens, kvHead, firstRow + count - 1u, slopes).endKey;
-    const uint begin = flashSeesPinned ? splitBegin : max(splitBegin, windowBegin);
-    const uint end = min(splitEnd, lastEnd);
-    const AttentionRow oldest = attentionRow(p, sequence, tokens, kvHead, min(firstRow + own, rows - 1u), slopes);
-    const AttentionRow newest =
-        attentionRow(p, sequence, tokens, kvHead, min(firstRow + own + OwnRows, rows) - 1u, slopes);
-    const uint ownBegin = flashSeesPinned ? 0u : oldest.firstKey;
-    const uint ownEnd = hasRows ? newest.endKey : 0u;
-    const uint commonBegin = newest.firstKey;
-    const uint commonEnd = min(end, oldest.endKey);
-
-    uint base = begin;
-    while (base < end) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tile or the queries before
-      loadVectors<T, Keys>(
-          keyTile, tileScales, keyVectors, p, sequence, keyLevels, base, end, threadIndex, simdgroups * 32u);
-      const bool isFinite = loadVectors<T, Keys>(
-          valueTile, tileScales + Keys, valueVectors, p, sequence, valueLevels, base, end, threadIndex,
-          simdgroups * 32u);
-      const bool hasSpecial = simd_any(!isFinite);
-      if (!kvHasCodedValues && lane == 0u) {
-        specials[simdgroup] = hasSpecial ? 1u : 0u;
-      }
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-
-      const bool isUsed = base < ownEnd && base + Keys > ownBegin;
-      PrefillScores<RowBlocks, Blocks> scores;
-      if (isUsed) {
-        if (IsLatent) {
-          PrefillScores<RowBlocks, Blocks> rest;
-          multiplyKeys<0, Dim>(scores, state, valueTile + part * Dim, stride, at);
-          multiplyKeys<Dim, Extra>(rest, state, keyTile + part * Extra, keyStride, at);
-          addProducts(scores, rest, valueScaleTile, tileScales, at);
-        } else {
-          multiplyKeys<0, Dim>(scores, state, keyTile + part * Dim, keyStride, at);
-        }
-      }
-      if (flashParts > 1u) {
-        constexpr uint Stored = RowBlocks * Blocks * 32;
-        if (isUsed) {
-          MNK_UNROLL
-          for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
-            parts[simdgroup * Stored + i * 32u + lane] = scores.of[i / Blocks][i % Blocks];
-          }
-        }
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        if (isUsed) {
-          sumParts(scores, parts + rowGroup * flashParts * Stored, lane);
-        }
-      }
-      if (isUsed) {
-        const bool isCommon = base >= commonBegin && base + Keys <= commonEnd;
-        scoreProducts(scores, state, p, sequence, tileScales, mask, base, end, isCommon, at);
-        updatePrefill(scores, state, valueScaleTile, at);
-        const bool mayHaveSpecials = !kvHasCodedValues && (flashHasMask || !isCommon);
-        if (mayHaveSpecials && simd_any(lane < simdgroups && specials[min(lane, simdgroups - 1u)] != 0u)) {
-          addWeighedValues(scores, state, valueTile + part * Dim, stride, at, lane);
-        } else {
-          multiplyValues(scores, state, valueTile + part * Dim, stride, at);
-        }
-      }
-      base += Keys;
-      if (flashSeesPinned && base >= p.pinned) {
-        base = max(base, windowBegin);
-      }
-    }
-
-    threadgroup float* results = pool;
-    for (uint first = 0; first < count; first += ResultRows) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tile or the results before
-      MNK_UNROLL
-      for (ushort b = 0; b < RowBlocks; ++b) {
-        const float rowSum = sumOfRow(state.rowSum[b]);
-        const uint r = own + b * 8u;
-        if (hasRows && r >= first && r < first + ResultRows) {
-          const float unit = as_type<float>(state.unit[b] << 23);
-          threadgroup float* row = results + (r - first + at.row) * stride + part * Dim + at.column;
-          MNK_UNROLL
-          for (ushort i = 0; i < Dim / 8; ++i) {
-            *reinterpret_cast<threadgroup float2*>(row + 8 * i) =
-                float2(state.result[b][i].thread_elements()[0], state.result[b][i].thread_elements()[1]) * unit;
-          }
-          if (part == 0u && at.column == 0u) {
-            rowStats[r - first + at.row] = float2(state.rowMax[b], rowSum);
-          }
-        }
-      }
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      for (uint r = first + simdgroup; r < min(first + ResultRows, count); r += simdgroups) {
-        const uint from = min(lane, p.finish.lanes - 1u) * Chunks;
-        MergedRow<Chunks> row;
+      const float rowSum = sumOfRow(state.rowSum[b]);
+      const uint r = own + b * 8u;
+      if (hasRows && r >= first && r < first + ResultRows) {
+        const float unit = as_type<float>(state.unit[b] << 23);
+        threadgroup float* row = results + (r - first + at.row) * stride + part * Dim + at.column;
         MNK_UNROLL
-        for (ushort i = 0; i < Chunks; ++i) {
-          row.x[i] = reinterpret_cast<threadgroup const float4*>(results + (r - first) * stride)[from + i];
+        for (ushort i = 0; i < Dim / 8; ++i) {
+          *reinterpret_cast<threadgroup float2*>(row + 8 * i) =
+              float2(state.result[b][i].thread_elements()[0], state.result[b][i].thread_elements()[1]) * unit;
         }
-        row.rowMax = rowStats[r - first].x;
-        row.rowSum = rowStats[r - first].y;
-        finishPart<Chunks>(row, p, rowIndex(p, tokens, kvHead, firstRow + r), place.x, lane, out);
+        if (part == 0u && at.column == 0u) {
+          rowStats[r - first + at.row] = float2(state.rowMax[b], rowSum);
+        }
       }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint r = first + simdgroup; r < min(first + ResultRows, count); r += simdgroups) {
+      const uint from = min(lane, p.finish.lanes - 1u) * Chunks;
+      MergedRow<Chunks> row;
+      MNK_UNROLL
+      for (ushort i = 0; i < Chunks; ++i) {
+        row.x[i] = reinterpret_cast<threadgroup const float4*>(results + (r - first) * stride)[from + i];
+      }
+      row.rowMax = rowStats[r - first].x;
+      row.rowSum = rowStats[r - first].y;
+      finishPart<Chunks>(row, p, rowIndex(p, tokens, kvHead, firstRow + r), place.x, lane, out);
     }
   }
 }

@@ -144,6 +144,26 @@ inline void readPrepared(
   }
 }
 
+// Whether one of the simdgroup's rows sees one of the keys from `base` to before `end`, and whether each sees each.
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
+inline bool seesAny(thread const PrefillRows<T, Dim, Extra, RowBlocks>& rows, uint base, uint end) {
+  bool seesOne = false;
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    seesOne = seesOne || (base < rows.row[b].endKey && (flashSeesPinned || end > rows.row[b].firstKey));
+  }
+  return simd_any(seesOne);
+}
+template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
+inline bool seesAll(thread const PrefillRows<T, Dim, Extra, RowBlocks>& rows, uint base, uint end) {
+  bool seesEach = true;
+  MNK_UNROLL
+  for (ushort b = 0; b < RowBlocks; ++b) {
+    seesEach = seesEach && base >= rows.row[b].firstKey && end <= rows.row[b].endKey;
+  }
+  return simd_all(seesEach);
+}
+
 // Products of keys and the `Count` elements of queries from `First` on.
 template <ushort First, ushort Count, typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void multiplyKeys(
@@ -154,11 +174,12 @@ MNK_SHARED void multiplyKeys(
   for (ushort i = 0; i < RowBlocks * Blocks; ++i) {
     sums[i / Blocks][i % Blocks] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   }
+  threadgroup const T* own = keys + at.column * stride + 2u * at.row;
   MNK_UNROLL
   for (ushort i = 0; i < Count / 16; ++i) {
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
-      threadgroup const T* from = keys + (n * 8u + at.column) * stride + 16u * i + 2u * at.row;
+      threadgroup const T* from = own + n * 8u * stride + 16u * i;
       const vec<T, 2> x = *reinterpret_cast<threadgroup const vec<T, 2>*>(from);
       const vec<T, 2> y = *reinterpret_cast<threadgroup const vec<T, 2>*>(from + stride);
       const simdgroup_matrix<T, 8, 8> even = matrixOfTwo<T>(x.x, y.x);
@@ -166,6 +187,9 @@ MNK_SHARED void multiplyKeys(
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
         simdgroup_multiply_accumulate(sums[b][n], rows.query[b][First / 8 + 2 * i], even, sums[b][n]);
+      }
+      MNK_UNROLL
+      for (ushort b = 0; b < RowBlocks; ++b) {
         simdgroup_multiply_accumulate(sums[b][n], rows.query[b][First / 8 + 2 * i + 1], odd, sums[b][n]);
       }
     }
@@ -221,13 +245,13 @@ MNK_SHARED void scoreProducts(
     thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, threadgroup const float* scales,
     device const uchar* mask, uint base, uint end, bool isCommon, MatrixLane at) {
+  threadgroup const float* ownScales = scales + at.column;
   MNK_UNROLL
   for (ushort n = 0; n < Blocks; ++n) {
     MNK_UNROLL
     for (ushort side = 0; side < 2; ++side) {
-      const uint index = n * 8u + at.column + side;
-      const uint key = base + index;
-      const float scale = kvHasCodedKeys && Extra == 0 ? scales[index] : 1.0f;
+      const uint key = base + at.column + (n * 8u + side);
+      const float scale = kvHasCodedKeys && Extra == 0 ? ownScales[n * 8u + side] : 1.0f;
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {
         float score = scores.of[b][n][side] * (rows.scoreScale[b] * scale);
@@ -250,6 +274,7 @@ template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void updatePrefill(
     thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
     threadgroup const float* scales, MatrixLane at) {
+  threadgroup const float* ownScales = scales + at.column;
   MNK_UNROLL
   for (ushort b = 0; b < RowBlocks; ++b) {
     float newMax = rows.rowMax[b];
@@ -268,9 +293,8 @@ MNK_SHARED void updatePrefill(
       rows.rowSum[b] += prob.x + prob.y;
       if (kvHasCodedValues) {
         // The scale of a key that does not count may be NaN.
-        const uint index = n * 8u + at.column;
-        prob =
-            float2(prob.x == 0.0f ? 0.0f : prob.x * scales[index], prob.y == 0.0f ? 0.0f : prob.y * scales[index + 1u]);
+        const float2 scaled = prob * float2(ownScales[n * 8u], ownScales[n * 8u + 1u]);
+        prob = float2(prob.x == 0.0f ? 0.0f : scaled.x, prob.y == 0.0f ? 0.0f : scaled.y);
         exponent = max(exponent, max(finiteExponent(prob.x), finiteExponent(prob.y)));
       }
       scores.of[b][n] = prob;
@@ -307,12 +331,12 @@ MNK_SHARED void multiplyValues(
     const float2 x = probs.of[i / Blocks][i % Blocks];
     prob[i / Blocks][i % Blocks] = matrixOfTwo<T>(T(x.x), T(x.y));
   }
+  threadgroup const T* own = values + at.row * stride + at.column;
   MNK_UNROLL
   for (ushort i = 0; i < Dim / 8; ++i) {
     MNK_UNROLL
     for (ushort n = 0; n < Blocks; ++n) {
-      const vec<T, 2> x =
-          *reinterpret_cast<threadgroup const vec<T, 2>*>(values + (n * 8u + at.row) * stride + 8u * i + at.column);
+      const vec<T, 2> x = *reinterpret_cast<threadgroup const vec<T, 2>*>(own + n * 8u * stride + 8u * i);
       const simdgroup_matrix<T, 8, 8> value = matrixOfTwo<T>(x.x, x.y);
       MNK_UNROLL
       for (ushort b = 0; b < RowBlocks; ++b) {

@@ -91,10 +91,9 @@ Result<CountedDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, 
   CountedDispatch ready;
   ready.dispatch = dispatch;
   ready.pipeline = pipeline;
-  Size3& threadgroup = ready.dispatch.grid.threadgroup;
   const uint32_t maxThreads = pipeline->maxThreadsPerThreadgroup();
-  const uint32_t fewest = dispatch.grid.fewestThreads;
-  if (fewest != 0) threadgroup = shrunkTo(std::max(maxThreads, fewest), threadgroup);
+  ready.dispatch.grid = shrunkTo(maxThreads, dispatch.grid);
+  const Size3& threadgroup = ready.dispatch.grid.threadgroup;
   for (Binding& binding : ready.dispatch.buffers) {
     if (binding.buffer) continue;
     const ScratchRange& memory = binding.isZeroed ? acquired.zeroed : acquired.scratch;

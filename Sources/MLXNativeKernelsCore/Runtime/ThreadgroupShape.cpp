@@ -27,4 +27,14 @@ Size3 shrunkTo(uint32_t maxThreads, Size3 threadgroup) {
   return threadgroup;
 }
 
+Grid shrunkTo(uint32_t maxThreads, Grid grid) {
+  const uint32_t fewest = grid.fewestThreads;
+  if (fewest == 0) return grid;
+  const uint32_t planned = grid.threadgroup[0] / fewest;
+  grid.threadgroup = shrunkTo(std::max(maxThreads, fewest), grid.threadgroup);
+  const uint32_t left = std::max(grid.threadgroup[0] / fewest, 1u);
+  if (grid.isShared && left < planned) grid.extent[2] *= (planned + left - 1) / left;
+  return grid;
+}
+
 }  // namespace mnk

@@ -9,6 +9,8 @@ Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads);
 
 // A threadgroup with one axis, with no more whole simdgroups than the limit allows, but one at least.
 Size3 shrunkTo(uint32_t maxThreads, Size3 threadgroup);
+// A grid whose threadgroups have no more threads than the limit, if they may be smaller.
+Grid shrunkTo(uint32_t maxThreads, Grid grid);
 
 // Threads of a threadgroup; 64 bits because nothing has checked the shape yet.
 inline uint64_t threadCount(const Size3& threadgroup) {

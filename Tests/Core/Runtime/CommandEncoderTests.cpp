@@ -142,13 +142,19 @@ TEST(CommandEncoder, AThreadgroupThatMayShrinkHasAsManyThreadsAsThePipelineAllow
   EXPECT_ERROR(encoder.dispatch(dispatch), (tooLarge));
   dispatch.grid.fewestThreads = 96;
   REQUIRE(encoder.dispatch(dispatch));
+  dispatch.grid.isShared = true;
+  REQUIRE(encoder.dispatch(dispatch));
   dispatch.grid.fewestThreads = 128;
   EXPECT_ERROR(encoder.dispatch(dispatch), (tooLarge));
   dispatch.grid.fewestThreads = 32;
   dispatch.kernel.function = "B";  // less than a simdgroup
   EXPECT_ERROR(encoder.dispatch(dispatch), (tooLarge));
   REQUIRE(encoder.commit());
-  EXPECT(s.device->committed().at(0).dispatches.at(0).threadgroup == (Size3{96, 1, 1}));
+  const auto recorded = s.device->committed().at(0);
+  for (const auto& [index, groups] : {std::pair(0, 1u), {1, 2u}}) {
+    EXPECT(recorded.dispatches.at(index).threadgroup == (Size3{96, 1, 1}));
+    EXPECT(recorded.dispatches.at(index).dispatch.grid.extent == (Size3{2, 1, groups}));
+  }
 }
 
 TEST(CommandEncoder, APlanIsRecordedWholeOrNotAtAll) {

@@ -268,7 +268,8 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
                    .threadgroup = {32 * layout.simdgroups, 1, 1},
                    // A function that needs many registers can have fewer threads. Simdgroups that share rows stay
                    // together.
-                   .fewestThreads = 32 * std::max(layout.prefill.parts, 1u)};
+                   .fewestThreads = 32 * std::max(layout.prefill.parts, 1u),
+                   .isShared = layout.usesPrefill()};
   layout.countReadsAgain(op, pass, dispatch);
   return dispatch;
 }

@@ -111,6 +111,9 @@ struct Grid {
   // Of a threadgroup with one axis: if the pipeline allows fewer threads, it gets as many whole simdgroups as that, but
   // no fewer threads than these. 0: it keeps its size.
   uint32_t fewestThreads = 0;
+  // Whether each threadgroup is then replaced by several, next to each other on the last axis: as many as have its
+  // share of multiples of `fewestThreads` threads among them.
+  bool isShared = false;
 
   bool isEmpty() const { return extent[0] == 0 || extent[1] == 0 || extent[2] == 0; }
 };

@@ -10,6 +10,7 @@
 #include "Harness/Check.hpp"
 #include "Ops/Common/EveryRun.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
+#include "Runtime/ThreadgroupShape.hpp"
 
 namespace mnk::test {
 
@@ -184,8 +185,8 @@ TEST(FlashLatent, AttendsInTurnsWithFewerSimdgroups) {
         const Context context(fmt::format("{} simdgroups", simdgroups));
         const FlashDecodeRun one(device, each, random);
         Plan planned = REQUIRE(mnk::plan(one.op().op, *device));
-        Size3& threadgroup = planned.dispatches.at(0).grid.threadgroup;
-        threadgroup[0] = std::min(threadgroup[0], 32 * simdgroups);
+        Grid& grid = planned.dispatches.at(0).grid;
+        grid = shrunkTo(32 * simdgroups, grid);
         REQUIRE(CommandEncoder::run(
             device, [&](CommandEncoder& encoder) { return encoder.encode(planned); }, "turns"));
         one.expectAttended();
