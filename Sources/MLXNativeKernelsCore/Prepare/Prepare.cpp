@@ -148,8 +148,7 @@ class Preparing {
     if (kept) tuning.add(*kept);
     std::map<FlashDecodeWorkload, std::vector<FlashDecode>> workloads;
     for (const AttentionCache& cache : what_.caches) {
-      // Latent caches have one kernel for nearly all steps.
-      if (cache.descriptor().isStorageOnly || cache.descriptor().latentDim != 0) continue;
+      if (cache.descriptor().isStorageOnly) continue;
       for (const uint64_t sequences : sequenceCounts(cache)) {
         for (const uint64_t rows : rowCounts()) {
           for (uint64_t length = cache.descriptor().capacity; length >= kLeastMeasured; length /= kMeasuredDistance) {

@@ -4,6 +4,8 @@
 
 #include "Cache/AttentionCacheFixture.hpp"
 #include "Harness/Seeded.hpp"
+#include "MLXNativeKernels/CommandEncoder.hpp"
+#include "MLXNativeKernels/KVCacheWrite.hpp"
 
 namespace mnk::test {
 
@@ -43,6 +45,20 @@ inline Tensor someTokens(const std::shared_ptr<Device>& device, Seeded& random, 
   std::vector<float> elements(count * heads * headDim);
   for (float& element : elements) element = static_cast<float>(static_cast<int64_t>(random.below(4001)) - 2000) / 500;
   return numbers(device, elements, REQUIRE(Shape::make({count, heads, headDim})));
+}
+
+// The same in another dtype, by way of a cache of it.
+inline Tensor someTokens(const std::shared_ptr<Device>& device, Seeded& random, DType dtype, uint64_t count,
+                         uint64_t heads, uint64_t headDim) {
+  const Tensor numbers = someTokens(device, random, count, heads, headDim);
+  const Tensor into = REQUIRE(Tensor::zeros(device, dtype, numbers.shape()));
+  REQUIRE(CommandEncoder::run(
+      device,
+      [&](CommandEncoder& encoder) {
+        return encoder.encode(KVCacheWrite{.keys = numbers, .into = {.keys = into, .layout = KVLayout::tokenMajor}});
+      },
+      "convert"));
+  return into;
 }
 
 inline std::vector<std::byte> bytesOf(const Tensor& tensor) {

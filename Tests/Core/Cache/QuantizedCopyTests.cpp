@@ -18,18 +18,6 @@ AttentionCacheDescriptor denseDescriptor(DType dtype = DType::f32) {
           .pinned = 2};
 }
 
-Tensor tokensOf(const std::shared_ptr<Device>& device, Seeded& random, DType dtype, uint64_t count) {
-  const Tensor numbers = someTokens(device, random, count, 2, 32);
-  const Tensor into = REQUIRE(Tensor::zeros(device, dtype, REQUIRE(Shape::make({count, 2, 32}))));
-  REQUIRE(CommandEncoder::run(
-      device,
-      [&](CommandEncoder& encoder) {
-        return encoder.encode(KVCacheWrite{.keys = numbers, .into = {.keys = into, .layout = KVLayout::tokenMajor}});
-      },
-      "convert"));
-  return into;
-}
-
 AttentionCache quantizedNow(const std::shared_ptr<Device>& device, const AttentionCache& cache,
                             const KVQuantizedStorage& storage, uint64_t dispatches) {
   CommandEncoder encoder(device);
@@ -59,7 +47,8 @@ TEST(QuantizedCopy, HoldsWhatAppendsWouldHaveStored) {
           descriptor.quantized = storage;
           AttentionCache expected = makeCache(device, descriptor);
           const auto append = [&](uint64_t count, uint32_t sequence) {
-            const Tensor keys = tokensOf(device, random, dtype, count), values = tokensOf(device, random, dtype, count);
+            const Tensor keys = someTokens(device, random, dtype, count, 2, 32),
+                         values = someTokens(device, random, dtype, count, 2, 32);
             CommandEncoder encoder(device);
             for (AttentionCache* cache : {&dense, &expected}) REQUIRE(cache->append(encoder, keys, values, sequence));
             REQUIRE(REQUIRE(encoder.commit()).wait());

@@ -27,7 +27,8 @@ struct TimedDevice {
       for (const ReadyDispatch& ready : recorded.dispatches) {
         const std::string& function = ready.dispatch.kernel.function;
         if (function == "matrixLayoutProbe" && hasMatrices) tellMatrixLayout(ready.dispatch);
-        if (function.starts_with("flashDecode") && !function.starts_with("flashDecodeReduce")) {
+        const bool attends = function.starts_with("flashDecode") || function.starts_with("flashPrefill");
+        if (attends && !function.starts_with("flashDecodeReduce")) {
           sum += seconds(choiceOf(ready.dispatch));
         }
       }
@@ -43,6 +44,7 @@ struct TimedDevice {
     unsigned headDim = 0;
     choice.usesMatrices = std::sscanf(dispatch.kernel.function.c_str(), "flashDecodeMatrix_%u_%u_%u", &headDim,
                                       &choice.rowsTogether, &choice.tileKeys) == 3;
+    choice.usesPrefill = dispatch.kernel.function.starts_with("flashPrefill");
     for (const Binding& binding : dispatch.buffers) choice.mergesTogether |= binding.isZeroed;
     return choice;
   }
@@ -64,7 +66,7 @@ inline std::function<double(const FlashDecodeChoice&)> fastestAt(const FlashDeco
     const auto apart = [](uint32_t a, uint32_t b) { return std::abs(std::log2(double(a)) - std::log2(double(b))); };
     double seconds =
         1e-5 * (1 + 0.3 * apart(choice.splits, best.splits) + 0.2 * apart(choice.simdgroups, best.simdgroups));
-    if (choice.usesMatrices != best.usesMatrices) seconds *= 2;
+    if (choice.usesMatrices != best.usesMatrices || choice.usesPrefill != best.usesPrefill) seconds *= 2;
     if (choice.usesMatrices && best.usesMatrices) {
       seconds *= 1 + 0.1 * apart(choice.rowsTogether, best.rowsTogether) + 0.1 * apart(choice.tileKeys, best.tileKeys);
     }

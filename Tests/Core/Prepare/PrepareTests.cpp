@@ -1,43 +1,17 @@
-// Preparing a device: each choice can be the fastest one and is then taken, kept and found again; later steps compile
-// nothing; what a call refuses.
+// Preparing a device: each choice can be the fastest one and is then taken, kept and found again; what a call
+// refuses.
 #include <future>
 
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/HeldWork.hpp"
-#include "Harness/TimedDevice.hpp"
 #include "Host/HostTestSupport.hpp"
-#include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
+#include "Prepare/PrepareFixture.hpp"
 
 namespace mnk::test {
 
 namespace {
-
-constexpr uint32_t kHeads = 8;  // of the cache
-constexpr uint32_t kDim = 128;
-
-AttentionCache cacheOn(const std::shared_ptr<Device>& device, uint32_t capacity = 4096, bool isCoded = false,
-                       uint32_t sequences = 1, uint32_t heads = kHeads) {
-  AttentionCacheDescriptor descriptor{.kvHeads = heads, .headDim = kDim, .capacity = capacity, .sequences = sequences};
-  if (isCoded) descriptor.quantized = KVQuantizedStorage{};
-  return REQUIRE(AttentionCache::make(device, descriptor));
-}
-
-FlashDecode opOver(const AttentionCache& cache, const std::shared_ptr<Device>& device, uint64_t queryHeads,
-                   uint64_t length, uint64_t rows = 1) {
-  const Shape shape = REQUIRE(Shape::make({1, rows, queryHeads, kDim}));
-  FlashDecode op{.queries = REQUIRE(Tensor::zeros(device, DType::f16, shape)),
-                 .over = cache.view(),
-                 .sequences = {{0, length}},
-                 .results = {.into = REQUIRE(Tensor::zeros(device, DType::f16, shape))}};
-  if (const auto quantized = cache.quantizedView()) op.over = *quantized;
-  return op;
-}
-
-FlashDecodeChoice chosen(const FlashDecode& op, Device& device) {
-  return TimedDevice::choiceOf(REQUIRE(plan(op, device)).dispatches.front());
-}
 
 const FlashDecodeChoice kFastest[] = {
     {.simdgroups = 4, .splits = 8},
@@ -56,11 +30,11 @@ TEST(FlashDecodeTuner, FindsTheFastestChoice) {
       const Context context(fmt::format("{}, {}", isCoded ? "codes" : "f16", fastest.text()));
       TimedDevice timed;
       timed.seconds = fastestAt(fastest);
-      const AttentionCache cache = cacheOn(timed.device, 4096, isCoded);
-      const FlashDecode op = opOver(cache, timed.device, 16 * kHeads, 4096);
+      const AttentionCache cache = preparedCache(timed.device, 4096, isCoded);
+      const FlashDecode op = attentionOver(cache, timed.device, 16 * kPreparedHeads, 4096);
       const MeasuredFlashDecode found = REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
       EXPECT_EQ(found.fastest.text(), fastest.text());
-      EXPECT_EQ(found.planned.text(), chosen(op, *timed.device).text());
+      EXPECT_EQ(found.planned.text(), choiceFor(op, *timed.device).text());
       EXPECT(std::abs(found.fastestSeconds - 1e-5) < 1e-9);
       EXPECT(found.plannedSeconds >= found.fastestSeconds);
       EXPECT(found.candidates <= 40);
@@ -70,9 +44,9 @@ TEST(FlashDecodeTuner, FindsTheFastestChoice) {
 
 TEST(FlashDecodeTuner, KeepsWhatIsPlannedUnlessAnotherIsClearlyFaster) {
   TimedDevice timed;
-  const AttentionCache cache = cacheOn(timed.device);
-  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
-  const FlashDecodeChoice planned = chosen(op, *timed.device);
+  const AttentionCache cache = preparedCache(timed.device);
+  const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
+  const FlashDecodeChoice planned = choiceFor(op, *timed.device);
   timed.seconds = [&](const FlashDecodeChoice& choice) { return choice == planned ? 1e-5 : 0.99e-5; };
   EXPECT(REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10)).fastest == planned);
   timed.seconds = [&](const FlashDecodeChoice& choice) { return choice == planned ? 1e-5 : 0.9e-5; };
@@ -82,16 +56,16 @@ TEST(FlashDecodeTuner, KeepsWhatIsPlannedUnlessAnotherIsClearlyFaster) {
 TEST(FlashDecodeTuner, StopsWhenItsTimeIsSpent) {
   TimedDevice timed;
   timed.seconds = [](const FlashDecodeChoice&) { return 1.0; };
-  const AttentionCache cache = cacheOn(timed.device);
-  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
+  const AttentionCache cache = preparedCache(timed.device);
+  const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
   EXPECT_EQ(REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 5)).candidates, 1u);
 }
 
 TEST(FlashDecodeTuner, TriesNoMoreSimdgroupsThanAPipelineAllows) {
   TimedDevice timed({.family = "timed", .cores = 32}, false);
-  const AttentionCache cache = cacheOn(timed.device);
-  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
-  EXPECT_EQ(chosen(op, *timed.device).simdgroups, 8u);
+  const AttentionCache cache = preparedCache(timed.device);
+  const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
+  EXPECT_EQ(choiceFor(op, *timed.device).simdgroups, 8u);
   timed.device->describe(REQUIRE(plan(op)).dispatches.front().kernel.function, {.maxThreads = 100});
   timed.seconds = [](const FlashDecodeChoice& choice) {
     EXPECT(choice.simdgroups <= 3);
@@ -108,8 +82,8 @@ TEST(FlashDecodeTuner, WhatTheDeviceLacksIsNoCandidate) {
     EXPECT(!choice.usesMatrices && !choice.mergesTogether);
     return 1e-5;
   };
-  const AttentionCache cache = cacheOn(timed.device);
-  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
+  const AttentionCache cache = preparedCache(timed.device);
+  const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
   REQUIRE(measureFlashDecode(timed.device, {&op, 1}, 10));
 }
 
@@ -120,12 +94,12 @@ TEST(Prepare, PlansFollowWhatWasMeasured) {
     const std::string file = folder.path(fastest.text());
     TimedDevice timed;
     timed.seconds = fastestAt(fastest);
-    const AttentionCache cache = cacheOn(timed.device, 16384);
-    const FlashDecode op = opOver(cache, timed.device, 128, 16384);
-    const FlashDecodeChoice planned = chosen(op, *timed.device);
+    const AttentionCache cache = preparedCache(timed.device, 16384);
+    const FlashDecode op = attentionOver(cache, timed.device, 128, 16384);
+    const FlashDecodeChoice planned = choiceFor(op, *timed.device);
     FlashDecode byVectors = op;
     byVectors.options.kernel = FlashDecodeKernel::vector;
-    const FlashDecodeChoice plannedByVectors = chosen(byVectors, *timed.device);
+    const FlashDecodeChoice plannedByVectors = choiceFor(byVectors, *timed.device);
     const Preparation preparation{
         .caches = {cache}, .queryHeads = 128, .dtype = DType::f16, .tuning = Tuning::measure, .tuningFile = file};
     const PreparationSummary first = REQUIRE(prepare(timed.device, preparation));
@@ -133,36 +107,36 @@ TEST(Prepare, PlansFollowWhatWasMeasured) {
     EXPECT_EQ(first.known, 0u);
     EXPECT_EQ(first.tuningFile, file);
     EXPECT(!first.notKept);
-    EXPECT_EQ(chosen(op, *timed.device).text(), fastest.text());
+    EXPECT_EQ(choiceFor(op, *timed.device).text(), fastest.text());
     // What the caller asks for counts.
     FlashDecode own = op;
     own.options = {.splits = 3, .kernel = FlashDecodeKernel::vector, .merge = FlashDecodeMerge::separate};
-    const FlashDecodeChoice asked = chosen(own, *timed.device);
+    const FlashDecodeChoice asked = choiceFor(own, *timed.device);
     EXPECT(!asked.usesMatrices && asked.splits == 3 && !asked.mergesTogether);
-    if (fastest.usesMatrices) EXPECT(chosen(byVectors, *timed.device) == plannedByVectors);
+    if (fastest.usesMatrices) EXPECT(choiceFor(byVectors, *timed.device) == plannedByVectors);
     // No split of fewer keys is empty.
     FlashDecode shorter = op;
     shorter.sequences = {{0, 8200}};
-    EXPECT_EQ(chosen(shorter, *timed.device).splits, fastest.splits == 64   ? 57u
-                                                     : fastest.splits == 32 ? 31u
-                                                                            : fastest.splits);
+    EXPECT_EQ(choiceFor(shorter, *timed.device).splits, fastest.splits == 64   ? 57u
+                                                        : fastest.splits == 32 ? 31u
+                                                                               : fastest.splits);
     // Nothing is measured again, neither here nor in a later process.
     const uint64_t submissions = timed.submissions;
     EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).known, 4u);
     EXPECT_EQ(timed.submissions, submissions);
     TimedDevice later;
-    const AttentionCache laterCache = cacheOn(later.device, 16384);
-    const FlashDecode laterOp = opOver(laterCache, later.device, 128, 16384);
-    EXPECT_EQ(chosen(laterOp, *later.device).text(), planned.text());
+    const AttentionCache laterCache = preparedCache(later.device, 16384);
+    const FlashDecode laterOp = attentionOver(laterCache, later.device, 128, 16384);
+    EXPECT_EQ(choiceFor(laterOp, *later.device).text(), planned.text());
     Preparation again = preparation;
     again.caches = {laterCache};
     const PreparationSummary second = REQUIRE(prepare(later.device, again));
     EXPECT_EQ(second.measured, 0u);
     EXPECT_EQ(later.submissions, 0u);
-    EXPECT_EQ(chosen(laterOp, *later.device).text(), fastest.text());
+    EXPECT_EQ(choiceFor(laterOp, *later.device).text(), fastest.text());
     // Another device measures for itself.
     TimedDevice other({.family = "timed", .cores = 7});
-    again.caches = {cacheOn(other.device, 16384)};
+    again.caches = {preparedCache(other.device, 16384)};
     EXPECT_EQ(REQUIRE(prepare(other.device, again)).measured, 4u);
   }
 }
@@ -170,7 +144,7 @@ TEST(Prepare, PlansFollowWhatWasMeasured) {
 TEST(Prepare, LaterCallsNeedNoFile) {
   const CacheFolder folder;
   TimedDevice timed;
-  const Preparation preparation{.caches = {cacheOn(timed.device)},
+  const Preparation preparation{.caches = {preparedCache(timed.device)},
                                 .queryHeads = 32,
                                 .tuning = Tuning::measure,
                                 .tuningFile = folder.path("tuning")};
@@ -185,7 +159,7 @@ TEST(Prepare, WhatAFileHoldsIsKept) {
   const std::string file = folder.path("tuning");
   TimedDevice timed, other;
   const auto measured = [&](TimedDevice& on, uint32_t queryHeads) {
-    return REQUIRE(prepare(on.device, {.caches = {cacheOn(on.device)},
+    return REQUIRE(prepare(on.device, {.caches = {preparedCache(on.device)},
                                        .queryHeads = queryHeads,
                                        .dtype = DType::f16,
                                        .tuning = Tuning::measure,
@@ -205,55 +179,37 @@ TEST(Prepare, ServesStorageAloneAndMasks) {
   const AttentionCache storage =
       REQUIRE(AttentionCache::make(timed.device, {.kvHeads = 1, .headDim = 5, .capacity = 512, .isStorageOnly = true}));
   EXPECT(REQUIRE(prepare(timed.device, {.caches = {storage}, .rotary = RotaryEmbedding{}})).kernels >= 1);
-  const AttentionCache cache = cacheOn(timed.device, 512);
+  const AttentionCache cache = preparedCache(timed.device, 512);
   const Tensor mask = REQUIRE(Tensor::zeros(timed.device, DType::f16, REQUIRE(Shape::make({4, 512}))));
   REQUIRE(prepare(timed.device,
                   {.caches = {cache}, .queryHeads = 8, .rows = 4, .dtype = DType::f16, .options = {.mask = mask}}));
-}
-
-TEST(Prepare, CompilesForEveryLength) {
-  for (const bool isCoded : {false, true}) {
-    TimedDevice timed({.family = "timed", .cores = 64});
-    const AttentionCache cache = cacheOn(timed.device, 4096, isCoded);
-    REQUIRE(prepare(timed.device, {.caches = {cache}, .queryHeads = 32, .rows = 3, .dtype = DType::f16}));
-    const size_t made = timed.device->registry().pipelineCount();
-    for (uint64_t length = 3; length <= 4096; ++length) {
-      for (const uint64_t rows : {1, 3}) {
-        const FlashDecode op = opOver(cache, timed.device, 32, length, rows);
-        for (const Dispatch& dispatch : REQUIRE(plan(op, *timed.device)).dispatches) {
-          REQUIRE(timed.device->registry().pipeline(dispatch.kernel));
-        }
-      }
-    }
-    EXPECT_EQ(timed.device->registry().pipelineCount(), made);
-  }
 }
 
 TEST(Prepare, ATableMeasuresNothingAndLeavesWhatWasMeasured) {
   const CacheFolder folder;
   TimedDevice timed;
   timed.seconds = fastestAt(kFastest[1]);
-  const AttentionCache cache = cacheOn(timed.device);
-  const FlashDecode op = opOver(cache, timed.device, 32, 4096);
-  const FlashDecodeChoice planned = chosen(op, *timed.device);
+  const AttentionCache cache = preparedCache(timed.device);
+  const FlashDecode op = attentionOver(cache, timed.device, 32, 4096);
+  const FlashDecodeChoice planned = choiceFor(op, *timed.device);
   Preparation preparation{
       .caches = {cache}, .queryHeads = 32, .dtype = DType::f16, .tuningFile = folder.path("tuning")};
   EXPECT_EQ(REQUIRE(prepare(timed.device, preparation)).tuningFile, "");
   EXPECT_EQ(timed.submissions, 0u);
   EXPECT_EQ(folder.fileCount(), 0u);
-  EXPECT(chosen(op, *timed.device) == planned);
+  EXPECT(choiceFor(op, *timed.device) == planned);
   preparation.tuning = Tuning::measure;
   REQUIRE(prepare(timed.device, preparation));
   preparation.tuning = Tuning::table;
   REQUIRE(prepare(timed.device, preparation));
-  EXPECT_EQ(chosen(op, *timed.device).text(), kFastest[1].text());
+  EXPECT_EQ(choiceFor(op, *timed.device).text(), kFastest[1].text());
 }
 
 TEST(Prepare, ChoicesThatCannotBeKeptAreUsed) {
   const CacheFolder folder;
   TimedDevice timed;
   timed.seconds = fastestAt(kFastest[0]);
-  const AttentionCache cache = cacheOn(timed.device);
+  const AttentionCache cache = preparedCache(timed.device);
   const PreparationSummary summary = REQUIRE(prepare(timed.device, {.caches = {cache},
                                                                     .queryHeads = 32,
                                                                     .dtype = DType::f16,
@@ -261,53 +217,15 @@ TEST(Prepare, ChoicesThatCannotBeKeptAreUsed) {
                                                                     .tuningFile = folder.path("missing/tuning")}));
   EXPECT(summary.notKept.has_value());
   EXPECT_EQ(summary.tuningFile, "");
-  EXPECT_EQ(chosen(opOver(cache, timed.device, 32, 4096), *timed.device).text(), kFastest[0].text());
-}
-
-TEST(Prepare, StepsThatWerePreparedCompileNothing) {
-  constexpr uint64_t kFewHeads = 2, kQueryHeads = 8;  // kernels run, and each head takes its time
-  onEveryDevice([](const std::shared_ptr<Device>& device) {
-    for (const bool isCoded : {false, true}) {
-      const Context context(isCoded ? "codes" : "f16");
-      device->registry().clear();
-      AttentionCache cache = cacheOn(device, 512, isCoded, 2, kFewHeads);
-      const RotaryEmbedding rotary{.base = 5e5};
-      const PreparationSummary summary = REQUIRE(prepare(
-          device, {.caches = {cache}, .queryHeads = kQueryHeads, .rows = 3, .dtype = DType::f16, .rotary = rotary}));
-      EXPECT(summary.kernels >= 3);
-      EXPECT_EQ(summary.measured, 0u);
-      const size_t made = device->registry().pipelineCount();
-      EXPECT(made >= summary.kernels);
-      const auto tensor = [&](std::vector<uint64_t> shape) {
-        return REQUIRE(Tensor::zeros(device, DType::f16, REQUIRE(Shape::make(shape))));
-      };
-      using Numbers = std::vector<uint32_t>;
-      const auto step = [&](uint64_t tokens, const Numbers& sequences, const Numbers& counts = {}) {
-        const Tensor queries = tensor({tokens, kQueryHeads, kDim}), keys = tensor({tokens, kFewHeads, kDim});
-        const Tensor values = tensor({tokens, kFewHeads, kDim}), into = tensor({tokens, kQueryHeads, kDim});
-        CommandEncoder encoder(device);
-        REQUIRE(encoder.encode(MultiRoPE{.queries = queries, .keys = HeadsView(keys), .rotary = rotary}));
-        REQUIRE(cache.append(encoder, keys, values, sequences, counts));
-        REQUIRE(cache.attend(encoder, queries, {.into = into}, {}, sequences, counts));
-        AppendAndAttend all{.queries = queries, .keys = keys, .values = values, .rotary = RotaryStep{rotary}};
-        all.results.into = into, all.sequences = sequences, all.rowCounts = counts;
-        REQUIRE(cache.appendAndAttend(encoder, all));
-        REQUIRE(REQUIRE(encoder.commit()).wait());
-      };
-      for (int i = 0; i < 3; ++i) step(1, {0});
-      for (int i = 0; i < 40; ++i) step(3, {0});
-      step(2, {0, 1}), step(4, {0, 1}, {3, 1});
-      EXPECT_EQ(device->registry().pipelineCount(), made);
-    }
-  });
+  EXPECT_EQ(choiceFor(attentionOver(cache, timed.device, 32, 4096), *timed.device).text(), kFastest[0].text());
 }
 
 // On a device that really runs: whatever is the fastest there, results are right.
 TEST(Prepare, MeasuredChoicesGiveTheSameResults) {
   const CacheFolder folder;
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
-    const AttentionCache cache = cacheOn(device, 1024, true);
-    const FlashDecode op = opOver(cache, device, 32, 1024);
+    const AttentionCache cache = preparedCache(device, 1024, true);
+    const FlashDecode op = attentionOver(cache, device, 32, 1024);
     const auto results = [&] {
       REQUIRE(CommandEncoder::run(device, [&](CommandEncoder& encoder) { return encoder.encode(op); }));
       return bytesOf(*op.results.into);
@@ -326,7 +244,7 @@ TEST(Prepare, MeasuredChoicesGiveTheSameResults) {
 
 TEST(Prepare, RefusesWhatNoStepCanHave) {
   TimedDevice timed, other;
-  const AttentionCache cache = cacheOn(timed.device, 64);
+  const AttentionCache cache = preparedCache(timed.device, 64);
   EXPECT_ERROR(prepare(timed.device, {.caches = {cache}, .rows = 0}),
                {.op = "prepare",
                 .what = "the rows do not fit a cache",
@@ -374,7 +292,7 @@ TEST(Prepare, FailuresOfTheDeviceAreItsErrors) {
   for (const FakeDevice::Call call :
        {FakeDevice::Call::makePipeline, FakeDevice::Call::makeBuffer, FakeDevice::Call::commit}) {
     TimedDevice timed;
-    const AttentionCache cache = cacheOn(timed.device);
+    const AttentionCache cache = preparedCache(timed.device);
     (void)timed.device->probe();
     timed.device->failAt(call);
     const Preparation preparation{.caches = {cache}, .tuning = Tuning::measure, .tuningFile = folder.path("tuning")};
@@ -386,7 +304,7 @@ TEST(Prepare, FailuresOfTheDeviceAreItsErrors) {
 
 TEST(Prepare, AHandlerOfFinishedWorkCannotWaitForIt) {
   const auto device = hostDevice({});
-  const AttentionCache cache = cacheOn(device, 64);
+  const AttentionCache cache = preparedCache(device, 64);
   std::promise<Result<PreparationSummary>> answered;
   CommandEncoder encoder(device);
   const auto done = REQUIRE(

@@ -69,8 +69,6 @@
 #include "Ops/MultiRoPE/RotaryRules.hpp"
 #include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Ops/RotaryAppend/RotaryAppend.hpp"
-#include "Ops/FlashDecode/FlashDecodeRun.hpp"
-#include "Ops/Common/EveryRun.hpp"
 #include "Ops/Common/CodecSignsTests.cpp"
 #include "Ops/Common/CodecTablesTests.cpp"
 #include "Ops/Common/HeadsViewTests.cpp"
@@ -192,10 +190,3 @@
 #undef kTokens
 #undef kHeads
 #undef bindingAt
-#define kScale kScale_FlashLatentTests
-#define kFloats kFloats_FlashLatentTests
-#define Case Case_FlashLatentTests
-#include "Ops/FlashDecode/FlashLatentTests.cpp"
-#undef Case
-#undef kFloats
-#undef kScale

@@ -39,6 +39,9 @@
 #include "Ops/Common/EveryRun.hpp"
 #include "Ops/FlashDecode/MeasuredTuning.hpp"
 #include <limits>
+#include <array>
+#include "Ops/FlashDecode/PrefillFixture.hpp"
+#include <bit>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "Cache/CacheFileFixture.hpp"
@@ -61,6 +64,14 @@
 #undef soundOp
 #include "Ops/FlashDecode/FlashDecodeSpecialTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeTests.cpp"
+#include "Ops/FlashDecode/FlashLatentTests.cpp"
+#define anyCases anyCases_FlashPrefillTests
+#define anyCase anyCase_FlashPrefillTests
+#define setStorage setStorage_FlashPrefillTests
+#include "Ops/FlashDecode/FlashPrefillTests.cpp"
+#undef setStorage
+#undef anyCase
+#undef anyCases
 #include "Ops/FlashDecode/MeasuredTuningTests.cpp"
 #define kBroken kBroken_MergePartialsRuleTests
 #define kAxes kAxes_MergePartialsRuleTests

@@ -34,12 +34,13 @@
 #include <array>
 #include <map>
 #include "Checking/Shadow.hpp"
+#include <tuple>
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
-#include "Harness/HeldWork.hpp"
-#include "Harness/TimedDevice.hpp"
-#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
+#include "Prepare/PrepareFixture.hpp"
+#include "Harness/HeldWork.hpp"
 #include "Cache/QuantizedCacheFixture.hpp"
 #include "Harness/RawBytes.hpp"
 #include "Runtime/FloatElements.hpp"
@@ -67,6 +68,9 @@
 #include "Host/HostToolchainTests.cpp"
 #include "Host/HostTrapsTests.cpp"
 #include "Host/ShadowModelTests.cpp"
+#define nameOf nameOf_PrepareStorageTests
+#include "Prepare/PrepareStorageTests.cpp"
+#undef nameOf
 #include "Prepare/PrepareTests.cpp"
 #define Step Step_AttentionCacheRotaryTests
 #include "Cache/AttentionCacheRotaryTests.cpp"

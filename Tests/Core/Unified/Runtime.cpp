@@ -65,11 +65,6 @@
 #include "KVCacheWrite/KVCacheWriteTypes.h"
 #include "MLXNativeKernels/Tensor.hpp"
 #include "Runtime/ThreadgroupShape.hpp"
-#include <bit>
-#include <map>
-#include "Ops/FlashDecode/FlashDecodeRun.hpp"
-#include "Ops/Common/EveryRun.hpp"
-#include "Ops/FlashDecode/FlashDecodeLayout.hpp"
 #include "Runtime/BlockSumsTests.cpp"
 #include "Runtime/BufferTests.cpp"
 #include "Runtime/CommandEncoderTests.cpp"
@@ -127,6 +122,3 @@
 #include "Runtime/ThreadgroupShapeTests.cpp"
 #undef text
 #include "Runtime/UserKernelTests.cpp"
-#define Case Case_FlashPrefillTests
-#include "Ops/FlashDecode/FlashPrefillTests.cpp"
-#undef Case

@@ -24,35 +24,42 @@ __attribute__((always_inline)) inline float total(V sum) {
 }
 
 // `Width` floats fill a register. The blocking and the online softmax are the kernel's, for one query head at a time.
-template <int Width, uint32_t HeadDim>
+// The first `HeadDim` elements of a key are its value where there is a `Rest`.
+template <int Width, uint32_t HeadDim, uint32_t Rest>
 __attribute__((always_inline)) inline void attendSplit(const NativeAttention& work, uint64_t index) {
   typedef float Wide __attribute__((ext_vector_type(Width)));
   typedef _Float16 Narrow __attribute__((ext_vector_type(Width), aligned(2)));
-  constexpr int kRegisters = HeadDim / Width;
+  constexpr int kRegisters = HeadDim / Width, kRest = Rest / Width;
   const uint32_t kvHead = uint32_t(index % work.kvHeads);
   const uint32_t split = uint32_t(index / work.kvHeads);
   const uint32_t share = ((work.keyCount + work.splits - 1) / work.splits + kTile - 1) / kTile * kTile;
   const uint32_t begin = split * share;
   const uint32_t end = std::min(begin + share, work.keyCount);
-  const size_t firstRow = size_t(kvHead) * work.capacity * HeadDim;
-  const _Float16* keys = static_cast<const _Float16*>(work.keys) + firstRow;
-  const _Float16* values = static_cast<const _Float16*>(work.values) + firstRow;
+  const size_t firstRow = size_t(kvHead) * work.capacity;
+  const _Float16* values = static_cast<const _Float16*>(work.values) + firstRow * HeadDim;
+  const _Float16* rest = static_cast<const _Float16*>(work.keys) + firstRow * Rest;
+  const _Float16* keys = Rest ? values : static_cast<const _Float16*>(work.keys) + firstRow * HeadDim;
 
   for (uint32_t h = kvHead * work.queriesPerHead; h < (kvHead + 1) * work.queriesPerHead; ++h) {
-    Wide query[kRegisters], sums[kRegisters];
-    for (int i = 0; i < kRegisters; ++i) {
-      for (int k = 0; k < Width; ++k) query[i][k] = work.queries[h * HeadDim + i * Width + k] * work.scale;
-      sums[i] = 0.0f;
+    Wide query[kRegisters + kRest], sums[kRegisters];
+    for (int i = 0; i < kRegisters + kRest; ++i) {
+      for (int k = 0; k < Width; ++k) query[i][k] = work.queries[h * (HeadDim + Rest) + i * Width + k] * work.scale;
     }
+    for (Wide& each : sums) each = 0.0f;
     float maximum = -INFINITY, sum = 0.0f;
     for (uint32_t tile = begin; tile < end; tile += kTile) {
       const uint32_t count = std::min(end - tile, kTile);
       float score[kTile], top = maximum;
       for (uint32_t j = 0; j < count; ++j) {
         const Narrow* row = reinterpret_cast<const Narrow*>(keys + size_t(tile + j) * HeadDim);
+        const Narrow* behind = reinterpret_cast<const Narrow*>(rest + size_t(tile + j) * Rest);
         Wide products = 0.0f;
         for (int i = 0; i < kRegisters; ++i) {
           products = __builtin_elementwise_fma(query[i], __builtin_convertvector(row[i], Wide), products);
+        }
+        for (int i = 0; i < kRest; ++i) {
+          products =
+              __builtin_elementwise_fma(query[kRegisters + i], __builtin_convertvector(behind[i], Wide), products);
         }
         score[j] = total(products);
         top = std::max(top, score[j]);
@@ -84,31 +91,32 @@ __attribute__((always_inline)) inline void attendSplit(const NativeAttention& wo
 using Attend = void (*)(const NativeAttention& work, uint64_t index);
 
 #if defined(__x86_64__)
-template <uint32_t HeadDim>
+template <uint32_t HeadDim, uint32_t Rest>
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))) void attendAVX512(
     const NativeAttention& work, uint64_t index) {
-  attendSplit<16, HeadDim>(work, index);
+  attendSplit<16, HeadDim, Rest>(work, index);
 }
-template <uint32_t HeadDim>
+template <uint32_t HeadDim, uint32_t Rest>
 __attribute__((target("avx2,fma,f16c"))) void attendAVX2(const NativeAttention& work, uint64_t index) {
-  attendSplit<8, HeadDim>(work, index);
+  attendSplit<8, HeadDim, Rest>(work, index);
 }
 #endif
-template <uint32_t HeadDim>
+template <uint32_t HeadDim, uint32_t Rest>
 void attendBaseline(const NativeAttention& work, uint64_t index) {
-  attendSplit<4, HeadDim>(work, index);
+  attendSplit<4, HeadDim, Rest>(work, index);
 }
 
-template <uint32_t HeadDim>
+template <uint32_t HeadDim, uint32_t Rest = 0>
 Attend attendHere() {
 #if defined(__x86_64__)
-  if (host::bestLevel() == host::Level::avx512) return &attendAVX512<HeadDim>;
-  if (host::bestLevel() == host::Level::avx2) return &attendAVX2<HeadDim>;
+  if (host::bestLevel() == host::Level::avx512) return &attendAVX512<HeadDim, Rest>;
+  if (host::bestLevel() == host::Level::avx2) return &attendAVX2<HeadDim, Rest>;
 #endif
-  return &attendBaseline<HeadDim>;
+  return &attendBaseline<HeadDim, Rest>;
 }
 
-Attend attendFor(uint64_t headDim) {
+Attend attendFor(uint64_t headDim, uint64_t latentDim) {
+  if (latentDim != 0) return latentDim == kMaxHeadDim && headDim == 64 ? attendHere<kMaxHeadDim, 64>() : nullptr;
   switch (headDim) {
     case 64:
       return attendHere<64>();
@@ -125,26 +133,27 @@ Attend attendFor(uint64_t headDim) {
 
 void reduceHead(const NativeAttention& work, uint64_t head) {
   const float* state = work.state + head * work.splits * 2;
+  const uint32_t headDim = work.latentDim != 0 ? work.latentDim : work.headDim;
   float maximum = -INFINITY, sum = 0.0f, result[kMaxHeadDim] = {};
   for (uint32_t s = 0; s < work.splits; ++s) maximum = std::max(maximum, state[s * 2]);
   for (uint32_t s = 0; s < work.splits; ++s) {
     const float weight = metal::exp(state[s * 2] - maximum);
     sum += weight * state[s * 2 + 1];
-    for (uint32_t i = 0; i < work.headDim; ++i) {
-      result[i] += weight * work.partial[(head * work.splits + s) * work.headDim + i];
+    for (uint32_t i = 0; i < headDim; ++i) {
+      result[i] += weight * work.partial[(head * work.splits + s) * headDim + i];
     }
   }
-  for (uint32_t i = 0; i < work.headDim; ++i) work.output[head * work.headDim + i] = result[i] / sum;
+  for (uint32_t i = 0; i < headDim; ++i) work.output[head * headDim + i] = result[i] / sum;
 }
 
 }  // namespace
 
-bool hasNativeAttention(uint64_t headDim) {
-  return attendFor(headDim) != nullptr;
+bool hasNativeAttention(uint64_t headDim, uint64_t latentDim) {
+  return attendFor(headDim, latentDim) != nullptr;
 }
 
 void runNativeAttention(const NativeAttention& work) {
-  const Attend attend = attendFor(work.headDim);
+  const Attend attend = attendFor(work.headDim, work.latentDim);
   if (!attend) return;
   host::runInParallel(uint64_t(work.kvHeads) * work.splits, work.workers, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) attend(work, i);

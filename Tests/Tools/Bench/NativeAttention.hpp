@@ -21,8 +21,9 @@ struct NativeAttention {
   float scale;
   uint32_t workers;
   uint32_t headDim = kHeadDim;
+  uint32_t latentDim = 0;  // of values that are the first part of keys too; `headDim` is then the rest of a key
 };
-bool hasNativeAttention(uint64_t headDim);  // 64, 128, 256 and 512
+bool hasNativeAttention(uint64_t headDim, uint64_t latentDim = 0);  // 64, 128, 256 and 512, or 64 behind 512
 // Nothing happens at another head dim.
 void runNativeAttention(const NativeAttention& work);
 

@@ -62,14 +62,15 @@ struct Lists {
   bool isFull = false;
 
   std::vector<DecodeCase> cases() const {
-    const bool isNarrowed =
-        !axes.storages.empty() || !axes.groups.empty() || !axes.headDims.empty() || !axes.lengths.empty();
+    const bool isNarrowed = !axes.storages.empty() || !axes.groups.empty() || !axes.headDims.empty() ||
+                            !axes.lengths.empty() || axes.latentDim != 0;
     if (!isFull && !isNarrowed) return shortList(axes.kvHeads, axes.rows);
     const DecodeCase usual;
     Axes filled = isFull ? Axes::everything()
                          : Axes{{Storage::f16(), Storage::turbo(4)}, {usual.group}, {usual.headDim}, {usual.length}};
     filled.kvHeads = axes.kvHeads;
     filled.rows = axes.rows;
+    filled.latentDim = axes.latentDim;
     if (!axes.storages.empty()) filled.storages = axes.storages;
     if (!axes.groups.empty()) filled.groups = axes.groups;
     if (!axes.headDims.empty()) filled.headDims = axes.headDims;
@@ -100,6 +101,7 @@ Result<void> set(Arguments& arguments, Lists& lists, std::string_view option, st
     if (option == "--lengths") lists.axes.lengths = *given;
     if (option == "--groups") lists.axes.groups = *given;
     if (option == "--dims") lists.axes.headDims = *given;
+    if (option == "--latent") lists.axes.latentDim = given->front();
     if (option == "--kv-heads") lists.axes.kvHeads = given->front();
     if (option == "--rows") lists.axes.rows = given->front();
     if (option == "--splits") arguments.options.splits = static_cast<uint32_t>(given->front());
@@ -108,7 +110,7 @@ Result<void> set(Arguments& arguments, Lists& lists, std::string_view option, st
 }
 
 constexpr std::string_view kWithValue[] = {"--device", "--json", "--shaders",  "--kernel", "--storage", "--lengths",
-                                           "--groups", "--dims", "--kv-heads", "--rows",   "--splits"};
+                                           "--groups", "--dims", "--kv-heads", "--rows",   "--splits",  "--latent"};
 
 bool takesValue(std::string_view option) {
   for (const std::string_view each : kWithValue) {
@@ -127,6 +129,7 @@ const char* Arguments::help() {
          "  --lengths LIST    positions of the sequence, such as 256,4096,65536\n"
          "  --groups LIST     query heads for each head of the cache\n"
          "  --dims LIST       head dims\n"
+         "  --latent N        elements of values that are the first part of keys too; --dims is the rest\n"
          "  --storage LIST    f16, turbo2 to turbo8, mlx1-4\n"
          "  --kv-heads N      heads of the cache (8)\n"
          "  --rows N          rows of queries (1)\n"

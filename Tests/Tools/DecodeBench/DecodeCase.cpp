@@ -30,14 +30,14 @@ Result<uint64_t> Storage::bytes(uint64_t headDim) const {
 }
 
 Result<uint64_t> DecodeCase::bytes() const {
-  auto vector = storage.bytes(headDim);
-  if (!vector) return std::move(vector).error();
-  return 2 * kvHeads * length * *vector + 2 * rows * heads() * headDim * byteSize(DType::f16);
+  auto key = storage.bytes(headDim), value = storage.bytes(valueDim());
+  if (!key || !value) return std::move(key ? value : key).error();
+  return kvHeads * length * (*key + *value) + rows * heads() * (queryDim() + valueDim()) * byteSize(DType::f16);
 }
 
 uint64_t DecodeCase::operations() const {
   const uint64_t seen = rows * (length - rows) + rows * (rows + 1) / 2;  // keys of all rows
-  return 4 * heads() * headDim * seen;
+  return 2 * heads() * (queryDim() + valueDim()) * seen;
 }
 
 Axes Axes::everything() {
@@ -52,7 +52,9 @@ std::vector<DecodeCase> Axes::cases() const {
     for (const uint64_t group : groups) {
       for (const Storage& storage : storages) {
         if (storage.codec && !storage.codec->canCode(headDim)) continue;
-        for (const uint64_t length : lengths) cases.push_back({storage, kvHeads, group, headDim, length, rows});
+        for (const uint64_t length : lengths) {
+          cases.push_back({storage, kvHeads, group, headDim, length, rows, latentDim});
+        }
       }
     }
   }
@@ -77,6 +79,12 @@ std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows) {
   add(both, {1, 8, 16}, {128}, {kMiddle}, rows);
   add(both, {4}, {64, 256, 512}, {kMiddle}, rows);
   if (rows == 1) add(both, {4}, {128}, {kPrompt, 4 * kPrompt}, kPrompt);
+  const auto addLatent = [&](uint64_t length, uint64_t rows) {
+    const Axes axes{both, {128}, {64}, {length}, 1, rows, 512};
+    for (const DecodeCase& each : axes.cases()) cases.push_back(each);
+  };
+  addLatent(kMiddle, rows);
+  if (rows == 1) addLatent(kPrompt, kPrompt / 8);
   return cases;
 }
 

@@ -1,5 +1,6 @@
 // A DecodeCase is one shape that FlashDecode is measured at: one sequence whose newest rows attend to all its keys.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,8 +33,12 @@ struct DecodeCase {
   uint64_t headDim = 128;
   uint64_t length = 4096;
   uint64_t rows = 1;
+  uint64_t latentDim = 0;  // of a latent cache, in which keys hold `headDim` elements behind values
 
+  uint64_t valueDim() const { return latentDim != 0 ? latentDim : headDim; }
+  uint64_t queryDim() const { return latentDim + headDim; }
   uint64_t heads() const { return kvHeads * group; }
+  float scale() const { return 1 / std::sqrt(static_cast<float>(queryDim())); }
   // What must move however the work is done: keys and values once, queries and results.
   Result<uint64_t> bytes() const;
   // Floating-point operations of the products of queries and keys, and of weights and values, that causal rows need.
@@ -48,13 +53,15 @@ struct Axes {
   std::vector<uint64_t> lengths;
   uint64_t kvHeads = 8;
   uint64_t rows = 1;
+  uint64_t latentDim = 0;
 
   static Axes everything();
   // Every shape that the lists make and the codecs have.
   std::vector<DecodeCase> cases() const;
 };
 
-// A few lengths, and from the middle one of them each axis by itself; and prompts, unless there are several rows.
+// A few lengths, and from the middle one of them each axis by itself; and prompts, unless there are several rows. The
+// same of a latent cache with 128 query heads.
 std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows);
 
 }  // namespace mnk::bench::decode

@@ -43,15 +43,15 @@ Result<Tensor> filled(const std::shared_ptr<Device>& device, DType dtype, std::i
   return tensor;
 }
 
-Result<QuantizedKVPlane> makePlane(const std::shared_ptr<Device>& device, const DecodeCase& of) {
+Result<QuantizedKVPlane> makePlane(const std::shared_ptr<Device>& device, const DecodeCase& of, uint64_t headDim) {
   const KVCodec& codec = *of.storage.codec;
-  auto row = sizes(codec, of.headDim);
+  auto row = sizes(codec, headDim);
   if (!row) return std::move(row).error();
   // Any byte is a code. Scales are those of vectors of elements about one half.
   auto codes = filled(device, DType::u8, {of.kvHeads, of.length, row->codeBytes}, 0, 256);
   if (!codes) return std::move(codes).error();
   const bool isNorm = codec.name == KVCodecName::mlx1 && row->scales == 1;
-  const float size = isNorm ? 0.5f * std::sqrt(static_cast<float>(of.headDim)) : 0.5f;
+  const float size = isNorm ? 0.5f * std::sqrt(static_cast<float>(headDim)) : 0.5f;
   auto scales = row->scales == 1
                     ? filled(device, codec.scaleType(), {of.kvHeads, of.length}, 0.8f * size, size)
                     : filled(device, codec.scaleType(), {of.kvHeads, of.length, row->scales}, 0.8f * size, size);
@@ -60,19 +60,20 @@ Result<QuantizedKVPlane> makePlane(const std::shared_ptr<Device>& device, const 
 }
 
 Result<void> makeCache(const std::shared_ptr<Device>& device, const DecodeCase& of, FlashDecode& op) {
+  const auto latentDim = static_cast<uint32_t>(of.latentDim);
   if (of.storage.codec) {
-    auto keys = makePlane(device, of);
+    auto keys = makePlane(device, of, of.headDim);
     if (!keys) return std::move(keys).error();
-    auto values = makePlane(device, of);
+    auto values = makePlane(device, of, of.valueDim());
     if (!values) return std::move(values).error();
-    op.over = QuantizedKVCacheView{.keys = *keys, .values = *values};
+    op.over = QuantizedKVCacheView{.keys = *keys, .values = *values, .latentDim = latentDim};
     return {};
   }
   auto keys = filled(device, DType::f16, {of.kvHeads, of.length, of.headDim}, -1, 1);
   if (!keys) return std::move(keys).error();
-  auto values = filled(device, DType::f16, {of.kvHeads, of.length, of.headDim}, -1, 1);
+  auto values = filled(device, DType::f16, {of.kvHeads, of.length, of.valueDim()}, -1, 1);
   if (!values) return std::move(values).error();
-  op.over = KVCacheView{.keys = *keys, .values = *values};
+  op.over = KVCacheView{.keys = *keys, .values = *values, .latentDim = latentDim};
   return {};
 }
 
@@ -85,12 +86,13 @@ void fillWithHalves(std::byte* memory, uint64_t bytes, float least, float most) 
 Result<DecodeProblem> DecodeProblem::make(const std::shared_ptr<Device>& device, const DecodeCase& shape,
                                           uint32_t copies) {
   DecodeProblem problem{.device = device};
-  auto queries = filled(device, DType::f16, {shape.rows, shape.heads(), shape.headDim}, -3, 3);
+  auto queries = filled(device, DType::f16, {shape.rows, shape.heads(), shape.queryDim()}, -3, 3);
   if (!queries) return std::move(queries).error();
-  auto into = makeTensor(device, DType::f16, {shape.rows, shape.heads(), shape.headDim});
+  auto into = makeTensor(device, DType::f16, {shape.rows, shape.heads(), shape.valueDim()});
   if (!into) return std::move(into).error();
   for (uint32_t i = 0; i < copies; ++i) {
     FlashDecode op{.queries = *queries, .sequences = {{.length = shape.length}}, .results = {.into = *into}};
+    op.options.scale = shape.scale();
     if (auto made = makeCache(device, shape, op); !made) return std::move(made).error();
     problem.ops.push_back(std::move(op));
   }
@@ -100,7 +102,9 @@ Result<DecodeProblem> DecodeProblem::make(const std::shared_ptr<Device>& device,
 Result<std::vector<Plan>> DecodeProblem::plans(const AttentionOptions& options) const {
   std::vector<Plan> plans;
   for (FlashDecode op : ops) {
+    const float scale = op.options.scale;
     op.options = options;
+    op.options.scale = scale;
     auto planned = plan(op, *device);
     if (!planned) return std::move(planned).error();
     plans.push_back(std::move(*planned));

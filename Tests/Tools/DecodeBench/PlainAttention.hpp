@@ -10,7 +10,7 @@ namespace mnk::bench::decode {
 class PlainAttention {
  public:
   // It has head dims of its own. Rows attend one after another.
-  static bool canRun(const DecodeCase& shape) { return hasNativeAttention(shape.headDim); }
+  static bool canRun(const DecodeCase& shape) { return hasNativeAttention(shape.headDim, shape.latentDim); }
 
   PlainAttention(const DecodeCase& shape, uint32_t copies);
   PlainAttention(const PlainAttention&) = delete;

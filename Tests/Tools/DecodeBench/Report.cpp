@@ -38,13 +38,13 @@ std::string quoted(const std::string& text) {
 
 std::string json(const Measurement& m) {
   return fmt::format(
-      R"({{"storage": {}, "heads": {}, "kvHeads": {}, "headDim": {}, "length": {}, "rows": {}, "kernel": {}, )"
+      R"({{"storage": {}, "heads": {}, "kvHeads": {}, "headDim": {}, "latentDim": {}, "length": {}, "rows": {}, "kernel": {}, )"
       R"("splits": {}, "dispatches": {}, "bytes": {}, "runs": {}, "seconds": {}, "gigabytesPerSecond": {}, )"
       R"("operations": {}, "readSeconds": {}, "multiplySeconds": {}, "plainSeconds": {}, "difference": {}}})",
-      quoted(m.shape.storage.text()), m.shape.heads(), m.shape.kvHeads, m.shape.headDim, m.shape.length, m.shape.rows,
-      quoted(m.work.kernel), m.work.splits, m.work.dispatches, m.bytes, m.runs, number(m.seconds),
-      number(m.gigabytesPerSecond()), m.shape.operations(), number(m.readSeconds), number(m.multiplySeconds),
-      number(m.plainSeconds), number(m.difference));
+      quoted(m.shape.storage.text()), m.shape.heads(), m.shape.kvHeads, m.shape.headDim, m.shape.latentDim,
+      m.shape.length, m.shape.rows, quoted(m.work.kernel), m.work.splits, m.work.dispatches, m.bytes, m.runs,
+      number(m.seconds), number(m.gigabytesPerSecond()), m.shape.operations(), number(m.readSeconds),
+      number(m.multiplySeconds), number(m.plainSeconds), number(m.difference));
 }
 
 std::string json(const DeviceReport& report) {
@@ -81,15 +81,17 @@ void printHeading(const DeviceReport& report) {
     fmt::print(", of {} files with {}", report.shipped.files, bytesText(report.shipped.textBytes));
   }
   fmt::print(
-      "\n{:>7} {:>7} {:>4} {:>7} {:>5}  {:<37} {:>6} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11} {:>8} {:>11}\n",
+      "\n{:>7} {:>7} {:>6} {:>7} {:>5}  {:<42} {:>6} {:>10} {:>9} {:>10} {:>8} {:>8} {:>8} {:>11} {:>8} {:>11}\n",
       "storage", "heads", "d", "length", "rows", "kernel", "splits", "dispatches", "bytes", "time", "GB/s", "GFLOP/s",
       "to read", "to multiply", "to plain", "difference");
 }
 
 void print(const Measurement& m) {
+  const std::string latent = m.shape.latentDim != 0 ? fmt::format("{}+", m.shape.latentDim) : "";
+  const std::string dims = fmt::format("{}{}", latent, m.shape.headDim);
   fmt::print(
-      "{:>7} {:>7} {:>4} {:>7} {:>5}  {:<37} {:>6} {:>10} {:>9} {:>10} {:>8.2f} {:>8.0f} {:>8} {:>11} {:>8} {:>11}\n",
-      m.shape.storage.text(), fmt::format("{}/{}", m.shape.heads(), m.shape.kvHeads), m.shape.headDim, m.shape.length,
+      "{:>7} {:>7} {:>6} {:>7} {:>5}  {:<42} {:>6} {:>10} {:>9} {:>10} {:>8.2f} {:>8.0f} {:>8} {:>11} {:>8} {:>11}\n",
+      m.shape.storage.text(), fmt::format("{}/{}", m.shape.heads(), m.shape.kvHeads), dims, m.shape.length,
       m.shape.rows, m.work.kernel, m.work.splits, m.work.dispatches, bytesText(m.bytes),
       fmt::format("{:.1f} us", m.seconds * 1e6), m.gigabytesPerSecond(), m.operationsPerSecond() / 1e9,
       ratio(m.seconds, m.readSeconds), ratio(m.seconds, m.multiplySeconds), ratio(m.seconds, m.plainSeconds),

@@ -17,7 +17,7 @@ constexpr double kBudget = 0.5;  // seconds of the device's time for a case
 // As many caches as are larger than those of a device, so that memory is read, not a cache of it.
 uint32_t copiesOf(const DecodeCase& of) {
   constexpr uint64_t kCold = 256 << 20;
-  const uint64_t bytes = std::max<uint64_t>(4 * of.kvHeads * of.length * of.headDim, 1);
+  const uint64_t bytes = std::max<uint64_t>(2 * of.kvHeads * of.length * (of.headDim + of.valueDim()), 1);
   return static_cast<uint32_t>(std::clamp<uint64_t>(kCold / bytes, 1, 16));
 }
 

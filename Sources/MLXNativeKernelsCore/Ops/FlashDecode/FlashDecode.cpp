@@ -338,7 +338,11 @@ bool isEmpty(const Op& op) {
 }
 
 MeasuredChoice measuredFor(const Op& op, const DeviceProfile& profile) {
-  return profile.measuredTuning ? profile.measuredTuning->find(FlashDecodeWorkload::of(op)) : std::nullopt;
+  if (!profile.measuredTuning) return std::nullopt;
+  // What was measured are passes of few rows; the prefill kernel has all of them in one.
+  const bool mayPrefill = longestRows(op) > Op::kRowsPerPass && profile.matrixLayout != MatrixLayout::unknown;
+  if (mayPrefill && wantsPrefill(op, profile)) return std::nullopt;
+  return profile.measuredTuning->find(FlashDecodeWorkload::of(op));
 }
 
 // Of an op that breaks no rule and is not empty.
@@ -353,12 +357,11 @@ Result<Plan> planOn(const Op& op, const DeviceProfile& profile, const std::optio
 
 Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice) {
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
-  // What was measured are passes of few rows.
-  if (!choice && !(hasMatrices && wantsPrefill(op, profile))) choice = measuredFor(op, profile);
+  if (!choice) choice = measuredFor(op, profile);
   if (!hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
   if (!profile.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
-  // What was measured with one kernel says nothing of the other.
-  if (choice && choice->usesMatrices != (hasMatrices && wantsMatrices(op, profile, choice))) choice.reset();
+  // What was measured with one kernel says nothing of another.
+  if (choice && !canFollow(op, profile, *choice)) choice.reset();
   return FlashDecodeLayout::of(op, profile, choice);
 }
 

@@ -124,14 +124,21 @@ bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const Me
   return rows >= (quantizedOf(op) ? tuning.codedMatrixRows : tuning.denseMatrixRows);
 }
 
-bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile) {
+bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
   const bool isAutomatic =
       op.options.kernel == FlashDecodeKernel::automatic && op.options.merge != FlashDecodeMerge::together;
   if (!isAutomatic || prefillOf(op).parts == 0) return false;
+  if (measured) return measured->usesPrefill;
   const QueryShape queries = queryShape(op.queries);
   const FlashDecodeTuning tuning = tuningFor(profile);
   if (latentDimOf(op) == 0) return longestRows(op) >= tuning.leastPrefillRows;
   return longestRows(op) * (queries.heads / slotsOf(op).heads) >= tuning.leastLatentRows;
+}
+
+bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice) {
+  const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
+  return choice.usesMatrices == (hasMatrices && wantsMatrices(op, profile, choice)) &&
+         choice.usesPrefill == (hasMatrices && wantsPrefill(op, profile, choice));
 }
 
 bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured) {
@@ -152,7 +159,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   const uint64_t kvHeads = slotsOf(op).heads;
   layout.group = layout.queries.heads / kvHeads;
   const bool hasMatrices = profile.matrixLayout != MatrixLayout::unknown;
-  if (hasMatrices && !measured && wantsPrefill(op, profile)) layout.prefill = prefillOf(op);
+  if (hasMatrices && wantsPrefill(op, profile, measured)) layout.prefill = prefillOf(op);
   layout.rows = layout.usesPrefill() ? longestRows(op) : std::min(longestRows(op), FlashDecode::kRowsPerPass);
   layout.passes = passesOf(op, layout.rows);
   const uint64_t rows = layout.group * layout.rows;
@@ -162,7 +169,9 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   layout.rowsTogether = !layout.usesMatrices ? layout.instance.rows
                         : measured           ? measured->rowsTogether
                                              : matrixRows(layout.tuning, layout.keyDim, rows);
-  if (layout.usesPrefill()) layout.setPrefillRows(op, rows);
+  if (layout.usesPrefill()) {
+    layout.setPrefillRows(op, rows, measured ? measured->simdgroups : layout.tuning.prefillSimdgroups);
+  }
   uint64_t longest = 0;
   for (const FlashDecodePass& pass : layout.passes) {
     for (const FlashDecodeSequence& keys : pass.sequences) {
@@ -231,9 +240,9 @@ uint64_t FlashDecodeLayout::rowGroups(const FlashDecodePass& pass) const {
   return all;
 }
 
-void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t headRows) {
+void FlashDecodeLayout::setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t mostSimdgroups) {
   const uint64_t ofSimdgroup = uint64_t{8} * prefill.rowBlocks;
-  uint32_t together = tuning.prefillSimdgroups / prefill.parts;
+  uint32_t together = std::max(mostSimdgroups / prefill.parts, 1u);
   while (together > 1 && threadgroupBytes(op, together * prefill.parts) > kThreadgroupBytes) --together;
   const uint64_t most = together * ofSimdgroup;
   rowsTogether = static_cast<uint32_t>(kFlashPrefillTileRows(headRows, ceilDivide(headRows, most), ofSimdgroup));
@@ -280,6 +289,7 @@ uint64_t FlashDecodeLayout::threadgroups(const FlashDecode& op) const {
 
 FlashDecodeChoice FlashDecodeLayout::choice() const {
   return {.usesMatrices = usesMatrices,
+          .usesPrefill = usesPrefill(),
           .rowsTogether = usesMatrices ? rowsTogether : 0,
           .tileKeys = tileKeys,
           .simdgroups = simdgroups,

@@ -22,7 +22,9 @@ bool mayUseMatrices(const FlashDecode& op);
 // Whether the matrix kernel is the one to use on such a device, if it has matrices.
 bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 // Whether all rows are to be attended with in one dispatch by the prefill kernel, if the device has matrices.
-bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile);
+bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
+// Whether the kernel of a choice is one that the op can have on such a device.
+bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
 // Whether splits may be merged in the dispatch that makes them, if the device orders threadgroups.
 bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
@@ -89,7 +91,8 @@ struct FlashDecodeLayout {
   uint64_t threadgroups(const FlashDecode& op) const;  // of the first rows of all sequences, for each split
   FlashDecodeChoice choice() const;
   uint32_t automaticSimdgroups(const FlashDecode& op, uint64_t longest) const;
-  void setPrefillRows(const FlashDecode& op, uint64_t headRows);  // of a head of the cache
+  // For rows of a head of the cache, and at most so many simdgroups.
+  void setPrefillRows(const FlashDecode& op, uint64_t headRows, uint32_t mostSimdgroups);
   std::string function() const;
   uint32_t threadgroupBytes(const FlashDecode& op, uint32_t simdgroups) const;
   // Where the results of splits lie in scratch memory, and how much they take.

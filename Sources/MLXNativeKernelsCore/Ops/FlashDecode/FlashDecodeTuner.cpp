@@ -46,9 +46,13 @@ class Search {
  private:
   Result<void> tryKernels(uint64_t) {
     FlashDecodeChoice choice = found_.fastest;
-    choice.usesMatrices = false;
+    choice.usesMatrices = choice.usesPrefill = false;
     choice.rowsTogether = choice.tileKeys = 0;
     MNK_TRY(consider(choice));
+    if (latentDimOf(ops_[0]) != 0) {
+      choice.usesPrefill = true;
+      MNK_TRY(consider(choice));
+    }
     for (const MatrixInstance& instance : matrixInstances()) {
       // Rows beyond those that there are would be computed for nothing.
       const bool hasSpareRows = instance.rows > 8 && instance.rows > found_.workload.rows;
@@ -111,7 +115,9 @@ class Search {
     const Dispatch& first = planned->dispatches.front();
     auto pipeline = device_->registry().pipeline(first.kernel);
     if (!pipeline) return std::move(pipeline).error();
-    choice.simdgroups = shrunkTo((*pipeline)->maxThreadsPerThreadgroup(), first.grid.threadgroup)[0] / 32;
+    const uint32_t fewest = first.grid.fewestThreads;  // of which the prefill kernel has multiples
+    const uint32_t most = std::max((*pipeline)->maxThreadsPerThreadgroup(), fewest);
+    choice.simdgroups = shrunkTo(most, first.grid.threadgroup)[0] / fewest * fewest / 32;
     return choice;
   }
 

@@ -13,14 +13,19 @@ namespace mnk {
 
 namespace {
 
-constexpr std::string_view kVector = "vector", kMatrix = "matrix", kSeparate = "separate", kTogether = "together";
+constexpr std::string_view kVector = "vector", kMatrix = "matrix", kPrefill = "prefill", kSeparate = "separate",
+                           kTogether = "together";
 constexpr uint32_t kMaxSimdgroups = 32;
 constexpr uint64_t kMaxExtent = uint64_t{1} << 32;
 
+std::string_view kernelOf(const FlashDecodeChoice& choice) {
+  return choice.usesMatrices ? kMatrix : choice.usesPrefill ? kPrefill : kVector;
+}
+
 std::string lineOf(const FlashDecodeWorkload& w, const FlashDecodeChoice& c) {
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}\n", w.storage, name(w.queries), w.keyDim, w.valueDim,
-                     w.rows, w.heads, w.keys, c.usesMatrices ? kMatrix : kVector, c.rowsTogether, c.tileKeys,
-                     c.simdgroups, c.splits, c.mergesTogether ? kTogether : kSeparate);
+                     w.rows, w.heads, w.keys, kernelOf(c), c.rowsTogether, c.tileKeys, c.simdgroups, c.splits,
+                     c.mergesTogether ? kTogether : kSeparate);
 }
 
 // Splits a line at single spaces.
@@ -52,7 +57,13 @@ std::optional<DType> queryType(std::string_view word) {
 
 bool canRun(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice) {
   if (choice.simdgroups == 0 || choice.splits == 0) return false;
-  if (!choice.usesMatrices) return choice.rowsTogether == 0 && choice.tileKeys == 0;
+  if (!choice.usesMatrices) {
+    if (choice.rowsTogether != 0 || choice.tileKeys != 0) return false;
+    // Keys and values of one head dim are those of a cache that is not latent.
+    const bool isLatent = workload.keyDim != workload.valueDim;
+    const auto instance = prefillInstance(workload.keyDim, workload.valueDim, workload.queries != DType::f32, isLatent);
+    return !choice.usesPrefill || (instance.parts != 0 && !choice.mergesTogether);
+  }
   for (const MatrixInstance& instance : matrixInstances()) {
     const bool isIt = instance.rows == choice.rowsTogether && instance.keys == choice.tileKeys;
     if (isIt && instance.headDim == workload.keyDim && instance.headDim == workload.valueDim) return true;
@@ -68,6 +79,7 @@ bool readLine(std::string_view line, FlashDecodeWorkload& w, FlashDecodeChoice& 
   w.storage = all[0];
   w.queries = *type;
   c.usesMatrices = all[7] == kMatrix;
+  c.usesPrefill = all[7] == kPrefill;
   c.mergesTogether = all[12] == kTogether;
   return readNumber(all[2], w.keyDim, kMaxExtent) && readNumber(all[3], w.valueDim, kMaxExtent) &&
          readNumber(all[4], w.rows, kMaxExtent) && readNumber(all[5], w.heads, kMaxExtent) &&
@@ -98,7 +110,7 @@ double distance(uint64_t a, uint64_t b) {
 
 std::string FlashDecodeChoice::text() const {
   const std::string kernel =
-      usesMatrices ? fmt::format("{} {}x{}", kMatrix, rowsTogether, tileKeys) : std::string(kVector);
+      usesMatrices ? fmt::format("{} {}x{}", kMatrix, rowsTogether, tileKeys) : std::string(kernelOf(*this));
   const std::string_view merge = splits == 1 ? "" : mergesTogether ? ", merged together" : ", merged separately";
   return fmt::format("{}, {}, {}{}", kernel, countText(simdgroups, "simdgroup"), countText(splits, "split"), merge);
 }

@@ -14,6 +14,7 @@ namespace mnk {
 // How a FlashDecode runs, as far as its caller leaves that open.
 struct FlashDecodeChoice {
   bool usesMatrices = false;
+  bool usesPrefill = false;   // by the prefill kernel, which few rows take over a latent cache alone
   uint32_t rowsTogether = 0;  // of the matrix kernel: rows of a simdgroup, and keys of a tile
   uint32_t tileKeys = 0;
   uint32_t simdgroups = 0;  // of a threadgroup

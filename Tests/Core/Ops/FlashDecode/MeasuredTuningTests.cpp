@@ -15,6 +15,7 @@ namespace {
 const FlashDecodeWorkload kWorkload{
     .storage = "f16", .queries = DType::f16, .keyDim = 128, .valueDim = 128, .rows = 4, .heads = 8, .keys = 4096};
 const FlashDecodeChoice kVector{.simdgroups = 8, .splits = 16};
+const FlashDecodeChoice kPrefill{.usesPrefill = true, .simdgroups = 12, .splits = 5};
 const FlashDecodeChoice kMatrix{
     .usesMatrices = true, .rowsTogether = 8, .tileKeys = 16, .simdgroups = 4, .splits = 33, .mergesTogether = true};
 
@@ -31,6 +32,10 @@ MeasuredTuning someTuning() {
   FlashDecodeWorkload coded = kWorkload;
   coded.storage = "turbo4:3";
   tuning.set(coded, kVector);
+  FlashDecodeWorkload latent = kWorkload;
+  latent.keyDim = 64;
+  latent.valueDim = 512;
+  tuning.set(latent, kPrefill);
   return tuning;
 }
 
@@ -103,6 +108,9 @@ TEST(MeasuredTuning, UnknownLinesAreRefused) {
                           "f16 f16 128 128 4 8 4096 matrix 8 16 4 33 apart\n",
                           "f16 f16 128 128 4 8 4096 other 0 0 4 33 together\n",
                           "f16 f16 128 128 4 8 4096 vector 8 16 4 33 together\n",
+                          "f16 f16 64 512 4 8 4096 prefill 8 16 4 33 separate\n",
+                          "f16 f16 64 512 4 8 4096 prefill 0 0 4 33 together\n",
+                          "f16 f16 64 256 4 8 4096 prefill 0 0 4 33 separate\n",
                           "f16 u8 128 128 4 8 4096 vector 0 0 4 33 together\n",
                           "f16 f16 128 128 4 8 -1 vector 0 0 4 33 together\n",
                           "f16 f16 128 128 4 8 0x10 vector 0 0 4 33 together\n",

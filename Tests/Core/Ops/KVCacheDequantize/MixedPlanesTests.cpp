@@ -25,22 +25,9 @@ Tensor zeros(const std::shared_ptr<Device>& device, DType dtype, std::initialize
   return REQUIRE(Tensor::zeros(device, dtype, REQUIRE(Shape::make(extents))));
 }
 
-// Numbers in a dtype, by way of a cache of it.
-Tensor tokensOf(const std::shared_ptr<Device>& device, Seeded& random, DType dtype, uint64_t headDim) {
-  const Tensor numbers = someTokens(device, random, kTokens, kHeads, headDim);
-  const Tensor into = zeros(device, dtype, {kTokens, kHeads, headDim});
-  REQUIRE(CommandEncoder::run(
-      device,
-      [&](CommandEncoder& encoder) {
-        return encoder.encode(KVCacheWrite{.keys = numbers, .into = {.keys = into, .layout = KVLayout::tokenMajor}});
-      },
-      "convert"));
-  return into;
-}
-
 void expectPlanesOfBoth(const std::shared_ptr<Device>& device, const Mixed& made, Seeded& random) {
-  const Tensor keys = tokensOf(device, random, made.source, made.headDim);
-  const Tensor values = tokensOf(device, random, made.source, made.valueHeadDim);
+  const Tensor keys = someTokens(device, random, made.source, kTokens, kHeads, made.headDim);
+  const Tensor values = someTokens(device, random, made.source, kTokens, kHeads, made.valueHeadDim);
   const KVCacheView dense{.keys = zeros(device, made.dense, {kHeads, kSlots, made.headDim}),
                           .values = zeros(device, made.dense, {kHeads, kSlots, made.valueHeadDim}),
                           .wrap = KVWrap::ring,
