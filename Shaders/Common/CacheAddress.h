@@ -8,7 +8,7 @@ pipeline_constant(bool, kvHasValues, kKVCacheHasValues);
 pipeline_constant(bool, kvHasRows, kKVCacheHasRows);
 pipeline_constant(bool, kvRowsMayRepeat, kKVCacheRowsMayRepeat);
 
-// Token of the source and row of the cache, or isStored false for a token that is not stored.
+// A source token and its cache row. `isStored` is false for a token that is not stored.
 struct CacheAddress {
   uint sourceToken;
   ulong cacheRow;
@@ -20,7 +20,7 @@ inline uint sourceToken(constant CacheAddressParams& p, uint token) {
   return index >= p.sourceLength ? index - p.sourceLength : index;
 }
 
-// The first unit of a vector of keys or of values. Only the tokens of further sequences need a division.
+// The first unit of a vector of keys or values. Only tokens after the first sequence need a division.
 inline ulong sourceUnit(constant CacheAddressParams& p, constant CacheSource& source, uint head, uint token) {
   ulong first = ulong(head) * source.headStride;
   if (token >= p.sourceSequenceLength) {
@@ -35,7 +35,7 @@ inline ulong cacheRow(constant CacheAddressParams& p, uint sequence, uint head, 
   return ulong(sequence) * p.sequenceStride + ulong(head) * p.cacheHeadStride + ulong(slot) * p.slotStride;
 }
 
-// The slot of a position; capacity where a linear cache has none.
+// The slot of a position, or `capacity` if a linear cache has no slot for it.
 inline uint slotOfPosition(constant CacheAddressParams& p, uint position) {
   if (position < p.pinned || p.pinned == p.capacity) {
     return min(position, p.capacity);
@@ -43,7 +43,7 @@ inline uint slotOfPosition(constant CacheAddressParams& p, uint position) {
   return p.pinned + (position - p.pinned) % (p.capacity - p.pinned);
 }
 
-// Token t of a run of consecutive positions. The host has reduced the positions to slots, so no division is left.
+// Token t of consecutive positions. The host has mapped positions to slots, so the kernel needs no division.
 inline CacheAddress addressInRun(constant CacheAddressParams& p, uint head, uint t) {
   const bool isPinned = t < p.pinnedTokens;
   uint slot = isPinned ? p.pinnedSlot + t : p.firstSlot + (t - p.pinnedTokens);
@@ -54,8 +54,8 @@ inline CacheAddress addressInRun(constant CacheAddressParams& p, uint head, uint
   return CacheAddress{sourceToken(p, token), cacheRow(p, p.sequence, head, slot), true};
 }
 
-// Token t with a sequence and a position of its own. A row that names no slot is not stored. Where rows may repeat, one
-// whose slot a later row names too is not stored either.
+// Token t with its own sequence and position. A row whose sequence or position has no slot is not stored. If rows may
+// repeat a slot, only the last row with that slot is stored.
 inline CacheAddress addressOfRow(
     constant CacheAddressParams& p, device const uint* sequences, device const uint* positions, uint head, uint t) {
   const uint sequence = sequences[t];
@@ -69,7 +69,7 @@ inline CacheAddress addressOfRow(
   return CacheAddress{sourceToken(p, t), cacheRow(p, sequence, head, slot), isStored};
 }
 
-// Token t of either kind. Sequences and positions have a value only where there are rows.
+// Token t in either mode. `sequences` and `positions` are bound only if kvHasRows.
 inline CacheAddress cacheAddress(
     constant CacheAddressParams& p, device const uint* sequences, device const uint* positions, uint head, uint t) {
   if (kvHasRows) {

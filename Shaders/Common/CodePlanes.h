@@ -1,18 +1,18 @@
-// Rows of codes in memory. mlx1 with 5, 6 and 8 bits has a byte for each code; otherwise codes lie in planes by the
-// binary digits of their bits, the widest first: see KVCodec.hpp.
+// Rows of codes in memory. mlx1 with 5, 6 or 8 bits stores one code per byte. All other codes are stored in bit planes
+// whose widths are the powers of two in the number of bits, the widest first; see KVCodec.hpp.
 #pragma once
 #include "FourElements.h"
 #include "KVCodec.h"
 
-// Up to 16 bytes of a row can be loaded or stored at once, as far as a lane has them.
+// Whether rows of codes are aligned, so that a lane can load or store up to 16 bytes at once.
 pipeline_constant(bool, kvHasAlignedCodes, kKVCodecHasAlignedCodes);
-// Of keys or values that are stored as elements. They are as aligned as codes.
+// The type of dense keys or values. Their alignment is that of the codes.
 pipeline_constant(uint, kvDenseType, kKVCodecDenseType);
 
-// Planes of codes that a vector has at most: of 7 bits. A fixed number, so that loops over them unroll.
+// The maximum number of bit planes, reached with 7 bits. It is a constant so that loops over planes unroll.
 constant constexpr ushort kMostPlanes = 3;
 
-// The width of the plane that holds the low bits of codes from `shift` on: the highest power of two in what is left.
+// The width of the plane that starts at bit `shift` of the codes: the largest power of two in the remaining bits.
 inline uint planeWidth(uint bits, uint shift) {
   if (!kvIsTurbo) {
     return bits == 4u ? 4u : 8u;
@@ -21,7 +21,7 @@ inline uint planeWidth(uint bits, uint shift) {
   return left >= 8u ? 8u : left >= 4u ? 4u : left >= 2u ? 2u : 1u;
 }
 
-// One plane of a vector's codes. `at` counts the lanes of the vector.
+// Stores one bit plane of a vector's codes. `at` is the index of the lane within the vector.
 template <ushort Chunks>
 inline void storePlane(
     thread const uint4* codes, uint bits, uint shift, device uchar* plane, uint headDim, uint at, bool isStored) {
@@ -33,7 +33,7 @@ inline void storePlane(
     if (shift + width < bits) {
       low &= (1u << width) - 1u;
     }
-    // No two have a bit in common, and a sum takes one instruction with the shift.
+    // The terms have disjoint bits, and shift-and-add is one instruction.
     const uint four = low.x + (low.y << width) + (low.z << (2u * width)) + (low.w << (3u * width));
     words[i * width / 8u] += four << (4u * i * width % 32u);
   }
@@ -46,13 +46,13 @@ inline void storePlane(
       }
     }
   } else {
-    // Lanes put their bits together, and the first of them stores the word.
+    // Lanes combine their bits into a word, and the first of them stores it.
     const uint lanesOfWord = min(8u / (Chunks * width), lanesOf(headDim, Chunks));
     words[0] = unionOverLanes(words[0] << (at % lanesOfWord * 4u * Chunks * width), lanesOfWord);
     if (isStored && at % lanesOfWord == 0u) {
       const uint bytes = lanesOfWord * Chunks * width / 2u;
       const uint begin = at / lanesOfWord * bytes;
-      // The last word of a plane may be half a word; rows of such planes are not aligned.
+      // The last word of a plane may be only half used; rows with such planes are unaligned.
       storeBytes(plane + begin, min(bytes, headDim * width / 8u - begin), kvHasAlignedCodes, words);
     }
   }
@@ -72,7 +72,7 @@ inline void storeCodes(thread const uint4* codes, uint bits, device uchar* row, 
   }
 }
 
-// `bytes` bytes, two at once. Those from `end` on, an even number, are 0 and not loaded.
+// Loads `bytes` bytes, two at a time. Bytes from `end`, which is even, on are not loaded and read as 0.
 MNK_SHARED void loadByTwos(device const uchar* from, uint bytes, uint end, bool isAligned, thread uint* words) {
   MNK_UNROLL
   for (ushort i = 0; i < 8; ++i) {
@@ -86,7 +86,7 @@ MNK_SHARED void loadByTwos(device const uchar* from, uint bytes, uint end, bool 
   }
 }
 
-// Up to 16 bytes, a power of two, of which `atOnce` can be loaded at once: at least two, or all.
+// Loads up to 16 bytes, a power of two, at most `atOnce` at a time. `atOnce` is at least 2, or all of them.
 inline void loadInSteps(device const uchar* from, uint bytes, uint atOnce, bool isAligned, thread uint* words) {
   if (bytes <= atOnce) {
     loadBytes(from, bytes, isAligned, words);
@@ -105,13 +105,13 @@ inline void loadInSteps(device const uchar* from, uint bytes, uint atOnce, bool 
   }
 }
 
-// The codes of `Elements` neighboring elements from `first` on, which is a multiple of that: the words of each plane.
-// Where vectors are padded, codes from `headDim` on are 0 and not loaded.
+// Loads the words of each plane for the codes of `Elements` elements from `first` on, a multiple of `Elements`. If
+// vectors are padded, codes from `headDim` on are not loaded and read as 0.
 template <ushort Elements, bool IsPadded>
 MNK_SHARED void loadCodes(
     device const uchar* row, uint bits, uint headDim, uint first, bool isAligned, thread uint* words) {
   uint shift = 0;
-  // Planes of turbo, and so rows, begin at multiples of the power of two in the narrowest one's bytes.
+  // The alignment of turbo's planes and rows: the largest power of two that divides the size of the narrowest plane.
   const uint most = kvIsTurbo ? min((headDim & (~headDim + 1u)) * (bits & (~bits + 1u)) / 8u, 16u) : 16u;
   MNK_UNROLL
   for (ushort plane = 0; plane < kMostPlanes; ++plane) {
@@ -140,7 +140,7 @@ MNK_SHARED void loadCodes(
   }
 }
 
-// A code of those.
+// Extracts code `e` from the words that loadCodes loaded.
 template <ushort Elements>
 inline uint codeAt(thread const uint* words, uint e, uint bits) {
   uint code = 0;
@@ -155,7 +155,8 @@ inline uint codeAt(thread const uint* words, uint e, uint bits) {
       shift += width;
     }
   }
-  return code & ((1u << bits) - 1u);  // a byte of mlx1 has more bits than its code, and memory may hold anything
+  // Mlx1 stores a code in a whole byte, whose unused bits may be set in uninitialized memory.
+  return code & ((1u << bits) - 1u);
 }
 
 template <ushort Elements>

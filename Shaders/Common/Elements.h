@@ -6,7 +6,8 @@ typedef float f32;
 typedef half f16;
 typedef bfloat bf16;
 
-// By bits, because a GPU may flush subnormal floats to zero; bfloat has the exponents of float, so it has them too.
+// Converts bits, because a GPU may flush subnormal floats to zero, and bfloat, with the exponent range of float, has
+// subnormals.
 inline float floatOf(bfloat x) {
   return as_type<float>(uint(as_type<ushort>(x)) << 16);
 }
@@ -21,7 +22,7 @@ inline float floatOf(float x) {
 inline bfloat rounded(float x, bfloat) {
   const uint bits = as_type<uint>(x);
   const bool isNan = (bits & 0x7fffffffu) > 0x7f800000u;
-  // A NaN becomes quiet and is not rounded, which could carry out of its bits.
+  // A NaN is made quiet and not rounded, because a carry could change it to another value.
   const uint halfUp = isNan ? 0u : 0x7fffu + ((bits >> 16) & 1u);
   const uint quiet = isNan ? 0x400000u : 0u;
   return as_type<bfloat>(ushort(((bits | quiet) + halfUp) >> 16));
@@ -39,7 +40,7 @@ inline To convertElement(From x) {
   return rounded(floatOf(x), To());
 }
 
-// Four at once, where a processor has instructions for it.
+// Converts four at once, for processors with vector conversions.
 inline float4 floatsOf(bfloat4 x) {
   return float4(floatOf(x.x), floatOf(x.y), floatOf(x.z), floatOf(x.w));
 }
@@ -63,7 +64,7 @@ inline vec<To, 4> convertElements(vec<From, 4> x) {
   return roundedFour(floatsOf(x), To());
 }
 
-// Bits arrive unchanged where both types are the same.
+// Copies bits unchanged if both types are the same; converts otherwise.
 inline float copied(float x, float) {
   return x;
 }

@@ -1,4 +1,4 @@
-// The element types that kernels tell apart by a function constant, with the numbers of the host's dtypes.
+// Element types that a function constant selects; the values are those of the host's DType.
 #pragma once
 
 enum FloatType {

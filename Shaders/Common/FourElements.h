@@ -1,5 +1,5 @@
-// Four neighboring elements of a type that a function constant names, as floats. Vectors are loaded and stored at once
-// where the host found that they are aligned.
+// Loads and stores four neighboring elements, as floats, of a type that a function constant selects. Uses vector
+// accesses if the host found the memory aligned.
 #pragma once
 #include "Elements.h"
 #include "FloatTypes.h"
@@ -43,7 +43,7 @@ inline void storeElement(device uchar* into, uint type, ulong index, float x) {
   }
 }
 
-// The floats nearest to x that the type has.
+// x rounded to the nearest values of the type.
 inline float4 roundedAs(float4 x, uint type) {
   if (type == uint(kFloat32)) {
     return x;
@@ -74,7 +74,7 @@ inline void storeFour(device uchar* into, uint type, bool isVectorized, ulong in
   }
 }
 
-// Bytes that a processor loads at once: 1, 2, 4, 8 or 16 of them, to as many words as they fill.
+// Loads 1, 2, 4, 8 or 16 bytes, in one access if they are aligned, into the words that they fill.
 inline void loadBytes(device const uchar* from, uint bytes, bool isAligned, thread uint* words) {
   if (!isAligned) {
     for (uint i = 0; i < bytes; ++i) {
@@ -112,7 +112,7 @@ inline void storeBytes(device uchar* into, uint bytes, bool isAligned, thread co
   }
 }
 
-// The words of neighboring elements, `Chunks` fours of them. They are converted later, because that waits for the load.
+// Loads `Chunks` groups of four elements as words. Conversion is left for later, because it would stall on the load.
 template <ushort Chunks>
 MNK_SHARED void loadChunks(device const uchar* from, uint type, bool isAligned, ulong index, thread uint* words) {
   const uint size = type == uint(kFloat32) ? 4u : 2u;
@@ -147,7 +147,7 @@ inline float4 floatsOfWords(thread const uint* words, uint type, ushort chunk) {
   }
   return as_type<float4>(uint4(a << 16, a & 0xffff0000u, b << 16, b & 0xffff0000u));
 }
-inline uint2 wordsOfFloats(float4 x, uint type) {  // of elements of 16 bits
+inline uint2 wordsOfFloats(float4 x, uint type) {  // for 16-bit types
   return type == uint(kFloat16) ? as_type<uint2>(roundedFour(x, half())) : as_type<uint2>(roundedFour(x, bfloat()));
 }
 template <ushort Chunks>

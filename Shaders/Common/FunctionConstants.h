@@ -1,5 +1,5 @@
-// Every function constant: the op or group of ops it belongs to, its name and its index. One list, because all kernels
-// may be compiled as one text, where an index can have only one meaning.
+// All function constants: the op or group of ops, the name, and the index. They are in one list because all kernels may
+// be compiled as one translation unit, in which an index must be unique.
 #pragma once
 
 // clang-format off
@@ -18,7 +18,7 @@
   ROW(KVCodec, IsTurbo, 11) \
   ROW(KVCodec, KeyBits, 12) \
   ROW(KVCodec, ValueBits, 13) \
-  ROW(KVCodec, ElementType, 14) /* of the side that is not coded: a FloatType */ \
+  ROW(KVCodec, ElementType, 14) /* a FloatType, of the tensors outside the cache */ \
   ROW(KVCodec, IsVectorized, 15) \
   ROW(KVCodec, HasKeyMeans, 16) \
   ROW(KVCodec, HasValueMeans, 17) \
@@ -30,7 +30,7 @@
   ROW(Hadamard, IntoType, 23) \
   ROW(Hadamard, IsApart, 24) \
   ROW(Hadamard, IsVectorized, 25) \
-  ROW(FlashDecode, CacheType, 26) /* of elements: a FloatType, as the next three; no meaning if all is coded */ \
+  ROW(FlashDecode, CacheType, 26) /* a FloatType, as the next three; unused if keys and values are quantized */ \
   ROW(FlashDecode, QueryType, 27) \
   ROW(FlashDecode, IntoType, 28) \
   ROW(FlashDecode, MaskType, 29) \
@@ -42,16 +42,16 @@
   ROW(FlashDecode, HasSoftcap, 35) \
   ROW(FlashDecode, HasLogSumExp, 36) \
   ROW(FlashDecode, IsSplit, 37) /* rows are merged by another dispatch */ \
-  ROW(FlashDecode, WritesPartials, 38) /* what is finished are partials */ \
-  ROW(KVCodec, HasCodedKeys, 39) /* or keys are stored as elements */ \
+  ROW(FlashDecode, WritesPartials, 38) /* the op's results are partials */ \
+  ROW(KVCodec, HasCodedKeys, 39) /* otherwise keys are dense */ \
   ROW(FlashDecode, HasRowMajorMatrices, 40) \
   ROW(FlashDecode, IsVectorizedInto, 41) \
   ROW(FlashDecode, WritesResults, 42) \
   ROW(FlashDecode, WritesSums, 43) \
   ROW(FlashDecode, MergesTogether, 44) /* rows are merged by the last threadgroup that stores a part of them */ \
-  ROW(FlashDecode, IsInOrder, 45) /* the keys of a head lie one after the other, and stay there */ \
+  ROW(FlashDecode, IsInOrder, 45) /* the keys of a head are contiguous and never wrap */ \
   ROW(FlashDecode, HasTokens, 46) /* a sequence has several rows of queries */ \
-  ROW(FlashDecode, IsPadded, 47) /* vectors of the cache are shorter than the instance's */ \
+  ROW(FlashDecode, IsPadded, 47) /* cached vectors are shorter than the kernel instance's */ \
   ROW(FlashDecode, SeesPinned, 48) /* rows with a window also see pinned positions */ \
   ROW(KVCodec, KeyDim, 49) /* elements of a vector */ \
   ROW(KVCodec, ValueDim, 50) \
@@ -59,7 +59,7 @@
   ROW(RotaryAppend, QueryType, 52) \
   ROW(RotaryAppend, KeyType, 53) /* of values too */ \
   ROW(RotaryAppend, CacheType, 54) \
-  ROW(KVCacheQuantize, IsRotated, 55) /* keys are rotated, and queries into memory of their own */ \
+  ROW(KVCacheQuantize, IsRotated, 55) /* applies RoPE to keys, and to queries out of place */ \
   ROW(FlashDecode, Parts, 56) /* simdgroups of the prefill kernel that share rows */ \
   ROW(KVCodec, HasCodedValues, 57) \
   ROW(KVCodec, DenseType, 58) /* of keys or values that are stored as elements: a FloatType */ \

@@ -1,4 +1,4 @@
-// What the two codecs of quantized caches share: levels, signs, and the size of a vector taken out as a power of two.
+// What both codecs share: codebooks, signs, and the normalization of a vector by a power of two.
 #pragma once
 #include "KVCodecTypes.h"
 #include "Mlx1Tables.h"
@@ -18,7 +18,8 @@ pipeline_constant(bool, kvHasKeyMeans, kKVCodecHasKeyMeans);
 pipeline_constant(bool, kvHasValueMeans, kKVCodecHasValueMeans);
 pipeline_constant(bool, kvHasChannelScales, kKVCodecHasChannelScales);
 
-// Keys or values. All parameters are loaded before one is chosen: a choice of addresses would be loaded by each lane.
+// The parameters of keys or of values. Both are loaded and then selected: selecting an address would turn uniform loads
+// into per-lane loads.
 inline KVCodecPlane planeOf(constant KVCodecPlane& keys, constant KVCodecPlane& values, bool isValue, uint chunks) {
   const uint2 bytes = uint2(keys.codeBytes, values.codeBytes);
   const float2 roots = float2(keys.inverseRoot, values.inverseRoot);
@@ -32,11 +33,11 @@ inline KVCodecPlane planeOf(constant KVCodecPlane& keys, constant KVCodecPlane& 
       isValue ? factors.y : factors.x};
 }
 
-// Levels of numbers of variance 1, the positive half. The boundaries between turbo's are their midpoints.
+// The positive half of a codebook for numbers of variance 1. turbo's boundaries are the midpoints.
 struct CodeBook {
   constant const float* levels;
   constant const float* boundaries;  // of mlx1
-  uint halfCount;                    // levels in a half
+  uint halfCount;                    // entries in a half
 };
 
 inline CodeBook codeBook(uint bits) {
@@ -50,7 +51,7 @@ inline float levelOf(CodeBook book, uint code) {
   return code >= book.halfCount ? book.levels[code - book.halfCount] : -book.levels[book.halfCount - 1u - code];
 }
 
-// Writes the levels of all codes of `bits` bits; the threads share the work.
+// Fills a table with the codebook for `bits` bits; the threads share the work.
 MNK_SHARED void fillLevels(threadgroup float* levels, uint bits, uint index, uint threads) {
   const CodeBook book = codeBook(bits);
   for (uint code = index; code < (1u << bits); code += threads) {
@@ -66,7 +67,7 @@ inline uint turboSigns(uint length, uint first) {
   }
   return kTurboSigns[words + first / 32u] >> (first % 32u);
 }
-// A table for 512 elements serves 256 as well. Other lengths have no signs.
+// The table for 512 elements is also used for 256. Other lengths have no signs.
 inline uint mlx1Signs(uint length, uint first) {
   return length == 256u || length == 512u ? kMlx1Signs[first / 32u] >> (first % 32u) : 0u;
 }
@@ -74,7 +75,7 @@ inline uint codecSigns(uint length, uint first) {
   return kvIsTurbo ? turboSigns(length, first) : mlx1Signs(length, first);
 }
 
-// How many scales a vector of mlx1 has, each for a block of its elements.
+// The number of scales of an mlx1 vector, one per block of elements.
 inline uint mlx1Blocks(uint headDim) {
   return headDim == 512u ? 2u : 1u;
 }
@@ -84,17 +85,17 @@ inline uint scaleBytes(uint headDim) {
   return kvIsTurbo ? 2u : 4u * mlx1Blocks(headDim);
 }
 
-// The scale of the elements from `first` on of a vector, as it is stored.
+// The stored scale of the elements of a vector from `first` on.
 inline uint storedScale(device const uchar* scales, ulong vector, uint headDim, uint first) {
   if (kvIsTurbo) {
     return reinterpret_cast<device const ushort*>(scales)[vector];
   }
   const uint blocks = mlx1Blocks(headDim);
-  // Past the end of a padded vector, the scale is the one of its first block.
+  // Not a division: past the end of a padded vector the block index must stay valid.
   const uint block = blocks == 2u && 2u * first >= headDim ? 1u : 0u;
   return reinterpret_cast<device const uint*>(scales)[vector * blocks + block];
 }
-// What their levels are multiplied by.
+// The factor for codebook entries that a stored scale represents.
 inline float scaleOfLevels(uint stored, uint headDim, float inverseRoot, float scaleFactor) {
   if (kvIsTurbo) {
     return float(as_type<half>(ushort(stored)));
@@ -103,8 +104,7 @@ inline float scaleOfLevels(uint stored, uint headDim, float inverseRoot, float s
   return mlx1Blocks(headDim) == 2u ? scale / scaleFactor : scale * inverseRoot;
 }
 
-// A positive normal number or zero, times 2^power. What is too large becomes the largest number, what is too small
-// zero.
+// x * 2^power for x zero or positive and normal. Saturates to the largest finite number and flushes to zero.
 inline float timesPowerOfTwo(float x, int power) {
   const uint bits = as_type<uint>(x);
   const int exponent = as_type<int>(bits >> 23) + power;
@@ -114,7 +114,7 @@ inline float timesPowerOfTwo(float x, int power) {
   return as_type<float>(exponent >= 255 ? 0x7f7fffffu : (bits & 0x7fffffu) | (as_type<uint>(exponent) << 23));
 }
 
-// Subnormal numbers become zero, as they do by themselves on devices that flush them.
+// Flushes subnormal numbers to zero on all devices, because some devices do so anyway.
 inline float4 withoutSubnormal(float4 x) {
   const uint4 exponents = as_type<uint4>(x) & 0x7f800000u;
   return float4(
@@ -122,15 +122,15 @@ inline float4 withoutSubnormal(float4 x) {
       exponents.w == 0u ? 0.0f : x.w);
 }
 
-// Elements are f16 as they were given. Where the largest lies in [2, 4), they and their sums are multiples of 2^-38:
-// far from subnormal, so that nothing has to be left out.
+// Whether elements are f16 without means or channel scales. With the largest element normalized to [2, 4), elements and
+// their sums are then multiples of 2^-38, far from subnormal, and nothing needs to be flushed.
 inline bool isNarrow() {
   return kvElementType == uint(kFloat16) && !kvHasKeyMeans && !kvHasValueMeans && !kvHasChannelScales;
 }
 
-// A vector whose largest element lies in [2, 4), and the power of two that was taken out. No number that arises from
-// its sums can be subnormal: elements that are less than 2^-100 of the largest are left out, and so are those below
-// 2^-125. Results are then the same on devices that flush subnormal numbers.
+// The power of two by which a vector was normalized so that its largest element is in [2, 4). Elements below 2^-125 or
+// below 2^-100 of the largest are flushed, so that no sum or product is subnormal. Results are then the same on devices
+// that flush subnormal numbers.
 struct VectorSize {
   int power;
   bool isFinite;

@@ -1,10 +1,10 @@
-// What the host code and kernels of quantized caches agree on, whatever the op.
+// Types that host code and kernels of all ops on quantized caches share.
 #pragma once
 #include "FloatTypes.h"
 #include "FunctionConstants.h"
 #include "Layout.h"
 
-// A row for each number of float4 that a lane holds: four elements at least, and a 32nd of the longest vector.
+// One entry per number of float4s that a lane holds, from four elements to 1/32 of the longest vector.
 #define MNK_VECTOR_CHUNKS(ROW) \
   ROW(1)                       \
   ROW(2)                       \

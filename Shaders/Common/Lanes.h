@@ -1,5 +1,5 @@
-// What lanes exchange and compute with at once. The Host device, where each exchange is expensive and vectors are long,
-// has its own form.
+// Batched shuffles and vector operations. The Host device, on which each shuffle is expensive and vectors are wide, has
+// its own implementation.
 #pragma once
 #include "MetalCompat.h"
 
@@ -14,7 +14,7 @@ inline void exchangeXor(thread float* x, ushort n, ushort distance) {
   }
 }
 
-// From N lanes: `first`, `first + stride`, and so on.
+// Gathers x from N lanes: `first`, `first + stride`, and so on.
 template <ushort N>
 inline void gatherLanes(thread float* into, float x, ushort first, ushort stride) {
   MNK_UNROLL
@@ -23,7 +23,7 @@ inline void gatherLanes(thread float* into, float x, ushort first, ushort stride
   }
 }
 
-// Over lanes that differ in the bits from `first` to below `end`.
+// Reductions over the lanes whose index bits from `first` to below `end` vary.
 inline float largestOver(float x, ushort first, ushort end) {
   for (ushort step = first; step < end; step = ushort(step * 2)) {
     x = max(x, simd_shuffle_xor(x, step));
@@ -47,7 +47,7 @@ using floats = vec<float, N>;
 #define MNK_PREFETCH(address)
 #define MNK_GATHER_SHARES(x, n, lanes)
 
-// N fields of `width` bits, from number `first` on.
+// Adds N fields of `width` bits to `codes`, starting with field `first`.
 template <ushort N>
 inline void addFields(thread uint* codes, thread const uint* words, uint first, uint width, uint shift) {
   MNK_UNROLL
@@ -58,7 +58,7 @@ inline void addFields(thread uint* codes, thread const uint* words, uint first, 
 }
 #endif
 
-// Sums of products, in a form that is cheap to add to.
+// Dot products, kept in a form that is cheap to accumulate.
 inline float productsOf(float4 a, float4 b) {
   return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, a.x * b.x)));
 }

@@ -1,6 +1,6 @@
-// Structs that the host and the shaders share. One list of FIELD(type, name) makes a struct on both sides and asserts
-// that it has no padding, so that the order of its fields settles their offsets. A type is a number of a fixed size or
-// another such struct.
+// Structs shared by host and shaders. One list of FIELD(type, name) defines the struct on both sides and asserts that
+// it has no padding, so that the order of the fields determines their offsets. Field types are fixed-size numbers and
+// other such structs.
 #pragma once
 #ifdef __METAL_VERSION__
 #include <metal_stdlib>

@@ -1,6 +1,6 @@
-// Constants of the `mlx1` codec, to the digits that its caches are written with; at 6 and 8 bits better levels exist.
-// Levels and boundaries of 4, 5, 6 and 8 bits stand from entry 0, 8, 24 and 56 on: the positive half, in rising order,
-// of which the negative half is the mirror image.
+// Constants of the `mlx1` codec, with exactly the digits that mlx-native uses; better codebooks exist for 6 and 8 bits.
+// Codebook entries and boundaries for 4, 5, 6 and 8 bits start at index 0, 8, 24 and 56: the positive half, in
+// ascending order. The negative half is its mirror image.
 #pragma once
 #include "MetalCompat.h"
 
@@ -31,7 +31,8 @@ constant float kMlx1Levels[184] = {
     3.8205780f, 3.9111092f, 4.0132856f, 4.1311907f, 4.2715508f, 4.4467193f, 4.6836997f, 5.0652659f,
 };
 
-// Where a level and the next meet; zero, in the middle, is not listed. Nothing passes the last entry of each.
+// Boundaries between adjacent codebook entries, without the middle one, which is zero. The last one of each codebook is
+// larger than any number.
 constant float kMlx1Boundaries[184] = {
     0.2582217f, 0.5224037f, 0.7995498f, 1.0992859f, 1.4371388f, 1.8435318f, 2.4008034f, 3.4028235e+38f,
     0.1319613f, 0.2646964f, 0.3990113f, 0.5357806f, 0.6759910f, 0.8207999f, 0.9716178f, 1.1302326f,
@@ -58,7 +59,8 @@ constant float kMlx1Boundaries[184] = {
     3.8658436f, 3.9621974f, 4.0722382f, 4.2013707f, 4.3591350f, 4.5652095f, 4.8744828f, 3.4028235e+38f,
 };
 
-// Bit j % 32 of word j / 32 set: element j changes its sign. For 512 elements; 256 use the first half, others none.
+// Sign bits: if bit j % 32 of word j / 32 is set, element j changes its sign. For 512 elements; 256 use the first half,
+// and other lengths have no signs.
 constant uint kMlx1Signs[16] = {
     0xf4913ba7u, 0x0e58c26du, 0xd6247fb3u, 0x1cea4589u, 0x52d8af63u, 0x3de10b97u, 0xfe19c476u, 0xdb2c854au,
     0x17a84ed3u, 0x31e65b9cu, 0xf50db972u, 0xc76e8a43u, 0xe1942f58u, 0x7c0a3db6u, 0x4fd861c5u, 0x851e97a3u,

@@ -1,6 +1,6 @@
-// From a position to a cosine and a sine. Angles are fractions of a turn in integers, so that long positions cost no
-// digits, and the polynomials below need only operations that every device rounds correctly: their error is less than
-// 2^-23 whatever the accuracy of a device's own sine.
+// Computes the cosine and sine for a position. Angles are integer fractions of a turn, so that large positions lose no
+// precision. The polynomials use only operations that every device rounds correctly: their error is below 2^-23,
+// independent of the device's own sine.
 #pragma once
 #include "MetalCompat.h"
 #include "RotaryTypes.h"
@@ -10,12 +10,12 @@ struct Rotation {
   float sine;
 };
 
-// `frequency` is a RotaryFrequency as the two words that it is loaded as: x low, y high.
+// `frequency` is a RotaryFrequency loaded as two words: x is low, y is high.
 inline uint axisOf(uint2 frequency) {
   return frequency.x & 3u;
 }
 
-// In units of 2^-32 turns, whole turns left out.
+// The angle at a position modulo one turn, in units of 2^-32 turns.
 inline uint turnsAt(uint position, uint2 frequency) {
   const ulong low = ulong(position) * (frequency.x & ~3u);
   const ulong high = ulong(position) * frequency.y;
@@ -27,8 +27,8 @@ inline float negatedIf(bool isNegative, float x) {
 }
 
 inline Rotation rotationOf(uint turns) {
-  // The nearest quarter of a turn. What is left, an eighth to either side, is all that the shift keeps, as a signed
-  // number in units of 2^-34 turns.
+  // The nearest quarter turn. The shift discards it and keeps the remainder, at most an eighth of a turn to either
+  // side, as a signed number in units of 2^-34 turns.
   const uint quarter = ((turns >> 29) + 1u) >> 1;
   const float x = float(as_type<int>(turns << 2)) * 3.657295198167899e-10f;
 
@@ -45,7 +45,7 @@ inline Rotation rotationOf(uint turns) {
       negatedIf((quarter & 2u) != 0u, isSwapped ? cosine : sine)};
 }
 
-// A negative position turns backward. Beyond 2^32 positions count modulo 2^32.
+// Negative positions rotate backward. Positions are taken modulo 2^32.
 inline Rotation rotationAt(long position, uint2 frequency) {
   const bool isBackward = position < 0;
   const uint distance = uint((isBackward ? -position : position) & 0xffffffffl);

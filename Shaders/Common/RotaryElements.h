@@ -1,10 +1,10 @@
-// Rotation of vectors whose elements are spread over lanes, four neighbors at a time: partners are loaded once more,
-// because for some pairings another lane holds them.
+// RoPE for vectors whose elements are distributed over lanes, four neighbors at a time. The partner of each element is
+// loaded again, because in some pairings another lane holds it.
 #pragma once
 #include "FourElements.h"
 #include "RotaryPairs.h"
 
-// Which pair an element belongs to, where a unit is one pair, and where its other element is.
+// The pair of an element if a unit is one pair, and the index of the other element of the pair.
 struct RopeElement {
   uint pair;
   uint partner;
@@ -20,8 +20,8 @@ inline RopeElement ropeElement(constant MultiRoPEParams& p, uint element) {
   return RopeElement{pair, isSecond ? pair : pair + p.pairDistance, isSecond};
 }
 
-// Four neighbors x of the vector that starts at `start`, from element `first` on, a multiple of four: rotated, and
-// rounded to the type that the vector has. Where vectors are aligned and pairs come in fours, so do partners.
+// Rotates x, the four neighbors from element `first`, a multiple of four, of the vector that starts at `start`, and
+// rounds them to the vector's type. If vectors are aligned and pairs come in fours, partners are loaded four at a time.
 MNK_SHARED float4 rotatedFour(
     constant MultiRoPEParams& p, constant uint2* frequencies, device const uint* positions, device const uint* offsets,
     RopeToken at, device const uchar* from, uint type, ulong start, uint first, float4 x) {

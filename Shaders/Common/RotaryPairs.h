@@ -1,4 +1,4 @@
-// Which pairs of a vector turn, by which angles, and how: what all kernels that rotate have in common.
+// What all kernels that apply RoPE share: which pairs rotate, by which angle, and the rotation itself.
 #pragma once
 #include "RotaryAngle.h"
 
@@ -83,8 +83,8 @@ inline RopeAngles ropeAngles(
   return angles;
 }
 
-// The elements of a pair, or of several. Fused by name, because a compiler may fuse one way for one pair and another
-// way for four. Unless it reorders, results do not depend on where a vector lies.
+// Rotates the two elements of a pair, or of several. Explicit fma, because a compiler could contract the scalar and the
+// vector version differently. Unless it reorders operations, results do not depend on where a vector is stored.
 template <typename T>
 inline T rotatedFirst(T x, T y, T cosine, T sine) {
   return fma(x, cosine, -(y * sine));
@@ -94,7 +94,7 @@ inline T rotatedSecond(T x, T y, T cosine, T sine) {
   return fma(x, sine, y * cosine);
 }
 
-// The elements of a unit as they lie in its two places: first elements and second elements, or pair after pair.
+// The elements of a unit at its two places: first and second elements, or consecutive interleaved pairs.
 struct RopeElements {
   float4 first;
   float4 second;

@@ -1,4 +1,4 @@
-// The parameters of kernels that rotate.
+// Parameters of the kernels that apply RoPE.
 #pragma once
 #include "FunctionConstants.h"
 #include "Layout.h"
@@ -8,14 +8,14 @@ enum MultiRoPESigns {
   kMultiRoPESignedOffsets = 2,
 };
 
-// How far a pair turns from one position to the next: bits 2 to 63 are a fraction of a turn, in units of 2^-64. Whole
-// turns are left out, because positions are whole numbers. Bits 0 and 1 are the axis whose position counts.
+// The rotation of a pair per position. Bits 2 to 63 are the fraction of a turn, in units of 2^-64; whole turns drop out
+// because positions are integers. Bits 0 and 1 select the axis whose position is used.
 #define MNK_ROTARY_FREQUENCY(FIELD) \
   FIELD(uint32_t, low)              \
   FIELD(uint32_t, high)
 MNK_STRUCT(RotaryFrequency, MNK_ROTARY_FREQUENCY);
 
-// Queries or keys. Strides count elements.
+// Queries or keys. Strides are in elements.
 #define MNK_MULTI_ROPE_OPERAND(FIELD) \
   FIELD(uint64_t, fromSequenceStride) \
   FIELD(uint64_t, fromTokenStride)    \
@@ -27,20 +27,20 @@ MNK_STRUCT(RotaryFrequency, MNK_ROTARY_FREQUENCY);
   FIELD(uint32_t, headGroups) /* threads that share the heads of a token */
 MNK_STRUCT(MultiRoPEOperand, MNK_MULTI_ROPE_OPERAND);
 
-// A unit is what one thread turns in a head: a pair, or four. Units from rotatedUnits on are copied.
-#define MNK_MULTI_ROPE_PARAMS(FIELD)                                                                                  \
-  FIELD(MultiRoPEOperand, queries)                                                                                    \
-  FIELD(MultiRoPEOperand, keys)                                                                                       \
-  FIELD(uint32_t, tokens)        /* of one sequence */                                                                \
-  FIELD(uint32_t, totalTokens)   /* of all */                                                                         \
-  FIELD(uint32_t, headsPerGroup) /* turned by one thread, by the same angles */                                       \
-  FIELD(uint32_t, rotatedUnits)                                                                                       \
-  FIELD(uint32_t, pairDistance)   /* between the elements of a pair that turns */                                     \
-  FIELD(uint32_t, copiedOffset)   /* what is added to a pair's number for its first element where it does not turn */ \
-  FIELD(uint32_t, copiedDistance) /* and from there to its second */                                                  \
-  FIELD(uint32_t, axisStride)     /* in the array of positions; 0 where one axis serves for all */                    \
-  FIELD(uint32_t, signs)          /* kMultiRoPESigned…, of those that have a sign */                                \
-  FIELD(int32_t, firstPosition)   /* where there is no array of positions */                                          \
-  FIELD(float, cosineScale)       /* the magnitude, for both; the sine's is negative where the rotation is undone */  \
+// A unit is what one thread rotates in a head: one pair or four. Units from rotatedUnits on are copied.
+#define MNK_MULTI_ROPE_PARAMS(FIELD)                                                                    \
+  FIELD(MultiRoPEOperand, queries)                                                                      \
+  FIELD(MultiRoPEOperand, keys)                                                                         \
+  FIELD(uint32_t, tokens)        /* of one sequence */                                                  \
+  FIELD(uint32_t, totalTokens)   /* of all */                                                           \
+  FIELD(uint32_t, headsPerGroup) /* rotated by one thread with the same angles */                       \
+  FIELD(uint32_t, rotatedUnits)                                                                         \
+  FIELD(uint32_t, pairDistance)   /* between the elements of a rotated pair */                          \
+  FIELD(uint32_t, copiedOffset)   /* offset from a pair's index to its first element if it is copied */ \
+  FIELD(uint32_t, copiedDistance) /* and from the first to the second element */                        \
+  FIELD(uint32_t, axisStride)     /* in the position array; 0 if all axes share one */                  \
+  FIELD(uint32_t, signs)          /* MultiRoPESigns: which arrays are signed */                         \
+  FIELD(int32_t, firstPosition)   /* used if there is no position array */                              \
+  FIELD(float, cosineScale)       /* magnitude; sineScale is its negative for the inverse rotation */   \
   FIELD(float, sineScale)
 MNK_STRUCT(MultiRoPEParams, MNK_MULTI_ROPE_PARAMS);

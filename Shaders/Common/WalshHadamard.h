@@ -1,23 +1,25 @@
-// A vector that lanes of a simdgroup share, each with `Chunks` float4s of neighboring elements, and its Walsh-Hadamard
-// transform in natural order. Lanes of one vector are neighbors and a power of two; a simdgroup may hold several
-// vectors. All lanes must take part, those that have no vector with zeros.
+// The Walsh-Hadamard transform, in natural order, of a vector distributed over lanes. Each lane holds `Chunks` float4s
+// of neighboring elements. The lanes of a vector are neighbors, and their number is a power of two; a simdgroup may
+// hold several vectors. All lanes must participate; lanes without a vector hold zeros.
 //
-// A length that is no power of two has `m` blocks of the largest one that divides it, 16 elements or more. Each block
-// is transformed, and then the vector is reflected across them: blocks x_b become m * x_b - 2 * (x_0 + ... + x_m-1).
-// Without the reflection an outlier would stay in its block, where levels made for the whole vector do not reach it.
+// A vector whose length is not a power of two has `m` blocks, whose size is the largest power of two that divides the
+// length, at least 16. Each block is transformed, and then the vector is reflected across the blocks: block x_b becomes
+// m * x_b - 2 * (x_0 + ... + x_m-1). Without the reflection, an outlier would stay in its block, out of reach of a
+// codebook scaled for the whole vector.
 //
-// The transform only adds, subtracts and multiplies by whole numbers, in an order that does not depend on how many
-// lanes there are: unless a compiler reorders sums, every device gives the same bits.
+// The transform only adds, subtracts and multiplies by integers, in an order that does not depend on the number of
+// lanes. Unless a compiler reorders sums, every device computes the same bits.
 #pragma once
 #include "MetalCompat.h"
 
-// Lanes that share a vector whose length is a multiple of what a lane holds. The last of them may have no elements.
+// The number of lanes that share a vector, a power of two. The length is a multiple of the elements per lane; the last
+// lanes may have no elements.
 inline uint lanesOf(uint length, uint chunks) {
   const uint least = length / (4u * chunks);
   return least > 16u ? 32u : least > 8u ? 16u : least > 4u ? 8u : least > 2u ? 4u : least > 1u ? 2u : 1u;
 }
 
-// Elements past the vector's end count as 0 and become 0.
+// Treats elements past the end of the vector as 0 and sets them to 0.
 template <ushort Chunks>
 MNK_SHARED void reflectBlocks(thread float4* x, uint length, uint block, uint lanes, uint lane) {
   const uint first = lane % lanes * (4u * Chunks);
@@ -62,7 +64,7 @@ MNK_SHARED void walshHadamard(thread float4* x, uint length, uint lanes, uint la
   }
   MNK_UNROLL
   for (ushort h = 1; h < Chunks; h = ushort(h * 2)) {
-    if (Chunks <= 4 || 4u * h < block) {  // no block is shorter than what four float4s hold, unless it is the vector
+    if (Chunks <= 4 || 4u * h < block) {  // blocks have at least 16 elements, or are the whole vector
       MNK_UNROLL
       for (ushort i = 0; i < Chunks; ++i) {
         if ((i & h) == 0) {
@@ -75,7 +77,7 @@ MNK_SHARED void walshHadamard(thread float4* x, uint length, uint lanes, uint la
     }
   }
   for (uint distance = 1; distance < lanes && 4u * Chunks * distance < block; distance *= 2u) {
-    // Times 1 or -1 is exact, so that one multiply-add gives the sum or the difference.
+    // Multiplying by 1 or -1 is exact, so one fma computes the sum or the difference.
     const float sign = (lane & distance) != 0u ? -1.0f : 1.0f;
     MNK_UNROLL
     for (ushort i = 0; i < Chunks; ++i) {
@@ -94,9 +96,9 @@ inline float withoutPowerOfTwo(float x) {
   return as_type<float>((as_type<uint>(x) & 0x7fffffu) | 0x3f800000u);
 }
 
-// The transform times `inverseRoot`, which makes it orthonormal: 1 / (m * sqrt(block)), and so 1 / sqrt(length) for a
-// power of two. The power of two in it comes first, so that no sum on the way is larger than the vector is long; the
-// rest comes last.
+// The transform times `inverseRoot`, 1 / (m * sqrt(block)), which makes it orthonormal; for a power of two this is 1 /
+// sqrt(length). The power of two in `inverseRoot` is applied first, so that no intermediate sum exceeds the norm of the
+// vector. The rest is applied last.
 template <ushort Chunks>
 inline void turned(thread float4* x, uint length, uint lanes, uint lane, float inverseRoot) {
   MNK_UNROLL
@@ -110,13 +112,13 @@ inline void turned(thread float4* x, uint length, uint lanes, uint lane, float i
   }
 }
 
-// Flips the signs of four elements whose bits are set, from bit 0 on.
+// Flips the sign of element i if bit i of `signs` is set, for four elements.
 inline float4 flipped(float4 x, uint signs) {
   const uint4 flips = (uint4(signs, signs >> 1, signs >> 2, signs >> 3) & 1u) << 31;
   return as_type<float4>(as_type<uint4>(x) ^ flips);
 }
 
-// Over `lanes` neighbors, in the same tree for each of them, so that all get the same bits.
+// Reductions over `lanes` neighboring lanes. Every lane uses the same tree, so all get the same bits.
 template <typename T>
 inline T sumOverLanes(T x, uint lanes) {
   for (uint distance = 1; distance < lanes; distance *= 2u) {

@@ -1,4 +1,5 @@
-// What becomes of a row when all its parts are merged: the division, the way back from the codec's domain, the result.
+// Finishes a row after its parts are merged: normalizes it, applies the inverse Hadamard rotation of a quantized cache,
+// and stores the result.
 #pragma once
 #include "../Common/FourElements.h"
 #include "CacheTile.h"
@@ -15,7 +16,8 @@ pipeline_constant(bool, flashWritesPartials, kFlashDecodeWritesPartials);
 pipeline_constant(bool, flashWritesResults, kFlashDecodeWritesResults);
 pipeline_constant(bool, flashWritesSums, kFlashDecodeWritesSums);
 
-// Where rows and their parts go, and what finishing a row reads. The last three serve merging in the same dispatch.
+// Where rows and their parts are stored, and the inputs that finishing a row needs. The last three are for the
+// in-kernel merge.
 struct AttentionOutputs {
   device const float* valueMeans;
   device const float* sinks;
@@ -28,7 +30,8 @@ struct AttentionOutputs {
   device atomic_uint* arrived;
 };
 
-// Stores a row as a part, sums, largest score and sum of weights: where StoredParts or ExchangedParts finds it.
+// Stores a row as a part (sums, rowMax, rowSum) in the layout that StoredParts reads; exchangePart uses that of
+// ExchangedParts.
 template <ushort Chunks>
 MNK_SHARED void storePart(
     MergedRow<Chunks> row, device float* sums, device float* stats, ulong index, uint lanes, uint lane) {
@@ -66,8 +69,8 @@ inline void exchangePart(
   }
 }
 
-// The lanes of a simdgroup hold a row, each `Chunks` float4s from element lane * 4 * Chunks on; all lanes must take
-// part.
+// The lanes of a simdgroup hold a row: each lane holds `Chunks` float4s, starting at element lane * 4 * Chunks. All
+// lanes must call this.
 template <ushort Chunks>
 MNK_SHARED void finishRow(
     MergedRow<Chunks> row, constant FlashDecodeFinish& p, ulong index, uint lane, AttentionOutputs out) {
@@ -115,7 +118,7 @@ MNK_SHARED void finishRow(
   }
 }
 
-// Finishes a row, or stores it as the part of a split, for another dispatch or another threadgroup to merge.
+// Finishes a row, or stores it as the part of a split that another dispatch or the last threadgroup merges.
 template <ushort Chunks>
 MNK_SHARED void finishPart(
     MergedRow<Chunks> row, constant FlashDecodeParams& p, ulong index, uint split, uint lane, AttentionOutputs out) {

@@ -1,5 +1,5 @@
-// The rows of queries that attend to a cache together: which keys they see, where these lie, how a query is read and
-// how a product becomes a score.
+// The query rows that attend to a cache in one threadgroup: which keys they see, where these keys are stored, how
+// queries are loaded, and how a dot product becomes a score.
 #pragma once
 #include "../Common/FourElements.h"
 #include "CacheTile.h"
@@ -23,9 +23,9 @@ struct AttentionRow {
   ulong index;    // among all rows of results
   ulong query;    // its first element
   int position;   // of its token
-  uint firstKey;  // it sees keys from this one
-  uint endKey;    // to before this one, and what isSeenBy adds
-  ulong mask;     // of its first element
+  uint firstKey;  // the first key that it sees
+  uint endKey;    // one past the last key that it sees; isSeenBy adds pinned keys before firstKey
+  ulong mask;     // offset of its first mask element
   float slope;
 };
 
@@ -33,22 +33,23 @@ inline uint keyOfPosition(constant FlashDecodeParams& p, constant FlashDecodeSeq
   return position <= p.pinned ? position : max(p.pinned, position - min(position, sequence.skipped));
 }
 
-// The tokens that a dispatch has of one sequence, and which of their rows a threadgroup has.
+// The tokens of one sequence in this dispatch, and which of their rows this threadgroup computes.
 struct AttentionTokens {
   uint sequence;   // among those of the dispatch
   uint rowGroup;   // of the threadgroup, among those of the sequence
   uint rowGroups;  // for each head of the cache
   uint count;
-  uint left;    // from the first token to the last of the sequence, in this dispatch or a later one
+  uint left;    // tokens from the first one to the end of the sequence, including those of later dispatches
   ulong first;  // among the tokens of all results
   ulong query;  // the first element of the first token's queries
 };
 
-// Of a threadgroup. Decoding one token of one sequence needs no division, which would hold up the first loads.
+// The tokens of a threadgroup. Decoding one token of one sequence avoids the division, which would delay the first
+// loads.
 inline AttentionTokens tokensOf(constant FlashDecodeParams& p, constant FlashDecodeRun* runs, uint3 place) {
   AttentionTokens made;
   if (flashIsRagged) {
-    // The last run that begins at the threadgroup or before.
+    // Binary search for the last run whose first group is at or before this threadgroup.
     uint found = 0;
     uint end = p.sequences;
     while (end - found > 1u) {
@@ -91,7 +92,7 @@ inline uint tokenOf(constant FlashDecodeParams& p, uint row) {
   return flashHasTokens ? row / p.group : 0u;
 }
 
-// Of a row of a head of the cache, among all rows of results.
+// The index of a row among all result rows. `row` counts the rows of one KV head.
 inline ulong rowIndex(constant FlashDecodeParams& p, AttentionTokens tokens, uint kvHead, uint row) {
   const uint token = tokenOf(p, row);
   return (tokens.first + token) * p.finish.heads + kvHead * p.group + (row - token * p.group);
@@ -112,7 +113,7 @@ MNK_SHARED AttentionRow attentionRow(
   made.index = rowIndex(p, tokens, kvHead, row);
   made.query = queryStart(p, tokens, kvHead, row);
   made.position = int(sequence.length) - int(tokens.left - token);
-  const uint until = uint(max(made.position + 1, 0));  // positions up to its own
+  const uint until = uint(max(made.position + 1, 0));  // number of positions up to and including its own
   const uint end = p.isCausal != 0u ? until : sequence.length;
   const uint cut = p.window != 0u ? until - min(until, p.window) : 0u;
   made.firstKey = keyOfPosition(p, sequence, cut);
@@ -137,12 +138,13 @@ inline bool isSeenBy(constant FlashDecodeParams& p, AttentionRow row, uint key) 
   return key < row.endKey && (key >= row.firstKey || (flashSeesPinned && key < p.pinned));
 }
 
-// The first vector of a head of a sequence, among all that the cache holds.
+// The index in the cache of the first vector of a sequence's head.
 inline ulong firstVector(constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint kvHead) {
   return ulong(sequence.sequence) * p.finish.kvHeads * p.capacity + ulong(kvHead) * p.cacheHeadStride;
 }
 
-// Where a key lies, in vectors from the sequence's head on. A wrapped ring starts again after its pinned slots.
+// The offset of a key in vectors, from the first vector of the sequence's head. A wrapped ring continues after its
+// pinned slots.
 inline ulong vectorOfKey(constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, uint key) {
   if (flashIsInOrder) {
     return key;
@@ -154,7 +156,7 @@ inline ulong vectorOfKey(constant FlashDecodeParams& p, constant FlashDecodeSequ
   return ulong(slot) * p.slotStride;
 }
 
-// From a product with a query that was multiplied by queryScale to a score, for a key that the row sees.
+// Converts the dot product with a query, already multiplied by queryScale, to a score. The row must see the key.
 MNK_SHARED float scoreOf(
     constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence, AttentionRow row, uint key, float product,
     device const uchar* mask) {
@@ -167,14 +169,15 @@ MNK_SHARED float scoreOf(
     score += row.slope * float(int(position) - row.position);
   }
   if (flashHasMask) {
-    // A mask has columns for all keys that the cache holds.
+    // The mask has a column for every key in the cache, including the hidden ones between the pinned keys and the
+    // window.
     const uint column = flashSeesPinned && key >= p.pinned ? key + sequence.hidden : key;
     score += loadElement(mask, flashMaskType, row.mask + column) * kLog2E;
   }
   return score;
 }
 
-// Reads a query whose elements lanes share as in WalshHadamard.h. Elements from `headDim` on are 0.
+// Loads a query, distributed over lanes as in WalshHadamard.h. Elements from `headDim` on are 0.
 template <ushort Chunks>
 MNK_SHARED void loadQuery(
     thread float4* x, device const uchar* queries, ulong start, uint headDim, uint lanes, uint lane) {
@@ -188,8 +191,9 @@ MNK_SHARED void loadQuery(
   }
 }
 
-// Rotates a query, or a part of one, as the vectors of a quantized plane are. The result is what their mean adds to
-// each product. `lanes` is a power of two; what it holds past the query's end is 0.
+// Applies the Hadamard rotation of a quantized plane to a query or a part of one. Returns the bias: the dot product of
+// the query with the plane's mean, which every product lacks. `lanes` is a power of two; elements past the end of the
+// query must be 0.
 template <ushort Chunks>
 MNK_SHARED float rotatePart(
     thread float4* x, uint kvHead, uint headDim, uint lanes, uint lane, float inverseRoot, bool hasMeans,
@@ -221,8 +225,8 @@ MNK_SHARED float rotatePart(
   return bias;
 }
 
-// Multiplies a query by `scale`. For a quantized cache it is also rotated as its vectors are; the result is then what
-// the keys' mean adds to each product.
+// Multiplies a query by `scale` and, for quantized keys, applies their Hadamard rotation. Returns the bias that the
+// keys' mean adds to each score, or 0.
 template <ushort Chunks>
 MNK_SHARED float rotateQuery(
     thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
@@ -237,7 +241,7 @@ MNK_SHARED float rotateQuery(
   return rotatePart<Chunks>(
       x, kvHead, headDim, lanes, lane, p.keyInverseRoot, kvHasKeyMeans, keyMeans, kvHasChannelScales, channelScales);
 }
-// The same for the latent part of a query, whose keys are the values.
+// The same for the latent part of a query; its keys are the cache's values.
 template <ushort Chunks>
 MNK_SHARED float rotateLatent(
     thread float4* x, constant FlashDecodeParams& p, uint kvHead, uint headDim, uint lanes, uint lane, float scale,
@@ -253,16 +257,16 @@ MNK_SHARED float rotateLatent(
       x, kvHead, headDim, lanes, lane, p.finish.inverseRoot, kvHasValueMeans, valueMeans, false, nullptr);
 }
 
-// Whether means add to scores, of keys or, in a latent cache, of values.
+// Whether the mean of keys, or in a latent cache the mean of values, adds a bias to scores.
 inline bool hasBias(bool isLatent) {
   return (kvHasCodedKeys && kvHasKeyMeans) || (isLatent && kvHasCodedValues && kvHasValueMeans);
 }
 
-// Multiplies a query by the power of two that takes its largest magnitude to [2^14, 2^15), where halves have their full
-// precision. A query with an infinity or NaN stays as it is. The result is what undoes it.
+// Multiplies a query by a power of two so that its largest magnitude is in [2^14, 2^15), where halves have full
+// precision. Leaves a query with an infinity or a NaN unchanged. Returns the inverse factor.
 template <ushort Chunks>
 inline float normalizeQuery(thread float4* x) {
-  uint largest = 0;  // magnitudes compare as their bits do, and those of infinity and NaN are larger than any others
+  uint largest = 0;  // bit patterns of magnitudes compare like the magnitudes; infinity and NaN compare largest
   MNK_UNROLL
   for (ushort i = 0; i < Chunks; ++i) {
     const uint4 bits = as_type<uint4>(x[i]) & uint4(0x7fffffffu);

@@ -1,5 +1,5 @@
-// What a lane holds of a vector of a cache: neighboring elements of a dense one, or codes and their scale. It is kept
-// as it was loaded, because a conversion would wait for the load.
+// A lane's fragment of a cached vector: consecutive elements of a dense vector, or codes and their scale. It stays in
+// the form in which it was loaded, because converting it right away would stall on the load.
 #pragma once
 #include "../Common/CodePlanes.h"
 #include "../Common/FourElements.h"
@@ -11,7 +11,7 @@ pipeline_constant(bool, flashIsAligned, kFlashDecodeIsAligned);
 pipeline_constant(bool, flashIsPadded, kFlashDecodeIsPadded);
 pipeline_constant(bool, flashIsOneTensor, kFlashDecodeIsOneTensor);
 
-// Bits of a code, 0 where vectors are elements: constants wherever a kernel passes them on.
+// Bits of a code, or 0 for dense vectors. They fold to constants in every kernel.
 inline uint keyCodeBits() {
   return kvHasCodedKeys ? kvKeyBits : 0u;
 }
@@ -32,16 +32,16 @@ inline void loadWords(device const uchar* from, uint bytes, thread uint* words) 
 // How vectors of keys or of values of one head are found and read.
 struct CacheVectors {
   device const uchar* vectors;  // elements or codes, from slot 0 on
-  device const uchar* scales;   // of codes, likewise
+  device const uchar* scales;   // of codes, from slot 0 on
   uint bytes;                   // of a vector
   uint bits;                    // of a code, or 0
   uint headDim;
-  float inverseRoot;  // of mlx1, with the next
+  float inverseRoot;  // this and the next: of mlx1 only
   float scaleFactor;
 };
 
-// The vectors from `first` on, a head's first one. `codeBytes` of a vector counts for mlx1 and for vectors that are
-// shorter than the kernel's: all others have a size that is known when the kernel is compiled. Elements have no scales.
+// The vectors of one head; `first` is the index of its first vector. `codeBytes` is used only for mlx1 and for padded
+// vectors; the size of all others is known at compile time. Dense vectors have no scales.
 inline CacheVectors vectorsFrom(
     device const uchar* vectors, device const uchar* scales, ulong first, uint bits, uint headDim, uint codeBytes,
     float inverseRoot, float scaleFactor) {
@@ -58,7 +58,8 @@ inline CacheVectors vectorsFrom(
   return CacheVectors{vectors + first * bytes, scales, bytes, bits, headDim, inverseRoot, scaleFactor};
 }
 
-// Values and keys that lie in the same vectors, values first, in a tensor whose memory both have been found in.
+// Adjusts keys and values that are interleaved in one tensor, each value followed by the rest of its key. Both were set
+// up as if each had the tensor to itself.
 inline void joinVectors(thread CacheVectors& keys, thread CacheVectors& values, ulong first) {
   const uint bytes = keys.bytes + values.bytes;
   keys.vectors += first * values.bytes + values.bytes;
@@ -67,7 +68,8 @@ inline void joinVectors(thread CacheVectors& keys, thread CacheVectors& values, 
   values.bytes = bytes;
 }
 
-// The scale of the codes of vector `row` of the head from `first` on, as it is stored, and what multiplies levels.
+// The stored scale of the codes from element `first` on of vector `row`, and the factor for codebook entries that it
+// stands for.
 inline uint storedScale(CacheVectors from, ulong row, uint first) {
   return storedScale(from.scales, row, from.headDim, first);
 }
@@ -75,9 +77,8 @@ inline float scaleOfLevels(uint stored, CacheVectors from) {
   return scaleOfLevels(stored, from.headDim, from.inverseRoot, from.scaleFactor);
 }
 
-// The elements of vector `row` of the head from `first` on, which is a multiple of `Elements`. Those beyond a vector
-// that is shorter than the kernel's are 0 and not loaded: it is a multiple of eight elements, and so ends between
-// loads.
+// Loads `Words` words, or clears them past the end of a padded vector. A padded vector is a multiple of eight elements,
+// so no load crosses its end.
 template <ushort Words>
 inline void loadOrClear(device const uchar* from, bool isThere, thread uint* words) {
   if (isThere) {
@@ -89,6 +90,7 @@ inline void loadOrClear(device const uchar* from, bool isThere, thread uint* wor
     }
   }
 }
+// Loads the elements from `first` on, a multiple of `Elements`, of vector `row`. Elements past the end are 0.
 template <ushort Elements>
 MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from, ulong row, uint first) {
   static_assert(Elements % 4 == 0, "a load has four elements or more");
@@ -96,7 +98,7 @@ MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from,
   if (from.bits == 0u) {
     const uint size = flashCacheType == uint(kFloat32) ? 4u : 2u;
     at += first * size;
-    // Four elements, or eight of two bytes where there are as many.
+    // Loads four elements, or eight 16-bit ones if `Elements` is a multiple of eight.
     MNK_UNROLL
     for (ushort i = 0; i < Elements / 4; ++i) {
       if (Elements % 8 != 0 && size == 2u) {
@@ -115,7 +117,7 @@ MNK_SHARED void loadPiece(thread CachePiece<Elements>& piece, CacheVectors from,
   piece.scale = storedScale(from, row, first);
 }
 
-// N codes of a piece, which begin as 0.
+// Adds N codes of a fragment to `codes`, which must be 0.
 template <ushort N, ushort Elements>
 inline void codesOfPiece(thread uint* codes, thread const CachePiece<Elements>& piece, uint first, uint bits) {
   uint shift = 0;
@@ -131,7 +133,8 @@ inline void codesOfPiece(thread uint* codes, thread const CachePiece<Elements>& 
   }
   MNK_UNROLL
   for (ushort i = 0; i < N; ++i) {
-    codes[i] &= (1u << bits) - 1u;  // a byte of mlx1 has more bits than its code, and memory may hold anything
+    // Mlx1 stores a code in a whole byte, whose unused bits may be set in uninitialized memory.
+    codes[i] &= (1u << bits) - 1u;
   }
 }
 template <ushort Elements>
@@ -139,7 +142,7 @@ inline uint codeOfPiece(thread const CachePiece<Elements>& piece, uint e, uint b
   return codeAt<Elements>(piece.words, e, bits);
 }
 
-// `Width` elements, or levels from a table of them.
+// `Width` dense elements, or codebook entries from the table `levels`.
 template <ushort Width, ushort Elements>
 inline floats<Width> floatsOfPiece(
     thread const CachePiece<Elements>& piece, ushort chunk, uint bits, threadgroup const float* levels) {

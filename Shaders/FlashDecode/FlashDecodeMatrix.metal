@@ -1,6 +1,6 @@
-// Attention of up to `Rows` rows over a cache with 8x8 matrices of halves, whose products are summed in f32. The
-// simdgroups of a threadgroup take turns at tiles of `Keys` keys of a split; MatrixTile.h has the phases of a tile.
-// Keys and values are both coded, or neither.
+// Attention of up to `Rows` rows over a cache with 8x8 matrices of halves and f32 accumulation. The simdgroups of a
+// threadgroup process the tiles of a split, `Keys` keys each, round robin. MatrixTile.h has the phases of a tile. Keys
+// and values are either both quantized or both dense.
 #include "AttentionFinish.h"
 #include "AttentionRows.h"
 #include "InKernelMerge.h"
@@ -12,15 +12,15 @@ inline bool preparesQueries() {
   return kvHasCodedKeys || flashQueryType != uint(kFloat16);
 }
 
-// A lane's share of the queries of its two columns in each block of rows: eight neighboring elements at a time, of
+// A lane's share of the queries: for its two columns in each block of rows, groups of eight neighboring elements, of
 // which it uses the even or the odd ones.
 template <ushort Dim, ushort RowBlocks>
 struct QueryShare {
   uint of[RowBlocks][2][Dim / 8];
 };
 
-// Prepared queries in threadgroup memory: halves, then what the keys' mean adds to products, then the factors that undo
-// the normalization. Rows of halves are padded, so that those of neighboring lanes lie in other banks.
+// Prepared queries in threadgroup memory: halves, then the biases of the keys' mean, then the factors that undo the
+// normalization. Rows of halves are padded so that neighboring lanes access different banks.
 constexpr uint preparedRow(ushort dim, uint r) {  // in halves
   return r * kFlashDecodeMatrixQueryStride(dim);
 }
@@ -28,7 +28,7 @@ constexpr uint preparedFloats(ushort dim, ushort rows) {  // where biases start,
   return rows * kFlashDecodeMatrixQueryStride(dim) / 2;
 }
 
-// Rotates a query, brings it into the range of halves and stores it.
+// Rotates a query, normalizes it to the range of halves, and stores it.
 template <ushort Dim, ushort Rows, ushort Chunks>
 inline void prepareQuery(
     threadgroup float* prepared, thread float4* x, uint r, constant FlashDecodeParams& p, uint kvHead, uint lanes,
@@ -72,8 +72,8 @@ inline void readQueries(
   }
 }
 
-// Merges the simdgroups' parts of rows in threadgroup memory and finishes them, a few rows at a time, because memory
-// does not hold those of all.
+// Merges the simdgroups' parts of rows in threadgroup memory and finishes them, a few rows at a time, because the parts
+// of all rows do not fit.
 template <ushort Chunks, ushort Dim, ushort RowBlocks>
 inline void reduceRows(
     thread MatrixRows<Dim, RowBlocks>& state, constant FlashDecodeParams& p, AttentionTokens tokens, uint3 place,
@@ -89,7 +89,8 @@ inline void reduceRows(
   for (ushort b = 0; b < RowBlocks; ++b) {
     const float2 rowSum = sumOfColumns(state.rowSum[b]);
     for (uint from = 0; from < 8u && firstRow + b * 8u + from < rows; from += PartRows) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tables, or with the rows before
+      // All simdgroups have finished with the tables, or with the previous rows.
+      threadgroup_barrier(mem_flags::mem_threadgroup);
       if (at.column / PartRows * PartRows == from) {
         MNK_UNROLL
         for (ushort side = 0; side < 2; ++side) {
@@ -111,7 +112,7 @@ inline void reduceRows(
       threadgroup_barrier(mem_flags::mem_threadgroup);
       for (uint r = simdgroup; r < PartRows; r += simdgroups) {
         const uint row = firstRow + b * 8u + from + r;
-        if (row < rows) {  // columns that pad a matrix have no part
+        if (row < rows) {  // padding columns of a matrix are not rows
           const MergedRow<Chunks> merged = mergedInThreadgroup<Chunks>(
               partSums + r * PartStride, PartRows * PartStride, partStats + r, PartRows, simdgroups, p.finish.lanes,
               lane);
@@ -151,8 +152,8 @@ kernel void flashDecodeMatrix(
   constexpr ushort Blocks = Keys / 8;
   constexpr ushort Chunks = (Dim + 127) / 128;
   constexpr ushort QueryLanes = Dim / (4 * Chunks);
-  // Loads of the next tile overlap with the arithmetic of this one. Small tiles, which are for GPUs with few registers,
-  // are loaded when they are needed, and other simdgroups run meanwhile.
+  // Prefetches the next tile during the arithmetic of this one. Small tiles, for GPUs with few registers, are loaded
+  // when they are needed; other simdgroups hide the latency.
   constexpr bool Prefetches = Keys > 8;
 
   const AttentionTokens tokens = tokensOf(p, runs, place);
@@ -170,8 +171,8 @@ kernel void flashDecodeMatrix(
   const uint begin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint end = min(begin + sequence.splitKeys, sequence.endKey);
 
-  // The first loads overlap with the rest of the preparation. Queries come first, because they are needed first. Those
-  // that are prepared are shared among simdgroups.
+  // The first loads overlap with the rest of the setup. Queries come first because they are needed first. The
+  // simdgroups share the work of preparing queries.
   float4 x[Chunks];
   if (preparesQueries()) {
     const uint row = min(firstRow + min(simdgroup, uint(Rows) - 1u), rows - 1u);
@@ -204,7 +205,8 @@ kernel void flashDecodeMatrix(
   threadgroup half2* keyTable = reinterpret_cast<threadgroup half2*>(pool);
   threadgroup half2* valueTable = kvKeyBits == kvValueBits ? keyTable : keyTable + tableBytes / 4u;
   if (preparesQueries()) {
-    // Beside tables there is no room: queries lie where a table ends, which is filled up when they have been read.
+    // Queries and full tables do not fit together. Queries temporarily occupy the end of a table, which is filled after
+    // they have been read.
     const uint tableEnd = kvHasCodedKeys ? tableBytes - kFlashDecodeMatrixQueryBytes(Dim, Rows) : 0u;
     if (kvHasCodedKeys) {
       if (kvKeyBits != kvValueBits) {
@@ -213,7 +215,7 @@ kernel void flashDecodeMatrix(
       fillTable(valueTable, kvValueBits, 0, tableEnd, simdgroup, lane, simdgroups);
     }
     threadgroup float* prepared = reinterpret_cast<threadgroup float*>(valueTable) + tableEnd / 4u;
-    // Each simdgroup runs the loop once at least: a load that only some need would be moved into it.
+    // Each simdgroup runs the loop at least once; otherwise the compiler would sink the first load into the loop.
     for (uint r = simdgroup; r < max(simdgroup + 1u, uint(Rows)); r += simdgroups) {
       if (r != simdgroup) {
         const uint row = min(firstRow + r, rows - 1u);
@@ -254,7 +256,7 @@ kernel void flashDecodeMatrix(
       state.row[b][side] = attentionRow(p, sequence, tokens, kvHead, row, slopes);
     }
   }
-  // Between these keys each row sees each: rows are in the order of their positions.
+  // All rows see all keys in [commonBegin, commonEnd), because rows are ordered by position.
   const uint commonBegin = attentionRow(p, sequence, tokens, kvHead, rows - 1u, slopes).firstKey;
   const uint commonEnd = min(end, attentionRow(p, sequence, tokens, kvHead, 0, slopes).endKey);
 

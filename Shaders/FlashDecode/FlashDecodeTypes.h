@@ -4,9 +4,9 @@
 #include "../Common/FunctionConstants.h"
 #include "../Common/Layout.h"
 
-// Instances of the vector kernel: head dims of keys and values, and the rows that a simdgroup computes together. Up to
-// 256 an instance also serves shorter vectors of elements; the smallest that does is the first. Codes are served by
-// powers of two alone, in which each block of a shorter vector has lanes of its own.
+// Instances of the vector kernel: key head dim, value head dim, and rows that a simdgroup computes. Up to 256, an
+// instance also serves shorter dense vectors, zero-padded; the first instance that fits is the smallest. Only
+// power-of-two instances serve quantized vectors, because each block of a shorter vector needs its own lanes.
 #define MNK_FLASH_VECTOR_INSTANCES(ROW) \
   ROW(32, 32, 1)                        \
   ROW(32, 32, 4)                        \
@@ -30,8 +30,8 @@
   ROW(512, 512, 2)                      \
   ROW(576, 512, 1)
 
-// Those in which few lanes share a vector, for the Host device: other lengths are padded, and more rows are computed
-// one group after another, because each instance takes a second to compile.
+// Instances for the Host device, in which few lanes share a vector. Other lengths are padded, and more rows are
+// computed in several groups, because each instance takes a second to compile.
 #define MNK_FLASH_FEW_LANES_INSTANCES(ROW) \
   ROW(32, 32, 1)                           \
   ROW(64, 64, 1)                           \
@@ -43,8 +43,8 @@
   ROW(512, 512, 1)                         \
   ROW(576, 512, 1)
 
-// Instances of the vector kernel for latent caches: the rest of a key, the latent part, which is its value too, and the
-// rows. The second list is for the Host device.
+// Instances of the vector kernel for latent caches: the RoPE part of a key, the latent part, which is also the value,
+// and the rows. The second list is for the Host device.
 #define MNK_FLASH_LATENT_INSTANCES(ROW) ROW(64, 512, 1)
 #define MNK_FLASH_LATENT_FEW_LANES_INSTANCES(ROW) \
   ROW(64, 512, 1)                                 \
@@ -63,8 +63,8 @@
   ROW(256, 8, 8)                        \
   ROW(256, 8, 16)
 
-// Instances of the prefill kernel: the type of its tiles, the elements of a row that a simdgroup has, the rows that it
-// computes together in eights, the keys of a tile. Tiles of a type take about as many bytes whatever the length.
+// Instances of the prefill kernel: tile type, elements of a row per simdgroup, blocks of eight rows per simdgroup, and
+// keys per tile. Tiles of a type take about the same number of bytes at every length.
 #define MNK_FLASH_PREFILL_INSTANCES(ROW) \
   ROW(f16, 64, 2, 32)                    \
   ROW(f16, 80, 2, 16)                    \
@@ -75,7 +75,7 @@
   ROW(f32, 96, 1, 8)                     \
   ROW(f32, 128, 1, 8)
 
-// The same for latent caches: elements of the latent part that a simdgroup has, then those of the rest of a key.
+// The same for latent caches: elements per simdgroup of the latent part, then of the RoPE part of a key.
 #define MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW) \
   ROW(f16, 128, 16, 2, 16)                      \
   ROW(f32, 128, 16, 1, 8)
@@ -104,26 +104,26 @@ enum FlashDecodeBuffer {
   kFlashDecodeLogSumExp = 14,
   kFlashDecodeSums = 15,  // of splits, or partials that the caller asked for
   kFlashDecodeStats = 16,
-  kFlashDecodePartSums = 17,  // what is merged
+  kFlashDecodePartSums = 17,  // parts to merge
   kFlashDecodePartStats = 18,
-  kFlashDecodeArrived = 19,  // how many threadgroups have stored their parts of the same rows
+  kFlashDecodeArrived = 19,  // counts the threadgroups that have stored their parts of the same rows
   kFlashDecodeRuns = 20,
 };
 
-// Rows whose parts the simdgroups of the matrix kernel merge at a time, and floats after each part, so that those of
-// neighboring lanes lie in other banks.
+// Rows whose parts the simdgroups of the matrix kernel merge at a time, and the padding in floats after each part that
+// avoids bank conflicts.
 #define kFlashDecodeMatrixPartRows(dim) ((dim) > 128 ? 2 : 4)
 #define kFlashDecodeMatrixPadding 4
-// Halves of a query that the matrix kernel prepares in threadgroup memory, padded likewise; and bytes of all queries,
-// with two floats each, in units of which it fills its tables.
+// Padded length in halves of a query that the matrix kernel prepares in threadgroup memory, and the bytes of all
+// queries with two floats each, rounded up to the 512-byte unit in which tables are filled.
 #define kFlashDecodeMatrixQueryStride(dim) ((dim) + 8)
 #define kFlashDecodeMatrixQueryBytes(dim, rows) \
   (((rows) * (kFlashDecodeMatrixQueryStride(dim) * 2 + 8) + 511) / 512 * 512)
 
-// Elements after each vector of a tile of the prefill kernel, so that those of neighboring lanes lie in other banks. In
-// threadgroup memory it has a tile of keys and one of values, whose vectors together have `dims` elements; two floats
-// for each of their vectors; a number for each simdgroup; levels of codes; and products of simdgroups that share rows,
-// eight rows of them for each of its rows' eights.
+// Padding in elements after each vector of a prefill tile, which avoids bank conflicts. Threadgroup memory holds a tile
+// of keys and a tile of values, whose vectors have `dims` elements together; two floats for each of their vectors; a
+// word for each simdgroup; codebooks; and, if simdgroups share rows, the partial products of each simdgroup: 8 *
+// rowBlocks rows by `keys` keys.
 #define kFlashPrefillPadding 8
 #define kFlashPrefillMaxSimdgroups 32
 #define kFlashPrefillTileBytes(size, dims, keys) \
@@ -133,10 +133,10 @@ enum FlashDecodeBuffer {
 #define kFlashPrefillTileRows(rows, threadgroups, unit) \
   ((((rows) + (threadgroups)-1) / (threadgroups) + (unit)-1) / (unit) * (unit))
 
-// Threadgroup memory before the parts that the last threadgroup merges: its count.
+// Bytes of the arrival count, in threadgroup memory before the parts that the last threadgroup merges.
 #define kFlashDecodeCountBytes 16
 
-// What a row becomes in the end.
+// Parameters for finishing a row.
 #define MNK_FLASH_DECODE_FINISH(FIELD)            \
   FIELD(uint32_t, heads) /* of the queries */     \
   FIELD(uint32_t, kvHeads)                        \
@@ -145,58 +145,58 @@ enum FlashDecodeBuffer {
   FIELD(float, inverseRoot) /* of WalshHadamard.h */
 MNK_STRUCT(FlashDecodeFinish, MNK_FLASH_DECODE_FINISH);
 
-// One sequence, of those that a dispatch attends to. Keys are counted from the oldest that the cache holds; where rows
-// see pinned positions beside a window, those between them are not counted.
-#define MNK_FLASH_DECODE_SEQUENCE(FIELD)                                                                       \
-  FIELD(uint32_t, sequence) /* of the cache */                                                                 \
-  FIELD(uint32_t, hidden)   /* keys after the pinned ones that the cache holds and that are not counted */     \
-  FIELD(uint32_t, length)   /* positions */                                                                    \
-  FIELD(uint32_t, skipped)  /* positions after the pinned ones that are not counted: overwritten, or hidden */ \
-  FIELD(uint32_t, start)    /* what is added to a key's index for its slot, after the pinned ones */           \
-  FIELD(uint32_t, firstKey) /* keys that any row of the dispatch sees */                                       \
-  FIELD(uint32_t, endKey)                                                                                      \
+// One sequence of a dispatch. Keys are numbered from the oldest one in the cache. If rows see pinned positions in
+// addition to a window, the numbering skips the positions in between.
+#define MNK_FLASH_DECODE_SEQUENCE(FIELD)                                                                          \
+  FIELD(uint32_t, sequence) /* of the cache */                                                                    \
+  FIELD(uint32_t, hidden)   /* cached keys after the pinned ones that the numbering skips */                      \
+  FIELD(uint32_t, length)   /* positions */                                                                       \
+  FIELD(uint32_t, skipped)  /* positions after the pinned ones that the numbering skips: overwritten or hidden */ \
+  FIELD(uint32_t, start)    /* slot minus key index, after the pinned ones */                                     \
+  FIELD(uint32_t, firstKey) /* [firstKey, endKey): keys that some row of the dispatch sees */                     \
+  FIELD(uint32_t, endKey)                                                                                         \
   FIELD(uint32_t, splitKeys) /* keys of a split */
 MNK_STRUCT(FlashDecodeSequence, MNK_FLASH_DECODE_SEQUENCE);
 
-// The rows that a dispatch has of a sequence, where sequences have unequal numbers of rows. Groups of rows are what a
-// threadgroup has of them; those of all sequences are counted one after another.
+// The rows of one sequence in a ragged dispatch. A row group is the rows of one threadgroup; groups are numbered across
+// all sequences.
 #define MNK_FLASH_DECODE_RUN(FIELD)                                                 \
   FIELD(uint32_t, firstGroup)                                                       \
   FIELD(uint32_t, rowGroups) /* for each head of the cache */                       \
   FIELD(uint32_t, firstRow)  /* of the dispatch, among the rows of all sequences */ \
   FIELD(uint32_t, rows)                                                             \
-  FIELD(uint32_t, rowsLeft) /* from the first on, with those of the sequence in later dispatches */
+  FIELD(uint32_t, rowsLeft) /* from firstRow to the end of the sequence, including later dispatches */
 MNK_STRUCT(FlashDecodeRun, MNK_FLASH_DECODE_RUN);
 
-#define MNK_FLASH_DECODE_PARAMS(FIELD)                                                                      \
-  FIELD(FlashDecodeFinish, finish)                                                                          \
-  FIELD(uint32_t, group)     /* query heads for each head of the cache */                                   \
-  FIELD(uint32_t, sequences) /* of this dispatch */                                                         \
-  /* Where all sequences have as many rows; others have a FlashDecodeRun each. */                           \
-  FIELD(uint32_t, rows)     /* of a sequence's queries in this dispatch */                                  \
-  FIELD(uint32_t, firstRow) /* of them, among all rows of the sequence */                                   \
-  FIELD(uint32_t, allRows)                                                                                  \
-  FIELD(uint32_t, firstSequence) /* of this dispatch, among those of the queries */                         \
-  FIELD(uint32_t, rowGroups)     /* simdgroups' worth of rows for each head of the cache */                 \
-  FIELD(uint32_t, splits)                                                                                   \
-  FIELD(uint32_t, capacity)                                                                                 \
-  FIELD(uint32_t, pinned)                                                                                   \
-  FIELD(uint32_t, slotStride) /* in vectors */                                                              \
-  FIELD(uint32_t, cacheHeadStride)                                                                          \
-  FIELD(uint32_t, isCausal)                                                                                 \
-  FIELD(uint32_t, window)  /* 0: none */                                                                    \
-  FIELD(float, queryScale) /* what queries are multiplied by: log2(e) is in it unless there is a softcap */ \
-  FIELD(float, softcap)                                                                                     \
-  FIELD(float, keyInverseRoot) /* of WalshHadamard.h, for keys */                                           \
-  FIELD(float, keyScaleFactor) /* of mlx1 */                                                                \
-  FIELD(float, valueScaleFactor)                                                                            \
-  FIELD(uint32_t, keyCodeBytes) /* of a vector, of elements or of codes */                                  \
-  FIELD(uint32_t, valueCodeBytes)                                                                           \
-  FIELD(uint64_t, maskRowStride) /* in elements; 0 where one serves all */                                  \
-  FIELD(uint64_t, maskHeadStride)                                                                           \
-  FIELD(uint64_t, maskSequenceStride)                                                                       \
-  FIELD(uint64_t, querySequenceStride) /* in elements, from the first of the dispatch on */                 \
-  FIELD(uint64_t, queryRowStride)                                                                           \
+#define MNK_FLASH_DECODE_PARAMS(FIELD)                                                                \
+  FIELD(FlashDecodeFinish, finish)                                                                    \
+  FIELD(uint32_t, group)     /* query heads for each head of the cache */                             \
+  FIELD(uint32_t, sequences) /* of this dispatch */                                                   \
+  /* If all sequences have the same number of rows; ragged ones have a FlashDecodeRun each. */        \
+  FIELD(uint32_t, rows)     /* of a sequence's queries in this dispatch */                            \
+  FIELD(uint32_t, firstRow) /* of them, among all rows of the sequence */                             \
+  FIELD(uint32_t, allRows)                                                                            \
+  FIELD(uint32_t, firstSequence) /* of this dispatch, among those of the queries */                   \
+  FIELD(uint32_t, rowGroups)     /* groups of rows per head of the cache */                           \
+  FIELD(uint32_t, splits)                                                                             \
+  FIELD(uint32_t, capacity)                                                                           \
+  FIELD(uint32_t, pinned)                                                                             \
+  FIELD(uint32_t, slotStride) /* in vectors */                                                        \
+  FIELD(uint32_t, cacheHeadStride)                                                                    \
+  FIELD(uint32_t, isCausal)                                                                           \
+  FIELD(uint32_t, window)  /* 0: none */                                                              \
+  FIELD(float, queryScale) /* factor for queries; includes log2(e) unless there is a softcap */       \
+  FIELD(float, softcap)                                                                               \
+  FIELD(float, keyInverseRoot) /* of WalshHadamard.h, for keys */                                     \
+  FIELD(float, keyScaleFactor) /* of mlx1 */                                                          \
+  FIELD(float, valueScaleFactor)                                                                      \
+  FIELD(uint32_t, keyCodeBytes) /* of a vector, of elements or of codes */                            \
+  FIELD(uint32_t, valueCodeBytes)                                                                     \
+  FIELD(uint64_t, maskRowStride) /* in elements; 0 if the mask is broadcast along the axis */         \
+  FIELD(uint64_t, maskHeadStride)                                                                     \
+  FIELD(uint64_t, maskSequenceStride)                                                                 \
+  FIELD(uint64_t, querySequenceStride) /* in elements, relative to the first query of the dispatch */ \
+  FIELD(uint64_t, queryRowStride)                                                                     \
   FIELD(uint64_t, queryHeadStride)
 MNK_STRUCT(FlashDecodeParams, MNK_FLASH_DECODE_PARAMS);
 

@@ -1,28 +1,28 @@
-// Attention of a few rows over a cache, computed in f32. A simdgroup has up to `Rows` rows of one head of the cache and
-// reads tiles of keys and values once for all of them; the simdgroups of a threadgroup take turns at the tiles of a
-// split. In a simdgroup, `Lanes` neighboring lanes share a vector, so that several vectors are loaded at once. Vectors
-// of elements that are shorter than `KeyDim` or `ValueDim` count as padded with zeros. In a latent cache a key is a
-// value and `KeyDim` elements behind it, and so is a query.
+// Attention of a few rows over a cache, computed in f32. A simdgroup computes up to `Rows` rows of one head of the
+// cache and loads each tile of keys and values once for all of them. The simdgroups of a threadgroup process the tiles
+// of a split round robin. `Lanes` neighboring lanes share a vector, so that a simdgroup loads several vectors at once.
+// Dense vectors shorter than `KeyDim` or `ValueDim` are zero-padded. In a latent cache, keys and queries are a latent
+// part, which is also the value, followed by `KeyDim` elements.
 #include "AttentionFinish.h"
 #include "AttentionRows.h"
 #include "CacheTile.h"
 #include "InKernelMerge.h"
 
-// Neighboring lanes that share a vector: so many that each has a multiple of four elements, few enough to hold in
-// registers for several rows.
+// Neighboring lanes that share a vector: each lane has a multiple of four elements, few enough to keep several rows in
+// registers.
 constexpr ushort vectorLanes(ushort headDim) {
   return headDim == 32 || headDim == 80     ? 4
          : headDim == 64 || headDim == 96   ? 8
          : headDim == 256 || headDim == 512 ? 32
                                             : 16;
 }
-// Vectors of a tile that a lane has a share of: as many as registers hold beside queries and results. Some GPUs have
-// 128 of them.
+// Vectors per lane in a tile: as many as fit in registers next to queries and results. Some GPUs have only 128
+// registers per thread.
 constexpr ushort vectorSteps(ushort elements, ushort rows) {
   return rows == 2 || rows == 4 || elements > 20 ? 2 : rows == 8 || elements > 8 ? 4 : 8;
 }
 
-// `FewLanes` is for devices where exchanges are expensive and registers, or memory that is as fast, are not.
+// `FewLanes` is for devices with expensive shuffles and many registers, or a stack that is as fast as registers.
 template <ushort KeyDim, ushort ValueDim, ushort Rows, bool FewLanes, bool IsLatent>
 kernel void flashDecodeVector(
     constant FlashDecodeParams& p [[buffer(kFlashDecodeParams)]],
@@ -54,13 +54,14 @@ kernel void flashDecodeVector(
   constexpr ushort KeyElements = KeyDim / Lanes;
   constexpr ushort ValueElements = ValueDim / Lanes;
   constexpr ushort Both = KeyElements | ValueElements;
-  constexpr ushort Width = !FewLanes ? 4 : Both % 16 == 0 ? 16 : Both % 8 == 0 ? 8 : 4;  // computed with at once
+  // Elements per vector operation.
+  constexpr ushort Width = !FewLanes ? 4 : Both % 16 == 0 ? 16 : Both % 8 == 0 ? 8 : 4;
   constexpr ushort Steps = FewLanes ? (Lanes == 1 ? 2 : 8) : vectorSteps(Longest / Lanes, Rows);
   constexpr ushort Tile = Steps * Groups;
-  constexpr ushort Scores = Rows * Steps;                         // of which a lane has a share
-  constexpr ushort Own = Scores > Lanes ? Scores / Lanes : 1;     // of which it has the sum in the end
-  constexpr ushort Copies = Scores < Lanes ? Lanes / Scores : 1;  // lanes that have the same sum
-  constexpr ushort RowLanes = Lanes / Rows;                       // lanes that have sums of one row
+  constexpr ushort Scores = Rows * Steps;                         // partial scores per lane, before the sum over lanes
+  constexpr ushort Own = Scores > Lanes ? Scores / Lanes : 1;     // complete scores per lane, after it
+  constexpr ushort Copies = Scores < Lanes ? Lanes / Scores : 1;  // lanes that hold the same complete score
+  constexpr ushort RowLanes = Lanes / Rows;                       // lanes that hold complete scores of one row
   constexpr ushort Chunks = (ValueDim + 127) / 128;
 
   const AttentionTokens tokens = tokensOf(p, runs, place);
@@ -112,7 +113,7 @@ kernel void flashDecodeVector(
     }
   }
 
-  // The scores that this lane will have the sums of: of one row, for steps ownStep to before ownStep + Own.
+  // This lane gets the complete scores of row ownRow for steps [ownStep, ownStep + Own).
   const uint ownRow = at / RowLanes;
   const uint ownStep = at % RowLanes / Copies * Own;
   const AttentionRow row = attentionRow(p, sequence, tokens, kvHead, min(firstRow + ownRow, rows - 1u), slopes);
@@ -126,7 +127,8 @@ kernel void flashDecodeVector(
 
   const uint begin = min(sequence.firstKey + place.x * sequence.splitKeys, sequence.endKey);
   const uint end = min(begin + sequence.splitKeys, sequence.endKey);
-  // Between these keys each row sees each: no score need be left out. Rows are in the order of their positions.
+  // All rows see all keys in [commonBegin, commonEnd), because rows are ordered by position, so their scores need no
+  // masking.
   const AttentionRow oldest = attentionRow(p, sequence, tokens, kvHead, 0, slopes);
   const AttentionRow newest = attentionRow(p, sequence, tokens, kvHead, rows - 1u, slopes);
   const uint commonBegin = newest.firstKey;
@@ -144,7 +146,7 @@ kernel void flashDecodeVector(
       loadPiece(keyPieces[t], keyVectors, vectorOfKey(p, sequence, key), at * KeyElements);
     }
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // levels are written
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // codebooks are filled
   while (base < end) {
     MNK_UNROLL
     for (ushort t = 0; t < Steps; ++t) {
@@ -187,7 +189,7 @@ kernel void flashDecodeVector(
       }
     }
     const uint next = base + simdgroups * Tile;
-    if (next < end) {  // on their way while weights and results are computed
+    if (next < end) {  // in flight while probs and results are computed
       MNK_UNROLL
       for (ushort t = 0; t < Steps; ++t) {
         const uint key = min(next + t * Groups + groupIndex, end - 1u);
@@ -232,7 +234,7 @@ kernel void flashDecodeVector(
       sum += scores[i];
     }
     if (FewLanes) {
-      MNK_GATHER_SHARES(scores, Own, Lanes);  // of all lanes that share a vector, in their order
+      MNK_GATHER_SHARES(scores, Own, Lanes);  // from all lanes that share a vector, in lane order
     }
 
     const bool mayBeZero = flashHasMask || !isCommon;
@@ -247,7 +249,7 @@ kernel void flashDecodeVector(
       MNK_UNROLL
       for (ushort r = 0; r < Rows; ++r) {
         weights[r] = FewLanes ? scores[r * Steps + t] : weights[r];
-        counts[r] = !mayBeZero || weights[r] != 0.0f;  // what has no weight may be NaN
+        counts[r] = !mayBeZero || weights[r] != 0.0f;  // a value with prob 0 may be NaN
         weights[r] = kvHasCodedValues ? weights[r] * scale : weights[r];
       }
       MNK_UNROLL
@@ -255,7 +257,7 @@ kernel void flashDecodeVector(
         const floats<Width> x = floatsOfPiece<Width>(valuePieces[t], i, valueCodeBits(), valueLevels);
         MNK_UNROLL
         for (ushort r = 0; r < Rows; ++r) {
-          // Copies, because a choice between places in an array would move it out of registers.
+          // Selects between copies, because selecting between array elements would spill the array from registers.
           const floats<Width> before = result[r][i];
           const floats<Width> after = fma(floats<Width>(weights[r]), x, before);
           result[r][i] = counts[r] ? after : before;
@@ -267,7 +269,7 @@ kernel void flashDecodeVector(
   sum = sumOver(sum, Copies, RowLanes);
   sum = sumOver(sum, Lanes, 32);
 
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // everybody is done with the levels
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // all threads have finished with the codebooks
   float flat[Rows * ValueElements];
   MNK_UNROLL
   for (ushort i = 0; i < Rows * ValueElements / 4; ++i) {

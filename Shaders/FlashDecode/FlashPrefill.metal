@@ -1,18 +1,17 @@
-// Attention of many rows over a cache with 8x8 matrices, whose products are summed in f32. A threadgroup has a tile of
-// rows of one head of the cache, all query heads of some tokens. It loads each tile of `Keys` keys and values that one
-// of its rows sees once; PrefillTile.h has the phases of a tile. Each simdgroup computes `8 * RowBlocks` rows, or `Dim`
-// elements of them where `flashParts` simdgroups share rows.
+// Attention of many rows over a cache with 8x8 matrices and f32 accumulation. A threadgroup computes a tile of rows of
+// one head of the cache: all query heads of some tokens. It loads each tile of `Keys` keys and values once, if any of
+// its rows sees it. PrefillTile.h has the phases of a tile. Each simdgroup computes `8 * RowBlocks` rows, or `Dim`
+// elements of them if `flashParts` simdgroups share the rows.
 #include "AttentionFinish.h"
 #include "AttentionRows.h"
 #include "PrefillTile.h"
 
-// Lanes hold rows of any length up to 256 as eight elements each, before and after they are matrices; and as sixteen
-// the latent part of a row.
+// Before and after the matrix phase, a lane holds eight elements of a row of up to 256, and sixteen of a latent part.
 constant constexpr ushort kPrefillChunks = 2;
 constant constexpr ushort kLatentChunks = 4;
 
-// Rotates a query for a quantized cache and stores it, brought into the range of halves if it is to be one. The first
-// `latentDim` elements of a query for a latent cache are rotated as values are, those behind them as keys.
+// Applies the Hadamard rotation of a quantized cache to a query, normalizes it if T is half, and stores it. For a
+// latent cache, the first `latentDim` elements are rotated like values, and the rest like keys.
 template <typename T, bool IsLatent>
 MNK_SHARED void prepareRow(
     threadgroup T* into, threadgroup float2* stat, device const uchar* queries, ulong start,
@@ -77,8 +76,8 @@ kernel void flashPrefill(
   constexpr ushort Blocks = Keys / 8;
   constexpr ushort OwnRows = 8 * RowBlocks;
   constexpr bool IsLatent = Extra != 0;
-  constexpr uint Vectors = IsLatent ? Keys : 2 * Keys;  // queries in the place of a tile's keys and values
-  constexpr uint ResultRows = Vectors * sizeof(T) / 4;  // results in their place
+  constexpr uint Vectors = IsLatent ? Keys : 2 * Keys;  // queries that fit in the memory of the key and value tiles
+  constexpr uint ResultRows = Vectors * sizeof(T) / 4;  // result rows that fit in the same memory
   constexpr ushort Chunks = IsLatent ? kLatentChunks : kPrefillChunks;
   const uint headDim = Dim * flashParts;
   const uint stride = headDim + kFlashPrefillPadding;
@@ -113,7 +112,7 @@ kernel void flashPrefill(
   constant FlashDecodeSequence& sequence = sequences[tokens.sequence];
   const uint kvHead = place.y;
   const uint rows = p.group * tokens.count;
-  // Tiles of the newest rows have the most keys and come first.
+  // Tiles of the newest rows have the most keys and are scheduled first, to balance the load.
   const uint tileIndex = tokens.rowGroups - 1u - tokens.rowGroup;
   const uint tileRows = kFlashPrefillTileRows(rows, tokens.rowGroups, OwnRows);
   const uint tileEnd = min((tileIndex + 1u) * tileRows, rows);
@@ -143,13 +142,13 @@ kernel void flashPrefill(
   threadgroup float* valueScaleTile = tileScales + (1u + part * Dim / kScaledElements) * Keys;
   const AttentionOutputs out{valueMeans, sinks, into, logSumExp, sums, stats, nullptr, nullptr, nullptr};
   const uint count = min(rowGroups * OwnRows, tileEnd - firstRow);
-  const uint own = rowGroup * OwnRows;  // of these
+  const uint own = rowGroup * OwnRows;  // first of this simdgroup's rows, relative to firstRow
   const bool hasRows = rowGroup < rowGroups && own < count;
 
   PrefillRows<T, Dim, Extra, RowBlocks> state;
   startPrefill(state);
   for (uint first = 0; first < count; first += Vectors) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the queries before
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous queries
     for (uint r = first + simdgroup; r < min(first + Vectors, rowGroups * OwnRows); r += simdgroups) {
       const ulong start = queryStart(p, tokens, kvHead, min(firstRow + r, rows - 1u));
       prepareRow<T, IsLatent>(
@@ -169,7 +168,7 @@ kernel void flashPrefill(
     state.row[b] = attentionRow(p, sequence, tokens, kvHead, row, slopes);
   }
 
-  // Rows are in the order of their positions: the first sees the oldest keys, the last the newest.
+  // Rows are ordered by position: the first row sees the oldest keys and the last row the newest.
   const uint windowBegin = attentionRow(p, sequence, tokens, kvHead, firstRow, slopes).firstKey;
   const uint lastEnd = attentionRow(p, sequence, tokens, kvHead, firstRow + count - 1u, slopes).endKey;
   const uint begin = flashSeesPinned ? splitBegin : max(splitBegin, windowBegin);
@@ -177,7 +176,7 @@ kernel void flashPrefill(
 
   uint base = begin;
   while (base < end) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tile or the queries before
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the previous tile or queries
     loadVectors<T, Keys>(
         keyTile, tileScales, keyVectors, p, sequence, keyLevels, base, end, threadIndex, simdgroups * 32u);
     const bool isFinite = loadVectors<T, Keys>(
@@ -232,7 +231,7 @@ kernel void flashPrefill(
 
   threadgroup float* results = pool;
   for (uint first = 0; first < count; first += ResultRows) {
-    threadgroup_barrier(mem_flags::mem_threadgroup);  // all are done with the tile or the results before
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // all simdgroups are done with the tile or previous results
     MNK_UNROLL
     for (ushort b = 0; b < RowBlocks; ++b) {
       const float rowSum = sumOfRow(state.rowSum[b]);

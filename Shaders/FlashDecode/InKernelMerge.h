@@ -1,17 +1,18 @@
-// Merging in the dispatch that attends: threadgroups store their parts of rows and count themselves, and the one that
-// counts last finds all parts stored. It merges and finishes the rows of all.
+// Merges splits in the attention dispatch itself. Each threadgroup stores its parts of rows and increments an arrival
+// counter; the last to arrive finds all parts stored, merges them and finishes the rows.
 #pragma once
 #include "AttentionFinish.h"
 #include "AttentionRows.h"
 
 #if MNK_HAS_DEVICE_FENCES
 
-// Whether this threadgroup is the last of `parts` that store parts of the same rows; then it can read what they have
-// stored. `arrived` was 0 before the first. Fences stand on both sides of the count, in each thread: what a thread of
-// any threadgroup has stored before comes before what a thread of the last one loads afterwards.
+// Whether this threadgroup is the last of `parts` threadgroups that store parts of the same rows. If so, it can read
+// all of their parts. `arrived` starts at 0. Every thread issues a fence before and after the count, so that all stores
+// of all threadgroups happen before the loads of the last one.
 inline bool arrivesLast(device atomic_uint* arrived, uint parts, threadgroup uint* count, bool isFirstThread) {
   atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // all threads have stored, and are done with what `count` replaces
+  // All threads have stored, and have finished with the memory that `count` reuses.
+  threadgroup_barrier(mem_flags::mem_threadgroup);
   if (isFirstThread) {
     *count = atomic_fetch_add_explicit(arrived, 1u, memory_order_relaxed);
   }
@@ -23,8 +24,8 @@ inline bool arrivesLast(device atomic_uint* arrived, uint parts, threadgroup uin
   return true;
 }
 
-// Called by all threads after finishPart has stored the threadgroup's parts of up to `Rows` rows. Rows are merged by a
-// simdgroup each, or by several that share the parts where there are simdgroups enough.
+// All threads call this after finishPart has stored the threadgroup's parts of up to `Rows` rows. One simdgroup merges
+// each row, or several share its parts if there are more simdgroups than rows.
 template <ushort Chunks, ushort Rows>
 MNK_SHARED void finishTogether(
     constant FlashDecodeParams& p, AttentionTokens tokens, uint3 place, uint firstRow, threadgroup float* pool,
@@ -37,7 +38,7 @@ MNK_SHARED void finishTogether(
   const uint headDim = p.finish.headDim;
   const uint lanes = p.finish.lanes;
   const uint rows = min(uint(Rows), p.group * tokens.count - firstRow);
-  uint rowBits = 0;  // a division would take long
+  uint rowBits = 0;  // log2 of the rows, rounded up; avoids a slow division
   while (1u << rowBits < rows) {
     ++rowBits;
   }

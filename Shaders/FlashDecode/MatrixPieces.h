@@ -1,6 +1,5 @@
-// Vectors of a cache as 8x8 matrices. A lane holds two neighboring elements of one row of a matrix; what it loads of a
-// vector are just the elements that it holds, because which of them form a matrix together is free as long as both
-// factors agree.
+// Loads cached vectors as fragments of 8x8 matrices. A lane holds two neighboring elements of one row of a matrix. It
+// loads exactly the elements that it holds: which elements form a matrix does not matter as long as both factors agree.
 //   keys    matrix [key][dim]: a lane has a quarter of one vector, two elements of it in each matrix
 //   values  matrix [dim][key]: a lane has an eighth of two vectors, one element of each in each matrix
 #pragma once
@@ -34,7 +33,7 @@ inline float2 sumOfColumns(float2 x) {
   return x + simd_shuffle_xor(x, ushort(16));
 }
 
-// The exponent of a number as it is stored; 0 for infinity and NaN.
+// The biased exponent of a number; 0 for infinity, NaN and numbers of 2^126 or more, whose unit would overflow.
 inline uint finiteExponent(float x) {
   const uint exponent = (as_type<uint>(x) >> 23) & 255u;
   return exponent < 253u ? exponent : 0u;
@@ -47,14 +46,14 @@ inline simdgroup_half8x8 matrixOf(half2 x) {
   return matrix;
 }
 
-// Which of a block's eight keys a matrix's row or column stands for: even ones are keys 0 to 3, odd ones 4 to 7, so
-// that the two keys of a lane's columns are four apart and each load of values covers four neighboring keys.
+// The key of a block of eight that a matrix row or column represents: even ones are keys 0 to 3, odd ones 4 to 7. The
+// two keys of a lane's columns are then four apart, and each load of values covers four neighboring keys.
 inline uint keyOfBlock(uint index) {
   return (index >> 1) | ((index & 1u) << 2);
 }
 
-// The element of the vector that is element `e` of a lane's share, where `Parts` lanes share the vector. Dense vectors
-// are dealt out by eights, so that lanes load neighboring bytes; codes in one piece.
+// The index in the vector of element `e` of a lane's share, if `Parts` lanes share the vector. Dense vectors are
+// interleaved in groups of eight elements, so that lanes load neighboring bytes; codes are contiguous.
 template <ushort Dim, ushort Parts>
 inline uint sharedElement(uint part, uint e) {
   return kvHasCodedKeys ? part * (Dim / Parts) + e : (e / 8u * Parts + part) * 8u + e % 8u;
@@ -92,17 +91,17 @@ MNK_SHARED void loadShare(thread CachePiece<Dim / Parts>& piece, CacheVectors fr
   }
 }
 
-// Tables of levels as halves. Of four bits: both codes of a byte at once; else one code at a time. An entry has copies
-// side by side against conflicts of banks, as many as there is memory for and lanes to use them.
-inline uint tableEntryBits(uint bits) {  // of an entry's number
+// Codebook tables of halves. With four bits, an entry decodes both codes of a byte; otherwise one code. Entries are
+// replicated side by side to avoid bank conflicts, as often as memory allows and lanes can use.
+inline uint tableEntryBits(uint bits) {  // log2 of the number of entries
   return bits == 4u ? 8u : bits;
 }
-inline uint tableCopyBits(uint bits) {  // of a copy's, whose entry has four bytes; two tables have half the memory each
+inline uint tableCopyBits(uint bits) {  // log2 of the copies of a four-byte entry; two tables get half the memory each
   return min(flashTableBits - (kvKeyBits == kvValueBits ? 2u : 3u) - tableEntryBits(bits), 5u);
 }
 
-// Fills the bytes of a table from `first` to before `end`, which are multiples of 512. Each lane holds a level, so that
-// there is no load for each entry of few bits.
+// Fills bytes [first, end) of a table; both are multiples of 512. Up to 5 bits, each lane holds a codebook entry and
+// entries come from shuffles instead of loads.
 MNK_SHARED void fillTable(
     threadgroup half2* table, uint bits, uint first, uint end, uint simdgroup, uint lane, uint simdgroups) {
   const CodeBook book = codeBook(bits);
@@ -125,14 +124,15 @@ MNK_SHARED void fillTable(
 inline uint copyOfLane(uint bits, uint lane) {
   return lane % (1u << tableCopyBits(bits)) * 4u;
 }
-// The entry of the code from bit `first` of a word on, or of two codes: a shift, a choice of bits and a load.
+// The table entry for the code, or pair of codes, that starts at bit `first` of a word. It takes one shift, one mask
+// and one load.
 inline half2 entryOf(threadgroup const half2* table, uint copy, uint bits, uint word, uint first) {
-  const uint place = 2u + tableCopyBits(bits);  // of an entry's number in the bits of its address
+  const uint place = 2u + tableCopyBits(bits);  // bit position of the entry index in the byte address
   const uint moved = first >= place ? word >> (first - place) : word << (place - first);
   const uint offset = (moved & (((1u << tableEntryBits(bits)) - 1u) << place)) | copy;
   return *reinterpret_cast<threadgroup const half2*>(reinterpret_cast<threadgroup const uchar*>(table) + offset);
 }
-// The level of a code of a piece.
+// The codebook entry of one code of a fragment.
 template <ushort Elements>
 inline half levelOfPiece(
     thread const CachePiece<Elements>& piece, uint e, uint bits, threadgroup const half2* table, uint copy) {

@@ -1,8 +1,8 @@
-// The phases of a tile of keys and values in the matrix kernel: load, score, softmax, values. Everything is transposed,
-// so that only the maximum and the sum of a row cross lanes:
+// The phases of a tile of keys and values in the matrix kernel: load, score, softmax, values. All matrices are
+// transposed, so that only the maximum and the sum of a row need cross-lane reductions:
 //   scores  [key][row]  = keys [key][dim] * queries [dim][row]
 //   results [dim][row] += values [dim][key] * probs [key][row]     probs replace scores, in place
-// Scales of quantized vectors act on scores and probs, so that matrices hold codebook entries.
+// Scales of quantized vectors are applied to scores and probs, so that matrices hold codebook entries.
 #pragma once
 #include "MatrixPieces.h"
 
@@ -21,12 +21,12 @@ struct MatrixRows {
   AttentionRow row[RowBlocks][2];
   simdgroup_half8x8 query[RowBlocks][Dim / 8];
   float2 scoreScale[RowBlocks];  // of products with these queries
-  float2 bias[RowBlocks];        // what the keys' mean adds to scores
+  float2 bias[RowBlocks];        // added to scores for the keys' mean
   simdgroup_float8x8 result[RowBlocks][Dim / 8];
   float2 rowMax[RowBlocks];
   float2 rowSum[RowBlocks];
-  // Probs times scales of values are halves. For their range, results of a quantized cache count in units of a power of
-  // two, that of the largest product so far.
+  // Probs times value scales must fit in halves. Results of a quantized cache are therefore scaled by a power of two:
+  // the exponent of the largest such product so far.
   uint unit;  // its exponent
 };
 
@@ -58,8 +58,8 @@ inline void scaleResults(thread MatrixRows<Dim, RowBlocks>& rows, ushort b, floa
   }
 }
 
-// Keys of a tile, then its values and their scales. Past `end` the last key is loaded again: without a branch the
-// compiler can move loads up, and its score does not count.
+// Loads the keys of a tile, then its values and their scales. Past `end`, the last key is loaded again and its score is
+// masked: without a branch, the compiler can hoist the loads.
 template <ushort Dim, ushort Blocks>
 MNK_SHARED void loadKeys(
     thread MatrixTile<Dim, Blocks>& tile, constant FlashDecodeParams& p, constant FlashDecodeSequence& sequence,
@@ -97,7 +97,7 @@ template <ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED MatrixScores<RowBlocks, Blocks> scoreTile(
     thread MatrixTile<Dim, Blocks>& tile, thread MatrixRows<Dim, RowBlocks>& rows, CacheVectors keys,
     threadgroup const half2* table, uint copy) {
-  // With few blocks, two chains of sums for each hide the latency of products.
+  // With few blocks, two independent accumulators per block hide the latency of the multiply-accumulate.
   constexpr ushort Chains = Blocks * RowBlocks > 2 ? 1 : 2;
   simdgroup_float8x8 products[RowBlocks][Blocks][Chains];
   MNK_UNROLL
@@ -160,7 +160,7 @@ MNK_SHARED void maskScores(
   }
 }
 
-// Raises each row's maximum to that of its scores and rescales its sums where one has grown; scores become probs.
+// Updates each row's maximum with its scores, rescales its sums if the maximum has grown, and turns scores into probs.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED void updateSoftmax(thread MatrixScores<RowBlocks, Blocks>& scores, thread MatrixRows<Dim, RowBlocks>& rows) {
   float2 newMax[RowBlocks];
@@ -195,7 +195,7 @@ MNK_SHARED void updateSoftmax(thread MatrixScores<RowBlocks, Blocks>& scores, th
   }
 }
 
-// Multiplies probs by the scales of the values, and raises the unit of results where a product needs it.
+// Multiplies probs by the scales of the values, and raises the unit of the results if a product exceeds it.
 template <ushort Dim, ushort Blocks, ushort RowBlocks>
 MNK_SHARED void scaleProbs(
     thread MatrixScores<RowBlocks, Blocks>& probs, thread MatrixRows<Dim, RowBlocks>& rows,
@@ -209,7 +209,7 @@ MNK_SHARED void scaleProbs(
     for (ushort b = 0; b < RowBlocks; ++b) {
       const float2 prob = probs.of[b][n];
       float2 scaled = prob * scale;
-      if (mayBeZero) {  // the scale of a key that does not count may be NaN
+      if (mayBeZero) {  // the scale of a masked key may be NaN
         scaled = float2(prob.x == 0.0f ? 0.0f : scaled.x, prob.y == 0.0f ? 0.0f : scaled.y);
       }
       isLarger = isLarger || max(max(scaled.x, -scaled.x), max(scaled.y, -scaled.y)) >= unitEnd;
@@ -278,9 +278,9 @@ MNK_SHARED void accumulateValues(
     }
     return;
   }
-  // A value that one token sees and another does not may be infinite or NaN, and 0 * NaN is NaN: tokens are computed
-  // one after the other, and each adds to its own columns.
-  uint seenBy[2 * Blocks];  // bit t of the key of a column: token t sees it
+  // A value that one token sees and another does not may be infinite or NaN, and 0 * NaN is NaN. Tokens are therefore
+  // processed one after the other, and each accumulates only its own columns.
+  uint seenBy[2 * Blocks];  // bit t: token t sees the key of this column
   MNK_UNROLL
   for (ushort n = 0; n < 2 * Blocks; ++n) {
     seenBy[n] = 0;
@@ -288,7 +288,7 @@ MNK_SHARED void accumulateValues(
   const int firstPosition = attentionRow(p, sequence, tokens, 0, 0, slopes).position;
   for (uint token = 0; token < tokens.count; ++token) {
     const AttentionRow row =
-        attentionRow(p, sequence, tokens, 0, token * p.group, slopes);  // any head sees the same keys
+        attentionRow(p, sequence, tokens, 0, token * p.group, slopes);  // all heads of a token see the same keys
     MNK_UNROLL
     for (ushort n = 0; n < 2 * Blocks; ++n) {
       const uint key = base + n / 2 * 8u + keyOfBlock(at.column + n % 2);

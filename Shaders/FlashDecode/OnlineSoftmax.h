@@ -1,19 +1,20 @@
-// A softmax that is built up from parts. A part is the largest of its scores, the sum of 2^(score - largest), and the
-// sum of values with these weights. Scores count in units of 1 / log2(e), so that weights are powers of two.
+// Online softmax over parts. A part consists of rowMax, the maximum of its scores, rowSum, the sum of 2^(score -
+// rowMax), and the sum of values weighted by these probs. Scores are premultiplied by log2(e), so that probs are powers
+// of two.
 #pragma once
 #include "../Common/Lanes.h"
 
 constant constexpr float kLog2E = 1.44269504088896341f;
 constant constexpr float kLn2 = 0.693147180559945309f;
 
-// Stand-ins for minus infinity that arithmetic cannot turn into NaN. A largest score starts above that of a key that
-// does not count, whose weight is then 0 even while nothing has been seen.
+// Stand-ins for minus infinity that arithmetic cannot turn into NaN. The initial rowMax is above the score of a masked
+// key, so that its prob is 0 even if no key has been seen yet.
 constant constexpr float kNoScore = -1.0e30f;
 constant constexpr float kNoLargest = -0.5e30f;
 
-// Sums values over the lanes that differ in the bits from `Last` to `First` of their number, transposed: each exchange
-// halves what a lane keeps while there is an even number left, so that N values take about N exchanges. In the end the
-// sums lie in transposedParts, in the order of lanes, each held by as many neighbors as there are lanes for a part.
+// Sums N values over the lanes that differ in the bits `Last` to `First` of their index, as a transposing reduction:
+// each shuffle halves the number of values that a lane keeps as long as it is even, so that N values take about N
+// shuffles. The sums end up in transposedParts parts, in lane order; all lanes of a part hold the same sums.
 constexpr ushort transposedParts(ushort n, ushort lanes) {
   ushort parts = 1;
   while (parts < lanes && n % (2 * parts) == 0) {
@@ -46,7 +47,7 @@ inline void sumTransposed(thread float* v, uint lane) {
   }
 }
 
-// A lane's share of a row of results, and what it is to be divided by.
+// A lane's share of an unnormalized result row, with the row's softmax stats.
 template <ushort Chunks>
 struct MergedRow {
   float4 x[Chunks];
@@ -54,7 +55,7 @@ struct MergedRow {
   float rowSum;
 };
 
-// In threadgroup memory the stats of parts come first; then, where four floats can be loaded at once, their sums.
+// In threadgroup memory, the stats of all parts come first. Their sums follow at the next 16-byte boundary.
 inline uint firstPartSum(uint parts) {
   return (2u * parts + 3u) / 4u * 4u;
 }
@@ -75,7 +76,7 @@ inline void storeInThreadgroup(
   }
 }
 
-// A row without parts, and `Count` more parts of it: those from `first` on, `step` apart, of which there are `parts`.
+// An empty row, and a function that adds `Count` parts to it: parts `first`, `first + step` and so on, below `parts`.
 template <ushort Chunks>
 inline MergedRow<Chunks> emptyRow() {
   MergedRow<Chunks> row;
@@ -114,17 +115,17 @@ inline void addParts(
   }
 }
 
-// Merges the parts of a row from threadgroup memory, `sumStride` floats and `statStride` stats apart. `lanes` lanes
-// share the row. Several parts are loaded at once, and sums before their weights are known, because each load takes
-// long. Past the last part it is loaded again and weighs nothing; that it may raise the largest, with which all weights
-// are compared in the end, changes no result.
+// Merges the parts of a row from threadgroup memory, which are `sumStride` floats and `statStride` stats apart. `lanes`
+// lanes share the row. Several parts are loaded at once, sums before their rescale factors are known, to hide the
+// latency of loads. Indices past the end load the last part again with a factor of 0. It may still raise the maximum,
+// which does not change the result because all factors are relative to it.
 template <ushort Chunks>
 MNK_SHARED MergedRow<Chunks> mergedInThreadgroup(
     threadgroup const float* sums, uint sumStride, threadgroup const float2* stats, uint statStride, uint parts,
     uint lanes, uint lane) {
   constexpr ushort Ahead = Chunks > 1 ? 4 : 8;
   MergedRow<Chunks> row = emptyRow<Chunks>();
-  const uint own = min(lane, lanes - 1u);  // a lane that has no elements computes what is not read
+  const uint own = min(lane, lanes - 1u);  // lanes without elements compute an unused copy
   for (uint part = 0; part < parts; part += Ahead) {
     float2 stat[Ahead];
     float4 x[Ahead * Chunks];
@@ -142,7 +143,7 @@ MNK_SHARED MergedRow<Chunks> mergedInThreadgroup(
   return row;
 }
 
-// Where the parts of a row are found in memory: where a dispatch before has stored them,
+// Parts of a row that an earlier dispatch stored.
 struct StoredParts {
   device const float* sums;
   device const float* stats;
@@ -156,8 +157,8 @@ inline float4 foursOf(StoredParts from, uint part, uint lane, ushort i, ushort c
   device const float* at = from.sums + (ulong(part) * from.stride * lanes + lane) * (4u * chunks) + 4u * i;
   return float4(at[0], at[1], at[2], at[3]);
 }
-// or where threadgroups of the same dispatch have. What they exchange is atomic, and one float at a time: neighboring
-// lanes have neighboring floats.
+// Parts that other threadgroups of the same dispatch stored. They are exchanged as atomics, one float at a time, in a
+// layout in which neighboring lanes access neighboring floats.
 struct ExchangedParts {
   device atomic_float* sums;
   device atomic_float* stats;
@@ -193,7 +194,7 @@ MNK_SHARED MergedRow<Chunks> mergedInMemory(Parts from, uint parts, uint lanes, 
       }
     }
     MNK_UNROLL
-    for (ushort j = 0; j < Ahead; j = ushort(j + 4)) {  // by fours, so that bits do not depend on how many are loaded
+    for (ushort j = 0; j < Ahead; j = ushort(j + 4)) {  // in fours, so that results do not depend on Ahead
       addParts<Chunks, 4>(row, stat + j, x + j * Chunks, part + j * step, step, parts);
     }
   }

@@ -1,10 +1,10 @@
-// The phases of a tile of keys and values in the prefill kernel: load, score, softmax, values. A tile lies in
-// threadgroup memory as elements of type T, f16 or f32; all simdgroups load it and then use it for rows of their own:
+// The phases of a tile of keys and values in the prefill kernel: load, score, softmax, values. A tile is in threadgroup
+// memory, as elements of type T (f16 or f32). All simdgroups load it together, and each uses it for its own rows:
 //   scores  [row][key]  = queries [row][dim] * keys [dim][key]
 //   results [row][dim] += probs [row][key] * values [key][dim]     probs replace scores, in place
-// Scales of quantized vectors act on scores and probs, so that tiles hold codebook entries. A row of more than 128
-// elements is shared by simdgroups, `flashParts` of them: each has a part of its query and of its result. In a latent
-// cache a key is a value and `Extra` elements for each of these simdgroups: the tile of values serves as keys, too.
+// Scales of quantized vectors are applied to scores and probs, so that tiles hold codebook entries. `flashParts`
+// simdgroups share a row of more than 128 elements: each has a part of its query and of its result. In a latent cache,
+// a key is the value followed by `Extra` elements per simdgroup, and the tile of values also serves as keys.
 #pragma once
 #include "MatrixPieces.h"
 
@@ -18,7 +18,7 @@ inline simdgroup_matrix<T, 8, 8> matrixOfTwo(T x, T y) {
   return matrix;
 }
 
-// Over the lanes that hold the same row of matrices.
+// Reductions over the lanes that hold the same row of a matrix.
 inline ushort secondColumnStep() {
   return ushort(flashHasRowMajorMatrices ? 2 : 8);
 }
@@ -34,7 +34,7 @@ inline float sumOfRow(float x) {
   x += simd_shuffle_xor(x, ushort(1));
   return x + simd_shuffle_xor(x, secondColumnStep());
 }
-// The lane that holds an element of a matrix's row, for a lane that holds others of the same row.
+// The lane that holds column `column` of the matrix row that `lane` holds a part of.
 inline ushort laneOfColumn(uint lane, uint column) {
   return ushort(
       flashHasRowMajorMatrices ? (lane & ~3u) | (column >> 1)
@@ -51,12 +51,11 @@ inline void storeTileFour(threadgroup float* into, float4 x) {
   *reinterpret_cast<threadgroup float4*>(into) = x;
 }
 
-// Elements of a vector that have one scale.
+// Elements of a vector that share a scale.
 constant constexpr uint kScaledElements = 256;
 
-// Loads keys or values from `base` to before `end` and the scales of quantized ones, `Keys` of them for each block of
-// kScaledElements; what is missing in a tile is zero. The result is whether all elements that this thread has loaded
-// are finite.
+// Loads keys or values [base, end) and, if they are quantized, their scales, `Keys` for each block of kScaledElements.
+// The rest of the tile is zero-filled. Returns whether all elements that this thread loaded are finite.
 template <typename T, ushort Keys>
 MNK_SHARED bool loadVectors(
     threadgroup T* tile, threadgroup float* scales, CacheVectors from, constant FlashDecodeParams& p,
@@ -87,19 +86,19 @@ MNK_SHARED bool loadVectors(
   return isFinite;
 }
 
-// What a simdgroup holds of `8 * RowBlocks` rows: `Dim` elements of queries and results, `Extra` more of queries, and
-// their softmax so far. A lane has one row of each block of eight.
+// The state of a simdgroup for `8 * RowBlocks` rows: `Dim` elements of queries and results, `Extra` more elements of
+// queries, and the running softmax. A lane has one row of each block of eight.
 template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
 struct PrefillRows {
   AttentionRow row[RowBlocks];
   simdgroup_matrix<T, 8, 8> query[RowBlocks][(Dim + Extra) / 8];
   float scoreScale[RowBlocks];  // of products with these queries
-  float bias[RowBlocks];        // what the keys' mean adds to scores
+  float bias[RowBlocks];        // added to scores for the keys' mean
   simdgroup_float8x8 result[RowBlocks][Dim / 8];
   float rowMax[RowBlocks];
   float rowSum[RowBlocks];
-  // Probs times scales of values may be halves. For their range, results of a quantized cache count in units of a power
-  // of two, that of the largest product so far.
+  // Probs times value scales may have to fit in halves. Results of a quantized cache are therefore scaled by a power of
+  // two: the exponent of the largest such product so far.
   uint unit[RowBlocks];  // its exponent
 };
 
@@ -122,9 +121,9 @@ inline void startPrefill(thread PrefillRows<T, Dim, Extra, RowBlocks>& rows) {
   }
 }
 
-// Of sixteen elements, even ones are in one matrix and odd ones in the next, so that a lane loads neighbors of a key.
-// `query` is where the first block of rows begins, `extra` where the rest of its queries does, `stats` what prepareRow
-// has left of them.
+// Even elements of a group of sixteen are in one matrix and odd ones in the next, so that a lane loads neighboring
+// elements of a key. `query` and `extra` point to the two parts of the first block of queries, `stats` to the stats
+// that prepareRow stored.
 template <typename T, ushort Dim, ushort Extra, ushort RowBlocks>
 inline void readPrepared(
     thread PrefillRows<T, Dim, Extra, RowBlocks>& rows, threadgroup const T* query, threadgroup const T* extra,
@@ -202,7 +201,7 @@ MNK_SHARED void multiplyKeys(
   }
 }
 
-// Adds products with the rest of keys to those with values, each of which may have scales of their own.
+// Adds the products with the RoPE part of keys to those with the latent part. Either may have scales.
 template <ushort RowBlocks, ushort Blocks>
 MNK_SHARED void addProducts(
     thread PrefillScores<RowBlocks, Blocks>& products, thread PrefillScores<RowBlocks, Blocks>& others,
@@ -224,8 +223,8 @@ MNK_SHARED void addProducts(
   }
 }
 
-// The sums of the products that simdgroups have stored for their parts, one after another from `first` on: in the same
-// order for each of them, so that they agree on every bit.
+// Sums the products that the simdgroups sharing these rows have stored, from `first` on. All of them sum in the same
+// order and so get bit-identical scores.
 template <ushort RowBlocks, ushort Blocks>
 MNK_SHARED void sumParts(
     thread PrefillScores<RowBlocks, Blocks>& products, threadgroup const float2* first, uint lane) {
@@ -239,7 +238,7 @@ MNK_SHARED void sumParts(
   }
 }
 
-// Products become scores; keys that a row does not see have none. `isCommon`: all rows see all keys of the tile.
+// Turns products into scores and masks keys that a row does not see. `isCommon`: all rows see all keys of the tile.
 template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void scoreProducts(
     thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
@@ -268,8 +267,8 @@ MNK_SHARED void scoreProducts(
   }
 }
 
-// Raises each row's maximum to that of its scores and rescales its sums where one has grown; scores become probs, times
-// the scales of quantized values.
+// Updates each row's maximum with its scores, rescales its sums if the maximum has grown, and turns scores into probs,
+// multiplied by the scales of quantized values.
 template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void updatePrefill(
     thread PrefillScores<RowBlocks, Blocks>& scores, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,
@@ -292,7 +291,7 @@ MNK_SHARED void updatePrefill(
       float2 prob = float2(fast::exp2(scores.of[b][n].x - newMax), fast::exp2(scores.of[b][n].y - newMax));
       rows.rowSum[b] += prob.x + prob.y;
       if (kvHasCodedValues) {
-        // The scale of a key that does not count may be NaN.
+        // The scale of a masked key may be NaN.
         const float2 scaled = prob * float2(ownScales[n * 8u], ownScales[n * 8u + 1u]);
         prob = float2(prob.x == 0.0f ? 0.0f : scaled.x, prob.y == 0.0f ? 0.0f : scaled.y);
         exponent = max(exponent, max(finiteExponent(prob.x), finiteExponent(prob.y)));
@@ -346,8 +345,8 @@ MNK_SHARED void multiplyValues(
   }
 }
 
-// The same where values that some rows do not see are infinite or NaN: 0 * NaN is NaN, so what has no weight is left
-// out, key by key.
+// The same if values that some rows do not see are infinite or NaN. 0 * NaN is NaN, so values with prob 0 are skipped,
+// key by key.
 template <typename T, ushort Dim, ushort Extra, ushort RowBlocks, ushort Blocks>
 MNK_SHARED void addWeighedValues(
     thread PrefillScores<RowBlocks, Blocks>& probs, thread PrefillRows<T, Dim, Extra, RowBlocks>& rows,

@@ -1,7 +1,6 @@
-// Turns vectors by the Walsh-Hadamard transform, with or without the signs of a codec. Lanes of a simdgroup share a
-// vector or several short ones, and simdgroups share a long one; every lane goes all the way, because lanes exchange
-// elements. Results that take the place of their vectors are read where they are written, because buffers of two
-// arguments may not alias.
+// Rotates vectors with the Walsh-Hadamard transform, with or without the signs of a codec. The lanes of a simdgroup
+// share a vector, or several short ones, and simdgroups share a long one. No lane exits early, because lanes exchange
+// elements. In place, the kernel reads through the output argument, because two buffer arguments must not alias.
 #include "../Common/FourElements.h"
 #include "../Common/KVCodec.h"
 #include "HadamardTypes.h"
@@ -21,8 +20,8 @@ inline float4 hadamardSigned(float4 x, constant HadamardParams& p, uint first) {
   return x;
 }
 
-// `Parts` simdgroups share a vector. Each transforms its own part; then they exchange parts through the threadgroup's
-// memory for the last stages of the transform.
+// `Parts` simdgroups share a vector. Each transforms its own part; the last stages of the transform exchange parts
+// through threadgroup memory.
 template <ushort Chunks, ushort Parts>
 kernel void hadamard(
     constant HadamardParams& p [[buffer(kHadamardParams)]],

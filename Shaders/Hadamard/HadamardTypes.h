@@ -2,7 +2,8 @@
 #pragma once
 #include "../Common/KVCodecTypes.h"
 
-// Float4s that a lane holds, and simdgroups that share a vector. Beyond 1024 elements one has too few registers.
+// float4s per lane, and simdgroups that share a vector. One simdgroup does not have enough registers for more than 1024
+// elements.
 #define MNK_HADAMARD_INSTANCES(ROW) \
   ROW(1, 1)                         \
   ROW(2, 1)                         \

@@ -1,5 +1,5 @@
-// Reads vectors of a quantized cache back as numbers. Lanes and simdgroups share vectors as in KVCacheQuantize. Where
-// values are read alone they stand in the place of the keys.
+// Dequantizes vectors of a cache. Lanes and simdgroups share vectors as in KVCacheQuantize. If only values are read,
+// the host binds them as keys.
 #include "../Common/CacheAddress.h"
 #include "../Common/CodePlanes.h"
 #include "../Common/FourElements.h"
@@ -21,7 +21,7 @@ kernel void kvCacheDequantize(
     [[buffer(kKVCacheDequantizeChannelScales), function_constant(kvHasChannelScales)]],
     uint2 group [[threadgroup_position_in_grid]], uint simdgroups [[simdgroups_per_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  constexpr bool MayBePadded = Chunks <= 4;  // vectors that fewer than all their lanes hold have 192 elements at most
+  constexpr bool MayBePadded = Chunks <= 4;  // padded vectors have at most 192 elements
   threadgroup_array(float, levels, 2 * 256);
   uint index = group.x * simdgroups + simdgroup;
   bool isValue = false;
@@ -42,7 +42,7 @@ kernel void kvCacheDequantize(
       }
     }
   }
-  const bool isCoded = isValue ? kvHasCodedValues : kvHasCodedKeys;  // the same for a whole simdgroup
+  const bool isCoded = isValue ? kvHasCodedValues : kvHasCodedKeys;  // uniform over a simdgroup
 
   const KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
   const uint first = lane % plane.lanes * 4u * Chunks;
@@ -51,7 +51,8 @@ kernel void kvCacheDequantize(
   const CacheAddress address = addressInRun(p.address, min(head, p.heads - 1u), group.y);
   const ulong elementOfHead = ulong(head) * plane.headDim + first;
 
-  // Bits are a constant of either call, so that its loops unroll. The levels are filled while codes are loaded.
+  // Bits are a compile-time constant in both calls, so that loops unroll. The codebook is filled while the loads of
+  // codes are in flight.
   const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
   const uint place = simdgroup * 32u + lane;
   uint words[4 * Chunks] = {};
@@ -71,7 +72,7 @@ kernel void kvCacheDequantize(
   if (isOwnTable) {
     fillLevels(levels + 256, kvValueBits, place, simdgroups * 32u);
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // levels are filled
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // codebooks are filled
 
   float4 x[Chunks];
   const float factor = scaleOfLevels(scale, plane.headDim, plane.inverseRoot, plane.scaleFactor);

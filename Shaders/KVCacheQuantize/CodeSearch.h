@@ -1,13 +1,13 @@
-// The code of a number, by tables that a threadgroup keeps in its memory: levels of all codes, then lower boundaries. A
-// polynomial guesses the code, at most one too large, and a boundary corrects it. So the code is exact, however the
-// guess is rounded: how many boundaries lie below the number.
+// Quantizes numbers with two tables in threadgroup memory: the codebook, then the lower boundary of each code. A
+// polynomial estimates the code and is at most one too large; a comparison with a boundary corrects it. The code is
+// therefore exact, the number of boundaries below the number, however the polynomial is rounded.
 #pragma once
 #include "../Common/KVCodec.h"
 #include "CodeGuesses.h"
 
 constant constexpr uint kCodeTableFloats = 256 + 257;
 
-// The last boundary is one that nothing passes.
+// The lower boundary of a code. The one past the last code is larger than any number.
 inline float lowerBoundary(CodeBook book, uint code) {
   const uint middle = book.halfCount;
   if (code == middle) {
@@ -32,14 +32,14 @@ inline constant const float* codeGuess(uint bits) {
   return kvIsTurbo ? kTurboGuesses + 6u * (bits - 2u) : kMlx1Guesses + 6u * (min(bits, 7u) - 4u);
 }
 
-// Beyond these all codes are the first or the last.
+// Clamps to the domain of the polynomial, beyond which every code is the first or the last one.
 inline float4 withinGuess(constant const float* guess, float4 x) {
   return clamp(x, float4(-guess[5]), float4(guess[5]));
 }
 
-// Of a number within the guess.
+// The code of a number that withinGuess has clamped.
 inline uint codeOf(threadgroup const float* tables, constant const float* guess, uint bits, float x) {
-  // From 2 on floats are this far apart, so that the last bits of the sum are the guess, rounded to a whole number.
+  // The spacing of floats in [2, 4): the low bits of the sum are the estimate, rounded to an integer.
   const float step = 0x1p-22f;
   const float a = fabs(x);
   float slope = step * guess[1];

@@ -1,8 +1,8 @@
-// Codes new tokens into a quantized cache, whose keys or values may be dense: then they are stored as elements. Grid of
-// threadgroups: (group of simdgroups, token). Lanes of a simdgroup share a vector, or several short ones; simdgroups
-// past those of the keys take the values, so that one dispatch stores both. Every lane goes all the way, because lanes
-// exchange elements; those without a vector carry zeros and store nothing. Keys may be rotated on their way, by
-// MultiRoPE's rule; then threadgroups past those of the cache rotate queries, too.
+// Quantizes new tokens into a cache; if its keys or values are dense, stores them as elements. Grid of threadgroups:
+// (group of simdgroups, token). The lanes of a simdgroup share a vector, or several short ones. Simdgroups after those
+// of the keys process the values, so that one dispatch stores both. No lane exits early, because lanes exchange
+// elements; lanes without a vector hold zeros and store nothing. Keys may be rotated as MultiRoPE does before they are
+// stored; then further threadgroups rotate the queries.
 #include "../Common/CacheAddress.h"
 #include "../Common/CodePlanes.h"
 #include "../Common/FourElements.h"
@@ -15,13 +15,13 @@ pipeline_constant(bool, kvHasProbe, kKVCacheQuantizeHasProbe);
 pipeline_constant(bool, kvIsRotated, kKVCacheQuantizeIsRotated);
 pipeline_constant(uint, kvQueryType, kRotaryAppendQueryType);
 
-// The largest f16 stands for what is beyond it.
+// Scales beyond the largest finite f16 saturate to it.
 inline half turboScale(float scale, bool isNan) {
   const uint bits = min(as_type<uint>(scale), 0x477fe000u);
   return isNan ? as_type<half>(ushort(0x7e00)) : half(as_type<float>(bits));
 }
 
-// Where the codes and the scale of a vector go.
+// Destination of the codes and the scale of a vector.
 struct QuantizedRow {
   device uchar* codes;
   device uchar* scales;
@@ -29,7 +29,7 @@ struct QuantizedRow {
   bool isStored;
 };
 
-// Encodes and stores a vector; says whether its scale saturated. `at` counts the lanes of the vector.
+// Quantizes and stores a vector. Returns whether its scale saturated. `at` is the index of the lane within the vector.
 template <ushort Chunks>
 MNK_SHARED bool quantizeVector(
     threadgroup const float* tables, thread float4* x, KVCodecPlane plane, uint bits, VectorSize size,
@@ -63,7 +63,7 @@ MNK_SHARED bool quantizeVector(
   return isSaturated;
 }
 
-// Rotates the elements of a query that a lane holds, from `first` on. Offsets count elements.
+// Applies RoPE to the elements of a query that a lane holds, from `first` on. Strides are in elements.
 template <ushort Chunks>
 MNK_SHARED void rotateQuery(
     constant MultiRoPEParams& p, constant uint2* frequencies, device const uint* positions, device const uint* offsets,
@@ -110,7 +110,8 @@ kernel void kvCacheQuantize(
   threadgroup_array(float, tables, 2 * kCodeTableFloats);
   uint index = group.x * simdgroups + simdgroup;
   if (kvIsRotated) {
-    // A threadgroup is of the cache or of the queries, so that either all of its threads meet at the barrier or none.
+    // A threadgroup processes either the cache or queries, so that either all of its threads reach the barrier or none
+    // does.
     const uint groupsOfCache = (p.keys.simdgroups + p.values.simdgroups + simdgroups - 1u) / simdgroups;
     if (group.x >= groupsOfCache) {
       const uint lanes = lanesOf(kvKeyDim, Chunks);
@@ -142,7 +143,7 @@ kernel void kvCacheQuantize(
       }
     }
   }
-  const bool isCoded = isValue ? kvHasCodedValues : kvHasCodedKeys;  // the same for a whole simdgroup
+  const bool isCoded = isValue ? kvHasCodedValues : kvHasCodedKeys;  // uniform over a simdgroup
 
   KVCodecPlane plane = planeOf(p.keys, p.values, isValue, Chunks);
   const uint at = lane % plane.lanes;
@@ -162,7 +163,7 @@ kernel void kvCacheQuantize(
   if (into.isStored) {
     loadChunks<Chunks>(source, kvElementType, kvIsVectorizedElements, element, words);
   }
-  // The tables are filled while the vector is loaded.
+  // Fills the tables while the loads of the vector are in flight.
   const bool isOwnTable = kvHasValues && kvValueBits != kvKeyBits;
   const uint place = simdgroup * 32u + lane;
   fillCodeTables(tables, kvKeyBits, place, simdgroups * 32u);
@@ -209,7 +210,8 @@ kernel void kvCacheQuantize(
   } else if (into.isStored) {
     const ulong to = into.row * plane.headDim + first;
     if (kvDenseType == kvElementType && (isValue || !kvIsRotated)) {
-      storeWords<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, words);  // NaN payloads arrive unchanged
+      // A bitwise copy preserves NaN payloads.
+      storeWords<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, words);
     } else {
       storeChunks<Chunks>(into.codes, kvDenseType, kvHasAlignedCodes, to, x);
     }
@@ -219,7 +221,7 @@ kernel void kvCacheQuantize(
   if (!isCoded) {
     return;
   }
-  // Bits, lanes and head dim are constants of either call, so that its loops unroll.
+  // Bits, lanes and head dim are compile-time constants in both calls, so that loops unroll.
   bool isSaturated = false;
   if (isValue && (isOwnTable || kvValueDim != kvKeyDim)) {
     plane.lanes = lanesOf(kvValueDim, Chunks);

@@ -32,12 +32,12 @@ enum KVCacheQuantizeFlags {
   kKVPropagatesNonFinite = 4,
 };
 
-#define MNK_KV_CACHE_QUANTIZE_PARAMS(FIELD)                                \
-  FIELD(CacheAddressParams, address)                                       \
-  FIELD(KVCodecPlane, keys)                                                \
-  FIELD(KVCodecPlane, values)                                              \
-  FIELD(uint32_t, heads)                                                   \
-  FIELD(uint32_t, flags)         /* KVCacheQuantizeFlags */                \
-  FIELD(uint32_t, candidates)    /* of turbo's search for a better size */ \
-  FIELD(float, candidateSpacing) /* in units of the reach of the bits */
+#define MNK_KV_CACHE_QUANTIZE_PARAMS(FIELD)                      \
+  FIELD(CacheAddressParams, address)                             \
+  FIELD(KVCodecPlane, keys)                                      \
+  FIELD(KVCodecPlane, values)                                    \
+  FIELD(uint32_t, heads)                                         \
+  FIELD(uint32_t, flags)         /* KVCacheQuantizeFlags */      \
+  FIELD(uint32_t, candidates)    /* divisors that turbo tries */ \
+  FIELD(float, candidateSpacing) /* as a fraction of kTurboReach for the bits */
 MNK_STRUCT(KVCacheQuantizeParams, MNK_KV_CACHE_QUANTIZE_PARAMS);

@@ -1,5 +1,5 @@
-// Codes and scales of a vector that was turned by walshHadamard, but not yet multiplied by inverseRoot. Each lane has
-// the codes of its own elements; all lanes of a vector have its scale.
+// Computes the codes and the scale of a vector after walshHadamard, before the multiplication by inverseRoot. Each lane
+// has the codes of its own elements; all lanes of a vector have its scale.
 #pragma once
 #include "CodeSearch.h"
 
@@ -9,8 +9,8 @@ inline float2 productsWith(float4 x, float4 c) {
       fma(x.y, c.y, x.x * c.x) + fma(x.w, c.w, x.z * c.z), fma(c.y, c.y, c.x * c.x) + fma(c.w, c.w, c.z * c.z));
 }
 
-// Over what a lane holds: neighbors first, then pairs of neighbors and so on. Sums over lanes go on likewise, so that
-// they depend on the elements alone, not on how many of them a lane holds.
+// Sums the chunks of a lane pairwise: neighbors, then pairs of neighbors, and so on. Sums over lanes continue the same
+// tree, so the result depends only on the elements, not on how many of them a lane holds.
 template <ushort Chunks, typename T>
 inline T sumOfChunks(thread T* x) {
   MNK_UNROLL
@@ -23,13 +23,13 @@ inline T sumOfChunks(thread T* x) {
   return x[0];
 }
 
-// Numbers below 2^-60 become zero, so that no product of two can be subnormal. Beside the vector's largest element they
-// are far below what a float can tell.
+// Flushes numbers below 2^-60 to zero, so that no product of two is subnormal. Next to the vector's largest element
+// they are below the precision of a float.
 inline float withoutDust(float x) {
   return (as_type<uint>(x) & 0x7fffffffu) < 0x21800000u ? 0.0f : x;
 }
 
-// The sum of squares over the lanes of a vector, or of a block of it.
+// The sum of squares over the lanes of a vector, or of one block of it. Flushes tiny elements first.
 template <ushort Chunks>
 inline float energyOf(thread float4* y, uint lanes) {
   float squares[Chunks];
@@ -43,7 +43,8 @@ inline float energyOf(thread float4* y, uint lanes) {
   return sumOverLanes(sumOfChunks<Chunks>(squares), lanes);
 }
 
-// <u, c> and <c, c> over what a lane holds, for the levels c of codes; 0 for a lane without elements.
+// <u, c> and <c, c> over the elements of a lane, where c are the codebook entries of the codes; 0 for a lane without
+// elements.
 template <ushort Chunks>
 inline float2 productsWithLevels(
     threadgroup const float* levels, thread const float4* u, thread const uint4* codes, bool hasElements) {
@@ -56,8 +57,9 @@ inline float2 productsWithLevels(
   return hasElements ? float2(sums) : float2(0.0f);
 }
 
-// The size g that gives the levels nearest in direction to u, of numbers u / g for g around 1: 1 / g, and <u, c> and
-// <c, c> for it. Lanes exchange sums after `Together` candidates, so that they wait less for each other.
+// Searches divisors g around 1 for the one whose codebook entries c for u / g are closest in direction to u. The result
+// holds 1 / g and its sums <u, c> and <c, c>. Lanes reduce the sums of `Together` candidates at a time, to overlap the
+// latency of shuffles.
 struct BestSize {
   float factor;
   float2 sums;
@@ -84,7 +86,7 @@ inline BestSize bestSize(
     MNK_UNROLL
     for (ushort t = 0; t < Together; ++t) {
       sums[t] = sumOverLanes(sums[t], lanes);
-      // The cosine's square is sums.x^2 / sums.y up to a constant.
+      // sums.x^2 / sums.y is proportional to the squared cosine.
       const float2 s = sums[t];
       if (first + t < candidates && s.x * s.x * best.sums.y > best.sums.x * best.sums.x * s.y) {
         best = BestSize{factors[t], s};
@@ -94,7 +96,8 @@ inline BestSize bestSize(
   return best;
 }
 
-// Gives the scale of levels for r = y * inverseRoot. y becomes numbers of variance 1. `at` counts the vector's lanes.
+// Returns the scale of codebook entries for r = y * inverseRoot. Normalizes y to variance 1. `at` is the index of the
+// lane within the vector.
 template <ushort Chunks>
 inline float encodeTurbo(
     threadgroup const float* tables, thread float4* y, thread uint4* codes, KVCodecPlane plane, uint bits, uint at,
@@ -127,8 +130,8 @@ inline float encodeTurbo(
   return (isUnbiased ? length / best.sums.x : best.sums.x / best.sums.y) * size * plane.inverseRoot;
 }
 
-// Gives this lane's scale for the vector as it was before `power` was taken out. y becomes what is compared with
-// boundaries.
+// Returns this lane's scale for the vector, with `power` put back. Replaces y by the normalized elements that are
+// compared with the boundaries.
 template <ushort Chunks>
 inline float encodeMlx1(
     threadgroup const float* tables, thread float4* y, thread uint4* codes, KVCodecPlane plane, uint bits, int power) {

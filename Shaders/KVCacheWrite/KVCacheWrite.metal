@@ -1,4 +1,4 @@
-// Stores new tokens in a cache. Grid: (unit, head, token). A thread stores one unit of a row; units past those of the
+// Stores new tokens in a cache. Grid: (unit, head, token). A thread stores one unit of a row. Units after those of the
 // keys are units of the values, so that one dispatch moves both.
 #include "../Common/CacheAddress.h"
 #include "../Common/Elements.h"
@@ -6,7 +6,7 @@
 
 pipeline_constant(bool, kvIsVectorized, kKVCacheWriteIsVectorized);
 
-// Moves bits, so that NaN payloads and subnormal numbers arrive unchanged.
+// Copies bits, so that NaN payloads and subnormal numbers are preserved.
 template <typename Unit>
 kernel void kvCacheMove(
     constant KVCacheWriteParams& p [[buffer(kKVCacheWriteParams)]],
@@ -31,7 +31,7 @@ kernel void kvCacheMove(
   }
 }
 
-// Offsets count units.
+// Offsets are in units.
 template <typename Source, typename Cache>
 inline void convertUnit(device const Source* source, ulong from, device Cache* cache, ulong to) {
   if (kvIsVectorized) {

@@ -13,7 +13,7 @@
   ROW(bf16, f32)                      \
   ROW(bf16, f16)
 
-// Moves between equal dtypes, a row for each unit of bytes that a thread moves: kvCacheMove_16 …
+// Copies between equal types, one entry per number of bytes that a thread copies: kvCacheMove_16 …
 #define MNK_KV_CACHE_MOVES(ROW) \
   ROW(16, uint4)                \
   ROW(4, uint)                  \

@@ -1,4 +1,4 @@
-// Merges the parts of rows, a threadgroup for each row: its simdgroups share the parts, and the first of them finishes
+// Merges the parts of rows, one threadgroup per row. Its simdgroups share the parts, and the first simdgroup finishes
 // the row.
 #include "../FlashDecode/AttentionFinish.h"
 

@@ -1,7 +1,7 @@
-// Turns pairs of elements by their token's position. Grid: (unit, group of heads, token of any sequence), where the
-// groups of the keys follow those of the queries. A thread works out the angles of its unit once, for all heads of its
-// group. It alone reads and writes its elements, so results may take the place of what they are made of; then they are
-// read where they are written, because buffers of two arguments may not alias.
+// Rotates pairs of elements by their token's position. Grid: (unit, group of heads, token of any sequence); the head
+// groups of the keys follow those of the queries. A thread computes the angles of its unit once for all heads of its
+// group. No other thread accesses its elements, so results may be written in place. In place, the kernel reads through
+// the output argument, because two buffer arguments must not alias.
 #include "../Common/Elements.h"
 #include "../Common/RotaryPairs.h"
 #include "MultiRoPETypes.h"

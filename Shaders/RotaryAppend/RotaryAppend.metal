@@ -1,7 +1,7 @@
-// Rotates queries and keys, and stores the keys with their values in a dense cache: what MultiRoPE and KVCacheWrite do,
-// bit for bit, while queries and keys stay as they are. Grid: (unit, group of heads, token), where the groups of the
-// keys follow those of the queries, and those of the values come last. A unit is a pair or four, as for MultiRoPE; of
-// values, which are not rotated, it is as many neighbors.
+// Rotates queries and keys, and stores the keys with their values in a dense cache. The results are bit-identical to
+// those of MultiRoPE and KVCacheWrite, and the source queries and keys are not modified. Grid: (unit, group of heads,
+// token); the head groups of the keys follow those of the queries, and those of the values come last. A unit is one
+// pair or four, as in MultiRoPE; for values, which are not rotated, it is the same number of neighboring elements.
 #include "../Common/CacheAddress.h"
 #include "../Common/FourElements.h"
 #include "../Common/RotaryPairs.h"
@@ -11,7 +11,7 @@ pipeline_constant(uint, appendQueryType, kRotaryAppendQueryType);
 pipeline_constant(uint, appendKeyType, kRotaryAppendKeyType);
 pipeline_constant(uint, appendCacheType, kRotaryAppendCacheType);
 
-// Vectors of some heads, by the elements that they start at.
+// The vectors of a group of heads, as element offsets and strides.
 struct HeadVectors {
   ulong from;
   ulong fromStride;
@@ -32,7 +32,7 @@ inline void storePart(device uchar* into, uint type, ulong index, float4 x) {
   }
 }
 
-// Bits arrive unchanged where both types are the same.
+// Copies bits unchanged if both types are the same.
 inline void copyPart(
     device const uchar* from, uint fromType, device uchar* into, uint intoType, ulong index, ulong to) {
   if (fromType != intoType) {
@@ -49,7 +49,7 @@ inline void copyPart(
   }
 }
 
-// Rotated elements are rounded to the type they come from before they are converted, as if they had been stored first.
+// Rotated elements are rounded to their source type before they are converted, as if MultiRoPE had stored them.
 MNK_SHARED void moveUnit(
     device const uchar* from, uint fromType, device uchar* into, uint intoType, HeadVectors heads, RopePlace place,
     RopeAngles angles) {
@@ -99,7 +99,7 @@ kernel void rotaryAppend(
     if (address.isStored) {
       const uint elements = ropeIsVectorized ? 4u : 1u;
       const uint first = 2u * elements * at.x;
-      // The last of an odd number of elements is its own neighbor.
+      // If the number of elements is odd, the last unit copies its only element twice.
       const RopePlace place = {first, min(first + elements, p.valueDim - elements), false};
       vectors.from = sourceUnit(p.address, p.address.values, 0u, address.sourceToken);
       vectors.fromStride = p.address.values.headStride;

@@ -18,7 +18,8 @@ enum RotaryAppendBuffer {
   kRotaryAppendOffsets = 11,
 };
 
-// Strides of sources count elements. Of `rotation.keys` only the heads are read: their vectors are found by `address`.
+// Strides of sources are in elements. Only the head counts of `rotation.keys` are used; `address` locates the key
+// vectors.
 #define MNK_ROTARY_APPEND_PARAMS(FIELD)                            \
   FIELD(MultiRoPEParams, rotation)                                 \
   FIELD(CacheAddressParams, address)                               \

@@ -1,5 +1,5 @@
-// Finds out which elements of an 8 x 8 simdgroup matrix a lane holds, which Metal leaves to the GPU: every element of
-// the matrix is its own index. One simdgroup.
+// Probes which elements of an 8x8 simdgroup matrix each lane holds, which Metal does not specify. Each element of the
+// probed matrix is its own index. Runs as one simdgroup.
 #include "../Common/MetalCompat.h"
 #include "MatrixLayoutTypes.h"
 

@@ -1,4 +1,4 @@
-// What the layout probe's host code and kernel agree on: buffer indices, and what it says about each lane.
+// Types shared by the layout probe's host code and kernel: buffer indices and the result per lane.
 #pragma once
 #include "../Common/Layout.h"
 
@@ -9,6 +9,6 @@ enum MatrixLayoutBuffer {
 // Two numbers for each of the 32 lanes of a simdgroup.
 enum MatrixLayoutFinding {
   kMatrixLayoutFirst = 0,         // row * 8 + column of the lane's first element
-  kMatrixLayoutSecondIsNext = 1,  // 1: its second element is the next column of that row; 0: it is another one
+  kMatrixLayoutSecondIsNext = 1,  // 1 if its second element is in the next column of the same row, else 0
   kMatrixLayoutFindingsPerLane = 2,
 };

@@ -1,3 +1,3 @@
 // Made by .ci/embed-shaders: the name of the empty kernel that says which text a library was made from.
 #pragma once
-#define MNK_SHADER_STAMP "mnkStamp_cc9454f39a33d77b"
+#define MNK_SHADER_STAMP "mnkStamp_c9e2519913c44784"

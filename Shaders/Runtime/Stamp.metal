@@ -1,6 +1,6 @@
-// Kernels that do nothing, and whose names say something of the library. One names the text that it was made from, so
-// that a device can refuse a library that is older or newer than the code that calls it. The other is there where it
-// was compiled for devices that order memory between threadgroups.
+// Empty kernels whose names describe the library. One name is a hash of the source, so that a device can reject a
+// library that does not match the calling code. The other exists only if the library was compiled for devices with
+// device-scope fences.
 #include "../Common/MetalCompat.h"
 #include "Stamp.h"
 
@@ -10,7 +10,8 @@ kernel void shaderStamp() {}
 instantiate_kernel(MNK_SHADER_STAMP, shaderStamp, uint)
 
 #if MNK_HAS_DEVICE_FENCES
-// With the fence that others rely on: a compiler that lacks it refuses this file, which is compiled first.
+// Contains the fence that other kernels rely on. This file is compiled first, so a compiler without the fence fails
+// here.
 kernel void ordersThreadgroups() {
   atomic_thread_fence(mem_flags::mem_device, memory_order_seq_cst, thread_scope_device);
 }

@@ -13,7 +13,7 @@
 
 namespace mnk {
 
-// `rows` of each of `entries`, or 0 where counts differ.
+// The rows of a call: `rows` for each of `entries`, or 0 if the counts differ.
 struct CallRows {
   uint64_t total = 0;
   uint64_t entries = 0;
@@ -22,17 +22,18 @@ struct CallRows {
   static CallRows of(std::span<const SequenceRows> entries);
 };
 
-// The part of all results that rows from `first` on have, as the results of `count` sequences of `rows` rows.
+// The part of the results for the rows from `first` on, shaped as results of `count` sequences with `rows` rows.
 Result<AttentionResults> resultsOf(AttentionResults results, const CallRows& call, uint64_t first, uint64_t rows,
                                    uint64_t count);
-// All results, before they are divided: of rows one after another, or of entries and their rows.
+// Checks all results before they are divided: either one axis of all rows, or an axis of entries and one of rows.
 Result<void> checkResults(std::string_view call, const AttentionResults& results, const CallRows& rows, uint64_t heads,
                           uint64_t headDim);
-// Each part of a call is checked by itself; results of one part, and `targets`, must not be what another one reads.
+// Each part of a call checks its own operands. This checks that no part writes results or `targets` that another part
+// reads.
 Result<void> checkOverlap(std::string_view call, const std::vector<NamedRange>& sources,
                           const AttentionResults& results, std::vector<NamedRange> targets = {});
 
-// A sequence as rows see it that `rowsBehind` newer tokens follow.
+// The sequence as seen by rows that are followed by `rowsBehind` newer tokens.
 AttendedSequence attendedBy(uint32_t sequence, const CacheCursor& cursor, uint64_t rowsBehind = 0);
 // Rows of an entry are older than those of a later one for the same sequence.
 Result<std::vector<AttendedSequence>> attendedSequences(

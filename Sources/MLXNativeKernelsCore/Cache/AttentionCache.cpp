@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kAppend = "AttentionCache.append";
 constexpr std::string_view kQuantized = "AttentionCache.quantized";
 
-// Tokens of one sequence have no axis of sequences, or one of 1.
+// Tokens of one sequence have no sequence axis, or one of extent 1.
 Result<void> checkOneSequence(const HeadsView& view) {
   const HeadsView::Strides strides = view.resolved();
   if (strides.sequences <= 1) return {};
@@ -31,7 +31,7 @@ Result<void> checkOneSequence(const HeadsView& view) {
       .fix = "List the sequences, or reshape the tokens."};
 }
 
-// Whether all of these positions hold what was appended there.
+// Checks that the cache still holds all of these positions.
 Result<void> checkHeld(const CacheSlots& slots, const CacheCursor& cursor, uint64_t position, uint64_t tokens,
                        uint32_t sequence) {
   if (!slots.holds(cursor, position, tokens)) {
@@ -65,7 +65,7 @@ std::string storageText(const AttentionCacheDescriptor& d) {
   return fmt::format("{} and {} bits", q->keyCodec().text(), q->valueBits);
 }
 
-// The slots of positions that can be read, neighbors as one run.
+// The slots of readable positions, with adjacent slots joined into runs.
 std::vector<SlotRun> heldRuns(const CacheSlots& slots, const CacheCursor& cursor) {
   std::vector<SlotRun> runs;
   for (const SlotRun& run : slots.heldSlots(cursor)) {
@@ -182,7 +182,7 @@ Result<AttentionCache::State::RowSlots> AttentionCache::State::rowSlots(std::spa
     for (uint64_t row = 0; row < rows; ++row, ++position) {
       if (view.wrap == KVWrap::linear && position >= view.capacity()) return fullError(sequence, position, view);
       listed.sequences.push_back(sequence);
-      // A slot is a position too, and always fits in the 32 bits of a row.
+      // Passes the slot as the position, because a slot always fits in the 32 bits of a row.
       listed.slots.push_back(static_cast<uint32_t>(view.slotOf(position)));
     }
   }
@@ -202,7 +202,7 @@ Result<void> AttentionCache::append(CommandEncoder& encoder, const HeadsView& ke
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, sequences));
     std::map<uint32_t, uint64_t> next;
     for (const uint32_t sequence : sequences) {
-      if (next.contains(sequence)) continue;  // others may append between two looks at it
+      if (next.contains(sequence)) continue;  // read each cursor once: other threads may append in between
       MNK_TRY(auto cursor, recording->known(sequence));
       next.emplace(sequence, cursor.next);
     }
@@ -231,7 +231,7 @@ Result<void> AttentionCache::copy(CommandEncoder& encoder, uint32_t source, uint
     MNK_TRY(auto recording, CacheCursors::join({state_, &state_->cursors}, encoder, {&source, 1}));
     MNK_TRY(auto cursor, recording->known(source));
     if (source == target) return {};
-    (void)recording->after(target);  // so that `replace` needs no memory
+    (void)recording->after(target);  // reserves memory, so that `replace` cannot fail
     const uint64_t oldest = state_->cursors.slots().oldestKept(cursor);
     MNK_TRY(auto planned, state_->storage.planCopy(source, target, cursor.next, oldest));
     MNK_TRY(encoder.encode(planned));
@@ -271,7 +271,7 @@ Result<void> AttentionCache::quantizeFrom(CommandEncoder& encoder, const Attenti
     std::vector<CacheCursor> cursors;
     for (const uint32_t sequence : sequences) {
       MNK_TRY(auto cursor, from->known(sequence));
-      (void)into->after(sequence);  // so that `replace` needs no memory
+      (void)into->after(sequence);  // reserves memory, so that `replace` cannot fail
       cursors.push_back(cursor);
     }
     Plan whole{.op = std::string(kQuantized), .dispatches = {}};

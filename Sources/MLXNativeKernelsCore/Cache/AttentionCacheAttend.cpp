@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::string_view kAttend = "AttentionCache.attend";
 
-// The part of a result that rows from `first` on have, as the result of `count` sequences of `rows` rows. Its last
-// `innerAxes` axes are those of one row; those before are one of all rows, or those of entries and their rows. Another
-// tensor stays as it is, for the rules to refuse.
+// Narrows a result tensor to the rows from `first` on, shaped as the result of `count` sequences with `rows` rows. Its
+// last `innerAxes` axes belong to one row; the axes before are either one axis of all rows, or entries and rows. A
+// tensor with other axes is left unchanged, and the rules reject it.
 Result<void> takeRows(Tensor& tensor, uint32_t innerAxes, const CallRows& call, uint64_t first, uint64_t rows,
                       uint64_t count) {
   const auto extents = tensor.shape().extents();
@@ -106,7 +106,7 @@ Result<std::vector<AttendedSequence>> attendedSequences(
     const std::function<Result<CacheCursor>(uint32_t sequence)>& cursorOf) {
   std::vector<AttendedSequence> attended(entries.size());
   struct Listed {
-    CacheCursor cursor;  // looked at once, since others may append meanwhile
+    CacheCursor cursor;  // read once, because other threads may append in the meantime
     uint64_t rowsBehind = 0;
   };
   std::map<uint32_t, Listed> listed;
@@ -119,7 +119,7 @@ Result<std::vector<AttendedSequence>> attendedSequences(
     }
     const CacheCursor& cursor = found->second.cursor;
     uint64_t& behind = found->second.rowsBehind;
-    // Rows that see tokens behind their own would need both lengths.
+    // Non-causal rows that see tokens after their own would need two lengths.
     if (behind != 0 && rows != 0 && !isCausal) {
       return listedAgain(sequence);
     }

@@ -75,7 +75,7 @@ void resolveDefaults(AttentionCacheDescriptor& d) {
   }
   if (!d.slidingWindow) return;
   d.whenFull = KVWrap::ring;
-  // A ring that is too large for 32 bits is refused as the largest one.
+  // If the capacity of a ring exceeds 32 bits, it is clamped, and the rules reject it.
   if (d.capacity == 0)
     d.capacity = static_cast<uint32_t>(std::min<uint64_t>(d.pinned + d.slidingWindow->slots(), UINT32_MAX));
 }

@@ -1,4 +1,4 @@
-// What a cache's descriptor must satisfy, whatever its storage.
+// Rules of a cache descriptor that do not depend on its storage.
 #pragma once
 #include <optional>
 #include <span>
@@ -10,12 +10,12 @@ namespace mnk {
 
 inline constexpr std::string_view kCacheName = "AttentionCache";  // in messages
 
-// Puts numbers in the place of those that are left to the cache.
+// Fills in fields for which the cache chooses the value.
 void resolveDefaults(AttentionCacheDescriptor& descriptor);
 
 std::span<const Rule<AttentionCacheDescriptor>> attentionCacheRules();
 
-// The first broken one of these and, where storage is quantized, of its own. valueHeadDim is not 0.
+// Returns the first violated rule, including those of quantized storage. valueHeadDim must not be 0.
 Result<void> checkRules(const AttentionCacheDescriptor& descriptor);
 
 }  // namespace mnk

@@ -1,4 +1,4 @@
-// What an AttentionCache is made of; its copies share it.
+// The state of an AttentionCache, which its copies share.
 #pragma once
 #include <map>
 #include <memory>
@@ -32,19 +32,19 @@ struct AttentionCache::State {
                           const AttentionResults& results, const AttentionOptions& options,
                           std::vector<AttendedSequence> attended,
                           const std::optional<ScratchQueries>& rotated = {}) const;
-  // Rows of a list, those of all entries at once.
+  // Plans attention for a list of entries, all at once.
   Result<Plan> planAttendRows(const std::shared_ptr<Device>& device, const HeadsView& queries,
                               const AttentionResults& results, const AttentionOptions& options, const CallRows& call,
                               std::span<const SequenceRows> entries, std::span<const AttendedSequence> attended,
                               const std::optional<ScratchQueries>& rotated = {}) const;
-  // Where the tokens of a list go. The next position of each sequence advances past them.
+  // Slots for the tokens of a list. Advances the next position of each sequence past them.
   struct RowSlots {
     std::vector<uint32_t> sequences;
     std::vector<uint32_t> slots;
   };
   Result<RowSlots> rowSlots(std::span<const SequenceRows> entries, std::map<uint32_t, uint64_t>& next) const;
 
-  // appendAndAttend, and its parts. Cursors advance past what is planned.
+  // Plans appendAndAttend and its parts. Advances the cursors past what is planned.
   Result<Plan> planStep(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                         std::map<uint32_t, CacheCursor>& cursors) const;
   Result<void> repeatStep(CommandEncoder& encoder, const AppendAndAttend& step, const CacheCursor& from,
@@ -56,12 +56,12 @@ struct AttentionCache::State {
                             std::map<uint32_t, CacheCursor>& cursors) const;
   Result<Plan> planEntries(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                            std::span<const SequenceRows> entries, std::map<uint32_t, CacheCursor>& cursors) const;
-  // `rows` rows attend to a sequence.
+  // Records that `rows` rows attend to a sequence.
   void noteRead(CacheCursors::Recording& recording, const AttendedSequence& attended, uint64_t rows,
                 const AttentionOptions& options) const;
 };
 
-// A call of a cache, which its errors name and recordings keep whole, as what `again` makes.
+// Runs a call of a cache. Errors name the call, and a recording stores it as the call that `again` returns.
 template <typename Again, typename Body>
 Result<void> cacheCall(CommandEncoder& encoder, std::string_view name, const Again& again, const Body& body,
                        bool hasOneForm = false) {

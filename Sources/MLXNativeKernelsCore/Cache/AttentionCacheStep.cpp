@@ -1,5 +1,5 @@
-// A step of a cache in one call: rotate, append, attend. All tokens at once where that gives the results of one by one,
-// else in chunks that the ring can serve.
+// A step of a cache in one call: rotate, append, attend. Processes all tokens at once if that gives the same results as
+// one token at a time, and otherwise in chunks that fit the ring.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -28,11 +28,12 @@ constexpr std::string_view kCall = "AttentionCache.appendAndAttend";
 
 using Cursors = std::map<uint32_t, CacheCursor>;
 
-// `first` of `tokens` tokens were stored before.
+// Of `tokens` tokens, the first `first` have already been stored.
 Error tooSmallRing(const CacheSlots& slots, const CacheCursor& cursor, uint64_t window, uint64_t first,
                    uint64_t tokens) {
   const uint64_t takenBack = std::max<uint64_t>(cursor.highest - cursor.next, 1) - 1;
-  const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);  // enough to overwrite nothing
+  // A capacity at which nothing is overwritten.
+  const uint64_t never = std::max(cursor.highest, cursor.next + tokens - first);
   return {.op = std::string(kCall),
           .what = "the ring is too small for the window",
           .got = fmt::format("token {} of {}, whose window of {} reaches positions that a ring of {} has overwritten",
@@ -41,7 +42,7 @@ Error tooSmallRing(const CacheSlots& slots, const CacheCursor& cursor, uint64_t 
           .fix = "Make the ring that large, or pass a smaller window."};
 }
 
-// A row would see the newer ones of its own chunk alone.
+// Without causality, a row would see newer tokens of its own chunk but not of later chunks.
 Error dividedRows(uint64_t tokens, uint64_t chunk) {
   return {.op = std::string(kCall),
           .what = "attention that is not causal cannot be divided into chunks",
@@ -50,7 +51,7 @@ Error dividedRows(uint64_t tokens, uint64_t chunk) {
           .fix = "Make the ring larger, or append and attend to fewer tokens at a time."};
 }
 
-// Keys of a latent cache hold the part that is rotated, and its queries that part behind another.
+// The keys of a latent cache are the RoPE part only, while its queries have that part after the latent part.
 Error rotatedLatent(uint64_t latentDim) {
   return {.op = std::string(kCall),
           .what = "a latent cache cannot rotate",
@@ -78,7 +79,7 @@ Result<void> checkTokens(const AppendAndAttend& step) {
   return {};
 }
 
-// What is stored and what attends, as one op.
+// The append and the attention of a step as one repeated op.
 class RepeatedStep final : public RepeatedOp {
  public:
   // `fresh` plans all of it, and checks every rule.
@@ -119,7 +120,7 @@ bool isUneven(const std::vector<uint32_t>& counts) {
   return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to()) != counts.end();
 }
 
-// Positions of a later run are a list then, as entries move on by other numbers of tokens.
+// With uneven row counts, entries advance by different numbers of tokens, so the positions of a later run are a list.
 Result<void> checkRecorded(const AppendAndAttend& step) {
   const uint64_t tokens = step.keys.resolved().totalTokens();
   if (!hasNumber(step) || !isUneven(step.rowCounts) || tokens <= MultiRoPE::kMaxListed) return {};
@@ -130,7 +131,7 @@ Result<void> checkRecorded(const AppendAndAttend& step) {
                .fix = "Leave the positions out, so that they follow the cache, or pass them in a tensor."};
 }
 
-// Positions that are a number move on by the tokens of each entry, which may be other ones for each.
+// Positions given as a number advance by the token count of each entry, which may differ between entries.
 RotaryPositions positionsAfter(uint64_t runs, const AppendAndAttend& step) {
   RotaryPositions positions = *step.rotary->positions;
   if (runs == 0) return positions;
@@ -161,7 +162,7 @@ CommandEncoder::Call appendAndAttendAgain(AttentionCache cache, const AppendAndA
   };
 }
 
-// As RepeatedStep adds them.
+// The positions in the order in which RepeatedStep adds them.
 OpPositions positionsOf(const AppendAndAttend& step, const CacheCursor& from, const CacheCursor& after) {
   OpPositions positions;
   addWritePosition(positions, step.sequence, from.next);
@@ -178,7 +179,7 @@ OpPositions positionsOf(const AppendAndAttend& step, const CacheCursor& from, co
 
 }  // namespace
 
-// Tokens of one sequence that are stored before the first of them attends, as most steps are.
+// The common case: tokens of one sequence, all stored before the first of them attends.
 Result<void> AttentionCache::State::repeatStep(CommandEncoder& encoder, const AppendAndAttend& step,
                                                const CacheCursor& from,
                                                const std::function<Result<Plan>()>& fresh) const {
@@ -206,7 +207,7 @@ Result<void> AttentionCache::State::repeatStep(CommandEncoder& encoder, const Ap
   return write ? repeat(RepeatedWrite(*write)) : repeat(RepeatedQuantize(std::get<KVCacheQuantize>(append)));
 }
 
-// One sequence, in chunks. `firstToken` is that of the step in a tensor of positions.
+// Plans one sequence, in chunks. `firstToken` is the index of the step's first token in a tensor of positions.
 Result<Plan> AttentionCache::State::planChunks(const std::shared_ptr<Device>& device, const AppendAndAttend& step,
                                                uint64_t firstToken, CacheCursor& cursor) const {
   const uint64_t tokens = step.keys.resolved().totalTokens();
@@ -307,7 +308,7 @@ Result<void> AttentionCache::appendAndAttend(CommandEncoder& encoder, const Appe
         Cursors cursors;
         const auto look = [&]() -> Result<void> {
           for (const uint32_t sequence : listed) {
-            if (cursors.contains(sequence)) continue;  // others may append between two looks at it
+            if (cursors.contains(sequence)) continue;  // read each cursor once: other threads may append in between
             MNK_TRY(auto known, recording->known(sequence));
             cursors.emplace(sequence, known);
           }
@@ -361,7 +362,7 @@ Result<Plan> AttentionCache::State::planStep(const std::shared_ptr<Device>& devi
   if (step.rotary) {
     MNK_TRY(rotation, rotationOf(step, entries, cursors));
     MNK_TRY(checkRotation(*rotation));
-    // Queries and positions are read while the cache is written.
+    // The dispatch reads queries and positions while it writes the cache.
     addNumbers(sources, *step.rotary);
     for (const auto& plane : storage.planes()) {
       if (plane) written.push_back({"the cache", plane->range()});

@@ -13,7 +13,7 @@ namespace mnk {
 
 namespace {
 
-constexpr uint64_t kMostPositions = uint64_t{1} << 62;  // more than are ever appended, and no sum of them wraps
+constexpr uint64_t kMostPositions = uint64_t{1} << 62;  // out of reach in practice, and sums do not overflow
 
 }  // namespace
 
@@ -66,14 +66,15 @@ uint64_t CacheSlots::used(const CacheCursor& cursor) const {
 bool CacheSlots::canReach(const CacheCursor& cursor) const {
   if (cursor.next > cursor.highest || cursor.highest > kMostPositions) return false;
   if (wrap == KVWrap::linear && cursor.highest > capacity) return false;
-  // Cutting at a pinned position empties the ring behind it.
+  // Truncating to a pinned position empties the rest of the ring.
   if (cursor.next <= pinned) return cursor.next == cursor.highest;
   return cursor.next >= oldestKept(cursor);
 }
 
 uint64_t CacheSlots::exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const {
   if (wrap == KVWrap::linear || tokens == 0) return tokens;
-  // Nothing may be written behind this position before the first row has attended.
+  // The chunk must not overwrite a position that its first row sees: any position if there is no window, otherwise
+  // those in its window.
   if (window == 0) {
     const uint64_t free = cursor.highest <= capacity ? capacity - cursor.next : 0;
     return std::min(tokens, std::max<uint64_t>(free, 1));
@@ -143,7 +144,7 @@ void CacheCursors::reset() {
   }
 }
 
-// Marks the cut in recordings that are not committed. The lock is held.
+// Records the truncation in all uncommitted recordings. The lock must be held.
 void CacheCursors::cut(uint64_t position, uint32_t sequence) noexcept {
   ++changes_;
   if (position >= cursors_[sequence].next) return;
@@ -163,7 +164,7 @@ Result<CacheCursors::Recording*> CacheCursors::join(const std::shared_ptr<CacheC
 }
 
 std::shared_ptr<CacheCursors::Recording> CacheCursors::Recording::begin(const std::shared_ptr<CacheCursors>& cursors) {
-  constexpr size_t kMaxIdle = 8;  // more than most apps have under way
+  constexpr size_t kMaxIdle = 8;  // more than most apps have in flight
   std::shared_ptr<Recording> recording;
   std::lock_guard lock(mutex());
   if (cursors->idle_.empty()) {
@@ -206,9 +207,9 @@ CacheCursors::Recording::Change& CacheCursors::Recording::changeOf(uint32_t sequ
   const bool isNew = place == changes_.end() || place->sequence != sequence;
   Change& change = isNew ? *changes_.insert(place, Change{.sequence = sequence}) : *place;
   if (change.isWritten()) return change;
-  // What others append is seen until this encoder appends too.
+  // Follows appends by other encoders until this encoder appends.
   change.before = change.after = cursors_->cursors_[sequence];
-  if (change.cutAt >= change.readEnd) change.cutAt = UINT64_MAX;  // before anything of it was read
+  if (change.cutAt >= change.readEnd) change.cutAt = UINT64_MAX;  // the truncation removed nothing that was read
   return change;
 }
 
@@ -253,7 +254,7 @@ Result<void> CacheCursors::Recording::check() {
 Result<void> CacheCursors::Recording::check(const Change& change) const {
   const uint32_t sequence = change.sequence;
   const CacheCursor& now = cursors_->cursors_[sequence];
-  if (!change.isWritten() && change.readEnd == 0) return {};  // such as of an append that was refused
+  if (!change.isWritten() && change.readEnd == 0) return {};  // for example after a rejected append
   const bool hasMoved = change.isWritten() && now != change.before;
   if (now.suspectFrom && (hasMoved || change.readEnd > *now.suspectFrom)) return suspectError(sequence, now);
   const auto changed = [&](std::string got, std::string expected) {
@@ -294,7 +295,7 @@ void CacheCursors::Recording::advance() noexcept {
 }
 
 void CacheCursors::Recording::finished(const Result<void>& outcome) noexcept {
-  std::shared_ptr<CacheCursors> last;  // released when the lock is not held any more
+  std::shared_ptr<CacheCursors> last;  // released after the lock
   std::lock_guard lock(mutex());
   for (const Change& change : changes_) {
     if (outcome || !change.isWritten()) continue;

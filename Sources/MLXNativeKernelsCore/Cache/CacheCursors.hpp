@@ -1,5 +1,5 @@
-// Where the sequences of a cache stand, and what encoders that are not committed have recorded for them. All functions
-// may be called from any thread.
+// The cursors of a cache's sequences, and what uncommitted encoders have recorded for them. All functions are
+// thread-safe.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace mnk {
 
 struct CacheCursor {
   uint64_t next = 0;
-  uint64_t highest = 0;  // largest `next` since the last reset: what lies a ring's length before it is overwritten
-  std::optional<uint64_t> suspectFrom = {};  // the first position whose contents a failed step left unknown
+  // High-water mark of `next` since the last reset; positions more than a ring's length below it are overwritten.
+  uint64_t highest = 0;
+  std::optional<uint64_t> suspectFrom = {};  // the first position that a failed step left undefined
 
   void advanceTo(uint64_t position) {
     next = position;
@@ -39,17 +40,17 @@ struct CacheSlots {
   // Positions that can be read.
   uint64_t count(const CacheCursor& cursor) const;
   bool holds(const CacheCursor& cursor, uint64_t position, uint64_t tokens) const;
-  // Positions that can be read, and positions that the sequence can be cut at, in words.
+  // Texts that list the readable positions, and the positions that the sequence can be truncated to.
   std::string heldText(const CacheCursor& cursor) const;
   std::string cutsText(const CacheCursor& cursor) const;
   // The slots of positions that can be read, in the order of slots.
   std::vector<SlotRun> heldSlots(const CacheCursor& cursor) const;
-  // Slots that were written since the last reset: the first so many.
+  // The number of slots written since the last reset; they are the first ones.
   uint64_t used(const CacheCursor& cursor) const;
-  // Whether appends and truncations can lead there.
+  // Whether a series of appends and truncations can produce this cursor.
   bool canReach(const CacheCursor& cursor) const;
-  // How many of `tokens` tokens can be stored before the first of them attends, so that all attend as they would one by
-  // one; 0 where not even one of them would see its whole window. A window of 0 is none.
+  // How many of `tokens` tokens can be stored before the first of them attends, with the same results as one by one. 0
+  // if not even one row would see its whole window. A window of 0 means none.
   uint64_t exactChunk(const CacheCursor& cursor, uint64_t tokens, uint64_t window) const;
 };
 
@@ -60,11 +61,11 @@ class CacheCursors {
   CacheCursors(CacheSlots slots, uint32_t sequences) : slots_(slots), cursors_(sequences) {}
 
   const CacheSlots& slots() const { return slots_; }
-  // Of an unknown sequence: an empty one.
+  // Returns an empty cursor for an unknown sequence.
   CacheCursor at(uint32_t sequence) const;
   std::vector<CacheCursor> all() const;
   void restore(std::vector<CacheCursor> cursors);
-  // How often a sequence was changed: two equal numbers mean that nothing changed in between.
+  // Counts changes of any sequence: if it has not changed, no sequence has.
   uint64_t changes() const;
 
   Result<void> checkKnown(uint32_t sequence) const;
@@ -82,12 +83,12 @@ class CacheCursors {
   // All under EncodingParticipant::mutex.
   std::vector<CacheCursor> cursors_;
   uint64_t changes_ = 0;
-  Recording* recordings_ = nullptr;               // of encoders that are not committed, as a list
-  std::vector<std::shared_ptr<Recording>> idle_;  // of finished work, to be used again
+  Recording* recordings_ = nullptr;               // linked list of uncommitted recordings
+  std::vector<std::shared_ptr<Recording>> idle_;  // recordings of finished work, for reuse
 };
 
-// What one encoder appends to and reads of a cache. It starts from the cache's cursors and becomes them when the
-// encoder is committed. The commit is refused if others have changed what the encoder reads or where it appends.
+// What one encoder appends to and reads from a cache. A recording starts from the cache's cursors and replaces them
+// when the encoder is committed. The commit fails if other encoders have changed what this one reads or appends to.
 class CacheCursors::Recording final : public EncodingParticipant, public std::enable_shared_from_this<Recording> {
  public:
   static std::shared_ptr<Recording> begin(const std::shared_ptr<CacheCursors>& cursors);
@@ -96,10 +97,10 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Where the sequence stands after what was recorded. The functions below it that change the sequence need this call
-  // before them, and then no memory.
+  // The cursor of the sequence after what was recorded. Call this before any function below that changes the sequence:
+  // it allocates, so that they cannot fail.
   CacheCursor after(uint32_t sequence);
-  // The same, of a sequence whose contents are known.
+  // The same, but an error if the sequence is suspect.
   Result<CacheCursor> known(uint32_t sequence);
   void advanceTo(uint64_t next, uint32_t sequence);
   // Positions from `begin` up to `end`, and pinned ones before them, are read.
@@ -117,10 +118,10 @@ class CacheCursors::Recording final : public EncodingParticipant, public std::en
     uint32_t sequence = 0;
     CacheCursor before;
     CacheCursor after;
-    bool isReplaced = false;           // even if it ends where it began
-    uint64_t readInRing = UINT64_MAX;  // where the first read begins that reaches behind the pinned slots
+    bool isReplaced = false;           // counts as written even if the cursor is unchanged
+    uint64_t readInRing = UINT64_MAX;  // lowest position that is read after the pinned ones
     uint64_t readEnd = 0;
-    uint64_t cutAt = UINT64_MAX;  // the lowest position at which others have cut the sequence meanwhile
+    uint64_t cutAt = UINT64_MAX;  // lowest position to which others have truncated the sequence since
 
     bool isWritten() const { return before != after || isReplaced; }
   };

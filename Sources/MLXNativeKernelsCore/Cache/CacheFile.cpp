@@ -16,7 +16,7 @@ namespace mnk {
 
 namespace {
 
-// For what is read besides keys and values, however little these may take.
+// Limit for data other than keys and values, such as cursors, even if the cache itself is small.
 constexpr uint64_t kAlwaysAllowed = 1 << 20;
 
 class SummingWriter {
@@ -48,12 +48,12 @@ class SummingReader {
   Crc32 sum_;
 };
 
-// Bytes of a plane that lie together in memory and in the file.
+// Bytes of a plane that are contiguous in memory and in the file.
 struct Run {
   Buffer& buffer;
   uint64_t offset;
-  bool isHeld;                 // or the slots hold nothing that can be read
-  std::span<std::byte> bytes;  // as many; the body fills them or finds them filled
+  bool isHeld;                 // whether the slots hold readable positions
+  std::span<std::byte> bytes;  // staging buffer of the same length, for `body` to fill
 };
 
 // The slots of a sequence that a file holds, and which of them hold positions that can be read.
@@ -136,7 +136,7 @@ Result<CacheFileHeader> readHeader(SummingReader& file, uint64_t length, uint64_
   return header;
 }
 
-// Where the sequences stand, after which the length of the file is known to be right.
+// Reads the cursors of all sequences and then validates the length of the file.
 Result<std::vector<CacheCursor>> readCursors(SummingReader& file, uint64_t length, const CacheFileHeader& header) {
   const uint64_t sequences = header.descriptor.sequences;
   const uint64_t least = CacheFileHeader::kBytes + sequences * kCursorBytes + kChecksumBytes;
@@ -194,7 +194,8 @@ Result<void> AttentionCache::save(const std::string& path) const {
       MNK_TRY(file.write(bytes));
     }
     const auto save = [&](const Run& run) -> Result<void> {
-      // Tokens that were taken back are of no use to a reader, and work that was to write them may have failed.
+      // Truncated tokens are useless to a reader, and the work that wrote them may have failed, so zeros are saved
+      // instead.
       if (!run.isHeld) {
         std::fill(run.bytes.begin(), run.bytes.end(), std::byte{0});
       } else {

@@ -21,8 +21,7 @@ constexpr uint16_t kVersion = 1, kMixedVersion = 2, kLatentVersion = 3;
 constexpr uint16_t kPackageVersion = MNK_VERSION_MAJOR << 8 | MNK_VERSION_MINOR;
 constexpr size_t kPackageVersionOffset = 10, kFieldsOffset = 12, kWindowOffset = 84;
 
-// The numbers in files are those of the enums, which therefore stay as they are. Elements are copied as they lie in
-// memory.
+// Files contain the values of these enums, so the values must not change. Elements are stored as in memory.
 static_assert(uint32_t(DType::f32) == 0 && uint32_t(DType::f16) == 1 && uint32_t(DType::bf16) == 2 &&
               uint32_t(DType::u8) == 3);
 static_assert(uint32_t(KVWrap::linear) == 0 && uint32_t(KVWrap::ring) == 1);
@@ -164,9 +163,9 @@ Result<CacheFileHeader> CacheFileHeader::decode(std::span<const std::byte> start
     if (d.whenFull != KVWrap::ring) return impossible("a sliding window in a linear cache", "a ring");
   }
   if (fields.error()) return *fields.error();
-  // Whatever could be made can be loaded.
+  // Any cache that can be made can be loaded.
   d.isStorageOnly = !hasAttentionKernel(d.headDim, d.valueHeadDim, isQuantized, d.latentDim != 0);
-  // A cache that was made has both, and u8 stands for quantized storage alone.
+  // A valid cache has both head dims, and the dtype is u8 only if keys and values are quantized.
   if (d.valueHeadDim == 0) return impossible("valueHeadDim 0", "at least 1");
   if (isMixed && stored < 2)
     return impossible(fmt::format("storage {} in version {}", stored, kMixedVersion), "2 or 3");
@@ -238,7 +237,7 @@ std::optional<uint64_t> CacheFileHeader::cacheBytes() const {
 
 std::optional<uint64_t> CacheFileHeader::fileBytes(std::span<const CacheCursor> cursors) const {
   const AttentionCacheDescriptor& d = descriptor;
-  // Where all slots of all sequences can be counted in bytes, so can those that are used.
+  // If the size of all slots does not overflow, neither does that of the used ones.
   if (!cacheBytes()) return std::nullopt;
   uint64_t slotsBytes = 0;
   for (const uint64_t ofPlane : slotBytes(d)) slotsBytes += ofPlane * d.kvHeads;

@@ -53,11 +53,11 @@ struct CacheFileHeader {
   static Result<CacheFileHeader> decode(std::span<const std::byte> start);
   Bytes encode() const;
 
-  // Keys and values with their scales; nothing where 64 bits do not hold it.
+  // Bytes of keys and values with their scales; nullopt on overflow.
   std::optional<uint64_t> cacheBytes() const;
-  // What is read besides them: where the sequences stand, means and channel scales.
+  // Bytes of the rest: cursors, means and channel scales.
   uint64_t besideBytes() const;
-  // The length of the file when the sequences stand so.
+  // The length of the file for these cursors.
   std::optional<uint64_t> fileBytes(std::span<const CacheCursor> cursors) const;
   CacheSlots slots() const { return {descriptor.capacity, descriptor.whenFull, descriptor.pinned}; }
 };

@@ -19,7 +19,7 @@ Result<Tensor> makeElements(const std::shared_ptr<Device>& device, const Descrip
   return Tensor::zeros(device, d.dtype, shape);
 }
 
-// Makes the tensor a copy of its own.
+// Replaces the tensor by a private copy.
 Result<void> freeze(const std::shared_ptr<Device>& device, std::optional<Tensor>& tensor) {
   if (!tensor) return {};
   MNK_TRY(auto copy, Tensor::zeros(device, tensor->dtype(), tensor->shape()));
@@ -63,7 +63,7 @@ Result<KVCacheView> makeDense(const std::shared_ptr<Device>& device, const Descr
                      .latentDim = d.latentDim};
 }
 
-// As many writes as the limit on rows asks for.
+// Splits a list of rows into as many writes as the limit on rows requires.
 template <typename Op>
 Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<const uint32_t> slots,
                        const MultiRoPE* rotation) {
@@ -75,7 +75,7 @@ Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<con
     };
     op.rows = KVCacheWrite::Rows{part(sequences), part(slots)};
     op.sourceOffset = begin;
-    // The last part takes what is left, so that a source of another length is refused.
+    // The last write takes all remaining tokens, so that a source with a different length is rejected.
     op.tokens = begin + count < sequences.size() ? std::optional<uint64_t>(count) : std::nullopt;
     MNK_TRY(auto planned, rotation ? plan(RotaryAppend{.rotation = *rotation, .append = op}) : plan(op));
     whole.append(std::move(planned));
@@ -83,8 +83,8 @@ Result<Plan> planParts(Op op, std::span<const uint32_t> sequences, std::span<con
   return whole;
 }
 
-// A plane of slots as one of 16-bit floats, which a write of equal types moves unchanged: codes take an even number of
-// bytes, and a scale or an element two or four.
+// Views a plane of slots as 16-bit floats, which a write between equal types copies bit for bit. This works because
+// codes take an even number of bytes, and a scale or an element takes two or four.
 Result<Tensor> asHalves(const Tensor& plane, uint64_t heads, uint64_t capacity) {
   const uint64_t sequences = plane.shape()[0];
   MNK_TRY(auto shape, Shape::make({sequences, heads, capacity, plane.byteCount() / (sequences * heads * capacity)}));
@@ -92,7 +92,8 @@ Result<Tensor> asHalves(const Tensor& plane, uint64_t heads, uint64_t capacity) 
   return bytes ? bytes->viewedAs(DType::f16) : bytes;
 }
 
-// Slots of one sequence of a plane as the source of a write, or of several as if their heads were those of one.
+// Slots of one sequence of a plane as the source of a write; or of several sequences, viewed as one sequence with more
+// heads.
 HeadsView slotsOf(const Tensor& plane, uint64_t sequence, const SlotRun& slots, uint64_t sequences = 1) {
   const Shape& shape = plane.shape();
   return {plane,
@@ -104,7 +105,7 @@ HeadsView slotsOf(const Tensor& plane, uint64_t sequence, const SlotRun& slots, 
            .headStride = shape[2] * shape[3]}};
 }
 
-// The planes of some sequences as if their heads were those of one.
+// The planes of several sequences, viewed as one sequence with more heads.
 Result<Tensor> headsOf(const Tensor& plane, uint64_t sequence, uint64_t sequences) {
   std::vector<uint64_t> extents(plane.shape().extents().begin() + 1, plane.shape().extents().end());
   extents[0] *= sequences;
@@ -189,7 +190,7 @@ Result<Plan> CacheStorage::planRotaryRows(const MultiRoPE& rotation, const Heads
 
 Result<Plan> CacheStorage::planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const {
   const Planes all = planes();
-  // Until a ring wraps, positions lie in the order of slots; then it goes round behind its pinned slots.
+  // Until a ring wraps, positions are in slot order. Afterwards, the part after its pinned slots is rotated.
   const uint64_t inOrder = oldest == 0 ? length : std::min<uint64_t>(length, view_.pinned);
   const uint64_t wrapped = oldest == 0 || length < oldest ? 0 : length - oldest;
   Plan whole{.op = std::string(KVCacheWrite::name), .dispatches = {}};

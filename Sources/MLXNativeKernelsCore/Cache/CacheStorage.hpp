@@ -14,10 +14,10 @@ namespace mnk {
 
 class CacheStorage {
  public:
-  // Copies means and channel scales into memory of its own; the descriptor's are replaced by them.
+  // Copies means and channel scales into private memory and updates the descriptor to refer to the copies.
   static Result<CacheStorage> make(const std::shared_ptr<Device>& device, AttentionCacheDescriptor& descriptor);
 
-  // Keys and values, or codes of them.
+  // The planes of keys and values: elements or codes.
   const KVCacheView& view() const { return view_; }
   const std::optional<QuantizedKVCacheView>& quantizedView() const { return quantized_; }
   // What a file holds of each slot, in this order; what is dense has no scales.
@@ -30,7 +30,7 @@ class CacheStorage {
   using Append = std::variant<KVCacheWrite, KVCacheQuantize>;
   Append append(const HeadsView& keys, const HeadsView& values, uint32_t sequence = 0, uint64_t position = 0) const;
   Result<Plan> planAppend(const HeadsView& keys, const HeadsView& values, uint32_t sequence, uint64_t position) const;
-  // Rotates the keys first, and queries into scratch memory, where RotaryAppend says.
+  // Also rotates the keys, and the queries into scratch memory, as RotaryAppend describes.
   Result<Plan> planRotaryAppend(const MultiRoPE& rotation, uint64_t firstToken, const HeadsView& values,
                                 uint32_t sequence, uint64_t position) const;
   // One token for each sequence, all in one plan.
@@ -38,12 +38,14 @@ class CacheStorage {
                         std::span<const uint32_t> slots) const;
   Result<Plan> planRotaryRows(const MultiRoPE& rotation, const HeadsView& values, std::span<const uint32_t> sequences,
                               std::span<const uint32_t> slots) const;
-  // What a sequence of `length` positions holds, byte for byte: its pinned positions, and those from `oldest` on.
+  // Copies the contents of a sequence of `length` positions, byte for byte: its pinned positions, and those from
+  // `oldest` on.
   Result<Plan> planCopy(uint32_t source, uint32_t target, uint64_t length, uint64_t oldest) const;
-  // Codes slots of a dense cache of the same extents, of sequences that hold the same slots.
+  // Quantizes slots of a dense cache with the same extents, for sequences that hold the same slots.
   Result<Plan> planQuantize(const KVCacheView& source, uint64_t sequence, uint64_t sequences,
                             const SlotRun& slots) const;
-  // Whether vectors of a head are coded by numbers of this head, so that heads of sequences cannot be those of one.
+  // Whether quantization depends on the head (means or channel scales), so that several sequences cannot be viewed as
+  // one sequence with more heads.
   bool hasChannels() const;
   Result<Plan> planDequantize(const std::optional<Tensor>& keys, const std::optional<Tensor>& values, uint32_t sequence,
                               uint64_t position, KVDomain domain) const;
@@ -54,8 +56,8 @@ class CacheStorage {
   KVQuantizeOptions options_;
 };
 
-// What one slot of one head takes in each plane, known before there is memory; 0 where there is no such plane.
-// valueHeadDim is not 0.
+// Bytes of one slot of one head in each plane, 0 for a plane that does not exist. Needs no allocated memory.
+// valueHeadDim must not be 0.
 std::array<uint64_t, 4> slotBytes(const AttentionCacheDescriptor& descriptor);
 
 }  // namespace mnk

@@ -15,13 +15,13 @@ namespace {
 
 using Op = AttentionCacheDescriptor;
 
-// A tensor of numbers for each channel, with what it must be.
+// A tensor with a number per channel, and its requirements.
 struct Channels {
   std::string_view name;
   const std::optional<Tensor>& tensor;
   uint64_t headDim;
   bool divides;
-  bool areCoded;  // the vectors that it is for
+  bool areCoded;  // whether the vectors that it applies to are quantized
 };
 
 std::array<Channels, 3> channels(const Op& op) {
@@ -57,13 +57,13 @@ std::optional<Channels> firstMisshapen(const Op& op) {
   return std::nullopt;
 }
 
-// The first number that cannot be used, with where it is. Memory that cannot be read is found when it is copied.
+// The first invalid number and its index. Memory that cannot be read is reported when it is copied.
 std::string firstUnusable(const Channels& c) {
   if (!c.tensor) return {};
   std::vector<float> numbers(c.tensor->shape().elementCount());
   if (!c.tensor->read(std::as_writable_bytes(std::span(numbers)))) return {};
   for (size_t i = 0; i < numbers.size(); ++i) {
-    // What is divided by must not count as 0 where a device flushes numbers that are smaller still.
+    // A divisor must be normal, because a device may flush subnormal numbers to 0.
     if (c.divides ? std::isnormal(numbers[i]) : std::isfinite(numbers[i])) continue;
     return fmt::format("{} of head {}, channel {}, in {}", numbers[i], i / c.headDim, i % c.headDim, c.name);
   }
@@ -77,7 +77,8 @@ std::string firstUnusable(const Op& op) {
   return {};
 }
 
-// Why keys, or else values, cannot be coded. What is dense has a head dim that the codec beside it has.
+// Why keys, or else values, cannot be quantized. A dense plane needs a head dim that the codec of the other plane
+// supports.
 std::optional<Error> codecError(const Op& op) {
   const KVQuantizedStorage& q = *op.quantized;
   MNK_TRY(sizes(q.hasCodedKeys() ? q.keyCodec() : q.valueCodec(), op.headDim));

@@ -1,4 +1,4 @@
-// What a descriptor with quantized storage must satisfy besides.
+// Additional rules for a descriptor with quantized storage.
 #pragma once
 #include <span>
 

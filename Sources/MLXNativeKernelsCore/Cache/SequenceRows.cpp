@@ -23,7 +23,7 @@ Error misfit(const HeadsView::Strides& strides, std::string expected, std::strin
 Result<std::vector<SequenceRows>> sequenceRows(const HeadsView& view, std::span<const uint32_t> sequences,
                                                std::span<const uint32_t> rowCounts) {
   const HeadsView::Strides strides = view.resolved();
-  // A product that wraps around has a factor that is too large already.
+  // If the product overflows, one of its factors is already too large.
   const uint64_t largest = std::max({strides.sequences, strides.tokens, strides.totalTokens()});
   if (largest >= kMaxKVExtent) {
     return Error{.op = "AttentionCache",

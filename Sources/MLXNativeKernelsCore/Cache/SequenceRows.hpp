@@ -14,16 +14,16 @@ struct SequenceRows {
   uint64_t rows = 0;
 };
 
-// One for each listed sequence. Without counts a view of as many sequences divides its tokens among them, and a view of
-// one sequence has a token for each.
+// The rows of each listed sequence. Without counts, a view with as many sequences as listed gives each its own tokens,
+// and a view with one sequence gives each one token.
 Result<std::vector<SequenceRows>> sequenceRows(const HeadsView& view, std::span<const uint32_t> sequences,
                                                std::span<const uint32_t> rowCounts);
 
-// Refuses to let a sequence grow to an end that attention cannot count to.
+// Fails if the sequence would grow beyond the positions that attention supports.
 Result<void> checkPositions(uint32_t sequence, uint64_t end);
 
-// `count` runs of `rows` tokens each, from a token on, as a view of as many sequences. Tokens of a view with several
-// sequences are counted sequence after sequence; a run then is one of its sequences.
+// `count` runs of `rows` tokens each, starting at a token, as a view with `count` sequences. In a view with several
+// sequences, tokens are numbered across sequences, and a run must be one of its sequences.
 HeadsView runsOf(const HeadsView& view, uint64_t firstToken, uint64_t rows, uint64_t count);
 
 }  // namespace mnk

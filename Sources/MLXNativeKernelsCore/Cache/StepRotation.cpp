@@ -9,7 +9,7 @@ namespace mnk {
 
 namespace {
 
-// Of positions that fit the step.
+// A slice of valid positions.
 RotaryPositions positionsFrom(const RotaryPositions& all, uint64_t first, uint64_t tokens) {
   if (const auto* number = std::get_if<int64_t>(&all.source)) return *number + static_cast<int64_t>(first);
   const auto* list = std::get_if<RotaryPositions::List>(&all.source);
@@ -23,7 +23,8 @@ RotaryPositions positionsFrom(const RotaryPositions& all, uint64_t first, uint64
   return {std::move(numbers), list->axes};
 }
 
-// Offsets belong to entries, but a kernel counts them by sequences of a view, which have as many tokens each.
+// Offsets belong to entries, but the kernel indexes them by sequence of a view, and all sequences of a view have the
+// same number of tokens.
 Error offsetsOfUnevenRows(uint64_t entries) {
   return {.op = "AttentionCache",
           .what = "offsets are given for sequences that differ in their rows",
@@ -53,7 +54,7 @@ Result<MultiRoPE> rotationOf(const AppendAndAttend& step, std::span<const Sequen
   }
   const auto total = static_cast<int64_t>(call.total);
   if (number && (*number < INT32_MIN || *number > INT32_MAX - total)) return rotation;  // the rules refuse the number
-  // Token by token: from the number on in each entry, or where the tokens go.
+  // Lists a position for each token: counted up from the number in each entry, or the token's position in the cache.
   std::map<uint32_t, int64_t> next;
   for (const auto& [sequence, cursor] : cursors) next.emplace(sequence, static_cast<int64_t>(cursor.next));
   std::vector<int32_t> positions;

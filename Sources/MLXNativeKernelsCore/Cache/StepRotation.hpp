@@ -1,4 +1,4 @@
-// The rotation of a step of a cache, whole, entry by entry and chunk by chunk.
+// The RoPE rotation of a cache step: of the whole step, of one entry, or of one chunk.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,19 +10,18 @@
 
 namespace mnk {
 
-// Of all tokens of a step with a rotary argument, whose sequences have these cursors. What it cannot say at once, for
-// which canRotateTogether is false, is left out: then it serves for the rules alone.
+// The rotation of all tokens of a step that has a rotary argument; `cursors` are those of its sequences. If
+// canRotateTogether is false, it lacks the positions and is only good for checking rules.
 Result<MultiRoPE> rotationOf(const AppendAndAttend& step, std::span<const SequenceRows> entries,
                              const std::map<uint32_t, CacheCursor>& cursors);
 // Whether one dispatch can take the positions of all tokens.
 bool canRotateTogether(const AppendAndAttend& step, const CallRows& call);
 
-// Makes the argument that of one entry, whose tokens are those from `first` on. Positions in a tensor stay, all of
-// them.
+// Narrows the rotary argument to one entry, whose tokens start at `first`. Positions in a tensor are kept whole.
 Result<void> takeEntry(RotaryStep& rotary, uint64_t entry, uint64_t first, uint64_t tokens);
 
-// Of `tokens` tokens of a step of one sequence, from token `first` on, which get positions from `position` on in the
-// cache.
+// The rotation of `tokens` tokens, from token `first` on, of a step with one sequence. They are stored from `position`
+// on in the cache.
 MultiRoPE rotationOf(const AppendAndAttend& step, uint64_t first, uint64_t tokens, uint64_t position);
 
 // Adds positions and offsets that lie in tensors.

@@ -31,7 +31,7 @@ Error pastScratch(const Binding& binding, uint64_t bytes) {
 
 }  // namespace
 
-// What is to be done when the device has finished the work. Nothing in it allocates.
+// Runs when the device has finished the work. Does not allocate.
 struct CommandEncoder::Impl::CompletionTask {
   std::shared_ptr<Completion::State> state;
   std::optional<SubmittedWork> work;
@@ -44,19 +44,20 @@ struct CommandEncoder::Impl::CompletionTask {
     auto outcome = work->settle(std::move(report.outcome));
     if (!outcome) failures->record(outcome.error());
     for (const Participation& joined : participants) joined.participant->finished(outcome);
-    // Handlers and waiters read the results of this work without waiting, and readers find it done.
+    // Completes the state before waiters resume: handlers and waiters then read the results of this work without
+    // waiting.
     const auto finish = [&]() noexcept { state->finish(std::move(outcome), report); };
     work->retire(std::ref(finish));
     if (!finished) return;
     try {
       finished(*state->outcome);
     } catch (...) {
-      // The caller's exception has nowhere to go on a thread of the device.
+      // A device thread has no caller to which the handler's exception could propagate.
     }
   }
 };
 
-// Whether the encoder can still record; makes the submission.
+// Checks that the encoder can still record, and creates the submission on first use.
 Result<void> CommandEncoder::Impl::open() {
   if (!device) {
     return Error{.op = std::string(kEncoderName),
@@ -75,7 +76,7 @@ Result<void> CommandEncoder::Impl::open() {
   if (failure) return *failure;
   if (submission) return {};
   MNK_TRY(auto made, device->makeSubmission(label));
-  // Enough for a layer or two, so that they do not grow with every dispatch.
+  // Enough for one or two layers, to avoid repeated growth.
   participants.reserve(32);
   ready.reserve(8);
   memory.reserve(64);
@@ -84,7 +85,7 @@ Result<void> CommandEncoder::Impl::open() {
   return {};
 }
 
-// Looks up the pipeline, checks every rule and settles the threadgroup size. Changes nothing.
+// Looks up the pipeline, checks all rules and determines the threadgroup size. Does not modify the encoder.
 Result<CountedDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, const PlanScratch& acquired) const {
   MNK_TRY(auto pipeline, device->registry().pipeline(dispatch.kernel));
 
@@ -102,7 +103,7 @@ Result<CountedDispatch> CommandEncoder::Impl::prepare(const Dispatch& dispatch, 
     binding.offset += memory.start;
   }
   for (ThreadgroupMemory& memory : ready.dispatch.threadgroupMemory) {
-    constexpr uint32_t kUnit = 16;  // some devices take multiples of it only
+    constexpr uint32_t kUnit = 16;  // some devices accept only multiples of it
     if (memory.bytes <= UINT32_MAX - kUnit) memory.bytes = (memory.bytes + kUnit - 1) / kUnit * kUnit;
   }
   const DispatchCheck check{.dispatch = ready.dispatch, .device = *device, .pipeline = *pipeline};
@@ -142,8 +143,8 @@ Result<CommandEncoder::Impl::ScratchRange> CommandEncoder::Impl::acquire(uint64_
   return ScratchRange{&scratch, 0, bytes};
 }
 
-// Zeroes bytes that no other plan of this encoder has. Nothing that runs uses them: what is acquired was given back
-// when its last work had finished.
+// Allocates zeroed bytes that no other plan of this encoder uses. Zeroing them on the CPU is safe, because a buffer
+// returns to the pool only after its last work has finished.
 Result<CommandEncoder::Impl::ScratchRange> CommandEncoder::Impl::acquireZeroed(uint64_t bytes) {
   if (bytes == 0) return ScratchRange{};
   if (!zeroed || zeroed->length() - zeroedUsed < bytes) {
@@ -182,7 +183,7 @@ Result<void> CommandEncoder::Impl::makeReady(std::span<const Dispatch> dispatche
   return {};
 }
 
-// All are ready before the first is recorded, so that a plan is recorded whole or not at all.
+// All dispatches are prepared before the first one is recorded, so that a plan is recorded completely or not at all.
 Result<void> CommandEncoder::Impl::recordReady() {
   MNK_TRY(noteTouched());
   size_t firstMemory = 0, firstTouched = touchedEnd;
@@ -202,7 +203,7 @@ Result<void> CommandEncoder::Impl::recordReady() {
   return {};
 }
 
-// Refuses to read what failed work was to write.
+// Computes what the prepared dispatches touch. Fails if they read memory that failed work should have written.
 Result<void> CommandEncoder::Impl::noteTouched() {
   const Buffer* const own[] = {scratch.get(), zeroed.get()};
   size_t firstMemory = 0;
@@ -216,8 +217,8 @@ Result<void> CommandEncoder::Impl::noteTouched() {
   return MemoryTracker::shared().checkReads(all.first(touchedEnd), all.subspan(touchedEnd));
 }
 
-// Advances every participant, or none. The work is known before an advance can be seen, so that a caller that sees it
-// waits for the work.
+// Advances all participants, or none. Submits the work to the memory tracker first, so that a caller who sees the
+// advance also waits for the work.
 Result<void> CommandEncoder::Impl::advance(SubmittedWork& work) {
   std::lock_guard lock(EncodingParticipant::mutex());
   for (const Participation& joined : participants) MNK_TRY(joined.participant->check());
@@ -305,7 +306,7 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     if (calls_) return neverRuns("it is committed");
     impl_->encoding.end();
     const SignpostInterval committing(SignpostInterval::Name::commit, impl_->label);
-    // Everything that can run out of memory is made before the first participant advances.
+    // Allocates everything before the first participant advances.
     Completion completion;
     completion.state_ = std::make_shared<Completion::State>();
     completion.state_->summary = impl_->summary;
@@ -333,7 +334,7 @@ Result<Completion> CommandEncoder::commit(Finished finished) {
     impl_->submission.reset();
     impl_->scratch.reset();
     impl_->zeroed.reset();
-    // Participants have advanced, so the failure reaches them and the waiters as one of the device would.
+    // Participants have already advanced, so report the failure to them and to waiters as a device failure.
     if (!committed) task->run({.outcome = std::move(committed)});
     return completion;
   });

@@ -24,7 +24,7 @@ struct CommandEncoder::Impl {
     std::shared_ptr<EncodingParticipant> participant;
   };
 
-  // Memory that a plan asked for, in a buffer of the encoder; null where it needs none.
+  // Scratch memory of a plan, in a buffer of the encoder; null if the plan needs none.
   struct ScratchRange {
     const std::shared_ptr<Buffer>* buffer = nullptr;
     uint64_t start = 0;
@@ -40,14 +40,14 @@ struct CommandEncoder::Impl {
   SignpostInterval encoding;
   std::unique_ptr<Submission> submission;  // made by the first use
   TouchedIndex hazards;                    // since the last barrier
-  std::vector<Touched> touched;            // by all that is recorded, and then by what is being encoded
-  size_t touchedEnd = 0;                   // of what is recorded
+  std::vector<Touched> touched;            // accesses of recorded dispatches, followed by those being encoded
+  size_t touchedEnd = 0;                   // end of the recorded ones in `touched`
   std::shared_ptr<Buffer> scratch;         // all plans share it; hazards order them
-  std::shared_ptr<Buffer> zeroed;          // plans have parts of their own, each zeroed when it is encoded
+  std::shared_ptr<Buffer> zeroed;          // each plan has its own part, zeroed when it is encoded
   uint64_t zeroedUsed = 0;
   Summary summary;
   std::vector<Participation> participants;
-  // What is being encoded, with the memory that each binds and what it touches: up to these indices.
+  // Dispatches being encoded, with the ends of their ranges in `memory` and `touched`.
   struct Ready {
     std::shared_ptr<const CountedDispatch> dispatch;
     size_t memoryEnd = 0;
@@ -55,14 +55,14 @@ struct CommandEncoder::Impl {
   };
   std::vector<Ready> ready;
   std::vector<BoundMemory> memory;
-  std::vector<PlacedPlan> placed;  // of the ops that repeat, the newest of them
-  size_t nextPlaced = 0;           // takes the place of the oldest
-  uint64_t timesCleared = 0;       // the device's known plans, when these were placed
+  std::vector<PlacedPlan> placed;  // recent plans of repeated ops
+  size_t nextPlaced = 0;           // index of the next one to replace
+  uint64_t timesCleared = 0;       // value of KnownPlans::timesCleared when `placed` was filled
   bool isCommitted = false;
-  bool isMidway = false;         // the submission holds something that is not accounted for
-  std::optional<Error> failure;  // why the submission holds part of a call; it must not run
+  bool isMidway = false;         // a dispatch was added to the submission but not yet to the records above
+  std::optional<Error> failure;  // set if the submission contains only part of a call and must not run
 
-  // Lets go of what was being encoded, also if that failed.
+  // Releases what was being encoded, even after a failure.
   struct ReadyScope {
     Impl& impl;
     ~ReadyScope() {

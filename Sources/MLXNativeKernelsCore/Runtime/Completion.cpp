@@ -7,7 +7,7 @@ namespace mnk {
 
 namespace {
 
-// Work that succeeded is not reported as failed because its counts by kind cannot be copied.
+// If copying the counts by kind runs out of memory, returns less, because the work itself has succeeded.
 Summary copied(const Summary& summary) noexcept {
   try {
     return summary;

@@ -1,4 +1,4 @@
-// What a Completion shares with the device's thread that finishes the work.
+// State that a Completion shares with the device thread that finishes the work.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -36,12 +36,12 @@ struct Completion::State {
   const Summary& submitted() const { return outcome && *outcome ? **outcome : summary; }
 };
 
-// Whether this thread runs a handler of finished work, on which the device may be waiting.
+// Whether this thread is inside a completion handler, for which the device may be waiting.
 bool isInFinishedHandler();
-// Why unfinished work is not waited for there.
+// The error for a wait for unfinished work inside a handler.
 Error waitInHandler(std::string_view op);
 
-// Says so while it lives.
+// Marks the thread as inside a completion handler during its lifetime.
 class FinishedHandler {
  public:
   FinishedHandler();

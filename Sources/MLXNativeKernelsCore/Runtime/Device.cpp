@@ -66,7 +66,7 @@ DeviceProfile Device::profile() noexcept {
 }
 
 DeviceProfile Device::probe() noexcept {
-  // The probe waits for the device, which may wait for a handler of its own to return.
+  // The probe waits for the device, which may itself be waiting for this thread's handler to return.
   if (!isInFinishedHandler()) {
     try {
       std::lock_guard lock(probing_);
@@ -90,13 +90,13 @@ DeviceProfile Device::probe() noexcept {
   return profile();
 }
 
-// The shipped library has this function where it was compiled with fences for the whole device.
+// The shipped library exports this function only if it was compiled with device-scope fences.
 bool Device::ordersThreadgroups() {
   {
     std::lock_guard lock(asking_);
     if (ordersThreadgroups_) return *ordersThreadgroups_;
   }
-  // Without the lock: a library may have to be compiled first.
+  // Does not hold the lock: a library may have to be compiled first.
   const auto found = guarded("Device", [&]() -> Result<bool> {
     MNK_TRY(auto library, registry().shippedLibrary());
     const std::vector<std::string> names = library->functionNames();

@@ -25,7 +25,7 @@ std::string valueText(const FunctionConstant& constant) {
   return "unknown";
 }
 
-// The name of a constant of the kernels that this package ships, such as "hasValues", or nothing.
+// The name of a function constant of this package's kernels, such as "hasValues"; empty for other indices.
 std::string shippedName(uint32_t index) {
   static constexpr std::pair<uint32_t, std::string_view> kNames[] = {
 #define ROW(op, name, index) {index, #name},
@@ -38,7 +38,8 @@ std::string shippedName(uint32_t index) {
   return {};
 }
 
-// "hasValues", "keyBits: 4", "cacheType: f16", or "0: true" of a kernel of the caller's own. Nothing of what is false.
+// "hasValues", "keyBits: 4", "cacheType: f16", or "0: true" for a caller's kernel. Empty for a shipped flag that is
+// false.
 std::string constantText(const FunctionConstant& constant, bool isOfCaller) {
   const std::string called = isOfCaller ? std::string() : shippedName(constant.index);
   if (called.empty()) return fmt::format("{}: {}", constant.index, valueText(constant));

@@ -163,7 +163,7 @@ std::string sizeText(const Size3& size) {
   return fmt::format("{} x {} x {}", size[0], size[1], size[2]);
 }
 
-// Whether the threadgroup is left to the device.
+// Whether the device chooses the threadgroup size.
 bool hasOpenThreadgroup(const Grid& grid) {
   return grid.threadgroup == Size3{0, 0, 0} && grid.unit == Grid::Unit::threads;
 }

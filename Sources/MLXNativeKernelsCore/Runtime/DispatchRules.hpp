@@ -1,4 +1,4 @@
-// What every dispatch must satisfy before it is recorded, whoever planned it.
+// Rules that every dispatch must satisfy before it is recorded, including those of the caller's kernels.
 #pragma once
 #include <span>
 

@@ -1,4 +1,4 @@
-// The newest failure of a device's work. Handlers hold it without the device.
+// The newest failure of a device's work. It is separate from the device, so that handlers do not retain the device.
 #pragma once
 #include <mutex>
 #include <optional>

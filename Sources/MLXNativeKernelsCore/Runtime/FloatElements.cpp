@@ -17,13 +17,14 @@ struct Half {
   float number() const { return static_cast<float>(value); }
 };
 
-// The compiler's own type for it cannot be had on every processor.
+// The compiler's own bfloat type is not available on every processor.
 struct BrainFloat {
   uint16_t bits;
 
   static BrainFloat from(float number) {
     const auto bits = std::bit_cast<uint32_t>(number);
-    if (number != number) return {static_cast<uint16_t>(bits >> 16 | 0x40)};  // stays a NaN where low bits made it one
+    // Sets the quiet bit, in case only low bits made it a NaN.
+    if (number != number) return {static_cast<uint16_t>(bits >> 16 | 0x40)};
     return {static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
   }
   float number() const { return std::bit_cast<float>(uint32_t{bits} << 16); }

@@ -6,7 +6,7 @@ namespace mnk {
 
 namespace {
 
-// Whether some row of `rows` meets [begin, end).
+// Whether any row of `rows` overlaps [begin, end).
 bool meetsRange(const Region& rows, uint64_t begin, uint64_t end) {
   if (rows.rowStride == 0 || end <= rows.offset) return begin < rows.offset + rows.rowBytes && rows.offset < end;
   // Rows before this index end at or before `begin`.
@@ -15,7 +15,7 @@ bool meetsRange(const Region& rows, uint64_t begin, uint64_t end) {
   return first < rows.rows && rows.offset + first * rows.rowStride < end;
 }
 
-// Both have this stride, so only the distance between a row of one and a row of the other counts.
+// Both regions have the same stride, so only the distance between their rows matters.
 bool sameStrideMeets(const Region& a, const Region& b) {
   const auto stride = static_cast<__int128>(a.rowStride);
   const __int128 distance = static_cast<__int128>(b.offset) - static_cast<__int128>(a.offset);

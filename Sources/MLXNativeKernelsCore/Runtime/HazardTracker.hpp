@@ -1,5 +1,5 @@
-// What dispatches read and write, and whether the next one must wait for them: read after write, write after read and
-// write after write, byte for byte.
+// Tracks what dispatches read and write, and whether the next one needs a barrier: RAW, WAR and WAW hazards, byte for
+// byte.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,11 +18,11 @@ struct Touched {
   const void* space = nullptr;
   Region region;  // offset counts from the start of the space
   bool isWrite = false;
-  bool isWhole = false;    // a write that reaches every byte, not some that only the kernel knows
-  bool isScratch = false;  // of an encoder, which nothing else touches
+  bool isWhole = false;    // a write that covers every byte, as opposed to an unknown subset
+  bool isScratch = false;  // an encoder's scratch memory, which no other work touches
 };
 
-// A dispatch, with what it moves: dispatches that differ in memory alone share all of it.
+// A dispatch with its byte accesses. Dispatches that differ only in memory share them.
 struct CountedDispatch : ReadyDispatch {
   // Bytes of one of its bindings.
   struct BindingAccess {
@@ -31,7 +31,7 @@ struct CountedDispatch : ReadyDispatch {
     Region region;  // offset counts from the start of the binding
   };
 
-  // Counts again, after the dispatch has changed.
+  // Recomputes the accesses and byte counts after the dispatch has been patched.
   void count();
 
   std::vector<BindingAccess> accesses;  // all reads before the first write
@@ -39,17 +39,17 @@ struct CountedDispatch : ReadyDispatch {
   uint64_t bytesWritten = 0;
 };
 
-// Adds what a dispatch touches, its reads before its writes: what it reads is not what it writes itself.
+// Adds what a dispatch touches, reads before writes, so that a dispatch does not appear to read its own writes.
 void addTouched(const CountedDispatch& dispatch, std::span<const BoundMemory> memory,
                 std::span<const Buffer* const> scratch, std::vector<Touched>& to);
 
-// What is read and written, of any number of spaces. A few are kept as lists, which take no memory when they are filled
-// again after `clear`; more of them are indexed.
+// Reads and writes of any number of memory spaces. A few are kept in lists, which reuse their memory after `clear`;
+// more are indexed.
 class TouchedIndex {
  public:
-  // Without memory for all of it, a part may have been added.
+  // If memory runs out, part of the access may have been added.
   void add(const Touched& touched);
-  // Whether a read meets something that is written, or a write meets something that is read or written.
+  // Whether a read overlaps a write, or a write overlaps any access.
   bool conflicts(const Touched& next) const;
   bool conflicts(std::span<const Touched> accesses) const;
   void clear() {
@@ -74,16 +74,16 @@ class TouchedIndex {
   std::map<const void*, Space> spaces_;
 };
 
-// Without bytes. Not by byteCount, which repeated rows may take past 64 bits.
+// Whether the region is empty. Does not use byteCount, which can overflow for repeated rows.
 inline bool isEmpty(const Region& region) {
   return region.rowBytes == 0 || region.rows == 0;
 }
 
-// Whether two sets of rows in one space share a byte. Exact when one of them is a plain range or both have the same
-// stride; otherwise ranges that enclose each other count as sharing.
+// Whether two regions in one space share a byte. Exact if one is a plain range or both have the same stride; otherwise
+// overlapping extents count as sharing.
 bool overlap(const Region& a, const Region& b);
 
-// Visits the region's ranges of bytes that lie in [from, to), from the first on.
+// Visits the byte ranges of the region within [from, to), in ascending order.
 template <typename Visit>
 void forEachRange(const Region& region, uint64_t from, uint64_t to, Visit visit) {
   if (isEmpty(region)) return;

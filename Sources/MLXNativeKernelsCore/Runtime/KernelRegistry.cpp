@@ -9,7 +9,7 @@
 
 namespace mnk {
 
-// Each slot has a lock of its own: builders of one object wait for each other, builders of different objects do not.
+// Each slot has its own lock: threads that build the same object wait for each other, others do not.
 template <typename T>
 struct KernelRegistry::Slot {
   std::mutex mutex;
@@ -55,7 +55,7 @@ Result<std::shared_ptr<Library>> KernelRegistry::library(const LibrarySource& so
 
 Result<std::shared_ptr<Pipeline>> KernelRegistry::pipeline(const KernelKey& key) {
   return guarded("KernelRegistry", [&]() -> Result<std::shared_ptr<Pipeline>> {
-    // The order in which a caller lists constants does not make another pipeline.
+    // Sorts the constants, so that their order does not create a second pipeline.
     KernelKey sorted = key;
     std::sort(sorted.constants.begin(), sorted.constants.end());
     const auto twice = std::adjacent_find(sorted.constants.begin(), sorted.constants.end(),
@@ -83,12 +83,12 @@ Result<std::shared_ptr<Pipeline>> KernelRegistry::pipeline(const KernelKey& key)
 }
 
 size_t KernelRegistry::pipelineCount() const {
-  // A slot stays locked while its pipeline is built, so slots are asked only after the registry is free again.
+  // A slot stays locked while its pipeline is built, so slots are queried only after the registry's lock is released.
   std::vector<std::shared_ptr<Slot<Pipeline>>> slots;
   {
     std::lock_guard lock(mutex_);
     for (const auto& entry : pipelines_) {
-      if (entry.second) slots.push_back(entry.second);  // null where there was no memory for it
+      if (entry.second) slots.push_back(entry.second);  // null if its allocation failed
     }
   }
   return static_cast<size_t>(std::count_if(slots.begin(), slots.end(), [](const auto& slot) {

@@ -1,4 +1,4 @@
-// Asks a device which elements of a simdgroup matrix its lanes hold, and waits for the answer.
+// Probes which elements of a simdgroup matrix each lane holds, and waits for the result.
 #pragma once
 #include <memory>
 

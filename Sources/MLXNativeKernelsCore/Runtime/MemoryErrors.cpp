@@ -5,7 +5,7 @@ namespace mnk {
 namespace {
 
 Error failureOf(Error cause, std::string_view op, std::string_view what, std::string_view fix) {
-  cause.fix.clear();  // what is to be done now is another thing
+  cause.fix.clear();  // the fix of the original error does not apply here
   std::string message = cause.message();
   message.pop_back();  // its period
   return {.code = cause.code,

@@ -4,14 +4,14 @@
 
 namespace mnk {
 
-// Work that was to write it has failed: memory that the processor reads, that is encoded to be read, and that work has
-// read already.
+// Errors for memory that failed work should have written: when the CPU reads it, when a call that reads it is encoded,
+// and when submitted work has already read it.
 Error failedBytes(const Error& cause);
 Error failedInput(const Error& cause);
 Error failedDependence(const Error& cause);
 
 Error notCommitted(bool toWrite);
-// Of work whose error is not known.
+// For work whose error is unknown.
 Error failedUnreported();
 
 }  // namespace mnk

@@ -24,7 +24,7 @@ bool meet(const Touched& a, const Touched& b) {
   return a.space == b.space && overlap(a.region, b.region);
 }
 
-// Too many for a list of their bytes: then all between them counts too, or none.
+// Whether there are too many rows to list their ranges. Then the whole extent counts, or, for clearing, nothing.
 bool hasManyRows(const Touched& touched) {
   return touched.region.rowStride > touched.region.rowBytes && touched.region.rows > (1 << 20);
 }
@@ -34,7 +34,7 @@ Touched asRead(Touched touched) {
   return touched;
 }
 
-// Takes the bytes of what was written out of those that are missing.
+// Removes written bytes from the missing ones.
 void removeWritten(std::map<const void*, IntervalSet>& missing, const Touched& written) {
   const auto space = missing.find(written.space);
   if (space == missing.end() || !written.isWhole || hasManyRows(written)) return;
@@ -79,7 +79,7 @@ Result<void> MemoryTracker::wait(const MemoryRange& bytes, bool toWrite) {
     if (!touches(work, false)) continue;
     if (work.failure) return failedBytes(*work.failure);
     if (!work.isRunning || work.order >= end) continue;
-    // It is done, and nothing has asked yet whether it read what failed.
+    // The work is done, but it has not been checked yet whether it read failed memory.
     if (const Work* failed = failedRead({}, work.touched, work.order)) return failedBytes(*failed->failure);
   }
   return {};
@@ -108,7 +108,7 @@ bool MemoryTracker::Work::mayConflict(const Touched& bytes) const {
       TouchedIndex made;
       for (const Touched& each : touched) made.add(each);
       index = std::move(made);
-    } catch (...) {  // the list tells the same, in more time
+    } catch (...) {  // the list gives the same answer, more slowly
     }
   }
   if (index) return index->conflicts(bytes);
@@ -159,7 +159,7 @@ const MemoryTracker::Work* MemoryTracker::failedRead(std::span<const Touched> be
   return nullptr;
 }
 
-// Keeps what the work was to write in memory that still is a buffer's. The newest failure is the one to report.
+// Marks what the work should have written, where the memory still belongs to a buffer. The newest failure is reported.
 void MemoryTracker::fail(Work& work, const Error& failure) noexcept {
   std::vector<Touched>& marks = work.touched;
   std::erase_if(marks, [&](const Touched& touched) {
@@ -174,7 +174,7 @@ void MemoryTracker::fail(Work& work, const Error& failure) noexcept {
   ++failed_;
 }
 
-// Takes bytes out of what work committed before `order` failed to write. Without memory to say what is left, all is.
+// Clears bytes from the failures of work committed before `order`. If memory runs out, they stay marked as failed.
 void MemoryTracker::clear(std::span<const Touched> written, uint64_t before) noexcept {
   for (Work& work : works_) {
     if (!work.failure || work.order >= before) continue;
@@ -231,7 +231,7 @@ bool MemoryTracker::isLiveSince(uint64_t order, const MemoryRange& range) const 
   return false;
 }
 
-// Forgets failures in bytes that no buffer covers.
+// Forgets failures in bytes that no longer belong to a buffer.
 void MemoryTracker::clearUncovered(const MemoryRange& range) noexcept {
   try {
     ByteRanges covered, bytes;
@@ -247,7 +247,7 @@ void MemoryTracker::clearUncovered(const MemoryRange& range) noexcept {
   }
 }
 
-// Takes out what neither runs nor leaves a failure; its memory is freed when the lock is not held any more.
+// Removes work that neither runs nor leaves a failure. The caller frees it after releasing the lock.
 void MemoryTracker::dropSettled(Works& dropped) noexcept {
   for (auto work = works_.begin(); work != works_.end();) drop(work++, dropped);
 }
@@ -325,7 +325,7 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
         outcome = failedDependence(*first);
       }
     } catch (...) {
-      // Without memory to find out, it counts as having read what failed.
+      // If memory runs out, assume that the work read failed memory.
       if (!first) first = Error{.code = ErrorCode::outOfMemory, .what = "memory ran out", .retryable = true};
       outcome = copyOrCode(*first);
     }
@@ -333,7 +333,7 @@ Result<void> SubmittedWork::settle(Result<void> outcome) noexcept {
   if (!outcome) {
     tracker.fail(*work_, first ? *first : outcome.error());
   } else {
-    // Nothing else is asked of the list of work that succeeded.
+    // Successful work only needs its complete writes, to clear failures.
     std::erase_if(work_->touched, [](const Touched& touched) { return !touched.isWhole; });
     if (tracker.failed_ != 0) tracker.clear(work_->touched, work_->order);
   }

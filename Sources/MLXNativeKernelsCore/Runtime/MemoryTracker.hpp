@@ -1,5 +1,5 @@
-// Knows which bytes submitted work may still touch, and which bytes hold nothing because the work that was to write
-// them failed. There is one for the process, because buffers of several devices may share memory.
+// Tracks which bytes submitted work may still touch, and which bytes are undefined because the work that should have
+// written them failed. There is one tracker per process, because buffers of several devices may share memory.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -15,7 +15,8 @@
 
 namespace mnk {
 
-// Memory that a buffer covers. Failures are kept for such memory alone: its addresses may become something else after.
+// Memory that belongs to a buffer. Failures are recorded only for such memory, because its addresses may be reused
+// later.
 class LiveMemory {
  public:
   LiveMemory() = default;
@@ -32,7 +33,7 @@ class LiveMemory {
   MemoryRange range_;
   LiveMemory* previous_ = nullptr;
   LiveMemory* next_ = nullptr;
-  uint64_t since_ = 0;  // work of a lower order never touched it
+  uint64_t since_ = 0;  // work with a lower order cannot have touched it
   bool isLinked_ = false;
 };
 
@@ -40,20 +41,20 @@ class MemoryTracker {
  public:
   static MemoryTracker& shared();  // never destroyed: devices finish work while the process ends
 
-  // Nothing is under way and nothing has failed, so that there is nothing to wait for or to report.
+  // Whether no work is in flight and none has failed, so that there is nothing to wait for or to report.
   static bool isIdle() { return knownWorks() == 0; }
   static uint64_t knownWorks() { return known_.load(std::memory_order_acquire); }
 
-  // Waits for work committed before this call that writes these bytes, and reports the failure of what was to write
-  // them.
+  // Waits for work committed before this call that writes these bytes. Returns the failure of work that should have
+  // written them.
   Result<void> waitToRead(const MemoryRange& bytes) { return wait(bytes, false); }
   // Waits for work committed before this call that reads or writes these bytes.
   Result<void> waitToWrite(const MemoryRange& bytes) { return wait(bytes, true); }
-  // The processor has written these bytes.
+  // Call after the CPU has written these bytes.
   void written(const MemoryRange& bytes) noexcept;
 
-  // The failure of work that was to write bytes which `adding` reads. Bytes that `before` or `adding` itself has
-  // written by then are fine.
+  // Returns the failure of work that should have written bytes which `adding` reads. Bytes that `before` or `adding`
+  // itself writes first are not checked.
   Result<void> checkReads(std::span<const Touched> before, std::span<const Touched> adding);
 
  private:
@@ -61,23 +62,24 @@ class MemoryTracker {
   friend class SubmittedWork;
   struct Work {
     uint64_t order = 0;  // of its commit
-    // In the order it was recorded; once failed: what was to be written and is not yet.
+    // Accesses in recording order. After a failure: the writes that are still missing.
     std::vector<Touched> touched;
     std::function<WorkProgress()> progress;
     bool isRunning = true;
-    std::optional<Error> failure;  // the first one, where failed work makes later work fail
+    std::optional<Error> failure;  // the original one, if earlier failed work caused it
 
-    // Whether these bytes meet what the work touches; false is certain.
+    // Whether these bytes may conflict with what the work touches. Conservative: false is certain.
     bool mayConflict(const Touched& bytes) const;
-    // Once it has failed: whether it was to write some of these bytes, and nothing has since.
+    // After a failure: whether some of these bytes should have been written by this work and have not been written
+    // since.
     bool isMarked(const Touched& bytes) const;
     bool failsReads(std::span<const Touched> before, std::span<const Touched> accesses) const;
     void clear(std::span<const Touched> written);
 
    private:
     friend class MemoryTracker;
-    // Most work is asked about once or not at all: the index is made when it is asked about more often. It may know
-    // bytes that were cleared since.
+    // Most work is queried at most once, so the index is built only after several queries. It may still contain bytes
+    // that were cleared since.
     mutable std::optional<TouchedIndex> index;
     mutable uint32_t timesAsked = 0;
   };
@@ -102,7 +104,7 @@ class MemoryTracker {
   LiveMemory* live_ = nullptr;
 };
 
-// The work of one encoder: made before it is committed, and held by whatever will report its outcome.
+// The work of one encoder. It is created before the commit and owned by the object that reports its outcome.
 class SubmittedWork {
  public:
   explicit SubmittedWork(std::function<WorkProgress()> progress);
@@ -111,13 +113,13 @@ class SubmittedWork {
   SubmittedWork(const SubmittedWork&) = delete;
   SubmittedWork& operator=(const SubmittedWork&) = delete;
 
-  // From now on others wait for it. Takes what it touches.
+  // Registers the work, so that other calls wait for it. Takes ownership of `touched`.
   void submit(std::vector<Touched>& touched) noexcept;
 
-  // What became of it: also a failure where it read what failed work was to write. What it was to write is known to
-  // hold nothing, or to be there again.
+  // Settles the outcome. It becomes a failure if the work read memory that failed work should have written. Then marks
+  // the bytes it should have written as undefined, or clears earlier marks on success.
   Result<void> settle(Result<void> outcome) noexcept;
-  // Others wait no longer.
+  // Ends the work; waiting calls resume.
   void retire(const std::function<void()>& beforeWaitersResume = {}) noexcept;
 
  private:

@@ -184,7 +184,7 @@ const std::shared_ptr<Device>& RecordedStep::device() const {
   return state_ ? state_->device : none;
 }
 
-// The call is kept first, so that one that is encoded is never missing for lack of memory.
+// Stores the call before encoding it, so that running out of memory cannot lose an encoded call.
 Result<void> CommandEncoder::remember(const std::function<Call()>& make, const std::function<Result<void>()>& body,
                                       bool hasOneForm) {
   return guarded(kStepName, [&]() -> Result<void> {

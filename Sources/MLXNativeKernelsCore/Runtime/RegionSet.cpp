@@ -6,7 +6,7 @@
 
 namespace mnk {
 
-// Visits rectangles until one says true.
+// Visits rectangles until the visitor returns true.
 template <typename Visit>
 bool StridedRows::anyRectangle(uint64_t begin, uint64_t end, Visit visit) const {
   const uint64_t first = begin / stride_, last = (end - 1) / stride_;
@@ -76,7 +76,7 @@ void StridedRows::add(const Rectangle& rectangle) {
   joinBefore(rectangle.firstLine);
 }
 
-// Makes a line the first of those with the same bytes.
+// Splits the entry that contains `line`, so that an entry begins at it.
 void StridedRows::splitBefore(uint64_t line) {
   auto found = lines_.lower_bound(line);
   if (found == lines_.begin() || (found != lines_.end() && found->first == line)) return;
@@ -86,8 +86,8 @@ void StridedRows::splitBefore(uint64_t line) {
   before.last = line - 1;
 }
 
-// Undoes a split between lines whose bytes have become the same, such as those of sequences that stand at one position.
-// Lists that are long to compare stay apart.
+// Merges the entries before and at `line` if their bytes are equal, for example for sequences at the same position.
+// Long lists are not compared and stay separate.
 void StridedRows::joinBefore(uint64_t line) {
   constexpr size_t kFew = 4;
   const auto found = lines_.find(line);
@@ -110,8 +110,8 @@ void RegionSet::add(const Region& region) {
   strided_.try_emplace(region.rowStride, region.rowStride).first->second.add(region);
 }
 
-// Goes from a range to the next row behind its begin, and from there
-// to the next range, so that it takes no more steps than there are rows, or ranges between the first and the last.
+// Alternates between skipping to the next row and to the next range, so that it takes at most as many steps as there
+// are rows, or ranges between the first row and the last.
 bool meetsAny(const IntervalSet& ranges, const Region& rows) {
   if (rows.rowStride <= rows.rowBytes) return ranges.meets(rows.offset, rows.end());
   for (uint64_t row = 0; row < rows.rows;) {

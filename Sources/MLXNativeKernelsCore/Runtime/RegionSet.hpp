@@ -1,5 +1,5 @@
-// Regions of one memory space, indexed so that finding one that a further region overlaps takes a time that grows with
-// the rows of that region and the logarithm of how many were added.
+// Regions of one memory space, indexed so that an overlap query takes time proportional to the rows of the queried
+// region and the logarithm of the number of regions.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,24 +9,24 @@
 
 namespace mnk {
 
-// Whether a row of a region, which is not empty, meets one of the ranges.
+// Whether a row of a non-empty region overlaps one of the ranges.
 bool meetsAny(const IntervalSet& ranges, const Region& rows);
 
-// Rows of one stride. Memory is seen as a table with a line of one stride's bytes after another, in which the rows of a
-// region are a rectangle, or two where they go over the end of a line. Tokens that are appended to one sequence of a
-// cache lie side by side there, and become one rectangle.
+// Regions with the same stride. Memory is viewed as a table whose lines are one stride long. The rows of a region then
+// form a rectangle, or two if they cross the end of a line. Tokens appended to one sequence of a cache are adjacent in
+// this table and merge into one rectangle.
 class StridedRows {
  public:
   explicit StridedRows(uint64_t stride) : stride_(stride) {}
 
-  // Of this stride.
+  // Adds a region with this stride.
   void add(const Region& rows);
   bool meetsRows(const Region& rows) const;
   // Whether a row meets the range.
   bool meetsRange(uint64_t begin, uint64_t end) const;
-  // Whether the range meets bytes between the first and the last of a region.
+  // Whether the range overlaps the extent, gaps included, of a region.
   bool enclosesAny(uint64_t begin, uint64_t end) const { return enclosing_.meets(begin, end); }
-  // Ranges that are kept, so that a test can see how much memory it takes.
+  // The number of stored ranges, for tests of memory use.
   size_t count() const;
 
  private:
@@ -49,7 +49,7 @@ class StridedRows {
 
   uint64_t stride_;
   IntervalSet enclosing_;
-  std::map<uint64_t, Lines> lines_;  // by the first line; lines with the same bytes, none of them without any
+  std::map<uint64_t, Lines> lines_;  // by first line; each entry is a run of lines with the same, non-empty bytes
 };
 
 class RegionSet {

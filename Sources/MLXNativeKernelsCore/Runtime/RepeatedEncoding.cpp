@@ -1,4 +1,4 @@
-// How an encoder records ops that repeat: it patches the plan of their form.
+// Records repeated ops by patching the cached plan of their form.
 #include <algorithm>
 
 #include "Runtime/CommandEncoderImpl.hpp"
@@ -22,7 +22,7 @@ auto memoryOf(const OpForm& form) {
 
 }  // namespace
 
-// What an earlier op of this encoder has patched, or null.
+// The plan that an earlier op of this encoder patched for the same positions, or null.
 template <typename IsForm>
 const PlacedPlan* CommandEncoder::Impl::placedAt(const OpPositions& positions, IsForm isForm) {
   const uint64_t cleared = device->knownPlans().timesCleared();
@@ -35,7 +35,7 @@ const PlacedPlan* CommandEncoder::Impl::placedAt(const OpPositions& positions, I
 
 const PlacedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_ptr<const KnownPlan> form,
                                               std::shared_ptr<const KnownPlan> plan, const OpPositions& positions) {
-  constexpr size_t kMaxPlaced = 16;  // the ops of a model's kinds of layers
+  constexpr size_t kMaxPlaced = 16;  // enough for the ops of a model's layer types
   PlacedPlan made;
   made.plan = std::move(plan);
   for (size_t i = 0; i < made.plan->steps.size(); ++i) {
@@ -46,14 +46,14 @@ const PlacedPlan& CommandEncoder::Impl::place(const RepeatedOp& op, std::shared_
     made.dispatches.emplace_back(copy);
   }
   made.positions.assign(positions.words().begin(), positions.words().end());
-  if (!positions.isTooLarge()) made.form = std::move(form);  // without it, it is not found
+  if (!positions.isTooLarge()) made.form = std::move(form);  // an entry without a form is never found
   if (placed.size() < kMaxPlaced) return placed.emplace_back(std::move(made));
   PlacedPlan& oldest = placed[nextPlaced++ % kMaxPlaced];
   std::swap(oldest, made);
   return oldest;
 }
 
-// `memoryOf` says where an operand starts.
+// `memoryOf` returns the memory of an operand.
 template <typename MemoryOf>
 Result<void> CommandEncoder::Impl::recordPlaced(const PlacedPlan& placed, MemoryOf memoryOf) {
   MNK_TRY(open());
@@ -73,7 +73,7 @@ Result<void> CommandEncoder::Impl::recordPlaced(const PlacedPlan& placed, Memory
   return recordReady();
 }
 
-// Keeps what was made for an op, for others of its form.
+// Caches the plan of an op for later ops of the same form.
 void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const Plan& plan,
                                 std::vector<std::shared_ptr<const CountedDispatch>> made, uint64_t timesCleared) {
   KnownPlan known{.words = {}, .steps = {}, .scratchBytes = plan.scratchBytes, .zeroedBytes = plan.zeroedBytes};
@@ -89,7 +89,7 @@ void CommandEncoder::Impl::keep(const RepeatedOp& op, const OpForm& form, const 
       const auto operand = std::find_if(operands.begin(), operands.end(), [&](const OpForm::Operand& each) {
         return each.index == binding.index && each.stage == op.stageOf(i);
       });
-      // A binding that the form does not name cannot be made again.
+      // A binding that is not an operand of the form cannot be rebound.
       if (operand == operands.end() || operand->tensor->buffer() != binding.buffer ||
           binding.offset < operand->tensor->byteOffset()) {
         return;
@@ -139,7 +139,7 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     }
     if (placed) {
       if (memo) {
-        // Without memory for it, the plan is looked for again.
+        // If memory runs out, the next run searches for the plan again.
         (void)guarded(op.name(), [&]() -> Result<void> {
           memo->keep(form, ofForm);
           return {};
@@ -147,7 +147,8 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
       }
       return impl_->recordPlaced(*placed, memoryOf(form));
     }
-    // What the device says of itself may change meanwhile: then the plan is not of the choices that the form adds.
+    // Read before planning: if the device's tuning changes in the meantime, the plan may not match the choices in the
+    // form.
     const uint64_t timesCleared = target ? target->knownPlans().timesCleared() : 0;
     MNK_TRY(auto planned, op.plan(target.get()));
     MNK_TRY(impl_->makeReady(planned.dispatches, planned.scratchBytes, planned.zeroedBytes));
@@ -156,10 +157,10 @@ Result<void> CommandEncoder::repeat(RepeatedOp& op) {
     for (const Impl::Ready& each : impl_->ready) made.push_back(each.dispatch);
     MNK_TRY(impl_->recordReady());
     if (!isKept) return {};
-    // Without memory to keep it, it is planned again.
+    // If memory runs out, the plan is not cached.
     (void)guarded(op.name(), [&]() -> Result<void> {
       if (!ofForm) {
-        // Those whose form says all have no further choices to add.
+        // If refine adds nothing, the form alone determines the plan.
         MNK_TRY(op.refine(*target, form));
         if (form.words().size() != firstChoice) target->knownPlans().keep(form.first(firstChoice), {}, timesCleared);
       }

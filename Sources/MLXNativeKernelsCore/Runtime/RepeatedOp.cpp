@@ -22,7 +22,7 @@ void OpForm::bind(uint32_t index, const Tensor& tensor, Access access) {
     return;
   }
   const MemoryRange range = tensor.range();
-  // The same tensor at two indices is part of the form, and so is alignment, on which the choice of kernels depends.
+  // The form includes which indices share a tensor, and alignment, because the choice of kernels depends on it.
   constexpr uint64_t kAlignment = 32;  // eight f32
   const bool isWritten = access != Access::read;
   uint64_t first = operandCount_;
@@ -70,7 +70,7 @@ OpForm OpForm::first(size_t count) const {
 }
 
 uint64_t OpForm::hash() const {
-  // Four at a time, whose products do not wait for each other.
+  // Four independent products at a time, to hide the latency of multiplication.
   constexpr uint64_t kFactors[] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93};
   uint64_t lanes[4] = {count_, 1, 2, 3};
   for (uint32_t i = 0; i < count_; ++i) {
@@ -96,7 +96,7 @@ std::shared_ptr<CountedDispatch> DispatchPool::copyOf(const CountedDispatch& mod
 }
 
 void DispatchPool::giveBack(CountedDispatch* dispatch) noexcept {
-  constexpr size_t kMaxFree = 8;  // more than most apps have under way
+  constexpr size_t kMaxFree = 8;  // more than most apps have in flight
   std::unique_ptr<CountedDispatch> done(dispatch);
   std::lock_guard lock(mutex_);
   if (free_.size() == kMaxFree) return;
@@ -127,7 +127,7 @@ void KnownPlans::keep(const OpForm& form, KnownPlan plan, uint64_t timesCleared)
   plans_[form.hash()] = {kept, ++uses_};
 }
 
-// Half of them, so that it happens seldom.
+// Drops half of the entries, so that this happens rarely.
 void KnownPlans::dropOldest() {
   std::vector<uint64_t> uses;
   for (const auto& [hash, entry] : plans_) uses.push_back(entry.lastUse);
@@ -149,7 +149,7 @@ void KnownPlans::clear() noexcept {
 
 void CallMemo::keep(const OpForm& form, std::shared_ptr<const KnownPlan> plan) {
   if (known_ == plan) return;
-  known_.reset();  // nothing is kept unless all of it is
+  known_.reset();  // so that an exception leaves nothing half updated
   operands_.clear();
   for (const OpForm::Operand& each : form.operands()) {
     operands_.push_back({each.tensor->buffer(), each.tensor->byteOffset()});

@@ -1,6 +1,7 @@
-// Ops of one form are alike but for positions and memory, as those of a layer are from token to token. The device plans
-// and checks a form once, and keeps the plan. An encoder patches it for the positions of an op; further ops of that
-// form at those positions, as those of a model's layers are, bind other memory to the same dispatches.
+// Plan caching for repeated ops. Ops have the same form if they differ only in positions and memory, such as the ops of
+// a layer for successive tokens. The device plans and checks a form once and caches the plan. An encoder patches the
+// plan for the positions of an op. Further ops with the same form and positions, such as those of a model's other
+// layers, reuse the patched dispatches with other memory.
 #pragma once
 #include <array>
 #include <atomic>
@@ -22,12 +23,13 @@
 
 namespace mnk {
 
-// All that a plan depends on but positions and memory, as numbers, and the memory that its dispatches bind.
+// The key of a cached plan: everything that the plan depends on except positions and memory, as words, and the operands
+// that its dispatches bind.
 class OpForm {
  public:
-  // Without initializers: a form has room for many of them, most of which stay unused.
+  // No initializers: a form has room for many operands, most of which stay unused.
   struct Operand {
-    uint32_t index;  // of a kernel's buffer; all dispatches of a stage mean the same by it
+    uint32_t index;  // of a kernel's buffer; has the same meaning in all dispatches of a stage
     uint32_t stage;
     const Tensor* tensor;
     const void* space;
@@ -35,7 +37,7 @@ class OpForm {
     bool isWritten;
   };
 
-  // What is added from here on is of the next op of a plan that several ops make together.
+  // Starts the next op of a plan that consists of several ops.
   void beginStage() { addWord(++stage_); }
 
   template <typename Number>
@@ -49,19 +51,19 @@ class OpForm {
   }
   void add(const HeadsView::Strides& strides);
   void add(std::string_view op);  // the name of one, which is static
-  // A tensor that dispatches bind at this index. It outlives the form.
+  // Adds a tensor that dispatches bind at this index. It must outlive the form.
   void bind(uint32_t index, const Tensor& tensor, Access access);
   void bind(uint32_t index, const std::optional<Tensor>& tensor, Access access);
   void bind(uint32_t index, const HeadsView& view, Access access);
 
-  // Words or operands did not fit, so that others may have the same words.
+  // Whether words or operands did not fit, so that the words do not identify the form.
   bool isTooLarge() const { return isTooLarge_; }
-  // Whether plans of this form can be kept: it is not too large, all memory is there, of this device, and what is
-  // written overlaps nothing else but where it is the same tensor.
+  // Whether plans of this form can be cached: the form is not too large, all tensors have memory of this device, and
+  // written tensors overlap no other operand except themselves.
   bool isRepeatable(const Device& device) const;
 
   std::span<const uint64_t> words() const { return {words_.data(), count_}; }
-  // The form before the words after the first `count` were added.
+  // The form with only its first `count` words.
   OpForm first(size_t count) const;
   std::span<const Operand> operands() const { return {operands_.data(), operandCount_}; }
   uint64_t hash() const;
@@ -79,17 +81,17 @@ class OpForm {
   uint32_t stage_ = 0;
   bool isTooLarge_ = false;
   bool lacksMemory_ = false;
-  bool sharesMemory_ = false;  // something is written, and is part of another operand
+  bool sharesMemory_ = false;  // a written tensor overlaps another operand
 };
 
-// All that an op's choices and patches depend on besides its form.
+// Everything other than the form that an op's choices and patches depend on.
 class OpPositions {
  public:
   template <typename... Numbers>
   void add(Numbers... numbers) {
     (addWord(static_cast<uint64_t>(numbers)), ...);
   }
-  // Numbers did not fit, so that others may have the same.
+  // Whether numbers did not fit, so that the words do not identify the positions.
   bool isTooLarge() const { return isTooLarge_; }
   std::span<const uint64_t> words() const { return {words_.data(), count_}; }
 
@@ -108,16 +110,15 @@ class OpPositions {
 class RepeatedOp {
  public:
   virtual std::string_view name() const = 0;
-  // Checks every rule; a null device is none.
+  // Plans the op and checks all rules. `device` may be null.
   virtual Result<Plan> plan(Device* device) const = 0;
-  // False where the op's plans are not kept. Is asked of any op, whatever rules it breaks. Positions must not matter: a
-  // recorded step describes a call once.
+  // Adds the op to the form. Returns false if its plans are not cached. The op may be invalid. The result must not
+  // depend on positions, because a recorded step describes a call only once.
   virtual bool describe(OpForm& form) const = 0;
   virtual void addPositions(OpPositions& positions) const = 0;
-  // For an op whose form has kept all other rules: checks those about positions, and adds the choices that depend on
-  // them.
+  // Checks the rules about positions, and adds the choices that depend on positions to the form. All other rules hold.
   virtual Result<void> refine(Device& device, OpForm& form) = 0;
-  // Makes the dispatch of an op that has the same form that of this one, but for the memory bound.
+  // Patches the dispatch of an op with the same form for this op, except for the bound memory.
   virtual void patch(size_t index, Dispatch& dispatch) const = 0;
   virtual uint32_t stageOf(size_t /*index*/) const { return 0; }
 
@@ -125,7 +126,7 @@ class RepeatedOp {
   ~RepeatedOp() = default;
 };
 
-// Changes a structure that travels with a dispatch.
+// Changes an inline struct of a dispatch.
 template <typename T, typename Change>
 void patchInline(Dispatch& dispatch, uint32_t index, Change change) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -137,7 +138,7 @@ void patchInline(Dispatch& dispatch, uint32_t index, Change change) {
     std::memcpy(inlined.bytes.data(), &value, sizeof value);
   }
 }
-// Replaces a list that travels with a dispatch by one that is as long.
+// Replaces an inline list of a dispatch by one of the same length.
 template <typename T>
 void patchList(Dispatch& dispatch, uint32_t index, const std::vector<T>& values) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -147,10 +148,10 @@ void patchList(Dispatch& dispatch, uint32_t index, const std::vector<T>& values)
   }
 }
 
-// Dispatches of a form that are no longer in use, whose memory further ones take.
+// Unused dispatches of a form, whose memory is reused.
 class DispatchPool : public std::enable_shared_from_this<DispatchPool> {
  public:
-  // Equal to the model, but for what was patched in it. It comes back when its last user is done.
+  // A copy of the model, which may have been patched before. It returns to the pool when its last user releases it.
   std::shared_ptr<CountedDispatch> copyOf(const CountedDispatch& model);
 
  private:
@@ -173,16 +174,16 @@ struct KnownPlan {
     std::vector<Bound> bound;
   };
   std::vector<uint64_t> words;
-  std::vector<Step> steps;  // none of a form that is refined
+  std::vector<Step> steps;  // empty if the form needs `refine`
   uint64_t scratchBytes = 0;
   uint64_t zeroedBytes = 0;
 };
 
-// The plans that a device knows.
+// The plan cache of a device.
 class KnownPlans {
  public:
   std::shared_ptr<const KnownPlan> find(const OpForm& form) const;
-  // Unless plans were cleared since `timesCleared` was read, before the plan was made.
+  // Caches the plan, unless the cache was cleared since `timesCleared` was read. Read it before planning.
   void keep(const OpForm& form, KnownPlan plan, uint64_t timesCleared);
   size_t count() const;
   void clear() noexcept;
@@ -201,23 +202,24 @@ class KnownPlans {
   mutable uint64_t uses_ = 0;
 };
 
-// A known plan at certain positions.
+// A cached plan, patched for specific positions.
 struct PlacedPlan {
-  std::shared_ptr<const KnownPlan> form;  // found before positions made further choices
+  std::shared_ptr<const KnownPlan> form;  // of the form without the choices of refine
   std::shared_ptr<const KnownPlan> plan;  // with these choices
   std::vector<uint64_t> positions;
   std::vector<std::shared_ptr<const CountedDispatch>> dispatches;
 };
 
-// What a call of a recorded step found when it was made last. Its op has the same form and the same memory every time.
+// The plan that a call of a recorded step used in its last run. The op of the call has the same form and memory in
+// every run.
 class CallMemo {
  public:
-  // Taken without waiting: a thread that finds it locked does without.
+  // Acquired with try_lock: if another thread holds it, the memo is not used.
   std::mutex mutex;
 
   void keep(const OpForm& form, std::shared_ptr<const KnownPlan> plan);
 
-  // Of the form alone; null: none is known.
+  // The plan of the form without refined choices, or null.
   const KnownPlan* known() const { return known_.get(); }
   std::span<const BoundMemory> operands() const { return operands_; }
 

@@ -9,9 +9,10 @@ namespace mnk {
 
 namespace {
 
-constexpr uint64_t kUnit = 64 * 1024;                // sizes are rounded up, so that a longer context finds memory too
-constexpr uint64_t kLargestKept = 64 * 1024 * 1024;  // larger ones go back to the system
-constexpr size_t kMaxKept = 4;                       // steps that are under way at once, and one more
+// Sizes are rounded up, so that a buffer still fits when the context grows.
+constexpr uint64_t kUnit = 64 * 1024;
+constexpr uint64_t kLargestKept = 64 * 1024 * 1024;  // larger buffers are freed
+constexpr size_t kMaxKept = 4;                       // steps in flight, plus one
 
 }  // namespace
 
@@ -36,7 +37,7 @@ Result<std::shared_ptr<Buffer>> ScratchPool::acquire(const std::shared_ptr<Devic
   }
   Buffer* acquired = buffer.get();
   return std::shared_ptr<Buffer>(acquired, [pool = weak_from_this(), owned = std::move(buffer)](Buffer*) mutable {
-    // The buffer may be the last to hold the device, and with it the pool.
+    // The buffer may hold the last reference to the device, which owns the pool.
     const std::shared_ptr<Device> device = owned->device();
     if (const auto open = pool.lock()) open->giveBack(std::move(owned));
     owned.reset();
@@ -45,9 +46,9 @@ Result<std::shared_ptr<Buffer>> ScratchPool::acquire(const std::shared_ptr<Devic
 
 void ScratchPool::giveBack(std::shared_ptr<Buffer> buffer) {
   if (buffer->length() > kLargestKept || !buffer->detach()) return;
-  std::shared_ptr<Buffer> dropped;  // freed when the lock is not held any more
+  std::shared_ptr<Buffer> dropped;  // freed after the lock is released
   std::lock_guard lock(mutex_);
-  // The shortest are the first to be dropped: they fit the fewest plans.
+  // Drops the smallest buffers first, because they fit the fewest plans.
   const auto place = std::lower_bound(resting_.begin(), resting_.end(), buffer->length(),
                                       [](const auto& a, uint64_t length) { return a->length() < length; });
   try {

@@ -1,5 +1,5 @@
-// Scratch memory that encoders acquire from a device. It returns to the pool when its last user is gone, that is when
-// work has finished. What was in it before is left there.
+// A device's pool of scratch buffers. A buffer returns to the pool when its last user releases it, that is, when the
+// work has finished. Its contents are not cleared.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,7 @@ class ScratchPool : public std::enable_shared_from_this<ScratchPool> {
   // A buffer of at least `bytes`.
   Result<std::shared_ptr<Buffer>> acquire(const std::shared_ptr<Device>& device, uint64_t bytes);
 
-  // Buffers that nobody uses.
+  // The number of unused buffers.
   size_t restingCount() const;
 
  private:

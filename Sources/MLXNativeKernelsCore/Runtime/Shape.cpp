@@ -25,7 +25,7 @@ Result<Shape> Shape::make(std::span<const uint64_t> extents) {
                    .expected = fmt::format("at most {}", kMaxRank),
                    .fix = "Join neighboring axes."};
     }
-    // Zero extents are left out of the product, so that no order of multiplication can overflow.
+    // Skips zero extents, so that overflow does not depend on the order of the axes.
     uint64_t count = 1;
     for (uint64_t extent : extents) {
       const auto product = checkedMultiply(count, extent == 0 ? 1 : extent);

@@ -1,4 +1,4 @@
-// Intervals that Instruments shows on Apple platforms: what a step takes on the processor.
+// Signpost intervals for Instruments on Apple platforms: the CPU time of a step.
 #pragma once
 #include <string>
 

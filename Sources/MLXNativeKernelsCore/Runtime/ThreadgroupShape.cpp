@@ -6,7 +6,7 @@ namespace mnk {
 
 namespace {
 
-// Enough threads to fill a simdgroup eight times; larger groups only make the edges of a grid coarser.
+// Eight simdgroups; larger threadgroups only waste more threads at the edges of a grid.
 constexpr uint32_t kPreferredThreads = 256;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How many threads a threadgroup gets when the caller leaves it open: never more than the limit, never longer than
-// the grid on an axis, and longest on the first axis, where neighboring threads touch neighboring bytes.
+// The threadgroup size if the caller does not set one: within the limit, no longer than the grid on any axis, and
+// longest on the first axis, where neighboring threads touch neighboring bytes.
 #pragma once
 #include "MLXNativeKernels/Dispatch.hpp"
 
@@ -7,7 +7,7 @@ namespace mnk {
 
 Size3 threadgroupFor(const Size3& grid, uint32_t maxThreads);
 
-// A threadgroup with one axis, with no more whole simdgroups than the limit allows, but one at least.
+// Shrinks a one-axis threadgroup to whole simdgroups within the limit, but at least one.
 Size3 shrunkTo(uint32_t maxThreads, Size3 threadgroup);
 // A grid whose threadgroups have no more threads than the limit, if they may be smaller.
 Grid shrunkTo(uint32_t maxThreads, Grid grid);

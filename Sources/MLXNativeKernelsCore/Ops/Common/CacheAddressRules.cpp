@@ -49,7 +49,7 @@ std::string outsideText(const Op& op) {
                      source.view.tensor.shape().elementCount());
 }
 
-// The first source that is read in this layout and has the cache's heads in the other one alone.
+// The first source whose shape matches the cache's heads only in the other layout.
 std::optional<NamedSource> firstSwapped(const Op& op, KVLayout layout) {
   return firstSource(op, [&](const HeadsView& view) {
     if (view.strides || view.layout != layout || view.resolved().heads == op.into.heads()) return false;
@@ -66,7 +66,7 @@ std::string swappedText(const Op& op, KVLayout layout) {
 
 uint64_t largestExtent(const Op& op) {
   const HeadsView::Strides keys = sourceShape(op.keys, op.sourceLayout);
-  // A product that wraps around has a factor that is too large already.
+  // If the product overflows, one of its factors is already too large.
   uint64_t largest = std::max({op.into.heads(), op.into.capacity(), op.into.sequences(), op.into.headDim(),
                                keys.sequences, keys.tokens, keys.totalTokens()});
   if (op.into.values) largest = std::max(largest, valuesOf(op.into).headDim());
@@ -89,7 +89,8 @@ const std::vector<uint32_t>* listOf(const RowIndices& indices) {
   return std::get_if<std::vector<uint32_t>>(&indices);
 }
 
-// Whether a listed index is past the end; tensors are read by the kernel, which skips such rows.
+// Whether all listed indices are below `end`. Tensors are not checked here; the kernel skips rows that are out of
+// range.
 bool isListBelow(const RowIndices& indices, uint64_t end) {
   const auto* list = listOf(indices);
   return !list || std::all_of(list->begin(), list->end(), [&](uint32_t index) { return index < end; });

@@ -1,5 +1,5 @@
-// What all writes to caches ask of their sources and addresses, whatever they store, and the numbers that rules and
-// plans need for it. Ops that store something else than elements describe their addresses as a KVCacheWrite, too.
+// Rules for the sources and addresses of all cache writes, whatever they store, and the numbers that rules and plans
+// need. Ops that do not store elements also describe their addresses as a KVCacheWrite.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,13 +10,13 @@
 
 namespace mnk {
 
-// Memory and ranks of the sources. Rules of the cache come between these and the next.
+// Rules for memory and rank of the sources. The rules of the cache are checked after these and before cacheLayoutRules.
 std::span<const Rule<KVCacheWrite>> cacheSourceRules();
-// Sources whose heads are where the other layout has them. Rules of what fits into the cache come after them.
+// Rejects sources that are in the other layout. The rules for what fits into the cache are checked after these.
 std::span<const Rule<KVCacheWrite>> cacheLayoutRules();
 // Tokens, slots and rows.
 std::span<const Rule<KVCacheWrite>> cacheAddressRules();
-// Those of them about the sequence and the position of a write to one sequence.
+// The subset for the sequence and the position of a write to one sequence.
 std::span<const Rule<KVCacheWrite>> cachePositionRules();
 
 // A source as the op reads it: head-major if the view or the op says so.
@@ -37,9 +37,9 @@ uint64_t tokenCount(const KVCacheWrite& op);
 // A cache that has values, seen as a cache of these alone.
 KVCacheView valuesOf(const KVCacheView& cache);
 
-// Whether values, which the cache has, differ from keys in nothing but their head dim.
+// Whether the cache's values match its keys except for the head dim.
 bool areValuesLikeKeys(const KVCacheView& cache);
-// Whether a cache can pin as many slots as it asks for: none, or fewer than a ring has.
+// Whether the number of pinned slots is valid: none, or fewer than the capacity of a ring.
 bool hasRoomForPinned(const KVCacheView& cache);
 std::string pinnedText(const KVCacheView& cache);  // "2 pinned slots in a ring of 2"
 

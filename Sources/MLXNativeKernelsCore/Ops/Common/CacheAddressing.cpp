@@ -15,7 +15,7 @@ using Op = KVCacheWrite;
 
 using Run = SlotRun;
 
-// Splits a run at the end of its storage; what is past the end goes on at `restart`.
+// Splits a run at the end of its storage and continues the rest at `restart`.
 void addWrapped(SlotRuns& runs, Run run, uint64_t end, uint64_t restart) {
   const uint64_t before = std::min(run.count, end - run.begin);
   runs.add({run.begin, before});
@@ -37,7 +37,7 @@ SlotRuns cacheRuns(const Op& op, const Placement& placement) {
   return runs;
 }
 
-// Sequences whose tokens all lie at one distance are one sequence, in which the kernel finds them without a division.
+// Joins sequences whose tokens are evenly spaced into one sequence, in which the kernel needs no division.
 HeadsView::Strides joined(HeadsView::Strides source) {
   if (source.tokens == 1) source.tokenStride = source.sequenceStride;
   if (source.sequenceStride != source.tokens * source.tokenStride) return source;
@@ -171,7 +171,7 @@ Binding CacheAddressing::sourceBinding(uint32_t index, const HeadsView& source, 
       }
     }
   };
-  // A run starts and ends within a sequence; those between are whole.
+  // A run may start and end inside a sequence; the sequences in between are covered completely.
   for (const Run& run : sourceRuns(op, placement, all.totalTokens())) {
     const uint64_t first = run.begin / all.tokens, token = run.begin % all.tokens;
     const uint64_t before = std::min(run.count, token == 0 ? 0 : all.tokens - token);
@@ -213,7 +213,7 @@ void CacheAddressing::bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint
   bindIndices(dispatch, positionsIndex, op.rows->positions);
 }
 
-// Which tokens are pinned, on which it depends which of them are read.
+// Adds which tokens are pinned, because that determines which source tokens are read.
 void refineAddresses(const KVCacheWrite& op, OpForm& form) {
   if (op.into.pinned != 0) form.add(std::min<uint64_t>(op.position, op.into.pinned));
 }

@@ -1,6 +1,5 @@
-// Which tokens of a source go to which slots of a cache, as regions of bytes and as what kernels need to find them. It
-// is the part of a cache write that does not depend on what is stored: ops that store something else than elements
-// describe their addresses as a KVCacheWrite, too.
+// Maps source tokens to cache slots, as byte regions and as kernel parameters. This is the part of a cache write that
+// does not depend on what is stored; ops that do not store elements also describe their addresses as a KVCacheWrite.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,8 +13,8 @@
 
 namespace mnk {
 
-// Which tokens are stored, and in which slots. A ring keeps pinned positions and its newest others; leaving out the
-// tokens between them here gives every slot one writer, however long the write is.
+// Which tokens are stored, and in which slots. A ring keeps pinned positions and the newest others. The tokens in
+// between are dropped here, so that every slot has one writer however long the write is.
 struct Placement {
   uint64_t pinnedTokens = 0;
   uint64_t pinnedSlot = 0;
@@ -34,7 +33,7 @@ struct SlotRun {
 
   bool operator==(const SlotRun&) const = default;
 };
-// At most four of them: pinned ones and others, each of which may go on at the start of its storage.
+// At most four runs: pinned and other slots, each of which may wrap around once.
 class SlotRuns {
  public:
   void add(SlotRun run) {
@@ -47,7 +46,7 @@ class SlotRuns {
   std::array<SlotRun, 4> runs_ = {};
   size_t count_ = 0;
 };
-// A cache in numbers.
+// The extents and strides of a cache.
 struct SlotExtents {
   uint64_t sequences = 0;
   uint64_t heads = 0;
@@ -63,8 +62,8 @@ struct SlotExtents {
 void addSlotRegions(std::vector<Region>& regions, const SlotExtents& cache, uint64_t sequence, const SlotRuns& slots,
                     uint64_t rowBytes);
 
-// Where listed rows go. A row whose slot a later row names too goes nowhere, which the kernel reads as a sequence that
-// the cache does not have.
+// Destinations of listed rows. A row whose slot a later row overwrites gets a sequence that the cache does not have,
+// and the kernel skips it.
 struct ListedRows {
   std::vector<uint32_t> sequences;
   std::vector<uint32_t> positions;
@@ -87,16 +86,16 @@ struct CacheAddressing {
   Binding sourceBinding(uint32_t index, const HeadsView& source, Access access) const;
   // The bytes of the cache that are written, for rows of this size.
   std::vector<Region> cacheRegions(uint64_t rowBytes) const;
-  // Rows from tensors go wherever they say: any byte of the cache may be written, although few rows are.
+  // If rows come from tensors, their slots are unknown: any byte of the cache may be written, although few rows are.
   bool isAnywhere() const { return op.rows && !rows; }
-  // Where rows go anywhere, adds what is really written of a plane to what the dispatch counts.
+  // If the slots are unknown, counts the bytes that a plane actually receives.
   void countWritten(Dispatch& dispatch, uint64_t rowBytes) const;
   void bindRows(Dispatch& dispatch, uint32_t sequencesIndex, uint32_t positionsIndex) const;
   // The constants of the kernels' addresses.
   std::vector<FunctionConstant> constants() const;
 };
 
-// A write to one sequence, repeated: what its form says, and what of its dispatch depends on the position.
+// A repeated write to one sequence: its form, and the parts of its dispatch that depend on the position.
 template <typename Write>  // KVCacheWrite or KVCacheQuantize
 void describeAddresses(const Write& op, OpForm& form) {
   form.add(op.sourceLayout);

@@ -13,7 +13,7 @@ namespace {
 
 using Strides = HeadsView::Strides;
 
-// Beyond this many regions, one that covers them all is better for those who compare regions.
+// With more regions than this, one region that covers them all is cheaper to compare.
 constexpr uint64_t kMostRegions = 64;
 
 struct Axis {
@@ -21,7 +21,7 @@ struct Axis {
   uint64_t stride;
 };
 
-// The axes, the least stride first. The stride of one with a single entry, which nobody takes, counts as 0.
+// The axes by ascending stride. An axis of extent 1 has stride 0, because its stride is never used.
 std::array<Axis, 3> axesOf(const Strides& strides) {
   std::array<Axis, 3> axes{{{strides.heads, strides.headStride},
                             {strides.tokens, strides.tokenStride},
@@ -47,8 +47,8 @@ std::optional<uint64_t> spanOf(const Strides& strides) {
   return span;
 }
 
-// Rows of bytes that the run has in all vectors. Axes whose entries follow each other without a gap are joined; of
-// those that are left the longest becomes a region's rows, and the others its copies.
+// The byte regions of the run in all vectors. Contiguous axes are joined. The longest remaining axis becomes the rows
+// of a region, and the others multiply the regions.
 std::vector<Region> regionsOf(const Strides& strides, const ElementRun& run, uint64_t elementBytes) {
   uint64_t rowElements = run.count;
   std::vector<Axis> left;
@@ -158,7 +158,7 @@ bool vectorsMeet(const HeadsView& a, const HeadsView& b) {
   const uint64_t lengths[] = {a.resolved().headDim * byteSize(a.tensor.dtype()),
                               b.resolved().headDim * byteSize(b.tensor.dtype())};
   for (const uint64_t start : startsOf(b)) {
-    // The first vector of a that ends behind the start, if any, is the one to meet.
+    // Only the first vector of a that ends after the start can overlap.
     const auto next = std::upper_bound(starts.begin(), starts.end(), start,
                                        [&](uint64_t at, uint64_t other) { return at < other + lengths[0]; });
     if (next != starts.end() && *next < start + lengths[1]) return true;

@@ -1,4 +1,4 @@
-// The memory under a HeadsView: whether it lies in its tensor, and which bytes of it a kernel touches.
+// The memory of a HeadsView: whether it is within its tensor, and which bytes a kernel touches.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,9 +16,9 @@ struct ElementRun {
   uint64_t count = 0;
 };
 
-// Whether all vectors lie in the tensor. What follows asks for a view that does.
+// Whether all vectors are within the tensor. The functions below require this.
 bool liesInside(const HeadsView& view);
-// Whether two vectors share an element, as far as strides that grow from axis to axis can tell.
+// Whether two vectors may overlap. Interleaved axes count as overlapping.
 bool meetsItself(const HeadsView::Strides& strides);
 // The largest power of two up to `most` that divides the address and all distances of vectors, in elements.
 uint64_t elementAlignment(const HeadsView& view, uint64_t most);
@@ -29,11 +29,11 @@ std::string placesText(const HeadsView& view);
 // From the first byte of the first vector to the last byte of the last.
 MemoryRange rangeOf(const HeadsView& view);
 uint64_t vectorCount(const HeadsView& view);
-// Whether a vector of one shares a byte with a vector of the other, in the same space. Looks at all of them.
+// Whether a vector of `a` shares a byte with a vector of `b` in the same memory space. Compares all vectors.
 bool vectorsMeet(const HeadsView& a, const HeadsView& b);
 uint64_t bytesOf(const HeadsView& view, std::span<const ElementRun> runs);
-// Binds the memory from the first vector to the end of the last. The regions of many vectors at distances that do not
-// fit together are more than those bytes.
+// Binds the memory from the first vector to the end of the last. If many vectors have irregular distances, the declared
+// regions cover more than the vectors.
 Binding bindingOf(uint32_t index, const HeadsView& view, std::span<const ElementRun> runs, Access access);
 
 }  // namespace mnk

@@ -44,8 +44,8 @@ bool KVCodec::canCode(uint64_t headDim) const {
 }
 
 bool KVCodec::canScale(uint64_t headDim) const {
-  constexpr float kLeast = 1e-6f;  // readers of the codec take less for 1
-  constexpr float kMost = 1e6f;    // no element can become infinite
+  constexpr float kLeast = 1e-6f;  // readers of the codec treat smaller values as 1
+  constexpr float kMost = 1e6f;    // so that no element overflows
   if (scaleFactor == 1) return true;
   return name == KVCodecName::mlx1 && headDim == 512 && scaleFactor >= kLeast && scaleFactor <= kMost;
 }

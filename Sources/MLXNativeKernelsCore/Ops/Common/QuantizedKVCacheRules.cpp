@@ -41,17 +41,18 @@ bool isAllDense(const Op& op) {
   return op.keys.isDense() && (!op.values || op.values->isDense());
 }
 
-// The plane beside one of codes, if it is dense.
+// The dense plane of a mixed cache, or null.
 const Plane* densePlane(const Op& op) {
   return op.keys.isDense() ? &op.keys : op.values && op.values->isDense() ? &*op.values : nullptr;
 }
-// Kernels share the lanes of a simdgroup among vectors of either plane as the codec asks for.
+// Kernels distribute vectors of both planes over lanes as the codec requires, so a dense plane needs a head dim that
+// the codec supports.
 bool hasCodableDim(const Op& op) {
   const Plane* dense = densePlane(op);
   return !dense || (dense == &op.keys ? *op.values : op.keys).codec.canCode(dense->headDim());
 }
 
-// Codes without their last axis, and an axis of scales where there are several.
+// The extents of the codes without their last axis, plus an axis of scales if a vector has several.
 std::vector<uint64_t> scaleExtents(const Plane& plane) {
   const Shape& shape = plane.codes.shape();
   std::vector<uint64_t> extents;

@@ -1,4 +1,4 @@
-// What every op asks of a quantized cache.
+// Rules for quantized caches that all ops share.
 #pragma once
 #include <span>
 #include <vector>
@@ -12,7 +12,7 @@ namespace mnk {
 
 std::span<const Rule<QuantizedKVCacheView>> quantizedKVCacheRules();
 
-// Names of what a plane's vectors are made of besides codes and scales.
+// Adds the means and channel scales of a plane, with their names.
 void addFactors(std::vector<NamedRange>& ranges, const QuantizedKVPlane& plane);
 
 // A plane that an op reads, with all that belongs to it.

@@ -39,7 +39,7 @@ float inverseRootOf(uint64_t length) {
 }
 
 Grid gridOf(const VectorLanes& lanes, uint64_t simdgroups, uint64_t rows) {
-  // Long vectors fill a lane's registers, and then a threadgroup has room for fewer threads.
+  // Long vectors fill the registers of a lane, so that fewer threads fit in a threadgroup.
   const uint64_t together = std::min<uint64_t>(simdgroups, lanes.chunks > 4 ? 1 : 4);
   return {.unit = Grid::Unit::threadgroups,
           .extent = {static_cast<uint32_t>((simdgroups + together - 1) / together), static_cast<uint32_t>(rows), 1},
@@ -56,7 +56,7 @@ bool isAlignedTo16Bytes(const Tensor& tensor) {
 
 namespace {
 
-// Whether a lane finds its codes of every row at a multiple of their bytes, or of a word that lanes share.
+// Whether each lane's codes in every row are aligned to their size, or to the word that several lanes share.
 bool hasAlignedCodes(const QuantizedKVPlane& plane, const VectorLanes& lanes) {
   if (plane.isDense()) return isAlignedTo16Bytes(plane.codes);
   const Shape& shape = plane.codes.shape();
@@ -74,7 +74,7 @@ std::vector<FunctionConstant> codecConstants(const QuantizedKVPlane& first, cons
     return elementAlignment(view, most) == most;
   };
   const QuantizedKVPlane& last = second ? *second : first;
-  // A dense plane has no table, and so is described as if it had the other's.
+  // A dense plane has no codebook and is described with that of the other plane.
   const KVCodec none = {};
   const KVCodec& codec = !first.isDense() ? first.codec : !last.isDense() ? last.codec : none;
   const DType denseType = first.isDense() ? first.codes.dtype() : last.isDense() ? last.codes.dtype() : DType::f32;

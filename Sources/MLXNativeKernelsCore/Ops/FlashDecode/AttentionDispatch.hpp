@@ -1,4 +1,4 @@
-// Dispatches that finish attention: what FlashDecode and MergePartials bind for their results, and the kernel that
+// Shared by the dispatches that finish attention: result bindings of FlashDecode and MergePartials, and the kernel that
 // merges parts of rows.
 #pragma once
 #include <cstdint>
@@ -13,11 +13,12 @@
 
 namespace mnk {
 
-// What kernels that finish rows are specialized for. Where rows are only split nothing of it matters but that they are.
+// Function constants of kernels that finish rows. If the kernel only stores the parts of splits, the results do not
+// matter.
 std::vector<FunctionConstant> finishConstants(const AttentionResults& results, const QuantizedKVCacheView* quantized,
                                               bool hasSinks);
 
-// Memory with its bytes: of a tensor, or of the plan's scratch memory where there is no buffer.
+// A range of memory: of a tensor, or, if `buffer` is null, of the plan's scratch memory.
 struct MemoryPart {
   std::shared_ptr<Buffer> buffer;
   uint64_t offset = 0;
@@ -25,12 +26,12 @@ struct MemoryPart {
 
   static MemoryPart of(const Tensor& tensor);
 };
-// Sums and stats of splits, in the caller's scratch memory, or in the plan's after `bytesBefore` bytes.
+// Sums and stats of splits, in the caller's scratch memory, or in the plan's scratch memory from offset `bytesBefore`.
 std::pair<MemoryPart, MemoryPart> splitBindings(const std::optional<Tensor>& scratch, uint64_t bytesBefore,
                                                 uint64_t sumsBytes, uint64_t statsBytes);
 
 void bindTo(Dispatch& dispatch, uint32_t index, const MemoryPart& memory, std::vector<Region> regions, Access access);
-// Binds all results; `regions` returns the bytes that are written of a tensor, from its bytes per row of a head.
+// Binds all results. `regions` maps the bytes per row and head of a tensor to the regions that are written.
 void bindResults(Dispatch& dispatch, const AttentionResults& results, uint64_t headDim,
                  const std::function<std::vector<Region>(uint64_t bytesPerVector)>& regions);
 
@@ -44,7 +45,7 @@ struct ReduceDispatch {
   FlashDecodeFinish finish = {};
   MemoryPart sums;
   MemoryPart stats;
-  const QuantizedKVCacheView* quantized = nullptr;  // whose values are merged
+  const QuantizedKVCacheView* quantized = nullptr;  // the cache that the parts are from
   std::optional<Tensor> sinks;
   AttentionResults results;
 };

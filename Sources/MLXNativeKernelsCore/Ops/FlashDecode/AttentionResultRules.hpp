@@ -1,4 +1,4 @@
-// What ops that finish attention ask of their results.
+// Rules for the results of ops that finish attention.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,8 +26,8 @@ inline constexpr Rule<Op> kResultRules[] = {
 bool isShaped(const Tensor& tensor, const std::vector<uint64_t>& extents);
 std::string shapeText(const std::vector<uint64_t>& extents);
 
-// The first result whose dtype or shape does not fit rows of one of these lists of axes, as "sums f32 [4, 8]", and what
-// it must be.
+// The first result whose dtype or shape does not match rows with one of these lists of axes: its description, such as
+// "sums f32 [4, 8]", and what is expected.
 struct MisfitResult {
   std::string got;
   std::string expected;

@@ -98,7 +98,7 @@ FlashDecodeParams paramsOf(const Op& op, const FlashDecodeLayout& layout, const 
 std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout& layout) {
   const KVCacheView slots = cacheOf(op);
   const QuantizedKVCacheView* quantized = quantizedOf(op);
-  // What another dispatch merges is stored as partials are, whatever becomes of it.
+  // A split that another dispatch merges is stored as partials, whatever the op's results are.
   const bool isSplit = layout.splits > 1 && !layout.mergesTogether;
   std::vector<FunctionConstant> constants = isSplit
                                                 ? finishConstants({.partials = AttentionPartials{}}, quantized, false)
@@ -107,8 +107,8 @@ std::vector<FunctionConstant> constantsOf(const Op& op, const FlashDecodeLayout&
   const auto bitsOf = [&](const QuantizedKVPlane* plane) {
     return plane && !plane->isDense() ? plane->codec.bits : uint32_t{4};
   };
-  // A ring is out of order from the first time that it is full. A kernel for the time before would be exchanged then,
-  // and compiled in the middle of a text.
+  // A ring is out of order once it has wrapped. A specialized kernel for the time before would have to be replaced
+  // then, which would compile a kernel in the middle of a generation.
   const bool isInOrder = slots.layout == KVLayout::headMajor && slots.wrap == KVWrap::linear;
   const DType maskType = op.options.mask ? op.options.mask->dtype() : DType::f32;
   constants.insert(constants.end(),
@@ -155,7 +155,7 @@ std::vector<Region> passRegions(const FlashDecodeLayout& layout, const FlashDeco
            .rows = pass.sequences.size()}};
 }
 
-// Binds the queries of a pass alone, of which the kernel counts from the first; or all, where it has runs of them.
+// Binds only the queries of a pass, to which kernel offsets are relative; or all queries, if the pass is ragged.
 Binding queriesOf(const Op& op, const FlashDecodeLayout& layout, const FlashDecodePass& pass) {
   HeadsView::Strides strides = queryStrides(op, layout);
   if (pass.runs.empty()) {
@@ -266,8 +266,8 @@ Dispatch makePass(const Op& op, const FlashDecodeLayout& layout, const FlashDeco
                    .extent = {layout.splits, static_cast<uint32_t>(slotsOf(op).heads),
                               static_cast<uint32_t>(layout.rowGroups(pass))},
                    .threadgroup = {32 * layout.simdgroups, 1, 1},
-                   // A function that needs many registers can have fewer threads. Simdgroups that share rows stay
-                   // together.
+                   // A pipeline that needs many registers may allow fewer threads. Simdgroups that share rows must stay
+                   // in one threadgroup.
                    .fewestThreads = 32 * std::max(layout.prefill.parts, 1u),
                    .isShared = layout.usesPrefill()};
   layout.countReadsAgain(op, pass, dispatch);
@@ -339,13 +339,13 @@ bool isEmpty(const Op& op) {
 
 MeasuredChoice measuredFor(const Op& op, const DeviceProfile& profile) {
   if (!profile.measuredTuning) return std::nullopt;
-  // What was measured are passes of few rows; the prefill kernel has all of them in one.
+  // Measured choices are for passes of few rows, not for prompts.
   const bool mayPrefill = longestRows(op) > Op::kRowsPerPass && profile.matrixLayout != MatrixLayout::unknown;
   if (mayPrefill && wantsPrefill(op, profile)) return std::nullopt;
   return profile.measuredTuning->find(FlashDecodeWorkload::of(op));
 }
 
-// Of an op that breaks no rule and is not empty.
+// Plans a valid, non-empty op.
 Result<Plan> planOn(const Op& op, const DeviceProfile& profile, const std::optional<ScratchQueries>& queries = {}) {
   MNK_TRY(auto layout, layoutFor(op, profile));
   layout.scratchQueries = queries;
@@ -360,7 +360,7 @@ Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& 
   if (!choice) choice = measuredFor(op, profile);
   if (!hasMatrices && op.options.kernel == FlashDecodeKernel::matrix) return noMatrices();
   if (!profile.ordersThreadgroups && op.options.merge == FlashDecodeMerge::together) return noOrder();
-  // What was measured with one kernel says nothing of another.
+  // A measured choice applies only to the kernel that it was measured with.
   if (choice && !canFollow(op, profile, *choice)) choice.reset();
   return FlashDecodeLayout::of(op, profile, choice);
 }

@@ -12,9 +12,10 @@ namespace mnk {
 namespace {
 
 constexpr uint64_t kThreadgroupBytes = 32 * 1024;
-constexpr uint32_t kLeastPrefillKeys = 512;                                 // of a split
-constexpr uint32_t kLeastLatentKeys = 128;                                  // whose rows are few and long
-constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);  // what travels with a dispatch
+constexpr uint32_t kLeastPrefillKeys = 512;  // of a split
+constexpr uint32_t kLeastLatentKeys = 128;   // of a split; latent rows are few and long
+// Inline data of a dispatch is limited to 4 KiB.
+constexpr uint64_t kSequencesPerPass = 4096 / sizeof(FlashDecodeSequence);
 
 uint64_t ceilDivide(uint64_t a, uint64_t b) {
   return (a + b - 1) / b;
@@ -22,7 +23,7 @@ uint64_t ceilDivide(uint64_t a, uint64_t b) {
 
 std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPass) {
   const uint64_t sequences = op.sequences.size(), longest = longestRows(op);
-  std::vector<uint64_t> firstRows;  // of sequences, among the rows of all
+  std::vector<uint64_t> firstRows;  // the first row of each sequence among all rows
   if (isRagged(op)) {
     firstRows.push_back(0);
     for (const AttendedSequence& attended : op.sequences) firstRows.push_back(firstRows.back() + attended.rows);
@@ -63,7 +64,7 @@ std::vector<FlashDecodePass> passesOf(const FlashDecode& op, uint64_t rowsPerPas
   return passes;
 }
 
-// Tiles of halves hold f16 and codebook entries, and queries that are no more precise than those.
+// f16 tiles serve f16 and quantized caches, with f16 or bf16 queries.
 PrefillInstance prefillOf(const FlashDecode& op) {
   const bool isHalf = op.queries.tensor.dtype() != DType::f32 && denseType(op).value_or(DType::f16) == DType::f16;
   return prefillInstance(keyDimOf(op), valueDimOf(op), isHalf, latentDimOf(op) != 0);
@@ -181,7 +182,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   if (op.options.splits != 0) {
     layout.splits = op.options.splits;
   } else if (measured) {
-    // A file may say anything; parts of all rows together stay within this many bytes.
+    // The choice may come from a damaged file: limits the memory of all parts.
     constexpr uint64_t kMostPartBytes = uint64_t{1} << 28;
     const uint64_t bytes = layout.queries.vectors() * (layout.valueDim + 2) * sizeof(float);  // of a split
     const uint64_t most = std::max<uint64_t>(kMostPartBytes / bytes, 1);
@@ -208,7 +209,7 @@ FlashDecodeLayout FlashDecodeLayout::of(const FlashDecode& op, const DeviceProfi
   if (layout.usesMatrices && measured) {
     layout.tileKeys = measured->tileKeys;
   } else if (layout.usesMatrices) {
-    // Tiles of many keys pay where each simdgroup has two of them or more.
+    // Large tiles pay off only if each simdgroup has at least two of them.
     constexpr uint64_t kUsual = 16;
     const uint32_t elements = quantizedOf(op) ? layout.tuning.codedMatrixTile : layout.tuning.denseMatrixTile;
     const uint64_t most = std::max(splitKeys(longest, layout.splits) / layout.simdgroups / 2, kUsual);
@@ -299,9 +300,9 @@ FlashDecodeChoice FlashDecodeLayout::choice() const {
 
 uint32_t FlashDecodeLayout::automaticSimdgroups(const FlashDecode& op, uint64_t longest) const {
   const uint32_t wanted = usesMatrices ? tuning.matrixSimdgroups : tuning.vectorSimdgroups;
-  // All simdgroups of the matrix kernel rotate queries and fill tables for codes, before there is a tile for any.
+  // All simdgroups of the matrix kernel rotate queries and fill codebook tables, even those without a tile.
   if (usesMatrices && quantizedOf(op)) return wanted;
-  // Others are of use only for a tile of their own, and to merge what the rest has computed.
+  // In other kernels, a simdgroup is useful only if it has its own tile, or for the merge.
   constexpr uint64_t kTile = 16, kLeast = 4;
   const uint64_t tiles = ceilDivide(splitKeys(longest, splits), kTile);
   return static_cast<uint32_t>(std::min<uint64_t>(wanted, std::max(tiles, kLeast)));

@@ -1,4 +1,5 @@
-// How a FlashDecode is cut into dispatches: which kernel, how many splits, which rows and sequences each dispatch has.
+// How a FlashDecode is divided into dispatches: the kernel, the number of splits, and the rows and sequences of each
+// dispatch.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,18 +15,18 @@
 
 namespace mnk {
 
-// A choice that was measured, of the kernel that is wanted; it takes the place of the table.
+// A measured choice for the selected kernel, which overrides the table.
 using MeasuredChoice = std::optional<FlashDecodeChoice>;
 
-// Whether the matrix kernel may be chosen where the caller names no kernel.
+// Whether the matrix kernel may be selected automatically.
 bool mayUseMatrices(const FlashDecode& op);
-// Whether the matrix kernel is the one to use on such a device, if it has matrices.
+// Whether the matrix kernel should be used on this device, if its matrix layout is known.
 bool wantsMatrices(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
-// Whether all rows are to be attended with in one dispatch by the prefill kernel, if the device has matrices.
+// Whether the prefill kernel should compute all rows in one dispatch, if the matrix layout of the device is known.
 bool wantsPrefill(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
-// Whether the kernel of a choice is one that the op can have on such a device.
+// Whether the op can use the kernel of a measured choice on this device.
 bool canFollow(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
-// Whether splits may be merged in the dispatch that makes them, if the device orders threadgroups.
+// Whether splits may be merged in the attention kernel, if the device has device-scope fences.
 bool mayMergeTogether(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
 // Rows and sequences of one dispatch: rows from `firstRow` on of each sequence that has them.
@@ -34,7 +35,7 @@ struct FlashDecodePass {
   uint64_t rows = 0;  // of a sequence, at most
   uint64_t firstSequence = 0;
   std::vector<FlashDecodeSequence> sequences;
-  // Where sequences have numbers of rows: the rows of each, and its index in the op.
+  // If the op is ragged: the rows of each sequence, and its index in the op.
   std::vector<FlashDecodeRun> runs = {};
   std::vector<uint32_t> indices = {};
 
@@ -42,7 +43,7 @@ struct FlashDecodePass {
     return op.sequences[runs.empty() ? firstSequence + index : indices[index]];
   }
   uint64_t rowsOf(size_t index) const { return runs.empty() ? rows : runs[index].rows; }
-  // Rows of runs, among those of all sequences. Those that follow each other are one.
+  // The rows of all runs as indices among the rows of all sequences. Adjacent runs are joined.
   std::vector<ElementRun> joinedRuns() const;
 
   // Adds what the pass reads of a plane of the cache whose vectors take `vectorBytes` bytes.
@@ -51,11 +52,11 @@ struct FlashDecodePass {
   void addDenseReads(const FlashDecode& op, bool areKeys, std::vector<Region>& regions) const;
 };
 
-// Queries that an earlier dispatch leaves in the scratch memory of the same plan, one after another: [sequences, rows,
-// heads, headDim]. What attention itself needs there follows them.
+// Queries that an earlier dispatch of the same plan stores in scratch memory: [sequences, rows, heads, headDim],
+// contiguous. The scratch memory of attention itself follows them.
 struct ScratchQueries {
   uint64_t offset = 0;  // of the first, in bytes
-  uint64_t bytes = 0;   // of all that attention must leave alone, a multiple of 16
+  uint64_t bytes = 0;   // reserved at the start of scratch memory, a multiple of 16
 };
 
 struct FlashDecodeLayout {
@@ -69,8 +70,8 @@ struct FlashDecodeLayout {
   uint64_t rows = 0;  // of the longest sequence in a pass
   bool usesMatrices = false;
   bool hasRowMajorMatrices = false;
-  PrefillInstance prefill = {};  // with parts, where the prefill kernel is used
-  VectorInstance instance = {};  // where neither is
+  PrefillInstance prefill = {};  // parts is 0 unless the prefill kernel is used
+  VectorInstance instance = {};  // of the vector kernel, if neither of the others is used
   uint32_t rowsTogether = 0;     // of a simdgroup, or of a threadgroup of the prefill kernel
   uint32_t tileKeys = 0;         // of the matrix kernel
   uint32_t simdgroups = 0;
@@ -80,12 +81,12 @@ struct FlashDecodeLayout {
 
   static FlashDecodeLayout of(const FlashDecode& op, const DeviceProfile& profile, const MeasuredChoice& measured = {});
 
-  // Whether vectors are shorter than those that the kernel was made for.
+  // Whether cached vectors are shorter than those of the kernel instance.
   bool isPadded() const { return usesVectors() && (instance.keyDim != keyDim || instance.valueDim != valueDim); }
   bool usesPrefill() const { return prefill.parts != 0; }
   bool usesVectors() const { return !usesMatrices && !usesPrefill(); }
   FlashDecodeFinish finish(uint64_t kvHeads) const;
-  // Groups of rows for each head of the cache, of a sequence with `rows` rows, and of all sequences of a pass.
+  // Row groups per head of the cache: of one sequence with `rows` rows, or of all sequences of a pass.
   uint64_t rowGroups(uint64_t rows) const;
   uint64_t rowGroups(const FlashDecodePass& pass) const;
   uint64_t threadgroups(const FlashDecode& op) const;  // of the first rows of all sequences, for each split
@@ -99,27 +100,27 @@ struct FlashDecodeLayout {
   uint64_t scratchBeforeSplits() const { return scratchQueries ? scratchQueries->bytes : 0; }
   uint64_t statsBytes() const { return queries.vectors() * splits * 2 * sizeof(float); }
   uint64_t sumsBytes() const { return queries.vectors() * splits * valueDim * sizeof(float); }
-  // Counts what a dispatch of the prefill kernel reads of the cache as often as a threadgroup has rows that see it.
+  // Adds to the dispatch's byte count the cache bytes that several threadgroups of the prefill kernel read.
   void countReadsAgain(const FlashDecode& op, const FlashDecodePass& pass, Dispatch& dispatch) const;
-  // Bytes of the counts of threadgroups, for a pass that merges its splits itself.
+  // Bytes of the arrival counters, for a pass with an in-kernel merge.
   uint64_t countBytes(const FlashDecode& op, const FlashDecodePass& pass) const;
 };
 
-// The device's profile, for an op that breaks no rule and is not empty. The device is probed if the plan depends on it.
+// The device's profile, for a valid, non-empty op. Probes the device if the plan depends on its matrix layout.
 DeviceProfile profileFor(const FlashDecode& op, Device& device);
-// The layout on a device, for an op that breaks no rule and is not empty: as `choice` says, or else as was measured on
-// the device, or else as its row of the table says.
+// The layout of a valid, non-empty op on a device. Uses `choice` if there is one, otherwise the measured choice,
+// otherwise the table.
 Result<FlashDecodeLayout> layoutFor(const FlashDecode& op, const DeviceProfile& profile, MeasuredChoice choice = {});
-// On a device, or on any where there is none. Of the op's queries dtype and extents count, not their memory.
+// Plans with queries in scratch memory, for any device if `device` is null. Only the dtype and the extents of the op's
+// queries are used, not their memory.
 Result<Plan> plan(const FlashDecode& op, const ScratchQueries& queries, Device* device);
-// What runs with such a choice.
+// The plan with the given choice.
 Result<Plan> planAs(const FlashDecode& op, const DeviceProfile& profile, const FlashDecodeChoice& choice);
 
-// Threadgroup memory in which `parts` parts of rows are merged: stats, then sums where float4s can be loaded.
+// Threadgroup memory for merging `parts` parts of rows: stats, then sums, aligned to float4.
 uint64_t mergingBytes(uint64_t parts, uint64_t headDim);
 
-// float4s of a row that a lane holds when a kernel made for this head dim finishes it. A kernel may also serve shorter
-// rows, which fewer lanes hold then.
+// float4s per lane of a row that a kernel instance for this head dim finishes. Shorter rows use fewer lanes.
 uint32_t finishChunks(uint64_t headDim);
 FlashDecodeFinish finishOf(uint64_t heads, uint64_t kvHeads, uint64_t headDim, uint32_t chunks);
 

@@ -21,7 +21,7 @@ bool areGrouped(const Op& op, uint64_t heads) {
   return isMultiple(op, heads) && heads / slotsOf(op).heads <= Op::kMaxGroup;
 }
 
-// Whether the heads of a tensor that nothing is said of would fit if its rows were its heads.
+// Whether a tensor without an explicit layout would match the cache if it were head-major.
 bool fitsAsHeadMajor(const Op& op) {
   const QueryShape queries = queryShape(op.queries);
   const bool isPlain = !op.queries.strides && op.queries.layout == KVLayout::tokenMajor;
@@ -43,7 +43,7 @@ uint64_t sequencesWithRows(const Op& op) {
   return std::count_if(op.sequences.begin(), op.sequences.end(), [](const auto& each) { return each.rows != 0; });
 }
 
-// Of all sequences; the largest number where there are more.
+// The total number of rows of all sequences; saturates.
 uint64_t sumOfRows(const Op& op) {
   uint64_t sum = 0;
   for (const AttendedSequence& each : op.sequences) sum = checkedAdd(sum, each.rows).value_or(UINT64_MAX);

@@ -147,7 +147,7 @@ std::optional<LostPosition> firstLost(const Op& op) {
     const uint64_t rows = rowsOf(op, sequence);
     const AttendedKeys keys(slotsOf(op), sequence);
     if (keys.skipped == 0 || sequence.length == 0) continue;
-    // Rows at pinned positions see nothing that can be lost, and the first one behind them sees furthest back.
+    // Rows at pinned positions reach no overwritten position. Of the other rows, the first one reaches furthest back.
     const uint64_t first = std::max(sequence.length - std::min(rows, sequence.length), keys.pinned);
     const uint64_t begin = std::max(first + 1 - std::min<uint64_t>(first + 1, op.options.window), keys.pinned);
     if (first >= sequence.length || begin >= keys.oldest()) continue;
@@ -277,10 +277,10 @@ constexpr Rule<Op> kSequenceRules[] = {
                "Append keys and values of the queries' tokens first, or count them in."),
 };
 
-// Times log2(e) they are still finite and normal, since GPUs take what is smaller for 0.
+// Times log2(e), these limits are still finite and normal; GPUs flush smaller numbers to 0.
 constexpr float kMinScale = 1e-37f, kMaxScale = 1e38f;
-// A score is divided by the softcap, and the quotient multiplied by it: quotients that are taken for 0 are scores of no
-// more than 1e-7.
+// The kernel divides a score by the softcap and multiplies the result by it. Within these limits, quotients that a
+// device flushes to 0 belong to scores below 1e-7.
 constexpr float kMinSoftcap = 1e-30f, kMaxSoftcap = 1e30f;
 
 bool isUnsetOrWithin(float number, float least, float most) {
@@ -351,7 +351,7 @@ constexpr Rule<Op> kOperandRules[] = {
                "Write results to memory of their own."),
 };
 
-// They ask for a cache that has kept its own rules.
+// These rules assume a valid cache.
 std::span<const Rule<Op>> rulesBesidesQueries() {
   static const std::vector<Rule<Op>> all = joined<Op>({kRules, headGroupRules(), sequenceRowRules(), kSequenceRules,
                                                        kResultRules<Op>, kOptionRules, kWindowRules, kOperandRules});

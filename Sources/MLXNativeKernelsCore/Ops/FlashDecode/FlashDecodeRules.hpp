@@ -8,21 +8,21 @@
 
 namespace mnk {
 
-// Of caches of numbers that are attended to; those of quantized ones are quantizedKVCacheRules.
+// Rules of dense caches; those of quantized caches are quantizedKVCacheRules.
 std::span<const Rule<KVCacheView>> attendedCacheRules();
 std::span<const Rule<FlashDecode>> flashDecodeRules();
-// Parts of these: what queries are, and how their heads share those of the cache.
+// Subsets of the op's rules: queries, and how query heads map to heads of the cache.
 std::span<const Rule<FlashDecode>> queryRules();
 std::span<const Rule<FlashDecode>> headGroupRules();
 // How sequences share the rows of queries.
 std::span<const Rule<FlashDecode>> sequenceRowRules();
-// And those about the positions of sequences, besides masks.
+// Rules for the positions of sequences, without masks.
 std::span<const Rule<FlashDecode>> flashDecodePositionRules();
 
-// The first broken rule of all that apply.
+// Returns the first violated rule.
 Result<void> checkRules(const FlashDecode& op);
 
-// Whether the matrix kernel can compute this, as far as the op is concerned.
+// Whether the matrix kernel supports this op, on a device that has matrices.
 bool canUseMatrices(const FlashDecode& op);
 
 }  // namespace mnk

@@ -108,7 +108,8 @@ SlotRuns AttendedKeys::slots(uint64_t firstKey, uint64_t endKey) const {
   const auto add = [&](uint64_t begin, uint64_t end, uint64_t shift) {
     if (begin < end) runs.add({begin + shift, end - begin});
   };
-  // Pinned slots, then those to the end of the ring, then those after its start. Keys from `turn` on come last.
+  // Pinned slots, then slots up to the end of the ring, then slots after the pinned ones. Keys from `turn` on have
+  // wrapped.
   const uint64_t turn = capacity - start;
   add(firstKey, std::min(endKey, pinned), 0);
   add(std::max(firstKey, pinned), std::min(endKey, turn), start);
@@ -121,8 +122,8 @@ SlotRuns AttendedKeys::slots(uint64_t firstKey, uint64_t endKey) const {
 
 namespace {
 
-// The position of a row and one more. Where attention does not depend on positions a sequence may have fewer of them
-// than there are rows.
+// One past the position of a row. If attention does not depend on positions, a sequence may have fewer positions than
+// rows.
 uint64_t endOfRow(const FlashDecode& op, const AttendedSequence& attended, uint64_t row) {
   const uint64_t allRows = rowsOf(op, attended), end = attended.length + row + 1;
   return end > allRows ? end - allRows : 0;

@@ -17,37 +17,37 @@ struct QueryShape {
   uint64_t heads = 0;
   uint64_t headDim = 0;
 
-  uint64_t vectors() const;  // the largest number where there are more
+  uint64_t vectors() const;  // saturates
 };
 QueryShape queryShape(const HeadsView& queries);
 
-// Whether sequences have numbers of rows, and queries are a list of all rows.
+// Whether sequences have their own row counts and queries are one list of all rows.
 bool isRagged(const FlashDecode& op);
 // The rows of a sequence of the op, and of the one that has the most.
 uint64_t rowsOf(const FlashDecode& op, const AttendedSequence& attended);
 uint64_t longestRows(const FlashDecode& op);
 
-// The cache whatever it stores: codes count as a cache of bytes.
+// A dense view of the cache; a quantized cache is viewed as a cache of bytes.
 KVCacheView cacheOf(const FlashDecode& op);
 SlotExtents slotsOf(const FlashDecode& op);
-const QuantizedKVCacheView* quantizedOf(const FlashDecode& op);  // null where it is dense
-std::optional<DType> denseType(const FlashDecode& op);           // of its elements, where not all is quantized
-uint64_t latentDimOf(const FlashDecode& op);                     // 0 where keys and values are apart
-// Of a latent cache, the rest of a key alone.
+const QuantizedKVCacheView* quantizedOf(const FlashDecode& op);  // null if it is dense
+std::optional<DType> denseType(const FlashDecode& op);           // nullopt if keys and values are quantized
+uint64_t latentDimOf(const FlashDecode& op);                     // 0 if the cache is not latent
+// The head dim of keys; in a latent cache, of their RoPE part only.
 uint64_t keyDimOf(const FlashDecode& op);
 uint64_t valueDimOf(const FlashDecode& op);
 uint64_t queryDimOf(const FlashDecode& op);
 // Whether keys of a latent cache follow their values in the same vectors.
 bool isOneTensor(const FlashDecode& op);
 
-// Whether rows see pinned positions beside a window.
+// Whether rows see pinned positions in addition to a window.
 bool seesPinned(const FlashDecode& op);
 
 // Keys of a sequence, counted from the oldest that the cache holds.
 struct AttendedKeys {
-  uint64_t skipped = 0;  // positions after the pinned ones that are not counted: overwritten, or hidden
-  uint64_t hidden = 0;   // positions after the pinned ones that the cache holds and that are not counted
-  uint64_t start = 0;    // what is added to a key's index for its slot, after the pinned ones
+  uint64_t skipped = 0;  // positions after the pinned ones that the numbering skips: overwritten or hidden
+  uint64_t hidden = 0;   // cached positions after the pinned ones that the numbering skips
+  uint64_t start = 0;    // slot minus key index, after the pinned ones
   uint64_t pinned = 0;
   uint64_t capacity = 0;
 
@@ -55,7 +55,7 @@ struct AttendedKeys {
 
   // The oldest position that is counted, other than pinned ones.
   uint64_t oldest() const { return skipped == 0 ? 0 : pinned + skipped; }
-  // Does not count what lies between the pinned positions and this one.
+  // Removes the positions between the pinned ones and `position` from the numbering.
   void hideUntil(uint64_t position);
   // The first key at a position or after it.
   uint64_t keyOf(uint64_t position) const;
@@ -76,7 +76,7 @@ struct KeyRange {
 KeyRange keysSeen(const FlashDecode& op, const AttendedKeys& keys, const AttendedSequence& attended, uint64_t firstRow,
                   uint64_t rows);
 
-// The keys of a sequence of the op as a dispatch of rows from `firstRow` on counts them.
+// The keys of a sequence, numbered for a dispatch that starts at row `firstRow`.
 AttendedKeys keysOf(const FlashDecode& op, const AttendedSequence& attended, uint64_t firstRow);
 
 }  // namespace mnk

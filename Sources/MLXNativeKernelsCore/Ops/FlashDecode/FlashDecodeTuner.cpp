@@ -14,13 +14,14 @@ namespace mnk {
 
 namespace {
 
-constexpr double kLeastSeconds = 2e-4;  // of a submission, whose own time is then shared by its calls
+constexpr double kLeastSeconds = 2e-4;  // of a submission, to amortize its overhead over its calls
 constexpr uint64_t kMostCalls = 64;     // in one submission
-constexpr int kRuns = 3;                // of which the fastest counts: whatever disturbs a run only makes it slower
-constexpr double kHopeless = 1.5;       // times the fastest: a slower first run is the last
-constexpr double kWorthAChange = 0.98;  // nearer than that, times of one choice differ from run to run
+constexpr int kRuns = 3;                // the minimum counts, because noise only makes a run slower
+// A candidate whose first run is slower than this factor times the fastest is dropped.
+constexpr double kHopeless = 1.5;
+constexpr double kWorthAChange = 0.98;  // smaller gains are within run-to-run noise
 
-// A search along one property at a time, because their product is some hundred candidates.
+// A coordinate search, one property at a time, because the full product has some hundreds of candidates.
 class Search {
  public:
   Search(std::shared_ptr<Device> device, std::span<const FlashDecode> ops, double budget)
@@ -54,7 +55,7 @@ class Search {
       MNK_TRY(consider(choice));
     }
     for (const MatrixInstance& instance : matrixInstances()) {
-      // Rows beyond those that there are would be computed for nothing.
+      // Skips instances that would compute mostly padding rows.
       const bool hasSpareRows = instance.rows > 8 && instance.rows > found_.workload.rows;
       if (instance.headDim != found_.workload.keyDim || hasSpareRows) continue;
       choice.usesMatrices = true;
@@ -65,7 +66,7 @@ class Search {
     return {};
   }
 
-  // As many threadgroups as the device has cores, some times more or fewer, and neighbors of the best number yet.
+  // Splits for one, two and four threadgroups per core, and multiples of the best number so far.
   Result<void> trySplits(uint64_t threadgroups) {
     const uint64_t cores = std::max<uint64_t>(profile_.cores, 1);
     const uint64_t best = found_.fastest.splits;
@@ -107,7 +108,8 @@ class Search {
     return {};
   }
 
-  // With splits that are not empty, and simdgroups that threadgroup memory and the pipeline have room for.
+  // The choice as it will run: without empty splits, and with as many simdgroups as threadgroup memory and the pipeline
+  // allow.
   Result<FlashDecodeChoice> asItRuns(const FlashDecodeLayout& layout) const {
     FlashDecodeChoice choice = layout.choice();
     auto planned = planAs(ops_[0], profile_, choice);

@@ -1,4 +1,4 @@
-// Measures which way to run a FlashDecode is the fastest on a device.
+// Measures the fastest way to run a FlashDecode on a device.
 #pragma once
 #include <memory>
 #include <span>
@@ -17,9 +17,9 @@ struct MeasuredFlashDecode {
   uint64_t candidates = 0;
 };
 
-// `ops`, of which there is at least one, are of one workload and read caches of their own: they run in turn, so that
-// what one reads is not in the device's caches when it is read again. Results are overwritten. No further candidate is
-// tried after `budget` seconds of the device's time.
+// `ops` is not empty. All ops have the same workload but different KV caches: they run in rotation, so that no op finds
+// its data in the GPU's caches. Results are overwritten. No further candidate is tried after `budget` seconds of device
+// time.
 Result<MeasuredFlashDecode> measureFlashDecode(const std::shared_ptr<Device>& device, std::span<const FlashDecode> ops,
                                                double budget);
 

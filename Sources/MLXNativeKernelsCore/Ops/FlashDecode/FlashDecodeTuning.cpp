@@ -9,9 +9,9 @@ namespace mnk {
 
 namespace {
 
-// The first row whose family begins the device's; the last serves all others.
+// A device uses the first row whose family is a prefix of its own; the last row matches all devices.
 constexpr FlashDecodeTuning kTable[] = {
-    // Threads of a processor: more threadgroups than cores only cost, and exchanges between lanes are dear.
+    // CPU threads: more threadgroups than cores only add overhead, and shuffles are expensive.
     {.family = "host",
      .vectorSimdgroups = 1,
      .matrixSimdgroups = 1,
@@ -26,13 +26,13 @@ constexpr FlashDecodeTuning kTable[] = {
      .leastLatentRows = UINT32_MAX,
      .cores = 2,
      .sharesAmongFewLanes = true},
-    // An estimate: nothing was measured on an Apple GPU. Its kernels are those that fit into 128 registers, as compiled
-    // for another GPU: up to four rows in the vector kernel, eight in the matrix kernel with small tiles, and none of
-    // the latter for head dim 256. The matrix kernel is taken where the vector kernel would read the cache twice;
-    // below, the exact one is. Products of matrices run at the rate of plain ones before M5, and a KiB of 4-bit codes
-    // takes about as many instructions for eight rows there as for four in the vector kernel. Two threadgroups for each
-    // core were faster than four on the one GPU that was measured. That the prefill kernel is faster than two passes is
-    // an estimate too.
+    // An estimate: nothing has been measured on an Apple GPU. It selects kernels that fit in 128 registers when
+    // compiled for another GPU: up to four rows in the vector kernel, eight rows with small tiles in the matrix kernel,
+    // and no matrix kernel for head dim 256. It selects the matrix kernel if the vector kernel would read the cache
+    // twice, and otherwise the vector kernel, which computes in f32. Before M5, matrix products run at the rate of
+    // scalar ones, and for 1 KiB of 4-bit codes the matrix kernel needs about as many instructions for eight rows as
+    // the vector kernel for four. On the one GPU that was measured, two threadgroups per core were faster than four. It
+    // is also an estimate that the prefill kernel is faster than two passes.
     {.family = "apple",
      .vectorSimdgroups = 8,
      .matrixSimdgroups = 8,
@@ -46,15 +46,15 @@ constexpr FlashDecodeTuning kTable[] = {
      .denseMatrixTile = 1024,
      .codedMatrixTile = 1024,
      .cores = 10},
-    // Any other device, of which no more is known than its cores: as many threadgroups as are sure to run at the same
-    // time. What follows was measured on an H200 with the kernels translated to PTX, for 8 heads of a cache, 1 to 64 Ki
-    // keys and head dims 64 to 512. With two threadgroups for each core there are twice as many parts to merge, which
-    // takes 2 to 6 us; with fewer, cores are idle. Merging together saves 1 us up to 16 parts, and costs time beyond.
-    // For four rows over f16 and 1, 4, 16 and 64 Ki keys the matrix kernel takes 9.6, 12.9, 24.5 and 68.7 us, the
-    // vector kernel 9.7, 13.3, 25.9 and 72.1; for one row the latter is faster. For codes the matrix kernel is faster
-    // with any number of rows. Tiles of 32 keys instead of 16 take 36 instead of 44 us for 64 Ki keys of 4 bits, and
-    // 11.0 instead of 10.6 us for 1 Ki keys, of which a simdgroup has less than one such tile; tables with a copy for
-    // each of 32 banks take 44 instead of 47 us for 64 Ki keys.
+    // Any other device, of which only the number of cores is known: as many threadgroups as certainly run concurrently.
+    // The following was measured on an H200 with the kernels translated to PTX, for 8 KV heads, 1 to 64 Ki keys and
+    // head dims 64 to 512. Two threadgroups per core double the parts to merge, which takes 2 to 6 us; fewer than one
+    // leave cores idle. An in-kernel merge saves 1 us for up to 16 parts and costs time beyond that. With four rows
+    // over f16 and 1, 4, 16 and 64 Ki keys, the matrix kernel takes 9.6, 12.9, 24.5 and 68.7 us, and the vector kernel
+    // 9.7, 13.3, 25.9 and 72.1 us; with one row, the vector kernel is faster. For quantized caches, the matrix kernel
+    // is faster with any number of rows. For 64 Ki keys of 4 bits, tiles of 32 keys take 36 us instead of 44 us with 16
+    // keys; for 1 Ki keys, where a simdgroup has less than one such tile, they take 11.0 us instead of 10.6 us.
+    // Codebook tables with a copy for each of 32 banks take 44 us instead of 47 us for 64 Ki keys.
     {.family = "",
      .denseMatrixRows = 2,
      .codedMatrixRows = 1,
@@ -82,7 +82,7 @@ constexpr PrefillInstance kPrefillInstances[] = {MNK_FLASH_PREFILL_INSTANCES(ROW
 constexpr PrefillInstance kLatentPrefillInstances[] = {MNK_FLASH_LATENT_PREFILL_INSTANCES(ROW)};
 #undef ROW
 
-// Vectors up to this length are served by longer instances, if a lane's loads end where they end.
+// Longer instances serve vectors up to this length if no load crosses the end of a vector.
 constexpr uint64_t kMaxPaddedDim = 256;
 constexpr uint64_t kPaddedUnit = 8;
 
@@ -100,7 +100,7 @@ FlashDecodeTuning tuningFor(const DeviceProfile& profile) {
 }
 
 bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLatent) {
-  const KVCodec turbo;  // no codec has other head dims that kernels have
+  const KVCodec turbo;  // mlx1 adds no head dim that a kernel supports
   if (isQuantized && (!turbo.canCode(keyDim) || !turbo.canCode(valueDim))) return false;
   return vectorInstance({}, keyDim, valueDim, 1, isQuantized, isLatent).rows != 0;
 }
@@ -186,7 +186,7 @@ uint32_t withoutEmptySplits(uint64_t splits, uint64_t keys) {
 }
 
 uint64_t splitKeys(uint64_t keys, uint64_t splits) {
-  constexpr uint64_t kUnit = 16;  // of which no split has a part
+  constexpr uint64_t kUnit = 16;  // split sizes are multiples of it
   return ((keys + splits - 1) / splits + kUnit - 1) / kUnit * kUnit;
 }
 

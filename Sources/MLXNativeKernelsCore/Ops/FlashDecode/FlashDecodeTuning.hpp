@@ -1,5 +1,5 @@
-// How FlashDecode is laid out on a device: one row of a table for each family of devices, with what it rests on.
-// `prepare` can measure instead, and `decode-bench --tune` shows what that gains over the table.
+// The FlashDecode tuning table: one row per device family, with its rationale. `prepare` can measure instead, and
+// `decode-bench --tune` shows the gain over the table.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,43 +16,41 @@ struct FlashDecodeTuning {
   uint32_t vectorSimdgroups = 8;  // of a threadgroup
   uint32_t matrixSimdgroups = 8;
   uint32_t reduceSimdgroups = 8;
-  uint32_t threadgroupsPerCore = 1;  // as long as no split has fewer keys than the next
+  uint32_t threadgroupsPerCore = 1;  // target, unless splits would have fewer than leastKeys keys
   uint32_t leastKeys = 64;
-  uint32_t denseMatrixRows = UINT32_MAX;  // dense f16 caches: from so many rows on the matrix kernel is faster
-  uint32_t codedMatrixRows = UINT32_MAX;  // quantized caches
-  uint32_t vectorRowsTogether = 8;        // the most rows that a simdgroup of the vector kernel computes
-  uint32_t matrixRowsTogether = 8;        // and of the matrix kernel
-  uint32_t matrixHeadDim = 256;           // the longest vectors that the matrix kernel is chosen for
-  uint32_t denseMatrixTile = 2048;        // the most elements in its tiles of keys
+  uint32_t denseMatrixRows = UINT32_MAX;  // rows from which the matrix kernel is faster, for dense f16 caches
+  uint32_t codedMatrixRows = UINT32_MAX;  // the same for quantized caches
+  uint32_t vectorRowsTogether = 8;        // maximum rows per simdgroup of the vector kernel
+  uint32_t matrixRowsTogether = 8;        // maximum rows per simdgroup of the matrix kernel
+  uint32_t matrixHeadDim = 256;           // maximum head dim for which the matrix kernel is selected
+  uint32_t denseMatrixTile = 2048;        // maximum elements in its key tiles
   uint32_t codedMatrixTile = 2048;
-  uint32_t matrixTableBits = 14;  // its codebook tables take two to this power bytes of threadgroup memory: 14 or 15
-  // Up to so many splits their parts are merged in the dispatch that makes them, where the device allows it.
+  uint32_t matrixTableBits = 14;  // log2 of the bytes of its codebook tables in threadgroup memory: 14 or 15
+  // Maximum number of splits for an in-kernel merge, if the device supports it.
   uint32_t mostSplitsTogether = 0;
-  // From this number of rows of a sequence on, the prefill kernel attends in one dispatch, where it has the head dim.
+  // Minimum rows per sequence for the prefill kernel, if it supports the head dim.
   uint32_t leastPrefillRows = FlashDecode::kRowsPerPass + 1;
   uint32_t prefillSimdgroups = 12;
-  // From this number of rows of a head of a latent cache on, the same kernel does, since the vector kernel reads the
-  // cache for each row.
+  // Minimum group rows for the prefill kernel over a latent cache. The vector kernel would read the cache once per row.
   uint32_t leastLatentRows = 2;
-  uint32_t cores = 16;  // where the device does not say
-  // The vector kernel's instances in which few lanes share a vector, which the Host device alone has.
+  uint32_t cores = 16;  // if the device does not report it
+  // Whether to use the instances of the vector kernel in which few lanes share a vector; Host device only.
   bool sharesAmongFewLanes = false;
 };
 
 FlashDecodeTuning tuningFor(const DeviceProfile& profile);
 
-// Whether there is a kernel for these head dims, over elements, over codes or over a latent cache of either, and which
-// dims have one.
+// Whether a kernel supports these head dims, for a dense, quantized or latent cache, and a text that lists the
+// supported ones.
 bool hasAttentionKernel(uint64_t keyDim, uint64_t valueDim, bool isQuantized, bool isLatent);
 std::string attentionDimsText(bool isQuantized, bool isLatent);
 
-// The instance of the vector kernel for `rows` rows of a head of the cache: of these head dims, or the smallest that
-// they fit in; for a quantized cache one for a power of two, the same for keys and values. It has 0 rows where there is
-// none.
+// The vector kernel instance for `rows` group rows: with these head dims, or the smallest ones that they fit in. A
+// quantized cache needs a power of two, the same for keys and values. `rows` is 0 if there is no such instance.
 struct VectorInstance {
   uint32_t keyDim = 0;
   uint32_t valueDim = 0;
-  uint32_t rows = 0;  // that a simdgroup computes together
+  uint32_t rows = 0;  // computed per simdgroup
 };
 VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, uint64_t valueDim, uint64_t rows,
                               bool isQuantized, bool isLatent);
@@ -60,21 +58,21 @@ VectorInstance vectorInstance(const FlashDecodeTuning& tuning, uint64_t keyDim, 
 // Instances of the matrix kernel.
 struct MatrixInstance {
   uint32_t headDim = 0;
-  uint32_t rows = 0;  // that a simdgroup computes together
+  uint32_t rows = 0;  // computed per simdgroup
   uint32_t keys = 0;  // of a tile
 };
 std::span<const MatrixInstance> matrixInstances();
-// The one for `rows` rows of a head of the cache: the rows that a simdgroup computes, and the keys of a tile, at most
-// `mostKeys` unless there is no smaller tile.
+// The matrix kernel instance for `rows` group rows: the rows per simdgroup, and the keys of a tile, at most `mostKeys`
+// if such a tile exists.
 uint32_t matrixRows(const FlashDecodeTuning& tuning, uint64_t headDim, uint64_t rows);
 uint32_t matrixTileKeys(uint64_t headDim, uint32_t instanceRows, uint64_t mostKeys);
 
-// The instance of the prefill kernel for a head dim, with tiles of f16 or of f32. It has 0 parts where there is none.
+// The prefill kernel instance for a head dim, with f16 or f32 tiles. `parts` is 0 if there is none.
 struct PrefillInstance {
   bool isHalf = false;
   uint32_t dim = 0;        // elements of a row that a simdgroup has
-  uint32_t extra = 0;      // and of its query besides, over a latent cache
-  uint32_t rowBlocks = 0;  // eights of rows that it computes together
+  uint32_t extra = 0;      // further elements of its query, over a latent cache
+  uint32_t rowBlocks = 0;  // blocks of eight rows per simdgroup
   uint32_t keys = 0;       // of a tile
   uint32_t parts = 0;      // simdgroups that share rows
 
@@ -82,7 +80,7 @@ struct PrefillInstance {
 };
 PrefillInstance prefillInstance(uint64_t keyDim, uint64_t valueDim, bool isHalf, bool isLatent = false);
 
-// Parts that the longest of the key ranges is divided into, where nobody asks for a number.
+// The number of splits for the longest key range if the caller does not set one.
 uint32_t automaticSplits(const FlashDecodeTuning& tuning, const DeviceProfile& profile, uint64_t threadgroups,
                          uint64_t longest);
 // At most `splits` parts of `keys` keys, none of them empty.

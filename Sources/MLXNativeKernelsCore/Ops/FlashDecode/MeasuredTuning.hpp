@@ -1,4 +1,4 @@
-// The fastest ways to run FlashDecode on one device, as far as they were measured.
+// The measured choices for FlashDecode on one device.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace mnk {
 
-// How a FlashDecode runs, as far as its caller leaves that open.
+// How a FlashDecode runs, unless the caller sets it.
 struct FlashDecodeChoice {
   bool usesMatrices = false;
   bool usesPrefill = false;   // by the prefill kernel, which few rows take over a latent cache alone
@@ -42,22 +42,21 @@ struct FlashDecodeWorkload {
 
 class MeasuredTuning {
  public:
-  // What was measured for a workload that has at most twice or half as many keys and is the same otherwise; of several
-  // the nearest.
+  // The choice for the nearest measured workload that has between half and twice as many keys and is otherwise equal.
   std::optional<FlashDecodeChoice> find(const FlashDecodeWorkload& workload) const;
   void set(const FlashDecodeWorkload& workload, const FlashDecodeChoice& choice);
-  // Adds those of workloads that are not known yet.
+  // Adds the choices of `other` for new workloads.
   void add(const MeasuredTuning& other) { choices_.insert(other.choices_.begin(), other.choices_.end()); }
   size_t size() const { return choices_.size(); }
   bool operator==(const MeasuredTuning&) const = default;
 
   // One line for each workload.
   std::string lines() const;
-  // Reads what `lines` wrote. Nothing if there is anything that it would not write, or that no kernel is for.
+  // Parses the output of `lines`. Returns nullopt if the text is malformed or names a kernel that does not exist.
   static std::optional<MeasuredTuning> parse(std::string_view lines);
 
  private:
-  std::map<FlashDecodeWorkload, FlashDecodeChoice> choices_;  // `keys` counts last
+  std::map<FlashDecodeWorkload, FlashDecodeChoice> choices_;  // ordered by `keys` last
 };
 
 }  // namespace mnk

@@ -32,7 +32,8 @@ void describeResults(const AttentionResults& results, OpForm& form) {
   form.bind(kFlashDecodeLogSumExp, results.logSumExp, Access::write);
 }
 
-// What a plan depends on of a layout, besides what the form says and what the device has once and for all.
+// Adds to the form the properties of a layout that the plan depends on, apart from those in the form already and
+// constants of the device.
 void describeLayout(const FlashDecodeLayout& layout, OpForm& form) {
   form.add(layout.usesMatrices);
   form.add(layout.hasRowMajorMatrices);
@@ -100,7 +101,7 @@ Result<void> RepeatedAttention::refine(Device& device, OpForm& form) {
 }
 
 void RepeatedAttention::patch(size_t index, Dispatch& dispatch) const {
-  if (index >= layout_.passes.size()) return;  // merges splits, wherever they come from
+  if (index >= layout_.passes.size()) return;  // the merge dispatch does not depend on positions
   const FlashDecodePass& pass = layout_.passes[index];
   patchList(dispatch, kFlashDecodeSequences, pass.sequences);
   const auto patchReads = [&](uint32_t at, const auto& addTo) {

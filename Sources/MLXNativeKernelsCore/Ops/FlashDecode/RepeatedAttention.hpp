@@ -13,7 +13,7 @@ inline void addAttended(OpPositions& positions, const AttendedSequence& attended
 
 class RepeatedAttention final : public RepeatedOp {
  public:
-  // With queries that an earlier dispatch of the plan leaves in scratch memory, or those of the op.
+  // Uses `queries`, which an earlier dispatch of the plan stores in scratch memory, or else the op's queries.
   explicit RepeatedAttention(const FlashDecode& op, const std::optional<ScratchQueries>& queries = {})
       : op_(op), queries_(queries) {}
 

@@ -44,7 +44,7 @@ Dispatch makeDispatch(const Op& op) {
   dispatch.inlines.push_back(InlineBytes::of(kHadamardParams, params));
   if (isApart) dispatch.buffers.push_back(Binding::whole(kHadamardFrom, op.from, Access::read));
   dispatch.buffers.push_back(Binding::whole(kHadamardInto, into, isApart ? Access::write : Access::readWrite));
-  // Simdgroups that share a vector have a threadgroup of their own.
+  // Simdgroups that share a vector form one threadgroup.
   dispatch.grid = gridOf(lanes, lanes.simdgroupsOf(length / parts, vectors), 1);
   dispatch.grid.threadgroup[0] *= parts;
   return dispatch;

@@ -15,7 +15,7 @@ uint64_t vectorsOf(const Op& op) {
   return op.from.shape().elementCount() / lengthOf(op);
 }
 
-// Lengths that are no power of two are those of turbo.
+// The supported lengths that are not powers of two are those of turbo.
 bool hasLength(const Op& op) {
   const uint64_t length = lengthOf(op);
   if (std::has_single_bit(length)) return length >= 4 && length <= Op::kMaxLength;

@@ -9,7 +9,7 @@ namespace mnk {
 
 std::span<const Rule<Hadamard>> hadamardRules();
 
-// Whether results take the place of what they are made of.
+// Whether results are written in place.
 bool isInPlace(const Hadamard& op);
 // Elements of a vector: the last axis. 0 for a tensor without axes.
 uint64_t lengthOf(const Hadamard& op);

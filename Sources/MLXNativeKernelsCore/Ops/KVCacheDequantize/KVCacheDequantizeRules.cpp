@@ -31,7 +31,7 @@ const DequantizedPlane* firstMisfit(const Op& op, const std::vector<DequantizedP
   return nullptr;
 }
 
-// Whether each position has a slot of its own.
+// Whether the positions map to different slots.
 bool holds(const Op& op) {
   const uint64_t capacity = op.from.codes().capacity();
   if (op.from.wrap == KVWrap::linear) return fits(op.position, tokensOf(op), capacity);

@@ -1,4 +1,4 @@
-// The contract of KVCacheDequantize, as far as it is not that of all quantized caches.
+// Rules of KVCacheDequantize, apart from those of all quantized caches.
 #pragma once
 #include <optional>
 #include <span>
@@ -15,7 +15,7 @@ std::span<const Rule<KVCacheDequantize>> kvCacheDequantizeRules();
 // The first broken rule of all that apply.
 Result<void> checkRules(const KVCacheDequantize& op);
 
-// What is read: a plane of the cache and the tensor that it goes to, keys before values.
+// A plane of the cache to read and its result tensor. Keys come before values.
 struct DequantizedPlane {
   QuantizedKVPlane from;
   Tensor into;

@@ -1,4 +1,4 @@
-// The contract of KVCacheQuantize, as far as it is not that of all writes to caches and of all quantized caches.
+// Rules of KVCacheQuantize, apart from those of all cache writes and of all quantized caches.
 #pragma once
 #include <optional>
 #include <span>

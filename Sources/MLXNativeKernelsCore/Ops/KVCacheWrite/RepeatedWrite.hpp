@@ -9,7 +9,7 @@ namespace mnk {
 struct WriteIndices {
   uint32_t keys, values, keyCache, valueCache;
 };
-// False where the op lists rows.
+// Returns false if the op has listed rows, because such a write is not cached.
 bool describeWrite(const KVCacheWrite& op, const WriteIndices& indices, OpForm& form);
 void patchWritten(const KVCacheWrite& op, const Placement& placement, const WriteIndices& indices, Dispatch& dispatch);
 

@@ -28,7 +28,8 @@ uint64_t headDimOf(const Op& op) {
 
 uint64_t rowCount(const Op& op) {
   uint64_t rows = 1;
-  for (const uint64_t extent : rowAxes(op)) rows *= extent;  // the tensor of sums has at least as many elements
+  // Cannot overflow: the sums tensor has at least this many elements.
+  for (const uint64_t extent : rowAxes(op)) rows *= extent;
   return rows;
 }
 

@@ -10,7 +10,7 @@ namespace mnk {
 
 std::span<const Rule<MergePartials>> mergePartialsRules();
 
-// Axes of the rows: those of the partials after their parts and before their elements, heads last.
+// The axes of the rows: the axes of the partials without the parts and the elements. Heads come last.
 std::vector<uint64_t> rowAxes(const MergePartials& op);
 
 }  // namespace mnk

@@ -44,12 +44,12 @@ std::string_view functionFor(const RotaryOperand& operand) {
   return kernel.function;
 }
 
-// What all threads of the dispatch have in common.
+// Properties of a dispatch that all its threads share.
 struct Work {
   uint64_t headDim = 0;
   uint64_t ropeDim = 0;
   uint64_t pairsPerUnit = 1;
-  bool isInPlace = false;  // then pairs that do not turn are left alone
+  bool isInPlace = false;  // pairs outside ropeDim are then not copied
   uint64_t headsPerGroup = 1;
 
   uint64_t units() const { return (isInPlace ? ropeDim : headDim) / 2 / pairsPerUnit; }
@@ -86,16 +86,17 @@ uint32_t narrow(uint64_t value) {
   return static_cast<uint32_t>(value);  // the rules bound every extent
 }
 
-// Turns from one position to the next without the whole ones, and the axis in the bits that are too small to matter.
+// Packs the rotation per position as a fraction of a turn, with the axis in the two lowest, insignificant bits.
 RotaryFrequency packed(double radians, uint32_t axis) {
   const double turns = std::abs(radians) * (0.5 * std::numbers::inv_pi);
   const auto distance = static_cast<uint64_t>((turns - std::floor(turns)) * 0x1p64);
-  // A blend may turn backward. Negated in integers, because the fraction of a small negative number has fewer digits.
+  // A YaRN blend may be negative. It is negated as an integer, because fractions of small negative doubles lose
+  // precision.
   const uint64_t bits = radians < 0 ? 0 - distance : distance;
   return {.low = static_cast<uint32_t>(bits & ~uint64_t{3}) | axis, .high = static_cast<uint32_t>(bits >> 32)};
 }
 
-// Says how many bytes move where the declared regions cover more.
+// Sets the byte counts if the declared regions cover more than is moved.
 void countBytes(Dispatch& dispatch, std::span<const RotaryOperand> operands, const std::vector<ElementRun>& runs) {
   uint64_t read = 0, written = 0;
   for (const RotaryOperand& operand : operands) {
@@ -119,7 +120,7 @@ MultiRoPEParams paramsOf(const Op& op, std::span<const RotaryOperand> operands, 
   return params;
 }
 
-// One dispatch turns operands that are alike.
+// One dispatch rotates operands with the same element types and placement.
 Dispatch makeDispatch(const Op& op, std::span<const RotaryOperand> operands) {
   const Work work = workOf(op, operands);
   const auto runs = runsOf(op, work);
@@ -165,7 +166,7 @@ std::function<Result<void>(CommandEncoder&, uint64_t)> advancingCall(const Multi
   };
 }
 
-// Few tokens are better spread over many threads; with these numbers, 40 heads of 128 elements keep 20,000 of them busy
+// With few tokens, heads are spread over more threads. With these numbers, 40 heads of 128 elements use 20,000 threads
 // from 32 tokens on.
 uint64_t rotatedHeadsPerGroup(uint64_t tokens) {
   constexpr uint64_t kTokens = 32, kMaxHeads = 8;

@@ -17,8 +17,8 @@ std::vector<Region> regionsOf(const HeadsView& view) {
   return binding.reads;
 }
 
-// Ranges that are apart, as they nearly always are, need no closer look. A moderate number of vectors is compared one
-// by one; more of them by regions, where rows at different distances that enclose each other count as sharing.
+// Disjoint ranges, the usual case, need no further check. A moderate number of vectors is compared one by one. More are
+// compared as regions, where interleaved rows with different strides count as overlapping.
 bool meet(const HeadsView& a, const HeadsView& b) {
   if (!rangeOf(a).overlaps(rangeOf(b))) return false;
   constexpr uint64_t kMostVectors = 16384;

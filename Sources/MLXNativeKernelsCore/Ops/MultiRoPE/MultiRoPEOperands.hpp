@@ -17,9 +17,9 @@ struct RotaryOperand {
   const HeadsView& from;
   const HeadsView& into;
 
-  // Whether results take the place of what they are made of.
+  // Whether results are written in place.
   bool isInPlace() const;
-  // Whether one kernel can turn both.
+  // Whether one dispatch can rotate both.
   bool isLike(const RotaryOperand& other) const;
 };
 std::vector<RotaryOperand> operandsOf(const MultiRoPE& op);
@@ -28,7 +28,7 @@ struct NamedView {
   std::string_view name;
   const HeadsView& view;
 };
-// Results after what they are made of.
+// All views of the op; results come after sources.
 std::vector<NamedView> viewsOf(const MultiRoPE& op);
 
 // Null where the numbers come from elsewhere.
@@ -36,12 +36,12 @@ const RotaryPositions::List* positionList(const MultiRoPE& op);
 const Tensor* positionTensor(const MultiRoPE& op);
 const std::vector<int32_t>* offsetList(const MultiRoPE& op);
 const Tensor* offsetTensor(const MultiRoPE& op);
-// Axes of positions whose shape is sound.
+// The number of axes of positions with a valid shape.
 uint64_t axisCount(const MultiRoPE& op);
 // How many numbers a list or a tensor of positions has on each axis.
 uint64_t positionsOfAxis(const MultiRoPE& op);
 
-// Two operands that share bytes of which one is written, other than results in place.
+// Two operands that overlap, at least one of which is written. Results in place do not count.
 std::optional<std::pair<std::string_view, std::string_view>> firstOverlap(const MultiRoPE& op);
 
 }  // namespace mnk

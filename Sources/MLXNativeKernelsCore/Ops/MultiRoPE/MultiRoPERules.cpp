@@ -132,7 +132,7 @@ bool isCountable(int64_t position) {
   return position >= -kEndOfPositions && position < kEndOfPositions;
 }
 
-// The first position known now that the kernel could not count, without and with its offset.
+// The first position that is known at planning time and out of the kernel's range, with or without its offset.
 std::optional<int64_t> firstUncountable(const Op& op) {
   const Strides s = queriesOf(op);
   const List* offsets = offsetList(op);

@@ -1,4 +1,4 @@
-// The contract of MultiRoPE, but for its RotaryEmbedding, which has rules of its own.
+// Rules of MultiRoPE. RotaryRules.hpp has those of its RotaryEmbedding.
 #pragma once
 #include <span>
 
@@ -11,7 +11,7 @@ namespace mnk {
 std::span<const Rule<MultiRoPE>> multiRoPERules();
 // Those of them about positions.
 std::span<const Rule<MultiRoPE>> multiRoPEPositionRules();
-// Those of what is read alone, for ops that put results elsewhere.
+// The subset for sources only, for ops that store results elsewhere.
 std::span<const Rule<MultiRoPE>> rotarySourceRules();
 
 }  // namespace mnk

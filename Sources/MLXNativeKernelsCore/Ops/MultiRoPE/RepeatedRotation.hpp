@@ -6,12 +6,12 @@
 
 namespace mnk {
 
-// What angles are made of: the embedding, and positions and offsets but for their numbers.
+// Adds what determines the angles: the embedding, and the kinds of positions and offsets without their values.
 void describeAngles(const MultiRoPE& op, const RotaryIndices& indices, OpForm& form);
-// The numbers of positions and offsets that are not in tensors.
+// Adds the values of positions and offsets that are not in tensors.
 void addNumbers(OpPositions& positions, const RotaryPositions& of);
 void addNumbers(OpPositions& positions, const std::optional<RotaryOffsets>& offsets);
-// The numbers that travel with the dispatch.
+// Patches the position values in the inline parameters of the dispatch.
 void patchPositions(const MultiRoPE& op, MultiRoPEParams& params);
 void patchNumbers(const MultiRoPE& op, const RotaryIndices& indices, Dispatch& dispatch);
 

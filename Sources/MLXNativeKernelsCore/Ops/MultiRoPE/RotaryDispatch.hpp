@@ -1,4 +1,4 @@
-// What plans of kernels that rotate have in common, whatever else these do.
+// Shared by the plans of all kernels that apply RoPE.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace mnk {
 
-inline constexpr uint64_t kVectorPairs = 4;  // that a thread turns at once, where vectors are aligned to four elements
+inline constexpr uint64_t kVectorPairs = 4;  // pairs per thread if vectors are aligned to four elements
 
-// Heads that one thread turns by the angles that it works out once.
+// Heads that one thread rotates with the angles that it computes once.
 uint64_t rotatedHeadsPerGroup(uint64_t tokens);
 
-// Whether pairs come in fours, in vectors of queries and in the part of them that turns.
+// Whether the head dim and the rotated part of it have a multiple of four pairs.
 bool hasPairsInFours(const MultiRoPE& op);
 
 // Where the kernels find queries, or keys, and where these go.

@@ -8,7 +8,8 @@ namespace mnk {
 
 namespace {
 
-// Up to which pair all are kept and from which on all are scaled, by their turns in the original context.
+// YaRN's ramp: pairs below `low` keep their frequency and pairs above `high` are interpolated, according to their
+// number of rotations in the original context.
 struct Ramp {
   double low = 0;
   double high = 0;
@@ -27,8 +28,9 @@ struct Ramp {
   double kept(double pair) const { return 1 - std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0); }
 };
 
-// The powers of the base, restarting after `firstSection` pairs. Repeated multiplication costs less than so many powers
-// and is as good: pair p is wrong by at most p 2^-53 of itself, and with a base above 1 it falls faster than that.
+// The powers of the base, restarting after `firstSection` pairs. Repeated multiplication is cheaper than pow and
+// accurate enough: the relative error of pair p is at most about p * 2^-52, and with a base above 1 the frequency
+// itself decreases faster than this error grows.
 std::vector<double> ladder(uint64_t pairs, double base, double dims, uint64_t firstSection) {
   std::vector<double> steps(pairs);
   const double ratio = std::pow(base, -2 / dims);
@@ -99,7 +101,7 @@ std::vector<double> frequenciesOf(const RotaryEmbedding& rotary, uint64_t headDi
 double magnitudeOf(const RotaryEmbedding& rotary) {
   if (!rotary.yarn) return 1;
   const YaRN& yarn = *rotary.yarn;
-  // Not the logarithm of 1 / scale, which has no bounds.
+  // -log(scale) instead of log(1 / scale), which can overflow.
   const double growth = yarn.extensionFactor == 0 ? 1 : 1 - 0.1 * std::log(rotary.scale);
   return yarn.attentionFactor * growth;
 }

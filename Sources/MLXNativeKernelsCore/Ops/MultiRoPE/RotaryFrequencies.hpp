@@ -1,4 +1,4 @@
-// The numbers behind a RotaryEmbedding, in double: how far each pair turns, on which axis, and how far it is stretched.
+// Frequencies, axes and magnitude of a RotaryEmbedding, computed in double.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,12 +10,12 @@ namespace mnk {
 bool hasSections(RotaryLayout layout);
 uint64_t ropeDimOf(const RotaryEmbedding& rotary, uint64_t headDim);
 
-// Pairs until the sections start again.
+// The number of pairs after which the sections repeat.
 uint64_t pairsOfRound(const RotaryEmbedding& rotary);
-// The axis whose position turns the pair. Where there are sections their sum is not 0.
+// The axis whose position rotates the pair. If there are sections, their sum must not be 0.
 uint32_t axisOf(const RotaryEmbedding& rotary, uint64_t pair);
 
-// Radians from one position to the next, for each pair that turns.
+// The rotation per position in radians, for each rotated pair.
 std::vector<double> frequenciesOf(const RotaryEmbedding& rotary, uint64_t headDim);
 // What both elements of a pair are multiplied by.
 double magnitudeOf(const RotaryEmbedding& rotary);

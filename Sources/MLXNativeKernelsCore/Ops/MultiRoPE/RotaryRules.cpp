@@ -13,7 +13,7 @@ namespace {
 
 using Op = RotaryCheck;
 
-// Radians. A larger frequency has too few digits of a turn left in double for positions far away.
+// In radians. A double cannot hold the fraction of a turn of a larger frequency precisely enough for large positions.
 constexpr double kMaxFrequency = 65536;
 
 bool isKnown(RotaryLayout layout) {
@@ -47,7 +47,7 @@ bool blends(const Op& op) {
   return op.rotary.yarn && op.rotary.yarn->extensionFactor != 0;
 }
 
-// Context and betas are not read where nothing is blended.
+// Context and betas are ignored if the extension factor is 0.
 bool isSoundYaRN(const Op& op) {
   const YaRN& yarn = *op.rotary.yarn;
   return std::isfinite(yarn.extensionFactor) && isPositive(yarn.attentionFactor) &&

@@ -11,7 +11,7 @@ namespace mnk {
 struct RotaryCheck {
   RotaryEmbedding rotary;
   uint64_t headDim;  // even, not 0
-  uint64_t axes;     // of positions; 1 stands for all
+  uint64_t axes;     // of positions; a single axis serves all sections
 };
 
 // The rules in the order they are checked.

@@ -112,7 +112,7 @@ uint32_t& constantOf(Dispatch& dispatch, uint32_t index) {
   throw std::logic_error("a kernel lacks a constant that a rotation sets");
 }
 
-// Lets the dispatch of a KVCacheQuantize rotate, too.
+// Adds the rotation to the dispatch of a KVCacheQuantize.
 void addRotation(Dispatch& dispatch, const Op& op, const KVCacheQuantize& quantize) {
   const MultiRoPE& rotation = op.rotation;
   const bool isVectorized = hasPairsInFours(rotation) && areAlignedToFour({&rotation.queries, &*rotation.keys});
@@ -127,7 +127,7 @@ void addRotation(Dispatch& dispatch, const Op& op, const KVCacheQuantize& quanti
   bindRotary(dispatch, rotation,
              {kKVCacheQuantizeFrequencies, kKVCacheQuantizeRotaryPositions, kKVCacheQuantizeRotaryOffsets},
              op.firstToken);
-  // Lanes share queries as they share keys, in threadgroups of their own.
+  // Lanes share queries as they share keys, in separate threadgroups.
   const HeadsView::Strides queries = rotation.queries.resolved();
   const VectorLanes lanes =
       VectorLanes::forPlanes(addressing.op.into.heads() * addressing.params().tokens, quantize.into.keys,

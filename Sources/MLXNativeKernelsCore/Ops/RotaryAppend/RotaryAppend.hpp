@@ -1,8 +1,8 @@
-// RotaryAppend rotates queries and keys by their positions, and stores the keys with their values in a cache, in one
-// dispatch. The bytes of the cache and of the rotated queries are those that MultiRoPE, not in place, and KVCacheWrite
-// or KVCacheQuantize make, one after the other. Queries and keys stay as they are. Rotated queries go to the start of
-// the plan's scratch memory: [tokens of all sequences, heads, headDim], in their own dtype, for FlashDecode to read
-// there. Only caches use it: no user plans with scratch memory that another plan reads.
+// RotaryAppend applies RoPE to queries and keys, and stores the keys with their values in a cache, in one dispatch. The
+// bytes of the cache and of the rotated queries are identical to those of an out-of-place MultiRoPE followed by
+// KVCacheWrite or KVCacheQuantize. The source queries and keys are not modified. Rotated queries are stored at the
+// start of the plan's scratch memory, as [tokens of all sequences, heads, headDim] in their own dtype, where
+// FlashDecode reads them. This op is internal to caches, because public plans do not share scratch memory.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -17,19 +17,19 @@ namespace mnk {
 struct RotaryAppend {
   static constexpr std::string_view name = "RotaryAppend";
 
-  MultiRoPE rotation;       // of queries and keys, with no place for results
-  uint64_t firstToken = 0;  // that a tensor of positions has for these tokens; those before it are of others
-  // Stores rotation.keys, and values of the same tokens. No token is too old for the ring.
+  MultiRoPE rotation;       // of queries and keys; its result tensors are unset
+  uint64_t firstToken = 0;  // index of the first of these tokens in a tensor of positions
+  // Stores rotation.keys and the values of the same tokens. The write drops no token.
   std::variant<KVCacheWrite, KVCacheQuantize> append;
 };
 
-// What queries take at the start of scratch memory, up to where other things can follow.
+// Bytes of the rotated queries at the start of scratch memory, rounded up to the alignment of what follows.
 uint64_t rotatedQueryBytes(const HeadsView& queries);
 
 // The rules of a rotation whose results go elsewhere.
 Result<void> checkRotation(const MultiRoPE& op);
 
-// Checks the rules of what is appended; those of the rotation have been checked, for all tokens that it is part of.
+// Checks the rules of the append. The caller has checked the rotation of the whole call, of which this may be a part.
 Result<Plan> plan(const RotaryAppend& op);
 
 }  // namespace mnk
