@@ -53,7 +53,7 @@ Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* desc
   return made;
 }
 
-// A step with the views that the call needs, and the lists.
+// A step with its views and lists.
 struct Step {
   HeadsView queries, keys, values;
   std::span<const uint32_t> sequences, rowCounts;
@@ -116,8 +116,8 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
   return made;
 }
 
-// A list is refused before it is read where it has more entries than the view has sequences, and than rows and, with
-// row counts, sequences without any.
+// Refuses a list before reading it if it has more entries than the view allows: its sequences or rows, or, with row
+// counts, also sequences without rows.
 Result<void> checkListed(const Step& step, const HeadsView& view, const AttentionCache& cache) {
   const uint64_t without = step.rowCounts.empty() ? 0 : cache.descriptor().sequences;
   const HeadsView::Strides strides = view.resolved();
@@ -130,7 +130,6 @@ mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
   return rule == KVScaleRule::unbiased ? MNK_SCALE_UNBIASED : MNK_SCALE_LEAST_SQUARES;
 }
 
-// Scales of keys or of values.
 mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{cache, "cache"}}, [&]() -> Result<mnk_tensor*> {
     const auto view = cache->cache.quantizedView();

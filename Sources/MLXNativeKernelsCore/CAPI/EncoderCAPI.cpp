@@ -123,7 +123,7 @@ bool mnk_encoder_measure_ops(mnk_encoder* encoder, mnk_error_out error) {
 
 mnk_completion* mnk_encoder_commit(mnk_encoder* encoder, mnk_finished finished, void* context, mnk_error_out error) {
   return c::make<mnk_completion>(error, {{encoder, "encoder"}}, [&]() -> Result<mnk_completion*> {
-    auto handle = std::make_unique<mnk_completion>();  // before the commit, which nothing may fail after
+    auto handle = std::make_unique<mnk_completion>();  // before the commit, after which nothing may fail
     MNK_TRY(handle->completion, encoder->encoder.commit(c::finishedBy(finished, context)));
     return handle.release();
   });

@@ -5,7 +5,7 @@ namespace mnk::c {
 
 namespace {
 
-// Stands in where not even an error fits in memory; it is made before that can happen and never released.
+// Returned when there is no memory even for an error. Created in advance and never released.
 mnk_error exhausted{outOfMemory("C API", "a failed allocation"), "C API: memory ran out."};
 
 Error unknownNumber(std::string_view type, uint32_t got, std::string_view expected) {

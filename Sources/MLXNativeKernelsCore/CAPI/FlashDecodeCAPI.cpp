@@ -59,11 +59,11 @@ Result<HeadsView> queriesFrom(const mnk_flash_decode& given) {
   return HeadsView(given.queries->tensor);
 }
 
-// A list that is longer than the queries is refused before it is read.
+// Refuses a list that is longer than the queries before reading it.
 Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& given, const HeadsView& queries) {
   if (!given.sequences && given.sequence_count != 0) return nullArgument("sequences");
   const HeadsView::Strides axes = queries.isReadable() ? queries.resolved() : HeadsView::Strides{.sequences = 1};
-  // Sequences that say how many rows they have share those of one.
+  // Sequences with row counts share the rows of one sequence.
   const uint64_t most = axes.sequences == 1 ? std::max<uint64_t>(axes.tokens, 1) : axes.sequences;
   if (given.sequence_count > most) {
     return tooMany(FlashDecode::name, "sequences", given.sequence_count, most,

@@ -1,4 +1,4 @@
-// What the descriptors of all ops that store tokens in a cache have in common: a source, and where its tokens go.
+// What the descriptors of all ops that store tokens in a cache share: a source and the destination of its tokens.
 #pragma once
 #include "CAPI/Handles.hpp"
 #include "CAPI/HeadsViews.hpp"
@@ -13,7 +13,7 @@ inline Result<RowIndices> indicesFrom(std::string_view op, const mnk_row_indices
   return RowIndices(std::vector<uint32_t>(given.list, given.list + given.list_count));
 }
 
-// A view, which has a tensor and a layout of its own, or a tensor in the layout of all sources; nothing for neither.
+// A view, with its own tensor and layout, or a tensor in the common source layout; empty if both are null.
 inline Result<std::optional<HeadsView>> sourceFrom(const mnk_heads_view* view, const mnk_tensor* tensor,
                                                    KVLayout layout, std::string_view name) {
   if (!view) return tensor ? std::optional(HeadsView(tensor->tensor, layout)) : std::nullopt;
@@ -21,7 +21,7 @@ inline Result<std::optional<HeadsView>> sourceFrom(const mnk_heads_view* view, c
   return viewFrom(*view);
 }
 
-// Reads keys, values and which of their tokens are stored.
+// Reads keys, values, and the range of tokens to store.
 template <typename Given, typename Op>
 Result<void> readSource(const Given& given, Op& op) {
   if (!given.keys && !given.keys_view) return nullArgument("keys");

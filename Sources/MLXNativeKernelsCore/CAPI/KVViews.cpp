@@ -6,7 +6,7 @@ namespace mnk::c {
 
 namespace {
 
-// Keys or values, or nothing where they are left out. `name` says which, as in "into.keys".
+// Keys or values, or nothing if they are left out. `name` is the field, such as "into.keys".
 Result<std::optional<QuantizedKVPlane>> planeFrom(const mnk_quantized_kv_plane& given, const std::string& name) {
   const bool hasOthers = given.scales || given.means || given.channel_scales;
   if (!given.codes && !hasOthers) return std::optional<QuantizedKVPlane>();
@@ -23,7 +23,7 @@ Result<std::optional<QuantizedKVPlane>> planeFrom(const mnk_quantized_kv_plane& 
 }  // namespace
 
 Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string& name) {
-  // Inside another struct a longer view would have moved all that follows it.
+  // The size must match, because a longer nested view would move the fields after it.
   if (given.size != sizeof given) return wrongSize("mnk_kv_cache_view", given.size, sizeof given);
   if (!given.keys) return nullArgument(name + ".keys");
   MNK_TRY(auto order, layout(given.layout));
@@ -38,7 +38,7 @@ Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string&
 }
 
 Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& given, const std::string& name) {
-  // Inside another struct a longer view would have moved all that follows it.
+  // The size must match, because a longer nested view would move the fields after it.
   if (given.size != sizeof given) return wrongSize("mnk_quantized_kv_view", given.size, sizeof given);
   MNK_TRY(auto keys, planeFrom(given.keys, name + ".keys"));
   if (!keys) return nullArgument(name + ".keys.codes");

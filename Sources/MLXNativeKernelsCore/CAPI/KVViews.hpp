@@ -1,4 +1,4 @@
-// Caches over caller-owned memory, as descriptors of ops hold them. `name` is that of the field, for errors.
+// Reads caches over caller-owned memory in op descriptors. `name` is the field, for errors.
 #pragma once
 #include <string>
 

@@ -26,7 +26,7 @@ void mnk_recorded_step_release(mnk_recorded_step* step) {
 mnk_completion* mnk_recorded_step_run(const mnk_recorded_step* step, mnk_finished finished, void* context,
                                       mnk_error_out error) {
   return c::make<mnk_completion>(error, {{step, "step"}}, [&]() -> Result<mnk_completion*> {
-    auto handle = std::make_unique<mnk_completion>();  // before the commit, which nothing may fail after
+    auto handle = std::make_unique<mnk_completion>();  // before the commit, after which nothing may fail
     MNK_TRY(handle->completion, step->step.run(c::finishedBy(finished, context)));
     return handle.release();
   });

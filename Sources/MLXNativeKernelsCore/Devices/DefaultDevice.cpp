@@ -1,5 +1,5 @@
-// The one place that knows which devices there are, and which is the best: Metal on Apple's systems, Host elsewhere,
-// or the one that MNK_DEVICE names.
+// The only file that knows all devices. The default is Metal on Apple's systems, Host elsewhere, or the one that
+// MNK_DEVICE names.
 #include <cstdlib>
 #include <mutex>
 

@@ -82,7 +82,7 @@ using objc::Reading;
 }
 
 - (id)copyWithZone:(NSZone *)zone {
-  return self;  // nothing of it can change
+  return self;  // immutable
 }
 
 @end

@@ -127,7 +127,7 @@ MNKQuantizedStorage *storageFrom(const KVQuantizedStorage &core) {
   return storage;
 }
 
-// A number that no sequence has, for one that is too large to be any: an unknown sequence reads as empty.
+// Maps a number that is too large to one that no sequence has: an unknown sequence reads as empty.
 uint32_t sequenceNumber(NSUInteger sequence) {
   return std::in_range<uint32_t>(sequence) ? static_cast<uint32_t>(sequence) : UINT32_MAX;
 }

@@ -17,7 +17,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   SequenceList list{.sequences = reading.integers<uint32_t>(sequences, "a sequence"), .rowCounts = {}};
   if (!rowCounts) return list;
   list.rowCounts = reading.integers<uint32_t>(rowCounts, "a row count");
-  // The core takes an empty list for none.
+  // To the core, an empty list means no list.
   if (list.rowCounts.empty() && !list.sequences.empty()) {
     reading.fail("the row counts do not match the listed sequences", "0 row counts",
                  fmt::format("{}, one for each sequence", list.sequences.size()),
@@ -184,7 +184,6 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   });
 }
 
-// One sequence is a list of one.
 static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, MNKHeadsView *keys, MNKHeadsView *values,
                             MNKRotaryStep *rotary, MNKAttentionCache *cache, NSArray<NSNumber *> *sequences,
                             NSArray<NSNumber *> *rowCounts, MNKAttentionResults *results, MNKAttentionOptions *options,

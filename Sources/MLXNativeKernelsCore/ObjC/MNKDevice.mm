@@ -19,7 +19,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 
 @implementation MNKDevice
 
-// Whoever gets around the header gets nothing, rather than an object without a core.
+// A caller that bypasses the header gets nil rather than an object without a core.
 - (instancetype)init {
   return nil;
 }
@@ -79,7 +79,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 }
 
 - (MNKSummary *)runWithError:(NSError **)error block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *, NSError **))block {
-  // Nothing is recorded that could not be waited for.
+  // Records only work that can be waited for.
   const BOOL canRun = objc::run(error, [&]() -> Result<void> {
     Reading reading("MNKDevice");
     if (!reading.needed(block, "the block")) return reading.error();

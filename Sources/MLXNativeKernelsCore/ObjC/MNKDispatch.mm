@@ -8,7 +8,7 @@ using namespace mnk;
 using objc::Reading;
 
 @interface MNKDispatch ()
-// By index: what each argument is. Copies and comparisons take them as they are.
+// The arguments by index. Copies and comparisons use these dictionaries directly.
 @property(nonatomic, copy) NSDictionary<NSNumber *, MNKTensor *> *tensors;
 @property(nonatomic, copy) NSDictionary<NSNumber *, NSNumber *> *accesses;
 @property(nonatomic, copy) NSDictionary<NSNumber *, NSData *> *inlineBytes;
@@ -19,7 +19,7 @@ using objc::Reading;
 
 namespace {
 
-// What was set before at this index is gone, and nothing is there where the value is nil.
+// Replaces the value at this index; nil removes it.
 template <typename Value>
 NSDictionary<NSNumber *, Value> *with(NSDictionary<NSNumber *, Value> *old, NSUInteger index, Value value) {
   NSMutableDictionary<NSNumber *, Value> *changed = old ? [old mutableCopy] : [NSMutableDictionary dictionary];
@@ -31,7 +31,7 @@ NSDictionary<NSNumber *, Value> *with(NSDictionary<NSNumber *, Value> *old, NSUI
   return changed;
 }
 
-// Indices in order, so that an error names the first.
+// Sorted, so that an error names the first.
 NSArray<NSNumber *> *sortedIndices(NSDictionary<NSNumber *, id> *arguments) {
   return [arguments.allKeys sortedArrayUsingSelector:@selector(compare:)];
 }
@@ -69,7 +69,7 @@ Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view 
   return self;
 }
 
-// Tensors and bytes share their indices, as in Metal.
+// Tensors and bytes share one index space, as in Metal.
 - (void)setTensor:(MNKTensor *)tensor access:(MNKAccess)access bytes:(NSData *)bytes atIndex:(NSUInteger)index {
   self.tensors = with(_tensors, index, tensor);
   self.accesses = with(_accesses, index, tensor ? @(access) : nil);
@@ -81,7 +81,7 @@ Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view 
 }
 
 - (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
-  // Encoding refuses more than Metal takes; a byte more than that tells as much as all of them.
+  // Encoding refuses more bytes than Metal accepts, so one byte over the limit is enough.
   const NSUInteger most = DeviceLimits().maxInlineBytes + 1;
   NSData *copy = bytes ? [NSData dataWithBytes:bytes length:std::min(length, most)] : nil;
   [self setTensor:nil access:MNKAccessRead bytes:copy atIndex:index];

@@ -5,13 +5,13 @@ using objc::Reading;
 
 namespace {
 
-// Numbers known now, or a tensor that the kernel reads.
+// Numbers that are known now, or a tensor that the kernel reads.
 RowIndices readIndices(Reading &reading, MNKIntegers *indices, std::string_view name) {
   if (indices.tensor) return objc::coreOf(indices.tensor);
   return reading.integers<uint32_t>(indices.list, name);
 }
 
-// What all ops that store tokens have in common: a source, and where its tokens go.
+// What all ops that store tokens share: a source and the destination of its tokens.
 template <typename Op>
 void readStore(Reading &reading, MNKKVCacheStore *given, Op &op) {
   op.keys = objc::read(reading, given.keysView);

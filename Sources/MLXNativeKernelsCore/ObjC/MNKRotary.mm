@@ -118,7 +118,7 @@ using objc::Reading;
 - (instancetype)initWithFirst:(NSInteger)first axes:(NSArray<NSArray<NSNumber *> *> *)axes tensor:(MNKTensor *)tensor {
   if ((self = [super init])) {
     _first = first;
-    // Axes may be arrays that change.
+    // Axes may be mutable arrays.
     NSMutableArray *copies = axes ? [NSMutableArray array] : nil;
     for (id axis in axes) [copies addObject:[axis isKindOfClass:[NSArray class]] ? [axis copy] : axis];
     _axes = [copies copy];
@@ -134,11 +134,11 @@ using objc::Reading;
   return [[self alloc] initWithFirst:0 axes:axes ?: @[] tensor:nil];
 }
 + (instancetype)positionsWithTensor:(MNKTensor *)tensor {
-  // Without a tensor there are no positions, rather than some from 0 on.
+  // Without a tensor there are no positions, rather than positions from 0.
   return [[self alloc] initWithFirst:0 axes:tensor ? nil : @[] tensor:tensor];
 }
 - (id)copyWithZone:(NSZone *)zone {
-  return self;  // nothing of it can change
+  return self;  // immutable
 }
 
 @end
@@ -156,7 +156,7 @@ using objc::Reading;
 
 @end
 
-// None where there are no integers.
+// Empty if there are no integers.
 static std::optional<RotaryOffsets> readOffsets(Reading &reading, MNKIntegers *offsets) {
   if (!offsets) return std::nullopt;
   if (offsets.tensor) return objc::coreOf(offsets.tensor);

@@ -21,7 +21,7 @@ std::vector<std::string> sortedNames(const MTL::Library& library) {
   return names;
 }
 
-// As an argument of #line: nothing in it may end the line or the quotes.
+// Makes a label safe as an argument of #line: without line breaks and quotes.
 std::string quotable(std::string label) {
   std::replace_if(
       label.begin(), label.end(), [](unsigned char c) { return c < ' ' || c == '"' || c == '\\'; }, '_');
@@ -74,7 +74,7 @@ Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const st
 Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
                                                    LibraryOrigin origin, MTL::LanguageVersion version) {
   const AutoreleasePool pool;
-  // As the shaders expect: Metal 3.1 has bfloat, and fast math would fold comparisons with NaN and infinity.
+  // Shaders need bfloat, from Metal 3.1, and no fast math, which would fold comparisons with NaN and infinity.
   const auto options = owned(MTL::CompileOptions::alloc()->init());
   options->setLanguageVersion(version);
   options->setFastMathEnabled(false);
