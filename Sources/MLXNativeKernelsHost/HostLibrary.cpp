@@ -102,7 +102,7 @@ Worker* HostLibrary::takeWorker() noexcept {
   std::lock_guard lock(mutex_);
   if (workers_.empty()) {
     try {
-      workers_.reserve(workersMade_ + 1);  // so that giving it back needs no memory
+      workers_.reserve(workersMade_ + 1);  // so that returning it needs no memory
     } catch (const std::bad_alloc&) {
       return nullptr;
     }

@@ -12,8 +12,8 @@ namespace mnk::host {
 
 namespace {
 
-// Beyond these a dispatch ends: a loop that nothing stops would go on for ever, and writes out of bounds fill memory.
-constexpr uint64_t kMostAccesses = uint64_t(1) << 26;  // of a threadgroup
+// Limits that end a dispatch: an infinite loop would never end, and out-of-bounds writes fill memory.
+constexpr uint64_t kMostAccesses = uint64_t(1) << 26;  // per threadgroup
 constexpr uint64_t kMostOutside = 10000;
 
 }  // namespace
