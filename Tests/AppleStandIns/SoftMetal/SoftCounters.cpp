@@ -11,7 +11,7 @@ namespace softmetal {
 
 namespace {
 
-// Limits that Apple GPUs have, though no page of Apple's names them.
+// Undocumented limits of Apple GPUs.
 constexpr size_t kMaxSamples = 4096, kMaxSampleBuffers = 32;
 std::atomic<size_t> sampleBuffers = 0;
 

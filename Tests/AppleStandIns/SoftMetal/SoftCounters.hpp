@@ -1,5 +1,5 @@
 // Timestamps: MTLCounterSet, MTLCounterSampleBuffer and the compute passes that fill it; and MTLFence. The GPU's clock
-// is simulated, so that a dispatch takes one microsecond whatever the Host device needs for it.
+// is simulated: a dispatch takes one microsecond, however long the Host device takes.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace softmetal {
 
 inline constexpr uint64_t kNanosecondsPerTick = 40, kTicksPerDispatch = 25;
-// The clock once this much has been added to it.
+// Advances the clock and returns it.
 uint64_t advanceClock(uint64_t ticks);
 
 struct SoftData : Object {
@@ -63,7 +63,7 @@ struct SoftComputePass : Object {
 struct SoftFence : Object {
   Ref<SoftDevice> owner;
   const SoftCommandBuffer* updatedIn = nullptr;
-  size_t mark = 0;  // of the hazards when it was updated
+  size_t mark = 0;  // position in the hazards when it was updated
 
   void finish() { owner = {}; }
   SoftDevice* device() { return owner.get(); }

@@ -143,7 +143,7 @@ void SoftEncoder::dispatch(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size gro
 
 void SoftEncoder::memoryBarrier(MTL::BarrierScope scope) {
   if (!isOpenFor("memoryBarrierWithScope:")) return;
-  if (!(scope & MTL::BarrierScopeBuffers)) return;  // orders nothing that a compute kernel has bound here
+  if (!(scope & MTL::BarrierScopeBuffers)) return;  // does not order buffers
   count(&Counters::barriers);
   record.steps.push_back({.isBarrier = true});
   buffer->hazards.barrier();

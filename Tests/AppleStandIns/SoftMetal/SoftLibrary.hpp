@@ -19,7 +19,7 @@ struct SoftConstantValues : Object {
 };
 
 struct SoftCompileOptions : Object {
-  // What the newest system has, where a text asks for nothing else.
+  // The newest language version, used by default.
   CompileOptions given = {.languageVersion = (4 << 16)};
   NS::Integer libraryType = MTL::LibraryTypeExecutable, optimization = MTL::LibraryOptimizationLevelDefault;
   Ref<SoftDictionary> macros;
@@ -43,7 +43,7 @@ struct SoftLibrary : Object {
   Ref<SoftDevice> owner;
   std::shared_ptr<mnk::Library> host;
   std::vector<std::string> names;
-  std::string text;  // that it was compiled from; empty: unknown
+  std::string text;  // its source; empty: unknown
 
   void finish();
   bool has(const std::string& name) const;
@@ -63,7 +63,7 @@ struct SoftFunction : Object {
   MTL::FunctionType functionType() { return MTL::FunctionTypeKernel; }
 };
 
-// Host libraries are kept for the process by their text, as the system's cache of compiled shaders does.
+// Host libraries are cached by their text for the life of the process, like the system's shader cache.
 mnk::Result<std::shared_ptr<mnk::Library>> compiledLibrary(SoftDevice* device, const std::string& text);
 
 }  // namespace softmetal

@@ -18,7 +18,7 @@ namespace {
 
 struct Objects {
   std::mutex mutex;
-  std::map<uint64_t, Object*> live;  // by serial number, so in the order they were made
+  std::map<uint64_t, Object*> live;  // by serial number, so in creation order
   std::deque<Object*> dead;
   uint64_t nextSerial = 1;
   std::mutex labels;
@@ -31,7 +31,7 @@ Objects& objects() {
 
 constexpr size_t kMostDead = 200'000;
 
-// Nobody has its address in a list.
+// No list contains its address.
 bool isFree(const Object* dead) {
   return dead->unretainedUses == 0 && dead->pooled == 0;
 }
@@ -162,7 +162,7 @@ void* Object::signatureMessage(SEL) {
 Object* Object::initMessage() {
   return this;
 }
-// Right for objects that never change.
+// Correct for immutable objects.
 Object* Object::copyMessage() {
   retain(this);
   return this;

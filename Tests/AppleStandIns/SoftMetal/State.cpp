@@ -25,7 +25,7 @@ struct Failure {
 
 struct Held {
   std::function<void()> handlers;
-  std::optional<uint32_t> later;  // command buffers that must complete first; nothing: until released
+  std::optional<uint32_t> later;  // command buffers that must complete first; empty: until released
 };
 
 Machine firstMachine() {
@@ -105,7 +105,7 @@ void Faults::failAt(Call call, uint32_t skip, uint32_t times) {
 
 bool shallFail(Call call) {
   std::lock_guard lock(state().mutex);
-  // Command buffers can still be filled; they fail at their end.
+  // Command buffers can still be encoded; they fail when they end.
   if (state().isLost && call != Call::commandBuffer && call != Call::encoder) return true;
   const auto found = state().failures.find(call);
   if (found == state().failures.end()) return false;

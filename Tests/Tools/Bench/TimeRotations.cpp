@@ -23,7 +23,7 @@ struct Problem {
   Plan direct, byTable, makeTable;
 };
 
-// Both dispatches of the form with a table, which take their frequencies from MultiRoPE's plan.
+// Both dispatches of the table variant, with the frequencies of MultiRoPE's plan.
 Result<void> planTable(Problem& problem, const RotationSizes& sizes) {
   auto library = host::linkedLibrary("bench");
   if (!library) return std::move(library).error();

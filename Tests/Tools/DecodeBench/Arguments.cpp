@@ -56,7 +56,7 @@ std::optional<FlashDecodeKernel> kernelNamed(std::string_view name) {
   return {};
 }
 
-// Lists as they were given; those left empty are filled at the end.
+// The lists as given; empty ones get defaults at the end.
 struct Lists {
   Axes axes;
   bool isFull = false;

@@ -47,7 +47,7 @@ Result<QuantizedKVPlane> makePlane(const std::shared_ptr<Device>& device, const 
   const KVCodec& codec = *of.storage.codec;
   auto row = sizes(codec, of.headDim);
   if (!row) return std::move(row).error();
-  // Any byte is a code. Scales are those of vectors of elements about one half.
+  // Any byte is a valid code. The scales suit vectors with elements around one half.
   auto codes = filled(device, DType::u8, {of.kvHeads, of.length, row->codeBytes}, 0, 256);
   if (!codes) return std::move(codes).error();
   const bool isNorm = codec.name == KVCodecName::mlx1 && row->scales == 1;

@@ -17,17 +17,17 @@ constexpr uint32_t kMostCopies = 64;
 constexpr uint32_t kLeastRuns = 5;
 constexpr uint32_t kMostRuns = 51;
 constexpr uint32_t kWarmUps = 2;
-// Runs that take less share a submission, so that its own cost and a GPU that has fallen asleep do not count.
+// Shorter runs share a submission, to exclude its cost and that of waking an idle GPU.
 constexpr double kSubmissionSeconds = 1e-3;
 constexpr uint32_t kMostInSubmission = 32;
 
-// Runs plans in turns.
+// Runs plans alternately.
 class Turns {
  public:
   Turns(std::shared_ptr<Device> device, std::vector<Plan> plans)
       : device_(std::move(device)), plans_(std::move(plans)) {}
 
-  // Makes pipelines, touches memory, and learns how many runs fill a submission.
+  // Creates pipelines, touches memory, and measures how many runs fill a submission.
   Result<void> warmUp() {
     for (uint32_t i = 0; i < kWarmUps; ++i) {
       auto taken = seconds();
@@ -65,7 +65,7 @@ double largestDifference(const Tensor& results, const std::vector<float>& expect
   double largest = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     const double difference = std::abs(static_cast<double>(halves[i]) - static_cast<double>(expected[i]));
-    if (!(difference <= largest)) largest = difference;  // a NaN stays
+    if (!(difference <= largest)) largest = difference;  // keeps NaN
   }
   return largest;
 }
