@@ -27,7 +27,7 @@ setup: ## install missing build dependencies
 build: setup ## build the library and the examples
 	swift build
 
-test: setup ## run every test: Swift, Objective-C, C++, C and packaging; FILTER=FlashDecode runs only those with that prefix
+test: setup ## run every test: Swift, Objective-C, C++, C and packaging; FILTER=FlashDecode runs only C++ tests with that prefix
 	@FILTER="$(FILTER)" .ci/test $(tested)
 
 test-consumer: setup ## build and run, in release, a package that depends on this one
