@@ -75,10 +75,10 @@ class BorrowedWorker {
 class ThreadgroupOrder {
  public:
   ThreadgroupOrder(uint64_t count, uint64_t seed) : count_(count) {
-    constexpr uint64_t kMostListed = 65536;
+    constexpr uint64_t kMaxListed = 65536;
     if (seed == 0 || count < 2) return;
     std::mt19937_64 random(seed);
-    if (count <= kMostListed) {
+    if (count <= kMaxListed) {
       list_.resize(count);
       std::iota(list_.begin(), list_.end(), 0u);
       std::shuffle(list_.begin(), list_.end(), random);

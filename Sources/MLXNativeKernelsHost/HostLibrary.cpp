@@ -106,9 +106,9 @@ Worker* HostLibrary::takeWorker() noexcept {
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
-    Worker* made = module_.makeWorker();
-    if (made) ++workersMade_;
-    return made;
+    Worker* worker = module_.makeWorker();
+    if (worker) ++workersMade_;
+    return worker;
   }
   Worker* worker = workers_.back();
   workers_.pop_back();

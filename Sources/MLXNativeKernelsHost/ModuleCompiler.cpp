@@ -121,14 +121,14 @@ std::vector<std::string> flagsOf(const ModuleVariant& variant) {
 
 ProgramRun compileModule(const ModuleVariant& variant, const TemporaryDirectory& directory) {
   // Half of a lane's stack for one function; the rest is for its callees.
-  constexpr size_t kMostFrameBytes = kLaneStackBytes / 2;
+  constexpr size_t kMaxFrameBytes = kLaneStackBytes / 2;
   const std::string product = (directory.path() / kModuleFile).string();
   std::vector<std::string> command = {
       variant.compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-color-diagnostics"};
   const auto flags = flagsOf(variant);
   command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(),
-                 {fmt::format("-Wframe-larger-than={}", kMostFrameBytes), "-Werror=frame-larger-than",
+                 {fmt::format("-Wframe-larger-than={}", kMaxFrameBytes), "-Werror=frame-larger-than",
                   "-I" + directory.path().string(), (directory.path() / "Module.cpp").string(), "-o", product});
   return runProgram(std::move(command), product, (directory.path() / "log").string());
 }
@@ -153,12 +153,12 @@ Result<std::shared_ptr<HostLibrary>> load(const LibrarySource& source, const Mod
 
 // The compiler's output without the lines about the package's files.
 std::string shortened(std::string text) {
-  constexpr size_t kMost = 4000;
+  constexpr size_t kMaxLength = 4000;
   const size_t firstError = text.find("error:");
   const size_t line = firstError == std::string::npos ? 0 : text.rfind('\n', firstError);
   text.erase(0, line == std::string::npos ? 0 : line + (line != 0));
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (text.size() > kMost) text.replace(kMost, std::string::npos, "…");
+  if (text.size() > kMaxLength) text.replace(kMaxLength, std::string::npos, "…");
   return text;
 }
 

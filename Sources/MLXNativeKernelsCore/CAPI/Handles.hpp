@@ -52,22 +52,22 @@ struct mnk_recorded_step {
 
 namespace mnk::c {
 
-inline Result<mnk_device*> handleFor(Result<std::shared_ptr<Device>> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_device{*made, std::string((*made)->kind()), (*made)->name()};
+inline Result<mnk_device*> handleFor(Result<std::shared_ptr<Device>> result) {
+  if (!result) return std::move(result).error();
+  return new mnk_device{*result, std::string((*result)->kind()), (*result)->name()};
 }
-inline Result<mnk_tensor*> handleFor(Result<Tensor> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_tensor{*made};
+inline Result<mnk_tensor*> handleFor(Result<Tensor> result) {
+  if (!result) return std::move(result).error();
+  return new mnk_tensor{*result};
 }
 
-inline Result<mnk_plan*> handleFor(Result<Plan> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_plan{*made, made->text()};
+inline Result<mnk_plan*> handleFor(Result<Plan> result) {
+  if (!result) return std::move(result).error();
+  return new mnk_plan{*result, result->text()};
 }
 
 // Includes the objects that the cache's descriptor points to.
-Result<mnk_cache*> handleFor(Result<AttentionCache> made);
+Result<mnk_cache*> handleFor(Result<AttentionCache> result);
 
 // Calls the caller's function, if there is one.
 CommandEncoder::Finished finishedBy(mnk_finished finished, void* context);
@@ -136,43 +136,43 @@ char* copyText(Needed needed, Body&& body) noexcept {
 // nothing behind the struct is read.
 Error wrongSize(std::string_view type, size_t got, size_t expected);
 template <typename Struct>
-Result<Struct> descriptor(std::string_view type, const Struct* given) {
-  if (!given) return nullArgument(type);
-  if (given->size < sizeof(Struct) || given->size > 2 * sizeof(Struct)) {
-    return wrongSize(type, given->size, sizeof(Struct));
+Result<Struct> descriptor(std::string_view type, const Struct* input) {
+  if (!input) return nullArgument(type);
+  if (input->size < sizeof(Struct) || input->size > 2 * sizeof(Struct)) {
+    return wrongSize(type, input->size, sizeof(Struct));
   }
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  for (size_t i = sizeof(Struct); i < given->size; ++i) {
-    if (bytes[i] != 0) return wrongSize(type, given->size, sizeof(Struct));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(input);
+  for (size_t i = sizeof(Struct); i < input->size; ++i) {
+    if (bytes[i] != 0) return wrongSize(type, input->size, sizeof(Struct));
   }
-  return *given;
+  return *input;
 }
 
 // C enums have the numbers of the C++ enums; any other number is an error.
-Result<DType> dtype(mnk_dtype given);
-Result<KVLayout> layout(mnk_kv_layout given);
-Result<KVWrap> wrap(mnk_kv_wrap given);
-Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given);
-Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given);
-Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given);
-Result<KVCodecName> codecName(mnk_kv_codec_name given);
-Result<KVNonFinite> nonFinite(mnk_kv_non_finite given);
-Result<KVDomain> domain(mnk_kv_domain given);
-Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes given);
-Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel given);
-Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge given);
-Result<Tuning> tuning(mnk_tuning given);
+Result<DType> dtype(mnk_dtype input);
+Result<KVLayout> layout(mnk_kv_layout input);
+Result<KVWrap> wrap(mnk_kv_wrap input);
+Result<RotaryLayout> rotaryLayout(mnk_rotary_layout input);
+Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing input);
+Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis input);
+Result<KVCodecName> codecName(mnk_kv_codec_name input);
+Result<KVNonFinite> nonFinite(mnk_kv_non_finite input);
+Result<KVDomain> domain(mnk_kv_domain input);
+Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes input);
+Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel input);
+Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge input);
+Result<Tuning> tuning(mnk_tuning input);
 // 0 is the default, which differs for keys and values; other numbers are the C++ number plus one.
-Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault);
+Result<KVScaleRule> scaleRule(mnk_kv_scale_rule input, KVScaleRule byDefault);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
 
 // Zero fields select defaults.
-Result<KVCodec> codec(const mnk_kv_codec& given);
-Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given);
+Result<KVCodec> codec(const mnk_kv_codec& input);
+Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input);
 // Empty if there are no positions.
-Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& given);
-Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& given, std::string_view what = "offsets");
-Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& given);
+Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input);
+Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what = "offsets");
+Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& input);
 
 // The shared implementation of an op's two functions, after its descriptor is read.
 template <typename Op>
@@ -187,12 +187,12 @@ Result<void> encode(mnk_encoder& encoder, const Result<Op>& op) {
 }
 
 // A tensor over a new buffer, or the error of creating it.
-inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype given, const uint64_t* extents,
+inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype input, const uint64_t* extents,
                                       size_t rank, uint64_t byteOffset) {
   if (!buffer) return std::move(buffer).error();
-  MNK_TRY(auto type, dtype(given));
-  MNK_TRY(auto made, shape(extents, rank));
-  return handleFor(Tensor::over(*buffer, type, made, byteOffset));
+  MNK_TRY(auto type, dtype(input));
+  MNK_TRY(auto tensorShape, shape(extents, rank));
+  return handleFor(Tensor::over(*buffer, type, tensorShape, byteOffset));
 }
 
 }  // namespace mnk::c

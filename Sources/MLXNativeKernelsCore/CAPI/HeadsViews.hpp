@@ -7,6 +7,6 @@
 namespace mnk::c {
 
 // Empty if the view has no tensor. The size must match, because a longer nested struct would move the fields after it.
-Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& given);
+Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input);
 
 }  // namespace mnk::c

@@ -6,7 +6,7 @@
 
 namespace mnk::c {
 
-Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string& name);
-Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& given, const std::string& name);
+Result<KVCacheView> cacheView(const mnk_kv_cache_view& input, const std::string& name);
+Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& input, const std::string& name);
 
 }  // namespace mnk::c

@@ -5,9 +5,9 @@ using namespace mnk;
 
 mnk_encoder* mnk_encoder_make_recording(mnk_device* device, const char* label, mnk_error_out error) {
   return c::make<mnk_encoder>(error, {{device, "device"}}, [&]() -> Result<mnk_encoder*> {
-    std::unique_ptr<mnk_encoder> made(new mnk_encoder{CommandEncoder(device->device, label ? label : "")});
-    StepRecording::begin(made->encoder);
-    return made.release();
+    std::unique_ptr<mnk_encoder> result(new mnk_encoder{CommandEncoder(device->device, label ? label : "")});
+    StepRecording::begin(result->encoder);
+    return result.release();
   });
 }
 

@@ -41,9 +41,9 @@ Result<std::shared_ptr<Device>> Device::makeDefault() {
   return guarded("Device", [&]() -> Result<std::shared_ptr<Device>> {
     std::lock_guard lock(mutex);
     if (auto device = shared.lock()) return device;
-    auto made = makeNamed(chosen());
-    if (made) shared = *made;
-    return made;
+    auto result = makeNamed(chosen());
+    if (result) shared = *result;
+    return result;
   });
 }
 

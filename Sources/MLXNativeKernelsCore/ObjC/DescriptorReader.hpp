@@ -42,18 +42,18 @@ class Reading {
   std::vector<float> floats(NSArray<NSNumber*>* _Nullable list, std::string_view name);
   Shape shape(NSArray<NSNumber*>* _Nullable extents);
   // A case of an enum whose numbers match the core's, with `last` as the largest; or one of those listed.
-  template <typename Enum, typename Given>
-  Enum choice(Given given, Enum last, std::string_view name) {
-    const auto number = static_cast<int64_t>(given);
+  template <typename Enum, typename Input>
+  Enum choice(Input input, Enum last, std::string_view name) {
+    const auto number = static_cast<int64_t>(input);
     if (number < 0 || number > static_cast<int64_t>(last)) unknown(number, name);
-    return failed() ? Enum{} : static_cast<Enum>(given);
+    return failed() ? Enum{} : static_cast<Enum>(input);
   }
-  template <typename Enum, typename Given>
-  Enum choice(Given given, std::initializer_list<Enum> cases, std::string_view name) {
+  template <typename Enum, typename Input>
+  Enum choice(Input input, std::initializer_list<Enum> cases, std::string_view name) {
     for (const Enum one : cases) {
-      if (static_cast<int64_t>(one) == static_cast<int64_t>(given)) return one;
+      if (static_cast<int64_t>(one) == static_cast<int64_t>(input)) return one;
     }
-    unknown(static_cast<int64_t>(given), name);
+    unknown(static_cast<int64_t>(input), name);
     return Enum{};
   }
   // False, with a failure, for an object of another class, which an array may hold at run time.
@@ -77,9 +77,9 @@ class Reading {
   const Error& error() const { return *error_; }
   // The value that was read, or the first failure.
   template <typename T>
-  Result<T> result(T made) const {
+  Result<T> result(T value) const {
     if (error_) return *error_;
-    return made;
+    return value;
   }
 
  private:

@@ -278,11 +278,11 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
   return objc::make(error, [&]() -> Result<MNKAttentionCache *> {
     Reading reading("AttentionCache.quantized");
     const auto source = objc::read(reading, cache);
-    const KVQuantizedStorage coded = objc::read(reading, storage);
+    const KVQuantizedStorage quantizedStorage = objc::read(reading, storage);
     if (reading.failed()) return reading.error();
-    auto made = source->quantized(*self->_core, coded);
-    if (!made) return made.error();
-    return [[MNKAttentionCache alloc] initWithCore:*made];
+    auto result = source->quantized(*self->_core, quantizedStorage);
+    if (!result) return result.error();
+    return [[MNKAttentionCache alloc] initWithCore:*result];
   });
 }
 
@@ -316,9 +316,9 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
 
 - (BOOL)encodeDispatch:(MNKDispatch *)dispatch error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
-    auto made = objc::coreOf(dispatch);
-    if (!made) return made.error();
-    return self->_core->dispatch(*made);
+    auto result = objc::coreOf(dispatch);
+    if (!result) return result.error();
+    return self->_core->dispatch(*result);
   });
 }
 

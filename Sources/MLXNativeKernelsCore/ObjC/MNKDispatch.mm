@@ -112,37 +112,37 @@ Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view 
 
 namespace mnk::objc {
 
-Result<Dispatch> coreOf(MNKDispatch *given) {
+Result<Dispatch> coreOf(MNKDispatch *input) {
   Reading reading("MNKDispatch");
-  if (!reading.needed(given, "the dispatch") || !reading.needed(given.function, "the function")) return reading.error();
+  if (!reading.needed(input, "the dispatch") || !reading.needed(input.function, "the function")) return reading.error();
   Dispatch dispatch;
-  dispatch.kind = textFrom(given.kind);
-  dispatch.kernel.function = textFrom(given.function);
-  dispatch.kernel.library = coreOf(given.library);
-  for (NSNumber *index in sortedIndices(given.constantTypes)) {
+  dispatch.kind = textFrom(input.kind);
+  dispatch.kernel.function = textFrom(input.function);
+  dispatch.kernel.library = coreOf(input.library);
+  for (NSNumber *index in sortedIndices(input.constantTypes)) {
     dispatch.kernel.constants.emplace_back(reading.integer<uint32_t>(index, "a constant's index"),
-                                           static_cast<ConstantType>(given.constantTypes[index].intValue),
-                                           given.constantBits[index].unsignedIntValue);
+                                           static_cast<ConstantType>(input.constantTypes[index].intValue),
+                                           input.constantBits[index].unsignedIntValue);
   }
-  for (NSNumber *index in sortedIndices(given.tensors)) {
-    const auto access = reading.choice(given.accesses[index].unsignedIntValue, Access::readWrite, "access");
+  for (NSNumber *index in sortedIndices(input.tensors)) {
+    const auto access = reading.choice(input.accesses[index].unsignedIntValue, Access::readWrite, "access");
     dispatch.buffers.push_back(
-        Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), coreOf(given.tensors[index]), access));
+        Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), coreOf(input.tensors[index]), access));
   }
-  for (NSNumber *index in sortedIndices(given.inlineBytes)) {
-    NSData *data = given.inlineBytes[index];
+  for (NSNumber *index in sortedIndices(input.inlineBytes)) {
+    NSData *data = input.inlineBytes[index];
     const auto *bytes = static_cast<const std::byte *>(data.bytes);
     dispatch.inlines.push_back(
         {reading.integer<uint32_t>(index, "an inline index"), std::vector<std::byte>(bytes, bytes + data.length)});
   }
-  for (NSNumber *index in sortedIndices(given.memoryLengths)) {
+  for (NSNumber *index in sortedIndices(input.memoryLengths)) {
     dispatch.threadgroupMemory.push_back(
         {reading.integer<uint32_t>(index, "a threadgroup memory index"),
-         reading.integer<uint32_t>(given.memoryLengths[index], "the size of threadgroup memory")});
+         reading.integer<uint32_t>(input.memoryLengths[index], "the size of threadgroup memory")});
   }
-  dispatch.grid.unit = given.gridIsThreadgroups ? Grid::Unit::threadgroups : Grid::Unit::threads;
-  dispatch.grid.extent = readSize(reading, given.grid, "the grid");
-  if (given.threadgroup) dispatch.grid.threadgroup = readSize(reading, given.threadgroup, "the threadgroup");
+  dispatch.grid.unit = input.gridIsThreadgroups ? Grid::Unit::threadgroups : Grid::Unit::threads;
+  dispatch.grid.extent = readSize(reading, input.grid, "the grid");
+  if (input.threadgroup) dispatch.grid.threadgroup = readSize(reading, input.threadgroup, "the threadgroup");
   return reading.result(std::move(dispatch));
 }
 

@@ -21,9 +21,9 @@ namespace mnk {
 
 namespace {
 
-constexpr double kBudget = 0.03;          // seconds of device time for a workload
-constexpr size_t kMostCaches = 8;         // measured for one workload
-constexpr uint64_t kLeastMeasured = 256;  // keys; with fewer, the choice matters little
+constexpr double kBudget = 0.03;        // seconds of device time for a workload
+constexpr size_t kMaxCaches = 8;        // measured for one workload
+constexpr uint64_t kMinMeasured = 256;  // keys; with fewer, the choice matters little
 constexpr uint64_t kMaxGroup = FlashDecode::kMaxGroup;
 constexpr uint64_t kManyElements = 1 << 18;
 constexpr uint64_t kMeasuredDistance = 4;  // a choice covers from half to twice its keys
@@ -106,9 +106,9 @@ class Preparing {
     const auto found = memory_.find({operand, extents});
     if (found != memory_.end()) return found->second;
     MNK_TRY(auto shape, Shape::make(extents));
-    auto made = Tensor::zeros(device_, what_.dtype, shape);
-    if (made) memory_.emplace(std::pair(operand, extents), *made);
-    return made;
+    auto result = Tensor::zeros(device_, what_.dtype, shape);
+    if (result) memory_.emplace(std::pair(operand, extents), *result);
+    return result;
   }
 
   // The row counts of possible steps: one pass over the cache handles up to eight rows.
@@ -152,11 +152,11 @@ class Preparing {
       if (cache.descriptor().isStorageOnly || cache.descriptor().latentDim != 0) continue;
       for (const uint64_t sequences : sequenceCounts(cache)) {
         for (const uint64_t rows : rowCounts()) {
-          for (uint64_t length = cache.descriptor().capacity; length >= kLeastMeasured; length /= kMeasuredDistance) {
+          for (uint64_t length = cache.descriptor().capacity; length >= kMinMeasured; length /= kMeasuredDistance) {
             MNK_TRY(auto op, attention(cache, sequences, rows, length));
             MNK_TRY(checkRules(op));
             auto& ops = workloads[FlashDecodeWorkload::of(op)];
-            if (ops.size() < kMostCaches) ops.push_back(std::move(op));
+            if (ops.size() < kMaxCaches) ops.push_back(std::move(op));
           }
         }
       }

@@ -93,13 +93,13 @@ Result<FileReplacement> FileReplacement::make(std::string_view op, const std::st
                  .expected = "a name that the next save does not remove",
                  .fix = "Pass another name."};
   }
-  FileReplacement made(op, path, std::move(target));
-  TemporaryFile::removeAbandoned(made.target_.folder());
-  if (const int number = made.file_.make(); number != 0) {
+  FileReplacement result(op, path, std::move(target));
+  TemporaryFile::removeAbandoned(result.target_.folder());
+  if (const int number = result.file_.make(); number != 0) {
     return fileError(op, "no file can be made beside the path", path, number,
                      "Pass a path in a folder that exists and that this process may write to.");
   }
-  return made;
+  return result;
 }
 
 Result<void> FileReplacement::write(std::span<const std::byte> bytes) {

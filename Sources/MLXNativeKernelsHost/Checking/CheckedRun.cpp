@@ -112,11 +112,11 @@ void describeConflicts(const Dispatch& dispatch, const DispatchTrace& now, const
 
 // `end` is the reason if the dispatch ended early.
 Error foundError(const DispatchJob& job, std::vector<std::string> texts, const Result<void>& end) {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMaxFindings = 8;
   const size_t count = texts.size();
-  if (count > kMost) {
-    texts.resize(kMost);
-    texts.push_back(fmt::format("and {} more", count - kMost));
+  if (count > kMaxFindings) {
+    texts.resize(kMaxFindings);
+    texts.push_back(fmt::format("and {} more", count - kMaxFindings));
   }
   if (!end) texts.push_back(end.error().got);
   std::string got;

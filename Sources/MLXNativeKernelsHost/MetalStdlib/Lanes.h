@@ -48,16 +48,16 @@ struct ShareArrays {
     const T* in = static_cast<const T*>(box);
     const uint32_t n = in[__builtin_ctz(live)].count, lanes = in[__builtin_ctz(live)].distance;
     for (uint32_t first = 0; first < 32; first += lanes) {
-      float all[kMost];
-      for (uint32_t i = 0; i < lanes && n * lanes <= kMost; ++i) {
+      float all[kMaxElements];
+      for (uint32_t i = 0; i < lanes && n * lanes <= kMaxElements; ++i) {
         if (live >> (first + i) & 1) __builtin_memcpy(all + i * n, in[first + i].x, n * sizeof(float));
       }
-      for (uint32_t i = 0; i < lanes && n * lanes <= kMost; ++i) {
+      for (uint32_t i = 0; i < lanes && n * lanes <= kMaxElements; ++i) {
         if (live >> (first + i) & 1) __builtin_memcpy(in[first + i].x, all, n * lanes * sizeof(float));
       }
     }
   }
-  static constexpr uint32_t kMost = 256;  // elements of all lanes
+  static constexpr uint32_t kMaxElements = 256;  // elements of all lanes
 };
 
 // A number, and the lane distances, from `first` to below `end`, over which it is combined with others.

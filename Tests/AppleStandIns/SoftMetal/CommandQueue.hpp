@@ -24,7 +24,7 @@ struct SoftCommandBufferDescriptor : Object {
   bool retainedReferences() { return isRetaining; }
   void setRetainedReferences(bool retaining) { isRetaining = retaining; }
   NS::UInteger errorOptions() { return options; }
-  void setErrorOptions(NS::UInteger given) { options = given; }
+  void setErrorOptions(NS::UInteger value) { options = value; }
 };
 
 struct SoftCommandQueue : Object {

@@ -27,8 +27,8 @@ uint64_t inPages(uint64_t length) {
 
 void fillWithGarbage(std::byte* bytes, uint64_t length) {
   // Filling a very large buffer would allocate all of its pages.
-  constexpr uint64_t kMostFilled = uint64_t(64) << 20, kEnds = uint64_t(1) << 20;
-  if (length <= kMostFilled) {
+  constexpr uint64_t kMaxFilled = uint64_t(64) << 20, kEnds = uint64_t(1) << 20;
+  if (length <= kMaxFilled) {
     std::memset(bytes, kGarbage, length);
   } else {
     std::memset(bytes, kGarbage, kEnds);

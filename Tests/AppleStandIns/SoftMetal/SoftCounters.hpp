@@ -28,9 +28,9 @@ struct SoftSamplesDescriptor : Object {
   NS::UInteger count = 0;
 
   void finish() { set = {}; }
-  void setCounterSet(SoftCounterSet* given);
-  void setStorageMode(MTL::StorageMode given) { storage = given; }
-  void setSampleCount(NS::UInteger given) { count = given; }
+  void setCounterSet(SoftCounterSet* value);
+  void setStorageMode(MTL::StorageMode value) { storage = value; }
+  void setSampleCount(NS::UInteger value) { count = value; }
 };
 
 struct SoftAttachment : Object {
@@ -38,7 +38,7 @@ struct SoftAttachment : Object {
   NS::UInteger first = 0, last = 0;
 
   void finish() { samples = {}; }
-  void setSampleBuffer(SoftSamples* given);
+  void setSampleBuffer(SoftSamples* value);
   void setFirst(NS::UInteger index) { first = index; }
   void setLast(NS::UInteger index) { last = index; }
 };
@@ -56,7 +56,7 @@ struct SoftComputePass : Object {
 
   void finish() { attachments = {}; }
   static SoftComputePass* make();
-  void setDispatchType(MTL::DispatchType given) { type = given; }
+  void setDispatchType(MTL::DispatchType value) { type = value; }
   SoftAttachments* sampleBufferAttachments() { return retainedInPool(attachments.get()); }
 };
 

@@ -11,7 +11,7 @@
 namespace softmetal {
 
 inline constexpr size_t kBufferIndices = 31, kThreadgroupIndices = 8;
-inline constexpr uint64_t kMostInlineBytes = 4096;
+inline constexpr uint64_t kMaxInlineBytes = 4096;
 
 // The binding at a buffer index.
 struct BufferSlot {
@@ -42,8 +42,8 @@ struct SoftEncoder : Object {
   void pushDebugGroup(Object* text);
   void popDebugGroup();
   void insertDebugSignpost(Object* text);
-  void setComputePipelineState(SoftPipeline* given);
-  void setBuffer(SoftBuffer* given, NS::UInteger offset, NS::UInteger index);
+  void setComputePipelineState(SoftPipeline* newPipeline);
+  void setBuffer(SoftBuffer* newBuffer, NS::UInteger offset, NS::UInteger index);
   void setBufferOffset(NS::UInteger offset, NS::UInteger index);
   void setBytes(const void* bytes, NS::UInteger length, NS::UInteger index);
   void setThreadgroupMemoryLength(NS::UInteger length, NS::UInteger index);

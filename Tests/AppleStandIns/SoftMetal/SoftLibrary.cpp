@@ -117,12 +117,12 @@ SoftLibrary* SoftDevice::newLibraryWithSource(Object* source, SoftCompileOptions
   count(&Counters::compiles);
   addCompiledText(*text);
   std::this_thread::sleep_for(std::chrono::duration<double>(machine().compileSeconds));
-  setLastCompileOptions(options ? std::optional(options->given) : std::nullopt);
+  setLastCompileOptions(options ? std::optional(options->values) : std::nullopt);
   if (shallFail(Call::library)) {
     giveError(error, kLibraryErrorDomain, MTL::LibraryErrorInternal, "the library was made to fail");
     return nullptr;
   }
-  const uint64_t language = options ? options->given.languageVersion : machine().newestLanguage;
+  const uint64_t language = options ? options->values.languageVersion : machine().newestLanguage;
   if (language > machine().newestLanguage) {
     giveError(error, kLibraryErrorDomain, MTL::LibraryErrorUnsupported,
               fmt::format("language version {}.{} is not supported", language >> 16, language & 0xffff));
@@ -130,7 +130,7 @@ SoftLibrary* SoftDevice::newLibraryWithSource(Object* source, SoftCompileOptions
   }
   std::string whole;
   if (options) {
-    for (const auto& [name, value] : options->given.macros) whole += fmt::format("#define {} {}\n", name, value);
+    for (const auto& [name, value] : options->values.macros) whole += fmt::format("#define {} {}\n", name, value);
   }
   if (!whole.empty()) whole += "#line 1\n";
   whole += *text;
@@ -245,10 +245,10 @@ void SoftConstantValues::setRange(const void* first, MTL::DataType type, NS::Ran
 
 void SoftCompileOptions::setPreprocessorMacros(SoftDictionary* dictionary) {
   macros = Ref<SoftDictionary>(dictionary ? usable(dictionary, "setPreprocessorMacros:") : nullptr);
-  given.macros.clear();
+  values.macros.clear();
   if (!macros) return;
   for (const auto& [name, value] : macros->entries) {
-    given.macros[textOf(name.get(), "a macro's name").value_or("")] = valueText(value.get());
+    values.macros[textOf(name.get(), "a macro's name").value_or("")] = valueText(value.get());
   }
 }
 

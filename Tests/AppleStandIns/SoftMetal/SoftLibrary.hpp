@@ -20,16 +20,16 @@ struct SoftConstantValues : Object {
 
 struct SoftCompileOptions : Object {
   // The newest language version, used by default.
-  CompileOptions given = {.languageVersion = (4 << 16)};
+  CompileOptions values = {.languageVersion = (4 << 16)};
   NS::Integer libraryType = MTL::LibraryTypeExecutable, optimization = MTL::LibraryOptimizationLevelDefault;
   Ref<SoftDictionary> macros;
 
-  MTL::LanguageVersion languageVersion() { return MTL::LanguageVersion(given.languageVersion); }
-  void setLanguageVersion(MTL::LanguageVersion version) { given.languageVersion = version; }
-  bool fastMathEnabled() { return given.fastMathEnabled; }
-  void setFastMathEnabled(bool enabled) { given.fastMathEnabled = enabled; }
-  NS::Integer mathMode() { return given.mathMode.value_or(0); }
-  void setMathMode(NS::Integer mode) { given.mathMode = mode; }
+  MTL::LanguageVersion languageVersion() { return MTL::LanguageVersion(values.languageVersion); }
+  void setLanguageVersion(MTL::LanguageVersion version) { values.languageVersion = version; }
+  bool fastMathEnabled() { return values.fastMathEnabled; }
+  void setFastMathEnabled(bool enabled) { values.fastMathEnabled = enabled; }
+  NS::Integer mathMode() { return values.mathMode.value_or(0); }
+  void setMathMode(NS::Integer mode) { values.mathMode = mode; }
   Object* preprocessorMacros() { return retainedInPool(macros.get()); }
   void setPreprocessorMacros(SoftDictionary* dictionary);
   NS::Integer libraryTypeMessage() { return libraryType; }

@@ -29,7 +29,7 @@ Objects& objects() {
   return all;
 }
 
-constexpr size_t kMostDead = 200'000;
+constexpr size_t kMaxDead = 200'000;
 
 // No list contains its address.
 bool isFree(const Object* dead) {
@@ -43,7 +43,7 @@ void bury(Object* object) {
     std::lock_guard lock(objects().mutex);
     objects().live.erase(object->serial);
     objects().dead.push_back(object);
-    if (objects().dead.size() > kMostDead && isFree(objects().dead.front())) {
+    if (objects().dead.size() > kMaxDead && isFree(objects().dead.front())) {
       oldest = objects().dead.front();
       objects().dead.pop_front();
     }

@@ -14,7 +14,7 @@ struct SoftArray : Object {
   static SoftArray* array();
   static SoftArray* withObject(Object* item);
   static SoftArray* withObjects(Object* const* items, unsigned long count);
-  Object* initWithObjects(Object* const* given, unsigned long count);
+  Object* initWithObjects(Object* const* objects, unsigned long count);
   unsigned long count();
   Object* objectAtIndex(unsigned long index);
   void finish() { items.clear(); }

@@ -284,8 +284,8 @@ static void testQuantizedAttention(mnk_device* device) {
   attend.sequence_count = 0;
   CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
   CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "FlashDecode");
-  mnk_tensor* made[] = {tokens, back, codes[0], codes[1], scales[0], scales[1], out, stats, partSums, partStats};
-  for (size_t i = 0; i < sizeof made / sizeof *made; ++i) mnk_tensor_release(made[i]);
+  mnk_tensor* tensors[] = {tokens, back, codes[0], codes[1], scales[0], scales[1], out, stats, partSums, partStats};
+  for (size_t i = 0; i < sizeof tensors / sizeof *tensors; ++i) mnk_tensor_release(tensors[i]);
 }
 
 static void testMistakes(const Fixture* f) {

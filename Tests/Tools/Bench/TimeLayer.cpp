@@ -57,8 +57,8 @@ Result<std::vector<Layer>> makeLayers(const std::shared_ptr<Device>& device, boo
     auto cache = AttentionCache::make(device, descriptor);
     if (!cache) return std::move(cache).error();
     auto queries = zeros(kHeads), keys = zeros(kKVHeads), values = zeros(kKVHeads), results = zeros(kHeads);
-    for (const auto* made : {&queries, &keys, &values, &results}) {
-      if (!*made) return made->error();
+    for (const auto* tensor : {&queries, &keys, &values, &results}) {
+      if (!*tensor) return tensor->error();
     }
     layers.push_back({*cache, *queries, *keys, *values, *results});
   }

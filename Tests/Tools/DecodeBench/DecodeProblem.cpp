@@ -91,7 +91,7 @@ Result<DecodeProblem> DecodeProblem::make(const std::shared_ptr<Device>& device,
   if (!into) return std::move(into).error();
   for (uint32_t i = 0; i < copies; ++i) {
     FlashDecode op{.queries = *queries, .sequences = {{.length = shape.length}}, .results = {.into = *into}};
-    if (auto made = makeCache(device, shape, op); !made) return std::move(made).error();
+    if (auto result = makeCache(device, shape, op); !result) return std::move(result).error();
     problem.ops.push_back(std::move(op));
   }
   return problem;

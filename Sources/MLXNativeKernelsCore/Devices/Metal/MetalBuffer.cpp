@@ -12,7 +12,7 @@ namespace mnk::metal {
 
 namespace {
 
-constexpr uint64_t kLeastBytes = 16;  // Metal cannot create an empty buffer
+constexpr uint64_t kMinBytes = 16;  // Metal cannot create an empty buffer
 
 Error noMemory(uint64_t bytes, uint64_t most) {
   Error error = metalError(ErrorCode::outOfMemory, "no memory for a buffer", countText(bytes, "byte"),
@@ -47,11 +47,11 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::make(std::shared_ptr<Device> device
   const AutoreleasePool pool;
   const uint64_t most = native->maxBufferLength();
   if (bytes > most) return noMemory(bytes, most);
-  auto made = owned(native->newBuffer(std::max(bytes, kLeastBytes), MTL::ResourceStorageModeShared));
-  if (!made || !made->contents()) return noMemory(bytes, most);
-  made->setLabel(nsText(fmt::format("MLXNativeKernels {}", bytesText(bytes))));
-  std::memset(made->contents(), 0, bytes);  // Metal does not promise zeros
-  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(made), bytes));
+  auto result = owned(native->newBuffer(std::max(bytes, kMinBytes), MTL::ResourceStorageModeShared));
+  if (!result || !result->contents()) return noMemory(bytes, most);
+  result->setLabel(nsText(fmt::format("MLXNativeKernels {}", bytesText(bytes))));
+  std::memset(result->contents(), 0, bytes);  // Metal does not promise zeros
+  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(result), bytes));
 }
 
 Result<std::shared_ptr<Buffer>> MetalBuffer::wrapMemory(std::shared_ptr<Device> device, MTL::Device* native,
@@ -74,16 +74,16 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::wrapMemory(std::shared_ptr<Device> 
   }
   // Metal maps whole pages; bytes after the last one are never bound.
   const uint64_t mapped = (bytes + page - 1) / page * page;
-  auto made = owned(native->newBuffer(memory, mapped, MTL::ResourceStorageModeShared, ^(void*, NS::UInteger) {
+  auto result = owned(native->newBuffer(memory, mapped, MTL::ResourceStorageModeShared, ^(void*, NS::UInteger) {
     releasing->run();
   }));
-  if (!made || made->contents() != memory) {
+  if (!result || result->contents() != memory) {
     return metalError(ErrorCode::invalidArgument, "Metal cannot use this memory", countText(bytes, "byte"),
                       "whole pages of one region from mmap or vm_allocate",
                       "Allocate with mmap or vm_allocate, or make a tensor and copy.");
   }
-  made->setLabel(nsText(fmt::format("MLXNativeKernels wrapped {}", bytesText(bytes))));
-  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(made), bytes));
+  result->setLabel(nsText(fmt::format("MLXNativeKernels wrapped {}", bytesText(bytes))));
+  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(result), bytes));
 }
 
 Result<std::shared_ptr<Buffer>> MetalBuffer::wrapNative(std::shared_ptr<Device> device, MTL::Device* native,

@@ -29,18 +29,18 @@ std::string quotable(std::string label) {
 }
 
 Result<std::string> readText(const std::string& path) {
-  constexpr size_t kMost = 16 << 20;
+  constexpr size_t kMaxBytes = 16 << 20;
   const auto close = [](FILE* file) { std::fclose(file); };
   const std::unique_ptr<FILE, decltype(close)> file(std::fopen(path.c_str(), "rb"), close);
   if (!file) {
     return metalError(ErrorCode::libraryNotFound, "the file of kernels cannot be read", path,
                       "a file with kernel text, or a .metallib", "Check the path and its permissions.");
   }
-  std::string text(kMost + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (text.size() <= kMost) return text;
+  if (text.size() <= kMaxBytes) return text;
   return metalError(ErrorCode::invalidArgument, "the file of kernels is too long", path,
-                    fmt::format("at most {}", bytesText(kMost)), "Pass a file with kernel text.");
+                    fmt::format("at most {}", bytesText(kMaxBytes)), "Pass a file with kernel text.");
 }
 
 }  // namespace

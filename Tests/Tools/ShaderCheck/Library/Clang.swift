@@ -30,8 +30,8 @@ struct Clang: Sendable {
 
     /// The Swift toolchain's clang comes first on PATH and has the C++-for-OpenCL mode, so nothing needs to be
     /// installed. If there is no program named clang, a distribution's versioned one is used.
-    init(path given: String?) throws {
-        let names = given.map { [$0] } ?? ["clang", "clang-21", "clang-20", "clang-19"]
+    init(path requestedPath: String?) throws {
+        let names = requestedPath.map { [$0] } ?? ["clang", "clang-21", "clang-20", "clang-19"]
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
         let candidates = names.flatMap { name in name.contains("/") ? [name] : folders.map { "\($0)/\(name)" } }
         guard let found = candidates.first(where: FileManager.default.isExecutableFile(atPath:)) else {

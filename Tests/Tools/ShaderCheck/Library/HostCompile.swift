@@ -21,9 +21,9 @@ public final class HostCompile: Sendable {
 
         """.write(toFile: header, atomically: false, encoding: .utf8)
         let plain = ["-std=c++20", "-I", host]
-        let made = try self.clang.run(["-x", "c++-header"] + plain + [header, "-o", "\(header).pch"])
-        guard made.status == 0 else {
-            throw Clang.Failure(description: "the Host device's Metal library does not compile: \(made.standardError)")
+        let pch = try self.clang.run(["-x", "c++-header"] + plain + [header, "-o", "\(header).pch"])
+        guard pch.status == 0 else {
+            throw Clang.Failure(description: "the Host device's Metal library does not compile: \(pch.standardError)")
         }
         flags = ["-x", "c++"] + plain + ["-fsyntax-only", "-include-pch", "\(header).pch"]
     }

@@ -47,7 +47,7 @@ enum BuildSetting {
     ]
 
     /// Variables that Xcode defines.
-    static let given: Set<String> = ["inherited", "SRCROOT", "TARGET_NAME", "BUILT_PRODUCTS_DIR"]
+    static let xcode: Set<String> = ["inherited", "SRCROOT", "TARGET_NAME", "BUILT_PRODUCTS_DIR"]
 
     /// The prefix of the project's settings, which must be defined before use.
     static let ours = "MNK_"

@@ -96,7 +96,7 @@ struct ConfigurationCheck {
         condition(String(full.dropFirst(name.count)), file, line)
         for part in value.components(separatedBy: "$(").dropFirst() {
             let used = String(part.prefix { $0.isLetter || $0.isNumber || $0 == "_" })
-            let isKnown = BuildSetting.given.contains(used) || BuildSetting.known[used] != nil || defined.contains(used)
+            let isKnown = BuildSetting.xcode.contains(used) || BuildSetting.known[used] != nil || defined.contains(used)
             if !isKnown { add(file, line, "$(\(used)) is defined nowhere. Correct the spelling, or define it.") }
         }
         for part in value.components(separatedBy: "$(SRCROOT)").dropFirst() {
