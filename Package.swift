@@ -7,22 +7,22 @@ import PackageDescription
     let onApple = false
 #endif
 
-/// Whether a variable names this package: one that depends on it may have the same variables for other reasons.
+/// Whether a variable names this package. A package that depends on it may use the same variables for other purposes.
 func isAsked(_ variable: String) -> Bool { Context.environment[variable] == Context.packageDirectory }
 
-// The Makefile asks for these; a package that depends on this one gets none of them.
-// The Metal device on Linux, over a software Metal, after metal-cpp's headers were fetched.
+// The Makefile sets these; a package that depends on this one gets none of them. The Metal device on Linux, over a
+// software Metal. Requires metal-cpp's headers.
 let softMetal = !onApple && isAsked("MNK_SOFT_METAL")
 // Checkers and test programs; benchmarks.
 let tools = isAsked("MNK_TOOLS")
 let benches = isAsked("MNK_BENCHES")
-// A debug build in which the library is optimized, and the demo's matrix products: unoptimized kernels are thirty times
-// slower. Tests are not, and compile in half the time.
+// Optimizes the library and the demo's matrix products in a debug build: unoptimized kernels are thirty times slower.
+// Tests stay unoptimized and compile in half the time.
 let optimized = isAsked("MNK_OPTIMIZE")
-// Kernels of the Host device for AVX-512, too.
+// Also compiles the Host device's kernels for AVX-512.
 let everyLevel = isAsked("MNK_HOST_AVX512")
 
-// fmt and metal-cpp are submodules on Apple platforms, used as headers alone. On Linux fmt is the distribution's library.
+// fmt and metal-cpp are header-only submodules on Apple platforms. On Linux, fmt is the distribution's library.
 let applePlatforms: [Platform] = [.macOS, .iOS, .macCatalyst, .tvOS, .visionOS]
 func cxxSettings(root: String, isOptimized: Bool = false) -> [CXXSetting] {
     var settings: [CXXSetting] = [
@@ -51,30 +51,30 @@ func cxxSettings(root: String, isOptimized: Bool = false) -> [CXXSetting] {
 
 let optimizedSwift: [SwiftSetting] = optimized ? [.unsafeFlags(["-O"])] : []
 
-// C++ targets name no dependency on one another, because older SwiftPM cannot chain C++20 targets that carry module maps:
-// they find headers by path, and the Swift targets that use them link them all.
+// C++ targets declare no dependencies on one another, because older SwiftPM cannot chain C++20 targets with module
+// maps: they find headers by path, and the Swift targets that use them link them all.
 let core: [Target.Dependency] = ["MLXNativeKernelsCore"] + (softMetal ? ["SoftMetal"] : [])
 let all: [Target.Dependency] = core + ["MLXNativeKernelsHost"]
 
 let library: [Target] = [
     .target(
         name: "MLXNativeKernelsCore",
-        // Each file there includes those of a folder, so that headers are read once for all of them: .ci/unify.
+        // Each file there includes those of a folder, so that headers are read once: .ci/unify.
         sources: ["Unified"]
             + (onApple || softMetal ? ["UnifiedMetal", "Devices/Metal/MetalCppDefinitions.cpp"] : [])
             + (onApple ? ["ObjC"] : []),
         cxxSettings: cxxSettings(root: "../..", isOptimized: true),
         linkerSettings: [
             .linkedLibrary("fmt", .when(platforms: [.linux])),
-            // Kernels call math functions, and a C program that links the core brings no libm.
+            // Kernels call math functions, and a C program that links the core does not link libm.
             .linkedLibrary("m", .when(platforms: [.linux])),
             .linkedFramework("Foundation", .when(platforms: applePlatforms)),
             .linkedFramework("Metal", .when(platforms: applePlatforms)),
-            // Without it a command line tool on a Mac gets no default device.
+            // Without it, a command-line tool on macOS gets no default device.
             .linkedFramework("CoreGraphics", .when(platforms: [.macOS])),
         ]
     ),
-    // Runs the kernels on the processor. An app for Apple platforms carries it only if it links the product.
+    // Runs the kernels on the CPU. An app for Apple platforms contains it only if it links the product.
     .target(
         name: "MLXNativeKernelsHost", sources: ["Unified", "Executor", "Shipped"],
         cxxSettings: cxxSettings(root: "../..", isOptimized: true)),
@@ -83,7 +83,7 @@ let library: [Target] = [
         swiftSettings: optimizedSwift),
 ]
 
-// Xcode compiles the kernels into default.metallib, and SwiftPM does since 6.4. The Host device includes them as C++.
+// Xcode compiles the kernels into default.metallib, as SwiftPM does since 6.4. The Host device includes them as C++.
 let shaders: [Target] =
     !onApple
     ? []
@@ -108,7 +108,7 @@ let shaders: [Target] =
     ]
 
 let examples: [Target] = [
-    // A small language model that decodes through the kernels, and what a demo of it shows.
+    // A small language model that decodes with the kernels, and its demo's view model.
     .target(
         name: "JargonLM", dependencies: ["MLXNativeKernels", "MLXNativeKernelsHost"], path: "Examples",
         exclude: ["DecodeDemo", "ObjCConsumer", "SwiftConsumer", "decode-demo"], sources: ["JargonLM"],
@@ -125,7 +125,7 @@ let tests: [Target] = [
     .target(
         name: "MLXNativeKernelsCoreTests", path: "Tests/Core",
         sources: ["Unified"] + (softMetal ? ["UnifiedMetal"] : []), cxxSettings: cxxSettings(root: "../..")),
-    // References, cases and kernels, which take their time to run.
+    // References, cases and kernels, which are slow unless optimized.
     .target(
         name: "MLXNativeKernelsTestSupport", path: "Tests/Core", sources: ["HostKernels", "UnifiedShared"],
         publicHeadersPath: "HostKernels",
@@ -150,11 +150,11 @@ let toolTargets: [Target] = [
     .executableTarget(
         name: "core-tests", dependencies: ["MLXNativeKernelsCoreTests", "MLXNativeKernelsTestSupport"] + all,
         path: "Tests/Packaging/core-tests/swift"),
-    // Would a Mac accept the shaders? Foundation alone, and no part of the library.
+    // Checks whether Apple's compiler would accept the shaders. Depends only on Foundation.
     .target(name: "ShaderCheck", path: "Tests/Tools/ShaderCheck/Library", swiftSettings: optimizedSwift),
     .executableTarget(name: "shader-check", dependencies: ["ShaderCheck"], path: "Tests/Tools/ShaderCheck/Tool"),
     .testTarget(name: "ShaderCheckTests", dependencies: ["ShaderCheck"], path: "Tests/Tools/ShaderCheck/Tests"),
-    // Would Xcode build the package from its project?
+    // Checks whether Xcode would build the package from its project.
     .target(name: "XcodeCheck", path: "Tests/Tools/XcodeCheck/Library", swiftSettings: optimizedSwift),
     .executableTarget(name: "xcode-check", dependencies: ["XcodeCheck"], path: "Tests/Tools/XcodeCheck/Tool"),
     .testTarget(name: "XcodeCheckTests", dependencies: ["XcodeCheck"], path: "Tests/Tools/XcodeCheck/Tests"),

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # root, core and appleSDK are of the files that are sourced before
-# Sourced after apple.sh by .ci/check-apple: Swift as a Mac compiles it, type-checked for this machine.
+# Sourced after apple.sh by .ci/check-apple. Type-checks Swift on this machine as a Mac compiles it.
 #
-# Where Metal can be imported, a Swift module stands for it. Where Objective-C can be, the compiler is told to import
-# the framework's own headers as it does on a Mac, so names, throws, async and Sendable are what Swift makes of them.
-# Two things stand in: Tests/AppleStandIns/SDK for Foundation, and this machine's standard library with the one type added that
-# every NSError** needs and only Apple's has. What Apple's own headers say, and that it runs, is not shown.
+# Where Metal can be imported, a stub Swift module replaces it. Where Objective-C can be imported, the compiler imports
+# the framework's own headers as on a Mac, so names, throws, async and Sendable are checked as Swift imports them. Two
+# things are stubs: Tests/AppleStandIns/SDK replaces Foundation, and this machine's standard library gets the one type
+# that every NSError** needs and only Apple's library has. This does not check Apple's own headers or run anything.
 #
-# The demo app is checked over the names of SwiftUI that it uses, as a Mac and as an iPhone would compile it. That these
-# names are Apple's, and there in the oldest systems that we support, is not shown.
+# The demo app is type-checked for macOS and iOS against stubs of the SwiftUI names that it uses. This does not show
+# that the oldest supported systems have these names.
 swiftc=$(toolchain swiftc)
 
 # typecheckMetal FILE…
@@ -23,7 +23,7 @@ makeMetalModule() {
     -emit-module-path "$root/swift/Metal.swiftmodule"
 }
 
-# withObjectiveC WORD…: the compiler with Objective-C. BOOL is a bool, as on Apple's own processors.
+# withObjectiveC WORD…: runs the compiler with Objective-C. BOOL is bool, as on Apple silicon.
 withObjectiveC() {
   "$swiftc" -frontend "$@" -swift-version 6 -warnings-as-errors -enable-objc-interop \
     -disable-objc-attr-requires-foundation-module -module-cache-path "$root/swift-objc/cache" \
@@ -32,23 +32,23 @@ withObjectiveC() {
     -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include"
 }
 
-# The standard library's declarations and that type, made once for each compiler.
+# Builds the standard library's declarations and that type once for each compiler.
 makeSwiftModule() {
-  local made=$root/swift-objc/Swift.swiftmodule text=$root/swift-objc/Swift.swiftinterface interface flags
+  local module=$root/swift-objc/Swift.swiftmodule text=$root/swift-objc/Swift.swiftinterface interface flags
   interface=$(dirname "$(readlink -f "$swiftc")")/../lib/swift/linux/Swift.swiftmodule
   interface=$interface/$(uname -m)-unknown-linux-gnu.swiftinterface
   [ -f "$interface" ] || fail "$interface is missing. Reinstall the Swift toolchain."
-  if [ "$made" -nt "$interface" ] && [ "$made" -nt .ci/apple-swift.sh ]; then return; fi
+  if [ "$module" -nt "$interface" ] && [ "$module" -nt .ci/apple-swift.sh ]; then return; fi
   mkdir -p "$root/swift-objc"
   {
     cat "$interface"
     say 'public struct AutoreleasingUnsafeMutablePointer<Pointee> {}'
   } >"$text"
   flags=$(sed -n 's|^// swift-module-flags: ||p' "$interface" | sed 's/ -O / -Onone /')
-  # The library is known to be right, so that little of it is looked at: seconds instead of a minute.
+  # The library is known to be valid. Lazy checking takes seconds instead of a minute.
   # shellcheck disable=SC2086  # a list of words
   "$swiftc" -frontend -emit-module $flags -experimental-lazy-typecheck -experimental-skip-all-function-bodies \
-    -experimental-skip-non-exportable-decls "$text" -o "$made"
+    -experimental-skip-non-exportable-decls "$text" -o "$module"
 }
 
 makeFoundationModule() {
@@ -56,7 +56,7 @@ makeFoundationModule() {
     -o "$root/swift-objc/Foundation.swiftmodule"
 }
 
-# checkTwins: the part of the Swift API that meets Objective-C. All other files are only read for what it uses.
+# checkTwins: checks the part of the Swift API that uses Objective-C. Other files are only read for what it uses.
 checkTwins() {
   local twins=Sources/MLXNativeKernels/ObjectiveC.swift
   # shellcheck disable=SC2046  # a list of words
@@ -64,14 +64,14 @@ checkTwins() {
     $(swiftSources | grep -vxF "$twins")
 }
 
-# withCore WORD…: the compiler where the C API is a module, in the app's own language mode.
+# withCore WORD…: runs the compiler with the C API as a module, in the app's language mode.
 withCore() {
   "$swiftc" -swift-version 6 -warnings-as-errors -parse-as-library -I "$root/swift-app" -I "$root/swift" \
     -Xcc "-fmodule-map-file=$core/include/module.modulemap" -Xcc "-I$core/include" \
     -Xcc "-fmodule-map-file=$host/include/module.modulemap" -Xcc "-I$host/include" "$@"
 }
 
-# makeAppModules: what the app imports of ours, after makeMetalModule. Xcode defines no SWIFT_PACKAGE for the model.
+# makeAppModules: builds the modules that the app imports, after makeMetalModule. Xcode defines no SWIFT_PACKAGE.
 makeAppModules() {
   local out=$root/swift-app system
   mkdir -p "$out"
@@ -88,8 +88,8 @@ makeAppModules() {
   done
 }
 
-# copiesOf FOLDER FILE…: no flag makes os(macOS) or os(iOS) hold on this machine, so that copies ask for a
-# condition of ours instead, which -D sets. Lines stay what they are.
+# copiesOf FOLDER FILE…: no flag makes os(macOS) or os(iOS) true on this machine, so copies test a custom condition
+# instead, which -D sets. Line numbers do not change.
 copiesOf() {
   local folder=$1 file
   rm -rf "$folder"

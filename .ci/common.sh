@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the scripts beside it, which then stand in the repository's root.
-# Plain enough for bash 3.2, which is what a Mac has.
+# Sourced by the scripts beside it; changes to the repository's root. Must run in bash 3.2, which macOS ships.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,32 +15,32 @@ packageVersion() {
 
 onMac() { [ "$(uname -s)" = Darwin ]; }
 
-# Installs Debian packages, saying which. Call it only when something is missing.
+# Installs Debian packages. Call it only when something is missing.
 installPackages() {
   command -v apt-get >/dev/null ||
-    fail "missing: $*. This system has no apt-get; install the packages that carry the same with its own tool."
+    fail "missing: $*. This system has no apt-get; install the equivalent packages with its package manager."
   local asRoot=""
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null ||
-      fail "missing: $*. Neither root nor sudo is at hand; ask whoever is root to run: apt-get install $*"
+      fail "missing: $*. This user is not root and has no sudo. Ask an administrator to run: apt-get install $*"
     asRoot="sudo"
   fi
   say "installing $* (apt-get)"
-  # A fresh image has no package lists; stale lists name files that are gone. One at a time: apt-get does not wait for
-  # another's update of the lists, and make -j runs scripts that install side by side.
+  # A fresh image has no package lists, and stale lists name deleted files. The lock is needed because make -j runs
+  # scripts that install at the same time, and apt-get does not wait for another update of the lists.
   mkdir -p .build
   (
-    flock -w 900 9 || fail "another script of this clone has been installing packages for 15 minutes"
+    flock -w 900 9 || fail "another script has been installing packages for 15 minutes"
     $asRoot apt-get update -qq
     $asRoot env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
       --no-install-recommends "$@" >/dev/null
   ) 9>.build/installing
 }
 
-# A tool of the Swift toolchain: the clang that builds the package is the one that checks it.
+# Prints the path of a Swift toolchain tool: the clang that builds the package must also check it.
 toolchain() {
   if onMac; then
-    say "/usr/bin/$1"  # stands for the selected Xcode's, and knows its SDK
+    say "/usr/bin/$1"  # runs the selected Xcode's tool, with its SDK
     return
   fi
   local swift beside
@@ -55,11 +54,10 @@ toolchain() {
   command -v "$1" || fail "$1 not found beside $swift. Reinstall the Swift toolchain: it comes with $1."
 }
 
-# The documentation's pages.
 pages() { ls Sources/MLXNativeKernels/MLXNativeKernels.docc/*.md; }
 
-# examples LANGUAGE FOLDER FILE…: each example in that language becomes a file in FOLDER, which names its page and line. In
-# pages of the documentation, an example whose first line is no import is a fragment and is left out.
+# examples LANGUAGE FOLDER FILE…: writes each example in that language to a file in FOLDER that names its page and line.
+# Skips fragments: documentation examples that do not start with an import.
 examples() {
   local language=$1 folder=$2
   shift 2
@@ -76,7 +74,7 @@ examples() {
   ' "$@"
 }
 
-# builtObjects FOLDER SOURCES: the objects that SwiftPM has put into FOLDER, without those whose source is gone.
+# builtObjects FOLDER SOURCES: lists SwiftPM's objects in FOLDER, without those of deleted sources.
 builtObjects() {
   local object source
   find "$1" -name '*.o' | sort | while read -r object; do
@@ -85,7 +83,7 @@ builtObjects() {
   done
 }
 
-# Programs that are run from here on share the kernels that they compile.
+# Lets programs that run from here on share compiled kernels.
 keepModules() {
   if onMac; then return; fi
   export PATH="$PWD/.ci/compiler-cache:$PATH" MNK_KEPT_MODULES="$PWD/.build/modules"

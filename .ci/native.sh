@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced after common.sh by the scripts that build the core and its C++ tests without SwiftPM: for another processor,
-# or with a sanitizer. An object is made again when something that its source includes has changed, or the flags have.
+# Sourced after common.sh by scripts that build the core and its C++ tests without SwiftPM, for another processor or
+# with a sanitizer. An object is rebuilt when its source, an include or the flags change.
 core=Sources/MLXNativeKernelsCore
 host=Sources/MLXNativeKernelsHost
 includes="-I $core -I $core/include -I $host -I $host/include -I Shaders -I Tests/Core -I Tests/Core/include -I Tests/Shaders -I Tests/Fuzz"
@@ -16,19 +16,18 @@ else
   coreSources() { find "$core" "$host" Tests/AppleStandIns/SoftMetal -name '*.cpp' ! -path '*/Unified*/*'; }
   testSources() { find Tests/Core Tests/Packaging/core-tests -name '*.cpp' ! -path '*/Unified*/*'; }
 fi
-# What most files spend their time on reading, and in which language.
+# The headers that most files spend their compile time on, and their language.
 prefixLanguage=c++
 prefixHeaders="fmt/format.h fmt/ranges.h algorithm array atomic functional map memory mutex optional set span string
   thread variant vector"
-# What .ci/sanitize and .ci/objc compile the core with, so that they share its objects. Kernels for other instruction
-# sets are the same text again.
+# The flags with which .ci/sanitize and .ci/objc compile the core, so that they share its objects. Kernels for other
+# instruction sets have the same source.
 sanitizedFlags="-gline-tables-only -fno-omit-frame-pointer -DMNK_HOST_LEVELS=1"
 addressSanitizer="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
-# Each lane of a kernel has a stack, and with this check a second one, mapped for every threadgroup: tests would
-# take fifteen times as long.
+# This check would map a second stack for every lane of every threadgroup: tests would take fifteen times as long.
 addressOptions=detect_stack_use_after_return=0
 
-# What tests share: everything but the tests themselves.
+# The code that tests share, without the tests.
 supportSources() {
   say Tests/Core/HostKernels/ShippedGPUForms.cpp
   find Tests/Core/Harness Tests/Core/Ops Tests/Core/Cache -name '*.cpp' ! -name '*Tests.cpp'
@@ -39,10 +38,10 @@ fuzzSources() {
   find Tests/Fuzz -name '*.cpp'
 }
 
-# objectsOf OUT, with names of sources on stdin: where compileChanged puts their objects.
+# objectsOf OUT, with source names on stdin: the objects that compileChanged writes.
 objectsOf() { tr / _ | sed "s|.*|$1/objects/&.o|"; }
 
-# isCurrent FILE: it is there, and newer than all that the file of dependencies beside it names.
+# isCurrent FILE: whether FILE exists and is newer than everything in its dependency file.
 isCurrent() {
   local includes
   [ -f "$1" ] || return 1
@@ -54,14 +53,14 @@ isCurrent() {
 # compileOne SOURCE OUT CLANG FLAGS LEVEL
 compileOne() {
   local object="$2/objects/${1//\//_}.o" flags="$4 $5 -include-pch $2/prefix.pch"
-  # The time of the tests goes to kernels, their executor and references; that of the build goes to all the others.
+  # Tests spend their time in kernels, the executor and references. Optimizing the rest would only slow down the build.
   case "$1" in
   */Executor/* | */Checking/* | */Shipped*.cpp | */HostKernels* | */Harness/SoftFloat.cpp) flags="$4 -O1" ;;
   Tests/Core/Ops/*Tests.cpp) ;;
   Tests/Core/Ops/*)
     flags="$4 -O1"
     ;;
-  # What catches NSExceptions, which clang can do for this runtime alone.
+  # Clang can catch NSExceptions only for this runtime.
   *OnGccRuntime.mm) flags="$4 $5 -fobjc-runtime=gcc -fno-objc-arc" ;;
   esac
   if isCurrent "$object"; then return; fi
@@ -71,12 +70,11 @@ compileOne() {
 }
 export -f isCurrent compileOne
 
-# precompile OUT CLANG FLAGS: makes OUT/prefix.pch of the prefix headers, again when they, the flags or the compiler
-# have changed.
+# precompile OUT CLANG FLAGS: builds OUT/prefix.pch, again when the headers, the flags or the compiler change.
 precompile() {
-  local out=$1 made
-  made="$("$2" --version) $3 $prefixLanguage $prefixHeaders"
-  if isCurrent "$out/prefix.pch" && [ "$(cat "$out/prefix.made" 2>/dev/null)" = "$made" ]; then return; fi
+  local out=$1 settings
+  settings="$("$2" --version) $3 $prefixLanguage $prefixHeaders"
+  if isCurrent "$out/prefix.pch" && [ "$(cat "$out/prefix.made" 2>/dev/null)" = "$settings" ]; then return; fi
   mkdir -p "$out"
   rm -f "$out/prefix.made"
   # shellcheck disable=SC2086  # a list of words
@@ -84,11 +82,11 @@ precompile() {
   # shellcheck disable=SC2086  # likewise
   "$2" $3 -fpch-instantiate-templates -MD -MF "$out/prefix.d" -x "$prefixLanguage-header" "$out/prefix.hpp" \
     -o "$out/prefix.pch"
-  say "$made" >"$out/prefix.made"
+  say "$settings" >"$out/prefix.made"
 }
 
-# compileChanged OUT CLANG FLAGS [LEVEL], with names of sources on stdin: as many at a time as there are cores. LEVEL is
-# the optimization of what is not a kernel, -O0 unless given.
+# compileChanged OUT CLANG FLAGS [LEVEL], with source names on stdin: compiles on all cores. LEVEL is the optimization
+# of code other than kernels; the default is -O0.
 compileChanged() {
   local out=$1 clang=$2 flags="-std=c++20 -fblocks -DSWIFT_PACKAGE=1 $metal $includes $3" level=${4:--O0}
   onMac || .ci/metal-cpp
@@ -98,14 +96,14 @@ compileChanged() {
     say "$clang $flags $level" >"$out/flags"
   fi
   precompile "$out" "$clang" "$flags $level"
-  # The longest first, so that no core is left alone with one at the end.
+  # Start the slowest files first, so that none runs alone at the end.
   # shellcheck disable=SC2016  # the inner shell expands
   awk '/Kernels|Shipped/ { print; next } { others = others $0 "\n" } END { printf "%s", others }' |
     xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} bash -c 'compileOne "$@"' _ {} "$out" "$clang" "$flags" "$level"
 }
 
-# link PROGRAM LINKER FLAGS, with names of objects on stdin: where one is newer than the program, or was not among those
-# that made it, or is no longer.
+# link PROGRAM LINKER FLAGS, with object names on stdin: links if an object is newer than the program or the list of
+# objects changed.
 link() {
   local objects
   objects=$(cat)

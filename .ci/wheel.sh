@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Sourced after common.sh by what takes headers out of a wheel of PyPI. A wheel is another project's file: it is compared
-# with a SHA-256, only what is named leaves it, and nothing of it is run.
+# Sourced after common.sh by scripts that take headers from PyPI wheels. Wheels are third-party files: their SHA-256 is
+# checked, only named files are unpacked, and nothing in them runs.
 temporary=""
 trap '[ -z "$temporary" ] || rm -rf "$temporary"' EXIT
 
-# unpack WHEEL SHA256 FOLDER RULE…: a rule PREFIX=NAME=PATTERN puts the files below PREFIX whose remaining names match
-# the regular expression into FOLDER/NAME. Each must find a file.
+# unpack WHEEL SHA256 FOLDER RULE…: a rule PREFIX=NAME=PATTERN copies files below PREFIX whose remaining path matches
+# the regular expression to FOLDER/NAME. Each rule must match a file.
 unpack() {
   python3 - "$@" <<'PYTHON'
 import hashlib, os, re, stat, sys, zipfile
@@ -41,7 +41,7 @@ PYTHON
 # isFetched FOLDER SHA256
 isFetched() { [ "$(cat "$1/stamp" 2>/dev/null)" = "$2" ]; }
 
-# fetch FOLDER PLATFORM PACKAGE SHA256 RULE…: unless FOLDER holds it already.
+# fetch FOLDER PLATFORM PACKAGE SHA256 RULE…: does nothing if FOLDER is current.
 fetch() {
   local folder=$1 platform=$2 package=$3 sha256=$4
   shift 4
@@ -50,7 +50,7 @@ fetch() {
     if onMac; then fail "python3 with pip not found. Install Xcode's command line tools: xcode-select --install"; fi
     installPackages python3 python3-pip
   fi
-  say "$folder: fetching it out of the wheel $package"
+  say "$folder: fetching from the wheel $package"
   mkdir -p "$(dirname "$folder")"
   temporary=$(mktemp -d "$(dirname "$folder")/fetching.XXXXXX")
   python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --platform "$platform" \
@@ -59,7 +59,7 @@ fetch() {
       "with a file stamp that holds $sha256."
   unpack "$temporary"/*.whl "$sha256" "$temporary/headers" "$@"
   say "$sha256" >"$temporary/headers/stamp"
-  # Another process that fetches at the same time puts the same files there; the first stays.
+  # A concurrent fetch writes the same files; the first one stays.
   if ! isFetched "$folder" "$sha256"; then
     if [ -e "$folder" ] || [ -L "$folder" ]; then mv "$folder" "$temporary/before"; fi
     mv "$temporary/headers" "$folder"

@@ -13,7 +13,7 @@
 #include <iterator>
 
 #if defined(__APPLE__)
-#include <crt_externs.h>  // a framework cannot name environ itself
+#include <crt_externs.h>  // a framework cannot reference environ directly
 #else
 extern char** environ;
 #endif
@@ -40,7 +40,7 @@ int spawn(std::vector<std::string>& command, const std::string& log, pid_t& proc
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  // The compiler waits for children of its own, which fails where it inherits that their signal is ignored.
+  // The compiler waits for its own children, which fails if it inherits an ignored SIGCHLD.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t signals;
@@ -69,7 +69,7 @@ ProgramRun runProgram(std::vector<std::string> command, const std::string& produ
   if (waited == process) {
     run.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   } else {
-    // The program ignores SIGCHLD or waits for all children itself: the process is over but its status is lost.
+    // The program ignores SIGCHLD or waits for all children: the process has ended, but its status is lost.
     std::error_code ignored;
     run.succeeded = std::filesystem::exists(product, ignored);
   }

@@ -1,4 +1,4 @@
-// Runs a program, such as a compiler, as a child process and collects what it says.
+// Runs a program, such as a compiler, as a child process and captures its output.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace mnk::host {
 
-// Apps of iOS and its relatives may not start processes.
+// Apps for iOS and related systems cannot start processes.
 #if defined(__APPLE__) && TARGET_OS_IPHONE
 inline constexpr bool kCanRunPrograms = false;
 #else
@@ -19,11 +19,11 @@ inline constexpr bool kCanRunPrograms = true;
 struct ProgramRun {
   int spawnError = 0;  // an errno value: the program was not started
   bool succeeded = false;
-  std::string output;  // what it wrote to its standard output and error
+  std::string output;  // standard output and error
 };
 
-// `command` is the program, looked up in the search path, with its arguments. `product` is the file that it makes, and
-// `log` a file for its words; neither exists before.
+// `command` is the program, looked up in PATH, with its arguments. `product` is the file that it writes, and `log` a
+// file for its output; neither exists yet.
 ProgramRun runProgram(std::vector<std::string> command, const std::string& product, const std::string& log);
 
 }  // namespace mnk::host

@@ -51,7 +51,7 @@ Launch makeLaunch(const DispatchJob& job, const Arguments& arguments, const Watc
   return launch;
 }
 
-// A worker of a library for the time of one part.
+// Holds a library's worker for one part of a dispatch.
 class BorrowedWorker {
  public:
   explicit BorrowedWorker(HostLibrary& library) : library_(library), worker_(library.takeWorker()) {}
@@ -59,7 +59,7 @@ class BorrowedWorker {
     if (worker_) library_.giveBack(worker_);
   }
   Worker* get() const { return worker_; }
-  // For a worker whose lanes were left where they stood.
+  // For a worker whose lanes did not finish.
   void discard() {
     library_.module().destroyWorker(worker_);
     worker_ = nullptr;
@@ -70,15 +70,15 @@ class BorrowedWorker {
   Worker* worker_;
 };
 
-// Threadgroup numbers in the order of the seed: any permutation, or, where a list of them would be long, a stride that
-// shares no factor with the count and so visits each once.
+// Threadgroup indices in the seed's order: a random permutation or, if a list would be too long, a stride that is
+// coprime to the count and so visits each once.
 class ThreadgroupOrder {
  public:
   ThreadgroupOrder(uint64_t count, uint64_t seed) : count_(count) {
-    constexpr uint64_t kMostListed = 65536;
+    constexpr uint64_t kMaxListed = 65536;
     if (seed == 0 || count < 2) return;
     std::mt19937_64 random(seed);
-    if (count <= kMostListed) {
+    if (count <= kMaxListed) {
       list_.resize(count);
       std::iota(list_.begin(), list_.end(), 0u);
       std::shuffle(list_.begin(), list_.end(), random);

@@ -1,4 +1,4 @@
-// Runs one dispatch, whose pipeline is of a Host device, to its end. An error names the submission's label.
+// Runs one dispatch of a Host device's pipeline to completion. An error names the submission's label.
 #pragma once
 #include "HostPipeline.hpp"
 
@@ -12,15 +12,15 @@ struct DispatchJob {
 
   HostPipeline& pipeline() const { return static_cast<HostPipeline&>(*ready.pipeline); }
   std::string name() const;          // "kernel copy of library tests"
-  std::string inSubmission() const;  // " in 'step'", or nothing where it has no label
-  std::string op() const;            // whom an error about what it did is from
+  std::string inSubmission() const;  // " in 'step'", or empty without a label
+  std::string op() const;            // the op that errors name
 };
 
 Result<void> runDispatch(const DispatchJob& job);
 
-// The steps of runDispatch, for those who look between them.
+// The steps of runDispatch, for checked and guarded runs.
 Arguments bindArguments(const DispatchJob& job);
-// `watcher` may be null; with one the threadgroups run on the calling thread.
+// `watcher` may be null; with one, the threadgroups run on the calling thread.
 Result<void> runThreadgroups(const DispatchJob& job, const Arguments& arguments, const Watcher* watcher);
 
 }  // namespace mnk::host

@@ -1,4 +1,4 @@
-// The text of the vocabulary and the executor, for libraries that are compiled at run time.
+// The sources of MetalStdlib and the executor, for libraries that are compiled at run time.
 #pragma once
 #include <span>
 #include <string_view>
@@ -6,11 +6,11 @@
 namespace mnk::host {
 
 struct EmbeddedSource {
-  std::string_view path;  // relative to the folder of this file
+  std::string_view path;  // relative to this file's folder
   std::string_view text;
 };
 
-// Empty where the compiler that built the core cannot embed files.
+// Empty if the compiler that built the core does not support #embed.
 std::span<const EmbeddedSource> embeddedSources();
 
 }  // namespace mnk::host

@@ -1,4 +1,4 @@
-// Memory of the Host device: its own pages, or the caller's bytes.
+// Memory of the Host device: its own pages or caller-owned bytes.
 #pragma once
 #include <optional>
 
@@ -12,7 +12,7 @@ inline constexpr uint64_t kMaxBufferBytes = uint64_t(1) << 40;
 
 class HostBuffer final : public Buffer {
  public:
-  // With canaries: bytes before and after it that nobody should change.
+  // Canaries are bytes before and after the buffer that must not change.
   static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, uint64_t bytes, bool withCanaries);
   static std::shared_ptr<Buffer> wrap(std::shared_ptr<Device> device, void* memory, uint64_t bytes, Releasing release);
 
@@ -29,11 +29,11 @@ class HostBuffer final : public Buffer {
   MemoryRange range() const override;
   std::byte* contents() override { return memory_; }
 
-  // The first canary byte that has changed, counted from the buffer's start.
+  // The first canary byte that changed, relative to the buffer's start.
   std::optional<int64_t> brokenCanary() const;
 
  private:
-  void forbidCanaries() const;  // an address sanitizer then names whoever touches them
+  void forbidCanaries() const;  // AddressSanitizer then reports accesses to them
 
   std::shared_ptr<Device> device_;
   std::byte* memory_;

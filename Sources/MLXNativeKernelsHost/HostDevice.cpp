@@ -98,7 +98,7 @@ class HostDevice final : public Device {
  private:
   uint32_t workers() const { return options_.workers ? options_.workers : coreCount(); }
 
-  Options options_;  // with the level that is used
+  Options options_;  // with the level in use
   DeviceLimits limits_;
   std::unique_ptr<HostQueue> queue_;
 };

@@ -1,5 +1,5 @@
-// The instruction sets that kernels in the program are compiled for. The device picks the best that the processor has.
-// MNK_HOST_LEVELS, where a build sets it: 1 is what any processor of the architecture has, 2 adds AVX2, 3 adds AVX-512.
+// The instruction sets that the program's kernels are compiled for. The device picks the best that the processor
+// supports. A build can set MNK_HOST_LEVELS: 1 is the architecture's baseline, 2 adds AVX2, 3 adds AVX-512.
 #pragma once
 
 #ifndef MNK_HOST_LEVELS

@@ -102,13 +102,13 @@ Worker* HostLibrary::takeWorker() noexcept {
   std::lock_guard lock(mutex_);
   if (workers_.empty()) {
     try {
-      workers_.reserve(workersMade_ + 1);  // so that giving it back needs no memory
+      workers_.reserve(workersMade_ + 1);  // so that returning it needs no memory
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
-    Worker* made = module_.makeWorker();
-    if (made) ++workersMade_;
-    return made;
+    Worker* worker = module_.makeWorker();
+    if (worker) ++workersMade_;
+    return worker;
   }
   Worker* worker = workers_.back();
   workers_.pop_back();

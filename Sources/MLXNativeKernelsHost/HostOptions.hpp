@@ -1,4 +1,4 @@
-// Options as a device uses them: completed from the environment and checked.
+// A device's options, completed from the environment and checked.
 #pragma once
 #include "MLXNativeKernels/HostDevice.hpp"
 
@@ -6,7 +6,7 @@ namespace mnk::host {
 
 Result<Options> resolve(const Options& options);
 
-// " Order seed 7 replays it.", or nothing where the order is fixed.
+// " Order seed 7 replays it.", or empty if the order is fixed.
 std::string replayHint(const Options& options);
 
 }  // namespace mnk::host

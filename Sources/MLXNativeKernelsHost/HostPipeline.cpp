@@ -55,7 +55,7 @@ std::string_view name(ValueType type) {
   return "unknown type";
 }
 
-// Function constants of a library share their indices; a kernel's files may declare the same one twice.
+// A library's function constants share their indices; a kernel's files may declare the same one twice.
 Result<void> setConstant(const HostLibrary& library, const FunctionConstant& value, Arguments& arguments) {
   const auto declared = library.constants(value.index);
   if (declared.empty()) {

@@ -6,7 +6,7 @@ namespace mnk::host {
 
 class HostPipeline final : public Pipeline {
  public:
-  // `whole` knows all functions and constants that a key may name; `library` has the function that will run.
+  // `whole` has all functions and constants that a key may name; `library` has the function that runs.
   static Result<std::shared_ptr<Pipeline>> make(const HostLibrary& whole, std::shared_ptr<HostLibrary> library,
                                                 const KernelKey& key, Level limit);
 

@@ -29,8 +29,8 @@ HostQueue::~HostQueue() {
     state_->stopping = true;
   }
   state_->wake.notify_one();
-  // In a handler of this queue the thread would wait for itself; in one of another device, maybe for a handler that
-  // waits for this one.
+  // In this queue's handler, the thread would wait for itself; in another device's handler, it might wait for a handler
+  // that waits for this one.
   if (isInFinishedHandler()) {
     thread_.detach();
   } else {
@@ -47,7 +47,7 @@ void HostQueue::push(Work& work) noexcept {
 }
 
 void HostQueue::drain(std::shared_ptr<State> state) {
-  // What runs on this thread besides handlers cannot wait for the device either, such as releases of wrapped memory.
+  // Other callbacks on this thread, such as releases of wrapped memory, cannot wait for the device either.
   const FinishedHandler handler;
   std::unique_lock lock(state->mutex);
   for (;;) {
@@ -58,7 +58,7 @@ void HostQueue::drain(std::shared_ptr<State> state) {
       next.splice(next.end(), state->work, state->work.begin());
       lock.unlock();
       next.front()();
-    }  // what the work held is released here, without the lock
+    }  // the work's resources are released here, without the lock
     lock.lock();
   }
 }

@@ -1,4 +1,4 @@
-// A thread that runs submissions in the order they were committed.
+// A thread that runs submissions in commit order.
 #pragma once
 #include <condition_variable>
 #include <functional>
@@ -14,13 +14,13 @@ namespace mnk::host {
 class HostQueue {
  public:
   static Result<std::unique_ptr<HostQueue>> make();
-  // Finishes what is queued. On the queue's own thread, which happens when the last user of a device is a submission,
-  // it returns at once and the thread ends by itself.
+  // Finishes queued work. On the queue's own thread, if the last user of a device is a submission, it returns
+  // immediately and the thread ends on its own.
   ~HostQueue();
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;
 
-  // Work is handed over in lists, which the caller has made: here nothing is allocated.
+  // The caller passes work as lists that it has allocated, so nothing is allocated here.
   using Work = std::list<std::function<void()>>;
   void push(Work& work) noexcept;
 

@@ -37,7 +37,7 @@ Result<void> HostSubmission::dispatch(SharedDispatch shared, std::span<BoundMemo
                  .expected = "a pipeline of this device",
                  .fix = "Make the pipeline with the device that runs it."};
   }
-  if (steps_.dispatches.empty()) {  // room for some layers
+  if (steps_.dispatches.empty()) {  // reserve for some layers
     steps_.dispatches.reserve(64);
     steps_.memory.reserve(1024);
     steps_.barriers.reserve(64);
@@ -53,12 +53,12 @@ void HostSubmission::barrier() {
   if (before > (steps_.barriers.empty() ? 0 : steps_.barriers.back())) steps_.barriers.push_back(before);
 }
 
-// In one shared object, so that the queue's copy of the work holds the only references.
+// One shared object, so that the queue's copy of the work holds the only references.
 struct HostSubmission::Work {
   std::shared_ptr<Device> device;
   Options options;
   std::string label;
-  std::map<std::string, double> opSeconds;  // has all kinds if they are measured
+  std::map<std::string, double> opSeconds;  // has all ops if they are measured
   Steps steps;
   std::function<void(SubmissionReport)> finished;
 
@@ -90,12 +90,12 @@ struct HostSubmission::Work {
     SubmissionReport report{.outcome = guarded("Host device", [&] { return run(); })};
     report.deviceSeconds = secondsSince(start);
     report.opSeconds = std::move(opSeconds);
-    // Everything is free again before the caller hears that the work is done.
+    // Release everything before reporting that the work is done.
     steps = {};
     device.reset();
     try {
       if (finished) finished(std::move(report));
-    } catch (...) {  // the caller's code; there is nobody to tell
+    } catch (...) {  // the caller's code; there is no one to report to
     }
   }
 };

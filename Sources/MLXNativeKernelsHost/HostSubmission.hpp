@@ -1,4 +1,4 @@
-// Dispatches on their way to a device's queue.
+// Dispatches that wait to be committed to a device's queue.
 #pragma once
 #include "HostQueue.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
@@ -7,7 +7,7 @@ namespace mnk::host {
 
 class HostSubmission final : public Submission {
  public:
-  // The device keeps the queue alive, and is kept alive until the work is done.
+  // The device owns the queue, and lives until the work is done.
   HostSubmission(std::shared_ptr<Device> device, HostQueue& queue, const Options& options, std::string_view label)
       : device_(std::move(device)), queue_(queue), options_(options), label_(label) {}
 
@@ -24,7 +24,7 @@ class HostSubmission final : public Submission {
     SharedDispatch shared;
     size_t firstMemory = 0;
   };
-  // All dispatches, the memory of all their bindings, and where barriers are between them: each counts those before it.
+  // All dispatches, the memory of their bindings, and the barriers, each as the number of dispatches before it.
   struct Steps {
     std::vector<Step> dispatches;
     std::vector<BoundMemory> memory;
@@ -39,7 +39,7 @@ class HostSubmission final : public Submission {
   bool measuresOps_ = false;
   Steps steps_;
   std::shared_ptr<Work> prepared_;
-  HostQueue::Work queued_;  // runs what is prepared
+  HostQueue::Work queued_;  // runs the prepared work
 };
 
 }  // namespace mnk::host

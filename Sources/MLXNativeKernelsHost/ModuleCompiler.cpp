@@ -18,14 +18,14 @@ namespace mnk::host {
 
 namespace {
 
-constexpr char kModuleLabel[] = "module";  // one library per shared object, so any label does
+constexpr char kModuleLabel[] = "module";  // a shared object has one library, so any label works
 
 std::string labelOf(const LibrarySource& source) {
   if (!source.label.empty()) return source.label;
   return source.kind == LibrarySource::Kind::path ? std::filesystem::path(source.value).filename().string() : "text";
 }
 
-// As a string literal of C++.
+// A C++ string literal.
 std::string stringLiteral(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -35,8 +35,8 @@ std::string stringLiteral(std::string_view text) {
   return result + "\"";
 }
 
-// The translation unit: the executor, then the kernels, then the one function that the device calls. It includes none
-// of the large headers of C++: with <string_view> a small kernel takes half as long again to compile.
+// The translation unit: the executor, the kernels, and the function that the device calls. It avoids large C++ headers:
+// with <string_view>, a small kernel takes 50% longer to compile.
 std::string moduleText(std::string_view kernels, const ModuleVariant& variant) {
   const std::string only = variant.function.empty()
                                ? ""
@@ -63,7 +63,7 @@ MNK_HOST_KERNELS_END
                      kModuleSymbol, kernels);
 }
 
-// Kernel text is plain Metal or uses our words; headers of either are already there.
+// Kernel source is plain Metal or uses MetalCompat.h; both sets of headers are already included.
 Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySource& source,
                           const ModuleVariant& variant) {
   constexpr std::string_view kEmptyHeader = "#pragma once\n";
@@ -91,13 +91,13 @@ Result<void> writeSources(const TemporaryDirectory& directory, const LibrarySour
 
 std::vector<std::string> flagsOf(const ModuleVariant& variant) {
   std::vector<std::string> flags;
-  if (variant.perturbed) {  // what Metal's default fast math may do to sums and quotients
+  if (variant.perturbed) {  // transformations that Metal's default fast math allows
     flags.insert(flags.end(), {"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math"});
   }
   if (variant.checked) {
-    // A callback before every load and store, with none of the compiler's shortcuts and no runtime library; where a
-    // rule of the language is broken, too. Variables that are not set hold a pattern. kernel-address says the first in
-    // one flag, which Darwin's compiler refuses.
+    // Adds a callback before every load and store, without inline checks or a runtime library, and on undefined
+    // behavior. Uninitialized variables get a pattern. -fsanitize=kernel-address would do the first in one flag, but
+    // Darwin's compiler refuses it.
     flags.insert(flags.end(), {"-O1", "-gline-tables-only", "-ftrivial-auto-var-init=pattern"});
     flags.insert(flags.end(), {"-fsanitize=address", "-fsanitize-recover=address", "-fno-sanitize-link-runtime"});
     for (const char* option : {"-asan-instrumentation-with-call-threshold=0", "-asan-opt=0", "-asan-stack=0",
@@ -120,15 +120,15 @@ std::vector<std::string> flagsOf(const ModuleVariant& variant) {
 }
 
 ProgramRun compileModule(const ModuleVariant& variant, const TemporaryDirectory& directory) {
-  // Half of a lane's stack for one function: the rest is for what it calls.
-  constexpr size_t kMostFrameBytes = kLaneStackBytes / 2;
+  // Half of a lane's stack for one function; the rest is for its callees.
+  constexpr size_t kMaxFrameBytes = kLaneStackBytes / 2;
   const std::string product = (directory.path() / kModuleFile).string();
   std::vector<std::string> command = {
       variant.compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-color-diagnostics"};
   const auto flags = flagsOf(variant);
   command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(),
-                 {fmt::format("-Wframe-larger-than={}", kMostFrameBytes), "-Werror=frame-larger-than",
+                 {fmt::format("-Wframe-larger-than={}", kMaxFrameBytes), "-Werror=frame-larger-than",
                   "-I" + directory.path().string(), (directory.path() / "Module.cpp").string(), "-o", product});
   return runProgram(std::move(command), product, (directory.path() / "log").string());
 }
@@ -151,19 +151,19 @@ Result<std::shared_ptr<HostLibrary>> load(const LibrarySource& source, const Mod
   return std::make_shared<HostLibrary>(labelOf(source), kModuleLabel, *module, std::move(object), source, variant);
 }
 
-// What the compiler says, without the lines about our own files.
+// The compiler's output without the lines about the package's files.
 std::string shortened(std::string text) {
-  constexpr size_t kMost = 4000;
+  constexpr size_t kMaxLength = 4000;
   const size_t firstError = text.find("error:");
   const size_t line = firstError == std::string::npos ? 0 : text.rfind('\n', firstError);
   text.erase(0, line == std::string::npos ? 0 : line + (line != 0));
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  if (text.size() > kMost) text.replace(kMost, std::string::npos, "…");
+  if (text.size() > kMaxLength) text.replace(kMaxLength, std::string::npos, "…");
   return text;
 }
 
-// What to do about texts that a Metal compiler takes and the Host device does not, known by the compiler's words or by
-// the lines that it quotes.
+// The fix for source that a Metal compiler accepts and the Host device does not, recognized by the compiler's message
+// or the quoted lines.
 std::string fixFor(std::string_view output) {
   constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
       {"stack frame size", "A thread has room for about 32 KiB of private memory: make its arrays smaller."},
@@ -221,7 +221,7 @@ Result<std::shared_ptr<HostLibrary>> compileSource(const LibrarySource& source, 
   }
   MNK_TRY(writeSources(*directory, source, variant));
   const ProgramRun run = compileModule(variant, *directory);
-  // Some systems report a missing program only from the child, as 127 with nothing said.
+  // Some systems report a missing program only from the child, as status 127 without output.
   if (run.spawnError != 0 || (!run.succeeded && run.output.empty())) {
     return hostError(ErrorCode::unsupported, fmt::format("library {} needs a compiler", label),
                      fmt::format("{}: {}", variant.compiler, std::strerror(run.spawnError ? run.spawnError : ENOENT)),
@@ -248,8 +248,8 @@ Result<std::shared_ptr<HostLibrary>> libraryFor(const std::shared_ptr<HostLibrar
   const RegisteredKernel* kernel = library->find(function, options.level);
   if (!kernel) return library;
   wanted.file = kernel->file;
-  // Files that ship have instances of large templates, each of which takes a compiler seconds, and few are used. Other
-  // files have small kernels.
+  // Shipped files instantiate large templates that each take seconds to compile, and few are used. Other files have
+  // small kernels.
   if (library->label() == kShippedLabel) wanted.function = function;
   return library->variant(wanted, [&] {
     auto compiled = compileSource(library->sourceOf(*kernel), wanted);

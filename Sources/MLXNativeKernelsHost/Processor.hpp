@@ -1,4 +1,4 @@
-// What this processor can run.
+// The capabilities of this processor.
 #pragma once
 #include <string_view>
 
@@ -6,7 +6,7 @@
 
 namespace mnk::host {
 
-// The best instruction set here; never Level::best.
+// The best supported instruction set; never Level::best.
 Level bestLevel();
 std::string_view name(Level level);   // "AVX-512"
 std::string_view architectureName();  // "x86-64"

@@ -30,10 +30,10 @@ TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept : pa
 
 TemporaryDirectory::~TemporaryDirectory() {
   if (path_.empty()) return;
-  // std::filesystem::remove_all throws where memory runs out.
-  constexpr int kMostOpen = 8;
+  // std::filesystem::remove_all throws if memory runs out.
+  constexpr int kMaxOpen = 8;
   const auto removeOne = [](const char* path, const struct stat*, int, struct FTW*) { return ::remove(path); };
-  (void)nftw(path_.c_str(), removeOne, kMostOpen, FTW_DEPTH | FTW_PHYS);
+  (void)nftw(path_.c_str(), removeOne, kMaxOpen, FTW_DEPTH | FTW_PHYS);
 }
 
 bool TemporaryDirectory::write(const std::filesystem::path& relative, std::string_view text) const {

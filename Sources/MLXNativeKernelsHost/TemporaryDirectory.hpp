@@ -1,4 +1,4 @@
-// A fresh directory that is removed with everything in it.
+// A new directory that is removed with its contents.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -13,7 +13,7 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Makes the folders that the file needs.
+  // Creates missing parent folders.
   bool write(const std::filesystem::path& relative, std::string_view text) const;
 
  private:

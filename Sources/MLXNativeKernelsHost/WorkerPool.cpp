@@ -37,26 +37,26 @@ class WorkerPool {
   }
 
   void run(Job& job) {
-    const uint32_t helpers = job.helpersWanted;  // helpers count it down from now on
+    const uint32_t helpers = job.helpersWanted;  // helpers decrement it from now on
     {
       std::lock_guard lock(mutex_);
       announce(job, helpers);
     }
     for (uint32_t i = 0; i < helpers; ++i) wake_.notify_one();
     job.drain();
-    // A helper that has not come yet is not waited for.
+    // Does not wait for a helper that has not started.
     std::unique_lock lock(mutex_);
     jobs_.remove(&job);
     done_.wait(lock, [&] { return job.helpersActive == 0; });
   }
 
  private:
-  // With fewer threads than wanted, or none, the work still gets done.
+  // With fewer threads than wanted, or none, the work still completes.
   void announce(Job& job, uint32_t helpers) noexcept {
     try {
       jobs_.push_back(&job);
       for (; threadCount_ < helpers; ++threadCount_) std::thread([this] { help(); }).detach();
-    } catch (const std::exception&) {  // the system has no more threads, or there is no memory
+    } catch (const std::exception&) {  // no more threads or no memory
     }
   }
 
@@ -87,13 +87,13 @@ class WorkerPool {
 }  // namespace
 
 uint32_t coreCount() {
-  static const uint32_t count = std::max(1u, std::thread::hardware_concurrency());  // which reads files
+  static const uint32_t count = std::max(1u, std::thread::hardware_concurrency());  // hardware_concurrency reads files
   return count;
 }
 
 void runInParallel(uint64_t count, uint32_t workers, const std::function<void(uint64_t, uint64_t)>& body) {
   if (count == 0) return;
-  // Parts are small enough that the workers finish together.
+  // Small parts let the workers finish at about the same time.
   constexpr uint64_t kPartsPerWorker = 16;
   const uint32_t helpers = static_cast<uint32_t>(std::min<uint64_t>(workers, count)) - 1;
   if (helpers == 0) return body(0, count);

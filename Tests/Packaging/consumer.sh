@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A package that depends on this one builds in release without a warning from our sources, and runs.
+# A package that depends on this one builds in release without a warning from its sources, and runs.
 . "$(dirname "$0")/common.sh"
-unset MNK_SOFT_METAL MNK_TOOLS MNK_BENCHES MNK_OPTIMIZE MNK_HOST_AVX512  # what only our own builds ask for
-# SwiftPM refuses a package of a registry or a tag with such flags.
+unset MNK_SOFT_METAL MNK_TOOLS MNK_BENCHES MNK_OPTIMIZE MNK_HOST_AVX512  # only for this repository's builds
+# SwiftPM refuses a dependency with such flags from a registry or tag.
 if swift package dump-package | grep -i unsafeFlags; then fail "a consumer would see unsafe flags (above)"; fi
 passed "a consumer sees no unsafe flags"
 
-# Kept between runs, so that a second run is quick.
+# Kept between runs, to make a second run quick.
 build() {
   swift build -c release --package-path Examples/SwiftConsumer --scratch-path "$PWD/.build/packaging/SwiftConsumer" "$@"
 }
@@ -14,7 +14,7 @@ build 2>&1 | tee "$scratch/log" || fail "the consumer does not build"
 if grep 'warning:' "$scratch/log"; then fail "a consumer sees warnings (above)"; fi
 passed "a consumer builds in release without warnings"
 
-# Run elsewhere, as an installed program would.
+# Run elsewhere, like an installed program.
 program=$(build --show-bin-path)/SwiftConsumer
 expected='slots 8 9 6 7, attention 7.5'
 (cd / && "$program") >"$scratch/output" 2>&1 || {
@@ -30,13 +30,13 @@ grep -qx "$expected" "$scratch/output" || {
 passed "a consumer's program runs"
 
 if ! onMac; then
-  # The error ends the program; what the shell says of that is not of interest.
+  # The error ends the program; ignore the shell's message about that.
   if { MNK_DEVICE=metal "$program" >"$scratch/output" 2>&1; } 2>/dev/null; then
-    fail "a consumer's program found Metal on Linux"
+    fail "a program on Linux must not find Metal"
   fi
   grep -q 'this system has no Metal' "$scratch/output" || {
     cat "$scratch/output" >&2
-    fail "a consumer on Linux is not told that there is no Metal"
+    fail "the error does not say that Metal is unavailable"
   }
   passed "a consumer on Linux is told that there is no Metal"
 fi

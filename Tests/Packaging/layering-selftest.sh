@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every rule of .ci/layering can fail: in a copy of the tree, each violation is added alone and must be refused by name.
+# Shows that every rule of .ci/layering can fail: each violation, added alone to a copy of the tree, must be refused.
 . "$(dirname "$0")/common.sh"
 copy=$scratch/copy
 mkdir "$copy"
@@ -10,7 +10,7 @@ tar -cf - --exclude ./.git --exclude ./.build --exclude ./Sources/ThirdParty . |
 }
 
 seeded=0
-# seed RULE FILE TEXT: adds the text at the end of the file, which may be new.
+# seed RULE FILE TEXT: appends the text to the file, which may be new.
 seed() {
   local file=$copy/$2
   mkdir -p "$(dirname "$file")"

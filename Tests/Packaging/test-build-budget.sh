@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A clean build of the library has not become more than a tenth more work for a compiler: bytes that its front end reads,
-# and bytes of code that it makes. Times would depend on the machine.
+# A clean build must not grow by more than a tenth: in bytes that the compiler's front end reads, and in bytes of code
+# that it generates. Times would depend on the machine.
 . "$(dirname "$0")/common.sh"
 budget=Tests/Packaging/build-budget.txt
 if onMac || [ "$(uname -m)" != x86_64 ]; then

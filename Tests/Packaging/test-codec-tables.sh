@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The constants of the codec are what the program of Tests/Tools/CodecTables computes, and a change of one digit is noticed.
+# The codec constants match what Tests/Tools/CodecTables computes, and a change of one digit is detected.
 . "$(dirname "$0")/common.sh"
 
 .ci/make-tables --check >/dev/null
@@ -12,10 +12,10 @@ cp -R Tests/Tools/CodecTables "$scratch/Tests/Tools"
 cp -R .build/tables "$scratch/.build"
 sed 's/0\.12839504f/0.12839505f/' "$header" >"$scratch/$header"
 if cmp -s "$scratch/$header" "$header"; then fail "nothing to change in $header"; fi
-if "$scratch/.ci/make-tables" --check >"$scratch/said" 2>&1; then fail "not noticed: another digit in a level"; fi
-grep -q 'Run: make tables' "$scratch/said" || {
-  cat "$scratch/said" >&2
-  fail "another digit in a level: refused, but not as stale"
+if "$scratch/.ci/make-tables" --check >"$scratch/output" 2>&1; then fail "not detected: a changed digit in a level"; fi
+grep -q 'Run: make tables' "$scratch/output" || {
+  cat "$scratch/output" >&2
+  fail "a changed digit in a level: refused, but not as stale"
 }
 "$scratch/.ci/make-tables" >/dev/null
 cmp "$scratch/$header" "$header"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Pages of the documentation name tests as their evidence: every one of them exists.
+# Every test that the documentation names exists.
 . "$(dirname "$0")/common.sh"
 page=Sources/MLXNativeKernels/MLXNativeKernels.docc/Coverage.md
 whereItRuns=Sources/MLXNativeKernels/MLXNativeKernels.docc/WhereItRuns.md
 
 # shellcheck disable=SC2046  # a list of words
 sed -nE 's/^TEST\(([A-Za-z0-9]+), ([A-Za-z0-9]+)\).*$/\1.\2/p' $(find Tests/Core -name '*.cpp') >"$scratch/tests"
-# In the table of copies the suite is named once, above the column.
+# The table of copies names the suite once, above the column.
 {
   sed -nE 's/^\| `kv_cache_[a-z0-9_]+` .*`([A-Za-z0-9]+)` \|$/KVCacheWriteCoverage.\1/p' "$page"
   grep -oE '`[A-Z][A-Za-z0-9]+\.([A-Z][A-Za-z0-9]+|\*)`' "$page" "$whereItRuns" -h | tr -d '`' | grep -vx 'Suite\.Name'
@@ -20,7 +20,7 @@ while read -r name; do
   *'.*') grep -q "^${name%\*}" "$scratch/tests" ;;
   *) grep -qx "$name" "$scratch/tests" ;;
   esac || {
-    say "a page names the test $name, which is not there"
+    say "a page names the test $name, which does not exist"
     missing=1
   }
 done <"$scratch/named"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# MNK_DEVICE chooses the device of a program as it is.
+# MNK_DEVICE selects the device of an unmodified program.
 . "$(dirname "$0")/common.sh"
 demo=$products/decode-demo
 if onMac; then
@@ -7,14 +7,14 @@ if onMac; then
   exit
 fi
 
-# printed TEXT: it is in the output.
+# printed TEXT: the output contains TEXT.
 printed() {
   grep -qF "$1" "$scratch/output" || {
     cat "$scratch/output" >&2
     fail "the demo does not print: $1"
   }
 }
-if MNK_DEVICE=gpu "$demo" >"$scratch/output" 2>&1; then fail "MNK_DEVICE=gpu is taken for a device"; fi
+if MNK_DEVICE=gpu "$demo" >"$scratch/output" 2>&1; then fail "MNK_DEVICE=gpu is accepted as a device"; fi
 printed 'environment variable MNK_DEVICE names no device'
 passed "a device that does not exist is refused"
 
@@ -30,7 +30,7 @@ passed "the demo runs on the Host device and on the software Metal"
 
 MNK_DEVICE=metal MNK_SOFT_METAL_MACHINE=paravirtual "$demo" --tokens 2 --no-table >"$scratch/output" 2>&1 || {
   cat "$scratch/output" >&2
-  fail "the demo fails where the GPU lacks what kernels need"
+  fail "the demo fails if the GPU lacks required features"
 }
 printed 'Apple Paravirtual device'
 printed 'The kernels run on the processor instead.'

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What is made from Shaders/ is current, and a change of one byte is noticed.
+# The files generated from Shaders/ are current, and a change of one byte is detected.
 . "$(dirname "$0")/common.sh"
 
 .ci/embed-shaders check
 passed "embedded shaders and their stamp are current"
 
-# refuses WHAT: in the copy, as it is now.
+# refuses WHAT: the check must fail in the copy as it is now.
 refuses() {
-  if "$scratch/.ci/embed-shaders" check >"$scratch/said" 2>&1; then fail "not noticed: $1"; fi
-  grep -q 'Run: make embed' "$scratch/said" || {
-    cat "$scratch/said" >&2
+  if "$scratch/.ci/embed-shaders" check >"$scratch/output" 2>&1; then fail "not detected: $1"; fi
+  grep -q 'Run: make embed' "$scratch/output" || {
+    cat "$scratch/output" >&2
     fail "$1: refused, but not as stale"
   }
 }
@@ -26,11 +26,11 @@ if cmp -s "$scratch/$header" "$header"; then fail "nothing to change in $header"
 refuses "another byte in a header of a kernel"
 "$scratch/.ci/embed-shaders" >/dev/null
 "$scratch/.ci/embed-shaders" check
-[ "$(cat "$scratch/Shaders/Runtime/Stamp.h")" != "$before" ] || fail "another text has the same stamp"
+[ "$(cat "$scratch/Shaders/Runtime/Stamp.h")" != "$before" ] || fail "a different text has the same stamp"
 cp "$header" "$scratch/$header"
 refuses "a header put back"
 "$scratch/.ci/embed-shaders" >/dev/null
-[ "$(cat "$scratch/Shaders/Runtime/Stamp.h")" = "$before" ] || fail "the same text has another stamp"
+[ "$(cat "$scratch/Shaders/Runtime/Stamp.h")" = "$before" ] || fail "the same text has a different stamp"
 cmp "$scratch/$embedded" "$embedded"
 
 printf '\n' >>"$scratch/$embedded"
@@ -42,12 +42,12 @@ passed "stale embedded shaders are noticed"
 
 cp "$header" "$scratch/$header"
 say '#include "MetalCompat.h"' >>"$scratch/$header"
-if "$scratch/.ci/embed-shaders" >"$scratch/said" 2>&1; then fail "a header that is included late is moved silently"; fi
-grep -q "$header:.*: a header of ours is included after other text" "$scratch/said" || fail "refused for another reason"
+if "$scratch/.ci/embed-shaders" >"$scratch/output" 2>&1; then fail "a header that is included late is moved silently"; fi
+grep -q "$header:.*: a header of ours is included after other text" "$scratch/output" || fail "refused for the wrong reason"
 passed "headers come first"
 
-# Each file is complete with the texts that it needs, and has the functions that it lists. The strict compile has words
-# of its own in place of ours.
+# Each file compiles with the texts that it needs and exports the functions that it lists. The strict compile replaces
+# MetalCompat.h.
 mkdir "$scratch/texts"
 awk -v texts="$scratch/texts" '
   /^inline constexpr/ { text = /^inline constexpr char kText/ ? texts "/" substr($4, 6, length($4) - 7) : ""; next }
@@ -62,10 +62,10 @@ while IFS='|' read -r file number functions; do
   for text in $(sed -n "s/^inline constexpr unsigned char kNeeds$number\[\] = {\(.*\)};/\1/p" "$embedded" | tr -d ,); do
     [ ! -f "$scratch/texts/$text" ] || cat "$scratch/texts/$text"
   done >"$whole"
-  "$products/shader-check" "$whole" >"$scratch/said" || fail "$file does not compile with the texts listed for it"
+  "$products/shader-check" "$whole" >"$scratch/output" || fail "$file does not compile with the texts listed for it"
   # shellcheck disable=SC2086  # a list of words
   expected=$(set -- $functions && say $#)
-  grep -qE ", $expected exported kernels?," "$scratch/said" || fail "$file: $expected functions, and $(cat "$scratch/said")"
+  grep -qE ", $expected exported kernels?," "$scratch/output" || fail "$file: $expected functions, and $(cat "$scratch/output")"
   files=$((files + 1))
 done <<END
 $(sed -n 's/^    {"\(.*\)", kNeeds\([0-9]*\), "\(.*\)"},$/\1|\2|\3/p' "$embedded")

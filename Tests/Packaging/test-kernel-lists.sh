@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every kernel file ships: it is in Package.swift's resources and in the Host device's list, and lists name no other.
+# Every kernel file is in Package.swift's resources and in the Host device's list, and the lists name no other file.
 . "$(dirname "$0")/common.sh"
 hostList=$host/Shipped/KernelList.h
 kernels=$(cd Shaders && find . -name '*.metal' | sed 's|^\./||' | sort)
@@ -11,7 +11,7 @@ for list in Package.swift "$hostList"; do
     fail "$list does not match the .metal files of Shaders (above: < are there, > are listed)"
   }
 done
-# SwiftPM names a bundle after the package and the target that has the kernels.
+# SwiftPM names a bundle after the package and the target with the kernels.
 target=$(awk '/\.process\(/ { print name; exit } match($0, /name: "[A-Za-z]+"/) { name = substr($0, RSTART + 7, RLENGTH - 8) }' Package.swift)
 grep -qF "\"MLXNativeKernels_$target.bundle\"" "$core/Devices/Metal/LibraryFinder.cpp" ||
   fail "LibraryFinder.cpp does not look for MLXNativeKernels_$target.bundle, which holds the kernels"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What make mac-report writes has the versions, and names neither the user nor the machine.
+# The report of make mac-report has versions, but names neither the user nor the machine.
 . "$(dirname "$0")/common.sh"
 mkdir "$scratch/bin" "$scratch/jane"
 printf '#!/bin/sh\necho janes-computer\n' >"$scratch/bin/hostname"
@@ -12,7 +12,7 @@ exit 3
 END
 printf '#!/bin/sh\necho jane\n' >"$scratch/bin/id"
 chmod +x "$scratch"/bin/*
-# A folder of another owner, as on hosted machines.
+# The folder may belong to another user, as on hosted machines.
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=$PWD
 HOME=$scratch/jane PATH="$scratch/bin:$PATH" REPORT=$scratch/report.txt .ci/mac-report --versions >/dev/null
 report=$(cat "$scratch/report.txt")

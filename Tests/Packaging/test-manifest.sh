@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Package.swift keeps to what SwiftPM does not check by itself, or checks only on a Mac or in another package. The
-# manifest is read as a package that depends on this one sees it, here and on a Mac.
+# Checks rules for Package.swift that SwiftPM does not check, or checks only on a Mac or in another package. Reads the
+# manifest as a dependent package sees it, on Linux and on a Mac.
 . "$(dirname "$0")/common.sh"
 
-# dump CONDITION: the manifest as JSON, where that says whether Darwin can be imported.
+# dump CONDITION: the manifest as JSON; CONDITION is whether Darwin can be imported.
 dump() {
   mkdir -p "$scratch/$1"
   sed "s/canImport(Darwin)/$1/" Package.swift >"$scratch/$1/Package.swift"
   swift package --package-path "$scratch/$1" dump-package
 }
 
-# check MANIFEST PATHS: prints each rule that is broken. Both are files.
+# check MANIFEST PATHS: prints each broken rule. Both are files.
 check() {
   python3 - "$@" <<'PYTHON'
 import json, os, re, sys
@@ -18,7 +18,7 @@ import json, os, re, sys
 manifest = json.load(open(sys.argv[1]))
 paths = open(sys.argv[2]).read().split("\n")
 version = tuple(int(part) for part in manifest["toolsVersion"]["_version"].split(".")[:2])
-# Of the demo alone.
+# Only the demo's.
 demo = {"JargonLM", "JargonLMTests", "decode-demo"}
 
 
@@ -52,7 +52,7 @@ for target in manifest["targets"]:
     if embeds and version < (6, 1):
         print("target %s: %s uses #embed, which the compilers of tools version 6.1 have first" % (name, embeds[0]))
 
-# A disk that does not tell capitals apart makes one file or folder of two.
+# On a case-insensitive disk, two such names are one file or folder.
 seen = {}
 for path in paths:
     while path:
@@ -66,9 +66,9 @@ PYTHON
 
 # refuses WORDS MANIFEST PATHS
 refuses() {
-  check "$2" "$3" >"$scratch/said"
-  grep -qF "$1" "$scratch/said" || {
-    cat "$scratch/said" >&2
+  check "$2" "$3" >"$scratch/output"
+  grep -qF "$1" "$scratch/output" || {
+    cat "$scratch/output" >&2
     fail "not refused: $1"
   }
 }
@@ -83,7 +83,7 @@ done
 passed "$(grep -c '"resources" :' "$manifest") targets have unique names, a tools version that fits, and resources of their own"
 passed "$(wc -l <"$scratch/paths" | tr -d ' ') paths are unique on a case-insensitive disk"
 
-# seed FROM INTO: the manifest with one thing changed.
+# seed FROM INTO: changes one thing in the manifest.
 seed() {
   sed "s|$1|$2|" "$manifest" >"$scratch/seeded.json"
   ! cmp -s "$manifest" "$scratch/seeded.json" || fail "the manifest has no $1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A program may link this package and another user of metal-cpp, such as mlx-swift: their definitions of metal-cpp's
-# symbols do not clash, in any order, and all copies together are set up.
+# symbols do not clash in any order, and all copies are initialized.
 . "$(dirname "$0")/common.sh"
 . .ci/apple.sh
 .ci/metal-cpp 14
@@ -8,7 +8,7 @@ onMac || .ci/darwin-headers
 flags="-std=c++20 -O1 -fblocks"
 definitions=$core/Devices/Metal/MetalCppDefinitions.cpp
 
-# What metal-cpp's readme tells every program to do.
+# What metal-cpp's README asks every program to do.
 cat >"$scratch/Strong.cpp" <<'CXX'
 #define NS_PRIVATE_IMPLEMENTATION
 #define MTL_PRIVATE_IMPLEMENTATION
@@ -16,7 +16,7 @@ cat >"$scratch/Strong.cpp" <<'CXX'
 #include <Metal/Metal.hpp>
 CXX
 
-# A user of the symbols, and what the systems' frameworks would give.
+# A user of the symbols, with stubs of the system frameworks.
 cat >"$scratch/main.cpp" <<'CXX'
 #include "Devices/Metal/MetalCpp.hpp"
 #ifdef __linux__
@@ -57,10 +57,10 @@ compile() {
   "$(toolchain clang++)" $flags -I "$core" -isystem .build/metal-cpp/14 "$@" -c "$source" -o "$object"
 }
 
-if "$(toolchain clang++)" $flags -I "$core" -fsyntax-only "$scratch/main.cpp" >"$scratch/said" 2>&1 ||
-  ! grep -q 'error: "metal-cpp is missing: `git submodule' "$scratch/said"; then
-  cat "$scratch/said" >&2
-  fail "without metal-cpp's headers nothing says how to get them"
+if "$(toolchain clang++)" $flags -I "$core" -fsyntax-only "$scratch/main.cpp" >"$scratch/output" 2>&1 ||
+  ! grep -q 'error: "metal-cpp is missing: `git submodule' "$scratch/output"; then
+  cat "$scratch/output" >&2
+  fail "without metal-cpp's headers, the error does not say how to get them"
 fi
 passed "a missing submodule is named, with the command that fetches it"
 
@@ -74,15 +74,15 @@ compileAll() {
   cp "$scratch/$kind-strong.o" "$scratch/$kind-other.o"
 }
 
-# clashes KIND LINKER…: what is said of two strong copies, which must be much; of all others nothing may be said.
+# clashes KIND LINKER…: two strong copies must clash, and all other combinations must link without output.
 clashes() {
   local kind=$1 objects order
   shift
-  if "$@" "$scratch/$kind-strong.o" "$scratch/$kind-other.o" -o "$scratch/program" >"$scratch/said" 2>&1; then
-    fail "two strong copies of metal-cpp link ($kind): this test finds nothing"
+  if "$@" "$scratch/$kind-strong.o" "$scratch/$kind-other.o" -o "$scratch/program" >"$scratch/output" 2>&1; then
+    fail "two strong copies of metal-cpp link ($kind): this test detects nothing"
   fi
-  grep -qi 'duplicate symbol' "$scratch/said" || {
-    cat "$scratch/said" >&2
+  grep -qi 'duplicate symbol' "$scratch/output" || {
+    cat "$scratch/output" >&2
     fail "two strong copies of metal-cpp are refused, but not as duplicate symbols ($kind)"
   }
   for order in "ours again" "again strong ours" "strong ours again"; do
@@ -99,7 +99,7 @@ if onMac; then
   compile main "$scratch/main.cpp"
   clashes native "$(toolchain clang++)" "$scratch/main.o" -framework Foundation -framework Metal
 else
-  # The strong copy knows the processor by Apple's name alone.
+  # The strong copy checks only Apple's name for the architecture.
   [ "$(uname -m)" != aarch64 ] || flags="$flags -D__arm64__"
   compileAll native -I "$appleSDK"
   compile main "$scratch/main.cpp" -I "$appleSDK"
@@ -110,7 +110,7 @@ passed "definitions of metal-cpp link beside a strong copy in every order"
 if ! onMac; then
   processor=$(uname -m)
   [ "$processor" != aarch64 ] || processor=arm64
-  # The toolchain's linker refuses objects that are marked as a Mac's; without the mark they are the same.
+  # The toolchain's linker refuses objects marked as macOS; otherwise they are the same.
   # shellcheck disable=SC2046  # a list of words
   compileAll macho $(appleCxxFlags) $(appleFlags "$processor-apple-none-macho")
   clashes macho "$(toolchain ld64.lld)" -arch "$processor" -platform_version macos 14.0 14.0 -dylib \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The clang module is the C API and nothing else: C can import it, and no C++ header is reachable from it.
+# The clang module is exactly the C API: C can import it, and it reaches no C++ header.
 . "$(dirname "$0")/common.sh"
 clang=$(toolchain clang)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every swift and cpp example of the README compiles, and every one of the documentation that is a program or a file.
-#   swift   a program of its own; or lines of a Package.swift, when it starts with .package( or .product(
-#   cpp     a file as it stands, or statements inside a function after its #include lines
+# Compiles every swift and cpp example in the README, and every complete one in the documentation.
+#   swift   a program, or lines of a Package.swift if it starts with .package( or .product(
+#   cpp     a file, or statements inside a function after its #include lines
 # .ci/check-apple compiles the examples that import Metal, and .ci/objc those in Objective-C.
 . "$(dirname "$0")/common.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every message that the Metal device sends is answered by the software Metal, is sent while its tests run, and stands on
-# the page of the documentation that says what was run where.
+# Every message that the Metal device sends is implemented by the software Metal, is sent by its tests, and is listed on
+# the documentation page about what was run where.
 . "$(dirname "$0")/common.sh"
 objects=$products/MLXNativeKernelsCore.build/UnifiedMetal
 page=Sources/MLXNativeKernels/MLXNativeKernels.docc/WhereItRuns.md
@@ -9,7 +9,7 @@ if onMac; then
   exit
 fi
 
-# metal-cpp looks each selector up through a variable of its own, which the code that sends it names.
+# metal-cpp looks up each selector through a variable, which the code that sends it references.
 nm -C --undefined-only "$objects"/*.o | sed -nE 's/.*(NS|MTL)::Private::Selector::s_k([A-Za-z0-9_]+)$/\2/p' | tr _ : |
   sort -u >"$scratch/used"
 [ -s "$scratch/used" ] || fail "no selectors are found in $objects"
@@ -24,9 +24,9 @@ missing=$(comm -23 "$scratch/used" "$scratch/implemented")
 passed "all $(wc -l <"$scratch/used") selectors of the Metal device are implemented by the software Metal," \
   "which has $(wc -l <"$scratch/implemented")"
 
-# metal-cpp asks for a signature only where an object does not respond; all of ours do.
+# metal-cpp requests a signature only if an object does not respond; all objects here do.
 silent=$(comm -23 "$scratch/used" "$scratch/sent" | grep -vx methodSignatureForSelector: || true)
-[ -z "$silent" ] || fail "nobody sends:" $silent
+[ -z "$silent" ] || fail "no test sends:" $silent
 passed "each of them is sent while the tests of the device run"
 
 sed -n '/^## Selectors/,/^## /s/^- `\(.*\)`.*/\1/p' "$page" | tr -d '`' | tr ',' '\n' | tr -d ' ' | sort -u >"$scratch/listed"

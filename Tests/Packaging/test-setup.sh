@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# .ci/setup on a Mac says how to get Xcode's Metal compiler where it is missing, and nothing where all is there. Scripts
-# stand for the Mac's programs.
+# On a Mac, .ci/setup says how to get Xcode's Metal compiler if it is missing, and otherwise prints nothing. Scripts
+# replace the Mac's programs.
 . "$(dirname "$0")/common.sh"
 mkdir -p "$scratch/bin" "$scratch/tree/.ci" "$scratch/tree/Sources/ThirdParty"/{fmt/include/fmt,metal-cpp/Metal}
 cp .ci/setup .ci/common.sh "$scratch/tree/.ci"
@@ -13,14 +13,14 @@ program() {
 }
 program uname 'echo Darwin'
 program swift 'exit 0'
-# As Xcode 26 answers without the component.
+# The answer of Xcode 26 without the component.
 program xcrun 'case "$*" in *metal*) echo "error: cannot execute tool '"'metal'"' due to missing Metal Toolchain" >&2; exit 1 ;; esac'
-said=$(PATH="$scratch/bin:$PATH" "$scratch/tree/.ci/setup" 2>&1)
-case "$said" in
+output=$(PATH="$scratch/bin:$PATH" "$scratch/tree/.ci/setup" 2>&1)
+case "$output" in
 *"xcodebuild -downloadComponent MetalToolchain"*) ;;
-*) fail "make setup does not say how to get the Metal compiler (it says: $said)" ;;
+*) fail "make setup does not say how to get the Metal compiler (it says: $output)" ;;
 esac
 program xcrun 'exit 0'
-said=$(PATH="$scratch/bin:$PATH" "$scratch/tree/.ci/setup" 2>&1)
-[ -z "$said" ] || fail "make setup on a Mac that has all says: $said"
+output=$(PATH="$scratch/bin:$PATH" "$scratch/tree/.ci/setup" 2>&1)
+[ -z "$output" ] || fail "make setup on a complete Mac must print nothing, but prints: $output"
 passed "make setup on a Mac names the command that fetches the Metal compiler"

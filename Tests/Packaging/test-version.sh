@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# mnk_version.h has the version of the package. What cannot include it names the same one.
+# mnk_version.h has the package's version. Files that cannot include it must name the same one.
 . "$(dirname "$0")/common.sh"
 version=$(packageVersion)
 header=$core/include/MLXNativeKernels/mnk_version.h
 
-# names FILE LINE: the file has the line.
-names() { grep -qxF -- "$2" "$1" || fail "$1 lacks the line \"$2\"; the version is that of $header"; }
+# names FILE LINE: the file must contain the line.
+names() { grep -qxF -- "$2" "$1" || fail "$1 lacks the line \"$2\", the version in $header"; }
 part() { say "$version" | cut -d. -f"$1"; }
 
 names "$header" "#define MNK_VERSION_MAJOR $(part 1)"
@@ -14,5 +14,5 @@ names Xcode/Configuration/Shared.xcconfig "MARKETING_VERSION = $version"
 line=".package(url: \"https://…/MLXNativeKernels.git\", from: \"$version\")"
 names README.md "    $line"
 names "Sources/MLXNativeKernels/MLXNativeKernels.docc/GettingStarted.md" "$line"
-[ "$(grep -m 1 '^## ' CHANGELOG.md)" = "## $version" ] || fail "CHANGELOG.md begins with another version than $version"
+[ "$(grep -m 1 '^## ' CHANGELOG.md)" = "## $version" ] || fail "CHANGELOG.md does not begin with version $version"
 passed "header, Xcode project, README and change log have version $version"

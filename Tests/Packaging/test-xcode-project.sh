@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Xcode's project builds what the package does, as far as that can be told without Xcode.
+# Xcode's project builds what the package does, as far as can be checked without Xcode.
 . "$(dirname "$0")/common.sh"
 
 "$products/xcode-check" || fail "Xcode would not build the package from its project (above)"
@@ -9,7 +9,7 @@ grep -q '^PRODUCT_BUNDLE_IDENTIFIER = .*\$(DEVELOPMENT_TEAM)$' Xcode/Configurati
   fail "two teams cannot sign the same bundle identifier: end it with \$(DEVELOPMENT_TEAM) in Shared.xcconfig"
 passed "bundle identifiers end with the team"
 
-# The framework as Xcode lays it out: public headers in one folder, and the module map that the project names.
+# The framework in Xcode's layout: public headers in one folder, and the project's module map.
 framework=$scratch/MLXNativeKernels.framework
 mkdir -p "$framework/Headers" "$framework/Modules"
 cp "$core"/include/MLXNativeKernels/*.h* "$framework/Headers"
@@ -28,7 +28,7 @@ say 'bool works() { return mnk::Device::makeDefault() && mnk_device_count() > 0;
 "$(toolchain clang++)" -std=c++20 -F "$scratch" -Werror -fsyntax-only "$scratch/include.cpp"
 passed "C++ includes the framework's headers"
 
-# In the framework Swift and C are one module; in the package they are two.
+# In the framework, Swift and C are one module; in the package they are two.
 # shellcheck disable=SC2046  # a list of words
 "$(toolchain swiftc)" -typecheck -swift-version 6 -warnings-as-errors -module-name MLXNativeKernels \
   -import-underlying-module -F "$scratch" $(find Sources/MLXNativeKernels -name '*.swift') ||

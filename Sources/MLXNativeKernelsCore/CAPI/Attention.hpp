@@ -1,10 +1,10 @@
-// What the descriptors of all calls that attend have in common.
+// What the descriptors of all attention calls share.
 #pragma once
 #include "CAPI/Handles.hpp"
 
 namespace mnk::c {
 
-// Without options: the defaults.
+// Null options are the defaults.
 Result<AttentionOptions> attentionOptions(const mnk_attention_options* options);
 Result<AttentionResults> attentionResults(const mnk_attention_results* results);
 

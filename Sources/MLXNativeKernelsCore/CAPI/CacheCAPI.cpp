@@ -10,50 +10,50 @@ using namespace mnk;
 namespace {
 
 Result<KVQuantizedStorage> storageFrom(const mnk_cache_quantization* quantization) {
-  MNK_TRY(auto given, c::descriptor("mnk_cache_quantization", quantization));
-  MNK_TRY(auto codec, c::codec({given.codec, given.key_bits, given.scale_factor}));
-  MNK_TRY(auto options, c::quantizeOptions(given.options));
-  MNK_TRY(auto planes, c::quantizedPlanes(given.planes));
+  MNK_TRY(auto input, c::descriptor("mnk_cache_quantization", quantization));
+  MNK_TRY(auto codec, c::codec({input.codec, input.key_bits, input.scale_factor}));
+  MNK_TRY(auto options, c::quantizeOptions(input.options));
+  MNK_TRY(auto planes, c::quantizedPlanes(input.planes));
   KVQuantizedStorage storage{.codec = codec.name,
-                             .keyBits = given.key_bits,
-                             .valueBits = given.value_bits == 0 ? given.key_bits : given.value_bits,
+                             .keyBits = input.key_bits,
+                             .valueBits = input.value_bits == 0 ? input.key_bits : input.value_bits,
                              .scaleFactor = codec.scaleFactor,
                              .options = options,
                              .planes = planes};
-  if (given.key_means) storage.keyMeans = given.key_means->tensor;
-  if (given.value_means) storage.valueMeans = given.value_means->tensor;
-  if (given.key_channel_scales) storage.keyChannelScales = given.key_channel_scales->tensor;
+  if (input.key_means) storage.keyMeans = input.key_means->tensor;
+  if (input.value_means) storage.valueMeans = input.value_means->tensor;
+  if (input.key_channel_scales) storage.keyChannelScales = input.key_channel_scales->tensor;
   return storage;
 }
 
 Result<AttentionCacheDescriptor> descriptorFrom(const mnk_cache_descriptor* descriptor) {
-  MNK_TRY(auto given, c::descriptor("mnk_cache_descriptor", descriptor));
-  MNK_TRY(auto type, c::dtype(given.dtype));
-  MNK_TRY(auto whenFull, c::wrap(given.when_full));
-  AttentionCacheDescriptor made{.kvHeads = given.kv_heads,
-                                .headDim = given.head_dim,
-                                .valueHeadDim = given.value_head_dim,
-                                .capacity = given.capacity,
-                                .sequences = given.sequences,
-                                .dtype = type,
-                                .whenFull = whenFull,
-                                .pinned = given.pinned};
-  if (given.quantization) {
-    MNK_TRY(auto storage, storageFrom(given.quantization));
-    made.quantized = std::move(storage);
+  MNK_TRY(auto input, c::descriptor("mnk_cache_descriptor", descriptor));
+  MNK_TRY(auto type, c::dtype(input.dtype));
+  MNK_TRY(auto whenFull, c::wrap(input.when_full));
+  AttentionCacheDescriptor result{.kvHeads = input.kv_heads,
+                                  .headDim = input.head_dim,
+                                  .valueHeadDim = input.value_head_dim,
+                                  .capacity = input.capacity,
+                                  .sequences = input.sequences,
+                                  .dtype = type,
+                                  .whenFull = whenFull,
+                                  .pinned = input.pinned};
+  if (input.quantization) {
+    MNK_TRY(auto storage, storageFrom(input.quantization));
+    result.quantized = std::move(storage);
   }
-  const mnk_sliding_window& sliding = given.sliding_window;
+  const mnk_sliding_window& sliding = input.sliding_window;
   if (sliding.window != 0 || sliding.max_rows != 0 || sliding.max_draft != 0) {
-    made.slidingWindow = {.window = given.sliding_window.window,
-                          .maxRows = std::max(given.sliding_window.max_rows, 1u),
-                          .maxDraft = given.sliding_window.max_draft};
+    result.slidingWindow = {.window = input.sliding_window.window,
+                            .maxRows = std::max(input.sliding_window.max_rows, 1u),
+                            .maxDraft = input.sliding_window.max_draft};
   }
-  made.isStorageOnly = given.is_storage_only;
-  made.latentDim = given.latent_dim;
-  return made;
+  result.isStorageOnly = input.is_storage_only;
+  result.latentDim = input.latent_dim;
+  return result;
 }
 
-// A step with the views that the call needs, and the lists.
+// A step with its views and lists.
 struct Step {
   HeadsView queries, keys, values;
   std::span<const uint32_t> sequences, rowCounts;
@@ -64,46 +64,46 @@ struct Step {
 enum StepKind : uint8_t { kAppends = 1, kAttends = 2 };
 
 Result<RotaryStep> rotaryFrom(const mnk_rotary_step* step) {
-  MNK_TRY(auto given, c::descriptor("mnk_rotary_step", step));
-  MNK_TRY(auto embedding, c::rotary(given.embedding));
-  MNK_TRY(auto positions, c::rotaryPositions(given.positions));
-  if (given.first_position != 0 && (positions || !given.has_first_position)) {
+  MNK_TRY(auto input, c::descriptor("mnk_rotary_step", step));
+  MNK_TRY(auto embedding, c::rotary(input.embedding));
+  MNK_TRY(auto positions, c::rotaryPositions(input.positions));
+  if (input.first_position != 0 && (positions || !input.has_first_position)) {
     return Error{.op = "mnk_rotary_step",
                  .what = "the first position would be ignored",
-                 .got = fmt::format("first_position {} {}", given.first_position,
+                 .got = fmt::format("first_position {} {}", input.first_position,
                                     positions ? "beside positions" : "while has_first_position is false"),
                  .expected = "a first position that is used, or 0",
                  .fix = "Set has_first_position, or leave first_position at 0."};
   }
-  if (!positions && given.has_first_position) positions = RotaryPositions(given.first_position);
-  MNK_TRY(auto offsets, c::rotaryOffsets(given.offsets));
+  if (!positions && input.has_first_position) positions = RotaryPositions(input.first_position);
+  MNK_TRY(auto offsets, c::rotaryOffsets(input.offsets));
   return RotaryStep{
       .embedding = std::move(embedding), .positions = std::move(positions), .offsets = std::move(offsets)};
 }
 
 Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
-  MNK_TRY(auto given, c::descriptor("mnk_cache_step", step));
-  Step made;
+  MNK_TRY(auto input, c::descriptor("mnk_cache_step", step));
+  Step result;
   const std::tuple<const mnk_heads_view*, HeadsView*, StepKind, std::string_view> views[] = {
-      {&given.queries, &made.queries, kAttends, "queries.tensor"},
-      {&given.keys, &made.keys, kAppends, "keys.tensor"},
-      {&given.values, &made.values, kAppends, "values.tensor"}};
+      {&input.queries, &result.queries, kAttends, "queries.tensor"},
+      {&input.keys, &result.keys, kAppends, "keys.tensor"},
+      {&input.values, &result.values, kAppends, "values.tensor"}};
   for (const auto& [from, into, neededFor, name] : views) {
     MNK_TRY(auto view, c::viewFrom(*from));
     if (!view && kinds & neededFor) return c::nullArgument(name);
     if (view) *into = std::move(*view);
   }
   static constexpr uint32_t kFirstSequence = 0;
-  if (!given.sequences && given.sequence_count != 0) return c::nullArgument("sequences");
-  made.sequences = {given.sequences ? given.sequences : &kFirstSequence, given.sequences ? given.sequence_count : 1};
-  if (given.row_counts) made.rowCounts = {given.row_counts, made.sequences.size()};
-  if (given.results) {
-    MNK_TRY(auto results, c::attentionResults(given.results));
-    made.results = std::move(results);
+  if (!input.sequences && input.sequence_count != 0) return c::nullArgument("sequences");
+  result.sequences = {input.sequences ? input.sequences : &kFirstSequence, input.sequences ? input.sequence_count : 1};
+  if (input.row_counts) result.rowCounts = {input.row_counts, result.sequences.size()};
+  if (input.results) {
+    MNK_TRY(auto results, c::attentionResults(input.results));
+    result.results = std::move(results);
   }
-  MNK_TRY(auto options, c::attentionOptions(given.options));
-  made.options = std::move(options);
-  if (!given.rotary) return made;
+  MNK_TRY(auto options, c::attentionOptions(input.options));
+  result.options = std::move(options);
+  if (!input.rotary) return result;
   if (kinds != (kAppends | kAttends)) {
     return Error{.op = "AttentionCache",
                  .what = "a step rotates only where it appends and attends",
@@ -111,13 +111,13 @@ Result<Step> stepFrom(const mnk_cache_step* step, int kinds) {
                  .expected = "none",
                  .fix = "Call mnk_encoder_append_and_attend, or rotate with mnk_encoder_multi_rope first."};
   }
-  MNK_TRY(auto rotary, rotaryFrom(given.rotary));
-  made.rotary = std::move(rotary);
-  return made;
+  MNK_TRY(auto rotary, rotaryFrom(input.rotary));
+  result.rotary = std::move(rotary);
+  return result;
 }
 
-// A list is refused before it is read where it has more entries than the view has sequences, and than rows and, with
-// row counts, sequences without any.
+// Refuses a list before reading it if it has more entries than the view allows: its sequences or rows, or, with row
+// counts, also sequences without rows.
 Result<void> checkListed(const Step& step, const HeadsView& view, const AttentionCache& cache) {
   const uint64_t without = step.rowCounts.empty() ? 0 : cache.descriptor().sequences;
   const HeadsView::Strides strides = view.resolved();
@@ -130,7 +130,6 @@ mnk_kv_scale_rule scaleRule(KVScaleRule rule) {
   return rule == KVScaleRule::unbiased ? MNK_SCALE_UNBIASED : MNK_SCALE_LEAST_SQUARES;
 }
 
-// Scales of keys or of values.
 mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out error) {
   return c::make<mnk_tensor>(error, {{cache, "cache"}}, [&]() -> Result<mnk_tensor*> {
     const auto view = cache->cache.quantizedView();
@@ -155,10 +154,10 @@ mnk_tensor* makeScales(const mnk_cache* cache, bool ofValues, mnk_error_out erro
 
 }  // namespace
 
-Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> made) {
-  if (!made) return std::move(made).error();
-  std::unique_ptr<mnk_cache> handle(new mnk_cache{*made});
-  if (const auto& storage = made->descriptor().quantized) {
+Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> result) {
+  if (!result) return std::move(result).error();
+  std::unique_ptr<mnk_cache> handle(new mnk_cache{*result});
+  if (const auto& storage = result->descriptor().quantized) {
     const auto held = [](std::optional<mnk_tensor>& holder, const std::optional<Tensor>& tensor) {
       if (tensor) holder = mnk_tensor{*tensor};
       return holder ? &*holder : nullptr;
@@ -182,8 +181,8 @@ Result<mnk_cache*> mnk::c::handleFor(Result<AttentionCache> made) {
 
 mnk_cache* mnk_cache_make(mnk_device* device, const mnk_cache_descriptor* descriptor, mnk_error_out error) {
   return c::make<mnk_cache>(error, {{device, "device"}}, [&]() -> Result<mnk_cache*> {
-    MNK_TRY(auto given, descriptorFrom(descriptor));
-    return c::handleFor(AttentionCache::make(device->device, given));
+    MNK_TRY(auto input, descriptorFrom(descriptor));
+    return c::handleFor(AttentionCache::make(device->device, input));
   });
 }
 
@@ -202,22 +201,22 @@ void mnk_cache_release(mnk_cache* cache) {
 mnk_cache_descriptor mnk_cache_get_descriptor(const mnk_cache* cache) {
   mnk_cache_descriptor descriptor{.size = sizeof descriptor};
   if (!cache) return descriptor;
-  const AttentionCacheDescriptor& made = cache->cache.descriptor();
-  descriptor.kv_heads = made.kvHeads;
-  descriptor.head_dim = made.headDim;
-  descriptor.value_head_dim = made.valueHeadDim;
-  descriptor.capacity = made.capacity;
-  descriptor.sequences = made.sequences;
-  descriptor.dtype = static_cast<mnk_dtype>(made.dtype);
-  descriptor.when_full = static_cast<mnk_kv_wrap>(made.whenFull);
-  descriptor.pinned = made.pinned;
-  descriptor.quantization = made.quantized ? &cache->quantization : nullptr;
-  if (const auto& sliding = made.slidingWindow) {
+  const AttentionCacheDescriptor& result = cache->cache.descriptor();
+  descriptor.kv_heads = result.kvHeads;
+  descriptor.head_dim = result.headDim;
+  descriptor.value_head_dim = result.valueHeadDim;
+  descriptor.capacity = result.capacity;
+  descriptor.sequences = result.sequences;
+  descriptor.dtype = static_cast<mnk_dtype>(result.dtype);
+  descriptor.when_full = static_cast<mnk_kv_wrap>(result.whenFull);
+  descriptor.pinned = result.pinned;
+  descriptor.quantization = result.quantized ? &cache->quantization : nullptr;
+  if (const auto& sliding = result.slidingWindow) {
     descriptor.sliding_window = {
         .window = sliding->window, .max_rows = sliding->maxRows, .max_draft = sliding->maxDraft};
   }
-  descriptor.is_storage_only = made.isStorageOnly;
-  descriptor.latent_dim = made.latentDim;
+  descriptor.is_storage_only = result.isStorageOnly;
+  descriptor.latent_dim = result.latentDim;
   return descriptor;
 }
 uint64_t mnk_cache_bytes(const mnk_cache* cache) {
@@ -284,9 +283,9 @@ bool mnk_encoder_attend(mnk_encoder* encoder, const mnk_cache* cache, const mnk_
                         const mnk_attention_results* results, const mnk_attention_options* options, uint32_t sequence,
                         mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}, {queries, "queries"}}, [&]() -> Result<void> {
-    MNK_TRY(auto where, c::attentionResults(results));
-    MNK_TRY(auto how, c::attentionOptions(options));
-    return cache->cache.attend(encoder->encoder, queries->tensor, where, how, sequence);
+    MNK_TRY(auto parsedResults, c::attentionResults(results));
+    MNK_TRY(auto parsedOptions, c::attentionOptions(options));
+    return cache->cache.attend(encoder->encoder, queries->tensor, parsedResults, parsedOptions, sequence);
   });
 }
 
@@ -298,51 +297,51 @@ bool mnk_encoder_attend_sequences(mnk_encoder* encoder, const mnk_cache* cache, 
     const uint64_t most = queries->tensor.shape()[0];
     if (count > most)
       return c::tooMany("AttentionCache", "sequences", count, most, "Pass one for each sequence of the queries.");
-    MNK_TRY(auto where, c::attentionResults(results));
-    MNK_TRY(auto how, c::attentionOptions(options));
-    return cache->cache.attend(encoder->encoder, queries->tensor, where, how, {sequences, count});
+    MNK_TRY(auto parsedResults, c::attentionResults(results));
+    MNK_TRY(auto parsedOptions, c::attentionOptions(options));
+    return cache->cache.attend(encoder->encoder, queries->tensor, parsedResults, parsedOptions, {sequences, count});
   });
 }
 
 bool mnk_encoder_append_step(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto given, stepFrom(step, kAppends));
-    MNK_TRY(checkListed(given, given.keys, cache->cache));
-    return cache->cache.append(encoder->encoder, given.keys, given.values, given.sequences, given.rowCounts);
+    MNK_TRY(auto input, stepFrom(step, kAppends));
+    MNK_TRY(checkListed(input, input.keys, cache->cache));
+    return cache->cache.append(encoder->encoder, input.keys, input.values, input.sequences, input.rowCounts);
   });
 }
 
 bool mnk_encoder_attend_step(mnk_encoder* encoder, const mnk_cache* cache, const mnk_cache_step* step,
                              mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto given, stepFrom(step, kAttends));
-    MNK_TRY(checkListed(given, given.queries, cache->cache));
-    return cache->cache.attend(encoder->encoder, given.queries, given.results, given.options, given.sequences,
-                               given.rowCounts);
+    MNK_TRY(auto input, stepFrom(step, kAttends));
+    MNK_TRY(checkListed(input, input.queries, cache->cache));
+    return cache->cache.attend(encoder->encoder, input.queries, input.results, input.options, input.sequences,
+                               input.rowCounts);
   });
 }
 
 bool mnk_encoder_append_and_attend(mnk_encoder* encoder, mnk_cache* cache, const mnk_cache_step* step,
                                    mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}, {cache, "cache"}}, [&]() -> Result<void> {
-    MNK_TRY(auto given, stepFrom(step, kAppends | kAttends));
-    MNK_TRY(checkListed(given, given.keys, cache->cache));
-    if (given.sequences.empty()) {
+    MNK_TRY(auto input, stepFrom(step, kAppends | kAttends));
+    MNK_TRY(checkListed(input, input.keys, cache->cache));
+    if (input.sequences.empty()) {
       return Error{.op = "AttentionCache.appendAndAttend",
                    .what = "the step has no sequence",
                    .got = "an empty list of sequences",
                    .expected = "at least one sequence",
                    .fix = "List the sequences that the tokens continue."};
     }
-    AppendAndAttend op{.queries = given.queries,
-                       .keys = given.keys,
-                       .values = given.values,
-                       .rotary = given.rotary,
-                       .results = given.results,
-                       .options = given.options,
-                       .sequence = given.sequences.front(),
-                       .rowCounts = {given.rowCounts.begin(), given.rowCounts.end()}};
-    if (given.sequences.size() > 1) op.sequences.assign(given.sequences.begin(), given.sequences.end());
+    AppendAndAttend op{.queries = input.queries,
+                       .keys = input.keys,
+                       .values = input.values,
+                       .rotary = input.rotary,
+                       .results = input.results,
+                       .options = input.options,
+                       .sequence = input.sequences.front(),
+                       .rowCounts = {input.rowCounts.begin(), input.rowCounts.end()}};
+    if (input.sequences.size() > 1) op.sequences.assign(input.sequences.begin(), input.sequences.end());
     return cache->cache.appendAndAttend(encoder->encoder, op);
   });
 }

@@ -7,9 +7,9 @@ using namespace mnk;
 
 namespace {
 
-Result<mnk_library*> handleFor(Result<std::shared_ptr<Library>> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_library{*made, (*made)->functionNames()};
+Result<mnk_library*> handleFor(Result<std::shared_ptr<Library>> result) {
+  if (!result) return std::move(result).error();
+  return new mnk_library{*result, (*result)->functionNames()};
 }
 
 }  // namespace
@@ -41,14 +41,14 @@ mnk_device* mnk_device_make_at(size_t index, mnk_error_out error) {
 
 mnk_device* mnk_device_make_host(const mnk_host_options* options, mnk_error_out error) {
   return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
-    MNK_TRY(auto given, c::descriptor("mnk_host_options", options));
-    return c::handleFor(host::makeDevice({.workers = given.workers,
-                                          .orderSeed = given.order_seed,
-                                          .checking = static_cast<host::Checking>(given.checking),
-                                          .allowSameValue = given.allow_same_value,
-                                          .perturb = given.perturb,
-                                          .level = static_cast<host::Level>(given.level),
-                                          .compiler = given.compiler ? given.compiler : ""}));
+    MNK_TRY(auto input, c::descriptor("mnk_host_options", options));
+    return c::handleFor(host::makeDevice({.workers = input.workers,
+                                          .orderSeed = input.order_seed,
+                                          .checking = static_cast<host::Checking>(input.checking),
+                                          .allowSameValue = input.allow_same_value,
+                                          .perturb = input.perturb,
+                                          .level = static_cast<host::Level>(input.level),
+                                          .compiler = input.compiler ? input.compiler : ""}));
   });
 }
 

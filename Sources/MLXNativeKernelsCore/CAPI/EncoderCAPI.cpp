@@ -12,32 +12,32 @@ Result<std::span<const T>> listFrom(const T* items, size_t count, std::string_vi
   return std::span<const T>(items, count);
 }
 
-Result<FunctionConstant> constantFrom(const mnk_constant& given) {
+Result<FunctionConstant> constantFrom(const mnk_constant& input) {
   static_assert(static_cast<int>(ConstantType::boolean) == MNK_CONSTANT_BOOL &&
                 static_cast<int>(ConstantType::i32) == MNK_CONSTANT_I32 &&
                 static_cast<int>(ConstantType::u32) == MNK_CONSTANT_U32 &&
                 static_cast<int>(ConstantType::f32) == MNK_CONSTANT_F32);
-  if (static_cast<uint32_t>(given.type) <= MNK_CONSTANT_F32) {
-    return FunctionConstant(given.index, static_cast<ConstantType>(given.type), given.bits);
+  if (static_cast<uint32_t>(input.type) <= MNK_CONSTANT_F32) {
+    return FunctionConstant(input.index, static_cast<ConstantType>(input.type), input.bits);
   }
   return Error{.op = "C API",
                .what = "the type of a function constant is unknown",
-               .got = fmt::format("{}", static_cast<uint32_t>(given.type)),
+               .got = fmt::format("{}", static_cast<uint32_t>(input.type)),
                .expected = "MNK_CONSTANT_BOOL to MNK_CONSTANT_F32",
                .fix = "Use the constants of mnk.h."};
 }
 
-Result<Access> accessFrom(mnk_access given) {
-  if (static_cast<uint32_t>(given) <= MNK_READ_WRITE) return static_cast<Access>(given);
+Result<Access> accessFrom(mnk_access input) {
+  if (static_cast<uint32_t>(input) <= MNK_READ_WRITE) return static_cast<Access>(input);
   return Error{.op = "C API",
                .what = "the access of a binding is unknown",
-               .got = fmt::format("{}", static_cast<uint32_t>(given)),
+               .got = fmt::format("{}", static_cast<uint32_t>(input)),
                .expected = "MNK_READ, MNK_WRITE or MNK_READ_WRITE",
                .fix = "Use the constants of mnk.h."};
 }
 
-Result<Dispatch> dispatchFrom(const mnk_dispatch* given, const DeviceLimits& limits) {
-  MNK_TRY(auto d, c::descriptor("mnk_dispatch", given));
+Result<Dispatch> dispatchFrom(const mnk_dispatch* input, const DeviceLimits& limits) {
+  MNK_TRY(auto d, c::descriptor("mnk_dispatch", input));
   if (!d.function) return c::nullArgument("function");
   MNK_TRY(auto buffers, listFrom(d.buffers, d.buffer_count, "buffers"));
   MNK_TRY(auto inlines, listFrom(d.inlines, d.inline_count, "inlines"));
@@ -49,8 +49,8 @@ Result<Dispatch> dispatchFrom(const mnk_dispatch* given, const DeviceLimits& lim
   dispatch.kernel.function = d.function;
   if (d.library) dispatch.kernel.library = d.library->library;
   for (const mnk_constant& constant : constants) {
-    MNK_TRY(auto made, constantFrom(constant));
-    dispatch.kernel.constants.push_back(made);
+    MNK_TRY(auto converted, constantFrom(constant));
+    dispatch.kernel.constants.push_back(converted);
   }
   for (const mnk_binding& binding : buffers) {
     if (!binding.tensor) return c::nullArgument("the tensor of a binding");
@@ -108,8 +108,8 @@ void mnk_encoder_release(mnk_encoder* encoder) {
 
 bool mnk_encoder_dispatch(mnk_encoder* encoder, const mnk_dispatch* dispatch, mnk_error_out error) {
   return c::run(error, {{encoder, "encoder"}}, [&]() -> Result<void> {
-    MNK_TRY(auto made, dispatchFrom(dispatch, encoder->encoder.device()->limits()));
-    return encoder->encoder.dispatch(made);
+    MNK_TRY(auto converted, dispatchFrom(dispatch, encoder->encoder.device()->limits()));
+    return encoder->encoder.dispatch(converted);
   });
 }
 
@@ -123,7 +123,7 @@ bool mnk_encoder_measure_ops(mnk_encoder* encoder, mnk_error_out error) {
 
 mnk_completion* mnk_encoder_commit(mnk_encoder* encoder, mnk_finished finished, void* context, mnk_error_out error) {
   return c::make<mnk_completion>(error, {{encoder, "encoder"}}, [&]() -> Result<mnk_completion*> {
-    auto handle = std::make_unique<mnk_completion>();  // before the commit, which nothing may fail after
+    auto handle = std::make_unique<mnk_completion>();  // before the commit, after which nothing may fail
     MNK_TRY(handle->completion, encoder->encoder.commit(c::finishedBy(finished, context)));
     return handle.release();
   });

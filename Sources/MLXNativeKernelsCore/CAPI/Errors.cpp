@@ -5,7 +5,7 @@ namespace mnk::c {
 
 namespace {
 
-// Stands in where not even an error fits in memory; it is made before that can happen and never released.
+// Returned when there is no memory even for an error. Created in advance and never released.
 mnk_error exhausted{outOfMemory("C API", "a failed allocation"), "C API: memory ran out."};
 
 Error unknownNumber(std::string_view type, uint32_t got, std::string_view expected) {
@@ -17,9 +17,9 @@ Error unknownNumber(std::string_view type, uint32_t got, std::string_view expect
 }
 
 // For enums without gaps.
-template <typename Enum, typename Given>
-Result<Enum> upTo(Enum last, Given given, std::string_view type, std::string_view expected) {
-  const auto number = static_cast<uint32_t>(given);
+template <typename Enum, typename Input>
+Result<Enum> upTo(Enum last, Input input, std::string_view type, std::string_view expected) {
+  const auto number = static_cast<uint32_t>(input);
   if (number > static_cast<uint32_t>(last)) return unknownNumber(type, number, expected);
   return static_cast<Enum>(number);
 }
@@ -66,48 +66,48 @@ Error wrongSize(std::string_view type, size_t got, size_t expected) {
           .fix = fmt::format("Set size to sizeof({}) and compile against the mnk.h of version {}.", type, MNK_VERSION)};
 }
 
-Result<DType> dtype(mnk_dtype given) {
-  return upTo(DType::i32, given, "dtype", "MNK_F32 to MNK_I32");
+Result<DType> dtype(mnk_dtype input) {
+  return upTo(DType::i32, input, "dtype", "MNK_F32 to MNK_I32");
 }
-Result<KVLayout> layout(mnk_kv_layout given) {
-  return upTo(KVLayout::tokenMajor, given, "layout", "MNK_HEAD_MAJOR or MNK_TOKEN_MAJOR");
+Result<KVLayout> layout(mnk_kv_layout input) {
+  return upTo(KVLayout::tokenMajor, input, "layout", "MNK_HEAD_MAJOR or MNK_TOKEN_MAJOR");
 }
-Result<KVWrap> wrap(mnk_kv_wrap given) {
-  return upTo(KVWrap::ring, given, "wrap", "MNK_LINEAR or MNK_RING");
+Result<KVWrap> wrap(mnk_kv_wrap input) {
+  return upTo(KVWrap::ring, input, "wrap", "MNK_LINEAR or MNK_RING");
 }
-Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given) {
-  return upTo(RotaryPairing::neighbors, given, "rotary pairing", "MNK_HALF_OF_ROPE_DIM to MNK_NEIGHBORS");
+Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing input) {
+  return upTo(RotaryPairing::neighbors, input, "rotary pairing", "MNK_HALF_OF_ROPE_DIM to MNK_NEIGHBORS");
 }
-Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given) {
-  return upTo(RotaryOtherAxis::axis3, given, "rotary axis", "MNK_OTHER_AXIS_0 or MNK_OTHER_AXIS_3");
+Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis input) {
+  return upTo(RotaryOtherAxis::axis3, input, "rotary axis", "MNK_OTHER_AXIS_0 or MNK_OTHER_AXIS_3");
 }
-Result<KVCodecName> codecName(mnk_kv_codec_name given) {
-  return upTo(KVCodecName::mlx1, given, "codec", "MNK_TURBO or MNK_MLX1");
+Result<KVCodecName> codecName(mnk_kv_codec_name input) {
+  return upTo(KVCodecName::mlx1, input, "codec", "MNK_TURBO or MNK_MLX1");
 }
-Result<KVNonFinite> nonFinite(mnk_kv_non_finite given) {
-  return upTo(KVNonFinite::propagate, given, "treatment of NaN and infinity",
+Result<KVNonFinite> nonFinite(mnk_kv_non_finite input) {
+  return upTo(KVNonFinite::propagate, input, "treatment of NaN and infinity",
               "MNK_NON_FINITE_ZERO or MNK_NON_FINITE_PROPAGATE");
 }
-Result<KVDomain> domain(mnk_kv_domain given) {
-  return upTo(KVDomain::rotated, given, "domain", "MNK_ORIGINAL_DOMAIN or MNK_ROTATED_DOMAIN");
+Result<KVDomain> domain(mnk_kv_domain input) {
+  return upTo(KVDomain::rotated, input, "domain", "MNK_ORIGINAL_DOMAIN or MNK_ROTATED_DOMAIN");
 }
-Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes given) {
-  return upTo(KVQuantizedPlanes::values, given, "choice of what is quantized",
+Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes input) {
+  return upTo(KVQuantizedPlanes::values, input, "choice of what is quantized",
               "MNK_QUANTIZED_BOTH to MNK_QUANTIZED_VALUES");
 }
-Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel given) {
-  return upTo(FlashDecodeKernel::matrix, given, "kernel of FlashDecode", "MNK_KERNEL_AUTOMATIC to MNK_KERNEL_MATRIX");
+Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel input) {
+  return upTo(FlashDecodeKernel::matrix, input, "kernel of FlashDecode", "MNK_KERNEL_AUTOMATIC to MNK_KERNEL_MATRIX");
 }
-Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge given) {
-  return upTo(FlashDecodeMerge::together, given, "way of merging", "MNK_MERGE_AUTOMATIC to MNK_MERGE_TOGETHER");
-}
-
-Result<Tuning> tuning(mnk_tuning given) {
-  return upTo(Tuning::measure, given, "way of tuning", "MNK_TUNING_TABLE or MNK_TUNING_MEASURE");
+Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge input) {
+  return upTo(FlashDecodeMerge::together, input, "way of merging", "MNK_MERGE_AUTOMATIC to MNK_MERGE_TOGETHER");
 }
 
-Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault) {
-  switch (const auto number = static_cast<uint32_t>(given)) {
+Result<Tuning> tuning(mnk_tuning input) {
+  return upTo(Tuning::measure, input, "way of tuning", "MNK_TUNING_TABLE or MNK_TUNING_MEASURE");
+}
+
+Result<KVScaleRule> scaleRule(mnk_kv_scale_rule input, KVScaleRule byDefault) {
+  switch (const auto number = static_cast<uint32_t>(input)) {
     case MNK_SCALE_DEFAULT:
       return byDefault;
     case MNK_SCALE_UNBIASED:
@@ -119,8 +119,8 @@ Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault) {
   }
 }
 
-Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given) {
-  const auto number = static_cast<uint32_t>(given);
+Result<RotaryLayout> rotaryLayout(mnk_rotary_layout input) {
+  const auto number = static_cast<uint32_t>(input);
   switch (static_cast<RotaryLayout>(number)) {
     case RotaryLayout::interleavedPairs:
     case RotaryLayout::halfSplit:

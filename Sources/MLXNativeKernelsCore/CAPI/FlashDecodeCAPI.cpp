@@ -21,99 +21,99 @@ Result<AttentionPartials> partialsFrom(const mnk_tensor* sums, const mnk_tensor*
 
 Result<AttentionOptions> attentionOptions(const mnk_attention_options* options) {
   if (!options) return AttentionOptions{};
-  MNK_TRY(auto given, descriptor("mnk_attention_options", options));
-  MNK_TRY(auto kernel, flashDecodeKernel(given.kernel));
-  MNK_TRY(auto merge, flashDecodeMerge(given.merge));
-  return AttentionOptions{.scale = given.scale,
-                          .isCausal = !given.is_bidirectional,
-                          .window = given.window,
-                          .windowSeesPinned = given.window_sees_pinned,
-                          .softcap = given.softcap,
-                          .mask = optional(given.mask),
-                          .slopes = optional(given.slopes),
-                          .sinks = optional(given.sinks),
-                          .splits = given.splits,
+  MNK_TRY(auto input, descriptor("mnk_attention_options", options));
+  MNK_TRY(auto kernel, flashDecodeKernel(input.kernel));
+  MNK_TRY(auto merge, flashDecodeMerge(input.merge));
+  return AttentionOptions{.scale = input.scale,
+                          .isCausal = !input.is_bidirectional,
+                          .window = input.window,
+                          .windowSeesPinned = input.window_sees_pinned,
+                          .softcap = input.softcap,
+                          .mask = optional(input.mask),
+                          .slopes = optional(input.slopes),
+                          .sinks = optional(input.sinks),
+                          .splits = input.splits,
                           .kernel = kernel,
                           .merge = merge};
 }
 
 Result<AttentionResults> attentionResults(const mnk_attention_results* results) {
-  MNK_TRY(auto given, descriptor("mnk_attention_results", results));
-  AttentionResults made{.into = optional(given.into), .logSumExp = optional(given.log_sum_exp)};
-  if (given.partial_sums || given.partial_stats) {
-    MNK_TRY(auto partials, partialsFrom(given.partial_sums, given.partial_stats));
-    made.partials = std::move(partials);
+  MNK_TRY(auto input, descriptor("mnk_attention_results", results));
+  AttentionResults result{.into = optional(input.into), .logSumExp = optional(input.log_sum_exp)};
+  if (input.partial_sums || input.partial_stats) {
+    MNK_TRY(auto partials, partialsFrom(input.partial_sums, input.partial_stats));
+    result.partials = std::move(partials);
   }
-  return made;
+  return result;
 }
 
 namespace {
 
-Result<HeadsView> queriesFrom(const mnk_flash_decode& given) {
-  if (given.queries_view) {
-    MNK_TRY(auto view, viewFrom(*given.queries_view));
+Result<HeadsView> queriesFrom(const mnk_flash_decode& input) {
+  if (input.queries_view) {
+    MNK_TRY(auto view, viewFrom(*input.queries_view));
     if (!view) return nullArgument("queries_view.tensor");
     return std::move(*view);
   }
-  if (!given.queries) return nullArgument("queries");
-  return HeadsView(given.queries->tensor);
+  if (!input.queries) return nullArgument("queries");
+  return HeadsView(input.queries->tensor);
 }
 
-// A list that is longer than the queries is refused before it is read.
-Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& given, const HeadsView& queries) {
-  if (!given.sequences && given.sequence_count != 0) return nullArgument("sequences");
+// Refuses a list that is longer than the queries before reading it.
+Result<std::vector<AttendedSequence>> sequencesFrom(const mnk_flash_decode& input, const HeadsView& queries) {
+  if (!input.sequences && input.sequence_count != 0) return nullArgument("sequences");
   const HeadsView::Strides axes = queries.isReadable() ? queries.resolved() : HeadsView::Strides{.sequences = 1};
-  // Sequences that say how many rows they have share those of one.
+  // Sequences with row counts share the rows of one sequence.
   const uint64_t most = axes.sequences == 1 ? std::max<uint64_t>(axes.tokens, 1) : axes.sequences;
-  if (given.sequence_count > most) {
-    return tooMany(FlashDecode::name, "sequences", given.sequence_count, most,
+  if (input.sequence_count > most) {
+    return tooMany(FlashDecode::name, "sequences", input.sequence_count, most,
                    "Pass one for each sequence of the queries, or with a number of rows.");
   }
   std::vector<AttendedSequence> sequences;
-  for (size_t i = 0; i < given.sequence_count; ++i) {
-    const mnk_attended_sequence& one = given.sequences[i];
+  for (size_t i = 0; i < input.sequence_count; ++i) {
+    const mnk_attended_sequence& one = input.sequences[i];
     sequences.push_back({.sequence = one.sequence, .length = one.length, .highest = one.highest, .rows = one.rows});
   }
   return sequences;
 }
 
-Result<std::variant<KVCacheView, QuantizedKVCacheView>> cacheFrom(const mnk_flash_decode& given) {
+Result<std::variant<KVCacheView, QuantizedKVCacheView>> cacheFrom(const mnk_flash_decode& input) {
   using Cache = std::variant<KVCacheView, QuantizedKVCacheView>;
-  if (bool(given.dense) == bool(given.quantized)) {
+  if (bool(input.dense) == bool(input.quantized)) {
     return Error{.op = "C API",
                  .what = "attention needs one cache",
-                 .got = given.dense ? "a dense and a quantized view" : "neither a dense nor a quantized view",
+                 .got = input.dense ? "a dense and a quantized view" : "neither a dense nor a quantized view",
                  .expected = "one of them",
                  .fix = "Set either dense or quantized, and leave the other NULL."};
   }
-  if (given.dense) {
-    MNK_TRY(auto view, cacheView(*given.dense, "dense"));
+  if (input.dense) {
+    MNK_TRY(auto view, cacheView(*input.dense, "dense"));
     return Cache(std::move(view));
   }
-  MNK_TRY(auto view, quantizedView(*given.quantized, "quantized"));
+  MNK_TRY(auto view, quantizedView(*input.quantized, "quantized"));
   return Cache(std::move(view));
 }
 
 Result<FlashDecode> decodeFrom(const mnk_flash_decode* op) {
-  MNK_TRY(auto given, descriptor("mnk_flash_decode", op));
-  MNK_TRY(auto queries, queriesFrom(given));
-  MNK_TRY(auto over, cacheFrom(given));
-  MNK_TRY(auto sequences, sequencesFrom(given, queries));
-  MNK_TRY(auto results, attentionResults(given.results));
-  MNK_TRY(auto options, attentionOptions(given.options));
+  MNK_TRY(auto input, descriptor("mnk_flash_decode", op));
+  MNK_TRY(auto queries, queriesFrom(input));
+  MNK_TRY(auto over, cacheFrom(input));
+  MNK_TRY(auto sequences, sequencesFrom(input, queries));
+  MNK_TRY(auto results, attentionResults(input.results));
+  MNK_TRY(auto options, attentionOptions(input.options));
   return FlashDecode{.queries = std::move(queries),
                      .over = std::move(over),
                      .sequences = std::move(sequences),
                      .results = std::move(results),
                      .options = std::move(options),
-                     .scratch = optional(given.scratch)};
+                     .scratch = optional(input.scratch)};
 }
 
 Result<MergePartials> mergeFrom(const mnk_merge_partials* op) {
-  MNK_TRY(auto given, descriptor("mnk_merge_partials", op));
-  MNK_TRY(auto partials, partialsFrom(given.partial_sums, given.partial_stats));
-  MNK_TRY(auto results, attentionResults(given.results));
-  return MergePartials{.partials = std::move(partials), .sinks = optional(given.sinks), .results = std::move(results)};
+  MNK_TRY(auto input, descriptor("mnk_merge_partials", op));
+  MNK_TRY(auto partials, partialsFrom(input.partial_sums, input.partial_stats));
+  MNK_TRY(auto results, attentionResults(input.results));
+  return MergePartials{.partials = std::move(partials), .sinks = optional(input.sinks), .results = std::move(results)};
 }
 
 }  // namespace

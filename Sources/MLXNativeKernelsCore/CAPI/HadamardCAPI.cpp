@@ -7,12 +7,12 @@ using namespace mnk;
 namespace {
 
 Result<Hadamard> opFrom(const mnk_hadamard* op) {
-  MNK_TRY(auto given, c::descriptor("mnk_hadamard", op));
-  if (!given.from) return c::nullArgument("from");
-  Hadamard hadamard{.from = given.from->tensor, .isInverse = given.is_inverse};
-  if (given.into) hadamard.into = given.into->tensor;
-  if (given.has_signs) {
-    MNK_TRY(auto signs, c::codecName(given.signs));
+  MNK_TRY(auto input, c::descriptor("mnk_hadamard", op));
+  if (!input.from) return c::nullArgument("from");
+  Hadamard hadamard{.from = input.from->tensor, .isInverse = input.is_inverse};
+  if (input.into) hadamard.into = input.into->tensor;
+  if (input.has_signs) {
+    MNK_TRY(auto signs, c::codecName(input.signs));
     hadamard.signs = signs;
   }
   return hadamard;

@@ -1,4 +1,4 @@
-// What the opaque handles of mnk.h hold, and the one place where a Result becomes a C result.
+// The contents of mnk.h's opaque handles, and the conversion of every Result to a C result.
 #pragma once
 #include <cstring>
 #include <memory>
@@ -39,7 +39,7 @@ struct mnk_plan {
 };
 struct mnk_cache {
   mnk::AttentionCache cache;
-  // What its descriptor points to.
+  // The objects that its descriptor points to.
   std::optional<mnk_tensor> keyMeans = {};
   std::optional<mnk_tensor> valueMeans = {};
   std::optional<mnk_tensor> keyChannelScales = {};
@@ -52,24 +52,24 @@ struct mnk_recorded_step {
 
 namespace mnk::c {
 
-inline Result<mnk_device*> handleFor(Result<std::shared_ptr<Device>> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_device{*made, std::string((*made)->kind()), (*made)->name()};
+inline Result<mnk_device*> handleFor(Result<std::shared_ptr<Device>> result) {
+  if (!result) return std::move(result).error();
+  return new mnk_device{*result, std::string((*result)->kind()), (*result)->name()};
 }
-inline Result<mnk_tensor*> handleFor(Result<Tensor> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_tensor{*made};
-}
-
-inline Result<mnk_plan*> handleFor(Result<Plan> made) {
-  if (!made) return std::move(made).error();
-  return new mnk_plan{*made, made->text()};
+inline Result<mnk_tensor*> handleFor(Result<Tensor> result) {
+  if (!result) return std::move(result).error();
+  return new mnk_tensor{*result};
 }
 
-// With what the cache's descriptor points to.
-Result<mnk_cache*> handleFor(Result<AttentionCache> made);
+inline Result<mnk_plan*> handleFor(Result<Plan> result) {
+  if (!result) return std::move(result).error();
+  return new mnk_plan{*result, result->text()};
+}
 
-// What calls the caller's function, if there is one.
+// Includes the objects that the cache's descriptor points to.
+Result<mnk_cache*> handleFor(Result<AttentionCache> result);
+
+// Calls the caller's function, if there is one.
 CommandEncoder::Finished finishedBy(mnk_finished finished, void* context);
 mnk_counts countsFrom(const Summary::Counts& counts);
 // Zeros for an unknown kind.
@@ -83,11 +83,11 @@ inline std::optional<Tensor> optional(const mnk_tensor* tensor) {
 void store(mnk_error_out out, Error error) noexcept;
 void release(mnk_error* error) noexcept;
 Error nullArgument(std::string_view what);
-// A list that is refused before it is copied.
+// The error for a list that is refused before it is copied.
 Error tooMany(std::string_view op, std::string_view what, uint64_t got, uint64_t most,
               std::string_view fix = "Pass fewer, or put the data in a tensor.");
 
-// A handle that a call cannot do without.
+// A required handle.
 struct Needed {
   const void* handle;
   std::string_view name;
@@ -103,7 +103,7 @@ Result<T> attempt(std::initializer_list<Needed> needed, Body&& body) {
   });
 }
 
-// Runs a body that gives Result<Handle*> and hands the pointer out.
+// Runs a body that returns Result<Handle*> and returns the pointer.
 template <typename Handle, typename Body>
 Handle* make(mnk_error_out out, std::initializer_list<Needed> needed, Body&& body) noexcept {
   Result<Handle*> result = attempt<Handle*>(needed, body);
@@ -112,7 +112,7 @@ Handle* make(mnk_error_out out, std::initializer_list<Needed> needed, Body&& bod
   return nullptr;
 }
 
-// Runs a body that gives Result<void>.
+// Runs a body that returns Result<void>.
 template <typename Body>
 bool run(mnk_error_out out, std::initializer_list<Needed> needed, Body&& body) noexcept {
   Result<void> result = attempt<void>(needed, body);
@@ -120,7 +120,7 @@ bool run(mnk_error_out out, std::initializer_list<Needed> needed, Body&& body) n
   return bool(result);
 }
 
-// A text that the caller releases; null where it cannot be had.
+// A string that the caller releases, or null on failure.
 template <typename Body>
 char* copyText(Needed needed, Body&& body) noexcept {
   char* copy = nullptr;
@@ -131,50 +131,50 @@ char* copyText(Needed needed, Body&& body) noexcept {
   return copy;
 }
 
-// Reads a descriptor that starts with its size. A caller compiled against a longer struct is refused only if the
-// part unknown here is not zero; a shorter one is refused, because no shorter version was ever published. A size
-// beyond twice ours is taken for garbage, and nothing behind the struct is read.
+// Reads a descriptor that starts with its size. A longer struct, from a newer header, is accepted if the unknown part
+// is zero. A shorter one is refused, because none was ever published. A size of more than twice ours is garbage, and
+// nothing behind the struct is read.
 Error wrongSize(std::string_view type, size_t got, size_t expected);
 template <typename Struct>
-Result<Struct> descriptor(std::string_view type, const Struct* given) {
-  if (!given) return nullArgument(type);
-  if (given->size < sizeof(Struct) || given->size > 2 * sizeof(Struct)) {
-    return wrongSize(type, given->size, sizeof(Struct));
+Result<Struct> descriptor(std::string_view type, const Struct* input) {
+  if (!input) return nullArgument(type);
+  if (input->size < sizeof(Struct) || input->size > 2 * sizeof(Struct)) {
+    return wrongSize(type, input->size, sizeof(Struct));
   }
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  for (size_t i = sizeof(Struct); i < given->size; ++i) {
-    if (bytes[i] != 0) return wrongSize(type, given->size, sizeof(Struct));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(input);
+  for (size_t i = sizeof(Struct); i < input->size; ++i) {
+    if (bytes[i] != 0) return wrongSize(type, input->size, sizeof(Struct));
   }
-  return *given;
+  return *input;
 }
 
-// Numbers of the C enums are those of the C++ ones; a number outside the list is an error.
-Result<DType> dtype(mnk_dtype given);
-Result<KVLayout> layout(mnk_kv_layout given);
-Result<KVWrap> wrap(mnk_kv_wrap given);
-Result<RotaryLayout> rotaryLayout(mnk_rotary_layout given);
-Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing given);
-Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis given);
-Result<KVCodecName> codecName(mnk_kv_codec_name given);
-Result<KVNonFinite> nonFinite(mnk_kv_non_finite given);
-Result<KVDomain> domain(mnk_kv_domain given);
-Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes given);
-Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel given);
-Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge given);
-Result<Tuning> tuning(mnk_tuning given);
-// 0 is the default, which differs for keys and values; the others are one more than in C++.
-Result<KVScaleRule> scaleRule(mnk_kv_scale_rule given, KVScaleRule byDefault);
+// C enums have the numbers of the C++ enums; any other number is an error.
+Result<DType> dtype(mnk_dtype input);
+Result<KVLayout> layout(mnk_kv_layout input);
+Result<KVWrap> wrap(mnk_kv_wrap input);
+Result<RotaryLayout> rotaryLayout(mnk_rotary_layout input);
+Result<RotaryPairing> rotaryPairing(mnk_rotary_pairing input);
+Result<RotaryOtherAxis> rotaryOtherAxis(mnk_rotary_other_axis input);
+Result<KVCodecName> codecName(mnk_kv_codec_name input);
+Result<KVNonFinite> nonFinite(mnk_kv_non_finite input);
+Result<KVDomain> domain(mnk_kv_domain input);
+Result<KVQuantizedPlanes> quantizedPlanes(mnk_quantized_planes input);
+Result<FlashDecodeKernel> flashDecodeKernel(mnk_flash_decode_kernel input);
+Result<FlashDecodeMerge> flashDecodeMerge(mnk_flash_decode_merge input);
+Result<Tuning> tuning(mnk_tuning input);
+// 0 is the default, which differs for keys and values; other numbers are the C++ number plus one.
+Result<KVScaleRule> scaleRule(mnk_kv_scale_rule input, KVScaleRule byDefault);
 Result<Shape> shape(const uint64_t* extents, size_t rank);
 
-// Structs that are zero where the caller leaves the choice.
-Result<KVCodec> codec(const mnk_kv_codec& given);
-Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given);
-// Nothing where there are none.
-Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& given);
-Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& given, std::string_view what = "offsets");
-Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& given);
+// Zero fields select defaults.
+Result<KVCodec> codec(const mnk_kv_codec& input);
+Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input);
+// Empty if there are no positions.
+Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input);
+Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what = "offsets");
+Result<KVQuantizeOptions> quantizeOptions(const mnk_kv_quantize_options& input);
 
-// What an op's two functions do once its descriptor is read.
+// The shared implementation of an op's two functions, after its descriptor is read.
 template <typename Op>
 Result<mnk_plan*> planFor(const Result<Op>& op) {
   if (!op) return op.error();
@@ -186,13 +186,13 @@ Result<void> encode(mnk_encoder& encoder, const Result<Op>& op) {
   return encoder.encoder.encode(*op);
 }
 
-// A tensor over a buffer that was just made, or why it was not.
-inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype given, const uint64_t* extents,
+// A tensor over a new buffer, or the error of creating it.
+inline Result<mnk_tensor*> tensorOver(Result<std::shared_ptr<Buffer>> buffer, mnk_dtype input, const uint64_t* extents,
                                       size_t rank, uint64_t byteOffset) {
   if (!buffer) return std::move(buffer).error();
-  MNK_TRY(auto type, dtype(given));
-  MNK_TRY(auto made, shape(extents, rank));
-  return handleFor(Tensor::over(*buffer, type, made, byteOffset));
+  MNK_TRY(auto type, dtype(input));
+  MNK_TRY(auto tensorShape, shape(extents, rank));
+  return handleFor(Tensor::over(*buffer, type, tensorShape, byteOffset));
 }
 
 }  // namespace mnk::c

@@ -6,21 +6,21 @@ using namespace mnk;
 
 namespace mnk::c {
 
-Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& given) {
-  if (!given.tensor) return std::optional<HeadsView>();
-  if (given.size != sizeof given) return wrongSize("mnk_heads_view", given.size, sizeof given);
-  if (given.has_strides) {
-    return std::optional(HeadsView(given.tensor->tensor, HeadsView::Strides{.sequences = given.sequences,
-                                                                            .tokens = given.tokens,
-                                                                            .heads = given.heads,
-                                                                            .headDim = given.head_dim,
-                                                                            .offset = given.offset,
-                                                                            .sequenceStride = given.sequence_stride,
-                                                                            .tokenStride = given.token_stride,
-                                                                            .headStride = given.head_stride}));
+Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input) {
+  if (!input.tensor) return std::optional<HeadsView>();
+  if (input.size != sizeof input) return wrongSize("mnk_heads_view", input.size, sizeof input);
+  if (input.has_strides) {
+    return std::optional(HeadsView(input.tensor->tensor, HeadsView::Strides{.sequences = input.sequences,
+                                                                            .tokens = input.tokens,
+                                                                            .heads = input.heads,
+                                                                            .headDim = input.head_dim,
+                                                                            .offset = input.offset,
+                                                                            .sequenceStride = input.sequence_stride,
+                                                                            .tokenStride = input.token_stride,
+                                                                            .headStride = input.head_stride}));
   }
-  MNK_TRY(auto layout, c::layout(given.layout));
-  return std::optional(HeadsView(given.tensor->tensor, layout));
+  MNK_TRY(auto layout, c::layout(input.layout));
+  return std::optional(HeadsView(input.tensor->tensor, layout));
 }
 
 }  // namespace mnk::c

@@ -1,4 +1,4 @@
-// Views of heads, as descriptors of ops hold them.
+// Reads views of heads in op descriptors.
 #pragma once
 #include <optional>
 
@@ -6,7 +6,7 @@
 
 namespace mnk::c {
 
-// The view, or nothing where it has no tensor. Inside another struct a longer one would have moved all that follows it.
-Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& given);
+// Empty if the view has no tensor. The size must match, because a longer nested struct would move the fields after it.
+Result<std::optional<HeadsView>> viewFrom(const mnk_heads_view& input);
 
 }  // namespace mnk::c

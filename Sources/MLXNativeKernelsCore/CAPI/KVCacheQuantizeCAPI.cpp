@@ -7,28 +7,28 @@ using namespace mnk;
 namespace {
 
 Result<KVCacheQuantize> quantizeFrom(const mnk_kv_cache_quantize* op) {
-  MNK_TRY(auto given, c::descriptor("mnk_kv_cache_quantize", op));
+  MNK_TRY(auto input, c::descriptor("mnk_kv_cache_quantize", op));
   KVCacheQuantize quantize;
-  MNK_TRY(c::readSource(given, quantize));
-  MNK_TRY(auto into, c::quantizedView(given.into, "into"));
+  MNK_TRY(c::readSource(input, quantize));
+  MNK_TRY(auto into, c::quantizedView(input.into, "into"));
   quantize.into = into;
-  MNK_TRY(c::readPlaces(given, quantize));
-  MNK_TRY(auto options, c::quantizeOptions(given.options));
+  MNK_TRY(c::readPlaces(input, quantize));
+  MNK_TRY(auto options, c::quantizeOptions(input.options));
   quantize.options = options;
-  if (given.counts) quantize.counts = given.counts->tensor;
-  if (given.probe) quantize.probe = given.probe->tensor;
+  if (input.counts) quantize.counts = input.counts->tensor;
+  if (input.probe) quantize.probe = input.probe->tensor;
   return quantize;
 }
 
 Result<KVCacheDequantize> dequantizeFrom(const mnk_kv_cache_dequantize* op) {
-  MNK_TRY(auto given, c::descriptor("mnk_kv_cache_dequantize", op));
-  MNK_TRY(auto from, c::quantizedView(given.from, "from"));
-  MNK_TRY(auto layout, c::layout(given.layout));
-  MNK_TRY(auto domain, c::domain(given.domain));
+  MNK_TRY(auto input, c::descriptor("mnk_kv_cache_dequantize", op));
+  MNK_TRY(auto from, c::quantizedView(input.from, "from"));
+  MNK_TRY(auto layout, c::layout(input.layout));
+  MNK_TRY(auto domain, c::domain(input.domain));
   KVCacheDequantize dequantize{
-      .from = from, .sequence = given.sequence, .position = given.position, .layout = layout, .domain = domain};
-  if (given.keys) dequantize.keys = given.keys->tensor;
-  if (given.values) dequantize.values = given.values->tensor;
+      .from = from, .sequence = input.sequence, .position = input.position, .layout = layout, .domain = domain};
+  if (input.keys) dequantize.keys = input.keys->tensor;
+  if (input.values) dequantize.values = input.values->tensor;
   return dequantize;
 }
 

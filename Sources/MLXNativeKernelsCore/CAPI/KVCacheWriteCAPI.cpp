@@ -7,12 +7,12 @@ using namespace mnk;
 namespace {
 
 Result<KVCacheWrite> writeFrom(const mnk_kv_cache_write* op) {
-  MNK_TRY(auto given, c::descriptor("mnk_kv_cache_write", op));
+  MNK_TRY(auto input, c::descriptor("mnk_kv_cache_write", op));
   KVCacheWrite write;
-  MNK_TRY(c::readSource(given, write));
-  MNK_TRY(auto into, c::cacheView(given.into, "into"));
+  MNK_TRY(c::readSource(input, write));
+  MNK_TRY(auto into, c::cacheView(input.into, "into"));
   write.into = into;
-  MNK_TRY(c::readPlaces(given, write));
+  MNK_TRY(c::readPlaces(input, write));
   return write;
 }
 

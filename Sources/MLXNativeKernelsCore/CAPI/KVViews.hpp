@@ -1,4 +1,4 @@
-// Caches over caller-owned memory, as descriptors of ops hold them. `name` is that of the field, for errors.
+// Reads caches over caller-owned memory in op descriptors. `name` is the field, for errors.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace mnk::c {
 
-Result<KVCacheView> cacheView(const mnk_kv_cache_view& given, const std::string& name);
-Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& given, const std::string& name);
+Result<KVCacheView> cacheView(const mnk_kv_cache_view& input, const std::string& name);
+Result<QuantizedKVCacheView> quantizedView(const mnk_quantized_kv_view& input, const std::string& name);
 
 }  // namespace mnk::c

@@ -6,11 +6,11 @@ using namespace mnk;
 
 mnk_device* mnk_device_make_metal(const mnk_metal_options* options, mnk_error_out error) {
   return c::make<mnk_device>(error, {}, [&]() -> Result<mnk_device*> {
-    MNK_TRY(auto given, c::descriptor("mnk_metal_options", options));
-    return c::handleFor(metal::makeDevice({.device = static_cast<MTL::Device*>(given.device),
-                                           .queue = static_cast<MTL::CommandQueue*>(given.queue),
-                                           .libraryPath = given.library_path ? given.library_path : "",
-                                           .describesDispatches = given.describes_dispatches}));
+    MNK_TRY(auto input, c::descriptor("mnk_metal_options", options));
+    return c::handleFor(metal::makeDevice({.device = static_cast<MTL::Device*>(input.device),
+                                           .queue = static_cast<MTL::CommandQueue*>(input.queue),
+                                           .libraryPath = input.library_path ? input.library_path : "",
+                                           .describesDispatches = input.describes_dispatches}));
   });
 }
 

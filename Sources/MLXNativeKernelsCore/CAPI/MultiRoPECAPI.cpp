@@ -4,54 +4,54 @@
 
 namespace mnk::c {
 
-Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& given) {
-  if (given.size != sizeof given) return wrongSize("mnk_rotary_embedding", given.size, sizeof given);
-  MNK_TRY(auto layout, rotaryLayout(given.layout));
-  MNK_TRY(auto pairing, rotaryPairing(given.pairing));
-  MNK_TRY(auto otherAxis, rotaryOtherAxis(given.other_axis));
-  if (!given.frequency_factors && given.frequency_factor_count != 0) return nullArgument("frequency_factors");
+Result<RotaryEmbedding> rotary(const mnk_rotary_embedding& input) {
+  if (input.size != sizeof input) return wrongSize("mnk_rotary_embedding", input.size, sizeof input);
+  MNK_TRY(auto layout, rotaryLayout(input.layout));
+  MNK_TRY(auto pairing, rotaryPairing(input.pairing));
+  MNK_TRY(auto otherAxis, rotaryOtherAxis(input.other_axis));
+  if (!input.frequency_factors && input.frequency_factor_count != 0) return nullArgument("frequency_factors");
   constexpr size_t kMaxFactors = MultiRoPE::kMaxRopeDim / 2;
-  if (given.frequency_factor_count > kMaxFactors) {
-    return tooMany(MultiRoPE::name, "frequency factors", given.frequency_factor_count, kMaxFactors,
+  if (input.frequency_factor_count > kMaxFactors) {
+    return tooMany(MultiRoPE::name, "frequency factors", input.frequency_factor_count, kMaxFactors,
                    "Pass one for each pair that turns.");
   }
 
-  RotaryEmbedding made{.layout = layout,
-                       .base = given.base,
-                       .pairing = pairing,
-                       .otherAxis = otherAxis,
-                       .scale = given.scale,
-                       .isInverse = given.is_inverse};
-  std::copy(std::begin(given.sections), std::end(given.sections), made.sections.begin());
-  if (given.has_rope_dim) made.ropeDim = given.rope_dim;
-  if (given.frequency_factors) {
-    made.frequencyFactors.assign(given.frequency_factors, given.frequency_factors + given.frequency_factor_count);
+  RotaryEmbedding result{.layout = layout,
+                         .base = input.base,
+                         .pairing = pairing,
+                         .otherAxis = otherAxis,
+                         .scale = input.scale,
+                         .isInverse = input.is_inverse};
+  std::copy(std::begin(input.sections), std::end(input.sections), result.sections.begin());
+  if (input.has_rope_dim) result.ropeDim = input.rope_dim;
+  if (input.frequency_factors) {
+    result.frequencyFactors.assign(input.frequency_factors, input.frequency_factors + input.frequency_factor_count);
   }
-  if (given.has_yarn) {
-    made.yarn = YaRN{.originalContext = given.yarn.original_context,
-                     .extensionFactor = given.yarn.extension_factor,
-                     .attentionFactor = given.yarn.attention_factor,
-                     .betaFast = given.yarn.beta_fast,
-                     .betaSlow = given.yarn.beta_slow,
-                     .roundsCorners = !given.yarn.keeps_fractions};
+  if (input.has_yarn) {
+    result.yarn = YaRN{.originalContext = input.yarn.original_context,
+                       .extensionFactor = input.yarn.extension_factor,
+                       .attentionFactor = input.yarn.attention_factor,
+                       .betaFast = input.yarn.beta_fast,
+                       .betaSlow = input.yarn.beta_slow,
+                       .roundsCorners = !input.yarn.keeps_fractions};
   }
-  return made;
+  return result;
 }
 
-Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& given, std::string_view what) {
-  if (given.tensor) return std::optional<RotaryOffsets>(given.tensor->tensor);
-  if (!given.list && given.list_count != 0) return nullArgument(what);
-  if (given.list_count > MultiRoPE::kMaxListed)
-    return tooMany(MultiRoPE::name, what, given.list_count, MultiRoPE::kMaxListed);
-  if (!given.list) return std::optional<RotaryOffsets>();
-  return std::optional<RotaryOffsets>(std::vector<int32_t>(given.list, given.list + given.list_count));
+Result<std::optional<RotaryOffsets>> rotaryOffsets(const mnk_rotary_numbers& input, std::string_view what) {
+  if (input.tensor) return std::optional<RotaryOffsets>(input.tensor->tensor);
+  if (!input.list && input.list_count != 0) return nullArgument(what);
+  if (input.list_count > MultiRoPE::kMaxListed)
+    return tooMany(MultiRoPE::name, what, input.list_count, MultiRoPE::kMaxListed);
+  if (!input.list) return std::optional<RotaryOffsets>();
+  return std::optional<RotaryOffsets>(std::vector<int32_t>(input.list, input.list + input.list_count));
 }
 
-Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& given) {
-  MNK_TRY(auto numbers, rotaryOffsets(given, "positions"));
+Result<std::optional<RotaryPositions>> rotaryPositions(const mnk_rotary_numbers& input) {
+  MNK_TRY(auto numbers, rotaryOffsets(input, "positions"));
   if (!numbers) return std::optional<RotaryPositions>();
   const auto* list = std::get_if<std::vector<int32_t>>(&*numbers);
-  return std::optional(list ? RotaryPositions(*list, std::max(1u, given.list_axes))
+  return std::optional(list ? RotaryPositions(*list, std::max(1u, input.list_axes))
                             : RotaryPositions(std::get<Tensor>(*numbers)));
 }
 
@@ -61,8 +61,8 @@ using namespace mnk;
 
 namespace {
 
-Result<MultiRoPE> ropeFrom(const mnk_multi_rope* given) {
-  MNK_TRY(auto rope, c::descriptor("mnk_multi_rope", given));
+Result<MultiRoPE> ropeFrom(const mnk_multi_rope* input) {
+  MNK_TRY(auto rope, c::descriptor("mnk_multi_rope", input));
   if (!rope.queries.tensor) return c::nullArgument("queries.tensor");
   MultiRoPE op;
   const std::pair<const mnk_heads_view*, std::optional<HeadsView>*> optional[] = {

@@ -6,30 +6,30 @@ using namespace mnk;
 
 namespace {
 
-constexpr size_t kMostCaches = 4096;
+constexpr size_t kMaxCaches = 4096;
 
 Result<Preparation> preparationFrom(const mnk_preparation* preparation) {
-  MNK_TRY(auto given, c::descriptor("mnk_preparation", preparation));
-  MNK_TRY(auto type, c::dtype(given.dtype));
-  MNK_TRY(auto tuning, c::tuning(given.tuning));
-  MNK_TRY(auto options, c::attentionOptions(given.options));
-  if (given.cache_count > kMostCaches) return c::tooMany("prepare", "caches", given.cache_count, kMostCaches);
-  if (!given.caches && given.cache_count != 0) return c::nullArgument("caches");
-  Preparation made{.queryHeads = given.query_heads,
-                   .rows = given.rows == 0 ? 1 : given.rows,
-                   .dtype = type,
-                   .options = std::move(options),
-                   .tuning = tuning,
-                   .tuningFile = given.tuning_file ? given.tuning_file : ""};
-  for (size_t i = 0; i < given.cache_count; ++i) {
-    if (!given.caches[i]) return c::nullArgument("a cache");
-    made.caches.push_back(given.caches[i]->cache);
+  MNK_TRY(auto input, c::descriptor("mnk_preparation", preparation));
+  MNK_TRY(auto type, c::dtype(input.dtype));
+  MNK_TRY(auto tuning, c::tuning(input.tuning));
+  MNK_TRY(auto options, c::attentionOptions(input.options));
+  if (input.cache_count > kMaxCaches) return c::tooMany("prepare", "caches", input.cache_count, kMaxCaches);
+  if (!input.caches && input.cache_count != 0) return c::nullArgument("caches");
+  Preparation result{.queryHeads = input.query_heads,
+                     .rows = input.rows == 0 ? 1 : input.rows,
+                     .dtype = type,
+                     .options = std::move(options),
+                     .tuning = tuning,
+                     .tuningFile = input.tuning_file ? input.tuning_file : ""};
+  for (size_t i = 0; i < input.cache_count; ++i) {
+    if (!input.caches[i]) return c::nullArgument("a cache");
+    result.caches.push_back(input.caches[i]->cache);
   }
-  if (given.rotary) {
-    MNK_TRY(auto rotary, c::rotary(*given.rotary));
-    made.rotary = std::move(rotary);
+  if (input.rotary) {
+    MNK_TRY(auto rotary, c::rotary(*input.rotary));
+    result.rotary = std::move(rotary);
   }
-  return made;
+  return result;
 }
 
 }  // namespace
@@ -37,11 +37,11 @@ Result<Preparation> preparationFrom(const mnk_preparation* preparation) {
 bool mnk_device_prepare(mnk_device* device, const mnk_preparation* preparation, mnk_preparation_summary* summary,
                         mnk_error_out error) {
   return c::run(error, {{device, "device"}}, [&]() -> Result<void> {
-    MNK_TRY(auto given, preparationFrom(preparation));
+    MNK_TRY(auto input, preparationFrom(preparation));
     if (summary && summary->size != sizeof *summary) {
       return c::wrongSize("mnk_preparation_summary", summary->size, sizeof *summary);
     }
-    MNK_TRY(auto prepared, prepare(device->device, given));
+    MNK_TRY(auto prepared, prepare(device->device, input));
     if (summary) {
       *summary = {.size = sizeof *summary,
                   .kernels = prepared.kernels,

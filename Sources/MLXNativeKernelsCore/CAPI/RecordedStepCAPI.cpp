@@ -5,9 +5,9 @@ using namespace mnk;
 
 mnk_encoder* mnk_encoder_make_recording(mnk_device* device, const char* label, mnk_error_out error) {
   return c::make<mnk_encoder>(error, {{device, "device"}}, [&]() -> Result<mnk_encoder*> {
-    std::unique_ptr<mnk_encoder> made(new mnk_encoder{CommandEncoder(device->device, label ? label : "")});
-    StepRecording::begin(made->encoder);
-    return made.release();
+    std::unique_ptr<mnk_encoder> result(new mnk_encoder{CommandEncoder(device->device, label ? label : "")});
+    StepRecording::begin(result->encoder);
+    return result.release();
   });
 }
 
@@ -26,7 +26,7 @@ void mnk_recorded_step_release(mnk_recorded_step* step) {
 mnk_completion* mnk_recorded_step_run(const mnk_recorded_step* step, mnk_finished finished, void* context,
                                       mnk_error_out error) {
   return c::make<mnk_completion>(error, {{step, "step"}}, [&]() -> Result<mnk_completion*> {
-    auto handle = std::make_unique<mnk_completion>();  // before the commit, which nothing may fail after
+    auto handle = std::make_unique<mnk_completion>();  // before the commit, after which nothing may fail
     MNK_TRY(handle->completion, step->step.run(c::finishedBy(finished, context)));
     return handle.release();
   });

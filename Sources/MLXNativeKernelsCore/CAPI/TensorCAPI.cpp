@@ -28,7 +28,7 @@ mnk_tensor* mnk_tensor_make_wrapping(mnk_device* device, void* memory, uint64_t 
       if (release) release(context);
       return c::nullArgument("device");
     }
-    // From here on the buffer, or its failed making, releases the memory.
+    // From here on the buffer releases the memory, also if creating it fails.
     auto buffer = device->device->wrapMemory(memory, bytes, [release, context] {
       if (release) release(context);
     });

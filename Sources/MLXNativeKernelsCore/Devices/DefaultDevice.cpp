@@ -1,5 +1,5 @@
-// The one place that knows which devices there are, and which is the best: Metal on Apple's systems, Host elsewhere,
-// or the one that MNK_DEVICE names.
+// The only file that knows all devices. The default is Metal on Apple's systems, Host elsewhere, or the one that
+// MNK_DEVICE names.
 #include <cstdlib>
 #include <mutex>
 
@@ -41,9 +41,9 @@ Result<std::shared_ptr<Device>> Device::makeDefault() {
   return guarded("Device", [&]() -> Result<std::shared_ptr<Device>> {
     std::lock_guard lock(mutex);
     if (auto device = shared.lock()) return device;
-    auto made = makeNamed(chosen());
-    if (made) shared = *made;
-    return made;
+    auto result = makeNamed(chosen());
+    if (result) shared = *result;
+    return result;
   });
 }
 

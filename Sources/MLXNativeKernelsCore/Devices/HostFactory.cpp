@@ -9,7 +9,7 @@ namespace mnk::host {
 namespace {
 
 #if defined(__APPLE__)
-constinit std::atomic<Factory> currentFactory{nullptr};  // until the program registers the device
+constinit std::atomic<Factory> currentFactory{nullptr};  // null until the program registers the device
 #else
 constinit std::atomic<Factory> currentFactory{&makeLinkedDevice};
 #endif

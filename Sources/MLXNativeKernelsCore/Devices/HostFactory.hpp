@@ -1,4 +1,4 @@
-// How the core makes a device that another target defines.
+// Lets the core create a device that another target defines.
 #pragma once
 #include "MLXNativeKernels/HostDevice.hpp"
 
@@ -6,10 +6,10 @@ namespace mnk::host {
 
 using Factory = Result<std::shared_ptr<Device>> (*)(const Options&);
 
-// The Host device's own factory, in MLXNativeKernelsHost.
+// The Host device's factory, in MLXNativeKernelsHost.
 Result<std::shared_ptr<Device>> makeLinkedDevice(const Options& options);
 
-// What makeDevice calls from now on; null: it fails. Returns what it called before.
+// Sets what makeDevice calls and returns the previous factory. With null, makeDevice fails.
 Factory setFactory(Factory factory) noexcept;
 
 }  // namespace mnk::host

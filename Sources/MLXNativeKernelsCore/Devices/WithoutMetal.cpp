@@ -1,4 +1,4 @@
-// Stands for the Metal device where there is none: neither Apple's Metal nor, in tests on Linux, a software one.
+// A stub of the Metal device for systems without Metal, real or, in tests on Linux, software.
 #include "MLXNativeKernels/MetalDevice.hpp"
 
 #if !defined(__APPLE__) && !defined(MNK_SOFT_METAL)

@@ -1,5 +1,5 @@
-// What the classes of this folder hold of the core, for the files beside this one. An object that is nil, which a
-// caller may pass whatever the headers say, reads as a tensor without memory or fails; it is never followed.
+// The core objects inside the classes of this folder. A caller can pass nil whatever the headers say: nil reads as a
+// tensor without memory, or fails; it is never dereferenced.
 #pragma once
 #if !__has_feature(objc_arc)
 #error "the Objective-C classes count references automatically: compile them with -fobjc-arc"
@@ -17,7 +17,7 @@
 NS_ASSUME_NONNULL_BEGIN
 
 @interface MNKDescriptor ()
-// The properties that make its value.
+// The properties that define its value.
 + (NSArray<NSString*>*)valueKeys;
 @end
 
@@ -89,9 +89,9 @@ using AnyOp =
 
 namespace mnk::objc {
 
-// Calls a handler of finished work, with a pool that threads of a device lack.
+// Calls a completion handler in an autorelease pool, which a device's threads lack.
 CommandEncoder::Finished finishedBy(void (^_Nullable handler)(MNKSummary* _Nullable, NSError* _Nullable));
-// Why a block returned NO without an error.
+// The error when a block returns NO without an error.
 Error failedWithoutError();
 
 Result<std::shared_ptr<Device>> coreOf(MNKDevice* _Nullable device);
@@ -100,7 +100,7 @@ std::optional<Tensor> optionalCoreOf(MNKTensor* _Nullable tensor);
 MNKTensor* _Nullable tensorFrom(const std::optional<Tensor>& tensor);
 std::shared_ptr<Library> coreOf(MNKKernelLibrary* _Nullable library);
 
-// Nothing, and a failure, for nil.
+// Empty, with a failure, for nil.
 std::optional<AttentionCache> read(Reading& reading, MNKAttentionCache* _Nullable cache);
 DType read(Reading& reading, MNKElementType type);
 KVLayout read(Reading& reading, MNKKVLayout layout);
@@ -114,8 +114,8 @@ KVQuantizedStorage read(Reading& reading, MNKQuantizedStorage* _Nullable storage
 HeadsView read(Reading& reading, MNKHeadsView* _Nullable view);
 RotaryEmbedding read(Reading& reading, MNKRotaryEmbedding* _Nullable rotary);
 RotaryPositions read(Reading& reading, MNKRotaryPositions* _Nullable positions);
-std::optional<RotaryStep> read(Reading& reading, MNKRotaryStep* _Nullable rotary);  // none for nil
-// Without options: the defaults.
+std::optional<RotaryStep> read(Reading& reading, MNKRotaryStep* _Nullable rotary);  // empty for nil
+// Nil options are the defaults.
 AttentionOptions read(Reading& reading, MNKAttentionOptions* _Nullable options);
 AttentionResults read(Reading& reading, MNKAttentionResults* _Nullable results);
 Preparation read(Reading& reading, MNKPreparation* _Nullable preparation);

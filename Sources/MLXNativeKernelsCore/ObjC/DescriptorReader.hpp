@@ -1,5 +1,5 @@
-// Reads properties of descriptors into the core's types. The first thing that is wrong is kept, and reading goes on
-// with zeros, so that a descriptor is read in one expression and asked once whether that went well.
+// Reads properties of descriptors into the core's types. It keeps the first error and continues with zeros, so one
+// expression reads a whole descriptor, with one check at the end.
 #pragma once
 #import <Foundation/Foundation.h>
 
@@ -20,10 +20,10 @@ namespace mnk::objc {
 
 class Reading {
  public:
-  // The op or object that is read for, as errors name it.
+  // The op or object that errors name.
   explicit Reading(std::string_view op) : op_(op) {}
 
-  // What the core counts in 32 bits.
+  // A count that is 32 bits wide in the core.
   uint32_t narrow(NSUInteger value, std::string_view name);
   // An integer in the range of the type.
   template <std::integral Integer>
@@ -41,27 +41,27 @@ class Reading {
   }
   std::vector<float> floats(NSArray<NSNumber*>* _Nullable list, std::string_view name);
   Shape shape(NSArray<NSNumber*>* _Nullable extents);
-  // A case of an enum whose numbers are the core's, the largest of which is `last`; or one of those listed.
-  template <typename Enum, typename Given>
-  Enum choice(Given given, Enum last, std::string_view name) {
-    const auto number = static_cast<int64_t>(given);
+  // A case of an enum whose numbers match the core's, with `last` as the largest; or one of those listed.
+  template <typename Enum, typename Input>
+  Enum choice(Input input, Enum last, std::string_view name) {
+    const auto number = static_cast<int64_t>(input);
     if (number < 0 || number > static_cast<int64_t>(last)) unknown(number, name);
-    return failed() ? Enum{} : static_cast<Enum>(given);
+    return failed() ? Enum{} : static_cast<Enum>(input);
   }
-  template <typename Enum, typename Given>
-  Enum choice(Given given, std::initializer_list<Enum> cases, std::string_view name) {
+  template <typename Enum, typename Input>
+  Enum choice(Input input, std::initializer_list<Enum> cases, std::string_view name) {
     for (const Enum one : cases) {
-      if (static_cast<int64_t>(one) == static_cast<int64_t>(given)) return one;
+      if (static_cast<int64_t>(one) == static_cast<int64_t>(input)) return one;
     }
-    unknown(static_cast<int64_t>(given), name);
+    unknown(static_cast<int64_t>(input), name);
     return Enum{};
   }
-  // False, and a failure, for an object of another class, such as an array may hold at run time.
+  // False, with a failure, for an object of another class, which an array may hold at run time.
   bool isA(Class _Nonnull kind, id _Nullable object, std::string_view name);
-  // False, and a failure, for nil.
+  // False, with a failure, for nil.
   bool needed(id _Nullable object, std::string_view name);
 
-  // Takes the value of a Result, or its failure.
+  // The value of a Result; records its failure.
   template <typename T>
   T take(Result<T> result) {
     if (result) return std::move(*result);
@@ -75,11 +75,11 @@ class Reading {
 
   bool failed() const { return error_.has_value(); }
   const Error& error() const { return *error_; }
-  // What was read, unless something was wrong with it.
+  // The value that was read, or the first failure.
   template <typename T>
-  Result<T> result(T made) const {
+  Result<T> result(T value) const {
     if (error_) return *error_;
-    return made;
+    return value;
   }
 
  private:

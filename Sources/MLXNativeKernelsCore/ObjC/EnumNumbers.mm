@@ -1,4 +1,4 @@
-// Enums of the headers are passed on as numbers: each case has that of its twin in the core.
+// Enums are passed on as numbers, so each case must have the number of its counterpart in the core.
 #include <cstdint>
 
 #include "MLXNativeKernels/HostDevice.hpp"

@@ -1,5 +1,5 @@
-// How calls cross from Objective-C into the core: a body gives a Result, exceptions stay inside, and a failure becomes
-// an NSError. Every method that can fail goes through `make` or `run`.
+// Calls from Objective-C into the core: a body returns a Result, no exception escapes, and a failure becomes an
+// NSError. Every method that can fail uses `make` or `run`.
 #pragma once
 #import <Foundation/Foundation.h>
 
@@ -15,12 +15,12 @@ NSError* _Nonnull errorFrom(const Error& error);
 NSString* _Nonnull stringFrom(std::string_view text);
 // Empty for nil.
 std::string textFrom(NSString* _Nullable string);
-// The path of a file. Fails for nil and for what is no file, such as a web address.
+// The path of a file URL. Fails for nil and for other URLs.
 Result<std::string> pathFrom(NSURL* _Nullable url, std::string_view op);
 
 void store(NSError* _Nullable __autoreleasing* _Nullable out, const Error& error);
 
-// A body that gives Result<Object *>, and the object or nil.
+// Runs a body that returns Result<Object *> and returns the object or nil.
 template <typename Body>
 auto make(NSError* _Nullable __autoreleasing* _Nullable out, Body&& body) {
   auto result = guarded("MLXNativeKernels", body);
@@ -30,7 +30,7 @@ auto make(NSError* _Nullable __autoreleasing* _Nullable out, Body&& body) {
   return Object(nullptr);
 }
 
-// A body that gives Result<void>.
+// Runs a body that returns Result<void>.
 template <typename Body>
 BOOL run(NSError* _Nullable __autoreleasing* _Nullable out, Body&& body) {
   const Result<void> result = guarded("MLXNativeKernels", body);

@@ -14,7 +14,7 @@ namespace mnk::objc {
 
 NSString *stringFrom(std::string_view text) {
   NSString *string = [[NSString alloc] initWithBytes:text.data() length:text.size() encoding:NSUTF8StringEncoding];
-  // What came from a compiler or a file need not be UTF-8.
+  // Text from a compiler or a file need not be UTF-8.
   if (!string) {
     string = [[NSString alloc] initWithBytes:text.data() length:text.size() encoding:NSISOLatin1StringEncoding];
   }
@@ -28,7 +28,7 @@ std::string textFrom(NSString *string) {
 
 Result<std::string> pathFrom(NSURL *url, std::string_view op) {
   const std::string path = url.isFileURL ? textFrom(url.path) : std::string();
-  // The system would see a path that ends at the zero.
+  // The system would end the path at the null character.
   if (!path.empty() && path.find('\0') == std::string::npos) return path;
   return Error{.op = std::string(op),
                .what = "the URL names no file",
@@ -59,7 +59,7 @@ void store(NSError *__autoreleasing *out, const Error &error) {
   if (!out) return;
   try {
     *out = errorFrom(error);
-  } catch (...) {  // not even the texts can be had
+  } catch (...) {  // no memory even for the texts
     *out = [NSError errorWithDomain:MNKErrorDomain code:MNKErrorOutOfMemory userInfo:nil];
   }
 }

@@ -82,7 +82,7 @@ using objc::Reading;
 }
 
 - (id)copyWithZone:(NSZone *)zone {
-  return self;  // nothing of it can change
+  return self;  // immutable
 }
 
 @end
@@ -219,9 +219,9 @@ AttentionOptions read(Reading &reading, MNKAttentionOptions *options) {
 
 AttentionResults read(Reading &reading, MNKAttentionResults *results) {
   if (!reading.needed(results, "results")) return {};
-  AttentionResults made{.into = optionalCoreOf(results.output), .logSumExp = optionalCoreOf(results.logSumExp)};
-  if (results.partials) made.partials = {coreOf(results.partials.sums), coreOf(results.partials.stats)};
-  return made;
+  AttentionResults result{.into = optionalCoreOf(results.output), .logSumExp = optionalCoreOf(results.logSumExp)};
+  if (results.partials) result.partials = {coreOf(results.partials.sums), coreOf(results.partials.stats)};
+  return result;
 }
 
 }  // namespace mnk::objc

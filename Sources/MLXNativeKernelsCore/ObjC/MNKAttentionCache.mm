@@ -89,26 +89,26 @@ KVQuantizedStorage objc::read(Reading &reading, MNKQuantizedStorage *storage) {
 
 namespace {
 
-Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *given) {
+Result<AttentionCacheDescriptor> coreDescriptor(MNKAttentionCacheDescriptor *input) {
   Reading reading("AttentionCache");
-  if (!reading.needed(given, "the descriptor")) return reading.error();
-  AttentionCacheDescriptor made{.kvHeads = reading.narrow(given.kvHeads, "kvHeads"),
-                                .headDim = reading.narrow(given.headDim, "headDim"),
-                                .valueHeadDim = reading.narrow(given.valueHeadDim, "valueHeadDim"),
-                                .capacity = reading.narrow(given.capacity, "capacity"),
-                                .sequences = reading.narrow(given.sequences, "sequences"),
-                                .dtype = objc::read(reading, given.elementType),
-                                .whenFull = reading.choice(given.whenFull, KVWrap::ring, "choice for a full cache"),
-                                .pinned = reading.narrow(given.pinned, "pinned"),
-                                .latentDim = reading.narrow(given.latentDim, "latentDim"),
-                                .isStorageOnly = given.isStorageOnly != NO};
-  if (given.quantized) made.quantized = objc::read(reading, given.quantized);
-  if (MNKSlidingWindow *window = given.slidingWindow) {
-    made.slidingWindow = SlidingWindow{.window = reading.narrow(window.window, "window"),
-                                       .maxRows = reading.narrow(window.maxRows, "maxRows"),
-                                       .maxDraft = reading.narrow(window.maxDraft, "maxDraft")};
+  if (!reading.needed(input, "the descriptor")) return reading.error();
+  AttentionCacheDescriptor result{.kvHeads = reading.narrow(input.kvHeads, "kvHeads"),
+                                  .headDim = reading.narrow(input.headDim, "headDim"),
+                                  .valueHeadDim = reading.narrow(input.valueHeadDim, "valueHeadDim"),
+                                  .capacity = reading.narrow(input.capacity, "capacity"),
+                                  .sequences = reading.narrow(input.sequences, "sequences"),
+                                  .dtype = objc::read(reading, input.elementType),
+                                  .whenFull = reading.choice(input.whenFull, KVWrap::ring, "choice for a full cache"),
+                                  .pinned = reading.narrow(input.pinned, "pinned"),
+                                  .latentDim = reading.narrow(input.latentDim, "latentDim"),
+                                  .isStorageOnly = input.isStorageOnly != NO};
+  if (input.quantized) result.quantized = objc::read(reading, input.quantized);
+  if (MNKSlidingWindow *window = input.slidingWindow) {
+    result.slidingWindow = SlidingWindow{.window = reading.narrow(window.window, "window"),
+                                         .maxRows = reading.narrow(window.maxRows, "maxRows"),
+                                         .maxDraft = reading.narrow(window.maxDraft, "maxDraft")};
   }
-  return reading.result(made);
+  return reading.result(result);
 }
 
 MNKQuantizedStorage *storageFrom(const KVQuantizedStorage &core) {
@@ -127,7 +127,7 @@ MNKQuantizedStorage *storageFrom(const KVQuantizedStorage &core) {
   return storage;
 }
 
-// A number that no sequence has, for one that is too large to be any: an unknown sequence reads as empty.
+// Maps a number that is too large to one that no sequence has: an unknown sequence reads as empty.
 uint32_t sequenceNumber(NSUInteger sequence) {
   return std::in_range<uint32_t>(sequence) ? static_cast<uint32_t>(sequence) : UINT32_MAX;
 }
@@ -149,17 +149,17 @@ uint32_t sequenceNumber(NSUInteger sequence) {
                     descriptor:(MNKAttentionCacheDescriptor *)descriptor
                          error:(NSError **)error {
   if (!(self = [super init])) return nil;
-  const BOOL made = objc::run(error, [&]() -> Result<void> {
+  const BOOL succeeded = objc::run(error, [&]() -> Result<void> {
     auto target = objc::coreOf(device);
     if (!target) return target.error();
-    auto given = coreDescriptor(descriptor);
-    if (!given) return given.error();
-    auto cache = AttentionCache::make(*target, *given);
+    auto input = coreDescriptor(descriptor);
+    if (!input) return input.error();
+    auto cache = AttentionCache::make(*target, *input);
     if (!cache) return cache.error();
     self->_core = *cache;
     return {};
   });
-  return made ? self : nil;
+  return succeeded ? self : nil;
 }
 
 - (instancetype)initWithDevice:(MNKDevice *)device
@@ -167,7 +167,7 @@ uint32_t sequenceNumber(NSUInteger sequence) {
                       maxBytes:(NSUInteger)maxBytes
                          error:(NSError **)error {
   if (!(self = [super init])) return nil;
-  const BOOL made = objc::run(error, [&]() -> Result<void> {
+  const BOOL succeeded = objc::run(error, [&]() -> Result<void> {
     auto target = objc::coreOf(device);
     if (!target) return target.error();
     auto path = objc::pathFrom(url, "AttentionCache");
@@ -177,7 +177,7 @@ uint32_t sequenceNumber(NSUInteger sequence) {
     self->_core = *cache;
     return {};
   });
-  return made ? self : nil;
+  return succeeded ? self : nil;
 }
 
 - (BOOL)saveToURL:(NSURL *)url error:(NSError **)error {

@@ -17,7 +17,7 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   SequenceList list{.sequences = reading.integers<uint32_t>(sequences, "a sequence"), .rowCounts = {}};
   if (!rowCounts) return list;
   list.rowCounts = reading.integers<uint32_t>(rowCounts, "a row count");
-  // The core takes an empty list for none.
+  // To the core, an empty list means no list.
   if (list.rowCounts.empty() && !list.sequences.empty()) {
     reading.fail("the row counts do not match the listed sequences", "0 row counts",
                  fmt::format("{}, one for each sequence", list.sequences.size()),
@@ -184,7 +184,6 @@ SequenceList readList(Reading &reading, NSArray<NSNumber *> *sequences, NSArray<
   });
 }
 
-// One sequence is a list of one.
 static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, MNKHeadsView *keys, MNKHeadsView *values,
                             MNKRotaryStep *rotary, MNKAttentionCache *cache, NSArray<NSNumber *> *sequences,
                             NSArray<NSNumber *> *rowCounts, MNKAttentionResults *results, MNKAttentionOptions *options,
@@ -279,11 +278,11 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
   return objc::make(error, [&]() -> Result<MNKAttentionCache *> {
     Reading reading("AttentionCache.quantized");
     const auto source = objc::read(reading, cache);
-    const KVQuantizedStorage coded = objc::read(reading, storage);
+    const KVQuantizedStorage quantizedStorage = objc::read(reading, storage);
     if (reading.failed()) return reading.error();
-    auto made = source->quantized(*self->_core, coded);
-    if (!made) return made.error();
-    return [[MNKAttentionCache alloc] initWithCore:*made];
+    auto result = source->quantized(*self->_core, quantizedStorage);
+    if (!result) return result.error();
+    return [[MNKAttentionCache alloc] initWithCore:*result];
   });
 }
 
@@ -317,9 +316,9 @@ static BOOL appendAndAttend(MNKCommandEncoder *encoder, MNKHeadsView *queries, M
 
 - (BOOL)encodeDispatch:(MNKDispatch *)dispatch error:(NSError **)error {
   return objc::run(error, [&]() -> Result<void> {
-    auto made = objc::coreOf(dispatch);
-    if (!made) return made.error();
-    return self->_core->dispatch(*made);
+    auto result = objc::coreOf(dispatch);
+    if (!result) return result.error();
+    return self->_core->dispatch(*result);
   });
 }
 

@@ -19,7 +19,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 
 @implementation MNKDevice
 
-// Whoever gets around the header gets nothing, rather than an object without a core.
+// A caller that bypasses the header gets nil rather than an object without a core.
 - (instancetype)init {
   return nil;
 }
@@ -49,7 +49,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 + (instancetype)hostDeviceWithOptions:(MNKHostOptions *)options error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKDevice *> {
     Reading reading("Host device");
-    const host::Options given{.workers = reading.narrow(options.workers, "workers"),
+    const host::Options input{.workers = reading.narrow(options.workers, "workers"),
                               .orderSeed = options.orderSeed,
                               .checking = reading.choice(options.checking, host::Checking::full, "checking"),
                               .allowSameValue = options.allowsSameValue != NO,
@@ -57,7 +57,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
                               .level = reading.choice(options.level, host::Level::avx512, "level"),
                               .compiler = objc::textFrom(options.compiler)};
     if (reading.failed()) return reading.error();
-    auto device = host::makeDevice(given);
+    auto device = host::makeDevice(input);
     if (!device) return device.error();
     return [[MNKDevice alloc] initWithCore:*device];
   });
@@ -79,7 +79,7 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 }
 
 - (MNKSummary *)runWithError:(NSError **)error block:(BOOL(NS_NOESCAPE ^)(MNKCommandEncoder *, NSError **))block {
-  // Nothing is recorded that could not be waited for.
+  // Records only work that can be waited for.
   const BOOL canRun = objc::run(error, [&]() -> Result<void> {
     Reading reading("MNKDevice");
     if (!reading.needed(block, "the block")) return reading.error();
@@ -100,9 +100,9 @@ MNKDeviceKind const MNKDeviceKindMetal = @"metal";
 - (MNKPreparationSummary *)prepare:(MNKPreparation *)preparation error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKPreparationSummary *> {
     Reading reading("prepare");
-    const Preparation given = objc::read(reading, preparation);
+    const Preparation input = objc::read(reading, preparation);
     if (reading.failed()) return reading.error();
-    const auto prepared = mnk::prepare(self->_core, given);
+    const auto prepared = mnk::prepare(self->_core, input);
     if (!prepared) return prepared.error();
     return [[MNKPreparationSummary alloc] initWithCore:*prepared];
   });

@@ -8,7 +8,7 @@ using namespace mnk;
 using objc::Reading;
 
 @interface MNKDispatch ()
-// By index: what each argument is. Copies and comparisons take them as they are.
+// The arguments by index. Copies and comparisons use these dictionaries directly.
 @property(nonatomic, copy) NSDictionary<NSNumber *, MNKTensor *> *tensors;
 @property(nonatomic, copy) NSDictionary<NSNumber *, NSNumber *> *accesses;
 @property(nonatomic, copy) NSDictionary<NSNumber *, NSData *> *inlineBytes;
@@ -19,7 +19,7 @@ using objc::Reading;
 
 namespace {
 
-// What was set before at this index is gone, and nothing is there where the value is nil.
+// Replaces the value at this index; nil removes it.
 template <typename Value>
 NSDictionary<NSNumber *, Value> *with(NSDictionary<NSNumber *, Value> *old, NSUInteger index, Value value) {
   NSMutableDictionary<NSNumber *, Value> *changed = old ? [old mutableCopy] : [NSMutableDictionary dictionary];
@@ -31,7 +31,7 @@ NSDictionary<NSNumber *, Value> *with(NSDictionary<NSNumber *, Value> *old, NSUI
   return changed;
 }
 
-// Indices in order, so that an error names the first.
+// Sorted, so that an error names the first.
 NSArray<NSNumber *> *sortedIndices(NSDictionary<NSNumber *, id> *arguments) {
   return [arguments.allKeys sortedArrayUsingSelector:@selector(compare:)];
 }
@@ -69,7 +69,7 @@ Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view 
   return self;
 }
 
-// Tensors and bytes share their indices, as in Metal.
+// Tensors and bytes share one index space, as in Metal.
 - (void)setTensor:(MNKTensor *)tensor access:(MNKAccess)access bytes:(NSData *)bytes atIndex:(NSUInteger)index {
   self.tensors = with(_tensors, index, tensor);
   self.accesses = with(_accesses, index, tensor ? @(access) : nil);
@@ -81,7 +81,7 @@ Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view 
 }
 
 - (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
-  // Encoding refuses more than Metal takes; a byte more than that tells as much as all of them.
+  // Encoding refuses more bytes than Metal accepts, so one byte over the limit is enough.
   const NSUInteger most = DeviceLimits().maxInlineBytes + 1;
   NSData *copy = bytes ? [NSData dataWithBytes:bytes length:std::min(length, most)] : nil;
   [self setTensor:nil access:MNKAccessRead bytes:copy atIndex:index];
@@ -112,37 +112,37 @@ Size3 readSize(Reading &reading, NSArray<NSNumber *> *extents, std::string_view 
 
 namespace mnk::objc {
 
-Result<Dispatch> coreOf(MNKDispatch *given) {
+Result<Dispatch> coreOf(MNKDispatch *input) {
   Reading reading("MNKDispatch");
-  if (!reading.needed(given, "the dispatch") || !reading.needed(given.function, "the function")) return reading.error();
+  if (!reading.needed(input, "the dispatch") || !reading.needed(input.function, "the function")) return reading.error();
   Dispatch dispatch;
-  dispatch.kind = textFrom(given.kind);
-  dispatch.kernel.function = textFrom(given.function);
-  dispatch.kernel.library = coreOf(given.library);
-  for (NSNumber *index in sortedIndices(given.constantTypes)) {
+  dispatch.kind = textFrom(input.kind);
+  dispatch.kernel.function = textFrom(input.function);
+  dispatch.kernel.library = coreOf(input.library);
+  for (NSNumber *index in sortedIndices(input.constantTypes)) {
     dispatch.kernel.constants.emplace_back(reading.integer<uint32_t>(index, "a constant's index"),
-                                           static_cast<ConstantType>(given.constantTypes[index].intValue),
-                                           given.constantBits[index].unsignedIntValue);
+                                           static_cast<ConstantType>(input.constantTypes[index].intValue),
+                                           input.constantBits[index].unsignedIntValue);
   }
-  for (NSNumber *index in sortedIndices(given.tensors)) {
-    const auto access = reading.choice(given.accesses[index].unsignedIntValue, Access::readWrite, "access");
+  for (NSNumber *index in sortedIndices(input.tensors)) {
+    const auto access = reading.choice(input.accesses[index].unsignedIntValue, Access::readWrite, "access");
     dispatch.buffers.push_back(
-        Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), coreOf(given.tensors[index]), access));
+        Binding::whole(reading.integer<uint32_t>(index, "a buffer index"), coreOf(input.tensors[index]), access));
   }
-  for (NSNumber *index in sortedIndices(given.inlineBytes)) {
-    NSData *data = given.inlineBytes[index];
+  for (NSNumber *index in sortedIndices(input.inlineBytes)) {
+    NSData *data = input.inlineBytes[index];
     const auto *bytes = static_cast<const std::byte *>(data.bytes);
     dispatch.inlines.push_back(
         {reading.integer<uint32_t>(index, "an inline index"), std::vector<std::byte>(bytes, bytes + data.length)});
   }
-  for (NSNumber *index in sortedIndices(given.memoryLengths)) {
+  for (NSNumber *index in sortedIndices(input.memoryLengths)) {
     dispatch.threadgroupMemory.push_back(
         {reading.integer<uint32_t>(index, "a threadgroup memory index"),
-         reading.integer<uint32_t>(given.memoryLengths[index], "the size of threadgroup memory")});
+         reading.integer<uint32_t>(input.memoryLengths[index], "the size of threadgroup memory")});
   }
-  dispatch.grid.unit = given.gridIsThreadgroups ? Grid::Unit::threadgroups : Grid::Unit::threads;
-  dispatch.grid.extent = readSize(reading, given.grid, "the grid");
-  if (given.threadgroup) dispatch.grid.threadgroup = readSize(reading, given.threadgroup, "the threadgroup");
+  dispatch.grid.unit = input.gridIsThreadgroups ? Grid::Unit::threadgroups : Grid::Unit::threads;
+  dispatch.grid.extent = readSize(reading, input.grid, "the grid");
+  if (input.threadgroup) dispatch.grid.threadgroup = readSize(reading, input.threadgroup, "the threadgroup");
   return reading.result(std::move(dispatch));
 }
 

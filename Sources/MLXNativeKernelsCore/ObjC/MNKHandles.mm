@@ -5,7 +5,7 @@ using namespace mnk;
 
 namespace {
 
-// What a call makes of a handle that it cannot do without.
+// Converts a required handle.
 template <typename Object, typename Handle, typename Body>
 Object *fromHandle(const Handle *handle, NSError *__autoreleasing *error, Body &&body) {
   return objc::make(error, [&]() -> Result<Object *> {

@@ -21,7 +21,7 @@
   return [[self alloc] initWithList:nil tensor:tensor];
 }
 - (id)copyWithZone:(NSZone *)zone {
-  return self;  // nothing of it can change
+  return self;  // immutable
 }
 
 @end

@@ -5,31 +5,31 @@ using objc::Reading;
 
 namespace {
 
-// Numbers known now, or a tensor that the kernel reads.
+// Numbers that are known now, or a tensor that the kernel reads.
 RowIndices readIndices(Reading &reading, MNKIntegers *indices, std::string_view name) {
   if (indices.tensor) return objc::coreOf(indices.tensor);
   return reading.integers<uint32_t>(indices.list, name);
 }
 
-// What all ops that store tokens have in common: a source, and where its tokens go.
+// What all ops that store tokens share: a source and the destination of its tokens.
 template <typename Op>
-void readStore(Reading &reading, MNKKVCacheStore *given, Op &op) {
-  op.keys = objc::read(reading, given.keysView);
-  if (given.valuesView) op.values = objc::read(reading, given.valuesView);
-  op.sourceLayout = objc::read(reading, given.sourceLayout);
-  op.sourceOffset = given.sourceOffset;
-  if (given.tokens) op.tokens = reading.integer<uint64_t>(given.tokens, "tokens");
-  op.sourceIsRing = given.sourceIsRing != NO;
-  op.sequence = given.sequence;
-  op.position = given.position;
-  if (!given.rowSequences && !given.rowPositions) return;
-  if (!given.rowSequences || !given.rowPositions) {
+void readStore(Reading &reading, MNKKVCacheStore *input, Op &op) {
+  op.keys = objc::read(reading, input.keysView);
+  if (input.valuesView) op.values = objc::read(reading, input.valuesView);
+  op.sourceLayout = objc::read(reading, input.sourceLayout);
+  op.sourceOffset = input.sourceOffset;
+  if (input.tokens) op.tokens = reading.integer<uint64_t>(input.tokens, "tokens");
+  op.sourceIsRing = input.sourceIsRing != NO;
+  op.sequence = input.sequence;
+  op.position = input.position;
+  if (!input.rowSequences && !input.rowPositions) return;
+  if (!input.rowSequences || !input.rowPositions) {
     return reading.fail("rows have only one of sequences and positions",
-                        given.rowSequences ? "rowSequences alone" : "rowPositions alone", "both, or none",
+                        input.rowSequences ? "rowSequences alone" : "rowPositions alone", "both, or none",
                         "Set rowSequences and rowPositions.");
   }
-  op.rows = KVCacheWrite::Rows{readIndices(reading, given.rowSequences, "a row's sequence"),
-                               readIndices(reading, given.rowPositions, "a row's position")};
+  op.rows = KVCacheWrite::Rows{readIndices(reading, input.rowSequences, "a row's sequence"),
+                               readIndices(reading, input.rowPositions, "a row's position")};
 }
 
 template <typename Op>

@@ -115,11 +115,11 @@ using objc::Reading;
                          error:(NSError **)error {
   return objc::make(error, [&]() -> Result<MNKQuantizedKVPlane *> {
     Reading reading("QuantizedKVPlane");
-    const KVCodec how = objc::read(reading, codec);
+    const KVCodec kvCodec = objc::read(reading, codec);
     const KVLayout order = objc::read(reading, layout);
     const auto target = reading.take(objc::coreOf(device));
     if (reading.failed()) return reading.error();
-    auto plane = QuantizedKVPlane::zeros(target, how, heads, headDim, capacity,
+    auto plane = QuantizedKVPlane::zeros(target, kvCodec, heads, headDim, capacity,
                                          sequences == 0 ? std::nullopt : std::optional<uint64_t>(sequences), order);
     if (!plane) return plane.error();
     return objc::planeFrom(*plane);
@@ -220,47 +220,47 @@ KVCacheView read(Reading &reading, MNKKVCacheView *view) {
 
 QuantizedKVCacheView read(Reading &reading, MNKQuantizedKVCacheView *view) {
   if (!reading.needed(view, "the cache") || !reading.needed(view.keys, "the keys of the cache")) return {};
-  QuantizedKVCacheView made{.keys = readPlane(reading, view.keys),
-                            .layout = read(reading, view.layout),
-                            .wrap = readWrap(reading, view.wrap),
-                            .pinned = reading.narrow(view.pinned, "pinned"),
-                            .latentDim = reading.narrow(view.latentDim, "latentDim")};
-  if (view.values) made.values = readPlane(reading, view.values);
-  return made;
+  QuantizedKVCacheView result{.keys = readPlane(reading, view.keys),
+                              .layout = read(reading, view.layout),
+                              .wrap = readWrap(reading, view.wrap),
+                              .pinned = reading.narrow(view.pinned, "pinned"),
+                              .latentDim = reading.narrow(view.latentDim, "latentDim")};
+  if (view.values) result.values = readPlane(reading, view.values);
+  return result;
 }
 
 MNKQuantizedKVPlane *planeFrom(const QuantizedKVPlane &plane) {
   MNKKVCodec *codec = [[MNKKVCodec alloc] initWithName:static_cast<MNKKVCodecName>(plane.codec.name)
                                                   bits:plane.codec.bits];
   codec.scaleFactor = plane.codec.scaleFactor;
-  MNKQuantizedKVPlane *made =
+  MNKQuantizedKVPlane *result =
       [[MNKQuantizedKVPlane alloc] initWithCodec:codec
                                            codes:[[MNKTensor alloc] initWithCore:plane.codes]
                                           scales:plane.isDense() ? nil : tensorFrom(plane.scales)];
-  made.means = tensorFrom(plane.means);
-  made.channelScales = tensorFrom(plane.channelScales);
-  return made;
+  result.means = tensorFrom(plane.means);
+  result.channelScales = tensorFrom(plane.channelScales);
+  return result;
 }
 
 MNKKVCacheView *viewFrom(const KVCacheView &view) {
-  MNKKVCacheView *made = [[MNKKVCacheView alloc] initWithKeys:[[MNKTensor alloc] initWithCore:view.keys]
-                                                       values:tensorFrom(view.values)];
-  made.layout = static_cast<MNKKVLayout>(view.layout);
-  made.wrap = static_cast<MNKKVWrap>(view.wrap);
-  made.pinned = view.pinned;
-  made.latentDim = view.latentDim;
-  return made;
+  MNKKVCacheView *result = [[MNKKVCacheView alloc] initWithKeys:[[MNKTensor alloc] initWithCore:view.keys]
+                                                         values:tensorFrom(view.values)];
+  result.layout = static_cast<MNKKVLayout>(view.layout);
+  result.wrap = static_cast<MNKKVWrap>(view.wrap);
+  result.pinned = view.pinned;
+  result.latentDim = view.latentDim;
+  return result;
 }
 
 MNKQuantizedKVCacheView *viewFrom(const QuantizedKVCacheView &view) {
-  MNKQuantizedKVCacheView *made =
+  MNKQuantizedKVCacheView *result =
       [[MNKQuantizedKVCacheView alloc] initWithKeys:planeFrom(view.keys)
                                              values:view.values ? planeFrom(*view.values) : nil];
-  made.layout = static_cast<MNKKVLayout>(view.layout);
-  made.wrap = static_cast<MNKKVWrap>(view.wrap);
-  made.pinned = view.pinned;
-  made.latentDim = view.latentDim;
-  return made;
+  result.layout = static_cast<MNKKVLayout>(view.layout);
+  result.wrap = static_cast<MNKKVWrap>(view.wrap);
+  result.pinned = view.pinned;
+  result.latentDim = view.latentDim;
+  return result;
 }
 
 }  // namespace mnk::objc

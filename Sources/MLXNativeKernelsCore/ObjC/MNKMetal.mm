@@ -24,9 +24,9 @@ using objc::Reading;
                            .describesDispatches = describesDispatches != NO};
     if (libraryURL) options.libraryPath = reading.take(objc::pathFrom(libraryURL, "Metal device"));
     if (reading.failed()) return reading.error();
-    auto made = metal::makeDevice(options);
-    if (!made) return made.error();
-    return [[MNKDevice alloc] initWithCore:*made];
+    auto result = metal::makeDevice(options);
+    if (!result) return result.error();
+    return [[MNKDevice alloc] initWithCore:*result];
   });
 }
 

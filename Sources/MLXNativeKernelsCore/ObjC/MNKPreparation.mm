@@ -58,18 +58,18 @@ namespace mnk::objc {
 
 Preparation read(Reading &reading, MNKPreparation *preparation) {
   if (!reading.needed(preparation, "the preparation") || !reading.needed(preparation.caches, "the caches")) return {};
-  Preparation made{.queryHeads = reading.narrow(preparation.queryHeads, "queryHeads"),
-                   .rows = reading.narrow(preparation.rows, "rows"),
-                   .dtype = read(reading, preparation.elementType),
-                   .options = read(reading, preparation.options),
-                   .tuning = reading.choice(preparation.tuning, Tuning::measure, "way of tuning")};
+  Preparation result{.queryHeads = reading.narrow(preparation.queryHeads, "queryHeads"),
+                     .rows = reading.narrow(preparation.rows, "rows"),
+                     .dtype = read(reading, preparation.elementType),
+                     .options = read(reading, preparation.options),
+                     .tuning = reading.choice(preparation.tuning, Tuning::measure, "way of tuning")};
   for (MNKAttentionCache *cache in preparation.caches) {
     if (!reading.isA([MNKAttentionCache class], cache, "a cache")) return {};
-    if (const auto core = read(reading, cache)) made.caches.push_back(*core);
+    if (const auto core = read(reading, cache)) result.caches.push_back(*core);
   }
-  if (preparation.rotary) made.rotary = read(reading, preparation.rotary);
-  if (NSURL *url = preparation.tuningFileURL) made.tuningFile = reading.take(pathFrom(url, "prepare"));
-  return made;
+  if (preparation.rotary) result.rotary = read(reading, preparation.rotary);
+  if (NSURL *url = preparation.tuningFileURL) result.tuningFile = reading.take(pathFrom(url, "prepare"));
+  return result;
 }
 
 }  // namespace mnk::objc

@@ -59,9 +59,9 @@ using objc::Reading;
   MNKCommandEncoder *encoder = objc::make(error, [&]() -> Result<MNKCommandEncoder *> {
     Reading reading("MNKDevice");
     if (!reading.needed(block, "the block")) return reading.error();
-    MNKCommandEncoder *made = [self commandEncoderWithLabel:label];
-    StepRecording::begin(*made->_core);
-    return made;
+    MNKCommandEncoder *result = [self commandEncoderWithLabel:label];
+    StepRecording::begin(*result->_core);
+    return result;
   });
   if (!encoder) return nil;
   NSError *failure = nil;

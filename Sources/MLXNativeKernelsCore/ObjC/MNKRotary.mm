@@ -91,16 +91,16 @@ using objc::Reading;
   return objc::make(error, [&]() -> Result<MNKHeadsView *> {
     auto core = HeadsView::columns(objc::coreOf(tensor), firstColumn, heads, headDim);
     if (!core) return core.error();
-    const HeadsView::Strides given = core->resolved();
+    const HeadsView::Strides input = core->resolved();
     MNKHeadsStrides *strides = [[MNKHeadsStrides alloc] init];
-    strides.sequences = given.sequences;
-    strides.tokens = given.tokens;
-    strides.heads = given.heads;
-    strides.headDim = given.headDim;
-    strides.offset = given.offset;
-    strides.sequenceStride = given.sequenceStride;
-    strides.tokenStride = given.tokenStride;
-    strides.headStride = given.headStride;
+    strides.sequences = input.sequences;
+    strides.tokens = input.tokens;
+    strides.heads = input.heads;
+    strides.headDim = input.headDim;
+    strides.offset = input.offset;
+    strides.sequenceStride = input.sequenceStride;
+    strides.tokenStride = input.tokenStride;
+    strides.headStride = input.headStride;
     MNKHeadsView *view = [[self alloc] initWithTensor:tensor];
     view.strides = strides;
     return view;
@@ -118,7 +118,7 @@ using objc::Reading;
 - (instancetype)initWithFirst:(NSInteger)first axes:(NSArray<NSArray<NSNumber *> *> *)axes tensor:(MNKTensor *)tensor {
   if ((self = [super init])) {
     _first = first;
-    // Axes may be arrays that change.
+    // Axes may be mutable arrays.
     NSMutableArray *copies = axes ? [NSMutableArray array] : nil;
     for (id axis in axes) [copies addObject:[axis isKindOfClass:[NSArray class]] ? [axis copy] : axis];
     _axes = [copies copy];
@@ -134,11 +134,11 @@ using objc::Reading;
   return [[self alloc] initWithFirst:0 axes:axes ?: @[] tensor:nil];
 }
 + (instancetype)positionsWithTensor:(MNKTensor *)tensor {
-  // Without a tensor there are no positions, rather than some from 0 on.
+  // Without a tensor there are no positions, rather than positions from 0.
   return [[self alloc] initWithFirst:0 axes:tensor ? nil : @[] tensor:tensor];
 }
 - (id)copyWithZone:(NSZone *)zone {
-  return self;  // nothing of it can change
+  return self;  // immutable
 }
 
 @end
@@ -156,7 +156,7 @@ using objc::Reading;
 
 @end
 
-// None where there are no integers.
+// Empty if there are no integers.
 static std::optional<RotaryOffsets> readOffsets(Reading &reading, MNKIntegers *offsets) {
   if (!offsets) return std::nullopt;
   if (offsets.tensor) return objc::coreOf(offsets.tensor);
@@ -201,16 +201,16 @@ namespace mnk::objc {
 
 HeadsView read(Reading &reading, MNKHeadsView *view) {
   if (!reading.needed(view, "a view of heads")) return {};
-  MNKHeadsStrides *given = view.strides;
-  if (!given) return HeadsView(coreOf(view.tensor), read(reading, view.layout));
-  return HeadsView(coreOf(view.tensor), HeadsView::Strides{.sequences = given.sequences,
-                                                           .tokens = given.tokens,
-                                                           .heads = given.heads,
-                                                           .headDim = given.headDim,
-                                                           .offset = given.offset,
-                                                           .sequenceStride = given.sequenceStride,
-                                                           .tokenStride = given.tokenStride,
-                                                           .headStride = given.headStride});
+  MNKHeadsStrides *input = view.strides;
+  if (!input) return HeadsView(coreOf(view.tensor), read(reading, view.layout));
+  return HeadsView(coreOf(view.tensor), HeadsView::Strides{.sequences = input.sequences,
+                                                           .tokens = input.tokens,
+                                                           .heads = input.heads,
+                                                           .headDim = input.headDim,
+                                                           .offset = input.offset,
+                                                           .sequenceStride = input.sequenceStride,
+                                                           .tokenStride = input.tokenStride,
+                                                           .headStride = input.headStride});
 }
 
 RotaryPositions read(Reading &reading, MNKRotaryPositions *positions) {
@@ -244,7 +244,7 @@ std::optional<RotaryStep> read(Reading &reading, MNKRotaryStep *rotary) {
 RotaryEmbedding read(Reading &reading, MNKRotaryEmbedding *rotary) {
   if (!reading.needed(rotary, "the rotary embedding")) return {};
   using enum RotaryLayout;
-  RotaryEmbedding made{
+  RotaryEmbedding result{
       .layout = reading.choice(rotary.layout, {interleavedPairs, halfSplit, mrope, vision, imrope}, "rotary layout"),
       .base = rotary.base,
       .pairing = reading.choice(rotary.pairing, RotaryPairing::neighbors, "pairing"),
@@ -252,23 +252,23 @@ RotaryEmbedding read(Reading &reading, MNKRotaryEmbedding *rotary) {
       .scale = rotary.scale,
       .frequencyFactors = reading.floats(rotary.frequencyFactors, "a frequency factor"),
       .isInverse = rotary.isInverse != NO};
-  if (rotary.ropeDim != 0) made.ropeDim = rotary.ropeDim;
+  if (rotary.ropeDim != 0) result.ropeDim = rotary.ropeDim;
   const auto sections = reading.integers<uint32_t>(rotary.sections ?: @[], "a section");
-  if (sections.size() > made.sections.size()) {
+  if (sections.size() > result.sections.size()) {
     reading.fail("there are too many sections", fmt::format("{}", sections.size()), "at most 4",
                  "Pass the model's sections.");
     return {};
   }
-  std::copy(sections.begin(), sections.end(), made.sections.begin());
+  std::copy(sections.begin(), sections.end(), result.sections.begin());
   if (MNKYaRN *yarn = rotary.yarn) {
-    made.yarn = YaRN{.originalContext = yarn.originalContext,
-                     .extensionFactor = yarn.extensionFactor,
-                     .attentionFactor = yarn.attentionFactor,
-                     .betaFast = yarn.betaFast,
-                     .betaSlow = yarn.betaSlow,
-                     .roundsCorners = yarn.roundsCorners != NO};
+    result.yarn = YaRN{.originalContext = yarn.originalContext,
+                       .extensionFactor = yarn.extensionFactor,
+                       .attentionFactor = yarn.attentionFactor,
+                       .betaFast = yarn.betaFast,
+                       .betaSlow = yarn.betaSlow,
+                       .roundsCorners = yarn.roundsCorners != NO};
   }
-  return made;
+  return result;
 }
 
 }  // namespace mnk::objc

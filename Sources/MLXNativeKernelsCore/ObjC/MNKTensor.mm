@@ -9,7 +9,7 @@ using objc::Reading;
 
 namespace {
 
-// Runs once, whether the memory was used or refused. Threads of a device have no pool of their own.
+// Runs once, whether the memory was used or refused. A device's threads have no autorelease pool.
 std::function<void()> releasing(void (^deallocator)(void)) {
   return [deallocator] {
     @autoreleasepool {
@@ -90,7 +90,7 @@ NSUInteger MNKElementTypeSize(MNKElementType type) {
       if (deallocator) deallocator();
       return reading.error();
     }
-    // From here on the buffer, or its failed making, releases the memory.
+    // From here on the buffer releases the memory, also if creating it fails.
     auto buffer = target->wrapMemory(memory, length, releasing(deallocator));
     if (!buffer) return buffer.error();
     auto tensor = Tensor::over(*buffer, type, extents, offset);
@@ -191,7 +191,7 @@ Tensor coreOf(MNKTensor *tensor) {
   return optionalCoreOf(tensor).value_or(Tensor());
 }
 std::optional<Tensor> optionalCoreOf(MNKTensor *tensor) {
-  // A property that was set by its key may hold anything.
+  // A property that was set with key-value coding may hold any object.
   return [tensor isKindOfClass:[MNKTensor class]] ? std::optional(tensor->_core) : std::nullopt;
 }
 MNKTensor *tensorFrom(const std::optional<Tensor> &tensor) {

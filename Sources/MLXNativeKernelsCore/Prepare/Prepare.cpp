@@ -21,12 +21,12 @@ namespace mnk {
 
 namespace {
 
-constexpr double kBudget = 0.03;          // seconds of the device's time for a workload
-constexpr size_t kMostCaches = 8;         // that one workload is measured over
-constexpr uint64_t kLeastMeasured = 256;  // keys; with fewer, no choice makes much of a difference
+constexpr double kBudget = 0.03;        // seconds of device time for a workload
+constexpr size_t kMaxCaches = 8;        // measured for one workload
+constexpr uint64_t kMinMeasured = 256;  // keys; with fewer, the choice matters little
 constexpr uint64_t kMaxGroup = FlashDecode::kMaxGroup;
 constexpr uint64_t kManyElements = 1 << 18;
-constexpr uint64_t kMeasuredDistance = 4;  // a choice serves up to twice and down to half of its keys
+constexpr uint64_t kMeasuredDistance = 4;  // a choice covers from half to twice its keys
 
 }  // namespace
 
@@ -100,20 +100,20 @@ class Preparing {
     return what_.queryHeads != 0 ? what_.queryHeads : cache.descriptor().kvHeads;
   }
 
-  // Memory for plans to name; operands of one plan have none in common.
+  // Memory that plans name; the operands of one plan do not overlap.
   enum class Operand : uint8_t { queries, keys, values, results };
   Result<Tensor> memory(Operand operand, const std::vector<uint64_t>& extents) {
     const auto found = memory_.find({operand, extents});
     if (found != memory_.end()) return found->second;
     MNK_TRY(auto shape, Shape::make(extents));
-    auto made = Tensor::zeros(device_, what_.dtype, shape);
-    if (made) memory_.emplace(std::pair(operand, extents), *made);
-    return made;
+    auto result = Tensor::zeros(device_, what_.dtype, shape);
+    if (result) memory_.emplace(std::pair(operand, extents), *result);
+    return result;
   }
 
-  // The numbers of sequences and rows that steps may have: passes over the cache take up to eight rows.
+  // The row counts of possible steps: one pass over the cache handles up to eight rows.
   std::set<uint64_t> rowCounts() const {
-    if (what_.options.mask) return {what_.rows};  // a mask may fit no other
+    if (what_.options.mask) return {what_.rows};  // a mask may fit no other count
     std::set<uint64_t> counts{1, std::min<uint64_t>(what_.rows, FlashDecode::kRowsPerPass)};
     if (what_.rows % FlashDecode::kRowsPerPass != 0) counts.insert(what_.rows % FlashDecode::kRowsPerPass);
     return counts;
@@ -124,7 +124,7 @@ class Preparing {
     return hasSequences ? std::set<uint64_t>{all} : std::set<uint64_t>{1, all};
   }
 
-  // Where it is ragged, only the first sequence has all rows, and others have one.
+  // If ragged, the first sequence has all rows and the others have one.
   Result<FlashDecode> attention(const AttentionCache& cache, uint64_t sequences, uint64_t rows, uint64_t length,
                                 bool isRagged = false) {
     const AttentionCacheDescriptor& d = cache.descriptor();
@@ -151,11 +151,11 @@ class Preparing {
       if (cache.descriptor().isStorageOnly) continue;
       for (const uint64_t sequences : sequenceCounts(cache)) {
         for (const uint64_t rows : rowCounts()) {
-          for (uint64_t length = cache.descriptor().capacity; length >= kLeastMeasured; length /= kMeasuredDistance) {
+          for (uint64_t length = cache.descriptor().capacity; length >= kMinMeasured; length /= kMeasuredDistance) {
             MNK_TRY(auto op, attention(cache, sequences, rows, length));
             MNK_TRY(checkRules(op));
             auto& ops = workloads[FlashDecodeWorkload::of(op)];
-            if (ops.size() < kMostCaches) ops.push_back(std::move(op));
+            if (ops.size() < kMaxCaches) ops.push_back(std::move(op));
           }
         }
       }
@@ -170,7 +170,7 @@ class Preparing {
       ++summary_.measured;
     }
     if (kept != std::optional(tuning) && tuning.size() != 0) {
-      if (const auto others = file.load()) tuning.add(*others);  // what another process has measured meanwhile
+      if (const auto others = file.load()) tuning.add(*others);  // measured by another process meanwhile
       if (auto saved = file.save(tuning); !saved) summary_.notKept = std::move(saved).error();
     }
     if (!summary_.notKept && tuning.size() != 0) summary_.tuningFile = file.path();
@@ -181,7 +181,7 @@ class Preparing {
   Result<void> compile(const AttentionCache& cache) {
     const AttentionCacheDescriptor& d = cache.descriptor();
     const CacheStorage& storage = stateOf(cache).storage;
-    // Kernels differ for many elements, but not beyond.
+    // Beyond this many elements, the choice of kernel no longer changes.
     const uint64_t many = kManyElements / (uint64_t{d.kvHeads} * std::min(d.headDim, d.valueHeadDim)) + 1;
     const uint64_t mostRows = std::min<uint64_t>(what_.rows, many);
     for (const uint64_t tokens : std::set<uint64_t>{1, mostRows, d.sequences}) {
@@ -196,7 +196,7 @@ class Preparing {
         MultiRoPE op{.queries = queries, .keys = HeadsView(keys), .rotary = *what_.rotary};
         MNK_TRY(compile(plan(op)));
         if (d.latentDim != 0) continue;
-        // The same in one dispatch with what is appended.
+        // The same, fused with the append.
         if (tokens <= mostRows) MNK_TRY(compile(storage.planRotaryAppend(op, 0, values, 0, 0)));
         op.positions = RotaryPositions(std::vector<int32_t>(tokens));
         if (tokens == d.sequences) MNK_TRY(compile(storage.planRotaryRows(op, values, sequences, slots)));
@@ -204,10 +204,10 @@ class Preparing {
     }
     if (d.isStorageOnly) return {};
     std::set<uint64_t> counts = rowCounts();
-    counts.insert(what_.rows);  // in one dispatch, where there is a kernel for it
+    counts.insert(what_.rows);  // in one dispatch, if there is a kernel for it
     for (const uint64_t sequences : sequenceCounts(cache)) {
       for (const uint64_t rows : counts) {
-        // Splits, and with them kernels, depend on the length.
+        // The number of splits, and so the kernel, depends on the length.
         for (uint64_t length = d.capacity; length >= rows; length /= 2) {
           MNK_TRY(auto op, attention(cache, sequences, rows, length));
           MNK_TRY(compile(plan(op, device_->profile())));

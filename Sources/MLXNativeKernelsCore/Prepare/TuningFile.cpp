@@ -24,7 +24,7 @@ constexpr std::string_view kColumns =
 constexpr std::string_view kChecksum = "crc32 ";
 constexpr uint64_t kMaxBytes = 256 * 1024;
 
-// In one line, whatever a system calls itself.
+// A system's name may contain line breaks.
 std::string inOneLine(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -51,8 +51,7 @@ uint32_t checksum(std::string_view text) {
   return sum.value();
 }
 
-// An environment variable that names a folder; nothing if it is not set, or relative to wherever the process was
-// started.
+// The folder that an environment variable names; empty if it is not set or is a relative path.
 std::string folderIn(const char* variable) {
   const char* value = std::getenv(variable);
   return value && value[0] == '/' ? value : "";
@@ -60,7 +59,7 @@ std::string folderIn(const char* variable) {
 
 std::string cachesFolder() {
 #if defined(__APPLE__)
-  const std::string home = folderIn("HOME");  // of an app in a sandbox, its container
+  const std::string home = folderIn("HOME");  // in a sandbox, the app's container
   return home.empty() ? "" : home + "/Library/Caches";
 #else
   if (const std::string own = folderIn("XDG_CACHE_HOME"); !own.empty()) return own;
@@ -69,7 +68,7 @@ std::string cachesFolder() {
 #endif
 }
 
-// Makes the folder of a file and the one that it is in, for the owner alone.
+// Creates the file's folder and its parent, readable only by the owner.
 Result<void> makeFolder(const std::string& file) {
   const std::string folder = file.substr(0, file.rfind('/'));
   for (const std::string& path : {folder.substr(0, folder.rfind('/')), folder}) {
@@ -91,7 +90,7 @@ TuningFile TuningFile::of(Device& device, const std::string& path) {
   file.path_ = path;
   const std::string folder = cachesFolder();
   if (!path.empty() || folder.empty()) return file;
-  // Two devices of one name share a file only if they are alike.
+  // Two devices with the same name share a file only if their profiles match.
   const DeviceProfile profile = device.profile();
   const std::string identity = fmt::format("{} {} {} {}", device.kind(), device.name(), profile.family, profile.cores);
   file.path_ = fmt::format("{}/MLXNativeKernels/tuning-{:08x}.txt", folder, checksum(identity));
@@ -119,7 +118,7 @@ Result<void> TuningFile::save(const MeasuredTuning& tuning) const {
                  .expected = "the user's home folder",
                  .fix = "Set HOME, or pass a tuning file."};
   }
-  // A replacement keeps the mode, so that it would be unreadable as well.
+  // A replacement keeps the mode, so it would be unreadable too.
   if (access(path_.c_str(), R_OK) != 0 && errno == EACCES) {
     return fileError(kPrepareName, "the tuning file cannot be read", path_, EACCES, "Change its mode, or delete it.");
   }

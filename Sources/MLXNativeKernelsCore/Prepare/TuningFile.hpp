@@ -1,5 +1,5 @@
-// The file in which a user's measured choices are kept, one for each device. It holds for one version of the system and
-// of the shaders: of any other, or where anything in it is wrong, it counts as missing and is written again.
+// The file that stores a user's measured choices for one device. It is valid for one version of the system and of the
+// shaders. A file of another version, or an invalid one, is ignored and rewritten.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace mnk {
 
-inline constexpr std::string_view kPrepareName = "prepare";  // in messages
+inline constexpr std::string_view kPrepareName = "prepare";  // for messages
 
 class TuningFile {
  public:
-  // The file of this path; without one, a file of the device's own in the user's folder for caches. Nothing is kept
-  // where there is no such folder.
+  // The file at this path, or, if it is empty, the device's file in the user's caches folder. Without such a folder,
+  // nothing is stored.
   static TuningFile of(Device& device, const std::string& path);
 
-  const std::string& path() const { return path_; }  // empty: nothing is kept
+  const std::string& path() const { return path_; }  // empty: nothing is stored
   std::optional<MeasuredTuning> load() const;
   Result<void> save(const MeasuredTuning& tuning) const;
 
  private:
-  std::string heading_;  // what the choices hold for
+  std::string heading_;  // the system and shaders that the choices are valid for
   std::string path_;
   bool makesFolder_ = false;
 };

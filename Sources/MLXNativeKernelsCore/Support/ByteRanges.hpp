@@ -1,4 +1,4 @@
-// A set of bytes as sorted ranges that neither touch nor overlap.
+// A set of bytes as sorted, disjoint ranges that are not adjacent.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,13 +13,13 @@ class ByteRanges {
     bool operator==(const Range&) const = default;
   };
 
-  // In any order, with any overlap. Empty ranges are ignored.
+  // Ranges may come in any order and overlap. Empty ranges are ignored.
   void add(uint64_t begin, uint64_t end);
 
   const std::vector<Range>& ranges() const;
   // The lowest byte of this set that `other` lacks.
   std::optional<uint64_t> firstOutside(const ByteRanges& other) const;
-  // The lowest byte that both have.
+  // The lowest byte in both sets.
   std::optional<uint64_t> firstShared(const ByteRanges& other) const;
   ByteRanges without(const ByteRanges& other) const;
 

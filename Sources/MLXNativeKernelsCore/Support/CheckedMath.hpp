@@ -1,4 +1,4 @@
-// Arithmetic on sizes that come from outside: an empty optional instead of a wrapped number.
+// Arithmetic on untrusted sizes: empty on overflow.
 #pragma once
 #include <cstdint>
 #include <optional>

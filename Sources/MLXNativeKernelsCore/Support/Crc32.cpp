@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kStep = 16;  // bytes at a time
 
-// Remainders of a byte that `i` bytes of zeros follow. Those of all bytes of a step are independent of each other, so
-// that a processor looks them up at once; with one table alone each byte would wait for the byte before it.
+// Remainders of a byte followed by `i` zero bytes. The lookups for all bytes of a step are independent, so the
+// processor overlaps them; with a single table, each byte would wait for the previous one.
 using Tables = std::array<std::array<uint32_t, 256>, kStep>;
 constexpr Tables makeTables() {
   Tables tables{};
@@ -28,7 +28,7 @@ constexpr Tables makeTables() {
 }
 constexpr Tables kTables = makeTables();
 
-// One load where the processor has this order.
+// Compiles to one load on a little-endian processor.
 uint64_t littleEndian(const uint8_t* bytes) {
   uint64_t number = 0;
   for (int i = 0; i < 8; ++i) number |= uint64_t{bytes[i]} << (8 * i);

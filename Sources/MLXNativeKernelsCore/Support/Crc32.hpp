@@ -1,5 +1,5 @@
-// CRC-32 as in zip, PNG and gzip: polynomial 0xEDB88320, reflected. It finds every error of up to 32 bits in a row. By
-// hand, because with a library every build of an app on Linux would need one more development package.
+// CRC-32 as in zip, PNG and gzip: polynomial 0xEDB88320, reflected. Detects every error burst of up to 32 bits. Not
+// from a library, because every Linux build would then need one more development package.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A file that is read from its start, and what files that are read and written have in common. FileReplacement.hpp has
-// the one that is written. Errors name the path and what the system reports.
+// A sequential file reader, and what readers and writers share. FileReplacement.hpp has the writer. Errors name the
+// path and the system's error.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace mnk {
 
-// Closes what it holds.
+// Closes the descriptor.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int number = -1) : number_(number) {}
@@ -30,23 +30,23 @@ class FileDescriptor {
   int number_;
 };
 
-// As much as is read or written at a time. Larger spans are not copied into a buffer first.
+// The buffer size. Larger spans bypass the buffer.
 inline constexpr size_t kFileBufferBytes = 1 << 18;
 
 // `number` is an errno value.
 Error fileError(std::string_view op, std::string_view what, const std::string& path, int number, std::string_view fix);
 Error notPlainFile(std::string_view op, const std::string& path);
-// Refuses a path that is empty or has a zero in it, where the system would see its end.
+// Refuses an empty path, and one with a null character, where the system would end it.
 Result<void> checkPath(std::string_view op, const std::string& path);
 
 class FileReader {
  public:
-  // Plain files alone: folders, pipes and devices are refused and not waited for.
+  // Regular files only: refuses folders, pipes and devices without blocking.
   static Result<FileReader> open(std::string_view op, const std::string& path);
 
   const std::string& path() const { return path_; }
   uint64_t length() const { return length_; }
-  // The next bytes. A file that has become shorter is an error.
+  // Reads the next bytes. A file that was truncated is an error.
   Result<void> read(std::span<std::byte> into);
 
  private:

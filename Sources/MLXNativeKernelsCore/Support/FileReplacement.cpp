@@ -16,9 +16,9 @@ namespace mnk {
 
 namespace {
 
-constexpr int kMaxLinks = 40;  // as many as Linux follows in a path
+constexpr int kMaxLinks = 40;  // the limit of Linux
 
-// On Apple's systems fsync leaves data in the disk's own cache.
+// On Apple's systems, fsync leaves data in the disk's cache.
 int synchronize(int file) {
 #ifdef F_FULLFSYNC
   if (::fcntl(file, F_FULLFSYNC) == 0) return 0;
@@ -26,15 +26,15 @@ int synchronize(int file) {
   return ::fsync(file);
 }
 
-// Keeps the new name across a loss of power. Some file systems do this by themselves and refuse to be asked, and a
-// folder that may not be read cannot be opened.
+// Makes the new name survive a power loss. Ignores errors of file systems that do so anyway and refuse the call, and of
+// folders that cannot be read and therefore not opened.
 int synchronizeFolder(const std::string& folder) {
   const FileDescriptor file(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (file.get() < 0 || synchronize(file.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
   return errno;
 }
 
-// In a folder that all may write to, a link of another user could lead anywhere.
+// In a folder that everyone can write to, another user's link could lead anywhere.
 bool isTrusted(const struct stat& link, const std::string& folder) {
   struct stat status {};
   return link.st_uid == ::geteuid() || link.st_uid == 0 ||
@@ -49,7 +49,7 @@ Result<FileReplacement::Target> FileReplacement::findTarget(std::string_view op,
   for (int links = 0; links <= kMaxLinks; ++links) {
     struct stat status {};
     if (::lstat(target.path.c_str(), &status) != 0) {
-      if (errno == ENOENT || errno == ENOTDIR) return target;  // making the file succeeds, or says what is wrong
+      if (errno == ENOENT || errno == ENOTDIR) return target;  // creating the file succeeds or reports the problem
       number = errno;
       break;
     }
@@ -93,13 +93,13 @@ Result<FileReplacement> FileReplacement::make(std::string_view op, const std::st
                  .expected = "a name that the next save does not remove",
                  .fix = "Pass another name."};
   }
-  FileReplacement made(op, path, std::move(target));
-  TemporaryFile::removeAbandoned(made.target_.folder());
-  if (const int number = made.file_.make(); number != 0) {
+  FileReplacement result(op, path, std::move(target));
+  TemporaryFile::removeAbandoned(result.target_.folder());
+  if (const int number = result.file_.make(); number != 0) {
     return fileError(op, "no file can be made beside the path", path, number,
                      "Pass a path in a folder that exists and that this process may write to.");
   }
-  return made;
+  return result;
 }
 
 Result<void> FileReplacement::write(std::span<const std::byte> bytes) {
@@ -130,7 +130,7 @@ Result<void> FileReplacement::writeOut(std::span<const std::byte> bytes) {
 
 Result<void> FileReplacement::commit() {
   MNK_TRY(flush());
-  // Some file systems have no permissions. Without the group, the group's are not for another one.
+  // Some file systems have no permissions. If the group cannot be set, its permissions must not go to another group.
   const bool hasGroup = !target_.group || ::fchown(file_.descriptor(), -1, *target_.group) == 0;
   (void)::fchmod(file_.descriptor(), target_.permissions & (hasGroup ? 0777 : 0707));
   if (synchronize(file_.descriptor()) != 0) {

@@ -1,4 +1,4 @@
-// A file that takes the place of another once it is complete.
+// A file that replaces another once it is complete.
 #pragma once
 #include <sys/types.h>
 
@@ -9,22 +9,22 @@
 
 namespace mnk {
 
-// A path may be a symbolic link: the file that it leads to is replaced or made. Only plain files are replaced, and the
-// new one has the permissions and the group of the old. A file where none was is for its owner alone to read, since a
-// cache holds what users have written. Without `commit` nothing changes.
+// If the path is a symbolic link, its target is replaced or created. Only regular files are replaced; the new file gets
+// the old one's permissions and group. A file that did not exist is readable only by its owner, since a cache contains
+// user data. Nothing changes without `commit`.
 class FileReplacement {
  public:
   static Result<FileReplacement> make(std::string_view op, const std::string& path);
 
   Result<void> write(std::span<const std::byte> bytes);
-  // Even if the machine stops, the old or the new file is there and whole.
+  // After a crash or power loss, either the old or the new file is there, complete.
   Result<void> commit();
 
  private:
   struct Target {
     std::string path;
     mode_t permissions = 0600;
-    std::optional<gid_t> group = {};  // of the file that is replaced
+    std::optional<gid_t> group = {};  // of the replaced file
 
     std::string folder() const { return path.substr(0, path.rfind('/') + 1); }
   };

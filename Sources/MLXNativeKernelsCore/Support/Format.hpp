@@ -1,4 +1,4 @@
-// fmt, and the few texts that messages share.
+// fmt, and text that messages share.
 #pragma once
 #if !__has_include(<fmt/core.h>)
 #error "fmt is missing: `apt install libfmt-dev` on Linux, `git submodule update --init` on Apple platforms"
@@ -15,7 +15,7 @@ std::string bytesText(uint64_t bytes);                         // "512 bytes", "
 std::string secondsText(double seconds);                       // "41 µs", "3.2 ms"
 std::string countText(uint64_t count, std::string_view noun);  // "1 barrier", "2 barriers"
 
-// "one of a, b, c, …" for a message about a name that is not among them; `none` where there are no names.
+// "one of a, b, c, …" for a message about an unknown name; `none` if the list is empty.
 std::string oneOf(const std::vector<std::string>& names, std::string_view none);
 
 }  // namespace mnk

@@ -8,12 +8,12 @@ namespace mnk {
 
 namespace {
 
-// A text that every standard library keeps inside of the string object: its first 15 characters.
+// The first 15 characters, which every standard library stores inside the string object.
 std::string inPlace(std::string_view text) noexcept {
   return std::string(text.substr(0, 15));
 }
 
-// The op of a call such as "AttentionCache.append", without the call.
+// The op of a call such as "AttentionCache.append".
 std::string opInPlace(std::string_view op) noexcept {
   return inPlace(op.substr(0, op.find('.')));
 }
@@ -84,7 +84,7 @@ Error errorForException(std::string_view op) noexcept {
 Error renamed(Error error, std::string_view call) noexcept {
   try {
     error.op = call;
-  } catch (...) {  // it names the op that carries out the call
+  } catch (...) {  // keep the name of the op that implements the call
   }
   return error;
 }

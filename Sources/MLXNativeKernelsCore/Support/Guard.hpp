@@ -1,5 +1,5 @@
-// Keeps exceptions of the standard library inside: guarded runs a body that gives a Result and turns whatever
-// escapes it into an Error. Nothing here throws, and nothing needs memory where there is none.
+// Keeps exceptions inside the library: guarded runs a body that returns a Result and turns any exception into an Error.
+// Nothing here throws or requires memory.
 #pragma once
 #include <string_view>
 #include <utility>
@@ -8,17 +8,17 @@
 
 namespace mnk {
 
-// With shorter texts where there is no memory for all of them.
+// Shortens the texts if there is no memory for them.
 Error outOfMemory(std::string_view op, std::string_view got) noexcept;
 Error unexpectedException(std::string_view op, std::string_view got) noexcept;
 
-// Where there is no memory for all of it: its code.
+// Copies only the code if there is no memory for the rest.
 Error copyOrCode(const Error& error) noexcept;
 
-// The error for the exception that is being handled. Out of line, because callers inline all of `guarded`.
+// The error for the exception being handled. Out of line, because callers inline all of `guarded`.
 Error errorForException(std::string_view op) noexcept;
 
-// The op of a call that failed becomes `call`, where there is memory for that.
+// Replaces the op of an error with `call`, if there is memory for it.
 Error renamed(Error error, std::string_view call) noexcept;
 
 template <typename Body>
@@ -30,7 +30,7 @@ auto guarded(std::string_view op, Body&& body) -> decltype(body()) {
   }
 }
 
-// Runs the body of a call that other ops carry out: their errors name the call that the user made.
+// Runs the body of a call that other ops implement, so that errors name the call that the user made.
 template <typename Body>
 auto guardedAs(std::string_view call, Body&& body) -> decltype(body()) {
   auto result = guarded(call, std::forward<Body>(body));

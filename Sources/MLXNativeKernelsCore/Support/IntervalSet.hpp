@@ -1,5 +1,5 @@
-// A set of bytes as ranges that neither touch nor overlap, for bytes that are added and asked for in turn. ByteRanges
-// is the smaller one for bytes that are all added first.
+// A set of bytes as disjoint ranges that are not adjacent, for interleaved additions and queries. ByteRanges is smaller
+// but needs all additions first.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace mnk {
 
 class IntervalSet {
  public:
-  // Without memory for a further range the set stays as it was.
+  // If there is no memory for another range, the set is unchanged.
   void add(uint64_t begin, uint64_t end);
   void remove(uint64_t begin, uint64_t end);
 
   bool meets(uint64_t begin, uint64_t end) const;
-  // The first range that ends behind a byte, or end().
+  // The first range that ends after a byte, or end().
   auto firstBehind(uint64_t byte) const {
     auto next = ranges_.upper_bound(byte);
     if (next != ranges_.begin() && std::prev(next)->second > byte) --next;
@@ -25,7 +25,7 @@ class IntervalSet {
   bool operator==(const IntervalSet&) const = default;
 
  private:
-  std::map<uint64_t, uint64_t> ranges_;  // ends by begins
+  std::map<uint64_t, uint64_t> ranges_;  // begin to end
 };
 
 }  // namespace mnk

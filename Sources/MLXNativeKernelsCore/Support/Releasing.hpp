@@ -1,5 +1,5 @@
-// Runs a function once: when `run` is called, or when it is destroyed. So memory that a call takes over is released
-// also where the call fails before there is an object to hold it.
+// Runs a function once: in `run` or on destruction. Releases memory that a call takes over even if the call fails
+// before an object owns it.
 #pragma once
 #include <functional>
 #include <utility>

@@ -1,5 +1,5 @@
-// One line of a contract. The rules of an op form a table that is checked from top to bottom; the first broken rule
-// becomes the error, so a rule may rely on those above it.
+// An op's rules form a table that is checked from top to bottom. The first broken rule becomes the error, so a rule may
+// rely on those above it.
 #pragma once
 #include <initializer_list>
 #include <optional>
@@ -19,7 +19,7 @@ struct Mismatch {
 
 template <typename Op>
 struct Rule {
-  std::string_view what;  // what is wrong when the rule is broken
+  std::string_view what;  // the error text
   std::string_view fix;
   std::optional<Mismatch> (*mismatch)(const Op&);  // empty if the rule holds
 };
@@ -28,8 +28,8 @@ struct Rule {
 std::optional<Mismatch> mismatch(std::string_view got, std::string_view expected);
 Error brokenRule(std::string_view name, std::string_view what, Mismatch mismatch, std::string_view fix);
 
-// A row of a table of rules. `Op` names what is checked, and `op` is one of these; got and expected are evaluated only
-// if the condition, which makes it invalid, is true.
+// A row of a rule table. `Op` is the checked type, and `op` the checked object; got and expected are evaluated only if
+// the condition is true, which means that the op is invalid.
 #define INVALID_IF(condition, what, got, expected, fix)      \
   {                                                          \
     what, fix, [](const Op& op) -> std::optional<Mismatch> { \
@@ -38,7 +38,7 @@ Error brokenRule(std::string_view name, std::string_view what, Mismatch mismatch
     }                                                        \
   }
 
-// The first broken rule is the error.
+// Returns the error of the first broken rule.
 template <typename Op>
 Result<void> checkRules(std::span<const Rule<Op>> rules, const Op& op, std::string_view name) {
   for (const Rule<Op>& rule : rules) {

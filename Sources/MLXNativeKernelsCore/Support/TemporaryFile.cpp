@@ -27,7 +27,7 @@ bool isPlainFileOfThisUser(const struct stat& status) {
   return S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
 }
 
-// Whether the path names this open file, and not a link to it.
+// Whether the path names this open file rather than a link to it.
 bool names(const char* path, int file) {
   struct stat named {
   }, open{};
@@ -35,13 +35,13 @@ bool names(const char* path, int file) {
          named.st_ino == open.st_ino;
 }
 
-// False also where there are no locks; nothing is abandoned there.
+// Also false if the file system has no locks; nothing is considered abandoned there.
 bool lock(int file) {
   return ::flock(file, LOCK_EX | LOCK_NB) == 0;
 }
 
 #ifdef O_TMPFILE
-// Where the system shows an open file as a link, from which it can get a name.
+// The link through which the system can name an open file.
 struct OpenFileLink {
   char path[32];
   explicit OpenFileLink(int file) { ::snprintf(path, sizeof path, "/proc/self/fd/%d", file); }
@@ -60,7 +60,7 @@ bool TemporaryFile::isTemporaryName(std::string_view name) {
 }
 
 TemporaryFile::~TemporaryFile() {
-  if (isNamed_) ::unlink(name_.c_str());  // before the lock is gone with the descriptor
+  if (isNamed_) ::unlink(name_.c_str());  // before closing the descriptor releases the lock
 }
 
 void TemporaryFile::chooseName() {
@@ -85,7 +85,7 @@ int TemporaryFile::make() {
     FileDescriptor file(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file.get() < 0 && errno == EEXIST) continue;
     if (file.get() < 0) return errno;
-    // Another save may have seen the file before it was locked, and taken it for abandoned.
+    // Another save may have seen the file before it was locked and considered it abandoned.
     if (!lock(file.get()) && errno == EWOULDBLOCK) continue;
     if (!names(name_.c_str(), file.get())) continue;
     file_ = std::move(file);
@@ -118,14 +118,14 @@ void TemporaryFile::removeAbandoned(const std::string& folder) {
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     const std::filesystem::path& path = entries->path();
     struct stat status {};
-    // Opening something else could have effects, so that it is looked at first.
+    // Check first: opening something other than a regular file could have side effects.
     if (!isTemporaryName(path.filename().native()) || ::lstat(path.c_str(), &status) != 0 ||
         !isPlainFileOfThisUser(status)) {
       continue;
     }
     const FileDescriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !isPlainFileOfThisUser(status)) continue;
-    // Its owner may have renamed it meanwhile. With the lock, neither an owner nor another save changes the name.
+    // Its owner may have renamed it meanwhile. With the lock held, neither the owner nor another save changes the name.
     if (lock(file.get()) && names(path.c_str(), file.get())) ::unlink(path.c_str());
   }
 }

@@ -5,7 +5,7 @@
 #include "MLXNativeKernels/Result.hpp"
 
 // MNK_TRY(expression) returns the error of a Result if it has one.
-// MNK_TRY(auto name, expression) does so, too, and otherwise declares a variable that holds the Result's value.
+// MNK_TRY(auto name, expression) also does so; otherwise it declares a variable with the Result's value.
 #define MNK_TRY(...) MNK_TRY_CHOOSE(__VA_ARGS__, MNK_TRY_VALUE, MNK_TRY_CHECK)(__VA_ARGS__)
 
 #define MNK_TRY_CHOOSE(first, second, chosen, ...) chosen

@@ -12,7 +12,7 @@ namespace mnk::host {
 
 namespace {
 
-// One checked dispatch with the memory it ran on.
+// A checked dispatch with its memory.
 struct Checked {
   const DispatchJob& job;
   const MarginCopies& memory;
@@ -45,7 +45,7 @@ void copyResultsBack(const Checked& checked) {
 }
 
 void noteUndeclared(const Checked& checked, const DeclaredBytes& declared) {
-  // What it writes it may read again; that it was written before is for the shadow memory to see.
+  // A dispatch may read what it writes; the shadow memory checks that it was written first.
   ByteRanges readable = declared.writes;
   addShifted(declared.reads, 0, readable);
   const Shadow& shadow = checked.observer.shadow();
@@ -110,13 +110,13 @@ void describeConflicts(const Dispatch& dispatch, const DispatchTrace& now, const
   }
 }
 
-// `end` says why the dispatch did not run to its end, if it did not.
+// `end` is the reason if the dispatch ended early.
 Error foundError(const DispatchJob& job, std::vector<std::string> texts, const Result<void>& end) {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMaxFindings = 8;
   const size_t count = texts.size();
-  if (count > kMost) {
-    texts.resize(kMost);
-    texts.push_back(fmt::format("and {} more", count - kMost));
+  if (count > kMaxFindings) {
+    texts.resize(kMaxFindings);
+    texts.push_back(fmt::format("and {} more", count - kMaxFindings));
   }
   if (!end) texts.push_back(end.error().got);
   std::string got;

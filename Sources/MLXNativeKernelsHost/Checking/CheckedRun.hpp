@@ -1,17 +1,17 @@
-// Runs a dispatch of a module that was compiled for checking, and fails it with everything that is found.
+// Runs a dispatch of a module compiled for checking, and fails it with all findings.
 #pragma once
 #include "Checking/Shadow.hpp"
 #include "DispatchRunner.hpp"
 
 namespace mnk::host {
 
-// What a dispatch really touched, as addresses.
+// The addresses that a dispatch accessed.
 struct DispatchTrace {
   std::string name;
   std::array<ByteRanges, kAccessKinds.size()> touched;  // by AccessKind
 };
 
-// `sinceBarrier` holds the dispatches that nothing orders before this one, and receives this one.
+// `sinceBarrier` holds the dispatches that no barrier orders before this one; this one is appended.
 Result<void> runChecked(const DispatchJob& job, std::vector<DispatchTrace>& sinceBarrier);
 
 }  // namespace mnk::host

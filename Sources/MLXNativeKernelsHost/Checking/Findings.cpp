@@ -88,7 +88,7 @@ std::vector<Finding> Findings::describe(const std::function<std::string(Place)>&
     const auto [at, isNew] = byLine.try_emplace(lines, s);
     if (!isNew && rank(s) < rank(at->second)) at->second = s;
   }
-  // Where some bytes of two values were equal and some were not, the values were not.
+  // If only some bytes of two values were equal, the values differed.
   for (auto& [lines, s] : byLine) {
     Lines same = lines;
     same.sameValue = true;

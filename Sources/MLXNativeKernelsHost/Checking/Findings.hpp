@@ -1,7 +1,6 @@
-// What checked execution found wrong in one dispatch: races, accesses out of bounds or not declared, reads of memory
-// that nobody wrote.
-// Kept by the places in the text that took part, with the lowest lanes and bytes as the example, so that the result is
-// the same in every order of lanes.
+// The errors that checked execution found in one dispatch: races, out-of-bounds and undeclared accesses, and reads of
+// uninitialized memory. Findings are grouped by source location, with the lowest lanes and bytes as the example, so the
+// result does not depend on the order of lanes.
 #pragma once
 #include <compare>
 #include <functional>
@@ -37,17 +36,17 @@ struct Actor {
 std::string nameOf(const Actor& actor);
 std::string_view verb(AccessKind kind);  // "reads"
 
-inline constexpr uint32_t kNoRegion = ~0u;               // memory that is nobody's
+inline constexpr uint32_t kNoRegion = ~0u;               // memory outside all regions
 inline constexpr uint32_t kArenaRegion = kNoRegion - 1;  // threadgroup memory
 
 struct Sighting {
   FindingKind kind;
-  bool sameValue = false;  // two writes that left the same bytes
+  bool sameValue = false;  // both writes stored the same bytes
   uint32_t region = kNoRegion;
   uint32_t array = 0;  // of threadgroup memory
   int64_t offset = 0;  // in the region or the array
   uint32_t bytes = 0;
-  Actor first, second;  // the same where there is one
+  Actor first, second;  // equal if there is only one
 
   bool inDeviceMemory() const { return region != kArenaRegion; }
 };
@@ -65,8 +64,8 @@ class Findings {
   void note(Sighting sighting);
   std::set<Place> places() const;
 
-  // One finding per pair of lines: an unrolled loop has many places for one line. `lineOf` gives "File.metal:12" and
-  // `memoryOf` the memory, such as "buffer 0 + 16".
+  // One finding per pair of lines, since an unrolled loop has many locations for one line. `lineOf` returns
+  // "File.metal:12" and `memoryOf` the memory, such as "buffer 0 + 16".
   std::vector<Finding> describe(const std::function<std::string(Place)>& lineOf,
                                 const std::function<std::string(const Sighting&)>& memoryOf, bool allowSameValue) const;
 

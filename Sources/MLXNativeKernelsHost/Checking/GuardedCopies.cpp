@@ -11,7 +11,7 @@ namespace mnk::host {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
-// More than any 32-bit index of a four-byte element reaches; less where address space is short.
+// More than any 32-bit index of a four-byte element reaches; less if address space is short.
 constexpr size_t kWidestMargin = size_t(17) << 30, kNarrowestMargin = size_t(1) << 20;
 
 struct Span {
@@ -40,7 +40,7 @@ std::vector<Span> boundSpans(const Dispatch& dispatch, const Arguments& argument
   return merged;
 }
 
-// Address space only, until touched.
+// Reserves address space only; pages are allocated on first access.
 bool map(MarginCopies::Copy& copy) {
   const size_t skew = reinterpret_cast<uintptr_t>(copy.original) % kPageBytes;  // keeps the alignment
   for (size_t margin = kWidestMargin; margin >= kNarrowestMargin; margin /= 4) {
@@ -71,7 +71,7 @@ Result<MarginCopies> MarginCopies::make(const DispatchJob& job, Arguments& argum
   MarginCopies result;
   const Arguments originals = arguments;
   const std::vector<Span> spans = boundSpans(job.ready.dispatch, arguments);
-  result.copies_.reserve(spans.size());  // so that no mapping can be lost
+  result.copies_.reserve(spans.size());  // so that no mapping leaks
   for (const Span& span : spans) {
     Copy copy;
     copy.original = span.begin;

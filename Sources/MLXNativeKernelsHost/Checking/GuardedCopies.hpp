@@ -1,5 +1,5 @@
-// The memory that a dispatch binds, moved to copies with margins so wide that a wrong index lands in them: an access
-// out of bounds does no harm there and is seen even where another buffer follows. Bindings that overlap share a copy.
+// Copies of a dispatch's bound memory with margins so wide that a wrong index lands in them: an out-of-bounds access
+// does no harm, and is detected even if another buffer follows. Overlapping bindings share a copy.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace mnk::host {
 
-// There is not enough of it for `what`.
+// The error when there is not enough memory for `what`.
 Error noMemoryToCheck(const DispatchJob& job, std::string_view what);
 
 class MarginCopies {
  public:
-  // Changes the arguments' addresses to those of the copies.
+  // Redirects the arguments to the copies.
   static Result<MarginCopies> make(const DispatchJob& job, Arguments& arguments);
   MarginCopies(MarginCopies&&) = default;
   MarginCopies& operator=(MarginCopies&&) = delete;
@@ -30,9 +30,9 @@ class MarginCopies {
     bool covers(const void* address) const { return address >= mapping && address < mapping + mappedBytes; }
   };
   const std::vector<Copy>& copies() const { return copies_; }
-  // The copy whose bytes or margins hold the address.
+  // The copy whose bytes or margins contain the address.
   std::optional<uint32_t> find(const void* address) const;
-  // Takes over bytes of a copy, given as offsets.
+  // Copies these bytes, given as offsets, back to the original.
   void copyBack(uint32_t copy, const ByteRanges& written) const;
 
  private:

@@ -15,10 +15,10 @@ namespace mnk::host {
 
 namespace {
 
-// Neighbors of a slice in its buffer. Farther bytes may be in use by others while the dispatch runs.
+// Checked around a slice in its buffer. Other work may use bytes farther away while the dispatch runs.
 constexpr uint64_t kSliceMargin = 256;
 
-// Bytes as they were, at their address.
+// Saved bytes and their address.
 struct Kept {
   uint64_t begin;
   std::vector<std::byte> bytes;

@@ -1,4 +1,4 @@
-// Runs a dispatch on poisoned outputs and fails it when it changes a byte that it does not declare as written: in its
+// Runs a dispatch on poisoned outputs and fails it if it changes a byte that it does not declare as written: in its
 // bindings, close around them, or in the canaries of their buffers.
 #pragma once
 #include "DispatchRunner.hpp"

@@ -12,9 +12,9 @@ namespace mnk::host {
 
 namespace {
 
-// Beyond these a dispatch ends: a loop that nothing stops would go on for ever, and writes out of bounds fill memory.
-constexpr uint64_t kMostAccesses = uint64_t(1) << 26;  // of a threadgroup
-constexpr uint64_t kMostOutside = 10000;
+// Limits that end a dispatch: an infinite loop would never end, and out-of-bounds writes fill memory.
+constexpr uint64_t kMaxAccesses = uint64_t(1) << 26;  // per threadgroup
+constexpr uint64_t kMaxOutside = 10000;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Observer::Observer(const MarginCopies& memory, const ByteRanges& outputs) : memo
 
 bool Observer::access(AccessKind kind, const std::byte* address, size_t bytes, uint32_t lane, Place place) {
   enterPending();
-  if (++accesses_ > kMostAccesses) {
+  if (++accesses_ > kMaxAccesses) {
     noteMistake({"", 0, place}, lane, "a threadgroup has not ended after 2^26 accesses");
     return false;
   }
@@ -91,7 +91,7 @@ bool Observer::noteOutside(uint32_t region, int64_t offset, size_t bytes, const 
                     .second = actor};
   shadow_.placeInArray(sighting);
   findings_.note(sighting);
-  return ++outside_ < kMostOutside;
+  return ++outside_ < kMaxOutside;
 }
 
 void Observer::noteMistake(TextPlace place, uint32_t lane, const char* text) {

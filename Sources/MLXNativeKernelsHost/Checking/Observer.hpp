@@ -1,6 +1,5 @@
-// Turns what lanes of a checked module do (Watcher.h) into entries of the shadow memory, and keeps what is found.
-// A store is entered when the next thing happens, because its value is in memory only then; lanes do not switch in
-// between.
+// Turns the accesses of lanes in a checked module (Watcher.h) into shadow memory entries, and collects findings. A
+// store is entered at the next event, because its value is not in memory before; lanes do not switch in between.
 #pragma once
 #include <array>
 #include <map>
@@ -10,7 +9,7 @@
 
 namespace mnk::host {
 
-// Data of a loaded object, such as a table at file scope.
+// Constant data of a loaded object, such as a table at file scope.
 class ConstantData {
  public:
   bool holds(const void* address);
@@ -21,20 +20,20 @@ class ConstantData {
 
 class Observer {
  public:
-  // `outputs` are the addresses, of the original memory, that must be written before they are read.
+  // `outputs` are original addresses that must be written before they are read.
   Observer(const MarginCopies& memory, const ByteRanges& outputs);
 
-  // What a launch is given. Valid as long as the observer.
+  // Passed to a launch. Valid as long as the observer.
   Watcher watcher();
 
-  // A line of the text, or a return address in it.
+  // A source line or a return address.
   struct TextPlace {
     std::string file;
     uint32_t line = 0;
     Place place = 0;
     auto operator<=>(const TextPlace&) const = default;
   };
-  // Something that the compiler's checks or the vocabulary saw.
+  // An error found by the compiler's checks or by MetalStdlib.
   struct Mistake {
     std::string text;
     Actor actor;
@@ -43,7 +42,7 @@ class Observer {
   const Shadow& shadow() const { return shadow_; }
   Findings& findings() { return findings_; }
   const std::map<TextPlace, Mistake>& mistakes() const { return mistakes_; }
-  // Memory ran out while it was watching: what was found is not all.
+  // Memory ran out during the run: the findings are incomplete.
   bool ranOutOfMemory() const { return ranOutOfMemory_; }
 
  private:
@@ -57,10 +56,10 @@ class Observer {
 
   bool access(AccessKind kind, const std::byte* address, size_t bytes, uint32_t lane, Place place);
   void enterPending();
-  // Whether the dispatch may go on.
+  // Returns whether the dispatch may continue.
   bool noteOutside(uint32_t region, int64_t offset, size_t bytes, const Actor& actor);
   void noteMistake(TextPlace place, uint32_t lane, const char* text);
-  // Called from lanes, through which no exception may pass.
+  // Called from lanes, through which no exception may propagate.
   template <typename Body>
   static bool observe(void* state, Body body);
 

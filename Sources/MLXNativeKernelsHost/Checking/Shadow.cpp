@@ -27,7 +27,7 @@ struct Shadow::Touch {
   size_t offset;
   unsigned bytes;
   AccessKind kind;
-  bool needsSet;  // reads what must have been written
+  bool needsSet;  // requires initialized bytes
   uint32_t lane;
   Place place;
   uint32_t threadgroup;
@@ -93,7 +93,7 @@ void Shadow::enter(uint32_t number, size_t offset, size_t bytes, AccessKind kind
   Order& order = orderOf(region);
   bool reads = kind != AccessKind::write && kind != AccessKind::atomicStore;
   if (kind == AccessKind::atomicStore) kind = AccessKind::atomic;
-  // What an access finds unset beside bytes that are set may be padding of a structure or of a vector.
+  // Unset bytes beside set ones may be padding of a structure or vector.
   if (reads && !region.isSet.empty()) {
     const auto begin = region.isSet.begin() + static_cast<ptrdiff_t>(offset);
     const auto end = begin + static_cast<ptrdiff_t>(bytes);
@@ -144,7 +144,7 @@ void Shadow::refine(Order& order, Block& block, unsigned shift) {
     }
     cell.first = copies;
   }
-  for (size_t i = 0; i < kBlockBytes >> block.shift; ++i) {  // the originals are out of use
+  for (size_t i = 0; i < kBlockBytes >> block.shift; ++i) {  // the originals are no longer used
     if (block.cells[i].era != order.era) continue;
     for (uint32_t at = block.cells[i].first; at != 0; at = order.entries[at - 1].next) order.entries[at - 1].unset = 0;
   }
@@ -264,10 +264,10 @@ void Shadow::compareWithGrid(const Touch& touch, Cell& cell) {
   }
 }
 
-// Whatever the threadgroup's lanes did so far is ordered before what they do from here on.
+// Orders all accesses of the threadgroup so far before those that follow.
 void Shadow::startEra(Order& order) {
   for (const Entry& entry : order.entries) {
-    if (entry.unset == 0 || entry.raced) continue;  // a race was noted instead: the value depends on the order
+    if (entry.unset == 0 || entry.raced) continue;  // a race was reported instead: the value depends on the order
     const Actor reader{entry.kind, entry.place, threadgroup_, entry.reader};
     Sighting sighting{.kind = FindingKind::uninitialized,
                       .sameValue = false,

@@ -1,12 +1,12 @@
-// Shadow memory: who touched which bytes, and since which barrier. Two accesses conflict when at least one writes, they
-// are not both atomic, and no barrier that orders their memory lies between them, whichever came first; so the answers
-// do not depend on the order in which lanes run.
+// Shadow memory records who accessed which bytes, and since which barrier. Two accesses conflict if at least one
+// writes, they are not both atomic, and no barrier that orders their memory is between them, in either order. So the
+// result does not depend on the order in which lanes run.
 //
 //   lanes of one simdgroup          need a simdgroup_barrier or a threadgroup_barrier with the memory's flag
 //   simdgroups of one threadgroup   need a threadgroup_barrier with the memory's flag
 //   threadgroups of one dispatch    cannot be ordered
 //
-// Functions such as simd_sum order no memory. Nothing here depends on kernels: tests drive it by hand.
+// Functions such as simd_sum order no memory. Nothing here depends on kernels, so tests use it directly.
 #pragma once
 #include <array>
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace mnk::host {
 
-// The kinds that shadow memory tells apart.
+// The kinds that shadow memory distinguishes.
 inline constexpr std::array kAccessKinds = {AccessKind::read, AccessKind::write, AccessKind::atomic,
                                             AccessKind::atomicLoad};
 
@@ -29,7 +29,7 @@ constexpr bool isAtomic(AccessKind kind) {
 constexpr bool writes(AccessKind kind) {
   return kind != AccessKind::read && kind != AccessKind::atomicLoad;
 }
-// Two accesses of these kinds to one byte must be ordered.
+// Whether two accesses of these kinds to one byte must be ordered.
 constexpr bool conflict(AccessKind a, AccessKind b) {
   return (writes(a) || writes(b)) && !(isAtomic(a) && isAtomic(b));
 }
@@ -38,28 +38,28 @@ class Shadow {
  public:
   explicit Shadow(Findings& findings) : findings_(findings) {}
 
-  // Memory whose accesses will be entered, at its present address. Nobody may read the offsets in `unset` before they
-  // are written. Returns the region's number.
+  // Adds memory to track, at its current address. Offsets in `unset` must be written before they are read. Returns the
+  // region's number.
   uint32_t addDeviceRegion(const std::byte* base, size_t bytes, const ByteRanges& unset = {});
 
   void beginThreadgroup(uint32_t index, const std::byte* arena, size_t bytes);
-  // An array of threadgroup memory: nobody has written it.
+  // Adds an uninitialized array of threadgroup memory.
   void addThreadgroupArray(size_t offset, size_t bytes);
   void endThreadgroup();
 
-  // Within a device region, or in kArenaRegion within an array of threadgroup memory.
+  // The access is within a device region or, in kArenaRegion, within an array of threadgroup memory.
   void enter(uint32_t region, size_t offset, size_t bytes, AccessKind kind, uint32_t lane, Place place);
   bool isInArray(size_t offset, size_t bytes) const;
-  // Turns an offset in the arena into one in the array that holds it or is nearest below.
+  // Converts an arena offset to one in the array that contains it or is nearest below.
   void placeInArray(Sighting& sighting) const;
 
   void simdgroupFence(uint32_t simdgroup, uint32_t memory);
   void threadgroupFence(uint32_t memory);
 
-  // The bytes of a device region that were touched so, as offsets.
+  // The offsets in a device region with accesses of this kind.
   ByteRanges touched(uint32_t region, AccessKind kind) const;
 
-  // Who touched a byte so, of the first threadgroup that did.
+  // The accessor of a byte, in the first threadgroup with an access of this kind.
   Actor firstToucher(uint32_t region, size_t offset, AccessKind kind) const;
 
   uint32_t threadgroup() const { return threadgroup_; }
@@ -68,7 +68,7 @@ class Shadow {
   static constexpr size_t kBlockBytes = 4096;
   static constexpr unsigned kWidestCell = 4;  // log2: a cell covers up to 16 bytes
 
-  // Lanes of one simdgroup that touched a cell from one place since the last threadgroup barrier.
+  // Lanes of one simdgroup that accessed a cell from one location since the last threadgroup barrier.
   struct Entry {
     uint32_t next = 0;  // index + 1
     Place place = 0;
@@ -77,15 +77,15 @@ class Shadow {
     uint32_t region = 0;
     size_t offset = 0;
     uint16_t varied = 0, allVaried = 0;  // bytes written with different values, by `lanes` and by `allLanes`
-    uint16_t unset = 0;                  // bytes read before anybody wrote them
-    uint32_t reader = 0;                 // the lowest lane that did
+    uint16_t unset = 0;                  // bytes read before they were written
+    uint32_t reader = 0;                 // the lowest lane that did so
     uint8_t simdgroup = 0;
     AccessKind kind = AccessKind::read;
     bool raced = false;
     unsigned char value[1 << kWidestCell] = {};
   };
 
-  // The first threadgroup of the dispatch that touched a cell, by its lowest lane.
+  // The first threadgroup of the dispatch that accessed a cell, by its lowest lane.
   struct Past {
     uint32_t threadgroup = 0;  // + 1
     uint32_t lane = 0;
@@ -94,7 +94,7 @@ class Shadow {
   };
 
   struct Cell {
-    uint32_t era = 0, first = 0;                 // entries of an older era are ordered before everything now
+    uint32_t era = 0, first = 0;                 // entries of an older era are ordered before all current accesses
     std::array<Past, kAccessKinds.size()> past;  // by AccessKind
   };
 
@@ -104,7 +104,7 @@ class Shadow {
     std::unique_ptr<unsigned char[]> firstWritten;
   };
 
-  // Barriers so far, and what was touched since.
+  // Barriers so far, and accesses since.
   struct Order {
     uint32_t era = 1;
     std::array<uint32_t, 32> epoch = {};  // of each simdgroup
@@ -116,7 +116,7 @@ class Shadow {
     size_t bytes = 0;
     bool isDevice = true;
     std::vector<Block> blocks;
-    std::vector<bool> isSet;  // by byte; empty where every byte is
+    std::vector<bool> isSet;  // by byte; empty if all are set
   };
 
   struct Array {

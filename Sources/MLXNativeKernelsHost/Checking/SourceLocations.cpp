@@ -17,18 +17,18 @@ std::string fileName(std::string_view path) {
 
 namespace {
 
-// A call's return address belongs to what follows the call.
+// A return address belongs to the instruction after the call.
 Place callOf(Place place) {
   return place - 1;
 }
 
-// Of "folder/Kernels.metal:12 (discriminator 3)". Empty where the symbolizer does not know.
+// Parses "folder/Kernels.metal:12 (discriminator 3)". Empty if the symbolizer does not know.
 std::string fileAndLine(std::string_view text) {
   text = text.substr(0, text.find(" (discriminator"));
   return text.starts_with('?') ? "" : fileName(text);
 }
 
-// Of what a Mac's symbolizer says: "multiply(float*, unsigned int) (in Module.so) (Kernels.metal:12)".
+// Parses atos output: "multiply(float*, unsigned int) (in Module.so) (Kernels.metal:12)".
 std::string inLastBrackets(std::string_view text) {
   constexpr std::string_view kBegin = ") (";
   const size_t begin = text.rfind(kBegin);
@@ -82,7 +82,7 @@ std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<
   for (auto& [place, line] : lines) {
     if (next < names.size() && !names[next].empty()) {
       line = names[next];
-      // Two accesses that the compiler has merged have no line of their own.
+      // Accesses that the compiler merged have line 0.
       if (line.ends_with(":0")) line.resize(line.size() - 2);
     }
     ++next;

@@ -1,4 +1,4 @@
-// Lines of kernel text for return addresses in a module that was compiled for checking.
+// Maps return addresses in a module compiled for checking to lines of kernel source.
 #pragma once
 #include <map>
 #include <set>
@@ -9,10 +9,10 @@
 
 namespace mnk::host {
 
-// "File.metal:12", or the offset in the module where no symbolizer is installed.
+// "File.metal:12", or the offset in the module if no symbolizer is installed.
 std::map<Place, std::string> linesOf(const HostLibrary& library, const std::set<Place>& places);
 
-// Without its folders.
+// The path's last component.
 std::string fileName(std::string_view path);
 
 }  // namespace mnk::host

@@ -30,11 +30,11 @@ void onTrap(int signal, siginfo_t* info, void* context) {
     if (trap.signal != signal) continue;
     if (trap.before.sa_flags & SA_SIGINFO) return trap.before.sa_sigaction(signal, info, context);
     if (trap.before.sa_handler != SIG_DFL && trap.before.sa_handler != SIG_IGN) return trap.before.sa_handler(signal);
-    sigaction(signal, &trap.before, nullptr);  // the instruction runs again and meets it
+    sigaction(signal, &trap.before, nullptr);  // the instruction runs again and reaches the previous handler
   }
 }
 
-// Installed while anybody runs.
+// Installed while any thread runs a checked kernel.
 class Handlers {
  public:
   Handlers() {
@@ -56,7 +56,7 @@ class Handlers {
   static inline int users_ = 0;
 };
 
-// The stack of a lane may be what overflowed.
+// The lane's stack may be the one that overflowed.
 class AlternateStack {
  public:
   AlternateStack() : memory_(std::make_unique<char[]>(kBytes)) {
@@ -73,7 +73,7 @@ class AlternateStack {
   stack_t before_{};
 };
 
-// Alone, because nothing that lives here may change between the two returns of sigsetjmp.
+// A separate function, because no local variable may change between the two returns of sigsetjmp.
 int runOrJump(const std::function<void()>& body) {
   sigjmp_buf here;
   if (const int signal = sigsetjmp(here, 1)) {
@@ -89,7 +89,7 @@ int runOrJump(const std::function<void()>& body) {
 }  // namespace
 
 std::string_view runCatchingTraps(const std::function<void()>& body) {
-#if MNK_HOST_TSAN  // which follows jumps between stacks by itself, and not these
+#if MNK_HOST_TSAN  // TSan tracks switches between stacks, but not these jumps
   body();
 #else
   const Handlers handlers;

@@ -1,7 +1,7 @@
-// What the compiler calls in a module compiled for checked execution: before every load and store
-// (-fsanitize=address without its runtime library), and where arithmetic, an index or a pointer breaks a
-// rule of the language (-fsanitize=undefined and its relatives, of which only the callbacks are used).
-// The names and arguments of these functions are the compiler's.
+// Functions that the compiler calls in a module compiled for checked execution: before every load and store
+// (-fsanitize=address without its runtime library), and on undefined arithmetic, indices and pointers
+// (-fsanitize=undefined and related checks, of which only the callbacks are used). The compiler defines their names and
+// arguments.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,7 +101,7 @@ struct UndefinedLocation {
 };
 struct UndefinedType {
   uint16_t kind;  // 0: integer
-  uint16_t info;  // of an integer: bit 0 says that it is signed
+  uint16_t info;  // for an integer: bit 0 is set if it is signed
   char name[1];
 };
 struct UndefinedArithmetic {
@@ -132,7 +132,7 @@ MNK_HOST_RUNTIME void __ubsan_handle_mul_overflow(const UndefinedArithmetic* dat
   mistake(data->where.file, data->where.line, "a multiplication overflows %s", data->type->name);
 }
 
-// 0u - 1u is a common way to write the largest value; as an index it is far out of bounds and found there.
+// 0u - 1u is a common way to write the largest value; used as an index, it is reported as out of bounds.
 MNK_HOST_RUNTIME void __ubsan_handle_sub_overflow(const UndefinedArithmetic* data, const void*, const void*) {
   if (!(data->type->info & 1)) return;
   mistake(data->where.file, data->where.line, "a subtraction overflows %s", data->type->name);
@@ -153,7 +153,7 @@ MNK_HOST_RUNTIME void __ubsan_handle_out_of_bounds(const UndefinedIndex* data, c
           data->array->name);
   endHere();
 }
-// An index through a pointer to an array of the lane's own, or to a table.
+// An index through a pointer to one of the lane's arrays or to a table.
 MNK_HOST_RUNTIME void __ubsan_handle_local_out_of_bounds() {
   mnk::host::check::mistakeAt(__builtin_return_address(0), "an index is outside of its array");
   endHere();

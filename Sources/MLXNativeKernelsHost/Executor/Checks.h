@@ -1,5 +1,5 @@
-// The executor's and the vocabulary's side of checked execution (Watcher.h). Without MNK_HOST_CHECKED every function
-// here is empty.
+// Checked execution (Watcher.h), as the executor and MetalStdlib use it. Without MNK_HOST_CHECKED every function here
+// is empty.
 #pragma once
 #include "Lane.h"
 #include "Watcher.h"
@@ -33,9 +33,9 @@ inline MNK_HOST_RUNTIME void addThreadgroupArray(const void* address, size_t byt
 }
 
 void mistake(const char* file, uint32_t line, const char* format, ...) __attribute__((format(printf, 3, 4)));
-// Where the compiler tells no line: at the caller's return address.
+// For errors for which the compiler provides no line: uses the caller's return address.
 void mistakeAt(const void* place, const char* text);
-// For a mistake after which the lane cannot go on: what follows would hit its stack or a trap of the processor.
+// For errors after which the lane cannot continue: what follows would corrupt its stack or trap.
 void endHere();
 
 inline MNK_HOST_RUNTIME __attribute__((noinline)) void vectorOverflow(const char* text) {
@@ -46,7 +46,7 @@ inline MNK_HOST_RUNTIME __attribute__((noinline)) void vectorDivision() {
   endHere();
 }
 
-// An atomic operation of the kernel, seen from the function that performs it.
+// An atomic operation of the kernel, reported by the function that performs it.
 void atomicAccess(AccessKind kind, const volatile void* address, size_t bytes, const void* place);
 
 inline MNK_HOST_RUNTIME bool tookPart(const void* mailbox, uint32_t source) {
@@ -54,7 +54,7 @@ inline MNK_HOST_RUNTIME bool tookPart(const void* mailbox, uint32_t source) {
   return source < 32 && group->tookPart[mailbox == group->box[0] ? 0 : 1] >> source & 1;
 }
 
-// A lane reads what another one handed in: that one must have taken part.
+// A lane reads another lane's value: that lane must have taken part.
 inline MNK_HOST_RUNTIME __attribute__((noinline)) void shuffleSource(const void* mailbox, uint32_t source, Site site) {
   if (tookPart(mailbox, source)) return;
   mistake(site.file, site.line, "lane %u takes the value of lane %u, which does not take part", running.lane->index,

@@ -1,4 +1,4 @@
-// Sets up a threadgroup, runs it, and answers questions of its lanes about arguments and constants.
+// Sets up and runs a threadgroup, and provides its lanes with arguments and constants.
 #include <stdio.h>
 #include <string.h>
 
@@ -57,7 +57,7 @@ MNK_HOST_RUNTIME void resetSimdgroups(Worker* worker, bool ordered) {
   for (uint32_t i = 0; i < group.count; ++i) {
     Simdgroup& simdgroup = worker->simdgroups[i];
     simdgroup.live = simdgroup.lanes == 32 ? ~0u : (1u << simdgroup.lanes) - 1;
-    // While sweeping nobody is expected anywhere, so that the first collective takes the slow way.
+    // While sweeping, no lane is expected to arrive, so the first collective takes the slow path.
     simdgroup.arrived = group.sweeping;
     simdgroup.site = {};
     simdgroup.ready = simdgroup.started = simdgroup.parity = 0;
@@ -107,7 +107,7 @@ MNK_HOST_RUNTIME void runBegun(Worker* worker, Lane* first) {
   }
   if (sanitizer::kOneStackPerLane) {
     for (uint32_t i = 0; i < total; ++i) {
-      // On behalf of a lane that a fault abandoned: whoever gets its stack next does not race with it.
+      // On behalf of a lane that a fault abandoned, so that the next user of its stack does not race with it.
       sanitizer::becomeThread(worker->lanes[i].sanitizerThread);
       sanitizer::publish(&group.live);
       sanitizer::becomeThread(worker->mainThread);
@@ -117,7 +117,7 @@ MNK_HOST_RUNTIME void runBegun(Worker* worker, Lane* first) {
   const bool lanesWereAbandoned = worker->fault->kind != FaultKind::none || worker->found;
   for (uint32_t i = 0; lanesWereAbandoned && i < total; ++i) {
     if (!worker->lanes[i].stack) continue;
-    // Functions that never returned left zones on their stacks that nobody may touch.
+    // Functions that never returned left poisoned zones on their stacks.
     const sanitizer::StackRange stack = stackOf(&worker->lanes[i]);
     sanitizer::allow(stack.low, stack.bytes);
   }
@@ -169,7 +169,7 @@ MNK_HOST_RUNTIME void reflect(Worker* worker, const RegisteredKernel* kernel, co
 }
 
 MNK_HOST_RUNTIME void countRecorded(Worker* worker) {
-  // All default arguments are evaluated before the body: after the last one there is nothing more to learn.
+  // All default arguments are evaluated before the body, so after the last one there is nothing left to record.
   if (++worker->argumentsSeen == worker->group.launch->kernel->pointerCount) leaveToMain(worker);
 }
 
@@ -181,7 +181,7 @@ MNK_HOST_RUNTIME void* unboundArgument(ArgumentKind kind, uint32_t index) {
     const char* text = kind == ArgumentKind::buffer ? "buffer" : "threadgroup memory";
     stopDispatch(worker, FaultKind::stopped, "%s %u is not bound", text, index);
   }
-  // Default arguments are evaluated in the order of the parameters, absent ones among them.
+  // Default arguments are evaluated in parameter order, including absent ones.
   const PointerParameter parameter = running.group->launch->kernel->pointers[worker->argumentsSeen];
   worker->found->list[worker->found->count++] = {kind, index, parameter};
   countRecorded(worker);

@@ -1,5 +1,5 @@
-// A fiber switch: stores the stack pointer, the program counter and the frame pointer of one fiber and loads those
-// of another. It is inlined and names every other register as changed, so the compiler saves exactly what is live.
+// A fiber switch saves the stack pointer, program counter and frame pointer of one fiber and loads those of another. It
+// is inlined and clobbers every other register, so the compiler saves exactly what is live.
 #pragma once
 #include <stdint.h>
 
@@ -70,8 +70,8 @@ struct FiberState {
 #error "The Host device has no fiber switch for this processor."
 #endif
 
-// A fiber that starts in `main`, which must never return. The stack looks as if `main` had been called: x86-64
-// leaves the return address below an aligned top, and an empty frame pointer ends every stack walk.
+// A fiber that starts in `main`, which must never return. The stack looks as if `main` had been called: x86-64 stores
+// the return address below an aligned top, and a null frame pointer ends stack walks.
 MNK_HOST_RUNTIME inline FiberState newFiber(void* stackTop, void (*main)()) {
   uintptr_t top = reinterpret_cast<uintptr_t>(stackTop) & ~uintptr_t(63);
 #if defined(__x86_64__)

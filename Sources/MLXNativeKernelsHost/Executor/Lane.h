@@ -1,7 +1,7 @@
-// What a running lane knows, and how the lanes of a simdgroup meet.
+// The state of running lanes, and how the lanes of a simdgroup synchronize.
 //
 // Lanes run in any order and switch only where they must wait. A threadgroup starts as a plain loop over its lanes on
-// one stack ("sweep"); the first collective ends the sweep, and from then on each lane is a fiber.
+// one stack (a sweep). The first collective ends the sweep; from then on each lane is a fiber.
 #pragma once
 #include "Fiber.h"
 #include "Module.h"
@@ -10,7 +10,7 @@ namespace mnk::host {
 
 struct Simdgroup;
 
-// A place in the .metal text.
+// A location in the .metal source.
 struct Site {
   uint32_t line;
   uint32_t column;
@@ -40,9 +40,9 @@ struct Simdgroup {
   uint32_t live, arrived;
   uint32_t ready;  // lanes that the inline switch may enter
   uint32_t started;
-  uint32_t ordered;      // all ones in a random order: always ask the scheduler
+  uint32_t ordered;      // all ones in a random order: always call the scheduler
   uint32_t parity;       // which of the two mailboxes the next collective uses
-  uint32_t tookPart[2];  // lanes that put something into each mailbox
+  uint32_t tookPart[2];  // lanes that stored a value in each mailbox
   uint32_t index, lanes;
   uint32_t resume;  // the lane that continues after a threadgroup barrier
   bool atBarrier;
@@ -62,7 +62,7 @@ struct Threadgroup {
   bool sweeping;
   bool laneExited;
   Site barrierSite;
-  uint32_t barrierMemory;  // what all lanes at the barrier want ordered
+  uint32_t barrierMemory;  // the memory that all lanes at the barrier order
   const Launch* launch;
   uint32_t position[3], origin[3], size[3];  // origin: of its first thread in the grid
   void* threadgroupMemory[kThreadgroupIndices];
@@ -75,7 +75,7 @@ struct Threadgroup {
   uint32_t arrayCount;
 };
 
-// What this thread is running. The built-in values are read when a lane starts, before its body.
+// What this thread is running. Built-in values are read when a lane starts, before its body.
 struct Running {
   Lane* lane;
   Threadgroup* group;
@@ -84,8 +84,8 @@ struct Running {
   uint32_t linear;
 };
 
-// The initial-exec model needs no call. Shared objects loaded later would share a small reserve of such memory, a few
-// dozen of them, so a module compiled at run time keeps the default model.
+// The initial-exec model needs no call. Shared objects loaded later share a small reserve of such memory, enough for a
+// few dozen, so a module compiled at run time keeps the default model.
 #if defined(__ELF__) && !defined(MNK_HOST_LOADED_MODULE)
 extern __thread Running running __attribute__((tls_model("initial-exec")));
 #else
@@ -94,14 +94,14 @@ extern __thread Running running;
 
 void threadgroupBarrier(Site site, uint32_t memory);
 void* allocateThreadgroupArray(const void* declaration, size_t bytes, Site site);
-void blockLane(Lane* lane);  // arrived, not last: run another lane
+void blockLane(Lane* lane);  // arrived but not last: run another lane
 // A lane arrived where its simdgroup did not wait for it. Ends the sweep and returns, or fails the dispatch.
 void arriveUnexpectedly(Lane* lane, Site site);
 [[noreturn]] void unsetConstant(const char* name, uint32_t index, const char* file, uint32_t line);
-// An argument that is not bound, or is being recorded; then gives memory for a dummy.
+// The argument is unbound or being recorded; when recording, returns dummy memory.
 void* unboundArgument(ArgumentKind kind, uint32_t index);
 void recordAbsentArgument();
-// Random bits for results that Metal does not fix, from the dispatch's seed.
+// Random bits, from the dispatch's seed, for results that Metal leaves open.
 uint32_t drawPerturbation();
 
 MNK_HOST_RUNTIME sanitizer::StackRange stackOf(const Lane* lane);
@@ -118,7 +118,7 @@ MNK_HOST_RUNTIME MNK_HOST_INLINE void switchLanes(Lane* from, Lane* to) {
 #endif
 }
 
-// Deposits a value. When every live lane has done so, the last one runs Op; all return to the same mailbox.
+// Stores a value. When every live lane has done so, the last one runs Op; all return the same mailbox.
 template <class T, class Op>
 MNK_HOST_HOOK T* meet(T value, Site site, T*& result) {
   static_assert(sizeof(T) <= 16);
@@ -153,8 +153,8 @@ MNK_HOST_HOOK T* meet(T value, Site site, T*& result) {
   return box;
 }
 
-// Goes through lanes first ..< last of a threadgroup, until a collective ends the sweep. What a lane reads at its start
-// is stored when it changes, because these stores are most of the cost of a kernel that moves a few bytes.
+// Runs lanes first ..< last of a threadgroup until a collective ends the sweep. Values that a lane reads at its start
+// are stored only when they change, because these stores dominate the cost of a kernel that moves a few bytes.
 class LaneLoop {
  public:
   MNK_HOST_HOOK LaneLoop(Threadgroup* group, uint32_t first, uint32_t last)

@@ -1,7 +1,6 @@
-// A module is kernels with the executor that runs them, used by the device through this table alone.
-// The program is one module; a library compiled at run time is another, loaded from a shared object that carries its
-// own copy of the executor, so that the program needs to export nothing. Plain data only: both sides may have been
-// compiled apart.
+// A module is a set of kernels with the executor that runs them. The device uses it only through this table. The
+// program is one module; a library compiled at run time is another, a shared object with its own copy of the executor,
+// so the program need not export anything. Plain data only: both sides may be compiled separately.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -13,15 +12,15 @@ inline constexpr uint32_t kBufferIndices = 31;
 inline constexpr uint32_t kThreadgroupIndices = 8;
 inline constexpr uint32_t kConstantIndices = 128;
 inline constexpr uint32_t kMaxLanes = 1024;                  // per threadgroup
-inline constexpr uint32_t kMaxThreadgroupBytes = 32 * 1024;  // what every Apple GPU offers
+inline constexpr uint32_t kMaxThreadgroupBytes = 32 * 1024;  // available on every Apple GPU
 
 struct Threadgroup;
 struct Watcher;
 struct Worker;
 
-// A parameter that is a pointer or a reference: a buffer, or threadgroup memory.
+// A pointer or reference parameter: a buffer or threadgroup memory.
 struct PointerParameter {
-  uint32_t bytes;  // of what it points to
+  uint32_t bytes;  // of the pointee
   uint32_t alignment;
   bool isReadOnly;
   bool isReference;
@@ -30,11 +29,11 @@ struct PointerParameter {
 struct RegisteredKernel {
   const char* library;  // label
   const char* name;
-  const char* file;  // of the text
-  uint32_t level;    // the instruction set it was compiled for: a Level, larger is better
+  const char* file;  // of the source
+  uint32_t level;    // the instruction set that it was compiled for: a Level, larger is better
   uint32_t pointerCount;
   const PointerParameter* pointers;  // in the order of the parameters
-  // Runs lanes first ..< last one after another, or fewer when they turn out to need each other.
+  // Runs lanes first ..< last in sequence, or fewer if they need to synchronize.
   void (*runLanes)(Threadgroup* group, uint32_t first, uint32_t last);
   const RegisteredKernel* next;
 };
@@ -55,7 +54,7 @@ struct Arguments {
   void* buffers[kBufferIndices];
   uint32_t constants[kConstantIndices];  // bits
   bool constantIsSet[kConstantIndices];
-  bool recording;  // lanes only tell which arguments they take
+  bool recording;  // lanes only record their arguments
 };
 
 struct Launch {
@@ -63,11 +62,11 @@ struct Launch {
   const Arguments* arguments;
   uint32_t threads[3];      // of the grid
   uint32_t groups[3];       // threadgroups of the grid
-  uint32_t threadgroup[3];  // threads of a threadgroup that is not at an edge
+  uint32_t threadgroup[3];  // threads of a threadgroup in the interior
   uint32_t threadgroupBytes[kThreadgroupIndices];
   uint64_t orderSeed;
   bool poison;
-  const Watcher* watcher;  // null, or who is told what a module compiled for checking does
+  const Watcher* watcher;  // null, or receives the events of a module compiled for checking
 };
 
 enum class FaultKind : uint32_t { none, stopped, outOfMemory };
@@ -94,11 +93,11 @@ struct Module {
   bool checked;    // compiled for a watcher
   const RegisteredKernel* const* kernels;
   const RegisteredConstant* const* constants;
-  // A worker holds stacks and threadgroup memory. It runs one threadgroup at a time, on any thread. Null: no memory.
+  // A worker owns stacks and threadgroup memory. It runs one threadgroup at a time, on any thread. Null: no memory.
   Worker* (*makeWorker)();
   void (*destroyWorker)(Worker* worker);
   void (*run)(Worker* worker, const Launch* launch, uint64_t threadgroup, Fault* fault);
-  // The arguments that a kernel takes with these constants.
+  // Finds the arguments that a kernel uses with these constants.
   void (*reflect)(Worker* worker, const RegisteredKernel* kernel, const Arguments* arguments, FoundArguments* found,
                   Fault* fault);
 };
@@ -106,7 +105,7 @@ struct Module {
 // The program's own module.
 const Module& programModule();
 
-// What a shared object exports, as `const Module* mnkHostModule()`.
+// Exported by a shared object as `const Module* mnkHostModule()`.
 inline constexpr char kModuleSymbol[] = "mnkHostModule";
 using ModuleSymbol = const Module* (*)();
 

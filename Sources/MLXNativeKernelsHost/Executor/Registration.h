@@ -1,10 +1,10 @@
-// Kernels and function constants enter their module's lists before main, or while a shared object is loaded.
+// Kernels and function constants register in their module's lists before main, or when a shared object is loaded.
 #pragma once
 #include "Lane.h"
 
 namespace mnk::host {
 
-// Defined with the executor; empty before any constructor runs.
+// Defined by the executor; empty before any constructor runs.
 extern const RegisteredKernel* registeredKernels;
 extern const RegisteredConstant* registeredConstants;
 
@@ -22,7 +22,7 @@ inline constexpr PointerParameter kPointee<void>{1, 1, false, false};
 template <>
 inline constexpr PointerParameter kPointee<const void>{1, 1, true, false};
 
-// Adds a parameter to a list, if it is a pointer or a reference.
+// Adds a parameter to a list if it is a pointer or a reference.
 template <typename Parameter>
 struct AddTo {
   static constexpr void list(PointerParameter*, uint32_t&) {}

@@ -1,8 +1,8 @@
-// What AddressSanitizer and ThreadSanitizer must be told about lanes and threadgroup memory. Without a sanitizer
-// every function here is empty, so that the executor reads the same in all builds.
+// Informs AddressSanitizer and ThreadSanitizer about lanes and threadgroup memory. Without a sanitizer every function
+// here is empty, so the executor is the same in all builds.
 //
-// MNK_HOST_CHECKED marks a module compiled for checked execution (Watcher.h): the compiler puts AddressSanitizer's
-// callbacks in, and the module itself answers them.
+// MNK_HOST_CHECKED marks a module compiled for checked execution (Watcher.h): the compiler inserts AddressSanitizer's
+// callbacks, and the module itself defines them.
 #pragma once
 #include <stddef.h>
 
@@ -25,22 +25,22 @@
 #define MNK_HOST_TSAN 0
 #endif
 
-// Arithmetic of the executor and the vocabulary may wrap; a module compiled for checking asks only about the kernel's.
+// Arithmetic in the executor and MetalStdlib may wrap; checked modules check only the kernel's.
 #if MNK_HOST_CHECKED
 #define MNK_HOST_MAY_WRAP no_sanitize("undefined", "unsigned-integer-overflow")
 #else
 #define MNK_HOST_MAY_WRAP
 #endif
 
-// Functions of the executor itself: their memory accesses are not the kernel's.
+// Executor functions: their memory accesses are not the kernel's.
 #define MNK_HOST_RUNTIME \
   __attribute__((no_sanitize("address", "thread"), disable_sanitizer_instrumentation, MNK_HOST_MAY_WRAP))
 
-// Small vocabulary functions. nodebug: debuggers and reports show the .metal line instead of the vocabulary's.
+// Small MetalStdlib functions. nodebug: debuggers and reports show the .metal line instead of MetalStdlib's.
 #define MNK_HOST_INLINE inline __attribute__((always_inline, nodebug, MNK_HOST_MAY_WRAP))
 
-// Vocabulary functions that touch the executor's state. Inlined under a sanitizer, their accesses would look like
-// the kernel's.
+// MetalStdlib functions that access the executor's state. Inlined under a sanitizer, their accesses would look like the
+// kernel's.
 #if MNK_HOST_ASAN || MNK_HOST_TSAN || MNK_HOST_CHECKED
 #define MNK_HOST_HOOK inline MNK_HOST_RUNTIME __attribute__((noinline))
 #else
@@ -49,26 +49,26 @@
 
 namespace mnk::host::sanitizer {
 
-// ThreadSanitizer sees one thread per lane, and lanes that share a stack would race on it.
+// ThreadSanitizer sees a thread per lane, and lanes that share a stack would race on it.
 inline constexpr bool kOneStackPerLane = MNK_HOST_TSAN;
-// How much larger frames are: AddressSanitizer keeps a zone around every variable.
+// How much larger frames are: AddressSanitizer puts a redzone around every variable.
 inline constexpr size_t kFrameGrowth = MNK_HOST_ASAN ? 16 : MNK_HOST_TSAN || MNK_HOST_CHECKED ? 4 : 1;
 
-// A stack to return to, as AddressSanitizer describes it. Without initializers, because the constructor that they make
-// would be instrumented.
+// A stack to return to, as AddressSanitizer describes it. Has no initializers, because the generated constructor would
+// be instrumented.
 struct StackRange {
   const void* low;
   size_t bytes;
 };
 
-// Before a switch to another stack. A null `saved` says that the stack we leave is not coming back.
+// Called before a switch to another stack. A null `saved` means that nothing returns to the current stack.
 MNK_HOST_RUNTIME inline void leavingFor([[maybe_unused]] void** saved, [[maybe_unused]] StackRange next) {
 #if MNK_HOST_ASAN
   __sanitizer_start_switch_fiber(saved, next.low, next.bytes);
 #endif
 }
 
-// First thing on the new stack; says which stack we came from.
+// Called first on the new stack; returns the previous stack.
 MNK_HOST_RUNTIME inline StackRange cameFrom([[maybe_unused]] void* saved) {
   StackRange previous{};
 #if MNK_HOST_ASAN
@@ -111,8 +111,8 @@ MNK_HOST_RUNTIME inline void destroyThread([[maybe_unused]] void* thread) {
 #endif
 }
 
-// Must be inlined: a call would return on another shadow stack than it was made on.
-// Switching orders no memory; only barriers do.
+// Must be inlined: a call would return on another shadow stack than it was made on. A switch orders no memory; only
+// barriers do.
 MNK_HOST_RUNTIME MNK_HOST_INLINE void becomeThread([[maybe_unused]] void* thread) {
 #if MNK_HOST_TSAN
   constexpr unsigned kNoHappensBefore = 1;
@@ -120,7 +120,7 @@ MNK_HOST_RUNTIME MNK_HOST_INLINE void becomeThread([[maybe_unused]] void* thread
 #endif
 }
 
-// What happened before `publish` on an address is visible after `observe` on it.
+// Accesses before `publish` on an address are visible after `observe` on it.
 MNK_HOST_RUNTIME inline void publish([[maybe_unused]] void* address) {
 #if MNK_HOST_TSAN
   __tsan_release(address);

@@ -1,4 +1,4 @@
-// Which lane runs next. A lane that returns starts the next one on its own stack.
+// Chooses which lane runs next. A lane that returns starts the next one on its own stack.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ MNK_HOST_RUNTIME void goTo(Worker* worker, Lane* from, Lane* to) {
   switchLanes(from, to);
 }
 
-// For a lane that has returned: nothing comes back to its stack.
+// For a lane that has returned: nothing returns to its stack.
 [[noreturn]] MNK_HOST_RUNTIME void leaveTo(Worker* worker, Lane* to) {
   ensureStarted(worker, to);
   running.lane = to;
@@ -58,7 +58,7 @@ MNK_HOST_RUNTIME void goTo(Worker* worker, Lane* from, Lane* to) {
   __builtin_unreachable();
 }
 
-// A lane of the mask: the next one, or any in a random order.
+// A lane in the mask: the next one, or a random one in a random order.
 MNK_HOST_RUNTIME Lane* pickLane(Worker* worker, Simdgroup* group, uint32_t mask, uint32_t after) {
   if (isOrdered(worker)) {
     uint32_t skip = uint32_t(nextRandom(worker->random) % uint32_t(__builtin_popcount(mask)));
@@ -79,13 +79,13 @@ MNK_HOST_RUNTIME Lane* pickSimdgroup(Worker* worker, uint32_t after) {
   __builtin_unreachable();
 }
 
-// Lanes before this one have returned and lanes after it have not started.
+// Lanes before this one have returned; lanes after it have not started.
 MNK_HOST_RUNTIME void endSweep(Worker* worker, Lane* me) {
   Threadgroup& group = worker->group;
   group.sweeping = false;
   group.laneExited = me->linear > 0;
   void* stack = group.lanes[0].stack;
-  group.simdgroups[0].started = group.simdgroups[0].ready = 0;  // the sweep ran in the name of lane 0
+  group.simdgroups[0].started = group.simdgroups[0].ready = 0;  // the sweep ran as lane 0
   for (uint32_t i = 0; i < group.count; ++i) {
     Simdgroup& simdgroup = group.simdgroups[i];
     simdgroup.arrived = 0;
@@ -97,7 +97,7 @@ MNK_HOST_RUNTIME void endSweep(Worker* worker, Lane* me) {
   markStarted(worker, me, stack);
 }
 
-// The simdgroup has converged at a threadgroup barrier: says which lane runs next.
+// The simdgroup has converged at a threadgroup barrier: returns the lane to run next.
 MNK_HOST_RUNTIME Lane* arriveAtBarrier(Worker* worker, Lane* me) {
   Threadgroup& group = worker->group;
   Simdgroup& simdgroup = *me->simdgroup;
@@ -123,7 +123,7 @@ MNK_HOST_RUNTIME Lane* arriveAtBarrier(Worker* worker, Lane* me) {
   return isOrdered(worker) || simdgroup.atBarrier ? pickSimdgroup(worker, simdgroup.index) : me;
 }
 
-// A lane has returned: says who runs next, or leaves when nobody is left.
+// A lane has returned: returns the lane to run next, or leaves if none is left.
 MNK_HOST_RUNTIME Lane* afterReturn(Worker* worker, Lane* me) {
   Threadgroup& group = worker->group;
   Simdgroup& simdgroup = *me->simdgroup;
@@ -141,7 +141,7 @@ MNK_HOST_RUNTIME Lane* afterReturn(Worker* worker, Lane* me) {
     }
     return pickSimdgroup(worker, simdgroup.index);
   }
-  if (simdgroup.arrived == simdgroup.live) {  // our return completes a collective
+  if (simdgroup.arrived == simdgroup.live) {  // this return completes a collective
     if (!simdgroup.complete) {
       stopDispatch(worker, FaultKind::stopped, "%s: %s:%u", kBarrierAfterReturn, simdgroup.site.file,
                    simdgroup.site.line);

@@ -10,10 +10,10 @@ namespace mnk::host {
 namespace {
 
 constexpr uint32_t kStacksPerBlock = 32;
-// Staggered tops keep the hot frames of the lanes out of one cache set.
+// Staggered tops keep the hot frames of different lanes in different cache sets.
 constexpr size_t kStagger = 576, kStaggerSteps = 29;
-// An overflow ends in a guard page. Where the system has no guards inside a mapping, each costs two mappings, of which
-// a process has some 65,000; guarding all stacks of large threadgroups would use them up on a machine with many cores.
+// A guard page catches an overflow. On systems without guards inside a mapping, each costs two mappings, and a process
+// has about 65,000; guarding all stacks of large threadgroups would exhaust them on many cores.
 constexpr uint32_t kStacksGuardedByMappings = 128;
 
 #if defined(MAP_NORESERVE)
@@ -33,7 +33,7 @@ MNK_HOST_RUNTIME size_t slotBytes() {
 
 MNK_HOST_RUNTIME void guard(char* page, uint32_t stack) {
 #if defined(__linux__)
-  constexpr int kInstallGuard = 102;  // MADV_GUARD_INSTALL of Linux 6.13, which older headers lack
+  constexpr int kInstallGuard = 102;  // MADV_GUARD_INSTALL, since Linux 6.13; older headers lack it
   if (madvise(page, pageBytes(), kInstallGuard) == 0) return;
 #endif
   if (stack < kStacksGuardedByMappings) mprotect(page, pageBytes(), PROT_NONE);
@@ -109,7 +109,7 @@ MNK_HOST_RUNTIME void* allocateFromArena(Worker* worker, size_t bytes) {
   worker->userBytes += bytes;
   worker->arenaUsed += rounded + kRedzone;
   if (worker->group.launch->poison) {
-    // Volatile: memset would be seen by ThreadSanitizer as one lane's write.
+    // Volatile: ThreadSanitizer would see memset as one lane's write.
     sanitizer::allow(memory, rounded);
     volatile uint64_t* words = reinterpret_cast<volatile uint64_t*>(memory);
     for (size_t i = 0; i < rounded / sizeof(uint64_t); ++i) words[i] = ~uint64_t(0);

@@ -1,4 +1,4 @@
-// A worker runs one threadgroup at a time: its lanes, their stacks and their threadgroup memory.
+// Runs one threadgroup at a time: its lanes, their stacks and their threadgroup memory.
 #pragma once
 #include "Checks.h"
 
@@ -7,9 +7,9 @@ namespace mnk::host {
 inline constexpr size_t kLaneStackBytes = sanitizer::kFrameGrowth * 64 * 1024;
 
 inline constexpr size_t kArenaAlignment = 64;
-// Between arrays. In checked execution an index that is off by as much as the largest array stays in it.
+// The gap between arrays. In checked execution it is as large as the largest array, to contain wrong indices.
 inline constexpr size_t kRedzone = MNK_HOST_CHECKED ? kMaxThreadgroupBytes : 64;
-// Room for the largest threadgroup memory, cut into arrays with gaps.
+// Room for the largest threadgroup memory as arrays with gaps.
 inline constexpr size_t kArenaBytes = kMaxThreadgroupBytes + 64 * (kArenaAlignment + kRedzone);
 
 struct Worker {
@@ -39,18 +39,18 @@ struct Worker {
 Worker* makeWorker();
 void destroyWorker(Worker* worker);
 
-// The top of a stack for one lane; null when there is no memory.
+// The top of a stack for one lane, or null if there is no memory.
 void* takeStack(Worker* worker);
 inline MNK_HOST_RUNTIME void giveBackStack(Worker* worker, void* stack) {
   worker->freeStacks[worker->freeStackCount++] = stack;
 }
-// When no lane is running.
+// Called when no lane is running.
 void giveBackAllStacks(Worker* worker);
 
-// Empties the arena for a threadgroup.
+// Clears the arena for a threadgroup.
 void resetArena(Worker* worker);
-void openArena(Worker* worker);  // the threadgroup is over
-// Null when the threadgroup would hold more than the limit.
+void openArena(Worker* worker);  // called when the threadgroup is over
+// Null if the threadgroup's memory would exceed the limit.
 void* allocateFromArena(Worker* worker, size_t bytes);
 
 inline MNK_HOST_RUNTIME uint64_t nextRandom(uint64_t& state) {
@@ -59,12 +59,12 @@ inline MNK_HOST_RUNTIME uint64_t nextRandom(uint64_t& state) {
   return state ^= state << 17;
 }
 
-// Ends the dispatch with this text, from a lane.
+// Ends the dispatch with this message, from a lane.
 [[noreturn]] void stopDispatch(Worker* worker, FaultKind kind, const char* format, ...)
     __attribute__((format(printf, 3, 4)));
-// Leaves the running lane for good and continues where the worker entered the threadgroup.
+// Abandons the running lane and continues where the worker entered the threadgroup.
 [[noreturn]] void leaveToMain(Worker* worker);
-// Enters a lane on a fresh stack and returns when the threadgroup is over. False: no memory for the stack.
+// Enters a lane on a new stack and returns when the threadgroup is over. False: no memory for the stack.
 bool enterThreadgroup(Worker* worker, Lane* first);
 
 }  // namespace mnk::host

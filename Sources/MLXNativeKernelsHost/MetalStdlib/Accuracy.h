@@ -1,8 +1,8 @@
-// How far the result of a math function may be from the true value: the tables of the Metal Shading Language
-// Specification, chapter "Numerical Compliance", in one table. Plain C++, so that tests can read it too.
+// The maximum error of each math function: the tables of the Metal Shading Language Specification, chapter "Numerical
+// Compliance", as one table. Plain C++, so that tests can read it too.
 //
-// The operators + - * are correctly rounded everywhere. The operator / of float is not with fast math (the row
-// "divide"), but operators of plain float cannot be replaced: only a call of divide() can be perturbed.
+// The operators + - * are always correctly rounded. With fast math, the operator / of float is not (the row "divide"),
+// but operators of float cannot be replaced: only a call of divide() can be perturbed.
 #pragma once
 #include <stdint.h>
 
@@ -12,14 +12,14 @@ namespace mnk::host {
 
 enum class Promise : uint8_t {
   exact,        // correctly rounded, or without error
-  ulps,         // so many units in the last place, for magnitudes of the operand from least to most
-  growingUlps,  // so many, and one more for each half of the operand's magnitude
-  distance,     // this far, for magnitudes of the operand from least to most; so many ulps elsewhere
-  formula,      // the specification names a formula instead: the errors of its parts add up
+  ulps,         // this many units in the last place, for operand magnitudes from least to most
+  growingUlps,  // this many, plus one for each half of the operand's magnitude
+  distance,     // this far, for operand magnitudes from least to most; this many ulps elsewhere
+  formula,      // the specification gives a formula instead: the errors of its parts add up
   nothing,      // the specification leaves the result open
 };
 
-// An operand outside least ... most has no promise, unless the row gives one for it.
+// There is no bound for an operand outside least ... most, unless the row gives one.
 struct Bound {
   Promise promise;
   double ulps = 0;
@@ -41,8 +41,8 @@ constexpr Bound within(double distance, double least, double most, double ulpsEl
   return {.promise = Promise::distance, .ulps = ulpsElsewhere, .distance = distance, .least = least, .most = most};
 }
 
-// precise: float in precise::. fast: float in fast:: and without a namespace. half: half, in any namespace.
-// bfloat has rows for its operators alone; its functions are those of float, rounded.
+// precise: float in precise::. fast: float in fast:: and without a namespace. half: half, in any namespace. bfloat has
+// rows only for its operators; its functions are those of float, rounded.
 struct Accuracy {
   const char* name;
   Bound precise, fast, half;
@@ -83,7 +83,7 @@ inline constexpr Accuracy kAccuracies[] = {
     {"log2", ulps(4), within(0x1p-22, 0.5, 2, 2), ulps(1)},
     {"modf", kExact, kExact, kExact},
     {"nextafter", kExact, kExact, kExact},
-    // The table of half has no row for powers.
+    // The specification has no row for powers of half.
     {"pow", ulps(16), kFormula, ulps(2)},
     {"powr", ulps(16), kFormula, ulps(2)},
     {"reciprocal", kExact, ulps(1, 0x1p-126, 0x1p126), kExact},
@@ -118,14 +118,14 @@ struct FloatFormat {
 };
 inline constexpr FloatFormat kSingle = {23, -126}, kHalf = {10, -14}, kBrain = {7, -126};
 
-// The distance between neighbors around this finite number.
+// The distance between adjacent numbers around this finite number.
 MNK_HOST_RUNTIME constexpr double ulpAt(double value, FloatFormat format) {
   int exponent = int(__builtin_bit_cast(uint64_t, value) >> 52 & 0x7ff) - 1023;
   if (exponent < format.leastExponent) exponent = format.leastExponent;
   return __builtin_bit_cast(double, uint64_t(exponent - format.fractionBits + 1023) << 52);
 }
 
-// How far a result may be from the exact value, which is finite. Formulas have no bound of their own.
+// The allowed distance from the exact value, which is finite. Formulas have no bound.
 MNK_HOST_RUNTIME constexpr double allowedError(const Bound& bound, double operand, double exact, FloatFormat format) {
   const double magnitude = operand < 0 ? -operand : operand;
   const double ulp = ulpAt(exact, format);
@@ -134,7 +134,7 @@ MNK_HOST_RUNTIME constexpr double allowedError(const Bound& bound, double operan
   if (bound.promise == Promise::growingUlps) return (bound.ulps + double(int64_t(2 * magnitude))) * ulp;
   if (bound.promise != Promise::distance) return 0.5 * ulp;
   if (inside) return bound.distance;
-  // Beyond its range the sine's error is only said to be larger: a reduction to the range loses in proportion.
+  // Outside its range, the sine's error is only specified to be larger: range reduction loses accuracy in proportion.
   return bound.ulps > 0 ? bound.ulps * ulp : bound.distance * magnitude / bound.most;
 }
 

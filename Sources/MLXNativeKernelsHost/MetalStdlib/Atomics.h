@@ -1,10 +1,10 @@
-// Atomic operations, all relaxed, as Metal has them, and the fence that orders them.
+// Relaxed atomic operations, as in Metal, and the fence that orders them.
 #pragma once
 #include "Executor/Checks.h"
 #include "Integers.h"
 #include "Simdgroups.h"
 
-#if MNK_HOST_CHECKED  // out of line and told apart, because the access is not an ordinary one
+#if MNK_HOST_CHECKED  // out of line, so that checks treat the access as atomic
 #define MNK_HOST_ATOMIC inline MNK_HOST_RUNTIME __attribute__((noinline))
 #define MNK_HOST_TELL(kind) \
   mnk::host::check::atomicAccess(mnk::host::AccessKind::kind, object, sizeof *object, __builtin_return_address(0))
@@ -68,7 +68,7 @@ MNK_HOST_FETCH(atomic_fetch_or_explicit, __atomic_fetch_or)
 MNK_HOST_FETCH(atomic_fetch_xor_explicit, __atomic_fetch_xor)
 #undef MNK_HOST_FETCH
 
-// Sequentially consistent whatever is asked for: lanes of a threadgroup share a thread of the processor.
+// Always sequentially consistent: lanes of a threadgroup share a CPU thread.
 MNK_HOST_INLINE void atomic_thread_fence(mem_flags, memory_order, thread_scope) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

@@ -33,7 +33,7 @@ MNK_HOST_COMMON(bfloat)
 MNK_HOST_INLINE constexpr bool select(bool a, bool b, bool condition) {
   return condition ? b : a;
 }
-// fmin and fmax ignore a NaN when the other operand is a number.
+// fmin and fmax ignore a NaN if the other operand is a number.
 MNK_HOST_INLINE constexpr float min(float a, float b) {
   return __builtin_fminf(a, b);
 }

@@ -1,4 +1,4 @@
-// Integer functions, of scalars and element by element of vectors.
+// Integer functions of scalars and, elementwise, of vectors.
 #pragma once
 #include "Common.h"
 

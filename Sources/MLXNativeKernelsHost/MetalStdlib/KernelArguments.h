@@ -1,8 +1,8 @@
-// Where a kernel's parameters, function constants and threadgroup arrays come from.
+// Provides a kernel's parameters, function constants and threadgroup arrays.
 //
-// An attribute such as [[buffer(0)]] follows a parameter's name, and so would a default argument. `buffer(n)` therefore
-// expands to   ]] = …::bufferArgument<n>[…::at[…::Always{}   and the attribute's own closing brackets complete the
-// expression. Every parameter of a kernel gets a default argument that asks the running lane, and the executor calls
+// An attribute such as [[buffer(0)]] follows a parameter's name, where a default argument would also be. `buffer(n)`
+// therefore expands to   ]] = …::bufferArgument<n>[…::at[…::Always{}   and the attribute's closing brackets complete
+// the expression. Every kernel parameter gets a default argument that queries the running lane, and the executor calls
 // kernels without arguments. In [[buffer(2), function_constant(c)]] the comma joins Always and Optional.
 #pragma once
 #include "Executor/Registration.h"
@@ -27,9 +27,9 @@ struct At {
 };
 inline constexpr At at;
 
-extern const char absentObject[4096];  // zeros, what an absent reference is bound to
+extern const char absentObject[4096];  // zeros, bound to an absent reference
 
-// Becomes the pointer or the reference that the parameter asks for.
+// Converts to the pointer or reference that the parameter needs.
 struct Address {
   void* address;
   template <class T>
@@ -68,7 +68,7 @@ inline constexpr Argument<ArgumentKind::buffer, N> bufferArgument{};
 template <uint32_t N>
 inline constexpr Argument<ArgumentKind::threadgroupMemory, N> threadgroupArgument{};
 
-// Becomes any of the types that Metal allows for a built-in value: unsigned ones only.
+// Converts to any type that Metal allows for a built-in value: only unsigned ones.
 struct BuiltinValue {
   uint32_t x, y, z;
   MNK_HOST_INLINE operator metal::uint() const { return x; }
@@ -116,7 +116,7 @@ MNK_HOST_BUILTIN3(threadsPerGrid, group.launch->threads)
 #undef MNK_HOST_BUILTIN1
 #undef MNK_HOST_BUILTIN3
 
-// Read from the running pipeline, so that pipelines with different values run side by side.
+// Read from the running pipeline, so that pipelines with different values can run concurrently.
 template <class T, uint32_t N>
 struct PipelineConstant {
   static_assert(N < kConstantIndices, "function constant indices are 0 to 127 here");

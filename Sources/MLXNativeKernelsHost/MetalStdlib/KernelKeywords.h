@@ -1,5 +1,5 @@
-// The words of Metal Shading Language and ours, as macros, and the rules of the Metal compiler that C++20 would let
-// pass. Everything after this header is kernel text.
+// The keywords of Metal Shading Language and MetalCompat.h, as macros, and rules of the Metal compiler that C++20
+// lacks. Everything after this header is kernel source.
 #pragma once
 #include "Atomics.h"
 #include "KernelArguments.h"
@@ -21,15 +21,15 @@
 #pragma clang diagnostic error "-Wglobal-constructors"
 
 #define kernel
-// As a Metal compiler does with every function; then a lane's address arithmetic stays in registers.
+// The Metal compiler inlines every function; this keeps a lane's address arithmetic in registers.
 #define inline inline __attribute__((always_inline))
-// Metal has no variable that keeps its value from thread to thread, and here it would be one for the whole process. As
-// a side effect a static function cannot return a pointer to what it may change; `inline` does without the word.
+// Metal has no variable that persists across threads; here it would be shared by the whole process. As a side effect, a
+// static function cannot return a pointer to mutable data; use `inline` instead.
 #define static const static
 #define device
 #define thread
 #define constant const
-// Harmless on pointers and references. On a variable clang says that the attribute only applies to those, which catches
+// Harmless on pointers and references. On a variable, clang warns that the attribute does not apply, which catches
 // `threadgroup float s[32];` (it would be one array per lane): use threadgroup_array.
 #define threadgroup __attribute__((align_value(1)))
 
@@ -64,9 +64,9 @@
       _Pragma("clang diagnostic ignored \"-Wexit-time-destructors\"") __VA_ARGS__;               \
   _Pragma("clang diagnostic pop")
 
-// A processor's few registers gain nothing from it, and its compiler takes long.
+// With few registers, a CPU gains nothing from unrolling, and its compiler takes long.
 #define MNK_UNROLL
-// `inline` asks for always_inline here; noinline wins.
+// `inline` implies always_inline here; noinline wins.
 #define MNK_SHARED __attribute__((noinline)) inline
 
 #define MNK_HAS_DEVICE_FENCES 1
@@ -79,14 +79,14 @@
       MNK_HOST_LIBRARY, #name, __FILE__, __LINE__, index, ::mnk::host::ValueTypeOf<type>::value))        \
   static_assert(true, "")
 
-// A file that wants some kernels of its text defines this first: the others are not registered, and their templates are
-// not instantiated.
+// A file that needs only some kernels defines this first: the others are not registered, and their templates are not
+// instantiated.
 #ifndef MNK_HOST_WANTS
 #define MNK_HOST_WANTS(name) true
 #endif
 
-// The loop stands beside the kernel's body, which is compiled into it. Its names must not hide the kernel's. It is a
-// template so that a kernel that is not wanted costs nothing.
+// The lane loop is next to the kernel, whose body is inlined into it. Its names must not hide the kernel's. It is a
+// template, so that an unwanted kernel costs nothing.
 #define MNK_HOST_EXPORT(id, name, ...)                                                                                 \
   template <bool mnkIsWanted_>                                                                                         \
   void MNK_HOST_PASTE(runLanes_, id)(::mnk::host::Threadgroup * mnkGroup_, uint mnkFirst_, uint mnkLast_) {            \
@@ -103,5 +103,5 @@
 #define instantiate_kernel(name, function, ...) MNK_HOST_EXPORT(__COUNTER__, name, function<__VA_ARGS__>)
 #define export_kernel(function) MNK_HOST_EXPORT(__COUNTER__, #function, function)
 
-// Words that C++ has and Metal has not; the macros above keep their copies.
+// C++ keywords that Metal lacks; the macros above keep their copies.
 #pragma GCC poison double goto try catch throw new virtual typeid dynamic_cast thread_local asm std

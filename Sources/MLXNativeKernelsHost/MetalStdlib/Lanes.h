@@ -1,11 +1,11 @@
-// The functions of Shaders/Common/Lanes.h, each with one meeting of the lanes, and vectors as long as a processor's.
+// The functions of Shaders/Common/Lanes.h, each with one synchronization of the lanes and with full-width CPU vectors.
 #pragma once
 #include "Simdgroups.h"
 
 #define MNK_HAS_WIDE_VECTORS 1
-// In checked execution the text's own loops of shuffles are used: they say which lane took part in what.
+// Checked execution uses the source's shuffle loops, which show which lanes took part.
 #define MNK_EXCHANGES_AT_ONCE (!MNK_HOST_CHECKED)
-// Kernel text of users knows none of these names.
+// Users' kernels do not know these names.
 #define MNK_PREFETCH(address) __builtin_prefetch(address)
 #define MNK_GATHER_SHARES(x, n, lanes) ::mnk::host::gatherShares(x, n, lanes)
 #define MNK_USE_WIDE_VECTORS    \
@@ -19,7 +19,7 @@
 
 namespace mnk::host {
 
-// An array on a lane's stack. The last lane to arrive moves the elements of all of them.
+// An array on a lane's stack. The last lane to arrive moves the elements of all lanes.
 struct LaneArray {
   float* x;
   uint32_t count, distance;  // or lanes that share it
@@ -48,19 +48,19 @@ struct ShareArrays {
     const T* in = static_cast<const T*>(box);
     const uint32_t n = in[__builtin_ctz(live)].count, lanes = in[__builtin_ctz(live)].distance;
     for (uint32_t first = 0; first < 32; first += lanes) {
-      float all[kMost];
-      for (uint32_t i = 0; i < lanes && n * lanes <= kMost; ++i) {
+      float all[kMaxElements];
+      for (uint32_t i = 0; i < lanes && n * lanes <= kMaxElements; ++i) {
         if (live >> (first + i) & 1) __builtin_memcpy(all + i * n, in[first + i].x, n * sizeof(float));
       }
-      for (uint32_t i = 0; i < lanes && n * lanes <= kMost; ++i) {
+      for (uint32_t i = 0; i < lanes && n * lanes <= kMaxElements; ++i) {
         if (live >> (first + i) & 1) __builtin_memcpy(in[first + i].x, all, n * lanes * sizeof(float));
       }
     }
   }
-  static constexpr uint32_t kMost = 256;  // numbers that lanes have together
+  static constexpr uint32_t kMaxElements = 256;  // elements of all lanes
 };
 
-// A number, and the distances over which it is joined with that of other lanes: from `first` to below `end`.
+// A number, and the lane distances, from `first` to below `end`, over which it is combined with others.
 struct LaneNumber {
   float x;
   uint16_t first, end;
@@ -99,7 +99,7 @@ MNK_HOST_INLINE float joined(float x, uint16_t first, uint16_t end, Site site) {
   return fetch(box + laneIndex()).x;
 }
 
-// `N` floats, which a processor computes with in as few instructions as it can.
+// `N` floats, computed in as few instructions as possible.
 template <int N>
 struct WideFloats {
   metal::raw<float, N> v;
@@ -135,7 +135,7 @@ MNK_HOST_INLINE float total(const V& x) {
 template <int N>
 using floats = typename FloatsOf<N>::type;
 
-// Fused where the processor can: elsewhere a function would be called for each element.
+// Fused only if the processor supports it: elsewhere a function would be called for each element.
 template <int N>
 MNK_HOST_INLINE WideFloats<N> fma(const WideFloats<N>& a, const WideFloats<N>& b, const WideFloats<N>& c) {
   WideFloats<N> result;
@@ -171,7 +171,7 @@ MNK_HOST_INLINE void addFieldsOf(uint32_t* codes, const uint32_t* words, uint32_
     for (uint32_t j = 0; j < kInWord; ++j) codes[i * kInWord + j] |= (word >> j * Width & ((1u << Width) - 1)) << shift;
   }
 }
-// The width is known in each loop. `first` is a multiple of N.
+// The width is a constant in each loop. `first` is a multiple of N.
 template <uint32_t N>
 MNK_HOST_INLINE void addFields(uint32_t* codes, const uint32_t* words, uint32_t first, uint32_t width, uint32_t shift) {
   if (width == 8) return addFieldsOf<N, 8>(codes, words, first, shift);
@@ -182,7 +182,7 @@ MNK_HOST_INLINE void addFields(uint32_t* codes, const uint32_t* words, uint32_t 
 
 #define MNK_HOST_SITE Site site = Site::here()
 
-// Puts the n numbers of each of `lanes` neighbors one after another.
+// Concatenates the n numbers of each of `lanes` neighbors.
 MNK_HOST_INLINE void gatherShares(float* x, uint16_t n, uint16_t lanes, MNK_HOST_SITE) {
   if (lanes == 1) return;
 #if MNK_EXCHANGES_AT_ONCE

@@ -1,6 +1,6 @@
-// Math functions of floating-point scalars and vectors. half and bfloat compute in float and round once.
-// precise:: goes to the C library; default and fast:: use inline approximations of exp and exp2, about 1 ulp.
-// Compiled with MNK_HOST_PERTURBED, all are as wrong as Metal allows (PerturbedMath.h).
+// Math functions of floating-point scalars and vectors. half and bfloat compute in float and round once. precise:: uses
+// the C library; default and fast:: use inline approximations of exp and exp2, accurate to about 1 ulp. With
+// MNK_HOST_PERTURBED, all are as inaccurate as Metal allows (PerturbedMath.h).
 #pragma once
 #include "PackedVectors.h"
 #if MNK_HOST_PERTURBED
@@ -40,7 +40,7 @@ namespace metal {
 
 namespace approximate {
 
-// 2^x as an integer power and a fraction in [-0.5, 0.5], which a polynomial of degree 6 covers.
+// 2^x as an integer power times 2 to a fraction in [-0.5, 0.5], approximated by a polynomial of degree 6.
 MNK_HOST_INLINE float exp2(float x) {
   const float clamped = __builtin_fminf(__builtin_fmaxf(x, -150.0f), 128.0f);
   const float whole = __builtin_roundevenf(clamped);
@@ -83,7 +83,7 @@ MNK_HOST_INLINE float sinpi(float x) {
 MNK_HOST_INLINE float tanpi(float x) {
   return __builtin_tanf(__builtin_fmodf(x, 1.0f) * M_PI_F);
 }
-// Below one even for tiny negative numbers, whose fraction would round to it.
+// Less than one even for tiny negative numbers, whose fraction would round to one.
 MNK_HOST_INLINE float fract(float x) {
   return __builtin_fminf(x - __builtin_floorf(x), 0x1.fffffep-1f);
 }
@@ -139,7 +139,7 @@ MNK_HOST_INLINE float saturate(float x) {
   }                                              \
   MNK_HOST_VECTOR2(name)
 
-// Functions whose results a GPU may give with an error. PerturbableMath is the namespace's own.
+// Functions whose results may be inexact on a GPU. PerturbableMath is specific to each namespace.
 #if MNK_HOST_PERTURBED
 #define MNK_HOST_MATH1(name, call)                                     \
   MNK_HOST_INLINE float name(float x) {                                \
@@ -245,7 +245,7 @@ MNK_HOST_EXACT2(nextafter, __builtin_nextafterf)
 #undef MNK_HOST_EXACT2
 #undef MNK_HOST_QUOTIENT
 
-// Fused also where a module is compiled with reassociation, which splits it on processors without the instruction.
+// Fused even with reassociation, which would split it on processors without the instruction.
 MNK_HOST_INLINE float fma(float a, float b, float c) {
 #pragma clang fp reassociate(off)
   return __builtin_fmaf(a, b, c);

@@ -1,5 +1,5 @@
-// packed_float3 and the like: vectors with the alignment of their elements. They convert to and from vectors and take
-// part in the same arithmetic.
+// packed_float3 and the like: vectors with the alignment of their elements. They convert to and from vectors and
+// support the same arithmetic.
 #pragma once
 #include "Vectors.h"
 

@@ -1,15 +1,15 @@
-// Math functions that are as wrong as Metal allows (Accuracy.h), at random: for modules that are compiled with
-// MNK_HOST_PERTURBED, to show that kernels need no better library than a GPU has.
+// Math functions with random errors as large as Metal allows (Accuracy.h), for modules compiled with
+// MNK_HOST_PERTURBED: they show that kernels work with a GPU's accuracy.
 //
-// Results are computed in double and moved, half of the time by all that is allowed. NaN, infinity and zero stay, and
-// so does a result that the specification leaves open. A subnormal result may become zero. Where the specification
-// names a formula it is followed to the letter, with its overflows: fast::tanh(50.0f) is NaN.
+// Results are computed in double and perturbed, half of the time by the maximum. NaN, infinity and zero are unchanged,
+// as are results that the specification leaves open. A subnormal result may become zero. If the specification gives a
+// formula, it is followed exactly, including overflow: fast::tanh(50.0f) is NaN.
 #pragma once
 #include "Accuracy.h"
 #include "Executor/Lane.h"
 #include "PackedVectors.h"
 
-// Such modules are compiled with reassociation and reciprocals, which would break what is exact here.
+// These modules are compiled with reassociation and reciprocals, which would break exact computations here.
 #pragma float_control(precise, on, push)
 
 namespace metal::perturbed {
@@ -24,13 +24,13 @@ inline constexpr mnk::host::FloatFormat formatOf<half> = mnk::host::kHalf;
 template <>
 inline constexpr mnk::host::FloatFormat formatOf<bfloat> = mnk::host::kBrain;
 
-// A share of what is allowed, from -1 to 1. The lowest two bits decide about extremes.
+// A fraction of the allowed error, from -1 to 1. The lowest two bits select extremes.
 MNK_HOST_RUNTIME inline double share(uint32_t drawn) {
   if (drawn & 1) return drawn & 2 ? 1.0 : -1.0;
   return double(int32_t(drawn & ~3u)) * 0x1p-31;
 }
 
-// The neighbor in the direction of a value that is not this number.
+// The adjacent number in the direction of a different value.
 template <class T>
 MNK_HOST_RUNTIME inline T steppedTo(double value, T from) {
   using Bits = conditional_t<sizeof(T) == 4, uint32_t, uint16_t>;
@@ -40,7 +40,7 @@ MNK_HOST_RUNTIME inline T steppedTo(double value, T from) {
   return number == 0.0f ? from : as_type<T>(shrinks ? Bits(bits - 1) : Bits(bits + 1));
 }
 
-// The exact value as a T, moved within the bound that the operand brings.
+// The exact value as a T, perturbed within the bound for the operand.
 template <class T>
 MNK_HOST_RUNTIME inline __attribute__((noinline)) T moved(double exact, const Bound& bound, double operand) {
   const T rounded = T(float(exact));
@@ -55,7 +55,7 @@ MNK_HOST_RUNTIME inline __attribute__((noinline)) T moved(double exact, const Bo
   return isSubnormal && (drawn & 4) ? T(__builtin_copysignf(0.0f, result)) : result;
 }
 
-// Functions that the C library lacks, or that lose digits there. A quarter turn is taken off exactly.
+// Functions that the C library lacks or computes less accurately. Quarter turns are subtracted exactly.
 namespace exact {
 
 inline double sinpi(double x) {
@@ -201,7 +201,7 @@ struct Fast {
   }
 };
 
-// half divides correctly in any namespace.
+// Division of half is correctly rounded in every namespace.
 template <class Math, class T>
 inline T quotient(T x, T y) {
   if constexpr (Vector<T>) {

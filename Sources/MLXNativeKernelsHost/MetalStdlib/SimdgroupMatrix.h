@@ -1,8 +1,8 @@
-// simdgroup_matrix: 8 x 8 numbers that the lanes of a simdgroup hold together, two neighbors of a row each.
+// simdgroup_matrix: an 8 x 8 matrix distributed over the lanes of a simdgroup, two adjacent elements of a row in each.
 //
-// Metal does not say which lane holds which two. Lanes have the places of Apple's GPUs here; where results are
-// perturbed they have others, so that a kernel which takes places for granted is found out. Sums are made in f32 and
-// added to what they are accumulated on; Metal promises no order, and where results are perturbed it is random.
+// Metal does not specify which lane holds which elements. This uses the layout of Apple's GPUs; perturbed modules use
+// another, to expose kernels that rely on it. Sums are computed in f32 and added to the accumulator; Metal does not
+// specify their order, and perturbed modules use a random one.
 #pragma once
 #include "Simdgroups.h"
 
@@ -20,7 +20,7 @@ MNK_HOST_INLINE constexpr MatrixPlace matrixPlace(uint32_t lane) {
 #endif
 }
 
-// What a lane brings to a product.
+// A lane's operands of a product.
 template <class T>
 struct MatrixFactors {
   T a[2], b[2];
@@ -30,7 +30,7 @@ struct MatrixSums {
   float of[2];
 };
 
-// A product without all lanes is undefined: NaN, so that a use of it shows.
+// A product without all lanes is undefined: NaN exposes its use.
 template <class F>
 MNK_HOST_RUNTIME inline void spoilUnlessComplete(F* box, uint32_t live) {
   if (live != ~0u) __builtin_memset(static_cast<void*>(box), 0xff, 32 * sizeof(F));
@@ -48,8 +48,8 @@ struct MatrixProduct {
   }
 };
 
-// The lane's own elements. One draw gives the order of terms, whether they make a chain or a tree, and where the sum
-// that they are added to stands.
+// Computes the lane's elements. One random draw selects the order of terms, a chain or a tree, and the position of the
+// accumulator.
 MNK_HOST_HOOK MatrixSums accumulated(const MatrixFactors<float>* box, MatrixSums onto) {
   const MatrixPlace place = matrixPlace(running.lane->index);
   const uint32_t drawn = drawPerturbation();
@@ -82,7 +82,7 @@ using MatrixDeposit = T;
 
 using MatrixRow = metal::raw<float, 8>;
 
-// Exact. Through references, because without AVX a function cannot pass such vectors.
+// Exact. Takes references, because functions cannot pass such vectors without AVX.
 template <int Level, class T>
 MNK_HOST_INLINE void widen(MatrixRow& into, const metal::raw<T, 8>& row) {
   using Bits = metal::raw<uint32_t, 8>;
@@ -95,8 +95,8 @@ MNK_HOST_INLINE void widen(MatrixRow& into, const metal::raw<T, 8>& row) {
   }
 }
 
-// The last lane to arrive computes the product for all. A function of its own for each instruction set, because a
-// kernel may hold hundreds of products.
+// The last lane to arrive computes the product for all. One function per instruction set, because a kernel may contain
+// hundreds of products.
 MNK_HOST_TARGET_BEGIN
 template <int Level>
 struct MatrixProductFor {
@@ -131,7 +131,7 @@ struct MatrixProductFor {
   }
 
  private:
-  // The lanes of a row: two neighbors hold its left half and two its right half.
+  // The lanes of a row: two hold its left half and two its right half.
   static constexpr uint32_t kRightHalf = 8;
   static MNK_HOST_INLINE constexpr uint32_t firstLaneOf(uint32_t row) {
     return (row & 3) << 1 | (row & 4) << 2;
@@ -214,7 +214,7 @@ MNK_HOST_INLINE simdgroup_matrix<T, Columns, Rows> make_filled_simdgroup_matrix(
 
 #define MNK_HOST_SITE ::mnk::host::Site site = ::mnk::host::Site::here()
 
-// Every lane touches its own two elements.
+// Every lane accesses its own two elements.
 template <class T>
 MNK_HOST_INLINE void simdgroup_load(simdgroup_matrix<T, 8, 8>& into, identity_t<const T*> from,
                                     ulong elements_per_row = 8, MNK_HOST_SITE) {
@@ -234,7 +234,7 @@ MNK_HOST_INLINE void simdgroup_store(simdgroup_matrix<T, 8, 8> from, identity_t<
   into[1] = from.thread_elements()[1];
 }
 
-// Elements of a and b have the type of the result, or are small and the result is float.
+// a and b have the result's type, or a smaller type if the result is float.
 template <class D, class T>
 requires(is_same_v<D, T> || is_same_v<D, float>) MNK_HOST_INLINE
     void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8>& d, simdgroup_matrix<T, 8, 8> a,

@@ -1,19 +1,19 @@
-// Barriers and the functions through which the lanes of a simdgroup or a quad exchange values.
-// They order no memory; only barriers with memory flags do.
+// Barriers, and functions that exchange values between the lanes of a simdgroup or a quad. They order no memory; only
+// barriers with memory flags do.
 #pragma once
 #include "Executor/Checks.h"
 #include "Integers.h"
 
 namespace mnk::host {
 
-// ---- what the last lane to arrive computes ----
+// Computed by the last lane to arrive.
 
 struct Nothing {
   template <class T>
   static void run(void*, void*, uint32_t) {}
 };
 
-// The value of the first lane that takes part.
+// The value of the first participating lane.
 struct First {
   template <class T>
   MNK_HOST_RUNTIME static inline void run(void* box, void* result, uint32_t live) {
@@ -21,7 +21,7 @@ struct First {
   }
 };
 
-// A barrier's flags: what every lane wants ordered.
+// A barrier's flags: the memory that every lane orders.
 struct Fence {
   template <class T>
   MNK_HOST_RUNTIME static void run([[maybe_unused]] void* box, void*, [[maybe_unused]] uint32_t live) {
@@ -33,8 +33,8 @@ struct Fence {
   }
 };
 
-// A fixed tree over a full simdgroup, so that results do not depend on the order of lanes. Metal promises no tree:
-// where results are perturbed, each reduction has a random one.
+// A fixed tree over a full simdgroup, so that results do not depend on the order of lanes. Metal does not specify the
+// tree, so perturbed modules use a random one for each reduction.
 template <class Join>
 struct Reduction {
   template <class T>
@@ -68,7 +68,7 @@ struct Reduction {
   }
 };
 
-// Leaves in each lane's place the total of the lanes before it, and its own value where `Inclusive`.
+// Replaces each lane's value with the total of the lanes before it, plus its own if `Inclusive`.
 template <class Join, bool Inclusive>
 struct Prefix {
   template <class T>
@@ -104,9 +104,9 @@ MNK_HOST_JOIN_TYPE(Or, T(a | b), 0)
 MNK_HOST_JOIN_TYPE(Xor, T(a ^ b), 0)
 #undef MNK_HOST_JOIN_TYPE
 
-// ---- what each lane does ----
+// Run by each lane.
 
-// A value exchanged by a collective is no memory access of the kernel.
+// A value exchanged by a collective is not a memory access of the kernel.
 template <class T>
 MNK_HOST_HOOK T fetch(const T* from) {
   return *from;
@@ -130,8 +130,8 @@ MNK_HOST_INLINE T exchange(T x, uint32_t source, Site site) {
 #endif
   return fetch(box + (source & 31));
 }
-// Where a lane has no source the result is undefined: its own value, or in checked execution all bits set, so that a
-// use of it shows.
+// A lane without a source has an undefined result: its own value, or, in checked execution, all bits set to expose its
+// use.
 template <class T>
 MNK_HOST_INLINE T exchangeWithin(T x, bool hasSource, uint32_t source, Site site) {
   T* result;
@@ -233,7 +233,7 @@ MNK_HOST_EDGE_SHUFFLE(simd_shuffle_down, (lane + k < 32), lane + k)
 MNK_HOST_EDGE_SHUFFLE(simd_shuffle_up, (lane >= k), lane - k)
 MNK_HOST_SHUFFLE(simd_shuffle_rotate_down, (lane + k) & 31)
 MNK_HOST_SHUFFLE(simd_shuffle_rotate_up, (lane - k) & 31)
-// A source outside of the quad is turned into one outside of the simdgroup, which checked execution reports.
+// A source outside the quad becomes one outside the simdgroup, which checked execution reports.
 MNK_HOST_SHUFFLE(quad_shuffle, k < 4 ? (lane & ~3u) | k : lane + 32)
 MNK_HOST_SHUFFLE(quad_broadcast, k < 4 ? (lane & ~3u) | k : lane + 32)
 MNK_HOST_SHUFFLE(quad_shuffle_xor, k < 4 ? lane ^ k : lane + 32)

@@ -1,4 +1,4 @@
-// half and bfloat. Every operation rounds to the type, to nearest even.
+// half and bfloat. Every operation rounds to nearest even.
 #pragma once
 #include "Traits.h"
 
@@ -27,7 +27,7 @@ struct bfloat {
   explicit bfloat(half) = delete;
   MNK_HOST_INLINE constexpr operator float() const { return __builtin_bit_cast(float, uint32_t(bits) << 16); }
 
-  // NaN stays NaN: its highest mantissa bit is set, so that dropping the low half cannot make it infinite.
+  // NaN stays NaN: setting its highest mantissa bit prevents truncation from making it infinite.
   static MNK_HOST_INLINE constexpr uint16_t roundedBits(float x) {
     const uint32_t u = __builtin_bit_cast(uint32_t, x);
     return x != x ? uint16_t(u >> 16 | 0x40) : uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16);

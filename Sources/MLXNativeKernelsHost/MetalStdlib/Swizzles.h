@@ -1,5 +1,5 @@
-// The swizzle members of vectors: MNK_HOST_SWIZZLES_2, _3 and _4 list them for a vector of that many components.
-// All of two and three components, and the usual ones of four.
+// The swizzle members of vectors: MNK_HOST_SWIZZLES_2, _3 and _4 list those of a vector with that many components. All
+// swizzles of two and three components, and common ones of four.
 #pragma once
 
 #define MNK_HOST_INDEX_x 0
@@ -27,7 +27,7 @@
   MNK_HOST_LAST2_4(a)       \
   MNK_HOST_LAST3_4(a, x) MNK_HOST_LAST3_4(a, y) MNK_HOST_LAST3_4(a, z) MNK_HOST_LAST3_4(a, w)
 
-// The formatter would stagger these lists.
+// clang-format would misalign these lists.
 // clang-format off
 #define MNK_HOST_FOURS_2                                                                    \
   MNK_HOST_SWIZZLE4(x, x, x, x) MNK_HOST_SWIZZLE4(y, y, y, y) MNK_HOST_SWIZZLE4(x, y, x, y) \

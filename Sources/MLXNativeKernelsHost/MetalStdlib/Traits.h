@@ -1,5 +1,5 @@
-// Type helpers that Metal kernels use, and those of the vocabulary itself. Kernel text lives inside namespace metal,
-// so that names of the C library can never be picked by accident.
+// Type helpers for Metal kernels and for MetalStdlib. Kernel source is in namespace metal, so that it cannot use names
+// of the C library by accident.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ struct is_same {
 template <class A, class B>
 constexpr bool is_same_v = __is_same(A, B);
 
-// A parameter that takes no part in template deduction.
+// A parameter that is excluded from template deduction.
 template <class T>
 struct Identity {
   using type = T;

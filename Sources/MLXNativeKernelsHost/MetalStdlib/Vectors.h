@@ -5,7 +5,7 @@
 #include "Swizzles.h"
 
 #if !defined(MNK_HOST_LEVEL)
-#define MNK_HOST_LEVEL 1  // MNK_HOST_BASELINE, for files that hold no kernels
+#define MNK_HOST_LEVEL 1  // MNK_HOST_BASELINE, for files without kernels
 #endif
 
 namespace metal {
@@ -57,7 +57,7 @@ struct Shape<Swizzle<T, I...>> {
   using element = T;
 };
 
-// Anything that reads as a vector, and the vector it reads as.
+// A type that converts to a vector, and that vector.
 template <class A>
 concept Vector = Shape<plain_t<A>>::count >
 0;
@@ -66,7 +66,7 @@ using vector_of = vec<typename Shape<plain_t<A>>::element, Shape<plain_t<A>>::co
 template <class A>
 using element_of = typename Shape<plain_t<A>>::element;
 
-// The arithmetic form of a vector: its own storage, or float for bfloat.
+// The type that a vector computes in: its own storage, or float for bfloat.
 template <class T, int N>
 MNK_HOST_INLINE constexpr auto widen(raw<T, N> v) {
   if constexpr (is_same_v<T, bfloat>) {
@@ -93,10 +93,10 @@ inline constexpr bool kIsX86 = true;
 inline constexpr bool kIsX86 = false;
 #endif
 
-// Exact. Through references, because without AVX a function cannot pass long vectors.
+// Exact. Takes references, because functions cannot pass long vectors without AVX.
 template <int N, int Level = MNK_HOST_LEVEL>
 MNK_HOST_INLINE void widenHalves(raw<float, N>& into, const raw<half, N>& from) {
-  if constexpr (Level == 1 && kIsX86) {  // MNK_HOST_BASELINE, where the compiler would call a function for each element
+  if constexpr (Level == 1 && kIsX86) {  // MNK_HOST_BASELINE: the compiler would call a function for each element
     using Bits = raw<uint, N>;
     const Bits bits = __builtin_convertvector(__builtin_bit_cast(raw<ushort, N>, from), Bits);
     const raw<float, N> number = __builtin_bit_cast(raw<float, N>, (bits & 0x7fff) << 13) * 0x1p112f;
@@ -232,7 +232,7 @@ constexpr int kHighestIndex = [] {
   return top;
 }();
 
-// Lives in the union of a vec, at its address.
+// Stored in a vec's union, at its address.
 template <class T, int... I>
 struct Swizzle {
   T at[kHighestIndex<I...> + 1];
@@ -264,7 +264,7 @@ struct Joined<A, B> {
 };
 
 #if MNK_HOST_CHECKED
-// The compiler's own checks do not see the elements of vectors.
+// The compiler's checks do not cover vector elements.
 template <class T, int N>
 MNK_HOST_INLINE constexpr void checkOperator(const char* op, raw<T, N> a, raw<T, N> b) {
   if constexpr (__is_integral(T) && !is_same_v<T, bool>) {

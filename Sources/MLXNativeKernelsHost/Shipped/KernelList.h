@@ -1,4 +1,4 @@
-// Every kernel file that the package ships. A new one is added here, and to the resources in Package.swift.
+// Every shipped kernel file. Add a new one here and to the resources in Package.swift.
 #include "../../../Shaders/FlashDecode/FlashDecodeMatrix.metal"
 #include "../../../Shaders/FlashDecode/FlashDecodeVector.metal"
 #include "../../../Shaders/FlashDecode/FlashPrefill.metal"

@@ -7,8 +7,8 @@
 #define MNK_HOST_WANTS(name) !::mnk::host::isGPUForm(name)
 #include "../HostKernels.h"
 
-// Beside AVX2, only processors from before 2013 run these. Small code without debug information takes a compiler two
-// thirds of the time.
+// If AVX2 kernels exist, only processors from before 2013 use these. Small code without debug information compiles in
+// two thirds of the time.
 #if MNK_HOST_HAS_AVX2
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #pragma clang attribute push(__attribute__((nodebug)), apply_to = hasType(functionType))

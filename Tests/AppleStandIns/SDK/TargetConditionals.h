@@ -1,4 +1,4 @@
-// Stands for Apple's header. A compiler that targets an Apple system knows which; on Linux this is a Mac.
+// A compiler that targets an Apple system knows which one; on Linux this describes a Mac.
 #pragma once
 #ifndef TARGET_OS_MAC
 #define TARGET_OS_MAC 1

@@ -1,4 +1,4 @@
-// Stands for Apple's header: the environment of a process, for libraries, which see no variable `environ`.
+// Provides the environment to libraries, which cannot see the variable `environ`.
 #pragma once
 
 #ifdef __cplusplus

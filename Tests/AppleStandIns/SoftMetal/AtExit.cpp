@@ -1,5 +1,5 @@
-// Violations that nobody took when the program ends: they are printed, and the program fails. So a program that knows
-// nothing of the software Metal, such as one of Swift tests, is validated as well.
+// Prints violations that no test took when the program ends, and makes the program fail. So a program that does not
+// know about the software Metal, such as one of Swift tests, is validated as well.
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ void reportAtExit() {
   _exit(70);
 }
 
-// What the report needs exists before it is registered, and so outlives it.
+// What the report needs is created before the registration, and so outlives it.
 [[maybe_unused]] const int registered = (takeViolations(), std::atexit(reportAtExit));
 
 }  // namespace

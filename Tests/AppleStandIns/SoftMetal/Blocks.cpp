@@ -1,5 +1,5 @@
-// The functions that clang calls to copy and release blocks, after the layout that clang documents. Hidden, so that a
-// program with another blocks runtime among its shared libraries keeps that one for them.
+// The functions that clang calls to copy and release blocks, with the layout that clang documents. Hidden, so that
+// shared libraries with another blocks runtime keep using that one.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +29,7 @@ struct Block {
   const Descriptor* descriptor;
 };
 
-// A __block variable. It moves to the heap with the first block that is copied.
+// A __block variable. The first copy of a block moves it to the heap.
 struct Byref {
   void* isa;
   Byref* forwarding;
@@ -53,7 +53,7 @@ Byref* copyByref(Byref* variable) {
   std::memcpy(static_cast<void*>(copy), current, current->size);
   copy->isa = nullptr;
   copy->forwarding = copy;
-  // One reference for the block that is being copied, one for the scope that declared the variable.
+  // One reference for the block being copied, one for the scope that declared the variable.
   copy->flags = (current->flags & ~uint32_t(kReferences)) | kIsOnHeap | 2 * kReferenceStep;
   current->forwarding = copy;
   if (current->flags & kHasHelpers) current->keep(copy, current);

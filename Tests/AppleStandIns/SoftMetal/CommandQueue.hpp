@@ -1,4 +1,4 @@
-// MTLCommandQueue and MTLCommandBuffer. Encoders leave records in their command buffer; a committed command buffer
+// MTLCommandQueue and MTLCommandBuffer. Encoders add records to their command buffer; a committed command buffer
 // becomes a submission of the Host device.
 #pragma once
 #include <condition_variable>
@@ -24,18 +24,18 @@ struct SoftCommandBufferDescriptor : Object {
   bool retainedReferences() { return isRetaining; }
   void setRetainedReferences(bool retaining) { isRetaining = retaining; }
   NS::UInteger errorOptions() { return options; }
-  void setErrorOptions(NS::UInteger given) { options = given; }
+  void setErrorOptions(NS::UInteger value) { options = value; }
 };
 
 struct SoftCommandQueue : Object {
   Ref<SoftDevice> owner;
   NS::UInteger mostUncommitted = 64;
   std::mutex mutex;
-  std::deque<SoftCommandBuffer*> order;  // enqueued and not yet started; committed ones hold themselves
+  std::deque<SoftCommandBuffer*> order;  // enqueued and not yet started; committed ones retain themselves
   NS::UInteger uncommitted = 0;
 
   void finish() { owner = {}; }
-  // Starts what is committed, up to the first that is only enqueued. With the lock held.
+  // Starts committed command buffers up to the first that is only enqueued. Requires the lock.
   void startReady();
   SoftCommandBuffer* makeCommandBuffer(bool isRetaining);
 
@@ -49,7 +49,7 @@ struct RecordedStep {
   bool isBarrier = false;
   mnk::ReadyDispatch dispatch = {};
   std::string group = {};  // the innermost debug group
-  std::string note = {};   // not empty: neither a barrier nor a dispatch, but this
+  std::string note = {};   // if not empty, the record is only this note
   Ref<SoftSamples> samples = {};
   size_t sampleIndex = 0;
 };
@@ -64,7 +64,7 @@ struct SoftCommandBuffer : Object {
   Ref<SoftCommandQueue> queue;
   bool isRetaining = true;
 
-  // Touched by the thread that encodes, until the commit.
+  // Used by the encoding thread until the commit.
   std::vector<EncoderRecord> encoders;
   SoftEncoder* openEncoder = nullptr;
   std::vector<std::string> debugGroups;
@@ -84,10 +84,10 @@ struct SoftCommandBuffer : Object {
   std::vector<std::tuple<Ref<SoftSamples>, size_t, uint64_t>> taken;  // samples, with their values
 
   void finish();
-  // Records a violation that Apple aborts on: the work will not be run.
+  // Records a violation on which Apple's Metal aborts; the work will not run.
   void breakRule(std::string sentence);
   void use(Object* object);
-  // False, and a violation, after the commit.
+  // False, with a violation, after the commit.
   bool isOpenFor(const char* call);
   MTL::CommandBufferStatus currentState();
   void start();

@@ -9,7 +9,7 @@ namespace softmetal {
 
 namespace {
 
-// Takes a number and the sign before it off the front of the text.
+// Parses a number, after this sign, off the front of the text.
 bool take(std::string_view& text, std::string_view sign, uint64_t& number) {
   if (!text.starts_with(sign)) return false;
   text.remove_prefix(sign.size());

@@ -1,8 +1,8 @@
-// What a dispatch says about itself in the debug group around it:
+// The declarations of a dispatch in its debug group:
 //   "KVCacheWrite kvCacheMove_16 binds 1:512 3:4096 reads 1:0+512 writes 3:1024+64*8@256"
-// are an op (any words), a kernel, the lengths of bindings by buffer index, and regions
-// INDEX:OFFSET+ROWBYTES[*ROWS@STRIDE] that count from a binding's start. "writes some" means that not all of those
-// bytes are written.
+// is an op (any words), a kernel, the lengths of bindings by buffer index, and regions
+// INDEX:OFFSET+ROWBYTES[*ROWS@STRIDE] relative to a binding's start. "writes some" means that not all of those bytes
+// are written.
 #pragma once
 #include <map>
 #include <optional>
@@ -26,8 +26,8 @@ struct DeclaredAccesses {
 };
 
 struct GroupText {
-  bool declares = false;                     // it has the word "binds"
-  std::optional<DeclaredAccesses> accesses;  // nothing where it declares and cannot be read
+  bool declares = false;                     // contains the word "binds"
+  std::optional<DeclaredAccesses> accesses;  // empty if it has declarations that cannot be parsed
 };
 GroupText readGroup(std::string_view text);
 

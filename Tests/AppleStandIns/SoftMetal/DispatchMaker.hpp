@@ -1,4 +1,4 @@
-// Checks what an encoder has bound against a dispatch, and makes of both what the Host device runs.
+// Checks an encoder's bindings against a dispatch, and creates the dispatch that the Host device runs.
 #pragma once
 #include <optional>
 
@@ -10,7 +10,7 @@ class DispatchMaker {
  public:
   explicit DispatchMaker(SoftEncoder& encoder) : encoder_(encoder) {}
 
-  // Nothing where a rule is broken; all that are broken have been told.
+  // Empty if a rule is broken; all violations have been recorded.
   std::optional<RecordedStep> make(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group);
 
  private:

@@ -1,4 +1,4 @@
-// How a committed command buffer runs and ends.
+// Runs and completes committed command buffers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ int64_t codeOf(const mnk::Error& error) {
 
 }  // namespace
 
-// The end of a command buffer whose work is not to be run.
+// The result of a command buffer whose work must not run.
 std::optional<std::pair<int64_t, std::string>> SoftCommandBuffer::endBeforeWork() {
   if (isDeviceLost()) return std::pair(int64_t(MTL::CommandBufferErrorDeviceRemoved), "the device is lost");
   if (!firstViolation.empty()) return std::pair(int64_t(MTL::CommandBufferErrorInvalidResource), firstViolation);
@@ -33,7 +33,7 @@ std::optional<std::pair<int64_t, std::string>> SoftCommandBuffer::endBeforeWork(
   return std::nullopt;
 }
 
-// As if the dispatches ran one after another, each for the same time.
+// As if the dispatches ran in sequence, each for the same time.
 void SoftCommandBuffer::takeSamples() {
   uint64_t dispatches = 0;
   for (const EncoderRecord& encoder : encoders) {
@@ -73,7 +73,7 @@ void SoftCommandBuffer::start() {
   if (!scheduledHandlers.empty()) {
     thread.push([kept = Ref<SoftCommandBuffer>(this)] { kept->runHandlers(kept->scheduledHandlers); });
   }
-  // In a shared place, so that the last reference is not the Host device's copy of the function.
+  // Shared, so that the last reference is not the Host device's copy of the function.
   auto kept = std::make_shared<Ref<SoftCommandBuffer>>(this);
   auto early = endBeforeWork();
   auto submission = device()->host->makeSubmission(labelText());
@@ -96,7 +96,7 @@ void SoftCommandBuffer::start() {
   if (!committed) thread.push([finished, error = committed.error()] { finished({.outcome = error}); });
 }
 
-// The reference goes on to the handlers, so that objects end on their thread and not on the Host device's.
+// The handlers take over the reference, so that objects are destroyed on their thread and not on the Host device's.
 void SoftCommandBuffer::complete(mnk::SubmissionReport report, std::optional<std::pair<int64_t, std::string>> early,
                                  Ref<SoftCommandBuffer> kept) {
   auto end = std::move(early);

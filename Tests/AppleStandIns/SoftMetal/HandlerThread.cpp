@@ -47,7 +47,7 @@ void HandlerThread::run() {
       work_.pop_front();
       lock.unlock();
       work();
-    }  // what it holds is released here, without the lock
+    }  // its captures are released here, without the lock
     lock.lock();
     isRunning_ = false;
     changed_.notify_all();

@@ -1,4 +1,4 @@
-// The thread that completion handlers run on. It knows how many command buffers are on their way to it.
+// The thread that runs completion handlers. Counts the command buffers that have yet to reach it.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -13,10 +13,10 @@ class HandlerThread {
   static HandlerThread& shared();
 
   void push(std::function<void()> work);
-  // A command buffer that was given to a device, until its handlers are handed over.
+  // A command buffer was submitted to a device; lasts until its handlers are handed over.
   void expect();
   void arrived();
-  // Nothing expected and nothing to run. Returns at once where a handler calls it.
+  // Waits until nothing is expected and nothing is left to run. Returns immediately inside a handler.
   void waitUntilIdle();
 
  private:

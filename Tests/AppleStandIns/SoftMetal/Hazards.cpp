@@ -8,12 +8,12 @@ namespace softmetal {
 
 namespace {
 
-// Whether [begin, end) meets a row of the region.
+// Whether [begin, end) overlaps a row of the region.
 bool meetsRow(uint64_t begin, uint64_t end, uint64_t base, const mnk::Region& region) {
   const uint64_t start = base + region.offset;
   if (end <= start) return false;
   if (region.rows <= 1 || region.rowStride == 0) return begin < start + region.rowBytes;
-  // The last row that starts before the end is the only one that can reach furthest.
+  // Only the last row that starts before the end can overlap.
   const uint64_t row = std::min(region.rows - 1, (end - 1 - start) / region.rowStride);
   if (region.rowBytes <= region.rowStride) return begin < start + row * region.rowStride + region.rowBytes;
   return begin < base + region.end();

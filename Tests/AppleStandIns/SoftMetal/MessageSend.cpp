@@ -1,9 +1,9 @@
-// objc_msgSend and its kin: keep every register that can hold an argument, ask for the method's function, jump to it
-// with registers and stack as they were.
+// objc_msgSend and its variants: save every register that can hold an argument, look up the method's function, and jump
+// to it with registers and stack restored.
 
 #if defined(__x86_64__)
 
-// A struct that is returned in memory has its address in the first register, and the receiver moves on by one.
+// For a struct returned in memory, the first register has its address, and the receiver is in the next one.
 #define MESSAGE_SEND(NAME, RECEIVER, SELECTOR, STRUCT) \
   asm(".text\n"                                        \
       ".globl " NAME                                   \

@@ -1,7 +1,7 @@
 // The parts of metal-cpp that a compute library needs, on Linux too.
 #pragma once
 #if defined(__aarch64__) && !defined(__arm64__)
-#define __arm64__ 1  // metal-cpp knows this processor by Apple's name alone
+#define __arm64__ 1  // metal-cpp checks only Apple's name for the architecture
 #endif
 #include <Foundation/Foundation.hpp>
 #include <Metal/MTLArgument.hpp>

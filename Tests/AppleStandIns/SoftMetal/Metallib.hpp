@@ -1,4 +1,4 @@
-// The files that stand for metallibs: a first line that says so, lines of names, then perhaps kernel text.
+// Files that replace metallibs: a first line that identifies them, lines of names, then optional kernel source.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@ namespace softmetal {
 
 struct MetallibFile {
   bool isThere = false;
-  std::optional<Metallib> contents;  // nothing where the file is not a metallib
+  std::optional<Metallib> contents;  // empty if the file is not a metallib
 };
 MetallibFile readMetallib(const std::string& path);
 

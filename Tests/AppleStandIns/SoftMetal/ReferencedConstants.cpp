@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// For each name that the text declares outside of all braces, the names that its declarations mention.
+// For each name declared at file scope, the names that its declarations mention.
 struct Declarations {
   std::map<std::string, Names> mentioned;
   Names constants;
@@ -36,7 +36,7 @@ std::vector<std::string> tokens(const std::string& text) {
   return list;
 }
 
-// Takes directives out, and gives the macros among them.
+// Removes directives and collects the macros among them.
 std::string withoutDirectives(const std::string& text, std::vector<std::string>& macros) {
   std::string rest;
   for (size_t at = 0; at < text.size();) {

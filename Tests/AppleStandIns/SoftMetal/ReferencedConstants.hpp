@@ -1,4 +1,4 @@
-// Which function constants a kernel refers to, found in its text.
+// Finds the function constants that a kernel references in its source.
 #pragma once
 #include <span>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace softmetal {
 
-// The name of a constant that the function, or something it uses, refers to and that has no value; empty where there is
-// none, or the text has no function whose name is the beginning of this one up to a "_".
+// The name of a constant without a value that the function references, directly or indirectly; empty if there is none,
+// or if the source has no function whose name is a prefix of this one up to a "_".
 std::string missingConstant(const std::string& text, const std::string& function, const mnk::host::HostLibrary& library,
                             std::span<const mnk::FunctionConstant> values);
 

@@ -17,14 +17,14 @@ namespace softmetal {
 
 namespace {
 
-// metal-cpp's globals ask for selectors and classes before ours exist, so nothing here is a plain global; and they may
-// be used after static destructors have run, so nothing is ever destroyed.
+// metal-cpp's globals use selectors and classes before our globals are initialized, and possibly after static
+// destructors have run. So nothing here is a plain global, and nothing is destroyed.
 struct Tables {
   std::mutex mutex;
   std::unordered_set<std::string> selectors;
   std::map<std::string, std::unique_ptr<objc_class>, std::less<>> classes;
   std::vector<std::unique_ptr<objc_class>> metaclasses;
-  std::unordered_map<SEL, void*> nilFunctions;  // complete once the runtime has started
+  std::unordered_map<SEL, void*> nilFunctions;  // complete after startRuntime
   std::set<std::string> unknown;
 };
 
@@ -127,8 +127,8 @@ SEL sel_registerName(const char* name) {
   return reinterpret_cast<SEL>(const_cast<char*>(tables().selectors.insert(name).first->c_str()));
 }
 
-// Apple gives null for a class that it does not have. Here every class exists, so that a message to one that has no
-// methods is told.
+// Apple returns null for an unknown class. Here every class exists, so that a message to an unimplemented one is
+// reported.
 Class objc_lookUpClass(const char* name) {
   const At inside(Place::inside);
   std::lock_guard lock(tables().mutex);
@@ -149,7 +149,7 @@ Protocol* objc_getProtocol(const char*) {
   return nullptr;
 }
 
-// These make no objects; the release that deallocates is looked at where it does.
+// These create no objects; a deallocating release is checked elsewhere.
 static bool isReferenceCounting(SEL selector) {
   static const SEL kSelectors[] = {sel_registerName("retain"), sel_registerName("release"),
                                    sel_registerName("retainCount")};
@@ -159,7 +159,7 @@ static bool isReferenceCounting(SEL selector) {
 void softmetal_zero();
 void softmetal_zero_struct();
 
-// Called by the trampolines of MessageSend.cpp with the receiver of a message; gives the function to jump to.
+// Called by the trampolines in MessageSend.cpp with a message's receiver; returns the function to jump to.
 __attribute__((visibility("hidden"))) void* softmetal_lookup(void* receiver, SEL selector, int returnsStruct) {
   const At inside(Place::inside);
   startRuntime();

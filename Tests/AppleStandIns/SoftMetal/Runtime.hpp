@@ -1,5 +1,5 @@
-// The part of the Objective-C runtime that metal-cpp uses: classes are tables from selectors to C++ functions.
-// A method's function is made from a member function: define<Buffer>("MTLBuffer").on<&Buffer::length>("length").
+// The part of the Objective-C runtime that metal-cpp uses: classes are tables from selectors to C++ functions. A member
+// function becomes a method: define<Buffer>("MTLBuffer").on<&Buffer::length>("length").
 #pragma once
 #include <objc/runtime.h>
 
@@ -24,12 +24,12 @@ struct Method {
 
 }  // namespace softmetal
 
-// The name is Apple's: objc/runtime.h declares it.
+// objc/runtime.h declares this name.
 struct objc_class {
-  objc_class* isa = nullptr;  // its metaclass, which holds the class methods
+  objc_class* isa = nullptr;  // its metaclass, with the class methods
   std::string name;
   bool isMeta = false;
-  bool isMetal = false;  // MTL…, whose methods may autorelease whatever they like
+  bool isMetal = false;  // MTL…, whose methods may autorelease anything
   std::unordered_map<SEL, softmetal::Method> methods;
   softmetal::Object* (*make)() = nullptr;
   void (*finish)(softmetal::Object*) = nullptr;
@@ -41,7 +41,7 @@ struct objc_class {
 
 namespace softmetal {
 
-// The calling thread is at that place until the end of the scope.
+// Marks where the calling thread is until the end of the scope.
 class At {
  public:
   explicit At(Place place) : before_(std::exchange(current, place)) {}
@@ -59,15 +59,15 @@ class At {
 template <typename T>
 inline objc_class* classOf = nullptr;
 
-// Defines all classes once; everything that makes an object calls it first.
+// Defines all classes once; called before any object is created.
 void startRuntime();
-// The message that the calling thread sent last, such as "-[MTLDevice newCommandQueue]"; names where objects come from.
+// The last message that the calling thread sent, such as "-[MTLDevice newCommandQueue]"; shows where objects come from.
 std::string lastMessage();
 void setLastMessage(const char* function);
 
-// What a message to nil gives where that is not zero in registers: a struct in memory.
+// For messages to nil that return a struct in memory rather than zero in registers.
 void setNilFunction(SEL selector, void* function);
-// What every class answers itself.
+// Methods that every class implements.
 void addClassMethods(objc_class* defined);
 
 template <typename Member>
@@ -123,7 +123,7 @@ class ClassBuilder {
     return *this;
   }
 
-  // The class can be made with alloc.
+  // Allows creation with alloc.
   ClassBuilder& withAlloc();
 
  private:

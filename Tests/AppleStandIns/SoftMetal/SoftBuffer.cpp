@@ -14,7 +14,7 @@ namespace softmetal {
 
 namespace {
 
-// A new buffer holds what was in memory before, never zeros that one could rely on.
+// A new buffer contains garbage, so that no code relies on zeros.
 constexpr int kGarbage = 0xFB, kBehindTheEnd = 0xC5;
 
 uint64_t pageBytes() {
@@ -26,9 +26,9 @@ uint64_t inPages(uint64_t length) {
 }
 
 void fillWithGarbage(std::byte* bytes, uint64_t length) {
-  // Touching all of a very large buffer would need all of its memory.
-  constexpr uint64_t kMostFilled = uint64_t(64) << 20, kEnds = uint64_t(1) << 20;
-  if (length <= kMostFilled) {
+  // Filling a very large buffer would allocate all of its pages.
+  constexpr uint64_t kMaxFilled = uint64_t(64) << 20, kEnds = uint64_t(1) << 20;
+  if (length <= kMaxFilled) {
     std::memset(bytes, kGarbage, length);
   } else {
     std::memset(bytes, kGarbage, kEnds);
@@ -54,7 +54,7 @@ SoftBuffer* makeBuffer(SoftDevice* device, std::shared_ptr<BufferMemory> memory,
   return buffer;
 }
 
-// Says what a validation layer aborts on.
+// Reports a length on which Metal's validation aborts.
 bool isLengthFine(SoftDevice* device, uint64_t length) {
   if (length > 0 && length <= device->about.maxBufferLength) return true;
   violate(fmt::format("{}: a buffer of {} bytes was asked for, expected 1 to {}", device->describe(), length,

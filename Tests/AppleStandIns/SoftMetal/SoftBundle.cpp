@@ -1,4 +1,4 @@
-// NSBundle, after the descriptions that a test gives.
+// NSBundle, based on a test's descriptions.
 #include <filesystem>
 
 #include "SoftValues.hpp"
@@ -18,7 +18,7 @@ struct SoftBundle : Object {
     return autoreleased(bundle);
   }
   static SoftBundle* main() { return pooled(mainBundle().value_or(BundleDescription{.path = "."})); }
-  // Nil where there is no such folder, as on a Mac.
+  // Nil if the folder does not exist, as on a Mac.
   static SoftBundle* withPath(Object* path) {
     const auto text = textOf(path, "bundleWithPath:");
     std::error_code ignored;
@@ -61,7 +61,7 @@ struct SoftBundle : Object {
 
 }  // namespace
 
-// metal-cpp sends allBundles and allFrameworks to an instance, which on a Mac is an unknown selector; so it is here.
+// metal-cpp sends allBundles and allFrameworks to an instance, where they are unknown selectors, as on a Mac.
 void defineBundles() {
   define<SoftBundle>("NSBundle")
       .onClass<&SoftBundle::main>("mainBundle")

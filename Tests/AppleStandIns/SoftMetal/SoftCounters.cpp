@@ -11,7 +11,7 @@ namespace softmetal {
 
 namespace {
 
-// Limits that Apple GPUs have, though no page of Apple's names them.
+// Undocumented limits of Apple GPUs.
 constexpr size_t kMaxSamples = 4096, kMaxSampleBuffers = 32;
 std::atomic<size_t> sampleBuffers = 0;
 
@@ -65,8 +65,8 @@ SoftFence* SoftDevice::newFence() {
   return fence;
 }
 
-void SoftSamplesDescriptor::setCounterSet(SoftCounterSet* given) {
-  set = Ref<SoftCounterSet>(usable(given, "setCounterSet:"));
+void SoftSamplesDescriptor::setCounterSet(SoftCounterSet* value) {
+  set = Ref<SoftCounterSet>(usable(value, "setCounterSet:"));
 }
 
 void SoftSamples::finish() {
@@ -87,8 +87,8 @@ SoftData* SoftSamples::resolveCounterRange(NS::Range range) {
   return autoreleased(data);
 }
 
-void SoftAttachment::setSampleBuffer(SoftSamples* given) {
-  samples = Ref<SoftSamples>(usable(given, "setSampleBuffer:"));
+void SoftAttachment::setSampleBuffer(SoftSamples* value) {
+  samples = Ref<SoftSamples>(usable(value, "setSampleBuffer:"));
 }
 
 SoftAttachment* SoftAttachments::at(NS::UInteger index) {

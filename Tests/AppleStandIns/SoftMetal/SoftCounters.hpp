@@ -1,5 +1,5 @@
 // Timestamps: MTLCounterSet, MTLCounterSampleBuffer and the compute passes that fill it; and MTLFence. The GPU's clock
-// is simulated, so that a dispatch takes one microsecond whatever the Host device needs for it.
+// is simulated: a dispatch takes one microsecond, however long the Host device takes.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace softmetal {
 
 inline constexpr uint64_t kNanosecondsPerTick = 40, kTicksPerDispatch = 25;
-// The clock once this much has been added to it.
+// Advances the clock and returns it.
 uint64_t advanceClock(uint64_t ticks);
 
 struct SoftData : Object {
@@ -28,9 +28,9 @@ struct SoftSamplesDescriptor : Object {
   NS::UInteger count = 0;
 
   void finish() { set = {}; }
-  void setCounterSet(SoftCounterSet* given);
-  void setStorageMode(MTL::StorageMode given) { storage = given; }
-  void setSampleCount(NS::UInteger given) { count = given; }
+  void setCounterSet(SoftCounterSet* value);
+  void setStorageMode(MTL::StorageMode value) { storage = value; }
+  void setSampleCount(NS::UInteger value) { count = value; }
 };
 
 struct SoftAttachment : Object {
@@ -38,7 +38,7 @@ struct SoftAttachment : Object {
   NS::UInteger first = 0, last = 0;
 
   void finish() { samples = {}; }
-  void setSampleBuffer(SoftSamples* given);
+  void setSampleBuffer(SoftSamples* value);
   void setFirst(NS::UInteger index) { first = index; }
   void setLast(NS::UInteger index) { last = index; }
 };
@@ -56,14 +56,14 @@ struct SoftComputePass : Object {
 
   void finish() { attachments = {}; }
   static SoftComputePass* make();
-  void setDispatchType(MTL::DispatchType given) { type = given; }
+  void setDispatchType(MTL::DispatchType value) { type = value; }
   SoftAttachments* sampleBufferAttachments() { return retainedInPool(attachments.get()); }
 };
 
 struct SoftFence : Object {
   Ref<SoftDevice> owner;
   const SoftCommandBuffer* updatedIn = nullptr;
-  size_t mark = 0;  // of the hazards when it was updated
+  size_t mark = 0;  // position in the hazards when it was updated
 
   void finish() { owner = {}; }
   SoftDevice* device() { return owner.get(); }

@@ -12,7 +12,7 @@ namespace softmetal {
 
 namespace {
 
-// As on a Mac, a device that is alive is the one that everybody gets.
+// As on a Mac, all callers share a live device.
 struct Devices {
   std::mutex mutex;
   std::vector<SoftDevice*> alive;
@@ -141,7 +141,7 @@ SoftArray* MTLCopyAllDevices() {
   return makeArray(std::move(found));
 }
 
-// Devices neither come nor go here, so the handler is never called.
+// Devices are never added or removed here, so the handler is never called.
 SoftArray* MTLCopyAllDevicesWithObserver(Object** observer, void*) {
   if (observer) *observer = autoreleased(make<Object>());
   return MTLCopyAllDevices();

@@ -1,4 +1,4 @@
-// MTLDevice and MTLBuffer. A device owns a Host device; a buffer's memory enters that device as wrapped memory.
+// MTLDevice and MTLBuffer. A device owns a Host device, which wraps the memory of its buffers.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -30,7 +30,7 @@ struct SoftDevice : Object {
   std::shared_ptr<mnk::Device> host;
   std::atomic<uint64_t> allocated = 0;
 
-  // The device with this number in the machine's list, with a reference for the caller.
+  // The device at this index in the machine's list, with a reference for the caller.
   static SoftDevice* get(size_t number);
   void finish();
   bool supports(int64_t family) const;
@@ -69,7 +69,7 @@ struct SoftDevice : Object {
                                      SoftReflection** reflection, SoftError** error);
 };
 
-// MTLCounterSampleBuffer; SoftCounters.hpp has what fills it.
+// MTLCounterSampleBuffer; SoftCounters.hpp has the code that fills it.
 struct SoftSamples : Object {
   Ref<SoftDevice> owner;
   std::vector<uint64_t> values;
@@ -79,14 +79,14 @@ struct SoftSamples : Object {
   SoftData* resolveCounterRange(NS::Range range);
 };
 
-// Pages between two that nobody may touch. What is left of the last page holds a pattern.
+// Pages between two inaccessible ones. The rest of the last page contains a pattern.
 class BufferMemory {
  public:
   static std::shared_ptr<BufferMemory> allocate(uint64_t length);
   static std::shared_ptr<BufferMemory> wrap(void* memory, uint64_t length, Deallocator deallocator);
   ~BufferMemory();
   std::byte* bytes() const { return bytes_; }
-  // Whether somebody wrote behind the end.
+  // Whether bytes after the end were written.
   bool isOverrun() const;
 
  private:

@@ -81,23 +81,23 @@ bool SoftEncoder::isOffsetFine(const SoftBuffer& bound, NS::UInteger offset, NS:
   return false;
 }
 
-void SoftEncoder::setComputePipelineState(SoftPipeline* given) {
+void SoftEncoder::setComputePipelineState(SoftPipeline* newPipeline) {
   if (!isOpenFor("setComputePipelineState:")) return;
   pipeline = nullptr;
-  if (!usable(given, "setComputePipelineState:")) return breakRule("setComputePipelineState: has no pipeline");
-  if (!isOurs(given->device(), *given)) return;
-  pipeline = given;
-  buffer->use(given);
+  if (!usable(newPipeline, "setComputePipelineState:")) return breakRule("setComputePipelineState: has no pipeline");
+  if (!isOurs(newPipeline->device(), *newPipeline)) return;
+  pipeline = newPipeline;
+  buffer->use(newPipeline);
 }
 
-void SoftEncoder::setBuffer(SoftBuffer* given, NS::UInteger offset, NS::UInteger index) {
+void SoftEncoder::setBuffer(SoftBuffer* newBuffer, NS::UInteger offset, NS::UInteger index) {
   if (!isOpenFor("setBuffer:offset:atIndex:") || !isIndexFine("setBuffer:", index, kBufferIndices)) return;
   slots[index] = {};
-  if (!given) return;  // unbinds
-  if (!usable(given, "setBuffer:offset:atIndex:")) return breakRule("setBuffer: has no buffer");
-  if (!isOurs(given->device(), *given) || !isOffsetFine(*given, offset, index)) return;
-  slots[index] = {given, offset, {}};
-  buffer->use(given);
+  if (!newBuffer) return;  // unbinds
+  if (!usable(newBuffer, "setBuffer:offset:atIndex:")) return breakRule("setBuffer: has no buffer");
+  if (!isOurs(newBuffer->device(), *newBuffer) || !isOffsetFine(*newBuffer, offset, index)) return;
+  slots[index] = {newBuffer, offset, {}};
+  buffer->use(newBuffer);
 }
 
 void SoftEncoder::setBufferOffset(NS::UInteger offset, NS::UInteger index) {
@@ -110,9 +110,9 @@ void SoftEncoder::setBufferOffset(NS::UInteger offset, NS::UInteger index) {
 void SoftEncoder::setBytes(const void* bytes, NS::UInteger length, NS::UInteger index) {
   if (!isOpenFor("setBytes:length:atIndex:") || !isIndexFine("setBytes:", index, kBufferIndices)) return;
   slots[index] = {};
-  if (!bytes || length == 0 || length > kMostInlineBytes) {
+  if (!bytes || length == 0 || length > kMaxInlineBytes) {
     return breakRule(fmt::format("setBytes: has {} bytes at buffer {}, expected 1 to {}", bytes ? length : 0, index,
-                                 kMostInlineBytes));
+                                 kMaxInlineBytes));
   }
   const auto* first = static_cast<const std::byte*>(bytes);
   slots[index].bytes.assign(first, first + length);
@@ -143,7 +143,7 @@ void SoftEncoder::dispatch(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size gro
 
 void SoftEncoder::memoryBarrier(MTL::BarrierScope scope) {
   if (!isOpenFor("memoryBarrierWithScope:")) return;
-  if (!(scope & MTL::BarrierScopeBuffers)) return;  // orders nothing that a compute kernel has bound here
+  if (!(scope & MTL::BarrierScopeBuffers)) return;  // does not order buffers
   count(&Counters::barriers);
   record.steps.push_back({.isBarrier = true});
   buffer->hazards.barrier();

@@ -1,4 +1,4 @@
-// MTLComputeCommandEncoder. Each call is checked when it is made, as Apple's validation does.
+// MTLComputeCommandEncoder. Each call is checked immediately, as Apple's validation does.
 #pragma once
 #include <array>
 #include <string>
@@ -11,13 +11,13 @@
 namespace softmetal {
 
 inline constexpr size_t kBufferIndices = 31, kThreadgroupIndices = 8;
-inline constexpr uint64_t kMostInlineBytes = 4096;
+inline constexpr uint64_t kMaxInlineBytes = 4096;
 
-// What is bound at a buffer index.
+// The binding at a buffer index.
 struct BufferSlot {
   SoftBuffer* buffer = nullptr;
   uint64_t offset = 0;
-  std::vector<std::byte> bytes;  // of setBytes:
+  std::vector<std::byte> bytes;  // set by setBytes:
 
   bool isEmpty() const { return !buffer && bytes.empty(); }
 };
@@ -30,7 +30,7 @@ struct SoftEncoder : Object {
   std::array<BufferSlot, kBufferIndices> slots;
   std::array<uint64_t, kThreadgroupIndices> threadgroupBytes{};
   std::vector<std::string> debugGroups;
-  std::pair<Ref<SoftSamples>, NS::UInteger> atEnd;  // to be sampled when the pass ends
+  std::pair<Ref<SoftSamples>, NS::UInteger> atEnd;  // sampled when the pass ends
 
   void finish();
   void breakRule(std::string_view what);
@@ -42,8 +42,8 @@ struct SoftEncoder : Object {
   void pushDebugGroup(Object* text);
   void popDebugGroup();
   void insertDebugSignpost(Object* text);
-  void setComputePipelineState(SoftPipeline* given);
-  void setBuffer(SoftBuffer* given, NS::UInteger offset, NS::UInteger index);
+  void setComputePipelineState(SoftPipeline* newPipeline);
+  void setBuffer(SoftBuffer* newBuffer, NS::UInteger offset, NS::UInteger index);
   void setBufferOffset(NS::UInteger offset, NS::UInteger index);
   void setBytes(const void* bytes, NS::UInteger length, NS::UInteger index);
   void setThreadgroupMemoryLength(NS::UInteger length, NS::UInteger index);
@@ -65,7 +65,7 @@ struct SoftEncoder : Object {
   void dispatch(mnk::Grid::Unit unit, MTL::Size extent, MTL::Size group);
 };
 
-// Makes the lines of trace() from what a command buffer recorded.
+// Writes the lines of trace() for a command buffer.
 void traceSteps(const SoftCommandBuffer& buffer);
 
 }  // namespace softmetal

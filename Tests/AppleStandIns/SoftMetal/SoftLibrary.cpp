@@ -20,14 +20,14 @@ namespace {
 
 constexpr uint64_t kVersion3_2 = (3 << 16) | 2;
 
-// The file of the shipped kernels with this text or with this function.
+// The shipped kernel file with this text or function.
 template <typename Fits>
 const mnk::metal::EmbeddedFile* findFile(Fits fits) {
   const auto files = mnk::metal::embeddedFiles();
   const auto found = std::find_if(files.begin(), files.end(), fits);
   return found == files.end() ? nullptr : &*found;
 }
-// By itself, or as text of a user, which has our words before it.
+// The text as is, or as user text, which follows MetalCompat.h.
 const mnk::metal::EmbeddedFile* fileWithText(const std::string& text) {
   static const std::string words = mnk::metal::embeddedWords();
   const size_t begin = text.starts_with(words + "\n#line 1 \"") ? text.find('\n', words.size() + 1) + 1 : 0;
@@ -64,7 +64,7 @@ SoftLibrary* openFile(SoftDevice* device, const std::string& path, SoftError** e
     return nullptr;
   }
   const Metallib& contents = *file.contents;
-  // Makes sure that the shipped kernels are linked in.
+  // Forces the shipped kernels to be linked in.
   if (contents.linked == "MLXNativeKernels") (void)device->host->registry().shippedLibrary();
   auto host =
       contents.linked.empty() ? compiledLibrary(device, contents.text) : mnk::host::linkedLibrary(contents.linked);
@@ -81,8 +81,8 @@ SoftLibrary* openFile(SoftDevice* device, const std::string& path, SoftError** e
 }  // namespace
 
 mnk::Result<std::shared_ptr<mnk::Library>> compiledLibrary(SoftDevice* device, const std::string& text) {
-  // The program has its functions already, compiled from the same files. That the text gives the same is what the suite
-  // EmbeddedShaders is for.
+  // The program already has these functions, compiled from the same files. The suite EmbeddedShaders checks that the
+  // text is equivalent.
   if (fileWithText(text)) return device->host->registry().shippedLibrary();
   static std::mutex mutex;
   static auto& known = *new std::map<std::string, std::shared_ptr<mnk::Library>>;
@@ -117,12 +117,12 @@ SoftLibrary* SoftDevice::newLibraryWithSource(Object* source, SoftCompileOptions
   count(&Counters::compiles);
   addCompiledText(*text);
   std::this_thread::sleep_for(std::chrono::duration<double>(machine().compileSeconds));
-  setLastCompileOptions(options ? std::optional(options->given) : std::nullopt);
+  setLastCompileOptions(options ? std::optional(options->values) : std::nullopt);
   if (shallFail(Call::library)) {
     giveError(error, kLibraryErrorDomain, MTL::LibraryErrorInternal, "the library was made to fail");
     return nullptr;
   }
-  const uint64_t language = options ? options->given.languageVersion : machine().newestLanguage;
+  const uint64_t language = options ? options->values.languageVersion : machine().newestLanguage;
   if (language > machine().newestLanguage) {
     giveError(error, kLibraryErrorDomain, MTL::LibraryErrorUnsupported,
               fmt::format("language version {}.{} is not supported", language >> 16, language & 0xffff));
@@ -130,7 +130,7 @@ SoftLibrary* SoftDevice::newLibraryWithSource(Object* source, SoftCompileOptions
   }
   std::string whole;
   if (options) {
-    for (const auto& [name, value] : options->given.macros) whole += fmt::format("#define {} {}\n", name, value);
+    for (const auto& [name, value] : options->values.macros) whole += fmt::format("#define {} {}\n", name, value);
   }
   if (!whole.empty()) whole += "#line 1\n";
   whole += *text;
@@ -181,7 +181,7 @@ SoftFunction* SoftLibrary::newFunctionWithConstants(Object* name, SoftConstantVa
     return nullptr;
   }
   function->key.constants = checked->values;
-  // As Metal does: what another constant turns off needs its constants all the same, and surplus values do not matter.
+  // As in Metal, a constant needs a value even if another constant disables its use; extra values are ignored.
   const auto& linked = static_cast<const mnk::host::HostLibrary&>(*host);
   const auto* file = findFile([&](const auto& each) { return this->text.empty() && each.has(*text); });
   const std::string missing = missingConstant(file ? file->text() : this->text, *text, linked, function->key.constants);
@@ -193,7 +193,7 @@ SoftFunction* SoftLibrary::newFunctionWithConstants(Object* name, SoftConstantVa
   }
   std::erase_if(function->key.constants, [&](const auto& value) { return linked.constants(value.index).empty(); });
   std::sort(function->key.constants.begin(), function->key.constants.end());
-  // As on a Mac, constants are applied now, and those that do not fit are an error of this call.
+  // As on a Mac, constants are applied now; an invalid one is an error of this call.
   auto pipeline = owner->host->registry().pipeline(function->key);
   if (!pipeline) {
     giveError(error, kLibraryErrorDomain, MTL::LibraryErrorCompileFailure, pipeline.error().message());
@@ -245,10 +245,10 @@ void SoftConstantValues::setRange(const void* first, MTL::DataType type, NS::Ran
 
 void SoftCompileOptions::setPreprocessorMacros(SoftDictionary* dictionary) {
   macros = Ref<SoftDictionary>(dictionary ? usable(dictionary, "setPreprocessorMacros:") : nullptr);
-  given.macros.clear();
+  values.macros.clear();
   if (!macros) return;
   for (const auto& [name, value] : macros->entries) {
-    given.macros[textOf(name.get(), "a macro's name").value_or("")] = valueText(value.get());
+    values.macros[textOf(name.get(), "a macro's name").value_or("")] = valueText(value.get());
   }
 }
 

@@ -19,17 +19,17 @@ struct SoftConstantValues : Object {
 };
 
 struct SoftCompileOptions : Object {
-  // What the newest system has, where a text asks for nothing else.
-  CompileOptions given = {.languageVersion = (4 << 16)};
+  // The newest language version, used by default.
+  CompileOptions values = {.languageVersion = (4 << 16)};
   NS::Integer libraryType = MTL::LibraryTypeExecutable, optimization = MTL::LibraryOptimizationLevelDefault;
   Ref<SoftDictionary> macros;
 
-  MTL::LanguageVersion languageVersion() { return MTL::LanguageVersion(given.languageVersion); }
-  void setLanguageVersion(MTL::LanguageVersion version) { given.languageVersion = version; }
-  bool fastMathEnabled() { return given.fastMathEnabled; }
-  void setFastMathEnabled(bool enabled) { given.fastMathEnabled = enabled; }
-  NS::Integer mathMode() { return given.mathMode.value_or(0); }
-  void setMathMode(NS::Integer mode) { given.mathMode = mode; }
+  MTL::LanguageVersion languageVersion() { return MTL::LanguageVersion(values.languageVersion); }
+  void setLanguageVersion(MTL::LanguageVersion version) { values.languageVersion = version; }
+  bool fastMathEnabled() { return values.fastMathEnabled; }
+  void setFastMathEnabled(bool enabled) { values.fastMathEnabled = enabled; }
+  NS::Integer mathMode() { return values.mathMode.value_or(0); }
+  void setMathMode(NS::Integer mode) { values.mathMode = mode; }
   Object* preprocessorMacros() { return retainedInPool(macros.get()); }
   void setPreprocessorMacros(SoftDictionary* dictionary);
   NS::Integer libraryTypeMessage() { return libraryType; }
@@ -43,7 +43,7 @@ struct SoftLibrary : Object {
   Ref<SoftDevice> owner;
   std::shared_ptr<mnk::Library> host;
   std::vector<std::string> names;
-  std::string text;  // that it was compiled from; empty: unknown
+  std::string text;  // its source; empty: unknown
 
   void finish();
   bool has(const std::string& name) const;
@@ -63,7 +63,7 @@ struct SoftFunction : Object {
   MTL::FunctionType functionType() { return MTL::FunctionTypeKernel; }
 };
 
-// Host libraries are kept for the process by their text, as the system's cache of compiled shaders does.
+// Host libraries are cached by their text for the life of the process, like the system's shader cache.
 mnk::Result<std::shared_ptr<mnk::Library>> compiledLibrary(SoftDevice* device, const std::string& text);
 
 }  // namespace softmetal

@@ -1,5 +1,5 @@
-// Metal in software, seen by tests: what machine it plays, what it shall fail at, and what it saw. Kernels run on the
-// Host device. Everything is validated; what Apple would abort on is a sentence of takeViolations().
+// The tests' interface to the software Metal: the simulated machine, injected failures, and observations. Kernels run
+// on the Host device. Everything is validated; an error on which Apple's Metal aborts is listed by takeViolations().
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace softmetal {
 
-// Where a GPU can sample its timestamps; those that sample between dispatches sample passes, too.
+// Where a GPU can sample timestamps; `dispatches` includes passes.
 enum class Sampling : uint8_t { none, passes, dispatches };
 
-// One GPU. Numbers of families are those of MTLGPUFamily; the first Apple silicon is the model.
+// One GPU. Family numbers are those of MTLGPUFamily; the defaults model the first Apple silicon.
 struct DeviceDescription {
   std::string name = "Soft M1";
   std::vector<int64_t> families = {1001, 1002, 1003, 1004, 1005, 1006, 1007, 2002, 3001, 3002, 3003, 5001};
@@ -29,7 +29,7 @@ struct DeviceDescription {
   bool isRemovable = false;
   bool isHeadless = false;
   Sampling sampling = Sampling::passes;
-  bool takesSamples = true;  // or leaves zeros in sample buffers, as some systems do
+  bool takesSamples = true;  // false leaves zeros in sample buffers, as some systems do
 
   bool operator==(const DeviceDescription&) const = default;
 };
@@ -37,65 +37,65 @@ struct DeviceDescription {
 struct BundleDescription {
   std::string path;
   std::string identifier;
-  std::string resources;  // empty: Contents/Resources or Resources where there is one, else the path itself
+  std::string resources;  // empty: Contents/Resources or Resources if it exists, else the path itself
   bool isFramework = false;
 };
 
-// The devices are read when a device is asked for; those that exist stay as they are.
+// The list is read when a device is requested; existing devices do not change.
 struct Machine {
-  std::vector<DeviceDescription> devices = {DeviceDescription()};  // the first is the default; none: no Metal
-  // Reflection lists what needs no binding too: a buffer that the kernel does not use, and an array of its own.
+  std::vector<DeviceDescription> devices = {DeviceDescription()};  // the first is the default; empty: no Metal
+  // Reflection also lists unused buffers and the kernel's own arrays, which need no binding.
   bool reflectsOthers = false;
-  // The completion handlers of a command buffer that goes without a commit are called, as some systems do.
+  // Calls the completion handlers of a command buffer that is never committed, as some systems do.
   bool callsHandlersOfDropped = false;
   bool hasMathMode = false;  // MTLCompileOptions has setMathMode:, as since macOS 15
-  // The newest Metal Shading Language of its compiler, and of its compiled libraries: text of a newer one is refused,
-  // and before 3.2 no function orders threadgroups.
+  // The newest Metal Shading Language version of its compiler and compiled libraries: newer source is refused, and
+  // before 3.2 no function orders threadgroups.
   uint64_t newestLanguage = 4 << 16;
-  double compileSeconds = 0;  // how long it takes at least to compile a text
+  double compileSeconds = 0;  // the minimum time to compile a text
 };
-// At first, and after reset(), the one that MNK_SOFT_METAL_MACHINE names:
+// Initially, and after reset(), the machine that MNK_SOFT_METAL_MACHINE names:
 //   metal-3.1     the compiler of macOS 14
-//   paravirtual   the GPU of a virtual machine, which lacks what the kernels need, and timestamps
-//   dispatch-timestamps   a GPU that samples its timestamps between dispatches
-//   no-timestamps   a GPU that does not sample them
+//   paravirtual   the GPU of a virtual machine, which lacks features that the kernels need, and timestamps
+//   dispatch-timestamps   a GPU that samples timestamps between dispatches
+//   no-timestamps   a GPU without timestamps
 Machine& machine();
 
 void setMainBundle(BundleDescription bundle);
 void setBundles(std::vector<BundleDescription> bundles);
 
-// Calls that can be made to give nil, with an NSError where the call has one.
+// Calls that can be made to return nil, with an NSError if the call has one.
 enum class Call : uint8_t { buffer, commandQueue, commandBuffer, encoder, library, function, pipeline, sampleBuffer };
 enum class When : uint8_t { before, after };
 
 class Faults {
  public:
-  // The call fails `times` times, after `skip` calls that succeed.
+  // Fails the call `times` times, after `skip` successful calls.
   void failAt(Call call, uint32_t skip = 0, uint32_t times = 1);
-  // From now on command buffers end with MTLCommandBufferErrorDeviceRemoved, and other new objects are nil.
+  // From now on, command buffers end with MTLCommandBufferErrorDeviceRemoved, and other new objects are nil.
   void loseDevice();
-  // The command buffer that is committed after `skip` others ends with a code of MTLCommandBufferError, before or after
-  // its work was done.
+  // Ends the command buffer that is committed after `skip` others with an MTLCommandBufferError code, before or after
+  // its work.
   void failCommandBuffer(uint32_t skip, int64_t code, When when = When::before);
 
-  // Committed command buffers wait, and run in order when released.
+  // Holds committed command buffers, which run in order when released.
   void holdWork();
   void releaseWork();
-  // Command buffers complete, but their completion handlers wait.
+  // Command buffers complete, but their completion handlers are held.
   void holdHandlers();
-  // Lets the oldest waiting handlers run, on a thread of their own, and waits for them: those of `count` command
-  // buffers, or all, which also ends the holding. Returns how many command buffers had been waiting.
+  // Runs the oldest held handlers on their thread and waits for them: those of `count` command buffers, or all, which
+  // also ends the hold. Returns the number of command buffers that were held.
   size_t releaseHandlers(size_t count = SIZE_MAX);
-  // The handlers of a command buffer run after this many later ones have completed.
+  // Runs a command buffer's handlers after this many later ones have completed.
   void delayHandlers(uint32_t laterCommandBuffers);
 };
 Faults faults();
 
-// What was seen since the last call, oldest first.
+// Violations since the last call, oldest first.
 std::vector<std::string> takeViolations();
 
-// Objects that have not been deallocated: class, label, message that made it, references. Command buffers are objects
-// until their handlers have run, so these calls wait for that.
+// Objects that have not been deallocated: class, label, creating message, references. Command buffers are alive until
+// their handlers have run, so these calls wait for them.
 std::vector<std::string> liveObjects();
 size_t liveCount();
 struct Mark {
@@ -103,13 +103,13 @@ struct Mark {
 };
 Mark mark();
 std::vector<std::string> liveObjectsSince(Mark since);
-// Makes a violation of each object made since the mark that is still alive, and returns how many there are.
+// Records a violation for each object created since the mark that is still alive, and returns their number.
 size_t reportLeaks(Mark since);
 
 // Waits until all committed command buffers that are not held have completed and their handlers have run.
 void waitUntilIdle();
-// Everything back to the start: releases what is held, waits for it, forgets violations, faults, bundles, counters and
-// dead objects. Living objects live on.
+// Resets everything: releases held work and waits for it, and clears violations, faults, bundles, counters and
+// deallocated objects. Live objects are unaffected.
 void reset();
 
 struct Counters {
@@ -117,52 +117,50 @@ struct Counters {
   uint64_t encoders = 0;
   uint64_t dispatches = 0;
   uint64_t barriers = 0;
-  uint64_t inlineBytes = 0;  // through setBytes
+  uint64_t inlineBytes = 0;  // set by setBytes
   uint64_t buffers = 0;
-  uint64_t compiles = 0;  // of library text, whether or not the result was known already
+  uint64_t compiles = 0;  // of library text, including cached ones
   uint64_t pipelines = 0;
 };
 Counters counters();
-// All texts that were compiled, oldest first.
+// All compiled texts, oldest first.
 std::vector<std::string> compiledTexts();
-// How many different pipelines were made so far, since a system keeps those that it has compiled. reset() does not
-// change it.
+// The number of different pipelines created so far, since a system caches compiled ones. reset() does not change it.
 uint64_t pipelinesMade();
 
-// What the command buffer that was committed last holds: "encoder 'step' concurrent", "barrier",
-// "dispatch kvCacheMove_16 grid 4x2x3 group 4x2x3"; a grid of whole threadgroups reads "groups 4x2x3"; "sample 3",
-// "update fence", "wait for fence".
+// The contents of the last committed command buffer: "encoder 'step' concurrent", "barrier", "dispatch kvCacheMove_16
+// grid 4x2x3 group 4x2x3"; a grid of whole threadgroups is "groups 4x2x3"; "sample 3", "update fence", "wait for
+// fence".
 std::vector<std::string> trace();
-// The debug groups that were around its dispatches, innermost, in order; empty where there was none.
+// The innermost debug group of each dispatch, in order; empty without one.
 std::vector<std::string> debugGroups();
 
-// "-[MTLBuffer contents]", "+[NSString string]"; sorted, and for the whole life of the process. What was sent may not
-// be implemented.
+// "-[MTLBuffer contents]", "+[NSString string]"; sorted, since the process started. May include unimplemented ones.
 std::vector<std::string> selectorsSent();
 std::vector<std::string> selectorsImplemented();
 
 struct CompileOptions {
   uint64_t languageVersion = 0;
   bool fastMathEnabled = true;
-  std::optional<int64_t> mathMode;  // where it was set
+  std::optional<int64_t> mathMode;  // if it was set
   std::map<std::string, std::string> macros;
 };
-// What the last newLibraryWithSource: was given; nothing where that was nil, or there was none.
+// The options of the last newLibraryWithSource:; empty if they were nil, or if there was no call.
 std::optional<CompileOptions> lastCompileOptions();
 
-// Where the calling thread is: in the software Metal, in a handler that it has called, or in neither. For tests that
-// make allocations of the product fail, and not those of the software Metal.
+// Where the calling thread is: in the software Metal, in a handler that it called, or in neither. Lets tests fail only
+// the allocations of the library.
 enum class Place : uint8_t { elsewhere, inside, handler };
 Place place();
 
-// A file that newLibraryWithURL: and newLibraryWithFile: take for a metallib.
+// The contents of a file that newLibraryWithURL: and newLibraryWithFile: accept as a metallib.
 struct Metallib {
   std::string linked;              // the label of a library that is linked into the program
-  std::string text;                // or kernel text
-  std::vector<std::string> added;  // names that functionNames lists too; they have no code
+  std::string text;                // or kernel source
+  std::vector<std::string> added;  // additional names without code for functionNames
   std::vector<std::string> hidden;
 };
-// False where the file cannot be written.
+// False if the file cannot be written.
 bool writeMetallib(const std::string& path, const Metallib& contents);
 
 }  // namespace softmetal

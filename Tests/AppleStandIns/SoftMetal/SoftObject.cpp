@@ -18,7 +18,7 @@ namespace {
 
 struct Objects {
   std::mutex mutex;
-  std::map<uint64_t, Object*> live;  // by serial number, so in the order they were made
+  std::map<uint64_t, Object*> live;  // by serial number, so in creation order
   std::deque<Object*> dead;
   uint64_t nextSerial = 1;
   std::mutex labels;
@@ -29,9 +29,9 @@ Objects& objects() {
   return all;
 }
 
-constexpr size_t kMostDead = 200'000;
+constexpr size_t kMaxDead = 200'000;
 
-// Nobody has its address in a list.
+// No list contains its address.
 bool isFree(const Object* dead) {
   return dead->unretainedUses == 0 && dead->pooled == 0;
 }
@@ -43,7 +43,7 @@ void bury(Object* object) {
     std::lock_guard lock(objects().mutex);
     objects().live.erase(object->serial);
     objects().dead.push_back(object);
-    if (objects().dead.size() > kMostDead && isFree(objects().dead.front())) {
+    if (objects().dead.size() > kMaxDead && isFree(objects().dead.front())) {
       oldest = objects().dead.front();
       objects().dead.pop_front();
     }
@@ -162,7 +162,7 @@ void* Object::signatureMessage(SEL) {
 Object* Object::initMessage() {
   return this;
 }
-// Right for objects that never change.
+// Correct for immutable objects.
 Object* Object::copyMessage() {
   retain(this);
   return this;

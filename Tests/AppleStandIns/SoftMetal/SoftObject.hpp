@@ -1,5 +1,5 @@
-// Objects with an isa, a reference count and a label. All live ones are listed; dead ones stay in memory for a while,
-// so that a message to one is told by name.
+// Objects with an isa, a reference count and a label. All live ones are listed; deallocated ones stay in memory for a
+// while, so that a message to one is reported with its name.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace softmetal {
 
-// No virtual functions: the first word is the isa. What a class frees at its end is in its finish().
+// No virtual functions: the first word is the isa. finish() of a class frees its resources.
 struct Object {
   objc_class* isa = nullptr;
   std::atomic<int64_t> references = 1;
   std::atomic<bool> isDead = false;
-  std::atomic<uint32_t> unretainedUses = 0;  // by command buffers that have not completed and do not retain it
-  std::atomic<uint32_t> pooled = 0;          // times that it is in a pool
+  std::atomic<uint32_t> unretainedUses = 0;  // by incomplete command buffers that do not retain it
+  std::atomic<uint32_t> pooled = 0;          // how often it is in a pool
   uint64_t serial = 0;
   std::string madeBy;
 
@@ -50,14 +50,14 @@ struct Object {
 
 void retain(Object* object);
 void release(Object* object);
-// Hands a reference to the calling thread's innermost pool.
+// Transfers a reference to the calling thread's innermost pool.
 void autorelease(Object* object);
-// Whether the calling thread has one. What Metal does inside may need it, so every call of Metal's must have one.
+// Whether the calling thread has a pool. Metal may need one internally, so every call to Metal must have one.
 bool hasPool();
 
 Object* enlist(Object* object, objc_class* isa);
 
-// A new object that the caller owns.
+// A new object, owned by the caller.
 template <typename T, typename... A>
 T* make(A&&... arguments) {
   startRuntime();
@@ -70,7 +70,7 @@ T* autoreleased(T* object) {
   return object;
 }
 
-// As a getter gives an object that it keeps: valid until the caller's pool is drained.
+// What a getter returns for an object that it keeps: valid until the caller's pool is drained.
 template <typename T>
 T* retainedInPool(T* object) {
   if (object) retain(object);
@@ -107,14 +107,14 @@ class Ref {
   T* object_ = nullptr;
 };
 
-// The argument of a message: null and a violation when it is no living object of the class.
+// The argument of a message: null, with a violation, if it is not a live object of the class.
 Object* usableObject(Object* object, objc_class* wanted, const char* what);
 template <typename T>
 T* usable(T* object, const char* what) {
   return static_cast<T*>(usableObject(object, classOf<T>, what));
 }
 
-// Frees dead objects that nobody waits for.
+// Frees deallocated objects that are no longer referenced.
 void emptyQuarantine();
 
 struct SoftPool : Object {

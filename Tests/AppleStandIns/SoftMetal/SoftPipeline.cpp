@@ -55,8 +55,8 @@ SoftPipeline* makePipeline(SoftDevice* device, SoftFunction* function, SoftError
 
 }  // namespace
 
-void SoftPipelineDescriptor::setComputeFunction(SoftFunction* given) {
-  function = Ref<SoftFunction>(given ? usable(given, "setComputeFunction:") : nullptr);
+void SoftPipelineDescriptor::setComputeFunction(SoftFunction* newFunction) {
+  function = Ref<SoftFunction>(newFunction ? usable(newFunction, "setComputeFunction:") : nullptr);
 }
 
 void SoftPipelineDescriptor::reset() {

@@ -12,7 +12,7 @@ struct SoftPipelineDescriptor : Object {
   bool isMultipleOfWidth = false;
 
   Object* computeFunction() { return retainedInPool(function.get()); }
-  void setComputeFunction(SoftFunction* given);
+  void setComputeFunction(SoftFunction* newFunction);
   NS::UInteger maxTotalThreads() { return maxThreads; }
   void setMaxTotalThreads(NS::UInteger most) { maxThreads = most; }
   bool multipleOfWidth() { return isMultipleOfWidth; }

@@ -8,8 +8,8 @@ namespace softmetal {
 
 namespace {
 
-// Without a destructor: blocks of Foundation's threads, and what they hold, are released after all destructors of the
-// thread have run.
+// Has no destructor: blocks on Foundation's threads, and their captures, are released after all destructors of the
+// thread.
 thread_local SoftPool* innermost = nullptr;
 
 }  // namespace
@@ -51,7 +51,7 @@ void SoftPool::drain() {
     while (innermost != this) innermost->drain();
   }
   isOpen = false;
-  // While they go, objects may autorelease others into this pool.
+  // Objects may autorelease others into this pool while they are released.
   while (!objects.empty()) {
     Object* const object = objects.back();
     objects.pop_back();
@@ -76,7 +76,7 @@ void definePools() {
   define<SoftPool>("NSAutoreleasePool")
       .withAlloc()
       .on<&SoftPool::initPool>("init")
-      .on<&SoftPool::releaseMessage>("drain")  // ends a pool as releasing does
+      .on<&SoftPool::releaseMessage>("drain")  // equivalent to release for a pool
       .on<&SoftPool::addObject>("addObject:")
       .on<&SoftPool::retainPool>("retain")
       .on<&SoftPool::retainPool>("autorelease");

@@ -7,7 +7,7 @@
 
 #include "State.hpp"
 
-// The class that the compiler gives to MTLSTR's strings; its address is all that counts.
+// The class that the compiler gives to MTLSTR strings; only its address matters.
 extern "C" __attribute__((weak, visibility("hidden"))) int __CFConstantStringClassReference[32] = {};
 
 namespace softmetal {
@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned long kASCII = 1, kUTF8 = 4;
 
-// UTF-16 units, or nothing where the text is not UTF-8.
+// UTF-16 units, or empty if the text is not UTF-8.
 std::optional<std::vector<unsigned short>> unitsOf(std::string_view text) {
   std::vector<unsigned short> units;
   for (size_t i = 0; i < text.size();) {
@@ -112,7 +112,7 @@ Object* SoftString::initWithCString(const char* characters, unsigned long encodi
     set(characters);
     return this;
   }
-  release(this);  // as an initializer that fails does
+  release(this);  // as a failing initializer does
   return nullptr;
 }
 Object* SoftString::initWithBytes(void* bytes, unsigned long length, unsigned long encoding, bool freeWhenDone) {

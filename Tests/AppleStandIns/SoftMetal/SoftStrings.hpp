@@ -1,4 +1,4 @@
-// NSString: those that are made, and those that MTLSTR puts into the program.
+// NSString: created at run time, or by MTLSTR at compile time.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ struct SoftString : Object {
   void set(std::string value);
 };
 
-// What clang makes of MTLSTR("…"). It is no Object: it has no count and is never deallocated.
+// The record that clang generates for MTLSTR("…"). Not an Object: it has no reference count and is never deallocated.
 struct ConstantString {
   void* isa;
   int flags;
@@ -40,7 +40,7 @@ bool isConstantStringClass(const void* isa);
 // An owned string, and one in the calling thread's pool.
 SoftString* makeString(std::string_view text);
 SoftString* pooledString(std::string_view text);
-// Nothing, and a violation, for an object that is not a living string; nothing for nil.
+// Empty for nil, and, with a violation, for an object that is not a live string.
 std::optional<std::string> textOf(Object* string, const char* what);
 
 }  // namespace softmetal

@@ -26,10 +26,10 @@ SoftArray* SoftArray::withObjects(Object* const* items, unsigned long count) {
   array->initWithObjects(items, count);
   return autoreleased(array);
 }
-Object* SoftArray::initWithObjects(Object* const* given, unsigned long count) {
+Object* SoftArray::initWithObjects(Object* const* objects, unsigned long count) {
   for (unsigned long i = 0; i < count; ++i) {
-    if (given[i]) {
-      items.emplace_back(given[i]);
+    if (objects[i]) {
+      items.emplace_back(objects[i]);
     } else {
       violate("an NSArray was made with nil in it; Apple throws an exception");
     }
@@ -152,8 +152,8 @@ SoftURL* SoftURL::fileURLWithPath(Object* path) {
   }
   return pooledURL(*text);
 }
-Object* SoftURL::initFileURLWithPath(Object* given) {
-  path = textOf(given, "initFileURLWithPath:").value_or("");
+Object* SoftURL::initFileURLWithPath(Object* string) {
+  path = textOf(string, "initFileURLWithPath:").value_or("");
   setLabelText(path);
   return this;
 }

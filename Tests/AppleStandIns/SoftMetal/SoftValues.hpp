@@ -14,7 +14,7 @@ struct SoftArray : Object {
   static SoftArray* array();
   static SoftArray* withObject(Object* item);
   static SoftArray* withObjects(Object* const* items, unsigned long count);
-  Object* initWithObjects(Object* const* given, unsigned long count);
+  Object* initWithObjects(Object* const* objects, unsigned long count);
   unsigned long count();
   Object* objectAtIndex(unsigned long index);
   void finish() { items.clear(); }
@@ -55,7 +55,7 @@ struct SoftNumber : Object {
   }
   Object* stringValue();
 };
-// A string or a number as text; empty for others.
+// A string or number as text; empty for other objects.
 std::string valueText(Object* value);
 
 struct SoftError : Object {
@@ -74,7 +74,7 @@ inline constexpr std::string_view kLibraryErrorDomain = "MTLLibraryErrorDomain";
 inline constexpr std::string_view kCommandBufferErrorDomain = "MTLCommandBufferErrorDomain";
 inline constexpr std::string_view kPipelineErrorDomain = "CompilerError";
 SoftError* makeError(std::string_view domain, long code, std::string_view description);
-// Fills in an NSError** of a caller, if there is one, with an error in the thread's pool.
+// Sets the caller's NSError**, if there is one, to an error in the thread's pool.
 void giveError(SoftError** into, std::string_view domain, long code, std::string_view description);
 
 struct SoftURL : Object {

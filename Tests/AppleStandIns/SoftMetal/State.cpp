@@ -25,12 +25,12 @@ struct Failure {
 
 struct Held {
   std::function<void()> handlers;
-  std::optional<uint32_t> later;  // command buffers that must complete first; nothing: until released
+  std::optional<uint32_t> later;  // command buffers that must complete first; empty: until released
 };
 
 Machine firstMachine() {
-  const char* given = std::getenv("MNK_SOFT_METAL_MACHINE");
-  const std::string_view name = given ? given : "";
+  const char* environment = std::getenv("MNK_SOFT_METAL_MACHINE");
+  const std::string_view name = environment ? environment : "";
   Machine machine;
   if (name == "metal-3.1") {
     machine.newestLanguage = (3 << 16) | 1;
@@ -46,7 +46,7 @@ Machine firstMachine() {
     std::fprintf(stderr,
                  "MNK_SOFT_METAL_MACHINE=%s is no machine; metal-3.1, paravirtual, dispatch-timestamps and "
                  "no-timestamps are\n",
-                 given);
+                 environment);
     std::abort();
   }
   return machine;
@@ -105,7 +105,7 @@ void Faults::failAt(Call call, uint32_t skip, uint32_t times) {
 
 bool shallFail(Call call) {
   std::lock_guard lock(state().mutex);
-  // Command buffers can still be filled; they fail at their end.
+  // Command buffers can still be encoded; they fail when they end.
   if (state().isLost && call != Call::commandBuffer && call != Call::encoder) return true;
   const auto found = state().failures.find(call);
   if (found == state().failures.end()) return false;
@@ -204,7 +204,7 @@ size_t Faults::releaseHandlers(size_t wanted) {
 }
 
 void handOver(std::function<void()> handlers) {
-  std::vector<std::function<void()>> due;
+  std::vector<std::function<void()>> ready;
   {
     std::lock_guard lock(state().mutex);
     auto& held = state().heldHandlers;
@@ -212,7 +212,7 @@ void handOver(std::function<void()> handlers) {
       if (each.later && *each.later > 0) *each.later -= 1;
     }
     while (!held.empty() && held.front().later == 0u) {
-      due.push_back(std::move(held.front().handlers));
+      ready.push_back(std::move(held.front().handlers));
       held.pop_front();
     }
     if (state().holdsHandlers) {
@@ -220,10 +220,10 @@ void handOver(std::function<void()> handlers) {
     } else if (state().handlerDelay > 0) {
       held.push_back({std::move(handlers), state().handlerDelay});
     } else {
-      due.push_back(std::move(handlers));
+      ready.push_back(std::move(handlers));
     }
   }
-  for (auto& each : due) HandlerThread::shared().push(std::move(each));
+  for (auto& each : ready) HandlerThread::shared().push(std::move(each));
 }
 
 void runOnHandlerThread(std::function<void()> work) {

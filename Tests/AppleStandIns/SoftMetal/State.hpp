@@ -1,4 +1,4 @@
-// What SoftMetal.hpp sets and shows, seen from the inside.
+// The state behind SoftMetal.hpp.
 #pragma once
 #include <functional>
 #include <string>
@@ -10,7 +10,7 @@ namespace softmetal {
 
 void violate(std::string sentence);
 
-// Whether this call is one that shall fail; counts it.
+// Counts this call, and returns whether it must fail.
 bool shallFail(Call call);
 bool isDeviceLost();
 
@@ -18,7 +18,7 @@ struct InjectedEnd {
   int64_t code = 0;
   When when = When::before;
 };
-// Asked once for each command buffer, when it is committed.
+// Called once for each command buffer, when it is committed.
 std::optional<InjectedEnd> injectedEnd();
 
 void count(uint64_t Counters::*counter, uint64_t amount = 1);
@@ -30,12 +30,12 @@ void setLastCompileOptions(std::optional<CompileOptions> options);
 std::vector<BundleDescription> bundles();
 std::optional<BundleDescription> mainBundle();
 
-// Work that starts a command buffer: at once, or when held work is released.
+// Runs work that starts a command buffer: immediately, or when held work is released.
 void startWork(std::function<void()> work);
-// Handlers of a command buffer that has completed; they run on the thread of handlers, now or when released. Called
-// for command buffers without handlers, too, since delays count them.
+// Runs the handlers of a completed command buffer on the handler thread, now or when released. Also called for command
+// buffers without handlers, since delays count them.
 void handOver(std::function<void()> handlers);
-// Runs on the thread of handlers whatever is held.
+// Runs on the handler thread, even if handlers are held.
 void runOnHandlerThread(std::function<void()> work);
 
 }  // namespace softmetal

@@ -1,6 +1,6 @@
-// The C API from C: a ring is written and read back, keys turn there and back, a quantized cache is filled, read and
-// attended to, and mistakes come back as errors in four parts. Prints each fault with its line; the exit status is 1
-// when there was any.
+// Tests the C API from C: writes a ring and reads it back, rotates keys and back, fills, reads and attends to a
+// quantized cache, and checks that invalid calls return errors in four parts. Prints each failure with its line and
+// exits with status 1 if there was one.
 #include <MLXNativeKernels/mnk.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void check(bool holds, const char* text, int line) {
 }
 #define CHECK(...) check((__VA_ARGS__), #__VA_ARGS__, __LINE__)
 
-// Takes the error of a call that should have succeeded.
+// Checks a call that must succeed.
 static void checkNone(mnk_error* error, int line) {
   if (error) {
     fprintf(stderr, "main.c:%d: %s\n", line, mnk_error_message(error));
@@ -27,7 +27,7 @@ static void checkNone(mnk_error* error, int line) {
 }
 #define CHECK_NONE(error) checkNone(error, __LINE__)
 
-// Takes the error of a call that should have failed, and wants all its parts and the name of who is to blame.
+// Checks that a call failed with all parts of an error, which names the op.
 static void checkParts(mnk_error* error, mnk_error_code code, const char* name, int line) {
   check(error != NULL, "an error is given", line);
   if (!error) return;
@@ -72,7 +72,7 @@ static mnk_kv_cache_write ringWrite(const Fixture* f) {
   };
 }
 
-// Every element differs, and no element is zero as fresh memory is.
+// Every element differs, and none is zero as new memory is.
 static float element(int which, int token, int head, int e) {
   return (float)(1 + which * 1000 + token * 100 + head * 10) + (float)e / 16;
 }
@@ -123,13 +123,13 @@ static void testRingWrite(const Fixture* f) {
   CHECK_NONE(error);
   CHECK(completion != NULL);
 
-  // A committed encoder is used up, which is an error and no crash.
+  // A committed encoder cannot be reused, which is an error and not a crash.
   error = NULL;
   CHECK(!mnk_encoder_kv_cache_write(encoder, &write, &error));
   CHECK(error != NULL);
   mnk_error_release(error);
 
-  // Objects hold what they need, so the encoder may go before its work has finished.
+  // Objects retain what they need, so the encoder can be released before its work has finished.
   mnk_encoder_release(encoder);
   if (!completion) return;
   error = NULL;
@@ -147,7 +147,7 @@ static void testRingWrite(const Fixture* f) {
   checkCache(f->cachedValues, 1);
 }
 
-// Turns the keys in place and back again.
+// Rotates the keys in place and back.
 static void testRotation(const Fixture* f) {
   float before[kTokens * kTokenFloats], turned[kTokens * kTokenFloats], after[kTokens * kTokenFloats];
   fillSource(f->keys, 0);
@@ -181,7 +181,7 @@ static void testRotation(const Fixture* f) {
   CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "MultiRoPE");
 }
 
-// Records one op and waits for it.
+// Encodes one op and waits for it.
 #define RUN(device, function, op)                                               \
   do {                                                                          \
     mnk_error* failure = NULL;                                                  \
@@ -194,11 +194,11 @@ static void testRotation(const Fixture* f) {
     mnk_encoder_release(encoder);                                               \
   } while (0)
 
-enum { kCodedDim = 64, kCodedTokens = 2 };
+enum { kQuantizedDim = 64, kQuantizedTokens = 2 };
 
-// The largest difference between a tensor of f32 and these numbers.
+// The largest difference between an f32 tensor and these numbers.
 static float distance(const mnk_tensor* tensor, const float* expected, size_t count) {
-  float got[kCodedTokens * kCodedDim];
+  float got[kQuantizedTokens * kQuantizedDim];
   CHECK(mnk_tensor_read(tensor, got, count * sizeof(float), NULL));
   float largest = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -210,14 +210,14 @@ static float distance(const mnk_tensor* tensor, const float* expected, size_t co
 
 // Stores two tokens of one head in 8 bits, reads them back, and attends to them.
 static void testQuantizedAttention(mnk_device* device) {
-  float numbers[kCodedTokens * kCodedDim];
-  for (int i = 0; i < kCodedTokens * kCodedDim; ++i) numbers[i] = (float)(i * 7 % 19 - 9) / 8;
+  float numbers[kQuantizedTokens * kQuantizedDim];
+  for (int i = 0; i < kQuantizedTokens * kQuantizedDim; ++i) numbers[i] = (float)(i * 7 % 19 - 9) / 8;
   mnk_kv_codec_sizes sizes = {0};
   const mnk_kv_codec codec = {.name = MNK_TURBO, .bits = 8};
-  CHECK(mnk_kv_codec_get_sizes(&codec, kCodedDim, &sizes, NULL));
+  CHECK(mnk_kv_codec_get_sizes(&codec, kQuantizedDim, &sizes, NULL));
   const uint64_t codeShape[] = {1, kCapacity, sizes.code_bytes}, scaleShape[] = {1, kCapacity};
-  mnk_tensor* tokens = makeTensor(device, kCodedTokens, 1, kCodedDim);
-  mnk_tensor* back = makeTensor(device, kCodedTokens, 1, kCodedDim);
+  mnk_tensor* tokens = makeTensor(device, kQuantizedTokens, 1, kQuantizedDim);
+  mnk_tensor* back = makeTensor(device, kQuantizedTokens, 1, kQuantizedDim);
   mnk_tensor* codes[] = {mnk_tensor_make(device, MNK_U8, codeShape, 3, NULL),
                          mnk_tensor_make(device, MNK_U8, codeShape, 3, NULL)};
   mnk_tensor* scales[] = {mnk_tensor_make(device, MNK_F16, scaleShape, 2, NULL),
@@ -235,18 +235,18 @@ static void testQuantizedAttention(mnk_device* device) {
   const mnk_kv_cache_dequantize load = {
       .size = sizeof load, .from = view, .values = back, .layout = MNK_TOKEN_MAJOR, .domain = MNK_ORIGINAL_DOMAIN};
   RUN(device, mnk_encoder_kv_cache_dequantize, &load);
-  CHECK(distance(back, numbers, kCodedTokens * kCodedDim) < 0.05f);
+  CHECK(distance(back, numbers, kQuantizedTokens * kQuantizedDim) < 0.05f);
   mnk_hadamard turn = {.size = sizeof turn, .from = back, .has_signs = true, .signs = MNK_TURBO};
   RUN(device, mnk_encoder_hadamard, &turn);
-  CHECK(distance(back, numbers, kCodedTokens * kCodedDim) > 0.5f);
+  CHECK(distance(back, numbers, kQuantizedTokens * kQuantizedDim) > 0.5f);
   turn.is_inverse = true;
   RUN(device, mnk_encoder_hadamard, &turn);
-  CHECK(distance(back, numbers, kCodedTokens * kCodedDim) < 0.05f);
+  CHECK(distance(back, numbers, kQuantizedTokens * kQuantizedDim) < 0.05f);
 
-  // Each row sees its own token alone, so that what comes out is its value.
-  mnk_tensor* out = makeTensor(device, kCodedTokens, 1, kCodedDim);
-  mnk_tensor* stats = makeTensor(device, kCodedTokens, 1, 2);
-  const mnk_attended_sequence sequence = {.sequence = 0, .length = kCodedTokens};
+  // Each row sees only its own token, so the result is its value.
+  mnk_tensor* out = makeTensor(device, kQuantizedTokens, 1, kQuantizedDim);
+  mnk_tensor* stats = makeTensor(device, kQuantizedTokens, 1, 2);
+  const mnk_attended_sequence sequence = {.sequence = 0, .length = kQuantizedTokens};
   const mnk_attention_options options = {.size = sizeof options, .window = 1};
   mnk_attention_results results = {.size = sizeof results, .into = out};
   mnk_flash_decode attend = {
@@ -259,19 +259,19 @@ static void testQuantizedAttention(mnk_device* device) {
       .options = &options,
   };
   RUN(device, mnk_encoder_flash_decode, &attend);
-  CHECK(distance(out, numbers, kCodedTokens * kCodedDim) < 0.05f);
+  CHECK(distance(out, numbers, kQuantizedTokens * kQuantizedDim) < 0.05f);
 
-  // The same as one part of one.
+  // The same as a single partial result.
   results = (mnk_attention_results){.size = sizeof results, .partial_sums = back, .partial_stats = stats};
   RUN(device, mnk_encoder_flash_decode, &attend);
-  const uint64_t sumsShape[] = {1, kCodedTokens, 1, kCodedDim}, statsShape[] = {1, kCodedTokens, 1, 2};
+  const uint64_t sumsShape[] = {1, kQuantizedTokens, 1, kQuantizedDim}, statsShape[] = {1, kQuantizedTokens, 1, 2};
   mnk_tensor* partSums = mnk_tensor_make_reshaped(back, sumsShape, 4, NULL);
   mnk_tensor* partStats = mnk_tensor_make_reshaped(stats, statsShape, 4, NULL);
   results = (mnk_attention_results){.size = sizeof results, .into = out};
   const mnk_merge_partials merge = {
       .size = sizeof merge, .partial_sums = partSums, .partial_stats = partStats, .results = &results};
   RUN(device, mnk_encoder_merge_partials, &merge);
-  CHECK(distance(out, numbers, kCodedTokens * kCodedDim) < 0.05f);
+  CHECK(distance(out, numbers, kQuantizedTokens * kQuantizedDim) < 0.05f);
 
   mnk_error* error = NULL;
   const mnk_attention_options byMatrices = {.size = sizeof byMatrices, .kernel = MNK_KERNEL_MATRIX};
@@ -284,8 +284,8 @@ static void testQuantizedAttention(mnk_device* device) {
   attend.sequence_count = 0;
   CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
   CHECK_PARTS(error, MNK_INVALID_ARGUMENT, "FlashDecode");
-  mnk_tensor* made[] = {tokens, back, codes[0], codes[1], scales[0], scales[1], out, stats, partSums, partStats};
-  for (size_t i = 0; i < sizeof made / sizeof *made; ++i) mnk_tensor_release(made[i]);
+  mnk_tensor* tensors[] = {tokens, back, codes[0], codes[1], scales[0], scales[1], out, stats, partSums, partStats};
+  for (size_t i = 0; i < sizeof tensors / sizeof *tensors; ++i) mnk_tensor_release(tensors[i]);
 }
 
 static void testMistakes(const Fixture* f) {
@@ -312,7 +312,7 @@ static void testMistakes(const Fixture* f) {
   CHECK(!mnk_tensor_read(f->keys, few, sizeof few, &error));
   CHECK(error != NULL);
   mnk_error_release(error);
-  CHECK(!mnk_tensor_read(f->keys, few, sizeof few, NULL));  // an error nobody asked for
+  CHECK(!mnk_tensor_read(f->keys, few, sizeof few, NULL));  // an error that the caller ignores
 
   error = NULL;
   CHECK(mnk_device_make_at(mnk_device_count(), &error) == NULL);

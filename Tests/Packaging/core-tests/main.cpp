@@ -1,4 +1,4 @@
-// The C++ tests as a program, where there is no Swift for the target or for its sanitizer.
+// The C++ tests as a program, for targets and sanitizers without Swift.
 #include "CoreTests.h"
 
 int main(int argumentCount, char** arguments) {

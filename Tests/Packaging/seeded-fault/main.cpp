@@ -1,6 +1,6 @@
-// Runs one kernel of Tests/Shaders/Faults.metal over a buffer that a guarded device made:
-//   planted FUNCTION THREADGROUPS THREADS ELEMENTS
-// A sanitizer must end it; it says so when nothing did.
+// Runs one kernel of Tests/Shaders/Faults.metal on a buffer of a guarded device:
+//   seeded FUNCTION THREADGROUPS THREADS ELEMENTS
+// A sanitizer must end it; otherwise it reports that nothing did.
 #include <cstdio>
 #include <cstdlib>
 

@@ -57,7 +57,7 @@ bool rotations(uint32_t workers, uint32_t tokens) {
 }
 
 bool quantization(uint32_t workers, const QuantizationSizes& sizes) {
-  // A long search over many tokens takes seconds here.
+  // Storing many tokens with a long search takes seconds.
   const uint32_t repetitions = sizes.tokens > 1 ? kRepetitions / 6 : kRepetitions;
   auto seconds = timeQuantization({.workers = workers}, sizes, repetitions);
   if (!seconds) return report(seconds.error());

@@ -23,8 +23,8 @@ __attribute__((always_inline)) inline float total(V sum) {
   return total(sum.lo + sum.hi);
 }
 
-// `Width` floats fill a register. The blocking and the online softmax are the kernel's, for one query head at a time.
-// The first `HeadDim` elements of a key are its value where there is a `Rest`.
+// `Width` floats fill a register. Blocking and online softmax match the kernel, for one query head at a time.
+// With a `Rest`, the first `HeadDim` elements of a key are also its value.
 template <int Width, uint32_t HeadDim, uint32_t Rest>
 __attribute__((always_inline)) inline void attendSplit(const NativeAttention& work, uint64_t index) {
   typedef float Wide __attribute__((ext_vector_type(Width)));

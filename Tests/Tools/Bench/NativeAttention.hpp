@@ -1,5 +1,5 @@
-// Decode attention as ordinary vectorized C++, on the same worker threads as the Host device: what the device's speed
-// is measured against.
+// Decode attention as ordinary vectorized C++, on the Host device's worker threads: the baseline for the device's
+// speed.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace mnk::bench {
 
 constexpr uint32_t kHeadDim = 128;  // of BenchAttention.metal
 
-// Layouts are those of BenchAttention.metal; keys and values hold f16.
+// Layouts match BenchAttention.metal; keys and values are f16.
 struct NativeAttention {
   const float* queries;
   const void* keys;
@@ -24,17 +24,17 @@ struct NativeAttention {
   uint32_t latentDim = 0;  // of values that are the first part of keys too; `headDim` is then the rest of a key
 };
 bool hasNativeAttention(uint64_t headDim, uint64_t latentDim = 0);  // 64, 128, 256 and 512, or 64 behind 512
-// Nothing happens at another head dim.
+// Does nothing for another head dimension.
 void runNativeAttention(const NativeAttention& work);
 
 struct AttentionSizes {
   uint32_t queryHeads = 32, kvHeads = 8, keys = 4096, splits = 8;
 };
 struct AttentionSeconds {
-  double native = 0, kernel = 0;  // the least of interleaved runs
+  double native = 0, kernel = 0;  // the minimum of interleaved runs
   double largestDifference = 0;   // between the two outputs
 };
-// Runs both on the same random numbers. The device must be a Host device with the given options.
+// Runs both on the same random inputs. Uses a Host device with the given options.
 Result<AttentionSeconds> timeAttention(const host::Options& options, const AttentionSizes& sizes, uint32_t repetitions);
 
 }  // namespace mnk::bench

@@ -17,7 +17,7 @@ struct KernelParams {
   float scale;
 };
 
-// Inputs and outputs in buffers of the device.
+// Inputs and outputs in device buffers.
 struct Problem {
   std::shared_ptr<Device> device;
   std::shared_ptr<Buffer> queries, keys, values, partial, state, output;

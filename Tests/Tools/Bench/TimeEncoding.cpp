@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kHeads = 8, kHeadDim = 64;
 
-// A cache, and tokens for it, whose memory nothing touches.
+// A cache and tokens for it, whose memory is never accessed.
 struct Arena {
   std::shared_ptr<Device> device;
   AttentionCache cache;
@@ -88,7 +88,7 @@ Result<double> timeEncoding(Encoded encoded, uint32_t n, uint32_t repetitions) {
     if (encoded == Encoded::attendOverMany || encoded == Encoded::attendWithRows) {
       if (auto appended = appendAll(*arena, encoder); !appended) return std::move(appended).error();
     }
-    const std::clock_t start = std::clock();  // of this process, whatever else the machine does
+    const std::clock_t start = std::clock();  // CPU time of this process, independent of the machine's load
     if (auto done = encode(encoded, *arena, encoder); !done) return std::move(done).error();
     least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }

@@ -19,7 +19,7 @@ thread_local uint64_t allocationCount = 0;
 
 }  // namespace
 
-// Counts what a thread allocates.
+// Counts a thread's allocations.
 void* operator new(size_t bytes) {
   ++allocationCount;
   if (void* memory = std::malloc(std::max<size_t>(bytes, 1))) return memory;
@@ -57,8 +57,8 @@ Result<std::vector<Layer>> makeLayers(const std::shared_ptr<Device>& device, boo
     auto cache = AttentionCache::make(device, descriptor);
     if (!cache) return std::move(cache).error();
     auto queries = zeros(kHeads), keys = zeros(kKVHeads), values = zeros(kKVHeads), results = zeros(kHeads);
-    for (const auto* made : {&queries, &keys, &values, &results}) {
-      if (!*made) return made->error();
+    for (const auto* tensor : {&queries, &keys, &values, &results}) {
+      if (!*tensor) return tensor->error();
     }
     layers.push_back({*cache, *queries, *keys, *values, *results});
   }
@@ -105,7 +105,7 @@ Result<void> encodePlanned(Layer& layer, CommandEncoder& encoder, uint32_t posit
   return encoder.encode(plan(attention, *encoder.device()));
 }
 
-// Of some runs, submitted while the queue is held up, so that no kernel runs beside them.
+// Submits several runs while the queue is blocked, so that no kernel runs concurrently.
 Result<LayerCost> timeRuns(const std::shared_ptr<Device>& device, const RecordedStep& step) {
   std::latch isOpen(1);
   CommandEncoder gate(device);
@@ -154,7 +154,7 @@ Result<LayerCosts> timeLayer(bool isQuantized, uint32_t steps) {
       times[call].push_back(took.count() / kLayers);
       costs[call].allocations = static_cast<double>(allocationCount - allocated) / kLayers;
       costs[call].dispatches = static_cast<double>(encoder.summary().total.dispatches) / kLayers;
-      if (call + 1 < std::size(kEncode)) continue;  // nothing of it runs
+      if (call + 1 < std::size(kEncode)) continue;  // does not run
       auto committed = encoder.commit();
       if (!committed) return std::move(committed).error();
       if (auto done = committed->wait(); !done) return std::move(done).error();

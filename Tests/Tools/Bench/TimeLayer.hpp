@@ -1,4 +1,4 @@
-// What a layer of a decode step costs on the processor before anything runs: rotate, append, attend.
+// The CPU cost of encoding a layer of a decode step: rotate, append, attend.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,16 +8,15 @@
 namespace mnk::bench {
 
 struct LayerCost {
-  double seconds = 0;      // the median of some steps, for each layer
-  double allocations = 0;  // in one step, for each layer
+  double seconds = 0;      // the median of several steps, per layer
+  double allocations = 0;  // in one step, per layer
   double dispatches = 0;
 };
-// The ways to encode a layer.
 enum class LayerCall : uint8_t {
-  planned,   // rotate, append, attend, each planned afresh
-  repeated,  // the same as callers encode it
+  planned,   // rotate, append and attend, each planned every time
+  repeated,  // the same, as callers encode it
   oneCall,   // appendAndAttend with a rotary argument
-  recorded,  // runs of a step that was recorded so, submitting included
+  recorded,  // runs of a step recorded with oneCall, including submission
 };
 constexpr size_t kLayerCalls = 4;
 const char* name(LayerCall call);

@@ -11,7 +11,7 @@ namespace mnk::bench {
 
 namespace {
 
-// Numbers of both signs and many sizes, the same every time.
+// Deterministic numbers of both signs and many magnitudes.
 Result<void> fill(const Tensor& tensor, uint32_t seed) {
   std::vector<float> numbers(tensor.shape().elementCount());
   for (float& number : numbers) {

@@ -1,4 +1,4 @@
-// Quantized KV-cache writes on the Host device against memcpy of the keys and values that they read, in the same run.
+// Quantized KV-cache writes on the Host device against memcpy of the same keys and values, in the same run.
 #pragma once
 #include "MLXNativeKernels/HostDevice.hpp"
 #include "MLXNativeKernels/KVCacheQuantize.hpp"
@@ -17,7 +17,7 @@ struct QuantizationSeconds {
   uint64_t vectors = 0;  // keys and values together
   uint64_t bytesRead = 0;
   uint64_t bytesStored = 0;
-  double kernel = 0;  // the least of interleaved runs
+  double kernel = 0;  // the minimum of interleaved runs
   double copy = 0;
 };
 

@@ -23,7 +23,7 @@ struct Problem {
   Plan direct, byTable, makeTable;
 };
 
-// Both dispatches of the form with a table, which take their frequencies from MultiRoPE's plan.
+// Both dispatches of the table variant, with the frequencies of MultiRoPE's plan.
 Result<void> planTable(Problem& problem, const RotationSizes& sizes) {
   auto library = host::linkedLibrary("bench");
   if (!library) return std::move(library).error();
@@ -50,9 +50,9 @@ Result<void> planTable(Problem& problem, const RotationSizes& sizes) {
 Result<Problem> makeProblem(const std::shared_ptr<Device>& device, const RotationSizes& sizes) {
   Problem problem;
   for (Tensor* tensor : {&problem.from, &problem.into}) {
-    auto made = makeTensor(device, DType::f16, {sizes.tokens, sizes.heads, sizes.headDim});
-    if (!made) return std::move(made).error();
-    *tensor = *made;
+    auto result = makeTensor(device, DType::f16, {sizes.tokens, sizes.heads, sizes.headDim});
+    if (!result) return std::move(result).error();
+    *tensor = *result;
   }
   auto table = makeTensor(device, DType::f32, {sizes.tokens, sizes.headDim});
   if (!table) return std::move(table).error();

@@ -1,4 +1,4 @@
-// MultiRoPE on the Host device against memcpy of as many bytes, by as many threads, and against the form that reads its
+// MultiRoPE on the Host device against memcpy of the same number of bytes and threads, and against a variant that reads
 // cosines and sines from a table, in the same run.
 #pragma once
 #include "MLXNativeKernels/HostDevice.hpp"
@@ -11,12 +11,12 @@ struct RotationSizes {
   uint32_t headDim = 128;
 };
 
-// The least of interleaved runs.
+// The minimum of interleaved runs.
 struct RotationSeconds {
-  uint64_t bytes = 0;  // read, and as many written
+  uint64_t bytes = 0;  // read, and the same number written
   double kernel = 0;
-  double table = 0;      // rotating by a table that is there
-  double makeTable = 0;  // and what it takes to make it
+  double table = 0;      // rotating with an existing table
+  double makeTable = 0;  // computing the table
   double copy = 0;
 };
 

@@ -1,4 +1,4 @@
-// KV-cache writes on the Host device against memcpy of as many bytes, by as many threads, in the same run.
+// KV-cache writes on the Host device against memcpy of the same number of bytes and threads, in the same run.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,12 +13,12 @@ struct WriteSizes {
   uint64_t tokens;
   uint64_t heads = 8;
   uint64_t headDim = 128;
-  bool isFused = false;  // keys and values in the columns of a projection behind four queries for each of them
+  bool isFused = false;  // keys and values are columns of a projection, after four queries for each of them
 };
 
 struct WriteSeconds {
   uint64_t bytes = 0;  // stored, keys and values together
-  double kernel = 0;   // the least of interleaved runs
+  double kernel = 0;   // the minimum of interleaved runs
   double copy = 0;
 };
 

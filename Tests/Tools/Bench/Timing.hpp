@@ -1,4 +1,4 @@
-// What benchmarks share: the time of plans, and that of a plain copy to compare it with.
+// What benchmarks share: timing of plans and of a plain copy.
 #pragma once
 #include <memory>
 #include <span>
@@ -9,14 +9,14 @@
 
 namespace mnk::bench {
 
-// A tensor whose pages all exist.
+// A tensor whose pages are all allocated.
 Result<Tensor> makeTensor(const std::shared_ptr<Device>& device, DType dtype, std::initializer_list<uint64_t> extents);
-// Runs the plan by itself; the device's own time.
+// Runs the plan alone and returns the device time.
 Result<double> secondsOf(const std::shared_ptr<Device>& device, const Plan& plan);
-// Runs the plans in one submission; the device's own time for all of them.
+// Runs the plans in one submission and returns the device time for all of them.
 Result<double> secondsOfAll(const std::shared_ptr<Device>& device, std::span<const Plan> plans);
-double median(std::vector<double> values);  // 0 without values
-// memcpy by so many threads.
+double median(std::vector<double> values);  // 0 for an empty list
+// memcpy by `workers` threads.
 double copySeconds(const Tensor& into, const Tensor& from, uint32_t workers);
 
 }  // namespace mnk::bench

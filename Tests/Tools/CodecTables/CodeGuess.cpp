@@ -10,7 +10,7 @@ namespace mnk::tables {
 
 namespace {
 
-// A number and where its guess may lie.
+// A number and the bounds of its guess.
 struct Point {
   double x, low, high;
 };
@@ -25,7 +25,7 @@ double distance(const Point& point, double guess) {
   return std::abs(guess - std::clamp(guess, point.low, point.high));
 }
 
-// The solution of the normal equations of weighted least squares, by Gaussian elimination.
+// Solves the normal equations of weighted least squares by Gaussian elimination.
 Coefficients leastSquares(std::span<const Point> points, std::span<const double> targets,
                           std::span<const double> weights, size_t degree) {
   std::array<std::array<double, 6>, 5> rows{};
@@ -48,8 +48,8 @@ Coefficients leastSquares(std::span<const Point> points, std::span<const double>
   return k;
 }
 
-// Least squares again and again, with larger weights where the last were farther off (Lawson), which approaches the
-// polynomial of least maximal error.
+// Iterated least squares with larger weights where the error was larger (Lawson), which converges to the minimax
+// polynomial.
 Coefficients fit(std::span<const Point> points, size_t degree) {
   std::vector<double> targets, weights(points.size(), 1.0);
   for (const Point& point : points) targets.push_back((point.low + point.high) / 2);
@@ -71,7 +71,7 @@ Coefficients fit(std::span<const Point> points, size_t degree) {
   return best;
 }
 
-// To five digits, so that the last digits of a computation, which differ between machines, do not matter.
+// To five digits, so that rounding differences between machines do not matter.
 double rounded(double x) {
   if (x == 0) return 0;
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(x))) - 4);
@@ -82,8 +82,8 @@ double rounded(double x) {
 
 std::vector<float> codeGuess(int bits, std::span<const float> boundaries, double reach) {
   const double last = boundaries.back(), limit = rounded(last * (1 + reach) * 1.0002), end = limit / (1 - reach);
-  // Numbers are fitted as parts of the largest. Beyond the last boundary all have the last code, or count as one more;
-  // the sum that is rounded must not fall below 2, hence the quarter.
+  // Numbers are fitted relative to the largest. Beyond the last boundary, all have the last code or one more. The sum
+  // that is rounded must not fall below 2, hence the quarter.
   std::vector<Point> points;
   for (size_t i = 0; i < boundaries.size(); i++) points.push_back({boundaries[i] / end, i + 1.0, i + 1.0});
   const double count = double(boundaries.size());

@@ -8,14 +8,14 @@ namespace mnk::tables {
 
 namespace {
 
-// Of eleven significant digits, as normal f16 have.
+// To eleven significant bits, as in normal f16.
 double roundedToHalf(double x) {
   int exponent;
   const double fraction = std::frexp(x, &exponent);
   return std::ldexp(std::nearbyint(std::ldexp(fraction, 11)), exponent - 11);
 }
 
-// The count of boundaries below, of which there are one fewer than a power of two.
+// The number of boundaries below; there is one fewer than a power of two.
 size_t indexOf(double u, const Codebook& codebook) {
   size_t index = 0;
   for (size_t step = codebook.levels.size() / 2; step > 0; step /= 2) {
@@ -24,7 +24,7 @@ size_t indexOf(double u, const Codebook& codebook) {
   return index;
 }
 
-// Number m of the scales that are tried, as a multiple of the plain one.
+// Candidate m, as a multiple of the plain scale.
 double candidateScale(int m, int candidates, double reach) {
   return candidates == 1 ? 1 : 1 + reach * (m - (candidates - 1) / 2) / std::sqrt(candidates - 1);
 }
@@ -44,7 +44,7 @@ Codebook codebookOf(int bits) {
 }
 
 double expectedError(size_t headDim, const Codebook& codebook) {
-  // Simpson's rule. The density of an element t of a row of length sqrt(D) falls to zero at its ends.
+  // Simpson's rule. The density of an element t of a row of length sqrt(D) is zero at its ends.
   constexpr int intervals = 1 << 14;
   const double size = double(headDim), end = std::sqrt(size);
   double mass = 0, error = 0;

@@ -9,19 +9,19 @@ namespace mnk::tables {
 
 namespace {
 
-// A cell of the normal distribution: its mean, and how fast the mean moves with either end.
+// A cell of the normal distribution: its mean, and the derivatives of the mean with respect to both ends.
 struct Cell {
   double mean, perLow, perHigh;
 };
 
-// Gauss-Legendre, eight points. The cells are narrow, so this is exact to the last digits, and unlike differences of
-// the distribution's integral it loses none.
+// Gauss-Legendre quadrature with eight points. The cells are narrow, so it is accurate to the last digits, and, unlike
+// differences of the cumulative distribution, has no cancellation.
 constexpr double kPoints[] = {0.1834346424956498, 0.5255324099163290, 0.7966664774136267, 0.9602898564975362};
 constexpr double kWeights[] = {0.3626837833783620, 0.3137066458778873, 0.2223810344533745, 0.1012285362903763};
 
 Cell innerCell(double low, double high) {
   const double middle = (low + high) / 2, half = (high - low) / 2;
-  // Densities here are relative to the one in the middle.
+  // Densities are relative to the density in the middle.
   const auto density = [&](double offset) { return std::exp(-offset * (middle + offset / 2)); };
   double mass = 0, moment = 0;
   for (int i = 0; i < 4; i++) {
@@ -51,14 +51,14 @@ std::vector<Cell> cellsOf(const std::vector<double>& levels) {
   return cells;
 }
 
-// One Newton step on level - mean = 0, where a mean depends on its level and the two beside it. Returns how far the
-// levels went.
+// One Newton step on level - mean = 0, where a mean depends on its level and the two adjacent ones. Returns the
+// distance that the levels moved.
 double improve(std::vector<double>& levels) {
   const std::vector<Cell> cells = cellsOf(levels);
   const size_t count = levels.size();
   std::vector<double> above(count), step(count);
   for (size_t i = 0; i < count; i++) {
-    // Zero, the low end of the first cell, does not move.
+    // The low end of the first cell stays at zero.
     const double below = i == 0 ? 0 : -cells[i].perLow / 2;
     const double diagonal = 1 + below - cells[i].perHigh / 2;
     const double pivot = i == 0 ? diagonal : diagonal - below * above[i - 1];
@@ -81,8 +81,8 @@ std::vector<double> lloydMaxLevels(int bits) {
   for (size_t i = 0; i < levels.size(); i++) {
     levels[i] = (double(i) + 0.5) / double(levels.size()) * (1 + 0.45 * bits);
   }
-  // Each level to the mean of its cell: safe from any start, but at 256 levels it would take a million rounds to
-  // converge. It only has to come near enough for Newton's method.
+  // Lloyd's iteration moves each level to the mean of its cell. It converges from any start, but takes a million rounds
+  // for 256 levels; here it only has to come close enough for Newton's method.
   for (int round = 0; round < 500; round++) {
     const std::vector<Cell> cells = cellsOf(levels);
     for (size_t i = 0; i < levels.size(); i++) levels[i] = cells[i].mean;
@@ -99,7 +99,7 @@ float clearlyRounded(double x) {
   const float nearest = float(x);
   const float next = std::nextafter(nearest, x < double(nearest) ? 0.0f : std::numeric_limits<float>::infinity());
   const double toMiddle = std::abs((double(nearest) + double(next)) / 2 - x);
-  // The levels are right to 1e-13.
+  // The levels are accurate to 1e-13.
   if (toMiddle < 1e-11) throw std::runtime_error("two floats are equally near to a level");
   return nearest;
 }

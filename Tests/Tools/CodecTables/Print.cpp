@@ -17,7 +17,7 @@ namespace mnk::tables {
 namespace {
 
 std::string literal(float x) {
-  // As few digits as give this very float, and a point, without which it would be no number of the language.
+  // The fewest digits that round-trip, and a point, without which it would not be a floating-point literal.
   char text[32];
   for (int digits = 1; digits <= 9; digits++) {
     std::snprintf(text, sizeof text, "%.*g", digits, double(x));
@@ -33,7 +33,7 @@ std::string literal(uint32_t x) {
   return text;
 }
 
-// Sections, such as the levels of each number of bits, start lines of their own.
+// Sections, such as the levels for each number of bits, start on new lines.
 template <typename T>
 std::string table(const char* type, const char* name, const std::vector<std::vector<T>>& sections) {
   std::string rows;

@@ -22,7 +22,7 @@ class Random {
     return z ^ (z >> 31);
   }
 
-  // Of mean 0 and variance 1, near enough to normal: a sum of twelve even numbers, exact on every machine.
+  // Mean 0, variance 1, approximately normal: a sum of twelve uniform numbers, exact on every machine.
   double normal() {
     double sum = -6;
     for (int i = 0; i < 12; i++) sum += double(next() >> 40) * 0x1p-24;
@@ -34,14 +34,14 @@ class Random {
 };
 
 using Row = std::vector<double>;
-// Rows of one kind, which differ by chance alone.
+// Rows of one kind, which differ only randomly.
 using Kind = std::vector<Row>;
 
 class Suite {
  public:
   explicit Suite(size_t headDim) : size_(headDim), random_(headDim) {
     const double size = double(headDim);
-    // Rotated, any other Walsh row (alternating, half and half) has the same elements in another order.
+    // After rotation, any other Walsh row (alternating, half and half) has the same elements in another order.
     add(1, [](size_t) { return 1.0; });
     for (const double noise : {0.1, 0.3, 1.0, 3.0}) {
       add(kDraws, [&](size_t) { return 1 + noise * random_.normal(); });
@@ -105,11 +105,11 @@ class Suite {
   std::vector<Kind> kinds_;
 };
 
-// Gives up on tables that are worse than `limit`; the mean of these is not that of all kinds.
-Verdict judged(size_t headDim, uint32_t seed, const Suite& suite, const Codebook& codebook, double expected,
-               double limit = INFINITY) {
+// Gives up on tables that are worse than `limit`; their mean does not cover all kinds.
+SignErrors evaluated(size_t headDim, uint32_t seed, const Suite& suite, const Codebook& codebook, double expected,
+                     double limit = INFINITY) {
   const std::vector<uint32_t> signs = signsOf(headDim, seed);
-  Verdict verdict{seed, 0, 0};
+  SignErrors errors{seed, 0, 0};
   for (const Kind& kind : suite.kinds()) {
     double plain = 0, searched = 0;
     for (const Row& row : kind) {
@@ -117,11 +117,11 @@ Verdict judged(size_t headDim, uint32_t seed, const Suite& suite, const Codebook
       plain += relativeError(r, codebook, 1) / expected / double(kind.size());
       searched += relativeError(r, codebook, 5) / expected / double(kind.size());
     }
-    verdict.worst = std::max({verdict.worst, plain, searched});
-    verdict.mean += (plain + searched) / 2 / double(suite.kinds().size());
-    if (verdict.worst > limit) break;
+    errors.worst = std::max({errors.worst, plain, searched});
+    errors.mean += (plain + searched) / 2 / double(suite.kinds().size());
+    if (errors.worst > limit) break;
   }
-  return verdict;
+  return errors;
 }
 
 }  // namespace
@@ -133,19 +133,19 @@ std::vector<uint32_t> signsOf(size_t headDim, uint32_t seed) {
   return words;
 }
 
-Verdict judge(size_t headDim, uint32_t seed) {
+SignErrors evaluate(size_t headDim, uint32_t seed) {
   const Codebook codebook = codebookOf(4);
-  return judged(headDim, seed, Suite(headDim), codebook, expectedError(headDim, codebook));
+  return evaluated(headDim, seed, Suite(headDim), codebook, expectedError(headDim, codebook));
 }
 
-Verdict bestSigns(size_t headDim, uint32_t seeds) {
+SignErrors bestSigns(size_t headDim, uint32_t seeds) {
   const Suite suite(headDim);
   const Codebook codebook = codebookOf(4);
   const double expected = expectedError(headDim, codebook);
-  Verdict best{0, INFINITY, INFINITY};
+  SignErrors best{0, INFINITY, INFINITY};
   for (uint32_t seed = 1; seed <= seeds; seed++) {
-    const Verdict verdict = judged(headDim, seed, suite, codebook, expected, best.worst);
-    if (std::pair(verdict.worst, verdict.mean) < std::pair(best.worst, best.mean)) best = verdict;
+    const SignErrors errors = evaluated(headDim, seed, suite, codebook, expected, best.worst);
+    if (std::pair(errors.worst, errors.mean) < std::pair(best.worst, best.mean)) best = errors;
   }
   return best;
 }

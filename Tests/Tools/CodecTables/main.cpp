@@ -1,7 +1,7 @@
-// Makes the tables of the `turbo` codec, and guesses of codes for both codecs.
+// Computes the tables of the `turbo` codec, and the code guesses of both codecs.
 //   make-tables                 prints Shaders/Common/TurboTables.h
 //   make-tables --guesses       prints Shaders/KVCacheQuantize/CodeGuesses.h
-//   make-tables --search 50000  looks for better signs among so many seeds, and prints what it finds
+//   make-tables --search 50000  searches 50000 seeds for better signs, and prints the best
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -16,7 +16,7 @@ namespace {
 
 int search(uint32_t seeds) {
   for (const auto& [headDim, stored] : kSignSeeds) {
-    const Verdict best = bestSigns(headDim, seeds), now = judge(headDim, stored);
+    const SignErrors best = bestSigns(headDim, seeds), now = evaluate(headDim, stored);
     std::printf("%3zu elements: seed %6u, worst %.3f, mean %.3f (stored: seed %6u, worst %.3f, mean %.3f)\n", headDim,
                 best.seed, best.worst, best.mean, now.seed, now.worst, now.mean);
     std::fflush(stdout);

@@ -56,7 +56,7 @@ std::optional<FlashDecodeKernel> kernelNamed(std::string_view name) {
   return {};
 }
 
-// Lists as they were given; those left empty are filled at the end.
+// The lists as values; empty ones get defaults at the end.
 struct Lists {
   Axes axes;
   bool isFull = false;
@@ -96,15 +96,15 @@ Result<void> set(Arguments& arguments, Lists& lists, std::string_view option, st
     if (!named) return std::move(named).error();
     lists.axes.storages = *named;
   } else {
-    auto given = numbers(option, value);
-    if (!given) return std::move(given).error();
-    if (option == "--lengths") lists.axes.lengths = *given;
-    if (option == "--groups") lists.axes.groups = *given;
-    if (option == "--dims") lists.axes.headDims = *given;
-    if (option == "--latent") lists.axes.latentDim = given->front();
-    if (option == "--kv-heads") lists.axes.kvHeads = given->front();
-    if (option == "--rows") lists.axes.rows = given->front();
-    if (option == "--splits") arguments.options.splits = static_cast<uint32_t>(given->front());
+    auto values = numbers(option, value);
+    if (!values) return std::move(values).error();
+    if (option == "--lengths") lists.axes.lengths = *values;
+    if (option == "--groups") lists.axes.groups = *values;
+    if (option == "--dims") lists.axes.headDims = *values;
+    if (option == "--latent") lists.axes.latentDim = values->front();
+    if (option == "--kv-heads") lists.axes.kvHeads = values->front();
+    if (option == "--rows") lists.axes.rows = values->front();
+    if (option == "--splits") arguments.options.splits = static_cast<uint32_t>(values->front());
   }
   return {};
 }

@@ -13,7 +13,7 @@ using namespace mnk::bench::decode;
 
 namespace {
 
-constexpr double kLargestDifference = 1e-2;  // far beyond what f16 results differ by
+constexpr double kLargestDifference = 1e-2;  // far more than f16 results differ by
 
 bool report(const Error& error) {
   std::fprintf(stderr, "%s\n", error.message().c_str());

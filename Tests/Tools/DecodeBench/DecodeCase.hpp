@@ -1,4 +1,4 @@
-// A DecodeCase is one shape that FlashDecode is measured at: one sequence whose newest rows attend to all its keys.
+// One shape at which FlashDecode is measured: one sequence whose newest rows attend to all its keys.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mnk::bench::decode {
 
-// How the cache holds its vectors: as f16, or as codes.
+// How the cache stores its vectors: as f16 or quantized.
 struct Storage {
   std::optional<KVCodec> codec = {};
 
@@ -22,14 +22,14 @@ struct Storage {
   static Storage f16() { return {}; }
   static Storage turbo(uint32_t bits) { return {KVCodec{.bits = bits}}; }
 
-  // Of one vector.
+  // Bytes of one vector.
   Result<uint64_t> bytes(uint64_t headDim) const;
 };
 
 struct DecodeCase {
   Storage storage = {};
   uint64_t kvHeads = 8;
-  uint64_t group = 4;  // query heads for each of them
+  uint64_t group = 4;  // query heads per KV head
   uint64_t headDim = 128;
   uint64_t length = 4096;
   uint64_t rows = 1;
@@ -39,13 +39,13 @@ struct DecodeCase {
   uint64_t queryDim() const { return latentDim + headDim; }
   uint64_t heads() const { return kvHeads * group; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(queryDim())); }
-  // What must move however the work is done: keys and values once, queries and results.
+  // The minimum memory traffic: keys and values once, queries and results.
   Result<uint64_t> bytes() const;
-  // Floating-point operations of the products of queries and keys, and of weights and values, that causal rows need.
+  // Floating-point operations of the products of queries and keys, and of probabilities and values, for causal rows.
   uint64_t operations() const;
 };
 
-// The lists that shapes are made of.
+// The lists whose combinations are the shapes.
 struct Axes {
   std::vector<Storage> storages;
   std::vector<uint64_t> groups;
@@ -56,12 +56,12 @@ struct Axes {
   uint64_t latentDim = 0;
 
   static Axes everything();
-  // Every shape that the lists make and the codecs have.
+  // Every combination that the codecs support.
   std::vector<DecodeCase> cases() const;
 };
 
-// A few lengths, and from the middle one of them each axis by itself; and prompts, unless there are several rows. The
-// same of a latent cache with 128 query heads.
+// A few lengths, and at the middle one each axis varied alone; and prompts, unless there are several rows. Then a
+// latent cache with 128 query heads.
 std::vector<DecodeCase> shortList(uint64_t kvHeads, uint64_t rows);
 
 }  // namespace mnk::bench::decode

@@ -47,7 +47,7 @@ Result<QuantizedKVPlane> makePlane(const std::shared_ptr<Device>& device, const 
   const KVCodec& codec = *of.storage.codec;
   auto row = sizes(codec, headDim);
   if (!row) return std::move(row).error();
-  // Any byte is a code. Scales are those of vectors of elements about one half.
+  // Any byte is a valid code. The scales suit vectors with elements around one half.
   auto codes = filled(device, DType::u8, {of.kvHeads, of.length, row->codeBytes}, 0, 256);
   if (!codes) return std::move(codes).error();
   const bool isNorm = codec.name == KVCodecName::mlx1 && row->scales == 1;
@@ -93,7 +93,7 @@ Result<DecodeProblem> DecodeProblem::make(const std::shared_ptr<Device>& device,
   for (uint32_t i = 0; i < copies; ++i) {
     FlashDecode op{.queries = *queries, .sequences = {{.length = shape.length}}, .results = {.into = *into}};
     op.options.scale = shape.scale();
-    if (auto made = makeCache(device, shape, op); !made) return std::move(made).error();
+    if (auto result = makeCache(device, shape, op); !result) return std::move(result).error();
     problem.ops.push_back(std::move(op));
   }
   return problem;

@@ -1,5 +1,5 @@
-// FlashDecode at one shape, with memory of the device: as many copies of a filled cache as are asked for, each with its
-// op. The numbers are the same every time.
+// FlashDecode at one shape, with device memory: a number of copies of a filled cache, each with its op. The contents
+// are deterministic.
 #pragma once
 #include <memory>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace mnk::bench::decode {
 
-// A pattern of numbers whose length shares no factor with a vector's, again and again.
+// Repeats a pattern of numbers whose length is coprime to a vector's.
 void fillWithHalves(std::byte* memory, uint64_t bytes, float least, float most);
 
 struct DecodeProblem {
@@ -21,7 +21,7 @@ struct DecodeProblem {
   Result<std::vector<Plan>> plans(const AttentionOptions& options) const;
 };
 
-// What a plan will run, as its dispatches say.
+// The work of a plan, from its dispatches.
 struct ChosenWork {
   std::string kernel;  // the first function's name
   uint32_t splits = 0;

@@ -13,27 +13,27 @@ namespace mnk::bench::decode {
 namespace {
 
 constexpr uint64_t kColdBytes = uint64_t{512} << 20;
-constexpr uint32_t kMostCopies = 64;
-constexpr uint32_t kLeastRuns = 5;
-constexpr uint32_t kMostRuns = 51;
+constexpr uint32_t kMaxCopies = 64;
+constexpr uint32_t kMinRuns = 5;
+constexpr uint32_t kMaxRuns = 51;
 constexpr uint32_t kWarmUps = 2;
-// Runs that take less share a submission, so that its own cost and a GPU that has fallen asleep do not count.
+// Shorter runs share a submission, to exclude its cost and that of waking an idle GPU.
 constexpr double kSubmissionSeconds = 1e-3;
-constexpr uint32_t kMostInSubmission = 32;
+constexpr uint32_t kMaxInSubmission = 32;
 
-// Runs plans in turns.
+// Runs plans alternately.
 class Turns {
  public:
   Turns(std::shared_ptr<Device> device, std::vector<Plan> plans)
       : device_(std::move(device)), plans_(std::move(plans)) {}
 
-  // Makes pipelines, touches memory, and learns how many runs fill a submission.
+  // Creates pipelines, touches memory, and measures how many runs fill a submission.
   Result<void> warmUp() {
     for (uint32_t i = 0; i < kWarmUps; ++i) {
       auto taken = seconds();
       if (!taken) return std::move(taken).error();
       inSubmission_ = static_cast<uint32_t>(
-          std::clamp(kSubmissionSeconds / std::max(*taken, 1e-9), 1.0, static_cast<double>(kMostInSubmission)));
+          std::clamp(kSubmissionSeconds / std::max(*taken, 1e-9), 1.0, static_cast<double>(kMaxInSubmission)));
     }
     return {};
   }
@@ -57,7 +57,7 @@ class Turns {
 
 uint32_t copiesFor(uint64_t bytes, bool isCold) {
   if (!isCold) return 1;
-  return static_cast<uint32_t>(std::clamp<uint64_t>((kColdBytes + bytes - 1) / bytes, 1, kMostCopies));
+  return static_cast<uint32_t>(std::clamp<uint64_t>((kColdBytes + bytes - 1) / bytes, 1, kMaxCopies));
 }
 
 double largestDifference(const Tensor& results, const std::vector<float>& expected) {
@@ -65,7 +65,7 @@ double largestDifference(const Tensor& results, const std::vector<float>& expect
   double largest = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     const double difference = std::abs(static_cast<double>(halves[i]) - static_cast<double>(expected[i]));
-    if (!(difference <= largest)) largest = difference;  // a NaN stays
+    if (!(difference <= largest)) largest = difference;  // keeps NaN
   }
   return largest;
 }
@@ -82,7 +82,7 @@ Result<std::vector<double>> medianSeconds(const std::shared_ptr<Device>& device,
   }
   std::vector<std::vector<double>> times(plans.size());
   double spent = 0;
-  for (uint32_t run = 0; run < kLeastRuns || (run < kMostRuns && spent < budget); ++run) {
+  for (uint32_t run = 0; run < kMinRuns || (run < kMaxRuns && spent < budget); ++run) {
     double longest = 0;
     for (size_t i = 0; i < plans.size(); ++i) {
       if (!plans[i]) continue;
@@ -130,7 +130,7 @@ Result<Measurement> measure(const std::shared_ptr<Device>& device, const DecodeC
   }
 
   std::vector<double> times, readTimes, multiplyTimes, plainTimes;
-  for (double spent = 0; times.size() < kLeastRuns || (spent < options.budget && times.size() < kMostRuns);) {
+  for (double spent = 0; times.size() < kMinRuns || (spent < options.budget && times.size() < kMaxRuns);) {
     auto seconds = op.seconds();
     if (!seconds) return std::move(seconds).error();
     times.push_back(*seconds);

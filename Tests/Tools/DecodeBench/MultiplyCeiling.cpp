@@ -9,7 +9,7 @@ namespace mnk::bench::decode {
 
 namespace {
 
-// Sums enough for products not to wait for each other, few enough for registers.
+// Enough accumulators to hide latency, few enough for registers.
 constexpr uint64_t kSums = 16;
 constexpr uint32_t kThreads = 128;
 

@@ -1,5 +1,5 @@
-// How fast a device can multiply: a kernel of the benchmark's own, compiled at run time, that does nothing but multiply
-// 8x8 matrices of halves and sum the products in f32, as the attention of many rows does.
+// The multiplication throughput of a device: a kernel, compiled at run time, that only multiplies 8x8 matrices of half
+// and accumulates in f32, like attention with many rows.
 #pragma once
 #include <memory>
 
@@ -8,7 +8,7 @@
 
 namespace mnk::bench::decode {
 
-// A plan of at least this many floating-point operations.
+// A plan with at least this many floating-point operations.
 Result<Plan> planMultiplies(const std::shared_ptr<Device>& device, uint64_t operations);
 
 }  // namespace mnk::bench::decode

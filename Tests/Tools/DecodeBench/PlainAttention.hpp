@@ -1,4 +1,4 @@
-// The same attention by plain vectorized C++ over an f16 cache, whatever storage is measured.
+// The same attention in plain vectorized C++ over an f16 cache, whichever storage is measured.
 #pragma once
 #include <vector>
 
@@ -9,14 +9,14 @@ namespace mnk::bench::decode {
 
 class PlainAttention {
  public:
-  // It has head dims of its own. Rows attend one after another.
+  // It supports only some head dimensions. Rows attend one after another.
   static bool canRun(const DecodeCase& shape) { return hasNativeAttention(shape.headDim, shape.latentDim); }
 
   PlainAttention(const DecodeCase& shape, uint32_t copies);
   PlainAttention(const PlainAttention&) = delete;
   PlainAttention& operator=(const PlainAttention&) = delete;
 
-  double seconds();  // of one run, by one thread for each core; each over the next copy of the cache
+  double seconds();  // of one run with a thread per core; each run uses the next copy of the cache
   const std::vector<float>& output() const { return output_; }
 
  private:

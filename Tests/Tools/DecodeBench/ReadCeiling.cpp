@@ -40,7 +40,7 @@ kernel void readSum(device const uint4* from [[buffer(0)]], device uint* into [[
 export_kernel(readSum)
 )";
 
-// How a buffer is shared out.
+// How threads divide a buffer.
 struct Share {
   bool isSideBySide;
   uint32_t threads;  // of a threadgroup

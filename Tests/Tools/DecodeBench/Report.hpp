@@ -1,4 +1,4 @@
-// Measurements as a table for people and as JSON for programs, and the size of what is shipped.
+// Prints measurements as a table and as JSON, and the size of the shipped kernels.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace mnk::bench::decode {
 
-// The library that the device runs, and the text of the shaders.
+// The device's library and the shader text.
 struct ShippedSize {
   std::string origin;
   uint64_t functions = 0;
   uint64_t files = 0;
-  uint64_t textBytes = 0;  // of all files; 0 where the folder is not there
+  uint64_t textBytes = 0;  // of all files; 0 if the folder does not exist
 
   static Result<ShippedSize> of(Device& device, const std::string& shaders);
 };

@@ -12,9 +12,9 @@ namespace mnk::bench::decode {
 
 namespace {
 
-constexpr double kBudget = 0.5;  // seconds of the device's time for a case
+constexpr double kBudget = 0.5;  // seconds of device time per case
 
-// As many caches as are larger than those of a device, so that memory is read, not a cache of it.
+// Enough copies to exceed a device's caches, so that memory is read.
 uint32_t copiesOf(const DecodeCase& of) {
   constexpr uint64_t kCold = 256 << 20;
   const uint64_t bytes = std::max<uint64_t>(2 * of.kvHeads * of.length * (of.headDim + of.valueDim()), 1);
@@ -24,7 +24,7 @@ uint32_t copiesOf(const DecodeCase& of) {
 }  // namespace
 
 Result<void> tune(const std::shared_ptr<Device>& device, std::vector<DecodeCase> cases) {
-  std::erase_if(cases, [](const DecodeCase& each) { return each.rows > FlashDecode::kRowsPerPass; });  // has no choices
+  std::erase_if(cases, [](const DecodeCase& each) { return each.rows > FlashDecode::kRowsPerPass; });  // no choices
   double logarithms = 0;
   for (const DecodeCase& each : cases) {
     auto problem = DecodeProblem::make(device, each, device->kind() == "host" ? 1 : copiesOf(each));

@@ -1,4 +1,4 @@
-// Measures what `prepare` would choose on a device, and what that gains over the table.
+// Measures what `prepare` would choose on a device, and the gain over the default table.
 #pragma once
 #include <memory>
 #include <vector>

@@ -17,7 +17,7 @@ namespace mnk::metal {
 
 namespace {
 
-// Says on stderr what takes long, while it does.
+// Reports a slow compilation on stderr while it runs.
 class SlowNotice {
  public:
   explicit SlowNotice(std::string text) : text_(std::move(text)) {
@@ -25,7 +25,7 @@ class SlowNotice {
     if (wanted && std::string_view(wanted) == "0") return;
     try {
       thread_ = std::thread([this] { wait(); });
-    } catch (const std::system_error&) {  // then nothing is said
+    } catch (const std::system_error&) {  // the notice is optional
     }
   }
   ~SlowNotice() {
@@ -75,8 +75,8 @@ class EmbeddedLibrary final : public MetalLibrary {
   }
   MTL::Device* device() const override { return device_.get(); }
 
-  // Fences for the whole device came with Metal 3.2. Where the system lacks it, or refuses the kernel that has one, the
-  // kernels do without.
+  // Device-wide fences need Metal 3.2. If the system lacks it, or refuses the kernel with such a fence, kernels run
+  // without.
   Result<void> chooseLanguage() {
     if (__builtin_available(macOS 15, iOS 18, tvOS 18, visionOS 2, *)) {
       if (nativeWith(kFencesFunction)) return {};
@@ -101,7 +101,7 @@ class EmbeddedLibrary final : public MetalLibrary {
 
  private:
   struct Part {
-    std::mutex mutex;  // held while it compiles
+    std::mutex mutex;  // held during compilation
     std::shared_ptr<NativeLibrary> compiled;
   };
 

@@ -1,15 +1,12 @@
-// The kernels of this package from the text that the program carries, for systems and builds without a compiled
-// library. A file of kernels is compiled when a pipeline first needs one of its functions, because all of them at once
-// take the system's compiler long.
+// The package's kernels, compiled from embedded text, for systems and builds without a compiled library. A kernel file
+// is compiled when a pipeline first needs one of its functions, because compiling all of them at once is slow.
 #pragma once
 #include "Devices/Metal/MetalLibrary.hpp"
 
 namespace mnk::metal {
 
-// Compiles the smallest file, which shows whether there is Metal 3.2. `tried` says in errors where else kernels were
-// looked for.
-// Whenever a compilation has taken a second, a line on stderr says what the program is waiting for, unless the
-// environment has MNK_METAL_MESSAGES=0.
+// Compiles the smallest file to find out whether Metal 3.2 is available. `tried` lists, for errors, where else kernels
+// were looked for. A compilation of more than a second is reported on stderr unless MNK_METAL_MESSAGES=0 is set.
 Result<std::shared_ptr<MetalLibrary>> makeEmbeddedLibrary(MTL::Device* device, std::string label, std::string tried);
 
 }  // namespace mnk::metal

@@ -22,7 +22,7 @@ constexpr std::string_view kLabel = "MLXNativeKernels";
 constexpr std::string_view kModuleBundle = "MLXNativeKernels_MLXNativeKernelsShaders.bundle";
 constexpr std::string_view kFile = "default.metallib";
 
-// By opening it: asking for a file's attributes would need a reason in an app's privacy manifest.
+// Opens the file: reading its attributes would need a reason in an app's privacy manifest.
 bool canBeRead(const std::string& path) {
   FILE* file = std::fopen(path.c_str(), "rb");
   if (!file) return false;
@@ -97,8 +97,8 @@ std::vector<Candidate> candidates(const SearchRoots& roots) {
                     besideTestBundle = fromImage("/../../..");
   for (const std::string& root : {roots.previews, roots.mainResources, inFramework, inTestBundle, roots.image,
                                   besideTestBundle, roots.mainBundle}) {
-    add(Kind::moduleBundle, root, fmt::format("{}/Contents/Resources/", kModuleBundle));  // as macOS lays bundles out
-    add(Kind::moduleBundle, root, fmt::format("{}/", kModuleBundle));                     // as iOS does
+    add(Kind::moduleBundle, root, fmt::format("{}/Contents/Resources/", kModuleBundle));  // macOS layout
+    add(Kind::moduleBundle, root, fmt::format("{}/", kModuleBundle));                     // iOS layout
   }
   if ((roots.image + "/").find(".framework/") != std::string::npos) {
     add(Kind::frameworkBundle, roots.image, "Resources/");

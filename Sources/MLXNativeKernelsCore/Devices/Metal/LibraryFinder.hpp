@@ -1,6 +1,6 @@
-// Finds the kernels that this package ships, in this order: the file that the caller names; the bundle of the module;
-// the bundle of the framework; beside the image that holds this code; the main bundle; the embedded text, compiled
-// here. A library without our stamp is another's and passed over. One with another stamp is ours but stale: an error.
+// Finds the package's kernels, in this order: the file that the caller names; the module's bundle; the framework's
+// bundle; beside the image that contains this code; the main bundle; the embedded text. A library without a stamp
+// belongs to another package and is skipped. A library with another stamp is stale, which is an error.
 #pragma once
 #include <span>
 
@@ -13,15 +13,15 @@ struct Candidate {
   std::string path;
 };
 
-// Folders that the search starts from.
+// Folders where the search starts.
 struct SearchRoots {
-  std::string image;          // the folder of the image that holds this code
+  std::string image;          // the folder of the image that contains this code
   std::string mainResources;  // of the main bundle
   std::string mainBundle;
   std::string previews;  // where Xcode's previews put bundles
 };
 SearchRoots searchRoots();
-// Every place where a file is looked for, in order and each once.
+// Every path that is searched, in order and without duplicates.
 std::vector<Candidate> candidates(const SearchRoots& roots);
 
 Result<std::shared_ptr<MetalLibrary>> findShippedLibrary(MTL::Device* device, const std::string& givenPath,

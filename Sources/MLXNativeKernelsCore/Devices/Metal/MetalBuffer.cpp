@@ -12,7 +12,7 @@ namespace mnk::metal {
 
 namespace {
 
-constexpr uint64_t kLeastBytes = 16;  // Metal makes no empty buffer
+constexpr uint64_t kMinBytes = 16;  // Metal cannot create an empty buffer
 
 Error noMemory(uint64_t bytes, uint64_t most) {
   Error error = metalError(ErrorCode::outOfMemory, "no memory for a buffer", countText(bytes, "byte"),
@@ -28,10 +28,10 @@ MetalBuffer::MetalBuffer(std::shared_ptr<Device> device, Owned<MTL::Buffer> nati
     : Buffer(bytes),
       device_(std::move(device)),
       native_(std::move(native)),
-      // Metal's validation stops a process that asks for the contents of private storage.
+      // Metal's validation aborts a process that asks for the contents of private storage.
       contents_(native_->storageMode() == MTL::StorageModePrivate ? nullptr
                                                                   : static_cast<std::byte*>(native_->contents())) {
-  // Two buffers over one piece of the processor's memory have different GPU addresses. Private ones have no other.
+  // Two buffers over the same CPU memory have different GPU addresses. Private buffers have only a GPU address.
   const uint64_t begin = contents_ ? reinterpret_cast<uintptr_t>(contents_) : native_->gpuAddress();
   range_ = {contents_ ? nullptr : device_.get(), begin, begin + bytes};
   live_.begin(range_);
@@ -47,18 +47,18 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::make(std::shared_ptr<Device> device
   const AutoreleasePool pool;
   const uint64_t most = native->maxBufferLength();
   if (bytes > most) return noMemory(bytes, most);
-  auto made = owned(native->newBuffer(std::max(bytes, kLeastBytes), MTL::ResourceStorageModeShared));
-  if (!made || !made->contents()) return noMemory(bytes, most);
-  made->setLabel(nsText(fmt::format("MLXNativeKernels {}", bytesText(bytes))));
-  std::memset(made->contents(), 0, bytes);  // Metal promises nothing about what a new buffer holds
-  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(made), bytes));
+  auto result = owned(native->newBuffer(std::max(bytes, kMinBytes), MTL::ResourceStorageModeShared));
+  if (!result || !result->contents()) return noMemory(bytes, most);
+  result->setLabel(nsText(fmt::format("MLXNativeKernels {}", bytesText(bytes))));
+  std::memset(result->contents(), 0, bytes);  // Metal does not promise zeros
+  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(result), bytes));
 }
 
 Result<std::shared_ptr<Buffer>> MetalBuffer::wrapMemory(std::shared_ptr<Device> device, MTL::Device* native,
                                                         void* memory, uint64_t bytes, std::function<void()> release) {
   const AutoreleasePool pool;
   Releasing atFailure(std::move(release));
-  // Shared with the block that Metal calls: it runs once, by the block or when the last owner is destroyed.
+  // Shared with the block that Metal calls. Runs once: in the block or when the last owner is destroyed.
   const auto releasing = std::make_shared<Releasing>(std::move(atFailure));
   if (memory && bytes == 0) return make(std::move(device), native, 0);
   const auto page = static_cast<uint64_t>(getpagesize());
@@ -72,18 +72,18 @@ Result<std::shared_ptr<Buffer>> MetalBuffer::wrapMemory(std::shared_ptr<Device> 
                       fmt::format("at most {} bytes that start at a page, which is {} bytes here", most, page),
                       "Allocate with mmap or vm_allocate, or make a tensor and copy.");
   }
-  // Metal maps whole pages; what lies behind the last byte is never bound.
+  // Metal maps whole pages; bytes after the last one are never bound.
   const uint64_t mapped = (bytes + page - 1) / page * page;
-  auto made = owned(native->newBuffer(memory, mapped, MTL::ResourceStorageModeShared, ^(void*, NS::UInteger) {
+  auto result = owned(native->newBuffer(memory, mapped, MTL::ResourceStorageModeShared, ^(void*, NS::UInteger) {
     releasing->run();
   }));
-  if (!made || made->contents() != memory) {
+  if (!result || result->contents() != memory) {
     return metalError(ErrorCode::invalidArgument, "Metal cannot use this memory", countText(bytes, "byte"),
                       "whole pages of one region from mmap or vm_allocate",
                       "Allocate with mmap or vm_allocate, or make a tensor and copy.");
   }
-  made->setLabel(nsText(fmt::format("MLXNativeKernels wrapped {}", bytesText(bytes))));
-  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(made), bytes));
+  result->setLabel(nsText(fmt::format("MLXNativeKernels wrapped {}", bytesText(bytes))));
+  return std::shared_ptr<Buffer>(std::make_shared<MetalBuffer>(std::move(device), std::move(result), bytes));
 }
 
 Result<std::shared_ptr<Buffer>> MetalBuffer::wrapNative(std::shared_ptr<Device> device, MTL::Device* native,

@@ -1,4 +1,4 @@
-// Memory of the Metal device: shared storage of its own, memory of the caller's, or a buffer of the app's.
+// Memory of the Metal device: its own shared storage, caller-owned memory, or the app's buffer.
 #pragma once
 #include <functional>
 
@@ -11,7 +11,7 @@ namespace mnk::metal {
 class MetalBuffer final : public Buffer {
  public:
   static Result<std::shared_ptr<Buffer>> make(std::shared_ptr<Device> device, MTL::Device* native, uint64_t bytes);
-  // `release` runs when Metal is done with the memory, or at once when the call fails.
+  // `release` runs when Metal is done with the memory, or immediately if the call fails.
   static Result<std::shared_ptr<Buffer>> wrapMemory(std::shared_ptr<Device> device, MTL::Device* native, void* memory,
                                                     uint64_t bytes, std::function<void()> release);
   static Result<std::shared_ptr<Buffer>> wrapNative(std::shared_ptr<Device> device, MTL::Device* native,

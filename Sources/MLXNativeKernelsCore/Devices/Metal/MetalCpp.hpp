@@ -1,12 +1,11 @@
-// metal-cpp, as this device uses it: Foundation, and of Metal the parts that compute. Include it in place of
-// <Metal/Metal.hpp>, whose MTLIOCompressor.hpp defines four functions that cannot be weak; MetalCppDefinitions.cpp
-// needs all of them weak.
+// The parts of metal-cpp that this device uses. Include this instead of <Metal/Metal.hpp>, whose MTLIOCompressor.hpp
+// defines four functions that cannot be weak, as MetalCppDefinitions.cpp needs them.
 #pragma once
 #if !__has_include(<Metal/MTLComputeCommandEncoder.hpp>)
 #error "metal-cpp is missing: `git submodule update --init` on Apple platforms, `.ci/metal-cpp` on Linux"
 #endif
 
-// metal-cpp asks for the processor by Apple's name alone.
+// metal-cpp checks only Apple's name for the architecture.
 #if defined(__aarch64__) && !defined(__arm64__)
 #define __arm64__ 1
 #define MNK_NAMED_ARM64

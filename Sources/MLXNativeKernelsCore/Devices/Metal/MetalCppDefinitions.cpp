@@ -1,6 +1,5 @@
-// Defines what metal-cpp's headers only declare: the classes and selectors that they look up, and Metal's constants.
-// A program that also links mlx-swift, or any other user of metal-cpp, has a second copy under the same names. Both
-// hold the same values, so ours are weak: the linker keeps one, whichever it is, and does not complain.
+// Defines metal-cpp's classes, selectors and constants. A program that also links mlx-swift, or another user of
+// metal-cpp, has a second copy of these symbols with the same values. Weak definitions let the linker keep either one.
 #include <CoreFoundation/CoreFoundation.h>
 #include <IOSurface/IOSurfaceRef.h>
 #include <TargetConditionals.h>
@@ -15,8 +14,8 @@
 #include <functional>
 #include <type_traits>
 
-// Every definition of metal-cpp carries this attribute, and no option makes it weak. System headers use it too, so all
-// that metal-cpp includes are included above.
+// Every definition in metal-cpp has this attribute, and no option makes it weak. System headers use it too, so
+// everything that metal-cpp includes is included above.
 #define visibility(kind) weak, visibility(kind)
 #define NS_PRIVATE_IMPLEMENTATION
 #define MTL_PRIVATE_IMPLEMENTATION

@@ -89,9 +89,9 @@ class MetalDevice final : public Device {
 
  private:
   template <typename Made>
-  static Result<std::shared_ptr<Library>> asLibrary(Result<std::shared_ptr<Made>> made) {
-    if (!made) return std::move(made).error();
-    return std::shared_ptr<Library>(std::move(*made));
+  static Result<std::shared_ptr<Library>> asLibrary(Result<std::shared_ptr<Made>> result) {
+    if (!result) return std::move(result).error();
+    return std::shared_ptr<Library>(std::move(*result));
   }
 
   Owned<MTL::Device> device_;
@@ -119,8 +119,8 @@ bool describesByEnvironment() {
 Result<std::shared_ptr<Device>> makeDevice(const Options& options) {
   return guarded(kOp, [&]() -> Result<std::shared_ptr<Device>> {
     const AutoreleasePool pool;
-    MTL::Device* given = options.device ? options.device : options.queue ? options.queue->device() : nullptr;
-    auto device = given ? retained(given) : owned(MTL::CreateSystemDefaultDevice());
+    MTL::Device* input = options.device ? options.device : options.queue ? options.queue->device() : nullptr;
+    auto device = input ? retained(input) : owned(MTL::CreateSystemDefaultDevice());
     if (!device) {
       return metalError(ErrorCode::unsupported, "there is no GPU that Metal can use", "none", "a Metal device",
                         "Run where Metal is available, or use the Host device.");
@@ -153,8 +153,8 @@ std::vector<std::shared_ptr<Device>> allDevices() {
   const AutoreleasePool pool;
   std::vector<std::shared_ptr<Device>> devices;
   const auto add = [&](const Options& options) {
-    auto made = makeDevice(options);
-    if (made) devices.push_back(std::move(*made));
+    auto result = makeDevice(options);
+    if (result) devices.push_back(std::move(*result));
   };
   const auto first = owned(MTL::CreateSystemDefaultDevice());
   if (first) add({.device = first.get(), .libraryPath = {}});

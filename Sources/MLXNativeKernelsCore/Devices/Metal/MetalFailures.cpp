@@ -65,12 +65,12 @@ Error commandBufferError(const NS::Error* error, std::string_view label) {
                         "work that runs to its end",
                         kReport};
   const Failure& failure = known == std::end(kFailures) ? unknown : *known;
-  Error made = metalError(failure.means, std::string(failure.what),
-                          fmt::format("{} ({}): {}", failure.name, code, reason(error)), std::string(failure.expected),
-                          std::string(failure.fix));
-  if (!label.empty()) made.what += fmt::format(" in '{}'", label);
-  made.retryable = failure.retryable;
-  return made;
+  Error result = metalError(failure.means, std::string(failure.what),
+                            fmt::format("{} ({}): {}", failure.name, code, reason(error)),
+                            std::string(failure.expected), std::string(failure.fix));
+  if (!label.empty()) result.what += fmt::format(" in '{}'", label);
+  result.retryable = failure.retryable;
+  return result;
 }
 
 }  // namespace mnk::metal

@@ -1,4 +1,4 @@
-// What a failed command buffer means: each of Metal's codes becomes an Error that says whether trying again can help.
+// Converts a failed command buffer's error code to an Error that says whether a retry can help.
 #pragma once
 #include <string_view>
 

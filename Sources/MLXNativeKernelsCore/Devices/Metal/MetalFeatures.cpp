@@ -17,7 +17,7 @@ Error missing(MTL::Device* device, std::string_view feature) {
                     "Run on such a device, or use the Host device.");
 }
 
-// Apple's own GPUs have simdgroups of 32 threads. Others only tell through a pipeline.
+// Apple GPUs have simdgroups of 32 threads. For others, only a pipeline reports the width.
 Result<uint64_t> simdgroupWidth(MTL::Device* device) {
   const LibrarySource source{.value = "kernel void probe() {}\nexport_kernel(probe)\n", .label = "width probe"};
   MNK_TRY(const auto library, makeUserLibrary(device, source));
@@ -51,8 +51,8 @@ DeviceProfile profileOf(MTL::Device* device) {
     }
   }
   if (profile.family.empty()) profile.family = "mac2";
-  // Metal does not say how many cores there are; these are the fewest that chips of these names have. An "Apple A17 Pro
-  // GPU" is one of a phone.
+  // Metal does not report the number of cores; these are the smallest counts of chips with these names. An "Apple A17
+  // Pro GPU" is a phone's.
   constexpr std::pair<std::string_view, uint32_t> kCores[] = {
       {"Apple A", 4}, {"Ultra", 48}, {"Max", 24}, {"Pro", 14}, {"Apple M", 7}};
   const std::string name = text(device->name());

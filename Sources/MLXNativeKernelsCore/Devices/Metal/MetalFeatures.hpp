@@ -1,11 +1,11 @@
-// What the kernels need of a GPU, checked once when a device is made, and what their speed depends on.
+// The GPU features that kernels need, checked once when a device is created, and those that affect their speed.
 #pragma once
 #include "Devices/Metal/MetalSupport.hpp"
 #include "MLXNativeKernels/Device.hpp"
 
 namespace mnk::metal {
 
-// An error names the first feature that is missing.
+// The error names the first missing feature.
 Result<void> checkFeatures(MTL::Device* device);
 
 DeviceProfile profileOf(MTL::Device* device);

@@ -21,7 +21,7 @@ std::vector<std::string> sortedNames(const MTL::Library& library) {
   return names;
 }
 
-// As an argument of #line: nothing in it may end the line or the quotes.
+// Makes a label safe as an argument of #line: without line breaks and quotes.
 std::string quotable(std::string label) {
   std::replace_if(
       label.begin(), label.end(), [](unsigned char c) { return c < ' ' || c == '"' || c == '\\'; }, '_');
@@ -29,18 +29,18 @@ std::string quotable(std::string label) {
 }
 
 Result<std::string> readText(const std::string& path) {
-  constexpr size_t kMost = 16 << 20;
+  constexpr size_t kMaxBytes = 16 << 20;
   const auto close = [](FILE* file) { std::fclose(file); };
   const std::unique_ptr<FILE, decltype(close)> file(std::fopen(path.c_str(), "rb"), close);
   if (!file) {
     return metalError(ErrorCode::libraryNotFound, "the file of kernels cannot be read", path,
                       "a file with kernel text, or a .metallib", "Check the path and its permissions.");
   }
-  std::string text(kMost + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (text.size() <= kMost) return text;
+  if (text.size() <= kMaxBytes) return text;
   return metalError(ErrorCode::invalidArgument, "the file of kernels is too long", path,
-                    fmt::format("at most {}", bytesText(kMost)), "Pass a file with kernel text.");
+                    fmt::format("at most {}", bytesText(kMaxBytes)), "Pass a file with kernel text.");
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const st
 Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
                                                    LibraryOrigin origin, MTL::LanguageVersion version) {
   const AutoreleasePool pool;
-  // As the shaders expect: Metal 3.1 has bfloat, and fast math would fold comparisons with NaN and infinity.
+  // Shaders need bfloat, from Metal 3.1, and no fast math, which would fold comparisons with NaN and infinity.
   const auto options = owned(MTL::CompileOptions::alloc()->init());
   options->setLanguageVersion(version);
   options->setFastMathEnabled(false);

@@ -11,7 +11,7 @@ class MetalLibrary : public Library {
   const LibraryOrigin& origin() const override { return origin_; }
   // Borrowed.
   virtual MTL::Device* device() const = 0;
-  // Metal's library with this function, which is one of functionNames(). Borrowed.
+  // The native library that contains this function, one of functionNames(). Borrowed.
   virtual Result<MTL::Library*> nativeWith(std::string_view function) = 0;
 
  protected:
@@ -22,7 +22,7 @@ class MetalLibrary : public Library {
   LibraryOrigin origin_;
 };
 
-// One library of Metal's.
+// One native library.
 class NativeLibrary final : public MetalLibrary {
  public:
   NativeLibrary(Owned<MTL::Library> native, std::string label, LibraryOrigin origin);
@@ -40,11 +40,11 @@ class NativeLibrary final : public MetalLibrary {
 
 Result<std::shared_ptr<NativeLibrary>> loadLibrary(MTL::Device* device, const std::string& path, std::string label,
                                                    LibraryOrigin::Kind origin);
-// The text is complete: what it includes beyond Metal's own headers is part of it.
+// The text must be complete, except for Metal's own headers.
 Result<std::shared_ptr<NativeLibrary>> compileText(MTL::Device* device, const std::string& text, std::string label,
                                                    LibraryOrigin origin,
                                                    MTL::LanguageVersion version = MTL::LanguageVersion3_1);
-// Kernels of the caller's own, which may use our words without an include.
+// The caller's kernels, which can use MetalCompat.h without including it.
 Result<std::shared_ptr<NativeLibrary>> makeUserLibrary(MTL::Device* device, const LibrarySource& source);
 
 }  // namespace mnk::metal

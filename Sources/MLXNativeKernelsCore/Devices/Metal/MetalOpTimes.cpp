@@ -9,7 +9,7 @@ namespace mnk::metal {
 
 namespace {
 
-// Metal gives no more memory than that to a sample buffer, on Apple GPUs at least.
+// The largest sample buffer, at least on Apple GPUs.
 constexpr size_t kMaxSamples = 32 * 1024 / sizeof(MTL::CounterResultTimestamp);
 
 const MTL::CounterSet* timestamps(MTL::Device* device) {
@@ -21,7 +21,7 @@ const MTL::CounterSet* timestamps(MTL::Device* device) {
   return nullptr;
 }
 
-// metal-cpp knows only -mutableBytes, which data that Metal returns need not have.
+// metal-cpp has only -mutableBytes, which immutable data need not implement.
 const void* bytes(const NS::Data* data) {
   return reinterpret_cast<const void* (*)(const void*, SEL)>(&objc_msgSend)(data, sel_registerName("bytes"));
 }
@@ -113,7 +113,7 @@ std::map<std::string, double> MetalOpTimes::seconds() const {
   for (size_t span = 0; span < spans_.size(); ++span) {
     const uint64_t from = results[span * 2].timestamp, to = results[span * 2 + 1].timestamp;
     constexpr uint64_t kError = UINT64_MAX;  // MTLCounterErrorValue
-    // Some systems leave zeros in place of samples that they did not take.
+    // Some systems leave zeros for samples that were not taken.
     if (from == 0 || from == kError || to == kError || to < from) return {};
     sums[spans_[span]] += static_cast<double>(to - from) * secondsPerTick;
   }

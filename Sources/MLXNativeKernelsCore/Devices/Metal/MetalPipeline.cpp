@@ -37,7 +37,7 @@ Error unusable(std::string what, const KernelKey& key, const NS::Error* error) {
                     "Correct the kernel or its constants.");
 }
 
-// Metal refuses a function whose constants have no value, so that none is taken for false or zero.
+// Metal refuses a function if a constant has no value, so none defaults to false or zero.
 Result<Owned<MTL::Function>> makeFunction(MetalLibrary& library, const KernelKey& key) {
   const auto names = library.functionNames();
   if (!std::binary_search(names.begin(), names.end(), key.function)) return unknownFunction(library, key);
@@ -69,11 +69,11 @@ std::vector<Argument> argumentsOf(const MTL::ComputePipelineReflection* reflecti
       const auto* buffer = static_cast<const MTL::BufferBinding*>(binding);
       argument.minimumBytes = number(buffer->bufferDataSize());
       argument.alignment = std::max(1u, number(buffer->bufferAlignment()));
-      // Metal does not tell references from pointers.
+      // Metal does not distinguish references from pointers.
       argument.mayBeEmpty = argument.minimumBytes <= kNothingBytes;
       argument.isReadOnly = binding->access() == MTL::ArgumentAccessReadOnly;
     } else if (binding->type() == MTL::BindingTypeThreadgroupMemory && binding->argument()) {
-      // One that is no argument is an array of the kernel's own.
+      // An array that the kernel declares is not an argument.
       argument.kind = Argument::Kind::threadgroupMemory;
       argument.minimumBytes = number(static_cast<const MTL::ThreadgroupBinding*>(binding)->threadgroupMemoryDataSize());
     } else {

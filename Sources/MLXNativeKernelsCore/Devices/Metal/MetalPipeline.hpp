@@ -1,12 +1,12 @@
-// A function of a Metal library with its constants. What it needs and what it allows is read from Metal, once.
+// A function of a Metal library with its constants. Its requirements and limits are read from Metal once.
 #pragma once
 #include "Devices/Metal/MetalLibrary.hpp"
 
 namespace mnk::metal {
 
-// What the kernels are written for.
+// The width that kernels are written for.
 inline constexpr uint32_t kSimdgroupWidth = 32;
-// Of the buffer that stands for a binding without bytes.
+// The size of the buffer that replaces a binding without bytes.
 inline constexpr uint32_t kNothingBytes = 4096;
 
 class MetalPipeline final : public Pipeline {

@@ -76,9 +76,9 @@ std::string description(const Dispatch& dispatch) {
   return text;
 }
 
-// Asks an app's command buffer for its status without keeping it alive, which would hide that the app dropped it. The
-// command buffer holds the handler that holds the Work, which forgets it here before it is gone: a caller that asks at
-// that moment is waited for.
+// Queries the status of an app's command buffer without retaining it, which would hide that the app dropped it. The
+// command buffer owns the completion handler, which owns the Work. Work clears this pointer before the command buffer
+// is destroyed, and waits for a concurrent query.
 class MetalSubmission::AppBuffer {
  public:
   explicit AppBuffer(const MTL::CommandBuffer* commands) : commands_(commands) {}
@@ -102,8 +102,8 @@ class MetalSubmission::AppBuffer {
   const MTL::CommandBuffer* commands_;
 };
 
-// What lives until the GPU is done. Held by the command buffer's completion handler alone: if that is dropped without
-// having been called, the command buffer was never committed, and the work has failed.
+// State that lives until the GPU is done. Only the command buffer's completion handler owns it: if the handler is
+// destroyed without being called, the command buffer was never committed, and the work has failed.
 struct MetalSubmission::Work {
   std::shared_ptr<Device> device;
   std::vector<Step> steps;
@@ -111,8 +111,8 @@ struct MetalSubmission::Work {
   std::string label;
   std::shared_ptr<AppBuffer> appBuffer;
   std::shared_ptr<MetalOpTimes> opTimes;           // null: not measured
-  std::function<void(SubmissionReport)> finished;  // null once it was called
-  bool isCommitted = false;                        // or there is nothing to report
+  std::function<void(SubmissionReport)> finished;  // null after the call
+  bool isCommitted = false;                        // if false, there is nothing to report
 
   ~Work() {
     if (appBuffer) appBuffer->forget();
@@ -126,14 +126,14 @@ struct MetalSubmission::Work {
   }
 
   void finish(SubmissionReport report) noexcept {
-    // Everything is free again before the caller hears that the work is done.
+    // Release everything before reporting that the work is done.
     steps.clear();
     memory.clear();
     opTimes.reset();
     device.reset();
     try {
       if (const auto call = std::exchange(finished, nullptr); call && isCommitted) call(std::move(report));
-    } catch (...) {  // the caller's code; there is nobody to tell
+    } catch (...) {  // the caller's code; there is no one to report to
     }
   }
 
@@ -143,13 +143,13 @@ struct MetalSubmission::Work {
     report.deviceSeconds = done.GPUEndTime() - done.GPUStartTime();
     const MTL::CommandBufferStatus status = done.status();
     if (status == MTL::CommandBufferStatusCompleted) {
-      // Without memory for them they stay unknown.
+      // If there is no memory for the times, they stay unknown.
       (void)guarded(kOp, [&]() -> Result<void> {
         if (opTimes) report.opSeconds = opTimes->seconds();
         return {};
       });
     } else {
-      // Metal may call the handlers of a command buffer that is dropped, too.
+      // Metal may also call the handlers of a command buffer that is dropped.
       report.outcome = guarded(kOp, [&]() -> Result<void> {
         return status == MTL::CommandBufferStatusError ? commandBufferError(done.error(), label) : notCommitted();
       });
@@ -191,8 +191,8 @@ Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const S
                                      std::span<const BoundMemory> memory) const {
   MTL::CommandBuffer& commands = *prepared.commands.get();
   MNK_TRY(checkOpen(commands));
-  const std::shared_ptr<Work> work = prepared.work;  // a block would keep a reference to `prepared`
-  // First, so that what a call that fails has encoded into the app's command buffer lives until that is done.
+  const std::shared_ptr<Work> work = prepared.work;  // a block would capture a reference to `prepared`
+  // First, so that what a failing call has encoded into the app's command buffer lives until that is done.
   commands.addCompletedHandler(^(MTL::CommandBuffer* done) {
     work->finish(*done);
   });
@@ -227,7 +227,7 @@ Result<void> MetalSubmission::encode(const Prepared& prepared, std::span<const S
   return {};
 }
 
-// A run of dispatches of one op, with the barriers before, among and after them.
+// A sequence of dispatches of one op, with the barriers before, between and after them.
 std::span<const MetalSubmission::Step> MetalSubmission::firstSpan(std::span<const Step> steps) {
   const std::string* op = nullptr;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -275,7 +275,7 @@ Result<void> MetalSubmission::prepare(std::function<void(SubmissionReport)> fini
   if (prepared.commands) {
     MNK_TRY(checkOpen(*prepared.commands.get()));
   } else {
-    // Work holds every buffer and pipeline until the end, so Metal need not retain each of them again.
+    // Work owns every buffer and pipeline until the end, so Metal need not retain them.
     prepared.commands = retained(target_.queue->commandBufferWithUnretainedReferences());
     if (!prepared.commands) return cannotEncode("command buffer", label_);
     prepared.commands->setLabel(prepared.label.get());
@@ -293,7 +293,7 @@ void MetalSubmission::discardPrepared() noexcept {
 Result<void> MetalSubmission::commit() noexcept {
   const AutoreleasePool pool;
   const Prepared prepared = std::exchange(prepared_, {});
-  // All of it before the app's command buffer has the handler, which another thread may let run.
+  // Before the app's command buffer has the handler, which another thread may run.
   Work& work = *prepared.work;
   work.appBuffer = appBuffer_;
   work.steps = std::move(steps_);

@@ -1,6 +1,6 @@
-// Work for one command buffer, kept as data until the end: then it becomes one compute encoder, in which dispatches run
-// side by side except across barriers, or several where ops are measured. A command buffer of the app's is left alone
-// until the commit, so an abandoned submission leaves nothing behind.
+// Work for one command buffer, stored as data until the commit. It is then encoded into one compute encoder, in which
+// dispatches run concurrently except across barriers, or into several if ops are measured. An app's command buffer is
+// untouched until the commit, so an abandoned submission leaves nothing behind.
 #pragma once
 #include <span>
 #include <variant>
@@ -13,9 +13,9 @@ namespace mnk::metal {
 class MetalSubmission final : public Submission {
  public:
   struct Target {
-    Owned<MTL::Buffer> nothing;  // stands for a binding without bytes, which Metal does not take
+    Owned<MTL::Buffer> nothing;  // replaces a binding without bytes, which Metal refuses
     Owned<MTL::CommandQueue> queue;
-    Owned<MTL::CommandBuffer> appBuffer;  // not null: encode into this one, and leave committing to the app
+    Owned<MTL::CommandBuffer> appBuffer;  // not null: encode into this one; the app commits it
     bool describesDispatches = false;
   };
 
@@ -41,15 +41,15 @@ class MetalSubmission final : public Submission {
   struct Work;
   class AppBuffer;
 
-  // What was made ahead, because it takes memory.
+  // Allocated in advance, because allocation can fail.
   struct Prepared {
     Owned<MTL::CommandBuffer> commands;
     Owned<NS::String> label;
-    std::vector<Owned<NS::String>> descriptions;  // of each dispatch, or none
+    std::vector<Owned<NS::String>> descriptions;  // one for each dispatch, or empty
     std::shared_ptr<Work> work;
   };
 
-  // The steps, and what happens when they are done, in a command buffer.
+  // Encodes the steps and their completion handler into a command buffer.
   Result<void> encode(const Prepared& prepared, std::span<const Step> steps, std::span<const BoundMemory> memory) const;
   static std::span<const Step> firstSpan(std::span<const Step> steps);
   std::shared_ptr<MetalOpTimes> makeOpTimes() const;
@@ -58,18 +58,18 @@ class MetalSubmission final : public Submission {
   Target target_;
   std::string label_;
   std::vector<Step> steps_;
-  std::vector<BoundMemory> memory_;  // of all their bindings
+  std::vector<BoundMemory> memory_;  // of all bindings of the steps
   bool measuresOps_ = false;
-  std::shared_ptr<AppBuffer> appBuffer_;  // null without one
+  std::shared_ptr<AppBuffer> appBuffer_;  // null if there is none
   Prepared prepared_;
 };
 
-// Metal ends a process that encodes into a command buffer after its commit.
+// Metal aborts a process that encodes into a committed command buffer.
 Result<void> checkOpen(const MTL::CommandBuffer& commands);
 
-// "KVCacheWrite kvCacheMove_16 binds 1:512 3:4096 reads 1:0+512 writes 3:1024+64*8@256": the op, the kernel, then by
-// buffer index the bytes bound and the regions accessed, as offset + bytes of a row * rows @ distance of rows. "reads
-// some" and "writes some" where only the kernel knows which of these bytes.
+// "KVCacheWrite kvCacheMove_16 binds 1:512 3:4096 reads 1:0+512 writes 3:1024+64*8@256": the op, the kernel, and, by
+// buffer index, the bound bytes and accessed regions as offset + row bytes * rows @ row stride. "reads some" and
+// "writes some" mean that the kernel decides which of these bytes to access.
 std::string description(const Dispatch& dispatch);
 
 }  // namespace mnk::metal

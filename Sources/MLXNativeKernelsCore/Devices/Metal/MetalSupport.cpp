@@ -12,8 +12,8 @@ std::string text(const NS::String* text) {
 }
 
 std::string reason(const NS::Error* error) {
-  std::string said = error ? text(error->localizedDescription()) : "";
-  return said.empty() ? "no reason given" : said;
+  std::string description = error ? text(error->localizedDescription()) : "";
+  return description.empty() ? "no reason given" : description;
 }
 
 Error metalError(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix) {

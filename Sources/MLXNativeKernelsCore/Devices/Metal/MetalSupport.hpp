@@ -1,4 +1,4 @@
-// What every file of the Metal device needs: pools, texts and errors.
+// Autorelease pools, strings and errors for the Metal device.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,8 +11,8 @@ namespace mnk::metal {
 
 inline constexpr std::string_view kOp = "Metal device";
 
-// Objects that Metal hands out without a `new` live until the pool of their thread ends. Every way into this folder
-// opens one, because a thread of the app's may have none.
+// Objects that Metal returns autoreleased live until their thread's pool ends. Every entry point of this folder creates
+// a pool, because a thread of the app may have none.
 class AutoreleasePool {
  public:
   AutoreleasePool() : pool_(NS::AutoreleasePool::alloc()->init()) {}
@@ -24,13 +24,13 @@ class AutoreleasePool {
   NS::AutoreleasePool* pool_;
 };
 
-// One reference to an object, or null. By hand, because metal-cpp's SharedPtr calls functions of null objects when it
-// is copied or assigned; a compiler may then take for granted that nothing is null, and drop the checks that follow.
+// Owns one reference to an object, or null. Replaces metal-cpp's SharedPtr, which calls member functions of null
+// objects when copied or assigned; a compiler may then assume that nothing is null and remove later checks.
 template <typename T>
 class Owned {
  public:
   Owned() = default;
-  // Takes over a reference that the caller has.
+  // Takes over the caller's reference.
   explicit Owned(T* object) : object_(object) {}
   Owned(const Owned& other) : object_(other.object_) {
     if (object_) object_->retain();
@@ -53,22 +53,22 @@ class Owned {
   T* object_ = nullptr;
 };
 
-// For what a call that starts with `new`, `alloc` or `Copy` returns.
+// For results of calls that start with `new`, `alloc` or `Copy`.
 template <typename T>
 Owned<T> owned(T* object) {
   return Owned<T>(object);
 }
-// For what somebody else owns.
+// For objects that another owner holds.
 template <typename T>
 Owned<T> retained(T* object) {
   if (object) object->retain();
   return Owned<T>(object);
 }
 
-// Lives until the pool ends. Null for text that is not UTF-8, which labels may be.
+// Lives until the pool ends. Null if the text is not UTF-8, as labels may be.
 NS::String* nsText(std::string_view text);
 std::string text(const NS::String* text);
-// What Metal says of a failure; "no reason given" where it says nothing.
+// Metal's description of a failure, or "no reason given".
 std::string reason(const NS::Error* error);
 
 Error metalError(ErrorCode code, std::string what, std::string got, std::string expected, std::string fix);

@@ -1,4 +1,4 @@
-// Mistakes that the analyzer must warn of, each at its line. .ci/objc --analyze counts the warnings; nothing runs this.
+// Faults that the analyzer must report, each at its line. .ci/objc --analyze checks the warnings; this never runs.
 #import <Foundation/Foundation.h>
 
 NS_ASSUME_NONNULL_BEGIN

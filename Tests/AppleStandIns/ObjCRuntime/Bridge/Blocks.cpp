@@ -6,7 +6,7 @@ namespace objclinux {
 
 namespace {
 
-// Where the blocks runtime says what a block is. Its copies keep the class of a block on the stack.
+// The flags of a block. Copies keep the class of a stack block.
 enum BlockFlags : int { kIsOnHeap = 1 << 24, kIsGlobal = 1 << 28 };
 
 struct Block {
@@ -89,8 +89,8 @@ void startBlocks(Class* rootClass) {
   add(block, selectors.release, &releaseMethod, "v16@0:8");
   add(block, selectors.autorelease, &autoreleaseMethod, "@16@0:8");
   objc_registerClassPair(block);
-  // The class of a block is an array of the blocks runtime. Once the class has a dispatch table, which its first
-  // message builds, a copy of the record is as good as the record.
+  // A block's class is an array in the blocks runtime. Once the class has a dispatch table, which its first message
+  // builds, a copy of the record works as well.
   send(reinterpret_cast<Object*>(block), sel_registerName("class"));
   for (void** isa : {_NSConcreteStackBlock, _NSConcreteMallocBlock, _NSConcreteGlobalBlock}) {
     std::memcpy(isa, block, kBytesOfGccClass);

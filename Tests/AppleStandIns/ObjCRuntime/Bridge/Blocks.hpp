@@ -1,11 +1,11 @@
-// Blocks as objects: they answer copy, retain, release and autorelease, and can be kept in collections.
+// Blocks as objects: they respond to copy, retain, release and autorelease, and can be stored in collections.
 #pragma once
 #include "Runtime.hpp"
 
 namespace objclinux {
 
 bool isBlock(const Object* object);
-// A block on the stack is left alone: only a copy can outlive its scope.
+// Does not retain a stack block: only a copy can outlive its scope.
 Object* retainBlock(Object* block);
 void releaseBlock(Object* block);
 

@@ -1,6 +1,5 @@
-// Loads modules that clang compiled for `-fobjc-runtime=gnustep-1.9` into GCC's runtime. A module is changed in place
-// into what that runtime knows, and then handed on. The program is linked with `--wrap=__objc_exec_class`, which sends
-// every module here first.
+// Loads modules that clang compiled for `-fobjc-runtime=gnustep-1.9` into GCC's runtime. It converts a module in place
+// to GCC's format and passes it on. The linker option `--wrap=__objc_exec_class` sends every module here first.
 #include <cstring>
 #include <unordered_map>
 #include <vector>
@@ -13,7 +12,7 @@ namespace {
 
 constexpr unsigned long kGccModuleVersion = 8;
 constexpr std::uintptr_t kClangProtocolVersion = 3, kGccProtocolVersion = 2;
-constexpr unsigned long kIsClassOrMetaclass = 3;  // a bit that clang sets above these says "in construction" to GCC
+constexpr unsigned long kIsClassOrMetaclass = 3;  // clang sets a higher bit that means "in construction" to GCC
 constexpr long kAlignment = 16;
 
 // Modules whose superclasses are in modules that are not loaded yet.
@@ -35,7 +34,7 @@ void adapt(Protocols* protocols) {
 
 bool adapt(Class* adapted);
 
-// The class, with its size known; null where its module has not come yet.
+// The class, with a known size, or null if its module is not loaded yet.
 Class* findClass(const char* name) {
   if (Class* const loaded = objc_lookUpClass(name)) return loaded;
   for (const Module* module : waiting()) {
@@ -47,15 +46,15 @@ Class* findClass(const char* name) {
   return nullptr;
 }
 
-// The size of a class as clang saw it when it compiled a subclass. Of our own classes it saw no variable, because they
-// are in implementations; so it is the size of the nearest ancestor that is Foundation's.
+// The size of a class that clang assumed for a subclass. Clang saw no variables of this package's classes, because they
+// are in implementations, so it is the size of the nearest ancestor in Foundation.
 long& visibleSizeOf(const Class* superclass) {
   static auto& sizes = *new std::unordered_map<const Class*, long>;
   return sizes.try_emplace(superclass, superclass->instanceSize).first->second;
 }
 
-// Moves the variables of a class behind those of its superclass; false where the superclass has not come yet. They move
-// by a multiple of the largest alignment, so that they stay aligned as clang has it.
+// Moves the variables of a class behind those of its superclass; false if the superclass is not loaded yet. They move
+// by a multiple of the largest alignment, so they stay aligned.
 bool placeVariables(Class* placed) {
   if (placed->instanceSize > 0 || !placed->superclass) return true;
   const Class* const superclass = findClass(reinterpret_cast<const char*>(placed->superclass));

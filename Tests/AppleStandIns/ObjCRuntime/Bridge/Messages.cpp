@@ -1,18 +1,18 @@
-// Messages: what objc_msgSend and messages to super ask for a method's function, and what unwinds their frames.
+// Method lookup for objc_msgSend and messages to super, and unwinding of their frames.
 #include "Runtime.hpp"
 
 namespace objclinux {
 
 Implementation methodOf(Object* receiver, Selector* selector) {
-  // Read here, because a sanitizer sees no read of the runtime below: so it tells of messages to dead objects.
+  // Read here, because sanitizers do not see reads in GCC's runtime: this reports messages to deallocated objects.
   static_cast<void>(*const_cast<Class* volatile*>(&receiver->isa));
   return objc_msg_lookup(receiver, selector);
 }
 
 extern "C" {
 
-// The trampolines of Tests/AppleStandIns/SoftMetal/MessageSend.cpp are linked into this program twice: for the software
-// Metal under other names, and under their own for Objective-C, where this is what they ask.
+// The trampolines of Tests/AppleStandIns/SoftMetal/MessageSend.cpp are linked twice: for the software Metal under other
+// names, and for Objective-C under their own, where they call this lookup.
 void softmetal_zero();
 void softmetal_zero_struct();
 
@@ -29,14 +29,14 @@ struct Slot {
   Implementation method;
 };
 
-// The caller reads the method at once, so that one slot for each thread is enough.
+// The caller reads the method immediately, so one slot per thread is enough.
 Slot* objc_slot_lookup_super(void* super, Selector* selector) {
   static thread_local Slot slot;
   slot.method = objc_msg_lookup_super(super, selector);
   return &slot;
 }
 
-// Frames of .mm files unwind as those of C++ do. An NSException runs their cleanups, and passes.
+// Frames of .mm files unwind like those of C++. An NSException runs their cleanups and propagates.
 int __gxx_personality_v0(int version, int actions, std::uint64_t exceptionClass, void* exception, void* context);
 
 int __gnustep_objcxx_personality_v0(int version, int actions, std::uint64_t exceptionClass, void* exception,

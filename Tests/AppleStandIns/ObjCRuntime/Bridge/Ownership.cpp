@@ -1,5 +1,5 @@
-// What clang calls under automatic reference counting to retain, release and autorelease, and to set properties. An
-// object that is returned autoreleased lives until its pool is drained; there is no shortcut as on a Mac.
+// The functions that clang calls under ARC to retain, release and autorelease, and to set properties. An object that is
+// returned autoreleased always lives until its pool is drained; there is no return optimization as on a Mac.
 #include "Blocks.hpp"
 
 namespace objclinux {
@@ -62,7 +62,7 @@ void objc_autoreleasePoolPop(void* pool) {
   send(static_cast<Object*>(pool), selectors.drain);
 }
 
-// One function of the runtime below does all four, under the lock that its objc_getProperty takes, too.
+// One function of GCC's runtime implements all four, under the lock that its objc_getProperty also takes.
 
 void objc_setProperty_atomic(Object* self, Selector* selector, Object* value, std::ptrdiff_t offset) {
   objc_setProperty(self, selector, offset, value, true, false);

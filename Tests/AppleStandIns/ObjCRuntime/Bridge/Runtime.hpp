@@ -1,6 +1,5 @@
-// The Objective-C runtime below the bridge: the records that clang writes into a module, and the functions of GCC's
-// libobjc that the bridge calls. Clang's records for `-fobjc-runtime=gnustep-1.9` begin with GCC's fields, so one type
-// describes both.
+// The records that clang writes into a module, and the functions of GCC's libobjc that the bridge calls. Clang's
+// records for `-fobjc-runtime=gnustep-1.9` begin with GCC's fields, so one type describes both.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +39,7 @@ struct Protocols {
 };
 
 struct Protocol {
-  std::uintptr_t version;  // where a loaded protocol has its class
+  std::uintptr_t version;  // a loaded protocol stores its class here
   const char* name;
   Protocols* adopted;
 };
@@ -59,9 +58,9 @@ struct Class {
   Class* sibling;
   Protocols* protocols;
   void* garbageCollector;
-  // From here on clang's alone.
+  // Only clang's records have these.
   long abiVersion;
-  int** offsets;  // of each variable, as code reads them
+  int** offsets;  // read by code to find variables
   void* properties;
   std::uintptr_t strongVariables;
   std::uintptr_t weakVariables;
@@ -91,20 +90,20 @@ struct Module {
   Symbols* symbols;
 };
 
-// The function that a message to an object calls.
+// The implementation that a message to an object calls.
 Implementation methodOf(Object* receiver, Selector* selector);
-// The message `selector` without arguments.
+// Sends `selector` without arguments.
 Object* send(Object* receiver, Selector* selector);
 // [[name alloc] init]
 Object* makeObject(const char* name);
 
-// The selectors that the bridge sends. Valid once startBridge has run, which is before any module is loaded.
+// The selectors that the bridge sends. Valid after startBridge, which runs before any module is loaded.
 struct Selectors {
   Selector *alloc, *autorelease, *copy, *dealloc, *drain, *init, *release, *retain;
 };
 extern Selectors selectors;
 
-// Each prepares its part of the bridge; Start.cpp calls them in order.
+// Each starts a part of the bridge; Start.cpp calls them in order.
 void startWeakReferences(Class* rootClass);
 void startBlocks(Class* rootClass);
 

@@ -1,4 +1,4 @@
-// Starts the bridge: before the module of any file is loaded, and after GNUstep's, which is a shared library.
+// Starts the bridge before any module of this program is loaded, and after GNUstep, which is a shared library.
 #include <cstdio>
 #include <cstdlib>
 
@@ -8,7 +8,7 @@ namespace objclinux {
 
 Selectors selectors;
 
-// A method is called through the type that the message has, whatever its own result is; the sanitizer objects to that.
+// Calls a method through the message's type, whatever its real result type is, to which the sanitizer objects.
 __attribute__((no_sanitize("function"))) Object* send(Object* receiver, Selector* selector) {
   const auto method = reinterpret_cast<Object* (*)(Object*, Selector*)>(methodOf(receiver, selector));
   return method(receiver, selector);
@@ -18,7 +18,7 @@ Object* makeObject(const char* name) {
   return send(send(reinterpret_cast<Object*>(objc_lookUpClass(name)), selectors.alloc), selectors.init);
 }
 
-// 101 is the first priority that programs may use; modules are loaded by constructors without one, which are later.
+// 101 is the first priority available to programs; constructors without a priority, which run later, load modules.
 __attribute__((constructor(101))) static void startBridge() {
   selectors = {
       .alloc = sel_registerName("alloc"),
@@ -35,9 +35,9 @@ __attribute__((constructor(101))) static void startBridge() {
     std::fputs("error: there is no class NSObject. Link with -lgnustep-base.\n", stderr);
     std::abort();
   }
-  send(reinterpret_cast<Object*>(rootClass), sel_registerName("class"));  // a class is set up by its first message
-  // Clang gives the protocols that a file names to a category of this class, which exists nowhere, and GCC's runtime
-  // sets up those alone that come with a class.
+  send(reinterpret_cast<Object*>(rootClass), sel_registerName("class"));  // a class is initialized by its first message
+  // Clang puts the protocols that a file names into a category of this class, which does not exist, and GCC's runtime
+  // initializes only protocols that come with a class.
   objc_registerClassPair(objc_allocateClassPair(rootClass, "__ObjC_Protocol_Holder_Ugly_Hack", 0));
   startWeakReferences(rootClass);
   startBlocks(rootClass);

@@ -1,8 +1,8 @@
-// Weak references: tables of the variables that refer to each object, cleared with the release that ends its life.
+// Weak references: tables of the variables that refer to each object, cleared by its last release.
 //
-// The last release and the loading of a weak reference exclude one another, so that no thread can get an object that
-// another has begun to deallocate. For that, -[NSObject release] is replaced. -[NSObject dealloc] clears references,
-// too, for classes that count for themselves.
+// The last release excludes the loading of a weak reference, so that no thread can get an object that another has begun
+// to deallocate. -[NSObject release] is replaced for that. -[NSObject dealloc] also clears references, for classes with
+// their own reference counts.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -17,15 +17,15 @@ extern "C" {
 Object* objc_retain(Object*);
 void objc_release(Object*);
 Object* objc_autorelease(Object*);
-// GNUstep's reference counts: one less, or true where there was but one.
+// GNUstep's reference counts: decrements, or returns true if it was the last.
 bool NSDecrementExtraRefCountWasZero(Object*);
 }
 
 namespace {
 
-// The references to the objects of some addresses, and what guards them.
+// The references to the objects of some addresses, and their lock.
 struct Table {
-  std::recursive_mutex mutex;  // a retain below it may be a class's own, and do anything
+  std::recursive_mutex mutex;  // a class may override retain and do anything under this lock
   std::unordered_map<const Object*, std::vector<Object**>> variables;
 
   void add(const Object* object, Object** variable) { variables[object].push_back(variable); }
@@ -45,13 +45,13 @@ struct Table {
   }
 };
 
-// Objects are released until the very end of a process, so the tables are never destroyed.
+// Objects are released until the very end of the process, so the tables are never destroyed.
 Table& tableOf(const Object* object) {
   static auto& tables = *new std::array<Table, 64>;
   return tables[reinterpret_cast<std::uintptr_t>(object) / 16 % tables.size()];
 }
 
-// Calls use(object) with what the variable refers to, which lives at least until the call returns; null for nothing.
+// Calls use(object) with the referenced object or null. The object lives at least until the call returns.
 template <typename Use>
 auto withReferred(Object** variable, Use use) {
   while (true) {

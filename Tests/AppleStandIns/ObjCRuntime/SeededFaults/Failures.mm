@@ -1,4 +1,4 @@
-// Tests that must fail, each with the text after "expected:" in what is printed. .ci/objc runs them one by one.
+// Tests that must fail and print the text after "expected:". .ci/objc runs them one by one.
 #import <XCTest/XCTest.h>
 
 #include <stdexcept>
@@ -25,7 +25,7 @@
 }
 
 // expected: ((NAN) equal to (1.0) +/- (0.5)) failed
-- (void)testAccuracyOfNoNumber {
+- (void)testAccuracyOfNaN {
   XCTAssertEqualWithAccuracy(NAN, 1.0, 0.5);
 }
 

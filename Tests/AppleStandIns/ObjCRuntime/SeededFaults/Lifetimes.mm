@@ -1,15 +1,15 @@
-// Tests whose mistake a sanitizer must report, with the text after "expected:" and a line of the test. .ci/objc runs
-// them one by one.
+// Tests whose fault a sanitizer must report, with the text after "expected:" and a line of the test. .ci/objc runs them
+// one by one.
 #import <XCTest/XCTest.h>
 
 #include <memory>
 
-@interface PlantedNode : NSObject
-@property(nonatomic, strong) PlantedNode *other;
+@interface SeededNode : NSObject
+@property(nonatomic, strong) SeededNode *other;
 @property(nonatomic, copy) void (^handler)(void);
 @end
 
-@implementation PlantedNode
+@implementation SeededNode
 @end
 
 namespace {
@@ -18,7 +18,7 @@ struct Handle {
   int values[16] = {};
 };
 
-// Forgets the handle where it fails.
+// Leaks the handle on failure.
 Handle *makeHandle(bool fails, NSError **error) {
   auto *handle = new Handle;  // mistake: testLeakOnErrorPath
   if (!fails) return handle;
@@ -35,14 +35,14 @@ Handle *makeHandle(bool fails, NSError **error) {
 
 // expected: LeakSanitizer
 - (void)testRetainCycle {
-  PlantedNode *const left = [[PlantedNode alloc] init];  // mistake: testRetainCycle
-  left.other = [[PlantedNode alloc] init];
+  SeededNode *const left = [[SeededNode alloc] init];  // mistake: testRetainCycle
+  left.other = [[SeededNode alloc] init];
   left.other.other = left;
 }
 
 // expected: LeakSanitizer
 - (void)testCycleThroughBlock {
-  PlantedNode *const node = [[PlantedNode alloc] init];  // mistake: testCycleThroughBlock
+  SeededNode *const node = [[SeededNode alloc] init];  // mistake: testCycleThroughBlock
   void (^const handler)(void) = ^{
     [node description];
   };
@@ -58,22 +58,22 @@ Handle *makeHandle(bool fails, NSError **error) {
 
 // expected: LeakSanitizer
 - (void)testUnbalancedRetain {
-  void *const kept = (__bridge_retained void *)[[PlantedNode alloc] init];  // mistake: testUnbalancedRetain
+  void *const kept = (__bridge_retained void *)[[SeededNode alloc] init];  // mistake: testUnbalancedRetain
   XCTAssertTrue(kept != nullptr);
 }
 
 // expected: heap-use-after-free
 - (void)testOverRelease {
-  PlantedNode *const node = [[PlantedNode alloc] init];
+  SeededNode *const node = [[SeededNode alloc] init];
   const id surplus = (__bridge_transfer id)(__bridge void *)node;
   XCTAssertNotNil(surplus);
 }  // mistake: testOverRelease
 
 // expected: heap-use-after-free
 - (void)testUnretainedReferenceOutlives {
-  __unsafe_unretained PlantedNode *dangling = nil;
+  __unsafe_unretained SeededNode *dangling = nil;
   @autoreleasepool {
-    PlantedNode *const node = [[PlantedNode alloc] init];
+    SeededNode *const node = [[SeededNode alloc] init];
     dangling = node;
   }
   XCTAssertNil(dangling.other);  // mistake: testUnretainedReferenceOutlives

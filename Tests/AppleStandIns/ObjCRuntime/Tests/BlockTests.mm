@@ -1,4 +1,4 @@
-// Blocks: what they keep alive, their copies, and blocks as objects.
+// Tests of what blocks keep alive, their copies, and blocks as objects.
 #import <XCTest/XCTest.h>
 
 #include <memory>

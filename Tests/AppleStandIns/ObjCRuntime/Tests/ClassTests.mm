@@ -1,4 +1,4 @@
-// Classes: inheritance across modules, variables of C++ types, protocols, categories, and all kinds of results.
+// Tests of inheritance across modules, variables of C++ types, protocols, categories, and all kinds of results.
 #import <XCTest/XCTest.h>
 
 #include <cstdint>

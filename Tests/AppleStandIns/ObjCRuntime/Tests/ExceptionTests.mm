@@ -63,7 +63,7 @@ struct Counted {
 }
 
 - (void)testUnknownSelectorRaises {
-  // Every object may answer it as far as the compiler knows.
+  // As far as the compiler knows, any object may respond to it.
   const id object = [[NSObject alloc] init];
   XCTAssertThrowsSpecific([object firstObject], NSException);
 }

@@ -1,4 +1,4 @@
-// What the facade's headers and sources need of Foundation, and of the prefix header: literals, subscripts, errors,
+// The parts of Foundation and the prefix header that the Objective-C API needs: literals, subscripts, errors,
 // enumerations, and macros that GNUstep lacks.
 #import <XCTest/XCTest.h>
 

@@ -1,5 +1,4 @@
-// Automatic reference counting: strong and weak references, autorelease pools, properties, and all of it on several
-// threads.
+// ARC: strong and weak references, autorelease pools, properties, and all of it on several threads.
 #import <XCTest/XCTest.h>
 
 #include <atomic>
@@ -107,7 +106,7 @@
         @autoreleasepool {
           ++ready;
           SampleSquare *got = weak;
-          // Alive, or not there: never half.
+          // Either alive or nil.
           while (got && [got.title isEqual:@"raced for"]) {
             got = nil;
             @autoreleasepool {

@@ -1,4 +1,4 @@
-// Classes for the tests of the bridge: a class and its subclass in two files, whose modules load in either order, with
+// Classes for the bridge's tests: a class and its subclass in two files, whose modules load in either order, with
 // variables in their implementations.
 #pragma once
 #import <Foundation/Foundation.h>
@@ -31,7 +31,7 @@ NS_SWIFT_NAME(Sample.Square)
 + (instancetype)squareWithTitle:(NSString *)title;
 @end
 
-// A node of a tree: holds its children, and knows its parent.
+// A node of a tree: owns its children and has a weak reference to its parent.
 @interface SampleNode : SampleSquare
 @property(nonatomic, strong) NSMutableArray<SampleNode *> *children;
 @property(nonatomic, weak, nullable) SampleNode *parent;

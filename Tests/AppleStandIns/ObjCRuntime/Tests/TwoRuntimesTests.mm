@@ -1,5 +1,5 @@
-// Foundation's Objective-C and the small runtime of the software Metal work in one process, and do not meet: the C API
-// runs kernels on every device while objects, blocks and pools of Foundation are in use on the same threads.
+// Foundation's Objective-C runtime and the software Metal's small runtime work in one process without interfering: the
+// C API runs kernels on every device while Foundation's objects, blocks and pools are in use on the same threads.
 #import <XCTest/XCTest.h>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ namespace {
 template <typename Handle>
 using Owned = std::unique_ptr<Handle, void (*)(Handle *)>;
 
-// What the facade does with blocks: one crosses the C API as a context.
+// A block passes through the C API as a context, as in the Objective-C API.
 void callFinished(void *context, const mnk_error *failure) {
   void (^const finished)(NSString *) = (__bridge_transfer void (^)(NSString *))context;
   finished(failure ? [NSString stringWithUTF8String:mnk_error_message(failure)] : nil);
@@ -60,7 +60,7 @@ void callFinished(void *context, const mnk_error *failure) {
   }
 }
 
-// A Hadamard transform of a one and zeros is the same value everywhere.
+// A Hadamard transform of a one and zeros has the same value everywhere.
 - (void)transformOn:(mnk_device *)device {
   const uint64_t shape[] = {4, 64};
   std::vector<float> values(4 * 64);

@@ -1,4 +1,4 @@
-// XCTest itself, as far as tests that pass can tell; Planted holds tests that must fail.
+// Tests of XCTest itself that can pass; SeededFaults has those that must fail.
 #import <XCTest/XCTest.h>
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace {
 
-std::string calls;  // what was called since the class was set up
+std::string calls;  // calls since the class was set up
 
 }  // namespace
 

@@ -12,14 +12,14 @@ NSErrorDomain const XCTestErrorDomain = @"com.apple.XCTestErrorDomain";
 
 namespace {
 
-// Raised to leave a test that is skipped, or that does not go on after a failure.
+// Raised to end a test that is skipped or does not continue after a failure.
 NSString *const kEndOfTest = @"_XCTLinuxEndOfTest";
 
 void raiseEndOfTest() {
   [NSException raise:kEndOfTest format:@"the test has ended"];
 }
 
-// Runs the body; what it let out in words, or nil.
+// Runs the body; describes the exception that escaped, or nil.
 NSString *escapeFrom(std::function<void()> body) {
   NSString *escape = nil;
   const std::function<void()> guarded = [&] {
@@ -28,7 +28,7 @@ NSString *escapeFrom(std::function<void()> body) {
     } catch (const std::exception &exception) {
       escape = [NSString stringWithFormat:@"failed: caught C++ exception \"%s\"", exception.what()];
     } catch (...) {
-      if (!std::current_exception()) throw;  // not C++'s: an NSException
+      if (!std::current_exception()) throw;  // not a C++ exception: an NSException
       escape = @"failed: caught C++ exception of an unknown type";
     }
   };
@@ -45,7 +45,7 @@ NSString *escapeFrom(std::function<void()> body) {
 
 @implementation XCTestCase {
   SEL _selector;
-  std::mutex _mutex;  // guards the count of failures, which may come from any thread
+  std::mutex _mutex;  // guards the count of failures, which any thread may change
   NSMutableArray<XCTestExpectation *> *_expectations;
   NSMutableArray<void (^)(void)> *_teardownBlocks;
 }
@@ -85,7 +85,7 @@ NSString *escapeFrom(std::function<void()> body) {
   raiseEndOfTest();
 }
 
-// Runs a part of the test. What escapes from it is a failure.
+// Runs a part of the test. An exception that escapes is a failure.
 - (void)guard:(std::function<void()>)part {
   if (NSString *const escape = escapeFrom(part)) {
     escapeFrom([&] { [self failAt:nullptr line:0 text:escape]; });

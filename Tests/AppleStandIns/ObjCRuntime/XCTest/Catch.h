@@ -1,7 +1,7 @@
-// Catches NSExceptions. Clang can do that for GCC's runtime alone, so the one file behind this is compiled for it,
-// without automatic reference counting.
+// Catches NSExceptions. Clang supports that only for GCC's runtime, so the implementation is compiled for it, without
+// ARC.
 #pragma once
 #import <Foundation/Foundation.h>
 
-// Calls function(context); the NSException that it let out, or nil. A C++ exception passes.
+// Calls function(context) and returns the NSException that escaped, or nil. C++ exceptions propagate.
 NSException* _Nullable XCTLinuxCatch(void (*_Nonnull function)(void* _Nullable), void* _Nullable context);

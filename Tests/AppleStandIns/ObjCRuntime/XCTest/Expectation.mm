@@ -6,7 +6,7 @@
 
 namespace {
 
-// One for all expectations: who waits, waits for several.
+// One for all expectations, because a waiter waits for several.
 struct Changes {
   std::mutex mutex;
   std::condition_variable happened;

@@ -41,7 +41,7 @@ void printSuite(const char *name, const char *verdict) {
   std::printf("Test Suite '%s' %s at %s.\n", name, verdict, time.UTF8String);
 }
 
-// Classes live forever, and some of the runtime's own cannot be retained.
+// Classes live forever, and some classes of the runtime cannot be retained.
 using AnyClass = __unsafe_unretained Class;
 
 bool isTestCase(AnyClass inspected) {
@@ -60,7 +60,7 @@ std::vector<AnyClass> testClasses() {
   return classes;
 }
 
-// The tests of a class, and those that it inherits.
+// The tests of a class, including inherited ones.
 std::vector<SEL> testsOf(Class inspected, NSString *filter) {
   std::vector<SEL> tests;
   for (Class each = inspected; each != [XCTestCase class]; each = class_getSuperclass(each)) {
@@ -70,7 +70,7 @@ std::vector<SEL> testsOf(Class inspected, NSString *filter) {
       const SEL selector = method_getName(methods[i]);
       NSString *const path = [NSString stringWithFormat:@"%s/%s", class_getName(inspected), sel_getName(selector)];
       const bool isTest = std::strncmp(sel_getName(selector), "test", 4) == 0 &&
-                          method_getNumberOfArguments(methods[i]) == 2;  // those that every method has
+                          method_getNumberOfArguments(methods[i]) == 2;  // self and _cmd
       if (isTest && (filter.length == 0 || [path rangeOfString:filter].length > 0)) tests.push_back(selector);
     }
     std::free(methods);
@@ -87,7 +87,7 @@ Totals run(Class testClass, SEL selector) {
     XCTestCase *const test = [[testClass alloc] initWithTest:selector];
     NSString *const name = test.name;
     std::printf("Test Case '%s' started.\n", name.UTF8String);
-    std::fflush(stdout);  // a crash must not hide who crashed
+    std::fflush(stdout);  // so that a crash does not hide the test's name
     NSDate *const begin = [NSDate date];
     @autoreleasepool {
       [test runTest];

@@ -1,5 +1,4 @@
-// What the runner knows of a test case beyond its public face: it makes one for each test, runs it, and asks how it
-// went.
+// The runner's interface to a test case: it creates one for each test, runs it, and reads its result.
 #pragma once
 #import <XCTest/XCTest.h>
 
@@ -10,7 +9,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nonatomic, readonly) BOOL isSkipped;
 - (instancetype)initWithTest:(SEL)selector;
 - (void)runTest;
-// From any thread. The place is that of an assertion; where there is none, of the test's class alone.
+// Thread-safe. The location is that of an assertion or, without one, only the test's class.
 - (void)failAt:(nullable const char *)file line:(int)line text:(NSString *)text;
 - (void)skipWithNote:(NSString *)note;
 @end
@@ -18,16 +17,15 @@ NS_ASSUME_NONNULL_BEGIN
 @interface XCTestExpectation ()
 @property(nonatomic) BOOL isWaitedFor;
 @property(nonatomic, readonly) BOOL isOverFulfilled;
-// Fulfilled as often as expected. For an inverted one that is what must not be.
+// Fulfilled as often as expected. For an inverted expectation, that is a failure.
 @property(nonatomic, readonly) BOOL isFulfilled;
-// Counts the fulfillments of the process: tells which expectation was fulfilled first.
+// Counts the fulfillments of the process, to order them.
 @property(nonatomic, readonly) NSUInteger fulfillmentToken;
-// Waits until each that is not inverted is fulfilled, or one that is inverted is; NO when the time is over before.
+// Waits until each normal expectation or an inverted one is fulfilled; NO on timeout.
 + (BOOL)waitForAll:(NSArray<XCTestExpectation *> *)expectations timeout:(NSTimeInterval)seconds;
 @end
 
-// All tests whose "Class/method" contains the filter, in the order of their names; all where it is empty. Gives the
-// status of the process.
+// Runs all tests whose "Class/method" contains the filter, in name order; all if it is empty. Returns the exit status.
 int XCTLinuxRunTests(NSString *filter);
 
 NS_ASSUME_NONNULL_END

@@ -1,7 +1,7 @@
-// objc-tests [FILTER]: runs the tests whose "Class/method" contains the filter. Fails where one fails or none ran.
+// objc-tests [FILTER]: runs the tests whose "Class/method" contains the filter. Fails if one fails or none ran.
 #import "Running.h"
 
-// With LeakSanitizer alone.
+// Only with LeakSanitizer.
 extern "C" __attribute__((weak)) void __lsan_disable(void);
 extern "C" __attribute__((weak)) void __lsan_enable(void);
 
@@ -9,8 +9,8 @@ int main(int count, char **arguments) {
   @autoreleasepool {
     NSString *const filter = count > 1 ? [NSString stringWithUTF8String:arguments[1]] : @"";
     if (__lsan_disable) {
-      // Once without looking for leaks: what Foundation, the runtime and the core keep for the life of the process is
-      // there then. A leak of the tests, or of what they test, is there again in the second run.
+      // The first run ignores leaks: it allocates what Foundation, the runtime and the core keep for the life of the
+      // process. Real leaks occur again in the second run.
       __lsan_disable();
       const int status = XCTLinuxRunTests(filter);
       __lsan_enable();

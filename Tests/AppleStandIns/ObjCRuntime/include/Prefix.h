@@ -1,9 +1,9 @@
-// What Apple's Foundation has and GNUstep's lacks: macros of the headers, mostly. Every Objective-C file on Linux
-// begins with this (-include), so that the sources themselves are as they are for a Mac.
+// What Apple's Foundation has and GNUstep's lacks, mostly macros. Every Objective-C file on Linux includes it first
+// (-include), so that the sources need no changes.
 #pragma once
 #include <stddef.h>
 
-// Swift's view of a declaration. The compiler checks what it knows: a name's arity, and where an attribute may stand.
+// Swift's view of a declaration. The compiler checks a name's arity and where an attribute is allowed.
 #define NS_SWIFT_NAME(name) __attribute__((swift_name(#name)))
 #define NS_SWIFT_ASYNC(completionIndex) __attribute__((swift_async(swift_private, completionIndex)))
 #define NS_SWIFT_ASYNC_NAME(name) __attribute__((swift_async_name(#name)))
@@ -17,7 +17,7 @@
 #define NS_SWIFT_NONISOLATED __attribute__((swift_attr("nonisolated")))
 #define NS_SWIFT_NOTHROW __attribute__((swift_error(none)))
 #define NS_SWIFT_UI_ACTOR NS_SWIFT_MAIN_ACTOR
-// Clang has this by the platform, and none is named Swift here.
+// Clang implements this per platform, and Swift is not one here.
 #define NS_SWIFT_UNAVAILABLE(message)
 #define NS_SWIFT_UNAVAILABLE_FROM_ASYNC(message) __attribute__((swift_attr("@_unavailableFromAsync")))
 #define NS_REFINED_FOR_SWIFT __attribute__((swift_private))
@@ -34,7 +34,7 @@
 #define NS_DIRECT_MEMBERS
 #define OBJC_SUBCLASSING_RESTRICTED __attribute__((objc_subclassing_restricted))
 
-// Kinds of enumerations. NS_ENUM and NS_OPTIONS are GNUstep's.
+// Kinds of enumerations. GNUstep defines NS_ENUM and NS_OPTIONS.
 #define NS_CLOSED_ENUM(type, name) \
   enum name : type name;           \
   enum __attribute__((enum_extensibility(closed))) name : type
@@ -46,7 +46,7 @@
 #define NS_TYPED_ENUM __attribute__((swift_wrapper(enum)))
 #define NS_TYPED_EXTENSIBLE_ENUM __attribute__((swift_wrapper(struct)))
 
-// Versions of Apple's systems say nothing here.
+// Availability on Apple's systems does not matter here.
 #define API_AVAILABLE(...)
 #define API_DEPRECATED(...)
 #define API_DEPRECATED_WITH_REPLACEMENT(...)
@@ -61,7 +61,7 @@
 typedef NSString *NSErrorUserInfoKey NS_TYPED_EXTENSIBLE_ENUM;
 static NSErrorUserInfoKey const NSDebugDescriptionErrorKey __attribute__((unused)) = @"NSDebugDescription";
 
-// GCC's are casts: (id)0 is no NSError** in C++, and a cast cannot be boxed with @.
+// GCC's are casts: in C++, (id)0 does not convert to NSError**, and a cast cannot be boxed with @.
 #undef nil
 #undef Nil
 #undef YES
@@ -76,7 +76,7 @@ static NSErrorUserInfoKey const NSDebugDescriptionErrorKey __attribute__((unused
 #define YES __objc_yes
 #define NO __objc_no
 
-// GNUstep's is empty.
+// GNUstep's definition is empty.
 #undef NS_UNAVAILABLE
 #define NS_UNAVAILABLE __attribute__((unavailable))
 #endif

@@ -1,4 +1,3 @@
-// Stands for Apple's header.
 #pragma once
 #include <dispatch/dispatch.h>
 #include <math.h>

@@ -1,3 +1,2 @@
-// Stands for Apple's header.
 #pragma once
 typedef struct __IOSurface* IOSurfaceRef;

@@ -1,4 +1,4 @@
-// How Apple builds libc++, in the words of version 19, where what is not named is there: availability markup, too.
+// Apple's libc++ configuration for version 19, which enables what is not named here, such as availability markup.
 #pragma once
 #define _LIBCPP_ABI_VERSION 1
 #define _LIBCPP_ABI_NAMESPACE __1

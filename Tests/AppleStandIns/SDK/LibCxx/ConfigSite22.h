@@ -1,4 +1,4 @@
-// How Apple builds libc++, in the words of its versions 20 to 22. -include puts it before the library's headers.
+// Apple's libc++ configuration for versions 20 to 22. -include puts it before the library's headers.
 #pragma once
 #define _LIBCPP_ABI_VERSION 1
 #define _LIBCPP_ABI_NAMESPACE __1

@@ -1,4 +1,4 @@
-// Darwin's math.h asks for a part of float.h, which libc++ as LLVM publishes it takes for the whole, and gives no more.
+// Darwin's math.h requests a part of float.h. LLVM's libc++ treats that as the whole header and then provides no more.
 #ifdef __need_infinity_nan
 #include_next <float.h>
 #undef _LIBCPP_FLOAT_H

@@ -1,5 +1,5 @@
-// The Objective-C classes as a Swift program uses them: shows that names, throws, async and Sendable read as they should
-// in Swift. It is type-checked, not run.
+// Uses the Objective-C classes from Swift, to check how names, throws, async and Sendable are imported. Type-checked
+// only.
 import Foundation
 import MLXNativeKernelsCore
 import Metal

@@ -1,5 +1,5 @@
-// Stands for the Swift half of Apple's module, over the headers beside it: how errors, texts and collections cross
-// between the languages. The compiler knows the names with underscores. It is type-checked against, and never run.
+// A stub of the Swift part of Apple's module: how errors, strings and collections bridge between the languages. The
+// compiler knows the names with underscores. Type-checked only.
 @_exported public import Foundation
 
 public protocol LocalizedError: Error {
@@ -30,7 +30,7 @@ public let _nilObjCError: any Error = _GenericObjCError.nilError
 public func _convertNSErrorToError(_ error: NSError?) -> any Error { error ?? _nilObjCError }
 public func _convertErrorToNSError(_ error: any Error) -> NSError { NSError() }
 
-// What NS_ERROR_ENUM becomes.
+// The protocol of types that NS_ERROR_ENUM declares.
 public protocol _ErrorCodeProtocol: Equatable, RawRepresentable {
     associatedtype _ErrorType: _BridgedStoredNSError where _ErrorType.Code == Self
 }

@@ -1,5 +1,5 @@
-// Stands for Apple's module, so that files under `#if canImport(Metal)` are type-checked on Linux. None of these is
-// Sendable here; some are in Apple's SDK, in some versions of it.
+// A stub of Apple's module, to type-check files under `#if canImport(Metal)` on Linux. No type is Sendable here; some
+// are in some versions of Apple's SDK.
 
 public protocol MTLDevice: AnyObject {
     var name: String { get }

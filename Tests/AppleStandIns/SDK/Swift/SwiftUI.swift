@@ -1,5 +1,5 @@
-// Stands for Apple's module, with those of its names that Examples/DecodeDemo uses, so that its views are type-checked
-// on Linux. What Apple has on one system alone is under #if here, too. It is type-checked against, and never run.
+// A stub of Apple's module with the names that Examples/DecodeDemo uses, to type-check its views on Linux. Names that
+// Apple has on one system only are under #if here, too.
 @_exported public import Foundation
 @_exported public import Observation
 
@@ -21,7 +21,7 @@ private func none<Value>() -> Value { fatalError() }
 extension App { public static func main() {} }
 
 extension Never: View, Scene { public var body: Never { return none() } }
-/// What a view or a scene is made of does not matter here.
+/// The body of a view or scene does not matter here.
 @MainActor @preconcurrency public protocol Leaf {}
 extension Leaf { public var body: Never { return none() } }
 public struct EmptyView: View, Leaf { public nonisolated init() {} }
@@ -129,7 +129,7 @@ public struct GraphicsContext {
     public struct Shading { public static func color(_ color: Color) -> Shading { Shading() } }
     public func fill(_ path: Path, with shading: Shading) {}
 }
-// It may draw in the background, so the closure is held to what is sent there.
+// It may draw in the background, so the closure may only capture Sendable values.
 public struct Canvas<Symbols: View>: View, Leaf {
     public nonisolated init(
         renderer: @escaping @Sendable (inout GraphicsContext, CGSize) -> Void

@@ -1,4 +1,4 @@
-// Stands for Apple's header. The functions are called through casts, so their types say nothing.
+// The functions are called through casts, so their types do not matter.
 #pragma once
 #include <objc/runtime.h>
 

@@ -1,4 +1,4 @@
-// Stands for Apple's header: what metal-cpp needs of the Objective-C runtime.
+// The parts of the Objective-C runtime that metal-cpp needs.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

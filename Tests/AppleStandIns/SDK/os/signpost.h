@@ -1,4 +1,4 @@
-// Signposts, as far as the library uses them, for checks of types.
+// The signposts that the library uses, for type checks.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

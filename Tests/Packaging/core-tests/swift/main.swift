@@ -1,4 +1,4 @@
-// Runs the C++ tests without XCTest, from the objects that swift build made.
+// Runs the C++ tests without XCTest, from swift build's objects.
 import Foundation
 import MLXNativeKernelsCoreTests
 

@@ -1,4 +1,4 @@
-// The benchmark as one call, for the Swift program that starts it.
+// The benchmark as one call, for its Swift program.
 #pragma once
 
 #ifdef __cplusplus

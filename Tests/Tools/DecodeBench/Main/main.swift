@@ -1,4 +1,4 @@
-// What both benchmarks share is in there.
+// Code that both benchmarks share.
 import BenchSupport
 import DecodeBenchSupport
 import Foundation

@@ -1,11 +1,11 @@
-// The benchmark of FlashDecode as one call, for the Swift program that starts it.
+// The FlashDecode benchmark as one call, for its Swift program.
 #pragma once
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// Measures what the arguments ask for, prints, and returns an exit status.
+// Measures as the arguments specify, prints, and returns an exit status.
 int decode_bench_run(int argc, char* const* argv);
 
 #ifdef __cplusplus

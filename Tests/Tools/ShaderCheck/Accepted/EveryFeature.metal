@@ -1,4 +1,4 @@
-// Legal things that the checks must leave alone.
+// Valid code that the checks must accept.
 // host accepts
 #include "../../../../Shaders/Common/MetalCompat.h"
 

@@ -66,7 +66,7 @@ instantiate_kernel("sumRows_f32", sumRows, float, 64, true)
 instantiate_kernel("sumRows_f16", sumRows, half, 128, false)
 instantiate_kernel("sumRows_bf16", sumRows, bfloat, 128, true)
 
-// A default for a template's parameter that calls a function, and a number with its digits parted.
+// A default template argument that calls a function, and digit separators.
 template <uint width, uint padded = roundedUp(width, 4)>
 kernel void pad(device uint* out [[buffer(0)]], uint t [[thread_position_in_grid]]) {
   const uint other = out[t + 1];

@@ -1,4 +1,4 @@
-// What kernels do with the matrices of a simdgroup.
+// Operations of kernels on simdgroup matrices.
 // host accepts
 #include "../../../../Shaders/Common/MetalCompat.h"
 

@@ -1,5 +1,5 @@
-// Legal in Metal, and too much for the Host device: overloads that differ in the address space alone, and vectors as
-// constants of the file.
+// Valid in Metal but unsupported by the Host device: overloads that differ only in the address space, and vectors as
+// constants at file scope.
 // host refuses
 #include "../../../../Shaders/Common/MetalCompat.h"
 

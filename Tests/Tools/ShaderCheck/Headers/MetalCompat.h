@@ -1,16 +1,16 @@
-// The words of a kernel text for the strict compile. Comes after Shaders/Common/MetalCompat.h, and puts its own five
-// words in place of those: upstream clang has no function constants, no host names and no threadgroup variables in
-// functions that it does not know to be kernels.
+// The keywords of kernel source for the strict compile. Follows Shaders/Common/MetalCompat.h and replaces five of its
+// macros: upstream clang has no function constants, no host names, and no threadgroup variables in functions that are
+// not kernels.
 #pragma once
 #include "Types.h"
 
 // Kernels are ordinary functions here: OpenCL has no kernel templates.
 #define kernel
 
-// OpenCL's own word, which also makes a pointer to it a pointer to const.
+// OpenCL's keyword, which also makes pointers to it point to const.
 #define constant const __constant
 
-// An attribute that is none of these is an error, and so is a name inside one that is not declared.
+// Any other attribute is an error, and so is an undeclared name inside one.
 #define buffer(index) clang::annotate("buffer", ::metal::bufferIndex<index>())
 #undef threadgroup_memory
 #define threadgroup_memory(index) clang::annotate("threadgroup", ::metal::bufferIndex<index>())
@@ -69,7 +69,7 @@ struct Exported<void(Parameters...)> {
 #define threadgroup_array(type, name, count) \
   __local typename ::metal::ThreadgroupArray<type, count>::Type& name = ::metal::threadgroupArray<type, count>()
 
-// A second constant with one index defines one structure twice.
+// A second constant with the same index redefines a struct.
 #undef pipeline_constant
 #define pipeline_constant(type, name, index) \
   template <>                                \
@@ -79,7 +79,7 @@ struct Exported<void(Parameters...)> {
 #undef instantiate_kernel
 #define instantiate_kernel(label, function, ...) template decltype(function<__VA_ARGS__>) function<__VA_ARGS__>;
 
-// Naming a function's type counts as taking its address, which kernel text may not do elsewhere.
+// Naming a function's type counts as taking its address, which kernel source may not do elsewhere.
 #undef export_kernel
 #define export_kernel(function)                                                                                     \
   _Pragma(                                                                                                          \

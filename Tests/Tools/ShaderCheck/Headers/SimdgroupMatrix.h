@@ -1,10 +1,10 @@
-// simdgroup_matrix of Metal Shading Language for the strict compile. Its functions stand in the list.
+// simdgroup_matrix of Metal Shading Language for the strict compile. Its functions are in functions.tsv.
 #pragma once
 #include "Vectors.h"
 
 namespace metal {
 
-// A lane's own elements. Metal has more here, which differs between its versions.
+// A lane's elements. Metal has more members, which differ between versions.
 template <typename T>
 struct ThreadElements {
   T& operator[](int);

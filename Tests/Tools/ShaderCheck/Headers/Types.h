@@ -6,7 +6,7 @@
 #define threadgroup __local
 #define thread __private
 
-// Words of OpenCL that are plain names in Metal.
+// OpenCL keywords that are ordinary names in Metal.
 #define global global_
 #define local local_
 #define generic generic_
@@ -66,8 +66,8 @@ struct atomic {
 #define atomic_int ::metal::atomic<int>
 #define atomic_float ::metal::atomic<float>
 
-// Which scalar becomes which element without being asked: never a wider floating-point type, and no floating-point type
-// for integer elements.
+// Which scalars convert implicitly to which elements: never a wider floating-point type, and no floating-point type to
+// integer elements.
 template <typename T>
 struct FloatingRank {
   enum { value = 0 };

@@ -1,5 +1,5 @@
-// Vectors of Metal Shading Language for the strict compile: what they convert to, and which operators they have.
-// Nothing here is ever run, so operators are declared and not defined.
+// Vectors of Metal Shading Language for the strict compile: their conversions and operators. Nothing here runs, so
+// operators are declared and not defined.
 #pragma once
 #include "Types.h"
 
@@ -8,7 +8,7 @@ namespace metal {
 template <typename T, int N>
 struct vec;
 
-// A choice of elements, as in v.xy. It becomes a vector by itself; only one without repeated letters can be assigned.
+// A swizzle, as in v.xy. It converts to a vector; only one without repeated letters is assignable.
 template <typename Vector, bool canAssign>
 struct Swizzle;
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs a clang and reads what it says.
+/// Runs clang and parses its output.
 struct Clang: Sendable {
     struct Note {
         let file: String
@@ -28,10 +28,10 @@ struct Clang: Sendable {
 
     let path: String
 
-    /// The Swift toolchain's clang comes first on PATH and has the C++-for-OpenCL mode, so nothing need be installed; a
-    /// distribution's will do where the name clang means none.
-    init(path given: String?) throws {
-        let names = given.map { [$0] } ?? ["clang", "clang-21", "clang-20", "clang-19"]
+    /// The Swift toolchain's clang comes first on PATH and has the C++-for-OpenCL mode, so nothing needs to be
+    /// installed. If there is no program named clang, a distribution's versioned one is used.
+    init(path requestedPath: String?) throws {
+        let names = requestedPath.map { [$0] } ?? ["clang", "clang-21", "clang-20", "clang-19"]
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init)
         let candidates = names.flatMap { name in name.contains("/") ? [name] : folders.map { "\($0)/\(name)" } }
         guard let found = candidates.first(where: FileManager.default.isExecutableFile(atPath:)) else {
@@ -51,7 +51,7 @@ struct Clang: Sendable {
         process.standardError = error
         process.standardInput = FileHandle.nullDevice
         try process.run()
-        // Both pipes are read at once: a process that fills one while the other is read would wait for ever.
+        // Reads both pipes concurrently: a process that fills one while only the other is read would block forever.
         let collected = Collected()
         let reader = Thread { collected.set(error.fileHandleForReading.readDataToEndOfFile()) }
         reader.start()

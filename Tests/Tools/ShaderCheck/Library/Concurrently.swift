@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// The answers of `work` in the order of `items`; most of the time here passes in waiting for compilers.
+/// The results of `work` in the order of `items`; most of the time is spent waiting for compilers.
 func concurrently<Item: Sendable, Answer: Sendable>(
     _ items: [Item], _ work: @Sendable (Item) throws -> Answer
 ) throws -> [Answer] {

@@ -1,11 +1,11 @@
-/// A reason why Apple's compiler might refuse a text, or might give it another meaning than the Host device does.
+/// A reason why Apple's compiler might refuse a source, or interpret it differently than the Host device.
 public struct Finding: Hashable, Sendable, Comparable, CustomStringConvertible {
     public enum Checker: String, Sendable {
         /// The strict compile.
         case compile
         /// The list of functions.
         case list
-        /// The rules that work on tokens.
+        /// The token rules.
         case lint
     }
 

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The functions of Metal's library that kernels may call, read from tables such as functions.tsv. The strict compile
-/// declares these and no others, so the list cannot say one thing and the check another.
+/// The Metal library functions that kernels may call, read from tables such as functions.tsv. The strict compile
+/// declares exactly these, so the list and the check cannot disagree.
 public struct FunctionList: Sendable {
     public struct Row: Sendable, Equatable {
         public let file: String
@@ -9,7 +9,7 @@ public struct FunctionList: Sendable {
         /// As in the table: `float precise::exp(float)`.
         public let declaration: String
         public let result: String
-        /// `precise`, `fast` or nothing.
+        /// `precise`, `fast` or empty.
         public let variant: String
         /// `exp`, or `as_type<float>`; without spaces.
         public let name: String
@@ -21,11 +21,11 @@ public struct FunctionList: Sendable {
 
     public struct Parameter: Sendable, Hashable {
         public let type: String
-        /// Whether arguments of other types become this one without being asked. Written `~ushort` in the table.
+        /// Whether arguments of other types convert implicitly. Written `~ushort` in the table.
         public let converts: Bool
     }
 
-    /// A table that cannot be read. Says what, got, expected and fix.
+    /// A table that cannot be parsed. Says what, got, expected and fix.
     public struct Mistake: Error, CustomStringConvertible {
         public let description: String
     }
@@ -80,16 +80,16 @@ public struct FunctionList: Sendable {
 }
 
 extension FunctionList {
-    /// Declarations are marked as deprecated with these words and the row's index, so the compiler reports each use.
+    /// Declarations are marked as deprecated with this text and the row's index, so the compiler reports each use.
     private static let useMark = "shader-check row "
 
-    /// The row whose use a warning of the compiler reports.
+    /// The row whose use a compiler warning reports.
     static func usedRow(in message: String) -> Int? {
         message.firstRange(of: useMark).flatMap { Int(message[$0.upperBound...].prefix(while: \.isNumber)) }
     }
 
-    /// The list as C++ declarations. A template without a body takes every call whose arguments do not have exactly the
-    /// listed types, where C++ would convert them and Metal, which has more overloads, would call another function.
+    /// The list as C++ declarations. A template without a body catches every call whose arguments do not have exactly
+    /// the listed types, where C++ would convert them and Metal, which has more overloads, would call another function.
     var header: String {
         var text = """
             #pragma once
@@ -104,7 +104,7 @@ extension FunctionList {
             let mark = "__attribute__((deprecated(\"\(Self.useMark)\(index)\")))"
             let types = row.parameters.map(\.type).joined(separator: ", ")
             let template = row.name.contains("<") ? "template <> " : ""
-            // The compiler then blames a bad row on its table; 3 stands for a system header.
+            // Makes the compiler report a bad row at its table; 3 means a system header.
             text += "# \(row.line) \"\(row.file)\" 3\n"
             text += inVariant(row, "\(template)\(mark) \(row.result) \(row.name)(\(types));")
             let refusal = refusal(of: row)
@@ -127,6 +127,6 @@ extension FunctionList {
 }
 
 extension FunctionList.Row {
-    /// Whether the function has variants between which the compiler's flags choose, unless the row does.
+    /// Whether the function has variants among which compiler flags choose, unless the row does.
     public var needsVariant: Bool { variant.isEmpty && Lint.twoVariants.contains(name) }
 }

@@ -1,13 +1,13 @@
 import Foundation
 
-/// Whether the Host device's own compile, which turns kernel text into C++20, takes a text. It refuses much of what the
-/// strict compile and the lint refuse, earlier and in every build.
+/// Checks whether the Host device's compile, which treats kernel source as C++20, accepts a source. It refuses much of
+/// what the strict compile and the lint refuse, earlier and in every build.
 public final class HostCompile: Sendable {
     private let clang: Clang
     private let folder: URL
     private let flags: [String]
 
-    /// Compiles the device's Metal library once, for all texts.
+    /// Precompiles the device's Metal library once for all sources.
     public init(layout: Layout = Layout(), clang: String? = nil) throws {
         self.clang = try Clang(path: clang)
         let host = "\(layout.root)/Sources/MLXNativeKernelsHost"
@@ -21,16 +21,16 @@ public final class HostCompile: Sendable {
 
         """.write(toFile: header, atomically: false, encoding: .utf8)
         let plain = ["-std=c++20", "-I", host]
-        let made = try self.clang.run(["-x", "c++-header"] + plain + [header, "-o", "\(header).pch"])
-        guard made.status == 0 else {
-            throw Clang.Failure(description: "the Host device's Metal library does not compile: \(made.standardError)")
+        let pch = try self.clang.run(["-x", "c++-header"] + plain + [header, "-o", "\(header).pch"])
+        guard pch.status == 0 else {
+            throw Clang.Failure(description: "the Host device's Metal library does not compile: \(pch.standardError)")
         }
         flags = ["-x", "c++"] + plain + ["-fsyntax-only", "-include-pch", "\(header).pch"]
     }
 
     deinit { try? FileManager.default.removeItem(at: folder) }
 
-    /// An answer for each file.
+    /// The result for each file.
     public func accepts(_ files: [String]) throws -> [Bool] { try concurrently(files, accepts) }
 
     private func accepts(_ file: String) throws -> Bool {

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Where things lie, and how paths are shown.
+/// The locations of files, and how paths are shown.
 public struct Layout: Sendable {
     /// The repository.
     public let root: String
 
-    /// By default the repository that this file was compiled from.
+    /// The default is the repository that this file was compiled from.
     public init(root: String? = nil) {
         let here = URL(fileURLWithPath: #filePath)
         self.root = root ?? (0..<5).reduce(here) { url, _ in url.deletingLastPathComponent() }.path
@@ -19,7 +19,7 @@ public struct Layout: Sendable {
     public var rejected: String { "\(folder)/Rejected" }
     public var accepted: String { "\(folder)/Accepted" }
 
-    /// Without `..`, and relative to the repository where it lies in it.
+    /// Without `..`, and relative to the repository if inside it.
     public func shown(_ path: String) -> String {
         var parts: [Substring] = []
         for part in path.split(separator: "/", omittingEmptySubsequences: false) where part != "." {

@@ -1,9 +1,9 @@
-/// Rules of the Metal compiler, and of this house, that the strict compile does not see. They work on the tokens of the
-/// preprocessed text, where a Mac's branch of every header was taken; the words of Shaders/Common/MetalCompat.h stay as written.
+/// Rules of the Metal compiler and of this package that the strict compile does not check. They use the tokens of the
+/// source, preprocessed as on a Mac, except that macros of Shaders/Common/MetalCompat.h are not expanded.
 struct Lint {
     let source: SourceText
     private(set) var findings: [Finding] = []
-    /// Names that a library made of this text offers.
+    /// The names that a library of this source exports.
     private(set) var exports: [String] = []
 
     init(tokens: [Token]) {

@@ -1,11 +1,11 @@
-/// Rules about what functions call.
+/// Rules about calls.
 extension Lint {
-    /// Kernel text that is compiled at run time gets fast math, which may answer these without looking.
+    /// Kernel source that is compiled at run time uses fast math, which may fold these to constants.
     static let classifiers: Set<String> = [
         "isnan", "isinf", "isfinite", "isnormal", "isordered", "isunordered", "signbit",
     ]
 
-    /// Functions with a precise and a fast variant that differ: without a namespace the compiler's flags choose.
+    /// Functions whose precise and fast variants differ: without a namespace, compiler flags choose.
     static let twoVariants: Set<String> = [
         "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "cospi", "exp", "exp10", "exp2",
         "fmod",
@@ -29,7 +29,7 @@ extension Lint {
         }
     }
 
-    /// Calls are told apart by name and number of arguments.
+    /// Calls are identified by name and number of arguments.
     private struct Callee: Hashable {
         let name: String
         let arguments: Int
@@ -39,7 +39,7 @@ extension Lint {
         Callee(name: function.name, arguments: function.parameters.count)
     }
 
-    /// What the word at `index` calls, where it calls something.
+    /// The callee of the word at `index`, if it is a call.
     private func callee(_ index: Int) -> Callee? {
         guard source.tokens[index].kind == .word, let open = argumentList(after: index) else { return nil }
         let arguments = source.parts(open + 1..<max(source.close(open), open + 1)).count
@@ -50,7 +50,7 @@ extension Lint {
         let kernels = Set(source.functions.filter(\.isKernel).map(key))
         for function in source.functions {
             for index in function.body {
-                // What calls itself is reported as recursive.
+                // A function that calls itself is reported as recursive.
                 guard let callee = callee(index), kernels.contains(callee), callee != key(function) else { continue }
                 report(index, "call of kernel \(callee.name): a kernel is only dispatched; let both call a function")
             }
@@ -75,7 +75,7 @@ extension Lint {
         }
     }
 
-    /// The bracket of a call, where the word before it is called: `f(` or `f<half, 4>(`.
+    /// The opening bracket of a call's arguments, as in `f(` or `f<half, 4>(`.
     private func argumentList(after index: Int) -> Int? {
         if source.text(index + 1) == "(" { return index + 1 }
         guard source.text(index + 1) == "<" else { return nil }

@@ -1,12 +1,12 @@
 /// Rules about comparisons.
 extension Lint {
     private static let comparisons: Set<String> = ["==", "!=", "<=", ">="]
-    /// Where an operand of a comparison ends, unless it stands in brackets.
+    /// Tokens that end an operand of a comparison, outside brackets.
     private static let ends: Set<String> = [
         ";", ",", "=", "?", ":", "&&", "||", "&", "|", "^", "return", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
     ]
 
-    /// `x != x` is isnan by another name, and fast math answers it without looking.
+    /// `x != x` is equivalent to isnan, and fast math may fold it.
     mutating func checkComparisons() {
         for index in source.tokens.indices where Self.comparisons.contains(source.text(index)) {
             let before = withoutBrackets(operand(from: index, step: -1).reversed())
@@ -20,7 +20,7 @@ extension Lint {
         }
     }
 
-    /// The tokens from the comparison on, in the order in which they are met.
+    /// The tokens from the comparison on, in scan order.
     private func operand(from comparison: Int, step: Int) -> [String] {
         let opening: Set<String> = step > 0 ? ["(", "[", "{"] : [")", "]", "}"]
         let closing: Set<String> = step > 0 ? [")", "]", "}"] : ["(", "[", "{"]
@@ -30,7 +30,7 @@ extension Lint {
             if depth == 0, Self.ends.contains(text) || Self.comparisons.contains(text) || closing.contains(text) {
                 break
             }
-            // Backward, a body or a block that ends before the operand.
+            // Backward, a body or block before the operand.
             if depth == 0, text == "{" || text == "}" { break }
             if opening.contains(text) { depth += 1 }
             if closing.contains(text) { depth -= 1 }

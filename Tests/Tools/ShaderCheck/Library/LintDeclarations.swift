@@ -41,7 +41,7 @@ extension Lint {
         }
     }
 
-    /// A pointer or reference names the address space of what it points to; clang would take any.
+    /// A pointer or reference must name the address space of its target; clang would accept any.
     mutating func checkPointers() {
         let types = Self.scalars.union(Self.vectors).union(source.types)
         let ends: Set<String> = [";", "{", "}", "(", ",", "=", ")", "return"]

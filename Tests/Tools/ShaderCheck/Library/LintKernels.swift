@@ -1,6 +1,6 @@
-/// Rules about kernels: their parameters, and the names under which a library offers them.
+/// Rules about kernels: their parameters and exported names.
 extension Lint {
-    /// Built-in values by the number of dimensions that they may have.
+    /// Built-in values that may have several dimensions.
     static let positions: Set<String> = [
         "thread_position_in_grid", "thread_position_in_threadgroup", "threadgroup_position_in_grid",
         "threads_per_threadgroup", "dispatch_threads_per_threadgroup", "threadgroups_per_grid", "threads_per_grid",

@@ -1,10 +1,10 @@
 /// Rules about single tokens.
 extension Lint {
-    /// Words of C++ that Metal has not and the strict compile takes.
+    /// C++ keywords that Metal lacks and the strict compile accepts.
     private static let foreignWords: Set<String> = ["goto", "asm", "noexcept"]
 
-    /// Words that Metal takes for itself. Those that kernels use in their own meaning are macros of the strict compile,
-    /// which breaks where one of them names something else.
+    /// Names that Metal reserves. Those that kernels use as intended are macros in the strict compile, which fails if
+    /// one of them names something else.
     private static let reservedWords: Set<String> = [
         "vertex", "fragment", "threadgroup_imageblock", "ray_data", "object_data", "sampler", "main", "std",
     ]
@@ -26,7 +26,7 @@ extension Lint {
         }
     }
 
-    /// The attributes of Metal that kernels use. Those of C++ came with C++17, but for a few that say nothing to a kernel.
+    /// The Metal attributes that kernels use. Most C++ attributes need C++17, and the others do not help a kernel.
     private static let attributes: Set<String> = Lint.positions.union(Lint.counts).union([
         "buffer", "threadgroup_memory", "function_constant", "max_total_threads_per_threadgroup",
     ])

@@ -1,13 +1,13 @@
 import Foundation
 
-/// Whether Apple's compiler would accept kernel texts, and whether they mean there what they mean on the Host device, as
-/// far as that can be told without Apple's compiler: a strict compile, a list of functions, and a lint.
+/// Checks whether Apple's compiler would accept kernel sources, and whether they mean the same as on the Host device,
+/// as far as possible without Apple's compiler: with a strict compile, a list of functions, and a lint.
 public struct ShaderChecker: Sendable {
     public struct Report: Sendable {
         public var findings: [Finding] = []
-        /// Names that the checked files export.
+        /// The names that the checked files export.
         public var exports: [String] = []
-        /// Rows of the list that some text uses, as indices.
+        /// The indices of the used rows of the list.
         public var usedRows: Set<Int> = []
         public var files = 0
     }
@@ -54,7 +54,7 @@ public struct ShaderChecker: Sendable {
             files: 1)
     }
 
-    /// Rows that no text of the report uses, as findings: an entry without a use has no reason to be believed.
+    /// Findings for rows that no source uses: an unused entry has no evidence.
     public func unusedRows(_ report: Report) -> [Finding] {
         list.rows.indices.filter { !report.usedRows.contains($0) }.map { index in
             let row = list.rows[index]
@@ -64,7 +64,7 @@ public struct ShaderChecker: Sendable {
         }
     }
 
-    /// What a Mac's compiler would read, without what Metal's own headers bring.
+    /// The tokens that a Mac's compiler would read, without those of Metal's headers.
     private func tokens(of path: String) throws -> [Token] {
         let output = try clang.run(
             [
@@ -74,13 +74,13 @@ public struct ShaderChecker: Sendable {
                 "-include", layout.metalCompat, "-include", "\(headers.empty)/KeepWords.h", path,
             ])
         let tokens = Tokenizer.tokens(of: output.standardOutput, file: layout.shown(path), shown: layout.shown)
-        // MetalCompat.h comes first of all, and opens namespace metal for everyone.
+        // MetalCompat.h comes first, and opens namespace metal for all files.
         return tokens.filter { !$0.file.hasPrefix("<") && !$0.file.hasPrefix(headers.empty) }
     }
 }
 
 extension Layout {
-    /// Lines of text as Metal's compiler gets them, after the words of Shaders/Common/MetalCompat.h were expanded.
+    /// Lines of source as Metal's compiler sees them, with the macros of Shaders/Common/MetalCompat.h expanded.
     public func wordsAsMetal(_ lines: [String], clang: String? = nil) throws -> [String] {
         let headers = try StrictHeaders(list: FunctionList())
         let file = "\(headers.empty)/Lines.metal"

@@ -1,4 +1,4 @@
-/// Tokens with the little structure that the rules need: brackets, declarations, functions.
+/// Tokens with the structure that the rules need: brackets, declarations, functions.
 struct SourceText {
     struct Function {
         let name: String
@@ -8,11 +8,11 @@ struct SourceText {
         let body: Range<Int>
         let isMember: Bool
         let isKernel: Bool
-        /// Of its name.
+        /// The index of its name.
         let at: Int
     }
 
-    /// A declaration at file scope that is neither a function with a body nor a type: a variable, an alias, one of our words.
+    /// A declaration at file scope that is neither a function with a body nor a type: a variable, an alias, a macro.
     struct Statement {
         let range: Range<Int>
     }
@@ -37,10 +37,10 @@ struct SourceText {
     func text(_ index: Int) -> String { tokens.indices.contains(index) ? tokens[index].text : "" }
     func words(_ range: Range<Int>) -> [String] { range.map { tokens[$0].text } }
 
-    /// The bracket that closes the one at `index`; the last token where the text has none.
+    /// The bracket that closes the one at `index`, or the last token if it is not closed.
     func close(_ index: Int) -> Int { closing[index] ?? tokens.count - 1 }
 
-    /// The parts of a range between commas that stand in no bracket.
+    /// The parts of a range between commas outside brackets.
     func parts(_ range: Range<Int>) -> [Range<Int>] {
         var parts: [Range<Int>] = []
         var (start, index, angles) = (range.lowerBound, range.lowerBound, 0)
@@ -60,7 +60,7 @@ struct SourceText {
         return parts
     }
 
-    /// The angle that closes the one at `index`, of a template's parameters; the last token where the text has none.
+    /// The angle bracket that closes the template parameters at `index`, or the last token if they are not closed.
     private func closeAngles(_ index: Int) -> Int {
         var (next, angles) = (index, 0)
         while next < tokens.count {
@@ -158,7 +158,7 @@ struct SourceText {
         words(start..<index).reduce(0) { $0 + ($1 == "<" ? 1 : $1 == ">" ? -1 : 0) } > 0
     }
 
-    /// The bracket of a function's parameters, where the head of a body has one: `name ( … )`, perhaps with words after it.
+    /// The opening bracket of a function's parameters, if the head has one: `name ( … )`, with optional words after it.
     private func parameterList(_ head: Range<Int>) -> Int? {
         var (index, found): (Int, Int?) = (head.lowerBound, nil)
         while index < head.upperBound {

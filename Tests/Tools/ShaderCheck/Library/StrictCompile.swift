@@ -1,6 +1,6 @@
 import Foundation
 
-/// Compiles kernel text in clang's C++-for-OpenCL mode, which has real address spaces, against headers of our own.
+/// Compiles kernel source in clang's C++-for-OpenCL mode, which has real address spaces, against this tool's headers.
 struct StrictCompile: Sendable {
     let clang: Clang
     let headers: StrictHeaders
@@ -9,16 +9,16 @@ struct StrictCompile: Sendable {
 
     struct Outcome {
         var findings: [Finding] = []
-        /// Indices of the rows of the list that the text uses.
+        /// The indices of the list's rows that the source uses.
         var usedRows: Set<Int> = []
     }
 
-    /// Metal 3.1, the version of the oldest systems that the package supports.
+    /// Metal 3.1, the version of the oldest supported systems.
     static let oldestVersion = "-D__METAL_VERSION__=310"
-    /// Metal 3.2, with what texts use only where it is there.
+    /// Metal 3.2, which enables code that is conditional on it.
     static let newestVersion = "-D__METAL_VERSION__=320"
 
-    /// What both versions find together.
+    /// The combined findings of both versions.
     func callAsFunction(_ file: String) throws -> Outcome {
         var outcome = try compiled(file, as: Self.oldestVersion)
         let newest = try compiled(file, as: Self.newestVersion)
@@ -31,13 +31,13 @@ struct StrictCompile: Sendable {
         let output = try clang.run(
             [
                 "-x", "clcpp", "-cl-std=clc++2021", "-fsyntax-only", "-nostdinc", version,
-                // No functions of OpenCL, no double, and no variables at file scope but constants.
+                // Disables OpenCL's functions, double, and variables at file scope other than constants.
                 "-cl-no-stdinc", "-Xclang",
                 "-cl-ext=-cl_khr_fp64,-__opencl_c_fp64,-__opencl_c_device_enqueue,"
                     + "-__opencl_c_program_scope_global_variables",
                 // Metal 3 is C++14. Uses of the list are reported as deprecated.
                 "-Wno-everything", "-Wdeprecated-declarations", "-Werror=pre-c++17-compat",
-                // The lint knows the attributes.
+                // The lint checks attributes.
                 "-Werror=ignored-attributes", "-Werror=return-type",
                 "-Werror=uninitialized", "-Werror=array-bounds", "-Werror=shift-count-overflow", "-Werror=vla",
                 "-Werror=c++20-extensions", "-Werror=c++20-designator", "-Werror=c99-designator",
@@ -62,7 +62,7 @@ struct StrictCompile: Sendable {
                 Finding(.compile, file: layout.shown(file), line: 1, "clang failed: \(lines.last ?? "it said nothing")")
             )
         }
-        // A refused call has no value, and the compiler stumbles over that again.
+        // A refused call has no value, which causes follow-up errors.
         func place(_ finding: Finding) -> String { "\(finding.file):\(finding.line)" }
         let refused = Set(outcome.findings.filter { $0.checker == .list }.map(place))
         outcome.findings.removeAll { $0.checker == .compile && refused.contains(place($0)) }
@@ -70,7 +70,7 @@ struct StrictCompile: Sendable {
     }
 
     private func finding(for diagnostic: Clang.Diagnostic) -> Finding? {
-        // The lint has more to say about these.
+        // The lint reports these in more detail.
         let missing = diagnostic.message.firstMatch(of: /^(?:use of undeclared identifier|no member named) '(\w+)'/)
         if let missing, Lint.twoVariants.union(Lint.classifiers).contains(String(missing.1)),
             !diagnostic.message.contains("in namespace 'metal::")
@@ -88,7 +88,7 @@ struct StrictCompile: Sendable {
         return Finding(isOfLibrary ? .list : .compile, file: place.file, line: place.line, message)
     }
 
-    /// In the kernel text, also where a header of ours objects to what the text gave it.
+    /// The location in the kernel source, even if the error is in one of this tool's headers.
     private func place(of diagnostic: Clang.Diagnostic) -> (file: String, line: Int) {
         func isOurs(_ file: String) -> Bool { file.hasPrefix(headers.declarations) || file.hasPrefix(layout.headers) }
         if isOurs(diagnostic.file), let note = diagnostic.notes.first(where: { !isOurs($0.file) }) {

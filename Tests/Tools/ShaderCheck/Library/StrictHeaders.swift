@@ -1,11 +1,11 @@
 import Foundation
 
-/// The headers of the strict compile that are made and not written: the functions of the list, the swizzles, and Metal's
-/// header names. They live in a folder of their own until this object goes.
+/// The generated headers of the strict compile: the functions of the list, the swizzles, and Metal's header names. They
+/// are in a temporary folder that lives as long as this object.
 final class StrictHeaders: Sendable {
     /// Declares the library for the strict compile.
     let declarations: String
-    /// Metal's header names with nothing in them, for the lint, which reads the kernel text alone.
+    /// Metal's header names as empty files, for the lint, which reads only the kernel source.
     let empty: String
     private let folder: URL
 

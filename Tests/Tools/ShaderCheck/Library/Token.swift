@@ -9,7 +9,7 @@ struct Token: Equatable, Sendable {
     let line: Int
 }
 
-/// Preprocessed text as tokens. A line such as `# 12 "Kernels/Copy.metal"` says where the lines after it come from.
+/// Splits preprocessed source into tokens. A line such as `# 12 "Kernels/Copy.metal"` gives the origin of what follows.
 struct Tokenizer {
     private let bytes: [UInt8]
     private var position = 0
@@ -72,7 +72,7 @@ struct Tokenizer {
         let end = bytes[position...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
         let directive = String(decoding: bytes[position..<end], as: UTF8.self)
         if let marker = directive.firstMatch(of: /^# (\d+) "(.*)"/), let number = Int(marker.1) {
-            line = number - 1  // counted up by the end of this line
+            line = number - 1  // the end of this line increments it
             file = shown(String(marker.2))
         }
         position = end

@@ -2,7 +2,7 @@ import Foundation
 import ShaderCheck
 import XCTest
 
-/// The errors in the tables: each function has one, and it is the one by which the Host device perturbs results.
+/// The errors in the tables: each function has one, which matches the Host device's perturbation.
 final class FunctionErrorTests: XCTestCase {
     private let layout = Layout()
 
@@ -19,7 +19,7 @@ final class FunctionErrorTests: XCTestCase {
         }
     }
 
-    /// A function whose error depends on the compiler's flags has no place in a table.
+    /// A function whose error depends on compiler flags does not belong in a table.
     func testNoRowIsBare() throws {
         for row in try rows() {
             XCTAssertFalse(row.needsVariant, "\(row.file):\(row.line): write precise:: or fast::")

@@ -2,8 +2,8 @@ import Foundation
 import ShaderCheck
 import XCTest
 
-/// Texts with one fault each, in Rejected, and texts without, in Accepted. A text's first lines say who must refuse it and
-/// with which words, and whether the Host device's own compile refuses it as well:
+/// Sources with one fault each, in Rejected, and valid ones, in Accepted. Their first lines say which check must refuse
+/// them, with which words, and whether the Host device's compile also refuses them:
 ///
 ///     // shader-check lint: lambda expression
 ///     // host accepts
@@ -15,7 +15,7 @@ final class SeededTextTests: XCTestCase {
             .map { "\(folder)/\($0)" }
     }
 
-    /// Such texts may use every function that any text here may use.
+    /// These sources may use every function of both lists.
     private func checker() throws -> ShaderChecker {
         try ShaderChecker(list: FunctionList(tables: [layout.functions, layout.testFunctions]))
     }
@@ -53,7 +53,7 @@ final class SeededTextTests: XCTestCase {
         XCTAssertFalse(files.isEmpty)
         for (file, report) in zip(files, try checker().checkEach(files)) {
             XCTAssertEqual(report.findings, [])
-            // A text that was read wrongly may be left without a part of its kernels, and then without findings.
+            // A source that was parsed wrongly may lose some of its kernels, and then its findings.
             let text = try String(contentsOfFile: file, encoding: .utf8)
             let exports = text.split(separator: "\n").filter { $0.contains(/^(export|instantiate)_kernel\(/) }
             XCTAssertFalse(exports.isEmpty, layout.shown(file))

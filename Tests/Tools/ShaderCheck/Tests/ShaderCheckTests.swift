@@ -5,14 +5,14 @@ import XCTest
 final class ShaderCheckTests: XCTestCase {
     private let layout = Layout()
 
-    /// All that ship, in the folders of ops and of what they share.
+    /// All shipped files of this kind, in the folders of ops and of what they share.
     private func shaders(_ kind: String) throws -> [String] {
         let root = "\(layout.root)/Shaders"
         return try FileManager.default.subpathsOfDirectory(atPath: root).filter { $0.hasSuffix(kind) }.sorted()
             .map { "\(root)/\($0)" }
     }
 
-    /// For what one kernel file shows as well as all.
+    /// For tests that need only one kernel file.
     private var oneShader: String { "\(layout.root)/Shaders/KVCacheWrite/KVCacheWrite.metal" }
 
     /// `make shaders` checks all shaders on every commit.
@@ -31,14 +31,14 @@ final class ShaderCheckTests: XCTestCase {
         XCTAssertEqual(Set(report.exports).count, report.exports.count, "two kernels share a name")
     }
 
-    /// Each row stands for exactly what is called: without it the kernels are refused.
+    /// Each row is needed: without it, kernels are refused.
     func testEveryRowOfTheListIsNeeded() throws {
         try onlyInFullRuns()
         let full = try FunctionList(tables: [layout.functions])
         let kernels = try shaders(".metal")
         let text = try String(contentsOfFile: layout.functions, encoding: .utf8)
         XCTAssertFalse(full.rows.isEmpty)
-        // A row is missed by a kernel that uses it; one that uses few others compiles fast.
+        // Without a row, a kernel that uses it fails; one with few other functions compiles fast.
         let users = zip(kernels, try ShaderChecker(list: full).checkEach(kernels).map(\.usedRows))
             .sorted { $0.1.count < $1.1.count }
         for (index, row) in full.rows.enumerated() {
@@ -87,7 +87,7 @@ final class ShaderCheckTests: XCTestCase {
         XCTAssert(findings.contains { $0.description.hasPrefix("bad.tsv:2: unknown type name 'flaot'") }, "\(findings)")
     }
 
-    /// Names under which a Mac finds the kernels, with the macros that make them expanded.
+    /// The names under which a Mac finds the kernels, with macros expanded.
     func testExportedNamesAreWholeNames() throws {
         let report = try ShaderChecker(list: FunctionList(tables: [layout.functions])).check([oneShader])
         XCTAssert(report.exports.contains("kvCacheMove_16"), "\(report.exports)")
@@ -106,7 +106,7 @@ final class ShaderCheckTests: XCTestCase {
         }
     }
 
-    /// The strict compile and the lint put their own words in place of those of MetalCompat.h; this is what a Mac gets.
+    /// The strict compile and the lint replace the macros of MetalCompat.h; this checks what a Mac sees.
     func testWordsBecomeMetal() throws {
         let cases = [
             ("threadgroup_array(float, s, 32);", "threadgroup float s[32];"),

@@ -1,5 +1,5 @@
-/// The settings of Xcode that our configurations use. A name that is not here is a spelling mistake, which Xcode would
-/// pass over in silence, or new to us.
+/// The Xcode settings that the configurations use. Any other name is a typo, which Xcode would ignore silently, or must
+/// be added here.
 enum BuildSetting {
     enum Kind: Sendable {
         case anything
@@ -46,13 +46,13 @@ enum BuildSetting {
         "VERSIONING_SYSTEM": .oneOf(["apple-generic"]), "WARNING_CFLAGS": .anything,
     ]
 
-    /// What Xcode itself defines.
-    static let given: Set<String> = ["inherited", "SRCROOT", "TARGET_NAME", "BUILT_PRODUCTS_DIR"]
+    /// Variables that Xcode defines.
+    static let xcode: Set<String> = ["inherited", "SRCROOT", "TARGET_NAME", "BUILT_PRODUCTS_DIR"]
 
-    /// Our own names start so, and are defined before they are used.
+    /// The prefix of the project's settings, which must be defined before use.
     static let ours = "MNK_"
 
-    /// Nil where the value is one that Xcode takes.
+    /// Nil if Xcode accepts the value.
     static func complaint(_ name: String, _ value: String) -> String? {
         if name.hasPrefix(ours) { return nil }
         let expected: String

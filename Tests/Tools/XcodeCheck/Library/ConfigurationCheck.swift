@@ -1,12 +1,12 @@
 import Foundation
 
-/// The .xcconfig files: they include files that exist, set settings that exist, and name paths that exist.
+/// Checks that .xcconfig files include files, set settings, and name paths that exist.
 struct ConfigurationCheck {
     private let project: Project
     private let files: Files
     private let submodules: [String]
     private var findings: [Finding] = []
-    /// Settings of our own that some file defines.
+    /// The project's settings that some file defines.
     private var defined = Set<String>()
 
     static func findings(_ project: Project, _ paths: Paths, _ files: Files) -> [Finding] {
@@ -55,7 +55,7 @@ struct ConfigurationCheck {
         }
     }
 
-    /// Files that it includes.
+    /// Returns the files that it includes.
     private mutating func read(_ file: String, _ text: String) -> [String] {
         var (included, seen): ([String], Set<String>) = ([], [])
         for (number, line) in Self.lines(text) {
@@ -96,7 +96,7 @@ struct ConfigurationCheck {
         condition(String(full.dropFirst(name.count)), file, line)
         for part in value.components(separatedBy: "$(").dropFirst() {
             let used = String(part.prefix { $0.isLetter || $0.isNumber || $0 == "_" })
-            let isKnown = BuildSetting.given.contains(used) || BuildSetting.known[used] != nil || defined.contains(used)
+            let isKnown = BuildSetting.xcode.contains(used) || BuildSetting.known[used] != nil || defined.contains(used)
             if !isKnown { add(file, line, "$(\(used)) is defined nowhere. Correct the spelling, or define it.") }
         }
         for part in value.components(separatedBy: "$(SRCROOT)").dropFirst() {

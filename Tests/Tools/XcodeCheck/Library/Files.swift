@@ -1,12 +1,12 @@
 import Foundation
 
-/// The repository as a checker sees it. A test seeds faults in memory, as other texts of single files.
+/// The repository as a checker sees it. A test seeds faults in memory, by replacing the texts of single files.
 public struct Files: Sendable {
     private let disk: Disk
-    /// Texts by path from the root that replace what is on disk; nil: there is no file.
+    /// Texts that replace files on disk, by path from the root; nil: no file.
     private let seeded: [String: String?]
 
-    /// By default the repository that this file was compiled from.
+    /// The default is the repository that this file was compiled from.
     public init(root: String? = nil) {
         let here = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
         disk = Disk(root: root ?? (0..<5).reduce(here) { url, _ in url.deletingLastPathComponent() }.path)
@@ -21,7 +21,7 @@ public struct Files: Sendable {
     /// The same repository with other texts.
     public func seeding(_ texts: [String: String?]) -> Files { Files(disk, seeded.merging(texts) { $1 }) }
 
-    /// Without `.` and `..`. A path that leaves the repository keeps its leading `..`, and names nothing in it.
+    /// Removes `.` and `..`. A path that leaves the repository keeps its leading `..`, and matches nothing in it.
     static func clean(_ path: String) -> String {
         var parts: [Substring] = []
         for part in path.split(separator: "/") where part != "." {
@@ -30,7 +30,7 @@ public struct Files: Sendable {
         return parts.joined(separator: "/")
     }
 
-    /// What stands after the last dot.
+    /// The path extension.
     static func kind(of path: String) -> String {
         path.utf8.lastIndex(of: UInt8(ascii: ".")).map { String(path[$0...].dropFirst()) } ?? ""
     }
@@ -40,7 +40,7 @@ public struct Files: Sendable {
         return disk.text(path)
     }
 
-    /// What a Swift file imports at its top.
+    /// The imports at the top of a Swift file.
     func imports(_ path: String) -> [Import] {
         if let seeded = seeded[path] { return Import.read(seeded ?? "") }
         return disk.imports(path)
@@ -53,7 +53,7 @@ public struct Files: Sendable {
 
     func isFolder(_ path: String) -> Bool { disk.isFolder(path) == true }
 
-    /// What Xcode finds below a folder, by path from it: hidden files too, and bundles without what is in them.
+    /// What Xcode finds in a folder, by relative path: including hidden files, and bundles without contents.
     func below(_ folder: String) -> [String] {
         var found = Set(disk.below(folder))
         for (path, text) in seeded where path.hasPrefix(folder + "/") {
@@ -68,7 +68,7 @@ public struct Files: Sendable {
 struct Import: Sendable {
     let module: String
     let line: Int
-    /// What stands in the last line before it that is not empty.
+    /// The text of the last line before it that is not empty.
     let before: String
 
     static func read(_ text: String) -> [Import] {
@@ -83,7 +83,7 @@ struct Import: Sendable {
     }
 }
 
-/// What was read once is not read again: tests check the repository a hundred times.
+/// Caches what it reads: tests check the repository a hundred times.
 private final class Disk: @unchecked Sendable {
     private let root: String
     private let lock = NSLock()
@@ -110,14 +110,14 @@ private final class Disk: @unchecked Sendable {
         return found
     }
 
-    /// Nil where nothing is there.
+    /// Nil if nothing exists there.
     func isFolder(_ path: String) -> Bool? {
         var isFolder: ObjCBool = false
         return FileManager.default.fileExists(atPath: "\(root)/\(path)", isDirectory: &isFolder)
             ? isFolder.boolValue : nil
     }
 
-    /// Folders that Xcode treats as one thing.
+    /// Folders that Xcode treats as one item.
     private static let bundles: Set<String> = ["docc", "xcassets", "bundle"]
 
     func below(_ folder: String) -> [String] {

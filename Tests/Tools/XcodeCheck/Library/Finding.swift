@@ -1,4 +1,4 @@
-/// A reason why Xcode might refuse the project, or might build another thing than the package does.
+/// A reason why Xcode might refuse the project, or might build something else than the package does.
 public struct Finding: Hashable, Sendable, Comparable, CustomStringConvertible {
     public let file: String
     public let line: Int

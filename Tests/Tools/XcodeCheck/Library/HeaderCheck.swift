@@ -1,8 +1,8 @@
 import Foundation
 
-/// The framework's headers: the module holds those for C and Objective-C, and each is reached in one way. While the
-/// framework is built, its headers lie in two places, in the sources and in the product. A header without a guard that
-/// is reached by both paths is read twice.
+/// Checks the framework's headers: the module has those for C and Objective-C, and each has one path. During a build,
+/// headers exist both in the sources and in the product; a header without a guard that is included by both paths is
+/// read twice.
 struct HeaderCheck {
     static func findings(_ project: Project, _ membership: Membership, _ files: Files) -> [Finding] {
         guard let framework = membership.targets.first(where: \.isFramework) else {

@@ -1,5 +1,5 @@
-/// In the package the C API is a module of its own; in the framework it is part of the one module. Swift files import
-/// it in the package alone.
+/// In the package, the C API is a separate module; in the framework, it is part of the one module. So Swift files
+/// import it only in the package.
 struct ImportCheck {
     private static let module = "MLXNativeKernelsCore"
 

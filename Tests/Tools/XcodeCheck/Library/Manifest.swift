@@ -1,4 +1,4 @@
-/// What Package.swift says about its targets, as far as its text tells.
+/// The targets of Package.swift, as far as its text shows.
 struct Manifest {
     static let path = "Package.swift"
 
@@ -28,7 +28,7 @@ struct Manifest {
         line("path", of: target).flatMap { quoted($0).first } ?? "Sources/\(target)"
     }
 
-    /// What a target compiles on any system, by path from its folder. Settings follow its sources.
+    /// What a target compiles on any system, by path relative to its folder. Settings follow its sources.
     func sources(of target: String) -> [String] {
         let description = description(of: target)
         guard let start = description.firstRange(of: "sources: ") else { return [] }

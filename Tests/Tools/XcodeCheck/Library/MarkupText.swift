@@ -1,5 +1,5 @@
-/// The elements of an XML text with their lines. Enough for schemes, which hold attributes and nothing else.
-/// Foundation's parser on Linux takes a text without its end.
+/// The elements of an XML text with their lines. Sufficient for schemes, which have only attributes. Foundation's
+/// parser on Linux accepts a truncated text.
 struct MarkupText {
     struct Element {
         let name: String
@@ -70,7 +70,7 @@ struct MarkupText {
         return found
     }
 
-    /// Through the end of the tag.
+    /// Reads to the end of the tag.
     private mutating func attributes() throws(Mistake) -> [String: String] {
         var attributes: [String: String] = [:]
         while true {

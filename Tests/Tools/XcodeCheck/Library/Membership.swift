@@ -1,6 +1,6 @@
 import Foundation
 
-/// What each target compiles, copies and publishes, as Xcode works it out: all of its folders, without the exceptions.
+/// What each target compiles, copies and publishes, by Xcode's rules: its folders minus the exceptions.
 struct Membership {
     struct Target {
         let name: String
@@ -10,13 +10,13 @@ struct Membership {
         var headers: Set<String> = []
         var publicHeaders: Set<String> = []
         var isFramework = false
-        /// Whether it is a part of the library: the framework, or the Host device beside it.
+        /// Whether it is part of the library: the framework or the Host device.
         var isLibrary: Bool { compiled.contains { $0.hasPrefix("Sources/") } }
     }
 
     static let compiled: Set<String> = ["c", "m", "mm", "cpp", "swift", "metal"]
     static let headers: Set<String> = ["h", "hpp"]
-    /// What is meant to be in a product beside code.
+    /// Resources that a product may have.
     private static let resources: Set<String> = ["docc", "xcprivacy", "xcassets"]
 
     private let project: Project
@@ -92,7 +92,7 @@ struct Membership {
         }
     }
 
-    /// What lies in a folder `include` is public, and nothing else is.
+    /// Headers in a folder `include` must be public, and no others.
     private mutating func published(_ target: Target) {
         let meant = target.headers.filter { $0.contains("/include/") }
         for path in meant.subtracting(target.publicHeaders).sorted() {

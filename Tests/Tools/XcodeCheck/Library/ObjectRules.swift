@@ -1,4 +1,4 @@
-/// What an object of a project may say: a key is of one of these kinds.
+/// The kind of a key's value in a project object.
 enum FieldKind: Sendable {
     case text
     case texts
@@ -9,8 +9,7 @@ enum FieldKind: Sendable {
     case many([String])
 }
 
-/// The classes of objects that our project uses, with their keys. A key that is not here is a spelling mistake, or new
-/// to us.
+/// The classes of objects that the project uses, with their keys. Any other key is a typo or must be added here.
 struct ObjectRule: Sendable {
     let required: [String: FieldKind]
     let optional: [String: FieldKind]

@@ -1,8 +1,8 @@
 import Foundation
 
-/// The project builds what the package builds on a Mac, and an app: each file in one target, and what is for Linux in none.
+/// Checks that the project builds what the package builds on a Mac: each file in one target, Linux-only files in none.
 struct PackageCheck {
-    /// Folders whose files are compiled for a Mac, and the target that does so.
+    /// Folders whose files are compiled on a Mac, and their target.
     private static let folders = [
         ("Sources/MLXNativeKernelsCore", "MLXNativeKernels"), ("Sources/MLXNativeKernels", "MLXNativeKernels"),
         ("Shaders", "MLXNativeKernels"), ("Sources/MLXNativeKernelsHost", "MLXNativeKernelsHost"),
@@ -10,7 +10,7 @@ struct PackageCheck {
         ("Tests/MLXNativeKernelsObjCTests", "MLXNativeKernelsObjCTests"), ("Examples/decode-demo", "decode-demo"),
         ("Examples/JargonLM", "JargonLM"), ("Examples/DecodeDemo", "DecodeDemo"),
     ]
-    /// Folders with C++ files that are compiled through others, in folders Unified and the like, and their targets.
+    /// Folders with C++ files that are compiled through unified files, and their targets.
     private static let unified = [
         "Sources/MLXNativeKernelsCore": ["MLXNativeKernelsCore"],
         "Sources/MLXNativeKernelsHost": ["MLXNativeKernelsHost"], testFolder: [tests, "MLXNativeKernelsTestSupport"],
@@ -23,7 +23,7 @@ struct PackageCheck {
             return [Finding(Manifest.path, "there is no such file. Restore it.")]
         }
         let manifest = Manifest(text)
-        // Tests over a software Metal, which a Mac does not have.
+        // Tests of the software Metal, which a Mac lacks.
         let excluded = Set(
             included(by: files.below(testFolder).filter { $0.hasPrefix("UnifiedMetal/") }, in: testFolder, files)
                 .map { $0.prefix { $0 != "/" } })
@@ -39,7 +39,7 @@ struct PackageCheck {
             + shaders(manifest, membership)
     }
 
-    /// Xcode compiles the files that such a file includes, and makes no bundle of the kernels.
+    /// Xcode compiles the files that a unified file includes, and creates no bundle of the kernels.
     private static func isForSwiftPM(_ path: String) -> Bool {
         path.contains("/Unified") || path == "Shaders/ShaderBundle.swift"
     }
@@ -64,7 +64,7 @@ struct PackageCheck {
         return findings
     }
 
-    /// Files that the project compiles, while the package neither names them nor includes them in a file that it names.
+    /// Files that the project compiles but the package neither names nor includes in a file that it names.
     private static func left(
         out folder: String, _ wanted: [String: String], _ manifest: Manifest, _ files: Files
     ) -> [Finding] {
@@ -77,7 +77,7 @@ struct PackageCheck {
         }
     }
 
-    /// What the unified files among these paths include, besides headers.
+    /// The non-header files that the unified files among these paths include.
     private static func included(by paths: [String], in folder: String, _ files: Files) -> [String] {
         paths.flatMap { path in
             (files.text("\(folder)/\(path)") ?? "").split(separator: "\n").filter { $0.hasPrefix("#include \"") }

@@ -1,4 +1,4 @@
-/// Where the groups and files of a project lie, by path from the repository.
+/// The locations of a project's groups and files, by path from the repository.
 struct Paths {
     private(set) var byID: [String: String] = [:]
     private(set) var findings: [Finding] = []

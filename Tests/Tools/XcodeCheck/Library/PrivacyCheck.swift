@@ -1,9 +1,9 @@
 import Foundation
 
-/// Property lists of the product, and above all the privacy manifest: it gives a reason for each call that Apple asks
-/// one for, and for no other.
+/// Checks the product's property lists, above all the privacy manifest: it must give a reason for each call for which
+/// Apple requires one, and for no other.
 struct PrivacyCheck {
-    /// Calls by the category that Apple puts them in.
+    /// Calls by Apple's category.
     private static let categories: [(name: String, calls: [String])] = [
         ("FileTimestamp", ["stat(", "fstat(", "lstat(", "fstatat(", "getattrlist(", "filesystem::last_write_time("]),
         ("SystemBootTime", ["mach_absolute_time(", "systemUptime"]),
@@ -54,7 +54,7 @@ struct PrivacyCheck {
         }
         let library = membership.targets.filter(\.isLibrary).flatMap { $0.compiled.union($0.headers) }
         var used = Set<String>()
-        // Embedded texts are no calls, and a .metal file cannot make one.
+        // Embedded text is not a call, and a .metal file cannot make one.
         for path in library.sorted() where !path.hasSuffix(".metal") {
             let text = files.text(path) ?? ""
             for category in categories where category.calls.contains(where: { calls($0, text) }) {
@@ -70,7 +70,7 @@ struct PrivacyCheck {
         return findings
     }
 
-    /// Whether the name stands in the text as a word, and not as the end of another one.
+    /// Whether the text contains the name as a whole word.
     private static func calls(_ name: String, _ text: String) -> Bool {
         text.withCString { start in
             var rest = start

@@ -1,12 +1,12 @@
 import Foundation
 
-/// What a target imports is linked, what an app links travels with it, and so does what a library reads.
+/// Checks that a target links what it imports, and that an app embeds what it links and what its libraries read.
 struct ProductCheck {
     private static let kinds = (
         framework: "com.apple.product-type.framework", library: "com.apple.product-type.library.static",
         app: "com.apple.product-type.application"
     )
-    /// Where a phase copies to.
+    /// The destination of a copy phase.
     private static let frameworksFolder = "10"
     private static let sandbox = "com.apple.security.app-sandbox"
 
@@ -41,7 +41,7 @@ struct ProductCheck {
 
     private func name(_ target: Project.Object) -> String { target.text("name") ?? target.id }
 
-    /// The files of a target's phases of a class, each with its entry in the phase.
+    /// The files in a target's phases of a class, each with its entry in the phase.
     private func files(
         of target: Project.Object, _ isa: String, where isMeant: (Project.Object) -> Bool = { _ in true }
     ) -> [(entry: Project.Object, id: String)] {
@@ -71,7 +71,7 @@ struct ProductCheck {
 
     private mutating func imports(of object: Project.Object, _ target: Membership.Target) {
         let isLibrary = object.text("productType") == Self.kinds.library
-        // A static library is not linked itself, but what it imports has to be built before it.
+        // A static library does not link, but what it imports must be built before it.
         let reached = isLibrary ? needed(by: object) : linked(by: object)
         let modules = project.targets.filter {
             [Self.kinds.framework, Self.kinds.library].contains($0.text("productType")) && $0.id != object.id

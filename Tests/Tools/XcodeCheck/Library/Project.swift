@@ -1,4 +1,4 @@
-/// An Xcode project as its objects. Whatever is wrong with the text is a finding, and the rest is still read.
+/// An Xcode project as objects. Each error in the text is a finding, and the rest is still read.
 struct Project {
     struct Object {
         let id: String
@@ -19,9 +19,9 @@ struct Project {
     private(set) var root: String?
     private(set) var findings: [Finding] = []
 
-    /// Where paths of the project start.
+    /// The folder that the project's paths are relative to.
     var folder: String { Files.clean("\(path)/../..") }
-    /// As schemes and test plans name it.
+    /// Its name in schemes and test plans.
     var container: String { "container:" + (path.split(separator: "/").dropLast().last.map(String.init) ?? "") }
 
     init(_ text: String, path: String) {

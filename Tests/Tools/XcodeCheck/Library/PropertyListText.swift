@@ -1,5 +1,5 @@
-/// A value of an old-style property list, the language of project.pbxproj, with the line it begins on. Foundation reads
-/// the language too, but forgets lines, and of two objects with one identifier it drops one without a word.
+/// A value of an old-style property list, the format of project.pbxproj, with its first line. Foundation also reads the
+/// format, but without lines, and silently drops one of two objects with the same identifier.
 struct Value: Sendable {
     enum Kind: Sendable {
         case text(String)
@@ -29,7 +29,7 @@ struct PropertyListText {
         let message: String
     }
 
-    /// Nothing that Xcode writes comes near it; without a limit a hostile text would use up the stack.
+    /// More than Xcode ever writes; without a limit, a malicious text could exhaust the stack.
     private static let deepest = 64
 
     private let bytes: [UInt8]

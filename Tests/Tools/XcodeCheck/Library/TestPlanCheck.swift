@@ -1,7 +1,7 @@
 import Foundation
 
-/// The test plans: every test of the project, plain by default; under Metal's validation and under each sanitizer in a
-/// plan that is chosen by its name, because that takes long.
+/// Checks the test plans: one runs every test of the project; another, selected by name because it takes long, runs
+/// them with Metal's validation and with each sanitizer.
 struct TestPlanCheck {
     private let project: Project
     private let file: String

@@ -1,10 +1,9 @@
-/// Whether Xcode would read the project, and would build from it what the package is, as far as that can be told
-/// without Xcode.
+/// Checks whether Xcode would read the project and build the package from it, as far as possible without Xcode.
 public struct XcodeChecker: Sendable {
     public struct Report: Sendable {
         public var findings: [Finding] = []
         public var objects = 0
-        /// Names of the targets, with how many files each compiles.
+        /// The targets, with the number of files that each compiles.
         public var targets: [(name: String, files: Int)] = []
     }
 
@@ -21,7 +20,7 @@ public struct XcodeChecker: Sendable {
             ])
         }
         let project = Project(text, path: Self.project)
-        // Without a root all else would be noise.
+        // Without a root, all other findings would be noise.
         guard project.root != nil else { return Report(findings: project.findings.sorted()) }
         let paths = Paths(project, files)
         let membership = Membership(project, paths, files)

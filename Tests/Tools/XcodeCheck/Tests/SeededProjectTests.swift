@@ -1,7 +1,7 @@
 import XCTest
 import XcodeCheck
 
-/// Mistakes in project.pbxproj.
+/// Faults in project.pbxproj.
 final class SeededProjectTests: SeededTestCase {
     private func id(_ end: String) -> String { "4D4E4B0000000000000000\(end)" }
 

@@ -1,7 +1,7 @@
 import XCTest
 import XcodeCheck
 
-/// Mistakes in what lies around project.pbxproj.
+/// Faults in the files around project.pbxproj.
 final class SeededSurroundingsTests: SeededTestCase {
     private let shared = "Xcode/Configuration/Shared.xcconfig"
     private let framework = "Xcode/Configuration/Framework.xcconfig"

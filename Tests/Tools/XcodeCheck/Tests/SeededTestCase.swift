@@ -7,7 +7,7 @@ class SeededTestCase: XCTestCase {
     private static let shared = Files()
     var repository: Files { Self.shared }
 
-    /// Every check can fail: with one edit the project is refused in these words.
+    /// Shows that a check can fail: after one edit, the project is refused with these words.
     func assertRefused(
         _ file: String, _ old: String, _ new: String, _ words: String, test: StaticString = #filePath,
         line: UInt = #line

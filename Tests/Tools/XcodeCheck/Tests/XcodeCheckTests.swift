@@ -1,7 +1,7 @@
 import XCTest
 import XcodeCheck
 
-/// The repository's own project, and texts that are no project.
+/// The repository's project, and texts that are not projects.
 final class XcodeCheckTests: SeededTestCase {
     func testTheProjectIsAccepted() {
         let report = XcodeChecker().check()
@@ -22,7 +22,7 @@ final class XcodeCheckTests: SeededTestCase {
         let line = text[..<before.lowerBound].filter { $0 == "\n" }.count
         let edited = text.replacingFirst(old, with: new)
         let findings = XcodeChecker(repository.seeding([Self.project: edited])).check().findings
-        // Objects are reported by the line they begin on.
+        // Objects are reported at their first line.
         XCTAssertEqual(findings.map(\.line), [line - 4], "\(findings)")
     }
 
@@ -40,7 +40,7 @@ final class XcodeCheckTests: SeededTestCase {
         }
     }
 
-    /// The project with a byte gone, or cut off, is still a text of some kind; reading it ends.
+    /// Reading a project with a byte removed, or a truncated one, must terminate.
     func testDamagedProjectsAreRead() throws {
         let bytes = Array(try XCTUnwrap(repository.text(Self.project)).utf8)
         var generator = SeededGenerator(state: 1)

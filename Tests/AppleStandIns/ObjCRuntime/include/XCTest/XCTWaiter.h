@@ -1,4 +1,4 @@
-// Waits for expectations outside of a test case, and says how that ended.
+// Waits for expectations outside a test case and returns the result.
 #pragma once
 #import <Foundation/Foundation.h>
 

@@ -1,5 +1,5 @@
-// XCTest for Linux: the part of Apple's that test files in Objective-C++ use, so that one file is a test here and in
-// Xcode. Waiting blocks the thread; there is no run loop to turn meanwhile.
+// XCTest for Linux: the part of Apple's API that the Objective-C++ tests use, so that the same files run here and in
+// Xcode. Waiting blocks the thread; there is no run loop.
 #pragma once
 #import <XCTest/XCTWaiter.h>
 #import <XCTest/XCTestAssertions.h>

@@ -1,5 +1,5 @@
-// The assertions, with Apple's texts. Each takes a format and its arguments at the end, which are told when it fails.
-// As with Apple's, an argument that holds a comma within [] or {} needs parentheses around it.
+// The assertions, with Apple's texts. Each ends with an optional format and arguments, printed on failure. As with
+// Apple's, an argument that contains a comma within [] or {} needs parentheses.
 #pragma once
 #import <XCTest/XCTestAssertionsImpl.h>
 
@@ -71,7 +71,7 @@
                __VA_ARGS__);                                                                                    \
   } while (0)
 
-// These end the test; it is told as skipped, which is not a failure.
+// These end the test as skipped, which is not a failure.
 #define XCTSkip(...) _XCTSkip(self, xct::note(__VA_ARGS__))
 #define XCTSkipIf(expression, ...)        \
   do {                                    \

@@ -1,4 +1,4 @@
-// What the assertions are made of: comparisons of any two values, their text, and how a failure is told.
+// The implementation of the assertions: comparing values, describing them, and reporting a failure.
 #pragma once
 #import <Foundation/Foundation.h>
 
@@ -13,12 +13,12 @@ NS_ASSUME_NONNULL_BEGIN
 
 FOUNDATION_EXPORT void _XCTFail(XCTestCase *test, const char *file, int line, NSString *text);
 FOUNDATION_EXPORT void _XCTSkip(XCTestCase *test, NSString *note);
-// Runs the block; the NSException that it let out, or nil.
+// Runs the block and returns the NSException that escaped, or nil.
 FOUNDATION_EXPORT NSException *_Nullable _XCTCatch(void(NS_NOESCAPE ^ block)(void));
 
 namespace xct {
 
-// " - " and the formatted text; nothing where there is no format.
+// " - " and the formatted text; empty without a format.
 inline NSString *note() {
   return @"";
 }
@@ -55,7 +55,7 @@ inline NSString *joined(NSString *before, id _Nullable object, NSString *after) 
   return [NSString stringWithFormat:@"%@%@%@", before, object, after];
 }
 
-// Values of two types compare as the language has it; that a literal is signed and a count is not is no news in a test.
+// Values of two types compare as in the language; tests may mix signed literals and unsigned counts.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wsign-compare"
 #pragma clang diagnostic ignored "-Wfloat-equal"
@@ -73,7 +73,7 @@ inline bool isIdentical(id _Nullable left, id _Nullable right) {
   return left == right;
 }
 
-// What is not a number is near nothing, and far from nothing, as with Apple's.
+// As with Apple's, NaN is neither near to nor far from any value.
 template <typename L, typename R, typename A>
 bool isNear(L left, R right, A accuracy) {
   using T = std::common_type_t<L, R>;
@@ -98,13 +98,13 @@ NSString *difference(NSString *claim, const L &left, NSString *relation, const R
 
 NS_ASSUME_NONNULL_END
 
-// What the macros below are called with ends in a format and its arguments, or in nothing.
+// The arguments of these macros end in an optional format with its arguments.
 #define XCT_FAIL_(text, ...) _XCTFail(self, __FILE__, __LINE__, [(text) stringByAppendingString:xct::note(__VA_ARGS__)])
 #define XCT_CHECK_(condition, text, ...)            \
   do {                                              \
     if (!(condition)) XCT_FAIL_(text, __VA_ARGS__); \
   } while (0)
-// The claim is a text that the assertion makes of its own arguments: a macro's name in them is told as it was written.
+// The claim is made from the unexpanded arguments, so that a failure shows macros as written.
 #define XCT_COMPARE_(...) XCT_COMPARE_AS_(const auto, __VA_ARGS__)
 #define XCT_COMPARE_OBJECTS_(...) XCT_COMPARE_AS_(const id, __VA_ARGS__)
 #define XCT_COMPARE_AS_(type, left, right, holds, claim, relation, ...)                                       \

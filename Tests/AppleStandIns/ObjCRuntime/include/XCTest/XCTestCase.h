@@ -1,5 +1,4 @@
-// A class of tests: each method without arguments whose name begins with "test" is one, and runs in an object of its
-// own.
+// A class of tests: each method without arguments whose name begins with "test" is one, and runs in its own object.
 #pragma once
 #import <Foundation/Foundation.h>
 
@@ -26,7 +25,7 @@ typedef NS_ERROR_ENUM(XCTestErrorDomain, XCTestErrorCode){
 - (void)setUp;
 - (void)tearDown;
 - (BOOL)tearDownWithError:(NSError **)error;
-// Run after the test, before tearDown, last added first.
+// Runs after the test, before tearDown, last added first.
 - (void)addTeardownBlock:(void (^)(void))block;
 
 // A test that does not wait for each of these fails.

@@ -6,10 +6,10 @@ NS_ASSUME_NONNULL_BEGIN
 
 @interface XCTestExpectation : NSObject
 @property(nonatomic, copy) NSString *expectationDescription;
-// Waiting for it succeeds when it is not fulfilled in the time given.
+// Waiting succeeds if it is not fulfilled in time.
 @property(nonatomic, getter=isInverted) BOOL inverted;
 @property(nonatomic) NSUInteger expectedFulfillmentCount;
-// Being fulfilled more often than expected fails the test; YES as in -[XCTestCase expectationWithDescription:].
+// If YES, fulfilling it more often than expected fails the test; YES in -[XCTestCase expectationWithDescription:].
 @property(nonatomic) BOOL assertForOverFulfill;
 
 - (instancetype)init;

@@ -1,5 +1,5 @@
-// The Objective-C runtime's functions for files under automatic reference counting. GCC's own header is not fit for
-// it: an inline function follows the class of an `id`. The functions are the same.
+// The Objective-C runtime's functions for files under ARC. GCC's header cannot be used, because an inline function
+// dereferences an `id`. The functions are the same.
 #pragma once
 #if !__has_feature(objc_arc)
 #include_next <objc/runtime.h>

@@ -1,5 +1,5 @@
-// Stands for Apple's header: what our Objective-C and its tests use, declared as Apple does in types, nullability and
-// names.
+// A stub of Apple's Foundation: the declarations that this package's Objective-C and its tests use, with Apple's types,
+// nullability and names.
 #pragma once
 #import <Foundation/NSArray.h>
 #import <Foundation/NSBundle.h>

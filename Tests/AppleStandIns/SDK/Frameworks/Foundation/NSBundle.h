@@ -1,4 +1,4 @@
-// Stands for Apple's headers: where a program finds files and its surroundings.
+// Stubs for bundles and process information.
 #pragma once
 #import <Foundation/NSDictionary.h>
 #import <Foundation/NSString.h>

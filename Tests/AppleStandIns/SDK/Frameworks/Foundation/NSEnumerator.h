@@ -1,4 +1,4 @@
-// Stands for Apple's header: what a loop over a collection needs.
+// Stubs for loops over collections.
 #pragma once
 #import <Foundation/NSObject.h>
 

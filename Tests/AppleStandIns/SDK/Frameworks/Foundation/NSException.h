@@ -1,4 +1,3 @@
-// Stands for Apple's header.
 #pragma once
 #import <Foundation/NSDictionary.h>
 

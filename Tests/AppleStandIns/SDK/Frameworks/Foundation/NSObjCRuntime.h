@@ -1,5 +1,5 @@
-// Stands for Apple's header: the first types, and the macros that headers are written with. What Clang checks of them,
-// it checks as on a Mac: the arity of Swift's names, the cases of closed enums, where an attribute may stand.
+// Stubs of basic types and of the macros for headers. Clang checks the same rules as on a Mac: the arity of Swift
+// names, the cases of closed enums, and where an attribute is allowed.
 #pragma once
 #include <TargetConditionals.h>
 #include <objc/runtime.h>
@@ -10,7 +10,7 @@
 typedef long NSInteger;
 typedef unsigned long NSUInteger;
 typedef double NSTimeInterval;
-// A bool, except on a Mac with an Intel processor.
+// BOOL is bool, except on Intel Macs.
 #if __OBJC_BOOL_IS_BOOL
 typedef bool BOOL;
 #else
@@ -42,7 +42,7 @@ typedef signed char BOOL;
 #define NS_SWIFT_SENDABLE __attribute__((swift_attr("@Sendable")))
 #define NS_SWIFT_NONSENDABLE __attribute__((swift_attr("@_nonSendable")))
 #define NS_SWIFT_UNAVAILABLE(text) __attribute__((availability(swift, unavailable, message = text)))
-// Apple says it in API notes, outside of the headers.
+// Apple declares this in API notes, outside the headers.
 #define NS_SWIFT_BRIDGE(name) __attribute__((swift_bridge(#name)))
 #define NS_REFINED_FOR_SWIFT __attribute__((swift_private))
 #define NS_TYPED_ENUM __attribute__((swift_wrapper(enum)))
@@ -57,7 +57,7 @@ typedef signed char BOOL;
 #define NS_ERROR_ENUM(domain, name)                                    \
   enum __attribute__((ns_error_domain(domain))) name : NSInteger name; \
   enum name : NSInteger
-// In C++ the type is a plain number, so that flags can be joined.
+// In C++ the type is an integer, so that flags can be combined.
 #ifdef __cplusplus
 #define NS_OPTIONS(type, name) \
   type name;                   \

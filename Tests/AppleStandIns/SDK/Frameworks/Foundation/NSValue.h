@@ -1,4 +1,4 @@
-// Stands for Apple's headers: numbers, and nothing, as objects.
+// Stubs of NSValue, NSNumber and NSNull.
 #pragma once
 #import <Foundation/NSObject.h>
 

@@ -1,4 +1,4 @@
-// Stands for Apple's header: the protocols that our Objective-C++ takes and gives.
+// Stubs of the Metal protocols in the Objective-C API.
 #pragma once
 #import <Foundation/Foundation.h>
 
