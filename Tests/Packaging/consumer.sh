@@ -38,5 +38,5 @@ if ! onMac; then
     cat "$scratch/output" >&2
     fail "the error does not say that Metal is unavailable"
   }
-  passed "a consumer on Linux is told that there is no Metal"
+  passed "a consumer on Linux gets an error that Metal is unavailable"
 fi

@@ -43,7 +43,7 @@ passed "stale embedded shaders are noticed"
 cp "$header" "$scratch/$header"
 say '#include "MetalCompat.h"' >>"$scratch/$header"
 if "$scratch/.ci/embed-shaders" >"$scratch/output" 2>&1; then fail "a header that is included late is moved silently"; fi
-grep -q "$header:.*: a header of ours is included after other text" "$scratch/output" || fail "refused for the wrong reason"
+grep -q "$header:.*: a package header is included after other text" "$scratch/output" || fail "refused for the wrong reason"
 passed "headers come first"
 
 # Each file compiles with the texts that it needs and exports the functions that it lists. The strict compile replaces
@@ -71,4 +71,4 @@ done <<END
 $(sed -n 's/^    {"\(.*\)", kNeeds\([0-9]*\), "\(.*\)"},$/\1|\2|\3/p' "$embedded")
 END
 [ "$files" -gt 0 ] || fail "$embedded lists no file"
-passed "embedded shaders pass the strict compile, each of $files files by itself"
+passed "embedded shaders pass the strict compile, each of $files files separately"

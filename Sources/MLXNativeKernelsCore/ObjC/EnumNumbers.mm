@@ -6,8 +6,8 @@
 
 using namespace mnk;
 
-template <auto Facade, auto Core>
-constexpr bool kSame = static_cast<int64_t>(Facade) == static_cast<int64_t>(Core);
+template <auto Binding, auto Core>
+constexpr bool kSame = static_cast<int64_t>(Binding) == static_cast<int64_t>(Core);
 
 static_assert(kSame<MNKErrorInvalidArgument, ErrorCode::invalidArgument>);
 static_assert(kSame<MNKErrorUnsupported, ErrorCode::unsupported>);
