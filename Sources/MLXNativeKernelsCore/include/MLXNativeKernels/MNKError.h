@@ -6,8 +6,8 @@ NS_ASSUME_NONNULL_BEGIN
 /// The domain of every error that this framework returns.
 ///
 /// `localizedDescription` is one string with all parts, `localizedFailureReason` says what is wrong, and
-/// `localizedRecoverySuggestion` what to do about it. `NSDebugDescriptionErrorKey` adds the version of this package. The
-/// keys below hold the parts.
+/// `localizedRecoverySuggestion` what to do about it. `NSDebugDescriptionErrorKey` adds the version of this package.
+/// The keys below hold the parts.
 FOUNDATION_EXPORT NSErrorDomain const MNKErrorDomain;
 
 /// What kind of failure an error is. A program branches on this, never on text.
