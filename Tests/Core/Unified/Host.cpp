@@ -34,11 +34,11 @@
 #include <array>
 #include <map>
 #include "Checking/Shadow.hpp"
+#include "Harness/TimedDevice.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/HeldWork.hpp"
-#include "Harness/TimedDevice.hpp"
-#include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "Ops/FlashDecode/FlashDecodeTuner.hpp"
 #include "Cache/QuantizedCacheFixture.hpp"
 #include "Harness/RawBytes.hpp"
@@ -67,6 +67,7 @@
 #include "Host/HostToolchainTests.cpp"
 #include "Host/HostTrapsTests.cpp"
 #include "Host/ShadowModelTests.cpp"
+#include "Prepare/PrepareMemoryTests.cpp"
 #include "Prepare/PrepareTests.cpp"
 #define Step Step_AttentionCacheRotaryTests
 #include "Cache/AttentionCacheRotaryTests.cpp"
