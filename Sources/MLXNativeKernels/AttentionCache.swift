@@ -177,6 +177,7 @@ public final class AttentionCache: Sendable {
     ) throws(KernelError) {
         let op = "AttentionCache"
         let quantization = try storage.quantization(calibration)
+        let latentDim = try UInt32(dimensions.latentDim, "latentDim", op: op)  // valueHeadDim may be the same number
         var descriptor = mnk_cache_descriptor(
             size: MemoryLayout<mnk_cache_descriptor>.size,
             kv_heads: try UInt32(dimensions.kvHeads, "kvHeads", op: op),
@@ -190,7 +191,7 @@ public final class AttentionCache: Sendable {
             quantization: nil,
             sliding_window: slidingWindow,
             is_storage_only: isStorageOnly,
-            latent_dim: try UInt32(dimensions.latentDim, "latentDim", op: op))
+            latent_dim: latentDim)
         try self.init(
             Handle(mnk_cache_release) { error in
                 withExtendedLifetime(calibration) {

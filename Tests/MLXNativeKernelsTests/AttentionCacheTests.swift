@@ -46,6 +46,12 @@ final class AttentionCacheTests: DeviceTestCase {
         assertRefused { try device.encode { try $0.attend(queries, over: cache, into: output) }.wait() }
     }
 
+    func testRefusesALatentDimByItsName() {
+        assertRefused(op: "AttentionCache", what: "latentDim is out of range", got: "-1") {
+            _ = try AttentionCache(.init(kvHeads: 1, headDim: 64, capacity: 4, latentDim: -1), on: device)
+        }
+    }
+
     func testSlotsTurnBehindPinnedPositions() throws {
         let ring = try AttentionCache(
             .init(kvHeads: 1, headDim: 1, capacity: 5), whenFull: .overwriteOldest(keepingFirst: 2),

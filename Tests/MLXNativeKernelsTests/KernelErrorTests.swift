@@ -20,7 +20,7 @@ final class KernelErrorTests: DeviceTestCase {
         XCTAssertEqual(error.failureReason, error.what)
         XCTAssertEqual(error.recoverySuggestion, error.fix)
         XCTAssertEqual((error as any Error).localizedDescription, error.description)
-        let version = try XCTUnwrap(error.debugDescription.firstMatch(of: /^MLXNativeKernels [0-9.]+ /)).output
+        let version = try XCTUnwrap(error.debugDescription.firstMatch(of: #/^MLXNativeKernels [0-9.]+ /#)).output
         XCTAssertEqual(error.debugDescription, "\(version)[invalidArgument] \(error.description)")
     }
 

@@ -79,8 +79,12 @@ final class QuantizedCacheTests: DeviceTestCase {
         XCTAssertEqual(quantized.nextPosition(ofSequence: 1), 6)
         XCTAssertEqual(quantized.storage, storage)
         XCTAssertEqual(try contents(quantized), try contents(expected))
-        for wrong in [AttentionCache.Storage.dense(.float32), .quantizedValues(.turbo, .bits4, keys: .float16)] {
-            assertRefused(op: "AttentionCache.quantized") {
+        let wrongs: [(AttentionCache.Storage, what: String)] = [
+            (.dense(.float32), "the storage quantizes nothing"),
+            (.quantizedValues(.turbo, .bits4, keys: .float16), "the storage has another element type than the cache"),
+        ]
+        for (wrong, what) in wrongs {
+            assertRefused(op: "AttentionCache.quantized", what: what) {
                 _ = try device.encode { _ = try $0.quantize(dense, as: wrong) }
             }
         }

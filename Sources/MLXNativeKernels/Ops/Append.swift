@@ -85,13 +85,16 @@ extension KernelEncoder {
     ) throws(KernelError) -> AttentionCache {
         let quantization = try storage.quantization(calibration)
         let isOther = storage.elementType != .uint8 && storage.elementType != cache.storage.elementType
-        guard let quantization, !isOther else {
+        let expected = "quantized storage, with \(cache.storage.elementType) for what it keeps"
+        guard let quantization else {
             throw .invalid(
-                op: "AttentionCache.quantized",
-                what: isOther && quantization != nil
-                    ? "the storage has another element type than the cache" : "the storage quantizes nothing",
-                got: "\(storage)", expected: "quantized storage, with \(cache.storage.elementType) for what it keeps",
-                fix: "Pass a storage that codes keys, values or both.")
+                op: "AttentionCache.quantized", what: "the storage quantizes nothing", got: "\(storage)",
+                expected: expected, fix: "Pass a storage that quantizes keys, values or both.")
+        }
+        guard !isOther else {
+            throw .invalid(
+                op: "AttentionCache.quantized", what: "the storage has another element type than the cache",
+                got: "\(storage)", expected: expected, fix: "Pass the element type of the cache.")
         }
         var made: OpaquePointer?
         try record { encoder, error in

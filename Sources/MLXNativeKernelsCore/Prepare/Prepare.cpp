@@ -209,7 +209,10 @@ class Preparing {
       for (const uint64_t rows : counts) {
         // The number of splits, and so the kernel, depends on the length.
         for (uint64_t length = d.capacity; length >= rows; length /= 2) {
-          MNK_TRY(auto op, attention(cache, sequences, rows, length));
+          // Many rows of several sequences would take much memory. They need no splits, and take the kernels of one.
+          const bool areMany = sequences > 1 && rows > FlashDecode::kRowsPerPass && !what_.options.mask;
+          MNK_TRY(auto op, attention(cache, areMany ? 1 : sequences, rows, length));
+          if (areMany && op.options.splits == 0) op.options.splits = 1;
           MNK_TRY(compile(plan(op, device_->profile())));
           if (sequences == 1 || rows == 1 || what_.options.mask) continue;
           MNK_TRY(auto ragged, attention(cache, sequences, rows, length, true));

@@ -193,6 +193,7 @@ std::vector<FakeDevice::Recorded> FakeDevice::committed() const {
 
 Result<std::shared_ptr<Buffer>> FakeDevice::makeBuffer(uint64_t bytes) {
   if (auto error = attempt(Call::makeBuffer)) return *error;
+  bytesMade_ += bytes;
   return std::shared_ptr<Buffer>(std::make_shared<FakeBuffer>(weak_from_this(), bytes));
 }
 

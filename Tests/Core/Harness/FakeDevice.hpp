@@ -48,6 +48,7 @@ class FakeDevice : public Device {
   void failAt(Call call, uint32_t skip = 0, uint32_t times = 1);
   // How often the call was tried, with or without success.
   uint64_t tried(Call call) const;
+  uint64_t bytesMade() const { return bytesMade_; }  // of all buffers
   // Pipelines of a function that was not described need no arguments and allow 1024 threads.
   void describe(const std::string& function, Function as);
 
@@ -101,6 +102,7 @@ class FakeDevice : public Device {
   bool isHolding_ = false;
   std::deque<std::function<void(SubmissionReport)>> held_;
   std::atomic<uint64_t> dropped_ = 0;
+  std::atomic<uint64_t> bytesMade_ = 0;
 };
 
 // The error that a FakeDevice fails with.

@@ -135,19 +135,26 @@ TEST(RepeatedOp, IsEncodedAsAFreshPlanIs) {
 
 // A sequence that grows goes through several numbers of splits; the second time all of them are known.
 TEST(RepeatedOp, ASequenceGrowsThroughKnownPlans) {
-  for (const bool isQuantized : {false, true}) {
+  enum class Storage { dense, quantized, latent };
+  for (const Storage storage : {Storage::dense, Storage::quantized, Storage::latent}) {
+    const Context context(fmt::format("storage {}", static_cast<int>(storage)));
     const auto device = makeDevice();
     BindingMemory memory(device);
-    FlashDecode op{.queries = memory.make(DType::f16, {8, 64})};
-    if (isQuantized) {
+    const bool isLatent = storage == Storage::latent;
+    const uint64_t heads = isLatent ? 1 : 8;  // with more, the device would be probed
+    FlashDecode op{.queries = memory.make(DType::f16, {heads, isLatent ? 576u : 64u})};
+    if (storage == Storage::quantized) {
       QuantizedKVCacheView view{.keys = REQUIRE(QuantizedKVPlane::zeros(device, {}, 2, 64, 4096))};
       view.values = REQUIRE(QuantizedKVPlane::zeros(device, {}, 2, 64, 4096));
       op.over = view;
+    } else if (isLatent) {
+      op.over = KVCacheView{.keys = memory.make(DType::f16, {1, 4096, 576}), .latentDim = 512};
+      op.options.scale = 1;
     } else {
       op.over =
           KVCacheView{.keys = memory.make(DType::f16, {2, 4096, 64}), .values = memory.make(DType::f16, {2, 4096, 64})};
     }
-    op.results.into = memory.make(DType::f16, {8, 64});
+    op.results.into = memory.make(DType::f16, {heads, isLatent ? 512u : 64u});
     size_t known = 0;
     for (const bool isAgain : {false, true}) {
       for (uint64_t length = 1; length <= 4096; length += length / 16 + 1) {

@@ -34,6 +34,8 @@
 #include <array>
 #include <map>
 #include "Checking/Shadow.hpp"
+#include "Harness/TimedDevice.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include <tuple>
 #include "Cache/CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
@@ -68,6 +70,7 @@
 #include "Host/HostToolchainTests.cpp"
 #include "Host/HostTrapsTests.cpp"
 #include "Host/ShadowModelTests.cpp"
+#include "Prepare/PrepareMemoryTests.cpp"
 #define nameOf nameOf_PrepareStorageTests
 #include "Prepare/PrepareStorageTests.cpp"
 #undef nameOf

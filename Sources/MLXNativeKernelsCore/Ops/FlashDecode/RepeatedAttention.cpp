@@ -85,6 +85,7 @@ bool RepeatedAttention::describe(OpForm& form) const {
     const auto& dense = std::get<KVCacheView>(op_.over);
     form.bind(kFlashDecodeKeys, dense.keys, Access::read);
     form.bind(kFlashDecodeValues, dense.values, Access::read);
+    if (isOneTensor(op_)) form.bind(kFlashDecodeValues, dense.keys, Access::read);  // dispatches bind it twice
     describeSlots(dense, form);
   }
   describeResults(op_.results, form);

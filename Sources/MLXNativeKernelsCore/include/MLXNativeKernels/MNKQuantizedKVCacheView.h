@@ -36,6 +36,7 @@ NS_ASSUME_NONNULL_BEGIN
                                   error:(NSError **)error
     NS_SWIFT_NAME(zeros(codec:heads:headDim:capacity:sequences:layout:device:));
 
+/// Ignored for dense vectors.
 @property(nonatomic, copy) MNKKVCodec *codec;
 /// `uint8`, or the elements of dense vectors.
 @property(nonatomic) MNKTensor *codes;
