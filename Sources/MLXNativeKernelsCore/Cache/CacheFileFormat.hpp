@@ -1,5 +1,5 @@
 // The file that AttentionCache saves, version 1 to 3. All numbers are little endian; what they mean never changes.
-// Version 2 differs in its storage alone, so that readers of version 1 refuse what they do not know and nothing else.
+// Version 2 differs only in its storage.
 // Version 3 is that of a latent cache of any storage, whose latentDim is its valueHeadDim.
 //
 //   offset  bytes
