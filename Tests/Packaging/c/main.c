@@ -147,6 +147,7 @@ static void testOps(mnk_device* device) {
   attend.options = &byMatrices;
   attend.sequence_count = 1;
   if (strcmp(mnk_device_kind(device), "host") == 0) {
+    error = NULL;
     CHECK(mnk_flash_decode_make_plan(&attend, device, &error) == NULL);
     CHECK_PARTS(error, MNK_UNSUPPORTED, "cannot run the matrix kernel");
   }
