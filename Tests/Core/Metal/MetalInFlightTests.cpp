@@ -27,16 +27,6 @@ Completion commitInto(const std::shared_ptr<Device>& device, MTL::CommandBuffer*
 
 }  // namespace
 
-TEST(MetalInFlight, AReadWaitsForTheCommandBuffer) {
-  MetalFixture fixture;
-  const auto device = fixture.makeDevice();
-  const CopyFixture copy(device);
-  softmetal::faults().holdWork();
-  submit(device, copy.write);
-  const auto read = waitingFor([] { softmetal::faults().releaseWork(); }, [&] { return valuesOf(copy.out); });
-  EXPECT(REQUIRE(read) == REQUIRE(valuesOf(copy.in)));
-}
-
 // A handler that the app added first runs before the end of the work is reported, on the thread that will report it.
 TEST(MetalInFlight, AHandlerOfTheAppsReadsWhatItsCommandBufferWrote) {
   MetalFixture fixture;

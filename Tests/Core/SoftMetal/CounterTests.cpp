@@ -5,8 +5,14 @@ using namespace mnk::test;
 using softmetal::Sampling;
 
 TEST(SoftMetalCounters, HaveRules) {
-  for (const auto at : {Sampling::passes, Sampling::dispatches}) {
-    const SoftMetalFixture fixture({.sampling = at}, at == Sampling::passes ? ", passes" : ", dispatches");
+  constexpr const char* kNotes[] = {", none", ", passes", ", dispatches"};
+  for (const auto at : {Sampling::none, Sampling::passes, Sampling::dispatches}) {
+    const SoftMetalFixture fixture({.sampling = at}, kNotes[static_cast<size_t>(at)]);
+    const auto supports = [&](auto point) { return fixture.device()->supportsCounterSampling(point); };
+    EXPECT_EQ(supports(MTL::CounterSamplingPointAtStageBoundary), at != Sampling::none);
+    EXPECT_EQ(supports(MTL::CounterSamplingPointAtDispatchBoundary), at == Sampling::dispatches);
+    EXPECT_EQ(fixture.device()->counterSets()->count(), at == Sampling::none ? 0u : 1u);
+    if (at == Sampling::none) continue;
     const auto samples = [&](size_t count) {
       const auto descriptor = NS::TransferPtr(MTL::CounterSampleBufferDescriptor::alloc()->init());
       descriptor->setCounterSet(fixture.device()->counterSets()->object<MTL::CounterSet>(0));

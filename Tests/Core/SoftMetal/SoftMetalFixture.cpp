@@ -52,7 +52,7 @@ SoftMetalFixture::~SoftMetalFixture() {
   std::vector<std::string> lines;
   for (std::string violation : softmetal::takeViolations()) {
     if (violation.starts_with(kStep)) violation.replace(0, kStep.size(), "step: ");
-    const bool isNext = lines.empty() || lines.back().size() + violation.size() > 230;
+    const bool isNext = lines.empty() || lines.back().size() + violation.size() > 280;
     if (isNext)
       lines.push_back(std::move(violation));
     else

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "Cache/CacheFileFixture.hpp"
+#include "Devices/Metal/MetalSupport.hpp"
 #include "Harness/Check.hpp"
 #include "MetalCpp.hpp"
 #include "SoftMetal.hpp"
@@ -22,17 +23,7 @@ struct Sender : NS::Object {
   using NS::Object::sendMessage;
 };
 
-// One pool for the scope.
-class Pool {
- public:
-  Pool() : pool_(NS::AutoreleasePool::alloc()->init()) {}
-  ~Pool() { pool_->drain(); }
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-
- private:
-  NS::AutoreleasePool* pool_;
-};
+using Pool = metal::AutoreleasePool;  // for a scope
 
 // At its end everything that was made through the fixture or in its pool must be gone, and violations that were not
 // expected before must be those of the test's line in Violations.inc, in their order.
