@@ -32,7 +32,7 @@ void failAt(const GoldenText& golden, std::string_view got, std::string_view exp
        fmt::format("{}: got\n  {}\nexpected\n  {}\nMNK_WRITE_GOLDEN=1 writes it again", golden.path, got, expected));
 }
 
-// Begins with a line break where there is one before it.
+// The line that has the character at an index.
 std::string_view lineAt(std::string_view text, size_t at) {
   const size_t begin = std::min(text.rfind('\n', at - 1) + 1, text.size());
   return text.substr(begin, text.find('\n', begin) - begin);

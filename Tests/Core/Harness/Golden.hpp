@@ -17,7 +17,7 @@ struct GoldenText {
 };
 
 void expectGolden(const GoldenText& golden, const std::vector<std::string>& lines);
-// The line that starts with "key: " must go on with the text; there is none for an empty one.
+// The line that starts with "key: " must go on with the text; for an empty text there is no such line.
 void expectGoldenLine(const GoldenText& golden, const std::string& key, const std::string& text);
 // The name of the test that has this location: Suite_Test.
 std::string testAt(std::source_location where);
@@ -26,7 +26,7 @@ std::string testAt(std::source_location where);
 // that part is a list: got // got.
 class ErrorLines {
  public:
-  // Before `what` stands the op if it says so.
+  // With the op, and a code other than invalidArgument, before `what`.
   void add(const Error& error, bool hasOp = false);
   const std::vector<std::string>& lines() const { return lines_; }
 
