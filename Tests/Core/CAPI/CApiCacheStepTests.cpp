@@ -1,7 +1,7 @@
-// Steps of caches through the C API: views, lists, chunks, copies and sliding windows.
+// Steps of caches through the C API: each call must leave what its C++ counterpart leaves.
+#include "CAPI/Handles.hpp"
 #include "CApiHarness.hpp"
-#include "Ops/FlashDecode/AttentionFixture.hpp"
-#include "Ops/FlashDecode/AttentionHistory.hpp"
+#include "Harness/Seeded.hpp"
 
 // Passing NULL where the header forbids it is what some of these tests are about.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -10,63 +10,76 @@ namespace mnk::test {
 
 namespace {
 
-constexpr uint64_t kStepTokens = 5;
-constexpr uint64_t kRow = kQueryHeads * kAttendedDim;
-constexpr uint64_t kToken = kAttendedHeads * kAttendedDim;
-constexpr uint64_t kWidth = kRow + 2 * kToken;
+constexpr uint64_t kTokens = 5, kQueryHeads = 4, kHeads = 2, kDim = 32;
+constexpr uint64_t kRow = kQueryHeads * kDim, kToken = kHeads * kDim;
 
-// A cache, and queries, keys and values of a few tokens side by side, as one projection leaves them.
+std::vector<std::byte> tensorBytes(const Tensor& tensor) {
+  std::vector<std::byte> bytes(tensor.byteCount());
+  REQUIRE(tensor.read(bytes));
+  return bytes;
+}
+
+// A step whose queries, keys and values lie side by side, as one projection leaves them, and two caches for it: one is
+// used through C, and one in C++.
 struct StepFixture {
   Owned<mnk_device> device = makeDevice();
-  Owned<mnk_tensor> fused = makeTensor(device.get(), MNK_F32, {kStepTokens, kWidth});
-  Owned<mnk_tensor> output = makeTensor(device.get(), MNK_F32, {kStepTokens, kQueryHeads, kAttendedDim});
+  Owned<mnk_tensor> fused = makeTensor(device.get(), MNK_F32, {kTokens, kRow + 2 * kToken});
+  Owned<mnk_tensor> output = makeTensor(device.get(), MNK_F32, {kTokens, kQueryHeads, kDim});
+  Owned<mnk_tensor> expected = makeTensor(device.get(), MNK_F32, {kTokens, kQueryHeads, kDim});
   mnk_cache_descriptor descriptor{.size = sizeof descriptor,
-                                  .kv_heads = kAttendedHeads,
-                                  .head_dim = kAttendedDim,
+                                  .kv_heads = kHeads,
+                                  .head_dim = kDim,
                                   .capacity = 8,
                                   .sequences = 2,
                                   .dtype = MNK_F32,
                                   .when_full = MNK_RING};
   mnk_attention_results results{.size = sizeof results, .into = output.get()};
-  mnk_attention_options options{.size = sizeof options};
+  mnk_attention_options options{.size = sizeof options, .softcap = 20};
   mnk_cache_step step{.size = sizeof step, .results = &results, .options = &options};
-  std::vector<float> queries, keys, values;
-  AttentionHistory history{kQueryHeads, kAttendedHeads, kAttendedDim};
-  Seeded random{7};
+  AppendAndAttend twinStep;
+  Owned<mnk_cache> cache{nullptr, mnk_cache_release}, twin{nullptr, mnk_cache_release};
 
   StepFixture() {
-    EXPECT(mnk_heads_view_set_columns(&step.queries, fused.get(), 0, kQueryHeads, kAttendedDim, nullptr));
-    EXPECT(mnk_heads_view_set_columns(&step.keys, fused.get(), kRow, kAttendedHeads, kAttendedDim, nullptr));
-    EXPECT(mnk_heads_view_set_columns(&step.values, fused.get(), kRow + kToken, kAttendedHeads, kAttendedDim, nullptr));
-    fill();
-  }
-
-  void fill() {
-    queries = smallNumbers(random, kStepTokens * kRow);
-    keys = smallNumbers(random, kStepTokens * kToken);
-    values = smallNumbers(random, kStepTokens * kToken);
-    std::vector<float> all;
-    for (uint64_t token = 0; token < kStepTokens; ++token) {
-      for (const auto& [part, width] :
-           {std::pair(&queries, kRow), std::pair(&keys, kToken), std::pair(&values, kToken)}) {
-        all.insert(all.end(), part->begin() + token * width, part->begin() + (token + 1) * width);
-      }
+    Seeded random(7);
+    std::vector<float> numbers(kTokens * (kRow + 2 * kToken));
+    for (float& number : numbers) number = static_cast<float>(random.below(2001)) / 1000 - 1;
+    write(fused, numbers.data());
+    const std::tuple<mnk_heads_view*, HeadsView*, uint64_t, uint64_t> views[] = {
+        {&step.queries, &twinStep.queries, 0, kQueryHeads},
+        {&step.keys, &twinStep.keys, kRow, kHeads},
+        {&step.values, &twinStep.values, kRow + kToken, kHeads}};
+    for (const auto& [view, twinView, column, heads] : views) {
+      EXPECT(mnk_heads_view_set_columns(view, fused.get(), column, heads, kDim, nullptr));
+      *twinView = REQUIRE(HeadsView::columns(fused->tensor, column, heads, kDim));
     }
-    EXPECT(mnk_tensor_write(fused.get(), all.data(), all.size() * sizeof(float), nullptr));
+    twinStep.results.into = expected->tensor;
+    twinStep.options.softcap = 20;
+    makeCaches();
+  }
+  void makeCaches() {
+    for (auto* each : {&cache, &twin}) each->reset(mnk_cache_make(device.get(), &descriptor, nullptr));
   }
 
-  Owned<mnk_cache> make(mnk_error_out error = nullptr) const {
-    return {mnk_cache_make(device.get(), &descriptor, error), mnk_cache_release};
+  // Encodes both, and compares results, caches and positions.
+  template <typename InC, typename InCxx>
+  void expectSame(const InC& inC, const InCxx& inCxx) const {
+    const auto encoder = makeEncoder(device.get());
+    EXPECT(inC(encoder.get(), cache.get()));
+    commit(encoder);
+    const auto twinEncoder = makeEncoder(device.get());
+    REQUIRE(inCxx(twinEncoder->encoder, twin->cache));
+    commit(twinEncoder);
+    EXPECT(tensorBytes(output->tensor) == tensorBytes(expected->tensor));
+    EXPECT(tensorBytes(output->tensor) != std::vector<std::byte>(output->tensor.byteCount()));
+    EXPECT(tensorBytes(cache->cache.view().keys) == tensorBytes(twin->cache.view().keys));
+    for (uint32_t sequence : {0, 1}) {
+      EXPECT_EQ(mnk_cache_next_position(cache.get(), sequence), twin->cache.nextPosition(sequence));
+      EXPECT_EQ(mnk_cache_count(cache.get(), sequence), twin->cache.count(sequence));
+    }
   }
-  void commit(const Owned<mnk_encoder>& encoder) const {
-    const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
-                                     mnk_completion_release);
-    EXPECT(mnk_completion_wait(done.get(), nullptr));
-  }
-  std::vector<float> got() const {
-    std::vector<float> floats(kStepTokens * kRow);
-    EXPECT(mnk_tensor_read(output.get(), floats.data(), floats.size() * sizeof(float), nullptr));
-    return floats;
+  void expectSameStep() const {
+    expectSame([&](auto* encoder, auto* into) { return mnk_encoder_append_and_attend(encoder, into, &step, nullptr); },
+               [&](CommandEncoder& encoder, AttentionCache& into) { return into.appendAndAttend(encoder, twinStep); });
   }
 };
 
@@ -76,66 +89,85 @@ mnk_rotary_step textRotation() {
   return step;
 }
 
-std::vector<float> token(const std::vector<float>& all, uint64_t index, uint64_t width) {
-  return {all.begin() + index * width, all.begin() + (index + 1) * width};
-}
-
 }  // namespace
 
 TEST(CApiCacheStep, ListsAndRowCountsReachTheCache) {
-  for (const bool isAtOnce : {false, true}) {
-    StepFixture fixture;
-    const auto cache = fixture.make();
-    const uint32_t sequences[] = {1, 0, 1}, rowCounts[] = {2, 1, 2};
-    fixture.step.sequences = sequences;
-    fixture.step.row_counts = rowCounts;
-    fixture.step.sequence_count = 3;
-    const auto encoder = makeEncoder(fixture.device.get());
-    if (isAtOnce) {
-      EXPECT(mnk_encoder_append_and_attend(encoder.get(), cache.get(), &fixture.step, nullptr));
-    } else {
-      EXPECT(mnk_encoder_append_step(encoder.get(), cache.get(), &fixture.step, nullptr));
-      EXPECT(mnk_encoder_attend_step(encoder.get(), cache.get(), &fixture.step, nullptr));
-    }
-    fixture.commit(encoder);
-    EXPECT_EQ(mnk_cache_next_position(cache.get(), 0), 1u);
-    EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 4u);
-    const uint32_t rowSequences[] = {1, 1, 0, 1, 1};
-    for (uint64_t row = 0; row < kStepTokens; ++row) {
-      fixture.history.append(token(fixture.keys, row, kToken), token(fixture.values, row, kToken), rowSequences[row]);
-      const auto seen = positions(0, fixture.history.size(rowSequences[row]));
-      EXPECT(largestDifference(token(fixture.got(), row, kRow),
-                               fixture.history.attended(token(fixture.queries, row, kRow), {seen}, rowSequences[row])) <
-             kF32Sums);
-    }
-  }
+  StepFixture fixture;
+  const uint32_t sequences[] = {1, 0, 1}, rowCounts[] = {2, 1, 2};
+  fixture.step.sequences = sequences;
+  fixture.step.row_counts = rowCounts;
+  fixture.step.sequence_count = 3;
+  AppendAndAttend& twin = fixture.twinStep;
+  twin.sequences.assign(sequences, sequences + 3);
+  twin.rowCounts.assign(rowCounts, rowCounts + 3);
+  fixture.expectSameStep();
+  EXPECT_EQ(mnk_cache_next_position(fixture.cache.get(), 1), 4u);
+  fixture.expectSame(
+      [&](auto* encoder, auto* cache) {
+        return mnk_encoder_append_step(encoder, cache, &fixture.step, nullptr) &&
+               mnk_encoder_attend_step(encoder, cache, &fixture.step, nullptr);
+      },
+      [&](CommandEncoder& encoder, AttentionCache& cache) -> Result<void> {
+        REQUIRE(cache.append(encoder, twin.keys, twin.values, sequences, rowCounts));
+        return cache.attend(encoder, twin.queries, twin.results, twin.options, sequences, rowCounts);
+      });
+}
+
+TEST(CApiCacheStep, TensorsAreAppendedAndAttendedTo) {
+  StepFixture fixture;
+  const auto make = [&](std::vector<uint64_t> shape) {
+    auto tensor = makeTensor(fixture.device.get(), MNK_F32, std::move(shape));
+    const auto numbers = tensorBytes(fixture.fused->tensor);
+    REQUIRE(tensor->tensor.write(std::span(numbers).first(tensor->tensor.byteCount())));
+    return tensor;
+  };
+  const auto queries = make({kTokens, kQueryHeads, kDim}), keys = make({kTokens, kHeads, kDim});
+  const AppendAndAttend& twin = fixture.twinStep;
+  fixture.expectSame(
+      [&](auto* encoder, auto* cache) {
+        return mnk_encoder_append(encoder, cache, keys.get(), keys.get(), 1, nullptr) &&
+               mnk_encoder_attend(encoder, cache, queries.get(), &fixture.results, &fixture.options, 1, nullptr);
+      },
+      [&](CommandEncoder& encoder, AttentionCache& cache) -> Result<void> {
+        REQUIRE(cache.append(encoder, keys->tensor, keys->tensor, 1));
+        return cache.attend(encoder, queries->tensor, twin.results, twin.options, 1);
+      });
+  const uint32_t listed[] = {0, 1, 0, 0, 1}, both[] = {0, 1};
+  const auto pair = make({2, kQueryHeads, kDim});
+  const auto into = makeTensor(fixture.device.get(), MNK_F32, {2, kQueryHeads, kDim});
+  const mnk_attention_results pairResults{.size = sizeof pairResults, .into = into.get()};
+  fixture.expectSame(
+      [&](auto* encoder, auto* cache) {
+        return mnk_encoder_append_rows(encoder, cache, keys.get(), keys.get(), listed, 5, nullptr) &&
+               mnk_encoder_attend_sequences(encoder, cache, pair.get(), &pairResults, nullptr, both, 2, nullptr);
+      },
+      [&](CommandEncoder& encoder, AttentionCache& cache) {
+        return cache.append(encoder, keys->tensor, keys->tensor, listed);
+      });
+  const auto got = tensorBytes(into->tensor);
+  const auto encoder = makeEncoder(fixture.device.get());
+  REQUIRE(fixture.twin->cache.attend(encoder->encoder, pair->tensor, {.into = into->tensor}, {}, both));
+  commit(encoder);
+  EXPECT(got == tensorBytes(into->tensor));
 }
 
 // With positions of the cache, from a number on, listed ones, and offsets.
-TEST(CApiCacheStep, AStepRotatesAsMultiRoPEDoes) {
+TEST(CApiCacheStep, AStepRotates) {
   const int32_t listed[] = {4, 9, 2, 30, 7}, offsets[] = {-3};
   for (const int kind : {0, 1, 2, 3}) {
     const Context context(fmt::format("positions {}", kind));
     StepFixture fixture;
-    const auto cache = fixture.make(), apart = fixture.make();
     mnk_rotary_step rotary = textRotation();
-    mnk_multi_rope rope{.size = sizeof rope, .queries = fixture.step.queries, .keys = fixture.step.keys};
-    rope.rotary = rotary.embedding;
+    RotaryStep twin{.embedding = {.layout = RotaryLayout::halfSplit, .base = 100}};
     rotary.has_first_position = kind == 1;
-    if (kind == 1) rotary.first_position = rope.first_position = 70;
-    if (kind >= 2) rotary.positions = rope.positions = {.list = listed, .list_count = 5};
-    if (kind == 3) rotary.offsets = rope.offsets = {.list = offsets, .list_count = 1};
-    std::vector<float> results[2];
-    for (const bool isFused : {true, false}) {
-      fixture.step.rotary = isFused ? &rotary : nullptr;
-      const auto encoder = makeEncoder(fixture.device.get());
-      if (!isFused) EXPECT(mnk_encoder_multi_rope(encoder.get(), &rope, nullptr));
-      EXPECT(mnk_encoder_append_and_attend(encoder.get(), (isFused ? cache : apart).get(), &fixture.step, nullptr));
-      fixture.commit(encoder);
-      results[isFused] = fixture.got();
-    }
-    EXPECT(results[0] == results[1]);
-    EXPECT(results[0] != std::vector<float>(results[0].size()));
+    if (kind == 1) rotary.first_position = 70, twin.positions = RotaryPositions(70);
+    if (kind >= 2) rotary.positions = {.list = listed, .list_count = 5};
+    if (kind >= 2) twin.positions = std::vector<int32_t>(listed, listed + 5);
+    if (kind == 3) rotary.offsets = {.list = offsets, .list_count = 1};
+    if (kind == 3) twin.offsets = std::vector<int32_t>{-3};
+    fixture.step.rotary = &rotary;
+    fixture.twinStep.rotary = twin;
+    fixture.expectSameStep();
   }
 }
 
@@ -144,106 +176,80 @@ TEST(CApiCacheStep, ASlidingWindowIsServedInChunksAndCopied) {
   fixture.descriptor.capacity = 0;
   fixture.descriptor.when_full = MNK_LINEAR;
   fixture.descriptor.sliding_window = {.window = 3, .max_rows = 2, .max_draft = 1};
-  const auto cache = fixture.make();
-  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache.get());
-  EXPECT_EQ(made.capacity, 4u);
-  EXPECT(made.when_full == MNK_RING && !made.is_storage_only);
-  EXPECT_EQ(made.sliding_window.window, 3u);
-  EXPECT_EQ(made.sliding_window.max_rows, 2u);
-  for (int round = 0; round < 3; ++round) {
-    fixture.fill();
-    const auto encoder = makeEncoder(fixture.device.get());
-    EXPECT(mnk_encoder_append_and_attend(encoder.get(), cache.get(), &fixture.step, nullptr));
-    fixture.commit(encoder);
-    std::vector<std::vector<uint64_t>> seen;
-    for (uint64_t row = 0; row < kStepTokens; ++row) {
-      const uint64_t end = fixture.history.size() + row + 1;
-      seen.push_back(positions(end - std::min<uint64_t>(end, 3), end));
-    }
-    fixture.history.append(fixture.keys, fixture.values);
-    EXPECT(largestDifference(fixture.got(), fixture.history.attended(fixture.queries, seen)) < kF32Sums);
-  }
+  fixture.makeCaches();
+  mnk_cache* const cache = fixture.cache.get();
+  const mnk_cache_descriptor made = mnk_cache_get_descriptor(cache);
+  EXPECT(made.capacity == 4 && made.when_full == MNK_RING && !made.is_storage_only);
+  EXPECT(made.sliding_window.window == 3 && made.sliding_window.max_rows == 2 && made.sliding_window.max_draft == 1);
+  for (int round = 0; round < 3; ++round) fixture.expectSameStep();
   const auto encoder = makeEncoder(fixture.device.get());
-  EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 1, nullptr));
-  fixture.commit(encoder);
-  EXPECT_EQ(mnk_cache_next_position(cache.get(), 1), 15u);
-  char* text = mnk_cache_copy_text(cache.get());
-  EXPECT_EQ(std::string(text),
-            "2 heads of 32 as f32, 2 sequences, 4 slots that overwrite the oldest when full, a window of "
-            "3, 4.1 KB");
-  mnk_text_release(text);
+  EXPECT(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 1, nullptr));
+  commit(encoder);
+  EXPECT_EQ(mnk_cache_next_position(cache, 1), 15u);
+  const Owned<char> text(mnk_cache_copy_text(cache), mnk_text_release);
+  EXPECT_EQ(std::string(text.get()), fixture.cache->cache.text());
   EXPECT(mnk_cache_copy_text(nullptr) == nullptr);
 }
 
 TEST(CApiCacheStep, StepsThatDoNotFitAreRefused) {
   StepFixture fixture;
-  const auto cache = fixture.make();
+  mnk_cache* const cache = fixture.cache.get();
   const auto encoder = makeEncoder(fixture.device.get());
-  Caught caught;
+  Refusals no;
   const mnk_cache_step sound = fixture.step;
-  const auto refuses = [&](auto call, const ExpectedError& expected) {
-    EXPECT(!call(encoder.get(), cache.get(), &fixture.step, caught.out()));
-    caught.expect(expected);
+  const auto refuse = [&](auto call, auto change) {
     fixture.step = sound;
+    change(fixture.step);
+    no(call(encoder.get(), cache, &fixture.step, no.out()));
   };
-  const auto refusedByAll = [&](auto change, const ExpectedError& expected) {
-    for (const auto call : {mnk_encoder_append_step, mnk_encoder_append_and_attend}) {
-      change();
-      refuses(call, expected);
-    }
-    change();
-    refuses(mnk_encoder_attend_step, expected);
+  const auto refusedByAll = [&](auto change) {
+    refuse(mnk_encoder_append_step, change);
+    refuse(mnk_encoder_append_and_attend, change);
+    refuse(mnk_encoder_attend_step, change);
   };
-  refusedByAll([&] { fixture.step.size = 8; }, {.what = "mnk_cache_step has the wrong size"});
-  refusedByAll([&] { fixture.step.keys.size = 8; }, {.what = "mnk_heads_view has the wrong size"});
-  refusedByAll([&] { fixture.step.sequence_count = 1; }, {.what = "sequences is missing"});
-  fixture.step.keys.tensor = nullptr;
-  refuses(mnk_encoder_append_step, {.what = "keys.tensor is missing"});
-  fixture.step.values.tensor = nullptr;
-  refuses(mnk_encoder_append_and_attend, {.what = "values.tensor is missing"});
-  fixture.step.queries.tensor = nullptr;
-  refuses(mnk_encoder_attend_step, {.what = "queries.tensor is missing"});
   const uint32_t many[] = {0, 1, 0, 1, 0, 1};
-  fixture.step.sequences = many;
-  fixture.step.sequence_count = 6;
-  refuses(mnk_encoder_append_step, {.op = "AttentionCache", .what = "there are too many sequences", .got = "6"});
-  fixture.step.sequences = many;
-  fixture.step.sequence_count = 2;
-  refuses(
-      mnk_encoder_append_and_attend,
-      {.op = "AttentionCache.appendAndAttend", .what = "the rows do not match the listed sequences", .got = "5 rows"});
-  fixture.step.sequences = many;
-  refuses(mnk_encoder_append_and_attend, {.op = "AttentionCache.appendAndAttend", .what = "the step has no sequence"});
+  refusedByAll([](auto& step) { step.size = 8; });
+  refusedByAll([](auto& step) { step.keys.size = 8; });
+  refusedByAll([](auto& step) { step.sequence_count = 1; });
+  refuse(mnk_encoder_append_step, [](auto& step) { step.keys.tensor = nullptr; });
+  refuse(mnk_encoder_append_and_attend, [](auto& step) { step.values.tensor = nullptr; });
+  refuse(mnk_encoder_attend_step, [](auto& step) { step.queries.tensor = nullptr; });
+  refuse(mnk_encoder_append_step, [&](auto& step) { step.sequences = many, step.sequence_count = 6; });
+  refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequences = many, step.sequence_count = 2; });
+  refuse(mnk_encoder_append_and_attend, [&](auto& step) { step.sequences = many; });
   mnk_rotary_step rotary = textRotation();
-  for (const auto call : {mnk_encoder_append_step, mnk_encoder_append_and_attend}) {
-    const bool canRotate = call == mnk_encoder_append_and_attend;
-    rotary.size = canRotate ? 8 : sizeof rotary;
-    fixture.step.rotary = &rotary;
-    refuses(call, {.what = canRotate ? "mnk_rotary_step has the wrong size" : "a step rotates only where it appends"});
-  }
-  rotary.size = sizeof rotary;
+  const auto rotate = [&](auto& step) { step.rotary = &rotary; };
+  refuse(mnk_encoder_append_step, rotate);
+  rotary.size = 8;
+  refuse(mnk_encoder_append_and_attend, rotate);
+  rotary = textRotation();
   rotary.embedding.base = -1;
-  fixture.step.rotary = &rotary;
-  refuses(mnk_encoder_append_and_attend,
-          {.op = "AttentionCache.appendAndAttend", .what = "the base is not a positive number"});
+  refuse(mnk_encoder_append_and_attend, rotate);
   const int32_t listed[] = {4, 9, 2, 30, 7};
-  for (const bool hasPositions : {false, true}) {
-    rotary = textRotation();
-    rotary.first_position = 3;
-    rotary.has_first_position = hasPositions;
-    if (hasPositions) rotary.positions = {.list = listed, .list_count = 5};
-    fixture.step.rotary = &rotary;
-    refuses(mnk_encoder_append_and_attend, {.op = "mnk_rotary_step", .what = "the first position would be ignored"});
-  }
-  EXPECT(!mnk_encoder_append_step(encoder.get(), cache.get(), nullptr, caught.out()));
-  caught.expect({.what = "mnk_cache_step is missing"});
-  EXPECT(!mnk_encoder_copy_sequence(encoder.get(), cache.get(), 0, 2, caught.out()));
-  caught.expect({.op = "AttentionCache.copy", .got = "sequence 2"});
+  rotary = textRotation();
+  rotary.first_position = 3;
+  refuse(mnk_encoder_append_and_attend, rotate);
+  rotary.has_first_position = true;
+  rotary.positions = {.list = listed, .list_count = 5};
+  refuse(mnk_encoder_append_and_attend, rotate);
+  no(mnk_encoder_append_step(encoder.get(), cache, nullptr, no.out()));
+  no(mnk_encoder_copy_sequence(encoder.get(), cache, 0, 2, no.out()));
+
+  const mnk_tensor* const queries = fixture.output.get();
+  const mnk_attention_results* const results = &fixture.results;
+  no(mnk_encoder_attend(encoder.get(), cache, queries, results, nullptr, 2, no.out()));
+  no(mnk_encoder_attend(encoder.get(), nullptr, queries, results, nullptr, 0, no.out()));
+  no(mnk_encoder_attend(encoder.get(), cache, nullptr, results, nullptr, 0, no.out()));
+  no(mnk_encoder_attend(encoder.get(), cache, queries, nullptr, nullptr, 0, no.out()));
+  no(mnk_encoder_attend_sequences(encoder.get(), cache, queries, results, nullptr, nullptr, 2, no.out()));
+  no(mnk_encoder_attend_sequences(encoder.get(), cache, queries, results, nullptr, many, SIZE_MAX, no.out()));
+  fixture.options.size = 1;
+  no(mnk_encoder_attend_sequences(encoder.get(), cache, queries, results, &fixture.options, many, 2, no.out()));
   fixture.descriptor.head_dim = 12;
-  EXPECT(!fixture.make(caught.out()));
-  caught.expect({.what = "there is no attention kernel for these head dims", .got = "12 of keys and 12 of values"});
+  no(mnk_cache_make(fixture.device.get(), &fixture.descriptor, no.out()));
   fixture.descriptor.is_storage_only = true;
-  EXPECT(fixture.make() != nullptr);
+  fixture.makeCaches();
+  EXPECT(fixture.cache != nullptr);
 }
 
 }  // namespace mnk::test

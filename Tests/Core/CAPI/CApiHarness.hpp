@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "Harness/Check.hpp"
+#include "Harness/Golden.hpp"
 #include "MLXNativeKernels/mnk.h"
 
 namespace mnk::test {
@@ -53,6 +54,34 @@ class Caught {
   mnk_error* error_ = nullptr;
 };
 
+// Calls that fail: Refusals no; no(call(…, no.out())). Their errors are lines of Refusals.inc that start with the name
+// of the test.
+class Refusals {
+ public:
+  explicit Refusals(std::source_location where = std::source_location::current());
+  ~Refusals();
+  mnk_error_out out() { return caught_.out(); }
+  template <typename Result>
+  void operator()(Result result, std::source_location at = std::source_location::current()) {
+    add(!result, at);
+  }
+
+ private:
+  void add(bool isRefused, std::source_location at);
+
+  std::string test_;
+  Caught caught_;
+  std::string last_;
+  ErrorLines errors_;
+};
+
+// Waits for what an encoder holds.
+inline void commit(const Owned<mnk_encoder>& encoder) {
+  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
+                                   mnk_completion_release);
+  EXPECT(mnk_completion_wait(done.get(), nullptr));
+}
+
 template <typename T>
 std::vector<T> contents(const Owned<mnk_tensor>& tensor) {
   std::vector<T> elements(mnk_tensor_byte_count(tensor.get()) / sizeof(T));
@@ -72,9 +101,7 @@ void runOp(mnk_device* device, const Op& op, bool (*encode)(mnk_encoder*, const 
     fail(__FILE__, __LINE__, mnk_error_message(caught.get()));
     throw Stop{};
   }
-  const Owned<mnk_completion> done(mnk_encoder_commit(encoder.get(), nullptr, nullptr, nullptr),
-                                   mnk_completion_release);
-  EXPECT(mnk_completion_wait(done.get(), nullptr));
+  commit(encoder);
 }
 
 // A cache, keys for it, and a write of them.

@@ -48,4 +48,59 @@ void expectCovers(std::string_view name, const std::vector<Region>& regions, con
   }
 }
 
+const Binding& bindingAt(const Dispatch& dispatch, uint32_t index) {
+  for (const Binding& binding : dispatch.buffers) {
+    if (binding.index == index) return binding;
+  }
+  fail(__FILE__, __LINE__, fmt::format("nothing is bound at {}", index));
+  throw Stop{};
+}
+
+std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::vector<uint64_t>& vectors) {
+  std::vector<bool> bytes(tensor.byteCount());
+  for (uint64_t vector : vectors) {
+    std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(vector * vectorBytes), vectorBytes, true);
+  }
+  return bytes;
+}
+
+std::string planLine(std::string_view name, const Plan& plan) {
+  std::string line = fmt::format("{}: {}", name, plan.op);
+  const auto add = [&](const char* verb, const std::vector<Region>& regions) {
+    for (const Region& r : regions) {
+      line += fmt::format(" {} {}+{}", verb, r.offset, r.rowBytes);
+      if (r.rows != 1) line += fmt::format("*{}@{}", r.rows, r.rowStride);
+    }
+  };
+  for (const Dispatch& dispatch : plan.dispatches) {
+    const Grid& grid = dispatch.grid;
+    const bool isThreads = grid.unit == Grid::Unit::threads;
+    line += fmt::format("; {} {}x{}x{} {}", dispatch.kernel.text(), grid.extent[0], grid.extent[1], grid.extent[2],
+                        isThreads ? "threads" : "groups");
+    if (grid.threadgroup[0] != 0) line += fmt::format(" of {}", grid.threadgroup[0]);
+    for (const Binding& binding : dispatch.buffers) {
+      line += fmt::format(", {}{} {}+{}",
+                          binding.isZeroed ? "zeroed "
+                          : binding.buffer ? ""
+                                           : "scratch ",
+                          binding.index, binding.offset, binding.length);
+      add("r", binding.reads);
+      add("w", binding.writes);
+    }
+    for (const InlineBytes& inlined : dispatch.inlines) {
+      line += fmt::format(", inline {}:{}", inlined.index, inlined.bytes.size());
+      if (inlined.bytes.size() > 24) continue;
+      line += "=";
+      for (const std::byte byte : inlined.bytes) line += fmt::format("{:02x}", static_cast<int>(byte));
+    }
+    line += fmt::format(", {} read, {} written", dispatch.countedBytesRead(), dispatch.countedBytesWritten());
+    if (dispatch.kind != plan.op) line += fmt::format(", of {}", dispatch.kind);
+    if (!dispatch.threadgroupMemory.empty()) line += ", threadgroup memory";
+    if (dispatch.kernel.library) line += ", of a library";
+  }
+  if (plan.scratchBytes != 0) line += fmt::format("; scratch {}", plan.scratchBytes);
+  if (plan.zeroedBytes != 0) line += fmt::format("; zeroed {}", plan.zeroedBytes);
+  return line;
+}
+
 }  // namespace mnk::test

@@ -1,5 +1,6 @@
 // What a dispatch says that it reads and writes.
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,16 @@ namespace mnk::test {
 
 // The binding of a tensor's buffer, or null.
 const Binding* bindingOf(const Dispatch& dispatch, const Tensor& tensor);
+
+// The binding at an index; fails and ends the test where there is none.
+const Binding& bindingAt(const Dispatch& dispatch, uint32_t index);
+
+// Vectors of a tensor, as many bytes each.
+std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::vector<uint64_t>& vectors);
+
+// A plan on a line, for golden texts: each kernel and grid, what is bound and declared, inline bytes (in hex where they
+// are few) and counted bytes, and scratch memory.
+std::string planLine(std::string_view name, const Plan& plan);
 
 // The binding of a view at an index, from its first vector on; of all of a tensor that its shape describes. Null and
 // failed for any other.

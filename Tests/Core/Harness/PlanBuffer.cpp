@@ -13,4 +13,8 @@ Tensor planTensor(DType dtype, std::initializer_list<uint64_t> extents, uint64_t
   return planTensor(dtype, REQUIRE(Shape::make(extents)), begin);
 }
 
+Tensor aliased(const Tensor& memory, const Tensor& like, uint64_t offset) {
+  return REQUIRE(Tensor::over(memory.buffer(), like.dtype(), like.shape(), memory.byteOffset() + offset));
+}
+
 }  // namespace mnk::test

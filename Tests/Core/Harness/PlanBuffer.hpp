@@ -27,5 +27,24 @@ class PlanBuffer : public Buffer {
 // A tensor over its own buffer, which starts `begin` bytes after an aligned address.
 Tensor planTensor(DType dtype, const Shape& shape, uint64_t begin = 0);
 Tensor planTensor(DType dtype, std::initializer_list<uint64_t> extents, uint64_t begin = 0);
+// A tensor over the memory of another, from `offset` bytes behind its start on, with the dtype and shape of a third.
+Tensor aliased(const Tensor& memory, const Tensor& like, uint64_t offset = 0);
+
+// f16(2, 3) is planTensor(DType::f16, {2, 3}).
+#define MNK_PLAN_TENSOR(dtype)                                            \
+  template <typename... Extents>                                          \
+  Tensor dtype(Extents... extents) {                                      \
+    return planTensor(DType::dtype, {static_cast<uint64_t>(extents)...}); \
+  }
+MNK_PLAN_TENSOR(f32)
+MNK_PLAN_TENSOR(f16)
+MNK_PLAN_TENSOR(bf16)
+MNK_PLAN_TENSOR(u32)
+MNK_PLAN_TENSOR(u16)
+MNK_PLAN_TENSOR(u8)
+MNK_PLAN_TENSOR(i32)
+#undef MNK_PLAN_TENSOR
+
+constexpr uint64_t k2To31 = uint64_t{1} << 31;  // more than any extent may be
 
 }  // namespace mnk::test

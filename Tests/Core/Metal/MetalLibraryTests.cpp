@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -50,43 +52,30 @@ struct FinderFixture : MetalFixture {
 }  // namespace
 
 TEST(MetalLibrary, IsSearchedForInTheDocumentedOrder) {
-  const auto found = metal::candidates({.image = "/app/MLX.framework/Versions/A",
-                                        .mainResources = "/app/Contents/Resources",
-                                        .mainBundle = "/app",
-                                        .previews = "/previews"});
-  std::string text;
-  for (const auto& candidate : found) text += fmt::format("{}: {}\n", name(candidate.kind), candidate.path);
-  const std::string bundle = "MLXNativeKernels_MLXNativeKernelsShaders.bundle";
-  std::string expected;
-  for (const std::string root : {"/previews", "/app/Contents/Resources", "/app/MLX.framework/Versions/A/Resources",
-                                 "/app/MLX.framework/Versions/A/../Resources", "/app/MLX.framework/Versions/A",
-                                 "/app/MLX.framework/Versions/A/../../..", "/app"}) {
-    expected += fmt::format("module bundle: {}/{}/Contents/Resources/default.metallib\n", root, bundle);
-    expected += fmt::format("module bundle: {}/{}/default.metallib\n", root, bundle);
-  }
-  expected += "framework bundle: /app/MLX.framework/Versions/A/Resources/default.metallib\n";
-  expected += "framework bundle: /app/MLX.framework/Versions/A/default.metallib\n";
-  expected += "main bundle: /app/Contents/Resources/default.metallib\n";
-  EXPECT_EQ(text, expected);
-}
-
-TEST(MetalLibrary, OutsideOfAFrameworkItIsSearchedForBesideTheCode) {
-  std::string text;
-  for (const auto& candidate : metal::candidates({.image = "/bin", .mainResources = "/bin", .mainBundle = "/bin"})) {
-    text += fmt::format("{}: {}\n", name(candidate.kind), candidate.path);
-  }
-  const std::string bundle = "MLXNativeKernels_MLXNativeKernelsShaders.bundle";
-  EXPECT_EQ(text, fmt::format("module bundle: /bin/{0}/Contents/Resources/default.metallib\n"
-                              "module bundle: /bin/{0}/default.metallib\n"
-                              "module bundle: /bin/Resources/{0}/Contents/Resources/default.metallib\n"
-                              "module bundle: /bin/Resources/{0}/default.metallib\n"
-                              "module bundle: /bin/../Resources/{0}/Contents/Resources/default.metallib\n"
-                              "module bundle: /bin/../Resources/{0}/default.metallib\n"
-                              "module bundle: /bin/../../../{0}/Contents/Resources/default.metallib\n"
-                              "module bundle: /bin/../../../{0}/default.metallib\n"
-                              "beside the code: /bin/default.metallib\n",
-                              bundle));
-  EXPECT(metal::candidates({}).empty());
+  const auto expectSearched = [](const metal::SearchRoots& roots, const std::vector<std::string>& bundles,
+                                 const std::vector<std::string>& files) {
+    std::vector<std::string> found, expected;
+    for (const auto& candidate : metal::candidates(roots)) {
+      found.push_back(fmt::format("{}: {}", name(candidate.kind), candidate.path));
+    }
+    for (const std::string& root : bundles) {
+      const std::string bundle = fmt::format("module bundle: {}/MLXNativeKernels_MLXNativeKernelsShaders.bundle", root);
+      expected.push_back(bundle + "/Contents/Resources/default.metallib");
+      expected.push_back(bundle + "/default.metallib");
+    }
+    for (const std::string& file : files) expected.push_back(file + "/default.metallib");
+    EXPECT_EQ(fmt::format("{}", fmt::join(found, "\n")), fmt::format("{}", fmt::join(expected, "\n")));
+  };
+  const std::string code = "/app/MLX.framework/Versions/A";
+  expectSearched(
+      {.image = code, .mainResources = "/app/Contents/Resources", .mainBundle = "/app", .previews = "/previews"},
+      {"/previews", "/app/Contents/Resources", code + "/Resources", code + "/../Resources", code, code + "/../../..",
+       "/app"},
+      {"framework bundle: " + code + "/Resources", "framework bundle: " + code,
+       "main bundle: /app/Contents/Resources"});
+  expectSearched({.image = "/bin", .mainResources = "/bin", .mainBundle = "/bin"},
+                 {"/bin", "/bin/Resources", "/bin/../Resources", "/bin/../../.."}, {"beside the code: /bin"});
+  expectSearched({}, {}, {});
   for (const auto& candidate : metal::candidates({.image = "/my.frameworks/bin"})) {
     EXPECT(candidate.kind != Kind::frameworkBundle);
   }

@@ -2,26 +2,30 @@
 
 #include <fmt/ranges.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include "Harness/Golden.hpp"
 
 namespace mnk::test {
+
+namespace {
+
+constexpr GoldenText kViolations{
+    "SoftMetal/Violations.inc",
+#include "Violations.inc"
+};
+
+}  // namespace
 
 NS::String* text(const char* characters) {
   return NS::String::string(characters, NS::UTF8StringEncoding);
 }
 
-Folder::Folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "softmetal-XXXXXX").string();
-  path_ = mkdtemp(name.data());
+std::string utf8(const NS::String* string) {
+  return string->utf8String();
 }
 
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-SoftMetalFixture::SoftMetalFixture(const softmetal::DeviceDescription& about) {
+SoftMetalFixture::SoftMetalFixture(const softmetal::DeviceDescription& about, const char* note,
+                                   std::source_location where)
+    : key_(testAt(where) + note) {
   softmetal::reset();
   softmetal::machine() = {.devices = {about}};
   // Another device than those that other suites keep for the whole process.
@@ -30,8 +34,8 @@ SoftMetalFixture::SoftMetalFixture(const softmetal::DeviceDescription& about) {
   pool_ = NS::AutoreleasePool::alloc()->init();
   device_ = NS::TransferPtr(MTL::CreateSystemDefaultDevice());
   queue_ = NS::TransferPtr(device_->newCommandQueue());
-  const Folder folder;
-  const std::string path = folder.path("conformance.metallib");
+  const CacheFolder folder;
+  const std::string path = folder.path();
   softmetal::writeMetallib(path, {.linked = "conformance", .text = {}, .added = {}, .hidden = {}});
   NS::Error* error = nullptr;
   library_ = NS::TransferPtr(device_->newLibrary(NS::URL::fileURLWithPath(text(path.c_str())), &error));
@@ -44,12 +48,29 @@ SoftMetalFixture::~SoftMetalFixture() {
   pool_->drain();
   softmetal::waitUntilIdle();
   softmetal::reportLeaks(start_);
-  for (const std::string& sentence : softmetal::takeViolations()) fail(__FILE__, __LINE__, "left over: " + sentence);
+  constexpr std::string_view kStep = "MTLComputeCommandEncoder 'step' of MTLCommandBuffer 'work': ";
+  std::vector<std::string> lines;
+  for (std::string violation : softmetal::takeViolations()) {
+    if (violation.starts_with(kStep)) violation.replace(0, kStep.size(), "step: ");
+    const bool isNext = lines.empty() || lines.back().size() + violation.size() > 280;
+    if (isNext)
+      lines.push_back(std::move(violation));
+    else
+      lines.back() += " // " + violation;
+  }
+  lines.emplace_back();  // there is no further line
+  for (size_t i = 0; i < lines.size(); ++i) {
+    expectGoldenLine(kViolations, fmt::format("{} {}", key_, i), lines[i]);
+  }
   softmetal::reset();
 }
 
-NS::SharedPtr<MTL::ComputePipelineState> SoftMetalFixture::pipeline(const char* function) const {
-  const auto found = NS::TransferPtr(library_->newFunction(text(function)));
+NS::SharedPtr<MTL::Function> SoftMetalFixture::function(const char* name) const {
+  return NS::TransferPtr(library_->newFunction(text(name)));
+}
+
+NS::SharedPtr<MTL::ComputePipelineState> SoftMetalFixture::pipeline(const char* name) const {
+  const auto found = function(name);
   NS::Error* error = nullptr;
   auto pipeline = NS::TransferPtr(device_->newComputePipelineState(found.get(), &error));
   if (error) fail(__FILE__, __LINE__, error->localizedDescription()->utf8String());
@@ -74,8 +95,8 @@ MTL::ComputeCommandEncoder* SoftMetalFixture::encoder(MTL::CommandBuffer* comman
   return encoder;
 }
 
-SoftMetalFixture::Copy SoftMetalFixture::copy(MTL::DispatchType type) const {
-  MTL::CommandBuffer* commands = commandBuffer();
+SoftMetalFixture::Copy SoftMetalFixture::copy(MTL::DispatchType type, MTL::CommandBuffer* commands) const {
+  if (!commands) commands = commandBuffer();
   Copy copy{commands, encoder(commands, type), pipeline("copy16"), buffer("from", 64), buffer("to", 64)};
   copy.encoder->setComputePipelineState(copy.pipeline.get());
   copy.encoder->setBuffer(copy.from.get(), 0, 0);

@@ -4,11 +4,8 @@
 #include "CAPI/Handles.hpp"
 #include "CAPI/CApiHarness.hpp"
 #include "Ops/Common/BindingCases.hpp"
-#include "Ops/FlashDecode/AttentionFixture.hpp"
-#include "Ops/FlashDecode/AttentionHistory.hpp"
+#include "Harness/Seeded.hpp"
 #include "Cache/CacheFileFixture.hpp"
-#include <fmt/ranges.h>
-#include "CAPI/CAttentionFixture.hpp"
 #include <functional>
 #include <numeric>
 #include <array>
@@ -17,7 +14,6 @@
 #include <vector>
 #include <memory>
 #include "Harness/Check.hpp"
-#include "Harness/Seeded.hpp"
 #include "Support/ByteRanges.hpp"
 #include <fcntl.h>
 #include <sys/file.h>
@@ -44,6 +40,10 @@
 #include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/Common/TurboSigns.hpp"
+#include "Runtime/ScratchPool.hpp"
+#include "Host/HostTestSupport.hpp"
+#include "MLXNativeKernels/FlashDecode.hpp"
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
 #include "CAPI/CApiBindingTests.cpp"
 #include "CAPI/CApiCacheStepTests.cpp"
 #include "CAPI/CApiCacheTests.cpp"
@@ -64,3 +64,4 @@
 #include "Support/ResultTests.cpp"
 #include "Support/SoftFloatTests.cpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeDistortionTests.cpp"
+#include "Runtime/ScratchPoolTests.cpp"

@@ -19,7 +19,6 @@
 #include <cstdlib>
 #include <numeric>
 #include "Ops/FlashDecode/AttentionHistory.hpp"
-#include <limits>
 #include "Cache/QuantizedStorageRules.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "Ops/Common/BrokenRule.hpp"
@@ -57,9 +56,11 @@
 #include "Cache/AttentionCacheQuantizedTests.cpp"
 #include "Cache/AttentionCacheReadersTests.cpp"
 #include "Cache/AttentionCacheRotaryRuleTests.cpp"
+#define kGolden kGolden_AttentionCacheRuleTests
 #define kBroken kBroken_AttentionCacheRuleTests
 #include "Cache/AttentionCacheRuleTests.cpp"
 #undef kBroken
+#undef kGolden
 #define Numbers Numbers_AttentionCacheStepListTests
 #define kSequences kSequences_AttentionCacheStepListTests
 #include "Cache/AttentionCacheStepListTests.cpp"

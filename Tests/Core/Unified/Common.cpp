@@ -48,12 +48,13 @@
 #include "Host/HostTestSupport.hpp"
 #include <map>
 #include "Harness/DeclaredBytes.hpp"
+#include "Harness/Golden.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
-#include <limits>
 #include "Ops/Common/QuantizedKVCacheRules.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRules.hpp"
+#include <limits>
 #include <array>
 #include "Ops/KVCacheQuantize/KVCacheQuantizeRun.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteRun.hpp"
@@ -78,6 +79,7 @@
 #include "Ops/Common/ParameterLayoutTests.cpp"
 #include "Ops/Hadamard/HadamardRuleTests.cpp"
 #include "Ops/Hadamard/HadamardTests.cpp"
+#define kGolden kGolden_KVCacheDequantizeRuleTests
 #define kBroken kBroken_KVCacheDequantizeRuleTests
 #define soundOp soundOp_KVCacheDequantizeRuleTests
 #define Op Op_KVCacheDequantizeRuleTests
@@ -85,12 +87,14 @@
 #undef Op
 #undef soundOp
 #undef kBroken
+#undef kGolden
 #include "Ops/KVCacheDequantize/KVCacheDequantizeTests.cpp"
 #include "Ops/KVCacheDequantize/MixedPlanesTests.cpp"
 #include "Ops/KVCacheQuantize/CodeSearchTests.cpp"
 #define Case Case_KVCacheQuantizePlanTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizePlanTests.cpp"
 #undef Case
+#define kGolden kGolden_KVCacheQuantizeRuleTests
 #define kBroken kBroken_KVCacheQuantizeRuleTests
 #define soundOp soundOp_KVCacheQuantizeRuleTests
 #define planeOf planeOf_KVCacheQuantizeRuleTests
@@ -100,6 +104,7 @@
 #undef planeOf
 #undef soundOp
 #undef kBroken
+#undef kGolden
 #define relativeError relativeError_KVCacheQuantizeSpecialTests
 #include "Ops/KVCacheQuantize/KVCacheQuantizeSpecialTests.cpp"
 #undef relativeError
@@ -111,6 +116,7 @@
 #include "Ops/KVCacheQuantize/KVCacheQuantizeTests.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteCoverageTests.cpp"
 #include "Ops/KVCacheWrite/KVCacheWriteOperandTests.cpp"
+#define kPlans kPlans_KVCacheWritePlanTests
 #define expectPlane expectPlane_KVCacheWritePlanTests
 #define planOp planOp_KVCacheWritePlanTests
 #define Case Case_KVCacheWritePlanTests
@@ -118,15 +124,16 @@
 #undef Case
 #undef planOp
 #undef expectPlane
+#undef kPlans
+#define kGolden kGolden_KVCacheWriteRuleTests
 #define soundOp soundOp_KVCacheWriteRuleTests
 #define kBroken kBroken_KVCacheWriteRuleTests
-#define kHeadMajor kHeadMajor_KVCacheWriteRuleTests
 #define Op Op_KVCacheWriteRuleTests
 #include "Ops/KVCacheWrite/KVCacheWriteRuleTests.cpp"
 #undef Op
-#undef kHeadMajor
 #undef kBroken
 #undef soundOp
+#undef kGolden
 #include "Ops/KVCacheWrite/KVCacheWriteTests.cpp"
 #define valuesOf valuesOf_MultiRoPECoverageTests
 #include "Ops/MultiRoPE/MultiRoPECoverageTests.cpp"
@@ -134,6 +141,7 @@
 #define Case Case_MultiRoPEIdentityTests
 #include "Ops/MultiRoPE/MultiRoPEIdentityTests.cpp"
 #undef Case
+#define kPlans kPlans_MultiRoPEPlanTests
 #define onlyDispatch onlyDispatch_MultiRoPEPlanTests
 #define planOp planOp_MultiRoPEPlanTests
 #define Case Case_MultiRoPEPlanTests
@@ -141,28 +149,21 @@
 #undef Case
 #undef planOp
 #undef onlyDispatch
+#undef kPlans
 #define turned turned_MultiRoPEPrecisionTests
 #include "Ops/MultiRoPE/MultiRoPEPrecisionTests.cpp"
 #undef turned
+#define kGolden kGolden_MultiRoPERuleTests
 #define kBroken kBroken_MultiRoPERuleTests
 #define soundOp soundOp_MultiRoPERuleTests
-#define kTooLong kTooLong_MultiRoPERuleTests
-#define kApart kApart_MultiRoPERuleTests
-#define kSplit kSplit_MultiRoPERuleTests
-#define kReshape kReshape_MultiRoPERuleTests
-#define kMakeTensors kMakeTensors_MultiRoPERuleTests
 #define List List_MultiRoPERuleTests
 #define Op Op_MultiRoPERuleTests
 #include "Ops/MultiRoPE/MultiRoPERuleTests.cpp"
 #undef Op
 #undef List
-#undef kMakeTensors
-#undef kReshape
-#undef kSplit
-#undef kApart
-#undef kTooLong
 #undef soundOp
 #undef kBroken
+#undef kGolden
 #define packed packed_MultiRoPETests
 #define Case Case_MultiRoPETests
 #include "Ops/MultiRoPE/MultiRoPETests.cpp"
@@ -171,22 +172,20 @@
 #define expectNear expectNear_RotaryFrequenciesTests
 #include "Ops/MultiRoPE/RotaryFrequenciesTests.cpp"
 #undef expectNear
+#define kGolden kGolden_RotaryRuleTests
 #define kBroken kBroken_RotaryRuleTests
-#define kSound kSound_RotaryRuleTests
-#define kFactors kFactors_RotaryRuleTests
-#define kInfinity kInfinity_RotaryRuleTests
-#define kNaN kNaN_RotaryRuleTests
+#define Op Op_RotaryRuleTests
 #include "Ops/MultiRoPE/RotaryRuleTests.cpp"
-#undef kNaN
-#undef kInfinity
-#undef kFactors
-#undef kSound
+#undef Op
 #undef kBroken
+#undef kGolden
 #include "Ops/MultiRoPE/RotaryTableTests.cpp"
-#define bindingAt bindingAt_RotaryAppendPlanTests
+#define kPlans kPlans_RotaryAppendPlanTests
+#define dense dense_RotaryAppendPlanTests
 #define kHeads kHeads_RotaryAppendPlanTests
 #define kTokens kTokens_RotaryAppendPlanTests
 #include "Ops/RotaryAppend/RotaryAppendPlanTests.cpp"
 #undef kTokens
 #undef kHeads
-#undef bindingAt
+#undef dense
+#undef kPlans

@@ -59,9 +59,11 @@
 #include "Ops/FlashDecode/FlashDecodeQuantizedTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeRaggedTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeRangeTests.cpp"
+#define kGolden kGolden_FlashDecodeRuleTests
 #define soundOp soundOp_FlashDecodeRuleTests
 #include "Ops/FlashDecode/FlashDecodeRuleTests.cpp"
 #undef soundOp
+#undef kGolden
 #include "Ops/FlashDecode/FlashDecodeSpecialTests.cpp"
 #include "Ops/FlashDecode/FlashDecodeTests.cpp"
 #include "Ops/FlashDecode/FlashLatentTests.cpp"
@@ -73,8 +75,8 @@
 #undef anyCase
 #undef anyCases
 #include "Ops/FlashDecode/MeasuredTuningTests.cpp"
+#define kGolden kGolden_MergePartialsRuleTests
 #define kBroken kBroken_MergePartialsRuleTests
-#define kAxes kAxes_MergePartialsRuleTests
 #define usePartials usePartials_MergePartialsRuleTests
 #define soundOp soundOp_MergePartialsRuleTests
 #define Op Op_MergePartialsRuleTests
@@ -82,6 +84,6 @@
 #undef Op
 #undef soundOp
 #undef usePartials
-#undef kAxes
 #undef kBroken
+#undef kGolden
 #include "Ops/MergePartials/MergePartialsTests.cpp"

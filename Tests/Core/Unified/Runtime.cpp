@@ -20,6 +20,7 @@
 #include <stdexcept>
 #include "Runtime/DispatchRules.hpp"
 #include <set>
+#include "Harness/Golden.hpp"
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -52,8 +53,6 @@
 #include "Runtime/RegionSet.hpp"
 #include "Harness/TimedDevice.hpp"
 #include "Ops/Common/BindingCases.hpp"
-#include "Runtime/ScratchPool.hpp"
-#include "MLXNativeKernels/FlashDecode.hpp"
 #include "MLXNativeKernels/Shape.hpp"
 #include "Support/CheckedMath.hpp"
 #include <cstdio>
@@ -96,9 +95,7 @@
 #include "Runtime/RecordedStepEndTests.cpp"
 #undef Fixture
 #define bytesOf bytesOf_RecordedStepReplayTests
-#define Case Case_RecordedStepReplayTests
 #include "Runtime/RecordedStepReplayTests.cpp"
-#undef Case
 #undef bytesOf
 #define Fixture Fixture_RecordedStepTests
 #include "Runtime/RecordedStepTests.cpp"
@@ -110,7 +107,6 @@
 #undef text
 #undef randomRegion
 #include "Runtime/RepeatedOpTests.cpp"
-#include "Runtime/ScratchPoolTests.cpp"
 #define kMax kMax_ShapeTests
 #include "Runtime/ShapeTests.cpp"
 #undef kMax
@@ -121,4 +117,6 @@
 #define text text_ThreadgroupShapeTests
 #include "Runtime/ThreadgroupShapeTests.cpp"
 #undef text
+#define add add_UserKernelTests
 #include "Runtime/UserKernelTests.cpp"
+#undef add

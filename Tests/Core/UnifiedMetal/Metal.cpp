@@ -13,6 +13,7 @@
 #include "MLXNativeKernels/mnk_metal.h"
 #include <atomic>
 #include "Devices/Metal/MetalFailures.hpp"
+#include "Support/Try.hpp"
 #include <filesystem>
 #include <utility>
 #include <fmt/ranges.h>
@@ -28,12 +29,12 @@
 #include <mutex>
 #include <stdexcept>
 #include "SoftMetal/SoftMetalFixture.hpp"
-#include <sys/mman.h>
 #include "Harness/EnvironmentVariable.hpp"
 #include "DeclaredAccesses.hpp"
 #include "Hazards.hpp"
 #include <pthread.h>
 #include "SoftObject.hpp"
+#include "Harness/Golden.hpp"
 #include "Metal/EmbeddedLibraryTests.cpp"
 #include "Metal/MetalBufferTests.cpp"
 #include "Metal/MetalCApiTests.cpp"
@@ -58,14 +59,7 @@
 #include "SoftMetal/FaultTests.cpp"
 #include "SoftMetal/FoundationTests.cpp"
 #include "SoftMetal/HazardTests.cpp"
-#define Sender Sender_LibraryTests
-#define export_kernel export_kernel_LibraryTests
 #include "SoftMetal/LibraryTests.cpp"
-#undef export_kernel
-#undef Sender
 #include "SoftMetal/ObjectTests.cpp"
-#include "SoftMetal/PipelineTests.cpp"
-#define Sender Sender_RuntimeTests
 #include "SoftMetal/RuntimeTests.cpp"
-#undef Sender
 #include "SoftMetal/SoftMetalFixture.cpp"

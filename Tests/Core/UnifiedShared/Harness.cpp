@@ -6,6 +6,7 @@
 #include "Harness/DeclaredBytes.cpp"
 #include "Harness/EveryDevice.cpp"
 #include "Harness/FakeDevice.cpp"
+#include "Harness/Golden.cpp"
 #include "Harness/GuardedTensor.cpp"
 #include "Harness/PlanBuffer.cpp"
 #include "Harness/Runner.cpp"

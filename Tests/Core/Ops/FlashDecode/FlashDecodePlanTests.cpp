@@ -62,31 +62,22 @@ std::vector<uint64_t> vectorsOfRows(const Case& attend, const RowSpan& rows) {
   return vectors;
 }
 
-std::vector<bool> marked(const Tensor& tensor, uint64_t vectorBytes, const std::vector<uint64_t>& vectors) {
-  std::vector<bool> bytes(tensor.byteCount());
-  for (uint64_t vector : vectors) {
-    std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(vector * vectorBytes), vectorBytes, true);
-  }
-  return bytes;
-}
-
 // All of a tensor's vectors, as many bytes as its last axes take.
+void expectAccess(std::string_view name, const Dispatch& dispatch, const Tensor& tensor, uint64_t vectorBytes,
+                  const std::vector<uint64_t>& vectors, bool isWritten) {
+  const Binding* binding = bindingOf(dispatch, tensor);
+  if (!binding) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
+  EXPECT_EQ(binding->offset, tensor.byteOffset());
+  expectCovers(name, isWritten ? binding->writes : binding->reads, marked(tensor, vectorBytes, vectors));
+  EXPECT((isWritten ? binding->reads : binding->writes).empty());
+}
 void expectReads(std::string_view name, const Dispatch& dispatch, const Tensor& tensor, uint64_t vectorBytes,
                  const std::vector<uint64_t>& vectors) {
-  const Binding* binding = bindingOf(dispatch, tensor);
-  if (!binding) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
-  EXPECT_EQ(binding->offset, tensor.byteOffset());
-  expectCovers(fmt::format("{} read", name), binding->reads, marked(tensor, vectorBytes, vectors));
-  EXPECT(binding->writes.empty());
+  expectAccess(fmt::format("{} read", name), dispatch, tensor, vectorBytes, vectors, false);
 }
-
 void expectWrites(std::string_view name, const Dispatch& dispatch, const Tensor& tensor, uint64_t vectorBytes,
                   const std::vector<uint64_t>& vectors) {
-  const Binding* binding = bindingOf(dispatch, tensor);
-  if (!binding) return fail(__FILE__, __LINE__, fmt::format("{}: not bound", name));
-  EXPECT_EQ(binding->offset, tensor.byteOffset());
-  expectCovers(fmt::format("{} written", name), binding->writes, marked(tensor, vectorBytes, vectors));
-  EXPECT(binding->reads.empty());
+  expectAccess(fmt::format("{} written", name), dispatch, tensor, vectorBytes, vectors, true);
 }
 
 // The queries of some rows of all sequences, counted from where they are bound.
@@ -246,40 +237,25 @@ TEST(FlashDecodePlan, CasesReachEveryKernel) {
 // The smallest kernel that has room for both vectors, and its own where there is one. Codes have those of powers of
 // two.
 TEST(FlashDecodePlan, EveryHeadDimHasTheSmallestKernel) {
-  struct Choice {
-    uint64_t keyDim, valueDim;
-    std::string_view kernel;
-    bool isCoded = false;
-  };
-  const Choice choices[] = {{8, 8, "32_32"},
-                            {40, 40, "64_64"},
-                            {64, 64, "64_64"},
-                            {72, 40, "80_80"},
-                            {88, 96, "96_96"},
-                            {64, 104, "128_128"},
-                            {136, 128, "192_128"},
-                            {136, 136, "192_192"},
-                            {192, 8, "192_128"},
-                            {200, 8, "256_256"},
-                            {8, 248, "256_256"},
-                            {512, 512, "512_512"},
-                            {576, 512, "576_512"},
-                            {32, 64, "64_64", true},
-                            {80, 80, "128_128", true},
-                            {96, 64, "128_128", true},
-                            {112, 112, "128_128", true},
-                            {192, 128, "256_256", true},
-                            {80, 192, "256_256", true},
-                            {512, 512, "512_512", true}};
-  for (const auto& [keyDim, valueDim, kernel, isCoded] : choices) {
-    const Context context(fmt::format("{} and {}{}", keyDim, valueDim, isCoded ? ", coded" : ""));
+  using Dims = std::pair<uint64_t, uint64_t>;
+  const Dims dense[] = {{8, 8},     {40, 40}, {64, 64}, {72, 40}, {88, 96},   {64, 104}, {136, 128},
+                        {136, 136}, {192, 8}, {200, 8}, {8, 248}, {512, 512}, {576, 512}};
+  const Dims coded[] = {{32, 64}, {80, 80}, {96, 64}, {112, 112}, {192, 128}, {80, 192}, {512, 512}};
+  std::string chosen;
+  const auto choose = [&](const Dims& dims, bool isCoded) {
     Case attend = plainCase(100);
-    attend.headDim = keyDim, attend.valueHeadDim = valueDim, attend.group = 1;
+    attend.headDim = dims.first, attend.valueHeadDim = dims.second, attend.group = 1;
     attend.options.kernel = FlashDecodeKernel::vector;
     if (isCoded) attend.keyCodec = attend.valueCodec = KVCodec{.bits = 4};
     const std::string function = REQUIRE(plan(planOp(attend))).dispatches.at(0).kernel.function;
-    EXPECT_EQ(function, fmt::format("flashDecodeVector_{}_1", kernel));
-  }
+    EXPECT(function.starts_with("flashDecodeVector_") && function.ends_with("_1"));
+    chosen += function.substr(18, function.size() - 20) + " ";
+  };
+  for (const Dims& dims : dense) choose(dims, false);
+  for (const Dims& dims : coded) choose(dims, true);
+  EXPECT_EQ(chosen,
+            "32_32 64_64 64_64 80_80 96_96 128_128 192_128 192_192 192_128 256_256 256_256 512_512 576_512 "
+            "64_64 128_128 128_128 128_128 256_256 256_256 512_512 ");
   for (uint64_t keyDim = 0; keyDim <= 1024; keyDim += 4) {
     const bool isMultiple = keyDim % 8 == 0 && keyDim != 0 && keyDim <= 256;
     EXPECT_EQ(hasAttentionKernel(keyDim, 8, false, false), isMultiple);
@@ -306,54 +282,59 @@ TEST(FlashDecodePlan, FewLanesShareAVectorOnTheHostAlone) {
   }
 }
 
-TEST(FlashDecodePlan, ReadsEveryByteOfKeysAndValuesOnce) {
-  for (uint64_t length : {1, 33, 4096}) {
-    Case attend = plainCase(length);
-    attend.options.splits = 1;
-    const Plan whole = REQUIRE(plan(planOp(attend)));
-    const uint64_t vectors = 32 * 128 * 2;
-    EXPECT_EQ(whole.dispatches.size(), 1u);
-    EXPECT_EQ(whole.scratchBytes, 0u);
-    EXPECT_EQ(whole.dispatches.at(0).countedBytesRead(), 2 * 8 * length * 128 * 2 + vectors);
-    EXPECT_EQ(whole.dispatches.at(0).countedBytesWritten(), vectors);
-    attend.options.splits = 3;
-    const Plan split = REQUIRE(plan(planOp(attend)));
-    EXPECT_EQ(split.dispatches.size(), 2u);
-    EXPECT_EQ(split.scratchBytes, 32u * 3 * 130 * 4);
-    EXPECT_EQ(split.dispatches.at(0).countedBytesRead(), 2 * 8 * length * 128 * 2 + vectors);
-    EXPECT_EQ(split.dispatches.at(0).countedBytesWritten(), split.scratchBytes);
-    EXPECT_EQ(split.dispatches.at(1).countedBytesRead(), split.scratchBytes);
-    EXPECT_EQ(split.dispatches.at(1).countedBytesWritten(), vectors);
+// Every byte of keys and values is read once, and of those that a window and pinned positions hide none.
+TEST(FlashDecodePlan, CountsBytes) {
+  struct Count {
+    uint64_t length, splits;
+    uint32_t window, pinned;
+    bool hasMask;
+    uint64_t rows;
+  };
+  for (const Count& c : {Count{1, 1, 0, 0, false, 1},
+                         {33, 1, 0, 0, false, 1},
+                         {4096, 1, 0, 0, false, 1},
+                         {4096, 3, 0, 0, false, 1},
+                         {4000, 1, 100, 0, false, 1},
+                         {4000, 1, 100, 0, false, 5},
+                         {9000, 1, 100, 4, false, 1},
+                         {9000, 1, 100, 4, false, 5},
+                         {9000, 1, 100, 4, true, 1},
+                         {9000, 1, 100, 4, true, 5},
+                         {500, 1, 0, 0, false, 0}}) {
+    Case attend = plainCase(c.length);
+    attend.rows = c.rows;
+    attend.options.splits = static_cast<uint32_t>(c.splits);
+    attend.options.window = c.window;
+    if (c.pinned != 0) attend.wrap = KVWrap::ring, attend.pinned = c.pinned, attend.options.windowSeesPinned = true;
+    if (c.hasMask) attend.mask = MaskCase{};
+    const Plan planned = REQUIRE(plan(planOp(attend)));
+    uint64_t expected = c.rows * 32 * 256 + (c.hasMask ? c.rows * 4096 * sizeof(float) : 0);
+    expected += 2 * 8 * 256 * (c.window == 0 ? c.length : c.window + c.pinned + c.rows - 1);
+    if (c.rows == 0) {
+      EXPECT(planned.dispatches.empty());
+      continue;
+    }
+    EXPECT_EQ(planned.dispatches.size(), c.splits > 1 ? 2u : 1u);
+    EXPECT_EQ(planned.scratchBytes, c.splits > 1 ? 32u * 3 * 130 * 4 : 0u);
+    const Dispatch &first = planned.dispatches.front(), &last = planned.dispatches.back();
+    EXPECT_EQ(first.countedBytesRead(), expected);
+    EXPECT_EQ(last.countedBytesWritten(), c.rows * 32 * 256);
+    if (c.splits == 1) continue;
+    EXPECT(first.countedBytesWritten() == planned.scratchBytes && last.countedBytesRead() == planned.scratchBytes);
     attend.keyCodec = KVCodec{.bits = 4};
     attend.valueCodec = KVCodec{.bits = 3};
     EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(),
-              8 * length * (64 + 2 + 48 + 2) + vectors);
+              8 * c.length * (64 + 2 + 48 + 2) + 32 * 256);
   }
-}
-
-TEST(FlashDecodePlan, AWindowIsAllThatIsRead) {
-  Case attend = plainCase(4000);
-  attend.options.splits = 1;
-  attend.options.window = 100;
-  EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 100 * 256 + 32 * 256);
-  attend.rows = 5;
-  EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 104 * 256 + 5 * 32 * 256);
-}
-
-TEST(FlashDecodePlan, AWindowAndPinnedPositionsAreAllThatIsRead) {
-  for (bool hasMask : {false, true}) {
-    Case attend = plainCase(9000);
-    attend.wrap = KVWrap::ring;
-    attend.pinned = 4;
-    attend.options.splits = 1;
-    attend.options.window = 100;
-    attend.options.windowSeesPinned = true;
-    if (hasMask) attend.mask = MaskCase{};
-    const uint64_t mask = hasMask ? 4096 * sizeof(float) : 0;
-    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(), 2u * 8 * 104 * 256 + 32 * 256 + mask);
-    attend.rows = 5;
-    EXPECT_EQ(REQUIRE(plan(planOp(attend))).dispatches.at(0).countedBytesRead(),
-              2u * 8 * 108 * 256 + 5 * 32 * 256 + 5 * mask);
+  for (uint64_t parts : {1, 2, 1024}) {
+    const MergePartials op{.partials = {.sums = f32(parts, 3, 4, 128), .stats = f32(parts, 3, 4, 2)},
+                           .results = {.into = f16(3, 4, 128)}};
+    const Plan planned = REQUIRE(plan(op));
+    EXPECT(planned.op == "MergePartials" && planned.dispatches.size() == 1 && planned.scratchBytes == 0);
+    const Dispatch& dispatch = planned.dispatches.at(0);
+    EXPECT_EQ(dispatch.kind, "MergePartials");
+    EXPECT_EQ(dispatch.countedBytesRead(), parts * 3 * 4 * 130 * 4);
+    EXPECT_EQ(dispatch.countedBytesWritten(), 3u * 4 * 128 * 2);
   }
 }
 
@@ -363,38 +344,18 @@ TEST(FlashDecodePlan, MemoryOfTheCallersServesSplits) {
   FlashDecode op = planOp(attend);
   const uint64_t bytes = REQUIRE(plan(op)).scratchBytes;
   EXPECT_EQ(bytes, scratchOf(attend, 4));
-  op.scratch = planTensor(DType::u8, {bytes});
+  op.scratch = u8(bytes);
   const Plan planned = REQUIRE(plan(op));
   EXPECT_EQ(planned.scratchBytes, 0u);
   for (const Dispatch& dispatch : planned.dispatches) EXPECT(bindingOf(dispatch, *op.scratch) != nullptr);
   constexpr std::string_view kTooLittle = "there is too little scratch memory";
-  op.scratch = planTensor(DType::u8, {bytes - 1});
+  op.scratch = u8(bytes - 1);
   EXPECT_ERROR(plan(op), {.op = FlashDecode::name, .what = kTooLittle});
   op.scratch = planTensor(DType::u8, {bytes}, 4);
   EXPECT_ERROR(plan(op), {.op = FlashDecode::name, .what = kTooLittle});
   op.options.splits = 1;
-  op.scratch = planTensor(DType::u8, {0});
+  op.scratch = u8(0);
   EXPECT(bool(plan(op)));
-}
-
-TEST(FlashDecodePlan, NothingToDoIsNoDispatch) {
-  Case attend = plainCase(500);
-  attend.rows = 0;
-  EXPECT(REQUIRE(plan(planOp(attend))).dispatches.empty());
-}
-
-TEST(MergePartialsPlan, IsOneDispatchThatReadsAndWritesAllOnce) {
-  for (uint64_t parts : {1, 2, 1024}) {
-    const MergePartials op{.partials = {.sums = planTensor(DType::f32, {parts, 3, 4, 128}),
-                                        .stats = planTensor(DType::f32, {parts, 3, 4, 2})},
-                           .results = {.into = planTensor(DType::f16, {3, 4, 128})}};
-    const Plan planned = REQUIRE(plan(op));
-    EXPECT(planned.op == "MergePartials" && planned.dispatches.size() == 1 && planned.scratchBytes == 0);
-    const Dispatch& dispatch = planned.dispatches.at(0);
-    EXPECT_EQ(dispatch.kind, "MergePartials");
-    EXPECT_EQ(dispatch.countedBytesRead(), parts * 3 * 4 * 130 * 4);
-    EXPECT_EQ(dispatch.countedBytesWritten(), 3u * 4 * 128 * 2);
-  }
 }
 
 }  // namespace mnk::test

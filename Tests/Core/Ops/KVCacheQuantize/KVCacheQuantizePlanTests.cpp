@@ -5,6 +5,7 @@
 
 #include "Harness/Check.hpp"
 #include "Harness/DeclaredBytes.hpp"
+#include "Harness/Golden.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "KVCacheQuantize/KVCacheQuantizeTypes.h"
 #include "KVCacheQuantizeCase.hpp"
@@ -43,15 +44,6 @@ std::map<Place, uint64_t> winnersOf(const Case& quantize, const KVCacheQuantize&
     for (const auto& row : *quantize.write.rows) sequences.push_back(row.sequence), positions.push_back(row.position);
   }
   return winners(placesOf(op), sequences, positions);
-}
-
-// The bytes of rows in a tensor whose rows are these.
-std::vector<bool> marked(const Tensor& tensor, uint64_t rowBytes, const std::vector<uint64_t>& rows) {
-  std::vector<bool> bytes(tensor.byteCount());
-  for (uint64_t row : rows) {
-    for (uint64_t byte = 0; byte < rowBytes; ++byte) bytes.at(row * rowBytes + byte) = true;
-  }
-  return bytes;
 }
 
 void expectDeclared(std::string_view name, const Dispatch& dispatch, const Tensor& tensor,
@@ -103,6 +95,11 @@ void expectPlane(std::string_view name, const Dispatch& dispatch, const KVCacheQ
   expectDeclared(text("channel scales"), dispatch, *plane.channelScales, all(*plane.channelScales),
                  none(*plane.channelScales));
 }
+
+constexpr GoldenText kPlans{
+    "Ops/KVCacheQuantize/Plans.inc",
+#include "Plans.inc"
+};
 
 }  // namespace
 
@@ -161,94 +158,49 @@ TEST(KVCacheQuantizePlan, CasesReachEveryKernel) {
   }
 }
 
-TEST(KVCacheQuantizePlan, Loads16BytesWhereVectorsAreAligned) {
-  const auto isVectorized = [](uint64_t tokens, const KVCacheWriteCase::Fused& fused) {
-    const KVCacheQuantize op = planOp(
-        {.write = {.source = DType::f16, .headDim = 64, .valueHeadDim = 32, .sourceTokens = tokens, .fused = fused}});
-    const auto constants = REQUIRE(plan(op)).dispatches.at(0).kernel.constants;
-    return std::find(constants.begin(), constants.end(), FunctionConstant(kKVCodecIsVectorized, true)) !=
-           constants.end();
+// Sources are loaded 16 bytes at a time where vectors are aligned; one dispatch serves whatever the tokens; nothing to
+// do is no dispatch.
+TEST(KVCacheQuantizePlan, PlansMatchTheGoldenOnes) {
+  std::vector<std::string> lines;
+  const auto add = [&](std::string_view name, const auto& op) { lines.push_back(planLine(name, REQUIRE(plan(op)))); };
+  const auto addFused = [&](std::string_view name, uint64_t tokens, const KVCacheWriteCase::Fused& fused) {
+    add(name,
+        planOp({.write = {
+                    .source = DType::f16, .headDim = 64, .valueHeadDim = 32, .sourceTokens = tokens, .fused = fused}}));
   };
-  EXPECT(isVectorized(3, {}));
-  EXPECT(isVectorized(3, {.lead = 8, .between = 24, .tail = 16}));
-  EXPECT(!isVectorized(3, {.lead = 4}));
-  EXPECT(!isVectorized(3, {.between = 1, .tail = 7}));
-  EXPECT(!isVectorized(3, {.tail = 4}));
-  EXPECT(isVectorized(1, {.tail = 4}));
-}
-
-TEST(KVCacheQuantizePlan, IsOneDispatchWhateverTheTokens) {
-  for (uint64_t tokens : {1, 7, 512, 100000}) {
-    const KVCacheQuantize op = planOp({.write = {.wrap = KVWrap::linear,
-                                                 .heads = 8,
-                                                 .headDim = 128,
-                                                 .valueHeadDim = 64,
-                                                 .capacity = 100000,
-                                                 .sourceTokens = tokens},
-                                       .valueCodec = {.bits = 3}});
-    const Plan planned = REQUIRE(plan(op));
-    EXPECT_EQ(planned.op, "KVCacheQuantize");
-    EXPECT_EQ(planned.dispatches.size(), 1u);
-    const Dispatch& dispatch = planned.dispatches.at(0);
-    EXPECT_EQ(dispatch.kind, "KVCacheQuantize");
-    EXPECT_EQ(dispatch.countedBytesRead(), tokens * 8 * (128 + 64) * 4);
-    EXPECT_EQ(dispatch.countedBytesWritten(), tokens * 8 * (128 * 4 / 8 + 2 + 64 * 3 / 8 + 2));
+  addFused("side by side", 3, {});
+  addFused("aligned gaps", 3, {.lead = 8, .between = 24, .tail = 16});
+  addFused("a lead of 4", 3, {.lead = 4});
+  addFused("odd gaps", 3, {.between = 1, .tail = 7});
+  addFused("a tail of 4", 3, {.tail = 4});
+  addFused("one token with a tail of 4", 1, {.tail = 4});
+  for (const uint64_t tokens : {0, 1, 7, 512, 100000}) {
+    add(fmt::format("{} tokens", tokens), planOp({.write = {.wrap = KVWrap::linear,
+                                                            .heads = 8,
+                                                            .headDim = 128,
+                                                            .valueHeadDim = 64,
+                                                            .capacity = 100000,
+                                                            .sourceTokens = tokens},
+                                                  .valueCodec = {.bits = 3}}));
   }
-}
-
-TEST(KVCacheQuantizePlan, RowsOfTensorsAreReadAndCountWhatTheyStore) {
-  const Case quantize{.write = {.headDim = 128,
-                                .valueHeadDim = 0,
-                                .sequences = 3,
-                                .sourceTokens = 2,
-                                .rows = {{{2, 1}, {0, 3}}},
-                                .areSequencesTensor = true,
-                                .arePositionsTensor = true}};
-  const KVCacheQuantize op = planOp(quantize);
-  const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
-  EXPECT_EQ(dispatch.countedBytesRead(), 2u * 2 * 128 * 4 + 2 * 2 * 4);
-  EXPECT_EQ(dispatch.countedBytesWritten(), 2u * 2 * (64 + 2));
-  expectCovers("codes", bindingOf(dispatch, op.into.keys.codes)->writes,
-               std::vector<bool>(op.into.keys.codes.byteCount(), true));
-}
-
-TEST(KVCacheQuantizePlan, NothingToDoIsNoDispatch) {
-  EXPECT(REQUIRE(plan(planOp({.write = {.headDim = 64, .valueHeadDim = 64, .sourceTokens = 0}}))).dispatches.empty());
-  EXPECT(REQUIRE(plan(planOp({.write = {.headDim = 64, .valueHeadDim = 64, .sourceTokens = 3, .tokens = 0}})))
-             .dispatches.empty());
-  const KVCacheQuantize op = planOp({.write = {.headDim = 64, .valueHeadDim = 64}});
-  EXPECT(
-      REQUIRE(plan(KVCacheDequantize{.from = op.into, .keys = planTensor(DType::f32, {0, 2, 64})})).dispatches.empty());
-  EXPECT(REQUIRE(plan(Hadamard{.from = planTensor(DType::f32, {0, 64})})).dispatches.empty());
-}
-
-TEST(KVCacheDequantizePlan, IsOneDispatchThatReadsWhatItsPositionsTake) {
-  for (uint64_t tokens : {1, 3, 4}) {
-    const KVCacheQuantize made = planOp({.write = {.headDim = 64, .valueHeadDim = 256}, .valueCodec = {.bits = 6}});
-    const Tensor keys = planTensor(DType::f16, {tokens, 2, 64});
-    const Tensor values = planTensor(DType::f16, {tokens, 2, 256});
-    const Plan planned =
-        REQUIRE(plan(KVCacheDequantize{.from = made.into, .position = 3, .keys = keys, .values = values}));
-    EXPECT_EQ(planned.dispatches.size(), 1u);
-    const Dispatch& dispatch = planned.dispatches.at(0);
-    EXPECT_EQ(dispatch.countedBytesRead(), tokens * 2 * (32 + 2 + 192 + 2));
-    EXPECT_EQ(dispatch.countedBytesWritten(), tokens * 2 * (64 + 256) * 2);
-    EXPECT(bindingOf(dispatch, keys)->reads.empty());
-    EXPECT(bindingOf(dispatch, made.into.keys.codes)->writes.empty());
+  add("0 of 3 tokens", planOp({.write = {.headDim = 64, .valueHeadDim = 64, .sourceTokens = 3, .tokens = 0}}));
+  add("rows of tensors", planOp({.write = {.headDim = 128,
+                                           .valueHeadDim = 0,
+                                           .sequences = 3,
+                                           .sourceTokens = 2,
+                                           .rows = {{{2, 1}, {0, 3}}},
+                                           .areSequencesTensor = true,
+                                           .arePositionsTensor = true}}));
+  const QuantizedKVCacheView made =
+      planOp({.write = {.headDim = 64, .valueHeadDim = 256}, .valueCodec = {.bits = 6}}).into;
+  for (const uint64_t tokens : {0, 1, 3, 4}) {
+    add(fmt::format("dequantize {} tokens", tokens),
+        KVCacheDequantize{.from = made, .position = 3, .keys = f16(tokens, 2, 64), .values = f16(tokens, 2, 256)});
   }
-}
-
-TEST(HadamardPlan, IsOneDispatchThatReadsAndWritesAllOnce) {
-  const Tensor from = planTensor(DType::f16, {7, 3, 128});
-  const Tensor into = planTensor(DType::f32, {7, 3, 128});
-  const Dispatch apart = REQUIRE(plan(Hadamard{.from = from, .into = into})).dispatches.at(0);
-  EXPECT_EQ(apart.countedBytesRead(), from.byteCount());
-  EXPECT_EQ(apart.countedBytesWritten(), into.byteCount());
-  EXPECT(bindingOf(apart, from)->writes.empty());
-  const Dispatch inPlace = REQUIRE(plan(Hadamard{.from = from})).dispatches.at(0);
-  EXPECT_EQ(inPlace.buffers.size(), 1u);
-  EXPECT_EQ(inPlace.countedBytesRead(), from.byteCount());
-  EXPECT_EQ(inPlace.countedBytesWritten(), from.byteCount());
+  add("Hadamard", Hadamard{.from = f16(7, 3, 128), .into = f32(7, 3, 128)});
+  add("Hadamard in place", Hadamard{.from = f16(7, 3, 128)});
+  add("Hadamard of nothing", Hadamard{.from = f32(0, 64)});
+  expectGolden(kPlans, lines);
 }
 
 }  // namespace mnk::test

@@ -1,11 +1,11 @@
 // What KVCacheWrite asks a device to run, without a device.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
 
 #include "Harness/Check.hpp"
 #include "Harness/DeclaredBytes.hpp"
+#include "Harness/Golden.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "KVCacheWrite/KVCacheWriteTypes.h"
 #include "KVCacheWriteCase.hpp"
@@ -57,6 +57,11 @@ void expectPlane(std::string_view name, const Dispatch& dispatch, const HeadsVie
   expectCovers(fmt::format("{} read", name), from->reads, boundPart(*from, source, read));
   expectCovers(fmt::format("{} written", name), to->writes, written.isWritten);
 }
+
+constexpr GoldenText kPlans{
+    "Ops/KVCacheWrite/Plans.inc",
+#include "Plans.inc"
+};
 
 }  // namespace
 
@@ -183,27 +188,6 @@ TEST(KVCacheWritePlan, ConversionsTakeFourElementsWhereAlignmentAllows) {
   }
 }
 
-TEST(KVCacheWritePlan, SlicesCountFromTheirBuffer) {
-  KVCacheWrite op = planOp({.headDim = 64, .valueHeadDim = 0, .sourceTokens = 4});
-  op.keys = REQUIRE(op.keys.tensor.slice(1, 2));
-  const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
-  EXPECT_EQ(bindingOf(dispatch, op.keys.tensor)->offset, 2u * 64 * 4);
-  EXPECT_EQ(bindingOf(dispatch, op.keys.tensor)->length, 2u * 2 * 64 * 4);
-  EXPECT_EQ(dispatch.grid.extent[2], 2u);
-}
-
-TEST(KVCacheWritePlan, ParametersTravelInline) {
-  const Dispatch dispatch = onlyDispatch({.name = "plain"});
-  EXPECT_EQ(dispatch.inlines.size(), 1u);
-  EXPECT_EQ(dispatch.inlines[0].index, 0u);
-  EXPECT_EQ(dispatch.inlines[0].bytes.size(), 120u);
-  EXPECT(dispatch.threadgroupMemory.empty());
-  EXPECT(dispatch.grid.unit == Grid::Unit::threads);
-  EXPECT(dispatch.grid.threadgroup == (Size3{0, 0, 0}));
-  EXPECT_EQ(dispatch.kind, "KVCacheWrite");
-  EXPECT(!dispatch.kernel.library);
-}
-
 // The kernel divides by the tokens of a sequence where they are fewer than those of the source.
 TEST(KVCacheWritePlan, OnlySequencesApartNeedADivision) {
   const auto lengthOf = [](Case write) {
@@ -226,22 +210,6 @@ TEST(KVCacheWritePlan, OnlySequencesApartNeedADivision) {
   EXPECT_EQ(lengthOf({.sourceTokens = 3, .sourceSequences = 2, .fused = Case::Fused{Form::apart, 4, 0, 0}}), 3u);
 }
 
-TEST(KVCacheWritePlan, ListedRowsTravelInlineAndTensorsAreRead) {
-  Case write{.sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}};
-  Dispatch dispatch = onlyDispatch(write);
-  EXPECT_EQ(dispatch.inlines.size(), 3u);
-  EXPECT_EQ(dispatch.buffers.size(), 4u);
-  EXPECT(dispatch.inlines[1].bytes == InlineBytes::of(0, std::array<uint32_t, 2>{2, 0}).bytes);
-  EXPECT(dispatch.inlines[2].bytes == InlineBytes::of(0, std::array<uint32_t, 2>{1, 3}).bytes);
-
-  write.areSequencesTensor = write.arePositionsTensor = true;
-  dispatch = onlyDispatch(write);
-  EXPECT_EQ(dispatch.inlines.size(), 1u);
-  EXPECT_EQ(dispatch.buffers.size(), 6u);
-  // Two tokens of keys and values, and both index tensors.
-  EXPECT_EQ(dispatch.countedBytesRead(), 2u * 2 * 4 * 4 * 2 + 2 * 2 * 4);
-}
-
 // Where rows go is known to the kernel alone, so all of the cache may be written; the count says what is.
 TEST(KVCacheWritePlan, ListedRowsDeclareTheSlotsThatTheyName) {
   uint32_t tried = 0;
@@ -260,44 +228,41 @@ TEST(KVCacheWritePlan, ListedRowsDeclareTheSlotsThatTheyName) {
   EXPECT(tried > 10);
 }
 
-TEST(KVCacheWritePlan, RowsOfATensorMayWriteAnywhereInTheCache) {
-  const Case write{.sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}, .arePositionsTensor = true};
-  const KVCacheWrite op = planOp(write);
-  const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
-  expectCovers("key cache", bindingOf(dispatch, op.into.keys)->writes,
-               std::vector<bool>(op.into.keys.byteCount(), true));
-  EXPECT_EQ(dispatch.countedBytesWritten(), 2u * 2 * 4 * 2 * 2);
-}
-
-TEST(KVCacheWritePlan, SaysWhatWouldRun) {
-  const Plan planned = REQUIRE(plan(planOp({.heads = 8, .headDim = 128, .valueHeadDim = 128, .capacity = 4096})));
-  EXPECT_EQ(planned.op, "KVCacheWrite");
-  EXPECT_EQ(planned.scratchBytes, 0u);
-  EXPECT_EQ(planned.text(),
+// Nothing in a plan needs the memory, so sizes may be those of the largest models.
+TEST(KVCacheWritePlan, PlansMatchTheGoldenOnes) {
+  KVCacheWrite slice = planOp({.headDim = 64, .valueHeadDim = 0, .sourceTokens = 4});
+  slice.keys = REQUIRE(slice.keys.tensor.slice(1, 2));
+  std::vector<std::string> lines{planLine("slice", REQUIRE(plan(slice)))};
+  Case rows{.name = "listed rows", .sequences = 3, .sourceTokens = 2, .rows = {{{2, 1}, {0, 3}}}};
+  Case positions = rows;
+  positions.name = "rows with a tensor of positions";
+  positions.arePositionsTensor = true;
+  Case tensors = positions;
+  tensors.name = "rows of tensors";
+  tensors.areSequencesTensor = true;
+  const Case cases[] = {rows,
+                        positions,
+                        tensors,
+                        {.name = "plain"},
+                        {.name = "no tokens", .sourceTokens = 0},
+                        {.name = "a model", .heads = 8, .headDim = 128, .valueHeadDim = 128, .capacity = 4096},
+                        {.name = "the largest cache",
+                         .source = DType::bf16,
+                         .cache = DType::bf16,
+                         .heads = 1024,
+                         .headDim = 512,
+                         .valueHeadDim = 0,
+                         .capacity = (uint64_t{1} << 31) - 1,
+                         .sequences = 64,
+                         .sequence = 63,
+                         .position = (uint64_t{1} << 31) - 2}};
+  for (const Case& each : cases) lines.push_back(planLine(each.name, REQUIRE(plan(planOp(each)))));
+  expectGolden(kPlans, lines);
+  EXPECT_EQ(REQUIRE(plan(planOp(cases[5]))).text(),
             "KVCacheWrite: 1 dispatch\n"
             "  kvCacheConvert_f32_f16 {hasValues, isVectorized}: 64 x 8 x 1 threads, 8.2 KB read, "
             "4.1 KB written");
   EXPECT_EQ(REQUIRE(plan(planOp({.sourceTokens = 0}))).text(), "KVCacheWrite: 0 dispatches");
-}
-
-// Nothing in a plan needs the memory, so sizes may be those of the largest models.
-TEST(KVCacheWritePlan, CountsLargeCachesIn64Bits) {
-  const Case write{.source = DType::bf16,
-                   .cache = DType::bf16,
-                   .heads = 1024,
-                   .headDim = 512,
-                   .valueHeadDim = 0,
-                   .capacity = (uint64_t{1} << 31) - 1,
-                   .sequences = 64,
-                   .sequence = 63,
-                   .position = (uint64_t{1} << 31) - 2};
-  const KVCacheWrite op = planOp(write);
-  const Dispatch dispatch = REQUIRE(plan(op)).dispatches.at(0);
-  const Region region = bindingOf(dispatch, op.into.keys)->writes.at(0);
-  EXPECT_EQ(region.end(), op.into.keys.byteCount());
-  EXPECT_EQ(region.rows, 1024u);
-  EXPECT_EQ(region.rowBytes, 1024u);
-  EXPECT_EQ(region.rowStride, ((uint64_t{1} << 31) - 1) * 1024);
 }
 
 }  // namespace mnk::test

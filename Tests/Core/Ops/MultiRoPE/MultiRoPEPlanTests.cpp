@@ -5,6 +5,8 @@
 #include <map>
 
 #include "Harness/Check.hpp"
+#include "Harness/DeclaredBytes.hpp"
+#include "Harness/Golden.hpp"
 #include "Harness/PlanBuffer.hpp"
 #include "MultiRoPE/MultiRoPETypes.h"
 #include "MultiRoPECase.hpp"
@@ -29,21 +31,13 @@ Dispatch onlyDispatch(const MultiRoPE& op) {
   return planned.dispatches[0];
 }
 
-const Binding& bindingAt(const Dispatch& dispatch, uint32_t index) {
-  const auto found = std::find_if(dispatch.buffers.begin(), dispatch.buffers.end(),
-                                  [&](const Binding& binding) { return binding.index == index; });
-  if (found != dispatch.buffers.end()) return *found;
-  fail(__FILE__, __LINE__, fmt::format("nothing is bound at {}", index));
-  throw Stop{};
-}
-
 bool staysInPlace(const Case& rope, RopePlacing alone) {
   return rope.placing == RopePlacing::inPlace || rope.placing == RopePlacing::inPlaceByName || rope.placing == alone;
 }
 
 // Fails unless the regions cover exactly these elements of the tensor, each once.
-void expectCovers(std::string_view name, const Binding& binding, const std::vector<Region>& regions,
-                  const Tensor& tensor, const std::vector<uint64_t>& elements) {
+void expectCoversElements(std::string_view name, const Binding& binding, const std::vector<Region>& regions,
+                          const Tensor& tensor, const std::vector<uint64_t>& elements) {
   const uint64_t size = byteSize(tensor.dtype());
   std::vector<uint32_t> times(tensor.byteCount());
   for (const Region& region : regions) {
@@ -78,8 +72,8 @@ void expectOperand(std::string_view name, const Dispatch& dispatch, uint32_t ind
   EXPECT_EQ(target.reads.empty(), !isInPlace);
   const auto isBound = [&](const Binding& binding) { return binding.index == index; };
   EXPECT_EQ(std::any_of(dispatch.buffers.begin(), dispatch.buffers.end(), isBound), !isInPlace);
-  expectCovers(fmt::format("{} read", name), source, source.reads, from.tensor, read);
-  expectCovers(fmt::format("{} written", name), target, target.writes, into.tensor, written);
+  expectCoversElements(fmt::format("{} read", name), source, source.reads, from.tensor, read);
+  expectCoversElements(fmt::format("{} written", name), target, target.writes, into.tensor, written);
 }
 
 std::vector<RotaryFrequency> boundFrequencies(const Dispatch& dispatch) {
@@ -91,6 +85,11 @@ std::vector<RotaryFrequency> boundFrequencies(const Dispatch& dispatch) {
   }
   return {};
 }
+
+constexpr GoldenText kPlans{
+    "Ops/MultiRoPE/Plans.inc",
+#include "Plans.inc"
+};
 
 }  // namespace
 
@@ -162,84 +161,9 @@ TEST(MultiRoPEPlan, CasesReachEveryKernel) {
   }
 }
 
-TEST(MultiRoPEPlan, TurnsFourPairsAThreadWhereAlignmentAllows) {
-  struct Expected {
-    std::string_view name;
-    MultiRoPE op;
-    uint32_t threads;
-  };
-  const auto strided = [](uint64_t offset, uint64_t tokenStride) {
-    return HeadsView(
-        planTensor(DType::f16, {1000}),
-        {.tokens = 2, .heads = 2, .headDim = 64, .offset = offset, .tokenStride = tokenStride, .headStride = 64});
-  };
-  const Expected cases[] = {
-      {"aligned", {.queries = planTensor(DType::f16, {2, 2, 64})}, 8},
-      {"an element off", {.queries = planTensor(DType::f16, {2, 2, 64}, 2)}, 32},
-      {"four elements off", {.queries = planTensor(DType::f16, {2, 2, 64}, 8)}, 8},
-      {"f32 four elements off", {.queries = planTensor(DType::f32, {2, 2, 64}, 16)}, 8},
-      {"f32 two elements off", {.queries = planTensor(DType::f32, {2, 2, 64}, 8)}, 32},
-      {"an offset of four", {.queries = strided(4, 128)}, 8},
-      {"an offset of two", {.queries = strided(2, 128)}, 32},
-      {"tokens apart by a multiple of four", {.queries = strided(0, 132)}, 8},
-      {"tokens apart by something else", {.queries = strided(0, 130)}, 32},
-      {"a head dim of 12", {.queries = planTensor(DType::f16, {2, 2, 12})}, 6},
-      {"a rope dim of 12", {.queries = planTensor(DType::f16, {2, 2, 64}), .rotary = {.ropeDim = 12}}, 6},
-      {"a rope dim of 16", {.queries = planTensor(DType::f16, {2, 2, 64}), .rotary = {.ropeDim = 16}}, 2},
-      {"the rest is copied apart",
-       {.queries = planTensor(DType::f16, {2, 2, 64}),
-        .rotatedQueries = planTensor(DType::f16, {2, 2, 64}),
-        .rotary = {.ropeDim = 16}},
-       8},
-      {"keys hold queries back",
-       {.queries = planTensor(DType::f16, {2, 2, 64}), .keys = planTensor(DType::f16, {2, 1, 64}, 2)},
-       32},
-      {"results hold queries back",
-       {.queries = planTensor(DType::f16, {2, 2, 64}), .rotatedQueries = planTensor(DType::f32, {2, 2, 64}, 4)},
-       32},
-  };
-  for (const Expected& expected : cases) {
-    const Context context{std::string(expected.name)};
-    const Dispatch dispatch = onlyDispatch(expected.op);
-    EXPECT_EQ(dispatch.grid.extent[0], expected.threads);
-    const bool isVectorized = expected.threads <= 8 && expected.threads != 6;
-    EXPECT(dispatch.kernel.constants[6] == FunctionConstant(kMultiRoPEIsVectorized, isVectorized));
-  }
-}
-
-TEST(MultiRoPEPlan, HeadsShareAThreadWhereThereAreManyTokens) {
-  const auto groups = [](uint64_t tokens) {
-    return onlyDispatch(
-               {.queries = planTensor(DType::f16, {tokens, 20, 64}), .keys = planTensor(DType::f16, {tokens, 3, 64})})
-        .grid.extent[1];
-  };
-  EXPECT_EQ(groups(1), 23u);
-  EXPECT_EQ(groups(63), 23u);
-  EXPECT_EQ(groups(64), 10u + 2);
-  EXPECT_EQ(groups(100), 7u + 1);
-  EXPECT_EQ(groups(1000), 3u + 1);
-}
-
-TEST(MultiRoPEPlan, ParametersAndListsTravelInline) {
-  const MultiRoPE op{.queries = planTensor(DType::f16, {2, 3, 4, 128}),
-                     .positions = std::vector<int32_t>(6, -1),
-                     .offsets = std::vector<int32_t>{5, 6}};
-  const Dispatch dispatch = onlyDispatch(op);
-  EXPECT_EQ(dispatch.inlines.size(), 4u);
-  EXPECT_EQ(dispatch.inlines[0].bytes.size(), 160u);
-  EXPECT_EQ(dispatch.inlines[1].bytes.size(), 64u * 8);
-  EXPECT(dispatch.inlines[2].bytes == std::vector<std::byte>(24, std::byte{0xff}));
-  EXPECT(dispatch.inlines[3].bytes == InlineBytes::of(0, std::array<int32_t, 2>{5, 6}).bytes);
-  EXPECT_EQ(dispatch.buffers.size(), 1u);
-  EXPECT(dispatch.threadgroupMemory.empty());
-  EXPECT(dispatch.grid.unit == Grid::Unit::threads);
-  EXPECT_EQ(dispatch.kind, "MultiRoPE");
-  EXPECT(!dispatch.kernel.library);
-}
-
 // One radian is 0.159154943091895335768... turns.
 TEST(MultiRoPEPlan, FrequenciesAreFractionsOfATurnWithTheirAxis) {
-  MultiRoPE op{.queries = planTensor(DType::f16, {1, 6}), .rotary = {.base = 1}};
+  MultiRoPE op{.queries = f16(1, 6), .rotary = {.base = 1}};
   EXPECT_EQ(boundFrequencies(onlyDispatch(op)).size(), 3u);
   EXPECT_EQ(boundFrequencies(onlyDispatch(op))[2].high, 0x28be60dbu);
   // Double has 53 bits, of which the last 11 or so are not there.
@@ -262,48 +186,57 @@ TEST(MultiRoPEPlan, FrequenciesAreFractionsOfATurnWithTheirAxis) {
   EXPECT_EQ(boundFrequencies(onlyDispatch(op))[0].low, 0u);
 }
 
-TEST(MultiRoPEPlan, SaysWhatWouldRun) {
-  const MultiRoPE op{.queries = planTensor(DType::f16, {32, 128}), .keys = planTensor(DType::f16, {8, 128})};
-  const Plan planned = REQUIRE(plan(op));
-  EXPECT_EQ(planned.op, "MultiRoPE");
-  EXPECT_EQ(planned.scratchBytes, 0u);
-  EXPECT_EQ(planned.text(),
+// Four pairs a thread where alignment allows; heads share a thread where there are many tokens; keys that are unlike
+// queries have a dispatch of their own; scattered vectors are declared as a whole, and what moves is counted.
+TEST(MultiRoPEPlan, PlansMatchTheGoldenOnes) {
+  const auto strided = [](uint64_t offset, uint64_t tokenStride) {
+    return HeadsView(
+        f16(1000),
+        {.tokens = 2, .heads = 2, .headDim = 64, .offset = offset, .tokenStride = tokenStride, .headStride = 64});
+  };
+  const HeadsView scattered(f16(90 * 301),
+                            {.tokens = 100, .heads = 90, .headDim = 2, .tokenStride = 3, .headStride = 301});
+  const HeadsView largest(f16(128, k2To31 - 1, 512), KVLayout::headMajor);
+  const Tensor aligned = f16(2, 2, 64);
+  const std::vector<int32_t> list(6, -1), pair{5, 6};
+  const std::pair<const char*, MultiRoPE> cases[] = {
+      {"aligned", {.queries = aligned}},
+      {"an element off", {.queries = planTensor(DType::f16, {2, 2, 64}, 2)}},
+      {"four elements off", {.queries = planTensor(DType::f16, {2, 2, 64}, 8)}},
+      {"f32 four elements off", {.queries = planTensor(DType::f32, {2, 2, 64}, 16)}},
+      {"f32 two elements off", {.queries = planTensor(DType::f32, {2, 2, 64}, 8)}},
+      {"an offset of four", {.queries = strided(4, 128)}},
+      {"an offset of two", {.queries = strided(2, 128)}},
+      {"tokens apart by a multiple of four", {.queries = strided(0, 132)}},
+      {"tokens apart by something else", {.queries = strided(0, 130)}},
+      {"a head dim of 12", {.queries = f16(2, 2, 12)}},
+      {"a rope dim of 12", {.queries = aligned, .rotary = {.ropeDim = 12}}},
+      {"a rope dim of 16", {.queries = aligned, .rotary = {.ropeDim = 16}}},
+      {"the rest is copied", {.queries = aligned, .rotatedQueries = f16(2, 2, 64), .rotary = {.ropeDim = 16}}},
+      {"keys hold queries back", {.queries = aligned, .keys = planTensor(DType::f16, {2, 1, 64}, 2)}},
+      {"results hold queries back", {.queries = aligned, .rotatedQueries = planTensor(DType::f32, {2, 2, 64}, 4)}},
+      {"1 token", {.queries = f16(1, 20, 64), .keys = f16(1, 3, 64)}},
+      {"63 tokens", {.queries = f16(63, 20, 64), .keys = f16(63, 3, 64)}},
+      {"64 tokens", {.queries = f16(64, 20, 64), .keys = f16(64, 3, 64)}},
+      {"100 tokens", {.queries = f16(100, 20, 64), .keys = f16(100, 3, 64)}},
+      {"1000 tokens", {.queries = f16(1000, 20, 64), .keys = f16(1000, 3, 64)}},
+      {"lists", {.queries = f16(2, 3, 4, 128), .positions = list, .offsets = pair}},
+      {"keys unlike queries", {.queries = f32(3, 4, 16), .keys = f32(3, 2, 16), .rotatedKeys = f16(3, 2, 16)}},
+      {"both alike",
+       {.queries = f32(3, 4, 16),
+        .keys = f32(3, 2, 16),
+        .rotatedQueries = f16(3, 4, 16),
+        .rotatedKeys = f16(3, 2, 16)}},
+      {"the largest tensor", {.queries = largest}},
+      {"scattered", {.queries = scattered}},
+  };
+  std::vector<std::string> lines;
+  for (const auto& [name, op] : cases) lines.push_back(planLine(name, REQUIRE(plan(op))));
+  expectGolden(kPlans, lines);
+  EXPECT_EQ(REQUIRE(plan(MultiRoPE{.queries = f16(32, 128), .keys = f16(8, 128)})).text(),
             "MultiRoPE: 1 dispatch\n"
             "  multiRoPE_f16_f16 {hasKeys, isVectorized}: 16 x 40 x 1 threads, "
             "10.2 KB read, 10.2 KB written");
-}
-
-TEST(MultiRoPEPlan, KeysThatAreUnlikeQueriesGetADispatchOfTheirOwn) {
-  MultiRoPE op{.queries = planTensor(DType::f32, {3, 4, 16}), .keys = planTensor(DType::f32, {3, 2, 16})};
-  op.rotatedKeys = planTensor(DType::f16, {3, 2, 16});
-  Plan planned = REQUIRE(plan(op));
-  EXPECT_EQ(planned.dispatches.size(), 2u);
-  EXPECT_EQ(planned.dispatches[0].kernel.function, "multiRoPE_f32_f32");
-  EXPECT_EQ(planned.dispatches[1].kernel.function, "multiRoPE_f32_f16");
-  EXPECT_EQ(planned.dispatches[1].grid.extent[1], 2u);
-  op.rotatedQueries = planTensor(DType::f16, {3, 4, 16});
-  EXPECT_EQ(REQUIRE(plan(op)).dispatches.size(), 1u);
-}
-
-// Nothing in a plan needs the memory, so sizes may be those of the largest models.
-TEST(MultiRoPEPlan, CountsLargeTensorsIn64Bits) {
-  const uint64_t tokens = (uint64_t{1} << 31) - 1;
-  const MultiRoPE op{.queries = HeadsView(planTensor(DType::f16, {128, tokens, 512}), KVLayout::headMajor)};
-  const Dispatch dispatch = onlyDispatch(op);
-  const Binding& queries = bindingAt(dispatch, kMultiRoPERotatedQueries);
-  EXPECT_EQ(queries.reads.at(0).end(), op.queries.tensor.byteCount());
-  EXPECT_EQ(dispatch.grid.extent[2], tokens);
-  EXPECT_EQ(dispatch.countedBytesWritten(), op.queries.tensor.byteCount());
-}
-
-// Scattered vectors are declared as a whole; what is counted is what moves.
-TEST(MultiRoPEPlan, CountsBytesThatMoveWhereMoreAreDeclared) {
-  const HeadsView scattered(planTensor(DType::f16, {90 * 301}),
-                            {.tokens = 100, .heads = 90, .headDim = 2, .tokenStride = 3, .headStride = 301});
-  const Dispatch dispatch = onlyDispatch({.queries = scattered});
-  EXPECT(bindingAt(dispatch, kMultiRoPERotatedQueries).reads.at(0).byteCount() > 100u * 90 * 4);
-  EXPECT_EQ(dispatch.countedBytesRead(), 100u * 90 * 4);
-  EXPECT_EQ(dispatch.countedBytesWritten(), 100u * 90 * 4);
 }
 
 }  // namespace mnk::test
