@@ -1,9 +1,7 @@
 // Made by .ci/unify.
 // clang-format off
-#include <deque>
-#include "CAPI/Handles.hpp"
 #include "CAPI/CApiHarness.hpp"
-#include "Ops/Common/BindingCases.hpp"
+#include "CAPI/CStructs.hpp"
 #include "Ops/FlashDecode/AttentionFixture.hpp"
 #include "Ops/FlashDecode/AttentionHistory.hpp"
 #include "Cache/CacheFileFixture.hpp"
