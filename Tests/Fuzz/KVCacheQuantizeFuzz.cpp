@@ -120,7 +120,12 @@ struct KVCacheQuantizeFuzz {
 
   static uint64_t expect(const Op& op, const Arena& arena) {
     // Without heads, extents may be too large to count through.
-    if (op.into.codes().heads() != 0) test::expectStored(op, arena.memory());
+    const KVCacheWrite source{.keys = op.keys,
+                              .sourceLayout = op.sourceLayout,
+                              .sourceOffset = op.sourceOffset,
+                              .tokens = op.tokens,
+                              .sourceIsRing = op.sourceIsRing};
+    if (op.into.codes().heads() != 0 && expectTokens(source)) test::expectStored(op, arena.memory());
     return FuzzedCall::kUnknown;
   }
 };

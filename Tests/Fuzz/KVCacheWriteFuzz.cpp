@@ -105,6 +105,7 @@ struct KVCacheWriteFuzz {
   static uint64_t expect(const Op& op, const Arena& arena) {
     // Without elements, extents may be too large to count through.
     if (op.into.keys.byteCount() == 0 && (!op.values || op.into.values->byteCount() == 0)) return 0;
+    if (!expectTokens(op)) return FuzzedCall::kUnknown;
     test::KVCacheWriteBytes bytes{.keys = arena.before(op.keys.tensor), .keyCache = arena.before(op.into.keys)};
     if (op.values) {
       bytes.values = arena.before(op.values->tensor);
@@ -180,6 +181,13 @@ std::vector<uint32_t> indicesOf(const RowIndices& indices, const Arena& arena) {
   std::vector<uint32_t> numbers(bytes.size() / sizeof(uint32_t));
   if (!bytes.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
   return numbers;
+}
+
+bool expectTokens(const KVCacheWrite& op) {
+  const uint64_t length = test::sourceTokens(op), left = op.sourceIsRing ? length : length - op.sourceOffset;
+  if (left <= length && op.tokens.value_or(left) <= left) return true;
+  test::fail(__FILE__, __LINE__, "tokens are stored that the source does not have");
+  return false;
 }
 
 bool areRead(const std::optional<KVCacheWrite::Rows>& rows) {

@@ -21,6 +21,9 @@ HeadsView scatteredSource(const HeadsView& source, KVLayout layout, Arena& arena
 void fillRows(const std::optional<KVCacheWrite::Rows>& rows, const KVCacheView& into, Arena& arena, Seeded& random);
 // Their numbers, wherever they are.
 std::vector<uint32_t> indicesOf(const RowIndices& indices, const Arena& arena);
+// Whether all tokens that a call stores are there; else it should not have been accepted. The reference would count
+// through those that are not.
+bool expectTokens(const KVCacheWrite& op);
 // Whether the kernel reads them, so that a plan does not know what is stored.
 bool areRead(const std::optional<KVCacheWrite::Rows>& rows);
 
