@@ -12,6 +12,7 @@
 #include "CAPI/Handles.hpp"
 #include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/HostDevice.hpp"
+#include "Numbers.hpp"
 
 namespace mnk::fuzz {
 
@@ -103,7 +104,7 @@ Arena::Arena(uint64_t seed, size_t cases) : pattern_(kRegionBytes), alive_(std::
   }
 }
 
-mnk_device* Arena::device(uint32_t index) {
+mnk_device* Arena::device(uint32_t index) const {
   const uint32_t other = home_ == kPlain ? kGuarded : kPlain;
   return devices_[index == 0 ? home_ : other].get();
 }
@@ -117,7 +118,7 @@ bool Arena::isWatched() const {
 }
 
 void Arena::begin(size_t index, test::Seeded& random) {
-  tensors_.clear();
+  restart();
   allowances_.clear();
   index_ = index;
   const uint64_t draw = random.below(kHomes);  // the same on systems that cannot watch
@@ -175,6 +176,62 @@ void Arena::fill(const TensorSpec& spec, std::span<const std::byte> bytes) {
   if (count != 0) std::memcpy(regions_[spec.region].memory.get() + spec.offset, bytes.data(), count);
 }
 
+void Arena::restart() {
+  tensors_.clear();
+  nextRegion_ = 0;
+}
+
+Tensor Arena::place(DType dtype, const Shape& shape, test::Seeded& random, uint64_t alignment) {
+  const auto extents = shape.extents();
+  TensorSpec spec{.dtype = static_cast<mnk_dtype>(dtype), .shape = {extents.begin(), extents.end()}};
+  spec.region = nextRegion_++;
+  if (spec.region >= kRegions || !fuzz::place(spec, random)) throw DoesNotFit{};
+  spec.offset -= spec.offset % alignment;
+  return make(spec, random)->tensor;
+}
+
+TensorSpec Arena::specOf(const Tensor& tensor) const {
+  const auto extents = tensor.shape().extents();
+  TensorSpec spec{.device = tensor.buffer()->isOf(*device(0)->device) ? 0u : 1u,
+                  .dtype = static_cast<mnk_dtype>(tensor.dtype()),
+                  .shape = {extents.begin(), extents.end()}};
+  const std::byte* address = tensor.buffer()->contents() + tensor.byteOffset();
+  // One that has no elements may lie at the end.
+  const auto holds = [&](const Region& region) {
+    return address >= region.memory.get() && address <= region.memory.get() + kRegionBytes;
+  };
+  const auto region = std::find_if(regions_.begin(), regions_.end(), holds);
+  if (region == regions_.end()) throw std::runtime_error("a tensor lies outside of all regions");
+  spec.region = static_cast<uint32_t>(region - regions_.begin());
+  spec.offset = static_cast<uint64_t>(address - region->memory.get());
+  return spec;
+}
+
+std::vector<std::byte> Arena::before(const Tensor& tensor) const {
+  const TensorSpec spec = specOf(tensor);
+  const std::byte* begin = regions_[spec.region].image.data() + spec.offset;
+  return {begin, begin + spec.bytes()};
+}
+
+std::vector<std::byte> Arena::now(const Tensor& tensor) const {
+  const std::byte* begin = tensor.buffer()->contents() + tensor.byteOffset();
+  return {begin, begin + tensor.byteCount()};
+}
+
+void Arena::swapImages() {
+  for (Region& region : regions_) {
+    std::swap_ranges(region.image.begin(), region.image.end(), region.memory.get());
+  }
+}
+
+std::string Arena::differenceOutside(const std::vector<Tensor>& tensors) {
+  for (const Tensor& tensor : tensors) {
+    const auto bytes = now(tensor);
+    std::copy(bytes.begin(), bytes.end(), image(specOf(tensor)).begin());
+  }
+  return difference();
+}
+
 void Arena::remember() {
   for (Region& region : regions_) std::memcpy(region.image.data(), region.memory.get(), kRegionBytes);
 }
@@ -185,14 +242,6 @@ std::span<std::byte> Arena::image(const TensorSpec& spec) {
 
 void Arena::allow(const TensorSpec& spec, IsRight isRight) {
   allowances_.push_back({spec, std::move(isRight)});
-}
-
-void Arena::allowAnyNaN(const TensorSpec& spec, const std::vector<bool>& isWritten) {
-  const auto dtype = static_cast<DType>(spec.dtype);
-  const uint64_t size = spec.elementBytes();
-  allow(spec, [=](uint64_t element, uint64_t expected, uint64_t got) {
-    return isWritten[element * size] && test::isNaN(dtype, expected) && test::isNaN(dtype, got);
-  });
 }
 
 uint64_t Arena::gotBits(const TensorSpec& spec, uint64_t element) const {

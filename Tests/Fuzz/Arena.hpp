@@ -13,7 +13,8 @@
 
 #include "CAPI/CApiHarness.hpp"
 #include "Harness/Seeded.hpp"
-#include "MLXNativeKernels/DType.hpp"
+#include "MLXNativeKernels/Tensor.hpp"
+#include "Ops/Common/OperandMemory.hpp"
 
 namespace mnk::fuzz {
 
@@ -46,7 +47,7 @@ class Arena {
   // cases of this arena.
   void begin(size_t index, test::Seeded& random);
   // 0 is the one at home, which encodes; 1 is the other one.
-  mnk_device* device(uint32_t index);
+  mnk_device* device(uint32_t index) const;
   // Whether every load and store of the device at home is checked.
   bool isWatched() const;
   // Whether the device of the case has the kernels of a GPU, some of which compute with halves.
@@ -58,6 +59,24 @@ class Arena {
   mnk_tensor* make(const TensorSpec& spec, test::Seeded& random);
   void fill(const TensorSpec& spec, std::span<const std::byte> bytes);
 
+  // A tensor of an op, anywhere in the next region that has none; its address is a multiple of this. Throws DoesNotFit.
+  struct DoesNotFit {};
+  Tensor place(DType dtype, const Shape& shape, test::Seeded& random, uint64_t alignment = 1);
+  uint32_t freeRegion() { return nextRegion_ < kRegions ? nextRegion_++ : kRegions - 1; }
+  // Takes back all tensors of this case.
+  void restart();
+  TensorSpec specOf(const Tensor& tensor) const;
+  // Bytes of a tensor: as the image has them, and as they are.
+  std::vector<std::byte> before(const Tensor& tensor) const;
+  std::vector<std::byte> now(const Tensor& tensor) const;
+  test::OperandMemory memory() const {
+    return {[this](const Tensor& tensor) { return before(tensor); },
+            [this](const Tensor& tensor) { return now(tensor); }};
+  }
+  void write(const Tensor& tensor, std::span<const std::byte> bytes) { fill(specOf(tensor), bytes); }
+  // Memory is as the images say, and the images are what memory was.
+  void swapImages();
+
   // From here on the case changes memory only as its images say.
   void remember();
   std::span<std::byte> image(const TensorSpec& spec);
@@ -65,10 +84,10 @@ class Arena {
   // that a later call has overwritten has another image.
   using IsRight = std::function<bool(uint64_t element, uint64_t expected, uint64_t got)>;
   void allow(const TensorSpec& spec, IsRight isRight);
-  // Elements that a conversion has written: NaN stands for any NaN there.
-  void allowAnyNaN(const TensorSpec& spec, const std::vector<bool>& isWritten);
   // The first byte that is not as its image says, in words; empty where there is none.
   std::string difference();
+  // The same, outside of tensors.
+  std::string differenceOutside(const std::vector<Tensor>& tensors);
 
   // Cases whose memory was not released exactly once, to be asked for when all are done.
   std::vector<size_t> casesThatLeak();
@@ -96,6 +115,7 @@ class Arena {
   std::vector<std::atomic<int32_t>> alive_;  // wrapped memory of each case that somebody still holds
   size_t index_ = 0;
   uint32_t home_ = 0;
+  uint32_t nextRegion_ = 0;
 };
 
 }  // namespace mnk::fuzz

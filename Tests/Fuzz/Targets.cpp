@@ -1,11 +1,7 @@
 #include "Cache/AttentionCacheTarget.hpp"
 #include "Cache/CacheFileTarget.hpp"
 #include "FarWriteTarget.hpp"
-#include "FlashDecode/FlashDecodeCall.hpp"
-#include "Hadamard/HadamardTarget.hpp"
-#include "KVCacheQuantize/KVCacheQuantizeCall.hpp"
-#include "KVCacheWrite/KVCacheWriteCall.hpp"
-#include "MultiRoPE/MultiRoPECall.hpp"
+#include "OpTargets.hpp"
 #include "Target.hpp"
 #include "TensorTarget.hpp"
 

@@ -1,5 +1,5 @@
 // Fuzzes the C API with random and adversarial descriptors. Every case is either refused with a complete error and
-// changes nothing, or does what its reference says; which of the two is decided here, not by the code under test.
+// changes nothing, or does what its reference says. Cases that are drawn as valid must not be refused.
 //   fuzz [--cases N] [--seed S] [--target NAME] [--workers N]
 //   fuzz --target NAME --seed S --case N      one case again, in words
 #include <fmt/ranges.h>

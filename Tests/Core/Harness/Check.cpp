@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <utility>
 #include <vector>
 
 #include "CoreTests.h"
@@ -43,6 +44,10 @@ void fail(const char* file, int line, const std::string& message) {
   report += fmt::format("{}:{}: ", path.substr(path.rfind('/') + 1), line);
   for (const auto& context : contexts) report += context + ": ";
   report += message + "\n";
+}
+
+std::string takeFailures() {
+  return std::exchange(report, {});
 }
 
 void expectError(const char* file, int line, const char* text, const Error* error, const ExpectedError& expected) {

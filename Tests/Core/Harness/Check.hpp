@@ -31,6 +31,8 @@ struct AfterEachTest {
 struct Stop {};  // thrown by a failed requirement, caught by the runner
 
 void fail(const char* file, int line, const std::string& message);
+// The failures of this thread so far, which are forgotten.
+std::string takeFailures();
 // Texts that every failure inside the scope starts with, such as a case's name.
 class Context {
  public:

@@ -1,9 +1,8 @@
 // Made by .ci/unify.
 // clang-format off
-#include <deque>
-#include "CAPI/Handles.hpp"
 #include "CAPI/CApiHarness.hpp"
-#include "Ops/Common/BindingCases.hpp"
+#include "CAPI/CStructs.hpp"
+#include "CAPI/Handles.hpp"
 #include "Harness/Seeded.hpp"
 #include "Cache/CacheFileFixture.hpp"
 #include <functional>

@@ -41,6 +41,7 @@
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Hadamard.hpp"
 #include "Ops/Common/TurboSigns.hpp"
+#include "Ops/Hadamard/HadamardRun.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRules.hpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
 #include "Cache/QuantizedCacheFixture.hpp"
@@ -135,9 +136,7 @@
 #undef soundOp
 #undef kGolden
 #include "Ops/KVCacheWrite/KVCacheWriteTests.cpp"
-#define valuesOf valuesOf_MultiRoPECoverageTests
 #include "Ops/MultiRoPE/MultiRoPECoverageTests.cpp"
-#undef valuesOf
 #define Case Case_MultiRoPEIdentityTests
 #include "Ops/MultiRoPE/MultiRoPEIdentityTests.cpp"
 #undef Case

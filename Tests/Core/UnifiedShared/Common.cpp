@@ -22,8 +22,10 @@
 #include "Harness/GuardedTensor.hpp"
 #include "Harness/RawBytes.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
-#include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
+#include "Ops/Hadamard/HadamardRun.hpp"
 #include "Harness/Check.hpp"
+#include "Ops/KVCacheDequantize/KVCacheDequantizeRun.hpp"
+#include <list>
 #include "Harness/EveryDevice.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 #include "Harness/Seeded.hpp"
@@ -43,8 +45,11 @@
 #include "Ops/Common/KVCodecTables.cpp"
 #include "Ops/Common/StoredVector.cpp"
 #include "Ops/Common/TurboSigns.cpp"
+#include "Ops/Hadamard/HadamardRun.cpp"
 #include "Ops/KVCacheDequantize/KVCacheDequantizeRun.cpp"
+#define makePlane makePlane_KVCacheQuantizeCase
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.cpp"
+#undef makePlane
 #define Case Case_KVCacheQuantizeCases
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCases.cpp"
 #undef Case
@@ -55,9 +60,7 @@
 #include "Ops/KVCacheWrite/KVCacheWriteCases.cpp"
 #undef Case
 #undef kLayouts
-#define Plane Plane_KVCacheWriteReference
 #include "Ops/KVCacheWrite/KVCacheWriteReference.cpp"
-#undef Plane
 #include "Ops/KVCacheWrite/KVCacheWriteRun.cpp"
 #define text text_KVCacheWriteSourceCases
 #define kLayouts kLayouts_KVCacheWriteSourceCases
@@ -74,7 +77,9 @@
 #define Case Case_MultiRoPECases
 #include "Ops/MultiRoPE/MultiRoPECases.cpp"
 #undef Case
+#define placesOf placesOf_MultiRoPEReference
 #include "Ops/MultiRoPE/MultiRoPEReference.cpp"
+#undef placesOf
 #define Case Case_MultiRoPERotaryCases
 #include "Ops/MultiRoPE/MultiRoPERotaryCases.cpp"
 #undef Case

@@ -7,7 +7,8 @@
 #include "Arena.hpp"
 #include "CacheModel.hpp"
 #include "CacheRotation.hpp"
-#include "MultiRoPE/MultiRoPECall.hpp"
+#include "HeadsViews.hpp"
+#include "Target.hpp"
 
 namespace mnk::fuzz {
 

@@ -127,5 +127,10 @@ FlashDecode planOp(const FlashDecodeCase& attend);
 
 // What the op reads. Vectors that no row sees are NaN or infinite, and so are values that have no weight in any row.
 OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random);
+// The same for an op that breaks no rule, with the contents of a case; special elements aside. Unless unseen vectors
+// are hidden, they are like all others.
+OperandBytes inputsOf(const FlashDecode& op, const FlashDecodeCase& contents, Seeded& random, bool hidesUnseen = true);
+// The tensors that an op reads, by the names of OperandBytes.
+std::map<std::string, Tensor> inputTensors(const FlashDecode& op);
 
 }  // namespace mnk::test

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -44,17 +45,17 @@ std::vector<std::byte> uniformBytes(Seeded& random, const Tensor& tensor, double
 }
 
 // Queries, among numbers that no kernel may read.
-std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const FlashDecodeCase& attend) {
-  Elements elements(attend.queries);
+std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const FlashDecodeCase& contents) {
+  Elements elements(op.queries.tensor.dtype());
   for (uint64_t e = 0; e < op.queries.tensor.shape().elementCount(); ++e) {
     elements.add(std::numeric_limits<double>::quiet_NaN());
   }
-  const uint64_t rows = attend.queryRows();
-  for (uint64_t vector = 0; vector < attend.querySequences() * rows * attend.heads(); ++vector) {
-    const uint64_t row = vector / attend.heads();
-    const uint64_t first = queryStart(op.queries, row / rows, row % rows, vector % attend.heads());
-    const double size = attend.sizes.empty() ? attend.size : attend.sizes[vector % attend.sizes.size()];
-    for (uint64_t j = 0; j < attend.queryDim(); ++j) {
+  const auto [sequences, rows, heads, headDim] = queryAxes(op.queries);
+  for (uint64_t vector = 0; vector < sequences * rows * heads; ++vector) {
+    const uint64_t row = vector / heads;
+    const uint64_t first = queryStart(op.queries, row / rows, row % rows, vector % heads);
+    const double size = contents.sizes.empty() ? contents.size : contents.sizes[vector % contents.sizes.size()];
+    for (uint64_t j = 0; j < headDim; ++j) {
       elements.put(first + j, std::isfinite(size) ? uniform(random, -size, size) : size);
     }
   }
@@ -63,6 +64,7 @@ std::vector<std::byte> queryBytes(Seeded& random, const FlashDecode& op, const F
 
 std::vector<std::byte> maskBytes(Seeded& random, const MaskCase& mask, const Tensor& tensor) {
   const uint64_t keys = tensor.shape()[tensor.shape().rank() - 1];
+  if (keys == 0) return {};
   std::vector<bool> isClosed(keys);
   for (uint64_t k = 0; k < keys; ++k) isClosed[k] = mask.hasHoles && random.below(6) == 0;
   const double lowest = tensor.dtype() == DType::f16    ? -65504.0
@@ -86,20 +88,24 @@ struct Use {
   bool isWeighed = false;
 };
 
-std::vector<Use> usesOf(const FlashDecode& op, const FlashDecodeCase& attend, const OperandBytes& bytes) {
+std::vector<Use> usesOf(const FlashDecode& op, const OperandBytes& bytes) {
   const CacheGeometry cache = geometryOf(op);
+  const QueryAxes queries = queryAxes(op.queries);
+  const bool isLatent = std::visit([](const auto& view) { return view.latentDim != 0; }, op.over);
   std::vector<Use> uses(cache.sequences * cache.heads * cache.capacity);
   for (uint64_t s = 0; s < op.sequences.size(); ++s) {
     const std::vector<HeldKey> held = heldKeys(cache, op.sequences[s]);
+    const uint64_t rows = op.sequences[s].rows != 0 ? op.sequences[s].rows : queries.rows;
     for (uint64_t k = 0; k < held.size(); ++k) {
-      for (uint64_t row = 0; row < attend.rowsOf(s); ++row) {
-        const int64_t position = rowPosition(op.sequences[s].length, attend.rowsOf(s), row);
+      for (uint64_t row = 0; row < rows; ++row) {
+        const int64_t position = rowPosition(op.sequences[s].length, rows, row);
         if (!isVisible(op, held[k].position, position)) continue;
-        for (uint64_t head = 0; head < attend.heads(); ++head) {
-          Use& use = uses[cache.indexOf(op.sequences[s].sequence, head / attend.group, held[k].slot)];
+        for (uint64_t head = 0; head < queries.heads; ++head) {
+          const uint64_t kvHead = head / (queries.heads / cache.heads);
+          Use& use = uses[cache.indexOf(op.sequences[s].sequence, kvHead, held[k].slot)];
           use.isSeen = true;
           // A value that is a part of a key is read wherever the key is.
-          if (attend.isLatent || !op.options.mask ||
+          if (isLatent || !op.options.mask ||
               maskElement(*op.options.mask, bytes.at("mask"), {s, head, row, k}) != -kInfinity) {
             use.isWeighed = true;
           }
@@ -116,9 +122,9 @@ double anySpecial(Seeded& random) {
 }
 
 // Codes and scales of no real vectors; unused vectors have a NaN scale.
-void addCodes(Seeded& random, const FlashDecodeCase& attend, const QuantizedKVPlane& plane, bool isKeys,
+void addCodes(Seeded& random, const FlashDecodeCase& contents, const QuantizedKVPlane& plane, bool isKeys,
               const std::vector<Use>& uses, OperandBytes& into) {
-  const uint64_t headDim = isKeys ? attend.headDim : attend.valueHeadDim;
+  const uint64_t headDim = plane.headDim();
   const KVCodecSizes size = REQUIRE(sizes(plane.codec, headDim));
   std::vector<std::byte>& codes = into[isKeys ? "key codes" : "value codes"];
   Elements scales(plane.codec.scaleType());
@@ -133,7 +139,7 @@ void addCodes(Seeded& random, const FlashDecodeCase& attend, const QuantizedKVPl
       whole = headDim == 512 ? static_cast<double>(plane.codec.scaleFactor) : std::sqrt(static_cast<double>(headDim));
     }
     const auto anySize = [&] {
-      if (!attend.hasWideScales) return uniform(random, 0.2, 0.8);
+      if (!contents.hasWideScales) return uniform(random, 0.2, 0.8);
       // Keys stay small, or one of them would have all the weight.
       const double any = std::exp(uniform(random, -4, isKeys ? 0 : 4));
       return random.below(16) == 0 ? 0 : any;
@@ -192,14 +198,15 @@ void putSpecials(const FlashDecode& op, const FlashDecodeCase& attend, OperandBy
 
 }  // namespace
 
-OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random) {
-  const FlashDecode op = planOp(attend);
+OperandBytes inputsOf(const FlashDecode& op, const FlashDecodeCase& contents, Seeded& random, bool hidesUnseen) {
   OperandBytes bytes;
-  bytes["queries"] = queryBytes(random, op, attend);
-  if (attend.mask) bytes["mask"] = maskBytes(random, *attend.mask, *op.options.mask);
-  if (attend.hasSlopes) bytes["slopes"] = uniformBytes(random, *op.options.slopes, 0.004, 0.5);
-  if (attend.hasSinks) bytes["sinks"] = uniformBytes(random, *op.options.sinks, -attend.sinkSize, attend.sinkSize);
-  const std::vector<Use> uses = usesOf(op, attend, bytes);
+  bytes["queries"] = queryBytes(random, op, contents);
+  const AttentionOptions& options = op.options;
+  if (options.mask) bytes["mask"] = maskBytes(random, contents.mask.value_or(MaskCase{}), *options.mask);
+  if (options.slopes) bytes["slopes"] = uniformBytes(random, *options.slopes, 0.004, 0.5);
+  if (options.sinks) bytes["sinks"] = uniformBytes(random, *options.sinks, -contents.sinkSize, contents.sinkSize);
+  std::vector<Use> uses = usesOf(op, bytes);
+  if (!hidesUnseen) std::fill(uses.begin(), uses.end(), Use{.isSeen = true, .isWeighed = true});
   if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
     bytes["keys"] = vectors(random, dense->keys, true, uses);
     if (dense->values) bytes["values"] = vectors(random, *dense->values, false, uses);
@@ -210,16 +217,44 @@ OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random) {
       if (plane.isDense())
         bytes[isKeys ? "keys" : "values"] = vectors(random, plane.codes, isKeys, uses);
       else
-        addCodes(random, attend, plane, isKeys, uses, bytes);
+        addCodes(random, contents, plane, isKeys, uses, bytes);
     }
     if (coded.keys.means) bytes["key means"] = uniformBytes(random, *coded.keys.means, -1, 1);
     if (coded.values->means) bytes["value means"] = uniformBytes(random, *coded.values->means, -1, 1);
-    if (coded.keys.channelScales) {
-      bytes["key channel scales"] = channelScales(random, attend.kvHeads * attend.headDim);
+    if (const auto& scales = coded.keys.channelScales) {
+      bytes["key channel scales"] = channelScales(random, scales->shape().elementCount());
     }
   }
+  return bytes;
+}
+
+OperandBytes inputsOf(const FlashDecodeCase& attend, Seeded& random) {
+  const FlashDecode op = planOp(attend);
+  OperandBytes bytes = inputsOf(op, attend, random);
   putSpecials(op, attend, bytes);
   return bytes;
+}
+
+std::map<std::string, Tensor> inputTensors(const FlashDecode& op) {
+  std::map<std::string, Tensor> all{{"queries", op.queries.tensor}};
+  const auto add = [&](const std::string& name, const std::optional<Tensor>& tensor) {
+    if (tensor && *tensor) all[name] = *tensor;
+  };
+  if (const auto* dense = std::get_if<KVCacheView>(&op.over)) {
+    add("keys", dense->keys), add("values", dense->values);
+  } else {
+    const auto& coded = std::get<QuantizedKVCacheView>(op.over);
+    for (const bool isKeys : {true, false}) {
+      const QuantizedKVPlane& plane = isKeys ? coded.keys : *coded.values;
+      const std::string name = isKeys ? "key" : "value";
+      if (plane.isDense()) add(name + "s", plane.codes);
+      if (plane.isDense()) continue;
+      add(name + " codes", plane.codes), add(name + " scales", plane.scales), add(name + " means", plane.means);
+      add(name + " channel scales", plane.channelScales);
+    }
+  }
+  add("mask", op.options.mask), add("slopes", op.options.slopes), add("sinks", op.options.sinks);
+  return all;
 }
 
 }  // namespace mnk::test

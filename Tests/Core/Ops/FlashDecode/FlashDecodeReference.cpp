@@ -33,19 +33,6 @@ uint64_t lastExtent(const Tensor& tensor) {
   return tensor.shape()[tensor.shape().rank() - 1];
 }
 
-struct QueryAxes {
-  uint64_t rows = 1;
-  uint64_t heads = 1;
-  uint64_t headDim = 0;
-};
-QueryAxes queryAxes(const HeadsView& queries) {
-  if (const auto& s = queries.strides) return {s->tokens, s->heads, s->headDim};
-  const Shape& shape = queries.tensor.shape();
-  const uint64_t inner = shape[shape.rank() - 2], outer = shape.rank() == 2 ? 1 : shape[shape.rank() - 3];
-  const bool isHeadMajor = queries.layout == KVLayout::headMajor;
-  return {isHeadMajor ? inner : outer, isHeadMajor ? outer : inner, lastExtent(queries.tensor)};
-}
-
 uint64_t codedHeadDim(const QuantizedKVPlane& plane) {
   const uint64_t bytes = lastExtent(plane.codes);
   if (plane.codec.name == KVCodecName::turbo) return bytes * 8 / plane.codec.bits;
@@ -166,6 +153,15 @@ void weigh(AttendedRow& row, const std::vector<ScoredKey>& keys, double sink) {
 
 }  // namespace
 
+QueryAxes queryAxes(const HeadsView& queries) {
+  if (const auto& s = queries.strides) return {s->sequences, s->tokens, s->heads, s->headDim};
+  const Shape& shape = queries.tensor.shape();
+  const uint64_t inner = shape[shape.rank() - 2], outer = shape.rank() == 2 ? 1 : shape[shape.rank() - 3];
+  const bool isHeadMajor = queries.layout == KVLayout::headMajor;
+  return {shape.rank() == 4 ? shape[0] : 1, isHeadMajor ? inner : outer, isHeadMajor ? outer : inner,
+          lastExtent(queries.tensor)};
+}
+
 uint64_t CacheGeometry::indexOf(uint64_t sequence, uint64_t head, uint64_t slot) const {
   return layout == KVLayout::headMajor ? (sequence * heads + head) * capacity + slot
                                        : (sequence * capacity + slot) * heads + head;
@@ -250,7 +246,7 @@ std::vector<AttendedRow> attended(const FlashDecode& op, const OperandBytes& byt
   const Plane keys(op, bytes, true), values(op, bytes, false);
   const CacheGeometry cache = geometryOf(op);
   const AttentionOptions& options = op.options;
-  const auto [axisRows, heads, headDim] = queryAxes(op.queries);
+  const auto [sequences, axisRows, heads, headDim] = queryAxes(op.queries);
   const uint64_t group = heads / cache.heads;
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(headDim));
   const auto perHead = [&](const char* name, uint64_t head) { return elementAt(bytes.at(name), DType::f32, head); };

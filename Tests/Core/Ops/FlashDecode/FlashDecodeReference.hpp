@@ -40,6 +40,15 @@ struct HeldKey {
 // The keys that a cache holds of a sequence, the oldest first.
 std::vector<HeldKey> heldKeys(const CacheGeometry& cache, const AttendedSequence& sequence);
 
+// The axes of queries, wherever they lie.
+struct QueryAxes {
+  uint64_t sequences = 1;
+  uint64_t rows = 1;
+  uint64_t heads = 1;
+  uint64_t headDim = 0;
+};
+QueryAxes queryAxes(const HeadsView& queries);
+
 // The first element of a query in its tensor.
 uint64_t queryStart(const HeadsView& queries, uint64_t sequence, uint64_t row, uint64_t head);
 // Sequences with numbers of rows share the rows of one.

@@ -10,10 +10,10 @@
 #include "Harness/SoftFloat.hpp"
 #include "MLXNativeKernels/CommandEncoder.hpp"
 #include "MLXNativeKernels/Hadamard.hpp"
-#include "Ops/Common/KVCodecReference.hpp"
 #include "Ops/Common/KVCodecTables.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/Common/TurboSigns.hpp"
+#include "Ops/Hadamard/HadamardRun.hpp"
 
 namespace mnk::test {
 
@@ -34,16 +34,6 @@ struct Turn {
                        signs ? name(*signs) : "none", shift);
   }
 };
-
-std::vector<double> valuesOf(DType dtype, const std::vector<std::byte>& bytes) {
-  std::vector<double> values;
-  for (uint64_t at = 0; at < bytes.size(); at += byteSize(dtype)) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &bytes[at], byteSize(dtype));
-    values.push_back(valueOf(dtype, bits));
-  }
-  return values;
-}
 
 std::vector<std::byte> bytesIn(DType dtype, const std::vector<double>& values) {
   std::vector<std::byte> bytes(values.size() * byteSize(dtype));
@@ -74,19 +64,7 @@ std::vector<double> turned(const std::shared_ptr<Device>& device, const Turn& tu
 }
 
 std::vector<double> expectedFrom(const Turn& turn, std::span<const double> values) {
-  std::vector<double> all;
-  const std::vector<double> signs =
-      turn.signs ? signsOf(*turn.signs, turn.length) : std::vector<double>(turn.length, 1);
-  for (uint64_t vector = 0; vector < turn.vectors; ++vector) {
-    std::vector<double> x(values.begin() + static_cast<ptrdiff_t>(vector * turn.length),
-                          values.begin() + static_cast<ptrdiff_t>((vector + 1) * turn.length));
-    for (uint64_t j = 0; j < turn.length && !turn.isInverse; ++j) x[j] *= signs[j];
-    x = hadamard(x);
-    for (uint64_t j = 0; j < turn.length; ++j) {
-      all.push_back(x[j] / std::sqrt(static_cast<double>(turn.length)) * (turn.isInverse ? signs[j] : 1));
-    }
-  }
-  return all;
+  return turnedValues(values, turn.length, turn.signs, turn.isInverse);
 }
 
 std::vector<double> randomValues(Seeded& random, const Turn& turn) {
@@ -95,21 +73,6 @@ std::vector<double> randomValues(Seeded& random, const Turn& turn) {
     values.push_back(valueOf(turn.from, nearestBits(turn.from, static_cast<double>(element))));
   }
   return values;
-}
-
-double errorOf(const std::vector<double>& got, const std::vector<double>& expected) {
-  double error = 0, size = 0;
-  for (size_t index = 0; index < got.size(); ++index) {
-    error += (got[index] - expected[index]) * (got[index] - expected[index]);
-    size += expected[index] * expected[index];
-  }
-  return error / size;
-}
-
-// Mean squares of rounding: f32 sums of 12 stages at most, and one rounding to the target, of 11 or 8 digits.
-double allowedError(DType dtype) {
-  if (dtype == DType::f32) return 1e-13;
-  return 1.01 * (dtype == DType::f16 ? 0x1p-22 : 0x1p-16);
 }
 
 std::vector<std::optional<KVCodecName>> signsAt(uint64_t length) {
@@ -140,7 +103,7 @@ TEST(Hadamard, FollowsItsDefinition) {
           const Context context(turn.text());
           const auto values = randomValues(random, turn);
           const double error = errorOf(turned(device, turn, values), expectedFrom(turn, values));
-          if (!(error <= allowedError(DType::f32))) fail(__FILE__, __LINE__, fmt::format("error {}", error));
+          if (!(error <= allowedHadamardError(DType::f32))) fail(__FILE__, __LINE__, fmt::format("error {}", error));
         }
       }
     }
@@ -164,7 +127,7 @@ TEST(Hadamard, ConvertsBetweenDTypes) {
           const auto values = randomValues(random, turn);
           const auto got = turned(device, turn, values);
           const double error = errorOf(got, expectedFrom(turn, values));
-          const double allowed = allowedError(into.value_or(from));
+          const double allowed = allowedHadamardError(into.value_or(from));
           if (!(error <= allowed)) fail(__FILE__, __LINE__, fmt::format("error {}, allowed {}", error, allowed));
         }
       }

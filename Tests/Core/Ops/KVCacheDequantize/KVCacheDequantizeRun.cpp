@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <list>
 
 #include "Harness/Check.hpp"
 #include "Harness/EveryDevice.hpp"
@@ -24,160 +25,211 @@ Shape shapeOf(const std::vector<uint64_t>& extents) {
   return REQUIRE(Shape::make(extents));
 }
 
-// One of the two planes: what is stored, what it means, and where it is read to.
-class Plane {
+QuantizedKVPlane makePlane(const Case& read, bool isKeys, const MakeNamedTensor& makeTensor) {
+  const KVCodec& codec = isKeys ? read.keyCodec : read.valueCodec;
+  const uint64_t headDim = isKeys ? read.headDim : read.valueHeadDim;
+  const KVCodecSizes size = REQUIRE(sizes(codec, headDim));
+  const bool isHeadMajor = read.cacheLayout == KVLayout::headMajor;
+  std::vector<uint64_t> slots{isHeadMajor ? read.heads : read.capacity, isHeadMajor ? read.capacity : read.heads};
+  if (read.sequences) slots.insert(slots.begin(), read.sequences);
+  std::vector<uint64_t> ofCodes = slots, ofScales = slots;
+  ofCodes.push_back(size.codeBytes);
+  if (size.scales > 1) ofScales.push_back(size.scales);
+  QuantizedKVPlane plane{.codec = codec,
+                         .codes = makeTensor("codes", DType::u8, shapeOf(ofCodes), read.codeShift),
+                         .scales = makeTensor("scales", codec.scaleType(), shapeOf(ofScales), 0)};
+  if (!read.hasParameters) return plane;
+  plane.means = makeTensor("means", DType::f32, shapeOf({read.heads, headDim}), 0);
+  if (isKeys) plane.channelScales = makeTensor("channel scales", DType::f32, shapeOf({read.heads, headDim}), 0);
+  return plane;
+}
+
+Tensor makeTarget(const Case& read, bool isKeys, const MakeNamedTensor& makeTensor) {
+  const uint64_t headDim = isKeys ? read.headDim : read.valueHeadDim;
+  std::vector<uint64_t> target{read.tokens / std::max<uint64_t>(read.targetSequences, 1), read.heads, headDim};
+  if (read.layout == KVLayout::headMajor) std::swap(target[0], target[1]);
+  if (read.isRank2) target = {read.heads, headDim};
+  if (read.targetSequences) target.insert(target.begin(), read.targetSequences);
+  return makeTensor(isKeys ? "keys" : "values", read.dtype, shapeOf(target), read.targetShift);
+}
+
+void fillPlane(const QuantizedKVPlane& plane, Seeded& random, const WriteTensor& write) {
+  if (plane.isDense()) {
+    return write(plane.codes, random.elements(plane.codes.dtype(), plane.codes.shape().elementCount()));
+  }
+  const KVCodecSizes size = plane.vectorSizes();
+  std::vector<std::byte> codes, scales;
+  for (uint64_t vector = 0; vector < plane.codes.shape().elementCount() / size.codeBytes; ++vector) {
+    std::vector<uint32_t> row(plane.headDim());
+    for (uint32_t& code : row) code = static_cast<uint32_t>(random.below(1u << plane.codec.bits));
+    const auto bytes = packed(plane.codec, row);
+    codes.insert(codes.end(), bytes.begin(), bytes.end());
+    for (uint64_t index = 0; index < size.scales; ++index) {
+      const double scale = std::exp(static_cast<double>(random.below(1000)) / 125 - 4);
+      const uint64_t bits = scaleBits(plane.codec, random.below(16) == 0 ? 0 : scale);
+      const auto* begin = reinterpret_cast<const std::byte*>(&bits);
+      scales.insert(scales.end(), begin, begin + byteSize(plane.codec.scaleType()));
+    }
+  }
+  write(plane.codes, codes);
+  write(plane.scales, scales);
+  for (const auto* tensor : {&plane.means, &plane.channelScales}) {
+    if (!*tensor) continue;
+    std::vector<float> numbers = normalVector(random, (*tensor)->shape().elementCount());
+    for (float& number : numbers) number += number < 0 ? -1.0f : 1.0f;
+    write(**tensor, rawBytes(numbers));
+  }
+}
+
+// One product, and one rounding to the dtype.
+void expectElement(DType dtype, uint64_t j, uint64_t bits, double expected) {
+  const double got = valueOf(dtype, bits);
+  const uint64_t nearest = nearestBits(dtype, expected);
+  const bool isNear = dtype == DType::f32 ? std::abs(got - expected) <= 1e-6 * std::abs(expected)
+                                          : bits + 1 >= nearest && bits <= nearest + 1;
+  if (!isNear) fail(__FILE__, __LINE__, fmt::format("element {}: got {}, expected {}", j, got, expected));
+}
+
+// What a plane of the cache means, and what was read of it.
+class ReadPlane {
  public:
-  Plane(const std::shared_ptr<Device>& device, const Case& read, const KVCodec& codec, uint64_t headDim, bool isKeys,
-        Seeded& random)
-      : read_(read), coding_{.codec = codec}, headDim_(headDim), size_(REQUIRE(sizes(codec, headDim))) {
-    const bool isHeadMajor = read.cacheLayout == KVLayout::headMajor;
-    std::vector<uint64_t> slots{isHeadMajor ? read.heads : read.capacity, isHeadMajor ? read.capacity : read.heads};
-    if (read.sequences) slots.insert(slots.begin(), read.sequences);
-    std::vector<uint64_t> ofCodes = slots, ofScales = slots;
-    ofCodes.push_back(size_.codeBytes);
-    if (size_.scales > 1) ofScales.push_back(size_.scales);
-    std::vector<uint64_t> target{read.tokens / std::max<uint64_t>(read.targetSequences, 1), read.heads, headDim};
-    if (read.layout == KVLayout::headMajor) std::swap(target[0], target[1]);
-    if (read.isRank2) target = {read.heads, headDim};
-    if (read.targetSequences) target.insert(target.begin(), read.targetSequences);
-    memory_.emplace_back(device, DType::u8, shapeOf(ofCodes), read.codeShift);
-    memory_.emplace_back(device, codec.scaleType(), shapeOf(ofScales));
-    memory_.emplace_back(device, read.dtype, shapeOf(target), read.targetShift);
-    stored_ = {.codec = codec, .codes = memory_[0].tensor(), .scales = memory_[1].tensor()};
-    makeUp(random);
-    if (!read.hasParameters) return;
-    const auto parameter = [&](std::vector<float>& numbers, std::optional<Tensor>& into) {
-      numbers = normalVector(random, read.heads * headDim);
-      for (float& number : numbers) number += number < 0 ? -1.0f : 1.0f;
-      memory_.emplace_back(device, DType::f32, shapeOf({read.heads, headDim}));
-      memory_.back().set(rawBytes(numbers));
-      into = memory_.back().tensor();
-    };
-    parameter(means_, stored_.means);
-    if (isKeys) parameter(channelScales_, stored_.channelScales);
+  ReadPlane(const KVCacheDequantize& op, const OperandMemory& memory, bool isKeys)
+      : op_(op),
+        from_(isKeys ? op.from.keys : *op.from.values),
+        into_(isKeys ? *op.keys : *op.values),
+        size_(from_.vectorSizes()),
+        codes_(memory.before(from_.codes)),
+        scales_(memory.before(from_.scales)),
+        got_(memory.now(into_)) {
+    if (from_.means) means_ = memory.before(*from_.means);
+    if (from_.channelScales) channelScales_ = memory.before(*from_.channelScales);
   }
 
-  const QuantizedKVPlane& stored() const { return stored_; }
-  const Tensor& target() const { return memory_[2].tensor(); }
-
-  void expectRead(const std::map<Place, uint64_t>& tokens) const {
-    for (const GuardedTensor& memory : memory_) memory.expectBordersIntact("an operand");
-    EXPECT(memory_[0].bytes() == codeBytes_);
-    EXPECT(memory_[1].bytes() == scaleBytes_);
-    const auto bytes = memory_[2].bytes();
+  void expect(const std::map<Place, uint64_t>& tokens) const {
     for (const auto& [place, token] : tokens) {
-      for (uint64_t head = 0; head < read_.heads; ++head) {
-        const uint64_t first = sourceElement(target(), read_.layout, token, head) * byteSize(read_.dtype);
+      for (uint64_t head = 0; head < op_.from.codes().heads(); ++head) {
         const Context context(fmt::format("token {}, head {}", token, head));
-        expectVector(std::span(bytes).subspan(first, headDim_ * byteSize(read_.dtype)), place, head);
+        expectVector(sourceElement(into_, op_.layout, token, head), place, head);
       }
     }
   }
 
  private:
   uint64_t slotIndex(const Place& place, uint64_t head) const {
-    return read_.cacheLayout == KVLayout::headMajor
-               ? (place.sequence * read_.heads + head) * read_.capacity + place.slot
-               : (place.sequence * read_.capacity + place.slot) * read_.heads + head;
+    const uint64_t heads = op_.from.codes().heads(), capacity = op_.from.codes().capacity();
+    return op_.from.layout == KVLayout::headMajor ? (place.sequence * heads + head) * capacity + place.slot
+                                                  : (place.sequence * capacity + place.slot) * heads + head;
   }
 
-  void makeUp(Seeded& random) {
-    const uint64_t count = stored_.codes.shape().elementCount() / size_.codeBytes;
-    for (uint64_t vector = 0; vector < count; ++vector) {
-      std::vector<uint32_t> codes(headDim_);
-      for (uint32_t& code : codes) code = static_cast<uint32_t>(random.below(1u << coding_.codec.bits));
-      const auto row = packed(coding_.codec, codes);
-      codeBytes_.insert(codeBytes_.end(), row.begin(), row.end());
-      codes_.push_back(codes);
-      scales_.emplace_back();
-      for (uint64_t index = 0; index < size_.scales; ++index) {
-        const double scale = std::exp(static_cast<double>(random.below(1000)) / 125 - 4);
-        scales_.back().push_back(scaleBits(coding_.codec, random.below(16) == 0 ? 0 : scale));
-        const auto* begin = reinterpret_cast<const std::byte*>(&scales_.back().back());
-        scaleBytes_.insert(scaleBytes_.end(), begin, begin + byteSize(coding_.codec.scaleType()));
-      }
+  std::vector<double> expectedAt(const Place& place, uint64_t head) const {
+    const uint64_t index = slotIndex(place, head), headDim = from_.headDim();
+    const auto row = std::span(codes_).subspan(index * size_.codeBytes, size_.codeBytes);
+    const std::vector<uint32_t> codes = unpacked(from_.codec, headDim, row);
+    std::vector<uint64_t> scales(size_.scales);
+    const uint64_t scaleBytes = size_.scaleBytes / size_.scales;
+    for (uint64_t s = 0; s < size_.scales; ++s) {
+      std::memcpy(&scales[s], &scales_[(index * size_.scales + s) * scaleBytes], scaleBytes);
     }
-    memory_[0].set(codeBytes_);
-    memory_[1].set(scaleBytes_);
+    if (op_.domain == KVDomain::rotated) return decodedRotated(from_.codec, codes, scales);
+    VectorCoding coding{.codec = from_.codec};
+    const auto ofHead = [&](const std::vector<std::byte>& bytes) {
+      return std::span(reinterpret_cast<const float*>(bytes.data()) + head * headDim, headDim);
+    };
+    if (from_.means) coding.means = ofHead(means_);
+    if (from_.channelScales) coding.channelScales = ofHead(channelScales_);
+    return decoded(coding, codes, scales);
   }
 
-  void expectVector(std::span<const std::byte> bytes, const Place& place, uint64_t head) const {
-    const uint64_t index = slotIndex(place, head);
-    VectorCoding coding = coding_;
-    if (!means_.empty()) coding.means = std::span(means_).subspan(head * headDim_, headDim_);
-    if (!channelScales_.empty()) coding.channelScales = std::span(channelScales_).subspan(head * headDim_, headDim_);
-    const bool isRotated = read_.domain == KVDomain::rotated;
-    const auto expected = isRotated ? decodedRotated(coding.codec, codes_[index], scales_[index])
-                                    : decoded(coding, codes_[index], scales_[index]);
+  void expectVector(uint64_t first, const Place& place, uint64_t head) const {
+    const DType dtype = into_.dtype();
+    const std::vector<double> expected = expectedAt(place, head);
     double error = 0, size = 0;
-    for (uint64_t j = 0; j < headDim_; ++j) {
+    for (uint64_t j = 0; j < expected.size(); ++j) {
       uint64_t bits = 0;
-      std::memcpy(&bits, &bytes[j * byteSize(read_.dtype)], byteSize(read_.dtype));
-      const double got = valueOf(read_.dtype, bits);
+      std::memcpy(&bits, &got_[(first + j) * byteSize(dtype)], byteSize(dtype));
+      const double got = valueOf(dtype, bits);
       error += (got - expected[j]) * (got - expected[j]);
       size += expected[j] * expected[j];
-      if (isRotated) expectElement(j, got, bits, expected[j]);
+      if (op_.domain == KVDomain::rotated) expectElement(dtype, j, bits, expected[j]);
     }
-    if (isRotated) return;
+    if (op_.domain == KVDomain::rotated) return;
     // A rounding to 11 or 8 digits.
-    const double allowed = read_.dtype == DType::f32 ? 1e-12 : 1.01 * (read_.dtype == DType::f16 ? 0x1p-22 : 0x1p-16);
+    const double allowed = dtype == DType::f32 ? 1e-12 : 1.01 * (dtype == DType::f16 ? 0x1p-22 : 0x1p-16);
     if (!(error <= allowed * size)) fail(__FILE__, __LINE__, fmt::format("error {} of {}", error, size));
   }
 
-  // One product, and one rounding to the dtype.
-  void expectElement(uint64_t j, double got, uint64_t bits, double expected) const {
-    const uint64_t nearest = nearestBits(read_.dtype, expected);
-    const bool isNear = read_.dtype == DType::f32 ? std::abs(got - expected) <= 1e-6 * std::abs(expected)
-                                                  : bits + 1 >= nearest && bits <= nearest + 1;
-    if (!isNear) fail(__FILE__, __LINE__, fmt::format("element {}: got {}, expected {}", j, got, expected));
-  }
-
-  Case read_;
-  VectorCoding coding_;
-  uint64_t headDim_;
+  const KVCacheDequantize& op_;
+  const QuantizedKVPlane& from_;
+  const Tensor& into_;
   KVCodecSizes size_;
-  QuantizedKVPlane stored_;
-  std::vector<GuardedTensor> memory_;  // codes, scales, target, then parameters
-  std::vector<std::byte> codeBytes_, scaleBytes_;
-  std::vector<std::vector<uint32_t>> codes_;
-  std::vector<std::vector<uint64_t>> scales_;
-  std::vector<float> means_, channelScales_;
+  std::vector<std::byte> codes_, scales_, got_, means_, channelScales_;
 };
 
 }  // namespace
+
+KVCacheDequantize makeOp(const Case& read, const MakeNamedTensor& makeTensor) {
+  KVCacheDequantize op{.from = {.keys = makePlane(read, true, makeTensor),
+                                .values = makePlane(read, false, makeTensor),
+                                .layout = read.cacheLayout,
+                                .wrap = read.wrap,
+                                .pinned = read.pinned},
+                       .sequence = read.sequence,
+                       .position = read.position,
+                       .layout = read.layout,
+                       .domain = read.domain};
+  if (read.reads != KVReads::values) op.keys = makeTarget(read, true, makeTensor);
+  if (read.reads != KVReads::keys) op.values = makeTarget(read, false, makeTensor);
+  return op;
+}
+
+void fillInputs(const KVCacheDequantize& op, Seeded& random, const WriteTensor& write) {
+  fillPlane(op.from.keys, random, write);
+  if (op.from.values && op.from.values->codes) fillPlane(*op.from.values, random, write);
+}
+
+void expectDequantized(const KVCacheDequantize& op, const OperandMemory& memory) {
+  // A position is read from the slot that it would be written to.
+  const KVCacheWrite places{
+      .keys = op.keys ? *op.keys : *op.values,
+      .sourceLayout = op.layout,
+      .into = {.keys = op.from.keys.codes, .layout = op.from.layout, .wrap = op.from.wrap, .pinned = op.from.pinned},
+      .sequence = op.sequence,
+      .position = op.position};
+  const auto tokens = winners(places, {}, {});
+  EXPECT_EQ(tokens.size(), sourceTokens(places));
+  if (op.keys && !op.from.keys.isDense()) ReadPlane(op, memory, true).expect(tokens);
+  if (op.values && !op.from.values->isDense()) ReadPlane(op, memory, false).expect(tokens);
+}
 
 void runOnEveryDevice(const std::vector<Case>& cases) {
   onEveryDevice([&](const std::shared_ptr<Device>& device) {
     Seeded random;
     for (const Case& read : cases) {
       const Context context(read.name);
-      const Plane keys(device, read, read.keyCodec, read.headDim, true, random);
-      const Plane values(device, read, read.valueCodec, read.valueHeadDim, false, random);
-      KVCacheDequantize op{.from = {.keys = keys.stored(),
-                                    .values = values.stored(),
-                                    .layout = read.cacheLayout,
-                                    .wrap = read.wrap,
-                                    .pinned = read.pinned},
-                           .sequence = read.sequence,
-                           .position = read.position,
-                           .layout = read.layout,
-                           .domain = read.domain};
-      if (read.reads != KVReads::values) op.keys = keys.target();
-      if (read.reads != KVReads::keys) op.values = values.target();
+      std::list<std::pair<GuardedTensor, std::vector<std::byte>>> operands;  // with what they hold before
+      const KVCacheDequantize op = makeOp(read, [&](std::string_view, DType dtype, const Shape& shape, uint64_t shift) {
+        return operands.emplace_back(GuardedTensor(device, dtype, shape, shift), std::vector<std::byte>())
+            .first.tensor();
+      });
+      fillInputs(op, random,
+                 [](const Tensor& tensor, std::span<const std::byte> bytes) { REQUIRE(tensor.write(bytes)); });
+      for (auto& [memory, before] : operands) before = memory.bytes();
       CommandEncoder encoder(device, "dequantize");
       REQUIRE(encoder.encode(op));
       REQUIRE(REQUIRE(encoder.commit()).wait());
-      // A position is read from the slot that it would be written to.
-      const Tensor source = REQUIRE(Tensor::zeros(device, DType::u8, shapeOf({read.tokens, read.heads, 1})));
-      const KVCacheWrite places{
-          .keys = source,
-          .into = {.keys = keys.stored().codes, .layout = read.cacheLayout, .wrap = read.wrap, .pinned = read.pinned},
-          .sequence = read.sequence,
-          .position = read.position};
-      const auto tokens = winners(places, {}, {});
-      EXPECT_EQ(tokens.size(), read.tokens);
-      if (op.keys) keys.expectRead(tokens);
-      if (op.values) values.expectRead(tokens);
+      const auto find = [&](const Tensor& tensor) {
+        return std::find_if(operands.begin(), operands.end(),
+                            [&](const auto& operand) { return operand.first.tensor().buffer() == tensor.buffer(); });
+      };
+      expectDequantized(op, {[&](const Tensor& tensor) { return find(tensor)->second; },
+                             [&](const Tensor& tensor) { return find(tensor)->first.bytes(); }});
+      for (const auto& [memory, before] : operands) {
+        memory.expectBordersIntact("an operand");
+        const auto is = [&](const std::optional<Tensor>& target) {
+          return target && target->buffer() == memory.tensor().buffer();
+        };
+        if (!is(op.keys) && !is(op.values)) EXPECT(memory.bytes() == before);
+      }
     }
   });
 }

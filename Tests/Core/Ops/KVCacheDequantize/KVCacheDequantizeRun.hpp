@@ -2,10 +2,15 @@
 // check of what is read.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "Harness/Seeded.hpp"
 #include "MLXNativeKernels/KVCacheDequantize.hpp"
+#include "Ops/Common/OperandMemory.hpp"
+#include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 
 namespace mnk::test {
 
@@ -36,6 +41,15 @@ struct KVCacheDequantizeCase {
   uint64_t codeShift = 0;
   uint64_t targetShift = 0;
 };
+
+// The op of a case on tensors of the caller's making.
+KVCacheDequantize makeOp(const KVCacheDequantizeCase& read, const MakeNamedTensor& makeTensor);
+
+using WriteTensor = std::function<void(const Tensor& tensor, std::span<const std::byte> bytes)>;
+// Codes and scales of no real vectors, and means and channel scales, for an op that breaks no rule.
+void fillInputs(const KVCacheDequantize& op, Seeded& random, const WriteTensor& write);
+// What was read of quantized planes is what the reference says.
+void expectDequantized(const KVCacheDequantize& op, const OperandMemory& memory);
 
 // Runs each case on every device and checks it against the reference.
 void runOnEveryDevice(const std::vector<KVCacheDequantizeCase>& cases);

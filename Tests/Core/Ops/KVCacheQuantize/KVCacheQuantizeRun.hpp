@@ -7,11 +7,20 @@
 
 #include "Harness/GuardedTensor.hpp"
 #include "Harness/Seeded.hpp"
+#include "Ops/Common/OperandMemory.hpp"
 #include "Ops/Common/StoredVector.hpp"
 #include "Ops/KVCacheQuantize/KVCacheQuantizeCase.hpp"
 #include "Ops/KVCacheWrite/KVCacheWriteReference.hpp"
 
 namespace mnk::test {
+
+// Vectors of this length and of many sizes, a few of them without a direction or without a value.
+std::vector<std::byte> sourceVectors(Seeded& random, DType dtype, uint64_t count, uint64_t headDim);
+// Means, or channel scales.
+std::vector<float> quantizeFactors(Seeded& random, uint64_t count, bool areScales);
+
+// The cache, the counts and the probe of a call that broke no rule hold what the reference says.
+void expectStored(const KVCacheQuantize& op, const OperandMemory& memory);
 
 class KVCacheQuantizeRun {
  public:
@@ -27,33 +36,11 @@ class KVCacheQuantizeRun {
     GuardedTensor memory;
     std::vector<std::byte> before;
   };
-  // Keys or values.
-  struct Plane {
-    std::string name;  // "key", "value"
-    const HeadsView* source;
-    const QuantizedKVPlane* into;
-    KVScaleRule rule;
-  };
-  struct Counts {
-    uint32_t nonFinite = 0;
-    uint32_t saturated = 0;
-  };
-
-  const std::vector<std::byte>& before(const std::string& name) const { return operands_.at(name).before; }
-  uint64_t cacheRow(const Place& place, uint64_t head) const;
-  const std::string& sourceName(const Plane& plane) const;
-  VectorCoding codingOf(const Plane& plane, uint64_t head) const;
-  void expectPlane(const Plane& plane, const std::map<Place, uint64_t>& tokens, Counts& counts) const;
-  void expectDensePlane(const Plane& plane, const std::map<Place, uint64_t>& tokens) const;
-  void expectProbe(uint64_t head, const CodedVector& expected) const;
   void expectInputsAsBefore() const;
 
   std::string name_;
   std::map<std::string, Operand> operands_;
   KVCacheQuantize op_;
-  KVCacheWrite places_;  // an op with the same sources, slots and rows
-  std::vector<uint32_t> sequences_;
-  std::vector<uint32_t> positions_;
 };
 
 // Encodes each case on every device, many to a submission, and checks each.

@@ -1,0 +1,27 @@
+// What Hadamard must do, by the definition of the transform, and how far from it results may be.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "MLXNativeKernels/Hadamard.hpp"
+#include "Ops/Common/OperandMemory.hpp"
+
+namespace mnk::test {
+
+// The numbers of a float tensor's bytes.
+std::vector<double> valuesOf(DType dtype, std::span<const std::byte> bytes);
+
+// Vectors of this length, turned.
+std::vector<double> turnedValues(std::span<const double> values, uint64_t length, std::optional<KVCodecName> signs,
+                                 bool isInverse);
+
+// Of squares, relative.
+double errorOf(const std::vector<double>& got, const std::vector<double>& expected);
+double allowedHadamardError(DType dtype);
+
+// The results of a call that broke no rule are those of the definition.
+void expectTurned(const Hadamard& op, const OperandMemory& memory);
+
+}  // namespace mnk::test

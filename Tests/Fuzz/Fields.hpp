@@ -1,0 +1,68 @@
+// The fields of ops and of their structs in the C API, in their order and without their names: a field that is added is
+// mutated like all others. A list that is too short or too long for its type does not compile.
+#pragma once
+#include <tuple>
+
+#include "MLXNativeKernels/MLXNativeKernels.hpp"
+#include "MLXNativeKernels/mnk.h"
+
+namespace mnk::fuzz {
+
+#define FIELDS(Type, ...)          \
+  inline auto fieldsOf(Type& of) { \
+    auto& [__VA_ARGS__] = of;      \
+    return std::tie(__VA_ARGS__);  \
+  }
+
+FIELDS(HeadsView::Strides, a, b, c, d, e, f, g, h)
+FIELDS(KVCacheView, a, b, c, d, e, f)
+FIELDS(KVCodec, a, b, c)
+FIELDS(QuantizedKVPlane, a, b, c, d, e)
+FIELDS(QuantizedKVCacheView, a, b, c, d, e, f)
+FIELDS(KVCacheWrite::Rows, a, b)
+FIELDS(KVCacheWrite, a, b, c, d, e, f, g, h, i, j)
+FIELDS(KVQuantizeOptions, a, b, c, d)
+FIELDS(KVCacheQuantize, a, b, c, d, e, f, g, h, i, j, k, l, m)
+FIELDS(KVCacheDequantize, a, b, c, d, e, f, g)
+FIELDS(Hadamard, a, b, c, d)
+FIELDS(YaRN, a, b, c, d, e, f)
+FIELDS(RotaryEmbedding, a, b, c, d, e, f, g, h, i, j)
+FIELDS(RotaryPositions::List, a, b)
+FIELDS(MultiRoPE, a, b, c, d, e, f, g)
+FIELDS(AttendedSequence, a, b, c, d)
+FIELDS(AttentionOptions, a, b, c, d, e, f, g, h, i, j, k)
+FIELDS(AttentionPartials, a, b)
+FIELDS(AttentionResults, a, b, c)
+FIELDS(FlashDecode, a, b, c, d, e, f)
+inline auto fieldsOf(RotaryPositions& of) {
+  return std::tie(of.source);
+}
+
+FIELDS(mnk_heads_view, a, b, c, d, e, f, g, h, i, j, k, l)
+FIELDS(mnk_kv_cache_view, a, b, c, d, e, f, g)
+FIELDS(mnk_row_indices, a, b, c)
+FIELDS(mnk_kv_codec, a, b, c)
+FIELDS(mnk_quantized_kv_plane, a, b, c, d, e)
+FIELDS(mnk_quantized_kv_view, a, b, c, d, e, f, g)
+FIELDS(mnk_kv_quantize_options, a, b, c, d)
+FIELDS(mnk_kv_cache_write, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+FIELDS(mnk_kv_cache_quantize, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
+FIELDS(mnk_kv_cache_dequantize, a, b, c, d, e, f, g, h)
+FIELDS(mnk_hadamard, a, b, c, d, e, f)
+FIELDS(mnk_yarn, a, b, c, d, e, f)
+FIELDS(mnk_rotary_embedding, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
+FIELDS(mnk_rotary_numbers, a, b, c, d)
+FIELDS(mnk_multi_rope, a, b, c, d, e, f, g, h, i)
+FIELDS(mnk_attended_sequence, a, b, c, d)
+FIELDS(mnk_attention_options, a, b, c, d, e, f, g, h, i, j, k, l)
+FIELDS(mnk_attention_results, a, b, c, d, e)
+FIELDS(mnk_flash_decode, a, b, c, d, e, f, g, h, i, j)
+
+#undef FIELDS
+
+template <typename Struct>
+concept HasFields = requires(Struct& of) {
+  fieldsOf(of);
+};
+
+}  // namespace mnk::fuzz
