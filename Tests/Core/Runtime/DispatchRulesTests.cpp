@@ -12,7 +12,7 @@ namespace {
 
 using Argument = Pipeline::Argument;
 
-// A dispatch that every rule accepts, on a device that can be bent.
+// A dispatch that satisfies every rule, on a device with adjustable limits.
 struct Fixture {
   std::shared_ptr<FakeDevice> device = FakeDevice::make();
   std::shared_ptr<FakeDevice> stranger = FakeDevice::make();
@@ -35,7 +35,7 @@ struct Fixture {
 };
 
 struct Case {
-  std::string_view what;  // the rule that is broken, and only that
+  std::string_view what;  // the only rule that is broken
   void (*bend)(Fixture&);
   std::string_view got, expected, fix;
 };
@@ -175,13 +175,13 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-TEST(DispatchRules, TheFixtureBreaksNoRule) {
+TEST(DispatchRules, FixtureBreaksNoRule) {
   Fixture fixture;
   CommandEncoder encoder(fixture.device);
   REQUIRE(encoder.dispatch(fixture.dispatch));
 }
 
-TEST(DispatchRules, EachBrokenRuleIsReportedAndNothingIsRecorded) {
+TEST(DispatchRules, EachBrokenRuleIsReported) {
   for (const Case& one : kCases) {
     Context context(fmt::format("{} ({})", one.what, one.got));
     Fixture fixture;
@@ -195,7 +195,7 @@ TEST(DispatchRules, EachBrokenRuleIsReportedAndNothingIsRecorded) {
   }
 }
 
-TEST(DispatchRules, EachCaseBreaksOneRuleAlone) {
+TEST(DispatchRules, EachCaseBreaksOnlyOneRule) {
   for (const Case& one : kCases) {
     Context context(fmt::format("{} ({})", one.what, one.got));
     Fixture fixture;
@@ -221,7 +221,7 @@ TEST(DispatchRules, EveryRuleHasACase) {
   EXPECT_EQ(tested.size(), dispatchRules().size());
 }
 
-TEST(DispatchRules, AnEmptyBufferIsBoundWhereThatIsAllowed) {
+TEST(DispatchRules, AllowsAnEmptyBinding) {
   Fixture fixture;
   fixture.dispatch.buffers[0] = {.index = 0, .buffer = fixture.buffer, .offset = 256, .length = 0};
   CommandEncoder encoder(fixture.device);
@@ -236,7 +236,7 @@ TEST(DispatchRules, AGridWithoutThreadsNeedsNoBytes) {
   REQUIRE(encoder.dispatch(fixture.dispatch));
 }
 
-TEST(DispatchRules, LimitsThemselvesAreAllowed) {
+TEST(DispatchRules, ExactLimitsAreAllowed) {
   Fixture fixture;
   fixture.device->describe("kernel", {.maxThreads = 64});
   fixture.dispatch.inlines = {{.index = 30, .bytes = std::vector<std::byte>(4096)}};
@@ -251,7 +251,7 @@ TEST(DispatchRules, LimitsThemselvesAreAllowed) {
   REQUIRE(encoder.dispatch(fixture.dispatch));
 }
 
-TEST(DispatchRules, ARuleThatDependsOnTheDeviceAsksTheDevice) {
+TEST(DispatchRules, DeviceDependentRulesQueryTheDevice) {
   Fixture fixture;
   fixture.device->changeLimits().maxInlineBytes = 3;
   CommandEncoder encoder(fixture.device);

@@ -92,7 +92,7 @@ std::vector<T> read(const Tensor& tensor) {
   return values;
 }
 
-// As users get it, and in a seeded random order. A text is compiled once for each, so not for all.
+// As users get it, and in a seeded random order. Each device compiles the text, so the test does not use all devices.
 template <typename Body>
 void onSomeDevices(Body body) {
   for (const DeviceUnderTest& under : devicesUnderTest()) {
@@ -142,7 +142,7 @@ TEST(UserKernel, DeclaredReadsAndWritesPlaceBarriers) {
   });
 }
 
-TEST(UserKernel, ThreadgroupMemoryAndAGridOfThreadgroups) {
+TEST(UserKernel, UsesThreadgroupMemoryAndThreadgroupGrids) {
   onSomeDevices([](const Kernels& kernels) {
     const Tensor in = kernels.ramp(64 * 5);
     const Tensor out = kernels.tensor(5);
@@ -188,8 +188,8 @@ TEST(UserKernel, MissingNamesAndBindingsAreTypedErrors) {
   EXPECT_EQ(encoder.summary().total.dispatches, 0u);
 }
 
-// Metal takes values that no constant has asked for, and finds mistakes in others when it specializes the function.
-TEST(UserKernel, ConstantsThatDoNotFitAreTypedErrors) {
+// Metal accepts values for unknown constants, and reports others only when it specializes the function.
+TEST(UserKernel, MismatchedConstantsAreTypedErrors) {
   onSomeDevices([](const Kernels& kernels) {
     const bool isHost = kernels.device->kind() == "host";
     const Tensor out = kernels.tensor(4);
@@ -212,7 +212,7 @@ TEST(UserKernel, ConstantsThatDoNotFitAreTypedErrors) {
   });
 }
 
-TEST(UserKernel, TextThatDoesNotCompileGivesTheCompilersWords) {
+TEST(UserKernel, ReportsTheCompilersMessage) {
   auto& registry = devicesUnderTest().front().device->registry();
   const auto broken = registry.library(
       {.kind = LibrarySource::Kind::text, .value = "kernel void f() { undeclaredName = 1; }", .label = "broken"});
@@ -221,7 +221,7 @@ TEST(UserKernel, TextThatDoesNotCompileGivesTheCompilersWords) {
                {.code = ErrorCode::libraryNotFound, .got = "/nowhere/at/all.metal"});
 }
 
-TEST(UserKernel, ALibraryOfAnotherKindOfDeviceIsRefused) {
+TEST(UserKernel, RefusesALibraryOfAnotherDeviceKind) {
   const Kernels kernels(devicesUnderTest().front().device);
   Dispatch foreign = kernels.dispatch("scale", 4);
   foreign.kernel.library = REQUIRE(FakeDevice::make()->registry().shippedLibrary());
@@ -270,7 +270,7 @@ TEST(UserKernel, SeveralThreadsEncodeOnOneDevice) {
   });
 }
 
-TEST(UserKernel, ADeviceMayBeDroppedWhileItWorks) {
+TEST(UserKernel, ADeviceMayBeReleasedWhileItWorks) {
   Completion done;
   {
     const auto device = REQUIRE(host::makeDevice({.workers = 2}));
