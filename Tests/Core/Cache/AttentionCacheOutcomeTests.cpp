@@ -1,4 +1,4 @@
-// What a conflict between encoders and a failure of the device leave behind in a cache.
+// The state of a cache after conflicts between encoders and after device failures.
 #include "AttentionCacheFixture.hpp"
 #include "Harness/FakeDevice.hpp"
 #include "Host/HostTestSupport.hpp"
@@ -49,7 +49,7 @@ TEST(AttentionCacheOutcome, EncodersOnDifferentSequencesDoNotConflict) {
   EXPECT_EQ(cache.nextPosition(1), 1u);
 }
 
-TEST(AttentionCacheOutcome, AnAppendThatWasRefusedDoesNotConflict) {
+TEST(AttentionCacheOutcome, ARefusedAppendDoesNotConflict) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device);
   CommandEncoder first(device);
@@ -126,7 +126,7 @@ TEST(AttentionCacheOutcome, AFaultMakesItsSequencesSuspect) {
   EXPECT_EQ(cache.nextPosition(1), 3u);
 }
 
-TEST(AttentionCacheOutcome, ResetClearsSuspicion) {
+TEST(AttentionCacheOutcome, ResetClearsSuspectSequences) {
   const auto device = FakeDevice::make();
   device->holdCompletions();
   AttentionCache cache = makeCache(device);
@@ -142,8 +142,8 @@ TEST(AttentionCacheOutcome, ResetClearsSuspicion) {
   EXPECT(!cache.isSuspect(0) && !cache.isSuspect(2));
 }
 
-// The same through a kernel that really stops: work recorded before it may be done, so the cache cannot be trusted.
-TEST(AttentionCacheOutcome, AKernelThatStopsMakesItsSequencesSuspect) {
+// The same with a kernel that really stops: work recorded before it may have finished, so the cache is not reliable.
+TEST(AttentionCacheOutcome, AStoppedKernelMakesSequencesSuspect) {
   onEveryHost([](const std::shared_ptr<Device>& device) {
     AttentionCache cache = makeCache(device);
     appendNow(cache, device, 2, 0);

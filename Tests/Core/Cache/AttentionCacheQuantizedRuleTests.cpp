@@ -1,4 +1,4 @@
-// What quantized storage asks of a cache's descriptor.
+// Rules that quantized storage adds to a cache's descriptor.
 #include <cmath>
 #include <limits>
 
@@ -90,11 +90,11 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
 
 }  // namespace
 
-TEST(AttentionCacheQuantizedRules, EveryRuleHasACaseThatBreaksIt) {
+TEST(AttentionCacheQuantizedRules, EveryRuleHasAFailingCase) {
   expectEveryRuleIsBroken<AttentionCacheDescriptor>(quantizedStorageRules(), kBroken);
 }
 
-TEST(AttentionCacheQuantizedRules, EachErrorSaysWhatGotExpectedAndFix) {
+TEST(AttentionCacheQuantizedRules, EachErrorHasAllFourParts) {
   const auto device = FakeDevice::make();
   for (const auto& broken : kBroken) {
     AttentionCacheDescriptor descriptor = turboDescriptor();
@@ -105,7 +105,7 @@ TEST(AttentionCacheQuantizedRules, EachErrorSaysWhatGotExpectedAndFix) {
   EXPECT_EQ(device->tried(FakeDevice::Call::makeBuffer), 0u);
 }
 
-TEST(AttentionCacheQuantizedRules, NumbersOfChannelsAreLookedAt) {
+TEST(AttentionCacheQuantizedRules, ChecksMeansAndChannelScales) {
   const auto device = FakeDevice::make();
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float wrong : {infinity, -infinity, std::nanf(""), 0.0f, -0.0f, 1e-40f}) {

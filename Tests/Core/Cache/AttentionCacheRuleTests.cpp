@@ -1,4 +1,4 @@
-// Every rule of a cache's descriptor, broken on purpose.
+// Breaks each rule of a cache's descriptor.
 #include "AttentionCacheFixture.hpp"
 #include "Cache/AttentionCacheRules.hpp"
 #include "Harness/FakeDevice.hpp"
@@ -60,11 +60,11 @@ const BrokenRule<AttentionCacheDescriptor> kBroken[] = {
 
 }  // namespace
 
-TEST(AttentionCacheRules, EveryRuleHasACaseThatBreaksIt) {
+TEST(AttentionCacheRules, EveryRuleHasAFailingCase) {
   expectEveryRuleIsBroken<AttentionCacheDescriptor>(attentionCacheRules(), kBroken);
 }
 
-TEST(AttentionCacheRules, EachErrorSaysWhatGotExpectedAndFix) {
+TEST(AttentionCacheRules, EachErrorHasAllFourParts) {
   const auto device = FakeDevice::make();
   for (const auto& broken : kBroken) {
     AttentionCacheDescriptor descriptor = kDescriptor;

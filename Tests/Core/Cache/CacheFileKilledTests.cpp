@@ -1,4 +1,4 @@
-// Saves that are killed at any moment: the file is always whole, and the next save removes what is left of them.
+// Saves that are killed at any time: the file is always complete, and the next save removes their temporary files.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -20,14 +20,14 @@
 extern char** environ;
 #endif
 
-// Apps of iOS may not start processes.
+// iOS apps cannot start processes.
 #if !(defined(__APPLE__) && TARGET_OS_IPHONE)
 
 namespace mnk::test {
 
 namespace {
 
-// The program of these tests, which lies beside the one that runs them where that is XCTest's. Xcode builds none.
+// The executable of these tests, which is next to XCTest's if XCTest runs them. Xcode does not build it.
 std::string testProgram() {
 #if defined(__APPLE__)
   char path[4096];
@@ -45,8 +45,8 @@ ino_t fileNumber(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
-// Starts a process that saves, waits until it has begun to, and kills it at some moment of the next saves. A temporary
-// file that has a name is waited for.
+// Starts a process that saves, waits for its first save, and kills it during one of the next. If temporary files have
+// names, waits for one.
 void killASave(const std::string& program, const CacheFolder& folder, const std::string& path, bool hasNames,
                uint32_t microseconds) {
   const ino_t before = fileNumber(path);
@@ -101,10 +101,10 @@ void killSaves(const std::string& name, bool hasNames) {
 
 }  // namespace
 
-TEST(CacheFileKilled, LeavesAWholeFileAndNothingElse) {
+TEST(CacheFileKilled, LeavesACompleteFileAndNothingElse) {
   killSaves("cache", false);
 }
-TEST(CacheFileKilled, LeavesAWholeFileWhereTemporaryFilesHaveNames) {
+TEST(CacheFileKilled, LeavesACompleteFileWithNamedTemporaryFiles) {
   killSaves("cache.named", true);
 }
 

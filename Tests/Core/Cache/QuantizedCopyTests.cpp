@@ -1,4 +1,4 @@
-// A dense cache made into a quantized one: the bytes are those of appends to the latter, at the same positions.
+// Converting a dense cache to a quantized one writes the bytes that appends to the latter write, at the same positions.
 #include "CacheFileFixture.hpp"
 #include "Harness/EveryDevice.hpp"
 #include "Harness/FakeDevice.hpp"
@@ -30,7 +30,7 @@ AttentionCache quantizedNow(const std::shared_ptr<Device>& device, const Attenti
 
 }  // namespace
 
-TEST(QuantizedCopy, HoldsWhatAppendsWouldHaveStored) {
+TEST(QuantizedCopy, MatchesAppends) {
   onEveryDevice([](const std::shared_ptr<Device>& device) {
     Seeded random(1);
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -56,7 +56,7 @@ TEST(QuantizedCopy, HoldsWhatAppendsWouldHaveStored) {
           // Sequences that hold the same slots share a dispatch.
           for (const uint32_t sequence : {0, 1, 2}) append(4, sequence);
           expectSame(quantizedNow(device, dense, storage, hasMeans ? 3 : 1), expected);
-          // One has wrapped, one has lost some of its newest tokens since, one is empty.
+          // One sequence has wrapped, one was truncated since, one is empty.
           append(7, 0);
           append(7, 1);
           for (AttentionCache* cache : {&dense, &expected}) {
@@ -65,7 +65,7 @@ TEST(QuantizedCopy, HoldsWhatAppendsWouldHaveStored) {
           }
           AttentionCache made = quantizedNow(device, dense, storage, 3);
           expectSame(made, expected);
-          // It goes on where the dense one stood, and a ring of it has overwritten what the dense one's has.
+          // The copy continues at the dense cache's positions, and its ring has lost the same ones.
           EXPECT_EQ(bool(made.truncate(6, 1)), bool(expected.truncate(6, 1)));
           EXPECT(!made.truncate(3, 0) && bool(made.truncate(8, 0)) && bool(expected.truncate(8, 0)));
           appendAlike(device, random, {made, expected}, 3, 0);
@@ -106,7 +106,7 @@ TEST(QuantizedCopy, IsCommittedWithItsEncoder) {
     dropped = REQUIRE(cache.quantized(encoder, {}));
   }
   EXPECT_EQ(dropped->nextPosition(), 0u);
-  // What it reads must be as it was; what is appended behind it may come meanwhile.
+  // The tokens it reads must not change; later tokens may be appended meanwhile.
   CommandEncoder reading(device);
   const AttentionCache made = REQUIRE(cache.quantized(reading, {}));
   append(1, 0);
@@ -117,7 +117,7 @@ TEST(QuantizedCopy, IsCommittedWithItsEncoder) {
   append(4, 0);
   EXPECT_ERROR(stale.commit(), {.what = "changed while this encoder recorded", .got = "sequence 0"});
   EXPECT_EQ(refused.nextPosition(), 0u);
-  // What the same encoder has appended counts, and the copy can be used in it.
+  // Appends of the same encoder count, and the encoder can use the copy.
   CommandEncoder both(device);
   REQUIRE(cache.append(both, tokens(device, 1, 2, 32), tokens(device, 1, 2, 32), 1));
   AttentionCache later = REQUIRE(cache.quantized(both, {}));
@@ -127,7 +127,7 @@ TEST(QuantizedCopy, IsCommittedWithItsEncoder) {
   EXPECT_EQ(later.nextPosition(0), 9u);
 }
 
-TEST(QuantizedCopy, AFailureLeavesItSuspectAndItsSourceNot) {
+TEST(QuantizedCopy, AFailureLeavesOnlyTheCopySuspect) {
   const auto device = FakeDevice::make();
   AttentionCache cache = makeCache(device, denseDescriptor());
   CommandEncoder first(device);
@@ -139,7 +139,7 @@ TEST(QuantizedCopy, AFailureLeavesItSuspectAndItsSourceNot) {
   REQUIRE(encoder.commit());
   EXPECT(device->finishNext(fakeFailure()));
   EXPECT(made.isSuspect() && !cache.isSuspect());
-  // Positions that a failed step was to write are not read once they are taken back.
+  // The outputs of a failed step are not read once they are truncated.
   CommandEncoder failing(device);
   REQUIRE(cache.append(failing, tokens(device, 1, 2, 32), tokens(device, 1, 2, 32)));
   REQUIRE(failing.commit());
@@ -176,7 +176,7 @@ TEST(QuantizedCopy, ARecordedStepCopiesAgain) {
   }
 }
 
-TEST(QuantizedCopy, RefusesWhatIsQuantizedAndWhatCannotBe) {
+TEST(QuantizedCopy, RefusesQuantizedAndUnsuitableCaches) {
   const auto device = FakeDevice::make();
   CommandEncoder encoder(device);
   EXPECT_ERROR(makeCache(device, turboDescriptor()).quantized(encoder, {}),
