@@ -15,7 +15,7 @@ uint64_t defaultSeed() {
   return value;
 }
 
-// Keeps the exponent near 1, where f16 neither overflows nor vanishes; a few fall outside on purpose.
+// Keeps exponents near 1, where f16 neither overflows nor underflows; a few are outside on purpose.
 uint64_t everyday(DType dtype, uint64_t bits) {
   const uint64_t exponent = 127 - 18 + (bits >> 40) % 36;
   if (dtype == DType::f32) return (bits & 0x807f'ffff) | exponent << 23;
