@@ -5,7 +5,7 @@ namespace mnk::inject {
 
 namespace {
 
-// What a call stored, or an error without a reason where it stored nothing.
+// The error that a call stored, or a placeholder if it stored none.
 Status failure(mnk_error* error) {
   Status status{false, static_cast<ErrorCode>(mnk_error_get_code(error)), mnk_error_message(error)};
   if (!error) status.message = "no error was stored";
@@ -20,7 +20,7 @@ Status run(const char* name, Body body) {
   return call(name, [&] { return body(&error); }) ? Status() : failure(error);
 }
 
-// A call that returns an object: it takes the place of the one that is kept.
+// A call that returns an object, which replaces `kept`.
 template <typename Handle, typename Body>
 Status make(const char* name, Handle*& kept, void (*release)(Handle*), Body body) {
   mnk_error* error = nullptr;
@@ -31,7 +31,7 @@ Status make(const char* name, Handle*& kept, void (*release)(Handle*), Body body
   return {};
 }
 
-// A text that the caller releases; none means that there was no memory.
+// Releases a text that the caller owns; null means that memory was exhausted.
 Status copied(char* text) {
   if (!text) return {false, ErrorCode::outOfMemory, "no text"};
   mnk_text_release(text);

@@ -18,7 +18,7 @@ Status statusOf(const Result<T>& result) {
   return result ? Status() : failure(result.error());
 }
 
-// Moves what a call made to where it is kept.
+// Moves the result of a call into `kept`.
 template <typename T, typename Kept>
 Status keep(Result<T> result, Kept& kept) {
   if (!result) return failure(result.error());
@@ -26,7 +26,7 @@ Status keep(Result<T> result, Kept& kept) {
   return {};
 }
 
-// For functions that return plain values, which may throw this exception and no other.
+// For functions that return plain values, which may throw only this exception.
 template <typename Body>
 Status callForValue(const char* name, Body&& body) {
   try {

@@ -8,8 +8,7 @@
 
 using namespace mnk::objc_test;
 
-// Measures only on its own Host devices, so that the choices of the device that all tests share stay those of the
-// table.
+// Measures only on separate Host devices, so that the device shared by all tests keeps the choices of the table.
 @interface PrepareTests : DeviceTestCase
 @end
 
@@ -76,7 +75,7 @@ using namespace mnk::objc_test;
   XCTAssertEqual(none.caches.count, 0u);
 }
 
-- (void)testDefaultsAreThoseOfTheCore {
+- (void)testDefaultsMatchTheCore {
   const mnk::Preparation preparation;
   MNKPreparation *made = [[MNKPreparation alloc] initWithCaches:@[]];
   XCTAssertEqual(made.queryHeads, preparation.queryHeads);
@@ -120,7 +119,7 @@ using namespace mnk::objc_test;
   for (const float number : [self floatsOf:output]) XCTAssertEqualWithAccuracy(number, 1, 1e-5);
 }
 
-- (void)testWhatWasMeasuredIsKnownLater {
+- (void)testMeasuredChoicesAreReused {
   for (const BOOL isFirst : {YES, NO}) {
     MNKDevice *host = [self host];
     MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:@[ [self cacheOn:host] ]];
@@ -137,7 +136,7 @@ using namespace mnk::objc_test;
   }
 }
 
-- (void)testAFileThatCannotBeWrittenIsReported {
+- (void)testAnUnwritableFileIsReported {
   MNKDevice *host = [self host];
   MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:@[ [self cacheOn:host] ]];
   preparation.tuning = MNKTuningMeasure;
@@ -148,7 +147,7 @@ using namespace mnk::objc_test;
   XCTAssertFalse(ready.isKept);
 }
 
-- (void)testWhatNoStepCanHaveIsRefused {
+- (void)testInvalidPreparationsAreRefused {
   MNKAttentionCache *cache = [self cacheOn:self.device];
   MNKAttentionCache *foreign = [self cacheOn:[self host]];
   MNKAttentionOptions *wide = [[MNKAttentionOptions alloc] init];
@@ -188,7 +187,7 @@ using namespace mnk::objc_test;
   XCTAssertNil(wrongIn(error, MNKErrorInvalidArgument, @"prepare", @"nil was passed for the preparation"));
 }
 
-- (void)testAHandlerOfFinishedWorkCannotWaitForIt {
+- (void)testACompletionHandlerCannotPrepare {
   MNKDevice *host = [self host];
   MNKPreparation *preparation = [[MNKPreparation alloc] initWithCaches:@[ [self cacheOn:host] ]];
   XCTestExpectation *answered = [self expectationWithDescription:@"the handler"];

@@ -45,7 +45,7 @@ MNKHeadsView *objectFor(const HeadsView &view) {
   return object;
 }
 
-// Where tokens come from and go to, which is the same for both ops that store them.
+// The source and destination of tokens, which both storing ops share.
 template <typename Object, typename Op>
 void fill(Object *object, const Op &op) {
   object.sourceLayout = static_cast<MNKKVLayout>(op.sourceLayout);
